@@ -1,0 +1,137 @@
+// The command line: parse, ask, print. No arithmetic.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "assay/api/request.h"
+#include "assay/base/text.h"
+#include "assay/base/version.h"
+
+namespace {
+
+using namespace assay;
+
+constexpr int exit_input = 1, exit_usage = 2, exit_bug = 70, exit_interrupted = 130;
+
+int exit_code(const Error& error) {
+  switch (error.kind) {
+    case Error::Kind::usage:
+      return exit_usage;
+    case Error::Kind::internal:
+      return exit_bug;
+    default:
+      return exit_input;
+  }
+}
+
+void interrupted(int) { std::_Exit(exit_interrupted); }
+
+bool write(std::FILE* to, std::string_view text) { return std::fwrite(text.data(), 1, text.size(), to) == text.size() && std::fflush(to) == 0; }
+
+/// The format of --format, or of the ending of --output.
+Result<Format> chosen_format(const Request& request) {
+  static constexpr std::pair<std::string_view, Format> formats[] = {{"table", Format::table}, {"tree", Format::tree}, {"json", Format::json}, {"csv", Format::csv}, {"md", Format::md}, {"svg", Format::svg}};
+  std::string name = request.value("format").value_or("");
+  if (const auto output = request.value("output"); name.empty() && output) {
+    const std::size_t dot = output->rfind('.');
+    name = dot == std::string::npos ? "" : output->substr(dot + 1);
+    if (name == "txt") name = "table";
+    bool known = name.empty();
+    for (const auto& [text, format] : formats) known = known || text == name;
+    if (!known)
+      return fail("--output", fmt::format("the ending .{} names no format", name), "use .txt, .json, .csv, .md or .svg, or give --format", Error::Kind::usage);
+  }
+  for (const auto& [text, format] : formats)
+    if (text == name) return format;
+  return Format::table;
+}
+
+bool wants_colour(const Request& request, bool to_file) {
+  const std::string when = request.value("color").value_or("auto");
+  if (when != "auto") return when == "always";
+  const char* no_colour = std::getenv("NO_COLOR");
+  return !to_file && (!no_colour || !*no_colour) && ::isatty(STDOUT_FILENO) == 1;
+}
+
+Result<int> answer(Request& request, RenderOptions& options) {
+  if (const auto config = request.value("config")) {
+    ASSAY_TRY(text, read_file(*config, "--config"));
+    ASSAY_CHECK(apply_config(request, text, *config));
+  }
+  ASSAY_TRY(format, chosen_format(request));
+  const auto output = request.value("output");
+  options = {format, wants_colour(request, output.has_value()), request.explain(), request.has("quiet")};
+  if (format == Format::svg) request.want_picture();
+  Catalogue catalogue = Catalogue::builtin();
+  if (const char* directory = std::getenv("ASSAY_CATALOGUE"); directory && *directory) ASSAY_CHECK(catalogue.overlay(directory));
+  if (const auto directory = request.value("catalogue")) ASSAY_CHECK(catalogue.overlay(*directory));
+  ASSAY_TRY(response, ask(request, {catalogue}));
+  const std::string text = render(response, options);
+  if (output) {
+    std::ofstream file(*output, std::ios::binary);
+    file << text;
+    file.close();
+    if (!file) return fail("--output", fmt::format("{} cannot be written", in_quotes(*output)), "check that the directory exists");
+  } else if (!write(stdout, text)) {
+    return fail("stdout", "the output cannot be written", "");
+  }
+  return static_cast<int>(response.outcome);
+}
+
+/// An error goes to stderr for people, to stdout as JSON for programs.
+int report(const Error& error, RenderOptions options) {
+  const bool json = options.format == Format::json;
+  if (!json) options.colour = options.colour && ::isatty(STDERR_FILENO) == 1;
+  write(json ? stdout : stderr, render(error, options));
+  return exit_code(error);
+}
+
+/// Words that the program itself answers.
+std::optional<int> built_in(const std::vector<std::string>& words) {
+  const std::string first = words.empty() ? "help" : words.front();
+  if (first == "--version" || first == "version") {
+    fmt::print("assay {}\n", version);
+    return 0;
+  }
+  const bool help = first == "help" || first == "--help" || first == "-h";
+  const bool verb_asks = words.size() > 1 && (std::find(words.begin(), words.end(), "--help") != words.end() || std::find(words.begin(), words.end(), "-h") != words.end());
+  if (help || verb_asks) {
+    const std::string wanted = help ? (words.size() > 1 ? words[1] : "") : first;
+    for (const VerbSpec& verb : verbs())
+      if (verb.name == wanted) return write(stdout, verb_help(verb)) ? 0 : exit_input;
+    if (wanted.empty()) return write(stdout, overview_help()) ? (words.empty() ? exit_usage : 0) : exit_input;
+    return std::nullopt;  // an unknown verb gets its error from the parser
+  }
+  if (first == "completion") {
+    const auto script = completion_script(words.size() > 1 ? words[1] : "");
+    if (!script) return report(script.error(), {});
+    return write(stdout, *script) ? 0 : exit_input;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGINT, interrupted);
+  RenderOptions options;
+  try {
+    std::vector<std::string> words(argv + 1, argv + argc);
+    if (const auto code = built_in(words)) return *code;
+    if (words.front() == "help") words.erase(words.begin());
+    for (std::size_t i = 0; i < words.size(); ++i)  // a broken command line still answers in the format asked for
+      if (words[i] == "--format=json" || (words[i] == "--format" && i + 1 < words.size() && words[i + 1] == "json")) options.format = Format::json;
+    auto request = parse_request(words);
+    if (!request) return report(request.error(), options);
+    const auto code = answer(*request, options);
+    return code ? *code : report(code.error(), options);
+  } catch (const std::exception& bug) {
+    return report({Error::Kind::internal, "", fmt::format("this is a bug, please report: {}", bug.what()), "the command line above shows it", {}}, options);
+  }
+}

@@ -1,0 +1,65 @@
+// embed OUTPUT ROOT FILE...: writes a C++ source that holds the files, whose names are relative to ROOT.
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+namespace {
+
+// The bytes as adjacent string literals, one for each line. Octal escapes have three digits, so they end by themselves;
+// '?' is escaped because two of them may look like a trigraph.
+void write_literals(std::ostream& out, const std::string& bytes) {
+  out << '"';
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(bytes[i]);
+    if (byte == '\n') {
+      out << "\\n";
+      if (i + 1 < bytes.size()) out << "\"\n\"";
+    } else if (byte == '"' || byte == '\\') {
+      out << '\\' << bytes[i];
+    } else if (byte >= ' ' && byte <= '~' && byte != '?') {
+      out << bytes[i];
+    } else {
+      out << '\\' << char('0' + byte / 64) << char('0' + byte / 8 % 8) << char('0' + byte % 8);
+    }
+  }
+  out << '"';
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.size() < 2) {
+    std::cerr << "usage: embed OUTPUT ROOT FILE...\n";
+    return 2;
+  }
+  std::vector<std::string> names(arguments.begin() + 2, arguments.end());
+  std::sort(names.begin(), names.end());
+
+  std::ofstream out(arguments[0], std::ios::binary);
+  out << "#include <array>\n\n#include \"assay/hardware/embedded.h\"\n\nnamespace assay {\nnamespace {\n\n"
+      << "constexpr std::array<EmbeddedFile, " << names.size() << "> files{{\n";
+  for (const std::string& name : names) {
+    std::ifstream in(arguments[1] + "/" + name, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+    if (!in) {
+      std::cerr << "embed: cannot read " << arguments[1] << "/" << name << "\n";
+      return 1;
+    }
+    out << "{";
+    write_literals(out, name);
+    out << ", std::string_view(\n";
+    write_literals(out, bytes);
+    out << ", " << bytes.size() << ")},\n";
+  }
+  out << "}};\n\n}  // namespace\n\nstd::span<const EmbeddedFile> embedded_catalogue() { return files; }\n\n"
+      << "}  // namespace assay\n";
+  out.close();
+  if (!out) {
+    std::cerr << "embed: cannot write " << arguments[0] << "\n";
+    return 1;
+  }
+}

@@ -1,0 +1,31 @@
+#!/bin/sh
+# Installs the packages of packages.txt that this Debian machine lacks; silent when there are none.
+set -eu
+cd "$(dirname "$0")/.."
+packages=$(sed 's/#.*//' packages.txt)
+
+if ! command -v dpkg-query >/dev/null 2>&1; then
+  echo "this is not Debian, so nothing is installed; Assay needs what these packages hold:" $packages >&2
+  exit 0
+fi
+
+missing=
+for package in $packages; do
+  status=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) || status=
+  [ "$status" = installed ] || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" = 0 ]; then
+  as_root=
+elif command -v sudo >/dev/null 2>&1; then
+  as_root=sudo
+else
+  echo "packages are missing:$missing" >&2
+  echo "installing them needs root or sudo; as root, run: apt-get update && apt-get install$missing" >&2
+  exit 1
+fi
+
+echo "installing:$missing"
+$as_root apt-get update
+$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing

@@ -1,0 +1,109 @@
+// assay clusters: what a cluster adds up to and how its chips are joined.
+#include <fmt/format.h>
+
+#include "assay/api/verbs.h"
+#include "assay/base/text.h"
+
+namespace assay {
+namespace {
+
+Items axes_of(const Cluster& cluster) {
+  Items axes;
+  if (!cluster.torus) return axes;
+  const ScaleUp& up = *cluster.chip.network.scale_up;
+  for (const Axis& axis : cluster.torus->axes)
+    axes.emplace_back(Members{{"name", axis.name}, {"size", axis.size}, {"ring", axis.ring}, {"bandwidth", up.link_bandwidth.value},
+                              {"bandwidth_both_ways", (axis.ring ? 2.0 : 1.0) * up.link_bandwidth.value}});
+  return axes;
+}
+
+Items levels_of(const Cluster& cluster) {
+  Items levels;
+  for (const Level& level : cluster.levels)
+    levels.emplace_back(Members{{"name", level.name},
+                                {"degree", level.degree},
+                                {"chips", level.chips},
+                                {"units", level.units},
+                                {"bandwidth", level.child_bandwidth},
+                                {"bandwidth_per_chip", level.chip_bandwidth},
+                                {"bandwidth_per_unit", level.unit_bandwidth()},
+                                {"switches", level.switches > 0 ? Value(level.switches) : Value()},
+                                {"switches_per_unit", level.switches > 0 ? Value(level.switches / level.units) : Value()},
+                                {"in_network_reduction", level.in_network_reduction}});
+  return levels;
+}
+
+Result<Response> answer(const Request& request, const Context& context) {
+  ASSAY_TRY(overrides, overrides_of(request));
+  ASSAY_TRY(cluster, parse_cluster(request.arguments().front(), context.catalogue, "clusters", overrides));
+  const Chip& chip = cluster.chip;
+  Response response;
+  Members& out = response.results;
+  out.emplace_back("cluster", cluster.text);
+  out.emplace_back("chip", chip.id);
+  out.emplace_back("chips", cluster.chips());
+  out.emplace_back("slices", cluster.slices);
+  out.emplace_back("hosts", host_count(cluster));
+  out.emplace_back("chips_per_node", cluster.chips_per_node);
+  out.emplace_back("cores", core_count(cluster));
+  Members rates;
+  for (const DtypeFacts& entry : all_dtypes())
+    if (const FlopsPerSecond rate = total_rate(cluster, entry.dtype); rate > FlopsPerSecond(0)) rates.emplace_back(entry.name, rate);
+  const Dtype reference = chip.peak[static_cast<std::size_t>(Dtype::bf16)] ? Dtype::bf16 : Dtype::fp16;
+  const FlopsPerSecond reference_rate = total_rate(cluster, reference);
+  out.emplace_back("flops_per_second", reference_rate > FlopsPerSecond(0) ? Value(reference_rate) : rates.front().second);
+  out.emplace_back("flops_per_second_by_dtype", std::move(rates));
+  out.emplace_back("memory", total_memory(cluster));
+  out.emplace_back("memory_bandwidth", total_memory_bandwidth(cluster));
+  if (cluster.torus) out.emplace_back("twisted", cluster.torus->twisted);
+  out.emplace_back("axes", axes_of(cluster));
+  out.emplace_back("levels", levels_of(cluster));
+  if (cluster.torus || !cluster.levels.empty()) {
+    out.emplace_back("links", scale_up_links(cluster));
+    out.emplace_back("switches", switch_count(cluster));
+    out.emplace_back("diameter", diameter(cluster));
+    if (cluster.torus) out.emplace_back("mean_distance", mean_distance(*cluster.torus));
+  }
+  if (const auto bisection = bisection_bandwidth(cluster)) {
+    out.emplace_back("bisection_bandwidth", *bisection);
+    out.emplace_back("bisection_bandwidth_both_ways", 2.0 * *bisection);
+  }
+  if (const auto egress = scale_up_egress(chip)) out.emplace_back("egress_per_chip", egress->value);
+  if (chip.network.scale_out) {
+    out.emplace_back("scale_out_per_chip", chip.network.scale_out->bandwidth.value);
+    out.emplace_back("scale_out_per_host", static_cast<double>(std::min(chip.host.chips.value, cluster.chips_per_node)) * chip.network.scale_out->bandwidth.value);
+    out.emplace_back("scale_out_per_node", static_cast<double>(cluster.chips_per_node) * chip.network.scale_out->bandwidth.value);
+    out.emplace_back("scale_out", static_cast<double>(cluster.chips()) * chip.network.scale_out->bandwidth.value);
+  }
+  const double n = static_cast<double>(cluster.chips());
+  if (chip.power) out.emplace_back("power", n * (chip.power->system ? chip.power->system->value : chip.power->chip.value));
+  for (const Price& price : chip.prices)
+    if (price.kind == "on-demand") {
+      out.emplace_back("price", n * price.value.value);
+      response.notes.push_back(fmt::format("price: {} list price of {}", price.provider, price.date));
+      break;
+    }
+  response.notes.insert(response.notes.begin(), cluster.notes.begin(), cluster.notes.end());
+  if (cluster.torus && cluster.torus->twisted) response.notes.emplace_back("bisection of a twisted torus: the best cut across an axis, an upper bound");
+  response.headline = fmt::format("{}: {} chips on {} hosts, {} {}, {}", cluster.text, human_count(cluster.chips()), human_count(host_count(cluster)),
+                                  human(reference_rate), name(reference), human(total_memory(cluster)));
+  return response;
+}
+
+}  // namespace
+
+VerbSpec clusters_verb() {
+  return {"clusters",
+          "a cluster: hosts, axes, levels, bisection, totals",
+          "CLUSTER is CHIP, CHIP:N, CHIP:AxB[xC], S*CHIP:AxBxC or @file.toml. Torus slices exist only in the shapes of their generation; "
+          "AxBxC_twisted asks for the twisted form. Bandwidths are one way.",
+          {{"cluster", "e.g. tpu-v5p:16x20x28, 4*tpu-v5e:16x16, h100-sxm:1024", true}},
+          {set_option},
+          {{"assay clusters tpu-v5p:16x20x28", "a full pod"},
+           {"assay clusters h100-sxm:1024", "GPU nodes on a fat tree"},
+           {"assay clusters '4*tpu-v5e:16x16'", "slices over the data-centre network"}},
+          &answer,
+          false};
+}
+
+}  // namespace assay

@@ -1,0 +1,102 @@
+// One request, one response: what every front end asks, and how a command line or JSON becomes a request.
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "assay/base/result.h"
+#include "assay/hardware/catalogue.h"
+#include "assay/report/render.h"
+#include "assay/report/response.h"
+
+namespace assay {
+
+/// A flag (`value` empty) or an option with a value.
+struct OptionSpec {
+  std::string_view name, value, help;
+  bool repeatable = false;
+  std::string_view choices = {};  ///< "table|tree|json", where only these are allowed
+};
+
+struct ArgumentSpec {
+  std::string_view name, help;
+  bool required = true, repeatable = false;
+};
+
+class Request;
+
+/// What handlers may use besides the request.
+struct Context {
+  const Catalogue& catalogue;
+};
+
+/// A verb: what it takes, how it is described, and the function that answers it. Help, completion and checking come from here.
+struct VerbSpec {
+  std::string_view name, summary, description;
+  std::vector<ArgumentSpec> arguments;
+  std::vector<OptionSpec> options;
+  std::vector<std::pair<std::string_view, std::string_view>> examples;  ///< command, what it shows
+  Result<Response> (*answer)(const Request&, const Context&);
+  bool has_picture = false;
+};
+
+/// All verbs, in the order of help.
+std::span<const VerbSpec> verbs();
+/// Options that every verb takes.
+std::span<const OptionSpec> common_options();
+
+/// A checked request: known verb, known options, as many arguments as it takes.
+class Request {
+ public:
+  const VerbSpec& verb() const { return *verb_; }
+  const std::vector<std::string>& arguments() const { return arguments_; }
+
+  bool has(std::string_view option) const { return value(option).has_value(); }
+  std::optional<std::string> value(std::string_view option) const;
+  std::vector<std::string> values(std::string_view option) const;
+
+  bool explain() const { return has("explain"); }
+  bool picture() const { return picture_; }
+  void want_picture() { picture_ = true; }
+
+  /// The inputs as the JSON echoes them.
+  Members echo() const;
+
+ private:
+  friend Result<Request> parse_request(std::span<const std::string>);
+  friend Result<Request> parse_json_request(std::string_view);
+  friend Result<void> apply_config(Request&, std::string_view, std::string_view);
+
+  Result<void> add(std::string_view option, std::string value, std::string_view where);
+  Result<void> finish() const;
+
+  const VerbSpec* verb_ = nullptr;
+  std::vector<std::string> arguments_;
+  std::vector<std::pair<std::string, std::string>> options_;
+  bool picture_ = false;
+};
+
+/// From the words of a command line, without the program's name: verb, arguments, --option value, --option=value.
+Result<Request> parse_request(std::span<const std::string> words);
+
+/// From JSON: {"verb": "roofline", "arguments": ["..."], "on": "tpu-v5e", "explain": true}.
+Result<Request> parse_json_request(std::string_view json);
+
+/// Fills options that the request leaves open from a TOML file: top-level keys and the table of the verb.
+Result<void> apply_config(Request& request, std::string_view document, std::string_view file);
+
+/// Splits a line into words as a shell would: blanks separate, quotes group.
+Result<std::vector<std::string>> split_words(std::string_view line);
+
+/// Answers a request.
+Result<Response> ask(const Request& request, const Context& context);
+
+/// Help texts and completion scripts, all from the verb table.
+std::string overview_help();
+std::string verb_help(const VerbSpec& verb);
+Result<std::string> completion_script(std::string_view shell);
+
+}  // namespace assay

@@ -1,0 +1,523 @@
+// assay roofline: what limits an operation on a chip, by how much, and where that changes.
+#include "assay/cost/roofline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "assay/api/verbs.h"
+#include "assay/base/text.h"
+#include "assay/report/roofline_chart.h"
+
+namespace assay {
+namespace {
+
+constexpr std::size_t max_sweep = 4096;
+
+struct Sweep {
+  std::string letter;
+  std::vector<double> values;
+};
+
+/// Everything the request says, checked.
+struct Query {
+  Cluster cluster;
+  std::vector<Operation> operations;  ///< empty for raw work
+  Flops flops;
+  Bytes bytes;
+  Counting counting;
+  Roof roof;
+  std::string unit;  ///< "matrix unit, bf16"
+  Dtype compute = Dtype::bf16;
+  std::optional<Sweep> sweep;
+  std::optional<std::string> letter;  ///< the size left free
+  bool pad = false;
+  std::vector<std::string> notes;
+};
+
+Result<Flops> parse_flops(std::string_view text, std::string_view where) {
+  Flops flops;
+  if (const auto number = parse_number(trim(text))) {
+    flops = Flops(*number);
+  } else if (auto quantity = parse_as<Flops>(text, where)) {
+    flops = *quantity;
+  } else if (auto count = parse_count(text, where)) {
+    flops = Flops(static_cast<double>(*count));
+  } else {
+    return fail(std::string(where), fmt::format("{} is not a number of FLOP", in_quotes(text)), "e.g. 1e12, 2T or 3.5 TFLOP");
+  }
+  if (flops < Flops(0)) return fail(std::string(where), fmt::format("{} is negative", in_quotes(text)), "");
+  return flops;
+}
+
+Result<Bytes> parse_bytes(std::string_view text, std::string_view where) {
+  if (text.find('[') != std::string_view::npos) {
+    ASSAY_TRY(tensor, parse_tensor(text, where));
+    return tensor_bytes(tensor);
+  }
+  ASSAY_TRY(bytes, parse_as<Bytes>(text, where));
+  if (bytes < Bytes(0)) return fail(std::string(where), fmt::format("{} is negative", in_quotes(text)), "");
+  return bytes;
+}
+
+/// "B=1..4096" doubles, "B=1..4096:64" steps by 64, "B=1,8,240" lists.
+Result<Sweep> parse_sweep(std::string_view text) {
+  const auto wrong = [&] { return fail("--vary", fmt::format("{} is not a sweep", in_quotes(text)), "write B=1..4096 (doubling), B=64..1024:64 (steps) or B=1,8,240", Error::Kind::usage); };
+  const std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos || trim(text.substr(0, equals)).empty()) return wrong();
+  Sweep sweep{std::string(trim(text.substr(0, equals))), {}};
+  const std::string_view values = text.substr(equals + 1);
+  const std::size_t dots = values.find("..");
+  if (dots == std::string_view::npos) {
+    for (const std::string& part : split(values, ',')) {
+      ASSAY_TRY(value, parse_count(part, "--vary"));
+      sweep.values.push_back(static_cast<double>(value));
+    }
+  } else {
+    const std::string_view rest = values.substr(dots + 2);
+    const std::size_t colon = rest.find(':');
+    ASSAY_TRY(from, parse_count(values.substr(0, dots), "--vary"));
+    ASSAY_TRY(to, parse_count(rest.substr(0, colon), "--vary"));
+    std::int64_t step = 0;
+    if (colon != std::string_view::npos) {
+      ASSAY_TRY(parsed, parse_count(rest.substr(colon + 1), "--vary"));
+      step = parsed;
+    }
+    if (from > to) return fail("--vary", fmt::format("{} is above {}", from, to), "the smaller end comes first", Error::Kind::usage);
+    for (std::int64_t at = from; at <= to; at = step ? at + step : at * 2) {
+      sweep.values.push_back(static_cast<double>(at));
+      if (sweep.values.size() > max_sweep) return fail("--vary", fmt::format("more than {} points", max_sweep), "take a larger step", Error::Kind::usage);
+    }
+    if (!step && sweep.values.back() != static_cast<double>(to)) sweep.values.push_back(static_cast<double>(to));
+  }
+  if (sweep.values.size() > max_sweep) return fail("--vary", fmt::format("more than {} points", max_sweep), "", Error::Kind::usage);
+  return sweep;
+}
+
+Result<Tile> parse_tile(std::string_view text) {
+  const auto parts = split(text, ',');
+  if (parts.size() != 3 && parts.size() != 1)
+    return fail("--tile", fmt::format("{} is not a tile", in_quotes(text)), "write bm,bk,bn such as 512,1024,512, or one number for a square", Error::Kind::usage);
+  std::vector<double> sizes;
+  for (const std::string& part : parts) {
+    ASSAY_TRY(size, parse_count(part, "--tile"));
+    sizes.push_back(static_cast<double>(size));
+  }
+  return sizes.size() == 1 ? Tile{sizes[0], sizes[0], sizes[0]} : Tile{sizes[0], sizes[1], sizes[2]};
+}
+
+Result<std::vector<std::pair<std::string, double>>> parse_sizes(std::string_view text) {
+  std::vector<std::pair<std::string, double>> sizes;
+  for (const std::string& part : split(text, ',')) {
+    const std::size_t equals = part.find('=');
+    if (equals == std::string::npos || equals == 0) return fail("--sizes", fmt::format("{} is not NAME=SIZE", in_quotes(part)), "e.g. --sizes B=240,D=8192", Error::Kind::usage);
+    ASSAY_TRY(size, parse_count(part.substr(equals + 1), "--sizes"));
+    sizes.emplace_back(std::string(trim(part.substr(0, equals))), static_cast<double>(size));
+  }
+  return sizes;
+}
+
+/// The rate of the unit that the operation runs on.
+Result<void> choose_unit(const Request& request, Query& query) {
+  const Chip& chip = query.cluster.chip;
+  std::optional<Dtype> wanted;
+  if (const auto text = request.value("compute"); text && *text != "vector") {
+    ASSAY_TRY(dtype, parse_dtype(*text, "--compute"));
+    wanted = dtype;
+  }
+  const bool vector = request.value("compute") == "vector";
+  const bool raw = query.operations.empty();
+  const bool pointwise = !raw && !query.operations.front().is_matmul();
+  if (vector || (pointwise && !wanted)) {
+    const bool fma = pointwise && query.operations.front().function()->uses_fma;
+    query.roof.peak = fma ? vector_fma_rate(chip) : vector_rate(chip);
+    query.unit = fma && chip.vector_unit.fma.value ? "vector unit, fused multiply-add" : "vector unit";
+    query.compute = Dtype::fp32;
+    return {};
+  }
+  if (wanted) {
+    query.compute = *wanted;
+  } else if (raw) {
+    query.compute = chip.peak[static_cast<std::size_t>(Dtype::bf16)] ? Dtype::bf16 : Dtype::fp16;
+    query.notes.push_back(fmt::format("computing in {} on the matrix unit, since --compute is not given", name(query.compute)));
+  } else {
+    const Operation& operation = query.operations.front();
+    query.compute = product_dtype(operation.operands()[0].dtype, operation.operands()[1].dtype);
+  }
+  if (query.compute == Dtype::fp32 && !chip.peak[static_cast<std::size_t>(Dtype::fp32)]) {
+    query.roof.peak = vector_fma_rate(chip);
+    query.unit = "vector unit, fp32";
+    query.notes.push_back(fmt::format("the matrix unit of {} has no fp32 rate, so the vector unit computes; --compute tf32 or bf16 where results may round", chip.id));
+    return {};
+  }
+  ASSAY_TRY(peak, peak_rate(chip, query.compute, "--compute"));
+  query.roof.peak = peak;
+  query.roof.compute_efficiency = chip.efficiency.matrix;
+  query.unit = fmt::format("matrix unit, {}", name(query.compute));
+  return {};
+}
+
+Result<void> read_work(const Request& request, Query& query) {
+  const bool raw = request.has("flops") || request.has("bytes");
+  if (raw == !request.arguments().empty())
+    return fail("roofline", raw ? "an operation and --flops or --bytes contradict each other" : "an operation is missing",
+                raw ? "give one or the other" : "e.g. assay roofline \"bf16[240,8192] @ bf16[8192,32768]\" --on tpu-v5e, or --flops 1e12 --bytes 4GB", Error::Kind::usage);
+  if (raw) {
+    for (const char* option : {"vary", "sizes", "tile", "split", "accumulate", "pad", "dtype"})
+      if (request.has(option)) return fail(fmt::format("--{}", option), "this applies to an operation, not to raw FLOP and bytes", "leave it out", Error::Kind::usage);
+    if (const auto text = request.value("flops")) {
+      ASSAY_TRY(flops, parse_flops(*text, "--flops"));
+      query.flops = flops;
+    }
+    if (const auto text = request.value("bytes")) {
+      ASSAY_TRY(bytes, parse_bytes(*text, "--bytes"));
+      query.bytes = bytes;
+    }
+    if (query.flops == Flops(0) && query.bytes == Bytes(0)) return fail("roofline", "there is no work: FLOP and bytes are both zero", "");
+    return {};
+  }
+  Dtype dtype = Dtype::bf16;
+  if (const auto text = request.value("dtype")) {
+    ASSAY_TRY(parsed, parse_dtype(*text, "--dtype"));
+    dtype = parsed;
+  }
+  std::vector<std::pair<std::string, double>> sizes;
+  if (const auto text = request.value("sizes")) {
+    ASSAY_TRY(parsed, parse_sizes(*text));
+    sizes = parsed;
+  }
+  for (const std::string& text : request.arguments()) {
+    ASSAY_TRY(operation, parse_operation(text, in_quotes(text), dtype));
+    for (const auto& [letter, value] : sizes) {
+      const auto letters = operation.names();
+      if (request.arguments().size() == 1 && std::find(letters.begin(), letters.end(), letter) == letters.end())
+        return fail("--sizes", fmt::format("the operation has no size {}", in_quotes(letter)), suggestion(letter, letters), Error::Kind::usage);
+      operation = operation.with(letter, value);
+    }
+    if (query.operations.size() >= 8) return fail("roofline", "at most 8 operations are compared", "", Error::Kind::usage);
+    if (!query.operations.empty() && query.operations.front().is_matmul() != operation.is_matmul())
+      return fail("roofline", "matrix products and element-wise functions run on different units", "ask for them one at a time", Error::Kind::usage);
+    query.operations.push_back(std::move(operation));
+  }
+  const bool bare = query.operations.front().function() && request.arguments().front().find('[') == std::string::npos;
+  if (bare && !request.has("dtype")) query.notes.emplace_back("elements are bf16, since neither the operation nor --dtype says otherwise");
+  return {};
+}
+
+Result<void> read_counting(const Request& request, Query& query) {
+  if (query.operations.empty()) return {};
+  const Operation& operation = query.operations.front();
+  for (const char* option : {"tile", "split", "pad", "accumulate"})
+    if (request.has(option) && !operation.is_matmul()) return fail(fmt::format("--{}", option), "this applies to matrix products", "leave it out", Error::Kind::usage);
+  query.pad = request.has("pad");
+  query.counting.sums = operation.result().dtype;
+  if (const auto text = request.value("tile")) {
+    ASSAY_TRY(tile, parse_tile(*text));
+    query.counting.tile = tile;
+  }
+  if (const auto text = request.value("split")) {
+    ASSAY_TRY(chips, parse_count(*text, "--split"));
+    if (chips < 2) return fail("--split", "a contraction is split over at least 2 chips", "", Error::Kind::usage);
+    if (query.counting.tile || query.pad) return fail("--split", "--split counts network traffic, --tile and --pad do not apply", "give one of them", Error::Kind::usage);
+    query.counting.split_chips = static_cast<double>(chips);
+  }
+  if (const auto text = request.value("accumulate")) {
+    ASSAY_TRY(dtype, parse_dtype(*text, "--accumulate"));
+    if (query.counting.split_chips == 1) return fail("--accumulate", "partial sums leave the chip only with --split", "name the result's dtype instead: ... -> fp32[...]", Error::Kind::usage);
+    query.counting.sums = dtype;
+  }
+  return {};
+}
+
+Result<void> read_free_size(const Request& request, Query& query) {
+  if (query.operations.empty()) return {};
+  if (const auto text = request.value("vary")) {
+    ASSAY_TRY(sweep, parse_sweep(*text));
+    query.sweep = sweep;
+  }
+  for (const Operation& operation : query.operations) {
+    const auto letters = operation.names();
+    if (query.sweep && std::find(letters.begin(), letters.end(), query.sweep->letter) == letters.end())
+      return fail("--vary", fmt::format("{} has no size {}", operation.text(), in_quotes(query.sweep->letter)), suggestion(query.sweep->letter, letters), Error::Kind::usage);
+    std::vector<std::string> free = operation.free_sizes();
+    free.erase(std::remove(free.begin(), free.end(), query.sweep ? query.sweep->letter : ""), free.end());
+    if (free.size() > (query.sweep ? 0 : 1))
+      return fail("roofline", fmt::format("{} {} free", join(free, ", "), free.size() == 1 ? "is" : "are"), "one size may stay free; give the others with --sizes " + free.back() + "=8192", Error::Kind::usage);
+    if (!free.empty()) {
+      if (query.letter && *query.letter != free[0]) return fail("roofline", "the operations leave different sizes free", "use one letter for it", Error::Kind::usage);
+      query.letter = free[0];
+    }
+  }
+  if (query.sweep) query.letter = query.sweep->letter;
+  return {};
+}
+
+Result<Query> read_query(const Request& request, const Context& context) {
+  Query query;
+  ASSAY_TRY(cluster, cluster_of(request, context));
+  query.cluster = std::move(cluster);
+  ASSAY_CHECK(read_work(request, query));
+  ASSAY_CHECK(read_counting(request, query));
+  ASSAY_CHECK(read_free_size(request, query));
+  ASSAY_CHECK(choose_unit(request, query));
+  const Chip& chip = query.cluster.chip;
+  const bool split = query.counting.split_chips > 1;
+  const std::string level = request.value("memory").value_or(split ? "scale-up" : "hbm");
+  ASSAY_TRY(roof, memory_roof(chip, level, "--memory"));
+  query.roof.level = roof.name;
+  query.roof.bandwidth = roof.bandwidth;
+  if (roof.name == "hbm") query.roof.memory_efficiency = chip.efficiency.memory;
+  if ((roof.name == "ici" || roof.name == "nvlink" || roof.name == "dcn") && chip.efficiency.network) query.roof.memory_efficiency = *chip.efficiency.network;
+  query.roof.chips = split ? 1.0 : static_cast<double>(query.cluster.chips());
+  if (query.cluster.chips() > 1 && !split) query.notes.push_back(fmt::format("the work is spread evenly over {} chips; nothing is counted for exchanging it", query.cluster.chips()));
+  return query;
+}
+
+template <class N>
+Work<N> work_of(const N& num, const Query& query, const Operation* operation) {
+  if (!operation) return {num.given("flops", query.flops, "--flops"), num.given("bytes", query.bytes, "--bytes")};
+  return operation_work(num, *operation, query.counting);
+}
+
+/// With --pad the matrix unit also multiplies the padding.
+Work<Plain> padded(const Query& query, const Operation* operation, Work<Plain> work) {
+  if (query.pad && operation)
+    if (const auto padding = pad_to_unit(operation->matmul(), query.cluster.chip)) work.flops = padding->flops;
+  return work;
+}
+
+Bound<Plain> bound_of(const Query& query, const Operation* operation) {
+  return roofline_bound(Plain{}, padded(query, operation, work_of(Plain{}, query, operation)), query.roof);
+}
+
+Members time_range(const Bound<Plain>& bound) { return range(bound.lower, bound.estimate, bound.upper); }
+
+Value finite(AnyQuantity q) { return std::isfinite(q.value) ? Value(q) : Value(); }
+
+void add_padding(const Query& query, const Operation& operation, Members& out) {
+  const auto padding = pad_to_unit(operation.matmul(), query.cluster.chip);
+  if (!padding) return;
+  out.emplace_back("padding", Members{{"m", padding->m}, {"k", padding->k}, {"n", padding->n}, {"flops", padding->flops}, {"utilisation", padding->utilisation},
+                                      {"compute_time", padding->flops / (query.roof.chips * query.roof.peak.value)}});
+}
+
+void add_tile(const Query& query, const Operation& operation, Members& out) {
+  const Matmul matmul = operation.matmul();
+  Members tile;
+  if (query.counting.tile) {
+    tile = {{"m", query.counting.tile->m}, {"k", query.counting.tile->k}, {"n", query.counting.tile->n}, {"intensity_without_store", tile_intensity(matmul, *query.counting.tile)}};
+    tile.emplace_back("compute_bound", tile_intensity(matmul, *query.counting.tile) >= query.roof.peak.value / query.roof.bandwidth.value);
+  }
+  tile.emplace_back("smallest_square", smallest_square_tile(matmul, query.roof));
+  out.emplace_back("tile", std::move(tile));
+}
+
+void add_knee(const Query& query, const Operation& operation, Members& out) {
+  const Knee knee = find_knee(operation, *query.letter, query.counting, query.roof);
+  Members entry{{"name", *query.letter}, {"value", knee.exact ? Value(*knee.exact) : Value()}};
+  entry.emplace_back("whole", knee.exact ? Value(std::ceil(*knee.exact)) : Value());
+  entry.emplace_back("approximate", knee.approximate ? Value(*knee.approximate) : Value());
+  entry.emplace_back("intensity_limit", finite(knee.limit));
+  if (!knee.exact) entry.emplace_back("verdict", knee.always_compute_bound ? "compute-bound at every size" : "memory-bound at every size");
+  out.emplace_back("critical_size", std::move(entry));
+}
+
+/// Where an operation with a free size is evaluated: at its knee, or at 1 where it has none.
+double evaluation_point(const Query& query, const Operation& operation) {
+  return find_knee(operation, *query.letter, query.counting, query.roof).exact.value_or(1.0);
+}
+
+Items sweep_rows(const Query& query, const Operation& operation) {
+  Items rows;
+  for (double value : query.sweep->values) {
+    const Operation at = operation.with(query.sweep->letter, value);
+    const Work<Plain> work = padded(query, &at, work_of(Plain{}, query, &at));
+    const Bound<Plain> bound = roofline_bound(Plain{}, work, query.roof);
+    rows.emplace_back(Members{{query.sweep->letter, static_cast<std::int64_t>(value)},
+                              {"flops", work.flops},
+                              {"bytes", work.bytes},
+                              {"intensity", bound.intensity},
+                              {"compute_time", bound.compute},
+                              {"memory_time", bound.memory},
+                              {"time", time_range(bound)},
+                              {"achieved", bound.achieved},
+                              {"limiter", roofline_limiter(bound)}});
+  }
+  return rows;
+}
+
+std::string point_name(const Query& query, const Operation& operation) {
+  if (query.letter) return fmt::format("{} = {}", *query.letter, human_number(std::round(evaluation_point(query, operation) * 10.0) / 10.0));
+  std::string text;
+  for (const OperationSize& size : operation.operands()[0].sizes) text += (text.empty() ? "" : "x") + human_number(size.value.value_or(0));
+  return operation.is_matmul() ? text : fmt::format("{}({})", operation.function()->name, text);
+}
+
+std::string curve_name(const Query& query, const Operation& operation) {
+  std::string text;
+  for (const std::string& letter : operation.names())
+    if (letter != *query.letter)
+      for (const OperationTensor& tensor : operation.operands())
+        for (const OperationSize& size : tensor.sizes)
+          if (size.name == letter && text.find(letter + "=") == std::string::npos) text += (text.empty() ? "" : ", ") + fmt::format("{}={}", letter, exact_number(*size.value));
+  return text.empty() ? operation.text() : text;
+}
+
+Scene picture_of(const Query& query) {
+  const Chip& chip = query.cluster.chip;
+  const std::string where = fmt::format("{}, {}", query.cluster.chips() > 1 ? query.cluster.text : chip.name, query.unit);
+  if (query.sweep) {
+    std::vector<SizeCurve> curves;
+    const double first = query.sweep->values.front(), last = query.sweep->values.back();
+    for (const Operation& operation : query.operations) {
+      SizeCurve curve{curve_name(query, operation), {}, find_knee(operation, *query.letter, query.counting, query.roof).exact};
+      const auto add = [&](double size) {
+        const Operation at = operation.with(*query.letter, size);
+        curve.points.push_back({size, bound_of(query, &at).achieved.value()});
+      };
+      constexpr int steps = 240;
+      const bool wide = last > 1100.0 * first;  // the chart turns logarithmic there too
+      for (int i = 0; i <= steps; ++i) add(wide ? first * std::pow(last / first, i / static_cast<double>(steps)) : first + (last - first) * i / static_cast<double>(steps));
+      if (curve.knee && *curve.knee > first && *curve.knee < last) add(*curve.knee);
+      std::sort(curve.points.begin(), curve.points.end(), [](const PlotPoint& a, const PlotPoint& b) { return a.x < b.x; });
+      curves.push_back(std::move(curve));
+    }
+    const std::string title = query.operations.size() == 1 ? query.operations.front().text() : fmt::format("Achieved FLOP/s against {}", *query.letter);
+    return draw(size_chart(title, fmt::format("lower bound of the time, {} from {}", where, query.roof.level), *query.letter, curves, query.roof.chips * query.roof.peak.value));
+  }
+  std::vector<RoofLine> roofs{{fmt::format("{}", query.roof.level), query.roof.chips * query.roof.peak.value, query.roof.chips * query.roof.bandwidth.value}};
+  for (const MemoryRoof& other : memory_roofs(chip))
+    if (other.name != query.roof.level && roofs.size() < 4 && query.counting.split_chips == 1) roofs.push_back({other.name, roofs.front().peak, query.roof.chips * other.bandwidth.value});
+  for (Dtype dtype : {Dtype::bf16, Dtype::fp8, Dtype::int8}) {
+    const auto& peak = chip.peak[static_cast<std::size_t>(dtype)];
+    const auto same = [&](const RoofLine& roof) { return peak && roof.peak == query.roof.chips * peak->value; };
+    if (peak && std::none_of(roofs.begin(), roofs.end(), same)) roofs.push_back({fmt::format("{} {}", query.roof.level, name(dtype)), query.roof.chips * peak->value, roofs.front().bandwidth});
+  }
+  std::vector<RoofPoint> points;
+  for (const Operation& operation : query.operations) {
+    const Operation at = query.letter ? operation.with(*query.letter, evaluation_point(query, operation)) : operation;
+    const Bound<Plain> bound = bound_of(query, &at);
+    points.push_back({point_name(query, operation), bound.intensity, bound.achieved});
+  }
+  if (query.operations.empty()) points.push_back({"this work", bound_of(query, nullptr).intensity, bound_of(query, nullptr).achieved});
+  const std::string title = query.operations.empty() ? "Roofline" : query.operations.size() == 1 ? query.operations.front().text() : fmt::format("{} operations", query.operations.size());
+  return draw(roofline_chart(title, where, roofs, points));
+}
+
+Result<Response> answer(const Request& request, const Context& context) {
+  ASSAY_TRY(query, read_query(request, context));
+  Response response;
+  Members& out = response.results;
+  const Operation* first = query.operations.empty() ? nullptr : &query.operations.front();
+  std::optional<Operation> at;
+  if (first) at = query.letter ? first->with(*query.letter, evaluation_point(query, *first)) : *first;
+  const Operation* evaluated = at ? &*at : nullptr;
+  const Work<Plain> work = padded(query, evaluated, work_of(Plain{}, query, evaluated));
+  const Bound<Plain> bound = roofline_bound(Plain{}, work, query.roof);
+  const std::string limiter(roofline_limiter(bound));
+  if (first) out.emplace_back("operation", evaluated->text());
+  if (query.letter) out.emplace_back("at", Members{{"name", *query.letter}, {"value", evaluation_point(query, *first)}});
+  out.emplace_back("chip", query.cluster.chip.id);
+  out.emplace_back("chips", query.cluster.chips());
+  out.emplace_back("unit", query.unit);
+  out.emplace_back("memory", query.roof.level);
+  out.emplace_back("flops", work.flops);
+  if (evaluated && evaluated->is_matmul() && query.counting.split_chips == 1) {
+    const Matmul m = evaluated->matmul();
+    out.emplace_back("exact_flops", Flops(m.batch * m.m * m.n * (2.0 * m.k - 1.0)));
+  }
+  out.emplace_back("bytes", work.bytes);
+  if (query.roof.chips > 1) {
+    out.emplace_back("flops_per_chip", work.flops / query.roof.chips);
+    out.emplace_back("bytes_per_chip", work.bytes / query.roof.chips);
+  }
+  out.emplace_back("peak", Value(query.roof.peak));
+  out.emplace_back("bandwidth", Value(query.roof.bandwidth));
+  out.emplace_back("intensity", finite(bound.intensity));
+  out.emplace_back("critical_intensity", bound.critical_intensity);
+  out.emplace_back("compute_time", bound.compute);
+  out.emplace_back("memory_time", bound.memory);
+  out.emplace_back("time", time_range(bound));
+  out.emplace_back("upper_over_lower", bound.upper / bound.lower);
+  out.emplace_back("limiter", limiter);
+  const bool by_compute = limiter == "compute";
+  const Seconds winner = by_compute ? bound.compute : bound.memory, other = by_compute ? bound.memory : bound.compute;
+  out.emplace_back("headroom", finite(AnyQuantity{winner / other, Dim{}}));
+  out.emplace_back("achieved", bound.achieved);
+  out.emplace_back("peak_share", (bound.compute / bound.lower));
+  if (evaluated && !evaluated->is_matmul()) out.emplace_back("elements_per_second", evaluated->pointwise().elements / bound.lower.value());
+  if (evaluated && evaluated->is_matmul() && query.counting.split_chips == 1) {
+    add_padding(query, *evaluated, out);
+    add_tile(query, *evaluated, out);
+  }
+  if (query.letter) add_knee(query, *first, out);
+  if (query.operations.size() > 1) {
+    Items rows;
+    for (const Operation& operation : query.operations) {
+      const Operation here = query.letter ? operation.with(*query.letter, evaluation_point(query, operation)) : operation;
+      const Bound<Plain> b = bound_of(query, &here);
+      Members row{{"operation", here.text()}, {"intensity", b.intensity}, {"time", time_range(b)}, {"limiter", roofline_limiter(b)}};
+      if (query.letter) add_knee(query, operation, row);
+      rows.emplace_back(std::move(row));
+    }
+    out.emplace_back("operations", std::move(rows));
+    response.table_key = "operations";
+  }
+  if (query.sweep) {
+    out.emplace_back("sweep", sweep_rows(query, *first));
+    response.table_key = "sweep";
+  }
+  if (request.explain()) {
+    const Traced num{&response.ledger};
+    const Bound<Traced> traced = roofline_bound(num, work_of(num, query, evaluated), query.roof);
+    response.derived = {traced.lower.id, traced.upper.id, traced.estimate.id, traced.intensity.id, traced.critical_intensity.id};
+    if (query.letter)
+      if (const auto knee = traced_knee(num, *first, *query.letter, query.counting, query.roof)) response.derived.push_back(knee->id);
+    if (query.pad) query.notes.emplace_back("the derivation counts useful arithmetic; padding is shown above");
+  }
+  if (request.picture()) response.picture = picture_of(query);
+  const Knee knee = query.letter ? find_knee(*first, *query.letter, query.counting, query.roof) : Knee{};
+  if (query.letter && knee.exact)
+    response.headline = fmt::format("compute-bound from {} = {} on ({} {}, {} at {})", *query.letter, human_number(std::ceil(*knee.exact)), query.cluster.chip.id, query.unit, query.roof.level, human(query.roof.bandwidth.value));
+  else if (query.letter)
+    response.headline = fmt::format("{} at every {} ({} {}, {} at {})", knee.always_compute_bound ? "compute-bound" : "memory-bound", *query.letter, query.cluster.chip.id, query.unit, query.roof.level, human(query.roof.bandwidth.value));
+  else
+    response.headline = fmt::format("{}-bound: at least {} on {} ({}), {}", limiter, human(bound.lower), query.cluster.chips() > 1 ? query.cluster.text : query.cluster.chip.id, query.unit,
+                                    std::isfinite(winner / other) ? fmt::format("{}x the {} time", human_number(winner / other), by_compute ? "memory" : "compute") : "nothing else to do");
+  response.notes = query.notes;
+  response.notes.insert(response.notes.end(), query.cluster.notes.begin(), query.cluster.notes.end());
+  return response;
+}
+
+}  // namespace
+
+VerbSpec roofline_verb() {
+  return {"roofline",
+          "bound an operation by arithmetic and bandwidth",
+          "OP is a product \"bf16[B,8192] @ int8[8192,32768] -> bf16[B,32768]\" (leading sizes are a batch; with letters everywhere it is an einsum), or a function: "
+          "dot(bf16[N]), add(fp32[1Mi]), sum, copy, softmax, rmsnorm, ... A letter without a number stays free: its critical size is solved for. Several operations are compared.",
+          {{"op", "an operation in quotes", false, true}},
+          {on_option,
+           {"memory", "LEVEL", "hbm (default), vmem, smem, l2, pcie, ici, nvlink or dcn"},
+           {"compute", "DTYPE", "the matrix unit's rate to use, or `vector`; default: the operands' dtype"},
+           {"sizes", "B=240,...", "numbers for letters"},
+           {"vary", "B=1..4096", "sweep a letter: doubling, B=64..1024:64 in steps, or a list B=1,8,240"},
+           {"dtype", "DTYPE", "elements of dot(N), add(N), ... (default bf16)"},
+           {"flops", "F", "raw work instead of an operation: 1e12, 2T, 3 TFLOP"},
+           {"bytes", "N", "raw bytes: 80GiB, 16GB, or a tensor bf16[8,128]"},
+           {"tile", "bm,bk,bn", "count the traffic of a tiled matmul"},
+           {"pad", "", "count sizes padded to the matrix unit's tile"},
+           {"split", "CHIPS", "split the contracting size over chips; partial sums cross the network"},
+           {"accumulate", "DTYPE", "dtype of those partial sums (default: the result's)"},
+           set_option},
+          {{"assay roofline \"bf16[240,8192] @ bf16[8192,32768]\" --on tpu-v5e", "one matmul"},
+           {"assay roofline \"bf16[B,8192] @ int8[8192,8192]\" --on h100-sxm --explain", "the critical batch, derived"},
+           {"assay roofline \"bf16[B,D] @ bf16[D,F]\" --sizes D=4096,F=4096 --vary B=1..512 --on tpu-v5e --output curve.svg", "achieved FLOP/s against batch"},
+           {"assay roofline \"bf16[4096,D] @ bf16[D,8192]\" --split 2 --on tpu-v5e", "two chips split the contraction"},
+           {"assay roofline --flops 1e12 --bytes 4GB --on h100-sxm", "raw work"}},
+          &answer,
+          true};
+}
+
+}  // namespace assay

@@ -1,0 +1,215 @@
+// Numbers that can say where they come from. A formula is written once, over a number policy:
+// Plain is a bare Quantity (for search; costs nothing), Traced also records how it was made (for people).
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "assay/base/units.h"
+
+namespace assay {
+
+/// A number with its provenance: what a data file holds.
+template <class T>
+struct Sourced {
+  struct Other {
+    T value{};
+    std::string source;
+  };
+  T value{};
+  std::string source;         ///< "chips/h100-sxm.toml:16 (datasheet)"
+  std::string note;           ///< what a reader should know about it
+  std::vector<Other> also{};  ///< what other sources say; not used
+};
+
+/// One recorded value: an input that was given, or an operation on other values.
+struct Node {
+  enum class Op : char { given, constant, alias, mul, div, add, sub, max, min, ceil };
+  Op op = Op::given;
+  AnyQuantity quantity;
+  int lhs = -1, rhs = -1;  ///< operands; a unary operation has no rhs
+  std::string name;    ///< empty for an intermediate result
+  std::string source;  ///< where a given number comes from
+};
+
+/// Owns the nodes of one evaluation. Children always stand before their parents.
+class Ledger {
+ public:
+  int push(Node node) {
+    nodes_.push_back(std::move(node));
+    return static_cast<int>(nodes_.size()) - 1;
+  }
+  const Node& at(int id) const { return nodes_[static_cast<std::size_t>(id)]; }
+  void name(int id, std::string_view text) { nodes_[static_cast<std::size_t>(id)].name = text; }
+  int size() const { return static_cast<int>(nodes_.size()); }
+
+ private:
+  std::vector<Node> nodes_;
+};
+
+/// A quantity together with its place in a ledger. Dimensionless numbers are traced like all others.
+template <Dim D>
+struct TracedQuantity {
+  double base_value = 0.0;
+  Ledger* ledger = nullptr;
+  int id = -1;
+  constexpr double value() const { return base_value; }
+};
+
+namespace detail {
+template <Dim R, Dim A, Dim B>
+TracedQuantity<R> combine(Node::Op op, double value, TracedQuantity<A> a, TracedQuantity<B> b) {
+  return {value, a.ledger, a.ledger->push({op, {value, R}, a.id, b.id, {}, {}})};
+}
+template <Dim D>
+TracedQuantity<Dim{}> constant(TracedQuantity<D> beside, double value) {
+  return {value, beside.ledger, beside.ledger->push({Node::Op::constant, {value, Dim{}}, -1, -1, {}, {}})};
+}
+}  // namespace detail
+
+template <Dim A, Dim B>
+auto operator*(TracedQuantity<A> a, TracedQuantity<B> b) {
+  return detail::combine<A + B>(Node::Op::mul, a.value() * b.value(), a, b);
+}
+template <Dim A, Dim B>
+auto operator/(TracedQuantity<A> a, TracedQuantity<B> b) {
+  return detail::combine<A + -B>(Node::Op::div, a.value() / b.value(), a, b);
+}
+template <Dim D>
+auto operator+(TracedQuantity<D> a, TracedQuantity<D> b) {
+  return detail::combine<D>(Node::Op::add, a.value() + b.value(), a, b);
+}
+template <Dim D>
+auto operator-(TracedQuantity<D> a, TracedQuantity<D> b) {
+  return detail::combine<D>(Node::Op::sub, a.value() - b.value(), a, b);
+}
+template <Dim D>
+auto operator*(double s, TracedQuantity<D> a) {
+  return detail::constant(a, s) * a;
+}
+template <Dim D>
+auto operator*(TracedQuantity<D> a, double s) {
+  return a * detail::constant(a, s);
+}
+template <Dim D>
+auto operator/(TracedQuantity<D> a, double s) {
+  return a / detail::constant(a, s);
+}
+inline auto operator-(TracedQuantity<Dim{}> a, double s) { return a - detail::constant(a, s); }
+inline auto operator+(TracedQuantity<Dim{}> a, double s) { return a + detail::constant(a, s); }
+
+template <Dim D>
+auto max(TracedQuantity<D> a, TracedQuantity<D> b) {
+  return detail::combine<D>(Node::Op::max, a.value() < b.value() ? b.value() : a.value(), a, b);
+}
+template <Dim D>
+auto min(TracedQuantity<D> a, TracedQuantity<D> b) {
+  return detail::combine<D>(Node::Op::min, b.value() < a.value() ? b.value() : a.value(), a, b);
+}
+inline TracedQuantity<Dim{}> ceil(TracedQuantity<Dim{}> a) {
+  const double value = std::ceil(a.value());
+  return {value, a.ledger, a.ledger->push({Node::Op::ceil, {value, Dim{}}, a.id, -1, {}, {}})};
+}
+
+template <Dim D>
+constexpr Quantity<D> max(Quantity<D> a, Quantity<D> b) {
+  return a < b ? b : a;
+}
+template <Dim D>
+constexpr Quantity<D> min(Quantity<D> a, Quantity<D> b) {
+  return b < a ? b : a;
+}
+constexpr double max(double a, double b) { return a < b ? b : a; }
+constexpr double min(double a, double b) { return b < a ? b : a; }
+using std::ceil;
+
+/// The policy of the hot loop: values only.
+struct Plain {
+  static constexpr bool traced = false;
+  template <Dim D>
+  using Number = decltype(detail::make_quantity<D>(0.0));
+
+  template <Dim D>
+  constexpr Quantity<D> given(std::string_view, Quantity<D> q, std::string_view) const {
+    return q;
+  }
+  template <Dim D>
+  constexpr Quantity<D> given(std::string_view, const Sourced<Quantity<D>>& q) const {
+    return q.value;
+  }
+  constexpr double given(std::string_view, const Sourced<double>& q) const { return q.value; }
+  constexpr double given(std::string_view, double value, std::string_view) const { return value; }
+  template <class Q>
+  constexpr Q named(std::string_view, Q q) const {
+    return q;
+  }
+};
+
+/// The policy for people: every given number, operator and name goes into the ledger.
+struct Traced {
+  static constexpr bool traced = true;
+  template <Dim D>
+  using Number = TracedQuantity<D>;
+
+  Ledger* ledger;
+
+  template <Dim D>
+  TracedQuantity<D> given(std::string_view name, Quantity<D> q, std::string_view source) const {
+    return {q.value(), ledger, ledger->push({Node::Op::given, q, -1, -1, std::string(name), std::string(source)})};
+  }
+  template <Dim D>
+  TracedQuantity<D> given(std::string_view name, const Sourced<Quantity<D>>& q) const {
+    return given(name, q.value, q.source);
+  }
+  TracedQuantity<Dim{}> given(std::string_view name, const Sourced<double>& q) const {
+    return given(name, q.value, q.source);
+  }
+  TracedQuantity<Dim{}> given(std::string_view name, double value, std::string_view source) const {
+    return {value, ledger,
+            ledger->push({Node::Op::given, {value, Dim{}}, -1, -1, std::string(name), std::string(source)})};
+  }
+  template <Dim D>
+  TracedQuantity<D> named(std::string_view name, TracedQuantity<D> t) const {
+    // A value that already has a name keeps it: the new name stands for the same number one level up.
+    if (!ledger->at(t.id).name.empty())
+      return {t.value(), ledger, ledger->push({Node::Op::alias, {t.value(), D}, t.id, -1, std::string(name), {}})};
+    ledger->name(t.id, name);
+    return t;
+  }
+};
+
+/// The value of a number under either policy, as a plain quantity.
+template <Dim D>
+constexpr Quantity<D> plain(Quantity<D> q) {
+  return q;
+}
+template <Dim D>
+constexpr auto plain(TracedQuantity<D> t) {
+  return detail::make_quantity<D>(t.value());
+}
+constexpr double plain(double v) { return v; }
+
+/// The winner at the end of the path of `max` winners below `id`: what limits that number.
+int limiter(const Ledger& ledger, int id);
+
+/// One line of a derivation, at its depth in the tree.
+struct DerivationLine {
+  int depth = 0;
+  int id = -1;
+  std::string name;
+  std::string formula;  ///< "flops / peak"; empty for a given number
+  AnyQuantity quantity;
+  std::string source;     ///< of a given number
+  std::string bound_by;   ///< of a max: the name of the winner
+  bool repeated = false;  ///< derived further up already
+};
+
+/// The derivation of a number, root first, each named value once. All renderers walk this list.
+std::vector<DerivationLine> derivation(const Ledger& ledger, int id);
+
+}  // namespace assay

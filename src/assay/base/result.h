@@ -1,0 +1,48 @@
+// Errors as values: what went wrong, where, and what to do about it.
+#pragma once
+#include <stdexcept>
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+
+namespace assay {
+
+/// One fault in what we were given. Lower case, no full stop: `what` states the rule and what was got, `hint` the remedy.
+struct Error {
+  enum class Kind { usage, input, missing, internal };
+  Kind kind = Kind::input;
+  std::string where;         ///< "chips/h100.toml:16:21: memory.hbm.bandwidth", "--on", ...
+  std::string what;          ///< "unknown unit \"Gb\""
+  std::string hint;          ///< "write Gbit/s or GB/s"
+  std::vector<Error> also;   ///< further faults of the same input, so that one run shows them all
+};
+
+template <class T>
+using Result = tl::expected<T, Error>;
+
+/// The failed Result: `return fail("--on", "unknown chip ...", "did you mean ...?");`
+inline tl::unexpected<Error> fail(std::string where, std::string what, std::string hint = {},
+                                  Error::Kind kind = Error::Kind::input) {
+  return tl::unexpected<Error>(Error{kind, std::move(where), std::move(what), std::move(hint), {}});
+}
+
+/// A bug of ours; caught only by the front ends.
+struct InternalError : std::logic_error {
+  using std::logic_error::logic_error;
+};
+
+}  // namespace assay
+
+/// Binds the value of a Result or returns its error from the enclosing function.
+#define ASSAY_TRY(name, expression)                                             \
+  auto name##_result = (expression);                                            \
+  if (!name##_result) return tl::unexpected<::assay::Error>(std::move(name##_result).error()); \
+  auto& name = *name##_result
+
+/// Returns the error of a Result<void> from the enclosing function.
+#define ASSAY_CHECK(expression)                                                \
+  do {                                                                         \
+    if (auto checked = (expression); !checked)                                 \
+      return tl::unexpected<::assay::Error>(std::move(checked).error());       \
+  } while (false)

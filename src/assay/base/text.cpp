@@ -1,0 +1,337 @@
+#include "assay/base/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+namespace assay {
+namespace {
+
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+/// Length of the leading decimal number, 0 if there is none. Hexadecimal, inf and nan are not numbers here.
+std::size_t number_length(std::string_view text) {
+  std::size_t i = 0;
+  if (i < text.size() && (text[i] == '+' || text[i] == '-')) ++i;
+  std::size_t digits = 0;
+  while (i < text.size() && is_digit(text[i])) ++i, ++digits;
+  if (i < text.size() && text[i] == '.') {
+    ++i;
+    while (i < text.size() && is_digit(text[i])) ++i, ++digits;
+  }
+  if (digits == 0) return 0;
+  if (i < text.size() && (text[i] == 'e' || text[i] == 'E')) {
+    std::size_t j = i + 1;
+    if (j < text.size() && (text[j] == '+' || text[j] == '-')) ++j;
+    if (j < text.size() && is_digit(text[j])) {
+      while (j < text.size() && is_digit(text[j])) ++j;
+      i = j;
+    }
+  }
+  return i;
+}
+
+struct Unit {
+  Dim dim;
+  double scale = 1.0;
+};
+
+std::optional<Unit> simple_unit(std::string_view name) {
+  for (const UnitName& unit : unit_names) {
+    if (!name.ends_with(unit.name)) continue;
+    const std::string_view prefix = name.substr(0, name.size() - unit.name.size());
+    if (prefix.empty()) return Unit{unit.dim, unit.scale};
+    if (unit.decimal)
+      for (const Prefix& p : decimal_prefixes)
+        if (p.name == prefix) return Unit{unit.dim, unit.scale * p.scale};
+    if (unit.binary)
+      for (const Prefix& p : binary_prefixes)
+        if (p.name == prefix) return Unit{unit.dim, unit.scale * p.scale};
+  }
+  return std::nullopt;
+}
+
+std::string unit_hint(std::string_view name) {
+  if (name == "Gb" || name == "Tb" || name == "Mb" || name == "b" || name == "Gbps" || name == "Gb/s" || name == "Gbit")
+    return "write Gbit/s or GB/s";
+  if (name == "GBps" || name == "GBs") return "write GB/s";
+  if (name == "FLOPS" || name == "TFLOPS" || name == "FLOPs" || name == "TFLOPs" || name == "PFLOPS" ||
+      name == "GFLOPS" || name == "TFlops")
+    return "write FLOP for a count, TFLOP/s for a rate";
+  if (name == "K" || name == "M" || name == "G" || name == "T") return "write the whole unit, e.g. GB, GiB or TFLOP/s";
+  if (name == "$" || name == "$/h" || name == "usd") return "write USD or USD/h";
+  if (name == "hr" || name == "hour" || name == "hours") return "write h";
+  std::vector<std::string> all;
+  for (const UnitName& unit : unit_names) {
+    all.emplace_back(unit.name);
+    if (unit.decimal)
+      for (const Prefix& p : decimal_prefixes) all.push_back(std::string(p.name) + std::string(unit.name));
+    if (unit.binary)
+      for (const Prefix& p : binary_prefixes) all.push_back(std::string(p.name) + std::string(unit.name));
+  }
+  const auto near = nearest(name, all);
+  return near.empty() ? "units are B, GB, GiB, GB/s, Gbit/s, FLOP, TFLOP/s, s, us, Hz, USD/h, W"
+                      : suggestion(name, all);
+}
+
+std::string exponent_text(std::string_view unit, int power) {
+  return power == 1 ? std::string(unit) : fmt::format("{}^{}", unit, power);
+}
+
+std::string with_prefix(double value, std::string_view unit, std::span<const Prefix> prefixes) {
+  const double size = std::abs(value);
+  const Prefix* chosen = &prefixes.back();
+  for (const Prefix& p : prefixes) {
+    // Rounding to four digits may carry into the next prefix: 999,960 is 1 M, not 1000 k.
+    if (size >= p.scale * (1.0 - 5e-5)) {
+      chosen = &p;
+      break;
+    }
+  }
+  return fmt::format("{} {}{}", human_number(value / chosen->scale), chosen->name, unit);
+}
+
+}  // namespace
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (true) {
+    const std::size_t at = text.find(separator);
+    parts.emplace_back(trim(text.substr(0, at)));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+std::string join(std::span<const std::string> parts, std::string_view separator) {
+  std::string all;
+  for (const std::string& part : parts) {
+    if (&part != &parts.front()) all += separator;
+    all += part;
+  }
+  return all;
+}
+
+std::optional<double> parse_number(std::string_view text) {
+  const std::size_t length = number_length(text);
+  if (length == 0 || length != text.size() || length > 400) return std::nullopt;
+  const double value = std::strtod(std::string(text).c_str(), nullptr);
+  if (!std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+Result<std::int64_t> parse_count(std::string_view text, std::string_view where) {
+  const std::string_view all = trim(text);
+  const std::size_t length = number_length(all);
+  const auto number = parse_number(all.substr(0, length));
+  const std::string_view suffix = trim(all.substr(length));
+  double scale = 0.0;
+  if (suffix.empty()) scale = 1.0;
+  for (const Prefix& p : decimal_prefixes)
+    if (p.name == suffix && p.scale > 1.0) scale = p.scale;
+  for (const Prefix& p : binary_prefixes)
+    if (p.name == suffix && p.scale > 1.0) scale = p.scale;
+  if (!number || scale == 0.0)
+    return fail(std::string(where), fmt::format("{} is not a count", in_quotes(text)),
+                "write a whole number, e.g. 4096, 128k, 4Mi or 1e6");
+  const double value = *number * scale;
+  if (value < 1.0) return fail(std::string(where), fmt::format("a count is at least 1, got {}", in_quotes(text)), "");
+  if (value > 9e15)  // above 2^53 a double no longer holds every whole number
+    return fail(std::string(where), fmt::format("{} is too large for a count", in_quotes(text)), "the limit is 9e15");
+  if (value != std::floor(value))
+    return fail(std::string(where), fmt::format("a count is whole, got {}", in_quotes(text)), "");
+  return static_cast<std::int64_t>(value);
+}
+
+Result<AnyQuantity> parse_quantity(std::string_view text, std::string_view where) {
+  const std::string_view all = trim(text);
+  const std::size_t length = number_length(all);
+  const auto number = parse_number(all.substr(0, length));
+  if (!number)
+    return fail(std::string(where), fmt::format("{} does not start with a number", in_quotes(text)),
+                "write a number and a unit, e.g. 80 GiB or 3.35 TB/s");
+  AnyQuantity quantity{*number, Dim{}};
+  std::string_view rest = trim(all.substr(length));
+  bool divide = false;
+  while (!rest.empty()) {
+    const std::size_t at = rest.find('/');
+    const std::string_view name = trim(rest.substr(0, at));
+    const auto unit = simple_unit(name);
+    if (!unit)
+      return fail(std::string(where), fmt::format("unknown unit {} in {}", in_quotes(name), in_quotes(text)),
+                  unit_hint(name));
+    quantity.value = divide ? quantity.value / unit->scale : quantity.value * unit->scale;
+    quantity.dim = quantity.dim + (divide ? -unit->dim : unit->dim);
+    divide = true;
+    if (at == std::string_view::npos) break;
+    rest = rest.substr(at + 1);
+    if (trim(rest).empty())
+      return fail(std::string(where), fmt::format("a unit is missing after / in {}", in_quotes(text)), "e.g. GB/s");
+  }
+  if (!std::isfinite(quantity.value))
+    return fail(std::string(where), fmt::format("{} is too large", in_quotes(text)), "");
+  return quantity;
+}
+
+Result<AnyQuantity> parse_quantity(std::string_view text, Dim dim, std::string_view where) {
+  auto parsed = parse_quantity(text, where);
+  if (!parsed || parsed->dim == dim) return parsed;
+  const std::string want = base_unit(dim);
+  const std::string example = human(AnyQuantity{dim == Dim{.sec = 1} ? 1e-3 : 1e12, dim});
+  if (parsed->dim == Dim{})
+    return fail(std::string(where), fmt::format("{} has no unit, {} is wanted", in_quotes(text), want),
+                fmt::format("e.g. {}", example));
+  return fail(std::string(where),
+              fmt::format("{} is in {}, {} is wanted", in_quotes(text), base_unit(parsed->dim), want.empty() ? "a plain number" : want),
+              dim == Dim{} ? "" : fmt::format("e.g. {}", example));
+}
+
+std::string base_unit(Dim dim) {
+  if (dim == Dim{.sec = -1}) return "Hz";
+  if (dim == Dim{.sec = -1, .joule = 1}) return "W";
+  const std::pair<std::string_view, int> parts[] = {{"FLOP", dim.flop}, {"B", dim.byte}, {"tokens", dim.token},
+                                                    {"USD", dim.usd},   {"J", dim.joule}, {"s", dim.sec}};
+  std::string above, below;
+  for (const auto& [name, power] : parts) {
+    if (power > 0) above += (above.empty() ? "" : "*") + exponent_text(name, power);
+    if (power < 0) below += "/" + exponent_text(name, -power);
+  }
+  if (above.empty() && !below.empty()) above = "1";
+  return above + below;
+}
+
+std::string human_number(double value) {
+  if (value == 0.0) return "0";
+  if (!std::isfinite(value)) return value > 0 ? "infinite" : value < 0 ? "-infinite" : "undefined";
+  const double size = std::abs(value);
+  if (size >= 1e4 && size < 1e7 && std::round(value) == value) return fmt::format("{}", static_cast<std::int64_t>(value));
+  return fmt::format("{:.4g}", value);
+}
+
+std::string human_count(std::int64_t value) {
+  std::string digits = fmt::format("{}", value);
+  for (std::ptrdiff_t i = static_cast<std::ptrdiff_t>(digits.size()) - 3; i > (value < 0 ? 1 : 0); i -= 3)
+    digits.insert(static_cast<std::size_t>(i), ",");
+  return digits;
+}
+
+std::string exact_number(double value) { return fmt::format("{}", value); }
+
+std::string human(AnyQuantity quantity) {
+  const double value = quantity.value;
+  const std::string unit = base_unit(quantity.dim);
+  if (unit.empty()) return human_number(value);
+  if (value == 0.0 || !std::isfinite(value)) return fmt::format("{} {}", human_number(value), unit);
+  if (quantity.dim == Dim{.usd = 1}) return fmt::format("{} {}", human_number(value), unit);
+  if (quantity.dim == Dim{.sec = -1, .usd = 1}) return fmt::format("{} USD/h", human_number(value * (1_h).value()));
+  if (quantity.dim == Dim{.sec = 1} && std::abs(value) >= (2_day).value())
+    return fmt::format("{} days", human_number(value / (1_day).value()));
+  if (quantity.dim == Dim{.sec = 1} && std::abs(value) >= (1_h).value())
+    return fmt::format("{} h", human_number(value / (1_h).value()));
+  if (quantity.dim == Dim{.flop = 1, .byte = -1}) return fmt::format("{} {}", human_number(value), unit);
+  if (quantity.dim == Dim{.byte = 1}) {
+    for (const Prefix& p : binary_prefixes) {
+      const double scaled = value / p.scale;
+      const bool few_digits = std::abs(scaled) >= 1.0 && scaled * 100.0 == std::round(scaled * 100.0);
+      const bool round_decimal = std::fmod(value, (1_kB).value()) == 0.0;
+      if (p.scale > 1.0 && few_digits && !round_decimal) return fmt::format("{} {}B", human_number(scaled), p.name);
+    }
+  }
+  return with_prefix(value, unit, decimal_prefixes);
+}
+
+std::vector<std::string> nearest(std::string_view name, std::span<const std::string> candidates) {
+  struct Match {
+    std::size_t distance;
+    const std::string* text;
+  };
+  std::vector<Match> matches;
+  if (name.size() > 64) name = name.substr(0, 64);
+  for (const std::string& candidate : candidates) {
+    // Damerau-Levenshtein on lower case with rows for i-2, i-1, i.
+    const std::size_t n = candidate.size();
+    std::vector<std::size_t> before(n + 1), above(n + 1), row(n + 1);
+    for (std::size_t j = 0; j <= n; ++j) above[j] = j;
+    for (std::size_t i = 1; i <= name.size(); ++i) {
+      row[0] = i;
+      for (std::size_t j = 1; j <= n; ++j) {
+        const bool same = lower(name[i - 1]) == lower(candidate[j - 1]);
+        row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (same ? 0 : 1)});
+        if (i > 1 && j > 1 && lower(name[i - 1]) == lower(candidate[j - 2]) && lower(name[i - 2]) == lower(candidate[j - 1]))
+          row[j] = std::min(row[j], before[j - 2] + 1);
+      }
+      before.swap(above);
+      above.swap(row);
+    }
+    std::size_t distance = above[n];
+    const bool contained = name.size() >= 2 && (candidate.find(name) != std::string::npos || (n >= 2 && name.find(candidate) != std::string_view::npos));
+    if (contained) distance = std::min<std::size_t>(distance, 1);
+    if (distance <= std::max<std::size_t>(1, std::max(name.size(), n) * 2 / 5)) matches.push_back({distance, &candidate});
+  }
+  std::stable_sort(matches.begin(), matches.end(), [](const Match& a, const Match& b) { return a.distance < b.distance; });
+  std::vector<std::string> best;
+  for (const Match& match : matches)
+    if (best.size() < 3 && match.distance <= matches.front().distance + 2) best.push_back(*match.text);
+  return best;
+}
+
+std::string suggestion(std::string_view name, std::span<const std::string> candidates) {
+  const auto near = nearest(name, candidates);
+  if (near.empty()) {
+    if (candidates.empty()) return "";
+    std::vector<std::string> some(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(candidates.size(), 12)));
+    return "known: " + join(some, ", ") + (some.size() < candidates.size() ? ", ..." : "");
+  }
+  std::string text = "did you mean ";
+  for (std::size_t i = 0; i < near.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == near.size() ? " or " : ", ") + near[i];
+  return text + "?";
+}
+
+std::string in_quotes(std::string_view text) {
+  constexpr std::size_t limit = 60;
+  std::string out = "\"";
+  for (char c : text.substr(0, limit)) {
+    if (c == '"' || c == '\\')
+      out += '\\', out += c;
+    else if (c >= ' ' && c <= '~')
+      out += c;
+    else
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  }
+  return out + (text.size() > limit ? "...\"" : "\"");
+}
+
+std::optional<std::size_t> invalid_utf8(std::string_view text) {
+  std::size_t i = 0;
+  while (i < text.size()) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const std::size_t length = byte < 0x80 ? 1 : byte >= 0xc2 && byte < 0xe0 ? 2 : byte >= 0xe0 && byte < 0xf0 ? 3 : byte >= 0xf0 && byte < 0xf5 ? 4 : 0;
+    if (length == 0 || i + length > text.size()) return i;
+    for (std::size_t k = 1; k < length; ++k)
+      if ((static_cast<unsigned char>(text[i + k]) & 0xc0) != 0x80) return i;
+    if (length == 3) {
+      const auto second = static_cast<unsigned char>(text[i + 1]);
+      if ((byte == 0xe0 && second < 0xa0) || (byte == 0xed && second >= 0xa0)) return i;  // overlong, surrogate
+    }
+    if (length == 4) {
+      const auto second = static_cast<unsigned char>(text[i + 1]);
+      if ((byte == 0xf0 && second < 0x90) || (byte == 0xf4 && second >= 0x90)) return i;
+    }
+    i += length;
+  }
+  return std::nullopt;
+}
+
+}  // namespace assay

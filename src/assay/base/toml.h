@@ -1,0 +1,41 @@
+// TOML as a plain tree that remembers where each value stands. The only user of the TOML library.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "assay/base/result.h"
+
+namespace assay {
+
+/// A value of a TOML document with its place. Members of a table are in the order of the file.
+struct Toml {
+  enum class Kind { table, array, text, integer, number, boolean, date };
+  Kind kind = Kind::table;
+  std::string text;  ///< of a text, or a date as YYYY-MM-DD
+  std::int64_t integer = 0;
+  double number = 0.0;
+  bool boolean = false;
+  std::vector<std::pair<std::string, Toml>> members;
+  std::vector<Toml> items;
+  int line = 0, column = 0;
+
+  const Toml* find(std::string_view key) const;
+  Toml* find(std::string_view key);
+
+  static Toml make_table() { return {}; }
+  static Toml make_text(std::string value);
+};
+
+/// The name of a kind for messages: "a table", "text", ...
+std::string_view describe(Toml::Kind kind);
+
+/// Parses a whole document; `file` only names the place in errors. Refuses invalid UTF-8, control bytes and documents over 1 MiB.
+Result<Toml> parse_toml(std::string_view document, std::string_view file);
+
+/// A TOML value as one would type it on a command line: 16, 0.5, true, or text such as 1.23 TB/s.
+Toml toml_scalar(std::string_view text);
+
+}  // namespace assay

@@ -1,0 +1,81 @@
+#include "assay/hardware/catalogue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "assay/base/text.h"
+#include "assay/hardware/embedded.h"
+
+namespace assay {
+
+Catalogue Catalogue::builtin() {
+  Catalogue catalogue;
+  for (const EmbeddedFile& file : embedded_catalogue()) catalogue.files_.emplace(file.path, file.text);
+  return catalogue;
+}
+
+Result<void> Catalogue::overlay(const std::string& directory) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  if (!fs::is_directory(directory, failed))
+    return fail("--catalogue", fmt::format("{} is not a directory", in_quotes(directory)),
+                "give a directory with chips/ID.toml files");
+  std::vector<fs::path> found;
+  for (auto it = fs::recursive_directory_iterator(directory, failed); !failed && it != fs::recursive_directory_iterator(); it.increment(failed))
+    if (it->is_regular_file(failed) && it->path().extension() == ".toml") found.push_back(it->path());
+  if (failed) return fail("--catalogue", fmt::format("{} cannot be read: {}", in_quotes(directory), failed.message()), "");
+  if (found.empty())
+    return fail("--catalogue", fmt::format("{} holds no .toml file", in_quotes(directory)), "a chip is DIR/chips/ID.toml");
+  std::sort(found.begin(), found.end());
+  for (const fs::path& path : found) {
+    ASSAY_TRY(text, read_file(path.string(), "--catalogue"));
+    std::string name = fs::relative(path, directory, failed).generic_string();
+    if (name.find('/') == std::string::npos) name = "chips/" + name;
+    files_[name] = std::move(text);
+  }
+  return {};
+}
+
+std::vector<std::string> Catalogue::chip_ids() const {
+  std::vector<std::string> ids;
+  for (const auto& [path, text] : files("chips/")) ids.push_back(path.substr(6, path.size() - 6 - 5));
+  return ids;
+}
+
+Result<Chip> Catalogue::chip(std::string_view id, std::string_view where, const std::vector<Override>& overrides) const {
+  const auto file = files_.find(fmt::format("chips/{}.toml", id));
+  if (file != files_.end()) return read_chip(file->second, file->first, overrides);
+  if (id == "host")
+    return fail(std::string(where), "this machine is not in the catalogue", "it has to be measured first, or give --on @my-machine.toml",
+                Error::Kind::missing);
+  const auto ids = chip_ids();
+  const auto near = nearest(id, ids);
+  return fail(std::string(where), fmt::format("unknown chip {}", in_quotes(id)),
+              near.empty() ? "`assay chips` lists them" : suggestion(id, ids), Error::Kind::missing);
+}
+
+std::vector<std::pair<std::string, std::string_view>> Catalogue::files(std::string_view prefix) const {
+  std::vector<std::pair<std::string, std::string_view>> found;
+  for (auto it = files_.lower_bound(prefix); it != files_.end() && it->first.starts_with(prefix); ++it)
+    found.emplace_back(it->first, it->second);
+  return found;
+}
+
+Result<std::string> read_file(const std::string& path, std::string_view where) {
+  namespace fs = std::filesystem;
+  constexpr std::uintmax_t limit = 1 << 20;
+  std::error_code failed;
+  if (!fs::is_regular_file(path, failed))
+    return fail(std::string(where), fmt::format("no file {}", in_quotes(path)), "", Error::Kind::missing);
+  if (fs::file_size(path, failed) > limit)
+    return fail(std::string(where), fmt::format("{} is larger than 1 MiB", in_quotes(path)), "a catalogue file is small text");
+  std::ifstream in(path, std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  if (in.bad() || !in.is_open()) return fail(std::string(where), fmt::format("{} cannot be read", in_quotes(path)), "");
+  return text;
+}
+
+}  // namespace assay

@@ -1,0 +1,35 @@
+// The catalogue: chip files compiled into the binary, and a user's own files laid over them.
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/base/result.h"
+#include "assay/hardware/chip.h"
+
+namespace assay {
+
+/// Data files by their path below catalogue/, e.g. "chips/h100-sxm.toml". Files are parsed when asked for.
+class Catalogue {
+ public:
+  /// What is compiled in.
+  static Catalogue builtin();
+
+  /// Lays every .toml file below `directory` over what is there; `chips/ID.toml` or plain `ID.toml`.
+  Result<void> overlay(const std::string& directory);
+
+  std::vector<std::string> chip_ids() const;
+  Result<Chip> chip(std::string_view id, std::string_view where, const std::vector<Override>& overrides = {}) const;
+
+  /// All files whose path starts with `prefix`, in order of path.
+  std::vector<std::pair<std::string, std::string_view>> files(std::string_view prefix) const;
+
+ private:
+  std::map<std::string, std::string, std::less<>> files_;
+};
+
+/// The whole of a text file of at most 1 MiB; `where` names the flag or argument it came from.
+Result<std::string> read_file(const std::string& path, std::string_view where);
+
+}  // namespace assay

@@ -1,0 +1,279 @@
+// A chip: its rates, memories, networks, prices; all of it data with a source. docs/catalogue.md describes the file.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/base/dtype.h"
+#include "assay/base/explain.h"
+#include "assay/base/result.h"
+#include "assay/base/units.h"
+
+namespace assay {
+
+using Count = Sourced<std::int64_t>;
+template <class T>
+using Maybe = std::optional<Sourced<T>>;
+using Shape = std::vector<std::int64_t>;
+
+/// Where figures come from: a key of the file's [source.*] tables.
+struct SourceEntry {
+  std::string key, title, url, command, accessed;
+};
+
+/// Peak rates by dtype; an absent entry means that the unit does not have that format.
+using Peaks = std::array<Maybe<FlopsPerSecond>, 12>;
+
+struct Cores {
+  std::string kind;
+  Count count;
+  Maybe<Hertz> base_clock, boost_clock;
+  Maybe<std::int64_t> warps, registers_per_thread;
+};
+
+/// The matrix units of one core: a systolic array of rows x columns, or a tensor core of `flops_per_cycle`.
+struct MatrixUnit {
+  Count count;
+  Maybe<std::int64_t> rows, columns;
+  Maybe<Flops> flops_per_cycle;
+  Maybe<Hertz> clock;
+  Maybe<std::int64_t> tile_m, tile_k, tile_n, cores_per_matmul;
+};
+
+/// The vector unit of one core: partitions x lanes x alus.
+struct VectorUnit {
+  Count partitions, lanes, alus;
+  Sourced<bool> fma;
+  Sourced<Hertz> clock;
+  Maybe<std::int64_t> registers, register_loads, register_stores, latency, cross_lane_units;
+};
+
+/// One level of the memory hierarchy; figures are per chip or per core as `per` says.
+struct MemoryLevel {
+  std::string name;
+  Sourced<Bytes> capacity;
+  Maybe<BytesPerSecond> bandwidth;
+  std::optional<std::string> per;
+};
+
+/// The network that joins chips directly: a torus, switches, or a link between every two chips.
+struct ScaleUp {
+  std::string kind;
+  std::optional<std::string> technology;
+  Count links;
+  Sourced<BytesPerSecond> link_bandwidth;
+  Maybe<Seconds> hop_latency;
+  Maybe<Shape> pod;
+  Maybe<std::vector<Shape>> shapes;
+  std::optional<std::string> wrap_rule;
+  Maybe<std::int64_t> wrap_length;
+  Maybe<bool> twisted;
+  Maybe<std::int64_t> domain, switches, switch_ports;
+  Maybe<bool> in_network_reduction;
+};
+
+struct Host {
+  Count chips;
+  Sourced<BytesPerSecond> pcie;
+  Maybe<Shape> shape;
+  Maybe<std::int64_t> trays;
+};
+
+/// One level of the fat tree above the node: `degree` children per unit (any number when absent).
+struct FabricLevel {
+  std::string name;
+  Maybe<std::int64_t> degree, switches;
+  Sourced<BytesPerSecond> bandwidth;
+};
+
+struct ScaleOut {
+  Sourced<BytesPerSecond> bandwidth;
+  std::optional<std::string> technology;
+  Maybe<std::int64_t> nics_per_host;
+  Maybe<BytesPerSecond> nic_bandwidth;
+  Maybe<std::int64_t> switch_ports;
+  Maybe<bool> in_network_reduction;
+  std::vector<FabricLevel> levels;
+};
+
+struct Networks {
+  std::optional<ScaleUp> scale_up;
+  std::optional<ScaleOut> scale_out;
+};
+
+struct Power {
+  Sourced<Watts> chip;
+  Maybe<Watts> system;
+};
+
+/// The share of each peak that good kernels reach; the estimate uses it until the chip is calibrated.
+struct Efficiency {
+  Sourced<double> matrix, memory;
+  Maybe<double> network;
+};
+
+struct Price {
+  Sourced<DollarsPerSecond> value;
+  std::string date, provider, kind;
+  std::optional<std::string> region;
+};
+
+struct Chip {
+  std::string id, name, vendor, family, architecture;
+  std::vector<SourceEntry> sources;
+  Peaks peak, peak_sparse;
+  Cores cores;
+  MatrixUnit matrix_unit;
+  VectorUnit vector_unit;
+  std::vector<MemoryLevel> memory;  ///< hbm first
+  Networks network;
+  Host host;
+  std::optional<Power> power;
+  Efficiency efficiency;
+  std::vector<Price> prices;
+
+  const MemoryLevel& hbm() const { return memory.front(); }
+};
+
+inline constexpr std::string_view memory_level_names[] = {"hbm", "vmem", "cmem", "smem", "l1",
+                                                          "l2",  "l3",   "tmem", "registers", "sbuf"};
+
+/// Calls the visitor for every field of a chip with its key. The reader, the printer and the schema test share this list.
+template <class C, class V>
+void visit_chip(C& chip, V& v) {
+  v.text("id", chip.id);
+  v.text("name", chip.name);
+  v.text("vendor", chip.vendor);
+  v.text("family", chip.family);
+  v.text("architecture", chip.architecture);
+  const auto peaks = [](auto& table, auto& w) {
+    for (const DtypeFacts& dtype : all_dtypes()) w.number(dtype.name, table[static_cast<std::size_t>(dtype.dtype)]);
+  };
+  v.table("peak", chip.peak, peaks);
+  v.optional_table("peak_sparse", chip.peak_sparse, peaks);
+  v.table("cores", chip.cores, [](auto& x, auto& w) {
+    w.text("kind", x.kind);
+    w.number("count", x.count);
+    w.number("base_clock", x.base_clock);
+    w.number("boost_clock", x.boost_clock);
+    w.number("warps", x.warps);
+    w.number("registers_per_thread", x.registers_per_thread);
+  });
+  v.table("matrix_unit", chip.matrix_unit, [](auto& x, auto& w) {
+    w.number("count", x.count);
+    w.number("rows", x.rows);
+    w.number("columns", x.columns);
+    w.number("flops_per_cycle", x.flops_per_cycle);
+    w.number("clock", x.clock);
+    w.number("tile_m", x.tile_m);
+    w.number("tile_k", x.tile_k);
+    w.number("tile_n", x.tile_n);
+    w.number("cores_per_matmul", x.cores_per_matmul);
+  });
+  v.table("vector_unit", chip.vector_unit, [](auto& x, auto& w) {
+    w.number("partitions", x.partitions);
+    w.number("lanes", x.lanes);
+    w.number("alus", x.alus);
+    w.number("fma", x.fma);
+    w.number("clock", x.clock);
+    w.number("registers", x.registers);
+    w.number("register_loads", x.register_loads);
+    w.number("register_stores", x.register_stores);
+    w.number("latency", x.latency);
+    w.number("cross_lane_units", x.cross_lane_units);
+  });
+  v.named_tables("memory", chip.memory, memory_level_names, [](auto& x, auto& w) {
+    w.number("capacity", x.capacity);
+    w.number("bandwidth", x.bandwidth);
+    w.text("per", x.per);
+  });
+  v.optional_table("network", chip.network, [](auto& network, auto& w) {
+    w.optional_table("scale_up", network.scale_up, [](auto& x, auto& u) {
+      u.text("kind", x.kind);
+      u.text("technology", x.technology);
+      u.number("links", x.links);
+      u.number("link_bandwidth", x.link_bandwidth);
+      u.number("hop_latency", x.hop_latency);
+      u.number("pod", x.pod);
+      u.number("shapes", x.shapes);
+      u.text("wrap_rule", x.wrap_rule);
+      u.number("wrap_length", x.wrap_length);
+      u.number("twisted", x.twisted);
+      u.number("domain", x.domain);
+      u.number("switches", x.switches);
+      u.number("switch_ports", x.switch_ports);
+      u.number("in_network_reduction", x.in_network_reduction);
+    });
+    w.optional_table("scale_out", network.scale_out, [](auto& x, auto& u) {
+      u.number("bandwidth", x.bandwidth);
+      u.text("technology", x.technology);
+      u.number("nics_per_host", x.nics_per_host);
+      u.number("nic_bandwidth", x.nic_bandwidth);
+      u.number("switch_ports", x.switch_ports);
+      u.number("in_network_reduction", x.in_network_reduction);
+      u.items("level", x.levels, [](auto& level, auto& t) {
+        t.text("name", level.name);
+        t.number("degree", level.degree);
+        t.number("switches", level.switches);
+        t.number("bandwidth", level.bandwidth);
+      });
+    });
+  });
+  v.table("host", chip.host, [](auto& x, auto& w) {
+    w.number("chips", x.chips);
+    w.number("pcie", x.pcie);
+    w.number("shape", x.shape);
+    w.number("trays", x.trays);
+  });
+  v.optional_table("power", chip.power, [](auto& x, auto& w) {
+    w.number("chip", x.chip);
+    w.number("system", x.system);
+  });
+  v.table("efficiency", chip.efficiency, [](auto& x, auto& w) {
+    w.number("matrix", x.matrix);
+    w.number("memory", x.memory);
+    w.number("network", x.network);
+  });
+  v.items("price", chip.prices, [](auto& x, auto& w) {
+    w.number("value", x.value);
+    w.date("date", x.date);
+    w.text("provider", x.provider);
+    w.text("kind", x.kind);
+    w.text("region", x.region);
+  });
+}
+
+/// One value laid over a chip file before it is read: "memory.hbm.bandwidth" = "1.23 TB/s".
+struct Override {
+  std::string path, value;
+};
+
+/// Reads and checks a chip file; reports every fault at once. `file` names it in errors and sources.
+Result<Chip> read_chip(std::string_view document, std::string_view file, const std::vector<Override>& overrides = {});
+
+/// Derived figures, each one formula over catalogue numbers.
+/// Vector ALUs of the whole chip.
+std::int64_t vector_alus(const Chip& chip);
+/// One operation per ALU and cycle, whole chip: what additions can reach.
+Sourced<FlopsPerSecond> vector_rate(const Chip& chip);
+/// The same with a fused multiply-add per cycle where the unit has one: what dot products can reach.
+Sourced<FlopsPerSecond> vector_fma_rate(const Chip& chip);
+/// bf16 or fp16 FLOP per cycle of one matrix unit, if the file says enough.
+std::optional<Sourced<Flops>> matrix_flops_per_cycle(const Chip& chip);
+/// The dense peak of a dtype, or an error that names the formats the chip has.
+Result<Sourced<FlopsPerSecond>> peak_rate(const Chip& chip, Dtype dtype, std::string_view where);
+/// One-way bandwidth from one chip into its scale-up network: links x bandwidth of one.
+std::optional<Sourced<BytesPerSecond>> scale_up_egress(const Chip& chip);
+
+/// A place bytes can come from in a roofline: a memory level, pcie, ici (one link one way), nvlink (all links one way) or dcn.
+struct MemoryRoof {
+  std::string name;
+  Sourced<BytesPerSecond> bandwidth;  ///< of the whole chip
+};
+std::vector<MemoryRoof> memory_roofs(const Chip& chip);
+Result<MemoryRoof> memory_roof(const Chip& chip, std::string_view name, std::string_view where);
+
+}  // namespace assay

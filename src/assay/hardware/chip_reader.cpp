@@ -1,0 +1,348 @@
+// Reads a chip file into a Chip: one pass over visit_chip, collecting every fault.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "assay/base/text.h"
+#include "assay/base/toml.h"
+#include "assay/hardware/chip.h"
+
+namespace assay {
+namespace {
+
+/// What all tables of one file share.
+struct Document {
+  std::string file;
+  std::set<std::string> sources;
+  std::vector<Error> faults;
+};
+
+class Reader {
+ public:
+  Reader(Document& document, const Toml& table, std::string path, std::string source)
+      : document_(document), table_(table), path_(std::move(path)), source_(std::move(source)) {
+    if (const Toml* own = find("source"); own && !path_.empty()) {
+      if (own->kind == Toml::Kind::text && known_source(*own, "source", own->text)) source_ = own->text;
+      if (own->kind != Toml::Kind::text) fault(*own, "source", "source is text, the key of a [source.KEY] table", "");
+    }
+  }
+
+  void text(std::string_view key, std::string& value) {
+    if (const Toml* node = required(key)) read_text(*node, key, value);
+  }
+  void text(std::string_view key, std::optional<std::string>& value) {
+    if (const Toml* node = find(key)) read_text(*node, key, value.emplace());
+  }
+  void date(std::string_view key, std::string& value) {
+    const Toml* node = required(key);
+    if (!node) return;
+    if (node->kind != Toml::Kind::date)
+      fault(*node, key, fmt::format("a date is wanted, got {}", describe(node->kind)), "write 2026-11-01 without quotes");
+    value = node->text;
+  }
+
+  template <class T>
+  void number(std::string_view key, Sourced<T>& value) {
+    if (const Toml* node = required(key)) read_sourced(*node, key, value);
+  }
+  template <class T>
+  void number(std::string_view key, Maybe<T>& value) {
+    if (const Toml* node = find(key)) read_sourced(*node, key, value.emplace());
+  }
+
+  template <class T, class F>
+  void table(std::string_view key, T& value, F read) {
+    if (const Toml* node = required(key)) read_table(*node, key, value, read);
+  }
+  template <class T, class F>
+  void optional_table(std::string_view key, T& value, F read) {
+    if (const Toml* node = find(key)) read_table(*node, key, value, read);
+  }
+  template <class T, class F>
+  void optional_table(std::string_view key, std::optional<T>& value, F read) {
+    if (const Toml* node = find(key)) read_table(*node, key, value.emplace(), read);
+  }
+  template <class T, class F>
+  void items(std::string_view key, std::vector<T>& values, F read) {
+    const Toml* node = find(key);
+    if (!node) return;
+    if (node->kind != Toml::Kind::array)
+      return fault(*node, key, fmt::format("a list of tables is wanted, got {}", describe(node->kind)), fmt::format("write [[{}]]", join_path(key)));
+    for (const Toml& item : node->items) read_table(item, key, values.emplace_back(), read);
+  }
+  template <class T, class F>
+  void named_tables(std::string_view key, std::vector<T>& values, std::span<const std::string_view> names, F read) {
+    const Toml* node = required(key);
+    if (!node) return;
+    if (node->kind != Toml::Kind::table) return fault(*node, key, fmt::format("a table is wanted, got {}", describe(node->kind)), "");
+    Reader inner(document_, *node, join_path(key), source_);
+    inner.seen_.insert("source");
+    for (std::string_view name : names) {
+      if (const Toml* member = inner.find(name)) {
+        T& value = values.emplace_back();
+        value.name = name;
+        inner.read_table(*member, name, value, read);
+      }
+    }
+    inner.finish();
+  }
+
+  /// Every key that nobody asked for is a fault.
+  void finish() {
+    std::vector<std::string> known(seen_.begin(), seen_.end());
+    for (const auto& [key, value] : table_.members)
+      if (!seen_.contains(key)) fault(value, key, fmt::format("unknown key {}", in_quotes(key)), suggestion(key, known));
+  }
+  void expect(std::string_view key) { seen_.insert(std::string(key)); }
+
+  void fault(const Toml& node, std::string_view key, std::string what, std::string hint) {
+    document_.faults.push_back({Error::Kind::input, fmt::format("{}:{}:{}: {}", document_.file, node.line, node.column, join_path(key)),
+                                std::move(what), std::move(hint), {}});
+  }
+
+ private:
+  const Toml* find(std::string_view key) {
+    seen_.insert(std::string(key));
+    return table_.find(key);
+  }
+  const Toml* required(std::string_view key) {
+    const Toml* node = find(key);
+    if (!node) fault(table_, key, "this key is required", "docs/catalogue.md lists the keys");
+    return node;
+  }
+  std::string join_path(std::string_view key) const { return path_.empty() ? std::string(key) : path_ + "." + std::string(key); }
+
+  bool known_source(const Toml& node, std::string_view key, const std::string& source) {
+    if (document_.sources.contains(source)) return true;
+    std::vector<std::string> known(document_.sources.begin(), document_.sources.end());
+    fault(node, key, fmt::format("unknown source {}", in_quotes(source)), suggestion(source, known));
+    return false;
+  }
+
+  void read_text(const Toml& node, std::string_view key, std::string& value) {
+    if (node.kind != Toml::Kind::text)
+      return fault(node, key, fmt::format("text is wanted, got {}", describe(node.kind)), "write it in double quotes");
+    value = node.text;
+  }
+
+  template <class T, class F>
+  void read_table(const Toml& node, std::string_view key, T& value, F read) {
+    if (node.kind != Toml::Kind::table)
+      return fault(node, key, fmt::format("a table is wanted, got {}", describe(node.kind)), "");
+    Reader inner(document_, node, join_path(key), source_);
+    inner.seen_.insert("source");
+    read(value, inner);
+    inner.finish();
+  }
+
+  template <class T>
+  void read_sourced(const Toml& node, std::string_view key, Sourced<T>& value) {
+    std::string source = source_;
+    const Toml* number = &node;
+    if (node.kind == Toml::Kind::table) {
+      number = node.find("value");
+      if (!number) return fault(node, key, "value is missing", "write { value = ..., source = \"...\" }");
+      for (const auto& [name, member] : node.members) {
+        if (name == "source" && member.kind == Toml::Kind::text)
+          source = member.text;
+        else if (name == "note" && member.kind == Toml::Kind::text)
+          value.note = member.text;
+        else if (name == "also" && member.kind == Toml::Kind::array)
+          read_also(member, key, value);
+        else if (name != "value")
+          fault(member, key, fmt::format("unknown or wrongly typed key {}", in_quotes(name)), "value, source, note and also = [{ value, source }] stand here");
+      }
+    }
+    read_value(*number, node, key, value.value);
+    if (source.empty())
+      return fault(node, key, "this number has no source", "add source = \"KEY\" to its table or to the number");
+    if (!known_source(node, key, source)) return;
+    if (source == "assumed" && value.note.empty())
+      fault(node, key, "an assumed number needs a note", "say what the assumption rests on: note = \"...\"");
+    value.source = fmt::format("{}:{} ({})", document_.file, node.line, source);
+    if (source == override_source) value.source = override_source;
+  }
+
+  template <class T>
+  void read_also(const Toml& list, std::string_view key, Sourced<T>& value) {
+    for (const Toml& item : list.items) {
+      const Toml* number = item.find("value");
+      const Toml* source = item.find("source");
+      if (item.kind != Toml::Kind::table || !number || !source || source->kind != Toml::Kind::text) {
+        fault(item, key, "an entry of also is { value = ..., source = \"...\" }", "");
+        continue;
+      }
+      if (!known_source(item, key, source->text)) continue;
+      typename Sourced<T>::Other other;
+      read_value(*number, item, key, other.value);
+      other.source = source->text;
+      value.also.push_back(std::move(other));
+    }
+  }
+
+  template <Dim D>
+  void read_value(const Toml& node, const Toml& at, std::string_view key, Quantity<D>& value) {
+    if (node.kind != Toml::Kind::text) {
+      const bool number = node.kind == Toml::Kind::integer || node.kind == Toml::Kind::number;
+      return fault(at, key, number ? fmt::format("this number has no unit, {} is wanted", base_unit(D)) : fmt::format("a number with a unit is wanted, got {}", describe(node.kind)),
+                   "write the unit in the text: \"3.35 TB/s\"");
+    }
+    auto parsed = parse_quantity(node.text, D, "");
+    if (!parsed) return fault(at, key, parsed.error().what, parsed.error().hint);
+    if (parsed->value <= 0.0) return fault(at, key, fmt::format("{} is not positive", in_quotes(node.text)), "leave out what the chip does not have");
+    value = Quantity<D>(parsed->value);
+  }
+  void read_value(const Toml& node, const Toml& at, std::string_view key, std::int64_t& value) {
+    if (node.kind != Toml::Kind::integer) return fault(at, key, fmt::format("a whole number is wanted, got {}", describe(node.kind)), "");
+    if (node.integer < 1 || node.integer > 1'000'000'000) return fault(at, key, fmt::format("{} is not a sensible count", node.integer), "counts are from 1 to 1e9");
+    value = node.integer;
+  }
+  void read_value(const Toml& node, const Toml& at, std::string_view key, double& value) {
+    if (node.kind != Toml::Kind::number && node.kind != Toml::Kind::integer)
+      return fault(at, key, fmt::format("a ratio is wanted, got {}", describe(node.kind)), "");
+    if (!(node.number > 0.0 && node.number <= 1.0)) return fault(at, key, fmt::format("{} is not a share above 0 and at most 1", human_number(node.number)), "");
+    value = node.number;
+  }
+  void read_value(const Toml& node, const Toml& at, std::string_view key, bool& value) {
+    if (node.kind != Toml::Kind::boolean) return fault(at, key, fmt::format("true or false is wanted, got {}", describe(node.kind)), "");
+    value = node.boolean;
+  }
+  template <class T>
+  void read_value(const Toml& node, const Toml& at, std::string_view key, std::vector<T>& values) {
+    if (node.kind != Toml::Kind::array) return fault(at, key, fmt::format("a list is wanted, got {}", describe(node.kind)), "e.g. [16, 20, 28]");
+    if (node.items.empty() || node.items.size() > 64) return fault(at, key, "a list here has 1 to 64 entries", "");
+    for (const Toml& item : node.items) read_value(item, at, key, values.emplace_back());
+  }
+
+ public:
+  static constexpr const char* override_source = "--set";
+
+ private:
+  Document& document_;
+  const Toml& table_;
+  std::string path_, source_;
+  std::set<std::string> seen_;
+};
+
+void read_sources(Document& document, const Toml& root, Chip& chip, Reader& reader) {
+  document.sources = {"assumed", Reader::override_source};
+  reader.expect("source");
+  const Toml* sources = root.find("source");
+  if (!sources || sources->kind != Toml::Kind::table) return;
+  for (const auto& [key, table] : sources->members) {
+    document.sources.insert(key);
+    SourceEntry entry{key, {}, {}, {}, {}};
+    const std::string path = "source." + key;
+    if (table.kind != Toml::Kind::table) {
+      reader.fault(table, path, "a source is a table", "[source." + key + "] with title, url and accessed");
+      continue;
+    }
+    for (const auto& [field, value] : table.members) {
+      std::string* target = field == "title" ? &entry.title : field == "url" ? &entry.url : field == "command" ? &entry.command : field == "accessed" ? &entry.accessed : nullptr;
+      if (!target)
+        reader.fault(value, path, fmt::format("unknown key {}", in_quotes(field)), "title, url, command and accessed stand here");
+      else
+        *target = value.text;
+    }
+    if (entry.title.empty() || (entry.url.empty() && entry.command.empty()) || entry.accessed.empty())
+      reader.fault(table, path, "a source needs title, url (or command) and accessed", "");
+    chip.sources.push_back(std::move(entry));
+  }
+}
+
+/// Rules between fields; called when every field could be read.
+void check_chip(const Chip& chip, const Toml& root, Reader& reader) {
+  const auto fault = [&](std::string_view key, std::string what, std::string hint) {
+    const Toml* node = &root;
+    for (const std::string& part : split(key, '.'))
+      if (const Toml* next = node->find(part)) node = next;
+    reader.fault(*node, key, std::move(what), std::move(hint));
+  };
+  const auto one_of = [&](std::string_view key, const std::string& value, std::vector<std::string> allowed) {
+    if (std::find(allowed.begin(), allowed.end(), value) == allowed.end())
+      fault(key, fmt::format("unknown {} {}", key, in_quotes(value)), "one of " + join(allowed, ", "));
+  };
+  one_of("family", chip.family, {"tpu", "gpu", "accelerator", "cpu"});
+  if (std::none_of(chip.peak.begin(), chip.peak.end(), [](const auto& p) { return p.has_value(); }))
+    fault("peak", "a chip needs at least one peak rate", "e.g. bf16 = \"197 TFLOP/s\"");
+  if (chip.memory.empty() || chip.memory.front().name != "hbm" || !chip.memory.front().bandwidth)
+    fault("memory", "a chip needs [memory.hbm] with capacity and bandwidth", "main memory is called hbm, whatever its technology");
+  for (const MemoryLevel& level : chip.memory)
+    if (level.per) one_of("memory." + level.name + ".per", *level.per, {"chip", "core"});
+  if (chip.matrix_unit.rows.has_value() != chip.matrix_unit.columns.has_value())
+    fault("matrix_unit", "rows and columns go together", "give both or neither");
+  for (const Price& price : chip.prices) one_of("price", price.kind, {"on-demand", "spot", "1-year", "3-year"});
+  if (!chip.network.scale_up) return;
+  const ScaleUp& up = *chip.network.scale_up;
+  one_of("network.scale_up.kind", up.kind, {"torus", "switched", "direct"});
+  if (up.kind == "torus") {
+    if (!up.pod || !up.wrap_rule || !up.wrap_length)
+      return fault("network.scale_up", "a torus needs pod, wrap_rule and wrap_length", "e.g. pod = [16, 16], wrap_rule = \"length\", wrap_length = 16");
+    one_of("network.scale_up.wrap_rule", *up.wrap_rule, {"length", "cube"});
+    if (up.pod->value.size() > 3) fault("network.scale_up.pod", "a torus has at most three axes", "");
+    if (up.links.value != 2 * static_cast<std::int64_t>(up.pod->value.size()))
+      fault("network.scale_up.links", fmt::format("a torus of {} axes has {} links per chip, got {}", up.pod->value.size(), 2 * up.pod->value.size(), up.links.value), "");
+    if (up.shapes)
+      for (const Shape& shape : up.shapes->value)
+        if (shape.size() != up.pod->value.size()) fault("network.scale_up.shapes", "every shape has as many axes as the pod", "");
+  } else if (!up.domain) {
+    fault("network.scale_up", "a switched or direct network needs domain", "the number of chips it joins, e.g. domain = 8");
+  }
+}
+
+/// Lays `path = value` over the tree; the number then names the override as its source.
+Result<void> apply(Toml& root, const Override& change) {
+  Toml* node = &root;
+  const auto keys = split(change.path, '.');
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    Toml* next = node->kind == Toml::Kind::table ? node->find(keys[i]) : nullptr;
+    const bool last = i + 1 == keys.size();
+    if (!next && last && node->kind == Toml::Kind::table && i > 0) {
+      node->members.emplace_back(keys[i], Toml{});  // a key that this chip leaves out; the reader knows whether it exists
+      next = &node->members.back().second;
+    }
+    if (!next || (last && !next->members.empty() && !next->find("value"))) {
+      std::vector<std::string> known;
+      for (const auto& [key, value] : (next ? next : node)->members) known.push_back(key);
+      return fail("--set " + change.path, fmt::format("{} names no number of the chip", in_quotes(change.path)), "below it stand " + join(known, ", "), Error::Kind::usage);
+    }
+    node = next;
+  }
+  Toml replaced;
+  replaced.line = node->line;
+  replaced.column = node->column;
+  replaced.members.emplace_back("value", toml_scalar(change.value));
+  replaced.members.emplace_back("source", Toml::make_text(Reader::override_source));
+  *node = std::move(replaced);
+  return {};
+}
+
+}  // namespace
+
+Result<Chip> read_chip(std::string_view document, std::string_view file, const std::vector<Override>& overrides) {
+  auto root = parse_toml(document, file);
+  if (!root) return tl::unexpected<Error>(root.error());
+  for (const Override& change : overrides)
+    ASSAY_CHECK(apply(*root, change));
+  Chip chip;
+  Document shared{std::string(file), {}, {}};
+  Reader reader(shared, *root, "", "");
+  read_sources(shared, *root, chip, reader);
+  visit_chip(chip, reader);
+  reader.finish();
+  if (shared.faults.empty()) check_chip(chip, *root, reader);
+  if (shared.faults.empty()) {
+    const std::size_t slash = file.rfind('/');
+    const std::string_view base = slash == std::string_view::npos ? file : file.substr(slash + 1);
+    if (base.ends_with(".toml") && base.substr(0, base.size() - 5) != chip.id)
+      reader.fault(*root, "id", fmt::format("the id is {} but the file is {}", in_quotes(chip.id), in_quotes(base)), "file name = id");
+    return shared.faults.empty() ? Result<Chip>(std::move(chip)) : tl::unexpected<Error>(shared.faults.front());
+  }
+  Error first = shared.faults.front();
+  first.also.assign(shared.faults.begin() + 1, shared.faults.end());
+  return tl::unexpected<Error>(std::move(first));
+}
+
+}  // namespace assay

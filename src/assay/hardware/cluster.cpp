@@ -1,0 +1,239 @@
+#include "assay/hardware/cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "assay/base/text.h"
+#include "assay/base/toml.h"
+
+namespace assay {
+namespace {
+
+constexpr std::int64_t max_chips = 10'000'000;
+
+struct Extent {
+  Shape shape;  ///< one entry: a count
+  bool twisted = false;
+};
+
+Result<Extent> parse_extent(std::string_view text, std::string_view where) {
+  Extent extent;
+  if (text.ends_with("_twisted")) extent.twisted = true, text.remove_suffix(8);
+  for (const std::string& part : split(text, 'x')) {
+    auto count = parse_count(part, where);
+    if (!count)
+      return fail(std::string(where), fmt::format("{} is not a size: {}", in_quotes(text), count.error().what),
+                  "write a count (h100-sxm:1024) or a shape (tpu-v5p:16x20x28)");
+    if (*count > max_chips) return fail(std::string(where), fmt::format("{} chips is too many", *count), "the limit is 10 million");
+    extent.shape.push_back(*count);
+  }
+  if (extent.shape.size() > 3) return fail(std::string(where), fmt::format("{} has more than three axes", in_quotes(text)), "e.g. tpu-v5p:16x20x28");
+  std::int64_t total = 1;
+  for (std::int64_t n : extent.shape) total *= n;  // three factors of at most 1e7 fit
+  if (total > max_chips) return fail(std::string(where), fmt::format("{} chips is too many", total), "the limit is 10 million");
+  return extent;
+}
+
+/// Splits `chips` evenly over as few groups of at most `size` as possible.
+Result<std::int64_t> even_groups(std::int64_t chips, std::int64_t size, std::string_view group, const Chip& chip, std::string_view where) {
+  const std::int64_t groups = (chips + size - 1) / size;
+  if (chips % groups == 0) return groups;
+  return fail(std::string(where), fmt::format("{} of {} do not spread evenly over {} {}s of at most {}", chips, chip.id, groups, group, size),
+              fmt::format("nearest counts: {}, {}", chips / size * size, (chips / size + 1) * size));
+}
+
+/// GPU-like clusters: nodes of the scale-up domain on the levels of the chip's fabric.
+Result<void> build_levels(Cluster& cluster, std::int64_t chips, std::string_view where) {
+  const Chip& chip = cluster.chip;
+  const auto& up = chip.network.scale_up;
+  const std::int64_t node_size = up ? up->domain->value : chip.host.chips.value;
+  ASSAY_TRY(nodes, even_groups(chips, node_size, "node", chip, where));
+  const std::int64_t per_node = chips / nodes;
+  cluster.chips_per_node = per_node;
+  if (nodes > 1 && per_node < node_size)
+    cluster.notes.push_back(fmt::format("each node uses {} of its {} chips", per_node, node_size));
+  if (per_node > 1) {
+    Level level{up ? "node" : "host", per_node, per_node, nodes, {}, {}, 0, false, {}};
+    const Sourced<BytesPerSecond> egress = up ? *scale_up_egress(chip) : chip.host.pcie;
+    level.child_bandwidth = level.chip_bandwidth = egress.value;
+    level.source = egress.source;
+    if (up && up->switches) level.switches = nodes * up->switches->value;
+    level.in_network_reduction = up && up->in_network_reduction && up->in_network_reduction->value;
+    cluster.levels.push_back(level);
+  }
+  if (nodes == 1) return {};
+  if (!chip.network.scale_out)
+    return fail(std::string(where), fmt::format("{} has no scale-out network in the catalogue, so one node of {} is the most", chip.id, node_size),
+                "add [network.scale_out] to the chip file");
+  const ScaleOut& out = *chip.network.scale_out;
+  std::vector<FabricLevel> fabric = out.levels;
+  if (fabric.empty()) fabric.push_back({"fabric", std::nullopt, std::nullopt, out.bandwidth});
+  std::int64_t children = nodes, below = per_node, full_below = node_size;
+  for (const FabricLevel& step : fabric) {
+    if (children == 1) break;
+    const std::int64_t most = step.degree ? step.degree->value : children;
+    std::int64_t units = (children + most - 1) / most;
+    std::int64_t degree = (children + units - 1) / units;
+    // Bandwidth is that of a full child; a child with fewer chips brings fewer network ports.
+    const double filled = std::min(1.0, static_cast<double>(below) / static_cast<double>(full_below));
+    Level level{step.name, degree, degree * below, units, {}, {}, 0, false, step.bandwidth.source};
+    level.child_bandwidth = filled * step.bandwidth.value;
+    if (out.levels.empty()) level.child_bandwidth = static_cast<double>(below) * step.bandwidth.value;
+    level.chip_bandwidth = level.child_bandwidth / static_cast<double>(below);
+    if (step.switches) level.switches = units * step.switches->value;
+    level.in_network_reduction = out.in_network_reduction && out.in_network_reduction->value;
+    cluster.levels.push_back(level);
+    if (children % units != 0)
+      cluster.notes.push_back(fmt::format("{} children do not fill {} {} units evenly; the largest has {}", children, units, step.name, degree));
+    below *= degree, full_below *= most, children = units;
+  }
+  if (children > 1)
+    return fail(std::string(where), fmt::format("{} chips exceed the fabric of {}, which ends at {}", chips, chip.id, below),
+                "name fewer chips, or add a level to network.scale_out in the chip file");
+  return {};
+}
+
+Result<void> build(Cluster& cluster, const std::optional<Extent>& extent, std::string_view where) {
+  const Chip& chip = cluster.chip;
+  const auto& up = chip.network.scale_up;
+  const bool torus = up && up->kind == "torus";
+  if (!torus) {
+    if (extent && (extent->shape.size() != 1 || extent->twisted))
+      return fail(std::string(where), fmt::format("{} is not a torus, so its size is a count", chip.id),
+                  fmt::format("write {}:{}", chip.id, std::accumulate(extent->shape.begin(), extent->shape.end(), std::int64_t{1}, std::multiplies<>())));
+    if (cluster.slices > 1)
+      return fail(std::string(where), fmt::format("{} is not sold in slices, so S* does not apply", chip.id),
+                  fmt::format("write {}:{}", chip.id, cluster.slices * (extent ? extent->shape[0] : 1)));
+    cluster.chips_per_slice = extent ? extent->shape[0] : 1;
+    cluster.text = fmt::format("{}:{}", chip.id, cluster.chips_per_slice);
+    return build_levels(cluster, cluster.chips_per_slice, where);
+  }
+  Shape shape = extent ? extent->shape : Shape{1};
+  if (shape.size() == 1) {
+    ASSAY_TRY(chosen, default_shape(chip, shape[0], where));
+    if (chosen != shape && shape[0] > 1) cluster.notes.push_back(fmt::format("{} chips are taken as {}", shape[0], shape_text(chosen)));
+    shape = chosen;
+  }
+  ASSAY_TRY(made, make_torus(chip, shape, extent && extent->twisted, where));
+  cluster.torus = made;
+  cluster.chips_per_slice = made.chips();
+  cluster.chips_per_node = std::min(made.chips(), chip.host.chips.value);
+  cluster.text = fmt::format("{}{}:{}{}", cluster.slices > 1 ? fmt::format("{}*", cluster.slices) : "", chip.id, shape_text(shape), made.twisted ? "_twisted" : "");
+  if (cluster.slices == 1) return {};
+  if (!chip.network.scale_out)
+    return fail(std::string(where), fmt::format("{} has no scale-out network in the catalogue to join slices", chip.id), "add [network.scale_out] to the chip file");
+  const Sourced<BytesPerSecond>& dcn = chip.network.scale_out->bandwidth;
+  cluster.levels.push_back({"dcn", cluster.slices, cluster.chips(), 1, static_cast<double>(cluster.chips_per_slice) * dcn.value, dcn.value, 0, false, dcn.source});
+  return {};
+}
+
+/// `@file.toml`: a chip file, or a cluster file with chip, size?, slices? and [set] overrides.
+Result<Chip> chip_from_file(std::string path, const Catalogue& catalogue, std::string_view where, std::vector<Override> overrides,
+                            std::optional<std::string>& size, std::int64_t& slices) {
+  ASSAY_TRY(text, read_file(path, where));
+  ASSAY_TRY(root, parse_toml(text, path));
+  const Toml* chip = root.find("chip");
+  if (!chip) return read_chip(text, path, overrides);
+  std::vector<Override> own;
+  const auto wrong = [&](const Toml& node, std::string_view key, std::string what) {
+    return fail(fmt::format("{}:{}:{}: {}", path, node.line, node.column, key), std::move(what),
+                "a cluster file has chip = \"h100-sxm\", size = \"1024\" or \"16x16\", slices = 4 and [set] with \"memory.hbm.bandwidth\" = \"3 TB/s\"");
+  };
+  for (const auto& [key, value] : root.members) {
+    if ((key == "chip" || key == "size") && value.kind == Toml::Kind::text) {
+      if (key == "size" && !size) size = value.text;
+    } else if (key == "slices" && value.kind == Toml::Kind::integer && value.integer >= 1 && value.integer <= max_chips) {
+      slices = value.integer;
+    } else if (key == "set" && value.kind == Toml::Kind::table) {
+      for (const auto& [path_key, member] : value.members) {
+        if (member.kind != Toml::Kind::text) return wrong(member, path_key, "an override is text");
+        own.push_back({path_key, member.text});
+      }
+    } else {
+      return wrong(value, key, fmt::format("unknown or wrongly typed key {}", in_quotes(key)));
+    }
+  }
+  own.insert(own.end(), overrides.begin(), overrides.end());
+  return catalogue.chip(chip->text, where, own);
+}
+
+}  // namespace
+
+Result<Cluster> parse_cluster(std::string_view text, const Catalogue& catalogue, std::string_view where, const std::vector<Override>& overrides) {
+  std::string_view rest = trim(text);
+  if (rest.empty()) return fail(std::string(where), "no cluster is named", "e.g. tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024");
+  if (rest.size() > 4096) return fail(std::string(where), "the cluster's name is longer than 4096 bytes", "");
+  Cluster cluster;
+  if (const std::size_t star = rest.find('*'); star != std::string_view::npos && rest.front() != '@') {
+    auto slices = parse_count(rest.substr(0, star), where);
+    if (!slices || *slices > max_chips)
+      return fail(std::string(where), fmt::format("{} is not a number of slices", in_quotes(rest.substr(0, star))), "write 4*tpu-v5p:16x20x28");
+    cluster.slices = *slices;
+    rest = trim(rest.substr(star + 1));
+  }
+  std::optional<std::string> size;
+  const std::size_t colon = rest.rfind(':');
+  if (colon != std::string_view::npos) size = std::string(trim(rest.substr(colon + 1)));
+  const std::string name(trim(rest.substr(0, colon)));
+  auto chip = name.starts_with("@") ? chip_from_file(name.substr(1), catalogue, where, overrides, size, cluster.slices)
+                                    : catalogue.chip(name, where, overrides);
+  if (!chip) return tl::unexpected<Error>(chip.error());
+  cluster.chip = std::move(*chip);
+  std::optional<Extent> extent;
+  if (size) {
+    ASSAY_TRY(parsed, parse_extent(*size, where));
+    extent = parsed;
+  }
+  ASSAY_CHECK(build(cluster, extent, where));
+  if (cluster.chips() > max_chips) return fail(std::string(where), fmt::format("{} chips is too many", cluster.chips()), "the limit is 10 million");
+  return cluster;
+}
+
+std::int64_t host_count(const Cluster& cluster) {
+  const std::int64_t per_host = cluster.chip.host.chips.value;
+  const std::int64_t group = cluster.torus ? cluster.chips_per_slice : cluster.chips_per_node;
+  return cluster.chips() / group * ((group + per_host - 1) / per_host);
+}
+
+std::int64_t core_count(const Cluster& cluster) { return cluster.chips() * cluster.chip.cores.count.value; }
+
+std::int64_t switch_count(const Cluster& cluster) {
+  std::int64_t switches = 0;
+  for (const Level& level : cluster.levels) switches += level.switches;
+  return switches;
+}
+
+std::int64_t scale_up_links(const Cluster& cluster) {
+  if (cluster.torus) return cluster.slices * link_count(*cluster.torus);
+  const auto& up = cluster.chip.network.scale_up;
+  if (!up || cluster.levels.empty() || cluster.levels.front().name != "node") return 0;
+  return cluster.chips() * up->links.value;
+}
+
+std::int64_t diameter(const Cluster& cluster) {
+  if (cluster.torus) return diameter(*cluster.torus) + (cluster.slices > 1 ? 1 : 0);
+  return cluster.levels.empty() ? 0 : 2 * static_cast<std::int64_t>(cluster.levels.size()) - 1;
+}
+
+std::optional<BytesPerSecond> bisection_bandwidth(const Cluster& cluster) {
+  if (cluster.chips() == 1) return std::nullopt;
+  if (cluster.torus && cluster.slices == 1)
+    return static_cast<double>(bisection_links(*cluster.torus)) * cluster.chip.network.scale_up->link_bandwidth.value;
+  const Level& top = cluster.levels.back();
+  return static_cast<double>(top.degree / 2) * top.child_bandwidth;
+}
+
+FlopsPerSecond total_rate(const Cluster& cluster, Dtype dtype) {
+  const auto& peak = cluster.chip.peak[static_cast<std::size_t>(dtype)];
+  return peak ? static_cast<double>(cluster.chips()) * peak->value : FlopsPerSecond(0.0);
+}
+
+Bytes total_memory(const Cluster& cluster) { return static_cast<double>(cluster.chips()) * cluster.chip.hbm().capacity.value; }
+
+BytesPerSecond total_memory_bandwidth(const Cluster& cluster) {
+  return static_cast<double>(cluster.chips()) * cluster.chip.hbm().bandwidth->value;
+}
+
+}  // namespace assay

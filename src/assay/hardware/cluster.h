@@ -1,0 +1,62 @@
+// A cluster: how many of which chip, joined how. Parsed from the CLUSTER grammar:
+//   CHIP | CHIP:N | CHIP:AxB[xC][_twisted] | S*CHIP:... | @file.toml[:SHAPE]
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/base/result.h"
+#include "assay/hardware/catalogue.h"
+#include "assay/hardware/chip.h"
+#include "assay/hardware/topology.h"
+
+namespace assay {
+
+/// One level of a switched network as this cluster uses it.
+struct Level {
+  std::string name;
+  std::int64_t degree = 1;         ///< children in one unit
+  std::int64_t chips = 1;          ///< chips below one unit
+  std::int64_t units = 1;          ///< units of this level in the cluster
+  BytesPerSecond child_bandwidth;  ///< one way, from one child into the unit
+  BytesPerSecond chip_bandwidth;   ///< one way, that share for one chip
+  std::int64_t switches = 0;       ///< in the whole cluster; 0 where the catalogue does not say
+  bool in_network_reduction = false;
+  std::string source;
+
+  BytesPerSecond unit_bandwidth() const { return static_cast<double>(degree) * child_bandwidth; }
+};
+
+struct Cluster {
+  std::string text;  ///< in the grammar, normalised
+  Chip chip;
+  std::int64_t slices = 1;
+  std::optional<Torus> torus;  ///< of one slice
+  std::vector<Level> levels;   ///< from the chip upwards; a multi-slice torus has the data-centre network here
+  std::int64_t chips_per_slice = 1;
+  std::int64_t chips_per_node = 1;  ///< of the scale-up domain; for a torus, of a host
+  std::vector<std::string> notes;
+
+  std::int64_t chips() const { return slices * chips_per_slice; }
+};
+
+/// Reads the CLUSTER grammar against a catalogue; `where` names the flag in errors.
+Result<Cluster> parse_cluster(std::string_view text, const Catalogue& catalogue, std::string_view where,
+                              const std::vector<Override>& overrides = {});
+
+std::int64_t host_count(const Cluster& cluster);
+std::int64_t core_count(const Cluster& cluster);
+std::int64_t switch_count(const Cluster& cluster);
+/// Two-way links between chips (torus), or from chips into their switches.
+std::int64_t scale_up_links(const Cluster& cluster);
+/// Longest shortest path in hops: links of a torus, switch crossings in a tree.
+std::int64_t diameter(const Cluster& cluster);
+/// One-way bandwidth across the worst split of the cluster into two halves; nothing for one chip.
+std::optional<BytesPerSecond> bisection_bandwidth(const Cluster& cluster);
+FlopsPerSecond total_rate(const Cluster& cluster, Dtype dtype);
+Bytes total_memory(const Cluster& cluster);
+BytesPerSecond total_memory_bandwidth(const Cluster& cluster);
+
+}  // namespace assay

@@ -1,0 +1,90 @@
+// Results as a tree of named values. Every renderer (table, tree, JSON, CSV, Markdown) walks the same tree.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "assay/base/explain.h"
+#include "assay/base/units.h"
+
+namespace assay {
+
+class Value;
+using Members = std::vector<std::pair<std::string, Value>>;
+using Items = std::vector<Value>;
+
+/// A quantity with where it comes from; only what is known is set.
+struct QuantityValue {
+  AnyQuantity quantity;
+  std::string source{}, note{};
+  std::vector<std::pair<AnyQuantity, std::string>> also{};
+};
+
+/// One value of a result: nothing, a truth, a count, a ratio, text, a quantity, a list, or an object with keys in order.
+class Value {
+ public:
+  using Variant = std::variant<std::monostate, bool, std::int64_t, double, std::string, QuantityValue, Items, Members>;
+
+  Value() = default;
+  Value(bool v) : data_(v) {}
+  Value(std::int64_t v) : data_(v) {}
+  Value(int v) : data_(static_cast<std::int64_t>(v)) {}
+  Value(double v) : data_(v) {}
+  Value(std::string v) : data_(std::move(v)) {}
+  Value(std::string_view v) : data_(std::string(v)) {}
+  Value(const char* v) : data_(std::string(v)) {}
+  Value(QuantityValue v) : data_(std::move(v)) {}
+  Value(AnyQuantity v) : data_(QuantityValue{v}) {}
+  template <Dim D>
+  Value(Quantity<D> v) : data_(QuantityValue{v}) {}
+  Value(Items v) : data_(std::move(v)) {}
+  Value(Members v) : data_(std::move(v)) {}
+  template <class T>
+  Value(const Sourced<T>& v);
+
+  const Variant& data() const { return data_; }
+  bool is_null() const { return std::holds_alternative<std::monostate>(data_); }
+  const Members* members() const { return std::get_if<Members>(&data_); }
+  const Items* items() const { return std::get_if<Items>(&data_); }
+  Members& make_members() {
+    if (!members()) data_ = Members{};
+    return std::get<Members>(data_);
+  }
+
+  /// The member of that key, or null.
+  const Value* find(std::string_view key) const;
+
+ private:
+  Variant data_;
+};
+
+/// A value by its path, "memory.hbm.capacity" or "levels[0].chips"; null if there is none.
+const Value* find_path(const Value& root, std::string_view path);
+
+/// The number behind a value (count, ratio, quantity in base units), if it is one.
+std::optional<double> numeric(const Value& value);
+
+/// {"lower": q, "estimate": q, "upper": q}
+Members range(AnyQuantity lower, AnyQuantity estimate, AnyQuantity upper);
+
+/// One line of text for a scalar: "3.35 TB/s", "yes", "1,024"; empty for lists and objects.
+std::string scalar_text(const Value& value);
+
+template <class T>
+Value::Value(const Sourced<T>& v) {
+  const auto any = [](const T& x) {
+    if constexpr (requires { x.value(); })
+      return AnyQuantity(x);
+    else
+      return AnyQuantity(static_cast<double>(x), Dim{});
+  };
+  QuantityValue q{any(v.value), v.source, v.note, {}};
+  for (const auto& other : v.also) q.also.emplace_back(any(other.value), other.source);
+  data_ = std::move(q);
+}
+
+}  // namespace assay

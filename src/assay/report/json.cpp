@@ -1,0 +1,111 @@
+// JSON: the contract between front ends. Quantities are {"value", "unit"} in base units.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "assay/base/text.h"
+#include "assay/base/version.h"
+#include "assay/report/render.h"
+
+namespace assay {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json quantity(AnyQuantity q) { return {{"value", number(q.value)}, {"unit", base_unit(q.dim)}}; }
+
+Json convert(const Value& value) {
+  const Value::Variant& data = value.data();
+  if (const auto* truth = std::get_if<bool>(&data)) return *truth;
+  if (const auto* count = std::get_if<std::int64_t>(&data)) return *count;
+  if (const auto* ratio = std::get_if<double>(&data)) return number(*ratio);
+  if (const auto* text = std::get_if<std::string>(&data)) return *text;
+  if (const auto* q = std::get_if<QuantityValue>(&data)) {
+    Json json = quantity(q->quantity);
+    if (!q->source.empty()) json["source"] = q->source;
+    if (!q->note.empty()) json["note"] = q->note;
+    for (const auto& [other, source] : q->also) {
+      Json entry = quantity(other);
+      entry["source"] = source;
+      json["also"].push_back(std::move(entry));
+    }
+    return json;
+  }
+  if (const Items* items = value.items()) {
+    Json json = Json::array();
+    for (const Value& item : *items) json.push_back(convert(item));
+    return json;
+  }
+  if (const Members* members = value.members()) {
+    Json json = Json::object();
+    for (const auto& [key, member] : *members) json[key] = convert(member);
+    return json;
+  }
+  return nullptr;
+}
+
+Json derivation_json(const Ledger& ledger, int root) {
+  // Lines come depth first; the stack holds the open ancestors.
+  std::vector<Json> stack;
+  const auto close = [&](std::size_t depth) {
+    while (stack.size() > depth) {
+      Json done = std::move(stack.back());
+      stack.pop_back();
+      if (stack.empty()) return done;
+      stack.back()["from"].push_back(std::move(done));
+    }
+    return Json();
+  };
+  for (const DerivationLine& line : derivation(ledger, root)) {
+    close(static_cast<std::size_t>(line.depth));
+    Json node = {{"name", line.name}};
+    node.update(quantity(line.quantity));
+    if (!line.formula.empty()) node["formula"] = line.formula;
+    if (!line.source.empty()) node["source"] = line.source;
+    if (!line.bound_by.empty()) node["bound_by"] = line.bound_by;
+    if (line.repeated) node["repeated"] = true;
+    stack.push_back(std::move(node));
+  }
+  return close(0);
+}
+
+Json error_json(const Error& error) {
+  Json json = {{"kind", name(error.kind)}, {"where", error.where}, {"what", error.what}, {"hint", error.hint}};
+  for (const Error& other : error.also) json["also"].push_back(error_json(other));
+  return json;
+}
+
+std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+}  // namespace
+
+std::string_view name(Error::Kind kind) {
+  switch (kind) {
+    case Error::Kind::usage:
+      return "usage";
+    case Error::Kind::input:
+      return "input";
+    case Error::Kind::missing:
+      return "missing";
+    case Error::Kind::internal:
+      break;
+  }
+  return "internal";
+}
+
+std::string render_json(const Response& response, bool explain) {
+  Json json = {{"schema", 1}, {"version", version}};
+  json["inputs"] = convert(Value(response.inputs));
+  json["results"] = convert(Value(response.results));
+  if (!response.notes.empty()) json["notes"] = response.notes;
+  if (explain) {
+    json["derivation"] = Json::array();
+    for (int root : response.derived) json["derivation"].push_back(derivation_json(response.ledger, root));
+  }
+  return dump(json);
+}
+
+std::string render_json(const Error& error) { return dump({{"error", error_json(error)}}); }
+
+}  // namespace assay

@@ -1,0 +1,324 @@
+#include "assay/report/render.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "assay/base/text.h"
+
+namespace assay {
+namespace {
+
+constexpr std::string_view bold = "1", dim = "2", red = "31", green = "32";
+
+std::string paint(std::string_view text, std::string_view code, bool colour) {
+  return colour && !text.empty() ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
+}
+
+std::string words(std::string_view key) {
+  std::string text(key);
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
+/// Columns on a terminal; our own text is ASCII, foreign names count one column per code point.
+std::size_t width(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+std::string pad(std::string_view text, std::size_t to) { return std::string(text) + std::string(to - std::min(to, width(text)), ' '); }
+
+bool is_range(const Value& value) { return value.find("lower") && value.find("upper"); }
+
+/// A list of objects: printed as a table.
+bool is_table(const Value& value) {
+  const Items* items = value.items();
+  return items && !items->empty() && items->front().members();
+}
+
+std::string list_text(const Items& items) {
+  std::string text;
+  for (const Value& item : items) {
+    const Items* inner = item.items();
+    text += (text.empty() ? "" : ", ") + (inner ? "[" + list_text(*inner) + "]" : scalar_text(item));
+  }
+  return text;
+}
+
+std::string range_text(const Value& value) {
+  std::string text = scalar_text(*value.find("lower")) + " .. " + scalar_text(*value.find("upper"));
+  if (const Value* estimate = value.find("estimate")) text += fmt::format("  (estimate {})", scalar_text(*estimate));
+  return text;
+}
+
+/// One cell or one line: scalars, ranges and lists of scalars.
+std::string cell(const Value& value) {
+  if (is_range(value)) return range_text(value);
+  if (const Items* items = value.items()) return list_text(*items);
+  return scalar_text(value);
+}
+
+/// An object of scalars (and ranges) only can stand on its own lines; deeper ones become groups.
+struct Grid {
+  std::vector<std::string> head;
+  std::vector<std::vector<std::string>> rows;
+  std::vector<bool> numeric;
+};
+
+void flatten(const std::string& prefix, const Value& value, std::vector<std::pair<std::string, const Value*>>& out) {
+  const Members* members = value.members();
+  if (!members || is_range(value)) {
+    out.emplace_back(prefix, &value);
+    return;
+  }
+  for (const auto& [key, member] : *members) flatten(prefix.empty() ? key : prefix + "." + key, member, out);
+}
+
+Grid grid(const Items& items) {
+  Grid table;
+  for (const Value& item : items) {
+    std::vector<std::pair<std::string, const Value*>> cells;
+    flatten("", item, cells);
+    std::vector<std::string> row(table.head.size());
+    for (const auto& [key, value] : cells) {
+      const auto column = std::find(table.head.begin(), table.head.end(), key);
+      const auto index = static_cast<std::size_t>(column - table.head.begin());
+      if (column == table.head.end()) {
+        table.head.push_back(key);
+        table.numeric.push_back(true);
+        row.emplace_back();
+        for (auto& earlier : table.rows) earlier.emplace_back();
+      }
+      row[index] = cell(*value);
+      if (!value->is_null() && !assay::numeric(*value)) table.numeric[index] = false;
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+std::string text_table(const Items& items, const std::string& indent, bool colour) {
+  const Grid table = grid(items);
+  std::vector<std::size_t> widths;
+  for (const std::string& head : table.head) widths.push_back(width(words(head)));
+  for (const auto& row : table.rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+  const auto line = [&](const std::vector<std::string>& row, bool head) {
+    std::string text = indent;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string shown = head ? words(row[i]) : row[i];
+      const std::string space(widths[i] - std::min(widths[i], width(shown)), ' ');
+      text += (i ? "  " : "") + (table.numeric[i] ? space + shown : i + 1 == row.size() ? shown : shown + space);
+    }
+    while (text.size() > indent.size() && text.back() == ' ') text.pop_back();
+    return head ? paint(text, bold, colour) + "\n" : text + "\n";
+  };
+  std::string text = line(table.head, true);
+  for (const auto& row : table.rows) text += line(row, false);
+  return text;
+}
+
+std::string source_text(const Value& value) {
+  const auto* quantity = std::get_if<QuantityValue>(&value.data());
+  if (!quantity || quantity->source.empty()) return "";
+  std::string text = "[" + quantity->source + "]";
+  for (const auto& [other, source] : quantity->also) text += fmt::format("  also {} [{}]", human(other), source);
+  return text;
+}
+
+void text_members(const Members& members, const std::string& indent, bool colour, std::string& out) {
+  std::size_t label = 0, value_width = 0;
+  for (const auto& [key, value] : members)
+    if (!(value.members() && !is_range(value)) && !is_table(value)) {
+      label = std::max(label, width(words(key)));
+      if (!source_text(value).empty()) value_width = std::max(value_width, width(cell(value)));
+    }
+  for (const auto& [key, value] : members) {
+    if (is_table(value)) {
+      out += fmt::format("{}{}\n{}", indent, paint(words(key), bold, colour), text_table(*value.items(), indent + "  ", colour));
+    } else if (value.members() && !is_range(value)) {
+      out += fmt::format("{}{}\n", indent, paint(words(key), bold, colour));
+      text_members(*value.members(), indent + "  ", colour, out);
+    } else {
+      const std::string source = source_text(value);
+      std::string shown = source.empty() ? cell(value) : pad(cell(value), value_width) + "  " + paint(source, dim, colour);
+      out += fmt::format("{}{}  {}\n", indent, pad(words(key), label), shown);
+    }
+  }
+}
+
+std::string render_table(const Response& response, const RenderOptions& options) {
+  std::string out;
+  if (!options.quiet && !response.headline.empty()) out += paint(response.headline, bold, options.colour) + "\n\n";
+  text_members(response.results, "", options.colour, out);
+  if (options.explain && !response.derived.empty()) out += "\n" + render_derivation(response, options.colour);
+  if (!options.quiet)
+    for (const std::string& note : response.notes) out += (&note == &response.notes.front() ? "\n" : "") + paint("note: " + note, dim, options.colour) + "\n";
+  return out;
+}
+
+void tree_lines(const Value& value, const std::string& indent, std::string& out) {
+  const auto child = [&](const std::string& name, const Value& member, bool last) {
+    const bool leaf = !(member.members() && !is_range(member)) && !is_table(member);
+    out += indent + (last ? "`-- " : "|-- ") + name + (leaf ? ": " + cell(member) : "") + "\n";
+    if (!leaf) tree_lines(member, indent + (last ? "    " : "|   "), out);
+  };
+  if (const Members* members = value.members())
+    for (const auto& [key, member] : *members) child(words(key), member, &member == &members->back().second);
+  if (const Items* items = value.items())
+    for (const Value& item : *items) child(fmt::format("[{}]", &item - items->data()), item, &item == &items->back());
+}
+
+std::string md_escape(std::string text) {
+  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
+  return text;
+}
+
+void md_members(const Members& members, const std::string& path, std::string& rows, std::string& tables) {
+  for (const auto& [key, value] : members) {
+    const std::string name = path.empty() ? words(key) : path + " / " + words(key);
+    if (is_table(value)) {
+      const Grid table = grid(*value.items());
+      tables += "\n**" + name + "**\n\n|";
+      for (const std::string& head : table.head) tables += " " + md_escape(words(head)) + " |";
+      tables += "\n|";
+      for (bool right : table.numeric) tables += right ? " ---: |" : " --- |";
+      tables += "\n";
+      for (const auto& row : table.rows) {
+        tables += "|";
+        for (const std::string& text : row) tables += " " + md_escape(text) + " |";
+        tables += "\n";
+      }
+    } else if (value.members() && !is_range(value)) {
+      md_members(*value.members(), name, rows, tables);
+    } else {
+      rows += fmt::format("| {} | {} |\n", name, md_escape(cell(value)));
+    }
+  }
+}
+
+std::string render_md(const Response& response, const RenderOptions& options) {
+  std::string rows, tables, out;
+  md_members(response.results, "", rows, tables);
+  if (!options.quiet && !response.headline.empty()) out += "**" + response.headline + "**\n\n";
+  if (!rows.empty()) out += "| quantity | value |\n| --- | --- |\n" + rows;
+  out += tables;
+  if (options.explain && !response.derived.empty()) out += "\n```\n" + render_derivation(response, false) + "```\n";
+  if (!options.quiet)
+    for (const std::string& note : response.notes) out += "\n> " + note + "\n";
+  return out;
+}
+
+std::string csv_cell(const Value& value) {
+  std::string text;
+  if (const auto number = numeric(value))
+    text = exact_number(*number);
+  else if (const Items* items = value.items())
+    text = list_text(*items);
+  else if (!value.is_null())
+    text = scalar_text(value);
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2) text.insert(at, "\"");
+  return "\"" + text + "\"";
+}
+
+std::string unit_of(const Value& value) {
+  const auto* quantity = std::get_if<QuantityValue>(&value.data());
+  return quantity ? base_unit(quantity->quantity.dim) : "";
+}
+
+/// Objects and ranges down to single values, "time.lower".
+void leaves(const std::string& prefix, const Value& value, std::vector<std::pair<std::string, const Value*>>& out) {
+  if (const Members* members = value.members()) {
+    for (const auto& [key, member] : *members) leaves(prefix.empty() ? key : prefix + "." + key, member, out);
+  } else if (is_table(value)) {
+    for (const Value& item : *value.items()) leaves(fmt::format("{}[{}]", prefix, &item - value.items()->data()), item, out);
+  } else {
+    out.emplace_back(prefix, &value);
+  }
+}
+
+}  // namespace
+
+std::string render_csv(const Response& response) {
+  const Value results{response.results};
+  const Value* table = response.table_key.empty() ? nullptr : results.find(response.table_key);
+  std::vector<std::pair<std::string, const Value*>> cells;
+  if (!table || !is_table(*table)) {
+    std::string out = "key,value,unit\n";
+    leaves("", results, cells);
+    for (const auto& [key, value] : cells) out += fmt::format("{},{},{}\n", key, csv_cell(*value), unit_of(*value));
+    return out;
+  }
+  // A column keeps its place from the row that brought it; its unit stands in the head.
+  std::vector<std::string> head, units;
+  std::vector<std::vector<std::string>> rows;
+  for (const Value& item : *table->items()) {
+    cells.clear();
+    leaves("", item, cells);
+    std::vector<std::string> row(head.size());
+    for (const auto& [key, value] : cells) {
+      auto column = static_cast<std::size_t>(std::find(head.begin(), head.end(), key) - head.begin());
+      if (column == head.size()) head.push_back(key), units.emplace_back(), row.emplace_back();
+      row[column] = csv_cell(*value);
+      if (units[column].empty()) units[column] = unit_of(*value);
+    }
+    rows.push_back(std::move(row));
+  }
+  std::string out;
+  for (std::size_t i = 0; i < head.size(); ++i) out += (i ? "," : "") + head[i] + (units[i].empty() ? "" : " [" + units[i] + "]");
+  for (auto& row : rows) {
+    row.resize(head.size());
+    out += "\n" + join(row, ",");
+  }
+  return out + "\n";
+}
+
+std::string render_derivation(const Response& response, bool colour) {
+  std::string out;
+  for (int root : response.derived) {
+    for (const DerivationLine& line : derivation(response.ledger, root)) {
+      out += std::string(2 * static_cast<std::size_t>(line.depth), ' ') + line.name;
+      if (!line.formula.empty() && !line.repeated) out += " = " + line.formula;
+      out += " = " + paint(human(line.quantity), bold, colour);
+      if (line.repeated) out += paint("   (above)", dim, colour);
+      if (!line.bound_by.empty()) out += paint(fmt::format("   <- bound by {}", line.bound_by), green, colour);
+      if (!line.source.empty()) out += paint(fmt::format("   [{}]", line.source), dim, colour);
+      out += "\n";
+    }
+  }
+  return out;
+}
+
+std::string render(const Response& response, const RenderOptions& options) {
+  switch (options.format) {
+    case Format::json:
+      return render_json(response, options.explain);
+    case Format::csv:
+      return render_csv(response);
+    case Format::md:
+      return render_md(response, options);
+    case Format::tree: {
+      std::string out = options.quiet || response.headline.empty() ? "" : response.headline + "\n";
+      tree_lines(Value(response.results), "", out);
+      if (options.explain && !response.derived.empty()) out += "\n" + render_derivation(response, false);
+      return out;
+    }
+    case Format::svg:
+      if (!response.picture) throw InternalError("a picture was asked for and not drawn");
+      return to_svg(*response.picture);
+    case Format::table:
+      break;
+  }
+  return render_table(response, options);
+}
+
+std::string render(const Error& error, const RenderOptions& options) {
+  if (options.format == Format::json) return render_json(error);
+  std::string out = paint("error: ", red, options.colour) + (error.where.empty() ? "" : error.where + ": ") + error.what + "\n";
+  if (!error.hint.empty()) out += paint("hint:  ", dim, options.colour) + error.hint + "\n";
+  for (const Error& other : error.also) out += render(other, options);
+  return out;
+}
+
+}  // namespace assay

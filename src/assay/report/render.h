@@ -1,0 +1,31 @@
+// Renderers: a response or an error as text. Same input, same bytes.
+#pragma once
+#include <string>
+
+#include "assay/base/result.h"
+#include "assay/report/response.h"
+
+namespace assay {
+
+enum class Format { table, tree, json, csv, md, svg };
+
+struct RenderOptions {
+  Format format = Format::table;
+  bool colour = false;
+  bool explain = false;
+  bool quiet = false;  ///< no headline and no notes
+};
+
+/// The response in one of the text formats, ending in a newline.
+std::string render(const Response& response, const RenderOptions& options);
+/// For people: "error: where: what" and the hint, one block per fault. For JSON: {"error": {...}}.
+std::string render(const Error& error, const RenderOptions& options);
+
+std::string render_json(const Response& response, bool explain);
+std::string render_json(const Error& error);
+std::string render_csv(const Response& response);
+std::string render_derivation(const Response& response, bool colour);
+
+std::string_view name(Error::Kind kind);
+
+}  // namespace assay

@@ -1,0 +1,28 @@
+// What every verb answers: the echoed inputs, the results, and what people need to read them.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "assay/base/explain.h"
+#include "assay/report/document.h"
+#include "assay/report/scene.h"
+
+namespace assay {
+
+/// How an answer ends a program: the exit code of the command line.
+enum class Outcome { ok = 0, infeasible = 3, check_failed = 4 };
+
+struct Response {
+  Members inputs;
+  Members results;
+  std::string headline;            ///< the answer in one sentence
+  std::vector<std::string> notes;  ///< defaults taken and limits of the answer
+  std::string table_key;           ///< the list among the results that CSV prints; empty for the scalars
+  Ledger ledger;                   ///< derivations, when asked for
+  std::vector<int> derived;        ///< roots in the ledger
+  std::optional<Scene> picture;    ///< when asked for
+  Outcome outcome = Outcome::ok;
+};
+
+}  // namespace assay

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string_view>
+
+namespace assay {
+
+/// What a colour stands for in a drawing; each role has one colour on a light and one on a dark background.
+/// The eight series colours keep apart in the three common kinds of colour blindness; theme_test.cpp says how far.
+enum class ColourRole {
+  none,
+  ink,
+  muted,
+  grid,
+  surface,
+  bad,
+  partial,
+  good,
+  series_1,
+  series_2,
+  series_3,
+  series_4,
+  series_5,
+  series_6,
+  series_7,
+  series_8,
+};
+
+inline constexpr int series_colour_count = 8;
+
+/// The two colours of a role as "#rrggbb", and the name the role has in style sheets.
+struct RoleColours {
+  std::string_view name;
+  std::string_view light;
+  std::string_view dark;
+};
+
+/// The colours of `role`; those of `none` are empty.
+const RoleColours& role_colours(ColourRole role);
+
+/// The colour of the series with number `number`, counted from 1; larger numbers start again with the first colour.
+ColourRole series_colour(int number);
+
+}  // namespace assay
