@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -32,20 +35,26 @@ int exit_code(const Error& error) {
 
 void interrupted(int) { std::_Exit(exit_interrupted); }
 
-bool write(std::FILE* to, std::string_view text) { return std::fwrite(text.data(), 1, text.size(), to) == text.size() && std::fflush(to) == 0; }
+bool write(std::FILE* to, std::string_view text) {
+  return std::fwrite(text.data(), 1, text.size(), to) == text.size() && std::fflush(to) == 0;
+}
 
 /// The format of --format, or of the ending of --output.
 Result<Format> chosen_format(const Request& request) {
-  static constexpr std::pair<std::string_view, Format> formats[] = {{"table", Format::table}, {"tree", Format::tree}, {"json", Format::json}, {"csv", Format::csv}, {"md", Format::md}, {"svg", Format::svg}};
+  static constexpr std::pair<std::string_view, Format> formats[] = {{"table", Format::table}, {"tree", Format::tree},
+                                                                    {"json", Format::json},   {"csv", Format::csv},
+                                                                    {"md", Format::md},       {"svg", Format::svg}};
   std::string name = request.value("format").value_or("");
   if (const auto output = request.value("output"); name.empty() && output) {
-    const std::size_t dot = output->rfind('.');
-    name = dot == std::string::npos ? "" : output->substr(dot + 1);
+    const std::string file = output->substr(output->rfind('/') + 1);
+    const std::size_t dot = file.rfind('.');
+    name = dot == std::string::npos ? "" : file.substr(dot + 1);
     if (name == "txt") name = "table";
     bool known = name.empty();
     for (const auto& [text, format] : formats) known = known || text == name;
     if (!known)
-      return fail("--output", fmt::format("the ending .{} names no format", name), "use .txt, .json, .csv, .md or .svg, or give --format", Error::Kind::usage);
+      return fail("--output", fmt::format("the ending .{} names no format", name),
+                  "use .txt, .json, .csv, .md or .svg, or give --format", Error::Kind::usage);
   }
   for (const auto& [text, format] : formats)
     if (text == name) return format;
@@ -59,27 +68,35 @@ bool wants_colour(const Request& request, bool to_file) {
   return !to_file && (!no_colour || !*no_colour) && ::isatty(STDOUT_FILENO) == 1;
 }
 
-Result<int> answer(Request& request, RenderOptions& options) {
+/// `for_errors` is how an error is to be told once the request's own options are known.
+Result<int> answer(Request& request, RenderOptions& for_errors) {
   if (const auto config = request.value("config")) {
     ASSAY_TRY(text, read_file(*config, "--config"));
     ASSAY_CHECK(apply_config(request, text, *config));
   }
   ASSAY_TRY(format, chosen_format(request));
   const auto output = request.value("output");
-  options = {format, wants_colour(request, output.has_value()), request.explain(), request.has("quiet")};
+  const RenderOptions options{format, wants_colour(request, output.has_value()), request.explain(),
+                              request.has("quiet")};
+  for_errors = options;
+  if (!request.has("format")) for_errors.format = Format::table;  // an ending of --output speaks of that file only
   if (format == Format::svg) request.want_picture();
   Catalogue catalogue = Catalogue::builtin();
-  if (const char* directory = std::getenv("ASSAY_CATALOGUE"); directory && *directory) ASSAY_CHECK(catalogue.overlay(directory));
+  if (const char* directory = std::getenv("ASSAY_CATALOGUE"); directory && *directory)
+    ASSAY_CHECK(catalogue.overlay(directory));
   if (const auto directory = request.value("catalogue")) ASSAY_CHECK(catalogue.overlay(*directory));
   ASSAY_TRY(response, ask(request, {catalogue}));
   const std::string text = render(response, options);
   if (output) {
+    errno = 0;
     std::ofstream file(*output, std::ios::binary);
     file << text;
     file.close();
-    if (!file) return fail("--output", fmt::format("{} cannot be written", in_quotes(*output)), "check that the directory exists");
+    if (!file)
+      return fail("--output", fmt::format("{} cannot be written: {}", in_quotes(*output), std::strerror(errno)),
+                  "name a file in a directory that exists and may be written to");
   } else if (!write(stdout, text)) {
-    return fail("stdout", "the output cannot be written", "");
+    return fail("stdout", fmt::format("the output cannot be written: {}", std::strerror(errno)), "");
   }
   return static_cast<int>(response.outcome);
 }
@@ -100,12 +117,16 @@ std::optional<int> built_in(const std::vector<std::string>& words) {
     return 0;
   }
   const bool help = first == "help" || first == "--help" || first == "-h";
-  const bool verb_asks = words.size() > 1 && (std::find(words.begin(), words.end(), "--help") != words.end() || std::find(words.begin(), words.end(), "-h") != words.end());
+  const bool verb_asks = words.size() > 1 && (std::find(words.begin(), words.end(), "--help") != words.end() ||
+                                              std::find(words.begin(), words.end(), "-h") != words.end());
   if (help || verb_asks) {
     const std::string wanted = help ? (words.size() > 1 ? words[1] : "") : first;
     for (const VerbSpec& verb : verbs())
       if (verb.name == wanted) return write(stdout, verb_help(verb)) ? 0 : exit_input;
-    if (wanted.empty()) return write(stdout, overview_help()) ? (words.empty() ? exit_usage : 0) : exit_input;
+    const auto words_of_ours = built_in_words();
+    const bool ours =
+        std::any_of(words_of_ours.begin(), words_of_ours.end(), [&](const auto& word) { return word.first == wanted; });
+    if (wanted.empty() || ours) return write(stdout, overview_help()) ? (words.empty() ? exit_usage : 0) : exit_input;
     return std::nullopt;  // an unknown verb gets its error from the parser
   }
   if (first == "completion") {
@@ -124,14 +145,20 @@ int main(int argc, char** argv) {
   try {
     std::vector<std::string> words(argv + 1, argv + argc);
     if (const auto code = built_in(words)) return *code;
-    if (words.front() == "help") words.erase(words.begin());
+    if (words.front() == "help" || words.front() == "--help" || words.front() == "-h") words.erase(words.begin());
     for (std::size_t i = 0; i < words.size(); ++i)  // a broken command line still answers in the format asked for
-      if (words[i] == "--format=json" || (words[i] == "--format" && i + 1 < words.size() && words[i + 1] == "json")) options.format = Format::json;
+      if (words[i] == "--format=json" || (words[i] == "--format" && i + 1 < words.size() && words[i + 1] == "json"))
+        options.format = Format::json;
     auto request = parse_request(words);
     if (!request) return report(request.error(), options);
     const auto code = answer(*request, options);
     return code ? *code : report(code.error(), options);
   } catch (const std::exception& bug) {
-    return report({Error::Kind::internal, "", fmt::format("this is a bug, please report: {}", bug.what()), "the command line above shows it", {}}, options);
+    return report({Error::Kind::internal,
+                   "",
+                   fmt::format("this is a bug, please report: {}", bug.what()),
+                   "the command line above shows it",
+                   {}},
+                  options);
   }
 }

@@ -116,7 +116,7 @@ CheckResult run_check(const BookCheck& check, const Context& context) {
   const auto response = ask(*request, context);
   if (!response) return failed(response.error().where + ": " + response.error().what);
   const Value results{response->results};
-  const Value* value = find_path(results, check.path);
+  const std::optional<Value> value = find_path(results, check.path);
   if (!value) return failed(fmt::format("the answer has no {}", check.path));
   result.got = *value;
   const auto number = numeric(*value);

@@ -93,6 +93,7 @@ Members derived(const Chip& chip) {
     if (chip.matrix_unit.clock) {
       out.emplace_back("matrix_unit_rate", per_cycle->value * chip.matrix_unit.clock->value);
       out.emplace_back("matrix_rate_from_units", units * per_cycle->value * chip.matrix_unit.clock->value);
+      if (const auto peak = peak_of(reference)) out.emplace_back("flops_per_cycle_from_peak", peak->value / (units * chip.matrix_unit.clock->value));
     }
   }
   if (const auto peak = peak_of(reference)) out.emplace_back("matrix_rate_per_core", peak->value / cores);
@@ -109,9 +110,16 @@ Members derived(const Chip& chip) {
       if (const auto peak = peak_of(entry.dtype); peak && entry.dtype != reference) ratios.emplace_back(entry.name, peak->value / base->value);
     if (!ratios.empty()) out.emplace_back("speedup_over_" + std::string(name(reference)), std::move(ratios));
   }
+  if (chip.cores.registers_per_thread && chip.vector_unit.registers)  // threads that a core can hold when each takes all the registers it may
+    out.emplace_back("threads_per_core_at_most_registers", chip.vector_unit.partitions.value * chip.vector_unit.registers->value / chip.cores.registers_per_thread->value);
   Members totals;
+  Bytes in_cores;
   for (const MemoryLevel& level : chip.memory)
-    if (level.per && *level.per == "core") totals.emplace_back(level.name, cores * level.capacity.value);
+    if (level.per && *level.per == "core") {
+      totals.emplace_back(level.name, cores * level.capacity.value);
+      in_cores += cores * level.capacity.value;
+    }
+  if (totals.size() > 1) totals.emplace_back("total", in_cores);
   if (!totals.empty()) out.emplace_back("capacity_per_chip", std::move(totals));
   Members ratios, critical;
   for (const MemoryRoof& roof : memory_roofs(chip)) {
@@ -136,9 +144,13 @@ Members derived(const Chip& chip) {
     }
     if (up->switches && up->switch_ports)
       out.emplace_back("switch_capacity", static_cast<double>(up->switches->value * up->switch_ports->value) * up->link_bandwidth.value);
-    if (up->domain && chip.network.scale_out)
-      out.emplace_back("node_egress", static_cast<double>(up->domain->value) * chip.network.scale_out->bandwidth.value);
+    const auto& scale_out = chip.network.scale_out;
+    if (up->switch_ports && scale_out && scale_out->switch_ports && scale_out->nic_bandwidth)
+      out.emplace_back("scale_out_switch_over_scale_up_switch", static_cast<double>(scale_out->switch_ports->value) * scale_out->nic_bandwidth->value /
+                                                                    (static_cast<double>(up->switch_ports->value) * up->link_bandwidth.value));
+    if (up->domain && scale_out) out.emplace_back("node_egress", static_cast<double>(up->domain->value) * scale_out->bandwidth.value);
   }
+  if (chip.host.trays) out.emplace_back("chips_per_tray", static_cast<double>(chip.host.chips.value) / static_cast<double>(chip.host.trays->value));
   for (const Price& price : chip.prices)
     if (const auto peak = peak_of(reference); peak && price.kind == "on-demand") {
       out.emplace_back("flops_per_dollar", peak->value / price.value.value);

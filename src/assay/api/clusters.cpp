@@ -26,6 +26,7 @@ Items levels_of(const Cluster& cluster) {
                                 {"units", level.units},
                                 {"bandwidth", level.child_bandwidth},
                                 {"bandwidth_per_chip", level.chip_bandwidth},
+                                {"bandwidth_per_node", static_cast<double>(cluster.chips_per_node) * level.chip_bandwidth},
                                 {"bandwidth_per_unit", level.unit_bandwidth()},
                                 {"switches", level.switches > 0 ? Value(level.switches) : Value()},
                                 {"switches_per_unit", level.switches > 0 ? Value(level.switches / level.units) : Value()},

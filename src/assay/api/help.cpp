@@ -23,11 +23,14 @@ std::string wrapped(std::string_view text, const std::string& indent) {
   return out + "\n";
 }
 
-std::string option_text(const OptionSpec& option) { return fmt::format("--{}{}{}", option.name, option.value.empty() ? "" : " ", option.value); }
+std::string option_text(const OptionSpec& option) {
+  return fmt::format("--{}{}{}", option.name, option.value.empty() ? "" : " ", option.value);
+}
 
 std::string option_list(std::span<const OptionSpec> options) {
   std::string out;
-  for (const OptionSpec& option : options) out += fmt::format("  {:<22}  {}{}\n", option_text(option), option.help, option.repeatable ? " (repeatable)" : "");
+  for (const OptionSpec& option : options)
+    out += fmt::format("  {:<22}  {}{}\n", option_text(option), option.help, option.repeatable ? " (repeatable)" : "");
   return out;
 }
 
@@ -38,7 +41,8 @@ std::string shell_quoted(std::string_view text) {
   return out;
 }
 
-constexpr std::pair<std::string_view, std::string_view> built_in[] = {{"completion", "shell completion: bash, zsh or fish"}, {"version", "the version"}, {"help", "help on a command"}};
+constexpr std::pair<std::string_view, std::string_view> built_in[] = {
+    {"completion", "shell completion: bash, zsh or fish"}, {"version", "the version"}, {"help", "help on a command"}};
 
 std::string flags_of(const VerbSpec& verb) {
   std::string flags;
@@ -51,7 +55,7 @@ std::string flags_of(const VerbSpec& verb) {
 std::string verb_names() {
   std::string names;
   for (const VerbSpec& verb : verbs()) names += std::string(verb.name) + " ";
-  for (const auto& [name, help] : built_in) names += std::string(name) + " ";
+  for (const auto& [name, help] : built_in_words()) names += std::string(name) + " ";
   names.pop_back();
   return names;
 }
@@ -97,13 +101,17 @@ std::string zsh_script() {
       for (std::size_t i = 0; (i = help.find_first_of("[]:", i)) != std::string::npos; i += 2) help.insert(i, "\\");
       std::string choices(option.choices);
       std::replace(choices.begin(), choices.end(), '|', ' ');
-      const std::string value = option.value.empty() ? "" : choices.empty() ? fmt::format(":{}:", option.value == "FILE" ? "file" : "value") + (option.value == "FILE" ? "_files" : "") : fmt::format(":value:({})", choices);
-      cases += fmt::format("        '{}--{}[{}]{}' \\\n", option.repeatable ? "*" : "", option.name, shell_quoted(help), value);
+      const std::string value = option.value.empty() ? ""
+                                : choices.empty()    ? fmt::format(":{}:", option.value == "FILE" ? "file" : "value") +
+                                                        (option.value == "FILE" ? "_files" : "")
+                                                  : fmt::format(":value:({})", choices);
+      cases += fmt::format("        '{}--{}[{}]{}' \\\n", option.repeatable ? "*" : "", option.name, shell_quoted(help),
+                           value);
     }
     cases.erase(cases.size() - 3);
     cases += " ;;\n";
   }
-  for (const auto& [name, help] : built_in) commands += fmt::format("    '{}:{}'\n", name, shell_quoted(help));
+  for (const auto& [name, help] : built_in_words()) commands += fmt::format("    '{}:{}'\n", name, shell_quoted(help));
   return fmt::format(R"script(#compdef assay
 # zsh completion for assay: put this file as _assay into a directory of $fpath
 _assay() {{
@@ -126,33 +134,46 @@ compdef _assay assay
 }
 
 std::string fish_script() {
-  std::string out = "# fish completion for assay: put this file into ~/.config/fish/completions/\ncomplete -c assay -f\n";
+  std::string out =
+      "# fish completion for assay: put this file into ~/.config/fish/completions/\ncomplete -c assay -f\n";
   for (const VerbSpec& verb : verbs()) {
-    out += fmt::format("complete -c assay -n __fish_use_subcommand -a {} -d '{}'\n", verb.name, shell_quoted(verb.summary));
+    out += fmt::format("complete -c assay -n __fish_use_subcommand -a {} -d '{}'\n", verb.name,
+                       shell_quoted(verb.summary));
     for (const OptionSpec& option : verb.options)
-      out += fmt::format("complete -c assay -n '__fish_seen_subcommand_from {}' -l {} {}-d '{}'\n", verb.name, option.name, option.value.empty() ? "" : "-x ", shell_quoted(option.help));
+      out += fmt::format("complete -c assay -n '__fish_seen_subcommand_from {}' -l {} {}-d '{}'\n", verb.name,
+                         option.name, option.value.empty() ? "" : "-x ", shell_quoted(option.help));
   }
-  for (const auto& [name, help] : built_in) out += fmt::format("complete -c assay -n __fish_use_subcommand -a {} -d '{}'\n", name, shell_quoted(help));
+  for (const auto& [name, help] : built_in_words())
+    out += fmt::format("complete -c assay -n __fish_use_subcommand -a {} -d '{}'\n", name, shell_quoted(help));
   for (const OptionSpec& option : common_options()) {
     std::string choices(option.choices);
     std::replace(choices.begin(), choices.end(), '|', ' ');
     const bool file = option.value == "FILE" || option.value == "DIR";
-    out += fmt::format("complete -c assay -l {} {}{}-d '{}'\n", option.name, option.value.empty() ? "" : file ? "-r -F " : "-x ", choices.empty() ? "" : fmt::format("-a '{}' ", choices), shell_quoted(option.help));
+    out += fmt::format("complete -c assay -l {} {}{}-d '{}'\n", option.name,
+                       option.value.empty() ? ""
+                       : file               ? "-r -F "
+                                            : "-x ",
+                       choices.empty() ? "" : fmt::format("-a '{}' ", choices), shell_quoted(option.help));
   }
   return out;
 }
 
 }  // namespace
 
+std::span<const std::pair<std::string_view, std::string_view>> built_in_words() { return built_in; }
+
 std::string overview_help() {
-  std::string out = "assay: predicts how long language models take to train and serve, what limits them, and why\n\nusage: assay COMMAND [ARGUMENTS] [OPTIONS]\n\ncommands:\n";
+  std::string out =
+      "assay: predicts how long language models take to train and serve, what limits them, and why\n\nusage: assay "
+      "COMMAND [ARGUMENTS] [OPTIONS]\n\ncommands:\n";
   for (const VerbSpec& verb : verbs()) out += fmt::format("  {:<12}{}\n", verb.name, verb.summary);
-  for (const auto& [name, help] : built_in) out += fmt::format("  {:<12}{}\n", name, help);
+  for (const auto& [name, help] : built_in_words()) out += fmt::format("  {:<12}{}\n", name, help);
   out += "\noptions of every command:\n" + option_list(common_options());
   out += "\nexamples:\n";
   for (const VerbSpec& verb : verbs())
     if (!verb.examples.empty()) out += fmt::format("  {}\n", verb.examples.front().first);
-  return out + "\nexit codes: 0 ok, 1 bad input, 2 usage, 3 infeasible, 4 check failed, 70 a bug of ours, 130 interrupted\n";
+  return out +
+         "\nexit codes: 0 ok, 1 bad input, 2 usage, 3 infeasible, 4 check failed, 70 a bug of ours, 130 interrupted\n";
 }
 
 std::string verb_help(const VerbSpec& verb) {
@@ -161,10 +182,12 @@ std::string verb_help(const VerbSpec& verb) {
     const std::string text = fmt::format("{}{}", argument.name, argument.repeatable ? "..." : "");
     usage += argument.required ? " " + text : " [" + text + "]";
   }
-  std::string out = fmt::format("assay {}: {}\n\n{} [OPTIONS]\n\n{}", verb.name, verb.summary, usage, wrapped(verb.description, ""));
+  std::string out =
+      fmt::format("assay {}: {}\n\n{} [OPTIONS]\n\n{}", verb.name, verb.summary, usage, wrapped(verb.description, ""));
   if (!verb.arguments.empty()) {
     out += "\narguments:\n";
-    for (const ArgumentSpec& argument : verb.arguments) out += fmt::format("  {:<22}  {}\n", argument.name, argument.help);
+    for (const ArgumentSpec& argument : verb.arguments)
+      out += fmt::format("  {:<22}  {}\n", argument.name, argument.help);
   }
   out += "\noptions:\n" + option_list(verb.options) + option_list(common_options());
   if (!verb.examples.empty()) out += "\nexamples:\n";
@@ -176,8 +199,8 @@ Result<std::string> completion_script(std::string_view shell) {
   if (shell == "bash") return bash_script();
   if (shell == "zsh") return zsh_script();
   if (shell == "fish") return fish_script();
-  const std::vector<std::string> known{"bash", "zsh", "fish"};
-  return fail("completion", fmt::format("unknown shell {}", in_quotes(shell)), "one of bash, zsh, fish", Error::Kind::usage);
+  return fail("completion", shell.empty() ? "the shell is missing" : fmt::format("unknown shell {}", in_quotes(shell)),
+              "one of bash, zsh, fish", Error::Kind::usage);
 }
 
 }  // namespace assay

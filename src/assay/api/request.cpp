@@ -34,6 +34,7 @@ Result<const VerbSpec*> find_verb(std::string_view name) {
     if (verb.name == name) return &verb;
     names.emplace_back(verb.name);
   }
+  for (const auto& [word, help] : built_in_words()) names.emplace_back(word);
   return fail("", fmt::format("unknown command {}", in_quotes(name)), suggestion(name, names), Error::Kind::usage);
 }
 
@@ -77,15 +78,26 @@ Members Request::echo() const {
   return inputs;
 }
 
-Result<void> Request::add(std::string_view name, std::string value, std::string_view where) {
+Result<void> Request::add(std::string_view name, std::string value, std::string_view place) {
+  const std::string flag = "--" + std::string(name);
+  const std::string where = place.empty() ? flag : std::string(place);
   const OptionSpec* option = find_option(*verb_, name);
   if (!option)
-    return fail(std::string(where), fmt::format("{} has no option --{}", verb_->name, name), suggestion("--" + std::string(name), option_names(*verb_)), Error::Kind::usage);
-  if (!option->repeatable && has(name)) return fail("--" + std::string(name), "this option is given twice", "give it once", Error::Kind::usage);
+    return fail(place.empty() ? std::string(verb_->name) : where, fmt::format("{} has no option {}", verb_->name, flag),
+                suggestion(flag, option_names(*verb_)), Error::Kind::usage);
+  if (option->value.empty() && !value.empty())
+    return fail(where, fmt::format("this flag takes no value, got {}", in_quotes(value)), "write it alone",
+                Error::Kind::usage);
+  if (!option->value.empty() && value.empty())
+    return fail(where, "a value is missing", fmt::format("{} {}: {}", flag, option->value, option->help),
+                Error::Kind::usage);
+  if (!option->repeatable && has(name))
+    return fail(where, "this option is given twice", "give it once", Error::Kind::usage);
   if (!option->choices.empty()) {
     const auto allowed = split(option->choices, '|');
     if (std::find(allowed.begin(), allowed.end(), value) == allowed.end())
-      return fail("--" + std::string(name), fmt::format("unknown value {}", in_quotes(value)), fmt::format("one of {}", join(allowed, ", ")), Error::Kind::usage);
+      return fail(where, fmt::format("unknown value {}", in_quotes(value)),
+                  fmt::format("one of {}", join(allowed, ", ")), Error::Kind::usage);
   }
   options_.emplace_back(name, std::move(value));
   return {};
@@ -99,7 +111,8 @@ Result<void> Request::finish() const {
   }
   if (arguments_.size() < needed)
     return fail(std::string(verb_->name), fmt::format("{} is missing", verb_->arguments[arguments_.size()].name),
-                verb_->examples.empty() ? "" : fmt::format("e.g. {}", verb_->examples.front().first), Error::Kind::usage);
+                verb_->examples.empty() ? "" : fmt::format("e.g. {}", verb_->examples.front().first),
+                Error::Kind::usage);
   if (arguments_.size() > most)
     return fail(std::string(verb_->name), fmt::format("unexpected argument {}", in_quotes(arguments_[most])),
                 fmt::format("`assay {} --help` shows what it takes", verb_->name), Error::Kind::usage);
@@ -123,18 +136,15 @@ Result<Request> parse_request(std::span<const std::string> words) {
       const std::string name = word.substr(2, equals == std::string::npos ? std::string::npos : equals - 2);
       const OptionSpec* option = find_option(*verb, name);
       std::string value;
-      if (option && option->value.empty()) {
-        if (equals != std::string::npos) return fail("--" + name, "this flag takes no value", "write it alone", Error::Kind::usage);
-      } else if (equals != std::string::npos) {
+      const bool value_follows = i + 1 < words.size() && !(words[i + 1].starts_with("--") && words[i + 1].size() > 2);
+      if (equals != std::string::npos)
         value = word.substr(equals + 1);
-      } else if (option) {
-        if (i + 1 == words.size() || (words[i + 1].starts_with("--") && words[i + 1].size() > 2))
-          return fail("--" + name, "a value is missing", fmt::format("--{} {}: {}", name, option->value, option->help), Error::Kind::usage);
+      else if (option && !option->value.empty() && value_follows)
         value = words[++i];
-      }
-      ASSAY_CHECK(request.add(name, std::move(value), verb->name));
+      ASSAY_CHECK(request.add(name, std::move(value), ""));
     } else if (word.starts_with("-") && word.size() > 1 && !only_arguments && !parse_number(word)) {
-      return fail(std::string(verb->name), fmt::format("unknown option {}", in_quotes(word)), "options start with two dashes; -q is --quiet", Error::Kind::usage);
+      return fail(std::string(verb->name), fmt::format("unknown option {}", in_quotes(word)),
+                  "options start with two dashes; -q is --quiet", Error::Kind::usage);
     } else {
       request.arguments_.push_back(std::move(word));
     }
@@ -149,22 +159,26 @@ Result<Request> parse_json_request(std::string_view text) {
   if (text.size() > limit) return fail("request", "the request is larger than 1 MiB", "");
   int depth = 0;
   // A request is shallow; refusing deep nesting keeps the parser's recursion bounded.
-  const Json json = Json::parse(text, [&](int level, Json::parse_event_t, Json&) { return depth = std::max(depth, level), level < 8; }, false);
+  const Json json = Json::parse(
+      text, [&](int level, Json::parse_event_t, Json&) { return depth = std::max(depth, level), level < 8; }, false);
   if (json.is_discarded() || depth >= 8 || !json.is_object())
-    return fail("request", "the request is not a JSON object", R"json(e.g. {"verb": "roofline", "arguments": ["dot(N)"], "on": "tpu-v5e"})json");
+    return fail("request", "the request is not a JSON object",
+                R"json(e.g. {"verb": "roofline", "arguments": ["dot(N)"], "on": "tpu-v5e"})json");
   const auto scalar = [](const Json& value) -> std::optional<std::string> {
     if (value.is_string()) return value.get<std::string>();
     if (value.is_number()) return value.dump();
     return std::nullopt;
   };
-  if (!json.contains("verb") || !json["verb"].is_string()) return fail("request", "verb is missing", R"("verb": "roofline")");
+  if (!json.contains("verb") || !json["verb"].is_string())
+    return fail("request", "verb is missing", R"("verb": "roofline")");
   ASSAY_TRY(verb, find_verb(json["verb"].get<std::string>()));
   Request request;
   request.verb_ = verb;
   for (const auto& [key, value] : json.items()) {
     if (key == "verb") continue;
     if (key == "arguments") {
-      if (!value.is_array() || value.size() > max_words) return fail("request: arguments", "arguments is a list of text", "");
+      if (!value.is_array() || value.size() > max_words)
+        return fail("request: arguments", "arguments is a list of text", "");
       for (const Json& item : value) {
         const auto word = scalar(item);
         if (!word) return fail("request: arguments", "arguments is a list of text", "");
@@ -175,14 +189,13 @@ Result<Request> parse_json_request(std::string_view text) {
     std::string name = key;
     std::replace(name.begin(), name.end(), '_', '-');
     if (value.is_boolean()) {
-      if (value.get<bool>())
-        ASSAY_CHECK(request.add(name, "", "request"));
+      if (value.get<bool>()) ASSAY_CHECK(request.add(name, "", "request: " + key));
       continue;
     }
     for (const Json& item : value.is_array() ? value : Json::array({value})) {
       const auto word = scalar(item);
       if (!word) return fail("request: " + key, "text, a number, true or a list of these is wanted", "");
-      ASSAY_CHECK(request.add(name, *word, "request"));
+      ASSAY_CHECK(request.add(name, *word, "request: " + key));
     }
   }
   ASSAY_CHECK(request.finish());
@@ -195,14 +208,15 @@ Result<void> apply_config(Request& request, std::string_view document, std::stri
     for (const auto& [key, value] : table.members) {
       const std::string where = fmt::format("{}:{}:{}: {}", file, value.line, value.column, key);
       if (value.kind == Toml::Kind::table) {
-        if (own) return fail(where, "a table is not wanted here", "");
-        ASSAY_TRY(verb, find_verb(key));
-        static_cast<void>(verb);
+        if (own) return fail(where, "a table is not wanted here", "options of a command are key = value");
+        if (auto verb = find_verb(key); !verb)
+          return fail(where, verb.error().what, verb.error().hint, Error::Kind::usage);
         continue;
       }
       // A top-level key that only other verbs take is not meant for this one.
       const bool known = find_option(*request.verb_, key) != nullptr;
-      const bool elsewhere = std::any_of(verbs().begin(), verbs().end(), [&](const VerbSpec& v) { return find_option(v, key) != nullptr; });
+      const bool elsewhere = std::any_of(verbs().begin(), verbs().end(),
+                                         [&name = key](const VerbSpec& v) { return find_option(v, name) != nullptr; });
       if (!known && !own && elsewhere) continue;
       if (known && request.has(key)) continue;  // the command line wins
       std::string text = value.text;
@@ -239,14 +253,17 @@ Result<std::vector<std::string>> split_words(std::string_view line) {
       word += c;
     }
   }
-  if (quote) return fail("", fmt::format("a quote is not closed in {}", in_quotes(line)), "");
+  if (quote)
+    return fail("", fmt::format("a quote is not closed in {}", in_quotes(line)),
+                fmt::format("add the closing {}", quote), Error::Kind::usage);
   if (open || !word.empty()) words.push_back(std::move(word));
   return words;
 }
 
 Result<Response> ask(const Request& request, const Context& context) {
   if (request.picture() && !request.verb().has_picture)
-    return fail("--format svg", fmt::format("{} draws no picture", request.verb().name), "use table, tree, json, csv or md", Error::Kind::usage);
+    return fail("--format svg", fmt::format("{} draws no picture", request.verb().name),
+                "use table, tree, json, csv or md", Error::Kind::usage);
   auto response = request.verb().answer(request, context);
   if (response) response->inputs = request.echo();
   return response;

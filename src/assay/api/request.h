@@ -33,7 +33,8 @@ struct Context {
   const Catalogue& catalogue;
 };
 
-/// A verb: what it takes, how it is described, and the function that answers it. Help, completion and checking come from here.
+/// A verb: what it takes, how it is described, and the function that answers it. Help, completion and checking come
+/// from here.
 struct VerbSpec {
   std::string_view name, summary, description;
   std::vector<ArgumentSpec> arguments;
@@ -70,7 +71,8 @@ class Request {
   friend Result<Request> parse_json_request(std::string_view);
   friend Result<void> apply_config(Request&, std::string_view, std::string_view);
 
-  Result<void> add(std::string_view option, std::string value, std::string_view where);
+  /// `place` is where the option stands, for errors; empty for the command line.
+  Result<void> add(std::string_view option, std::string value, std::string_view place);
   Result<void> finish() const;
 
   const VerbSpec* verb_ = nullptr;
@@ -93,6 +95,9 @@ Result<std::vector<std::string>> split_words(std::string_view line);
 
 /// Answers a request.
 Result<Response> ask(const Request& request, const Context& context);
+
+/// Words that a command line answers by itself, with what they do: completion, version, help.
+std::span<const std::pair<std::string_view, std::string_view>> built_in_words();
 
 /// Help texts and completion scripts, all from the verb table.
 std::string overview_help();

@@ -33,6 +33,7 @@ struct Query {
   std::optional<Sweep> sweep;
   std::optional<std::string> letter;  ///< the size left free
   bool pad = false;
+  std::vector<MemoryRoof> shown_roofs;  ///< of the picture, besides the level in question
   std::vector<std::string> notes;
 };
 
@@ -47,7 +48,7 @@ Result<Flops> parse_flops(std::string_view text, std::string_view where) {
   } else {
     return fail(std::string(where), fmt::format("{} is not a number of FLOP", in_quotes(text)), "e.g. 1e12, 2T or 3.5 TFLOP");
   }
-  if (flops < Flops(0)) return fail(std::string(where), fmt::format("{} is negative", in_quotes(text)), "");
+  if (flops < Flops(0)) return fail(std::string(where), fmt::format("{} is negative", in_quotes(text)), "give 0 or more");
   return flops;
 }
 
@@ -57,7 +58,7 @@ Result<Bytes> parse_bytes(std::string_view text, std::string_view where) {
     return tensor_bytes(tensor);
   }
   ASSAY_TRY(bytes, parse_as<Bytes>(text, where));
-  if (bytes < Bytes(0)) return fail(std::string(where), fmt::format("{} is negative", in_quotes(text)), "");
+  if (bytes < Bytes(0)) return fail(std::string(where), fmt::format("{} is negative", in_quotes(text)), "give 0 or more");
   return bytes;
 }
 
@@ -262,15 +263,26 @@ Result<Query> read_query(const Request& request, const Context& context) {
   ASSAY_CHECK(read_free_size(request, query));
   ASSAY_CHECK(choose_unit(request, query));
   const Chip& chip = query.cluster.chip;
-  const bool split = query.counting.split_chips > 1;
-  const std::string level = request.value("memory").value_or(split ? "scale-up" : "hbm");
+  const bool split_work = query.counting.split_chips > 1;
+  const std::string level = request.value("memory").value_or(split_work ? "scale-up" : "hbm");
+  if (split_work && !request.has("memory") && !chip.network.scale_up)
+    return fail("--split", fmt::format("{} has no scale-up network for the partial sums to cross", chip.id), "name another way with --memory pcie or --memory dcn");
   ASSAY_TRY(roof, memory_roof(chip, level, "--memory"));
   query.roof.level = roof.name;
   query.roof.bandwidth = roof.bandwidth;
   if (roof.name == "hbm") query.roof.memory_efficiency = chip.efficiency.memory;
   if ((roof.name == "ici" || roof.name == "nvlink" || roof.name == "dcn") && chip.efficiency.network) query.roof.memory_efficiency = *chip.efficiency.network;
-  query.roof.chips = split ? 1.0 : static_cast<double>(query.cluster.chips());
-  if (query.cluster.chips() > 1 && !split) query.notes.push_back(fmt::format("the work is spread evenly over {} chips; nothing is counted for exchanging it", query.cluster.chips()));
+  if (const auto names = request.value("roofs")) {
+    for (const std::string& shown : split(*names, ',')) {
+      ASSAY_TRY(other, memory_roof(chip, shown, "--roofs"));
+      query.shown_roofs.push_back(other);
+    }
+  } else if (roof.name == "hbm") {  // the faster levels of the chip itself
+    for (MemoryRoof& other : memory_roofs(chip))
+      if (other.bandwidth.value > roof.bandwidth.value) query.shown_roofs.push_back(std::move(other));
+  }
+  query.roof.chips = split_work ? 1.0 : static_cast<double>(query.cluster.chips());
+  if (query.cluster.chips() > 1 && !split_work) query.notes.push_back(fmt::format("the work is spread evenly over {} chips; nothing is counted for exchanging it", query.cluster.chips()));
   return query;
 }
 
@@ -318,7 +330,7 @@ void add_knee(const Query& query, const Operation& operation, Members& out) {
   Members entry{{"name", *query.letter}, {"value", knee.exact ? Value(*knee.exact) : Value()}};
   entry.emplace_back("whole", knee.exact ? Value(std::ceil(*knee.exact)) : Value());
   entry.emplace_back("approximate", knee.approximate ? Value(*knee.approximate) : Value());
-  entry.emplace_back("intensity_limit", finite(knee.limit));
+  entry.emplace_back("intensity_limit", knee.limit ? Value(*knee.limit) : Value());
   if (!knee.exact) entry.emplace_back("verdict", knee.always_compute_bound ? "compute-bound at every size" : "memory-bound at every size");
   out.emplace_back("critical_size", std::move(entry));
 }
@@ -347,21 +359,33 @@ Items sweep_rows(const Query& query, const Operation& operation) {
   return rows;
 }
 
+/// "D=4096, F=4096": the letters of an operation with their numbers, but for one.
+std::string letter_values(const Operation& operation, std::string_view except) {
+  std::string text;
+  for (const std::string& letter : operation.names()) {
+    if (letter == except) continue;
+    std::optional<double> value;
+    for (const OperationTensor& tensor : operation.operands())
+      for (const OperationSize& size : tensor.sizes)
+        if (size.name == letter) value = size.value;
+    if (value) text += (text.empty() ? "" : ", ") + fmt::format("{}={}", letter, exact_number(*value));
+  }
+  return text;
+}
+
+/// A point's label: its letters where it has some, else its shape.
 std::string point_name(const Query& query, const Operation& operation) {
   if (query.letter) return fmt::format("{} = {}", *query.letter, human_number(std::round(evaluation_point(query, operation) * 10.0) / 10.0));
+  const std::string letters = letter_values(operation, "");
+  if (!letters.empty()) return letters;
   std::string text;
   for (const OperationSize& size : operation.operands()[0].sizes) text += (text.empty() ? "" : "x") + human_number(size.value.value_or(0));
   return operation.is_matmul() ? text : fmt::format("{}({})", operation.function()->name, text);
 }
 
 std::string curve_name(const Query& query, const Operation& operation) {
-  std::string text;
-  for (const std::string& letter : operation.names())
-    if (letter != *query.letter)
-      for (const OperationTensor& tensor : operation.operands())
-        for (const OperationSize& size : tensor.sizes)
-          if (size.name == letter && text.find(letter + "=") == std::string::npos) text += (text.empty() ? "" : ", ") + fmt::format("{}={}", letter, exact_number(*size.value));
-  return text.empty() ? operation.text() : text;
+  const std::string letters = letter_values(operation, *query.letter);
+  return letters.empty() ? operation.text() : letters;
 }
 
 Scene picture_of(const Query& query) {
@@ -387,8 +411,8 @@ Scene picture_of(const Query& query) {
     return draw(size_chart(title, fmt::format("lower bound of the time, {} from {}", where, query.roof.level), *query.letter, curves, query.roof.chips * query.roof.peak.value));
   }
   std::vector<RoofLine> roofs{{fmt::format("{}", query.roof.level), query.roof.chips * query.roof.peak.value, query.roof.chips * query.roof.bandwidth.value}};
-  for (const MemoryRoof& other : memory_roofs(chip))
-    if (other.name != query.roof.level && roofs.size() < 4 && query.counting.split_chips == 1) roofs.push_back({other.name, roofs.front().peak, query.roof.chips * other.bandwidth.value});
+  for (const MemoryRoof& other : query.shown_roofs)
+    if (other.name != query.roof.level) roofs.push_back({other.name, roofs.front().peak, query.roof.chips * other.bandwidth.value});
   for (Dtype dtype : {Dtype::bf16, Dtype::fp8, Dtype::int8}) {
     const auto& peak = chip.peak[static_cast<std::size_t>(dtype)];
     const auto same = [&](const RoofLine& roof) { return peak && roof.peak == query.roof.chips * peak->value; };
@@ -416,7 +440,7 @@ Result<Response> answer(const Request& request, const Context& context) {
   const Work<Plain> work = padded(query, evaluated, work_of(Plain{}, query, evaluated));
   const Bound<Plain> bound = roofline_bound(Plain{}, work, query.roof);
   const std::string limiter(roofline_limiter(bound));
-  if (first) out.emplace_back("operation", evaluated->text());
+  if (first) out.emplace_back("operation", first->text());
   if (query.letter) out.emplace_back("at", Members{{"name", *query.letter}, {"value", evaluation_point(query, *first)}});
   out.emplace_back("chip", query.cluster.chip.id);
   out.emplace_back("chips", query.cluster.chips());
@@ -477,14 +501,14 @@ Result<Response> answer(const Request& request, const Context& context) {
     if (query.pad) query.notes.emplace_back("the derivation counts useful arithmetic; padding is shown above");
   }
   if (request.picture()) response.picture = picture_of(query);
+  const std::string where = fmt::format("{} ({}, {} at {})", query.cluster.chips() > 1 ? query.cluster.text : query.cluster.chip.id, query.unit, query.roof.level, human(query.roof.bandwidth.value));
   const Knee knee = query.letter ? find_knee(*first, *query.letter, query.counting, query.roof) : Knee{};
   if (query.letter && knee.exact)
-    response.headline = fmt::format("compute-bound from {} = {} on ({} {}, {} at {})", *query.letter, human_number(std::ceil(*knee.exact)), query.cluster.chip.id, query.unit, query.roof.level, human(query.roof.bandwidth.value));
+    response.headline = fmt::format("compute-bound from {} = {} up on {}", *query.letter, human_number(std::ceil(*knee.exact)), where);
   else if (query.letter)
-    response.headline = fmt::format("{} at every {} ({} {}, {} at {})", knee.always_compute_bound ? "compute-bound" : "memory-bound", *query.letter, query.cluster.chip.id, query.unit, query.roof.level, human(query.roof.bandwidth.value));
+    response.headline = fmt::format("{} at every {} on {}", knee.always_compute_bound ? "compute-bound" : "memory-bound", *query.letter, where);
   else
-    response.headline = fmt::format("{}-bound: at least {} on {} ({}), {}", limiter, human(bound.lower), query.cluster.chips() > 1 ? query.cluster.text : query.cluster.chip.id, query.unit,
-                                    std::isfinite(winner / other) ? fmt::format("{}x the {} time", human_number(winner / other), by_compute ? "memory" : "compute") : "nothing else to do");
+    response.headline = fmt::format("{}-bound, at least {} on {}", limiter, human(bound.lower), where);
   response.notes = query.notes;
   response.notes.insert(response.notes.end(), query.cluster.notes.begin(), query.cluster.notes.end());
   return response;
@@ -508,6 +532,7 @@ VerbSpec roofline_verb() {
            {"bytes", "N", "raw bytes: 80GiB, 16GB, or a tensor bf16[8,128]"},
            {"tile", "bm,bk,bn", "count the traffic of a tiled matmul"},
            {"pad", "", "count sizes padded to the matrix unit's tile"},
+           {"roofs", "LEVELS", "memory levels that the picture shows, e.g. hbm,vmem,pcie (default: those of the chip)"},
            {"split", "CHIPS", "split the contracting size over chips; partial sums cross the network"},
            {"accumulate", "DTYPE", "dtype of those partial sums (default: the result's)"},
            set_option},

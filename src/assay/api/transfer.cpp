@@ -21,12 +21,18 @@ Result<std::optional<Then>> read_then(const Request& request, const Cluster& clu
   const auto text = request.value("then");
   if (!text) return std::optional<Then>{};
   ASSAY_TRY(operation, parse_operation(*text, "--then"));
-  if (!operation.free_sizes().empty()) return fail("--then", fmt::format("{} has no number", in_quotes(operation.free_sizes().front())), "all sizes are numbers here");
+  if (!operation.free_sizes().empty())
+    return fail("--then", fmt::format("{} has no number", in_quotes(operation.free_sizes().front())),
+                "all sizes are numbers here");
   const Work<Plain> work = operation_work(Plain{}, operation, {});
   Sourced<FlopsPerSecond> peak = vector_rate(cluster.chip);
+  if (!operation.is_matmul() && operation.function()->uses_fma) peak = vector_fma_rate(cluster.chip);
   if (operation.is_matmul()) {
-    ASSAY_TRY(rate, peak_rate(cluster.chip, product_dtype(operation.operands()[0].dtype, operation.operands()[1].dtype), "--then"));
-    peak = rate;
+    const Dtype dtype = product_dtype(operation.operands()[0].dtype, operation.operands()[1].dtype);
+    const auto rate = peak_rate(cluster.chip, dtype, "--then");
+    if (!rate)
+      return fail("--then", rate.error().what, "give the operands a format that it has; `assay chips` lists its peaks");
+    peak = *rate;
   }
   return std::optional<Then>(Then{operation, work.flops, peak});
 }
@@ -34,7 +40,10 @@ Result<std::optional<Then>> read_then(const Request& request, const Cluster& clu
 Result<Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(cluster, cluster_of(request, context));
   for (const char* option : {"bytes", "from", "to"})
-    if (!request.has(option)) return fail("transfer", fmt::format("--{} is missing", option), "e.g. assay transfer --bytes 16MiB --from 'chip(0,0)' --to 'chip(3,3)' --on tpu-v5e:4x4", Error::Kind::usage);
+    if (!request.has(option))
+      return fail("transfer", fmt::format("--{} is missing", option),
+                  "e.g. assay transfer --bytes 16MiB --from 'chip(0,0)' --to 'chip(3,3)' --on tpu-v5e:4x4",
+                  Error::Kind::usage);
   const std::string bytes_text = *request.value("bytes");
   Bytes bytes;
   if (bytes_text.find('[') != std::string::npos) {
@@ -44,13 +53,16 @@ Result<Response> answer(const Request& request, const Context& context) {
     ASSAY_TRY(parsed, parse_as<Bytes>(bytes_text, "--bytes"));
     bytes = parsed;
   }
-  if (!(bytes > Bytes(0))) return fail("--bytes", "there is nothing to move", "give a positive size, e.g. 16MiB");
+  if (!(bytes >= 1_B))
+    return fail("--bytes", fmt::format("at least one byte is moved, got {}", in_quotes(bytes_text)),
+                "e.g. --bytes 16MiB");
   ASSAY_TRY(from, parse_place(*request.value("from"), cluster, "--from"));
   ASSAY_TRY(to, parse_place(*request.value("to"), cluster, "--to"));
   ASSAY_TRY(route, plan_route(cluster, from, to));
   ASSAY_TRY(then, read_then(request, cluster));
   const double at_end = to.kind == Place::Kind::chip ? 1.0 : static_cast<double>(cluster.chips());
-  if (then) route.stages.push_back({"hbm", 1.0, at_end, *cluster.chip.hbm().bandwidth, 0, {Seconds(0), "same chip", "", {}}});
+  if (then)
+    route.stages.push_back({"hbm", 1.0, at_end, *cluster.chip.hbm().bandwidth, 0, {Seconds(0), "same chip", "", {}}});
   std::optional<Seconds> compute;
   if (then) compute = then->flops / (at_end * then->peak.value);
   const TransferTimes<Plain> times = transfer_times(Plain{}, route, bytes, compute);
@@ -68,7 +80,12 @@ Result<Response> answer(const Request& request, const Context& context) {
     const Stage& stage = route.stages[i];
     hops += stage.hops;
     if (times.stages[i] > times.stages[slowest]) slowest = i;
-    stages.emplace_back(Members{{"name", stage.name}, {"bytes", stage.share * bytes}, {"lanes", stage.lanes}, {"bandwidth", stage.lanes * stage.rate.value}, {"hops", stage.hops}, {"time", times.stages[i]}});
+    stages.emplace_back(Members{{"name", stage.name},
+                                {"bytes", stage.share * bytes},
+                                {"lanes", stage.lanes},
+                                {"bandwidth", stage.lanes * stage.rate.value},
+                                {"hops", stage.hops},
+                                {"time", times.stages[i]}});
   }
   const bool by_compute = compute && *compute > times.stages[slowest];
   if (then) {
@@ -78,13 +95,16 @@ Result<Response> answer(const Request& request, const Context& context) {
   const std::string limiter = by_compute ? "compute" : route.stages[slowest].name;
   out.emplace_back("hops", hops);
   out.emplace_back("first_byte", times.first_byte);
-  out.emplace_back("bandwidth_time", by_compute ? *compute : times.stages[slowest]);
-  out.emplace_back("bandwidth", bytes / (times.lower - times.first_byte));
+  const Seconds bandwidth_time = by_compute ? *compute : times.stages[slowest];
+  out.emplace_back("bandwidth_time", bandwidth_time);
+  out.emplace_back("bandwidth", bytes / bandwidth_time);
   out.emplace_back("time", Members{{"lower", times.lower}, {"upper", times.upper}});
   out.emplace_back("limiter", limiter);
   out.emplace_back("stages", std::move(stages));
   if (from.kind == Place::Kind::chip && to.kind == Place::Kind::chip && cluster.torus)
-    out.emplace_back("ports", Members{{"disjoint_paths", disjoint_paths(*cluster.torus, from.index, to.index, false)}, {"on_shortest_paths", disjoint_paths(*cluster.torus, from.index, to.index, true)}});
+    out.emplace_back("ports",
+                     Members{{"disjoint_paths", disjoint_paths(*cluster.torus, from.index, to.index, false)},
+                             {"on_shortest_paths", disjoint_paths(*cluster.torus, from.index, to.index, true)}});
   response.table_key = "stages";
   if (request.explain()) {
     const Traced num{&response.ledger};
@@ -99,8 +119,10 @@ Result<Response> answer(const Request& request, const Context& context) {
   response.notes = route.notes;
   response.notes.insert(response.notes.end(), cluster.notes.begin(), cluster.notes.end());
   if (to.kind == Place::Kind::chip && bytes > cluster.chip.hbm().capacity.value)
-    response.notes.push_back(fmt::format("{} do not fit into the {} of HBM of one chip", human(bytes), human(cluster.chip.hbm().capacity.value)));
-  response.headline = fmt::format("{} in {} when stages overlap, {} one after the other; {} limits", human(bytes), human(times.lower), human(times.upper), limiter);
+    response.notes.push_back(fmt::format("{} do not fit into the {} of HBM of one chip", human(bytes),
+                                         human(cluster.chip.hbm().capacity.value)));
+  response.headline = fmt::format("{} in {} when stages overlap, {} one after the other; {} limits", human(bytes),
+                                  human(times.lower), human(times.upper), limiter);
   return response;
 }
 
@@ -109,13 +131,22 @@ Result<Response> answer(const Request& request, const Context& context) {
 VerbSpec transfer_verb() {
   return {"transfer",
           "move bytes between memories, chips, hosts and slices",
-          "Places: hbm, vmem (every chip's, bytes spread evenly), host (every host's DRAM), chip(x,y) (one chip's HBM), slice(i). Stages that stream overlap at best (lower) or run one after the other (upper).",
+          "Places: hbm, vmem (every chip's, bytes spread evenly), host (every host's DRAM), chip(x,y) (one chip's "
+          "HBM), slice(i). Stages that stream overlap at best (lower) or run one after the other (upper).",
           {},
-          {{"bytes", "N", "16GB, 80GiB, or a tensor bf16[8,128,8192]"}, {"from", "PLACE", "where the bytes are"}, {"to", "PLACE", "where they go"}, on_option,
-           {"then", "OP", "an operation at the destination that reads the bytes from HBM"}, set_option},
-          {{"assay transfer --bytes 'bf16[8,128,8192]' --from 'chip(0,0)' --to 'chip(3,3)' --on tpu-v5e:4x4", "hops, first byte and total over both ports"},
-           {"assay transfer --bytes 16GB --from host --to 'chip(0,0)' --on tpu-v5e:4x4 --then 'bf16[8,131072] @ int8[131072,131072]'", "staged over PCIe, ICI and HBM"},
-           {"assay transfer --bytes 1GiB --from 'slice(0)' --to 'slice(1)' --on '2*tpu-v5p:4x4x4'", "over the data-centre network"}},
+          {{"bytes", "N", "16GB, 80GiB, or a tensor bf16[8,128,8192]"},
+           {"from", "PLACE", "where the bytes are"},
+           {"to", "PLACE", "where they go"},
+           on_option,
+           {"then", "OP", "an operation at the destination that reads the bytes from HBM"},
+           set_option},
+          {{"assay transfer --bytes 'bf16[8,128,8192]' --from 'chip(0,0)' --to 'chip(3,3)' --on tpu-v5e:4x4",
+            "hops, first byte and total over both ports"},
+           {"assay transfer --bytes 16GB --from host --to 'chip(0,0)' --on tpu-v5e:4x4 --then 'bf16[8,131072] @ "
+            "int8[131072,131072]'",
+            "staged over PCIe, ICI and HBM"},
+           {"assay transfer --bytes 1GiB --from 'slice(0)' --to 'slice(1)' --on '2*tpu-v5p:4x4x4'",
+            "over the data-centre network"}},
           &answer,
           false};
 }

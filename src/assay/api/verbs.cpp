@@ -7,7 +7,7 @@
 namespace assay {
 
 std::span<const VerbSpec> verbs() {
-  static const std::vector<VerbSpec> all = {chips_verb(), clusters_verb(), roofline_verb(), systolic_verb(), transfer_verb(), book_verb()};
+  static const std::vector<VerbSpec> all = {chips_verb(), clusters_verb(), roofline_verb(), systolic_verb(), transfer_verb(), shard_verb(), collective_verb(), book_verb()};
   return all;
 }
 

@@ -10,6 +10,8 @@ VerbSpec clusters_verb();
 VerbSpec roofline_verb();
 VerbSpec systolic_verb();
 VerbSpec transfer_verb();
+VerbSpec shard_verb();
+VerbSpec collective_verb();
 VerbSpec book_verb();
 
 /// Options that every verb with hardware shares.

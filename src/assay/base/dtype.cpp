@@ -9,13 +9,6 @@
 namespace assay {
 namespace {
 
-constexpr DtypeFacts table[] = {
-    {Dtype::fp64, "fp64", 64, false},  {Dtype::fp32, "fp32", 32, false}, {Dtype::tf32, "tf32", 32, false},
-    {Dtype::bf16, "bf16", 16, false},  {Dtype::fp16, "fp16", 16, false}, {Dtype::fp8, "fp8", 8, false},
-    {Dtype::fp6, "fp6", 6, false},     {Dtype::fp4, "fp4", 4, false},    {Dtype::int32, "int32", 32, true},
-    {Dtype::int16, "int16", 16, true}, {Dtype::int8, "int8", 8, true},   {Dtype::int4, "int4", 4, true},
-};
-
 struct Alias {
   std::string_view text;
   Dtype dtype;
@@ -35,21 +28,13 @@ constexpr Alias aliases[] = {
 
 }  // namespace
 
-std::span<const DtypeFacts> all_dtypes() { return table; }
-
-const DtypeFacts& facts(Dtype dtype) { return table[static_cast<std::size_t>(dtype)]; }
-
-std::string_view name(Dtype dtype) { return facts(dtype).name; }
-
-Bytes storage(Dtype dtype, double count) { return Bytes(count * facts(dtype).bits / 8.0); }
-
 Result<Dtype> parse_dtype(std::string_view text, std::string_view where) {
-  for (const DtypeFacts& entry : table)
+  for (const DtypeFacts& entry : all_dtypes())
     if (entry.name == text) return entry.dtype;
   for (const Alias& alias : aliases)
     if (alias.text == text) return alias.dtype;
   std::vector<std::string> names;
-  for (const DtypeFacts& entry : table) names.emplace_back(entry.name);
+  for (const DtypeFacts& entry : all_dtypes()) names.emplace_back(entry.name);
   return fail(std::string(where), fmt::format("unknown dtype {}", in_quotes(text)), suggestion(text, names));
 }
 

@@ -1,5 +1,6 @@
 // Number formats: what a tensor's elements are and how many bits each takes in memory.
 #pragma once
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,12 +20,22 @@ struct DtypeFacts {
   bool is_integer;  ///< its products are exact and accumulate in int32
 };
 
-std::span<const DtypeFacts> all_dtypes();
-const DtypeFacts& facts(Dtype dtype);
-std::string_view name(Dtype dtype);
+namespace detail {
+inline constexpr DtypeFacts dtype_facts[] = {
+    {Dtype::fp64, "fp64", 64, false},  {Dtype::fp32, "fp32", 32, false}, {Dtype::tf32, "tf32", 32, false},
+    {Dtype::bf16, "bf16", 16, false},  {Dtype::fp16, "fp16", 16, false}, {Dtype::fp8, "fp8", 8, false},
+    {Dtype::fp6, "fp6", 6, false},     {Dtype::fp4, "fp4", 4, false},    {Dtype::int32, "int32", 32, true},
+    {Dtype::int16, "int16", 16, true}, {Dtype::int8, "int8", 8, true},   {Dtype::int4, "int4", 4, true},
+};
+}  // namespace detail
+
+/// Inline, as the three below: every cost formula asks for them in its hot path.
+constexpr std::span<const DtypeFacts> all_dtypes() { return detail::dtype_facts; }
+constexpr const DtypeFacts& facts(Dtype dtype) { return detail::dtype_facts[static_cast<std::size_t>(dtype)]; }
+constexpr std::string_view name(Dtype dtype) { return facts(dtype).name; }
 
 /// Bytes of `count` elements, not rounded up: two int4 share a byte.
-Bytes storage(Dtype dtype, double count);
+constexpr Bytes storage(Dtype dtype, double count) { return Bytes(count * facts(dtype).bits / 8.0); }
 
 /// Accepts our names and those of other tools: f32, float32, s8, e4m3, fp8_e5m2, mxfp4, nvfp4.
 Result<Dtype> parse_dtype(std::string_view text, std::string_view where);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <tuple>
 
 #include "assay/base/text.h"
 
@@ -55,13 +56,26 @@ std::string label(const Ledger& ledger, int id, int parent_precedence, bool righ
   return parentheses ? "(" + text + ")" : text;
 }
 
-void walk(const Ledger& ledger, int id, int depth, std::set<int>& seen, std::vector<DerivationLine>& lines) {
+/// Given numbers are the same when they agree in name, value and source, wherever they were recorded.
+using GivenKey = std::tuple<std::string, double, std::string>;
+
+struct Seen {
+  std::set<int> ids;
+  std::set<GivenKey> given;
+
+  bool insert(int id, const Node& node) {
+    if (node.op == Node::Op::given) return given.insert({node.name, node.quantity.value, node.source}).second;
+    return ids.insert(id).second;
+  }
+};
+
+void walk(const Ledger& ledger, int id, int depth, Seen& seen, std::vector<DerivationLine>& lines) {
   const Node& node = ledger.at(id);
   const bool line = !node.name.empty() || depth == 0;
   if (line) {
-    const bool repeated = !seen.insert(id).second;
+    const bool repeated = !seen.insert(id, node);
     // A given number that was already shown needs no second line.
-    if (repeated && node.op == Node::Op::given) return;
+    if (repeated && node.op == Node::Op::given && depth > 0) return;
     DerivationLine text{depth, id, node.name, formula(ledger, node), node.quantity, node.source, {}, repeated};
     if (node.op == Node::Op::max) text.bound_by = ledger.at(limiter(ledger, id)).name;
     lines.push_back(std::move(text));
@@ -85,10 +99,10 @@ int limiter(const Ledger& ledger, int id) {
   return id;
 }
 
-std::vector<DerivationLine> derivation(const Ledger& ledger, int id) {
+std::vector<DerivationLine> derivation(const Ledger& ledger, std::span<const int> roots) {
   std::vector<DerivationLine> lines;
-  std::set<int> seen;
-  walk(ledger, id, 0, seen, lines);
+  Seen seen;
+  for (int root : roots) walk(ledger, root, 0, seen, lines);
   return lines;
 }
 

@@ -209,7 +209,8 @@ struct DerivationLine {
   bool repeated = false;  ///< derived further up already
 };
 
-/// The derivation of a number, root first, each named value once. All renderers walk this list.
-std::vector<DerivationLine> derivation(const Ledger& ledger, int id);
+/// The derivations of some numbers, each root first at depth 0. A named value is derived where it first appears and
+/// only mentioned later; a given number stands once. All renderers walk this list.
+std::vector<DerivationLine> derivation(const Ledger& ledger, std::span<const int> roots);
 
 }  // namespace assay

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <clocale>
 #include <cmath>
 #include <cstdlib>
 
@@ -69,10 +70,12 @@ std::string unit_hint(std::string_view name) {
   std::vector<std::string> all;
   for (const UnitName& unit : unit_names) {
     all.emplace_back(unit.name);
-    if (unit.decimal)
-      for (const Prefix& p : decimal_prefixes) all.push_back(std::string(p.name) + std::string(unit.name));
-    if (unit.binary)
-      for (const Prefix& p : binary_prefixes) all.push_back(std::string(p.name) + std::string(unit.name));
+    const auto prefixed = [&](std::span<const Prefix> prefixes) {
+      for (const Prefix& p : prefixes)
+        if (!p.name.empty()) all.push_back(std::string(p.name) + std::string(unit.name));
+    };
+    if (unit.decimal) prefixed(decimal_prefixes);
+    if (unit.binary) prefixed(binary_prefixes);
   }
   const auto near = nearest(name, all);
   return near.empty() ? "units are B, GB, GiB, GB/s, Gbit/s, FLOP, TFLOP/s, s, us, Hz, USD/h, W"
@@ -94,6 +97,14 @@ std::string with_prefix(double value, std::string_view unit, std::span<const Pre
     }
   }
   return fmt::format("{} {}{}", human_number(value / chosen->scale), chosen->name, unit);
+}
+
+/// Whole dollars with separators from a thousand up, cents below, four digits below ten cents.
+std::string money(double value) {
+  const double size = std::abs(value);
+  if (size < 0.1) return human_number(value);  // tokens cost less than a cent
+  if (size < 1000.0) return fmt::format("{:.2f}", value);
+  return human_count(static_cast<std::int64_t>(std::round(std::clamp(value, -9e18, 9e18))));
 }
 
 }  // namespace
@@ -126,7 +137,11 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 std::optional<double> parse_number(std::string_view text) {
   const std::size_t length = number_length(text);
   if (length == 0 || length != text.size() || length > 400) return std::nullopt;
-  const double value = std::strtod(std::string(text).c_str(), nullptr);
+  std::string copy(text);
+  // strtod reads the decimal point of the C locale in force, which a program that embeds us may have set.
+  if (const std::size_t point = copy.find('.'); point != std::string::npos)
+    copy.replace(point, 1, std::localeconv()->decimal_point);
+  const double value = std::strtod(copy.c_str(), nullptr);
   if (!std::isfinite(value)) return std::nullopt;
   return value;
 }
@@ -145,7 +160,9 @@ Result<std::int64_t> parse_count(std::string_view text, std::string_view where) 
   if (!number || scale == 0.0)
     return fail(std::string(where), fmt::format("{} is not a count", in_quotes(text)),
                 "write a whole number, e.g. 4096, 128k, 4Mi or 1e6");
-  const double value = *number * scale;
+  // The product of a decimal fraction and its suffix may miss the whole number by a rounding: 1.001k, 1.001 x 1000.
+  const double exact = *number * scale, whole = std::round(exact);
+  const double value = std::abs(exact - whole) <= 1e-15 * whole ? whole : exact;
   if (value < 1.0) return fail(std::string(where), fmt::format("a count is at least 1, got {}", in_quotes(text)), "");
   if (value > 9e15)  // above 2^53 a double no longer holds every whole number
     return fail(std::string(where), fmt::format("{} is too large for a count", in_quotes(text)), "the limit is 9e15");
@@ -162,11 +179,15 @@ Result<AnyQuantity> parse_quantity(std::string_view text, std::string_view where
     return fail(std::string(where), fmt::format("{} does not start with a number", in_quotes(text)),
                 "write a number and a unit, e.g. 80 GiB or 3.35 TB/s");
   AnyQuantity quantity{*number, Dim{}};
-  std::string_view rest = trim(all.substr(length));
+  const std::string_view rest = trim(all.substr(length));
+  const std::vector<std::string> names = rest.empty() ? std::vector<std::string>{} : split(rest, '/');
+  constexpr std::size_t most = 8;  // far from where the exponents of Dim end
+  if (names.size() > most)
+    return fail(std::string(where), fmt::format("{} has more than {} units", in_quotes(text), most), "e.g. 3.35 TB/s");
   bool divide = false;
-  while (!rest.empty()) {
-    const std::size_t at = rest.find('/');
-    const std::string_view name = trim(rest.substr(0, at));
+  for (const std::string& name : names) {
+    if (name.empty())
+      return fail(std::string(where), fmt::format("a unit is missing beside / in {}", in_quotes(text)), "e.g. GB/s");
     const auto unit = simple_unit(name);
     if (!unit)
       return fail(std::string(where), fmt::format("unknown unit {} in {}", in_quotes(name), in_quotes(text)),
@@ -174,10 +195,6 @@ Result<AnyQuantity> parse_quantity(std::string_view text, std::string_view where
     quantity.value = divide ? quantity.value / unit->scale : quantity.value * unit->scale;
     quantity.dim = quantity.dim + (divide ? -unit->dim : unit->dim);
     divide = true;
-    if (at == std::string_view::npos) break;
-    rest = rest.substr(at + 1);
-    if (trim(rest).empty())
-      return fail(std::string(where), fmt::format("a unit is missing after / in {}", in_quotes(text)), "e.g. GB/s");
   }
   if (!std::isfinite(quantity.value))
     return fail(std::string(where), fmt::format("{} is too large", in_quotes(text)), "");
@@ -193,14 +210,15 @@ Result<AnyQuantity> parse_quantity(std::string_view text, Dim dim, std::string_v
     return fail(std::string(where), fmt::format("{} has no unit, {} is wanted", in_quotes(text), want),
                 fmt::format("e.g. {}", example));
   return fail(std::string(where),
-              fmt::format("{} is in {}, {} is wanted", in_quotes(text), base_unit(parsed->dim), want.empty() ? "a plain number" : want),
+              fmt::format("{} is in {}, {} is wanted", in_quotes(text), base_unit(parsed->dim),
+                          want.empty() ? "a plain number" : want),
               dim == Dim{} ? "" : fmt::format("e.g. {}", example));
 }
 
 std::string base_unit(Dim dim) {
   if (dim == Dim{.sec = -1}) return "Hz";
   if (dim == Dim{.sec = -1, .joule = 1}) return "W";
-  const std::pair<std::string_view, int> parts[] = {{"FLOP", dim.flop}, {"B", dim.byte}, {"tokens", dim.token},
+  const std::pair<std::string_view, int> parts[] = {{"FLOP", dim.flop}, {"B", dim.byte},  {"tokens", dim.token},
                                                     {"USD", dim.usd},   {"J", dim.joule}, {"s", dim.sec}};
   std::string above, below;
   for (const auto& [name, power] : parts) {
@@ -215,7 +233,8 @@ std::string human_number(double value) {
   if (value == 0.0) return "0";
   if (!std::isfinite(value)) return value > 0 ? "infinite" : value < 0 ? "-infinite" : "undefined";
   const double size = std::abs(value);
-  if (size >= 1e4 && size < 1e7 && std::round(value) == value) return fmt::format("{}", static_cast<std::int64_t>(value));
+  if (size >= 1e4 && size < 1e7 && std::round(value) == value)
+    return fmt::format("{}", static_cast<std::int64_t>(value));
   return fmt::format("{:.4g}", value);
 }
 
@@ -233,8 +252,8 @@ std::string human(AnyQuantity quantity) {
   const std::string unit = base_unit(quantity.dim);
   if (unit.empty()) return human_number(value);
   if (value == 0.0 || !std::isfinite(value)) return fmt::format("{} {}", human_number(value), unit);
-  if (quantity.dim == Dim{.usd = 1}) return fmt::format("{} {}", human_number(value), unit);
-  if (quantity.dim == Dim{.sec = -1, .usd = 1}) return fmt::format("{} USD/h", human_number(value * (1_h).value()));
+  if (quantity.dim == Dim{.usd = 1}) return fmt::format("{} {}", money(value), unit);
+  if (quantity.dim == Dim{.sec = -1, .usd = 1}) return fmt::format("{} USD/h", money(value * (1_h).value()));
   if (quantity.dim == Dim{.sec = 1} && std::abs(value) >= (2_day).value())
     return fmt::format("{} days", human_number(value / (1_day).value()));
   if (quantity.dim == Dim{.sec = 1} && std::abs(value) >= (1_h).value())
@@ -243,9 +262,10 @@ std::string human(AnyQuantity quantity) {
   if (quantity.dim == Dim{.byte = 1}) {
     for (const Prefix& p : binary_prefixes) {
       const double scaled = value / p.scale;
-      const bool few_digits = std::abs(scaled) >= 1.0 && scaled * 100.0 == std::round(scaled * 100.0);
+      const bool fits = std::abs(scaled) >= 1.0 && std::abs(scaled) < 1024.0 && p.scale > 1.0;
+      const bool exact = fits && parse_number(human_number(scaled)) == scaled;
       const bool round_decimal = std::fmod(value, (1_kB).value()) == 0.0;
-      if (p.scale > 1.0 && few_digits && !round_decimal) return fmt::format("{} {}B", human_number(scaled), p.name);
+      if (exact && !round_decimal) return fmt::format("{} {}B", human_number(scaled), p.name);
     }
   }
   return with_prefix(value, unit, decimal_prefixes);
@@ -268,21 +288,28 @@ std::vector<std::string> nearest(std::string_view name, std::span<const std::str
       for (std::size_t j = 1; j <= n; ++j) {
         const bool same = lower(name[i - 1]) == lower(candidate[j - 1]);
         row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (same ? 0 : 1)});
-        if (i > 1 && j > 1 && lower(name[i - 1]) == lower(candidate[j - 2]) && lower(name[i - 2]) == lower(candidate[j - 1]))
+        if (i > 1 && j > 1 && lower(name[i - 1]) == lower(candidate[j - 2]) &&
+            lower(name[i - 2]) == lower(candidate[j - 1]))
           row[j] = std::min(row[j], before[j - 2] + 1);
       }
       before.swap(above);
       above.swap(row);
     }
     std::size_t distance = above[n];
-    const bool contained = name.size() >= 2 && (candidate.find(name) != std::string::npos || (n >= 2 && name.find(candidate) != std::string_view::npos));
-    if (contained) distance = std::min<std::size_t>(distance, 1);
-    if (distance <= std::max<std::size_t>(1, std::max(name.size(), n) * 2 / 5)) matches.push_back({distance, &candidate});
+    // The start of a name is as good as a hit; a part of one is worth a single slip, unless it is a small part.
+    const bool start = name.size() >= 2 && candidate.starts_with(name);
+    const bool part = name.size() >= 2 && (candidate.find(name) != std::string::npos ||
+                                           (2 * n >= name.size() && name.find(candidate) != std::string_view::npos));
+    if (start || part) distance = std::min<std::size_t>(distance, start ? 0 : 1);
+    if (distance <= std::max<std::size_t>(1, std::max(name.size(), n) * 2 / 5))
+      matches.push_back({distance, &candidate});
   }
-  std::stable_sort(matches.begin(), matches.end(), [](const Match& a, const Match& b) { return a.distance < b.distance; });
+  std::stable_sort(matches.begin(), matches.end(),
+                   [](const Match& a, const Match& b) { return a.distance < b.distance; });
   std::vector<std::string> best;
   for (const Match& match : matches)
-    if (best.size() < 3 && match.distance <= matches.front().distance + 2) best.push_back(*match.text);
+    if (best.size() < 3 && match.distance <= (matches.front().distance == 0 ? 0 : matches.front().distance + 2))
+      best.push_back(*match.text);
   return best;
 }
 
@@ -290,12 +317,13 @@ std::string suggestion(std::string_view name, std::span<const std::string> candi
   const auto near = nearest(name, candidates);
   if (near.empty()) {
     if (candidates.empty()) return "";
-    std::vector<std::string> some(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(candidates.size(), 12)));
+    std::vector<std::string> some(
+        candidates.begin(),
+        candidates.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(candidates.size(), 12)));
     return "known: " + join(some, ", ") + (some.size() < candidates.size() ? ", ..." : "");
   }
   std::string text = "did you mean ";
-  for (std::size_t i = 0; i < near.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == near.size() ? " or " : ", ") + near[i];
+  for (std::size_t i = 0; i < near.size(); ++i) text += (i == 0 ? "" : i + 1 == near.size() ? " or " : ", ") + near[i];
   return text + "?";
 }
 
@@ -317,7 +345,11 @@ std::optional<std::size_t> invalid_utf8(std::string_view text) {
   std::size_t i = 0;
   while (i < text.size()) {
     const auto byte = static_cast<unsigned char>(text[i]);
-    const std::size_t length = byte < 0x80 ? 1 : byte >= 0xc2 && byte < 0xe0 ? 2 : byte >= 0xe0 && byte < 0xf0 ? 3 : byte >= 0xf0 && byte < 0xf5 ? 4 : 0;
+    const std::size_t length = byte < 0x80                   ? 1
+                               : byte >= 0xc2 && byte < 0xe0 ? 2
+                               : byte >= 0xe0 && byte < 0xf0 ? 3
+                               : byte >= 0xf0 && byte < 0xf5 ? 4
+                                                             : 0;
     if (length == 0 || i + length > text.size()) return i;
     for (std::size_t k = 1; k < length; ++k)
       if ((static_cast<unsigned char>(text[i + k]) & 0xc0) != 0x80) return i;

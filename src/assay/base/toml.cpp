@@ -5,10 +5,12 @@
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 0
 #define TOML_ENABLE_FORMATTERS 0
+#define TOML_MAX_NESTED_VALUES 64  // its recursion and ours stay far from the end of the stack
 #include <toml++/toml.h>
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <sstream>
 
 #include "assay/base/text.h"
@@ -68,7 +70,70 @@ std::string place(std::string_view file, std::string_view document, std::size_t 
   return fmt::format("{}:{}:{}", file, line, column);
 }
 
+/// What the TOML library must not see: non-ASCII bytes outside of strings and comments, and keys of very many parts,
+/// whose tables would nest deeper than its recursion can go.
+std::optional<std::pair<std::size_t, std::string>> hostile_part(std::string_view text) {
+  constexpr int max_parts = 64;
+  std::string_view quote;  // the open string's delimiter
+  int parts = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (!quote.empty()) {
+      if (c == '\\' && quote.front() == '"') {
+        ++i;
+      } else if (text.substr(i).starts_with(quote)) {
+        i += quote.size() - 1;
+        // A text in three quotes may end in up to two quotes of its own: """he said "no"""".
+        while (quote.size() == 3 && i + 1 < text.size() && text[i + 1] == quote.front()) ++i;
+        quote = {};
+      } else if (c == '\n' && quote.size() == 1) {
+        quote = {};  // not closed on its line; the parser says so
+      }
+      continue;
+    }
+    if (c == '#') {
+      while (i < text.size() && text[i] != '\n') ++i;
+      parts = 0;
+    } else if (c == '"' || c == '\'') {
+      const std::string_view rest = text.substr(i);
+      quote = rest.starts_with("\"\"\"") || rest.starts_with("'''") ? rest.substr(0, 3) : rest.substr(0, 1);
+      i += quote.size() - 1;
+    } else if (static_cast<unsigned char>(c) >= 0x80) {
+      return std::pair(i, std::string("a byte outside ASCII stands outside of a string"));
+    } else if (c == '\n' || c == ',' || c == '=' || c == '{' || c == '[') {
+      parts = 0;  // the next key or number begins
+    } else if (c == '.' && ++parts > max_parts) {
+      return std::pair(i, fmt::format("a key has more than {} parts", max_parts));
+    }
+  }
+  return std::nullopt;
+}
+
+/// Whether a decoded text holds a control character (line ends and tabs aside): it would drive the reader's terminal.
+bool drives_terminal(std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const bool c1 = c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    if ((c < ' ' && c != '\n' && c != '\t' && c != '\r') || c == 0x7f || c1) return true;
+  }
+  return false;
+}
+
+/// The first value whose text, or whose key, drives the terminal.
+const Toml* control_text(const Toml& node) {
+  if (drives_terminal(node.text)) return &node;
+  for (const auto& [key, member] : node.members) {
+    if (drives_terminal(key)) return &member;
+    if (const Toml* found = control_text(member)) return found;
+  }
+  for (const Toml& item : node.items)
+    if (const Toml* found = control_text(item)) return found;
+  return nullptr;
+}
+
 }  // namespace
+
+Toml::Toml() = default;
 
 const Toml* Toml::find(std::string_view key) const {
   for (const auto& [name, value] : members)
@@ -118,13 +183,18 @@ Result<Toml> parse_toml(std::string_view document, std::string_view file) {
       return fail(place(file, document, i), fmt::format("control byte 0x{:02x}", c),
                   "remove it; a TOML file is plain text");
   }
+  if (auto fault = hostile_part(document)) return fail(place(file, document, fault->first), fault->second, "write keys and numbers in ASCII, text in double quotes");
   toml::parse_result parsed = toml::parse(document, file);
   if (!parsed) {
     const auto& begin = parsed.error().source().begin;
     return fail(fmt::format("{}:{}:{}", file, begin.line, begin.column), std::string(parsed.error().description()),
                 "see the TOML format: key = value, text in double quotes");
   }
-  return convert(parsed.table());
+  Toml root = convert(parsed.table());
+  if (const Toml* bad = control_text(root))
+    return fail(fmt::format("{}:{}:{}", file, bad->line, bad->column), "the text holds a control character",
+                "remove the escape such as \\u001b");
+  return root;
 }
 
 Toml toml_scalar(std::string_view text) {

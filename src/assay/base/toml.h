@@ -22,10 +22,11 @@ struct Toml {
   std::vector<Toml> items;
   int line = 0, column = 0;
 
+  Toml();  // out of line: a vector of pairs needs the complete type
+
   const Toml* find(std::string_view key) const;
   Toml* find(std::string_view key);
 
-  static Toml make_table() { return {}; }
   static Toml make_text(std::string value);
 };
 

@@ -118,6 +118,7 @@ inline constexpr UnitName unit_names[] = {
     {"min", {.sec = 1}, 60.0},
     {"h", {.sec = 1}, 3600.0},
     {"day", {.sec = 1}, 86400.0},
+    {"days", {.sec = 1}, 86400.0},
     {"Hz", {.sec = -1}, 1.0, true, false},
     {"USD", {.usd = 1}, 1.0},
     {"J", {.joule = 1}, 1.0, true, false},

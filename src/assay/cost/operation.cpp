@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
+#include <set>
 
 #include "assay/base/text.h"
 
@@ -97,7 +97,10 @@ struct OperationParser {
                                 (text[at] == '+' && at > number && (text[at - 1] == 'e' || text[at - 1] == 'E'))))
       ++at;
     auto count = parse_count(text.substr(number, at - number), where);
-    if (!count) return error(start, fmt::format("{} is not a size", in_quotes(text.substr(start, std::max<std::size_t>(at - start, 1)))), "a size is a whole number of at least 1, a letter, or both: 8192, 4Ki, B, B=240");
+    if (!count)
+      return error(start,
+                   fmt::format("{} is not a size", in_quotes(text.substr(start, std::max<std::size_t>(at - start, 1)))),
+                   "a size is a whole number from 1 to 9e15, a letter, or both: 8192, 4Ki, B, B=240");
     size.value = static_cast<double>(*count);
     return size;
   }
@@ -112,7 +115,8 @@ struct OperationParser {
     return all;
   }
 
-  Result<OperationTensor> tensor() {
+  /// A result may be a single value, bf16[]; an operand has at least one dimension.
+  Result<OperationTensor> tensor(bool scalar_allowed = false) {
     skip();
     const std::size_t start = at;
     const std::string_view dtype = word();
@@ -121,7 +125,10 @@ struct OperationParser {
     auto parsed = parse_dtype(dtype, where);
     if (!parsed) return error(start, parsed.error().what, parsed.error().hint);
     tensor.dtype = *parsed;
-    if (!accept("[")) return error(at, fmt::format("[ is missing after {}", in_quotes(dtype)), "write dtype[sizes], e.g. bf16[240,8192]");
+    if (!accept("["))
+      return error(at, fmt::format("[ is missing after {}", in_quotes(dtype)),
+                   "write dtype[sizes], e.g. bf16[240,8192]");
+    if (scalar_allowed && accept("]")) return tensor;
     ASSAY_TRY(all, sizes());
     tensor.sizes = all;
     if (!accept("]")) return error(at, "] is missing", "sizes are separated by commas: bf16[240,8192]");
@@ -158,19 +165,28 @@ struct OperationParser {
     if (accept("->")) {
       skip();
       const std::size_t position = at;
-      ASSAY_TRY(out, tensor());
-      if (size_product(out) != size_product(operation.result_) && out.sizes.size() != operation.result_.sizes.size())
-        return error(position, "the result has another shape than the function gives", "leave it out, or name only another dtype");
+      ASSAY_TRY(out, tensor(true));
+      const bool scalar = operation.result_.sizes.empty() && size_product(out) == 1.0;
+      if (!scalar && !unify(out, operation.result_))
+        return error(position,
+                     fmt::format("the result has shape {}, not {}", tensor_text(operation.result_), tensor_text(out)),
+                     "leave it out, or change only its dtype");
       operation.result_.dtype = out.dtype;
     }
     return operation;
   }
 
-  /// Two sizes of one dimension: they must agree, and a letter learns its number.
+  /// Two sizes of one dimension: their letters and numbers must agree, and a letter learns its number.
   static bool unify(OperationSize& a, OperationSize& b) {
+    if (!a.name.empty() && !b.name.empty() && a.name != b.name) return false;
     if (a.value && b.value) return *a.value == *b.value;
-    if (a.value && !b.value && b.name.empty()) b.value = a.value;
+    (a.value ? b : a).value = a.value ? a.value : b.value;
     return true;
+  }
+  static bool unify(OperationTensor& a, OperationTensor& b) {
+    bool same = a.sizes.size() == b.sizes.size();
+    for (std::size_t i = 0; same && i < a.sizes.size(); ++i) same = unify(a.sizes[i], b.sizes[i]);
+    return same;
   }
 
   Result<Operation> product(OperationTensor a) {
@@ -181,15 +197,17 @@ struct OperationParser {
     if (accept("->")) {
       skip();
       out_at = at;
-      ASSAY_TRY(parsed, tensor());
+      ASSAY_TRY(parsed, tensor(true));
       out = parsed;
     }
-    const auto all_named = [](const OperationTensor& t) {
-      return std::all_of(t.sizes.begin(), t.sizes.end(), [](const OperationSize& s) { return !s.name.empty(); });
+    const auto distinct_letters = [](const OperationTensor& t) {
+      std::set<std::string_view> letters;
+      return std::all_of(t.sizes.begin(), t.sizes.end(),
+                         [&](const OperationSize& s) { return !s.name.empty() && letters.insert(s.name).second; });
     };
     std::string roles_a(a.sizes.size(), 'm'), roles_b(b.sizes.size(), 'n');
     OperationTensor result{product_dtype(a.dtype, b.dtype), {}};
-    if (out && all_named(a) && all_named(b) && all_named(*out)) {
+    if (out && distinct_letters(a) && distinct_letters(b) && distinct_letters(*out)) {
       // Einsum: a letter in both operands is contracted unless the result keeps it.
       const auto holds = [](const OperationTensor& t, const std::string& name) {
         return std::any_of(t.sizes.begin(), t.sizes.end(), [&](const OperationSize& s) { return s.name == name; });
@@ -197,15 +215,20 @@ struct OperationParser {
       for (std::size_t i = 0; i < a.sizes.size(); ++i) {
         const std::string& letter = a.sizes[i].name;
         roles_a[i] = !holds(b, letter) ? 'm' : holds(*out, letter) ? 'b' : 'k';
-        if (roles_a[i] == 'm' && !holds(*out, letter)) return error(out_at, fmt::format("{} is in one operand only and not in the result", in_quotes(letter)), "sum it first, or keep it in the result");
+        if (roles_a[i] == 'm' && !holds(*out, letter))
+          return error(out_at, fmt::format("{} is in one operand only and not in the result", in_quotes(letter)),
+                       "sum it first, or keep it in the result");
       }
       for (std::size_t i = 0; i < b.sizes.size(); ++i) {
         const std::string& letter = b.sizes[i].name;
         roles_b[i] = !holds(a, letter) ? 'n' : holds(*out, letter) ? 'b' : 'k';
-        if (roles_b[i] == 'n' && !holds(*out, letter)) return error(out_at, fmt::format("{} is in one operand only and not in the result", in_quotes(letter)), "sum it first, or keep it in the result");
+        if (roles_b[i] == 'n' && !holds(*out, letter))
+          return error(out_at, fmt::format("{} is in one operand only and not in the result", in_quotes(letter)),
+                       "sum it first, or keep it in the result");
       }
       for (const OperationSize& size : out->sizes)
-        if (!holds(a, size.name) && !holds(b, size.name)) return error(out_at, fmt::format("{} of the result is in neither operand", in_quotes(size.name)), "");
+        if (!holds(a, size.name) && !holds(b, size.name))
+          return error(out_at, fmt::format("{} of the result is in neither operand", in_quotes(size.name)), "");
       result.sizes = out->sizes;
     } else {
       // Positions as in numpy: the last dimension of a meets the last but one of b; leading dimensions are a batch.
@@ -214,25 +237,29 @@ struct OperationParser {
       const std::size_t batch_a = ka > 0 ? ka - 1 : 0, batch_b = kb;
       for (std::size_t i = 0; i < std::min(batch_a, batch_b); ++i) {
         OperationSize &x = a.sizes[batch_a - 1 - i], &y = b.sizes[batch_b - 1 - i];
-        if (!unify(x, y)) return error(0, fmt::format("batch sizes differ: {} and {}", size_text(x), size_text(y)), "leading dimensions of both operands must agree");
+        if (!unify(x, y))
+          return error(0, fmt::format("batch sizes differ: {} and {}", size_text(x), size_text(y)),
+                       "leading dimensions of both operands must agree");
         roles_a[batch_a - 1 - i] = roles_b[batch_b - 1 - i] = 'b';
       }
-      for (std::size_t i = batch_a; i < batch_b; ++i) roles_b[batch_b - 1 - i] = 'n';
-      for (std::size_t i = 0; i < a.sizes.size(); ++i)
-        if (roles_a[i] != 'k') result.sizes.push_back(a.sizes[i]);
-      for (std::size_t i = 0; i < b.sizes.size(); ++i)
+      // The result starts with the batch dimensions that only b has, and ends with the columns of b.
+      for (std::size_t i = 0; i < kb; ++i)
         if (roles_b[i] == 'n') result.sizes.push_back(b.sizes[i]);
+      for (std::size_t i = 0; i < ka; ++i) result.sizes.push_back(a.sizes[i]);
+      if (kb + 1 < b.sizes.size()) result.sizes.push_back(b.sizes.back());
     }
+    if (result.sizes.size() > max_rank)
+      return error(0, fmt::format("the result has {} dimensions, a tensor has at most 8", result.sizes.size()), "");
     operation.operands_ = {std::move(a), std::move(b)};
     operation.result_ = std::move(result);
     operation.roles_ = {roles_a, roles_b};
     ASSAY_CHECK(contract(operation));
     if (out) {
       operation.result_.dtype = out->dtype;
-      bool same = out->sizes.size() == operation.result_.sizes.size();
-      for (std::size_t i = 0; same && i < out->sizes.size(); ++i) same = unify(out->sizes[i], operation.result_.sizes[i]);
-      if (!same)
-        return error(out_at, fmt::format("the product has shape {}, not {}", tensor_text(operation.result_), tensor_text(*out)), "");
+      if (!unify(*out, operation.result_))
+        return error(out_at,
+                     fmt::format("the product has shape {}, not {}", tensor_text(operation.result_), tensor_text(*out)),
+                     "leave it out, or change only its dtype");
     }
     return operation;
   }
@@ -250,8 +277,9 @@ struct OperationParser {
       if (!x.name.empty())
         for (OperationSize* candidate : right)
           if (candidate->name == x.name) y = candidate;
-      if (!unify(x, *y) || !unify(*y, x))
-        return error(0, fmt::format("contracting sizes differ: {} and {}", size_text(x), size_text(*y)), "the last size of the first operand meets the last but one of the second");
+      if (!unify(x, *y))
+        return error(0, fmt::format("contracting sizes differ: {} and {}", size_text(x), size_text(*y)),
+                     "the last size of the first operand meets the last but one of the second");
     }
     return {};
   }
@@ -270,32 +298,36 @@ Result<Operation> parse_operation(std::string_view text, std::string_view where,
     parser.at = start;
     ASSAY_TRY(left, parser.tensor());
     if (!parser.accept("@") && !parser.accept("*"))
-      return parser.error(parser.at, "@ and a second operand are missing", "e.g. bf16[240,8192] @ bf16[8192,32768], or a function: dot(bf16[N])");
+      return parser.error(parser.at, "@ and a second operand are missing",
+                          "e.g. bf16[240,8192] @ bf16[8192,32768], or a function: dot(bf16[N])");
     operation = parser.product(left);
   }
   if (!operation) return operation;
   parser.skip();
   if (parser.at < text.size())
-    return parser.error(parser.at, fmt::format("{} is left over", in_quotes(text.substr(parser.at))), "an operation is A @ B -> C or function(tensor)");
+    return parser.error(parser.at, fmt::format("{} is left over", in_quotes(text.substr(parser.at))),
+                        "an operation is A @ B -> C or function(tensor)");
   // One letter, one number: a value given at any place holds at all of them.
   for (const std::string& letter : operation->names()) {
     std::optional<double> value;
+    std::optional<double> other;
     const auto learn = [&](const OperationTensor& tensor) {
       for (const OperationSize& size : tensor.sizes)
-        if (size.name == letter && size.value) {
-          if (value && *value != *size.value) return false;
-          value = size.value;
-        }
-      return true;
+        if (size.name == letter && size.value) (value && *value != *size.value ? other : value) = size.value;
     };
-    bool same = learn(operation->result_);
-    for (const OperationTensor& tensor : operation->operands_) same = same && learn(tensor);
-    if (!same) return fail(std::string(where), fmt::format("{} has two different values", in_quotes(letter)), "");
+    for (const OperationTensor& tensor : operation->operands_) learn(tensor);
+    learn(operation->result_);
+    if (other)
+      return fail(std::string(where),
+                  fmt::format("{} is both {} and {}", in_quotes(letter), exact_number(*value), exact_number(*other)),
+                  "one letter is one size; use another letter for the other");
     if (value) operation = operation->with(letter, *value);
   }
   double total = 1.0;
   for (const OperationTensor& tensor : operation->operands_) total *= size_product(tensor);
-  if (total > max_size * max_size * 1e6) return fail(std::string(where), "the operation is too large to count", "the product of all sizes is limited to 1e36");
+  if (total > max_size * max_size * 1e6)
+    return fail(std::string(where), "the operation is too large to count",
+                "the product of all sizes is limited to 1e36");
   return operation;
 }
 
@@ -304,9 +336,13 @@ Result<OperationTensor> parse_tensor(std::string_view text, std::string_view whe
   OperationParser parser{text, std::string(where), 0};
   ASSAY_TRY(tensor, parser.tensor());
   parser.skip();
-  if (parser.at < text.size()) return parser.error(parser.at, fmt::format("{} is left over", in_quotes(text.substr(parser.at))), "one tensor, e.g. bf16[8,128,8192]");
+  if (parser.at < text.size())
+    return parser.error(parser.at, fmt::format("{} is left over", in_quotes(text.substr(parser.at))),
+                        "one tensor, e.g. bf16[8,128,8192]");
   for (const OperationSize& size : tensor.sizes)
-    if (!size.value) return fail(std::string(where), fmt::format("{} has no number", in_quotes(size.name)), "all sizes of a tensor to move are numbers");
+    if (!size.value)
+      return fail(std::string(where), fmt::format("{} has no number", in_quotes(size.name)),
+                  "all sizes of a tensor to move are numbers");
   return tensor;
 }
 
@@ -367,13 +403,14 @@ Pointwise Operation::pointwise() const {
 
 std::string Operation::group_name(char group) const {
   std::string text;
+  bool named = false;
   for (std::size_t operand = 0; operand < roles_.size(); ++operand)
     for (std::size_t i = 0; i < roles_[operand].size(); ++i) {
       if (roles_[operand][i] != group || (operand == 1 && group != 'n')) continue;
       const OperationSize& size = operands_[operand].sizes[i];
+      named = named || !size.name.empty();
       text += (text.empty() ? "" : "*") + (size.name.empty() ? exact_number(*size.value) : size.name);
     }
-  const bool named = std::any_of(text.begin(), text.end(), is_letter);
   return named ? text : std::string(1, group == 'b' ? 'e' : group);
 }
 

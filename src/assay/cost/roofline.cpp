@@ -39,6 +39,13 @@ auto matmul_flops(const N& num, const Sizes<N>& s) {
   return num.named("flops", times_batch<N>(s, each * s.m * s.k * s.n));
 }
 
+template <class N>
+Work<N> counted_matmul_work(const N& num, const Matmul& matmul, const Counting& counting, const MatmulNames& names) {
+  if (counting.split_chips > 1) return split_matmul_work(num, matmul, counting.split_chips, counting.sums, names);
+  if (counting.tile) return tiled_matmul_work(num, matmul, *counting.tile, names);
+  return matmul_work(num, matmul, names);
+}
+
 constexpr double largest_size = 1e15;
 
 double log_midpoint(double a, double b) { return std::sqrt(a) * std::sqrt(b); }
@@ -63,7 +70,8 @@ Work<N> tiled_matmul_work(const N& num, const Matmul& matmul, const Tile& tile, 
   const auto tm = num.named("tm", ceil(s.m / bm));
   const auto tk = num.named("tk", ceil(s.k / bk));
   const auto tn = num.named("tn", ceil(s.n / bn));
-  const auto streams = num.named("streams", tk * (bm * bk * bytes_per_element(num, matmul.a) + bk * bn * bytes_per_element(num, matmul.b)));
+  const auto streams = num.named(
+      "streams", tk * (bm * bk * bytes_per_element(num, matmul.a) + bk * bn * bytes_per_element(num, matmul.b)));
   const auto store = num.named("store", bm * bn * bytes_per_element(num, matmul.out));
   return {matmul_flops(num, s), num.named("bytes", times_batch<N>(s, tm * tn * (streams + store)))};
 }
@@ -113,17 +121,20 @@ Bound<N> roofline_bound(const N& num, const Work<N>& work, const Roof& roof) {
           num.named("achieved", work.flops / lower)};
 }
 
-std::string_view roofline_limiter(const Bound<Plain>& bound) { return bound.compute < bound.memory ? "memory" : "compute"; }
+std::string_view roofline_limiter(const Bound<Plain>& bound) {
+  return bound.compute < bound.memory ? "memory" : "compute";
+}
 
 template <class N>
 Work<N> operation_work(const N& num, const Operation& operation, const Counting& counting) {
   if (!operation.is_matmul()) return pointwise_work(num, operation.pointwise());
-  MatmulNames names;
-  if constexpr (N::traced)
-    names = {operation.group_name('b'), operation.group_name('m'), operation.group_name('k'), operation.group_name('n')};
-  if (counting.split_chips > 1) return split_matmul_work(num, operation.matmul(), counting.split_chips, counting.sums, names);
-  if (counting.tile) return tiled_matmul_work(num, operation.matmul(), *counting.tile, names);
-  return matmul_work(num, operation.matmul(), names);
+  if constexpr (N::traced) {
+    const std::string batch = operation.group_name('b'), m = operation.group_name('m'), k = operation.group_name('k'),
+                      n = operation.group_name('n');
+    return counted_matmul_work(num, operation.matmul(), counting, {batch, m, k, n});
+  } else {
+    return counted_matmul_work(num, operation.matmul(), counting, {});
+  }
 }
 
 Knee find_knee(const Operation& operation, std::string_view letter, const Counting& counting, const Roof& roof) {
@@ -135,11 +146,12 @@ Knee find_knee(const Operation& operation, std::string_view letter, const Counti
     return (w.flops / roof.peak.value) / (w.bytes / roof.bandwidth.value);
   };
   Knee knee;
-  const Work<Plain> large = work(largest_size);
-  knee.limit = large.flops / large.bytes;
+  const Work<Plain> large = work(largest_size), smaller = work(largest_size / 2.0);
+  // Doubling a huge size changes a bounded intensity hardly at all and doubles an unbounded one.
+  const FlopsPerByte limit = large.flops / large.bytes;
+  if (limit < 1.5 * (smaller.flops / smaller.bytes)) knee.limit = limit;
   const Work<Plain> zero = work(0.0), one = work(1.0);
-  const bool bounded = std::isfinite(knee.limit.value());
-  if (const Flops growth = one.flops - zero.flops; growth > Flops(0) && zero.bytes > Bytes(0) && bounded)
+  if (const Flops growth = one.flops - zero.flops; growth > Flops(0) && zero.bytes > Bytes(0))
     knee.approximate = (zero.bytes / roof.bandwidth.value) / (growth / roof.peak.value);
   double low = 1e-12, high = largest_size;
   if (balance(low) >= 1.0) {
@@ -152,7 +164,9 @@ Knee find_knee(const Operation& operation, std::string_view letter, const Counti
   }
   for (int i = 0; i < 200; ++i) {
     const double middle = log_midpoint(low, high);
-    (balance(middle) >= 1.0 ? high : low) = middle;
+    double& end = balance(middle) >= 1.0 ? high : low;
+    if (end == middle) break;  // the ends stand still from here on
+    end = middle;
   }
   knee.exact = high;
   return knee;
@@ -163,8 +177,13 @@ std::optional<Traced::Number<Dim{}>> traced_knee(const Traced& num, const Operat
   const Plain plain_policy;
   const auto work = [&](double size) { return operation_work(plain_policy, operation.with(letter, size), counting); };
   const Work<Plain> zero = work(0.0), one = work(1.0), two = work(2.0);
-  const bool linear = two.flops - one.flops == one.flops - zero.flops && two.bytes - one.bytes == one.bytes - zero.bytes && zero.flops == Flops(0);
+  const bool linear = two.flops - one.flops == one.flops - zero.flops &&
+                      two.bytes - one.bytes == one.bytes - zero.bytes && zero.flops == Flops(0);
   if (!linear) return std::nullopt;
+  // Without a surplus of compute per unit, or without fixed bytes, the limiter never changes.
+  const Seconds surplus = one.flops / roof.peak.value - (one.bytes - zero.bytes) / roof.bandwidth.value;
+  const Seconds constant = zero.bytes / roof.bandwidth.value;
+  if (!(constant > Seconds(0)) || !(constant < largest_size * surplus)) return std::nullopt;
   const std::string each = "per " + std::string(letter);
   const auto flops = num.given("flops " + each, one.flops, "operation at one less the operation at none");
   const auto grow = num.given("bytes " + each, one.bytes - zero.bytes, "tensors that grow with it");
@@ -197,12 +216,12 @@ FlopsPerByte tile_intensity(const Matmul& matmul, const Tile& tile) {
   return 2.0 * tile.m * tile.n * 1_FLOP / (storage(matmul.a, tile.m) + storage(matmul.b, tile.n));
 }
 
-#define ASSAY_INSTANTIATE(N)                                                                          \
-  template Work<N> matmul_work(const N&, const Matmul&, const MatmulNames&);                          \
-  template Work<N> tiled_matmul_work(const N&, const Matmul&, const Tile&, const MatmulNames&);       \
-  template Work<N> split_matmul_work(const N&, const Matmul&, double, Dtype, const MatmulNames&);     \
-  template Work<N> pointwise_work(const N&, const Pointwise&);                                        \
-  template Work<N> operation_work(const N&, const Operation&, const Counting&);                       \
+#define ASSAY_INSTANTIATE(N)                                                                      \
+  template Work<N> matmul_work(const N&, const Matmul&, const MatmulNames&);                      \
+  template Work<N> tiled_matmul_work(const N&, const Matmul&, const Tile&, const MatmulNames&);   \
+  template Work<N> split_matmul_work(const N&, const Matmul&, double, Dtype, const MatmulNames&); \
+  template Work<N> pointwise_work(const N&, const Pointwise&);                                    \
+  template Work<N> operation_work(const N&, const Operation&, const Counting&);                   \
   template Bound<N> roofline_bound(const N&, const Work<N>&, const Roof&);
 ASSAY_INSTANTIATE(Plain)
 ASSAY_INSTANTIATE(Traced)

@@ -4,6 +4,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "assay/base/explain.h"
 #include "assay/base/units.h"
@@ -19,9 +20,9 @@ struct Work {
   typename N::template Number<Dim{.byte = 1}> bytes;
 };
 
-/// The names under which a matmul's sizes appear in a derivation.
+/// The names under which a matmul's sizes appear in a derivation. Views, because the hot loop passes them and reads none.
 struct MatmulNames {
-  std::string batch = "e", m = "m", k = "k", n = "n";
+  std::string_view batch = "e", m = "m", k = "k", n = "n";
 };
 
 /// Output block of a tiled matmul and how far it walks along k at a time.
@@ -73,8 +74,8 @@ struct Knee {
   std::optional<double> exact;
   /// Dropping the traffic of tensors that grow with the letter: the rule of thumb (C/W for a bf16 matmul).
   std::optional<double> approximate;
-  /// Intensity in the limit of a large size.
-  FlopsPerByte limit;
+  /// Intensity in the limit of a large size; nothing when it grows without end.
+  std::optional<FlopsPerByte> limit;
   bool always_compute_bound = false;
 };
 

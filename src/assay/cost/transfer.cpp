@@ -36,24 +36,34 @@ Result<Stage> fan_stage(const Cluster& cluster, std::int64_t chip) {
     return fail("--on", "a transfer between one chip and all chips is planned within one slice", "name one slice");
   if (cluster.torus) {
     const auto ports = static_cast<double>(neighbours(*cluster.torus, chip).size());
-    std::int64_t farthest = 0;
-    for (std::int64_t other = 0; other < cluster.chips(); ++other) farthest = std::max(farthest, distance(*cluster.torus, other, chip));
-    return Stage{"ici", (n - 1) / n, ports, cluster.chip.network.scale_up->link_bandwidth, farthest, hop_latency(cluster)};
+    // Every chip of a twisted torus sees the same distances, which its diameter knows without a search per chip.
+    std::int64_t farthest = cluster.torus->twisted ? diameter(*cluster.torus) : 0;
+    for (std::int64_t other = 0; !cluster.torus->twisted && other < cluster.chips(); ++other)
+      farthest = std::max(farthest, distance(*cluster.torus, other, chip));
+    return Stage{"ici",    (n - 1) / n,         ports, cluster.chip.network.scale_up->link_bandwidth,
+                 farthest, hop_latency(cluster)};
   }
   const Level& top = cluster.levels.back();
-  return Stage{cluster.levels.size() == 1 ? "nvlink" : "network", (n - 1) / n, 1.0, {top.chip_bandwidth, top.source, "", {}}, diameter(cluster), no_latency};
+  return Stage{cluster.levels.size() == 1 ? "nvlink" : "network", (n - 1) / n,       1.0,
+               {top.chip_bandwidth, top.source, "", {}},          diameter(cluster), no_latency};
 }
 
 Result<Stage> chip_to_chip(const Cluster& cluster, std::int64_t from, std::int64_t to) {
   if (cluster.torus) {
     const auto ports = count(disjoint_paths(*cluster.torus, from, to, false));
-    return Stage{"ici", 1.0, ports, cluster.chip.network.scale_up->link_bandwidth, distance(*cluster.torus, from, to), hop_latency(cluster)};
+    return Stage{"ici",
+                 1.0,
+                 ports,
+                 cluster.chip.network.scale_up->link_bandwidth,
+                 distance(*cluster.torus, from, to),
+                 hop_latency(cluster)};
   }
   // The lowest level that joins both carries the transfer.
   std::int64_t hops = 1;
   for (const Level& level : cluster.levels) {
     if (from / level.chips == to / level.chips)
-      return Stage{level.name == "node" ? "nvlink" : level.name, 1.0, 1.0, {level.chip_bandwidth, level.source, "", {}}, hops, no_latency};
+      return Stage{level.name == "node" ? "nvlink" : level.name, 1.0,  1.0,
+                   {level.chip_bandwidth, level.source, "", {}}, hops, no_latency};
     hops += 2;
   }
   throw InternalError("two chips of a cluster share no level");
@@ -82,20 +92,26 @@ Result<Place> parse_place(std::string_view text, const Cluster& cluster, std::st
   }
   if (kind == "slice") {
     if (numbers.size() != 1 || numbers[0] >= cluster.slices)
-      return fail(std::string(where), fmt::format("{} is not a slice of {}", in_quotes(text), cluster.text), fmt::format("slices are slice(0) to slice({})", cluster.slices - 1));
+      return fail(std::string(where), fmt::format("{} is not a slice of {}", in_quotes(text), cluster.text),
+                  fmt::format("slices are slice(0) to slice({})", cluster.slices - 1));
     return Place{Place::Kind::slice, numbers[0]};
   }
   if (kind != "chip") return fail(std::string(where), fmt::format("unknown place {}", in_quotes(text)), grammar);
   if (cluster.torus) {
     if (numbers.size() != cluster.torus->axes.size())
-      return fail(std::string(where), fmt::format("{} has {} coordinates, {} has {} axes", in_quotes(text), numbers.size(), cluster.text, cluster.torus->axes.size()), chip_hint(cluster));
+      return fail(std::string(where),
+                  fmt::format("{} has {} coordinates, {} has {} axes", in_quotes(text), numbers.size(), cluster.text,
+                              cluster.torus->axes.size()),
+                  chip_hint(cluster));
     for (std::size_t i = 0; i < numbers.size(); ++i)
       if (numbers[i] >= cluster.torus->axes[i].size)
-        return fail(std::string(where), fmt::format("{} lies outside of {}", in_quotes(text), cluster.text), chip_hint(cluster));
+        return fail(std::string(where), fmt::format("{} lies outside of {}", in_quotes(text), cluster.text),
+                    chip_hint(cluster));
     return Place{Place::Kind::chip, chip_index(*cluster.torus, numbers)};
   }
   if (numbers.size() != 1 || numbers[0] >= cluster.chips())
-    return fail(std::string(where), fmt::format("{} is not a chip of {}", in_quotes(text), cluster.text), chip_hint(cluster));
+    return fail(std::string(where), fmt::format("{} is not a chip of {}", in_quotes(text), cluster.text),
+                chip_hint(cluster));
   return Place{Place::Kind::chip, numbers[0]};
 }
 
@@ -106,17 +122,23 @@ Result<Route> plan_route(const Cluster& cluster, const Place& from, const Place&
   const Kind a = from.kind, b = to.kind;
   if (a == b && a != Kind::chip && a != Kind::slice)
     return fail("--to", "source and destination are the same memory", "name two different places");
-  if (a == b && from.index == to.index) return fail("--to", "source and destination are the same place", "name two different places");
-  if (n == 1 && (a == Kind::slice || b == Kind::slice)) return fail("--on", "one chip has no slices to move between", "");
+  if (a == b && from.index == to.index)
+    return fail("--to", "source and destination are the same place", "name two different places");
+  if (n == 1 && (a == Kind::slice || b == Kind::slice))
+    return fail("--on", "one chip has no slices to move between", "");
   const auto vmem = [&](std::int64_t lanes) -> Result<void> {
-    if (!memory_roof(cluster.chip, "vmem", "--to") && !memory_roof(cluster.chip, "smem", "--to") && !memory_roof(cluster.chip, "l2", "--to"))
+    if (!memory_roof(cluster.chip, "vmem", "--to") && !memory_roof(cluster.chip, "smem", "--to") &&
+        !memory_roof(cluster.chip, "l2", "--to"))
       return fail("--to", fmt::format("{} has no on-chip memory with a known bandwidth", cluster.chip.id), "");
     route.stages.push_back({"hbm", 1.0, count(lanes), *cluster.chip.hbm().bandwidth, 0, no_latency});
     return {};
   };
   if (a == Kind::slice || b == Kind::slice) {
-    if (a != b || cluster.levels.empty()) return fail("--to", "a slice exchanges bytes with another slice", "e.g. --from 'slice(0)' --to 'slice(1)' --on 2*tpu-v5p:4x4x4");
-    route.stages.push_back({"dcn", 1.0, count(cluster.chips_per_slice), cluster.chip.network.scale_out->bandwidth, 1, no_latency});
+    if (a != b || cluster.levels.empty())
+      return fail("--to", "a slice exchanges bytes with another slice",
+                  "e.g. --from 'slice(0)' --to 'slice(1)' --on 2*tpu-v5p:4x4x4");
+    route.stages.push_back(
+        {"dcn", 1.0, count(cluster.chips_per_slice), cluster.chip.network.scale_out->bandwidth, 1, no_latency});
     return route;
   }
   if (a == Kind::host) {
@@ -126,13 +148,11 @@ Result<Route> plan_route(const Cluster& cluster, const Place& from, const Place&
       ASSAY_TRY(gather, fan_stage(cluster, to.index));
       route.stages.push_back(gather);
     }
-    if (b == Kind::vmem)
-      ASSAY_CHECK(vmem(n));
+    if (b == Kind::vmem) ASSAY_CHECK(vmem(n));
     return route;
   }
   if (b == Kind::host) {
-    if (a == Kind::vmem)
-      ASSAY_CHECK(vmem(n));
+    if (a == Kind::vmem) ASSAY_CHECK(vmem(n));
     route.stages.push_back(pcie_stage(cluster, a == Kind::chip ? 1 : n));
     if (a == Kind::chip) route.notes.push_back("one chip reaches its own host over one PCIe link");
     return route;
@@ -144,13 +164,13 @@ Result<Route> plan_route(const Cluster& cluster, const Place& from, const Place&
   }
   if (a == Kind::chip || b == Kind::chip) {
     const bool onto_chip = b == Kind::chip;
-    if ((onto_chip ? a : b) == Kind::vmem)
-      ASSAY_CHECK(vmem(onto_chip ? n : 1));
+    if ((onto_chip ? a : b) == Kind::vmem) ASSAY_CHECK(vmem(onto_chip ? n : 1));
     if (n > 1) {
       ASSAY_TRY(fan, fan_stage(cluster, onto_chip ? to.index : from.index));
       route.stages.push_back(fan);
     }
-    if (route.stages.empty()) return fail("--to", "source and destination are the same memory", "name two different places");
+    if (route.stages.empty())
+      return fail("--to", "source and destination are the same memory", "name two different places");
     return route;
   }
   ASSAY_CHECK(vmem(n));
@@ -158,7 +178,8 @@ Result<Route> plan_route(const Cluster& cluster, const Place& from, const Place&
 }
 
 template <class N>
-TransferTimes<N> transfer_times(const N& num, const Route& route, Bytes bytes, const std::optional<typename N::template Number<Dim{.sec = 1}>>& compute) {
+TransferTimes<N> transfer_times(const N& num, const Route& route, Bytes bytes,
+                                const std::optional<typename N::template Number<Dim{.sec = 1}>>& compute) {
   TransferTimes<N> times;
   const auto all = num.given("bytes", bytes, "--bytes");
   using Time = typename N::template Number<Dim{.sec = 1}>;
@@ -186,6 +207,7 @@ TransferTimes<N> transfer_times(const N& num, const Route& route, Bytes bytes, c
 }
 
 template TransferTimes<Plain> transfer_times(const Plain&, const Route&, Bytes, const std::optional<Seconds>&);
-template TransferTimes<Traced> transfer_times(const Traced&, const Route&, Bytes, const std::optional<TracedQuantity<Dim{.sec = 1}>>&);
+template TransferTimes<Traced> transfer_times(const Traced&, const Route&, Bytes,
+                                              const std::optional<TracedQuantity<Dim{.sec = 1}>>&);
 
 }  // namespace assay

@@ -69,7 +69,7 @@ Result<std::string> read_file(const std::string& path, std::string_view where) {
   constexpr std::uintmax_t limit = 1 << 20;
   std::error_code failed;
   if (!fs::is_regular_file(path, failed))
-    return fail(std::string(where), fmt::format("no file {}", in_quotes(path)), "", Error::Kind::missing);
+    return fail(std::string(where), fmt::format("no file {}", in_quotes(path)), "a path is relative to the current directory", Error::Kind::missing);
   if (fs::file_size(path, failed) > limit)
     return fail(std::string(where), fmt::format("{} is larger than 1 MiB", in_quotes(path)), "a catalogue file is small text");
   std::ifstream in(path, std::ios::binary);

@@ -24,8 +24,10 @@ class Reader {
   Reader(Document& document, const Toml& table, std::string path, std::string source)
       : document_(document), table_(table), path_(std::move(path)), source_(std::move(source)) {
     if (const Toml* own = find("source"); own && !path_.empty()) {
-      if (own->kind == Toml::Kind::text && known_source(*own, "source", own->text)) source_ = own->text;
-      if (own->kind != Toml::Kind::text) fault(*own, "source", "source is text, the key of a [source.KEY] table", "");
+      if (own->kind == Toml::Kind::text)
+        source_ = own->text, known_source(*own, "source", source_);
+      else
+        fault(*own, "source", "source is text, the key of a [source.KEY] table", "");
     }
   }
 
@@ -98,8 +100,10 @@ class Reader {
   void expect(std::string_view key) { seen_.insert(std::string(key)); }
 
   void fault(const Toml& node, std::string_view key, std::string what, std::string hint) {
-    document_.faults.push_back({Error::Kind::input, fmt::format("{}:{}:{}: {}", document_.file, node.line, node.column, join_path(key)),
-                                std::move(what), std::move(hint), {}});
+    // What was laid over the file has no line in it.
+    const std::string place = node.line > 0 ? fmt::format("{}:{}:{}: {}", document_.file, node.line, node.column, join_path(key))
+                                            : fmt::format("{} {}", override_source, join_path(key));
+    document_.faults.push_back({Error::Kind::input, place, std::move(what), std::move(hint), {}});
   }
 
  private:
@@ -140,13 +144,14 @@ class Reader {
   template <class T>
   void read_sourced(const Toml& node, std::string_view key, Sourced<T>& value) {
     std::string source = source_;
+    bool inherited = true;
     const Toml* number = &node;
     if (node.kind == Toml::Kind::table) {
       number = node.find("value");
-      if (!number) return fault(node, key, "value is missing", "write { value = ..., source = \"...\" }");
+      if (!number) fault(node, key, "value is missing", "write { value = ..., source = \"...\" }");
       for (const auto& [name, member] : node.members) {
         if (name == "source" && member.kind == Toml::Kind::text)
-          source = member.text;
+          source = member.text, inherited = false;
         else if (name == "note" && member.kind == Toml::Kind::text)
           value.note = member.text;
         else if (name == "also" && member.kind == Toml::Kind::array)
@@ -155,14 +160,18 @@ class Reader {
           fault(member, key, fmt::format("unknown or wrongly typed key {}", in_quotes(name)), "value, source, note and also = [{ value, source }] stand here");
       }
     }
-    read_value(*number, node, key, value.value);
+    if (number) read_value(*number, number->line > 0 ? node : *number, key, value.value);
+    if (number && number->line == 0) {
+      value.source = override_source;
+      return;
+    }
     if (source.empty())
       return fault(node, key, "this number has no source", "add source = \"KEY\" to its table or to the number");
-    if (!known_source(node, key, source)) return;
+    // The unknown source of a table was reported there, not at each of its numbers.
+    if (inherited ? !document_.sources.contains(source) : !known_source(node, key, source)) return;
     if (source == "assumed" && value.note.empty())
       fault(node, key, "an assumed number needs a note", "say what the assumption rests on: note = \"...\"");
     value.source = fmt::format("{}:{} ({})", document_.file, node.line, source);
-    if (source == override_source) value.source = override_source;
   }
 
   template <class T>
@@ -227,29 +236,48 @@ class Reader {
 };
 
 void read_sources(Document& document, const Toml& root, Chip& chip, Reader& reader) {
-  document.sources = {"assumed", Reader::override_source};
+  document.sources = {"assumed"};
   reader.expect("source");
   const Toml* sources = root.find("source");
-  if (!sources || sources->kind != Toml::Kind::table) return;
+  if (!sources) return;
+  if (sources->kind != Toml::Kind::table)
+    return reader.fault(*sources, "source", "here stand the tables of the sources", "[source.KEY] with title, url and accessed");
   for (const auto& [key, table] : sources->members) {
-    document.sources.insert(key);
+    if (!document.sources.insert(key).second) {
+      reader.fault(table, "source." + key, fmt::format("the source {} is reserved", in_quotes(key)), "call it something else");
+      continue;
+    }
     SourceEntry entry{key, {}, {}, {}, {}};
     const std::string path = "source." + key;
+    bool readable = true;
     if (table.kind != Toml::Kind::table) {
       reader.fault(table, path, "a source is a table", "[source." + key + "] with title, url and accessed");
       continue;
     }
     for (const auto& [field, value] : table.members) {
       std::string* target = field == "title" ? &entry.title : field == "url" ? &entry.url : field == "command" ? &entry.command : field == "accessed" ? &entry.accessed : nullptr;
-      if (!target)
+      const Toml::Kind wanted = field == "accessed" ? Toml::Kind::date : Toml::Kind::text;
+      if (!target) {
         reader.fault(value, path, fmt::format("unknown key {}", in_quotes(field)), "title, url, command and accessed stand here");
-      else
-        *target = value.text;
+        continue;
+      }
+      *target = value.text;
+      if (value.kind == wanted) continue;
+      reader.fault(value, path + "." + field, fmt::format("{} is wanted, got {}", describe(wanted), describe(value.kind)), "");
+      readable = false;
     }
+    if (!readable) continue;
     if (entry.title.empty() || (entry.url.empty() && entry.command.empty()) || entry.accessed.empty())
       reader.fault(table, path, "a source needs title, url (or command) and accessed", "");
     chip.sources.push_back(std::move(entry));
   }
+}
+
+/// In floating point, because nobody has checked yet that it is small.
+double product(const Shape& counts) {
+  double all = 1.0;
+  for (std::int64_t count : counts) all *= static_cast<double>(count);
+  return all;
 }
 
 /// Rules between fields; called when every field could be read.
@@ -273,7 +301,14 @@ void check_chip(const Chip& chip, const Toml& root, Reader& reader) {
     if (level.per) one_of("memory." + level.name + ".per", *level.per, {"chip", "core"});
   if (chip.matrix_unit.rows.has_value() != chip.matrix_unit.columns.has_value())
     fault("matrix_unit", "rows and columns go together", "give both or neither");
-  for (const Price& price : chip.prices) one_of("price", price.kind, {"on-demand", "spot", "1-year", "3-year"});
+  for (std::size_t i = 0; i < chip.prices.size(); ++i) {
+    const std::vector<std::string> kinds{"on-demand", "spot", "1-year", "3-year"};
+    if (std::find(kinds.begin(), kinds.end(), chip.prices[i].kind) == kinds.end())
+      reader.fault(*root.find("price")->items[i].find("kind"), "price.kind", fmt::format("unknown kind {}", in_quotes(chip.prices[i].kind)), "one of " + join(kinds, ", "));
+  }
+  const VectorUnit& unit = chip.vector_unit;
+  if (product({chip.cores.count.value, unit.partitions.value, unit.lanes.value, unit.alus.value}) > 1e12)
+    fault("vector_unit", "a chip has at most 1e12 vector ALUs", "ALUs = cores x partitions x lanes x alus");
   if (!chip.network.scale_up) return;
   const ScaleUp& up = *chip.network.scale_up;
   one_of("network.scale_up.kind", up.kind, {"torus", "switched", "direct"});
@@ -281,18 +316,24 @@ void check_chip(const Chip& chip, const Toml& root, Reader& reader) {
     if (!up.pod || !up.wrap_rule || !up.wrap_length)
       return fault("network.scale_up", "a torus needs pod, wrap_rule and wrap_length", "e.g. pod = [16, 16], wrap_rule = \"length\", wrap_length = 16");
     one_of("network.scale_up.wrap_rule", *up.wrap_rule, {"length", "cube"});
-    if (up.pod->value.size() > 3) fault("network.scale_up.pod", "a torus has at most three axes", "");
+    const Shape& pod = up.pod->value;
+    if (pod.size() > 3) fault("network.scale_up.pod", "a torus has at most three axes", "");
+    if (product(pod) > 1e7) fault("network.scale_up.pod", "a pod has at most 10 million chips", "");
+    if (*up.wrap_rule == "cube" && pod.size() != 3) fault("network.scale_up.wrap_rule", "cubes make a torus of three axes", "");
+    if (up.wrap_length->value > *std::max_element(pod.begin(), pod.end()))
+      fault("network.scale_up.wrap_length", "no axis of the pod is that long", "");
     if (up.links.value != 2 * static_cast<std::int64_t>(up.pod->value.size()))
       fault("network.scale_up.links", fmt::format("a torus of {} axes has {} links per chip, got {}", up.pod->value.size(), 2 * up.pod->value.size(), up.links.value), "");
     if (up.shapes)
       for (const Shape& shape : up.shapes->value)
-        if (shape.size() != up.pod->value.size()) fault("network.scale_up.shapes", "every shape has as many axes as the pod", "");
+        if (shape.size() != pod.size() || product(shape) > product(pod))
+          fault("network.scale_up.shapes", "every shape has as many axes as the pod, and no more chips", "");
   } else if (!up.domain) {
     fault("network.scale_up", "a switched or direct network needs domain", "the number of chips it joins, e.g. domain = 8");
   }
 }
 
-/// Lays `path = value` over the tree; the number then names the override as its source.
+/// Lays `path = value` over the tree.
 Result<void> apply(Toml& root, const Override& change) {
   Toml* node = &root;
   const auto keys = split(change.path, '.');
@@ -306,16 +347,12 @@ Result<void> apply(Toml& root, const Override& change) {
     if (!next || (last && !next->members.empty() && !next->find("value"))) {
       std::vector<std::string> known;
       for (const auto& [key, value] : (next ? next : node)->members) known.push_back(key);
-      return fail("--set " + change.path, fmt::format("{} names no number of the chip", in_quotes(change.path)), "below it stand " + join(known, ", "), Error::Kind::usage);
+      return fail("--set " + change.path, fmt::format("{} names no number of the chip", in_quotes(change.path)),
+                  next ? "below it stand " + join(known, ", ") : suggestion(keys[i], known), Error::Kind::usage);
     }
     node = next;
   }
-  Toml replaced;
-  replaced.line = node->line;
-  replaced.column = node->column;
-  replaced.members.emplace_back("value", toml_scalar(change.value));
-  replaced.members.emplace_back("source", Toml::make_text(Reader::override_source));
-  *node = std::move(replaced);
+  *node = toml_scalar(change.value);  // it has no line of the file, by which the reader knows it
   return {};
 }
 
@@ -337,7 +374,7 @@ Result<Chip> read_chip(std::string_view document, std::string_view file, const s
     const std::size_t slash = file.rfind('/');
     const std::string_view base = slash == std::string_view::npos ? file : file.substr(slash + 1);
     if (base.ends_with(".toml") && base.substr(0, base.size() - 5) != chip.id)
-      reader.fault(*root, "id", fmt::format("the id is {} but the file is {}", in_quotes(chip.id), in_quotes(base)), "file name = id");
+      reader.fault(*root->find("id"), "id", fmt::format("the id is {} but the file is {}", in_quotes(chip.id), in_quotes(base)), "file name = id");
     return shared.faults.empty() ? Result<Chip>(std::move(chip)) : tl::unexpected<Error>(shared.faults.front());
   }
   Error first = shared.faults.front();

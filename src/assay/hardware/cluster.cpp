@@ -28,20 +28,27 @@ Result<Extent> parse_extent(std::string_view text, std::string_view where) {
                   "write a count (h100-sxm:1024) or a shape (tpu-v5p:16x20x28)");
     if (*count > max_chips) return fail(std::string(where), fmt::format("{} chips is too many", *count), "the limit is 10 million");
     extent.shape.push_back(*count);
+    if (extent.shape.size() > 3) break;
   }
   if (extent.shape.size() > 3) return fail(std::string(where), fmt::format("{} has more than three axes", in_quotes(text)), "e.g. tpu-v5p:16x20x28");
   std::int64_t total = 1;
-  for (std::int64_t n : extent.shape) total *= n;  // three factors of at most 1e7 fit
-  if (total > max_chips) return fail(std::string(where), fmt::format("{} chips is too many", total), "the limit is 10 million");
+  for (std::int64_t n : extent.shape) {
+    total *= n;  // two factors of at most 1e7 fit, three may not
+    if (total > max_chips) return fail(std::string(where), fmt::format("{} chips is too many", shape_text(extent.shape)), "the limit is 10 million");
+  }
   return extent;
 }
 
 /// Splits `chips` evenly over as few groups of at most `size` as possible.
 Result<std::int64_t> even_groups(std::int64_t chips, std::int64_t size, std::string_view group, const Chip& chip, std::string_view where) {
-  const std::int64_t groups = (chips + size - 1) / size;
+  const auto groups_of = [&](std::int64_t n) { return (n + size - 1) / size; };
+  const std::int64_t groups = groups_of(chips);
   if (chips % groups == 0) return groups;
+  std::int64_t fewer = chips - 1, more = chips + 1;  // at the latest, whole groups are even
+  while (fewer % groups_of(fewer) != 0) --fewer;
+  while (more % groups_of(more) != 0) ++more;
   return fail(std::string(where), fmt::format("{} of {} do not spread evenly over {} {}s of at most {}", chips, chip.id, groups, group, size),
-              fmt::format("nearest counts: {}, {}", chips / size * size, (chips / size + 1) * size));
+              fmt::format("nearest counts: {}, {}", fewer, more));
 }
 
 /// GPU-like clusters: nodes of the scale-up domain on the levels of the chip's fabric.
@@ -131,29 +138,35 @@ Result<void> build(Cluster& cluster, const std::optional<Extent>& extent, std::s
 
 /// `@file.toml`: a chip file, or a cluster file with chip, size?, slices? and [set] overrides.
 Result<Chip> chip_from_file(std::string path, const Catalogue& catalogue, std::string_view where, std::vector<Override> overrides,
-                            std::optional<std::string>& size, std::int64_t& slices) {
+                            std::optional<std::string>& size, std::optional<std::int64_t>& slices) {
   ASSAY_TRY(text, read_file(path, where));
   ASSAY_TRY(root, parse_toml(text, path));
   const Toml* chip = root.find("chip");
   if (!chip) return read_chip(text, path, overrides);
   std::vector<Override> own;
+  std::vector<Error> faults;
   const auto wrong = [&](const Toml& node, std::string_view key, std::string what) {
-    return fail(fmt::format("{}:{}:{}: {}", path, node.line, node.column, key), std::move(what),
-                "a cluster file has chip = \"h100-sxm\", size = \"1024\" or \"16x16\", slices = 4 and [set] with \"memory.hbm.bandwidth\" = \"3 TB/s\"");
+    faults.push_back({Error::Kind::input, fmt::format("{}:{}:{}: {}", path, node.line, node.column, key), std::move(what),
+                      "a cluster file has chip = \"h100-sxm\", size = \"1024\" or \"16x16\", slices = 4 and [set] with \"memory.hbm.bandwidth\" = \"3 TB/s\"", {}});
   };
   for (const auto& [key, value] : root.members) {
     if ((key == "chip" || key == "size") && value.kind == Toml::Kind::text) {
       if (key == "size" && !size) size = value.text;
     } else if (key == "slices" && value.kind == Toml::Kind::integer && value.integer >= 1 && value.integer <= max_chips) {
-      slices = value.integer;
+      if (!slices) slices = value.integer;
     } else if (key == "set" && value.kind == Toml::Kind::table) {
       for (const auto& [path_key, member] : value.members) {
-        if (member.kind != Toml::Kind::text) return wrong(member, path_key, "an override is text");
+        if (member.kind != Toml::Kind::text) wrong(member, "set." + path_key, "an override is text");
         own.push_back({path_key, member.text});
       }
     } else {
-      return wrong(value, key, fmt::format("unknown or wrongly typed key {}", in_quotes(key)));
+      wrong(value, key, fmt::format("unknown or wrongly typed key {}", in_quotes(key)));
     }
+  }
+  if (!faults.empty()) {
+    Error first = faults.front();
+    first.also.assign(faults.begin() + 1, faults.end());
+    return tl::unexpected<Error>(std::move(first));
   }
   own.insert(own.end(), overrides.begin(), overrides.end());
   return catalogue.chip(chip->text, where, own);
@@ -166,21 +179,23 @@ Result<Cluster> parse_cluster(std::string_view text, const Catalogue& catalogue,
   if (rest.empty()) return fail(std::string(where), "no cluster is named", "e.g. tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024");
   if (rest.size() > 4096) return fail(std::string(where), "the cluster's name is longer than 4096 bytes", "");
   Cluster cluster;
+  std::optional<std::int64_t> multiple;
   if (const std::size_t star = rest.find('*'); star != std::string_view::npos && rest.front() != '@') {
     auto slices = parse_count(rest.substr(0, star), where);
     if (!slices || *slices > max_chips)
       return fail(std::string(where), fmt::format("{} is not a number of slices", in_quotes(rest.substr(0, star))), "write 4*tpu-v5p:16x20x28");
-    cluster.slices = *slices;
+    multiple = *slices;
     rest = trim(rest.substr(star + 1));
   }
   std::optional<std::string> size;
   const std::size_t colon = rest.rfind(':');
   if (colon != std::string_view::npos) size = std::string(trim(rest.substr(colon + 1)));
   const std::string name(trim(rest.substr(0, colon)));
-  auto chip = name.starts_with("@") ? chip_from_file(name.substr(1), catalogue, where, overrides, size, cluster.slices)
+  auto chip = name.starts_with("@") ? chip_from_file(name.substr(1), catalogue, where, overrides, size, multiple)
                                     : catalogue.chip(name, where, overrides);
   if (!chip) return tl::unexpected<Error>(chip.error());
   cluster.chip = std::move(*chip);
+  cluster.slices = multiple.value_or(1);
   std::optional<Extent> extent;
   if (size) {
     ASSAY_TRY(parsed, parse_extent(*size, where));

@@ -99,6 +99,8 @@ std::string shape_hint(const ScaleUp& up, std::int64_t chips) {
     }
   }
   all.push_back(up.pod->value);
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
   std::stable_sort(all.begin(), all.end(), [&](const Shape& a, const Shape& b) { return std::abs(product(a) - chips) < std::abs(product(b) - chips); });
   std::string text;
   for (std::size_t i = 0; i < std::min<std::size_t>(3, all.size()); ++i) text += (i ? ", " : "nearest shapes: ") + shape_text(all[i]);
@@ -142,7 +144,9 @@ std::vector<std::int64_t> neighbours(const Torus& torus, std::int64_t chip) {
 
 std::int64_t link_count(const Torus& torus) {
   std::int64_t links = 0;
-  for (const Axis& axis : torus.axes) links += torus.chips() / axis.size * (axis.ring ? axis.size : axis.size - 1);
+  // The wraparound of two chips would be a second link between the same ones; it is not counted, as in neighbours().
+  for (const Axis& axis : torus.axes)
+    links += torus.chips() / axis.size * (axis.ring && axis.size > 2 ? axis.size : axis.size - 1);
   return links;
 }
 
@@ -268,8 +272,10 @@ Result<Shape> default_shape(const Chip& chip, std::int64_t chips, std::string_vi
   if (product(up.pod->value) == chips) shapes.push_back(up.pod->value);
   if (shapes.empty())
     return fail(std::string(where), fmt::format("{} has no slice of {} chips", chip.id, chips), shape_hint(up, chips));
+  // The longest axis counts first, then the next: 8x8x16 before 4x16x16.
   return *std::min_element(shapes.begin(), shapes.end(), [](const Shape& a, const Shape& b) {
-    return *std::max_element(a.begin(), a.end()) < *std::max_element(b.begin(), b.end());
+    const Shape x = sorted(a), y = sorted(b);
+    return std::lexicographical_compare(x.rbegin(), x.rend(), y.rbegin(), y.rend());
   });
 }
 

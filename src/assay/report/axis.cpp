@@ -110,7 +110,7 @@ std::vector<AxisTick> log_ticks(AxisRange range, NumberStyle style, int count) {
   int stride = 1;
   for (const int candidate : {1, 2, 3, 6, 12, 24, 48, 96, 192}) {
     stride = candidate;
-    if (extent / candidate <= std::max(count, 2)) break;
+    if (extent / candidate <= std::max(count, 3)) break;
   }
   constexpr double slack = 1e-9;
   std::vector<AxisTick> marks;

@@ -8,8 +8,7 @@ namespace assay {
 /// How values are spread along an axis.
 enum class ScaleKind { linear, log };
 
-/// How values are written: 10k, or with an SI prefix set off for a unit that follows (10 k), or as a percentage (0.5
-/// is 50%).
+/// How values are written: 10k, or 10 k with an SI prefix set off for the unit that follows, or 0.5 as 50%.
 enum class NumberStyle { compact, si, percent };
 
 /// A stretch of an axis, in data values.

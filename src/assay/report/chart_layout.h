@@ -21,6 +21,7 @@ struct ChartMetrics {
   double key_width = 30.0;  // the sample of a line in front of a series' name
   double key_gap = 7.0;
 
+  /// The distance from one line of text to the next.
   static constexpr double line_height(double size) { return 1.4 * size; }
 };
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "assay/report/chart_layout.h"
-#include "assay/report/chart_text.h"
 #include "assay/report/lettering.h"
 
 namespace assay {
@@ -138,17 +137,6 @@ TEST(Chart, UpToFourSeriesAreNamedBesideTheirEndsAndMoreInALegend) {
   }
 }
 
-TEST(Chart, NamesAtOneLineEndAreSpreadInTheOrderOfTheLines) {
-  Chart chart;
-  chart.series = {{"third", {{0, 0}, {1, 1.00}}}, {"second", {{0, 0}, {1, 1.01}}}, {"first", {{0, 0}, {1, 1.02}}}};
-  const ChartLayout layout = chart_layout(chart, {});
-  ASSERT_EQ(layout.keys.size(), 3u);
-  EXPECT_EQ(layout.keys[0].lines[0], "first");
-  EXPECT_EQ(layout.keys[2].lines[0], "third");
-  EXPECT_GE(layout.keys[1].at.y - layout.keys[0].at.y, 12.0);
-  EXPECT_GE(layout.keys[2].at.y - layout.keys[1].at.y, 12.0);
-}
-
 TEST(Chart, AnEmptyChartSaysSo) {
   const Scene scene = draw({});
   EXPECT_TRUE(shows(scene, "no data"));
@@ -203,21 +191,6 @@ TEST(Chart, OddNumbersNeverReachTheDrawing) {
   }
 }
 
-TEST(Chart, OnePointAloneIsInTheMiddle) {
-  for (const ScaleKind kind : {ScaleKind::linear, ScaleKind::log}) {
-    Chart chart;
-    chart.x.scale = kind;
-    chart.y.scale = kind;
-    chart.series = {{"one", {{7, 7}}, SeriesStyle::markers}};
-    const ChartLayout layout = chart_layout(chart, {});
-    const PlotPoint place = {position(layout.x, 7), position(layout.y, 7)};
-    EXPECT_GT(place.x, layout.frame.left + 50);
-    EXPECT_LT(place.x, layout.frame.right - 50);
-    EXPECT_GT(place.y, layout.frame.top + 50);
-    EXPECT_LT(place.y, layout.frame.bottom - 50);
-  }
-}
-
 TEST(Chart, LongWordsAreShortenedAndKeptInside) {
   const std::string lorem = "an exceedingly long text that nobody would ever want to see in a chart ";
   const std::string text = lorem + lorem + lorem + lorem + "Donaudampfschifffahrtsgesellschaftskapitaensmuetzenband";
@@ -251,32 +224,6 @@ TEST(Chart, CountsTheLabelsItHadNoRoomFor) {
   expect_tidy(scene);
   const auto labels = labels_of(scene);
   EXPECT_NE(labels.back().text.find("labels were left out for want of room."), std::string::npos);
-}
-
-TEST(Chart, AFixedRangeIsKeptAndAnImpossibleOneIsNot) {
-  Chart chart;
-  chart.series = {{"", {{1, 1}, {100, 100}}}};
-  chart.y.range = AxisRange{0, 50};
-  EXPECT_EQ(shown_range(chart, Orientation::horizontal).to, 50);
-  chart.y.scale = ScaleKind::log;
-  EXPECT_GT(shown_range(chart, Orientation::horizontal).from, 0.0);
-  EXPECT_GT(shown_range(chart, Orientation::horizontal).to, 100.0);
-}
-
-TEST(Chart, AmountsStartAtZeroUnlessTheyHardlyDiffer) {
-  Chart chart;
-  chart.series = {{"", {{1, 20}, {100, 100}}}};
-  EXPECT_EQ(shown_range(chart, Orientation::horizontal).from, 0.0);
-  chart.series[0].points[0].y = 99;
-  EXPECT_GT(shown_range(chart, Orientation::horizontal).from, 90.0);
-}
-
-TEST(ChartText, UnitsFollowTheirPrefix) {
-  EXPECT_EQ(value_text(1.97e14, {.unit = "FLOP/s", .numbers = NumberStyle::si}), "197 TFLOP/s");
-  EXPECT_EQ(value_text(5, {.unit = "FLOP/s", .numbers = NumberStyle::si}), "5 FLOP/s");
-  EXPECT_EQ(value_text(0.5, {.unit = "of peak", .numbers = NumberStyle::percent}), "50%");
-  EXPECT_EQ(axis_title({.label = "Time", .unit = "s"}), "Time, s");
-  EXPECT_EQ(axis_title({.unit = "s"}), "s");
 }
 
 }  // namespace

@@ -11,24 +11,48 @@ const Value* Value::find(std::string_view key) const {
   return nullptr;
 }
 
-const Value* find_path(const Value& root, std::string_view path) {
+namespace {
+
+/// Whether `text` is a place in a list of `size`, and which.
+std::optional<std::size_t> place_in(std::string_view text, std::size_t size) {
+  const auto index = parse_number(text);
+  if (!index || *index < 0 || *index >= static_cast<double>(size)) return std::nullopt;
+  return static_cast<std::size_t>(*index);
+}
+
+/// What another source says: by the key of the source, or by its place.
+std::optional<Value> find_also(const QuantityValue& value, std::string_view which) {
+  for (const auto& [quantity, source] : value.also)
+    if (source == which) return Value(quantity);
+  const auto index = place_in(which, value.also.size());
+  if (!index) return std::nullopt;
+  return Value(value.also[*index].first);
+}
+
+}  // namespace
+
+std::optional<Value> find_path(const Value& root, std::string_view path) {
   const Value* at = &root;
-  for (const std::string& part : split(path, '.')) {
+  const auto parts = split(path, '.');
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::string_view part = parts[i];
+    const auto* quantity = std::get_if<QuantityValue>(&at->data());
+    if (quantity && i + 1 == parts.size() && part.starts_with("also[") && part.ends_with("]")) return find_also(*quantity, part.substr(5, part.size() - 6));
     const std::size_t bracket = part.find('[');
-    at = at->find(std::string_view(part).substr(0, bracket));
-    if (!at) return nullptr;
-    std::string_view rest = bracket == std::string::npos ? std::string_view{} : std::string_view(part).substr(bracket);
+    at = at->find(part.substr(0, bracket));
+    if (!at) return std::nullopt;
+    std::string_view rest = bracket == std::string_view::npos ? std::string_view{} : part.substr(bracket);
     while (!rest.empty()) {
       const std::size_t close = rest.find(']');
-      if (rest.front() != '[' || close == std::string_view::npos) return nullptr;
-      const auto index = parse_number(rest.substr(1, close - 1));
       const Items* items = at->items();
-      if (!index || !items || *index < 0 || *index >= static_cast<double>(items->size())) return nullptr;
-      at = &(*items)[static_cast<std::size_t>(*index)];
+      if (rest.front() != '[' || close == std::string_view::npos || !items) return std::nullopt;
+      const auto index = place_in(rest.substr(1, close - 1), items->size());
+      if (!index) return std::nullopt;
+      at = &(*items)[*index];
       rest = rest.substr(close + 1);
     }
   }
-  return at;
+  return *at;
 }
 
 std::optional<double> numeric(const Value& value) {

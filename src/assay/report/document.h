@@ -62,8 +62,9 @@ class Value {
   Variant data_;
 };
 
-/// A value by its path, "memory.hbm.capacity" or "levels[0].chips"; null if there is none.
-const Value* find_path(const Value& root, std::string_view path);
+/// A value by its path, "memory.hbm.capacity" or "levels[0].chips"; "peak.bf16.also[book]" is what that source says
+/// besides, "peak.bf16.also[0]" the first of them. Nothing if there is no such value.
+std::optional<Value> find_path(const Value& root, std::string_view path);
 
 /// The number behind a value (count, ratio, quantity in base units), if it is one.
 std::optional<double> numeric(const Value& value);

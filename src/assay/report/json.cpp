@@ -45,19 +45,18 @@ Json convert(const Value& value) {
   return nullptr;
 }
 
-Json derivation_json(const Ledger& ledger, int root) {
-  // Lines come depth first; the stack holds the open ancestors.
+/// One tree per root. Lines come depth first; the stack holds the open ancestors.
+Json derivation_json(const Response& response) {
+  Json trees = Json::array();
   std::vector<Json> stack;
   const auto close = [&](std::size_t depth) {
     while (stack.size() > depth) {
       Json done = std::move(stack.back());
       stack.pop_back();
-      if (stack.empty()) return done;
-      stack.back()["from"].push_back(std::move(done));
+      (stack.empty() ? trees : stack.back()["from"]).push_back(std::move(done));
     }
-    return Json();
   };
-  for (const DerivationLine& line : derivation(ledger, root)) {
+  for (const DerivationLine& line : derivation(response.ledger, response.derived)) {
     close(static_cast<std::size_t>(line.depth));
     Json node = {{"name", line.name}};
     node.update(quantity(line.quantity));
@@ -67,7 +66,8 @@ Json derivation_json(const Ledger& ledger, int root) {
     if (line.repeated) node["repeated"] = true;
     stack.push_back(std::move(node));
   }
-  return close(0);
+  close(0);
+  return trees;
 }
 
 Json error_json(const Error& error) {
@@ -99,10 +99,7 @@ std::string render_json(const Response& response, bool explain) {
   json["inputs"] = convert(Value(response.inputs));
   json["results"] = convert(Value(response.results));
   if (!response.notes.empty()) json["notes"] = response.notes;
-  if (explain) {
-    json["derivation"] = Json::array();
-    for (int root : response.derived) json["derivation"].push_back(derivation_json(response.ledger, root));
-  }
+  if (explain) json["derivation"] = derivation_json(response);
   return dump(json);
 }
 

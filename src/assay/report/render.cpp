@@ -28,6 +28,11 @@ std::size_t width(std::string_view text) {
 
 std::string pad(std::string_view text, std::size_t to) { return std::string(text) + std::string(to - std::min(to, width(text)), ' '); }
 
+/// A list or object without entries has nothing to show.
+bool is_empty(const Value& value) {
+  return (value.items() && value.items()->empty()) || (value.members() && value.members()->empty());
+}
+
 bool is_range(const Value& value) { return value.find("lower") && value.find("upper"); }
 
 /// A list of objects: printed as a table.
@@ -122,18 +127,20 @@ std::string source_text(const Value& value) {
   const auto* quantity = std::get_if<QuantityValue>(&value.data());
   if (!quantity || quantity->source.empty()) return "";
   std::string text = "[" + quantity->source + "]";
-  for (const auto& [other, source] : quantity->also) text += fmt::format("  also {} [{}]", human(other), source);
+  for (const auto& [other, source] : quantity->also)
+    if (human(other) != human(quantity->quantity)) text += fmt::format("  also {} [{}]", human(other), source);
   return text;
 }
 
 void text_members(const Members& members, const std::string& indent, bool colour, std::string& out) {
   std::size_t label = 0, value_width = 0;
   for (const auto& [key, value] : members)
-    if (!(value.members() && !is_range(value)) && !is_table(value)) {
+    if (!(value.members() && !is_range(value)) && !is_table(value) && !is_empty(value)) {
       label = std::max(label, width(words(key)));
       if (!source_text(value).empty()) value_width = std::max(value_width, width(cell(value)));
     }
   for (const auto& [key, value] : members) {
+    if (is_empty(value)) continue;
     if (is_table(value)) {
       out += fmt::format("{}{}\n{}", indent, paint(words(key), bold, colour), text_table(*value.items(), indent + "  ", colour));
     } else if (value.members() && !is_range(value)) {
@@ -176,6 +183,7 @@ std::string md_escape(std::string text) {
 
 void md_members(const Members& members, const std::string& path, std::string& rows, std::string& tables) {
   for (const auto& [key, value] : members) {
+    if (is_empty(value)) continue;
     const std::string name = path.empty() ? words(key) : path + " / " + words(key);
     if (is_table(value)) {
       const Grid table = grid(*value.items());
@@ -276,16 +284,14 @@ std::string render_csv(const Response& response) {
 
 std::string render_derivation(const Response& response, bool colour) {
   std::string out;
-  for (int root : response.derived) {
-    for (const DerivationLine& line : derivation(response.ledger, root)) {
-      out += std::string(2 * static_cast<std::size_t>(line.depth), ' ') + line.name;
-      if (!line.formula.empty() && !line.repeated) out += " = " + line.formula;
-      out += " = " + paint(human(line.quantity), bold, colour);
-      if (line.repeated) out += paint("   (above)", dim, colour);
-      if (!line.bound_by.empty()) out += paint(fmt::format("   <- bound by {}", line.bound_by), green, colour);
-      if (!line.source.empty()) out += paint(fmt::format("   [{}]", line.source), dim, colour);
-      out += "\n";
-    }
+  for (const DerivationLine& line : derivation(response.ledger, response.derived)) {
+    out += std::string(2 * static_cast<std::size_t>(line.depth), ' ') + line.name;
+    if (!line.formula.empty() && !line.repeated) out += " = " + line.formula;
+    out += " = " + paint(human(line.quantity), bold, colour);
+    if (line.repeated) out += paint("   (above)", dim, colour);
+    if (!line.bound_by.empty() && !line.repeated) out += paint(fmt::format("   <- bound by {}", line.bound_by), green, colour);
+    if (!line.source.empty()) out += paint(fmt::format("   [{}]", line.source), dim, colour);
+    out += "\n";
   }
   return out;
 }

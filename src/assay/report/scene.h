@@ -95,6 +95,7 @@ struct Scene {
   std::string description = {};
   std::vector<SceneItem> items = {};
 
+  /// Paints a shape on top of those there are.
   void add(SceneShape shape, std::string tooltip = {}) { items.push_back({std::move(shape), std::move(tooltip)}); }
 };
 

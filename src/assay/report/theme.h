@@ -25,6 +25,7 @@ enum class ColourRole {
   series_8,
 };
 
+/// How many series colours there are.
 inline constexpr int series_colour_count = 8;
 
 /// The two colours of a role as "#rrggbb", and the name the role has in style sheets.

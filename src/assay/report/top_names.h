@@ -22,6 +22,7 @@ struct TopName {
   double middle = 0.0;  // of the text
   std::size_t row = 0;  // 0 is the strip on top of the frame; from higher rows a line leads down
 
+  /// The middle of what is named.
   double centre() const { return (left + right) / 2.0; }
 };
 

@@ -1,0 +1,117 @@
+// assay collective: what one collective costs on a cluster.
+#include "assay/cost/collectives.h"
+
+#include <fmt/format.h>
+
+#include "assay/api/verbs.h"
+#include "assay/base/text.h"
+#include "assay/cost/operation.h"
+#include "assay/program/mesh.h"
+
+namespace assay {
+namespace {
+
+Result<Bytes> read_bytes(const Request& request) {
+  const auto text = request.value("bytes");
+  if (!text) return fail("collective", "--bytes is missing", "the whole array over all devices, e.g. --bytes 34MB or --bytes 'bf16[2048,8192]'", Error::Kind::usage);
+  if (text->find('[') != std::string::npos) {
+    ASSAY_TRY(tensor, parse_tensor(*text, "--bytes"));
+    return tensor_bytes(tensor);
+  }
+  ASSAY_TRY(bytes, parse_as<Bytes>(*text, "--bytes"));
+  if (!(bytes > Bytes(0))) return fail("--bytes", "there is nothing to move", "give a positive size");
+  return bytes;
+}
+
+/// The axes over which the array is sharded besides those of the collective.
+Result<Mesh> read_inner(const Request& request) {
+  const auto text = request.value("sharded-by");
+  if (!text) return Mesh{};
+  return parse_mesh(*text, "--sharded-by");
+}
+
+Value estimate_of(const CollectiveCost<Plain>& cost, const Chip& chip) {
+  const double share = chip.efficiency.network ? chip.efficiency.network->value : 1.0;
+  return cost.bandwidth / share + cost.latency;
+}
+
+Result<Response> answer(const Request& request, const Context& context) {
+  ASSAY_TRY(kind, parse_collective(request.arguments().front(), "collective"));
+  ASSAY_TRY(cluster, cluster_of(request, context));
+  ASSAY_TRY(bytes, read_bytes(request));
+  ASSAY_TRY(others, read_inner(request));
+  const auto inner = static_cast<double>(others.devices());
+  std::vector<std::string> axes;
+  if (const auto text = request.value("axes")) axes = split(*text, ',');
+  ASSAY_TRY(group, make_group(cluster, axes, inner, "--axes"));
+  if (group.devices <= 1.0 && kind != CollectiveKind::permute) return fail("--on", fmt::format("one participant: {} has nothing to exchange", cluster.text), "name more chips or axes");
+  // On a torus every line of the axes moves its own part; a tree is shared by all parts.
+  const Bytes array = group.torus() ? bytes / inner : bytes;
+  const CollectiveCost<Plain> cost = collective_cost(Plain{}, kind, array, group);
+  Response response;
+  Members& out = response.results;
+  out.emplace_back("collective", name(kind));
+  out.emplace_back("cluster", cluster.text);
+  out.emplace_back("devices", group.devices);
+  out.emplace_back("bytes", bytes);
+  out.emplace_back("bytes_per_group", bytes / inner);
+  out.emplace_back("shard_bytes", bytes / (inner * group.devices));
+  out.emplace_back("algorithm", algorithm(kind, group));
+  out.emplace_back("hops", collective_hops(kind, group));
+  Members time{{"lower", cost.lower}, {"estimate", estimate_of(cost, cluster.chip)}, {"upper", cost.upper}};
+  out.emplace_back("time", std::move(time));
+  out.emplace_back("bandwidth_time", cost.bandwidth);
+  out.emplace_back("latency_time", cost.latency);
+  out.emplace_back("approximate_time", cost.approximate);
+  const bool latency_bound = cost.latency > cost.bandwidth;
+  out.emplace_back("limiter", latency_bound ? "latency" : "bandwidth");
+  out.emplace_back("bytes_per_link", busiest_link(kind, array, group));
+  out.emplace_back("algorithm_bandwidth", (bytes / inner) / cost.lower);
+  if (group.torus()) {
+    out.emplace_back("latency_bound_below", group.link.value * group.hop_latency.value);
+    std::vector<std::string> idle;
+    CollectiveGroup wider = group;
+    for (const Axis& axis : cluster.torus->axes)
+      if (!axes.empty() && std::find(axes.begin(), axes.end(), axis.name) == axes.end() && !others.find(axis.name) && axis.size > 1) idle.push_back(axis.name), wider.axes.push_back({static_cast<double>(axis.size), axis.ring}), wider.devices *= static_cast<double>(axis.size);
+    const bool gathers = kind == CollectiveKind::all_gather || kind == CollectiveKind::broadcast || kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter;
+    if (!idle.empty() && gathers)
+      out.emplace_back("with_idle_axes", Members{{"axes", join(idle, ",")}, {"time", collective_cost(Plain{}, kind, array, wider).lower}, {"if", "the array is replicated over them, so each can first take a slice for free"}});
+  } else {
+    Items levels;
+    for (const auto& level : group.levels)
+      if (level.groups > 1.0)
+        levels.emplace_back(Members{{"name", level.name}, {"groups", level.groups}, {"lanes", level.lanes}, {"bandwidth", level.lanes * level.chip_bandwidth.value},
+                                    {"collective_bandwidth", level.lanes * level.chip_bandwidth.value * (level.groups / (level.groups - 1.0))}, {"in_network_reduction", level.reduces}});
+    out.emplace_back("levels", std::move(levels));
+  }
+  if (request.explain()) {
+    const Traced num{&response.ledger};
+    const CollectiveCost<Traced> traced = collective_cost(num, kind, array, group);
+    response.derived = {traced.lower.id, traced.upper.id};
+  }
+  response.headline = fmt::format("{} of {} over {} devices of {}: at least {}, {}-bound", name(kind), human(bytes), human_number(group.devices), cluster.text, human(cost.lower), latency_bound ? "latency" : "bandwidth");
+  if (group.hop_latency.value == Seconds(0)) response.notes.emplace_back("the catalogue has no hop latency for this network, so latency counts as zero");
+  response.notes.insert(response.notes.end(), cluster.notes.begin(), cluster.notes.end());
+  return response;
+}
+
+}  // namespace
+
+VerbSpec collective_verb() {
+  return {"collective",
+          "what a collective costs on a torus or a switched network",
+          "KIND is all-gather, reduce-scatter, all-reduce, all-to-all, permute, broadcast or reduce. --bytes is the whole array: what an all-gather ends with, what is reduced, what is exchanged.",
+          {{"kind", "all-gather, reduce-scatter, all-reduce, all-to-all, permute, broadcast, reduce", true}},
+          {on_option,
+           {"bytes", "N", "the whole array: 34MB, or a tensor bf16[2048,8192]"},
+           {"axes", "X,Y", "torus axes, or `slices` (default: all)"},
+           {"sharded-by", "Z=4", "the array is also sharded over other, inner devices"},
+           set_option},
+          {{"assay collective all-gather --bytes 'bf16[2048,8192]' --on tpu-v5e:4x4 --axes Y", "along one axis that is a line"},
+           {"assay collective all-reduce --bytes 1GB --on h100-sxm:256 --explain", "over the levels of a fat tree"},
+           {"assay collective all-gather --bytes 512MiB --on h100-sxm:256 --sharded-by Y=16", "with an inner sharded axis"}},
+          &answer,
+          false};
+}
+
+}  // namespace assay

@@ -1,0 +1,378 @@
+#include "assay/sharding/planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "assay/base/text.h"
+#include "assay/sharding/explorer.h"
+
+namespace assay {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// How the dimensions of a product correspond: indices into each tensor, -1 where it has none.
+struct Correspondence {
+  struct Row {
+    int left = -1, right = -1, result = -1;
+    std::int64_t size = 1;
+  };
+  std::vector<Row> rows;
+};
+
+int find_dim(const Tensor& tensor, const std::string& name) {
+  for (std::size_t i = 0; i < tensor.dims.size(); ++i)
+    if (tensor.dims[i].name == name) return static_cast<int>(i);
+  return -1;
+}
+
+Correspondence correspond(const ShardingExpression& e) {
+  Correspondence all;
+  for (std::size_t i = 0; i < e.left.dims.size(); ++i)
+    all.rows.push_back({static_cast<int>(i), find_dim(*e.right, e.left.dims[i].name), find_dim(*e.result, e.left.dims[i].name), e.left.dims[i].size});
+  for (std::size_t i = 0; i < e.right->dims.size(); ++i)
+    if (find_dim(e.left, e.right->dims[i].name) < 0)
+      all.rows.push_back({-1, static_cast<int>(i), find_dim(*e.result, e.right->dims[i].name), e.right->dims[i].size});
+  return all;
+}
+
+AxisList list_of(const Sharding& sharding, int dim) { return dim < 0 ? AxisList{} : sharding.dims[static_cast<std::size_t>(dim)]; }
+
+/// The sharding of the product of two shards that lie together, or nothing if they do not match.
+std::optional<Sharding> multiply(const Correspondence& c, const Sharding& a, const Sharding& b) {
+  Sharding out;
+  out.unreduced = a.unreduced ^ b.unreduced;
+  // A product of two partial sums over one axis is not the partial sum of products.
+  if (a.unreduced & b.unreduced) return std::nullopt;
+  AxisSet used = out.unreduced;
+  for (const auto& row : c.rows) {
+    AxisList list = row.left >= 0 ? list_of(a, row.left) : list_of(b, row.right);
+    if (row.left >= 0 && row.right >= 0 && !(list == list_of(b, row.right))) return std::nullopt;
+    const AxisSet set = list.set();
+    if (used & set) return std::nullopt;
+    used |= set;
+    if (row.result >= 0)
+      out.dims[static_cast<std::size_t>(row.result)] = list;
+    else
+      out.unreduced |= set;
+  }
+  return out;
+}
+
+Flops local_flops(const Mesh& mesh, const Correspondence& c, const Sharding& a, const Sharding& b) {
+  double flops = 2.0;
+  for (const auto& row : c.rows) flops *= static_cast<double>(local_size(mesh, row.size, row.left >= 0 ? list_of(a, row.left) : list_of(b, row.right)));
+  return Flops(flops);
+}
+
+Tensor with(const Tensor& tensor, const Sharding& sharding) {
+  Tensor copy = tensor;
+  copy.sharding = sharding;
+  return copy;
+}
+
+void add_step(const Mesh& mesh, const Tensor& tensor, const Sharding& from, const Sharding& to, StepKind kind, AxisSet axes, double cost, std::vector<PlanStep>& steps) {
+  PlanStep step{kind, axes, with(tensor, from), std::nullopt, with(tensor, to), {}, cost};
+  step.bytes = received_bytes(mesh, kind, axes, local_bytes(mesh, step.before));
+  steps.push_back(std::move(step));
+}
+
+/// The steps from the explorer's start to a sharding it reached forwards.
+void forward_steps(const Mesh& mesh, const Tensor& tensor, const Explorer& explorer, int id, std::vector<PlanStep>& steps) {
+  const std::size_t first = steps.size();
+  for (; explorer.at(id).parent >= 0; id = explorer.at(id).parent) {
+    const Reached& here = explorer.at(id);
+    const Reached& before = explorer.at(here.parent);
+    add_step(mesh, tensor, before.sharding, here.sharding, here.kind, here.axes, here.cost - before.cost, steps);
+  }
+  std::reverse(steps.begin() + static_cast<std::ptrdiff_t>(first), steps.end());
+}
+
+/// The steps from a sharding that was reached backwards to the explorer's start.
+void backward_steps(const Mesh& mesh, const Tensor& tensor, const Explorer& explorer, int id, std::vector<PlanStep>& steps) {
+  for (; explorer.at(id).parent >= 0; id = explorer.at(id).parent) {
+    const Reached& here = explorer.at(id);
+    const Reached& after = explorer.at(here.parent);
+    add_step(mesh, tensor, here.sharding, after.sharding, here.kind, here.axes, here.cost - after.cost, steps);
+  }
+}
+
+void finish(Plan& plan) {
+  plan.cost = 0;
+  plan.bytes = Bytes(0);
+  for (const PlanStep& step : plan.steps) plan.cost += step.cost, plan.bytes += step.bytes;
+}
+
+struct Candidate {
+  int left, right, result;
+  double cost, total;
+  int steps;
+};
+
+bool better(const Candidate& a, const Candidate& b) {
+  if (a.total != b.total) return a.total < b.total;
+  return a.cost != b.cost ? a.cost < b.cost : a.steps < b.steps;
+}
+
+/// What a plan moves, for telling alternatives apart.
+std::string signature(const Mesh& mesh, const Plan& plan) {
+  std::string text;
+  for (const PlanStep& step : plan.steps)
+    if (step.kind != StepKind::slice && step.kind != StepKind::multiply) text += step_text(mesh, step) + ";";
+  return text;
+}
+
+}  // namespace
+
+std::string_view name(StepKind kind) {
+  switch (kind) {
+    case StepKind::slice:
+      return "slice";
+    case StepKind::all_gather:
+      return "all-gather";
+    case StepKind::all_to_all:
+      return "all-to-all";
+    case StepKind::permute:
+      return "permute";
+    case StepKind::reduce_scatter:
+      return "reduce-scatter";
+    case StepKind::all_reduce:
+      return "all-reduce";
+    case StepKind::multiply:
+      break;
+  }
+  return "multiply";
+}
+
+Bytes received_bytes(const Mesh& mesh, StepKind kind, AxisSet axes, Bytes local) {
+  const double n = shard_count(mesh, axes);
+  switch (kind) {
+    case StepKind::all_gather:
+      return (n - 1.0) * local;
+    case StepKind::reduce_scatter:
+    case StepKind::all_to_all:
+      return (n - 1.0) / n * local;
+    case StepKind::all_reduce:
+      return 2.0 * ((n - 1.0) / n) * local;
+    case StepKind::permute:
+      return local;
+    case StepKind::slice:
+    case StepKind::multiply:
+      break;
+  }
+  return Bytes(0);
+}
+
+Prices byte_prices(const Mesh& mesh) {
+  return {[&mesh](StepKind kind, AxisSet axes, Bytes local) { return received_bytes(mesh, kind, axes, local).value(); }, nullptr};
+}
+
+int product_case(const ShardingExpression& e) {
+  const Correspondence c = correspond(e);
+  AxisSet contracted_left = 0, contracted_right = 0, kept_left = 0, kept_right = 0;
+  bool alike = true;
+  for (const auto& row : c.rows) {
+    const AxisList a = list_of(e.left.sharding, row.left), b = list_of(e.right->sharding, row.right);
+    if (row.left >= 0 && row.right >= 0) {
+      if (row.result >= 0) continue;
+      contracted_left |= a.set(), contracted_right |= b.set();
+      alike = alike && a == b;
+    } else {
+      (row.left >= 0 ? kept_left : kept_right) |= row.left >= 0 ? a.set() : b.set();
+    }
+  }
+  if (kept_left & kept_right) return 4;
+  if (!contracted_left && !contracted_right) return 1;
+  return contracted_left && contracted_right && alike ? 3 : 2;
+}
+
+Result<void> check_product(const ShardingExpression& e) {
+  const Correspondence c = correspond(e);
+  bool contracted = false;
+  for (const auto& row : c.rows) {
+    const std::string& dim = row.left >= 0 ? e.left.dims[static_cast<std::size_t>(row.left)].name : e.right->dims[static_cast<std::size_t>(row.right)].name;
+    contracted = contracted || (row.left >= 0 && row.right >= 0 && row.result < 0);
+    if ((row.left < 0 || row.right < 0) && row.result < 0)
+      return fail("expression", fmt::format("dimension {} is in one operand only and not in the result", in_quotes(dim)), "sum it first, or keep it in the result");
+  }
+  for (const Dimension& dim : e.result->dims)
+    if (find_dim(e.left, dim.name) < 0 && find_dim(*e.right, dim.name) < 0) return fail("expression", fmt::format("dimension {} of the result is in neither operand", in_quotes(dim.name)), "");
+  if (!contracted) return fail("expression", "no dimension is contracted", "a dimension that both operands have and the result has not is summed over");
+  if (e.left.sharding.unreduced & e.right->sharding.unreduced) return fail("expression", "both operands are partial sums over one axis", "reduce one of them first");
+  return {};
+}
+
+PlanChoice plan_product(const Mesh& mesh, const ShardingExpression& e, const Prices& prices, std::size_t alternatives) {
+  const Correspondence c = correspond(e);
+  Explorer left(mesh, e.left, e.left.sharding, true, prices), right(mesh, *e.right, e.right->sharding, true, prices);
+  Explorer result(mesh, *e.result, e.result->sharding, false, prices);
+  std::vector<int> lefts, rights;
+  std::vector<Candidate> found;
+  const std::size_t wanted = alternatives == 0 ? 1 : 8 * (alternatives + 1);
+  const auto limit = [&] { return found.size() < wanted ? infinity : found.back().total; };
+  // The result's distances, settled only as far as a pair needs them.
+  const auto finish_cost = [&](const Sharding& sharding, double budget) {
+    int id = result.find(sharding);
+    while (id < 0 || !result.settled(id)) {
+      if (result.next(budget) < 0) return -1;
+      id = result.find(sharding);
+    }
+    return id;
+  };
+  const auto consider = [&](int l, int r) {
+    const Reached &a = left.at(l), &b = right.at(r);
+    const double before = a.cost + b.cost;
+    if (before > limit()) return;
+    const auto product = multiply(c, a.sharding, b.sharding);
+    if (!product) return;
+    const double compute = prices.compute ? prices.compute(local_flops(mesh, c, a.sharding, b.sharding)) : 0.0;
+    if (compute > limit()) return;
+    const int end = finish_cost(*product, limit() - before);
+    if (end < 0) return;
+    const double cost = before + result.at(end).cost;
+    const Candidate candidate{l, r, end, cost, std::max(cost, compute), a.steps + b.steps + result.at(end).steps};
+    if (candidate.total > limit()) return;
+    found.insert(std::upper_bound(found.begin(), found.end(), candidate, better), candidate);
+    if (found.size() > wanted) found.pop_back();
+  };
+  // Each round settles the cheaper side's next sharding and pairs it with all of the other side's.
+  while (true) {
+    const bool take_left = left.frontier() <= right.frontier();
+    const double cheapest = take_left ? left.frontier() : right.frontier();
+    if (cheapest > limit() || cheapest == infinity) break;
+    if (take_left) {
+      const int id = left.next(limit());
+      if (id < 0) continue;
+      lefts.push_back(id);
+      for (int other : rights) consider(id, other);
+    } else {
+      const int id = right.next(limit());
+      if (id < 0) continue;
+      rights.push_back(id);
+      for (int other : lefts) consider(other, id);
+    }
+  }
+  PlanChoice choice;
+  std::vector<std::string> seen;
+  for (const Candidate& candidate : found) {
+    Plan plan;
+    forward_steps(mesh, e.left, left, candidate.left, plan.steps);
+    forward_steps(mesh, *e.right, right, candidate.right, plan.steps);
+    const Sharding &a = left.at(candidate.left).sharding, &b = right.at(candidate.right).sharding;
+    const Sharding product = result.at(candidate.result).sharding;
+    plan.steps.push_back({StepKind::multiply, 0, with(e.left, a), with(*e.right, b), with(*e.result, product), {}, 0.0});
+    backward_steps(mesh, *e.result, result, candidate.result, plan.steps);
+    plan.flops = local_flops(mesh, c, a, b);
+    finish(plan);
+    plan.total = candidate.total;
+    const std::string moves = signature(mesh, plan);
+    if (std::find(seen.begin(), seen.end(), moves) != seen.end()) continue;
+    seen.push_back(moves);
+    if (seen.size() == 1)
+      choice.best = std::move(plan);
+    else if (choice.others.size() < alternatives)
+      choice.others.push_back(std::move(plan));
+  }
+  return choice;
+}
+
+RefinedMesh refine(const Mesh& mesh) {
+  RefinedMesh refined;
+  for (const MeshAxis& axis : mesh.axes) {
+    std::vector<std::int64_t> factors;
+    std::int64_t rest = axis.size;
+    for (std::int64_t prime = 2; prime * prime <= rest; ++prime)
+      for (; rest % prime == 0; rest /= prime) factors.push_back(prime);
+    if (rest > 1 || factors.empty()) factors.push_back(rest);
+    std::vector<int> parts;
+    for (std::size_t i = 0; i < factors.size(); ++i) {
+      parts.push_back(static_cast<int>(refined.mesh.axes.size()));
+      refined.mesh.axes.push_back({factors.size() == 1 ? axis.name : fmt::format("{}({})", axis.name, i + 1), factors[i]});
+    }
+    refined.parts.push_back(std::move(parts));
+  }
+  return refined;
+}
+
+Sharding RefinedMesh::refine(const Sharding& sharding) const {
+  Sharding fine;
+  for (std::size_t d = 0; d < max_tensor_rank; ++d)
+    for (int axis : sharding.dims[d].axes())
+      for (int part : parts[static_cast<std::size_t>(axis)]) fine.dims[d] = fine.dims[d].pushed(part);
+  for (std::size_t axis = 0; axis < parts.size(); ++axis)
+    if (sharding.unreduced & axis_bit(static_cast<int>(axis)))
+      for (int part : parts[axis]) fine.unreduced |= axis_bit(part);
+  return fine;
+}
+
+ThoroughPlan plan_product_thoroughly(const Mesh& mesh, const ShardingExpression& expression) {
+  constexpr std::size_t most_parts = 6;  // beyond, the space is too large to search while someone waits
+  ThoroughPlan coarse{mesh, plan_product(mesh, expression, byte_prices(mesh)).best};
+  const RefinedMesh fine = assay::refine(mesh);
+  if (coarse.plan.cost == 0.0 || fine.mesh.axes.size() == mesh.axes.size() || fine.mesh.axes.size() > most_parts) return coarse;
+  ShardingExpression parts = expression;
+  parts.left.sharding = fine.refine(expression.left.sharding);
+  parts.right->sharding = fine.refine(expression.right->sharding);
+  parts.result->sharding = fine.refine(expression.result->sharding);
+  Plan plan = plan_product(fine.mesh, parts, byte_prices(fine.mesh)).best;
+  if (plan.cost < coarse.plan.cost * (1.0 - 1e-12)) return {fine.mesh, std::move(plan)};
+  return coarse;
+}
+
+Plan plan_reshard(const Mesh& mesh, const Tensor& from, const Sharding& to, const Prices& prices) {
+  Explorer explorer(mesh, from, from.sharding, true, prices);
+  Plan plan;
+  for (int id = explorer.next(infinity); id >= 0; id = explorer.next(infinity))
+    if (explorer.at(id).sharding == to) {
+      forward_steps(mesh, from, explorer, id, plan.steps);
+      finish(plan);
+      plan.total = plan.cost;
+      return plan;
+    }
+  throw InternalError("a sharding cannot be reached");
+}
+
+PlanStep transpose(const PlanStep& step, const Mesh& mesh) {
+  PlanStep back = step;
+  std::swap(back.before, back.after);
+  switch (step.kind) {
+    case StepKind::all_gather: {
+      // Every device used all of the gathered tensor, so its gradient there is a partial sum.
+      back.kind = StepKind::reduce_scatter;
+      back.before.sharding.unreduced |= step.axes;
+      break;
+    }
+    case StepKind::reduce_scatter:
+      back.kind = StepKind::all_gather;
+      back.after.sharding.unreduced &= ~step.axes;
+      break;
+    case StepKind::slice:
+      back.kind = StepKind::all_gather;
+      break;
+    case StepKind::all_reduce:
+      // The sum's gradient is the same for every addend: nothing moves.
+      back.kind = StepKind::slice;
+      back.axes = 0;
+      back.after.sharding.unreduced &= ~step.axes;
+      break;
+    default:
+      break;
+  }
+  back.bytes = received_bytes(mesh, back.kind, back.axes, local_bytes(mesh, back.before));
+  return back;
+}
+
+std::string step_text(const Mesh& mesh, const PlanStep& step) {
+  const std::string after = tensor_text(mesh, step.after);
+  static constexpr std::pair<StepKind, std::string_view> names[] = {{StepKind::slice, "Slice"}, {StepKind::all_gather, "AllGather"}, {StepKind::all_to_all, "AllToAll"}, {StepKind::permute, "Permute"}, {StepKind::reduce_scatter, "ReduceScatter"}, {StepKind::all_reduce, "AllReduce"}};
+  for (const auto& [kind, text] : names)
+    if (kind == step.kind) return fmt::format("{} = {}{}{}({})", after, text, step.axes ? "_" : "", axes_text(mesh, step.axes), tensor_text(mesh, step.before));
+  std::string contracted;
+  for (const Dimension& dim : step.before.dims)
+    if (find_dim(*step.second, dim.name) >= 0 && find_dim(step.after, dim.name) < 0) contracted += dim.name;
+  return fmt::format("{} = {} *{} {}", after, tensor_text(mesh, step.before), contracted, tensor_text(mesh, *step.second));
+}
+
+}  // namespace assay

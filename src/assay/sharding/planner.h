@@ -1,0 +1,94 @@
+// The planner: turns a product of sharded tensors, or a resharding, into the cheapest sequence of collectives.
+// The space: gather any inner axes of any dimensions, slice for free, move an axis by all-to-all, permute devices,
+// multiply what lies together, reduce or reduce-scatter partial sums. The search is exhaustive and exact: best-first
+// from both operands and backwards from the result, cut only by what already costs more than a complete plan.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "assay/base/result.h"
+#include "assay/program/sharding.h"
+#include "assay/sharding/notation.h"
+
+namespace assay {
+
+enum class StepKind { slice, all_gather, all_to_all, permute, reduce_scatter, all_reduce, multiply };
+std::string_view name(StepKind kind);
+
+/// One step of a plan: a collective over `axes` on one tensor, or the local product.
+struct PlanStep {
+  StepKind kind = StepKind::multiply;
+  AxisSet axes = 0;
+  Tensor before;                 ///< of a multiply: the left operand
+  std::optional<Tensor> second;  ///< of a multiply: the right operand
+  Tensor after;
+  Bytes bytes;                   ///< received by one device
+  double cost = 0;               ///< in the unit of the planner's prices
+};
+
+/// What moving data costs. By default bytes received per device; with a network, seconds.
+struct Prices {
+  /// Cost of a collective over `axes` whose operand has `local` bytes on each device. Must grow with both.
+  std::function<double(StepKind, AxisSet, Bytes)> collective;
+  /// Cost of arithmetic per device; counts against communication as if both overlapped. Null when bytes are the price.
+  std::function<double(Flops)> compute;
+};
+
+/// Bytes one device receives: gather (n-1) local, reduce-scatter and all-to-all (n-1)/n local, all-reduce twice that,
+/// permute local, slice none.
+Bytes received_bytes(const Mesh& mesh, StepKind kind, AxisSet axes, Bytes local);
+
+Prices byte_prices(const Mesh& mesh);
+
+struct Plan {
+  std::vector<PlanStep> steps;
+  double cost = 0;   ///< communication, in the unit of the prices
+  double total = 0;  ///< max of communication and compute
+  Flops flops;       ///< of the local product, per device
+  Bytes bytes;       ///< received by one device over all steps
+};
+
+/// The book's case of a product: 1 nothing to do, 2 one operand's contracted dimension is sharded, 3 both are sharded
+/// alike, 4 both operands use one axis for dimensions that are kept.
+int product_case(const ShardingExpression& expression);
+
+/// Checks that dimensions match: contracted and batch sizes agree, the result has the others.
+Result<void> check_product(const ShardingExpression& expression);
+
+/// The best plan and up to `alternatives` others that differ in what is moved, best first.
+struct PlanChoice {
+  Plan best;
+  std::vector<Plan> others;
+};
+PlanChoice plan_product(const Mesh& mesh, const ShardingExpression& expression, const Prices& prices, std::size_t alternatives = 0);
+
+/// The mesh with every axis split into its prime factors, X = 4 as X(1) = 2 and X(2) = 2, so that plans may move parts of an axis.
+struct RefinedMesh {
+  Mesh mesh;
+  std::vector<std::vector<int>> parts;  ///< of each axis of the original, major first
+
+  Sharding refine(const Sharding& sharding) const;
+};
+RefinedMesh refine(const Mesh& mesh);
+
+/// The cheapest plan by bytes when axes may also be split: never more than plan_product, slower to find.
+/// The plan's tensors are over `mesh`, which is the refined one only where that is cheaper.
+struct ThoroughPlan {
+  Mesh mesh;
+  Plan plan;
+};
+ThoroughPlan plan_product_thoroughly(const Mesh& mesh, const ShardingExpression& expression);
+
+/// The cheapest way from one sharding of a tensor to another.
+Plan plan_reshard(const Mesh& mesh, const Tensor& from, const Sharding& to, const Prices& prices);
+
+/// The step that a gradient takes backwards: gather and reduce-scatter are each other's transpose, all-to-all and permute
+/// are undone, the gradient of a slice is gathered, and all-reduce of partial sums passes a replicated gradient through.
+PlanStep transpose(const PlanStep& step, const Mesh& mesh);
+
+/// "C[I_X, K] = AllReduce_Y(C[I_X, K] {U_Y})"
+std::string step_text(const Mesh& mesh, const PlanStep& step);
+
+}  // namespace assay
