@@ -3,6 +3,7 @@
 
 #include "assay/api/verbs.h"
 #include "assay/base/text.h"
+#include "assay/report/topology_scene.h"
 
 namespace assay {
 namespace {
@@ -12,25 +13,58 @@ Items axes_of(const Cluster& cluster) {
   if (!cluster.torus) return axes;
   const ScaleUp& up = *cluster.chip.network.scale_up;
   for (const Axis& axis : cluster.torus->axes)
-    axes.emplace_back(Members{{"name", axis.name}, {"size", axis.size}, {"ring", axis.ring}, {"bandwidth", up.link_bandwidth.value},
+    axes.emplace_back(Members{{"name", axis.name},
+                              {"size", axis.size},
+                              {"ring", axis.ring},
+                              {"bandwidth", up.link_bandwidth.value},
                               {"bandwidth_both_ways", (axis.ring ? 2.0 : 1.0) * up.link_bandwidth.value}});
   return axes;
 }
 
+/// Cables between each switch of this level and each of the level below, where all pairs are joined: the top of a fat tree
+/// whose lower switches send half of their ports up.
+Value links_per_switch_pair(const Cluster& cluster, std::size_t i) {
+  const auto& out = cluster.chip.network.scale_out;
+  if (cluster.torus || !out || !out->switch_ports || i == 0 || cluster.levels[i].switches == 0) return {};
+  const bool fabric_below = cluster.levels[i - 1].chips > cluster.chips_per_node && cluster.levels[i - 1].switches > 0;
+  const bool top = i + 1 == cluster.levels.size() || cluster.levels[i + 1].switches == 0;
+  const std::int64_t links = out->switch_ports->value / 2 / cluster.levels[i].switches;
+  return fabric_below && top && links > 0 ? Value(links) : Value();
+}
+
+/// What all ports of one switch of this level carry one way.
+std::optional<BytesPerSecond> switch_capacity(const Cluster& cluster, std::size_t i) {
+  const Networks& network = cluster.chip.network;
+  if (cluster.torus || cluster.levels[i].switches == 0) return std::nullopt;
+  if (cluster.levels[i].chips <= cluster.chips_per_node) {
+    if (!network.scale_up || !network.scale_up->switch_ports) return std::nullopt;
+    return static_cast<double>(network.scale_up->switch_ports->value) * network.scale_up->link_bandwidth.value;
+  }
+  if (!network.scale_out || !network.scale_out->switch_ports || !network.scale_out->nic_bandwidth) return std::nullopt;
+  return static_cast<double>(network.scale_out->switch_ports->value) * network.scale_out->nic_bandwidth->value;
+}
+
 Items levels_of(const Cluster& cluster) {
   Items levels;
-  for (const Level& level : cluster.levels)
-    levels.emplace_back(Members{{"name", level.name},
-                                {"degree", level.degree},
-                                {"chips", level.chips},
-                                {"units", level.units},
-                                {"bandwidth", level.child_bandwidth},
-                                {"bandwidth_per_chip", level.chip_bandwidth},
-                                {"bandwidth_per_node", static_cast<double>(cluster.chips_per_node) * level.chip_bandwidth},
-                                {"bandwidth_per_unit", level.unit_bandwidth()},
-                                {"switches", level.switches > 0 ? Value(level.switches) : Value()},
-                                {"switches_per_unit", level.switches > 0 ? Value(level.switches / level.units) : Value()},
-                                {"in_network_reduction", level.in_network_reduction}});
+  for (std::size_t i = 0; i < cluster.levels.size(); ++i) {
+    const Level& level = cluster.levels[i];
+    const auto capacity = switch_capacity(cluster, i);
+    levels.emplace_back(
+        Members{{"name", level.name},
+                {"degree", level.degree},
+                {"chips", level.chips},
+                {"units", level.units},
+                {"bandwidth", level.child_bandwidth},
+                {"bandwidth_per_chip", level.chip_bandwidth},
+                {"bandwidth_per_node", static_cast<double>(cluster.chips_per_node) * level.chip_bandwidth},
+                {"bandwidth_per_unit", level.unit_bandwidth()},
+                {"switches", level.switches > 0 ? Value(level.switches) : Value()},
+                {"switches_per_unit", level.switches > 0 ? Value(level.switches / level.units) : Value()},
+                {"switch_capacity", capacity ? Value(*capacity) : Value()},
+                {"switch_capacity_per_unit", capacity ? Value(static_cast<double>(level.switches / level.units) * *capacity) : Value()},
+                {"links_per_switch_pair", links_per_switch_pair(cluster, i)},
+                {"in_network_reduction", level.in_network_reduction}});
+  }
   return levels;
 }
 
@@ -49,10 +83,12 @@ Result<Response> answer(const Request& request, const Context& context) {
   out.emplace_back("cores", core_count(cluster));
   Members rates;
   for (const DtypeFacts& entry : all_dtypes())
-    if (const FlopsPerSecond rate = total_rate(cluster, entry.dtype); rate > FlopsPerSecond(0)) rates.emplace_back(entry.name, rate);
+    if (const FlopsPerSecond rate = total_rate(cluster, entry.dtype); rate > FlopsPerSecond(0))
+      rates.emplace_back(entry.name, rate);
   const Dtype reference = chip.peak[static_cast<std::size_t>(Dtype::bf16)] ? Dtype::bf16 : Dtype::fp16;
   const FlopsPerSecond reference_rate = total_rate(cluster, reference);
-  out.emplace_back("flops_per_second", reference_rate > FlopsPerSecond(0) ? Value(reference_rate) : rates.front().second);
+  out.emplace_back("flops_per_second",
+                   reference_rate > FlopsPerSecond(0) ? Value(reference_rate) : rates.front().second);
   out.emplace_back("flops_per_second_by_dtype", std::move(rates));
   out.emplace_back("memory", total_memory(cluster));
   out.emplace_back("memory_bandwidth", total_memory_bandwidth(cluster));
@@ -72,12 +108,16 @@ Result<Response> answer(const Request& request, const Context& context) {
   if (const auto egress = scale_up_egress(chip)) out.emplace_back("egress_per_chip", egress->value);
   if (chip.network.scale_out) {
     out.emplace_back("scale_out_per_chip", chip.network.scale_out->bandwidth.value);
-    out.emplace_back("scale_out_per_host", static_cast<double>(std::min(chip.host.chips.value, cluster.chips_per_node)) * chip.network.scale_out->bandwidth.value);
-    out.emplace_back("scale_out_per_node", static_cast<double>(cluster.chips_per_node) * chip.network.scale_out->bandwidth.value);
+    out.emplace_back("scale_out_per_host",
+                     static_cast<double>(std::min(chip.host.chips.value, cluster.chips_per_node)) *
+                         chip.network.scale_out->bandwidth.value);
+    out.emplace_back("scale_out_per_node",
+                     static_cast<double>(cluster.chips_per_node) * chip.network.scale_out->bandwidth.value);
     out.emplace_back("scale_out", static_cast<double>(cluster.chips()) * chip.network.scale_out->bandwidth.value);
   }
   const double n = static_cast<double>(cluster.chips());
-  if (chip.power) out.emplace_back("power", n * (chip.power->system ? chip.power->system->value : chip.power->chip.value));
+  if (chip.power)
+    out.emplace_back("power", n * (chip.power->system ? chip.power->system->value : chip.power->chip.value));
   for (const Price& price : chip.prices)
     if (price.kind == "on-demand") {
       out.emplace_back("price", n * price.value.value);
@@ -85,9 +125,12 @@ Result<Response> answer(const Request& request, const Context& context) {
       break;
     }
   response.notes.insert(response.notes.begin(), cluster.notes.begin(), cluster.notes.end());
-  if (cluster.torus && cluster.torus->twisted) response.notes.emplace_back("bisection of a twisted torus: the best cut across an axis, an upper bound");
-  response.headline = fmt::format("{}: {} chips on {} hosts, {} {}, {}", cluster.text, human_count(cluster.chips()), human_count(host_count(cluster)),
-                                  human(reference_rate), name(reference), human(total_memory(cluster)));
+  if (cluster.torus && cluster.torus->twisted)
+    response.notes.emplace_back("bisection of a twisted torus: the best cut across an axis, an upper bound");
+  response.headline = fmt::format("{}: {} chips on {} hosts, {} {}, {}", cluster.text, human_count(cluster.chips()),
+                                  human_count(host_count(cluster)), human(reference_rate), name(reference),
+                                  human(total_memory(cluster)));
+  if (request.picture()) response.picture = draw_cluster(cluster);
   return response;
 }
 
@@ -96,15 +139,17 @@ Result<Response> answer(const Request& request, const Context& context) {
 VerbSpec clusters_verb() {
   return {"clusters",
           "a cluster: hosts, axes, levels, bisection, totals",
-          "CLUSTER is CHIP, CHIP:N, CHIP:AxB[xC], S*CHIP:AxBxC or @file.toml. Torus slices exist only in the shapes of their generation; "
+          "CLUSTER is CHIP, CHIP:N, CHIP:AxB[xC], S*CHIP:AxBxC or @file.toml. Torus slices exist only in the shapes of "
+          "their generation; "
           "AxBxC_twisted asks for the twisted form. Bandwidths are one way.",
           {{"cluster", "e.g. tpu-v5p:16x20x28, 4*tpu-v5e:16x16, h100-sxm:1024", true}},
           {set_option},
           {{"assay clusters tpu-v5p:16x20x28", "a full pod"},
            {"assay clusters h100-sxm:1024", "GPU nodes on a fat tree"},
-           {"assay clusters '4*tpu-v5e:16x16'", "slices over the data-centre network"}},
+           {"assay clusters '4*tpu-v5e:16x16'", "slices over the data-centre network"},
+           {"assay clusters tpu-v5e:8x16 --output slice.svg", "how its chips are joined, drawn"}},
           &answer,
-          false};
+          true};
 }
 
 }  // namespace assay

@@ -45,6 +45,11 @@ Result<Response> answer(const Request& request, const Context& context) {
   if (const auto text = request.value("axes")) axes = split(*text, ',');
   ASSAY_TRY(group, make_group(cluster, axes, inner, "--axes"));
   if (group.devices <= 1.0 && kind != CollectiveKind::permute) return fail("--on", fmt::format("one participant: {} has nothing to exchange", cluster.text), "name more chips or axes");
+  if (request.has("one-way")) {
+    const bool rings = group.torus() && std::all_of(group.axes.begin(), group.axes.end(), [](const auto& axis) { return axis.ring; });
+    if (!rings) return fail("--one-way", fmt::format("{} has no closed rings along these axes", cluster.text), "a line and a switch need both directions", Error::Kind::usage);
+    group.one_way = true;
+  }
   // On a torus every line of the axes moves its own part; a tree is shared by all parts.
   const Bytes array = group.torus() ? bytes / inner : bytes;
   const CollectiveCost<Plain> cost = collective_cost(Plain{}, kind, array, group);
@@ -67,8 +72,15 @@ Result<Response> answer(const Request& request, const Context& context) {
   out.emplace_back("limiter", latency_bound ? "latency" : "bandwidth");
   out.emplace_back("bytes_per_link", busiest_link(kind, array, group));
   out.emplace_back("algorithm_bandwidth", (bytes / inner) / cost.lower);
+  out.emplace_back("approximate_bandwidth", (bytes / inner) / cost.approximate);
   if (group.torus()) {
     out.emplace_back("latency_bound_below", group.link.value * group.hop_latency.value);
+    if (kind == CollectiveKind::all_to_all) out.emplace_back("over_all_gather", cost.approximate / collective_cost(Plain{}, CollectiveKind::all_gather, array, group).approximate);
+    if (group.one_way) {
+      CollectiveGroup both = group;
+      both.one_way = false;
+      out.emplace_back("gain_of_both_ways", cost.approximate / collective_cost(Plain{}, kind, array, both).approximate);
+    }
     std::vector<std::string> idle;
     CollectiveGroup wider = group;
     for (const Axis& axis : cluster.torus->axes)
@@ -78,11 +90,21 @@ Result<Response> answer(const Request& request, const Context& context) {
       out.emplace_back("with_idle_axes", Members{{"axes", join(idle, ",")}, {"time", collective_cost(Plain{}, kind, array, wider).lower}, {"if", "the array is replicated over them, so each can first take a slice for free"}});
   } else {
     Items levels;
-    for (const auto& level : group.levels)
-      if (level.groups > 1.0)
-        levels.emplace_back(Members{{"name", level.name}, {"groups", level.groups}, {"lanes", level.lanes}, {"bandwidth", level.lanes * level.chip_bandwidth.value},
-                                    {"collective_bandwidth", level.lanes * level.chip_bandwidth.value * (level.groups / (level.groups - 1.0))}, {"in_network_reduction", level.reduces}});
+    std::pair<Seconds, std::string> slowest;
+    CollectiveGroup plain = group;
+    for (auto& level : plain.levels) level.reduces = false;
+    for (const auto& level : group.levels) {
+      if (level.groups <= 1.0) continue;
+      const BytesPerSecond stream = level.lanes * level.chip_bandwidth.value;
+      const Bytes moved = share_into_child(kind, group, level) * array;
+      if (moved / stream > slowest.first) slowest = {moved / stream, level.name};
+      levels.emplace_back(Members{{"name", level.name}, {"groups", level.groups}, {"lanes", level.lanes}, {"bandwidth", stream}, {"collective_bandwidth", stream * (level.groups / (level.groups - 1.0))},
+                                  {"bytes_into_child", moved}, {"bytes_into_children", level.groups * moved}, {"time", moved / stream}, {"in_network_reduction", level.reduces}});
+    }
+    out.emplace_back("bottleneck", slowest.second);
     out.emplace_back("levels", std::move(levels));
+    if (const CollectiveCost<Plain> without = collective_cost(Plain{}, kind, array, plain); without.bandwidth > cost.bandwidth)
+      out.emplace_back("without_in_network_reduction", Members{{"time", without.lower}, {"gain", without.lower / cost.lower - 1.0}});
   }
   if (request.explain()) {
     const Traced num{&response.ledger};
@@ -106,6 +128,7 @@ VerbSpec collective_verb() {
            {"bytes", "N", "the whole array: 34MB, or a tensor bf16[2048,8192]"},
            {"axes", "X,Y", "torus axes, or `slices` (default: all)"},
            {"sharded-by", "Z=4", "the array is also sharded over other, inner devices"},
+           {"one-way", "", "use one direction of each ring"},
            set_option},
           {{"assay collective all-gather --bytes 'bf16[2048,8192]' --on tpu-v5e:4x4 --axes Y", "along one axis that is a line"},
            {"assay collective all-reduce --bytes 1GB --on h100-sxm:256 --explain", "over the levels of a fat tree"},

@@ -85,8 +85,16 @@ CollectiveCost<Plain> step_cost(const Query& query, StepKind kind, AxisSet axes,
   return collective_cost(Plain{}, kind_of(kind), array * inner, group);
 }
 
-Prices time_prices(const Query& query, Sourced<FlopsPerSecond> peak) {
-  return {[&query](StepKind kind, AxisSet axes, Bytes local) { return step_cost(query, kind, axes, local).lower.value(); }, [peak](Flops flops) { return (flops / peak.value).value(); }};
+/// Costs grow in a straight line with the bytes above the latency, so two points fix them.
+Prices time_prices(const Query& query, const std::optional<Sourced<FlopsPerSecond>>& peak) {
+  Prices prices(query.mesh);
+  for (AxisSet axes = 1; axes < axis_bit(static_cast<int>(query.mesh.axes.size())); ++axes)
+    for (StepKind kind : {StepKind::all_gather, StepKind::all_to_all, StepKind::permute, StepKind::reduce_scatter, StepKind::all_reduce}) {
+      const CollectiveCost<Plain> one = step_cost(query, kind, axes, 1_B);
+      prices.set(kind, axes, {one.bandwidth.value(), one.latency.value()});
+    }
+  if (peak) prices.per_flop = (1_FLOP / peak->value).value();
+  return prices;
 }
 
 Result<Query> read_query(const Request& request, const Context& context) {
@@ -178,8 +186,10 @@ Result<Response> answer(const Request& request, const Context& context) {
   out.emplace_back("tensors", std::move(tensors));
   std::optional<Sourced<FlopsPerSecond>> peak;
   if (query.cluster) {
-    ASSAY_TRY(rate, peak_rate(query.cluster->chip, product_dtype(e.left.dtype, e.right ? e.right->dtype : e.left.dtype), "--dtype"));
-    peak = rate;
+    if (e.right) {
+      ASSAY_TRY(rate, peak_rate(query.cluster->chip, product_dtype(e.left.dtype, e.right->dtype), "--dtype"));
+      peak = rate;
+    }
     out.emplace_back("memory_time", local_bytes(query.mesh, e.left) / query.cluster->chip.hbm().bandwidth->value);
   }
   if (!e.result) {
@@ -190,10 +200,10 @@ Result<Response> answer(const Request& request, const Context& context) {
   Plan plan;
   std::vector<Plan> others;
   if (!e.right) {
-    plan = plan_reshard(mesh, e.left, e.result->sharding, query.cluster ? time_prices(query, *peak) : byte_prices(mesh));
+    plan = plan_reshard(mesh, e.left, e.result->sharding, query.cluster ? time_prices(query, peak) : byte_prices(mesh));
   } else {
     out.emplace_back("case", product_case(e));
-    PlanChoice choice = plan_product(mesh, e, query.cluster ? time_prices(query, *peak) : byte_prices(mesh), 4);
+    PlanChoice choice = plan_product(mesh, e, query.cluster ? time_prices(query, peak) : byte_prices(mesh), 4);
     plan = std::move(choice.best);
     others = std::move(choice.others);
     if (!query.cluster) {

@@ -183,7 +183,9 @@ Result<Toml> parse_toml(std::string_view document, std::string_view file) {
       return fail(place(file, document, i), fmt::format("control byte 0x{:02x}", c),
                   "remove it; a TOML file is plain text");
   }
-  if (auto fault = hostile_part(document)) return fail(place(file, document, fault->first), fault->second, "write keys and numbers in ASCII, text in double quotes");
+  if (auto fault = hostile_part(document))
+    return fail(place(file, document, fault->first), fault->second,
+                "write keys and numbers in ASCII, text in double quotes");
   toml::parse_result parsed = toml::parse(document, file);
   if (!parsed) {
     const auto& begin = parsed.error().source().begin;

@@ -17,8 +17,7 @@ struct Dim {
             sum(a.usd, b.usd),   sum(a.joule, b.joule), sum(a.token, b.token)};
   }
   friend constexpr Dim operator-(Dim a) {
-    return {sum(0, -a.flop), sum(0, -a.byte),  sum(0, -a.sec),
-            sum(0, -a.usd),  sum(0, -a.joule), sum(0, -a.token)};
+    return {sum(0, -a.flop), sum(0, -a.byte), sum(0, -a.sec), sum(0, -a.usd), sum(0, -a.joule), sum(0, -a.token)};
   }
 
  private:
@@ -101,7 +100,8 @@ struct AnyQuantity {
   friend constexpr bool operator==(const AnyQuantity&, const AnyQuantity&) = default;
 };
 
-/// A unit as people write it: `name` stands for `scale` base units of `dim`; `decimal` and `binary` say which prefixes it takes.
+/// A unit as people write it: `name` stands for `scale` base units of `dim`; `decimal` and `binary` say which prefixes
+/// it takes.
 struct UnitName {
   std::string_view name;
   Dim dim;
@@ -140,13 +140,9 @@ inline constexpr Prefix binary_prefixes[] = {{"Pi", 1125899906842624.0}, {"Ti", 
                                              {"Mi", 1048576.0},          {"Ki", 1024.0},          {"", 1.0}};
 
 inline namespace literals {  // 80_GiB, 400_Gbit_per_s: the unit is in the source, not in a comment
-#define ASSAY_UNIT(Type, suffix, scale)                                  \
-  constexpr Type operator""_##suffix(long double v) {                    \
-    return Type(static_cast<double>(v) * (scale));                       \
-  }                                                                      \
-  constexpr Type operator""_##suffix(unsigned long long v) {             \
-    return Type(static_cast<double>(v) * (scale));                       \
-  }
+#define ASSAY_UNIT(Type, suffix, scale)                                                                \
+  constexpr Type operator""_##suffix(long double v) { return Type(static_cast<double>(v) * (scale)); } \
+  constexpr Type operator""_##suffix(unsigned long long v) { return Type(static_cast<double>(v) * (scale)); }
 ASSAY_UNIT(Bytes, B, 1)
 ASSAY_UNIT(Bytes, kB, 1e3)
 ASSAY_UNIT(Bytes, MB, 1e6)

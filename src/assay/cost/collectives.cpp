@@ -14,6 +14,9 @@ constexpr std::pair<CollectiveKind, std::string_view> names[] = {{CollectiveKind
                                                                  {CollectiveKind::all_to_all, "all-to-all"}, {CollectiveKind::permute, "permute"},               {CollectiveKind::broadcast, "broadcast"},
                                                                  {CollectiveKind::reduce, "reduce"}};
 
+/// The axis is closed and both of its directions are used.
+bool both_ways(const CollectiveGroup& group, const CollectiveGroup::TorusAxis& axis) { return axis.ring && !group.one_way; }
+
 bool all_rings(const CollectiveGroup& group) {
   return std::all_of(group.axes.begin(), group.axes.end(), [](const auto& axis) { return axis.ring; });
 }
@@ -21,7 +24,7 @@ bool all_rings(const CollectiveGroup& group) {
 /// One-way link bandwidths that feed one chip at the narrowest place: both directions of a ring, one end of a line.
 double ports(const CollectiveGroup& group) {
   double n = 0;
-  for (const auto& axis : group.axes) n += axis.ring ? 2.0 : 1.0;
+  for (const auto& axis : group.axes) n += both_ways(group, axis) ? 2.0 : 1.0;
   return n;
 }
 
@@ -33,11 +36,11 @@ bool in_network(CollectiveKind kind, const CollectiveGroup::TreeLevel& level) {
 }
 
 /// Share of the array that a chip of a torus receives over its ports. A closed ring takes floor(n/2) hops of a shard
-/// both ways, which for an even ring is as if the whole array moved; on a line all but the own shard arrive.
+/// both ways, which for an even ring is as if the whole array moved; on a line, or one way round, all but the own shard arrive.
 double torus_share(const CollectiveGroup& group) {
   const double n = group.devices;
-  if (group.axes.size() == 1 && group.axes[0].ring) return 2.0 * std::floor(n / 2.0) / n;
-  return all_rings(group) ? 1.0 : (n - 1.0) / n;
+  if (group.axes.size() == 1 && both_ways(group, group.axes[0])) return 2.0 * std::floor(n / 2.0) / n;
+  return all_rings(group) && !group.one_way ? 1.0 : (n - 1.0) / n;
 }
 
 template <class N>
@@ -58,14 +61,18 @@ Terms<N> torus_terms(const N& num, CollectiveKind kind, Bytes bytes, const Colle
   }
   if (kind == CollectiveKind::all_to_all) {
     // Half of each half's bytes cross the middle of an axis, a quarter of the array each way.
-    const auto quarter = num.given("share that crosses", 0.25, "each half sends half of its bytes to the other");
-    std::optional<Time<N>> worst;
+    // One way round, a piece takes (n - 1) / 2 hops on average, so a link carries (n - 1) / 2n of the array.
+    std::optional<Time<N>> worst, rough;
     for (const auto& axis : group.axes) {
-      const auto links = num.given("links across", group.devices / axis.size * (axis.ring && axis.size > 2 ? 2.0 : 1.0), "middle of the axis, one way");
-      const auto time = num.named("axis", quarter * array / (links * link));
+      const bool round = group.one_way && axis.ring;
+      const auto share = round ? num.given("share over a link", 0.5 * (axis.size - 1.0) / axis.size, "mean distance one way round, over n") : num.given("share that crosses", 0.25, "each half sends half of its bytes to the other");
+      const auto links = num.given("links across", group.devices / axis.size * (both_ways(group, axis) && axis.size > 2 ? 2.0 : 1.0), "middle of the axis, one way");
+      const auto time = num.named("axis", share * array / (links * link));
+      const auto about = round ? num.given("share over a link", 0.5, "n large") * array / (links * link) : time;
       worst = worst ? max(*worst, time) : time;
+      rough = rough ? max(*rough, about) : about;
     }
-    return {num.named("bandwidth", *worst), *worst};
+    return {num.named("bandwidth", *worst), *rough};
   }
   const auto share = num.given("share received", torus_share(group), "of the array, by each chip");
   const auto width = num.given("ports", ports(group), "links into one chip, one way");
@@ -178,7 +185,7 @@ double collective_hops(CollectiveKind kind, const CollectiveGroup& group) {
   if (kind == CollectiveKind::permute) return 1.0;
   double hops = 0.0;
   if (group.torus()) {
-    for (const auto& axis : group.axes) hops += axis.ring ? std::floor(axis.size / 2.0) : axis.size - 1.0;
+    for (const auto& axis : group.axes) hops += both_ways(group, axis) ? std::floor(axis.size / 2.0) : axis.size - 1.0;
     return hops * passes(kind);
   }
   for (const auto& level : group.levels) hops += level.groups > 1.0 ? 2.0 : 0.0;
@@ -198,6 +205,8 @@ CollectiveCost<N> collective_cost(const N& num, CollectiveKind kind, Bytes bytes
   return {terms.exact, latency, num.named("lower bound", max(terms.exact, latency)), num.named("upper bound", terms.exact + latency), terms.approximate};
 }
 
+double share_into_child(CollectiveKind kind, const CollectiveGroup& group, const CollectiveGroup::TreeLevel& level) { return crossing(kind, group, level).exact; }
+
 Bytes busiest_link(CollectiveKind kind, Bytes bytes, const CollectiveGroup& group) {
   if (group.torus()) return collective_cost(Plain{}, kind, bytes, group).bandwidth * group.link.value;
   Bytes most(0);
@@ -214,9 +223,9 @@ std::string algorithm(CollectiveKind kind, const CollectiveGroup& group) {
     return "tree, all levels at once";
   }
   if (kind == CollectiveKind::permute) return "one hop";
-  if (kind == CollectiveKind::all_to_all) return "shortest paths, all links";
+  if (kind == CollectiveKind::all_to_all) return group.one_way ? "one way round each ring" : "shortest paths, all links";
   const std::string base = group.axes.size() > 1 ? fmt::format("{} axes side by side, ", group.axes.size()) : "";
-  return base + (all_rings(group) ? "bidirectional rings" : "lines");
+  return base + (!all_rings(group) ? "lines" : group.one_way ? "one-directional rings" : "bidirectional rings");
 }
 
 #define ASSAY_INSTANTIATE(N) template CollectiveCost<N> collective_cost(const N&, CollectiveKind, Bytes, const CollectiveGroup&);

@@ -38,6 +38,7 @@ struct CollectiveGroup {
   Sourced<BytesPerSecond> link;
   Sourced<Seconds> hop_latency;
   double devices = 1;  ///< that take part in one collective
+  bool one_way = false;  ///< rings carry data in one direction only
 
   bool torus() const { return levels.empty(); }
 };
@@ -58,6 +59,8 @@ CollectiveCost<N> collective_cost(const N& num, CollectiveKind kind, Bytes bytes
 
 /// Hops that the first byte of the longest chain takes.
 double collective_hops(CollectiveKind kind, const CollectiveGroup& group);
+/// Share of the array that crosses into one child of a level of a tree, all passes counted.
+double share_into_child(CollectiveKind kind, const CollectiveGroup& group, const CollectiveGroup::TreeLevel& level);
 /// Bytes over the busiest link of one chip, one way.
 Bytes busiest_link(CollectiveKind kind, Bytes bytes, const CollectiveGroup& group);
 /// How it is done: "bidirectional ring", "line", "axes side by side", "tree", "in-network reduction".

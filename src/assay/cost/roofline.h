@@ -20,7 +20,8 @@ struct Work {
   typename N::template Number<Dim{.byte = 1}> bytes;
 };
 
-/// The names under which a matmul's sizes appear in a derivation. Views, because the hot loop passes them and reads none.
+/// The names under which a matmul's sizes appear in a derivation. Views, because the hot loop passes them and reads
+/// none.
 struct MatmulNames {
   std::string_view batch = "e", m = "m", k = "k", n = "n";
 };
@@ -34,7 +35,8 @@ struct Tile {
 template <class N>
 Work<N> matmul_work(const N& num, const Matmul& matmul, const MatmulNames& names);
 
-/// The same arithmetic with the traffic of a tiled kernel: each output block streams its rows and columns of the operands.
+/// The same arithmetic with the traffic of a tiled kernel: each output block streams its rows and columns of the
+/// operands.
 template <class N>
 Work<N> tiled_matmul_work(const N& num, const Matmul& matmul, const Tile& tile, const MatmulNames& names);
 
@@ -92,7 +94,8 @@ Work<N> operation_work(const N& num, const Operation& operation, const Counting&
 
 Knee find_knee(const Operation& operation, std::string_view letter, const Counting& counting, const Roof& roof);
 
-/// The knee as a formula where the work grows linearly with the letter: fixed bytes over the surplus of compute per unit.
+/// The knee as a formula where the work grows linearly with the letter: fixed bytes over the surplus of compute per
+/// unit.
 std::optional<Traced::Number<Dim{}>> traced_knee(const Traced& num, const Operation& operation, std::string_view letter,
                                                  const Counting& counting, const Roof& roof);
 

@@ -41,7 +41,8 @@ class Reader {
     const Toml* node = required(key);
     if (!node) return;
     if (node->kind != Toml::Kind::date)
-      fault(*node, key, fmt::format("a date is wanted, got {}", describe(node->kind)), "write 2026-11-01 without quotes");
+      fault(*node, key, fmt::format("a date is wanted, got {}", describe(node->kind)),
+            "write 2026-11-01 without quotes");
     value = node->text;
   }
 
@@ -71,14 +72,16 @@ class Reader {
     const Toml* node = find(key);
     if (!node) return;
     if (node->kind != Toml::Kind::array)
-      return fault(*node, key, fmt::format("a list of tables is wanted, got {}", describe(node->kind)), fmt::format("write [[{}]]", join_path(key)));
+      return fault(*node, key, fmt::format("a list of tables is wanted, got {}", describe(node->kind)),
+                   fmt::format("write [[{}]]", join_path(key)));
     for (const Toml& item : node->items) read_table(item, key, values.emplace_back(), read);
   }
   template <class T, class F>
   void named_tables(std::string_view key, std::vector<T>& values, std::span<const std::string_view> names, F read) {
     const Toml* node = required(key);
     if (!node) return;
-    if (node->kind != Toml::Kind::table) return fault(*node, key, fmt::format("a table is wanted, got {}", describe(node->kind)), "");
+    if (node->kind != Toml::Kind::table)
+      return fault(*node, key, fmt::format("a table is wanted, got {}", describe(node->kind)), "");
     Reader inner(document_, *node, join_path(key), source_);
     inner.seen_.insert("source");
     for (std::string_view name : names) {
@@ -95,14 +98,16 @@ class Reader {
   void finish() {
     std::vector<std::string> known(seen_.begin(), seen_.end());
     for (const auto& [key, value] : table_.members)
-      if (!seen_.contains(key)) fault(value, key, fmt::format("unknown key {}", in_quotes(key)), suggestion(key, known));
+      if (!seen_.contains(key))
+        fault(value, key, fmt::format("unknown key {}", in_quotes(key)), suggestion(key, known));
   }
   void expect(std::string_view key) { seen_.insert(std::string(key)); }
 
   void fault(const Toml& node, std::string_view key, std::string what, std::string hint) {
     // What was laid over the file has no line in it.
-    const std::string place = node.line > 0 ? fmt::format("{}:{}:{}: {}", document_.file, node.line, node.column, join_path(key))
-                                            : fmt::format("{} {}", override_source, join_path(key));
+    const std::string place = node.line > 0
+                                  ? fmt::format("{}:{}:{}: {}", document_.file, node.line, node.column, join_path(key))
+                                  : fmt::format("{} {}", override_source, join_path(key));
     document_.faults.push_back({Error::Kind::input, place, std::move(what), std::move(hint), {}});
   }
 
@@ -116,7 +121,9 @@ class Reader {
     if (!node) fault(table_, key, "this key is required", "docs/catalogue.md lists the keys");
     return node;
   }
-  std::string join_path(std::string_view key) const { return path_.empty() ? std::string(key) : path_ + "." + std::string(key); }
+  std::string join_path(std::string_view key) const {
+    return path_.empty() ? std::string(key) : path_ + "." + std::string(key);
+  }
 
   bool known_source(const Toml& node, std::string_view key, const std::string& source) {
     if (document_.sources.contains(source)) return true;
@@ -157,7 +164,8 @@ class Reader {
         else if (name == "also" && member.kind == Toml::Kind::array)
           read_also(member, key, value);
         else if (name != "value")
-          fault(member, key, fmt::format("unknown or wrongly typed key {}", in_quotes(name)), "value, source, note and also = [{ value, source }] stand here");
+          fault(member, key, fmt::format("unknown or wrongly typed key {}", in_quotes(name)),
+                "value, source, note and also = [{ value, source }] stand here");
       }
     }
     if (number) read_value(*number, number->line > 0 ? node : *number, key, value.value);
@@ -195,32 +203,41 @@ class Reader {
   void read_value(const Toml& node, const Toml& at, std::string_view key, Quantity<D>& value) {
     if (node.kind != Toml::Kind::text) {
       const bool number = node.kind == Toml::Kind::integer || node.kind == Toml::Kind::number;
-      return fault(at, key, number ? fmt::format("this number has no unit, {} is wanted", base_unit(D)) : fmt::format("a number with a unit is wanted, got {}", describe(node.kind)),
+      return fault(at, key,
+                   number ? fmt::format("this number has no unit, {} is wanted", base_unit(D))
+                          : fmt::format("a number with a unit is wanted, got {}", describe(node.kind)),
                    "write the unit in the text: \"3.35 TB/s\"");
     }
     auto parsed = parse_quantity(node.text, D, "");
     if (!parsed) return fault(at, key, parsed.error().what, parsed.error().hint);
-    if (parsed->value <= 0.0) return fault(at, key, fmt::format("{} is not positive", in_quotes(node.text)), "leave out what the chip does not have");
+    if (parsed->value <= 0.0)
+      return fault(at, key, fmt::format("{} is not positive", in_quotes(node.text)),
+                   "leave out what the chip does not have");
     value = Quantity<D>(parsed->value);
   }
   void read_value(const Toml& node, const Toml& at, std::string_view key, std::int64_t& value) {
-    if (node.kind != Toml::Kind::integer) return fault(at, key, fmt::format("a whole number is wanted, got {}", describe(node.kind)), "");
-    if (node.integer < 1 || node.integer > 1'000'000'000) return fault(at, key, fmt::format("{} is not a sensible count", node.integer), "counts are from 1 to 1e9");
+    if (node.kind != Toml::Kind::integer)
+      return fault(at, key, fmt::format("a whole number is wanted, got {}", describe(node.kind)), "");
+    if (node.integer < 1 || node.integer > 1'000'000'000)
+      return fault(at, key, fmt::format("{} is not a sensible count", node.integer), "counts are from 1 to 1e9");
     value = node.integer;
   }
   void read_value(const Toml& node, const Toml& at, std::string_view key, double& value) {
     if (node.kind != Toml::Kind::number && node.kind != Toml::Kind::integer)
       return fault(at, key, fmt::format("a ratio is wanted, got {}", describe(node.kind)), "");
-    if (!(node.number > 0.0 && node.number <= 1.0)) return fault(at, key, fmt::format("{} is not a share above 0 and at most 1", human_number(node.number)), "");
+    if (!(node.number > 0.0 && node.number <= 1.0))
+      return fault(at, key, fmt::format("{} is not a share above 0 and at most 1", human_number(node.number)), "");
     value = node.number;
   }
   void read_value(const Toml& node, const Toml& at, std::string_view key, bool& value) {
-    if (node.kind != Toml::Kind::boolean) return fault(at, key, fmt::format("true or false is wanted, got {}", describe(node.kind)), "");
+    if (node.kind != Toml::Kind::boolean)
+      return fault(at, key, fmt::format("true or false is wanted, got {}", describe(node.kind)), "");
     value = node.boolean;
   }
   template <class T>
   void read_value(const Toml& node, const Toml& at, std::string_view key, std::vector<T>& values) {
-    if (node.kind != Toml::Kind::array) return fault(at, key, fmt::format("a list is wanted, got {}", describe(node.kind)), "e.g. [16, 20, 28]");
+    if (node.kind != Toml::Kind::array)
+      return fault(at, key, fmt::format("a list is wanted, got {}", describe(node.kind)), "e.g. [16, 20, 28]");
     if (node.items.empty() || node.items.size() > 64) return fault(at, key, "a list here has 1 to 64 entries", "");
     for (const Toml& item : node.items) read_value(item, at, key, values.emplace_back());
   }
@@ -241,10 +258,12 @@ void read_sources(Document& document, const Toml& root, Chip& chip, Reader& read
   const Toml* sources = root.find("source");
   if (!sources) return;
   if (sources->kind != Toml::Kind::table)
-    return reader.fault(*sources, "source", "here stand the tables of the sources", "[source.KEY] with title, url and accessed");
+    return reader.fault(*sources, "source", "here stand the tables of the sources",
+                        "[source.KEY] with title, url and accessed");
   for (const auto& [key, table] : sources->members) {
     if (!document.sources.insert(key).second) {
-      reader.fault(table, "source." + key, fmt::format("the source {} is reserved", in_quotes(key)), "call it something else");
+      reader.fault(table, "source." + key, fmt::format("the source {} is reserved", in_quotes(key)),
+                   "call it something else");
       continue;
     }
     SourceEntry entry{key, {}, {}, {}, {}};
@@ -255,15 +274,21 @@ void read_sources(Document& document, const Toml& root, Chip& chip, Reader& read
       continue;
     }
     for (const auto& [field, value] : table.members) {
-      std::string* target = field == "title" ? &entry.title : field == "url" ? &entry.url : field == "command" ? &entry.command : field == "accessed" ? &entry.accessed : nullptr;
+      std::string* target = field == "title"      ? &entry.title
+                            : field == "url"      ? &entry.url
+                            : field == "command"  ? &entry.command
+                            : field == "accessed" ? &entry.accessed
+                                                  : nullptr;
       const Toml::Kind wanted = field == "accessed" ? Toml::Kind::date : Toml::Kind::text;
       if (!target) {
-        reader.fault(value, path, fmt::format("unknown key {}", in_quotes(field)), "title, url, command and accessed stand here");
+        reader.fault(value, path, fmt::format("unknown key {}", in_quotes(field)),
+                     "title, url, command and accessed stand here");
         continue;
       }
       *target = value.text;
       if (value.kind == wanted) continue;
-      reader.fault(value, path + "." + field, fmt::format("{} is wanted, got {}", describe(wanted), describe(value.kind)), "");
+      reader.fault(value, path + "." + field,
+                   fmt::format("{} is wanted, got {}", describe(wanted), describe(value.kind)), "");
       readable = false;
     }
     if (!readable) continue;
@@ -296,7 +321,8 @@ void check_chip(const Chip& chip, const Toml& root, Reader& reader) {
   if (std::none_of(chip.peak.begin(), chip.peak.end(), [](const auto& p) { return p.has_value(); }))
     fault("peak", "a chip needs at least one peak rate", "e.g. bf16 = \"197 TFLOP/s\"");
   if (chip.memory.empty() || chip.memory.front().name != "hbm" || !chip.memory.front().bandwidth)
-    fault("memory", "a chip needs [memory.hbm] with capacity and bandwidth", "main memory is called hbm, whatever its technology");
+    fault("memory", "a chip needs [memory.hbm] with capacity and bandwidth",
+          "main memory is called hbm, whatever its technology");
   for (const MemoryLevel& level : chip.memory)
     if (level.per) one_of("memory." + level.name + ".per", *level.per, {"chip", "core"});
   if (chip.matrix_unit.rows.has_value() != chip.matrix_unit.columns.has_value())
@@ -304,7 +330,8 @@ void check_chip(const Chip& chip, const Toml& root, Reader& reader) {
   for (std::size_t i = 0; i < chip.prices.size(); ++i) {
     const std::vector<std::string> kinds{"on-demand", "spot", "1-year", "3-year"};
     if (std::find(kinds.begin(), kinds.end(), chip.prices[i].kind) == kinds.end())
-      reader.fault(*root.find("price")->items[i].find("kind"), "price.kind", fmt::format("unknown kind {}", in_quotes(chip.prices[i].kind)), "one of " + join(kinds, ", "));
+      reader.fault(*root.find("price")->items[i].find("kind"), "price.kind",
+                   fmt::format("unknown kind {}", in_quotes(chip.prices[i].kind)), "one of " + join(kinds, ", "));
   }
   const VectorUnit& unit = chip.vector_unit;
   if (product({chip.cores.count.value, unit.partitions.value, unit.lanes.value, unit.alus.value}) > 1e12)
@@ -314,22 +341,28 @@ void check_chip(const Chip& chip, const Toml& root, Reader& reader) {
   one_of("network.scale_up.kind", up.kind, {"torus", "switched", "direct"});
   if (up.kind == "torus") {
     if (!up.pod || !up.wrap_rule || !up.wrap_length)
-      return fault("network.scale_up", "a torus needs pod, wrap_rule and wrap_length", "e.g. pod = [16, 16], wrap_rule = \"length\", wrap_length = 16");
+      return fault("network.scale_up", "a torus needs pod, wrap_rule and wrap_length",
+                   "e.g. pod = [16, 16], wrap_rule = \"length\", wrap_length = 16");
     one_of("network.scale_up.wrap_rule", *up.wrap_rule, {"length", "cube"});
     const Shape& pod = up.pod->value;
     if (pod.size() > 3) fault("network.scale_up.pod", "a torus has at most three axes", "");
     if (product(pod) > 1e7) fault("network.scale_up.pod", "a pod has at most 10 million chips", "");
-    if (*up.wrap_rule == "cube" && pod.size() != 3) fault("network.scale_up.wrap_rule", "cubes make a torus of three axes", "");
+    if (*up.wrap_rule == "cube" && pod.size() != 3)
+      fault("network.scale_up.wrap_rule", "cubes make a torus of three axes", "");
     if (up.wrap_length->value > *std::max_element(pod.begin(), pod.end()))
       fault("network.scale_up.wrap_length", "no axis of the pod is that long", "");
     if (up.links.value != 2 * static_cast<std::int64_t>(up.pod->value.size()))
-      fault("network.scale_up.links", fmt::format("a torus of {} axes has {} links per chip, got {}", up.pod->value.size(), 2 * up.pod->value.size(), up.links.value), "");
+      fault("network.scale_up.links",
+            fmt::format("a torus of {} axes has {} links per chip, got {}", up.pod->value.size(),
+                        2 * up.pod->value.size(), up.links.value),
+            "");
     if (up.shapes)
       for (const Shape& shape : up.shapes->value)
         if (shape.size() != pod.size() || product(shape) > product(pod))
           fault("network.scale_up.shapes", "every shape has as many axes as the pod, and no more chips", "");
   } else if (!up.domain) {
-    fault("network.scale_up", "a switched or direct network needs domain", "the number of chips it joins, e.g. domain = 8");
+    fault("network.scale_up", "a switched or direct network needs domain",
+          "the number of chips it joins, e.g. domain = 8");
   }
 }
 
@@ -341,7 +374,8 @@ Result<void> apply(Toml& root, const Override& change) {
     Toml* next = node->kind == Toml::Kind::table ? node->find(keys[i]) : nullptr;
     const bool last = i + 1 == keys.size();
     if (!next && last && node->kind == Toml::Kind::table && i > 0) {
-      node->members.emplace_back(keys[i], Toml{});  // a key that this chip leaves out; the reader knows whether it exists
+      node->members.emplace_back(keys[i],
+                                 Toml{});  // a key that this chip leaves out; the reader knows whether it exists
       next = &node->members.back().second;
     }
     if (!next || (last && !next->members.empty() && !next->find("value"))) {
@@ -361,8 +395,7 @@ Result<void> apply(Toml& root, const Override& change) {
 Result<Chip> read_chip(std::string_view document, std::string_view file, const std::vector<Override>& overrides) {
   auto root = parse_toml(document, file);
   if (!root) return tl::unexpected<Error>(root.error());
-  for (const Override& change : overrides)
-    ASSAY_CHECK(apply(*root, change));
+  for (const Override& change : overrides) ASSAY_CHECK(apply(*root, change));
   Chip chip;
   Document shared{std::string(file), {}, {}};
   Reader reader(shared, *root, "", "");
@@ -374,7 +407,9 @@ Result<Chip> read_chip(std::string_view document, std::string_view file, const s
     const std::size_t slash = file.rfind('/');
     const std::string_view base = slash == std::string_view::npos ? file : file.substr(slash + 1);
     if (base.ends_with(".toml") && base.substr(0, base.size() - 5) != chip.id)
-      reader.fault(*root->find("id"), "id", fmt::format("the id is {} but the file is {}", in_quotes(chip.id), in_quotes(base)), "file name = id");
+      reader.fault(*root->find("id"), "id",
+                   fmt::format("the id is {} but the file is {}", in_quotes(chip.id), in_quotes(base)),
+                   "file name = id");
     return shared.faults.empty() ? Result<Chip>(std::move(chip)) : tl::unexpected<Error>(shared.faults.front());
   }
   Error first = shared.faults.front();

@@ -26,29 +26,48 @@ Result<Extent> parse_extent(std::string_view text, std::string_view where) {
     if (!count)
       return fail(std::string(where), fmt::format("{} is not a size: {}", in_quotes(text), count.error().what),
                   "write a count (h100-sxm:1024) or a shape (tpu-v5p:16x20x28)");
-    if (*count > max_chips) return fail(std::string(where), fmt::format("{} chips is too many", *count), "the limit is 10 million");
+    if (*count > max_chips)
+      return fail(std::string(where), fmt::format("{} chips is too many", *count), "the limit is 10 million");
     extent.shape.push_back(*count);
     if (extent.shape.size() > 3) break;
   }
-  if (extent.shape.size() > 3) return fail(std::string(where), fmt::format("{} has more than three axes", in_quotes(text)), "e.g. tpu-v5p:16x20x28");
+  if (extent.shape.size() > 3)
+    return fail(std::string(where), fmt::format("{} has more than three axes", in_quotes(text)),
+                "e.g. tpu-v5p:16x20x28");
   std::int64_t total = 1;
   for (std::int64_t n : extent.shape) {
     total *= n;  // two factors of at most 1e7 fit, three may not
-    if (total > max_chips) return fail(std::string(where), fmt::format("{} chips is too many", shape_text(extent.shape)), "the limit is 10 million");
+    if (total > max_chips)
+      return fail(std::string(where), fmt::format("{} chips is too many", shape_text(extent.shape)),
+                  "the limit is 10 million");
   }
   return extent;
 }
 
 /// Splits `chips` evenly over as few groups of at most `size` as possible.
-Result<std::int64_t> even_groups(std::int64_t chips, std::int64_t size, std::string_view group, const Chip& chip, std::string_view where) {
+Result<std::int64_t> even_groups(std::int64_t chips, std::int64_t size, std::string_view group, const Chip& chip,
+                                 std::string_view where) {
   const auto groups_of = [&](std::int64_t n) { return (n + size - 1) / size; };
   const std::int64_t groups = groups_of(chips);
   if (chips % groups == 0) return groups;
   std::int64_t fewer = chips - 1, more = chips + 1;  // at the latest, whole groups are even
   while (fewer % groups_of(fewer) != 0) --fewer;
   while (more % groups_of(more) != 0) ++more;
-  return fail(std::string(where), fmt::format("{} of {} do not spread evenly over {} {}s of at most {}", chips, chip.id, groups, group, size),
-              fmt::format("nearest counts: {}, {}", fewer, more));
+  return fail(
+      std::string(where),
+      fmt::format("{} of {} do not spread evenly over {} {}s of at most {}", chips, chip.id, groups, group, size),
+      fmt::format("nearest counts: {}, {}", fewer, more));
+}
+
+/// Beyond the fabric that the catalogue sizes, the fewest switches of a full fat tree: spines alone while the ports of
+/// one reach every leaf switch; after that spines send half of their ports up to cores.
+void size_fabric(Cluster& cluster, std::size_t leaf, const ScaleOut& out) {
+  if (!out.switch_ports || cluster.levels.size() < leaf + 3) return;
+  const std::int64_t leaves = cluster.levels[leaf].switches, half = (leaves + 1) / 2;
+  if (leaves == 0) return;
+  const bool spines_suffice = leaves <= out.switch_ports->value;
+  cluster.levels[leaf + 1].switches = spines_suffice ? half : leaves;
+  cluster.levels[leaf + 2].switches = spines_suffice ? 0 : half;
 }
 
 /// GPU-like clusters: nodes of the scale-up domain on the levels of the chip's fabric.
@@ -72,11 +91,14 @@ Result<void> build_levels(Cluster& cluster, std::int64_t chips, std::string_view
   }
   if (nodes == 1) return {};
   if (!chip.network.scale_out)
-    return fail(std::string(where), fmt::format("{} has no scale-out network in the catalogue, so one node of {} is the most", chip.id, node_size),
-                "add [network.scale_out] to the chip file");
+    return fail(
+        std::string(where),
+        fmt::format("{} has no scale-out network in the catalogue, so one node of {} is the most", chip.id, node_size),
+        "add [network.scale_out] to the chip file");
   const ScaleOut& out = *chip.network.scale_out;
   std::vector<FabricLevel> fabric = out.levels;
   if (fabric.empty()) fabric.push_back({"fabric", std::nullopt, std::nullopt, out.bandwidth});
+  const std::size_t first = cluster.levels.size();
   std::int64_t children = nodes, below = per_node, full_below = node_size;
   for (const FabricLevel& step : fabric) {
     if (children == 1) break;
@@ -93,12 +115,15 @@ Result<void> build_levels(Cluster& cluster, std::int64_t chips, std::string_view
     level.in_network_reduction = out.in_network_reduction && out.in_network_reduction->value;
     cluster.levels.push_back(level);
     if (children % units != 0)
-      cluster.notes.push_back(fmt::format("{} children do not fill {} {} units evenly; the largest has {}", children, units, step.name, degree));
+      cluster.notes.push_back(fmt::format("{} children do not fill {} {} units evenly; the largest has {}", children,
+                                          units, step.name, degree));
     below *= degree, full_below *= most, children = units;
   }
   if (children > 1)
-    return fail(std::string(where), fmt::format("{} chips exceed the fabric of {}, which ends at {}", chips, chip.id, below),
+    return fail(std::string(where),
+                fmt::format("{} chips exceed the fabric of {}, which ends at {}", chips, chip.id, below),
                 "name fewer chips, or add a level to network.scale_out in the chip file");
+  size_fabric(cluster, first, out);
   return {};
 }
 
@@ -109,7 +134,9 @@ Result<void> build(Cluster& cluster, const std::optional<Extent>& extent, std::s
   if (!torus) {
     if (extent && (extent->shape.size() != 1 || extent->twisted))
       return fail(std::string(where), fmt::format("{} is not a torus, so its size is a count", chip.id),
-                  fmt::format("write {}:{}", chip.id, std::accumulate(extent->shape.begin(), extent->shape.end(), std::int64_t{1}, std::multiplies<>())));
+                  fmt::format("write {}:{}", chip.id,
+                              std::accumulate(extent->shape.begin(), extent->shape.end(), std::int64_t{1},
+                                              std::multiplies<>())));
     if (cluster.slices > 1)
       return fail(std::string(where), fmt::format("{} is not sold in slices, so S* does not apply", chip.id),
                   fmt::format("write {}:{}", chip.id, cluster.slices * (extent ? extent->shape[0] : 1)));
@@ -120,25 +147,30 @@ Result<void> build(Cluster& cluster, const std::optional<Extent>& extent, std::s
   Shape shape = extent ? extent->shape : Shape{1};
   if (shape.size() == 1) {
     ASSAY_TRY(chosen, default_shape(chip, shape[0], where));
-    if (chosen != shape && shape[0] > 1) cluster.notes.push_back(fmt::format("{} chips are taken as {}", shape[0], shape_text(chosen)));
+    if (chosen != shape && shape[0] > 1)
+      cluster.notes.push_back(fmt::format("{} chips are taken as {}", shape[0], shape_text(chosen)));
     shape = chosen;
   }
   ASSAY_TRY(made, make_torus(chip, shape, extent && extent->twisted, where));
   cluster.torus = made;
   cluster.chips_per_slice = made.chips();
   cluster.chips_per_node = std::min(made.chips(), chip.host.chips.value);
-  cluster.text = fmt::format("{}{}:{}{}", cluster.slices > 1 ? fmt::format("{}*", cluster.slices) : "", chip.id, shape_text(shape), made.twisted ? "_twisted" : "");
+  cluster.text = fmt::format("{}{}:{}{}", cluster.slices > 1 ? fmt::format("{}*", cluster.slices) : "", chip.id,
+                             shape_text(shape), made.twisted ? "_twisted" : "");
   if (cluster.slices == 1) return {};
   if (!chip.network.scale_out)
-    return fail(std::string(where), fmt::format("{} has no scale-out network in the catalogue to join slices", chip.id), "add [network.scale_out] to the chip file");
+    return fail(std::string(where), fmt::format("{} has no scale-out network in the catalogue to join slices", chip.id),
+                "add [network.scale_out] to the chip file");
   const Sourced<BytesPerSecond>& dcn = chip.network.scale_out->bandwidth;
-  cluster.levels.push_back({"dcn", cluster.slices, cluster.chips(), 1, static_cast<double>(cluster.chips_per_slice) * dcn.value, dcn.value, 0, false, dcn.source});
+  cluster.levels.push_back({"dcn", cluster.slices, cluster.chips(), 1,
+                            static_cast<double>(cluster.chips_per_slice) * dcn.value, dcn.value, 0, false, dcn.source});
   return {};
 }
 
 /// `@file.toml`: a chip file, or a cluster file with chip, size?, slices? and [set] overrides.
-Result<Chip> chip_from_file(std::string path, const Catalogue& catalogue, std::string_view where, std::vector<Override> overrides,
-                            std::optional<std::string>& size, std::optional<std::int64_t>& slices) {
+Result<Chip> chip_from_file(std::string path, const Catalogue& catalogue, std::string_view where,
+                            std::vector<Override> overrides, std::optional<std::string>& size,
+                            std::optional<std::int64_t>& slices) {
   ASSAY_TRY(text, read_file(path, where));
   ASSAY_TRY(root, parse_toml(text, path));
   const Toml* chip = root.find("chip");
@@ -146,13 +178,18 @@ Result<Chip> chip_from_file(std::string path, const Catalogue& catalogue, std::s
   std::vector<Override> own;
   std::vector<Error> faults;
   const auto wrong = [&](const Toml& node, std::string_view key, std::string what) {
-    faults.push_back({Error::Kind::input, fmt::format("{}:{}:{}: {}", path, node.line, node.column, key), std::move(what),
-                      "a cluster file has chip = \"h100-sxm\", size = \"1024\" or \"16x16\", slices = 4 and [set] with \"memory.hbm.bandwidth\" = \"3 TB/s\"", {}});
+    faults.push_back({Error::Kind::input,
+                      fmt::format("{}:{}:{}: {}", path, node.line, node.column, key),
+                      std::move(what),
+                      "a cluster file has chip = \"h100-sxm\", size = \"1024\" or \"16x16\", slices = 4 and [set] with "
+                      "\"memory.hbm.bandwidth\" = \"3 TB/s\"",
+                      {}});
   };
   for (const auto& [key, value] : root.members) {
     if ((key == "chip" || key == "size") && value.kind == Toml::Kind::text) {
       if (key == "size" && !size) size = value.text;
-    } else if (key == "slices" && value.kind == Toml::Kind::integer && value.integer >= 1 && value.integer <= max_chips) {
+    } else if (key == "slices" && value.kind == Toml::Kind::integer && value.integer >= 1 &&
+               value.integer <= max_chips) {
       if (!slices) slices = value.integer;
     } else if (key == "set" && value.kind == Toml::Kind::table) {
       for (const auto& [path_key, member] : value.members) {
@@ -174,16 +211,19 @@ Result<Chip> chip_from_file(std::string path, const Catalogue& catalogue, std::s
 
 }  // namespace
 
-Result<Cluster> parse_cluster(std::string_view text, const Catalogue& catalogue, std::string_view where, const std::vector<Override>& overrides) {
+Result<Cluster> parse_cluster(std::string_view text, const Catalogue& catalogue, std::string_view where,
+                              const std::vector<Override>& overrides) {
   std::string_view rest = trim(text);
-  if (rest.empty()) return fail(std::string(where), "no cluster is named", "e.g. tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024");
+  if (rest.empty())
+    return fail(std::string(where), "no cluster is named", "e.g. tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024");
   if (rest.size() > 4096) return fail(std::string(where), "the cluster's name is longer than 4096 bytes", "");
   Cluster cluster;
   std::optional<std::int64_t> multiple;
   if (const std::size_t star = rest.find('*'); star != std::string_view::npos && rest.front() != '@') {
     auto slices = parse_count(rest.substr(0, star), where);
     if (!slices || *slices > max_chips)
-      return fail(std::string(where), fmt::format("{} is not a number of slices", in_quotes(rest.substr(0, star))), "write 4*tpu-v5p:16x20x28");
+      return fail(std::string(where), fmt::format("{} is not a number of slices", in_quotes(rest.substr(0, star))),
+                  "write 4*tpu-v5p:16x20x28");
     multiple = *slices;
     rest = trim(rest.substr(star + 1));
   }
@@ -202,7 +242,8 @@ Result<Cluster> parse_cluster(std::string_view text, const Catalogue& catalogue,
     extent = parsed;
   }
   ASSAY_CHECK(build(cluster, extent, where));
-  if (cluster.chips() > max_chips) return fail(std::string(where), fmt::format("{} chips is too many", cluster.chips()), "the limit is 10 million");
+  if (cluster.chips() > max_chips)
+    return fail(std::string(where), fmt::format("{} chips is too many", cluster.chips()), "the limit is 10 million");
   return cluster;
 }
 
@@ -245,7 +286,9 @@ FlopsPerSecond total_rate(const Cluster& cluster, Dtype dtype) {
   return peak ? static_cast<double>(cluster.chips()) * peak->value : FlopsPerSecond(0.0);
 }
 
-Bytes total_memory(const Cluster& cluster) { return static_cast<double>(cluster.chips()) * cluster.chip.hbm().capacity.value; }
+Bytes total_memory(const Cluster& cluster) {
+  return static_cast<double>(cluster.chips()) * cluster.chip.hbm().capacity.value;
+}
 
 BytesPerSecond total_memory_bandwidth(const Cluster& cluster) {
   return static_cast<double>(cluster.chips()) * cluster.chip.hbm().bandwidth->value;

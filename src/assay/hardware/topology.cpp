@@ -68,14 +68,16 @@ std::vector<Shape> cube_shapes(std::int64_t chips, std::int64_t side) {
 bool is_small_shape(const ScaleUp& up, const Shape& shape) {
   if (product(shape) == 1) return true;
   if (!up.shapes) return false;
-  return std::any_of(up.shapes->value.begin(), up.shapes->value.end(), [&](const Shape& s) { return sorted(s) == sorted(shape); });
+  return std::any_of(up.shapes->value.begin(), up.shapes->value.end(),
+                     [&](const Shape& s) { return sorted(s) == sorted(shape); });
 }
 
 /// Why a shape does not exist, or nothing.
 std::string shape_fault(const Chip& chip, const ScaleUp& up, const Shape& shape) {
   const Shape& pod = up.pod->value;
   if (product(shape) > product(pod))
-    return fmt::format("{} is {} chips, the largest pod of {} is {} = {} chips", shape_text(shape), product(shape), chip.id, shape_text(pod), product(pod));
+    return fmt::format("{} is {} chips, the largest pod of {} is {} = {} chips", shape_text(shape), product(shape),
+                       chip.id, shape_text(pod), product(pod));
   if (is_small_shape(up, shape)) return "";
   if (*up.wrap_rule == "cube") {
     const std::int64_t side = up.wrap_length->value;
@@ -95,15 +97,20 @@ std::string shape_hint(const ScaleUp& up, std::int64_t chips) {
     for (std::int64_t n : {chips / cube * cube, (chips / cube + 1) * cube}) {
       if (n < cube || n > product(up.pod->value)) continue;
       const auto shapes = cube_shapes(n, up.wrap_length->value);
-      if (!shapes.empty()) all.push_back(*std::min_element(shapes.begin(), shapes.end(), [](const Shape& a, const Shape& b) { return a.back() < b.back(); }));
+      if (!shapes.empty())
+        all.push_back(*std::min_element(shapes.begin(), shapes.end(),
+                                        [](const Shape& a, const Shape& b) { return a.back() < b.back(); }));
     }
   }
   all.push_back(up.pod->value);
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
-  std::stable_sort(all.begin(), all.end(), [&](const Shape& a, const Shape& b) { return std::abs(product(a) - chips) < std::abs(product(b) - chips); });
+  std::stable_sort(all.begin(), all.end(), [&](const Shape& a, const Shape& b) {
+    return std::abs(product(a) - chips) < std::abs(product(b) - chips);
+  });
   std::string text;
-  for (std::size_t i = 0; i < std::min<std::size_t>(3, all.size()); ++i) text += (i ? ", " : "nearest shapes: ") + shape_text(all[i]);
+  for (std::size_t i = 0; i < std::min<std::size_t>(3, all.size()); ++i)
+    text += (i ? ", " : "nearest shapes: ") + shape_text(all[i]);
   return text;
 }
 
@@ -137,7 +144,8 @@ std::vector<std::int64_t> neighbours(const Torus& torus, std::int64_t chip) {
   std::vector<std::int64_t> found;
   for (std::size_t axis = 0; axis < torus.axes.size(); ++axis)
     for (int direction : {-1, 1})
-      if (const auto next = step(torus, chip, axis, direction); next && *next != chip && std::find(found.begin(), found.end(), *next) == found.end())
+      if (const auto next = step(torus, chip, axis, direction);
+          next && *next != chip && std::find(found.begin(), found.end(), *next) == found.end())
         found.push_back(*next);
   return found;
 }
@@ -209,7 +217,8 @@ std::int64_t disjoint_paths(const Torus& torus, std::int64_t from, std::int64_t 
   const auto to_target = distances_from(torus, to);
   std::map<std::pair<std::int64_t, std::int64_t>, int> flow;
   const auto capacity = [&](std::int64_t a, std::int64_t b) {
-    const bool forward = !shortest_only || to_target[static_cast<std::size_t>(b)] < to_target[static_cast<std::size_t>(a)];
+    const bool forward =
+        !shortest_only || to_target[static_cast<std::size_t>(b)] < to_target[static_cast<std::size_t>(a)];
     const auto used = flow.find({a, b});
     return (forward ? 1 : 0) - (used == flow.end() ? 0 : used->second);
   };
@@ -238,7 +247,8 @@ Result<Torus> make_torus(const Chip& chip, const Shape& shape, bool twisted, std
   const ScaleUp& up = *chip.network.scale_up;
   const std::size_t rank = up.pod->value.size();
   if (shape.size() != rank)
-    return fail(std::string(where), fmt::format("{} is a torus of {} axes, {} has {}", chip.id, rank, shape_text(shape), shape.size()),
+    return fail(std::string(where),
+                fmt::format("{} is a torus of {} axes, {} has {}", chip.id, rank, shape_text(shape), shape.size()),
                 shape_hint(up, product(shape)));
   if (std::string what = shape_fault(chip, up, shape); !what.empty())
     return fail(std::string(where), std::move(what), shape_hint(up, product(shape)));
@@ -253,8 +263,9 @@ Result<Torus> make_torus(const Chip& chip, const Shape& shape, bool twisted, std
     const Shape s = sorted(shape);
     const bool fits = cubes && s.back() == 2 * s.front() && (s[1] == s.front() || s[1] == s.back());
     if (!up.twisted || !up.twisted->value || !fits)
-      return fail(std::string(where), fmt::format("{}:{} cannot be twisted", chip.id, shape_text(shape)),
-                  "twisted slices are n x n x 2n or n x 2n x 2n of whole cubes, e.g. 4x4x8 or 4x8x8 on tpu-v4 and tpu-v5p");
+      return fail(
+          std::string(where), fmt::format("{}:{} cannot be twisted", chip.id, shape_text(shape)),
+          "twisted slices are n x n x 2n or n x 2n x 2n of whole cubes, e.g. 4x4x8 or 4x8x8 on tpu-v4 and tpu-v5p");
     torus.twisted = true;
   }
   return torus;

@@ -16,7 +16,8 @@ struct Axis {
   bool ring = false;  ///< closed by a wraparound link; otherwise a line
 };
 
-/// Axes of chips joined to their neighbours. Twisted: the wraparound of a short axis also shifts by half of each long one.
+/// Axes of chips joined to their neighbours. Twisted: the wraparound of a short axis also shifts by half of each long
+/// one.
 struct Torus {
   std::vector<Axis> axes;
   bool twisted = false;
@@ -31,7 +32,7 @@ std::vector<std::int64_t> chip_coordinates(const Torus& torus, std::int64_t inde
 /// The chips one link away, without repeats; up to two per axis.
 std::vector<std::int64_t> neighbours(const Torus& torus, std::int64_t chip);
 
-/// Two-way links in the whole torus.
+/// Pairs of neighbours in the whole torus: its two-way links.
 std::int64_t link_count(const Torus& torus);
 
 /// Hops between two chips on a shortest path.
@@ -41,14 +42,16 @@ std::int64_t distance(const Torus& torus, std::int64_t from, std::int64_t to);
 std::int64_t diameter(const Torus& torus);
 double mean_distance(const Torus& torus);
 
-/// Links that cross the best cut perpendicular to an axis into two halves; a minimum over all bisections where no axis is twisted.
+/// Links that cross the best cut perpendicular to an axis into two halves, or as near to that as an odd axis allows;
+/// where all axes are even and none is twisted, no other two halves have fewer links between them.
 std::int64_t bisection_links(const Torus& torus);
 
 /// Paths between two chips that share no link: the ports that one transfer can keep busy at once.
 /// `shortest_only` admits only links that bring the data closer.
 std::int64_t disjoint_paths(const Torus& torus, std::int64_t from, std::int64_t to, bool shortest_only);
 
-/// The torus of a slice of the given shape by the generation's rules, or an error that names the nearest shapes that exist.
+/// The torus of a slice of the given shape by the generation's rules, or an error that names the nearest shapes that
+/// exist.
 Result<Torus> make_torus(const Chip& chip, const Shape& shape, bool twisted, std::string_view where);
 
 /// The shape that a count of chips gets when none is named: the most compact one that exists.

@@ -1,5 +1,7 @@
 #include "assay/report/document.h"
 
+#include <algorithm>
+
 #include "assay/base/text.h"
 
 namespace assay {
@@ -15,9 +17,13 @@ namespace {
 
 /// Whether `text` is a place in a list of `size`, and which.
 std::optional<std::size_t> place_in(std::string_view text, std::size_t size) {
-  const auto index = parse_number(text);
-  if (!index || *index < 0 || *index >= static_cast<double>(size)) return std::nullopt;
-  return static_cast<std::size_t>(*index);
+  std::size_t index = 0;
+  for (char c : text) {
+    if (c < '0' || c > '9') return std::nullopt;
+    index =
+        std::min(10 * index + static_cast<std::size_t>(c - '0'), size);  // never past the first place that is not there
+  }
+  return !text.empty() && index < size ? std::optional(index) : std::nullopt;
 }
 
 /// What another source says: by the key of the source, or by its place.
@@ -37,7 +43,8 @@ std::optional<Value> find_path(const Value& root, std::string_view path) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const std::string_view part = parts[i];
     const auto* quantity = std::get_if<QuantityValue>(&at->data());
-    if (quantity && i + 1 == parts.size() && part.starts_with("also[") && part.ends_with("]")) return find_also(*quantity, part.substr(5, part.size() - 6));
+    if (quantity && i + 1 == parts.size() && part.starts_with("also[") && part.ends_with("]"))
+      return find_also(*quantity, part.substr(5, part.size() - 6));
     const std::size_t bracket = part.find('[');
     at = at->find(part.substr(0, bracket));
     if (!at) return std::nullopt;

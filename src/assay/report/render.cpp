@@ -23,10 +23,13 @@ std::string words(std::string_view key) {
 
 /// Columns on a terminal; our own text is ASCII, foreign names count one column per code point.
 std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
-std::string pad(std::string_view text, std::size_t to) { return std::string(text) + std::string(to - std::min(to, width(text)), ' '); }
+std::string pad(std::string_view text, std::size_t to) {
+  return std::string(text) + std::string(to - std::min(to, width(text)), ' ');
+}
 
 /// A list or object without entries has nothing to show.
 bool is_empty(const Value& value) {
@@ -142,13 +145,15 @@ void text_members(const Members& members, const std::string& indent, bool colour
   for (const auto& [key, value] : members) {
     if (is_empty(value)) continue;
     if (is_table(value)) {
-      out += fmt::format("{}{}\n{}", indent, paint(words(key), bold, colour), text_table(*value.items(), indent + "  ", colour));
+      out += fmt::format("{}{}\n{}", indent, paint(words(key), bold, colour),
+                         text_table(*value.items(), indent + "  ", colour));
     } else if (value.members() && !is_range(value)) {
       out += fmt::format("{}{}\n", indent, paint(words(key), bold, colour));
       text_members(*value.members(), indent + "  ", colour, out);
     } else {
       const std::string source = source_text(value);
-      std::string shown = source.empty() ? cell(value) : pad(cell(value), value_width) + "  " + paint(source, dim, colour);
+      std::string shown =
+          source.empty() ? cell(value) : pad(cell(value), value_width) + "  " + paint(source, dim, colour);
       out += fmt::format("{}{}  {}\n", indent, pad(words(key), label), shown);
     }
   }
@@ -160,20 +165,24 @@ std::string render_table(const Response& response, const RenderOptions& options)
   text_members(response.results, "", options.colour, out);
   if (options.explain && !response.derived.empty()) out += "\n" + render_derivation(response, options.colour);
   if (!options.quiet)
-    for (const std::string& note : response.notes) out += (&note == &response.notes.front() ? "\n" : "") + paint("note: " + note, dim, options.colour) + "\n";
+    for (const std::string& note : response.notes)
+      out += (&note == &response.notes.front() ? "\n" : "") + paint("note: " + note, dim, options.colour) + "\n";
   return out;
 }
 
 void tree_lines(const Value& value, const std::string& indent, std::string& out) {
-  const auto child = [&](const std::string& name, const Value& member, bool last) {
-    const bool leaf = !(member.members() && !is_range(member)) && !is_table(member);
-    out += indent + (last ? "`-- " : "|-- ") + name + (leaf ? ": " + cell(member) : "") + "\n";
-    if (!leaf) tree_lines(member, indent + (last ? "    " : "|   "), out);
-  };
+  std::vector<std::pair<std::string, const Value*>> children;
   if (const Members* members = value.members())
-    for (const auto& [key, member] : *members) child(words(key), member, &member == &members->back().second);
+    for (const auto& [key, member] : *members)
+      if (!is_empty(member)) children.emplace_back(words(key), &member);
   if (const Items* items = value.items())
-    for (const Value& item : *items) child(fmt::format("[{}]", &item - items->data()), item, &item == &items->back());
+    for (const Value& item : *items) children.emplace_back(fmt::format("[{}]", &item - items->data()), &item);
+  for (const auto& [name, member] : children) {
+    const bool last = member == children.back().second;
+    const bool leaf = !(member->members() && !is_range(*member)) && !is_table(*member);
+    out += indent + (last ? "`-- " : "|-- ") + name + (leaf ? ": " + cell(*member) : "") + "\n";
+    if (!leaf) tree_lines(*member, indent + (last ? "    " : "|   "), out);
+  }
 }
 
 std::string md_escape(std::string text) {
@@ -225,7 +234,7 @@ std::string csv_cell(const Value& value) {
     text = list_text(*items);
   else if (!value.is_null())
     text = scalar_text(value);
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2) text.insert(at, "\"");
   return "\"" + text + "\"";
 }
@@ -240,7 +249,8 @@ void leaves(const std::string& prefix, const Value& value, std::vector<std::pair
   if (const Members* members = value.members()) {
     for (const auto& [key, member] : *members) leaves(prefix.empty() ? key : prefix + "." + key, member, out);
   } else if (is_table(value)) {
-    for (const Value& item : *value.items()) leaves(fmt::format("{}[{}]", prefix, &item - value.items()->data()), item, out);
+    for (const Value& item : *value.items())
+      leaves(fmt::format("{}[{}]", prefix, &item - value.items()->data()), item, out);
   } else {
     out.emplace_back(prefix, &value);
   }
@@ -274,7 +284,8 @@ std::string render_csv(const Response& response) {
     rows.push_back(std::move(row));
   }
   std::string out;
-  for (std::size_t i = 0; i < head.size(); ++i) out += (i ? "," : "") + head[i] + (units[i].empty() ? "" : " [" + units[i] + "]");
+  for (std::size_t i = 0; i < head.size(); ++i)
+    out += (i ? "," : "") + head[i] + (units[i].empty() ? "" : " [" + units[i] + "]");
   for (auto& row : rows) {
     row.resize(head.size());
     out += "\n" + join(row, ",");
@@ -289,7 +300,8 @@ std::string render_derivation(const Response& response, bool colour) {
     if (!line.formula.empty() && !line.repeated) out += " = " + line.formula;
     out += " = " + paint(human(line.quantity), bold, colour);
     if (line.repeated) out += paint("   (above)", dim, colour);
-    if (!line.bound_by.empty() && !line.repeated) out += paint(fmt::format("   <- bound by {}", line.bound_by), green, colour);
+    if (!line.bound_by.empty() && !line.repeated)
+      out += paint(fmt::format("   <- bound by {}", line.bound_by), green, colour);
     if (!line.source.empty()) out += paint(fmt::format("   [{}]", line.source), dim, colour);
     out += "\n";
   }
@@ -321,7 +333,8 @@ std::string render(const Response& response, const RenderOptions& options) {
 
 std::string render(const Error& error, const RenderOptions& options) {
   if (options.format == Format::json) return render_json(error);
-  std::string out = paint("error: ", red, options.colour) + (error.where.empty() ? "" : error.where + ": ") + error.what + "\n";
+  std::string out =
+      paint("error: ", red, options.colour) + (error.where.empty() ? "" : error.where + ": ") + error.what + "\n";
   if (!error.hint.empty()) out += paint("hint:  ", dim, options.colour) + error.hint + "\n";
   for (const Error& other : error.also) out += render(other, options);
   return out;

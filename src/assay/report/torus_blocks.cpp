@@ -109,7 +109,7 @@ class BlockPainter {
     }
   }
 
-  /// One arc along an edge of the outline for a ring; a straight dimension line for a line.
+  /// One arc along an edge of the outline for a ring, dashed where it is twisted; a straight dimension line for a line.
   void add_wrap(std::size_t axis) {
     const Axis& along = cluster_.torus->axes[axis];
     const double x = length(0), y = length(1), z = length(2);
@@ -119,6 +119,7 @@ class BlockPainter {
     const PlotPoint a = from[axis], b = to[axis], n = out[axis];
     Paint paint = wrap_paint(axis);
     paint.stroke_width = 2.0;
+    if (!twist_text(*cluster_.torus, axis).empty()) paint.dash = Dash::dashed;
     const std::string tooltip = axis_text(cluster_, axis).front();
     if (along.ring) {
       sketch_.add(Polyline{half_ellipse(a, b, {30.0 * n.x, 30.0 * n.y}), paint}, tooltip);

@@ -101,7 +101,7 @@ class GridPainter {
       const std::size_t track = low ? i : lines - 1 - i;
       const double out = first + spacing * static_cast<double>(track);
       const double turn = low ? -out : far + out;
-      if (torus_.twisted) {
+      if (!twist_text(torus_, axis).empty()) {
         for (double from : {0.0, end})
           sketch_.line(point(axis, from, level), point(axis, from == 0.0 ? -first : end + first, level),
                        wrap_paint(axis), tooltip);

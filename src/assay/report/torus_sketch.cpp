@@ -13,15 +13,6 @@ namespace {
 constexpr std::int64_t most_stacked_chips = 128;
 constexpr std::int64_t longest_stacked_axis = 8;
 
-/// By how much the wraparound of an axis shifts along which others: "Z by 4".
-std::string twist_text(const Torus& torus, const Axis& axis) {
-  std::string text;
-  for (const Axis& other : torus.axes)
-    if (other.size == 2 * axis.size)
-      text += fmt::format("{}{} by {}", text.empty() ? "" : " and ", other.name, axis.size);
-  return text;
-}
-
 }  // namespace
 
 TorusView torus_view(const Torus& torus) {
@@ -114,6 +105,15 @@ std::int64_t block_side(const Cluster& cluster) {
 
 ColourRole axis_colour(std::size_t axis) { return series_colour(static_cast<int>(axis) + 1); }
 
+std::string twist_text(const Torus& torus, std::size_t axis) {
+  std::string text;
+  if (!torus.twisted) return text;
+  const std::int64_t size = torus.axes[axis].size;
+  for (const Axis& other : torus.axes)
+    if (other.size == 2 * size) text += fmt::format("{}{} by {}", text.empty() ? "" : " and ", other.name, size);
+  return text;
+}
+
 std::vector<std::string> axis_text(const Cluster& cluster, std::size_t axis) {
   const Torus& torus = *cluster.torus;
   const Axis& along = torus.axes[axis];
@@ -122,8 +122,7 @@ std::vector<std::string> axis_text(const Cluster& cluster, std::size_t axis) {
   if (side > 1) chips += fmt::format(" = {} {}", human_count(along.size / side), along.size == side ? "cube" : "cubes");
   std::vector<std::string> lines = {fmt::format("{}: {}, {}", along.name, chips, along.ring ? "ring" : "line"),
                                     human(cluster.chip.network.scale_up->link_bandwidth.value) + " one way per link"};
-  if (const std::string twist = torus.twisted ? twist_text(torus, along) : ""; !twist.empty())
-    lines.push_back("twisted: shifts " + twist);
+  if (const std::string twist = twist_text(torus, axis); !twist.empty()) lines.push_back("twisted: shifts " + twist);
   return lines;
 }
 

@@ -46,6 +46,9 @@ ColourRole axis_colour(std::size_t axis);
 /// "X: 16 chips, ring", "45 GB/s one way per link", and how it is twisted.
 std::vector<std::string> axis_text(const Cluster& cluster, std::size_t axis);
 
+/// By how much the wraparound of an axis of a twisted torus shifts along which others, "Z by 4"; empty where it does
+/// not.
+std::string twist_text(const Torus& torus, std::size_t axis);
 /// Adds that text from `at.y` down, with a sample of the axis' colour where it is anchored.
 void add_axis_name(Sketch& sketch, PlotPoint at, const Cluster& cluster, std::size_t axis, Anchor anchor);
 

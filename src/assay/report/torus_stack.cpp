@@ -104,8 +104,21 @@ class StackPainter {
     const Paint paint = wrap_paint(axis);
     const std::string tooltip = axis_text(cluster_, axis).front() + ": wraparound";
     const auto draw = [&](std::vector<PlotPoint> path) { sketch_.add(Polyline{std::move(path), paint}, tooltip); };
-    const bool shifts = torus.twisted && size(2) == 2 * size(axis);
-    if (shifts) {
+    const std::string twist = twist_text(torus, axis);
+    const bool climbs = twist == fmt::format("{} by {}", axes_[2].name, size(axis));
+    if (!twist.empty() && !climbs) {
+      // The other end lies elsewhere than straight across: both ends are left open.
+      const PlotPoint step = axis == 0 ? PlotPoint{1, 0} : axis == 1 ? PlotPoint{0.85, -0.52} : PlotPoint{0, -1};
+      const auto stub = [&](PlotPoint from, double length) {
+        draw({from, {from.x + length * step.x, from.y + length * step.y}});
+      };
+      const PlotPoint low = axis == 1 ? place(x, 0, 0) : place(0, 0, 0),
+                      high = axis == 1 ? place(0, y, z) : place(x, y, z);
+      stub(low, -0.6 * out), stub(axis == 0 ? place(x, 0, 0) : axis == 1 ? place(x, y, 0) : place(0, 0, z), 0.6 * out);
+      stub(axis == 0 ? place(0, y, z) : axis == 1 ? place(0, 0, z) : place(x, y, 0), -0.6 * out), stub(high, 0.6 * out);
+      return;
+    }
+    if (climbs) {
       // Leaving the short axis also climbs half of Z; the picture has one such link at the bottom and one at the top.
       const auto half = static_cast<double>(size(axis));
       const PlotPoint low = place(x, 0, 0), high = place(0, y, z);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 
 namespace assay {
@@ -12,56 +13,78 @@ void for_each_axis(AxisSet axes, F act) {
   for (AxisSet rest = axes; rest != 0; rest &= rest - 1) act(std::countr_zero(rest));
 }
 
+/// Axes of a list after those of another; both stay in order.
 AxisList appended(AxisList list, AxisList more) {
-  for (int axis : more.axes()) list = list.pushed(axis);
+  int reversed[max_mesh_axes], n = 0;
+  for (AxisList rest = more; !rest.empty(); rest = rest.popped()) reversed[n++] = rest.last();
+  while (n > 0) list = list.pushed(reversed[--n]);
   return list;
 }
 
-AxisList prepended(int axis, AxisList list) { return appended(AxisList{}.pushed(axis), list); }
+/// The list with the axis at a distance from the inner end replaced.
+AxisList replaced(AxisList list, int from_inner, int axis) {
+  int inner[max_mesh_axes];
+  for (int i = 0; i < from_inner; ++i) inner[i] = list.last(), list = list.popped();
+  list = list.popped().pushed(axis);
+  for (int i = from_inner; i-- > 0;) list = list.pushed(inner[i]);
+  return list;
+}
+
+bool later(double cost_a, int steps_a, double cost_b, int steps_b) { return cost_a != cost_b ? cost_a > cost_b : steps_a > steps_b; }
 
 }  // namespace
 
-Explorer::Explorer(const Mesh& mesh, const Tensor& tensor, const Sharding& start, bool forward, const Prices& prices) : mesh_(mesh), tensor_(tensor), prices_(prices), forward_(forward) {
+Explorer::Explorer(const Mesh& mesh, const Tensor& tensor, const Sharding& start, bool forward, const Prices& prices)
+    : mesh_(mesh), tensor_(tensor), prices_(prices), forward_(forward), rank_(tensor.dims.size()), ways_(std::size_t{1} << mesh.axes.size(), 1.0), element_(storage(tensor.dtype, 1.0).value()) {
   for (std::size_t i = 0; i < mesh.axes.size(); ++i)
     if (mesh.axes[i].size > 1) all_axes_ |= axis_bit(static_cast<int>(i));
+  for (AxisSet axes = 1; axes < ways_.size(); ++axes) {
+    const int first = std::countr_zero(axes);
+    ways_[axes] = ways_[axes & (axes - 1)] * static_cast<double>(mesh.size(first));
+  }
+  for (std::size_t i = 0; i < rank_; ++i) sizes_[i] = static_cast<double>(tensor.dims[i].size);
   table_.assign(256, -1);
   nodes_.reserve(128);
+  done_.reserve(128);
+  class_done_.reserve(128);
+  heap_.reserve(256);
   nodes_.push_back({start, 0.0, 0, -1, StepKind::slice, 0});
   done_.push_back(0);
-  table_[hash(start) & (table_.size() - 1)] = 0;
+  class_done_.push_back(0);
+  table_[slot(start)] = 0;
   heap_.push_back({0.0, 0, 0});
 }
 
-std::uint64_t Explorer::hash(const Sharding& sharding) const {
+/// Where a sharding stands in the table, or the free place where it would.
+std::size_t Explorer::slot(const Sharding& sharding) const {
   std::uint64_t h = sharding.unreduced;
-  for (std::size_t i = 0; i < tensor_.dims.size(); ++i) h = (h ^ sharding.dims[i].bits()) * 0x9e3779b97f4a7c15ull, h ^= h >> 29;
-  return h;
+  for (std::size_t i = 0; i < rank_; ++i) h = (h ^ sharding.dims[i].bits()) * 0x9e3779b97f4a7c15ull, h ^= h >> 29;
+  std::size_t at = h & (table_.size() - 1);
+  while (table_[at] >= 0 && !(nodes_[static_cast<std::size_t>(table_[at])].sharding == sharding)) at = (at + 1) & (table_.size() - 1);
+  return at;
 }
 
-int Explorer::find(const Sharding& sharding) const {
-  for (std::size_t slot = hash(sharding) & (table_.size() - 1); table_[slot] >= 0; slot = (slot + 1) & (table_.size() - 1))
-    if (nodes_[static_cast<std::size_t>(table_[slot])].sharding == sharding) return table_[slot];
-  return -1;
-}
+int Explorer::find(const Sharding& sharding) const { return table_[slot(sharding)]; }
 
 Bytes Explorer::local(const Sharding& sharding) const {
   double elements = 1.0;
-  for (std::size_t i = 0; i < tensor_.dims.size(); ++i) {
-    std::int64_t ways = 1;
-    for_each_axis(sharding.dims[i].set(), [&](int axis) { ways *= mesh_.size(axis); });
-    elements *= static_cast<double>((tensor_.dims[i].size + ways - 1) / ways);
-  }
-  return storage(tensor_.dtype, elements);
+  for (std::size_t i = 0; i < rank_; ++i) elements *= std::ceil(sizes_[i] / ways_[sharding.dims[i].set()]);
+  return Bytes(elements * element_);
+}
+
+void Explorer::push(double cost, int steps, int id) {
+  heap_.push_back({cost, steps, id});
+  std::push_heap(heap_.begin(), heap_.end(), [](const Entry& a, const Entry& b) { return later(a.cost, a.steps, b.cost, b.steps); });
 }
 
 double Explorer::frontier() const { return heap_.empty() ? std::numeric_limits<double>::infinity() : heap_.front().cost; }
 
 int Explorer::next(double limit) {
-  const auto later = [](const Entry& a, const Entry& b) { return a.cost != b.cost ? a.cost > b.cost : a.steps > b.steps; };
+  limit_ = limit;
   while (!heap_.empty()) {
     const Entry top = heap_.front();
     if (top.cost > limit) return -1;
-    std::pop_heap(heap_.begin(), heap_.end(), later);
+    std::pop_heap(heap_.begin(), heap_.end(), [](const Entry& a, const Entry& b) { return later(a.cost, a.steps, b.cost, b.steps); });
     heap_.pop_back();
     if (settled(top.id)) continue;
     done_[static_cast<std::size_t>(top.id)] = 1;
@@ -75,37 +98,32 @@ int Explorer::next(double limit) {
 void Explorer::reach(int from, const Sharding& to, StepKind kind, AxisSet axes) {
   const Reached& base = nodes_[static_cast<std::size_t>(from)];
   const Sharding& source = forward_ ? base.sharding : to;
-  const double price = kind == StepKind::slice ? 0.0 : prices_.collective(kind, axes, local(source));
-  const Reached candidate{to, base.cost + price, base.steps + 1, from, kind, axes};
-  const auto later = [](const Entry& a, const Entry& b) { return a.cost != b.cost ? a.cost > b.cost : a.steps > b.steps; };
-  int id = find(to);
+  const double cost = base.cost + (kind == StepKind::slice ? 0.0 : prices_(kind, axes, local(source)));
+  if (cost > limit_) return;
+  const Reached candidate{to, cost, base.steps + 1, from, kind, axes};
+  std::size_t at = slot(to);
+  int id = table_[at];
   if (id < 0) {
     id = static_cast<int>(nodes_.size());
     nodes_.push_back(candidate);
     done_.push_back(0);
+    class_done_.push_back(0);
+    table_[at] = id;
     if (nodes_.size() * 2 > table_.size()) {
       table_.assign(table_.size() * 4, -1);
-      for (std::size_t i = 0; i + 1 < nodes_.size(); ++i) {
-        std::size_t slot = hash(nodes_[i].sharding) & (table_.size() - 1);
-        while (table_[slot] >= 0) slot = (slot + 1) & (table_.size() - 1);
-        table_[slot] = static_cast<int>(i);
-      }
+      for (std::size_t i = 0; i < nodes_.size(); ++i) table_[slot(nodes_[i].sharding)] = static_cast<int>(i);
     }
-    std::size_t slot = hash(to) & (table_.size() - 1);
-    while (table_[slot] >= 0) slot = (slot + 1) & (table_.size() - 1);
-    table_[slot] = id;
   } else {
     Reached& known = nodes_[static_cast<std::size_t>(id)];
-    if (settled(id) || known.cost < candidate.cost || (known.cost == candidate.cost && known.steps <= candidate.steps)) return;
+    if (settled(id) || !later(known.cost, known.steps, cost, candidate.steps)) return;
     known = candidate;
   }
-  heap_.push_back({candidate.cost, candidate.steps, id});
-  std::push_heap(heap_.begin(), heap_.end(), later);
+  push(cost, candidate.steps, id);
 }
 
 /// Inner axes leave some dimensions together (forwards), or free axes join them (backwards).
 void Explorer::expand_gathers(int id, std::size_t dim, Sharding at, AxisSet moved) {
-  if (dim == tensor_.dims.size()) {
+  if (dim == rank_) {
     if (moved) reach(id, at, StepKind::all_gather, moved);
     return;
   }
@@ -147,57 +165,64 @@ void Explorer::expand_scatters(int id, std::size_t dim, Sharding at, AxisSet mov
 }
 
 /// Device permutations that keep every local shape: reorder the axes of a dimension, or exchange axes of equal size.
+/// Any composition of exchanges is one permutation of devices, so its closure costs one step.
 void Explorer::permute_all(int id) {
-  const Sharding start = nodes_[static_cast<std::size_t>(id)].sharding;
-  std::vector<Sharding> found{start};
+  // All shardings of one set of local shapes reach each other, and the first one settled is the cheapest to start from.
+  if (class_done_[static_cast<std::size_t>(id)]) return;
+  const Reached& base = nodes_[static_cast<std::size_t>(id)];
+  const Sharding start = base.sharding;
+  const AxisSet used = start.split_axes();
+  if (used == 0) return;
+  // A permutation keeps all local sizes, so its price is the same in both directions.
+  if (base.cost + prices_(StepKind::permute, used, local(start)) > limit_) return;
+  permuted_.assign(1, start);
   const auto add = [&](const Sharding& s) {
-    if (std::find(found.begin(), found.end(), s) == found.end()) found.push_back(s);
+    if (std::find(permuted_.begin(), permuted_.end(), s) == permuted_.end()) permuted_.push_back(s);
   };
-  // Any composition of exchanges is one permutation of devices, so its closure costs one step.
-  for (std::size_t i = 0; i < found.size() && found.size() < 512; ++i) {
-    const Sharding at = found[i];
-    struct Place {
-      std::size_t dim, index;
-      int axis;
-    };
-    std::vector<Place> places;
-    for (std::size_t d = 0; d < tensor_.dims.size(); ++d) {
-      const std::vector<int> axes = at.dims[d].axes();
-      for (std::size_t k = 0; k < axes.size(); ++k) places.push_back({d, k, axes[k]});
+  struct Place {
+    std::size_t dim;
+    int from_inner, axis;
+  };
+  for (std::size_t i = 0; i < permuted_.size(); ++i) {
+    const Sharding at = permuted_[i];
+    Place places[max_mesh_axes];
+    std::size_t count = 0;
+    for (std::size_t d = 0; d < rank_; ++d) {
+      int depth = 0;
+      for (AxisList rest = at.dims[d]; !rest.empty(); rest = rest.popped()) places[count++] = {d, depth++, rest.last()};
     }
-    const auto replaced = [](AxisList list, std::size_t index, int axis) {
-      AxisList out;
-      std::size_t k = 0;
-      for (int a : list.axes()) out = out.pushed(k++ == index ? axis : a);
-      return out;
-    };
-    for (std::size_t a = 0; a < places.size(); ++a) {
-      for (std::size_t b = a + 1; b < places.size(); ++b) {
-        const Place &x = places[a], &y = places[b];
+    const AxisSet free = all_axes_ & ~at.used_axes();
+    for (std::size_t a = 0; a < count; ++a) {
+      const Place& x = places[a];
+      for (std::size_t b = a + 1; b < count; ++b) {
+        const Place& y = places[b];
         if (x.dim != y.dim && mesh_.size(x.axis) != mesh_.size(y.axis)) continue;
         Sharding s = at;
-        s.dims[x.dim] = replaced(s.dims[x.dim], x.index, y.axis);
-        s.dims[y.dim] = replaced(s.dims[y.dim], y.index, x.axis);
+        s.dims[x.dim] = replaced(s.dims[x.dim], x.from_inner, y.axis);
+        s.dims[y.dim] = replaced(s.dims[y.dim], y.from_inner, x.axis);
         add(s);
       }
-      for_each_axis(all_axes_ & ~at.used_axes(), [&](int axis) {
-        if (mesh_.size(axis) != mesh_.size(places[a].axis)) return;
+      for_each_axis(free, [&](int axis) {
+        if (mesh_.size(axis) != mesh_.size(x.axis)) return;
         Sharding s = at;
-        s.dims[places[a].dim] = replaced(s.dims[places[a].dim], places[a].index, axis);
+        s.dims[x.dim] = replaced(s.dims[x.dim], x.from_inner, axis);
         add(s);
       });
     }
   }
-  for (std::size_t i = 1; i < found.size(); ++i) reach(id, found[i], StepKind::permute, start.split_axes() | found[i].split_axes());
+  class_done_[static_cast<std::size_t>(id)] = 1;
+  for (std::size_t i = 1; i < permuted_.size(); ++i) {
+    reach(id, permuted_[i], StepKind::permute, used | permuted_[i].split_axes());
+    if (const int member = find(permuted_[i]); member >= 0) class_done_[static_cast<std::size_t>(member)] = 1;
+  }
 }
 
 void Explorer::expand(int id) {
   const Sharding at = nodes_[static_cast<std::size_t>(id)].sharding;
-  const std::size_t rank = tensor_.dims.size();
-  for (std::size_t d = 0; d < rank; ++d) {
+  for (std::size_t d = 0; d < rank_; ++d) {
     if (forward_) {
       for_each_axis(all_axes_ & ~at.used_axes(), [&](int axis) {
-        if (local_size(mesh_, tensor_.dims[d].size, at.dims[d]) == 1) return;
+        if (sizes_[d] <= ways_[at.dims[d].set()]) return;  // one element left: nothing to slice
         Sharding s = at;
         s.dims[d] = s.dims[d].pushed(axis);
         reach(id, s, StepKind::slice, axis_bit(axis));
@@ -211,10 +236,10 @@ void Explorer::expand(int id) {
     AxisList rest = at.dims[d], moved;
     AxisSet axes = 0;
     while (!rest.empty()) {
-      moved = prepended(rest.last(), moved);
+      moved = appended(AxisList{}.pushed(rest.last()), moved);
       axes |= axis_bit(rest.last());
       rest = rest.popped();
-      for (std::size_t e = 0; e < rank; ++e) {
+      for (std::size_t e = 0; e < rank_; ++e) {
         if (e == d) continue;
         Sharding s = at;
         s.dims[d] = rest;

@@ -61,6 +61,27 @@ std::optional<Sharding> multiply(const Correspondence& c, const Sharding& a, con
   return out;
 }
 
+/// What decides whether two shardings can be multiplied: shared dimensions must be split alike, others by other axes.
+struct Side {
+  std::uint64_t shared;
+  AxisSet own;
+  int id;
+
+  bool fits(const Side& other) const { return shared == other.shared && (own & other.own) == 0; }
+};
+
+Side side_of(const Correspondence& c, const Sharding& sharding, bool left, int id) {
+  Side side{0, sharding.unreduced, id};
+  for (const auto& row : c.rows) {
+    const AxisList list = list_of(sharding, left ? row.left : row.right);
+    if (row.left >= 0 && row.right >= 0)
+      side.shared = side.shared * 0x9e3779b97f4a7c15ull + list.bits();
+    else
+      side.own |= list.set();
+  }
+  return side;
+}
+
 Flops local_flops(const Mesh& mesh, const Correspondence& c, const Sharding& a, const Sharding& b) {
   double flops = 2.0;
   for (const auto& row : c.rows) flops *= static_cast<double>(local_size(mesh, row.size, row.left >= 0 ? list_of(a, row.left) : list_of(b, row.right)));
@@ -103,6 +124,19 @@ void finish(Plan& plan) {
   plan.cost = 0;
   plan.bytes = Bytes(0);
   for (const PlanStep& step : plan.steps) plan.cost += step.cost, plan.bytes += step.bytes;
+}
+
+/// The cost of the plan that replicates both operands and slices the result.
+double gather_all(const Mesh& mesh, const ShardingExpression& e, const Correspondence& c, const Prices& prices) {
+  double cost = 0.0;
+  for (const Tensor* tensor : {&e.left, &*e.right}) {
+    Tensor partial = *tensor;
+    if (const AxisSet split = tensor->sharding.split_axes()) cost += prices(StepKind::all_gather, split, local_bytes(mesh, *tensor)), partial.sharding = {};
+    if (tensor->sharding.unreduced) cost += prices(StepKind::all_reduce, tensor->sharding.unreduced, local_bytes(mesh, partial));
+  }
+  // A target that is itself a partial sum cannot be had from a whole result; then nothing is certain.
+  if (e.result->sharding.unreduced) return infinity;
+  return std::max(cost, prices.per_flop * local_flops(mesh, c, {}, {}).value()) * (1.0 + 1e-12);
 }
 
 struct Candidate {
@@ -165,8 +199,14 @@ Bytes received_bytes(const Mesh& mesh, StepKind kind, AxisSet axes, Bytes local)
   return Bytes(0);
 }
 
+Prices::Prices(const Mesh& mesh) : axes_(mesh.axes.size()), table_(static_cast<std::size_t>(StepKind::multiply) << mesh.axes.size()) {}
+
 Prices byte_prices(const Mesh& mesh) {
-  return {[&mesh](StepKind kind, AxisSet axes, Bytes local) { return received_bytes(mesh, kind, axes, local).value(); }, nullptr};
+  Prices prices(mesh);
+  for (AxisSet axes = 1; axes < axis_bit(static_cast<int>(mesh.axes.size())); ++axes)
+    for (StepKind kind : {StepKind::all_gather, StepKind::all_to_all, StepKind::permute, StepKind::reduce_scatter, StepKind::all_reduce})
+      prices.set(kind, axes, {received_bytes(mesh, kind, axes, 1_B).value(), 0.0});
+  return prices;
 }
 
 int product_case(const ShardingExpression& e) {
@@ -208,10 +248,13 @@ PlanChoice plan_product(const Mesh& mesh, const ShardingExpression& e, const Pri
   const Correspondence c = correspond(e);
   Explorer left(mesh, e.left, e.left.sharding, true, prices), right(mesh, *e.right, e.right->sharding, true, prices);
   Explorer result(mesh, *e.result, e.result->sharding, false, prices);
-  std::vector<int> lefts, rights;
+  std::vector<Side> lefts, rights;
+  lefts.reserve(64), rights.reserve(64);
   std::vector<Candidate> found;
   const std::size_t wanted = alternatives == 0 ? 1 : 8 * (alternatives + 1);
-  const auto limit = [&] { return found.size() < wanted ? infinity : found.back().total; };
+  // Gathering both operands whole and multiplying everywhere is always possible, so nothing dearer needs to be looked at.
+  const double certain = alternatives == 0 ? gather_all(mesh, e, c, prices) : infinity;
+  const auto limit = [&] { return found.size() < wanted ? certain : found.back().total; };
   // The result's distances, settled only as far as a pair needs them.
   const auto finish_cost = [&](const Sharding& sharding, double budget) {
     int id = result.find(sharding);
@@ -227,7 +270,7 @@ PlanChoice plan_product(const Mesh& mesh, const ShardingExpression& e, const Pri
     if (before > limit()) return;
     const auto product = multiply(c, a.sharding, b.sharding);
     if (!product) return;
-    const double compute = prices.compute ? prices.compute(local_flops(mesh, c, a.sharding, b.sharding)) : 0.0;
+    const double compute = prices.per_flop > 0.0 ? prices.per_flop * local_flops(mesh, c, a.sharding, b.sharding).value() : 0.0;
     if (compute > limit()) return;
     const int end = finish_cost(*product, limit() - before);
     if (end < 0) return;
@@ -245,13 +288,15 @@ PlanChoice plan_product(const Mesh& mesh, const ShardingExpression& e, const Pri
     if (take_left) {
       const int id = left.next(limit());
       if (id < 0) continue;
-      lefts.push_back(id);
-      for (int other : rights) consider(id, other);
+      const Side& side = lefts.emplace_back(side_of(c, left.at(id).sharding, true, id));
+      for (const Side& other : rights)
+        if (other.fits(side)) consider(id, other.id);
     } else {
       const int id = right.next(limit());
       if (id < 0) continue;
-      rights.push_back(id);
-      for (int other : lefts) consider(other, id);
+      const Side& side = rights.emplace_back(side_of(c, right.at(id).sharding, false, id));
+      for (const Side& other : lefts)
+        if (other.fits(side)) consider(other.id, id);
     }
   }
   PlanChoice choice;

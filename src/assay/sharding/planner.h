@@ -3,7 +3,6 @@
 // multiply what lies together, reduce or reduce-scatter partial sums. The search is exhaustive and exact: best-first
 // from both operands and backwards from the result, cut only by what already costs more than a complete plan.
 #pragma once
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,12 +27,28 @@ struct PlanStep {
   double cost = 0;               ///< in the unit of the planner's prices
 };
 
-/// What moving data costs. By default bytes received per device; with a network, seconds.
-struct Prices {
-  /// Cost of a collective over `axes` whose operand has `local` bytes on each device. Must grow with both.
-  std::function<double(StepKind, AxisSet, Bytes)> collective;
-  /// Cost of arithmetic per device; counts against communication as if both overlapped. Null when bytes are the price.
-  std::function<double(Flops)> compute;
+/// What moving data costs: every collective over a set of axes costs max(rate x local bytes, floor). By default rates are
+/// bytes received per byte held and floors are zero; with a network, seconds per byte and the latency.
+class Prices {
+ public:
+  struct Line {
+    double rate = 0, floor = 0;
+  };
+  explicit Prices(const Mesh& mesh);
+
+  void set(StepKind kind, AxisSet axes, Line line) { table_[index(kind, axes)] = line; }
+  double operator()(StepKind kind, AxisSet axes, Bytes local) const {
+    const Line& line = table_[index(kind, axes)];
+    const double moved = line.rate * local.value();
+    return moved < line.floor ? line.floor : moved;
+  }
+  /// Cost of one FLOP on a device; counts against communication as if both overlapped. Zero when bytes are the price.
+  double per_flop = 0;
+
+ private:
+  std::size_t index(StepKind kind, AxisSet axes) const { return static_cast<std::size_t>(kind) << axes_ | axes; }
+  std::size_t axes_;
+  std::vector<Line> table_;
 };
 
 /// Bytes one device receives: gather (n-1) local, reduce-scatter and all-to-all (n-1)/n local, all-reduce twice that,

@@ -1,0 +1,51 @@
+// Which elements of a sharded tensor lie on which device, and arrays cut up and put together accordingly.
+// Invariants: the axes of a dimension split it one after the other, major first, each into equal blocks rounded up, so
+// that an inner axis always splits the block of the outer ones; what is beyond the end is padding and holds zeros.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "assay/execute/array.h"
+#include "assay/program/mesh.h"
+#include "assay/program/sharding.h"
+
+namespace assay {
+
+/// A place on each axis of a mesh.
+using Coordinates = std::vector<std::int64_t>;
+Coordinates coordinates(const Mesh& mesh, std::int64_t device);
+/// Devices are numbered with the last axis innermost.
+std::int64_t device_at(const Mesh& mesh, const Coordinates& at);
+
+/// The part of one dimension on one device: `count` elements from `start`, padded to `size`.
+struct Extent {
+  std::int64_t start = 0, count = 0, size = 0;
+};
+Extent extent_on(const Mesh& mesh, std::int64_t size, AxisList axes, const Coordinates& at);
+std::vector<Extent> extents_on(const Mesh& mesh, const Tensor& tensor, const Coordinates& at);
+
+/// The axes of a set in the order of the mesh.
+std::vector<int> axes_of(AxisSet set);
+/// The place among the shards of some axes, major first: 0 if there are none.
+std::int64_t shard_index(const Mesh& mesh, const std::vector<int>& axes, const Coordinates& at);
+
+/// One local array per device.
+template <class T>
+using Shards = std::vector<Array<T>>;
+
+Shape global_shape(const Tensor& tensor);
+
+/// Cuts a global array. Over unreduced axes each device gets a random addend, and all of them add up to the array.
+template <class T>
+Shards<T> distribute(const Array<T>& global, const Tensor& tensor, const Mesh& mesh, std::uint64_t seed = 0);
+
+/// The global array, and by how much devices that should hold the same disagree (or padding differs from zero).
+template <class T>
+struct Collected {
+  Array<T> array;
+  double disagreement = 0;
+};
+template <class T>
+Collected<T> collect(const Shards<T>& shards, const Tensor& tensor, const Mesh& mesh);
+
+}  // namespace assay

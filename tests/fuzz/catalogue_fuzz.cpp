@@ -1,0 +1,56 @@
+// Chip files: any bytes as a file, and any lines KEY=VALUE as overrides of a good one, give a chip or an error.
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "assay/base/text.h"
+#include "assay/hardware/catalogue.h"
+
+namespace {
+
+using namespace assay;
+
+void require(bool truth) {
+  if (!truth) std::abort();
+}
+
+/// What holds for every chip that was read.
+void check(const Chip& chip) {
+  require(vector_alus(chip) > 0);
+  require(vector_rate(chip).value > FlopsPerSecond(0) && vector_fma_rate(chip).value >= vector_rate(chip).value);
+  require(chip.hbm().bandwidth->value > BytesPerSecond(0));
+  for (const MemoryRoof& roof : memory_roofs(chip))
+    require(roof.bandwidth.value > BytesPerSecond(0) && !roof.name.empty());
+  if (const auto egress = scale_up_egress(chip)) require(egress->value > BytesPerSecond(0));
+  if (const auto flops = matrix_flops_per_cycle(chip)) require(flops->value > Flops(0));
+  require(chip.efficiency.matrix.value > 0 && chip.efficiency.matrix.value <= 1);
+}
+
+void check(const Result<Chip>& chip) {
+  if (chip)
+    check(*chip);
+  else
+    require(!chip.error().what.empty());
+}
+
+std::vector<Override> lines_of(std::string_view text) {
+  std::vector<Override> changes;
+  for (const std::string& line : split(text, '\n'))
+    if (const std::size_t equals = line.find('='); equals != std::string::npos)
+      changes.push_back({line.substr(0, equals), line.substr(equals + 1)});
+  return changes;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const Catalogue catalogue = Catalogue::builtin();
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  check(read_chip(text, "fuzz"));
+  constexpr std::size_t short_enough = 256;  // for a few overrides; files are longer
+  if (size <= short_enough) check(catalogue.chip("tpu-v5e", "fuzz", lines_of(text)));
+  return 0;
+}

@@ -1,0 +1,56 @@
+// Clusters and places, "CLUSTER|FROM|TO": any text gives a cluster or an error; a cluster reads back from its text.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "assay/base/text.h"
+#include "assay/cost/transfer.h"
+#include "assay/hardware/cluster.h"
+
+namespace {
+
+using namespace assay;
+
+constexpr std::int64_t few_chips = 20'000;  // above that, paths through a torus take seconds under the sanitizers
+
+void require(bool truth) {
+  if (!truth) std::abort();
+}
+
+void check_totals(const Cluster& cluster) {
+  require(cluster.chips() >= 1 && host_count(cluster) >= 1 && core_count(cluster) >= 1);
+  require(switch_count(cluster) >= 0 && scale_up_links(cluster) >= 0 && diameter(cluster) >= 0);
+  require(total_memory(cluster) > Bytes(0) && total_memory_bandwidth(cluster) > BytesPerSecond(0));
+  if (const auto bisection = bisection_bandwidth(cluster)) require(*bisection > BytesPerSecond(0));
+  for (const Level& level : cluster.levels) require(level.chip_bandwidth > BytesPerSecond(0) && level.degree >= 1);
+}
+
+void check_route(const Cluster& cluster, const std::string& from_text, const std::string& to_text) {
+  const auto from = parse_place(from_text, cluster, "from"), to = parse_place(to_text, cluster, "to");
+  if (!from || !to || cluster.chips() > few_chips) return;
+  const Result<Route> route = plan_route(cluster, *from, *to);
+  if (!route) return require(!route.error().what.empty());
+  const TransferTimes<Plain> times = transfer_times(Plain{}, *route, 1_GB, std::nullopt);
+  require(times.lower > Seconds(0) && times.lower <= times.upper);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const Catalogue catalogue = Catalogue::builtin();
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (text.find('@') != std::string_view::npos) return 0;  // names a file
+  const auto parts = split(text, '|');
+  const Result<Cluster> cluster = parse_cluster(parts[0], catalogue, "fuzz");
+  if (!cluster) {
+    require(!cluster.error().what.empty());
+    return 0;
+  }
+  const Result<Cluster> again = parse_cluster(cluster->text, catalogue, "text");
+  require(again && again->text == cluster->text && again->chips() == cluster->chips());
+  check_totals(*cluster);
+  if (parts.size() == 3) check_route(*cluster, parts[1], parts[2]);
+  return 0;
+}

@@ -1,0 +1,58 @@
+// Operations: any text gives an operation or an error; an operation reads back from its text, and its cost is sane.
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "assay/cost/roofline.h"
+
+namespace {
+
+using namespace assay;
+
+void require(bool truth) {
+  if (!truth) std::abort();
+}
+
+void check_cost(const Operation& operation, const Counting& counting, const Roof& roof) {
+  const Work<Plain> work = operation_work(Plain{}, operation, counting);
+  require(work.flops >= Flops(0) && std::isfinite(work.flops.value()));
+  require(work.bytes > Bytes(0) && std::isfinite(work.bytes.value()));
+  const Bound<Plain> bound = roofline_bound(Plain{}, work, roof);
+  require(bound.compute >= Seconds(0) && bound.memory > Seconds(0));
+  require(bound.lower <= bound.upper && bound.lower <= bound.estimate);
+  Ledger ledger;
+  const Traced num{&ledger};
+  const Bound<Traced> traced = roofline_bound(num, operation_work(num, operation, counting), roof);
+  require(plain(traced.lower) == bound.lower && plain(traced.upper) == bound.upper);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  static_cast<void>(parse_tensor(text, "fuzz"));
+  const Result<Operation> parsed = parse_operation(text, "fuzz");
+  if (!parsed) {
+    require(!parsed.error().what.empty() && parsed.error().where.starts_with("fuzz"));
+    return 0;
+  }
+  const Result<Operation> again = parse_operation(parsed->text(), "text");
+  require(again && again->text() == parsed->text() && again->free_sizes() == parsed->free_sizes());
+
+  Roof roof;
+  roof.peak = {197_TFLOP_per_s, "fuzz", "", {}};
+  roof.bandwidth = {820_GB_per_s, "fuzz", "", {}};
+  Operation operation = *parsed;
+  for (const std::string& letter : parsed->free_sizes()) {
+    static_cast<void>(find_knee(operation, letter, {}, roof));
+    operation = operation.with(letter, 7.0);
+  }
+  check_cost(operation, {}, roof);
+  if (operation.is_matmul()) {
+    check_cost(operation, {Tile{4, 16, 3}, 1, Dtype::bf16}, roof);
+    check_cost(operation, {std::nullopt, 4, Dtype::fp32}, roof);
+  }
+  return 0;
+}

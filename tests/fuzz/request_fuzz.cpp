@@ -1,0 +1,35 @@
+// Requests: any text as a command line, as JSON and as a config file gives a request or an error. Nothing is answered.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "assay/api/request.h"
+
+namespace {
+
+using namespace assay;
+
+void require(bool truth) {
+  if (!truth) std::abort();
+}
+
+void check(const Result<Request>& request) {
+  if (request)
+    require(!request->echo().empty());
+  else
+    require(!request.error().what.empty());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (const auto words = split_words(text)) check(parse_request(*words));
+  check(parse_json_request(text));
+  auto request = parse_json_request(R"({"verb": "roofline", "on": "tpu-v5e"})");
+  const auto applied = apply_config(*request, text, "fuzz");
+  require(applied || !applied.error().where.empty());
+  require(request->value("on") == "tpu-v5e");
+  return 0;
+}
