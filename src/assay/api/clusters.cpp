@@ -21,8 +21,8 @@ Items axes_of(const Cluster& cluster) {
   return axes;
 }
 
-/// Cables between each switch of this level and each of the level below, where all pairs are joined: the top of a fat tree
-/// whose lower switches send half of their ports up.
+/// Cables between each switch of this level and each of the level below, where all pairs are joined: the top of a fat
+/// tree whose lower switches send half of their ports up.
 Value links_per_switch_pair(const Cluster& cluster, std::size_t i) {
   const auto& out = cluster.chip.network.scale_out;
   if (cluster.torus || !out || !out->switch_ports || i == 0 || cluster.levels[i].switches == 0) return {};
@@ -61,7 +61,8 @@ Items levels_of(const Cluster& cluster) {
                 {"switches", level.switches > 0 ? Value(level.switches) : Value()},
                 {"switches_per_unit", level.switches > 0 ? Value(level.switches / level.units) : Value()},
                 {"switch_capacity", capacity ? Value(*capacity) : Value()},
-                {"switch_capacity_per_unit", capacity ? Value(static_cast<double>(level.switches / level.units) * *capacity) : Value()},
+                {"switch_capacity_per_unit",
+                 capacity ? Value(static_cast<double>(level.switches / level.units) * *capacity) : Value()},
                 {"links_per_switch_pair", links_per_switch_pair(cluster, i)},
                 {"in_network_reduction", level.in_network_reduction}});
   }

@@ -6,6 +6,7 @@
 #include "assay/api/verbs.h"
 #include "assay/base/text.h"
 #include "assay/cost/operation.h"
+#include "assay/cost/simulator.h"
 #include "assay/program/mesh.h"
 
 namespace assay {
@@ -33,6 +34,22 @@ Result<Mesh> read_inner(const Request& request) {
 Value estimate_of(const CollectiveCost<Plain>& cost, const Chip& chip) {
   const double share = chip.efficiency.network ? chip.efficiency.network->value : 1.0;
   return cost.bandwidth / share + cost.latency;
+}
+
+/// Adds what the link-level simulator says. Groups without symmetry (lines) can be too large for it.
+Result<void> add_simulation(Members& out, CollectiveKind kind, Bytes array, const CollectiveGroup& group) {
+  constexpr double most_events = 2e7;  // about two seconds and two gigabytes
+  if (const double events = simulation_events(kind, group); events > most_events)
+    return fail("--simulate", fmt::format("this would take {:.2g} events, more than {:.2g}", events, most_events), "name fewer axes, or leave --simulate out");
+  const Simulation run = simulate_collective(kind, array, group);
+  out.emplace_back("simulated_time", run.time);
+  out.emplace_back("simulated", Members{{"time", run.time},
+                                        {"busiest_link_bytes", run.busiest_link},
+                                        {"mean_link_load", run.mean_load},
+                                        {"events", run.events},
+                                        {"chunks_per_shard", run.chunks},
+                                        {"algorithm", run.algorithm}});
+  return {};
 }
 
 Result<Response> answer(const Request& request, const Context& context) {
@@ -106,6 +123,7 @@ Result<Response> answer(const Request& request, const Context& context) {
     if (const CollectiveCost<Plain> without = collective_cost(Plain{}, kind, array, plain); without.bandwidth > cost.bandwidth)
       out.emplace_back("without_in_network_reduction", Members{{"time", without.lower}, {"gain", without.lower / cost.lower - 1.0}});
   }
+  if (request.has("simulate")) ASSAY_CHECK(add_simulation(out, kind, array, group));
   if (request.explain()) {
     const Traced num{&response.ledger};
     const CollectiveCost<Traced> traced = collective_cost(num, kind, array, group);
@@ -129,6 +147,7 @@ VerbSpec collective_verb() {
            {"axes", "X,Y", "torus axes, or `slices` (default: all)"},
            {"sharded-by", "Z=4", "the array is also sharded over other, inner devices"},
            {"one-way", "", "use one direction of each ring"},
+           {"simulate", "", "also run it chunk by chunk over explicit links"},
            set_option},
           {{"assay collective all-gather --bytes 'bf16[2048,8192]' --on tpu-v5e:4x4 --axes Y", "along one axis that is a line"},
            {"assay collective all-reduce --bytes 1GB --on h100-sxm:256 --explain", "over the levels of a fat tree"},

@@ -86,8 +86,8 @@ Result<void> Request::add(std::string_view name, std::string value, std::string_
     return fail(place.empty() ? std::string(verb_->name) : where, fmt::format("{} has no option {}", verb_->name, flag),
                 suggestion(flag, option_names(*verb_)), Error::Kind::usage);
   if (option->value.empty() && !value.empty())
-    return fail(where, fmt::format("this flag takes no value, got {}", in_quotes(value)), "write it alone",
-                Error::Kind::usage);
+    return fail(where, fmt::format("this flag takes no value, got {}", in_quotes(value)),
+                "write it alone; in a file, true", Error::Kind::usage);
   if (!option->value.empty() && value.empty())
     return fail(where, "a value is missing", fmt::format("{} {}: {}", flag, option->value, option->help),
                 Error::Kind::usage);
@@ -266,6 +266,8 @@ Result<Response> ask(const Request& request, const Context& context) {
                 "use table, tree, json, csv or md", Error::Kind::usage);
   auto response = request.verb().answer(request, context);
   if (response) response->inputs = request.echo();
+  if (response && request.explain() && response->derived.empty())
+    response->notes.emplace_back("this answer has no derivation to show");
   return response;
 }
 

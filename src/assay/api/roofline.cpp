@@ -113,7 +113,7 @@ Result<std::vector<std::pair<std::string, double>>> parse_sizes(std::string_view
   for (const std::string& part : split(text, ',')) {
     const std::size_t equals = part.find('=');
     if (equals == std::string::npos || equals == 0) return fail("--sizes", fmt::format("{} is not NAME=SIZE", in_quotes(part)), "e.g. --sizes B=240,D=8192", Error::Kind::usage);
-    ASSAY_TRY(size, parse_count(part.substr(equals + 1), "--sizes"));
+    ASSAY_TRY(size, parse_count(part.substr(equals + 1), "--sizes " + part.substr(0, equals)));
     sizes.emplace_back(std::string(trim(part.substr(0, equals))), static_cast<double>(size));
   }
   return sizes;

@@ -6,6 +6,7 @@
 #include "assay/api/verbs.h"
 #include "assay/base/text.h"
 #include "assay/cost/collectives.h"
+#include "assay/execute/run_plan.h"
 #include "assay/sharding/planner.h"
 
 namespace assay {
@@ -163,6 +164,19 @@ Items backward_rows(const Mesh& mesh, const Plan& plan) {
   return rows;
 }
 
+/// Executes the plan on virtual devices and adds what came out.
+Result<void> add_check(const Query& query, const Mesh& mesh, const Plan& plan, Response& response) {
+  constexpr double tolerance = 1e-9;  // the executed numbers are small integers, whose sums are exact
+  const ShardingExpression e = over_plan_mesh(query.mesh, mesh, query.expression);
+  ASSAY_CHECK(check_runnable(mesh, plan, e));
+  const PlanRun<double> run = run_plan<double>(mesh, plan, e);
+  const bool ok = run.max_error <= tolerance && run.bytes_agree;
+  response.results.emplace_back("check", Members{{"max_error", run.max_error}, {"bytes_moved", run.moved}, {"bytes_predicted", run.predicted}, {"ok", ok}});
+  response.notes.push_back(fmt::format("executed on {} virtual devices: {}", mesh.devices(), ok ? "the result equals the unsharded one and the bytes moved are those predicted" : "the plan does not do what it says; please report this"));
+  if (!ok) response.outcome = Outcome::check_failed;
+  return {};
+}
+
 Result<Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(query, read_query(request, context));
   const ShardingExpression& e = query.expression;
@@ -193,6 +207,7 @@ Result<Response> answer(const Request& request, const Context& context) {
     out.emplace_back("memory_time", local_bytes(query.mesh, e.left) / query.cluster->chip.hbm().bandwidth->value);
   }
   if (!e.result) {
+    if (request.has("check")) return fail("--check", "a single tensor has nothing to execute", "give a resharding A[I_X, J] -> A[I, J_X] or a product", Error::Kind::usage);
     response.headline = fmt::format("{} on {}: {} of {} on each of {} devices", tensor_text(query.mesh, e.left), mesh_text(query.mesh), human(local_bytes(query.mesh, e.left)), human(global_bytes(e.left)), query.mesh.devices());
     return response;
   }
@@ -237,6 +252,7 @@ Result<Response> answer(const Request& request, const Context& context) {
   for (const PlanStep& step : plan.steps)
     if (step.kind != StepKind::slice && step.kind != StepKind::multiply) moves += (moves.empty() ? "" : ", ") + fmt::format("{}_{}", name(step.kind), axes_text(mesh, step.axes));
   response.headline = fmt::format("{}: {} received per device", moves.empty() ? "no communication" : moves, human(plan.bytes));
+  if (request.has("check")) ASSAY_CHECK(add_check(query, mesh, plan, response));
   return response;
 }
 
@@ -248,7 +264,7 @@ VerbSpec shard_verb() {
           "EXPR is one tensor \"A[I_XY, J]\", a resharding \"A[I_X, J] -> A[I, J_X]\" or a product \"A[I_X, J_Y] * B[J_Y, K] -> C[I_X, K]\". Subscripts are mesh axes, major first; {U_X} marks partial sums. "
           "The plan is the cheapest by bytes received per device, or by time when --on names a cluster.",
           {{"expr", "an expression in quotes", true}},
-          {{"mesh", "X=4,Y=4", "axes of the mesh and their sizes"}, {"sizes", "I=4096,...", "sizes of the dimensions"}, {"dtype", "DTYPE", "of all tensors (default bf16)"}, on_option, set_option},
+          {{"mesh", "X=4,Y=4", "axes of the mesh and their sizes"}, {"sizes", "I=4096,...", "sizes of the dimensions"}, {"dtype", "DTYPE", "of all tensors (default bf16)"}, {"check", "", "execute the plan on virtual devices and compare numbers and bytes"}, on_option, set_option},
           {{"assay shard \"A[I_XY, J]\" --mesh X=8,Y=2 --sizes I=1024,J=4096 --dtype fp32", "what each device holds"},
            {"assay shard \"A[I_X, J_Y] * B[J_Y, K] -> C[I_X, K]\" --mesh X=4,Y=4 --sizes I=8192,J=8192,K=8192 --on tpu-v5e:4x4", "a product, planned by time"}},
           &answer,

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <string>
 #include <vector>
 
 namespace assay {
@@ -79,11 +78,6 @@ RC_GTEST_PROP(Dtype, AProductIsAsWideInEitherOrder, ()) {
   RC_ASSERT(facts(product_dtype(a, b)).bits == facts(product_dtype(b, a)).bits);
   RC_ASSERT(product_dtype(a, a) == a);
   RC_ASSERT(facts(accumulator_dtype(a)).bits >= facts(a).bits);
-}
-
-RC_GTEST_PROP(Dtype, AnyTextIsReadOrRefused, (const std::string& text)) {
-  const auto parsed = parse_dtype(text, "here");
-  RC_ASSERT(parsed.has_value() || parsed.error().where == "here");
 }
 
 }  // namespace

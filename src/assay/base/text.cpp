@@ -58,8 +58,9 @@ std::optional<Unit> simple_unit(std::string_view name) {
 }
 
 std::string unit_hint(std::string_view name) {
-  if (name == "Gb" || name == "Tb" || name == "Mb" || name == "b" || name == "Gbps" || name == "Gb/s" || name == "Gbit")
-    return "write Gbit/s or GB/s";
+  if (name == "b" || name == "kb" || name == "Mb" || name == "Gb" || name == "Tb")
+    return "write Gbit for bits, GB for bytes";
+  if (name == "Gbps" || name == "Mbps" || name == "Tbps") return "write Gbit/s or GB/s";
   if (name == "GBps" || name == "GBs") return "write GB/s";
   if (name == "FLOPS" || name == "TFLOPS" || name == "FLOPs" || name == "TFLOPs" || name == "PFLOPS" ||
       name == "GFLOPS" || name == "TFlops")
@@ -175,6 +176,8 @@ Result<AnyQuantity> parse_quantity(std::string_view text, std::string_view where
   const std::string_view all = trim(text);
   const std::size_t length = number_length(all);
   const auto number = parse_number(all.substr(0, length));
+  if (!number && length > 0)
+    return fail(std::string(where), fmt::format("{} is too large", in_quotes(text)), "");
   if (!number)
     return fail(std::string(where), fmt::format("{} does not start with a number", in_quotes(text)),
                 "write a number and a unit, e.g. 80 GiB or 3.35 TB/s");

@@ -94,6 +94,12 @@ TEST(Toml, BytesThatAreNoTextAreRefusedWhereTheyStand) {
   EXPECT_EQ(refused("PK\x03\x04").what, "control byte 0x03");  // a zip file
 }
 
+TEST(Toml, EscapesDoNotBringControlCharactersIn) {
+  EXPECT_EQ(refused("a = 1\nb = \"\\u001b[31m\"").where, "f.toml:2:1");
+  EXPECT_EQ(refused("\"\\u0007\" = 1").what, "the text holds a control character");
+  EXPECT_TRUE(parse_toml("a = \"\\t\\n\"", "f.toml"));
+}
+
 TEST(Toml, LettersBeyondAsciiStandInTextAndCommentsOnly) {
   EXPECT_TRUE(parse_toml("a = \"\xc3\xbc\" # \xc3\xbc", "f.toml"));
   EXPECT_EQ(refused("gr\xc3\xb6sse = 1").where, "f.toml:1:3");

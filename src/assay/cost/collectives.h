@@ -37,7 +37,7 @@ struct CollectiveGroup {
   std::vector<TreeLevel> levels;
   Sourced<BytesPerSecond> link;
   Sourced<Seconds> hop_latency;
-  double devices = 1;  ///< that take part in one collective
+  double devices = 1;    ///< that take part in one collective
   bool one_way = false;  ///< rings carry data in one direction only
 
   bool torus() const { return levels.empty(); }
@@ -45,7 +45,8 @@ struct CollectiveGroup {
 
 /// The group of a cluster for mesh axes given by name: torus axes X, Y, Z, `slices`; or nothing for all chips.
 /// `inner` devices hold other shards of the array and lie closer together than the group (switched networks).
-Result<CollectiveGroup> make_group(const Cluster& cluster, const std::vector<std::string>& axes, double inner, std::string_view where);
+Result<CollectiveGroup> make_group(const Cluster& cluster, const std::vector<std::string>& axes, double inner,
+                                   std::string_view where);
 
 template <class N>
 struct CollectiveCost {

@@ -37,11 +37,11 @@ class TransferGraph {
 };
 
 struct NetworkOutcome {
-  double time = 0;                  ///< of the last arrival
-  std::vector<double> link_bytes;   ///< carried, by link
-  std::vector<double> link_busy;    ///< seconds, by link
-  std::vector<double> delivered;    ///< to each device, by last hops
-  std::vector<double> received;     ///< by each device, in transit or for itself
+  double time = 0;                 ///< of the last arrival
+  std::vector<double> link_bytes;  ///< carried, by link
+  std::vector<double> link_busy;   ///< seconds, by link
+  std::vector<double> delivered;   ///< to each device, by last hops
+  std::vector<double> received;    ///< by each device, in transit or for itself
   std::int64_t transfers = 0;
 };
 

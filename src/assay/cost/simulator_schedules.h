@@ -34,8 +34,8 @@ struct TorusLinks {
   std::int64_t neighbour(std::size_t axis, int direction, std::int64_t position) const;
 };
 
-/// A share of the array that travels along the axes in one order. Mirrored: of an even ring's two farthest ways it takes
-/// the other one.
+/// A share of the array that travels along the axes in one order. Mirrored: of an even ring's two farthest ways it
+/// takes the other one.
 struct TravelPart {
   std::vector<std::size_t> order;
   double share = 1;
@@ -52,24 +52,34 @@ std::vector<TravelPart> travel_parts(const TorusLinks& torus, const std::vector<
 void add_torus_collective(TransferGraph& graph, const TorusLinks& torus, const SimulatedCollective& collective,
                           const SimulationOptions& options, std::int64_t chunks);
 
-/// Broadcast and reduce have a root and no symmetry, but the 2 k trees (k on lines) share no link, so that the deepest
-/// branch of each tells the time. Adds the links it needs.
-void add_torus_rooted(TransferGraph& graph, LinkNetwork& network, std::vector<std::string>& names,
-                      const CollectiveGroup& group, CollectiveKind kind, double bytes, bool whole_trees,
-                      std::int64_t chunks);
-/// Hops of that deepest branch.
-std::int64_t rooted_depth(const CollectiveGroup& group);
+/// Broadcast and reduce have a root and no symmetry, but their trees share no link, so that the deepest branch of each
+/// tells the time; `whole_trees` simulates all branches.
+struct RootedTorus {
+  RootedTorus(const CollectiveGroup& group, bool whole_trees);
 
-/// The ports of one participant of a tree, or of each of them.
+  void add(TransferGraph& graph, CollectiveKind kind, double bytes, std::int64_t chunks);
+  std::int64_t edges() const;  ///< of all trees that are simulated
+
+  struct Edge {
+    std::int32_t parent = -1;  ///< edge, of the same tree; -1 at the root
+    std::int32_t outward = 0, inward = 0;
+  };
+  std::vector<std::vector<Edge>> trees;
+  std::int64_t depth = 0;  ///< hops of the deepest branch
+  LinkNetwork network;
+  std::vector<std::string> names;
+};
+
+/// The ports of each participant of a tree, or of as many as stand for the rest.
 struct TreeLinks {
-  TreeLinks(const CollectiveGroup& group, bool use_symmetry);
+  TreeLinks(const CollectiveGroup& group, std::int64_t spelt_out);  ///< 0 for all
 
   struct Stage {
     std::int64_t groups = 1;
-    std::int64_t below = 1;    ///< participants below one child
-    double bandwidth = 1;      ///< of one participant's share
+    std::int64_t below = 1;  ///< participants below one child
+    double bandwidth = 1;    ///< of one participant's share
     bool reduces = false;
-    bool scale_up = false;     ///< chips have other ports for the levels above
+    bool scale_up = false;  ///< chips have other ports for the levels above
     std::string name;
   };
   std::vector<Stage> stages;
@@ -82,7 +92,15 @@ struct TreeLinks {
   std::int64_t shifted(std::int64_t position, std::int64_t offset) const;  ///< each digit by itself
 };
 
-void add_tree_collective(TransferGraph& graph, TreeLinks& tree, const SimulatedCollective& collective,
+/// All-gather, reduce-scatter, all-reduce, all-to-all.
+void add_tree_collective(TransferGraph& graph, const TreeLinks& tree, const SimulatedCollective& collective,
                          const SimulationOptions& options, std::int64_t chunks);
+/// All-reduce where switches add on at least one level. One participant stands for all.
+void add_tree_in_network(TransferGraph& graph, const TreeLinks& tree, double bytes, std::int64_t chunks);
+/// Broadcast, reduce and permute: the participants play different parts, and one stands for each part; the tree spells
+/// out `tree_roles` of them. Broadcasts are copied by the switches.
+inline constexpr std::int64_t tree_roles = 3;
+void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, CollectiveKind kind, double bytes,
+                     std::int64_t chunks);
 
 }  // namespace assay

@@ -129,7 +129,7 @@ struct SpreadTree {
   std::vector<std::int32_t> parent;   ///< edge by which the sender got it; -1 at the root
   std::vector<std::int32_t> outward;  ///< link away from the root
   std::vector<std::int32_t> inward;   ///< link the other way
-  std::vector<std::int64_t> child;    ///< position of the receiver
+  std::vector<std::int32_t> depth;    ///< hops from the root
 };
 
 SpreadTree spread_tree(const TorusLinks& torus, std::int64_t root, const TravelPart& part, bool both_directions) {
@@ -150,7 +150,7 @@ SpreadTree spread_tree(const TorusLinks& torus, std::int64_t root, const TravelP
           tree.parent.push_back(holder.edge);
           tree.outward.push_back(torus.link(axis, direction, holder.position));
           tree.inward.push_back(torus.link(axis, 1 - direction, next));
-          tree.child.push_back(next);
+          tree.depth.push_back(holder.edge < 0 ? 1 : tree.depth[at(holder.edge)] + 1);
           holder = {next, static_cast<std::int32_t>(tree.parent.size()) - 1};
           holders.push_back(holder);
         }
@@ -159,59 +159,88 @@ SpreadTree spread_tree(const TorusLinks& torus, std::int64_t root, const TravelP
   return tree;
 }
 
-/// All-gather, reduce-scatter, or one after the other. The chips' transfers of one kind lie side by side in the graph,
-/// so that ties are broken alike at all chips.
+/// Part of a shard on its way, for the shards of all chips that are spelt out.
+struct SpreadPart {
+  std::vector<SpreadTree> trees;                                      ///< by position of the root
+  double bytes;                                                       ///< of one chunk
+  std::vector<std::pair<std::int32_t, std::int32_t>> farthest_first;  ///< edge, position
+
+  std::int32_t edges() const { return static_cast<std::int32_t>(trees.front().parent.size()); }
+};
+
+std::vector<SpreadPart> spread_parts(const TorusLinks& torus, const Axes& axes, double shard,
+                                     const SimulationOptions& options, std::int64_t chunks) {
+  std::vector<SpreadPart> parts;
+  for (const TravelPart& travel : travel_parts(torus, axes, options)) {
+    if (travel.share <= 0.0) continue;
+    SpreadPart part{{}, travel.share * shard / static_cast<double>(chunks), {}};
+    for (std::int64_t position = 0; position < torus.positions; ++position)
+      part.trees.push_back(spread_tree(torus, position, travel, options.both_directions));
+    for (std::int32_t edge = part.edges() - 1; edge >= 0; --edge)
+      for (std::int32_t p = 0; p < static_cast<std::int32_t>(torus.positions); ++p)
+        part.farthest_first.emplace_back(edge, p);
+    std::stable_sort(part.farthest_first.begin(), part.farthest_first.end(), [&](const auto& a, const auto& b) {
+      return part.trees[at(a.second)].depth[at(a.first)] > part.trees[at(b.second)].depth[at(b.first)];
+    });
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+/// One chunk of every shard from all chips towards its own, added up on the way; what has the longest way goes first.
+/// `complete` holds the point at which each position has its sum.
+void add_inward(TransferGraph& graph, const SpreadPart& part, const std::vector<std::int32_t>& complete) {
+  const std::size_t positions = part.trees.size();
+  std::vector<std::int32_t> transfers(at(part.edges()) * positions);
+  for (const auto& [edge, p] : part.farthest_first) {
+    const SpreadTree& tree = part.trees[at(p)];
+    transfers[at(edge) * positions + at(p)] = graph.add(tree.inward[at(edge)], part.bytes, tree.parent[at(edge)] < 0);
+  }
+  for (const auto& [edge, p] : part.farthest_first) {
+    const std::int32_t parent = part.trees[at(p)].parent[at(edge)];
+    graph.order(transfers[at(edge) * positions + at(p)],
+                parent < 0 ? complete[at(p)] : transfers[at(parent) * positions + at(p)]);
+  }
+}
+
+/// One chunk of every shard to all chips, after `starts` (by position, or none). The chips' transfers over one edge lie
+/// side by side in the graph, so that ties are broken alike at all chips.
+void add_outward(TransferGraph& graph, const SpreadPart& part, const std::vector<std::int32_t>& starts) {
+  const auto positions = static_cast<std::int32_t>(part.trees.size());
+  const std::int32_t base = graph.size();
+  for (std::int32_t edge = 0; edge < part.edges(); ++edge)
+    for (std::int32_t p = 0; p < positions; ++p) {
+      const SpreadTree& tree = part.trees[at(p)];
+      const std::int32_t parent = tree.parent[at(edge)];
+      const std::int32_t transfer = graph.add(tree.outward[at(edge)], part.bytes, true);
+      if (parent >= 0)
+        graph.order(base + parent * positions + p, transfer);
+      else if (!starts.empty())
+        graph.order(starts[at(p)], transfer);
+    }
+}
+
+/// All-gather, reduce-scatter, or one after the other.
 void add_spread(TransferGraph& graph, const TorusLinks& torus, const Axes& axes, CollectiveKind kind, double bytes,
                 const SimulationOptions& options, std::int64_t chunks) {
   const double shard = bytes / static_cast<double>(devices_of(torus, axes));
-  const auto positions = static_cast<std::int32_t>(torus.positions);
+  const std::vector<SpreadPart> parts = spread_parts(torus, axes, shard, options, chunks);
   const bool reduces = kind != CollectiveKind::all_gather, gathers = kind != CollectiveKind::reduce_scatter;
-  struct Prepared {
-    std::vector<SpreadTree> trees;
-    double size;
-  };
-  std::vector<Prepared> prepared;
-  for (const TravelPart& part : travel_parts(torus, axes, options)) {
-    if (part.share <= 0.0) continue;
-    Prepared entry{{}, part.share * shard / static_cast<double>(chunks)};
-    for (std::int64_t position = 0; position < torus.positions; ++position)
-      entry.trees.push_back(spread_tree(torus, position, part, options.both_directions));
-    prepared.push_back(std::move(entry));
-  }
+  const std::int32_t all_reduced = graph.add_meeting();
+  std::vector<std::int32_t> starts;
+  if (reduces && !options.overlap_passes) starts.assign(at(torus.positions), all_reduced);
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk)
-    for (const Prepared& part : prepared) {
-      const auto edges = static_cast<std::int32_t>(part.trees.front().parent.size());
-      std::int32_t meetings = 0;
+    for (const SpreadPart& part : parts) {
       if (reduces) {
-        // The reverse of a gather: what would arrive last is sent first.
-        const std::int32_t base = graph.size();
-        const auto id = [&](std::int32_t edge, std::int32_t p) { return base + (edges - 1 - edge) * positions + p; };
-        for (std::int32_t edge = edges - 1; edge >= 0; --edge)
-          for (std::int32_t p = 0; p < positions; ++p) {
-            const SpreadTree& tree = part.trees[at(p)];
-            graph.add(tree.inward[at(edge)], part.size, tree.parent[at(edge)] < 0);
-          }
-        meetings = graph.size();
-        for (std::int32_t p = 0; p < positions; ++p) graph.add_meeting();
-        for (std::int32_t edge = edges - 1; edge >= 0; --edge)
-          for (std::int32_t p = 0; p < positions; ++p) {
-            const std::int32_t parent = part.trees[at(p)].parent[at(edge)];
-            graph.order(id(edge, p), parent < 0 ? meetings + p : id(parent, p));
-          }
+        std::vector<std::int32_t> complete;
+        for (std::int64_t p = 0; p < torus.positions; ++p) complete.push_back(graph.add_meeting());
+        add_inward(graph, part, complete);
+        if (options.overlap_passes)
+          starts = complete;
+        else
+          for (const std::int32_t meeting : complete) graph.order(meeting, all_reduced);
       }
-      if (gathers) {
-        const std::int32_t base = graph.size();
-        for (std::int32_t edge = 0; edge < edges; ++edge)
-          for (std::int32_t p = 0; p < positions; ++p) {
-            const SpreadTree& tree = part.trees[at(p)];
-            const std::int32_t parent = tree.parent[at(edge)];
-            const std::int32_t transfer = graph.add(tree.outward[at(edge)], part.size, true);
-            if (parent >= 0)
-              graph.order(base + parent * positions + p, transfer);
-            else if (reduces)
-              graph.order(meetings + p, transfer);
-          }
-      }
+      if (gathers) add_outward(graph, part, starts);
     }
 }
 
@@ -229,10 +258,12 @@ std::vector<Message> messages_of(const TorusLinks& torus, const Axes& axes, std:
     const std::int64_t x = torus.coordinate(axes[i], position);
     std::vector<Message> longer;
     for (const Message& message : messages)
-      for (std::int64_t target = 0; target < place.size; ++target) {
-        std::int64_t step = target - x;
+      for (std::int64_t i_th = 0; i_th < place.size; ++i_th) {
+        // By distance upwards on a ring, so that all chips list alike; by place on a line.
+        std::int64_t step = i_th - x, target = i_th;
         if (place.ring) {
-          step = (step + place.size) % place.size;
+          step = i_th;
+          target = (x + i_th) % place.size;
           if (2 * step > place.size || (2 * step == place.size && mirrored)) step -= place.size;
         }
         Message next = message;

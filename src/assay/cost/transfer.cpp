@@ -93,15 +93,16 @@ Result<Place> parse_place(std::string_view text, const Cluster& cluster, std::st
   if (kind == "slice") {
     if (numbers.size() != 1 || numbers[0] >= cluster.slices)
       return fail(std::string(where), fmt::format("{} is not a slice of {}", in_quotes(text), cluster.text),
-                  fmt::format("slices are slice(0) to slice({})", cluster.slices - 1));
+                  cluster.slices == 1 ? "it is one slice, slice(0)"
+                                      : fmt::format("slices are slice(0) to slice({})", cluster.slices - 1));
     return Place{Place::Kind::slice, numbers[0]};
   }
   if (kind != "chip") return fail(std::string(where), fmt::format("unknown place {}", in_quotes(text)), grammar);
   if (cluster.torus) {
     if (numbers.size() != cluster.torus->axes.size())
       return fail(std::string(where),
-                  fmt::format("{} has {} coordinates, {} has {} axes", in_quotes(text), numbers.size(), cluster.text,
-                              cluster.torus->axes.size()),
+                  fmt::format("{} has {} axes, {} has {}", cluster.text, cluster.torus->axes.size(), in_quotes(text),
+                              numbers.size()),
                   chip_hint(cluster));
     for (std::size_t i = 0; i < numbers.size(); ++i)
       if (numbers[i] >= cluster.torus->axes[i].size)

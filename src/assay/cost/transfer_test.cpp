@@ -89,9 +89,9 @@ TEST(Transfer, WorkOnTheDataIsOneMoreStage) {
 TEST(Transfer, PlacesThatDoNotExistAreRefusedWithTheirRange) {
   EXPECT_EQ(refused("tpu-v5e:4x4", "chip(0,4)", "hbm").what, "\"chip(0,4)\" lies outside of tpu-v5e:4x4");
   EXPECT_EQ(refused("tpu-v5e:4x4", "chip(0,4)", "hbm").hint, "coordinates run from 0 to (3,3)");
-  EXPECT_EQ(refused("tpu-v5e:4x4", "chip(1)", "hbm").what, "\"chip(1)\" has 1 coordinates, tpu-v5e:4x4 has 2 axes");
+  EXPECT_EQ(refused("tpu-v5e:4x4", "chip(1)", "hbm").what, "tpu-v5e:4x4 has 2 axes, \"chip(1)\" has 1");
   EXPECT_EQ(refused("h100-sxm:8", "chip(8)", "host").hint, "chips are chip(0) to chip(7)");
-  EXPECT_EQ(refused("tpu-v5e:4x4", "slice(1)", "slice(0)").hint, "slices are slice(0) to slice(0)");
+  EXPECT_EQ(refused("tpu-v5e:4x4", "slice(1)", "slice(0)").hint, "it is one slice, slice(0)");
   for (const char* place : {"", "hbn", "chip", "chip(", "chip()", "chip(-1,0)", "chip(0.5,0)", "chip(nan,0)",
                             "chip(1e99,0)", "rack(0)", "chip(0,0"})
     EXPECT_FALSE(parse_place(place, cluster_of("tpu-v5e:4x4"), "--from")) << place;

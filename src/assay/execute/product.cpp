@@ -114,22 +114,25 @@ Array<T> product_by_loops(const Array<T>& left, const DimensionNames& left_names
     if (find(result_names, name) == nowhere) inner.push_back(loop(name));
   Array<T> out = zeros<T>(shape);
 
-  const auto sum = [&](const auto& self, std::size_t depth, const T* a, const T* b) -> double {
-    if (depth == inner.size()) return static_cast<double>(*a) * static_cast<double>(*b);
-    const Loop& l = inner[depth];
-    double total = 0.0;
-    if (depth + 1 == inner.size()) {
-      for (std::int64_t i = 0; i < l.size; ++i)
-        total += static_cast<double>(a[i * l.left]) * static_cast<double>(b[i * l.right]);
-      return total;
+  // The last loop of the result runs innermost, which is kind to caches; its row of sums is kept in double.
+  const Loop last = outer.empty() ? Loop{1, 0, 0} : outer.back();
+  if (!outer.empty()) outer.pop_back();
+  std::vector<double> row(static_cast<std::size_t>(last.size));
+  const auto sum = [&](const auto& self, std::size_t depth, const T* a, const T* b) -> void {
+    if (depth == inner.size()) {
+      for (std::int64_t i = 0; i < last.size; ++i)
+        row[static_cast<std::size_t>(i)] += static_cast<double>(a[i * last.left]) * static_cast<double>(b[i * last.right]);
+      return;
     }
-    for (std::int64_t i = 0; i < l.size; ++i) total += self(self, depth + 1, a + i * l.left, b + i * l.right);
-    return total;
+    const Loop& l = inner[depth];
+    for (std::int64_t i = 0; i < l.size; ++i) self(self, depth + 1, a + i * l.left, b + i * l.right);
   };
   auto to = out.values.begin();
   const auto fill = [&](const auto& self, std::size_t depth, const T* a, const T* b) -> void {
     if (depth == outer.size()) {
-      *to++ = static_cast<T>(sum(sum, 0, a, b));
+      std::fill(row.begin(), row.end(), 0.0);
+      sum(sum, 0, a, b);
+      for (double value : row) *to++ = static_cast<T>(value);
       return;
     }
     const Loop& l = outer[depth];

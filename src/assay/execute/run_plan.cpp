@@ -22,13 +22,14 @@ bool follows(const Tensor& tensor, const Sharding& sharding, const PlanStep& ste
 }
 
 /// True if steps [first, last) lead the tensor from its sharding to `to`.
-bool leads(const Plan& plan, std::size_t first, std::size_t last, const Tensor& tensor, const Sharding& to) {
-  Sharding at = tensor.sharding;
+bool leads(const Mesh& mesh, const Plan& plan, std::size_t first, std::size_t last, const Tensor& tensor,
+           const Sharding& to) {
+  Sharding at = without_unit_axes(mesh, tensor.sharding);
   for (std::size_t i = first; i < last; ++i) {
     if (!follows(tensor, at, plan.steps[i])) return false;
     at = plan.steps[i].after.sharding;
   }
-  return at == to;
+  return at == without_unit_axes(mesh, to);
 }
 
 DimensionNames names_of(const Tensor& tensor) {
@@ -63,8 +64,10 @@ class Runner {
       counted.busiest = std::max(counted.busiest, got);
     }
     const Mesh& mesh = devices_.mesh();
-    const bool padded = is_padded(mesh, step.before) || is_padded(mesh, step.after);
     const bool permutes = step.kind == StepKind::permute;
+    bool padded = is_padded(mesh, step.before) || is_padded(mesh, step.after);
+    if (step.kind == StepKind::all_reduce)  // its chunks are of elements, whatever the dimensions
+      padded = element_count(local_shape(mesh, step.before)) % static_cast<std::int64_t>(shard_count(mesh, step.axes)) != 0;
     if (permutes) counted.moved = counted.busiest;
     const double tolerance = 1e-9 * step.bytes.value();
     const double difference = counted.moved.value() - step.bytes.value();
@@ -97,7 +100,7 @@ PlanRun<T> run_plan(const Mesh& mesh, const Plan& plan, const ShardingExpression
   Array<T> expected;
   const std::size_t count = plan.steps.size();
   if (!e.right) {
-    if (!leads(plan, 0, count, e.left, e.result->sharding)) throw InternalError("a plan does not reshard its tensor");
+    if (!leads(mesh, plan, 0, count, e.left, e.result->sharding)) throw InternalError("a plan does not reshard its tensor");
     expected = left;
     runner.steps(0, count, shards);
   } else {
@@ -106,10 +109,10 @@ PlanRun<T> run_plan(const Mesh& mesh, const Plan& plan, const ShardingExpression
     if (multiply == count) throw InternalError("a plan does not multiply");
     const PlanStep& step = plan.steps[multiply];
     // The left operand's steps come first; where both operands look alike, any division that fits is right.
-    while (middle <= multiply && !(leads(plan, 0, middle, e.left, step.before.sharding) &&
-                                   leads(plan, middle, multiply, *e.right, step.second->sharding)))
+    while (middle <= multiply && !(leads(mesh, plan, 0, middle, e.left, step.before.sharding) &&
+                                   leads(mesh, plan, middle, multiply, *e.right, step.second->sharding)))
       ++middle;
-    if (middle > multiply || !leads(plan, multiply + 1, count, step.after, e.result->sharding))
+    if (middle > multiply || !leads(mesh, plan, multiply + 1, count, step.after, e.result->sharding))
       throw InternalError("a plan's steps do not follow each other");
     const Array<T> right = filled(*e.right, 1);
     expected = product_by_loops(left, names_of(e.left), right, names_of(*e.right), names_of(*e.result));

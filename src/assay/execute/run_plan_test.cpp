@@ -53,7 +53,7 @@ RC_GTEST_PROP(RunPlan, AlternativesEqualTheUnsharded, ()) {
   const Mesh mesh = testing::random_mesh(choose);
   const ShardingExpression e = testing::random_product(choose, mesh, Sizes::divide);
   RC_LOG(mesh_text(mesh) + " " + expression_text(mesh, e));
-  for (const Plan& plan : plan_product(mesh, e, byte_prices(mesh), 6).others) expect_right(mesh, plan, e, 3);
+  for (const Plan& plan : plan_product(mesh, e, byte_prices(mesh), 3).others) expect_right(mesh, plan, e, 3);
 }
 
 void expect_reshard_right(Sizes sizes) {

@@ -226,6 +226,21 @@ std::string render_md(const Response& response, const RenderOptions& options) {
   return out;
 }
 
+/// Text of a message, which may hold what a stranger typed: control bytes are spelled out and long text is cut.
+std::string printable(std::string_view text) {
+  constexpr std::size_t limit = 600;
+  const bool utf8 = !invalid_utf8(text.substr(0, limit));
+  std::string out;
+  for (char c : text.substr(0, limit)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < ' ' || byte == 0x7f || (byte >= 0x80 && !utf8))
+      out += fmt::format("\\x{:02x}", byte);
+    else
+      out += c;
+  }
+  return text.size() > limit ? out + "..." : out;
+}
+
 std::string csv_cell(const Value& value) {
   std::string text;
   if (const auto number = numeric(value))
@@ -333,9 +348,10 @@ std::string render(const Response& response, const RenderOptions& options) {
 
 std::string render(const Error& error, const RenderOptions& options) {
   if (options.format == Format::json) return render_json(error);
-  std::string out =
-      paint("error: ", red, options.colour) + (error.where.empty() ? "" : error.where + ": ") + error.what + "\n";
-  if (!error.hint.empty()) out += paint("hint:  ", dim, options.colour) + error.hint + "\n";
+  std::string out = paint("error: ", red, options.colour);
+  if (!error.where.empty()) out += printable(error.where) + ": ";
+  out += printable(error.what) + "\n";
+  if (!error.hint.empty()) out += paint("hint:  ", dim, options.colour) + printable(error.hint) + "\n";
   for (const Error& other : error.also) out += render(other, options);
   return out;
 }

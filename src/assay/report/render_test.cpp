@@ -194,6 +194,12 @@ TEST(Render, AnErrorHasPlaceRuleAndRemedyOncePerFault) {
   EXPECT_EQ(json["error"]["also"][0]["what"], "second fault");
 }
 
+TEST(Render, AnErrorNeverDrivesTheTerminal) {
+  EXPECT_EQ(render(Error{Error::Kind::usage, "\x1b[31m", "caf\xc3\xa9", "\xff\x7f", {}}, {}),
+            "error: \\x1b[31m: caf\xc3\xa9\nhint:  \\xff\\x7f\n");
+  EXPECT_LT(render(Error{Error::Kind::usage, "", std::string(100'000, 'x'), "", {}}, {}).size(), 1000U);
+}
+
 TEST(Render, AMissingPictureIsOurBug) { EXPECT_THROW(rendered(sample(), Format::svg), InternalError); }
 
 Value any_value(int depth) {

@@ -1,68 +1,56 @@
-// Best-first exploration of the shardings of one tensor, forwards from where it is or backwards from where it must be.
+// Best-first search over the shardings of one tensor, forwards from where it is or backwards from where it must be.
 #pragma once
-#include <cstdint>
 #include <vector>
 
-#include "assay/sharding/planner.h"
+#include "assay/sharding/space.h"
 
 namespace assay {
 
-/// A reached sharding: its cost, and the step that leads to (or, backwards, away from) its neighbour on the path.
+/// What is known of a sharding: its cost, and the step that leads to (or, backwards, away from) its neighbour on the path.
 struct Reached {
-  Sharding sharding;
   double cost = 0;
-  int steps = 0;
+  int steps = -1;  ///< below 0: not reached yet
   int parent = -1;
-  StepKind kind = StepKind::slice;
   AxisSet axes = 0;
+  StepKind kind = StepKind::slice;
+  bool settled = false;
 };
 
-/// Settles shardings in order of cost. `forward`: cost from the start to here; otherwise: from here to the start.
+/// Settles shardings in order of cost. Forward space: cost from the start to here; otherwise from here to the start.
 class Explorer {
  public:
-  Explorer(const Mesh& mesh, const Tensor& tensor, const Sharding& start, bool forward, const Prices& prices);
+  Explorer(ShardingSpace& space, const Tensor& tensor, const Sharding& start, const Prices& prices);
 
   /// The next cheapest sharding, or -1 when all are known or the cheapest costs more than `limit`, which never grows
   /// from call to call.
   int next(double limit);
-  const Reached& at(int id) const { return nodes_[static_cast<std::size_t>(id)]; }
-  int find(const Sharding& sharding) const;
-  bool settled(int id) const { return done_[static_cast<std::size_t>(id)] != 0; }
+  const Reached& at(int id) const { return reached_[static_cast<std::size_t>(id)]; }
+  const Sharding& sharding(int id) const { return space_.sharding(id); }
+  /// The number of a sharding in the space.
+  int find(const Sharding& sharding) const { return space_.id(sharding); }
+  bool settled(int id) const { return static_cast<std::size_t>(id) < reached_.size() && at(id).settled; }
   /// Cost of the cheapest sharding not settled yet.
   double frontier() const;
 
  private:
   struct Entry {
     double cost;
-    int steps;
-    int id;
+    int steps, id;
+    /// std heaps keep the largest in front.
+    friend bool operator<(const Entry& a, const Entry& b) { return a.cost != b.cost ? a.cost > b.cost : a.steps > b.steps; }
   };
 
-  void expand(int id);
-  void expand_gathers(int id, std::size_t dim, Sharding at, AxisSet moved);
-  void expand_scatters(int id, std::size_t dim, Sharding at, AxisSet moved);
-  void permute_all(int id);
-  void reach(int from, const Sharding& to, StepKind kind, AxisSet axes);
-  Bytes local(const Sharding& sharding) const;
-  std::size_t slot(const Sharding& sharding) const;
-  void push(double cost, int steps, int id);
+  void expand(int id, double limit);
+  void reach(int from, int to, StepKind kind, AxisSet axes, double price, double limit);
+  double local(int id);
 
-  const Mesh& mesh_;
+  ShardingSpace& space_;
   const Tensor& tensor_;
   const Prices& prices_;
-  bool forward_;
-  AxisSet all_axes_ = 0;
-  double limit_ = 0;                 ///< of the current expansion; dearer neighbours are not recorded
-  std::size_t rank_;
-  std::vector<double> ways_;         ///< shards of every axis set
-  std::array<double, max_tensor_rank> sizes_{};
-  double element_ = 0;               ///< bytes
-  std::vector<Sharding> permuted_;   ///< scratch
-  std::vector<Reached> nodes_;
-  std::vector<char> done_;
-  std::vector<char> class_done_;     ///< permutations of this sharding are recorded
+  std::vector<Reached> reached_;
+  std::vector<double> local_;  ///< bytes on each device; below 0: not computed yet
+  std::vector<char> permuted_;
   std::vector<Entry> heap_;
-  std::vector<int> table_;  ///< open addressing, -1 is free
 };
 
 }  // namespace assay

@@ -106,7 +106,7 @@ void forward_steps(const Mesh& mesh, const Tensor& tensor, const Explorer& explo
   for (; explorer.at(id).parent >= 0; id = explorer.at(id).parent) {
     const Reached& here = explorer.at(id);
     const Reached& before = explorer.at(here.parent);
-    add_step(mesh, tensor, before.sharding, here.sharding, here.kind, here.axes, here.cost - before.cost, steps);
+    add_step(mesh, tensor, explorer.sharding(here.parent), explorer.sharding(id), here.kind, here.axes, here.cost - before.cost, steps);
   }
   std::reverse(steps.begin() + static_cast<std::ptrdiff_t>(first), steps.end());
 }
@@ -116,7 +116,7 @@ void backward_steps(const Mesh& mesh, const Tensor& tensor, const Explorer& expl
   for (; explorer.at(id).parent >= 0; id = explorer.at(id).parent) {
     const Reached& here = explorer.at(id);
     const Reached& after = explorer.at(here.parent);
-    add_step(mesh, tensor, here.sharding, after.sharding, here.kind, here.axes, here.cost - after.cost, steps);
+    add_step(mesh, tensor, explorer.sharding(id), explorer.sharding(here.parent), here.kind, here.axes, here.cost - after.cost, steps);
   }
 }
 
@@ -209,6 +209,23 @@ Prices byte_prices(const Mesh& mesh) {
   return prices;
 }
 
+Sharding without_unit_axes(const Mesh& mesh, const Sharding& sharding) {
+  Sharding bare = sharding;
+  for (std::size_t axis = 0; axis < mesh.axes.size(); ++axis) {
+    const AxisSet bit = axis_bit(static_cast<int>(axis));
+    if (mesh.axes[axis].size > 1 || !(sharding.used_axes() & bit)) continue;
+    bare.unreduced &= ~bit;
+    for (AxisList& list : bare.dims) {
+      if (!(list.set() & bit)) continue;
+      AxisList rest;
+      for (int kept : list.axes())
+        if (kept != static_cast<int>(axis)) rest = rest.pushed(kept);
+      list = rest;
+    }
+  }
+  return bare;
+}
+
 int product_case(const ShardingExpression& e) {
   const Correspondence c = correspond(e);
   AxisSet contracted_left = 0, contracted_right = 0, kept_left = 0, kept_right = 0;
@@ -229,6 +246,10 @@ int product_case(const ShardingExpression& e) {
 }
 
 Result<void> check_product(const ShardingExpression& e) {
+  for (const Tensor* tensor : {&e.left, &*e.right, &*e.result})
+    for (std::size_t i = 0; i < tensor->dims.size(); ++i)
+      if (find_dim(*tensor, tensor->dims[i].name) != static_cast<int>(i))
+        return fail("expression", fmt::format("dimension {} is twice in {}, so it is not clear what is summed", in_quotes(tensor->dims[i].name), tensor->name), "give names and --sizes");
   const Correspondence c = correspond(e);
   bool contracted = false;
   for (const auto& row : c.rows) {
@@ -244,10 +265,27 @@ Result<void> check_product(const ShardingExpression& e) {
   return {};
 }
 
-PlanChoice plan_product(const Mesh& mesh, const ShardingExpression& e, const Prices& prices, std::size_t alternatives) {
+Planner::Planner(const Mesh& mesh) : mesh_(mesh), spaces_(2 * (max_tensor_rank + 1)) {}
+Planner::Planner(Planner&&) noexcept = default;
+Planner::~Planner() = default;
+
+ShardingSpace& Planner::space(std::size_t rank, bool forward) {
+  auto& kept = spaces_[2 * rank + (forward ? 1 : 0)];
+  if (!kept) kept = std::make_unique<ShardingSpace>(mesh_, rank, forward);
+  return *kept;
+}
+
+PlanChoice plan_product(const Mesh& mesh, const ShardingExpression& expression, const Prices& prices, std::size_t alternatives) {
+  return Planner(mesh).product(expression, prices, alternatives);
+}
+
+PlanChoice Planner::product(const ShardingExpression& expression, const Prices& prices, std::size_t alternatives) {
+  const Mesh& mesh = mesh_;
+  ShardingExpression e = expression;
+  for (Tensor* tensor : {&e.left, &*e.right, &*e.result}) tensor->sharding = without_unit_axes(mesh, tensor->sharding);
   const Correspondence c = correspond(e);
-  Explorer left(mesh, e.left, e.left.sharding, true, prices), right(mesh, *e.right, e.right->sharding, true, prices);
-  Explorer result(mesh, *e.result, e.result->sharding, false, prices);
+  Explorer left(space(e.left.dims.size(), true), e.left, e.left.sharding, prices), right(space(e.right->dims.size(), true), *e.right, e.right->sharding, prices);
+  Explorer result(space(e.result->dims.size(), false), *e.result, e.result->sharding, prices);
   std::vector<Side> lefts, rights;
   lefts.reserve(64), rights.reserve(64);
   std::vector<Candidate> found;
@@ -257,20 +295,18 @@ PlanChoice plan_product(const Mesh& mesh, const ShardingExpression& e, const Pri
   const auto limit = [&] { return found.size() < wanted ? certain : found.back().total; };
   // The result's distances, settled only as far as a pair needs them.
   const auto finish_cost = [&](const Sharding& sharding, double budget) {
-    int id = result.find(sharding);
-    while (id < 0 || !result.settled(id)) {
+    const int id = result.find(sharding);
+    while (!result.settled(id))
       if (result.next(budget) < 0) return -1;
-      id = result.find(sharding);
-    }
     return id;
   };
   const auto consider = [&](int l, int r) {
     const Reached &a = left.at(l), &b = right.at(r);
     const double before = a.cost + b.cost;
     if (before > limit()) return;
-    const auto product = multiply(c, a.sharding, b.sharding);
+    const auto product = multiply(c, left.sharding(l), right.sharding(r));
     if (!product) return;
-    const double compute = prices.per_flop > 0.0 ? prices.per_flop * local_flops(mesh, c, a.sharding, b.sharding).value() : 0.0;
+    const double compute = prices.per_flop > 0.0 ? prices.per_flop * local_flops(mesh, c, left.sharding(l), right.sharding(r)).value() : 0.0;
     if (compute > limit()) return;
     const int end = finish_cost(*product, limit() - before);
     if (end < 0) return;
@@ -288,13 +324,13 @@ PlanChoice plan_product(const Mesh& mesh, const ShardingExpression& e, const Pri
     if (take_left) {
       const int id = left.next(limit());
       if (id < 0) continue;
-      const Side& side = lefts.emplace_back(side_of(c, left.at(id).sharding, true, id));
+      const Side& side = lefts.emplace_back(side_of(c, left.sharding(id), true, id));
       for (const Side& other : rights)
         if (other.fits(side)) consider(id, other.id);
     } else {
       const int id = right.next(limit());
       if (id < 0) continue;
-      const Side& side = rights.emplace_back(side_of(c, right.at(id).sharding, false, id));
+      const Side& side = rights.emplace_back(side_of(c, right.sharding(id), false, id));
       for (const Side& other : lefts)
         if (other.fits(side)) consider(other.id, id);
     }
@@ -305,8 +341,7 @@ PlanChoice plan_product(const Mesh& mesh, const ShardingExpression& e, const Pri
     Plan plan;
     forward_steps(mesh, e.left, left, candidate.left, plan.steps);
     forward_steps(mesh, *e.right, right, candidate.right, plan.steps);
-    const Sharding &a = left.at(candidate.left).sharding, &b = right.at(candidate.right).sharding;
-    const Sharding product = result.at(candidate.result).sharding;
+    const Sharding a = left.sharding(candidate.left), b = right.sharding(candidate.right), product = result.sharding(candidate.result);
     plan.steps.push_back({StepKind::multiply, 0, with(e.left, a), with(*e.right, b), with(*e.result, product), {}, 0.0});
     backward_steps(mesh, *e.result, result, candidate.result, plan.steps);
     plan.flops = local_flops(mesh, c, a, b);
@@ -352,11 +387,34 @@ Sharding RefinedMesh::refine(const Sharding& sharding) const {
   return fine;
 }
 
+namespace {
+
+/// True if splitting by the parts of an axis one after the other gives the shards that splitting by the axis gives: below
+/// the first part of each axis nothing is padded.
+bool keeps_shards(const RefinedMesh& fine, const Tensor& tensor) {
+  for (std::size_t d = 0; d < tensor.dims.size(); ++d) {
+    std::int64_t size = tensor.dims[d].size;
+    for (int axis : tensor.sharding.dims[d].axes()) {
+      const std::vector<int>& parts = fine.parts[static_cast<std::size_t>(axis)];
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        const std::int64_t ways = fine.mesh.size(parts[i]);
+        if (i > 0 && size % ways != 0) return false;
+        size = (size + ways - 1) / ways;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
 ThoroughPlan plan_product_thoroughly(const Mesh& mesh, const ShardingExpression& expression) {
   constexpr std::size_t most_parts = 6;  // beyond, the space is too large to search while someone waits
   ThoroughPlan coarse{mesh, plan_product(mesh, expression, byte_prices(mesh)).best};
   const RefinedMesh fine = assay::refine(mesh);
   if (coarse.plan.cost == 0.0 || fine.mesh.axes.size() == mesh.axes.size() || fine.mesh.axes.size() > most_parts) return coarse;
+  for (const Tensor* tensor : {&expression.left, &*expression.right, &*expression.result})
+    if (!keeps_shards(fine, *tensor)) return coarse;
   ShardingExpression parts = expression;
   parts.left.sharding = fine.refine(expression.left.sharding);
   parts.right->sharding = fine.refine(expression.right->sharding);
@@ -366,11 +424,16 @@ ThoroughPlan plan_product_thoroughly(const Mesh& mesh, const ShardingExpression&
   return coarse;
 }
 
-Plan plan_reshard(const Mesh& mesh, const Tensor& from, const Sharding& to, const Prices& prices) {
-  Explorer explorer(mesh, from, from.sharding, true, prices);
+Plan plan_reshard(const Mesh& mesh, const Tensor& from, const Sharding& to, const Prices& prices) { return Planner(mesh).reshard(from, to, prices); }
+
+Plan Planner::reshard(const Tensor& tensor, const Sharding& target, const Prices& prices) {
+  const Mesh& mesh = mesh_;
+  const Tensor from = with(tensor, without_unit_axes(mesh, tensor.sharding));
+  const Sharding to = without_unit_axes(mesh, target);
+  Explorer explorer(space(from.dims.size(), true), from, from.sharding, prices);
   Plan plan;
   for (int id = explorer.next(infinity); id >= 0; id = explorer.next(infinity))
-    if (explorer.at(id).sharding == to) {
+    if (explorer.sharding(id) == to) {
       forward_steps(mesh, from, explorer, id, plan.steps);
       finish(plan);
       plan.total = plan.cost;
@@ -382,25 +445,21 @@ Plan plan_reshard(const Mesh& mesh, const Tensor& from, const Sharding& to, cons
 PlanStep transpose(const PlanStep& step, const Mesh& mesh) {
   PlanStep back = step;
   std::swap(back.before, back.after);
+  // The gradient of a partial sum is the same for every addend: it is replicated.
+  back.before.sharding.unreduced = back.after.sharding.unreduced = 0;
   switch (step.kind) {
-    case StepKind::all_gather: {
+    case StepKind::all_gather:
       // Every device used all of the gathered tensor, so its gradient there is a partial sum.
       back.kind = StepKind::reduce_scatter;
-      back.before.sharding.unreduced |= step.axes;
+      back.before.sharding.unreduced = step.axes;
       break;
-    }
     case StepKind::reduce_scatter:
-      back.kind = StepKind::all_gather;
-      back.after.sharding.unreduced &= ~step.axes;
-      break;
     case StepKind::slice:
       back.kind = StepKind::all_gather;
       break;
     case StepKind::all_reduce:
-      // The sum's gradient is the same for every addend: nothing moves.
       back.kind = StepKind::slice;
       back.axes = 0;
-      back.after.sharding.unreduced &= ~step.axes;
       break;
     default:
       break;

@@ -3,6 +3,7 @@
 // multiply what lies together, reduce or reduce-scatter partial sums. The search is exhaustive and exact: best-first
 // from both operands and backwards from the result, cut only by what already costs more than a complete plan.
 #pragma once
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -65,6 +66,9 @@ struct Plan {
   Bytes bytes;       ///< received by one device over all steps
 };
 
+/// The sharding without axes of size one, which split nothing. Plans are made of such shardings only.
+Sharding without_unit_axes(const Mesh& mesh, const Sharding& sharding);
+
 /// The book's case of a product: 1 nothing to do, 2 one operand's contracted dimension is sharded, 3 both are sharded
 /// alike, 4 both operands use one axis for dimensions that are kept.
 int product_case(const ShardingExpression& expression);
@@ -77,6 +81,26 @@ struct PlanChoice {
   Plan best;
   std::vector<Plan> others;
 };
+class ShardingSpace;
+
+/// Plans on one mesh. Keeps the spaces it has walked, so that many plans on the same mesh cost microseconds each.
+class Planner {
+ public:
+  explicit Planner(const Mesh& mesh);
+  Planner(Planner&&) noexcept;
+  ~Planner();
+
+  PlanChoice product(const ShardingExpression& expression, const Prices& prices, std::size_t alternatives = 0);
+  Plan reshard(const Tensor& from, const Sharding& to, const Prices& prices);
+
+ private:
+  ShardingSpace& space(std::size_t rank, bool forward);
+
+  Mesh mesh_;
+  std::vector<std::unique_ptr<ShardingSpace>> spaces_;
+};
+
+/// One plan on a mesh that is not used again.
 PlanChoice plan_product(const Mesh& mesh, const ShardingExpression& expression, const Prices& prices, std::size_t alternatives = 0);
 
 /// The mesh with every axis split into its prime factors, X = 4 as X(1) = 2 and X(2) = 2, so that plans may move parts of an axis.

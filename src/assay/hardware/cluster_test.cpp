@@ -1,0 +1,274 @@
+#include "assay/hardware/cluster.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace assay {
+namespace {
+
+Result<Cluster> parse(std::string_view text, const std::vector<Override>& overrides = {}) {
+  static const Catalogue catalogue = Catalogue::builtin();
+  return parse_cluster(text, catalogue, "--on", overrides);
+}
+
+std::string refused(std::string_view text) {
+  const auto cluster = parse(text);
+  return cluster ? "accepted" : cluster.error().what;
+}
+
+/// A file that is gone at the end of the test.
+class File {
+ public:
+  File(const std::string& name, std::string_view text) {
+    std::string pattern = (std::filesystem::temp_directory_path() / "assay-cluster-XXXXXX").string();
+    if (mkdtemp(pattern.data())) directory_ = pattern;
+    path_ = directory_ + "/" + name;
+    std::ofstream(path_, std::ios::binary) << text;
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() {
+    std::error_code ignored;
+    std::filesystem::remove_all(directory_, ignored);
+  }
+  const std::string& path() const { return path_; }
+  std::string argument(const std::string& after = "") const { return "@" + path_ + after; }
+
+ private:
+  std::string directory_, path_;
+};
+
+TEST(Cluster, AChipAloneIsOne) {
+  for (const char* id : {"tpu-v5e", "h100-sxm", "l4"}) {
+    const auto cluster = parse(id);
+    ASSERT_TRUE(cluster) << id;
+    EXPECT_EQ(cluster->chips(), 1);
+    EXPECT_EQ(host_count(*cluster), 1);
+    EXPECT_TRUE(cluster->levels.empty());
+    EXPECT_EQ(diameter(*cluster), 0);
+    EXPECT_EQ(bisection_bandwidth(*cluster), std::nullopt);
+    EXPECT_EQ(scale_up_links(*cluster), 0);
+  }
+}
+
+TEST(Cluster, AThousandH100ByHand) {
+  // 1024 / 8 = 128 nodes of 4 switches; 128 / 32 = 4 leaf groups of 8; 4 of them under one spine of 16: 512 + 32 + 16 =
+  // 560. 8 rails of 50 GB/s leave a node, 32 nodes make 12.8 TB/s; half of the 4 groups is 2 x 12.8.
+  const auto cluster = parse("h100-sxm:1024");
+  ASSERT_TRUE(cluster);
+  ASSERT_EQ(cluster->levels.size(), 3u);
+  EXPECT_EQ(cluster->levels[0].units, 128);
+  EXPECT_EQ(cluster->levels[0].chip_bandwidth, 450_GB_per_s);
+  EXPECT_EQ(cluster->levels[1].degree, 32);
+  EXPECT_EQ(cluster->levels[1].units, 4);
+  EXPECT_EQ(cluster->levels[1].chip_bandwidth, 50_GB_per_s);
+  EXPECT_EQ(cluster->levels[2].degree, 4);
+  EXPECT_EQ(cluster->levels[2].chips, 1024);
+  EXPECT_EQ(switch_count(*cluster), 560);
+  EXPECT_EQ(host_count(*cluster), 128);
+  EXPECT_EQ(core_count(*cluster), 135'168);     // 1024 x 132
+  EXPECT_EQ(scale_up_links(*cluster), 18'432);  // 1024 x 18
+  EXPECT_EQ(diameter(*cluster), 5);             // node, leaf, spine, leaf, node
+  EXPECT_EQ(*bisection_bandwidth(*cluster), 25.6_TB_per_s);
+  EXPECT_EQ(total_memory(*cluster), 80_TiB);  // 1024 x 80 GiB
+  EXPECT_TRUE(cluster->notes.empty());
+}
+
+TEST(Cluster, RacksOf72ByHand) {
+  // 576 / 72 = 8 racks of 18 switches and 18 trays, under 9 spine switches: 8 x 18 + 9 = 153.
+  const auto full = parse("gb200-nvl72:576");
+  ASSERT_TRUE(full);
+  EXPECT_EQ(full->chips_per_node, 72);
+  EXPECT_EQ(host_count(*full), 144);
+  EXPECT_EQ(switch_count(*full), 153);
+  EXPECT_EQ(full->levels.back().child_bandwidth, 3.6_TB_per_s);
+}
+
+TEST(Cluster, RacksThatAreNotFullBringFewerPorts) {
+  // 512 chips need 8 racks and fill them evenly with 64; 64 of 72 ports are 64/72 x 3.6 = 3.2 TB/s, 50 GB/s each as
+  // before.
+  const auto part = parse("gb200-nvl72:512");
+  ASSERT_TRUE(part);
+  EXPECT_EQ(part->chips_per_node, 64);
+  EXPECT_EQ(part->levels.back().units, 1);
+  EXPECT_EQ(part->levels.back().degree, 8);
+  EXPECT_NEAR(part->levels.back().child_bandwidth.in(1_TB_per_s), 3.2, 1e-12);
+  EXPECT_NEAR(part->levels.back().chip_bandwidth.in(1_GB_per_s), 50.0, 1e-9);
+  EXPECT_EQ(host_count(*part), 128);  // 8 x 64 / 4
+  EXPECT_EQ(part->notes, (std::vector<std::string>{"each node uses 64 of its 72 chips"}));
+}
+
+TEST(Cluster, NodesAreFilledEvenlyOrNotAtAll) {
+  const auto twelve = parse("h100-sxm:12");
+  ASSERT_TRUE(twelve);
+  EXPECT_EQ(twelve->chips_per_node, 6);
+  EXPECT_EQ(host_count(*twelve), 2);
+  EXPECT_NEAR(twelve->levels.back().child_bandwidth.in(1_GB_per_s), 300.0, 1e-9);  // 6 of 8 adapters of 50 GB/s
+  EXPECT_EQ(refused("h100-sxm:9"), "9 of h100-sxm do not spread evenly over 2 nodes of at most 8");
+  EXPECT_EQ(parse("h100-sxm:9").error().hint, "nearest counts: 8, 10");
+}
+
+TEST(Cluster, NearestCountsSpreadEvenlyThemselves) {
+  for (int chips = 1; chips < 200; ++chips) {
+    const auto cluster = parse("h100-sxm:" + std::to_string(chips));
+    if (cluster) continue;
+    const std::string counts = cluster.error().hint.substr(std::string("nearest counts: ").size());
+    const auto comma = counts.find(", ");
+    EXPECT_TRUE(parse("h100-sxm:" + counts.substr(0, comma))) << counts;
+    EXPECT_TRUE(parse("h100-sxm:" + counts.substr(comma + 2))) << counts;
+  }
+}
+
+TEST(Cluster, SlicesAreJoinedByTheDataCentreNetwork) {
+  // 4 x 16 x 20 x 28 = 35,840 chips of 2 cores, 4 to a host; a slice brings 8960 x 6.25 GB/s = 56 TB/s.
+  const auto cluster = parse("4*tpu-v5p:16x20x28");
+  ASSERT_TRUE(cluster);
+  EXPECT_EQ(cluster->text, "4*tpu-v5p:16x20x28");
+  EXPECT_EQ(cluster->chips(), 35'840);
+  EXPECT_EQ(host_count(*cluster), 8'960);
+  EXPECT_EQ(core_count(*cluster), 71'680);
+  ASSERT_EQ(cluster->levels.size(), 1u);
+  EXPECT_EQ(cluster->levels[0].child_bandwidth, 56_TB_per_s);
+  EXPECT_EQ(diameter(*cluster), 33);                        // 8 + 10 + 14 and the network
+  EXPECT_EQ(*bisection_bandwidth(*cluster), 112_TB_per_s);  // 2 of 4 slices
+  EXPECT_EQ(scale_up_links(*cluster), 4 * 3 * 8'960);
+}
+
+TEST(Cluster, ATorusIsNamedByItsShapeOrItsCount) {
+  const auto cube = parse(" tpu-v5p : 8x8x8 ");
+  ASSERT_TRUE(cube);
+  EXPECT_EQ(cube->text, "tpu-v5p:8x8x8");
+  EXPECT_EQ(*bisection_bandwidth(*cube), 11.52_TB_per_s);  // 2 x 64 links x 90 GB/s
+  const auto counted = parse("tpu-v5p:512");
+  EXPECT_EQ(counted->text, "tpu-v5p:8x8x8");
+  EXPECT_EQ(counted->notes, (std::vector<std::string>{"512 chips are taken as 8x8x8"}));
+  const auto twisted = parse("tpu-v5p:4x4x8_twisted");
+  EXPECT_EQ(twisted->text, "tpu-v5p:4x4x8_twisted");
+  EXPECT_EQ(diameter(*twisted), 6);
+  EXPECT_EQ(host_count(*parse("tpu-v5e:2x2")), 1);  // half a host
+}
+
+TEST(Cluster, WhatIsNoClusterIsRefused) {
+  EXPECT_EQ(refused(""), "no cluster is named");
+  EXPECT_EQ(refused("h100"), "unknown chip \"h100\"");
+  EXPECT_EQ(refused("h100-sxm:0"), "\"0\" is not a size: a count is at least 1, got \"0\"");
+  EXPECT_EQ(refused("h100-sxm:8x8"), "h100-sxm is not a torus, so its size is a count");
+  EXPECT_EQ(refused("2*h100-sxm:8"), "h100-sxm is not sold in slices, so S* does not apply");
+  EXPECT_EQ(refused("h100-sxm:100000000"), "100000000 chips is too many");
+  EXPECT_EQ(refused("tpu-v5p:99999999x99999999"), "99999999 chips is too many");
+  EXPECT_EQ(refused("tpu-v5p:10000000x10000000x10000000"), "10000000x10000000x10000000 chips is too many");
+  EXPECT_EQ(refused("tpu-v5p:1x1x1x1"), "\"1x1x1x1\" has more than three axes");
+  EXPECT_EQ(refused("10000000*tpu-v5p:4x4x4"), "640000000 chips is too many");
+  EXPECT_EQ(refused(std::string(5000, 'x')), "the cluster's name is longer than 4096 bytes");
+  EXPECT_EQ(refused("@/nowhere/x.toml"), "no file \"/nowhere/x.toml\"");
+  for (const char* text : {":",
+                           "*",
+                           "@",
+                           ":8",
+                           "h100-sxm:",
+                           "h100-sxm:-8",
+                           "h100-sxm:8.5",
+                           "h100-sxm:8x",
+                           "h100-sxm:nan",
+                           "h100-sxm:0x8",
+                           "h100-sxm:8:8",
+                           "0*tpu-v5p:4x4x4",
+                           "-1*tpu-v5p:4x4x4",
+                           "*tpu-v5p:4x4x4",
+                           "1e9*tpu-v5p",
+                           "tpu-v5p:_twisted",
+                           "tpu-v5p:4x4x4_twisted",
+                           "h100-sxm:8_twisted",
+                           "\x1b[31m",
+                           "tpu-v5p:4x4x4x4x4x4",
+                           "h100-sxm:99999999999999999999"})
+    EXPECT_NE(refused(text), "accepted") << text;
+}
+
+TEST(Cluster, AChipFileIsAChip) {
+  std::string text(Catalogue::builtin().files("chips/h100-sxm.toml").at(0).second);
+  text.replace(text.find("\"h100-sxm\""), 10, "\"mine\"");
+  const File file("mine.toml", text);
+  const auto cluster = parse(file.argument(":16"));
+  ASSERT_TRUE(cluster) << cluster.error().where << cluster.error().what;
+  EXPECT_EQ(cluster->text, "mine:16");
+  EXPECT_EQ(host_count(*cluster), 2);
+  EXPECT_EQ(cluster->chip.hbm().capacity.source.find(file.path()), 0u);
+}
+
+TEST(Cluster, AClusterFileNamesChipSizeSlicesAndOverrides) {
+  const File file("pod.toml",
+                  "chip = \"tpu-v5p\"\nsize = \"8x8x8\"\nslices = 2\n[set]\n\"memory.hbm.bandwidth\" = \"3 TB/s\"\n");
+  const auto cluster = parse(file.argument());
+  ASSERT_TRUE(cluster) << cluster.error().where << cluster.error().what;
+  EXPECT_EQ(cluster->text, "2*tpu-v5p:8x8x8");
+  EXPECT_EQ(total_memory_bandwidth(*cluster), 3072_TB_per_s);          // 1024 x 3
+  EXPECT_EQ(parse(file.argument(":4x4x4"))->text, "2*tpu-v5p:4x4x4");  // what is typed wins
+  EXPECT_EQ(parse("3*" + file.argument())->text, "3*tpu-v5p:8x8x8");
+  const auto typed = parse(file.argument(), {{"memory.hbm.bandwidth", "1 TB/s"}});
+  EXPECT_EQ(typed->chip.hbm().bandwidth->value, 1_TB_per_s);
+}
+
+TEST(Cluster, EveryFaultOfAClusterFileIsReported) {
+  const File file("pod.toml",
+                  "chip = \"tpu-v5p\"\nsize = 512\nslices = 0\nsices = 2\n[set]\nmemory.hbm.bandwidth = \"3 TB/s\"\n");
+  const auto cluster = parse(file.argument());
+  ASSERT_FALSE(cluster);
+  EXPECT_EQ(cluster.error().where, file.path() + ":2:1: size");
+  ASSERT_EQ(cluster.error().also.size(), 3u);
+  EXPECT_EQ(cluster.error().also[0].where, file.path() + ":3:1: slices");
+  EXPECT_EQ(cluster.error().also[1].what, "unknown or wrongly typed key \"sices\"");
+  EXPECT_EQ(cluster.error().also[2].what, "an override is text");
+}
+
+TEST(Cluster, RatesAreThoseOfAllChips) {
+  const auto cluster = parse("h100-sxm:16", {{"peak.bf16", "1000 TFLOP/s"}});
+  EXPECT_EQ(total_rate(*cluster, Dtype::bf16), 16_PFLOP_per_s);
+  EXPECT_EQ(total_rate(*cluster, Dtype::fp4), FlopsPerSecond(0.0));  // it has none
+}
+
+RC_GTEST_PROP(Cluster, AnyCountIsAWholeTreeOrRefused, ()) {
+  const std::string id = *rc::gen::element<std::string>("h100-sxm", "gb200-nvl72", "mi300x", "l4", "gaudi3");
+  const auto chips = *rc::gen::inRange<std::int64_t>(1, 3'000) * *rc::gen::element<std::int64_t>(1, 8, 72);
+  const auto cluster = parse(id + ":" + std::to_string(chips));
+  if (!cluster) {
+    RC_ASSERT(cluster.error().hint.starts_with("nearest counts: "));
+    return;
+  }
+  RC_ASSERT(cluster->chips() == chips);
+  RC_ASSERT(chips % cluster->chips_per_node == 0);
+  std::int64_t below = chips, chips_below = 1;
+  for (const Level& level : cluster->levels) {
+    RC_ASSERT(level.units == (below + level.degree - 1) / level.degree);
+    RC_ASSERT(level.chips == level.degree * chips_below);
+    below = level.units, chips_below = level.chips;
+  }
+  RC_ASSERT(below == 1);
+}
+
+RC_GTEST_PROP(Cluster, TextOfTheGrammarIsRefusedOrReadsBack, ()) {
+  const std::vector<std::string> pieces{"tpu-v5p",  "tpu-v5e", "h100-sxm", ":",   "x",       "*", "4", "8", "16",
+                                        "_twisted", "@",       "-",        "1e5", "9999999", " ", "k", "\n"};
+  std::string text = *rc::gen::element<std::string>("", "tpu-v5p:", "tpu-v5p:4x4x", "h100-sxm:", "2*tpu-v5e:", "4*");
+  for (int i = *rc::gen::inRange(0, 6); i > 0; --i) text += *rc::gen::elementOf(pieces);
+  const auto cluster = parse(text);
+  if (!cluster) {
+    RC_ASSERT(cluster.error().where == "--on");
+    return;
+  }
+  RC_ASSERT(cluster->chips() >= 1 && cluster->chips() <= 10'000'000);
+  RC_ASSERT(host_count(*cluster) >= 1);
+  const auto again = parse(cluster->text);
+  RC_ASSERT(again.has_value());
+  RC_ASSERT(again->text == cluster->text);
+  RC_ASSERT(again->chips() == cluster->chips());
+}
+
+}  // namespace
+}  // namespace assay
