@@ -15,11 +15,7 @@ namespace {
 Result<Bytes> read_bytes(const Request& request) {
   const auto text = request.value("bytes");
   if (!text) return fail("collective", "--bytes is missing", "the whole array over all devices, e.g. --bytes 34MB or --bytes 'bf16[2048,8192]'", Error::Kind::usage);
-  if (text->find('[') != std::string::npos) {
-    ASSAY_TRY(tensor, parse_tensor(*text, "--bytes"));
-    return tensor_bytes(tensor);
-  }
-  ASSAY_TRY(bytes, parse_as<Bytes>(*text, "--bytes"));
+  ASSAY_TRY(bytes, parse_bytes(*text, "--bytes"));
   if (!(bytes > Bytes(0))) return fail("--bytes", "there is nothing to move", "give a positive size");
   return bytes;
 }

@@ -45,14 +45,7 @@ Result<Response> answer(const Request& request, const Context& context) {
                   "e.g. assay transfer --bytes 16MiB --from 'chip(0,0)' --to 'chip(3,3)' --on tpu-v5e:4x4",
                   Error::Kind::usage);
   const std::string bytes_text = *request.value("bytes");
-  Bytes bytes;
-  if (bytes_text.find('[') != std::string::npos) {
-    ASSAY_TRY(tensor, parse_tensor(bytes_text, "--bytes"));
-    bytes = tensor_bytes(tensor);
-  } else {
-    ASSAY_TRY(parsed, parse_as<Bytes>(bytes_text, "--bytes"));
-    bytes = parsed;
-  }
+  ASSAY_TRY(bytes, parse_bytes(bytes_text, "--bytes"));
   if (!(bytes >= 1_B))
     return fail("--bytes", fmt::format("at least one byte is moved, got {}", in_quotes(bytes_text)),
                 "e.g. --bytes 16MiB");

@@ -348,6 +348,16 @@ Result<OperationTensor> parse_tensor(std::string_view text, std::string_view whe
 
 Bytes tensor_bytes(const OperationTensor& tensor) { return storage(tensor.dtype, size_product(tensor)); }
 
+Result<Bytes> parse_bytes(std::string_view text, std::string_view where) {
+  if (text.find('[') != std::string_view::npos) {
+    ASSAY_TRY(tensor, parse_tensor(text, where));
+    return tensor_bytes(tensor);
+  }
+  ASSAY_TRY(bytes, parse_as<Bytes>(text, where));
+  if (bytes < Bytes(0)) return fail(std::string(where), fmt::format("{} is negative", in_quotes(text)), "give 0 or more");
+  return bytes;
+}
+
 std::vector<std::string> Operation::names() const {
   std::vector<std::string> all;
   const auto collect = [&](const OperationTensor& tensor) {

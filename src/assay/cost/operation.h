@@ -84,6 +84,8 @@ class Operation {
 /// One tensor with all sizes known, "bf16[8,128,8192]".
 Result<OperationTensor> parse_tensor(std::string_view text, std::string_view where);
 Bytes tensor_bytes(const OperationTensor& tensor);
+/// A number of bytes: "80GiB", "16GB", or that of a tensor.
+Result<Bytes> parse_bytes(std::string_view text, std::string_view where);
 
 /// Parses the grammar; `default_dtype` is for functions over a bare count, dot(1Mi). Errors point at the character.
 Result<Operation> parse_operation(std::string_view text, std::string_view where, Dtype default_dtype = Dtype::bf16);

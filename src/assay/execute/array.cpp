@@ -168,16 +168,16 @@ Chunk chunk(std::int64_t size, std::int64_t block, std::int64_t index) {
   return {start, std::min(block, size - start)};
 }
 
-#define ASSAY_INSTANTIATE(T)                                                                            \
-  template Array<T> zeros(Shape);                                                                       \
-  template Array<T> random_integers(Shape, std::uint64_t);                                              \
-  template Array<T> random_reals(Shape, std::uint64_t);                                                 \
-  template void copy_block(const Array<T>&, const Shape&, const Shape&, Array<T>&, const Shape&);       \
-  template Array<T> part(const Array<T>&, std::size_t, std::int64_t, std::int64_t);                     \
-  template Array<T> joined(std::span<const Array<T>>, std::size_t);                                     \
-  template Array<T> transposed(const Array<T>&, std::span<const std::size_t>);                          \
-  template void add(Array<T>&, const Array<T>&);                                                        \
-  template double largest_difference(const Array<T>&, const Array<T>&);                                 \
+#define ASSAY_INSTANTIATE(T)                                                                      \
+  template Array<T> zeros(Shape);                                                                 \
+  template Array<T> random_integers(Shape, std::uint64_t);                                        \
+  template Array<T> random_reals(Shape, std::uint64_t);                                           \
+  template void copy_block(const Array<T>&, const Shape&, const Shape&, Array<T>&, const Shape&); \
+  template Array<T> part(const Array<T>&, std::size_t, std::int64_t, std::int64_t);               \
+  template Array<T> joined(std::span<const Array<T>>, std::size_t);                               \
+  template Array<T> transposed(const Array<T>&, std::span<const std::size_t>);                    \
+  template void add(Array<T>&, const Array<T>&);                                                  \
+  template double largest_difference(const Array<T>&, const Array<T>&);                           \
   template double largest_magnitude(const Array<T>&);
 ASSAY_INSTANTIATE(double)
 ASSAY_INSTANTIATE(float)

@@ -37,8 +37,7 @@ std::vector<Shards<T>> gather_blocks(VirtualDevices<T>& devices, const Shards<T>
       for (std::size_t d = 0; d < held.size(); ++d) {
         const std::size_t count = by_place[d][static_cast<std::size_t>(place(d))].size();
         for (std::size_t i = 0; i < count; ++i)
-          by_place[d][wrapped(place(d) - step - 1, n)].push_back(
-              devices.receive(d, devices.neighbour(d, axis, -1)));
+          by_place[d][wrapped(place(d) - step - 1, n)].push_back(devices.receive(d, devices.neighbour(d, axis, -1)));
       }
     }
     for (std::size_t d = 0; d < held.size(); ++d) {
@@ -166,20 +165,18 @@ Shards<T> permute(VirtualDevices<T>& devices, const Shards<T>& shards, int axis,
   return out;
 }
 
-#define ASSAY_INSTANTIATE(T)                                                                                     \
-  template std::vector<Shards<T>> gather_blocks(VirtualDevices<T>&, const Shards<T>&, const std::vector<int>&,   \
-                                                Dtype);                                                          \
-  template Shards<T> scatter_sums(VirtualDevices<T>&, const Shards<T>&, int, std::size_t, std::int64_t, Dtype);                \
-  template std::vector<Shards<T>> exchange_blocks(VirtualDevices<T>&, std::vector<Shards<T>>,                    \
-                                                  const std::vector<int>&, Dtype);                               \
-  template Shards<T> all_gather(VirtualDevices<T>&, const Shards<T>&, const std::vector<int>&, std::size_t,      \
-                                Dtype);                                                                          \
-  template Shards<T> reduce_scatter(VirtualDevices<T>&, const Shards<T>&, const std::vector<int>&, std::size_t,  \
-                                    Dtype);                                                                      \
-  template Shards<T> all_reduce(VirtualDevices<T>&, const Shards<T>&, const std::vector<int>&, Dtype);           \
-  template Shards<T> all_to_all(VirtualDevices<T>&, const Shards<T>&, const std::vector<int>&, std::size_t,      \
-                                std::size_t, Dtype);                                                             \
-  template Shards<T> permute(VirtualDevices<T>&, const Shards<T>&, int,                                          \
+#define ASSAY_INSTANTIATE(T)                                                                                           \
+  template std::vector<Shards<T>> gather_blocks(VirtualDevices<T>&, const Shards<T>&, const std::vector<int>&, Dtype); \
+  template Shards<T> scatter_sums(VirtualDevices<T>&, const Shards<T>&, int, std::size_t, std::int64_t, Dtype);        \
+  template std::vector<Shards<T>> exchange_blocks(VirtualDevices<T>&, std::vector<Shards<T>>, const std::vector<int>&, \
+                                                  Dtype);                                                              \
+  template Shards<T> all_gather(VirtualDevices<T>&, const Shards<T>&, const std::vector<int>&, std::size_t, Dtype);    \
+  template Shards<T> reduce_scatter(VirtualDevices<T>&, const Shards<T>&, const std::vector<int>&, std::size_t,        \
+                                    Dtype);                                                                            \
+  template Shards<T> all_reduce(VirtualDevices<T>&, const Shards<T>&, const std::vector<int>&, Dtype);                 \
+  template Shards<T> all_to_all(VirtualDevices<T>&, const Shards<T>&, const std::vector<int>&, std::size_t,            \
+                                std::size_t, Dtype);                                                                   \
+  template Shards<T> permute(VirtualDevices<T>&, const Shards<T>&, int,                                                \
                              const std::vector<std::pair<std::int64_t, std::int64_t>>&, Dtype);
 ASSAY_INSTANTIATE(double)
 ASSAY_INSTANTIATE(float)

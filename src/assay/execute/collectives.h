@@ -1,5 +1,6 @@
 // Collectives as message steps between virtual devices: rings along one axis after the other, exchanges within groups.
-// Axis lists are major first. Blocks that do not divide stay short: no padding is sent but what the shards already hold.
+// Axis lists are major first. Blocks that do not divide stay short: no padding is sent but what the shards already
+// hold.
 #pragma once
 #include <utility>
 #include <vector>
@@ -13,8 +14,8 @@ template <class T>
 std::vector<Shards<T>> gather_blocks(VirtualDevices<T>& devices, const Shards<T>& shards, const std::vector<int>& axes,
                                      Dtype dtype);
 
-/// Sums over the group of one axis, cut along `dim` into blocks of which each device keeps its own. A ring adds up while
-/// it passes on.
+/// Sums over the group of one axis, cut along `dim` into blocks of which each device keeps its own. A ring adds up
+/// while it passes on.
 template <class T>
 Shards<T> scatter_sums(VirtualDevices<T>& devices, const Shards<T>& shards, int axis, std::size_t dim,
                        std::int64_t block, Dtype dtype);

@@ -144,8 +144,8 @@ Collected<T> collect(const Shards<T>& shards, const Tensor& tensor, const Mesh& 
   return out;
 }
 
-#define ASSAY_INSTANTIATE(T)                                                                    \
-  template Shards<T> distribute(const Array<T>&, const Tensor&, const Mesh&, std::uint64_t);    \
+#define ASSAY_INSTANTIATE(T)                                                                 \
+  template Shards<T> distribute(const Array<T>&, const Tensor&, const Mesh&, std::uint64_t); \
   template Collected<T> collect(const Shards<T>&, const Tensor&, const Mesh&);
 ASSAY_INSTANTIATE(double)
 ASSAY_INSTANTIATE(float)

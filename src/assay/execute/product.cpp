@@ -24,9 +24,7 @@ void multiply_matrices(blasint m, blasint n, blasint k, const float* a, const fl
 }
 
 /// Sums do not depend on how many processors there are; set once, for the process.
-void use_one_thread() {
-  [[maybe_unused]] static const bool done = (openblas_set_num_threads(1), true);
-}
+void use_one_thread() { [[maybe_unused]] static const bool done = (openblas_set_num_threads(1), true); }
 
 std::int64_t size_of(const Shape& shape, const std::vector<std::size_t>& dims) {
   std::int64_t size = 1;
@@ -121,7 +119,8 @@ Array<T> product_by_loops(const Array<T>& left, const DimensionNames& left_names
   const auto sum = [&](const auto& self, std::size_t depth, const T* a, const T* b) -> void {
     if (depth == inner.size()) {
       for (std::int64_t i = 0; i < last.size; ++i)
-        row[static_cast<std::size_t>(i)] += static_cast<double>(a[i * last.left]) * static_cast<double>(b[i * last.right]);
+        row[static_cast<std::size_t>(i)] +=
+            static_cast<double>(a[i * last.left]) * static_cast<double>(b[i * last.right]);
       return;
     }
     const Loop& l = inner[depth];
@@ -142,11 +141,11 @@ Array<T> product_by_loops(const Array<T>& left, const DimensionNames& left_names
   return out;
 }
 
-#define ASSAY_INSTANTIATE(T)                                                                              \
-  template Array<T> product(const Array<T>&, const DimensionNames&, const Array<T>&, const DimensionNames&, \
-                            const DimensionNames&);                                                       \
-  template Array<T> product_by_loops(const Array<T>&, const DimensionNames&, const Array<T>&,             \
-                                     const DimensionNames&, const DimensionNames&);
+#define ASSAY_INSTANTIATE(T)                                                                                         \
+  template Array<T> product(const Array<T>&, const DimensionNames&, const Array<T>&, const DimensionNames&,          \
+                            const DimensionNames&);                                                                  \
+  template Array<T> product_by_loops(const Array<T>&, const DimensionNames&, const Array<T>&, const DimensionNames&, \
+                                     const DimensionNames&);
 ASSAY_INSTANTIATE(double)
 ASSAY_INSTANTIATE(float)
 #undef ASSAY_INSTANTIATE

@@ -29,7 +29,8 @@ TEST(Product, BatchAndSeveralContractedDimensionsAgreeWithLoops) {
 
 TEST(Product, FloatsAndDoublesAgreeOnIntegers) {
   const Array<float> a = random_integers<float>({7, 9}, 1), b = random_integers<float>({9, 5}, 2);
-  EXPECT_EQ(product(a, {"I", "J"}, b, {"J", "K"}, {"I", "K"}), product_by_loops(a, {"I", "J"}, b, {"J", "K"}, {"I", "K"}));
+  EXPECT_EQ(product(a, {"I", "J"}, b, {"J", "K"}, {"I", "K"}),
+            product_by_loops(a, {"I", "J"}, b, {"J", "K"}, {"I", "K"}));
 }
 
 TEST(Array, PartsJoinAgain) {

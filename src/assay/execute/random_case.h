@@ -15,7 +15,8 @@ inline Mesh random_mesh(const Choose& choose) {
   Mesh mesh;
   const std::int64_t axes = 1 + choose(3);
   for (std::int64_t i = 0; i < axes; ++i)
-    mesh.axes.push_back({std::string(1, static_cast<char>('W' + i)), 1 + choose(std::min<std::int64_t>(4, 24 / mesh.devices()))});
+    mesh.axes.push_back(
+        {std::string(1, static_cast<char>('W' + i)), 1 + choose(std::min<std::int64_t>(4, 24 / mesh.devices()))});
   return mesh;
 }
 

@@ -67,7 +67,8 @@ class Runner {
     const bool permutes = step.kind == StepKind::permute;
     bool padded = is_padded(mesh, step.before) || is_padded(mesh, step.after);
     if (step.kind == StepKind::all_reduce)  // its chunks are of elements, whatever the dimensions
-      padded = element_count(local_shape(mesh, step.before)) % static_cast<std::int64_t>(shard_count(mesh, step.axes)) != 0;
+      padded =
+          element_count(local_shape(mesh, step.before)) % static_cast<std::int64_t>(shard_count(mesh, step.axes)) != 0;
     if (permutes) counted.moved = counted.busiest;
     const double tolerance = 1e-9 * step.bytes.value();
     const double difference = counted.moved.value() - step.bytes.value();
@@ -100,7 +101,8 @@ PlanRun<T> run_plan(const Mesh& mesh, const Plan& plan, const ShardingExpression
   Array<T> expected;
   const std::size_t count = plan.steps.size();
   if (!e.right) {
-    if (!leads(mesh, plan, 0, count, e.left, e.result->sharding)) throw InternalError("a plan does not reshard its tensor");
+    if (!leads(mesh, plan, 0, count, e.left, e.result->sharding))
+      throw InternalError("a plan does not reshard its tensor");
     expected = left;
     runner.steps(0, count, shards);
   } else {
@@ -154,10 +156,10 @@ Result<void> check_runnable(const Mesh& mesh, const Plan& plan, const ShardingEx
   for (const PlanStep& step : plan.steps)
     most = std::max(most, held(step.before) + held(step.after) + (step.second ? held(*step.second) : 0.0));
   if (most > most_elements)
-    return fail("--check",
-                fmt::format("executes up to {:.0f} elements on all devices together, this takes {:.0f}", most_elements,
-                            most),
-                "give smaller --sizes; the plan is the same for sizes in the same proportions");
+    return fail(
+        "--check",
+        fmt::format("executes up to {:.0f} elements on all devices together, this takes {:.0f}", most_elements, most),
+        "give smaller --sizes; the plan is the same for sizes in the same proportions");
   if (!e.right) return {};
   double multiplies = 1.0;
   for (const Dimension& dim : e.left.dims) multiplies *= static_cast<double>(dim.size);
@@ -166,7 +168,8 @@ Result<void> check_runnable(const Mesh& mesh, const Plan& plan, const ShardingEx
       multiplies *= static_cast<double>(dim.size);
   const double work = std::max(multiplies, devices * plan.flops.value() / 2.0 / 8.0);  // BLAS is that much faster
   if (work > most_multiplies)
-    return fail("--check", fmt::format("executes up to {:.0f} multiplications, this takes {:.0f}", most_multiplies, work),
+    return fail("--check",
+                fmt::format("executes up to {:.0f} multiplications, this takes {:.0f}", most_multiplies, work),
                 "give smaller --sizes; the plan is the same for sizes in the same proportions");
   return {};
 }

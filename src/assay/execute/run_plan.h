@@ -21,7 +21,7 @@ struct PlanRun {
   double max_error = 0;         ///< largest difference to the unsharded result, as a share of its largest value
   std::vector<Bytes> received;  ///< by each device
   std::vector<StepRun> steps;
-  Bytes moved, predicted;       ///< over all steps
+  Bytes moved, predicted;  ///< over all steps
   /// Every step moved what was predicted; a permute of padded shards may move less.
   bool bytes_agree = true;
 };

@@ -158,7 +158,8 @@ Shards<T> run_permute(VirtualDevices<T>& devices, const PlanStep& step, const Sh
         common[i] = {begin, end - begin, end - begin};
       }
       if (!overlaps) continue;
-      const std::size_t from = holder(mesh, step.before.sharding, step.after.sharding, devices.at(member), devices.at(d));
+      const std::size_t from =
+          holder(mesh, step.before.sharding, step.after.sharding, devices.at(member), devices.at(d));
       if (from == d)
         copy_common(shards[d], before[d], out[d], after[d]);
       else
@@ -217,8 +218,8 @@ Shards<T> run_multiply(const PlanStep& step, const Shards<T>& left, const Shards
   return out;
 }
 
-#define ASSAY_INSTANTIATE(T)                                                             \
-  template Shards<T> run_step(VirtualDevices<T>&, const PlanStep&, const Shards<T>&);    \
+#define ASSAY_INSTANTIATE(T)                                                          \
+  template Shards<T> run_step(VirtualDevices<T>&, const PlanStep&, const Shards<T>&); \
   template Shards<T> run_multiply(const PlanStep&, const Shards<T>&, const Shards<T>&);
 ASSAY_INSTANTIATE(double)
 ASSAY_INSTANTIATE(float)
