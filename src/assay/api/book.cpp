@@ -17,19 +17,22 @@ namespace {
 Result<double> parse_tolerance(const std::string& text, const std::string& where) {
   if (text == "exact") return 1e-6;
   if (text.ends_with("%"))
-    if (const auto percent = parse_number(std::string_view(text).substr(0, text.size() - 1)); percent && *percent > 0) return *percent / 100.0;
+    if (const auto percent = parse_number(std::string_view(text).substr(0, text.size() - 1)); percent && *percent > 0)
+      return *percent / 100.0;
   if (text == "order") return HUGE_VAL;
   return fail(where, fmt::format("unknown tolerance {}", in_quotes(text)), "exact, 1%, 5% or order");
 }
 
 bool close(double expected, double got, double tolerance) {
-  if (std::isinf(tolerance)) return got > 0 && expected > 0 && got <= 3.0 * expected && expected <= 3.0 * got;  // "order": within a factor of 3
+  if (std::isinf(tolerance))
+    return got > 0 && expected > 0 && got <= 3.0 * expected && expected <= 3.0 * got;  // "order": within a factor of 3
   return std::abs(got - expected) <= tolerance * std::abs(expected) * (1.0 + 1e-9);
 }
 
 Result<std::string> text_of(const Toml& table, std::string_view key, const std::string& file) {
   const Toml* node = table.find(key);
-  if (!node || node->kind != Toml::Kind::text) return fail(fmt::format("{}:{}:{}: {}", file, table.line, table.column, key), "text is missing", "");
+  if (!node || node->kind != Toml::Kind::text)
+    return fail(fmt::format("{}:{}:{}: {}", file, table.line, table.column, key), "text is missing", "");
   return node->text;
 }
 
@@ -37,7 +40,8 @@ Result<void> load_file(const std::string& path, std::string_view text, Book& boo
   ASSAY_TRY(root, parse_toml(text, path));
   const std::string chapter = path.substr(5, path.size() - 10);  // book/CHAPTER.toml
   for (const auto& [key, list] : root.members) {
-    if ((key != "check" && key != "skip") || list.kind != Toml::Kind::array) return fail(fmt::format("{}:{}: {}", path, list.line, key), "only [[check]] and [[skip]] stand here", "");
+    if ((key != "check" && key != "skip") || list.kind != Toml::Kind::array)
+      return fail(fmt::format("{}:{}: {}", path, list.line, key), "only [[check]] and [[skip]] stand here", "");
     for (const Toml& item : list.items) {
       ASSAY_TRY(id, text_of(item, "id", path));
       if (key == "skip") {
@@ -63,7 +67,8 @@ Result<Response> answer(const Request& request, const Context& context) {
   std::set<std::string> chapters;
   for (const BookCheck& check : book.checks) chapters.insert(check.chapter);
   const std::string wanted = request.arguments().empty() ? "" : request.arguments().front();
-  const bool one_fact = std::any_of(book.checks.begin(), book.checks.end(), [&](const BookCheck& c) { return c.id == wanted; });
+  const bool one_fact =
+      std::any_of(book.checks.begin(), book.checks.end(), [&](const BookCheck& c) { return c.id == wanted; });
   if (!wanted.empty() && !one_fact && !chapters.contains(wanted)) {
     const std::vector<std::string> names(chapters.begin(), chapters.end());
     return fail("book", fmt::format("unknown chapter or fact {}", in_quotes(wanted)), suggestion(wanted, names));
@@ -75,14 +80,21 @@ Result<Response> answer(const Request& request, const Context& context) {
     if (!wanted.empty() && check.chapter != wanted && check.id != wanted) continue;
     const CheckResult result = run_check(check, context);
     (result.ok ? passed : failed) += 1;
-    Members row{{"id", check.id}, {"ok", result.ok}, {"expected", result.expected}, {"got", result.got}, {"tolerance", check.tolerance}, {"request", "assay " + check.request}, {"path", check.path}};
+    Members row{{"id", check.id},
+                {"ok", result.ok},
+                {"expected", result.expected},
+                {"got", result.got},
+                {"tolerance", check.tolerance},
+                {"request", "assay " + check.request},
+                {"path", check.path}};
     if (!check.note.empty()) row.emplace_back("note", check.note);
     if (!result.ok) row.emplace_back("reason", result.reason);
     rows.emplace_back(std::move(row));
   }
   for (const BookSkip& skip : book.skipped)
     if (wanted.empty() || skip.chapter == wanted) skipped.emplace_back(Members{{"id", skip.id}, {"why", skip.why}});
-  response.headline = fmt::format("{} of {} worked answers reproduced, {} left out", passed, passed + failed, skipped.size());
+  response.headline =
+      fmt::format("{} of {} worked answers reproduced, {} left out", passed, passed + failed, skipped.size());
   response.results.emplace_back("passed", passed);
   response.results.emplace_back("failed", failed);
   response.results.emplace_back("left_out", static_cast<std::int64_t>(skipped.size()));
@@ -139,10 +151,13 @@ CheckResult run_check(const BookCheck& check, const Context& context) {
 VerbSpec book_verb() {
   return {"book",
           "reproduce the textbook's worked answers",
-          "Each check is a fact of \"How to Scale Your Model\", a request that a user could make, the path of the number in its answer, and the expected value. Exit code 4 if one fails.",
+          "Each check is a fact of \"How to Scale Your Model\", a request that a user could make, the path of the "
+          "number in its answer, and the expected value. Exit code 4 if one fails.",
           {{"chapter", "a chapter, or the id of one fact", false}},
           {{"left-out", "", "also list what is not checked, and why"}},
-          {{"assay book", "all chapters"}, {"assay book tpus --format csv", "one chapter as a table"}, {"assay book roofline.network.4", "one fact with its request"}},
+          {{"assay book", "all chapters"},
+           {"assay book tpus --format csv", "one chapter as a table"},
+           {"assay book roofline.network.4", "one fact with its request"}},
           &answer,
           false};
 }

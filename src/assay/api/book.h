@@ -9,13 +9,13 @@ namespace assay {
 
 /// One check as the data file has it.
 struct BookCheck {
-  std::string id;        ///< "tpus.problems.19"
-  std::string chapter;   ///< "tpus"
-  std::string request;   ///< a command line without the program's name
-  std::string path;      ///< of the value in the results
-  std::string expected;  ///< a number with unit, a plain number, or text
-  std::string tolerance; ///< "exact", "1%", "order" (a factor of 3)
-  std::string note;      ///< why expected differs from the printed number, if it does
+  std::string id;         ///< "tpus.problems.19"
+  std::string chapter;    ///< "tpus"
+  std::string request;    ///< a command line without the program's name
+  std::string path;       ///< of the value in the results
+  std::string expected;   ///< a number with unit, a plain number, or text
+  std::string tolerance;  ///< "exact", "1%", "order" (a factor of 3)
+  std::string note;       ///< why expected differs from the printed number, if it does
 };
 
 struct BookSkip {

@@ -1,9 +1,9 @@
 // assay chips: the catalogue, and everything it knows about one chip.
 #include <fmt/format.h>
 
-#include "assay/report/roofline_chart.h"
 #include "assay/api/verbs.h"
 #include "assay/base/text.h"
+#include "assay/report/roofline_chart.h"
 
 namespace assay {
 namespace {
@@ -89,11 +89,13 @@ Members derived(const Chip& chip) {
   if (const auto per_cycle = matrix_flops_per_cycle(chip)) {
     const double units = cores * static_cast<double>(chip.matrix_unit.count.value);
     out.emplace_back("matrix_unit_flops_per_cycle", per_cycle->value);
-    if (chip.matrix_unit.rows) out.emplace_back("matrix_unit_cells", chip.matrix_unit.rows->value * chip.matrix_unit.columns->value);
+    if (chip.matrix_unit.rows)
+      out.emplace_back("matrix_unit_cells", chip.matrix_unit.rows->value * chip.matrix_unit.columns->value);
     if (chip.matrix_unit.clock) {
       out.emplace_back("matrix_unit_rate", per_cycle->value * chip.matrix_unit.clock->value);
       out.emplace_back("matrix_rate_from_units", units * per_cycle->value * chip.matrix_unit.clock->value);
-      if (const auto peak = peak_of(reference)) out.emplace_back("flops_per_cycle_from_peak", peak->value / (units * chip.matrix_unit.clock->value));
+      if (const auto peak = peak_of(reference))
+        out.emplace_back("flops_per_cycle_from_peak", peak->value / (units * chip.matrix_unit.clock->value));
     }
   }
   if (const auto peak = peak_of(reference)) out.emplace_back("matrix_rate_per_core", peak->value / cores);
@@ -102,16 +104,23 @@ Members derived(const Chip& chip) {
   out.emplace_back("vector_rate", vector_rate(chip).value);
   out.emplace_back("vector_rate_per_core", vector_rate(chip).value / cores);
   out.emplace_back("vector_fma_rate", vector_fma_rate(chip).value);
-  if (chip.cores.base_clock) out.emplace_back("vector_rate_at_base_clock", static_cast<double>(vector_alus(chip)) * 1_FLOP * chip.cores.base_clock->value);
-  if (const auto peak = peak_of(reference)) out.emplace_back("matrix_over_vector", peak->value / vector_rate(chip).value);
+  if (chip.cores.base_clock)
+    out.emplace_back("vector_rate_at_base_clock",
+                     static_cast<double>(vector_alus(chip)) * 1_FLOP * chip.cores.base_clock->value);
+  if (const auto peak = peak_of(reference))
+    out.emplace_back("matrix_over_vector", peak->value / vector_rate(chip).value);
   if (const auto base = peak_of(reference)) {
     Members ratios;
     for (const DtypeFacts& entry : all_dtypes())
-      if (const auto peak = peak_of(entry.dtype); peak && entry.dtype != reference) ratios.emplace_back(entry.name, peak->value / base->value);
+      if (const auto peak = peak_of(entry.dtype); peak && entry.dtype != reference)
+        ratios.emplace_back(entry.name, peak->value / base->value);
     if (!ratios.empty()) out.emplace_back("speedup_over_" + std::string(name(reference)), std::move(ratios));
   }
-  if (chip.cores.registers_per_thread && chip.vector_unit.registers)  // threads that a core can hold when each takes all the registers it may
-    out.emplace_back("threads_per_core_at_most_registers", chip.vector_unit.partitions.value * chip.vector_unit.registers->value / chip.cores.registers_per_thread->value);
+  if (chip.cores.registers_per_thread &&
+      chip.vector_unit.registers)  // threads that a core can hold when each takes all the registers it may
+    out.emplace_back(
+        "threads_per_core_at_most_registers",
+        chip.vector_unit.partitions.value * chip.vector_unit.registers->value / chip.cores.registers_per_thread->value);
   Members totals;
   Bytes in_cores;
   for (const MemoryLevel& level : chip.memory)
@@ -130,7 +139,9 @@ Members derived(const Chip& chip) {
     by_dtype.emplace_back("vector", vector_rate(chip).value / roof.bandwidth.value);
     critical.emplace_back(roof.name, std::move(by_dtype));
     if (roof.name == "ici")  // a closed ring moves data both ways at once
-      if (const auto peak = peak_of(reference)) critical.emplace_back("ici_ring", Members{{std::string(name(reference)), peak->value / (2.0 * roof.bandwidth.value)}});
+      if (const auto peak = peak_of(reference))
+        critical.emplace_back("ici_ring",
+                              Members{{std::string(name(reference)), peak->value / (2.0 * roof.bandwidth.value)}});
   }
   out.emplace_back("bandwidth_over_hbm", std::move(ratios));
   out.emplace_back("critical_intensity", std::move(critical));
@@ -143,14 +154,19 @@ Members derived(const Chip& chip) {
       out.emplace_back("pod_chips", chips);
     }
     if (up->switches && up->switch_ports)
-      out.emplace_back("switch_capacity", static_cast<double>(up->switches->value * up->switch_ports->value) * up->link_bandwidth.value);
+      out.emplace_back("switch_capacity",
+                       static_cast<double>(up->switches->value * up->switch_ports->value) * up->link_bandwidth.value);
     const auto& scale_out = chip.network.scale_out;
     if (up->switch_ports && scale_out && scale_out->switch_ports && scale_out->nic_bandwidth)
-      out.emplace_back("scale_out_switch_over_scale_up_switch", static_cast<double>(scale_out->switch_ports->value) * scale_out->nic_bandwidth->value /
-                                                                    (static_cast<double>(up->switch_ports->value) * up->link_bandwidth.value));
-    if (up->domain && scale_out) out.emplace_back("node_egress", static_cast<double>(up->domain->value) * scale_out->bandwidth.value);
+      out.emplace_back("scale_out_switch_over_scale_up_switch",
+                       static_cast<double>(scale_out->switch_ports->value) * scale_out->nic_bandwidth->value /
+                           (static_cast<double>(up->switch_ports->value) * up->link_bandwidth.value));
+    if (up->domain && scale_out)
+      out.emplace_back("node_egress", static_cast<double>(up->domain->value) * scale_out->bandwidth.value);
   }
-  if (chip.host.trays) out.emplace_back("chips_per_tray", static_cast<double>(chip.host.chips.value) / static_cast<double>(chip.host.trays->value));
+  if (chip.host.trays)
+    out.emplace_back("chips_per_tray",
+                     static_cast<double>(chip.host.chips.value) / static_cast<double>(chip.host.trays->value));
   for (const Price& price : chip.prices)
     if (const auto peak = peak_of(reference); peak && price.kind == "on-demand") {
       out.emplace_back("flops_per_dollar", peak->value / price.value.value);
@@ -177,7 +193,9 @@ Response list_chips(const Catalogue& catalogue, Result<void>& failed) {
     const Dtype dtype = reference_dtype(*chip);
     const auto& peak = chip->peak[static_cast<std::size_t>(dtype)];
     const auto& up = chip->network.scale_up;
-    std::string joined = !up ? "pcie" : up->kind == "torus" ? fmt::format("torus {}", shape_text(up->pod->value)) : fmt::format("{} {}", up->kind, up->domain->value);
+    std::string joined = !up                   ? "pcie"
+                         : up->kind == "torus" ? fmt::format("torus {}", shape_text(up->pod->value))
+                                               : fmt::format("{} {}", up->kind, up->domain->value);
     rows.emplace_back(Members{{"id", id},
                               {"name", chip->name},
                               {"dtype", name(dtype)},
@@ -188,17 +206,23 @@ Response list_chips(const Catalogue& catalogue, Result<void>& failed) {
                               {"scale_up", joined},
                               {"price", price_value(*chip)}});
   }
-  response.headline = fmt::format("{} chips; `assay chips ID` shows all figures of one with their sources", rows.size());
+  response.headline =
+      fmt::format("{} chips; `assay chips ID` shows all figures of one with their sources", rows.size());
   response.results.emplace_back("chips", std::move(rows));
   response.table_key = "chips";
-  response.notes.emplace_back("peaks are dense; critical intensity is peak over HBM bandwidth, FLOP/B; prices are dated list prices per chip-hour");
+  response.notes.emplace_back(
+      "peaks are dense; critical intensity is peak over HBM bandwidth, FLOP/B; prices are dated list prices per "
+      "chip-hour");
   return response;
 }
 
 Result<Response> answer(const Request& request, const Context& context) {
   if (request.arguments().empty()) {
-    if (request.picture()) return fail("--format svg", "a picture shows one chip", "name it: assay chips tpu-v5e --format svg", Error::Kind::usage);
-    if (request.has("set")) return fail("--set", "this changes one chip", "name it: assay chips tpu-v5e --set ...", Error::Kind::usage);
+    if (request.picture())
+      return fail("--format svg", "a picture shows one chip", "name it: assay chips tpu-v5e --format svg",
+                  Error::Kind::usage);
+    if (request.has("set"))
+      return fail("--set", "this changes one chip", "name it: assay chips tpu-v5e --set ...", Error::Kind::usage);
     Result<void> failed;
     Response response = list_chips(context.catalogue, failed);
     if (!failed) return tl::unexpected<Error>(failed.error());
@@ -214,12 +238,16 @@ Result<Response> answer(const Request& request, const Context& context) {
   response.results.emplace_back("derived", derived(chip));
   Items sources;
   for (const SourceEntry& source : chip.sources)
-    sources.emplace_back(Members{{"key", source.key}, {"title", source.title}, {"accessed", source.accessed}, {"url", source.url.empty() ? source.command : source.url}});
+    sources.emplace_back(Members{{"key", source.key},
+                                 {"title", source.title},
+                                 {"accessed", source.accessed},
+                                 {"url", source.url.empty() ? source.command : source.url}});
   response.results.emplace_back("sources", std::move(sources));
   const Dtype dtype = reference_dtype(chip);
   const auto& peak = *chip.peak[static_cast<std::size_t>(dtype)];
-  response.headline = fmt::format("{}: {} {}, {} at {}, critical intensity {}", chip.name, human(peak.value), name(dtype), human(chip.hbm().capacity.value),
-                                  human(chip.hbm().bandwidth->value), human(peak.value / chip.hbm().bandwidth->value));
+  response.headline = fmt::format("{}: {} {}, {} at {}, critical intensity {}", chip.name, human(peak.value),
+                                  name(dtype), human(chip.hbm().capacity.value), human(chip.hbm().bandwidth->value),
+                                  human(peak.value / chip.hbm().bandwidth->value));
   if (request.picture()) response.picture = draw(chip_chart(chip));
   return response;
 }
@@ -229,7 +257,8 @@ Result<Response> answer(const Request& request, const Context& context) {
 VerbSpec chips_verb() {
   return {"chips",
           "the hardware catalogue",
-          "Without an id, one line per chip. With an id, every figure of that chip with its source, other sources' figures, and what follows from them.",
+          "Without an id, one line per chip. With an id, every figure of that chip with its source, other sources' "
+          "figures, and what follows from them.",
           {{"id", "a chip id, or @file.toml", false}},
           {set_option},
           {{"assay chips", "all chips"},

@@ -14,7 +14,9 @@ namespace {
 
 Result<Bytes> read_bytes(const Request& request) {
   const auto text = request.value("bytes");
-  if (!text) return fail("collective", "--bytes is missing", "the whole array over all devices, e.g. --bytes 34MB or --bytes 'bf16[2048,8192]'", Error::Kind::usage);
+  if (!text)
+    return fail("collective", "--bytes is missing",
+                "the whole array over all devices, e.g. --bytes 34MB or --bytes 'bf16[2048,8192]'", Error::Kind::usage);
   ASSAY_TRY(bytes, parse_bytes(*text, "--bytes"));
   if (!(bytes > Bytes(0))) return fail("--bytes", "there is nothing to move", "give a positive size");
   return bytes;
@@ -34,9 +36,10 @@ Value estimate_of(const CollectiveCost<Plain>& cost, const Chip& chip) {
 
 /// Adds what the link-level simulator says. Groups without symmetry (lines) can be too large for it.
 Result<void> add_simulation(Members& out, CollectiveKind kind, Bytes array, const CollectiveGroup& group) {
-  constexpr double most_events = 2e7;  // about two seconds and two gigabytes
+  constexpr double most_events = 5e6;  // some seconds
   if (const double events = simulation_events(kind, group); events > most_events)
-    return fail("--simulate", fmt::format("this would take {:.2g} events, more than {:.2g}", events, most_events), "name fewer axes, or leave --simulate out");
+    return fail("--simulate", fmt::format("this would take {:.2g} events, more than {:.2g}", events, most_events),
+                "name fewer axes, or leave --simulate out");
   const Simulation run = simulate_collective(kind, array, group);
   out.emplace_back("simulated_time", run.time);
   out.emplace_back("simulated", Members{{"time", run.time},
@@ -57,10 +60,15 @@ Result<Response> answer(const Request& request, const Context& context) {
   std::vector<std::string> axes;
   if (const auto text = request.value("axes")) axes = split(*text, ',');
   ASSAY_TRY(group, make_group(cluster, axes, inner, "--axes"));
-  if (group.devices <= 1.0 && kind != CollectiveKind::permute) return fail("--on", fmt::format("one participant: {} has nothing to exchange", cluster.text), "name more chips or axes");
+  if (group.devices <= 1.0 && kind != CollectiveKind::permute)
+    return fail("--on", fmt::format("one participant: {} has nothing to exchange", cluster.text),
+                "name more chips or axes");
   if (request.has("one-way")) {
-    const bool rings = group.torus() && std::all_of(group.axes.begin(), group.axes.end(), [](const auto& axis) { return axis.ring; });
-    if (!rings) return fail("--one-way", fmt::format("{} has no closed rings along these axes", cluster.text), "a line and a switch need both directions", Error::Kind::usage);
+    const bool rings =
+        group.torus() && std::all_of(group.axes.begin(), group.axes.end(), [](const auto& axis) { return axis.ring; });
+    if (!rings)
+      return fail("--one-way", fmt::format("{} has no closed rings along these axes", cluster.text),
+                  "a line and a switch need both directions", Error::Kind::usage);
     group.one_way = true;
   }
   // On a torus every line of the axes moves its own part; a tree is shared by all parts.
@@ -88,7 +96,10 @@ Result<Response> answer(const Request& request, const Context& context) {
   out.emplace_back("approximate_bandwidth", (bytes / inner) / cost.approximate);
   if (group.torus()) {
     out.emplace_back("latency_bound_below", group.link.value * group.hop_latency.value);
-    if (kind == CollectiveKind::all_to_all) out.emplace_back("over_all_gather", cost.approximate / collective_cost(Plain{}, CollectiveKind::all_gather, array, group).approximate);
+    if (kind == CollectiveKind::all_to_all)
+      out.emplace_back(
+          "over_all_gather",
+          cost.approximate / collective_cost(Plain{}, CollectiveKind::all_gather, array, group).approximate);
     if (group.one_way) {
       CollectiveGroup both = group;
       both.one_way = false;
@@ -97,10 +108,17 @@ Result<Response> answer(const Request& request, const Context& context) {
     std::vector<std::string> idle;
     CollectiveGroup wider = group;
     for (const Axis& axis : cluster.torus->axes)
-      if (!axes.empty() && std::find(axes.begin(), axes.end(), axis.name) == axes.end() && !others.find(axis.name) && axis.size > 1) idle.push_back(axis.name), wider.axes.push_back({static_cast<double>(axis.size), axis.ring}), wider.devices *= static_cast<double>(axis.size);
-    const bool gathers = kind == CollectiveKind::all_gather || kind == CollectiveKind::broadcast || kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter;
+      if (!axes.empty() && std::find(axes.begin(), axes.end(), axis.name) == axes.end() && !others.find(axis.name) &&
+          axis.size > 1)
+        idle.push_back(axis.name), wider.axes.push_back({static_cast<double>(axis.size), axis.ring}),
+            wider.devices *= static_cast<double>(axis.size);
+    const bool gathers = kind == CollectiveKind::all_gather || kind == CollectiveKind::broadcast ||
+                         kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter;
     if (!idle.empty() && gathers)
-      out.emplace_back("with_idle_axes", Members{{"axes", join(idle, ",")}, {"time", collective_cost(Plain{}, kind, array, wider).lower}, {"if", "the array is replicated over them, so each can first take a slice for free"}});
+      out.emplace_back("with_idle_axes",
+                       Members{{"axes", join(idle, ",")},
+                               {"time", collective_cost(Plain{}, kind, array, wider).lower},
+                               {"if", "the array is replicated over them, so each can first take a slice for free"}});
   } else {
     Items levels;
     std::pair<Seconds, std::string> slowest;
@@ -111,13 +129,22 @@ Result<Response> answer(const Request& request, const Context& context) {
       const BytesPerSecond stream = level.lanes * level.chip_bandwidth.value;
       const Bytes moved = share_into_child(kind, group, level) * array;
       if (moved / stream > slowest.first) slowest = {moved / stream, level.name};
-      levels.emplace_back(Members{{"name", level.name}, {"groups", level.groups}, {"lanes", level.lanes}, {"bandwidth", stream}, {"collective_bandwidth", stream * (level.groups / (level.groups - 1.0))},
-                                  {"bytes_into_child", moved}, {"bytes_into_children", level.groups * moved}, {"time", moved / stream}, {"in_network_reduction", level.reduces}});
+      levels.emplace_back(Members{{"name", level.name},
+                                  {"groups", level.groups},
+                                  {"lanes", level.lanes},
+                                  {"bandwidth", stream},
+                                  {"collective_bandwidth", stream * (level.groups / (level.groups - 1.0))},
+                                  {"bytes_into_child", moved},
+                                  {"bytes_into_children", level.groups * moved},
+                                  {"time", moved / stream},
+                                  {"in_network_reduction", level.reduces}});
     }
     out.emplace_back("bottleneck", slowest.second);
     out.emplace_back("levels", std::move(levels));
-    if (const CollectiveCost<Plain> without = collective_cost(Plain{}, kind, array, plain); without.bandwidth > cost.bandwidth)
-      out.emplace_back("without_in_network_reduction", Members{{"time", without.lower}, {"gain", without.lower / cost.lower - 1.0}});
+    if (const CollectiveCost<Plain> without = collective_cost(Plain{}, kind, array, plain);
+        without.bandwidth > cost.bandwidth)
+      out.emplace_back("without_in_network_reduction",
+                       Members{{"time", without.lower}, {"gain", without.lower / cost.lower - 1.0}});
   }
   if (request.has("simulate")) ASSAY_CHECK(add_simulation(out, kind, array, group));
   if (request.explain()) {
@@ -125,8 +152,11 @@ Result<Response> answer(const Request& request, const Context& context) {
     const CollectiveCost<Traced> traced = collective_cost(num, kind, array, group);
     response.derived = {traced.lower.id, traced.upper.id};
   }
-  response.headline = fmt::format("{} of {} over {} devices of {}: at least {}, {}-bound", name(kind), human(bytes), human_number(group.devices), cluster.text, human(cost.lower), latency_bound ? "latency" : "bandwidth");
-  if (group.hop_latency.value == Seconds(0)) response.notes.emplace_back("the catalogue has no hop latency for this network, so latency counts as zero");
+  response.headline = fmt::format("{} of {} over {} devices of {}: at least {}, {}-bound", name(kind), human(bytes),
+                                  human_number(group.devices), cluster.text, human(cost.lower),
+                                  latency_bound ? "latency" : "bandwidth");
+  if (group.hop_latency.value == Seconds(0))
+    response.notes.emplace_back("the catalogue has no hop latency for this network, so latency counts as zero");
   response.notes.insert(response.notes.end(), cluster.notes.begin(), cluster.notes.end());
   return response;
 }
@@ -136,7 +166,8 @@ Result<Response> answer(const Request& request, const Context& context) {
 VerbSpec collective_verb() {
   return {"collective",
           "what a collective costs on a torus or a switched network",
-          "KIND is all-gather, reduce-scatter, all-reduce, all-to-all, permute, broadcast or reduce. --bytes is the whole array: what an all-gather ends with, what is reduced, what is exchanged.",
+          "KIND is all-gather, reduce-scatter, all-reduce, all-to-all, permute, broadcast or reduce. --bytes is the "
+          "whole array: what an all-gather ends with, what is reduced, what is exchanged.",
           {{"kind", "all-gather, reduce-scatter, all-reduce, all-to-all, permute, broadcast, reduce", true}},
           {on_option,
            {"bytes", "N", "the whole array: 34MB, or a tensor bf16[2048,8192]"},
@@ -145,9 +176,11 @@ VerbSpec collective_verb() {
            {"one-way", "", "use one direction of each ring"},
            {"simulate", "", "also run it chunk by chunk over explicit links"},
            set_option},
-          {{"assay collective all-gather --bytes 'bf16[2048,8192]' --on tpu-v5e:4x4 --axes Y", "along one axis that is a line"},
+          {{"assay collective all-gather --bytes 'bf16[2048,8192]' --on tpu-v5e:4x4 --axes Y",
+            "along one axis that is a line"},
            {"assay collective all-reduce --bytes 1GB --on h100-sxm:256 --explain", "over the levels of a fat tree"},
-           {"assay collective all-gather --bytes 512MiB --on h100-sxm:256 --sharded-by Y=16", "with an inner sharded axis"}},
+           {"assay collective all-gather --bytes 512MiB --on h100-sxm:256 --sharded-by Y=16",
+            "with an inner sharded axis"}},
           &answer,
           false};
 }

@@ -40,7 +40,11 @@ Value finite(AnyQuantity q) { return std::isfinite(q.value) ? Value(q) : Value()
 void add_padding(const Query& query, const Operation& operation, Members& out) {
   const auto padding = pad_to_unit(operation.matmul(), query.cluster.chip);
   if (!padding) return;
-  out.emplace_back("padding", Members{{"m", padding->m}, {"k", padding->k}, {"n", padding->n}, {"flops", padding->flops}, {"utilisation", padding->utilisation},
+  out.emplace_back("padding", Members{{"m", padding->m},
+                                      {"k", padding->k},
+                                      {"n", padding->n},
+                                      {"flops", padding->flops},
+                                      {"utilisation", padding->utilisation},
                                       {"compute_time", padding->flops / (query.roof.chips * query.roof.peak.value)}});
 }
 
@@ -48,8 +52,12 @@ void add_tile(const Query& query, const Operation& operation, Members& out) {
   const Matmul matmul = operation.matmul();
   Members tile;
   if (query.counting.tile) {
-    tile = {{"m", query.counting.tile->m}, {"k", query.counting.tile->k}, {"n", query.counting.tile->n}, {"intensity_without_store", tile_intensity(matmul, *query.counting.tile)}};
-    tile.emplace_back("compute_bound", tile_intensity(matmul, *query.counting.tile) >= query.roof.peak.value / query.roof.bandwidth.value);
+    tile = {{"m", query.counting.tile->m},
+            {"k", query.counting.tile->k},
+            {"n", query.counting.tile->n},
+            {"intensity_without_store", tile_intensity(matmul, *query.counting.tile)}};
+    tile.emplace_back("compute_bound", tile_intensity(matmul, *query.counting.tile) >=
+                                           query.roof.peak.value / query.roof.bandwidth.value);
   }
   tile.emplace_back("smallest_square", smallest_square_tile(matmul, query.roof));
   out.emplace_back("tile", std::move(tile));
@@ -61,7 +69,9 @@ void add_knee(const Query& query, const Operation& operation, Members& out) {
   entry.emplace_back("whole", knee.exact ? Value(std::ceil(*knee.exact)) : Value());
   entry.emplace_back("approximate", knee.approximate ? Value(*knee.approximate) : Value());
   entry.emplace_back("intensity_limit", knee.limit ? Value(*knee.limit) : Value());
-  if (!knee.exact) entry.emplace_back("verdict", knee.always_compute_bound ? "compute-bound at every size" : "memory-bound at every size");
+  if (!knee.exact)
+    entry.emplace_back("verdict",
+                       knee.always_compute_bound ? "compute-bound at every size" : "memory-bound at every size");
   out.emplace_back("critical_size", std::move(entry));
 }
 
@@ -105,11 +115,14 @@ std::string letter_values(const Operation& operation, std::string_view except) {
 
 /// A point's label: its letters where it has some, else its shape.
 std::string point_name(const Query& query, const Operation& operation) {
-  if (query.letter) return fmt::format("{} = {}", *query.letter, human_number(std::round(evaluation_point(query, operation) * 10.0) / 10.0));
+  if (query.letter)
+    return fmt::format("{} = {}", *query.letter,
+                       human_number(std::round(evaluation_point(query, operation) * 10.0) / 10.0));
   const std::string letters = letter_values(operation, "");
   if (!letters.empty()) return letters;
   std::string text;
-  for (const OperationSize& size : operation.operands()[0].sizes) text += (text.empty() ? "" : "x") + human_number(size.value.value_or(0));
+  for (const OperationSize& size : operation.operands()[0].sizes)
+    text += (text.empty() ? "" : "x") + human_number(size.value.value_or(0));
   return operation.is_matmul() ? text : fmt::format("{}({})", operation.function()->name, text);
 }
 
@@ -120,33 +133,44 @@ std::string curve_name(const Query& query, const Operation& operation) {
 
 Scene picture_of(const Query& query) {
   const Chip& chip = query.cluster.chip;
-  const std::string where = fmt::format("{}, {}", query.cluster.chips() > 1 ? query.cluster.text : chip.name, query.unit);
+  const std::string where =
+      fmt::format("{}, {}", query.cluster.chips() > 1 ? query.cluster.text : chip.name, query.unit);
   if (query.sweep) {
     std::vector<SizeCurve> curves;
     const double first = query.sweep->values.front(), last = query.sweep->values.back();
     for (const Operation& operation : query.operations) {
-      SizeCurve curve{curve_name(query, operation), {}, find_knee(operation, *query.letter, query.counting, query.roof).exact};
+      SizeCurve curve{
+          curve_name(query, operation), {}, find_knee(operation, *query.letter, query.counting, query.roof).exact};
       const auto add = [&](double size) {
         const Operation at = operation.with(*query.letter, size);
         curve.points.push_back({size, bound_of(query, &at).achieved.value()});
       };
       constexpr int steps = 240;
       const bool wide = last > 1100.0 * first;  // the chart turns logarithmic there too
-      for (int i = 0; i <= steps; ++i) add(wide ? first * std::pow(last / first, i / static_cast<double>(steps)) : first + (last - first) * i / static_cast<double>(steps));
+      for (int i = 0; i <= steps; ++i)
+        add(wide ? first * std::pow(last / first, i / static_cast<double>(steps))
+                 : first + (last - first) * i / static_cast<double>(steps));
       if (curve.knee && *curve.knee > first && *curve.knee < last) add(*curve.knee);
-      std::sort(curve.points.begin(), curve.points.end(), [](const PlotPoint& a, const PlotPoint& b) { return a.x < b.x; });
+      std::sort(curve.points.begin(), curve.points.end(),
+                [](const PlotPoint& a, const PlotPoint& b) { return a.x < b.x; });
       curves.push_back(std::move(curve));
     }
-    const std::string title = query.operations.size() == 1 ? query.operations.front().text() : fmt::format("Achieved FLOP/s against {}", *query.letter);
-    return draw(size_chart(title, fmt::format("lower bound of the time, {} from {}", where, query.roof.level), *query.letter, curves, query.roof.chips * query.roof.peak.value));
+    const std::string title = query.operations.size() == 1 ? query.operations.front().text()
+                                                           : fmt::format("Achieved FLOP/s against {}", *query.letter);
+    return draw(size_chart(title, fmt::format("lower bound of the time, {} from {}", where, query.roof.level),
+                           *query.letter, curves, query.roof.chips * query.roof.peak.value));
   }
-  std::vector<RoofLine> roofs{{fmt::format("{}", query.roof.level), query.roof.chips * query.roof.peak.value, query.roof.chips * query.roof.bandwidth.value}};
+  std::vector<RoofLine> roofs{{fmt::format("{}", query.roof.level), query.roof.chips * query.roof.peak.value,
+                               query.roof.chips * query.roof.bandwidth.value}};
   for (const MemoryRoof& other : query.shown_roofs)
-    if (other.name != query.roof.level) roofs.push_back({other.name, roofs.front().peak, query.roof.chips * other.bandwidth.value});
+    if (other.name != query.roof.level)
+      roofs.push_back({other.name, roofs.front().peak, query.roof.chips * other.bandwidth.value});
   for (Dtype dtype : {Dtype::bf16, Dtype::fp8, Dtype::int8}) {
     const auto& peak = chip.peak[static_cast<std::size_t>(dtype)];
     const auto same = [&](const RoofLine& roof) { return peak && roof.peak == query.roof.chips * peak->value; };
-    if (peak && std::none_of(roofs.begin(), roofs.end(), same)) roofs.push_back({fmt::format("{} {}", query.roof.level, name(dtype)), query.roof.chips * peak->value, roofs.front().bandwidth});
+    if (peak && std::none_of(roofs.begin(), roofs.end(), same))
+      roofs.push_back({fmt::format("{} {}", query.roof.level, name(dtype)), query.roof.chips * peak->value,
+                       roofs.front().bandwidth});
   }
   std::vector<RoofPoint> points;
   for (const Operation& operation : query.operations) {
@@ -154,8 +178,11 @@ Scene picture_of(const Query& query) {
     const Bound<Plain> bound = bound_of(query, &at);
     points.push_back({point_name(query, operation), bound.intensity, bound.achieved});
   }
-  if (query.operations.empty()) points.push_back({"this work", bound_of(query, nullptr).intensity, bound_of(query, nullptr).achieved});
-  const std::string title = query.operations.empty() ? "Roofline" : query.operations.size() == 1 ? query.operations.front().text() : fmt::format("{} operations", query.operations.size());
+  if (query.operations.empty())
+    points.push_back({"this work", bound_of(query, nullptr).intensity, bound_of(query, nullptr).achieved});
+  const std::string title = query.operations.empty()       ? "Roofline"
+                            : query.operations.size() == 1 ? query.operations.front().text()
+                                                           : fmt::format("{} operations", query.operations.size());
   return draw(roofline_chart(title, where, roofs, points));
 }
 
@@ -171,7 +198,8 @@ Result<Response> answer(const Request& request, const Context& context) {
   const Bound<Plain> bound = roofline_bound(Plain{}, work, query.roof);
   const std::string limiter(roofline_limiter(bound));
   if (first) out.emplace_back("operation", first->text());
-  if (query.letter) out.emplace_back("at", Members{{"name", *query.letter}, {"value", evaluation_point(query, *first)}});
+  if (query.letter)
+    out.emplace_back("at", Members{{"name", *query.letter}, {"value", evaluation_point(query, *first)}});
   out.emplace_back("chip", query.cluster.chip.id);
   out.emplace_back("chips", query.cluster.chips());
   out.emplace_back("unit", query.unit);
@@ -200,7 +228,8 @@ Result<Response> answer(const Request& request, const Context& context) {
   out.emplace_back("headroom", finite(AnyQuantity{winner / other, Dim{}}));
   out.emplace_back("achieved", bound.achieved);
   out.emplace_back("peak_share", (bound.compute / bound.lower));
-  if (evaluated && !evaluated->is_matmul()) out.emplace_back("elements_per_second", evaluated->pointwise().elements / bound.lower.value());
+  if (evaluated && !evaluated->is_matmul())
+    out.emplace_back("elements_per_second", evaluated->pointwise().elements / bound.lower.value());
   if (evaluated && evaluated->is_matmul() && query.counting.split_chips == 1) {
     add_padding(query, *evaluated, out);
     add_tile(query, *evaluated, out);
@@ -209,9 +238,13 @@ Result<Response> answer(const Request& request, const Context& context) {
   if (query.operations.size() > 1) {
     Items rows;
     for (const Operation& operation : query.operations) {
-      const Operation here = query.letter ? operation.with(*query.letter, evaluation_point(query, operation)) : operation;
+      const Operation here =
+          query.letter ? operation.with(*query.letter, evaluation_point(query, operation)) : operation;
       const Bound<Plain> b = bound_of(query, &here);
-      Members row{{"operation", here.text()}, {"intensity", b.intensity}, {"time", time_range(b)}, {"limiter", roofline_limiter(b)}};
+      Members row{{"operation", here.text()},
+                  {"intensity", b.intensity},
+                  {"time", time_range(b)},
+                  {"limiter", roofline_limiter(b)}};
       if (query.letter) add_knee(query, operation, row);
       rows.emplace_back(std::move(row));
     }
@@ -225,18 +258,24 @@ Result<Response> answer(const Request& request, const Context& context) {
   if (request.explain()) {
     const Traced num{&response.ledger};
     const Bound<Traced> traced = roofline_bound(num, work_of(num, query, evaluated), query.roof);
-    response.derived = {traced.lower.id, traced.upper.id, traced.estimate.id, traced.intensity.id, traced.critical_intensity.id};
+    response.derived = {traced.lower.id, traced.upper.id, traced.estimate.id, traced.intensity.id,
+                        traced.critical_intensity.id};
     if (query.letter)
-      if (const auto knee = traced_knee(num, *first, *query.letter, query.counting, query.roof)) response.derived.push_back(knee->id);
+      if (const auto knee = traced_knee(num, *first, *query.letter, query.counting, query.roof))
+        response.derived.push_back(knee->id);
     if (query.pad) query.notes.emplace_back("the derivation counts useful arithmetic; padding is shown above");
   }
   if (request.picture()) response.picture = picture_of(query);
-  const std::string where = fmt::format("{} ({}, {} at {})", query.cluster.chips() > 1 ? query.cluster.text : query.cluster.chip.id, query.unit, query.roof.level, human(query.roof.bandwidth.value));
+  const std::string where =
+      fmt::format("{} ({}, {} at {})", query.cluster.chips() > 1 ? query.cluster.text : query.cluster.chip.id,
+                  query.unit, query.roof.level, human(query.roof.bandwidth.value));
   const Knee knee = query.letter ? find_knee(*first, *query.letter, query.counting, query.roof) : Knee{};
   if (query.letter && knee.exact)
-    response.headline = fmt::format("compute-bound from {} = {} up on {}", *query.letter, human_number(std::ceil(*knee.exact)), where);
+    response.headline =
+        fmt::format("compute-bound from {} = {} up on {}", *query.letter, human_number(std::ceil(*knee.exact)), where);
   else if (query.letter)
-    response.headline = fmt::format("{} at every {} on {}", knee.always_compute_bound ? "compute-bound" : "memory-bound", *query.letter, where);
+    response.headline = fmt::format("{} at every {} on {}",
+                                    knee.always_compute_bound ? "compute-bound" : "memory-bound", *query.letter, where);
   else
     response.headline = fmt::format("{}-bound, at least {} on {}", limiter, human(bound.lower), where);
   response.notes = query.notes;
@@ -249,8 +288,10 @@ Result<Response> answer(const Request& request, const Context& context) {
 VerbSpec roofline_verb() {
   return {"roofline",
           "bound an operation by arithmetic and bandwidth",
-          "OP is a product \"bf16[B,8192] @ int8[8192,32768] -> bf16[B,32768]\" (leading sizes are a batch; with letters everywhere it is an einsum), or a function: "
-          "dot(bf16[N]), add(fp32[1Mi]), sum, copy, softmax, rmsnorm, ... A letter without a number stays free: its critical size is solved for. Several operations are compared.",
+          "OP is a product \"bf16[B,8192] @ int8[8192,32768] -> bf16[B,32768]\" (leading sizes are a batch; with "
+          "letters everywhere it is an einsum), or a function: "
+          "dot(bf16[N]), add(fp32[1Mi]), sum, copy, softmax, rmsnorm, ... A letter without a number stays free: its "
+          "critical size is solved for. Several operations are compared.",
           {{"op", "an operation in quotes", false, true}},
           {on_option,
            {"memory", "LEVEL", "hbm (default), vmem, smem, l2, pcie, ici, nvlink or dcn"},
@@ -268,7 +309,9 @@ VerbSpec roofline_verb() {
            set_option},
           {{"assay roofline \"bf16[240,8192] @ bf16[8192,32768]\" --on tpu-v5e", "one matmul"},
            {"assay roofline \"bf16[B,8192] @ int8[8192,8192]\" --on h100-sxm --explain", "the critical batch, derived"},
-           {"assay roofline \"bf16[B,D] @ bf16[D,F]\" --sizes D=4096,F=4096 --vary B=1..512 --on tpu-v5e --output curve.svg", "achieved FLOP/s against batch"},
+           {"assay roofline \"bf16[B,D] @ bf16[D,F]\" --sizes D=4096,F=4096 --vary B=1..512 --on tpu-v5e --output "
+            "curve.svg",
+            "achieved FLOP/s against batch"},
            {"assay roofline \"bf16[4096,D] @ bf16[D,8192]\" --split 2 --on tpu-v5e", "two chips split the contraction"},
            {"assay roofline --flops 1e12 --bytes 4GB --on h100-sxm", "raw work"}},
           &answer,

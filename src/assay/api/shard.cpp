@@ -21,16 +21,20 @@ struct Query {
 /// Mesh axes lie on torus axes of the same name or place and size; on a switched cluster the last axis is innermost.
 Result<void> check_placement(const Mesh& mesh, const Cluster& cluster) {
   if (mesh.devices() != cluster.chips())
-    return fail("--mesh", fmt::format("the mesh covers {} devices, {} has {}", mesh.devices(), cluster.text, cluster.chips()), "make both equal", Error::Kind::usage);
+    return fail("--mesh",
+                fmt::format("the mesh covers {} devices, {} has {}", mesh.devices(), cluster.text, cluster.chips()),
+                "make both equal", Error::Kind::usage);
   if (!cluster.torus) return {};
-  if (cluster.slices > 1) return fail("--on", "a mesh over several slices is not placed yet", "plan within one slice", Error::Kind::usage);
+  if (cluster.slices > 1)
+    return fail("--on", "a mesh over several slices is not placed yet", "plan within one slice", Error::Kind::usage);
   std::vector<std::int64_t> sizes, physical;
   for (const MeshAxis& axis : mesh.axes)
     if (axis.size > 1) sizes.push_back(axis.size);
   for (const Axis& axis : cluster.torus->axes)
     if (axis.size > 1) physical.push_back(axis.size);
   if (sizes != physical)
-    return fail("--mesh", fmt::format("axes {} do not lie on those of {}", mesh_text(mesh), cluster.text), "give the mesh the axes of the slice, in order: tpu-v5p:4x8x8 takes X=4,Y=8,Z=8", Error::Kind::usage);
+    return fail("--mesh", fmt::format("axes {} do not lie on those of {}", mesh_text(mesh), cluster.text),
+                "give the mesh the axes of the slice, in order: tpu-v5p:4x8x8 takes X=4,Y=8,Z=8", Error::Kind::usage);
   return {};
 }
 
@@ -50,7 +54,8 @@ std::pair<CollectiveGroup, double> group_of(const Query& query, AxisSet axes) {
   }
   // Devices inside of the innermost axis of the set are other shards; those outside form other groups.
   double inner = 1.0;
-  for (std::size_t i = query.mesh.axes.size(); i-- > 0 && !(axes & axis_bit(static_cast<int>(i)));) inner *= static_cast<double>(query.mesh.axes[i].size);
+  for (std::size_t i = query.mesh.axes.size(); i-- > 0 && !(axes & axis_bit(static_cast<int>(i)));)
+    inner *= static_cast<double>(query.mesh.axes[i].size);
   Cluster part = cluster;
   CollectiveGroup group = *make_group(part, {}, inner, "--mesh");
   const double members = shard_count(query.mesh, axes);
@@ -90,7 +95,8 @@ CollectiveCost<Plain> step_cost(const Query& query, StepKind kind, AxisSet axes,
 Prices time_prices(const Query& query, const std::optional<Sourced<FlopsPerSecond>>& peak) {
   Prices prices(query.mesh);
   for (AxisSet axes = 1; axes < axis_bit(static_cast<int>(query.mesh.axes.size())); ++axes)
-    for (StepKind kind : {StepKind::all_gather, StepKind::all_to_all, StepKind::permute, StepKind::reduce_scatter, StepKind::all_reduce}) {
+    for (StepKind kind : {StepKind::all_gather, StepKind::all_to_all, StepKind::permute, StepKind::reduce_scatter,
+                          StepKind::all_reduce}) {
       const CollectiveCost<Plain> one = step_cost(query, kind, axes, 1_B);
       prices.set(kind, axes, {one.bandwidth.value(), one.latency.value()});
     }
@@ -117,7 +123,8 @@ Result<Query> read_query(const Request& request, const Context& context) {
   ASSAY_TRY(expression, parse_sharding(request.arguments().front(), query.mesh, sizes, dtype));
   query.expression = expression;
   if (expression.right) ASSAY_CHECK(check_product(expression));
-  if (!expression.right && expression.result && expression.result->sharding.unreduced & ~expression.left.sharding.unreduced)
+  if (!expression.right && expression.result &&
+      expression.result->sharding.unreduced & ~expression.left.sharding.unreduced)
     return fail("expression", "a resharding cannot create partial sums", "leave {U_...} out of the target");
   if (request.has("on")) {
     ASSAY_TRY(cluster, cluster_of(request, context));
@@ -144,8 +151,13 @@ Items step_rows(const Query& query, const Mesh& mesh, const Plan& plan) {
   Items rows;
   for (const PlanStep& step : plan.steps) {
     const bool moves = step.kind != StepKind::slice && step.kind != StepKind::multiply;
-    Members row{{"text", step_text(mesh, step)}, {"kind", name(step.kind)}, {"collective", moves}, {"axes", axes_text(mesh, step.axes)}, {"bytes", step.bytes}};
-    if (query.cluster && moves) row.emplace_back("time", step_cost(query, step.kind, step.axes, local_bytes(mesh, step.before)).lower);
+    Members row{{"text", step_text(mesh, step)},
+                {"kind", name(step.kind)},
+                {"collective", moves},
+                {"axes", axes_text(mesh, step.axes)},
+                {"bytes", step.bytes}};
+    if (query.cluster && moves)
+      row.emplace_back("time", step_cost(query, step.kind, step.axes, local_bytes(mesh, step.before)).lower);
     row.emplace_back("critical", step.kind != StepKind::slice);
     rows.emplace_back(std::move(row));
   }
@@ -171,8 +183,14 @@ Result<void> add_check(const Query& query, const Mesh& mesh, const Plan& plan, R
   ASSAY_CHECK(check_runnable(mesh, plan, e));
   const PlanRun<double> run = run_plan<double>(mesh, plan, e);
   const bool ok = run.max_error <= tolerance && run.bytes_agree;
-  response.results.emplace_back("check", Members{{"max_error", run.max_error}, {"bytes_moved", run.moved}, {"bytes_predicted", run.predicted}, {"ok", ok}});
-  response.notes.push_back(fmt::format("executed on {} virtual devices: {}", mesh.devices(), ok ? "the result equals the unsharded one and the bytes moved are those predicted" : "the plan does not do what it says; please report this"));
+  response.results.emplace_back(
+      "check",
+      Members{
+          {"max_error", run.max_error}, {"bytes_moved", run.moved}, {"bytes_predicted", run.predicted}, {"ok", ok}});
+  response.notes.push_back(
+      fmt::format("executed on {} virtual devices: {}", mesh.devices(),
+                  ok ? "the result equals the unsharded one and the bytes moved are those predicted"
+                     : "the plan does not do what it says; please report this"));
   if (!ok) response.outcome = Outcome::check_failed;
   return {};
 }
@@ -193,7 +211,9 @@ Result<Response> answer(const Request& request, const Context& context) {
     for (std::int64_t n : local_shape(query.mesh, *tensor)) shape.emplace_back(n);
     if (!(tensor == &*e.result && !e.right && e.result)) shapes.emplace_back(tensor->name, std::move(shape));
     tensors.emplace_back(tensor_members(query.mesh, *tensor));
-    if (is_padded(query.mesh, *tensor)) response.notes.push_back(fmt::format("{} does not divide evenly: shards are padded up to {}", tensor_text(query.mesh, *tensor), human(local_bytes(query.mesh, *tensor))));
+    if (is_padded(query.mesh, *tensor))
+      response.notes.push_back(fmt::format("{} does not divide evenly: shards are padded up to {}",
+                                           tensor_text(query.mesh, *tensor), human(local_bytes(query.mesh, *tensor))));
   }
   out.emplace_back("local_shapes", std::move(shapes));
   out.emplace_back("bytes_per_device", local_bytes(query.mesh, e.left));
@@ -207,8 +227,12 @@ Result<Response> answer(const Request& request, const Context& context) {
     out.emplace_back("memory_time", local_bytes(query.mesh, e.left) / query.cluster->chip.hbm().bandwidth->value);
   }
   if (!e.result) {
-    if (request.has("check")) return fail("--check", "a single tensor has nothing to execute", "give a resharding A[I_X, J] -> A[I, J_X] or a product", Error::Kind::usage);
-    response.headline = fmt::format("{} on {}: {} of {} on each of {} devices", tensor_text(query.mesh, e.left), mesh_text(query.mesh), human(local_bytes(query.mesh, e.left)), human(global_bytes(e.left)), query.mesh.devices());
+    if (request.has("check"))
+      return fail("--check", "a single tensor has nothing to execute",
+                  "give a resharding A[I_X, J] -> A[I, J_X] or a product", Error::Kind::usage);
+    response.headline =
+        fmt::format("{} on {}: {} of {} on each of {} devices", tensor_text(query.mesh, e.left), mesh_text(query.mesh),
+                    human(local_bytes(query.mesh, e.left)), human(global_bytes(e.left)), query.mesh.devices());
     return response;
   }
   Mesh mesh = query.mesh;
@@ -223,7 +247,8 @@ Result<Response> answer(const Request& request, const Context& context) {
     others = std::move(choice.others);
     if (!query.cluster) {
       ThoroughPlan thorough = plan_product_thoroughly(mesh, e);
-      if (thorough.plan.cost < plan.cost) others.insert(others.begin(), std::move(plan)), plan = std::move(thorough.plan), mesh = thorough.mesh;
+      if (thorough.plan.cost < plan.cost)
+        others.insert(others.begin(), std::move(plan)), plan = std::move(thorough.plan), mesh = thorough.mesh;
     }
   }
   out.emplace_back("steps", step_rows(query, mesh, plan));
@@ -250,8 +275,10 @@ Result<Response> answer(const Request& request, const Context& context) {
   response.table_key = "steps";
   std::string moves;
   for (const PlanStep& step : plan.steps)
-    if (step.kind != StepKind::slice && step.kind != StepKind::multiply) moves += (moves.empty() ? "" : ", ") + fmt::format("{}_{}", name(step.kind), axes_text(mesh, step.axes));
-  response.headline = fmt::format("{}: {} received per device", moves.empty() ? "no communication" : moves, human(plan.bytes));
+    if (step.kind != StepKind::slice && step.kind != StepKind::multiply)
+      moves += (moves.empty() ? "" : ", ") + fmt::format("{}_{}", name(step.kind), axes_text(mesh, step.axes));
+  response.headline =
+      fmt::format("{}: {} received per device", moves.empty() ? "no communication" : moves, human(plan.bytes));
   if (request.has("check")) ASSAY_CHECK(add_check(query, mesh, plan, response));
   return response;
 }
@@ -261,12 +288,20 @@ Result<Response> answer(const Request& request, const Context& context) {
 VerbSpec shard_verb() {
   return {"shard",
           "plan a sharded product or resharding",
-          "EXPR is one tensor \"A[I_XY, J]\", a resharding \"A[I_X, J] -> A[I, J_X]\" or a product \"A[I_X, J_Y] * B[J_Y, K] -> C[I_X, K]\". Subscripts are mesh axes, major first; {U_X} marks partial sums. "
+          "EXPR is one tensor \"A[I_XY, J]\", a resharding \"A[I_X, J] -> A[I, J_X]\" or a product \"A[I_X, J_Y] * "
+          "B[J_Y, K] -> C[I_X, K]\". Subscripts are mesh axes, major first; {U_X} marks partial sums. "
           "The plan is the cheapest by bytes received per device, or by time when --on names a cluster.",
           {{"expr", "an expression in quotes", true}},
-          {{"mesh", "X=4,Y=4", "axes of the mesh and their sizes"}, {"sizes", "I=4096,...", "sizes of the dimensions"}, {"dtype", "DTYPE", "of all tensors (default bf16)"}, {"check", "", "execute the plan on virtual devices and compare numbers and bytes"}, on_option, set_option},
+          {{"mesh", "X=4,Y=4", "axes of the mesh and their sizes"},
+           {"sizes", "I=4096,...", "sizes of the dimensions"},
+           {"dtype", "DTYPE", "of all tensors (default bf16)"},
+           {"check", "", "execute the plan on virtual devices and compare numbers and bytes"},
+           on_option,
+           set_option},
           {{"assay shard \"A[I_XY, J]\" --mesh X=8,Y=2 --sizes I=1024,J=4096 --dtype fp32", "what each device holds"},
-           {"assay shard \"A[I_X, J_Y] * B[J_Y, K] -> C[I_X, K]\" --mesh X=4,Y=4 --sizes I=8192,J=8192,K=8192 --on tpu-v5e:4x4", "a product, planned by time"}},
+           {"assay shard \"A[I_X, J_Y] * B[J_Y, K] -> C[I_X, K]\" --mesh X=4,Y=4 --sizes I=8192,J=8192,K=8192 --on "
+            "tpu-v5e:4x4",
+            "a product, planned by time"}},
           &answer,
           false};
 }

@@ -7,7 +7,8 @@
 namespace assay {
 
 std::span<const VerbSpec> verbs() {
-  static const std::vector<VerbSpec> all = {chips_verb(), clusters_verb(), roofline_verb(), systolic_verb(), transfer_verb(), shard_verb(), collective_verb(), book_verb()};
+  static const std::vector<VerbSpec> all = {chips_verb(),    clusters_verb(), roofline_verb(),   systolic_verb(),
+                                            transfer_verb(), shard_verb(),    collective_verb(), book_verb()};
   return all;
 }
 
@@ -30,15 +31,19 @@ Result<std::vector<Override>> overrides_of(const Request& request) {
   for (const std::string& text : request.values("set")) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
-      return fail("--set", fmt::format("{} is not KEY=VALUE", in_quotes(text)), "e.g. --set memory.hbm.bandwidth=1.23TB/s", Error::Kind::usage);
-    changes.push_back({std::string(trim(std::string_view(text).substr(0, equals))), std::string(trim(std::string_view(text).substr(equals + 1)))});
+      return fail("--set", fmt::format("{} is not KEY=VALUE", in_quotes(text)),
+                  "e.g. --set memory.hbm.bandwidth=1.23TB/s", Error::Kind::usage);
+    changes.push_back({std::string(trim(std::string_view(text).substr(0, equals))),
+                       std::string(trim(std::string_view(text).substr(equals + 1)))});
   }
   return changes;
 }
 
 Result<Cluster> cluster_of(const Request& request, const Context& context) {
   const auto on = request.value("on");
-  if (!on) return fail(std::string(request.verb().name), "--on is missing", "name a chip or a cluster, e.g. --on tpu-v5e", Error::Kind::usage);
+  if (!on)
+    return fail(std::string(request.verb().name), "--on is missing", "name a chip or a cluster, e.g. --on tpu-v5e",
+                Error::Kind::usage);
   ASSAY_TRY(overrides, overrides_of(request));
   return parse_cluster(*on, context.catalogue, "--on", overrides);
 }

@@ -15,8 +15,10 @@ VerbSpec collective_verb();
 VerbSpec book_verb();
 
 /// Options that every verb with hardware shares.
-inline constexpr OptionSpec on_option{"on", "CLUSTER", "where it runs: tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024, @file.toml"};
-inline constexpr OptionSpec set_option{"set", "KEY=VALUE", "replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s", true};
+inline constexpr OptionSpec on_option{"on", "CLUSTER",
+                                      "where it runs: tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024, @file.toml"};
+inline constexpr OptionSpec set_option{"set", "KEY=VALUE",
+                                       "replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s", true};
 
 /// The --set options as overrides of the chip file.
 Result<std::vector<Override>> overrides_of(const Request& request);

@@ -43,7 +43,10 @@ std::string formula(const Ledger& ledger, const Node& node) {
     default:
       break;
   }
-  const char* sign = node.op == Node::Op::mul ? "*" : node.op == Node::Op::div ? "/" : node.op == Node::Op::add ? "+" : "-";
+  const char* sign = node.op == Node::Op::mul   ? "*"
+                     : node.op == Node::Op::div ? "/"
+                     : node.op == Node::Op::add ? "+"
+                                                : "-";
   return fmt::format("{} {} {}", label(ledger, node.lhs, level, false), sign, label(ledger, node.rhs, level, true));
 }
 

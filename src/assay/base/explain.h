@@ -33,8 +33,8 @@ struct Node {
   Op op = Op::given;
   AnyQuantity quantity;
   int lhs = -1, rhs = -1;  ///< operands; a unary operation has no rhs
-  std::string name;    ///< empty for an intermediate result
-  std::string source;  ///< where a given number comes from
+  std::string name;        ///< empty for an intermediate result
+  std::string source;      ///< where a given number comes from
 };
 
 /// Owns the nodes of one evaluation. Children always stand before their parents.

@@ -8,14 +8,15 @@
 
 namespace assay {
 
-/// One fault in what we were given. Lower case, no full stop: `what` states the rule and what was got, `hint` the remedy.
+/// One fault in what we were given. Lower case, no full stop: `what` states the rule and what was got, `hint` the
+/// remedy.
 struct Error {
   enum class Kind { usage, input, missing, internal };
   Kind kind = Kind::input;
-  std::string where;         ///< "chips/h100.toml:16:21: memory.hbm.bandwidth", "--on", ...
-  std::string what;          ///< "unknown unit \"Gb\""
-  std::string hint;          ///< "write Gbit/s or GB/s"
-  std::vector<Error> also;   ///< further faults of the same input, so that one run shows them all
+  std::string where;        ///< "chips/h100.toml:16:21: memory.hbm.bandwidth", "--on", ...
+  std::string what;         ///< "unknown unit \"Gb\""
+  std::string hint;         ///< "write Gbit/s or GB/s"
+  std::vector<Error> also;  ///< further faults of the same input, so that one run shows them all
 };
 
 template <class T>
@@ -35,14 +36,13 @@ struct InternalError : std::logic_error {
 }  // namespace assay
 
 /// Binds the value of a Result or returns its error from the enclosing function.
-#define ASSAY_TRY(name, expression)                                             \
-  auto name##_result = (expression);                                            \
+#define ASSAY_TRY(name, expression)                                                            \
+  auto name##_result = (expression);                                                           \
   if (!name##_result) return tl::unexpected<::assay::Error>(std::move(name##_result).error()); \
   auto& name = *name##_result
 
 /// Returns the error of a Result<void> from the enclosing function.
-#define ASSAY_CHECK(expression)                                                \
-  do {                                                                         \
-    if (auto checked = (expression); !checked)                                 \
-      return tl::unexpected<::assay::Error>(std::move(checked).error());       \
+#define ASSAY_CHECK(expression)                                                                                   \
+  do {                                                                                                            \
+    if (auto checked = (expression); !checked) return tl::unexpected<::assay::Error>(std::move(checked).error()); \
   } while (false)

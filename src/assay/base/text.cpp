@@ -176,8 +176,7 @@ Result<AnyQuantity> parse_quantity(std::string_view text, std::string_view where
   const std::string_view all = trim(text);
   const std::size_t length = number_length(all);
   const auto number = parse_number(all.substr(0, length));
-  if (!number && length > 0)
-    return fail(std::string(where), fmt::format("{} is too large", in_quotes(text)), "");
+  if (!number && length > 0) return fail(std::string(where), fmt::format("{} is too large", in_quotes(text)), "");
   if (!number)
     return fail(std::string(where), fmt::format("{} does not start with a number", in_quotes(text)),
                 "write a number and a unit, e.g. 80 GiB or 3.35 TB/s");

@@ -22,7 +22,8 @@ std::optional<double> parse_number(std::string_view text);
 /// A whole count >= 1 with an optional suffix: k M G T (decimal) or Ki Mi Gi Ti (binary), e.g. "4Mi", "1e6", "128k".
 Result<std::int64_t> parse_count(std::string_view text, std::string_view where);
 
-/// A number followed by a unit: "3.35 TB/s", "80GiB", "400 Gbit/s", "1.2 USD/h". Units are products over quotients of unit_names.
+/// A number followed by a unit: "3.35 TB/s", "80GiB", "400 Gbit/s", "1.2 USD/h". Units are products over quotients of
+/// unit_names.
 Result<AnyQuantity> parse_quantity(std::string_view text, std::string_view where);
 
 /// The same, and its dimension must be `dim`; a bare number is refused except for counts and ratios.

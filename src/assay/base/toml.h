@@ -33,7 +33,8 @@ struct Toml {
 /// The name of a kind for messages: "a table", "text", ...
 std::string_view describe(Toml::Kind kind);
 
-/// Parses a whole document; `file` only names the place in errors. Refuses invalid UTF-8, control bytes and documents over 1 MiB.
+/// Parses a whole document; `file` only names the place in errors. Refuses invalid UTF-8, control bytes and documents
+/// over 1 MiB.
 Result<Toml> parse_toml(std::string_view document, std::string_view file);
 
 /// A TOML value as one would type it on a command line: 16, 0.5, true, or text such as 1.23 TB/s.

@@ -29,8 +29,7 @@ struct CollectiveGroup {
     double groups = 1;  ///< participants at this level that hold different shards
     double lanes = 1;   ///< chips whose links work side by side for one copy of the array
     Sourced<BytesPerSecond> chip_bandwidth;
-    double chips_below = 1;  ///< below one child
-    bool reduces = false;    ///< the switches add
+    bool reduces = false;  ///< the switches add
     std::string name;
   };
   std::vector<TorusAxis> axes;
@@ -39,6 +38,7 @@ struct CollectiveGroup {
   Sourced<Seconds> hop_latency;
   double devices = 1;    ///< that take part in one collective
   bool one_way = false;  ///< rings carry data in one direction only
+  double inner = 1;      ///< devices that hold other shards of the same array
 
   bool torus() const { return levels.empty(); }
 };

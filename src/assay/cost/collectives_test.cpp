@@ -11,18 +11,21 @@ namespace {
 
 Cluster cluster(const char* text) { return *parse_cluster(text, Catalogue::builtin(), "test"); }
 
-CollectiveCost<Plain> cost(CollectiveKind kind, Bytes bytes, const char* where, const std::vector<std::string>& axes = {}, double inner = 1) {
+CollectiveCost<Plain> cost(CollectiveKind kind, Bytes bytes, const char* where,
+                           const std::vector<std::string>& axes = {}, double inner = 1) {
   return collective_cost(Plain{}, kind, bytes, *make_group(cluster(where), axes, inner, "test"));
 }
 
 // A ring of 4 at 45 GB/s one way: 2 hops of a quarter both ways, 8 MiB / 4 x 2 / 45 GB/s = 8 MiB / 90 GB/s = 93.2 us.
 TEST(AllGather, OnARingMovesHalfTheArrayEachWay) {
-  EXPECT_DOUBLE_EQ(cost(CollectiveKind::all_gather, 8_MiB, "tpu-v4:4x4x4", {"X"}).bandwidth.value(), (8_MiB / 90_GB_per_s).value());
+  EXPECT_DOUBLE_EQ(cost(CollectiveKind::all_gather, 8_MiB, "tpu-v4:4x4x4", {"X"}).bandwidth.value(),
+                   (8_MiB / 90_GB_per_s).value());
 }
 
 // A line of 4: the end receives three quarters over one link.
 TEST(AllGather, OnALineComesInThroughOnePort) {
-  EXPECT_DOUBLE_EQ(cost(CollectiveKind::all_gather, 32_MiB, "tpu-v5e:4x8", {"X"}).bandwidth.value(), (0.75 * 32_MiB / 45_GB_per_s).value());
+  EXPECT_DOUBLE_EQ(cost(CollectiveKind::all_gather, 32_MiB, "tpu-v5e:4x8", {"X"}).bandwidth.value(),
+                   (0.75 * 32_MiB / 45_GB_per_s).value());
 }
 
 TEST(AllGather, SmallArraysAreBoundByLatency) {
@@ -32,32 +35,39 @@ TEST(AllGather, SmallArraysAreBoundByLatency) {
 }
 
 TEST(AllGather, SeveralAxesWorkSideBySide) {
-  const auto one = cost(CollectiveKind::all_gather, 1_GB, "tpu-v4:4x4x4", {"X"}), three = cost(CollectiveKind::all_gather, 1_GB, "tpu-v4:4x4x4");
+  const auto one = cost(CollectiveKind::all_gather, 1_GB, "tpu-v4:4x4x4", {"X"}),
+             three = cost(CollectiveKind::all_gather, 1_GB, "tpu-v4:4x4x4");
   EXPECT_DOUBLE_EQ(one.bandwidth / three.bandwidth, 3.0);
 }
 
 // 8 GPUs at 450 GB/s: 7/8 of 512 MiB.
 TEST(AllGather, InANodeReceivesAllButItsOwnShard) {
-  EXPECT_DOUBLE_EQ(cost(CollectiveKind::all_gather, 512_MiB, "h100-sxm:8").bandwidth.value(), (0.875 * 512_MiB / 450_GB_per_s).value());
+  EXPECT_DOUBLE_EQ(cost(CollectiveKind::all_gather, 512_MiB, "h100-sxm:8").bandwidth.value(),
+                   (0.875 * 512_MiB / 450_GB_per_s).value());
 }
 
 // 32 nodes at 400 GB/s: the leaf level is slower than the node level, 31/32 of the array.
 TEST(AllGather, AcrossNodesIsBoundByTheSlowestLevel) {
-  EXPECT_NEAR(cost(CollectiveKind::all_gather, 512_MiB, "h100-sxm:256").bandwidth.value(), (31.0 / 32.0 * 512_MiB / 400_GB_per_s).value(), 1e-12);
+  EXPECT_NEAR(cost(CollectiveKind::all_gather, 512_MiB, "h100-sxm:256").bandwidth.value(),
+              (31.0 / 32.0 * 512_MiB / 400_GB_per_s).value(), 1e-12);
 }
 
 // An inner axis of 16 spans two nodes, so 16 network ports of 50 GB/s work for one copy; 256 / 16 = 16 groups.
 TEST(AllGather, InnerShardsBringTheirPorts) {
-  EXPECT_NEAR(cost(CollectiveKind::all_gather, 512_MiB, "h100-sxm:256", {}, 16).bandwidth.value(), (15.0 / 16.0 * 512_MiB / 800_GB_per_s).value(), 1e-12);
+  EXPECT_NEAR(cost(CollectiveKind::all_gather, 512_MiB, "h100-sxm:256", {}, 16).bandwidth.value(),
+              (15.0 / 16.0 * 512_MiB / 800_GB_per_s).value(), 1e-12);
 }
 
 TEST(AllReduce, CrossesOnceWhereSwitchesAdd) {
-  EXPECT_DOUBLE_EQ(cost(CollectiveKind::all_reduce, 1_GB, "h100-sxm:8").bandwidth.value(), (1_GB / 450_GB_per_s).value());
-  EXPECT_DOUBLE_EQ(cost(CollectiveKind::all_reduce, 1_GB, "a100-sxm-80:8").bandwidth.value(), (2 * 0.875 * 1_GB / 300_GB_per_s).value());
+  EXPECT_DOUBLE_EQ(cost(CollectiveKind::all_reduce, 1_GB, "h100-sxm:8").bandwidth.value(),
+                   (1_GB / 450_GB_per_s).value());
+  EXPECT_DOUBLE_EQ(cost(CollectiveKind::all_reduce, 1_GB, "a100-sxm-80:8").bandwidth.value(),
+                   (2 * 0.875 * 1_GB / 300_GB_per_s).value());
 }
 
 TEST(AllToAll, CostsAQuarterOfAnAllGatherOnARing) {
-  const auto exchange = cost(CollectiveKind::all_to_all, 1_GB, "tpu-v5e:16x16", {"X"}), gather = cost(CollectiveKind::all_gather, 1_GB, "tpu-v5e:16x16", {"X"});
+  const auto exchange = cost(CollectiveKind::all_to_all, 1_GB, "tpu-v5e:16x16", {"X"}),
+             gather = cost(CollectiveKind::all_gather, 1_GB, "tpu-v5e:16x16", {"X"});
   EXPECT_DOUBLE_EQ(exchange.bandwidth / gather.bandwidth, 0.25);
 }
 
@@ -69,10 +79,15 @@ TEST(Collective, UnknownAxesAndKindsAreNamed) {
 }
 
 CollectiveKind any_kind() {
-  return *rc::gen::element(CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce, CollectiveKind::all_to_all, CollectiveKind::permute, CollectiveKind::broadcast, CollectiveKind::reduce);
+  return *rc::gen::element(CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce,
+                           CollectiveKind::all_to_all, CollectiveKind::permute, CollectiveKind::broadcast,
+                           CollectiveKind::reduce);
 }
 
-const char* any_cluster() { return *rc::gen::element("tpu-v5e:4x4", "tpu-v5e:8x16", "tpu-v4:4x4x8", "tpu-v5p:2x2x4", "h100-sxm:8", "h100-sxm:256", "gb200-nvl72:144", "l4:4"); }
+const char* any_cluster() {
+  return *rc::gen::element("tpu-v5e:4x4", "tpu-v5e:8x16", "tpu-v4:4x4x8", "tpu-v5p:2x2x4", "h100-sxm:8", "h100-sxm:256",
+                           "gb200-nvl72:144", "l4:4");
+}
 
 RC_GTEST_PROP(Collective, MoreBytesNeverTakeLessTime, ()) {
   const CollectiveKind kind = any_kind();
@@ -92,8 +107,10 @@ RC_GTEST_PROP(Collective, PlainAndTracedAgreeBitForBit, ()) {
   Ledger ledger;
   const auto plain_cost = collective_cost(Plain{}, kind, bytes, group);
   const auto traced = collective_cost(Traced{&ledger}, kind, bytes, group);
-  RC_ASSERT(std::bit_cast<std::uint64_t>(plain_cost.lower.value()) == std::bit_cast<std::uint64_t>(traced.lower.value()));
-  RC_ASSERT(std::bit_cast<std::uint64_t>(plain_cost.upper.value()) == std::bit_cast<std::uint64_t>(traced.upper.value()));
+  RC_ASSERT(std::bit_cast<std::uint64_t>(plain_cost.lower.value()) ==
+            std::bit_cast<std::uint64_t>(traced.lower.value()));
+  RC_ASSERT(std::bit_cast<std::uint64_t>(plain_cost.upper.value()) ==
+            std::bit_cast<std::uint64_t>(traced.upper.value()));
 }
 
 }  // namespace

@@ -354,7 +354,8 @@ Result<Bytes> parse_bytes(std::string_view text, std::string_view where) {
     return tensor_bytes(tensor);
   }
   ASSAY_TRY(bytes, parse_as<Bytes>(text, where));
-  if (bytes < Bytes(0)) return fail(std::string(where), fmt::format("{} is negative", in_quotes(text)), "give 0 or more");
+  if (bytes < Bytes(0))
+    return fail(std::string(where), fmt::format("{} is negative", in_quotes(text)), "give 0 or more");
   return bytes;
 }
 

@@ -1,5 +1,5 @@
-// Operations as people write them: "bf16[B,8192] @ int8[8192,32768] -> bf16[B,32768]", "dot(bf16[N])", "add(fp32[1Mi])".
-// docs/roofline.md has the grammar.
+// Operations as people write them: "bf16[B,8192] @ int8[8192,32768] -> bf16[B,32768]", "dot(bf16[N])",
+// "add(fp32[1Mi])". docs/roofline.md has the grammar.
 #pragma once
 #include <optional>
 #include <span>

@@ -32,9 +32,13 @@ double torus_transfers(CollectiveKind kind, const CollectiveGroup& group, const 
   for (const auto& axis : group.axes)
     positions *= axis.ring && axis.size > 2.0 && options.use_symmetry ? 1.0 : axis.size;
   const auto k = static_cast<double>(group.axes.size());
-  const double parts = k > 1.0 || options.split_ties ? 2.0 * k : k;
+  const bool ties = std::any_of(group.axes.begin(), group.axes.end(), [](const auto& axis) {
+    return axis.ring && axis.size > 2.0 && std::fmod(axis.size, 2.0) == 0.0;
+  });
+  const double parts = ties && (k > 1.0 || options.split_ties) ? 2.0 * k : k;
   if (kind == CollectiveKind::permute) return positions;
-  if (kind == CollectiveKind::all_to_all) return positions * (group.devices - 1.0) * 2.0 * k * mean_hops(group);
+  if (kind == CollectiveKind::all_to_all)
+    return positions * (group.devices - 1.0) * (ties ? 2.0 : 1.0) * k * mean_hops(group);
   return positions * (group.devices - 1.0) * parts * (kind == CollectiveKind::all_reduce ? 2.0 : 1.0);
 }
 
@@ -102,6 +106,9 @@ std::string torus_algorithm(CollectiveKind kind, const CollectiveGroup& group, c
 }
 
 std::string tree_algorithm(CollectiveKind kind, const CollectiveGroup& group) {
+  const auto adds = [](const auto& level) { return level.reduces && level.groups > 1.0; };
+  if (kind == CollectiveKind::reduce && std::any_of(group.levels.begin(), group.levels.end(), adds))
+    return "the switches add";
   if (switches_add(kind, group)) return "the switches add";
   if (kind == CollectiveKind::broadcast) return "the switches copy";
   if (kind == CollectiveKind::permute) return "shift by one";

@@ -61,7 +61,8 @@ struct Simulation {
   std::string algorithm;
 };
 
-/// How many events a simulation would take; the caller decides what is too many (ten million take about a second).
+/// How many events a simulation would take; the caller decides what is too many (a million take up to a second and 60
+/// MB).
 double simulation_events(CollectiveKind kind, const CollectiveGroup& group, const SimulationOptions& options = {});
 
 Simulation simulate_collective(CollectiveKind kind, Bytes bytes, const CollectiveGroup& group,

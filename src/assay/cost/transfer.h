@@ -29,9 +29,9 @@ Result<Place> parse_place(std::string_view text, const Cluster& cluster, std::st
 /// One group of parallel links that all bytes (or a share of them) cross.
 struct Stage {
   std::string name;
-  double share = 1.0;              ///< of the bytes; those already at the destination do not move
-  double lanes = 1.0;              ///< links, ports or chips working side by side
-  Sourced<BytesPerSecond> rate;    ///< of one lane, one way
+  double share = 1.0;            ///< of the bytes; those already at the destination do not move
+  double lanes = 1.0;            ///< links, ports or chips working side by side
+  Sourced<BytesPerSecond> rate;  ///< of one lane, one way
   std::int64_t hops = 0;
   Sourced<Seconds> hop_latency;
 };

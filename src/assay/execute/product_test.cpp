@@ -33,22 +33,5 @@ TEST(Product, FloatsAndDoublesAgreeOnIntegers) {
             product_by_loops(a, {"I", "J"}, b, {"J", "K"}, {"I", "K"}));
 }
 
-TEST(Array, PartsJoinAgain) {
-  const Array<double> a = random_reals<double>({4, 5, 3}, 1);
-  for (std::size_t dim = 0; dim < 3; ++dim) {
-    const std::vector<Array<double>> parts{part(a, dim, 0, 2), part(a, dim, 2, a.shape[dim] - 2)};
-    EXPECT_EQ(joined(std::span<const Array<double>>(parts), dim), a);
-  }
-}
-
-TEST(Array, TransposingTwiceIsTheSame) {
-  const Array<double> a = random_reals<double>({2, 3, 4}, 1);
-  const std::vector<std::size_t> order{2, 0, 1}, inverse{1, 2, 0};
-  const Array<double> turned = transposed(a, std::span<const std::size_t>(order));
-  EXPECT_EQ(turned.shape, (Shape{4, 2, 3}));
-  EXPECT_EQ(turned.values[1 * 6 + 1 * 3 + 2], a.values[1 * 12 + 2 * 4 + 1]);
-  EXPECT_EQ(transposed(turned, std::span<const std::size_t>(inverse)), a);
-}
-
 }  // namespace
 }  // namespace assay

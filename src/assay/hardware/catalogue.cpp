@@ -24,11 +24,14 @@ Result<void> Catalogue::overlay(const std::string& directory) {
     return fail("--catalogue", fmt::format("{} is not a directory", in_quotes(directory)),
                 "give a directory with chips/ID.toml files");
   std::vector<fs::path> found;
-  for (auto it = fs::recursive_directory_iterator(directory, failed); !failed && it != fs::recursive_directory_iterator(); it.increment(failed))
+  for (auto it = fs::recursive_directory_iterator(directory, failed);
+       !failed && it != fs::recursive_directory_iterator(); it.increment(failed))
     if (it->is_regular_file(failed) && it->path().extension() == ".toml") found.push_back(it->path());
-  if (failed) return fail("--catalogue", fmt::format("{} cannot be read: {}", in_quotes(directory), failed.message()), "");
+  if (failed)
+    return fail("--catalogue", fmt::format("{} cannot be read: {}", in_quotes(directory), failed.message()), "");
   if (found.empty())
-    return fail("--catalogue", fmt::format("{} holds no .toml file", in_quotes(directory)), "a chip is DIR/chips/ID.toml");
+    return fail("--catalogue", fmt::format("{} holds no .toml file", in_quotes(directory)),
+                "a chip is DIR/chips/ID.toml");
   std::sort(found.begin(), found.end());
   for (const fs::path& path : found) {
     ASSAY_TRY(text, read_file(path.string(), "--catalogue"));
@@ -45,12 +48,13 @@ std::vector<std::string> Catalogue::chip_ids() const {
   return ids;
 }
 
-Result<Chip> Catalogue::chip(std::string_view id, std::string_view where, const std::vector<Override>& overrides) const {
+Result<Chip> Catalogue::chip(std::string_view id, std::string_view where,
+                             const std::vector<Override>& overrides) const {
   const auto file = files_.find(fmt::format("chips/{}.toml", id));
   if (file != files_.end()) return read_chip(file->second, file->first, overrides);
   if (id == "host")
-    return fail(std::string(where), "this machine is not in the catalogue", "it has to be measured first, or give --on @my-machine.toml",
-                Error::Kind::missing);
+    return fail(std::string(where), "this machine is not in the catalogue",
+                "it has to be measured first, or give --on @my-machine.toml", Error::Kind::missing);
   const auto ids = chip_ids();
   const auto near = nearest(id, ids);
   return fail(std::string(where), fmt::format("unknown chip {}", in_quotes(id)),
@@ -69,9 +73,11 @@ Result<std::string> read_file(const std::string& path, std::string_view where) {
   constexpr std::uintmax_t limit = 1 << 20;
   std::error_code failed;
   if (!fs::is_regular_file(path, failed))
-    return fail(std::string(where), fmt::format("no file {}", in_quotes(path)), "a path is relative to the current directory", Error::Kind::missing);
+    return fail(std::string(where), fmt::format("no file {}", in_quotes(path)),
+                "a path is relative to the current directory", Error::Kind::missing);
   if (fs::file_size(path, failed) > limit)
-    return fail(std::string(where), fmt::format("{} is larger than 1 MiB", in_quotes(path)), "a catalogue file is small text");
+    return fail(std::string(where), fmt::format("{} is larger than 1 MiB", in_quotes(path)),
+                "a catalogue file is small text");
   std::ifstream in(path, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
   if (in.bad() || !in.is_open()) return fail(std::string(where), fmt::format("{} cannot be read", in_quotes(path)), "");

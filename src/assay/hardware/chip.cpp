@@ -41,7 +41,8 @@ Result<Sourced<FlopsPerSecond>> peak_rate(const Chip& chip, Dtype dtype, std::st
   if (const auto& peak = chip.peak[static_cast<std::size_t>(dtype)]) return *peak;
   std::string known;
   for (const DtypeFacts& entry : all_dtypes())
-    if (chip.peak[static_cast<std::size_t>(entry.dtype)]) known += (known.empty() ? "" : ", ") + std::string(entry.name);
+    if (chip.peak[static_cast<std::size_t>(entry.dtype)])
+      known += (known.empty() ? "" : ", ") + std::string(entry.name);
   return fail(std::string(where), fmt::format("the matrix unit of {} has no {} rate", chip.id, name(dtype)),
               fmt::format("it computes in {}; name one with --compute", known));
 }
@@ -49,8 +50,11 @@ Result<Sourced<FlopsPerSecond>> peak_rate(const Chip& chip, Dtype dtype, std::st
 std::optional<Sourced<BytesPerSecond>> scale_up_egress(const Chip& chip) {
   if (!chip.network.scale_up) return std::nullopt;
   const ScaleUp& up = *chip.network.scale_up;
-  return Sourced<BytesPerSecond>{static_cast<double>(up.links.value) * up.link_bandwidth.value,
-                                 fmt::format("{} links x {}, {}", up.links.value, human(up.link_bandwidth.value), up.link_bandwidth.source), "", {}};
+  return Sourced<BytesPerSecond>{
+      static_cast<double>(up.links.value) * up.link_bandwidth.value,
+      fmt::format("{} links x {}, {}", up.links.value, human(up.link_bandwidth.value), up.link_bandwidth.source),
+      "",
+      {}};
 }
 
 std::vector<MemoryRoof> memory_roofs(const Chip& chip) {
@@ -83,7 +87,8 @@ Result<MemoryRoof> memory_roof(const Chip& chip, std::string_view name, std::str
     if (roof.name == wanted) return std::move(roof);
     known.push_back(roof.name);
   }
-  return fail(std::string(where), fmt::format("{} has no memory level {} with a known bandwidth", chip.id, in_quotes(name)),
+  return fail(std::string(where),
+              fmt::format("{} has no memory level {} with a known bandwidth", chip.id, in_quotes(name)),
               "it has " + join(known, ", "));
 }
 

@@ -138,10 +138,11 @@ struct Chip {
   const MemoryLevel& hbm() const { return memory.front(); }
 };
 
-inline constexpr std::string_view memory_level_names[] = {"hbm", "vmem", "cmem", "smem", "l1",
+inline constexpr std::string_view memory_level_names[] = {"hbm", "vmem", "cmem", "smem",      "l1",
                                                           "l2",  "l3",   "tmem", "registers", "sbuf"};
 
-/// Calls the visitor for every field of a chip with its key. The reader, the printer and the schema test share this list.
+/// Calls the visitor for every field of a chip with its key. The reader, the printer and the schema test share this
+/// list.
 template <class C, class V>
 void visit_chip(C& chip, V& v) {
   v.text("id", chip.id);
@@ -268,7 +269,8 @@ Result<Sourced<FlopsPerSecond>> peak_rate(const Chip& chip, Dtype dtype, std::st
 /// One-way bandwidth from one chip into its scale-up network: links x bandwidth of one.
 std::optional<Sourced<BytesPerSecond>> scale_up_egress(const Chip& chip);
 
-/// A place bytes can come from in a roofline: a memory level, pcie, ici (one link one way), nvlink (all links one way) or dcn.
+/// A place bytes can come from in a roofline: a memory level, pcie, ici (one link one way), nvlink (all links one way)
+/// or dcn.
 struct MemoryRoof {
   std::string name;
   Sourced<BytesPerSecond> bandwidth;  ///< of the whole chip

@@ -18,7 +18,8 @@ std::int64_t local_size(const Mesh& mesh, std::int64_t size, AxisList axes) {
 
 std::vector<std::int64_t> local_shape(const Mesh& mesh, const Tensor& tensor) {
   std::vector<std::int64_t> shape;
-  for (std::size_t i = 0; i < tensor.dims.size(); ++i) shape.push_back(local_size(mesh, tensor.dims[i].size, tensor.sharding.dims[i]));
+  for (std::size_t i = 0; i < tensor.dims.size(); ++i)
+    shape.push_back(local_size(mesh, tensor.dims[i].size, tensor.sharding.dims[i]));
   return shape;
 }
 
@@ -35,12 +36,16 @@ Bytes global_bytes(const Tensor& tensor) {
 }
 
 std::int64_t replication(const Mesh& mesh, const Tensor& tensor) {
-  return static_cast<std::int64_t>(static_cast<double>(mesh.devices()) / shard_count(mesh, tensor.sharding.used_axes()));
+  return static_cast<std::int64_t>(static_cast<double>(mesh.devices()) /
+                                   shard_count(mesh, tensor.sharding.used_axes()));
 }
 
 bool is_padded(const Mesh& mesh, const Tensor& tensor) {
   for (std::size_t i = 0; i < tensor.dims.size(); ++i)
-    if (local_size(mesh, tensor.dims[i].size, tensor.sharding.dims[i]) * static_cast<std::int64_t>(shard_count(mesh, tensor.sharding.dims[i].set())) != tensor.dims[i].size) return true;
+    if (local_size(mesh, tensor.dims[i].size, tensor.sharding.dims[i]) *
+            static_cast<std::int64_t>(shard_count(mesh, tensor.sharding.dims[i].set())) !=
+        tensor.dims[i].size)
+      return true;
   return false;
 }
 
@@ -55,7 +60,9 @@ std::string list_text(const Mesh& mesh, const std::vector<int>& axes) {
     const std::string whole = name.substr(0, open);
     std::size_t parts = 0, run = 0;
     for (const MeshAxis& axis : mesh.axes) parts += axis.name.starts_with(whole + "(");
-    while (run < parts && i + run < axes.size() && mesh.axes[static_cast<std::size_t>(axes[i + run])].name == fmt::format("{}({})", whole, run + 1)) ++run;
+    while (run < parts && i + run < axes.size() &&
+           mesh.axes[static_cast<std::size_t>(axes[i + run])].name == fmt::format("{}({})", whole, run + 1))
+      ++run;
     const bool complete = open != std::string::npos && run == parts;
     text += complete ? whole : name;
     i += complete ? parts : 1;

@@ -24,7 +24,8 @@ struct QuantityValue {
   std::vector<std::pair<AnyQuantity, std::string>> also{};
 };
 
-/// One value of a result: nothing, a truth, a count, a ratio, text, a quantity, a list, or an object with keys in order.
+/// One value of a result: nothing, a truth, a count, a ratio, text, a quantity, a list, or an object with keys in
+/// order.
 class Value {
  public:
   using Variant = std::variant<std::monostate, bool, std::int64_t, double, std::string, QuantityValue, Items, Members>;

@@ -15,7 +15,8 @@ double decade_above(double value) { return std::pow(10.0, std::ceil(std::log10(v
 
 }  // namespace
 
-Chart roofline_chart(std::string title, std::string subtitle, const std::vector<RoofLine>& roofs, const std::vector<RoofPoint>& points) {
+Chart roofline_chart(std::string title, std::string subtitle, const std::vector<RoofLine>& roofs,
+                     const std::vector<RoofPoint>& points) {
   Chart chart;
   chart.title = std::move(title);
   chart.subtitle = std::move(subtitle);
@@ -52,7 +53,8 @@ Chart roofline_chart(std::string title, std::string subtitle, const std::vector<
   if (slow > fast) chart.regions.push_back({fast, slow, "partly bound", RegionRole::partial});
   chart.regions.push_back({slow, right, "compute-bound", RegionRole::good});
   for (const RoofPoint& point : points)
-    if (point.intensity.value() > 0.0 && std::isfinite(point.intensity.value())) chart.points.push_back({point.name, point.intensity.value(), point.achieved.value(), 0});
+    if (point.intensity.value() > 0.0 && std::isfinite(point.intensity.value()))
+      chart.points.push_back({point.name, point.intensity.value(), point.achieved.value(), 0});
   return chart;
 }
 
@@ -60,9 +62,11 @@ Chart chip_chart(const Chip& chip) {
   std::vector<RoofLine> roofs;
   Dtype reference = Dtype::bf16;
   for (const DtypeFacts& entry : all_dtypes())
-    if (chip.peak[static_cast<std::size_t>(entry.dtype)] && !chip.peak[static_cast<std::size_t>(reference)]) reference = entry.dtype;
+    if (chip.peak[static_cast<std::size_t>(entry.dtype)] && !chip.peak[static_cast<std::size_t>(reference)])
+      reference = entry.dtype;
   const FlopsPerSecond base = chip.peak[static_cast<std::size_t>(reference)]->value;
-  for (const MemoryRoof& roof : memory_roofs(chip)) roofs.push_back({fmt::format("{} {}", roof.name, name(reference)), base, roof.bandwidth.value});
+  for (const MemoryRoof& roof : memory_roofs(chip))
+    roofs.push_back({fmt::format("{} {}", roof.name, name(reference)), base, roof.bandwidth.value});
   std::vector<FlopsPerSecond> drawn{base};
   for (Dtype dtype : {Dtype::fp8, Dtype::int8, Dtype::fp4, Dtype::int4}) {
     const auto& peak = chip.peak[static_cast<std::size_t>(dtype)];
@@ -74,14 +78,16 @@ Chart chip_chart(const Chip& chip) {
   return roofline_chart(chip.name, "rooflines of every memory level and peak; dense rates, one chip", roofs, {});
 }
 
-Chart size_chart(std::string title, std::string subtitle, const std::string& letter, const std::vector<SizeCurve>& curves, FlopsPerSecond peak) {
+Chart size_chart(std::string title, std::string subtitle, const std::string& letter,
+                 const std::vector<SizeCurve>& curves, FlopsPerSecond peak) {
   Chart chart;
   chart.title = std::move(title);
   chart.subtitle = std::move(subtitle);
   double smallest = HUGE_VAL, largest = 0.0;
   for (const SizeCurve& curve : curves) {
     chart.series.push_back({curve.name, curve.points, SeriesStyle::line, 0});
-    for (const PlotPoint& point : curve.points) smallest = std::min(smallest, point.x), largest = std::max(largest, point.x);
+    for (const PlotPoint& point : curve.points)
+      smallest = std::min(smallest, point.x), largest = std::max(largest, point.x);
   }
   // A range of a few decades is read better on a log axis.
   const ScaleKind scale = largest > 1100.0 * smallest ? ScaleKind::log : ScaleKind::linear;
@@ -90,7 +96,8 @@ Chart size_chart(std::string title, std::string subtitle, const std::string& let
   chart.lines.push_back({Orientation::horizontal, peak.value(), "peak " + human(peak)});
   for (const SizeCurve& curve : curves)
     if (curve.knee && *curve.knee >= smallest && *curve.knee <= largest)
-      chart.points.push_back({fmt::format("{} = {}", letter, human_number(std::round(*curve.knee * 10.0) / 10.0)), *curve.knee, peak.value(), static_cast<int>(&curve - curves.data()) + 1});
+      chart.points.push_back({fmt::format("{} = {}", letter, human_number(std::round(*curve.knee * 10.0) / 10.0)),
+                              *curve.knee, peak.value(), static_cast<int>(&curve - curves.data()) + 1});
   return chart;
 }
 

@@ -23,9 +23,10 @@ struct RoofPoint {
   FlopsPerSecond achieved;
 };
 
-/// The log-log roofline. Shades where every roof is bound by bandwidth, where only the slower ones are, and where none is;
-/// the regions are those of the first roof's peak.
-Chart roofline_chart(std::string title, std::string subtitle, const std::vector<RoofLine>& roofs, const std::vector<RoofPoint>& points);
+/// The log-log roofline. Shades where every roof is bound by bandwidth, where only the slower ones are, and where none
+/// is; the regions are those of the first roof's peak.
+Chart roofline_chart(std::string title, std::string subtitle, const std::vector<RoofLine>& roofs,
+                     const std::vector<RoofPoint>& points);
 
 /// All memory levels and dtypes of a chip.
 Chart chip_chart(const Chip& chip);
@@ -36,6 +37,7 @@ struct SizeCurve {
   std::vector<PlotPoint> points;  ///< size, FLOP/s
   std::optional<double> knee;
 };
-Chart size_chart(std::string title, std::string subtitle, const std::string& letter, const std::vector<SizeCurve>& curves, FlopsPerSecond peak);
+Chart size_chart(std::string title, std::string subtitle, const std::string& letter,
+                 const std::vector<SizeCurve>& curves, FlopsPerSecond peak);
 
 }  // namespace assay

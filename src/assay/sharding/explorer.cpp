@@ -6,7 +6,8 @@
 
 namespace assay {
 
-Explorer::Explorer(ShardingSpace& space, const Tensor& tensor, const Sharding& start, const Prices& prices) : space_(space), tensor_(tensor), prices_(prices) {
+Explorer::Explorer(ShardingSpace& space, const Tensor& tensor, const Sharding& start, const Prices& prices)
+    : space_(space), tensor_(tensor), prices_(prices) {
   const int id = space.id(start);
   const auto known = static_cast<std::size_t>(space.size());
   reached_.resize(known);
@@ -17,13 +18,16 @@ Explorer::Explorer(ShardingSpace& space, const Tensor& tensor, const Sharding& s
   heap_.push_back({0.0, 0, id});
 }
 
-double Explorer::frontier() const { return heap_.empty() ? std::numeric_limits<double>::infinity() : heap_.front().cost; }
+double Explorer::frontier() const {
+  return heap_.empty() ? std::numeric_limits<double>::infinity() : heap_.front().cost;
+}
 
 double Explorer::local(int id) {
   const auto at = static_cast<std::size_t>(id);
   if (local_[at] < 0.0) {
     double elements = 1.0;
-    for (std::size_t d = 0; d < space_.rank(); ++d) elements *= std::ceil(static_cast<double>(tensor_.dims[d].size) / space_.ways(id, d));
+    for (std::size_t d = 0; d < space_.rank(); ++d)
+      elements *= std::ceil(static_cast<double>(tensor_.dims[d].size) / space_.ways(id, d));
     local_[at] = storage(tensor_.dtype, elements).value();
   }
   return local_[at];
@@ -50,7 +54,8 @@ void Explorer::reach(int from, int to, StepKind kind, AxisSet axes, double price
   if (cost > limit) return;
   Reached& there = reached_[static_cast<std::size_t>(to)];
   const int steps = base.steps + 1;
-  if (there.settled || (there.steps >= 0 && (there.cost < cost || (there.cost == cost && there.steps <= steps)))) return;
+  if (there.settled || (there.steps >= 0 && (there.cost < cost || (there.cost == cost && there.steps <= steps))))
+    return;
   there = {cost, steps, from, axes, kind, false};
   heap_.push_back({cost, steps, to});
   std::push_heap(heap_.begin(), heap_.end());

@@ -6,7 +6,8 @@
 
 namespace assay {
 
-/// What is known of a sharding: its cost, and the step that leads to (or, backwards, away from) its neighbour on the path.
+/// What is known of a sharding: its cost, and the step that leads to (or, backwards, away from) its neighbour on the
+/// path.
 struct Reached {
   double cost = 0;
   int steps = -1;  ///< below 0: not reached yet
@@ -37,7 +38,9 @@ class Explorer {
     double cost;
     int steps, id;
     /// std heaps keep the largest in front.
-    friend bool operator<(const Entry& a, const Entry& b) { return a.cost != b.cost ? a.cost > b.cost : a.steps > b.steps; }
+    friend bool operator<(const Entry& a, const Entry& b) {
+      return a.cost != b.cost ? a.cost > b.cost : a.steps > b.steps;
+    }
   };
 
   void expand(int id, double limit);

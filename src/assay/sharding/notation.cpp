@@ -13,7 +13,8 @@ bool is_alnum(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') 
 
 class Parser {
  public:
-  Parser(std::string_view text, const Mesh& mesh, const DimensionSizes& sizes, Dtype dtype) : text_(text), mesh_(mesh), sizes_(sizes), dtype_(dtype) {}
+  Parser(std::string_view text, const Mesh& mesh, const DimensionSizes& sizes, Dtype dtype)
+      : text_(text), mesh_(mesh), sizes_(sizes), dtype_(dtype) {}
 
   Result<ShardingExpression> expression() {
     ShardingExpression parsed;
@@ -28,7 +29,9 @@ class Parser {
       const std::size_t at = at_;
       ASSAY_TRY(result, tensor());
       if (!parsed.right) {
-        if (result.dims.size() != parsed.left.dims.size() || !std::equal(result.dims.begin(), result.dims.end(), parsed.left.dims.begin(), [](const Dimension& a, const Dimension& b) { return a.name == b.name; }))
+        if (result.dims.size() != parsed.left.dims.size() ||
+            !std::equal(result.dims.begin(), result.dims.end(), parsed.left.dims.begin(),
+                        [](const Dimension& a, const Dimension& b) { return a.name == b.name; }))
           return error(at, "a resharding keeps the dimensions and their order", "write A[I_X, J] -> A[I, J_X]");
       }
       parsed.result = result;
@@ -36,7 +39,9 @@ class Parser {
       return error(at_, "the result is missing", "write A[I_X, J] * B[J, K] -> C[I_X, K]");
     }
     skip();
-    if (at_ < text_.size()) return error(at_, fmt::format("{} is left over", in_quotes(text_.substr(at_))), "an expression is A[...], A[...] -> A[...] or A[...] * B[...] -> C[...]");
+    if (at_ < text_.size())
+      return error(at_, fmt::format("{} is left over", in_quotes(text_.substr(at_))),
+                   "an expression is A[...], A[...] -> A[...] or A[...] * B[...] -> C[...]");
     return parsed;
   }
 
@@ -69,9 +74,15 @@ class Parser {
       int found = -1;
       std::size_t length = 0;
       for (std::size_t i = 0; i < mesh_.axes.size(); ++i)
-        if (mesh_.axes[i].name.size() > length && text_.substr(at_).starts_with(mesh_.axes[i].name)) found = static_cast<int>(i), length = mesh_.axes[i].name.size();
-      if (found < 0) return error(at_, fmt::format("{} is not an axis of the mesh", in_quotes(text_.substr(at_, 1))), fmt::format("the mesh is {}", mesh_text(mesh_)));
-      if (used & axis_bit(found)) return error(at_, fmt::format("axis {} is used twice in one tensor", mesh_.axes[static_cast<std::size_t>(found)].name), "an axis can split one dimension only, or mark one partial sum");
+        if (mesh_.axes[i].name.size() > length && text_.substr(at_).starts_with(mesh_.axes[i].name))
+          found = static_cast<int>(i), length = mesh_.axes[i].name.size();
+      if (found < 0)
+        return error(at_, fmt::format("{} is not an axis of the mesh", in_quotes(text_.substr(at_, 1))),
+                     fmt::format("the mesh is {}", mesh_text(mesh_)));
+      if (used & axis_bit(found))
+        return error(
+            at_, fmt::format("axis {} is used twice in one tensor", mesh_.axes[static_cast<std::size_t>(found)].name),
+            "an axis can split one dimension only, or mark one partial sum");
       used |= axis_bit(found);
       list = list.pushed(found);
       at_ += length;
@@ -87,7 +98,8 @@ class Parser {
     const std::size_t start = at_;
     tensor.name = word();
     if (tensor.name.empty()) return error(start, "a tensor is missing", "write A[I_X, J]");
-    if (!accept("[")) return error(at_, fmt::format("[ is missing after {}", in_quotes(tensor.name)), "write A[I_X, J]");
+    if (!accept("["))
+      return error(at_, fmt::format("[ is missing after {}", in_quotes(tensor.name)), "write A[I_X, J]");
     AxisSet used = 0;
     do {
       skip();
@@ -101,11 +113,14 @@ class Parser {
       } else if (const auto size = sizes_.find(dim.name); size != sizes_.end()) {
         dim.size = size->second;
       } else {
-        return error(at, fmt::format("dimension {} has no size", in_quotes(dim.name)), fmt::format("add it: --sizes {}=4096", dim.name));
+        return error(at, fmt::format("dimension {} has no size", in_quotes(dim.name)),
+                     fmt::format("add it: --sizes {}=4096", dim.name));
       }
       for (const Dimension& other : tensor.dims)
-        if (other.name == dim.name && dim.name.find_first_not_of("0123456789") != std::string::npos) return error(at, fmt::format("dimension {} appears twice in one tensor", in_quotes(dim.name)), "");
-      if (tensor.dims.size() == max_tensor_rank) return error(at, fmt::format("a tensor has at most {} dimensions", max_tensor_rank), "");
+        if (other.name == dim.name && dim.name.find_first_not_of("0123456789") != std::string::npos)
+          return error(at, fmt::format("dimension {} appears twice in one tensor", in_quotes(dim.name)), "");
+      if (tensor.dims.size() == max_tensor_rank)
+        return error(at, fmt::format("a tensor has at most {} dimensions", max_tensor_rank), "");
       if (accept("_")) {
         ASSAY_TRY(list, axes(used));
         tensor.sharding.dims[tensor.dims.size()] = list;
@@ -137,14 +152,18 @@ Result<DimensionSizes> parse_dimension_sizes(std::string_view text, std::string_
   for (const std::string& part : split(text, ',')) {
     const std::size_t equals = part.find('=');
     const std::string name(trim(std::string_view(part).substr(0, equals)));
-    if (equals == std::string::npos || name.empty()) return fail(std::string(where), fmt::format("{} is not NAME=SIZE", in_quotes(part)), "e.g. --sizes I=4096,J=8192", Error::Kind::usage);
+    if (equals == std::string::npos || name.empty())
+      return fail(std::string(where), fmt::format("{} is not NAME=SIZE", in_quotes(part)), "e.g. --sizes I=4096,J=8192",
+                  Error::Kind::usage);
     ASSAY_TRY(size, parse_count(std::string_view(part).substr(equals + 1), where));
-    if (!sizes.emplace(name, size).second) return fail(std::string(where), fmt::format("{} is given twice", in_quotes(name)), "", Error::Kind::usage);
+    if (!sizes.emplace(name, size).second)
+      return fail(std::string(where), fmt::format("{} is given twice", in_quotes(name)), "", Error::Kind::usage);
   }
   return sizes;
 }
 
-Result<ShardingExpression> parse_sharding(std::string_view text, const Mesh& mesh, const DimensionSizes& sizes, Dtype dtype) {
+Result<ShardingExpression> parse_sharding(std::string_view text, const Mesh& mesh, const DimensionSizes& sizes,
+                                          Dtype dtype) {
   if (text.size() > 4096) return fail("expression", "the expression is longer than 4096 bytes", "");
   return Parser(text, mesh, sizes, dtype).expression();
 }

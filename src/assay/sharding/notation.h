@@ -26,7 +26,8 @@ using DimensionSizes = std::map<std::string, std::int64_t, std::less<>>;
 Result<DimensionSizes> parse_dimension_sizes(std::string_view text, std::string_view where);
 
 /// Parses and checks an expression; a dimension that is neither a number nor in `sizes` is an error.
-Result<ShardingExpression> parse_sharding(std::string_view text, const Mesh& mesh, const DimensionSizes& sizes, Dtype dtype);
+Result<ShardingExpression> parse_sharding(std::string_view text, const Mesh& mesh, const DimensionSizes& sizes,
+                                          Dtype dtype);
 
 /// The expression in the notation, normalised.
 std::string expression_text(const Mesh& mesh, const ShardingExpression& expression);

@@ -31,14 +31,17 @@ int find_dim(const Tensor& tensor, const std::string& name) {
 Correspondence correspond(const ShardingExpression& e) {
   Correspondence all;
   for (std::size_t i = 0; i < e.left.dims.size(); ++i)
-    all.rows.push_back({static_cast<int>(i), find_dim(*e.right, e.left.dims[i].name), find_dim(*e.result, e.left.dims[i].name), e.left.dims[i].size});
+    all.rows.push_back({static_cast<int>(i), find_dim(*e.right, e.left.dims[i].name),
+                        find_dim(*e.result, e.left.dims[i].name), e.left.dims[i].size});
   for (std::size_t i = 0; i < e.right->dims.size(); ++i)
     if (find_dim(e.left, e.right->dims[i].name) < 0)
       all.rows.push_back({-1, static_cast<int>(i), find_dim(*e.result, e.right->dims[i].name), e.right->dims[i].size});
   return all;
 }
 
-AxisList list_of(const Sharding& sharding, int dim) { return dim < 0 ? AxisList{} : sharding.dims[static_cast<std::size_t>(dim)]; }
+AxisList list_of(const Sharding& sharding, int dim) {
+  return dim < 0 ? AxisList{} : sharding.dims[static_cast<std::size_t>(dim)];
+}
 
 /// The sharding of the product of two shards that lie together, or nothing if they do not match.
 std::optional<Sharding> multiply(const Correspondence& c, const Sharding& a, const Sharding& b) {
@@ -84,7 +87,9 @@ Side side_of(const Correspondence& c, const Sharding& sharding, bool left, int i
 
 Flops local_flops(const Mesh& mesh, const Correspondence& c, const Sharding& a, const Sharding& b) {
   double flops = 2.0;
-  for (const auto& row : c.rows) flops *= static_cast<double>(local_size(mesh, row.size, row.left >= 0 ? list_of(a, row.left) : list_of(b, row.right)));
+  for (const auto& row : c.rows)
+    flops *=
+        static_cast<double>(local_size(mesh, row.size, row.left >= 0 ? list_of(a, row.left) : list_of(b, row.right)));
   return Flops(flops);
 }
 
@@ -94,29 +99,34 @@ Tensor with(const Tensor& tensor, const Sharding& sharding) {
   return copy;
 }
 
-void add_step(const Mesh& mesh, const Tensor& tensor, const Sharding& from, const Sharding& to, StepKind kind, AxisSet axes, double cost, std::vector<PlanStep>& steps) {
+void add_step(const Mesh& mesh, const Tensor& tensor, const Sharding& from, const Sharding& to, StepKind kind,
+              AxisSet axes, double cost, std::vector<PlanStep>& steps) {
   PlanStep step{kind, axes, with(tensor, from), std::nullopt, with(tensor, to), {}, cost};
   step.bytes = received_bytes(mesh, kind, axes, local_bytes(mesh, step.before));
   steps.push_back(std::move(step));
 }
 
 /// The steps from the explorer's start to a sharding it reached forwards.
-void forward_steps(const Mesh& mesh, const Tensor& tensor, const Explorer& explorer, int id, std::vector<PlanStep>& steps) {
+void forward_steps(const Mesh& mesh, const Tensor& tensor, const Explorer& explorer, int id,
+                   std::vector<PlanStep>& steps) {
   const std::size_t first = steps.size();
   for (; explorer.at(id).parent >= 0; id = explorer.at(id).parent) {
     const Reached& here = explorer.at(id);
     const Reached& before = explorer.at(here.parent);
-    add_step(mesh, tensor, explorer.sharding(here.parent), explorer.sharding(id), here.kind, here.axes, here.cost - before.cost, steps);
+    add_step(mesh, tensor, explorer.sharding(here.parent), explorer.sharding(id), here.kind, here.axes,
+             here.cost - before.cost, steps);
   }
   std::reverse(steps.begin() + static_cast<std::ptrdiff_t>(first), steps.end());
 }
 
 /// The steps from a sharding that was reached backwards to the explorer's start.
-void backward_steps(const Mesh& mesh, const Tensor& tensor, const Explorer& explorer, int id, std::vector<PlanStep>& steps) {
+void backward_steps(const Mesh& mesh, const Tensor& tensor, const Explorer& explorer, int id,
+                    std::vector<PlanStep>& steps) {
   for (; explorer.at(id).parent >= 0; id = explorer.at(id).parent) {
     const Reached& here = explorer.at(id);
     const Reached& after = explorer.at(here.parent);
-    add_step(mesh, tensor, explorer.sharding(id), explorer.sharding(here.parent), here.kind, here.axes, here.cost - after.cost, steps);
+    add_step(mesh, tensor, explorer.sharding(id), explorer.sharding(here.parent), here.kind, here.axes,
+             here.cost - after.cost, steps);
   }
 }
 
@@ -131,8 +141,10 @@ double gather_all(const Mesh& mesh, const ShardingExpression& e, const Correspon
   double cost = 0.0;
   for (const Tensor* tensor : {&e.left, &*e.right}) {
     Tensor partial = *tensor;
-    if (const AxisSet split = tensor->sharding.split_axes()) cost += prices(StepKind::all_gather, split, local_bytes(mesh, *tensor)), partial.sharding = {};
-    if (tensor->sharding.unreduced) cost += prices(StepKind::all_reduce, tensor->sharding.unreduced, local_bytes(mesh, partial));
+    if (const AxisSet split = tensor->sharding.split_axes())
+      cost += prices(StepKind::all_gather, split, local_bytes(mesh, *tensor)), partial.sharding = {};
+    if (tensor->sharding.unreduced)
+      cost += prices(StepKind::all_reduce, tensor->sharding.unreduced, local_bytes(mesh, partial));
   }
   // A target that is itself a partial sum cannot be had from a whole result; then nothing is certain.
   if (e.result->sharding.unreduced) return infinity;
@@ -199,12 +211,14 @@ Bytes received_bytes(const Mesh& mesh, StepKind kind, AxisSet axes, Bytes local)
   return Bytes(0);
 }
 
-Prices::Prices(const Mesh& mesh) : axes_(mesh.axes.size()), table_(static_cast<std::size_t>(StepKind::multiply) << mesh.axes.size()) {}
+Prices::Prices(const Mesh& mesh)
+    : axes_(mesh.axes.size()), table_(static_cast<std::size_t>(StepKind::multiply) << mesh.axes.size()) {}
 
 Prices byte_prices(const Mesh& mesh) {
   Prices prices(mesh);
   for (AxisSet axes = 1; axes < axis_bit(static_cast<int>(mesh.axes.size())); ++axes)
-    for (StepKind kind : {StepKind::all_gather, StepKind::all_to_all, StepKind::permute, StepKind::reduce_scatter, StepKind::all_reduce})
+    for (StepKind kind : {StepKind::all_gather, StepKind::all_to_all, StepKind::permute, StepKind::reduce_scatter,
+                          StepKind::all_reduce})
       prices.set(kind, axes, {received_bytes(mesh, kind, axes, 1_B).value(), 0.0});
   return prices;
 }
@@ -249,19 +263,30 @@ Result<void> check_product(const ShardingExpression& e) {
   for (const Tensor* tensor : {&e.left, &*e.right, &*e.result})
     for (std::size_t i = 0; i < tensor->dims.size(); ++i)
       if (find_dim(*tensor, tensor->dims[i].name) != static_cast<int>(i))
-        return fail("expression", fmt::format("dimension {} is twice in {}, so it is not clear what is summed", in_quotes(tensor->dims[i].name), tensor->name), "give names and --sizes");
+        return fail("expression",
+                    fmt::format("dimension {} is twice in {}, so it is not clear what is summed",
+                                in_quotes(tensor->dims[i].name), tensor->name),
+                    "give names and --sizes");
   const Correspondence c = correspond(e);
   bool contracted = false;
   for (const auto& row : c.rows) {
-    const std::string& dim = row.left >= 0 ? e.left.dims[static_cast<std::size_t>(row.left)].name : e.right->dims[static_cast<std::size_t>(row.right)].name;
+    const std::string& dim = row.left >= 0 ? e.left.dims[static_cast<std::size_t>(row.left)].name
+                                           : e.right->dims[static_cast<std::size_t>(row.right)].name;
     contracted = contracted || (row.left >= 0 && row.right >= 0 && row.result < 0);
     if ((row.left < 0 || row.right < 0) && row.result < 0)
-      return fail("expression", fmt::format("dimension {} is in one operand only and not in the result", in_quotes(dim)), "sum it first, or keep it in the result");
+      return fail("expression",
+                  fmt::format("dimension {} is in one operand only and not in the result", in_quotes(dim)),
+                  "sum it first, or keep it in the result");
   }
   for (const Dimension& dim : e.result->dims)
-    if (find_dim(e.left, dim.name) < 0 && find_dim(*e.right, dim.name) < 0) return fail("expression", fmt::format("dimension {} of the result is in neither operand", in_quotes(dim.name)), "");
-  if (!contracted) return fail("expression", "no dimension is contracted", "a dimension that both operands have and the result has not is summed over");
-  if (e.left.sharding.unreduced & e.right->sharding.unreduced) return fail("expression", "both operands are partial sums over one axis", "reduce one of them first");
+    if (find_dim(e.left, dim.name) < 0 && find_dim(*e.right, dim.name) < 0)
+      return fail("expression", fmt::format("dimension {} of the result is in neither operand", in_quotes(dim.name)),
+                  "");
+  if (!contracted)
+    return fail("expression", "no dimension is contracted",
+                "a dimension that both operands have and the result has not is summed over");
+  if (e.left.sharding.unreduced & e.right->sharding.unreduced)
+    return fail("expression", "both operands are partial sums over one axis", "reduce one of them first");
   return {};
 }
 
@@ -275,7 +300,8 @@ ShardingSpace& Planner::space(std::size_t rank, bool forward) {
   return *kept;
 }
 
-PlanChoice plan_product(const Mesh& mesh, const ShardingExpression& expression, const Prices& prices, std::size_t alternatives) {
+PlanChoice plan_product(const Mesh& mesh, const ShardingExpression& expression, const Prices& prices,
+                        std::size_t alternatives) {
   return Planner(mesh).product(expression, prices, alternatives);
 }
 
@@ -284,13 +310,15 @@ PlanChoice Planner::product(const ShardingExpression& expression, const Prices& 
   ShardingExpression e = expression;
   for (Tensor* tensor : {&e.left, &*e.right, &*e.result}) tensor->sharding = without_unit_axes(mesh, tensor->sharding);
   const Correspondence c = correspond(e);
-  Explorer left(space(e.left.dims.size(), true), e.left, e.left.sharding, prices), right(space(e.right->dims.size(), true), *e.right, e.right->sharding, prices);
+  Explorer left(space(e.left.dims.size(), true), e.left, e.left.sharding, prices),
+      right(space(e.right->dims.size(), true), *e.right, e.right->sharding, prices);
   Explorer result(space(e.result->dims.size(), false), *e.result, e.result->sharding, prices);
   std::vector<Side> lefts, rights;
   lefts.reserve(64), rights.reserve(64);
   std::vector<Candidate> found;
   const std::size_t wanted = alternatives == 0 ? 1 : 8 * (alternatives + 1);
-  // Gathering both operands whole and multiplying everywhere is always possible, so nothing dearer needs to be looked at.
+  // Gathering both operands whole and multiplying everywhere is always possible, so nothing dearer needs to be looked
+  // at.
   const double certain = alternatives == 0 ? gather_all(mesh, e, c, prices) : infinity;
   const auto limit = [&] { return found.size() < wanted ? certain : found.back().total; };
   // The result's distances, settled only as far as a pair needs them.
@@ -306,7 +334,9 @@ PlanChoice Planner::product(const ShardingExpression& expression, const Prices& 
     if (before > limit()) return;
     const auto product = multiply(c, left.sharding(l), right.sharding(r));
     if (!product) return;
-    const double compute = prices.per_flop > 0.0 ? prices.per_flop * local_flops(mesh, c, left.sharding(l), right.sharding(r)).value() : 0.0;
+    const double compute = prices.per_flop > 0.0
+                               ? prices.per_flop * local_flops(mesh, c, left.sharding(l), right.sharding(r)).value()
+                               : 0.0;
     if (compute > limit()) return;
     const int end = finish_cost(*product, limit() - before);
     if (end < 0) return;
@@ -341,8 +371,10 @@ PlanChoice Planner::product(const ShardingExpression& expression, const Prices& 
     Plan plan;
     forward_steps(mesh, e.left, left, candidate.left, plan.steps);
     forward_steps(mesh, *e.right, right, candidate.right, plan.steps);
-    const Sharding a = left.sharding(candidate.left), b = right.sharding(candidate.right), product = result.sharding(candidate.result);
-    plan.steps.push_back({StepKind::multiply, 0, with(e.left, a), with(*e.right, b), with(*e.result, product), {}, 0.0});
+    const Sharding a = left.sharding(candidate.left), b = right.sharding(candidate.right),
+                   product = result.sharding(candidate.result);
+    plan.steps.push_back(
+        {StepKind::multiply, 0, with(e.left, a), with(*e.right, b), with(*e.result, product), {}, 0.0});
     backward_steps(mesh, *e.result, result, candidate.result, plan.steps);
     plan.flops = local_flops(mesh, c, a, b);
     finish(plan);
@@ -369,7 +401,8 @@ RefinedMesh refine(const Mesh& mesh) {
     std::vector<int> parts;
     for (std::size_t i = 0; i < factors.size(); ++i) {
       parts.push_back(static_cast<int>(refined.mesh.axes.size()));
-      refined.mesh.axes.push_back({factors.size() == 1 ? axis.name : fmt::format("{}({})", axis.name, i + 1), factors[i]});
+      refined.mesh.axes.push_back(
+          {factors.size() == 1 ? axis.name : fmt::format("{}({})", axis.name, i + 1), factors[i]});
     }
     refined.parts.push_back(std::move(parts));
   }
@@ -389,8 +422,8 @@ Sharding RefinedMesh::refine(const Sharding& sharding) const {
 
 namespace {
 
-/// True if splitting by the parts of an axis one after the other gives the shards that splitting by the axis gives: below
-/// the first part of each axis nothing is padded.
+/// True if splitting by the parts of an axis one after the other gives the shards that splitting by the axis gives:
+/// below the first part of each axis nothing is padded.
 bool keeps_shards(const RefinedMesh& fine, const Tensor& tensor) {
   for (std::size_t d = 0; d < tensor.dims.size(); ++d) {
     std::int64_t size = tensor.dims[d].size;
@@ -412,7 +445,8 @@ ThoroughPlan plan_product_thoroughly(const Mesh& mesh, const ShardingExpression&
   constexpr std::size_t most_parts = 6;  // beyond, the space is too large to search while someone waits
   ThoroughPlan coarse{mesh, plan_product(mesh, expression, byte_prices(mesh)).best};
   const RefinedMesh fine = assay::refine(mesh);
-  if (coarse.plan.cost == 0.0 || fine.mesh.axes.size() == mesh.axes.size() || fine.mesh.axes.size() > most_parts) return coarse;
+  if (coarse.plan.cost == 0.0 || fine.mesh.axes.size() == mesh.axes.size() || fine.mesh.axes.size() > most_parts)
+    return coarse;
   for (const Tensor* tensor : {&expression.left, &*expression.right, &*expression.result})
     if (!keeps_shards(fine, *tensor)) return coarse;
   ShardingExpression parts = expression;
@@ -424,7 +458,9 @@ ThoroughPlan plan_product_thoroughly(const Mesh& mesh, const ShardingExpression&
   return coarse;
 }
 
-Plan plan_reshard(const Mesh& mesh, const Tensor& from, const Sharding& to, const Prices& prices) { return Planner(mesh).reshard(from, to, prices); }
+Plan plan_reshard(const Mesh& mesh, const Tensor& from, const Sharding& to, const Prices& prices) {
+  return Planner(mesh).reshard(from, to, prices);
+}
 
 Plan Planner::reshard(const Tensor& tensor, const Sharding& target, const Prices& prices) {
   const Mesh& mesh = mesh_;
@@ -470,13 +506,18 @@ PlanStep transpose(const PlanStep& step, const Mesh& mesh) {
 
 std::string step_text(const Mesh& mesh, const PlanStep& step) {
   const std::string after = tensor_text(mesh, step.after);
-  static constexpr std::pair<StepKind, std::string_view> names[] = {{StepKind::slice, "Slice"}, {StepKind::all_gather, "AllGather"}, {StepKind::all_to_all, "AllToAll"}, {StepKind::permute, "Permute"}, {StepKind::reduce_scatter, "ReduceScatter"}, {StepKind::all_reduce, "AllReduce"}};
+  static constexpr std::pair<StepKind, std::string_view> names[] = {
+      {StepKind::slice, "Slice"},     {StepKind::all_gather, "AllGather"},         {StepKind::all_to_all, "AllToAll"},
+      {StepKind::permute, "Permute"}, {StepKind::reduce_scatter, "ReduceScatter"}, {StepKind::all_reduce, "AllReduce"}};
   for (const auto& [kind, text] : names)
-    if (kind == step.kind) return fmt::format("{} = {}{}{}({})", after, text, step.axes ? "_" : "", axes_text(mesh, step.axes), tensor_text(mesh, step.before));
+    if (kind == step.kind)
+      return fmt::format("{} = {}{}{}({})", after, text, step.axes ? "_" : "", axes_text(mesh, step.axes),
+                         tensor_text(mesh, step.before));
   std::string contracted;
   for (const Dimension& dim : step.before.dims)
     if (find_dim(*step.second, dim.name) >= 0 && find_dim(step.after, dim.name) < 0) contracted += dim.name;
-  return fmt::format("{} = {} *{} {}", after, tensor_text(mesh, step.before), contracted, tensor_text(mesh, *step.second));
+  return fmt::format("{} = {} *{} {}", after, tensor_text(mesh, step.before), contracted,
+                     tensor_text(mesh, *step.second));
 }
 
 }  // namespace assay

@@ -24,12 +24,12 @@ struct PlanStep {
   Tensor before;                 ///< of a multiply: the left operand
   std::optional<Tensor> second;  ///< of a multiply: the right operand
   Tensor after;
-  Bytes bytes;                   ///< received by one device
-  double cost = 0;               ///< in the unit of the planner's prices
+  Bytes bytes;      ///< received by one device
+  double cost = 0;  ///< in the unit of the planner's prices
 };
 
-/// What moving data costs: every collective over a set of axes costs max(rate x local bytes, floor). By default rates are
-/// bytes received per byte held and floors are zero; with a network, seconds per byte and the latency.
+/// What moving data costs: every collective over a set of axes costs max(rate x local bytes, floor). By default rates
+/// are bytes received per byte held and floors are zero; with a network, seconds per byte and the latency.
 class Prices {
  public:
   struct Line {
@@ -101,9 +101,11 @@ class Planner {
 };
 
 /// One plan on a mesh that is not used again.
-PlanChoice plan_product(const Mesh& mesh, const ShardingExpression& expression, const Prices& prices, std::size_t alternatives = 0);
+PlanChoice plan_product(const Mesh& mesh, const ShardingExpression& expression, const Prices& prices,
+                        std::size_t alternatives = 0);
 
-/// The mesh with every axis split into its prime factors, X = 4 as X(1) = 2 and X(2) = 2, so that plans may move parts of an axis.
+/// The mesh with every axis split into its prime factors, X = 4 as X(1) = 2 and X(2) = 2, so that plans may move parts
+/// of an axis.
 struct RefinedMesh {
   Mesh mesh;
   std::vector<std::vector<int>> parts;  ///< of each axis of the original, major first
@@ -123,8 +125,9 @@ ThoroughPlan plan_product_thoroughly(const Mesh& mesh, const ShardingExpression&
 /// The cheapest way from one sharding of a tensor to another.
 Plan plan_reshard(const Mesh& mesh, const Tensor& from, const Sharding& to, const Prices& prices);
 
-/// The step that a gradient takes backwards: gather and reduce-scatter are each other's transpose, all-to-all and permute
-/// are undone, the gradient of a slice is gathered, and all-reduce of partial sums passes a replicated gradient through.
+/// The step that a gradient takes backwards: gather and reduce-scatter are each other's transpose, all-to-all and
+/// permute are undone, the gradient of a slice is gathered, and all-reduce of partial sums passes a replicated gradient
+/// through.
 PlanStep transpose(const PlanStep& step, const Mesh& mesh);
 
 /// "C[I_X, K] = AllReduce_Y(C[I_X, K] {U_Y})"

@@ -73,16 +73,19 @@ Sharding random_sharding(const Mesh& over, std::size_t rank) {
   Sharding sharding;
   for (int axis = 0; axis < static_cast<int>(over.axes.size()); ++axis) {
     const int place = *rc::gen::inRange<int>(0, static_cast<int>(rank) + 1);
-    if (place < static_cast<int>(rank)) sharding.dims[static_cast<std::size_t>(place)] = sharding.dims[static_cast<std::size_t>(place)].pushed(axis);
+    if (place < static_cast<int>(rank))
+      sharding.dims[static_cast<std::size_t>(place)] = sharding.dims[static_cast<std::size_t>(place)].pushed(axis);
   }
   return sharding;
 }
 
 RC_GTEST_PROP(Planner, NeverCostsMoreThanGatheringEverything, ()) {
   ShardingExpression e = parse("A[I, J] * B[J, K] -> C[I, K]");
-  e.left.sharding = random_sharding(mesh, 2), e.right->sharding = random_sharding(mesh, 2), e.result->sharding = random_sharding(mesh, 2);
+  e.left.sharding = random_sharding(mesh, 2), e.right->sharding = random_sharding(mesh, 2),
+  e.result->sharding = random_sharding(mesh, 2);
   const Plan best = plan_product(mesh, e, byte_prices(mesh)).best;
-  const Bytes all = (global_bytes(e.left) - local_bytes(mesh, e.left)) + (global_bytes(*e.right) - local_bytes(mesh, *e.right));
+  const Bytes all =
+      (global_bytes(e.left) - local_bytes(mesh, e.left)) + (global_bytes(*e.right) - local_bytes(mesh, *e.right));
   RC_ASSERT(best.bytes <= all);
   RC_ASSERT(best.steps.size() > 0u);
   const ThoroughPlan thorough = plan_product_thoroughly(mesh, e);
@@ -91,7 +94,8 @@ RC_GTEST_PROP(Planner, NeverCostsMoreThanGatheringEverything, ()) {
 
 RC_GTEST_PROP(Planner, EachStepStartsWhereThePreviousOneEnded, ()) {
   ShardingExpression e = parse("A[I, J] * B[J, K] -> C[I, K]");
-  e.left.sharding = random_sharding(mesh, 2), e.right->sharding = random_sharding(mesh, 2), e.result->sharding = random_sharding(mesh, 2);
+  e.left.sharding = random_sharding(mesh, 2), e.right->sharding = random_sharding(mesh, 2),
+  e.result->sharding = random_sharding(mesh, 2);
   const Plan best = plan_product(mesh, e, byte_prices(mesh)).best;
   Sharding left = e.left.sharding, right = e.right->sharding;
   std::optional<Sharding> product;

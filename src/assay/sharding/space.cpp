@@ -30,7 +30,8 @@ AxisList replaced(AxisList list, int from_inner, int axis) {
 
 }  // namespace
 
-ShardingSpace::ShardingSpace(const Mesh& mesh, std::size_t rank, bool forward) : mesh_(mesh), rank_(rank), forward_(forward) {
+ShardingSpace::ShardingSpace(const Mesh& mesh, std::size_t rank, bool forward)
+    : mesh_(mesh), rank_(rank), forward_(forward) {
   for (std::size_t i = 0; i < mesh.axes.size(); ++i)
     if (mesh.axes[i].size > 1) all_axes_ |= axis_bit(static_cast<int>(i));
   table_.assign(256, -1);
