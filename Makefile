@@ -1,6 +1,6 @@
 # Assay: one word per task; `make help` lists them. CMakePresets.json defines the three builds.
 .DEFAULT_GOAL := build
-.PHONY: build run test bench asan fuzz fuzz-build format clean help install-packages
+.PHONY: build release run test bench asan fuzz fuzz-build format clean help install-packages
 
 # What `make run` shows; `make run ARGS='chips'` shows something else.
 ARGS ?= roofline "bf16[B,8192] @ bf16[8192,32768] -> bf16[B,32768]" --on tpu-v5e --explain
@@ -9,13 +9,16 @@ FUZZ_SECONDS ?= 60
 JOBS ?= $(shell nproc)
 
 build: install-packages build/release/build.ninja ## build build/release/assay
+	@cmake --build build/release -j $(JOBS) --target assay
+
+release: install-packages build/release/build.ninja
 	@cmake --build build/release -j $(JOBS)
 
 run: build ## build, then show a worked example
 	@build/release/assay $(ARGS)
 
 # One ctest run over all three builds, so that its closing lines speak for everything.
-test: build asan fuzz-build ## run every check and test, with and without sanitizers, and fuzz for a few seconds
+test: release asan fuzz-build ## run every check and test, with and without sanitizers, and fuzz for a few seconds
 	@printf 'subdirs(release asan fuzz)\n' > build/CTestTestfile.cmake
 	@ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
 

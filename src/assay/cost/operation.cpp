@@ -37,6 +37,15 @@ constexpr PointwiseFunction functions[] = {
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_name(char c) { return is_letter(c) || (c >= '0' && c <= '9'); }
 
+constexpr const char* size_hint = "a size is a whole number from 1 to 9e15, a letter, or both: 8192, 4Ki, B, B=240";
+
+/// What other programs print where a number went wrong is no letter.
+bool is_no_number(std::string word) {
+  std::transform(word.begin(), word.end(), word.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return word == "nan" || word == "inf" || word == "infinity";
+}
+
 double size_product(const OperationTensor& tensor) {
   double product = 1.0;
   for (const OperationSize& size : tensor.sizes) product *= size.value.value_or(1.0);
@@ -89,6 +98,8 @@ struct OperationParser {
     OperationSize size;
     if (at < text.size() && is_letter(text[at])) {
       size.name = word();
+      if (is_no_number(size.name))
+        return error(start, fmt::format("{} is not a size", in_quotes(size.name)), size_hint);
       if (!accept("=")) return size;
       skip();
     }
@@ -100,7 +111,7 @@ struct OperationParser {
     if (!count)
       return error(start,
                    fmt::format("{} is not a size", in_quotes(text.substr(start, std::max<std::size_t>(at - start, 1)))),
-                   "a size is a whole number from 1 to 9e15, a letter, or both: 8192, 4Ki, B, B=240");
+                   size_hint);
     size.value = static_cast<double>(*count);
     return size;
   }

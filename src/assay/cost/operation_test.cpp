@@ -136,6 +136,8 @@ TEST(Operation, WhatIsNotAnOperationIsRefused) {
                            "bf16[-4] @ bf16[4]",
                            "bf16[1.5] @ bf16[1.5]",
                            "bf16[1e300] @ bf16[1]",
+                           "bf16[nan] @ bf16[4]",
+                           "dot(Inf)",
                            "bf16[4] @ bf16[]",
                            "bf16[1,1,1,1,1,1,1,1,1] @ bf16[1]",
                            "bf16[9P,9P] @ bf16[9P,9P]",

@@ -283,27 +283,35 @@ std::string render_csv(const Response& response) {
     for (const auto& [key, value] : cells) out += fmt::format("{},{},{}\n", key, csv_cell(*value), unit_of(*value));
     return out;
   }
-  // A column keeps its place from the row that brought it; its unit stands in the head.
-  std::vector<std::string> head, units;
-  std::vector<std::vector<std::string>> rows;
+  // A column keeps its place from the row that brought it. A unit that all rows share stands in the head, others beside
+  // their numbers.
+  std::vector<std::string> head;
+  std::vector<std::vector<std::pair<std::string, std::string>>> rows;
   for (const Value& item : *table->items()) {
     cells.clear();
     leaves("", item, cells);
-    std::vector<std::string> row(head.size());
+    auto& row = rows.emplace_back(head.size());
     for (const auto& [key, value] : cells) {
-      auto column = static_cast<std::size_t>(std::find(head.begin(), head.end(), key) - head.begin());
-      if (column == head.size()) head.push_back(key), units.emplace_back(), row.emplace_back();
-      row[column] = csv_cell(*value);
-      if (units[column].empty()) units[column] = unit_of(*value);
+      const auto column = static_cast<std::size_t>(std::find(head.begin(), head.end(), key) - head.begin());
+      if (column == head.size()) head.push_back(key), row.emplace_back();
+      row[column] = {csv_cell(*value), unit_of(*value)};
     }
-    rows.push_back(std::move(row));
   }
+  for (auto& row : rows) row.resize(head.size());
   std::string out;
-  for (std::size_t i = 0; i < head.size(); ++i)
-    out += (i ? "," : "") + head[i] + (units[i].empty() ? "" : " [" + units[i] + "]");
-  for (auto& row : rows) {
-    row.resize(head.size());
-    out += "\n" + join(row, ",");
+  for (std::size_t i = 0; i < head.size(); ++i) {
+    std::vector<std::string> units;
+    for (const auto& row : rows)
+      if (!row[i].first.empty() && std::find(units.begin(), units.end(), row[i].second) == units.end())
+        units.push_back(row[i].second);
+    const bool shared = units.size() == 1;
+    out += (i ? "," : "") + head[i] + (shared && !units[0].empty() ? " [" + units[0] + "]" : "");
+    for (auto& row : rows)
+      if (!shared && !row[i].second.empty()) row[i].first += " " + row[i].second;
+  }
+  for (const auto& row : rows) {
+    out += "\n";
+    for (std::size_t i = 0; i < row.size(); ++i) out += (i ? "," : "") + row[i].first;
   }
   return out + "\n";
 }
