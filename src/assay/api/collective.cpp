@@ -29,11 +29,6 @@ Result<Mesh> read_inner(const Request& request) {
   return parse_mesh(*text, "--sharded-by");
 }
 
-Value estimate_of(const CollectiveCost<Plain>& cost, const Chip& chip) {
-  const double share = chip.efficiency.network ? chip.efficiency.network->value : 1.0;
-  return cost.bandwidth / share + cost.latency;
-}
-
 /// Adds what the link-level simulator says. Groups without symmetry (lines) can be too large for it.
 Result<void> add_simulation(Members& out, CollectiveKind kind, Bytes array, const CollectiveGroup& group) {
   constexpr double most_events = 5e6;  // some seconds
@@ -84,7 +79,9 @@ Result<Response> answer(const Request& request, const Context& context) {
   out.emplace_back("shard_bytes", bytes / (inner * group.devices));
   out.emplace_back("algorithm", algorithm(kind, group));
   out.emplace_back("hops", collective_hops(kind, group));
-  Members time{{"lower", cost.lower}, {"estimate", estimate_of(cost, cluster.chip)}, {"upper", cost.upper}};
+  Members time{{"lower", cost.lower},
+               {"estimate", cost.bandwidth / network_efficiency(cluster.chip) + cost.latency},
+               {"upper", cost.upper}};
   out.emplace_back("time", std::move(time));
   out.emplace_back("bandwidth_time", cost.bandwidth);
   out.emplace_back("latency_time", cost.latency);

@@ -258,7 +258,9 @@ Result<Response> answer(const Request& request, const Context& context) {
     const Seconds compute = e.right ? plan.flops / peak->value : Seconds(0), move(plan.cost);
     out.emplace_back("compute_time", compute);
     out.emplace_back("collective_time", move);
-    out.emplace_back("time", Members{{"lower", std::max(compute, move)}, {"upper", compute + move}});
+    const Seconds slower_compute = compute / query.cluster->chip.efficiency.matrix.value;
+    const Seconds slower_move = move / network_efficiency(query.cluster->chip);
+    out.emplace_back("time", range(std::max(compute, move), std::max(slower_compute, slower_move), compute + move));
     out.emplace_back("limiter", move > compute ? "network" : "compute");
   }
   out.emplace_back("backward", backward_rows(mesh, plan));

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "assay/api/verbs.h"
 #include "assay/base/text.h"
 #include "assay/cost/roofline.h"
@@ -35,6 +37,12 @@ Result<std::optional<Then>> read_then(const Request& request, const Cluster& clu
     peak = *rate;
   }
   return std::optional<Then>(Then{operation, work.flops, peak});
+}
+
+/// The share of a stage's rate that is reached in practice; PCIe has none in the catalogue.
+double stage_efficiency(const Chip& chip, std::string_view stage) {
+  if (stage == "pcie") return 1.0;
+  return stage == "hbm" ? chip.efficiency.memory.value : network_efficiency(chip);
 }
 
 Result<Response> answer(const Request& request, const Context& context) {
@@ -91,7 +99,10 @@ Result<Response> answer(const Request& request, const Context& context) {
   const Seconds bandwidth_time = by_compute ? *compute : times.stages[slowest];
   out.emplace_back("bandwidth_time", bandwidth_time);
   out.emplace_back("bandwidth", bytes / bandwidth_time);
-  out.emplace_back("time", Members{{"lower", times.lower}, {"upper", times.upper}});
+  Seconds expected = compute ? *compute / cluster.chip.efficiency.matrix.value : Seconds(0);
+  for (std::size_t i = 0; i < route.stages.size(); ++i)
+    expected = std::max(expected, times.stages[i] / stage_efficiency(cluster.chip, route.stages[i].name));
+  out.emplace_back("time", range(times.lower, expected + times.first_byte, times.upper));
   out.emplace_back("limiter", limiter);
   out.emplace_back("stages", std::move(stages));
   if (from.kind == Place::Kind::chip && to.kind == Place::Kind::chip && cluster.torus)

@@ -57,6 +57,8 @@ std::optional<Sourced<BytesPerSecond>> scale_up_egress(const Chip& chip) {
       {}};
 }
 
+double network_efficiency(const Chip& chip) { return chip.efficiency.network ? chip.efficiency.network->value : 1.0; }
+
 std::vector<MemoryRoof> memory_roofs(const Chip& chip) {
   std::vector<MemoryRoof> roofs;
   for (const MemoryLevel& level : chip.memory) {
