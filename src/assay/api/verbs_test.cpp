@@ -157,6 +157,7 @@ TEST(Verbs, TransferTimesBothEndsOfARoute) {
   EXPECT_NEAR(corner.number("bandwidth_time"), 186.41e-6, 1e-8);
   EXPECT_NEAR(corner.number("first_byte"), 6e-6, 1e-12);
   EXPECT_EQ(corner.number("hops"), 6);
+  EXPECT_GE(corner.number("time.estimate"), corner.number("time.lower"));
   EXPECT_EQ(corner.number("ports.disjoint_paths"), 2);
   const Answer host("transfer --bytes 16GB --from host --to 'chip(0,0)' --on tpu-v5e:4x4");
   EXPECT_NEAR(host.number("stages[0].time"), 62.5e-3, 1e-9);

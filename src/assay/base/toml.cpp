@@ -75,6 +75,9 @@ std::string place(std::string_view file, std::string_view document, std::size_t 
 std::optional<std::pair<std::size_t, std::string>> hostile_part(std::string_view text) {
   constexpr int max_parts = 64;
   std::string_view quote;  // the open string's delimiter
+  std::string open;        // the arrays and inline tables around, innermost last
+  bool value = false;      // behind the = of an entry, or in an array
+  char before = '\n';      // the last character that was not blank
   int parts = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -87,14 +90,19 @@ std::optional<std::pair<std::size_t, std::string>> hostile_part(std::string_view
         while (quote.size() == 3 && i + 1 < text.size() && text[i + 1] == quote.front()) ++i;
         quote = {};
       } else if (c == '\n' && quote.size() == 1) {
-        quote = {};  // not closed on its line; the parser says so
+        quote = {}, before = c;  // not closed on its line; the parser says so
+        value = !open.empty() && open.back() == '[';
       }
       continue;
     }
     if (c == '#') {
-      while (i < text.size() && text[i] != '\n') ++i;
-      parts = 0;
-    } else if (c == '"' || c == '\'') {
+      while (i + 1 < text.size() && text[i + 1] != '\n') ++i;
+      continue;
+    }
+    if (c == '"' || c == '\'') {
+      // Behind anything else the parser takes the quote, and what follows, for a part of a number.
+      if (std::string_view(value ? "=[,\n" : "\n[{,.").find(before) == std::string_view::npos)
+        return std::pair(i, std::string("a quote stands behind the start of a value"));
       const std::string_view rest = text.substr(i);
       quote = rest.starts_with("\"\"\"") || rest.starts_with("'''") ? rest.substr(0, 3) : rest.substr(0, 1);
       i += quote.size() - 1;
@@ -105,6 +113,12 @@ std::optional<std::pair<std::size_t, std::string>> hostile_part(std::string_view
     } else if (c == '.' && ++parts > max_parts) {
       return std::pair(i, fmt::format("a key has more than {} parts", max_parts));
     }
+    if (c == '=') value = true;
+    if (c == '\n' && open.empty()) value = false;
+    if (c == ',' && !open.empty()) value = open.back() == '[';
+    if ((c == '[' && value) || c == '{') open += c, value = c == '[';
+    if ((c == ']' || c == '}') && !open.empty()) open.pop_back(), value = true;
+    if (c != ' ' && c != '\t' && c != '\r') before = c;
   }
   return std::nullopt;
 }
