@@ -56,8 +56,7 @@ std::pair<CollectiveGroup, double> group_of(const Query& query, AxisSet axes) {
   double inner = 1.0;
   for (std::size_t i = query.mesh.axes.size(); i-- > 0 && !(axes & axis_bit(static_cast<int>(i)));)
     inner *= static_cast<double>(query.mesh.axes[i].size);
-  Cluster part = cluster;
-  CollectiveGroup group = *make_group(part, {}, inner, "--mesh");
+  CollectiveGroup group = *make_group(cluster, {}, inner, "--mesh");
   const double members = shard_count(query.mesh, axes);
   double seen = 1.0;
   for (auto& level : group.levels) {  // the set may reach only the lower levels

@@ -366,7 +366,7 @@ Result<Bytes> parse_bytes(std::string_view text, std::string_view where) {
   }
   ASSAY_TRY(bytes, parse_as<Bytes>(text, where));
   if (bytes < Bytes(0))
-    return fail(std::string(where), fmt::format("{} is negative", in_quotes(text)), "give 0 or more");
+    return fail(std::string(where), fmt::format("{} is negative", in_quotes(text)), "e.g. 16MiB or 4GB");
   return bytes;
 }
 
