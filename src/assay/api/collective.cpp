@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "assay/api/collective_timeline.h"
 #include "assay/api/verbs.h"
 #include "assay/base/text.h"
 #include "assay/cost/operation.h"
@@ -32,6 +35,9 @@ Result<Mesh> read_inner(const Request& request) {
 /// Adds what the link-level simulator says. Groups without symmetry (lines) can be too large for it.
 Result<void> add_simulation(Members& out, CollectiveKind kind, Bytes array, const CollectiveGroup& group) {
   constexpr double most_events = 5e6;  // some seconds
+  if (group.mixed())
+    return fail("--simulate", "slices and torus axes are simulated one after the other",
+                "ask for --axes slices and for the torus axes by themselves", Error::Kind::usage);
   if (const double events = simulation_events(kind, group); events > most_events)
     return fail("--simulate", fmt::format("this would take {:.2g} events, more than {:.2g}", events, most_events),
                 "name fewer axes, or leave --simulate out");
@@ -46,6 +52,23 @@ Result<void> add_simulation(Members& out, CollectiveKind kind, Bytes array, cons
   return {};
 }
 
+/// What the busiest device receives over the mean; 1 to the number of devices.
+Result<double> read_imbalance(const Request& request, CollectiveKind kind, double devices) {
+  const auto text = request.value("imbalance");
+  if (kind != CollectiveKind::ragged_all_to_all) {
+    if (text)
+      return fail("--imbalance", fmt::format("{} gives every device the same", name(kind)),
+                  "it belongs to ragged-all-to-all", Error::Kind::usage);
+    return 1.0;
+  }
+  if (!text) return 1.0;
+  const auto imbalance = parse_number(*text);
+  if (!imbalance || !(*imbalance >= 1.0) || *imbalance > devices)
+    return fail("--imbalance", fmt::format("{} is not a number from 1 to {}", in_quotes(*text), human_number(devices)),
+                "what the busiest device receives over the mean of all", Error::Kind::usage);
+  return *imbalance;
+}
+
 Result<Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(kind, parse_collective(request.arguments().front(), "collective"));
   ASSAY_TRY(cluster, cluster_of(request, context));
@@ -55,20 +78,23 @@ Result<Response> answer(const Request& request, const Context& context) {
   std::vector<std::string> axes;
   if (const auto text = request.value("axes")) axes = split(*text, ',');
   ASSAY_TRY(group, make_group(cluster, axes, inner, "--axes"));
+  ASSAY_TRY(imbalance, read_imbalance(request, kind, group.devices));
+  group.imbalance = imbalance;
   if (group.devices <= 1.0 && kind != CollectiveKind::permute)
     return fail("--on", fmt::format("one participant: {} has nothing to exchange", cluster.text),
                 "name more chips or axes");
   if (request.has("one-way")) {
-    const bool rings =
-        group.torus() && std::all_of(group.axes.begin(), group.axes.end(), [](const auto& axis) { return axis.ring; });
+    const bool rings = !group.axes.empty() &&
+                       std::all_of(group.axes.begin(), group.axes.end(), [](const auto& axis) { return axis.ring; });
     if (!rings)
       return fail("--one-way", fmt::format("{} has no closed rings along these axes", cluster.text),
                   "a line and a switch need both directions", Error::Kind::usage);
     group.one_way = true;
   }
   // On a torus every line of the axes moves its own part; a tree is shared by all parts.
-  const Bytes array = group.torus() ? bytes / inner : bytes;
+  const Bytes array = group.axes.empty() ? bytes : bytes / inner;
   const CollectiveCost<Plain> cost = collective_cost(Plain{}, kind, array, group);
+  const CollectiveLabels labels = collective_labels(cluster);
   Response response;
   Members& out = response.results;
   out.emplace_back("collective", name(kind));
@@ -92,7 +118,7 @@ Result<Response> answer(const Request& request, const Context& context) {
   out.emplace_back("algorithm_bandwidth", (bytes / inner) / cost.lower);
   out.emplace_back("approximate_bandwidth", (bytes / inner) / cost.approximate);
   if (group.torus()) {
-    out.emplace_back("latency_bound_below", group.link.value * group.hop_latency.value);
+    out.emplace_back("latency_bound_below", group.link * group.hop_latency);
     if (kind == CollectiveKind::all_to_all)
       out.emplace_back(
           "over_all_gather",
@@ -104,11 +130,17 @@ Result<Response> answer(const Request& request, const Context& context) {
     }
     std::vector<std::string> idle;
     CollectiveGroup wider = group;
-    for (const Axis& axis : cluster.torus->axes)
-      if (!axes.empty() && std::find(axes.begin(), axes.end(), axis.name) == axes.end() && !others.find(axis.name) &&
-          axis.size > 1)
-        idle.push_back(axis.name), wider.axes.push_back({static_cast<double>(axis.size), axis.ring}),
-            wider.devices *= static_cast<double>(axis.size);
+    const auto takes_part = [&](const std::string& axis) {  // X, or a part of it, X=4
+      return axes.empty() || std::any_of(axes.begin(), axes.end(), [&](const std::string& text) {
+               return trim(text.substr(0, text.find('='))) == axis;
+             });
+    };
+    for (const Axis& axis : cluster.torus->axes) {
+      if (takes_part(axis.name) || others.find(axis.name) || axis.size == 1) continue;
+      const AxisPart whole{0, axis.size, 1};
+      idle.push_back(axis.name);
+      add_axis_parts(wider, axis.size, axis.ring, &whole, 1);
+    }
     const bool gathers = kind == CollectiveKind::all_gather || kind == CollectiveKind::broadcast ||
                          kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter;
     if (!idle.empty() && gathers)
@@ -123,12 +155,14 @@ Result<Response> answer(const Request& request, const Context& context) {
     for (auto& level : plain.levels) level.reduces = false;
     for (const auto& level : group.levels) {
       if (level.groups <= 1.0) continue;
-      const BytesPerSecond stream = level.lanes * level.chip_bandwidth.value;
+      const std::string& called = labels.levels[level.level].name;
+      const double lanes = lanes_used(kind, group, level);
+      const BytesPerSecond stream = lanes * level.chip_bandwidth;
       const Bytes moved = share_into_child(kind, group, level) * array;
-      if (moved / stream > slowest.first) slowest = {moved / stream, level.name};
-      levels.emplace_back(Members{{"name", level.name},
+      if (moved / stream > slowest.first) slowest = {moved / stream, called};
+      levels.emplace_back(Members{{"name", called},
                                   {"groups", level.groups},
-                                  {"lanes", level.lanes},
+                                  {"lanes", lanes},
                                   {"bandwidth", stream},
                                   {"collective_bandwidth", stream * (level.groups / (level.groups - 1.0))},
                                   {"bytes_into_child", moved},
@@ -144,15 +178,20 @@ Result<Response> answer(const Request& request, const Context& context) {
                        Members{{"time", without.lower}, {"gain", without.lower / cost.lower - 1.0}});
   }
   if (request.has("simulate")) ASSAY_CHECK(add_simulation(out, kind, array, group));
+  if (request.picture()) {
+    std::vector<std::string> levels;
+    for (const auto& level : labels.levels) levels.push_back(level.name);
+    response.picture = draw_timeline(collective_timeline(kind, array, group, torus_axis_names(cluster, axes), levels));
+  }
   if (request.explain()) {
     const Traced num{&response.ledger};
-    const CollectiveCost<Traced> traced = collective_cost(num, kind, array, group);
+    const CollectiveCost<Traced> traced = collective_cost(num, kind, array, group, &labels);
     response.derived = {traced.lower.id, traced.upper.id};
   }
   response.headline = fmt::format("{} of {} over {} devices of {}: at least {}, {}-bound", name(kind), human(bytes),
                                   human_number(group.devices), cluster.text, human(cost.lower),
                                   latency_bound ? "latency" : "bandwidth");
-  if (group.hop_latency.value == Seconds(0))
+  if (group.hop_latency == Seconds(0))
     response.notes.emplace_back("the catalogue has no hop latency for this network, so latency counts as zero");
   response.notes.insert(response.notes.end(), cluster.notes.begin(), cluster.notes.end());
   return response;
@@ -161,25 +200,28 @@ Result<Response> answer(const Request& request, const Context& context) {
 }  // namespace
 
 VerbSpec collective_verb() {
-  return {"collective",
-          "what a collective costs on a torus or a switched network",
-          "KIND is all-gather, reduce-scatter, all-reduce, all-to-all, permute, broadcast or reduce. --bytes is the "
-          "whole array: what an all-gather ends with, what is reduced, what is exchanged.",
-          {{"kind", "all-gather, reduce-scatter, all-reduce, all-to-all, permute, broadcast, reduce", true}},
-          {on_option,
-           {"bytes", "N", "the whole array: 34MB, or a tensor bf16[2048,8192]"},
-           {"axes", "X,Y", "torus axes, or `slices` (default: all)"},
-           {"sharded-by", "Z=4", "the array is also sharded over other, inner devices"},
-           {"one-way", "", "use one direction of each ring"},
-           {"simulate", "", "also run it chunk by chunk over explicit links"},
-           set_option},
-          {{"assay collective all-gather --bytes 'bf16[2048,8192]' --on tpu-v5e:4x4 --axes Y",
-            "along one axis that is a line"},
-           {"assay collective all-reduce --bytes 1GB --on h100-sxm:256 --explain", "over the levels of a fat tree"},
-           {"assay collective all-gather --bytes 512MiB --on h100-sxm:256 --sharded-by Y=16",
-            "with an inner sharded axis"}},
-          &answer,
-          false};
+  return {
+      "collective",
+      "what a collective costs on a torus or a switched network",
+      "KIND is all-gather, reduce-scatter, all-reduce, all-to-all, ragged-all-to-all, permute, broadcast, reduce or "
+      "point-to-point. --bytes is the whole array: what an all-gather ends with, what is reduced, what is really "
+      "exchanged.",
+      {{"kind", "all-gather, reduce-scatter, all-reduce, all-to-all, permute, broadcast, reduce, ...", true}},
+      {on_option,
+       {"bytes", "N", "the whole array: 34MB, or a tensor bf16[2048,8192]"},
+       {"axes", "X,Y=4", "torus axes, parts (Y=4 neighbours, Y=4:2 every second), `slices` (default: all axes)"},
+       {"sharded-by", "Z=4", "the array is also sharded over other, inner devices"},
+       {"imbalance", "F", "ragged-all-to-all: what the busiest device receives over the mean (default 1)"},
+       {"one-way", "", "use one direction of each ring"},
+       {"simulate", "", "also run it chunk by chunk over explicit links"},
+       set_option},
+      {{"assay collective all-gather --bytes 'bf16[2048,8192]' --on tpu-v5e:4x4 --axes Y",
+        "along one axis that is a line"},
+       {"assay collective all-reduce --bytes 1GB --on h100-sxm:256 --explain", "over the levels of a fat tree"},
+       {"assay collective all-gather --bytes 512MiB --on h100-sxm:256 --sharded-by Y=16",
+        "with an inner sharded axis"}},
+      &answer,
+      true};
 }
 
 }  // namespace assay

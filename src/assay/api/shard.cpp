@@ -5,8 +5,10 @@
 
 #include "assay/api/verbs.h"
 #include "assay/base/text.h"
-#include "assay/cost/collectives.h"
+#include "assay/cost/placement.h"
 #include "assay/execute/run_plan.h"
+#include "assay/report/sharding_scene.h"
+#include "assay/sharding/backward.h"
 #include "assay/sharding/planner.h"
 
 namespace assay {
@@ -16,92 +18,8 @@ struct Query {
   Mesh mesh;
   ShardingExpression expression;
   std::optional<Cluster> cluster;
+  Placement placement;  ///< on the cluster
 };
-
-/// Mesh axes lie on torus axes of the same name or place and size; on a switched cluster the last axis is innermost.
-Result<void> check_placement(const Mesh& mesh, const Cluster& cluster) {
-  if (mesh.devices() != cluster.chips())
-    return fail("--mesh",
-                fmt::format("the mesh covers {} devices, {} has {}", mesh.devices(), cluster.text, cluster.chips()),
-                "make both equal", Error::Kind::usage);
-  if (!cluster.torus) return {};
-  if (cluster.slices > 1)
-    return fail("--on", "a mesh over several slices is not placed yet", "plan within one slice", Error::Kind::usage);
-  std::vector<std::int64_t> sizes, physical;
-  for (const MeshAxis& axis : mesh.axes)
-    if (axis.size > 1) sizes.push_back(axis.size);
-  for (const Axis& axis : cluster.torus->axes)
-    if (axis.size > 1) physical.push_back(axis.size);
-  if (sizes != physical)
-    return fail("--mesh", fmt::format("axes {} do not lie on those of {}", mesh_text(mesh), cluster.text),
-                "give the mesh the axes of the slice, in order: tpu-v5p:4x8x8 takes X=4,Y=8,Z=8", Error::Kind::usage);
-  return {};
-}
-
-/// The group of a set of mesh axes on the cluster, and how many inner devices hold other shards.
-std::pair<CollectiveGroup, double> group_of(const Query& query, AxisSet axes) {
-  const Cluster& cluster = *query.cluster;
-  if (cluster.torus) {
-    std::vector<std::string> names;
-    std::size_t physical = 0;
-    for (std::size_t i = 0; i < query.mesh.axes.size(); ++i) {
-      if (query.mesh.axes[i].size == 1) continue;
-      while (cluster.torus->axes[physical].size == 1) ++physical;
-      if (axes & axis_bit(static_cast<int>(i))) names.push_back(cluster.torus->axes[physical].name);
-      ++physical;
-    }
-    return {*make_group(cluster, names, 1.0, "--mesh"), 1.0};
-  }
-  // Devices inside of the innermost axis of the set are other shards; those outside form other groups.
-  double inner = 1.0;
-  for (std::size_t i = query.mesh.axes.size(); i-- > 0 && !(axes & axis_bit(static_cast<int>(i)));)
-    inner *= static_cast<double>(query.mesh.axes[i].size);
-  CollectiveGroup group = *make_group(cluster, {}, inner, "--mesh");
-  const double members = shard_count(query.mesh, axes);
-  double seen = 1.0;
-  for (auto& level : group.levels) {  // the set may reach only the lower levels
-    const double reach = std::min(level.groups, members / seen);
-    level.groups = std::max(1.0, reach);
-    seen *= level.groups;
-  }
-  group.devices = members;
-  return {group, inner};
-}
-
-CollectiveKind kind_of(StepKind kind) {
-  switch (kind) {
-    case StepKind::all_gather:
-      return CollectiveKind::all_gather;
-    case StepKind::reduce_scatter:
-      return CollectiveKind::reduce_scatter;
-    case StepKind::all_reduce:
-      return CollectiveKind::all_reduce;
-    case StepKind::all_to_all:
-      return CollectiveKind::all_to_all;
-    default:
-      return CollectiveKind::permute;
-  }
-}
-
-CollectiveCost<Plain> step_cost(const Query& query, StepKind kind, AxisSet axes, Bytes local) {
-  const auto [group, inner] = group_of(query, axes);
-  const bool grows = kind == StepKind::all_gather || kind == StepKind::all_to_all;
-  const Bytes array = local * (grows ? shard_count(query.mesh, axes) : 1.0);
-  return collective_cost(Plain{}, kind_of(kind), array * inner, group);
-}
-
-/// Costs grow in a straight line with the bytes above the latency, so two points fix them.
-Prices time_prices(const Query& query, const std::optional<Sourced<FlopsPerSecond>>& peak) {
-  Prices prices(query.mesh);
-  for (AxisSet axes = 1; axes < axis_bit(static_cast<int>(query.mesh.axes.size())); ++axes)
-    for (StepKind kind : {StepKind::all_gather, StepKind::all_to_all, StepKind::permute, StepKind::reduce_scatter,
-                          StepKind::all_reduce}) {
-      const CollectiveCost<Plain> one = step_cost(query, kind, axes, 1_B);
-      prices.set(kind, axes, {one.bandwidth.value(), one.latency.value()});
-    }
-  if (peak) prices.per_flop = (1_FLOP / peak->value).value();
-  return prices;
-}
 
 Result<Query> read_query(const Request& request, const Context& context) {
   Query query;
@@ -121,14 +39,17 @@ Result<Query> read_query(const Request& request, const Context& context) {
   }
   ASSAY_TRY(expression, parse_sharding(request.arguments().front(), query.mesh, sizes, dtype));
   query.expression = expression;
-  if (expression.right) ASSAY_CHECK(check_product(expression));
+  if (expression.right) ASSAY_CHECK(check_product(expression, request.arguments().front()));
   if (!expression.right && expression.result &&
       expression.result->sharding.unreduced & ~expression.left.sharding.unreduced)
-    return fail("expression", "a resharding cannot create partial sums", "leave {U_...} out of the target");
+    return fail(fmt::format("{}, character {}", in_quotes(request.arguments().front()),
+                            request.arguments().front().rfind('{') + 1),
+                "a resharding cannot create partial sums", "leave {U_...} out of the target");
   if (request.has("on")) {
     ASSAY_TRY(cluster, cluster_of(request, context));
     query.cluster = cluster;
-    ASSAY_CHECK(check_placement(query.mesh, *query.cluster));
+    ASSAY_TRY(placement, Placement::make(query.mesh, *query.cluster, "--mesh"));
+    query.placement = placement;
   }
   return query;
 }
@@ -156,22 +77,43 @@ Items step_rows(const Query& query, const Mesh& mesh, const Plan& plan) {
                 {"axes", axes_text(mesh, step.axes)},
                 {"bytes", step.bytes}};
     if (query.cluster && moves)
-      row.emplace_back("time", step_cost(query, step.kind, step.axes, local_bytes(mesh, step.before)).lower);
+      row.emplace_back("time",
+                       step_cost(query.placement, mesh, step.kind, step.axes, local_bytes(mesh, step.before)).lower);
     row.emplace_back("critical", step.kind != StepKind::slice);
     rows.emplace_back(std::move(row));
   }
   return rows;
 }
 
-Items backward_rows(const Mesh& mesh, const Plan& plan) {
-  Items rows;
-  for (std::size_t i = plan.steps.size(); i-- > 0;) {
-    if (plan.steps[i].kind == StepKind::multiply) continue;
-    PlanStep back = transpose(plan.steps[i], mesh);
-    back.before.name = "d" + back.before.name, back.after.name = "d" + back.after.name;
-    if (back.kind == StepKind::slice && back.axes == 0) continue;  // the gradient passes through
-    rows.emplace_back(Members{{"text", step_text(mesh, back)}, {"kind", name(back.kind)}, {"bytes", back.bytes}});
+/// One panel a step; the mesh is the plan's.
+Scene picture_of(const Query& query, const Mesh& mesh, const Plan& plan, const std::string& headline) {
+  if (plan.steps.empty()) return draw_sharding(query.mesh, query.expression.left);
+  std::vector<DrawnStep> steps;
+  for (const PlanStep& step : plan.steps) {
+    const bool moves = step.kind != StepKind::slice && step.kind != StepKind::multiply;
+    std::string cost = moves ? human(step.bytes) + " received" : "nothing moves";
+    if (moves && query.cluster) cost += ", " + human(Seconds(step.cost));
+    steps.push_back({step, std::move(cost)});
   }
+  return draw_plan(mesh, expression_text(query.mesh, query.expression), headline, steps);
+}
+
+/// The gradients' steps: the result's first, then each operand's from its local product on.
+Items backward_rows(const Mesh& mesh, const ShardingExpression& e, const Plan& plan) {
+  Items rows;
+  const auto add = [&](const PlanStep& step) {
+    rows.emplace_back(Members{{"text", step_text(mesh, step)}, {"kind", name(step.kind)}, {"bytes", step.bytes}});
+  };
+  if (!e.right) {
+    for (const PlanStep& step : reshard_backward(mesh, plan)) add(step);
+    return rows;
+  }
+  const BackwardPlan back = plan_backward(mesh, e, plan);
+  for (const PlanStep& step : back.result) add(step);
+  add(back.left_product);
+  for (const PlanStep& step : back.left) add(step);
+  add(back.right_product);
+  for (const PlanStep& step : back.right) add(step);
   return rows;
 }
 
@@ -217,12 +159,14 @@ Result<Response> answer(const Request& request, const Context& context) {
   out.emplace_back("local_shapes", std::move(shapes));
   out.emplace_back("bytes_per_device", local_bytes(query.mesh, e.left));
   out.emplace_back("tensors", std::move(tensors));
-  std::optional<Sourced<FlopsPerSecond>> peak;
+  std::optional<FlopsPerSecond> peak;
   if (query.cluster) {
     if (e.right) {
       ASSAY_TRY(rate, peak_rate(query.cluster->chip, product_dtype(e.left.dtype, e.right->dtype), "--dtype"));
-      peak = rate;
+      peak = rate.value;
     }
+    if (!query.placement.plain())
+      response.notes.push_back("placed " + placement_text(query.placement, query.mesh, *query.cluster));
     out.emplace_back("memory_time", local_bytes(query.mesh, e.left) / query.cluster->chip.hbm().bandwidth->value);
   }
   if (!e.result) {
@@ -232,16 +176,19 @@ Result<Response> answer(const Request& request, const Context& context) {
     response.headline =
         fmt::format("{} on {}: {} of {} on each of {} devices", tensor_text(query.mesh, e.left), mesh_text(query.mesh),
                     human(local_bytes(query.mesh, e.left)), human(global_bytes(e.left)), query.mesh.devices());
+    if (request.picture()) response.picture = draw_sharding(query.mesh, e.left);
     return response;
   }
   Mesh mesh = query.mesh;
   Plan plan;
   std::vector<Plan> others;
   if (!e.right) {
-    plan = plan_reshard(mesh, e.left, e.result->sharding, query.cluster ? time_prices(query, peak) : byte_prices(mesh));
+    plan = plan_reshard(mesh, e.left, e.result->sharding,
+                        query.cluster ? time_prices(query.placement, query.mesh, peak) : byte_prices(mesh));
   } else {
     out.emplace_back("case", product_case(e));
-    PlanChoice choice = plan_product(mesh, e, query.cluster ? time_prices(query, peak) : byte_prices(mesh), 4);
+    PlanChoice choice =
+        plan_product(mesh, e, query.cluster ? time_prices(query.placement, query.mesh, peak) : byte_prices(mesh), 4);
     plan = std::move(choice.best);
     others = std::move(choice.others);
     if (!query.cluster) {
@@ -254,7 +201,7 @@ Result<Response> answer(const Request& request, const Context& context) {
   out.emplace_back("collective_bytes", plan.bytes);
   if (e.right) out.emplace_back("flops_per_device", plan.flops);
   if (query.cluster) {
-    const Seconds compute = e.right ? plan.flops / peak->value : Seconds(0), move(plan.cost);
+    const Seconds compute = e.right ? plan.flops / *peak : Seconds(0), move(plan.cost);
     out.emplace_back("compute_time", compute);
     out.emplace_back("collective_time", move);
     const Seconds slower_compute = compute / query.cluster->chip.efficiency.matrix.value;
@@ -262,7 +209,7 @@ Result<Response> answer(const Request& request, const Context& context) {
     out.emplace_back("time", range(std::max(compute, move), std::max(slower_compute, slower_move), compute + move));
     out.emplace_back("limiter", move > compute ? "network" : "compute");
   }
-  out.emplace_back("backward", backward_rows(mesh, plan));
+  out.emplace_back("backward", backward_rows(mesh, over_plan_mesh(query.mesh, mesh, e), plan));
   Items alternatives;
   for (const Plan& other : others) {
     std::string text;
@@ -280,6 +227,7 @@ Result<Response> answer(const Request& request, const Context& context) {
       moves += (moves.empty() ? "" : ", ") + fmt::format("{}_{}", name(step.kind), axes_text(mesh, step.axes));
   response.headline =
       fmt::format("{}: {} received per device", moves.empty() ? "no communication" : moves, human(plan.bytes));
+  if (request.picture()) response.picture = picture_of(query, mesh, plan, response.headline);
   if (request.has("check")) ASSAY_CHECK(add_check(query, mesh, plan, response));
   return response;
 }
@@ -304,7 +252,7 @@ VerbSpec shard_verb() {
             "tpu-v5e:4x4",
             "a product, planned by time"}},
           &answer,
-          false};
+          true};
 }
 
 }  // namespace assay

@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 
 namespace assay {
@@ -78,11 +79,46 @@ TEST(Collective, UnknownAxesAndKindsAreNamed) {
   EXPECT_NE(parse_collective("allgather", "").error().hint.find("all-gather"), std::string::npos);
 }
 
-CollectiveKind any_kind() {
-  return *rc::gen::element(CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce,
-                           CollectiveKind::all_to_all, CollectiveKind::permute, CollectiveKind::broadcast,
-                           CollectiveKind::reduce);
+// Four neighbours on a ring of 16 are a line: 3/4 of the array over one link. Every fourth chip closes a ring, whose
+// links four such rings share: 4 x V / 2W.
+TEST(AllGather, OnAPartOfAnAxisIsALineOrSharesItsLinks) {
+  EXPECT_DOUBLE_EQ(cost(CollectiveKind::all_gather, 1_GB, "tpu-v5e:16x16", {"X=4"}).bandwidth.value(),
+                   (0.75 * 1_GB / 45_GB_per_s).value());
+  EXPECT_DOUBLE_EQ(cost(CollectiveKind::all_gather, 1_GB, "tpu-v5e:16x16", {"X=4:4"}).bandwidth.value(),
+                   (2.0 * 1_GB / 45_GB_per_s).value());
+  EXPECT_DOUBLE_EQ(cost(CollectiveKind::all_gather, 1_GB, "tpu-v5e:16x16", {"X=4:4"}).latency.value(), 8e-6);
 }
+
+// 4 slices, 16 chips of each with 25 Gbit/s: 3/4 of the array over 16 ports.
+TEST(AllGather, AcrossSlicesAndAnAxisIsBoundByTheSlower) {
+  EXPECT_DOUBLE_EQ(cost(CollectiveKind::all_gather, 1_GB, "4*tpu-v5e:16x16", {"X", "slices"}).bandwidth.value(),
+                   (0.75 * 1_GB / (16 * 25_Gbit_per_s)).value());
+}
+
+TEST(PointToPoint, UsesOneLinkOrOnePort) {
+  EXPECT_DOUBLE_EQ(cost(CollectiveKind::point_to_point, 1_GB, "tpu-v4:4x4x4").bandwidth.value(),
+                   (1_GB / 45_GB_per_s).value());
+  EXPECT_DOUBLE_EQ(cost(CollectiveKind::point_to_point, 1_GB, "h100-sxm:8").bandwidth.value(),
+                   (1_GB / 450_GB_per_s).value());
+  EXPECT_DOUBLE_EQ(cost(CollectiveKind::point_to_point, 1_GB, "h100-sxm:64").bandwidth.value(),
+                   (1_GB / 50_GB_per_s).value());
+}
+
+TEST(RaggedAllToAll, EvenlyFilledIsAnAllToAll) {
+  for (const char* where : {"tpu-v5e:16x16", "tpu-v4:4x4x8", "h100-sxm:64"})
+    EXPECT_NEAR(cost(CollectiveKind::ragged_all_to_all, 1_GB, where).bandwidth.value(),
+                cost(CollectiveKind::all_to_all, 1_GB, where).bandwidth.value(), 1e-15)
+        << where;
+}
+
+TEST(RaggedAllToAll, WaitsForTheBusiestDevice) {
+  CollectiveGroup group = *make_group(cluster("h100-sxm:8"), {}, 1, "test");
+  group.imbalance = 3;
+  EXPECT_DOUBLE_EQ(collective_cost(Plain{}, CollectiveKind::ragged_all_to_all, 1_GB, group).bandwidth.value(),
+                   (3.0 * 7.0 / 64.0 * 1_GB / 450_GB_per_s).value());
+}
+
+CollectiveKind any_kind() { return static_cast<CollectiveKind>(*rc::gen::inRange<std::size_t>(0, collective_kinds)); }
 
 const char* any_cluster() {
   return *rc::gen::element("tpu-v5e:4x4", "tpu-v5e:8x16", "tpu-v4:4x4x8", "tpu-v5p:2x2x4", "h100-sxm:8", "h100-sxm:256",
@@ -98,6 +134,16 @@ RC_GTEST_PROP(Collective, MoreBytesNeverTakeLessTime, ()) {
   RC_ASSERT(a.lower <= b.lower);
   RC_ASSERT(a.lower <= a.upper);
   RC_ASSERT(a.upper <= 2.0 * a.lower);
+}
+
+RC_GTEST_PROP(Collective, CostsAreStraightLines, ()) {
+  const CollectiveKind kind = any_kind();
+  const CollectiveGroup group = *make_group(cluster(any_cluster()), {}, 1, "test");
+  const Bytes bytes(static_cast<double>(*rc::gen::inRange<std::int64_t>(1, 1'000'000'000)));
+  const CollectiveLine line = collective_line(kind, group);
+  const auto exact = collective_cost(Plain{}, kind, bytes, group);
+  RC_ASSERT(std::abs(line.lower(bytes) / exact.lower - 1.0) < 1e-12);
+  RC_ASSERT(std::abs(line.upper(bytes) / exact.upper - 1.0) < 1e-12);
 }
 
 RC_GTEST_PROP(Collective, PlainAndTracedAgreeBitForBit, ()) {

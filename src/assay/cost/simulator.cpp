@@ -13,7 +13,20 @@ namespace assay {
 namespace {
 
 bool rooted(CollectiveKind kind) { return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce; }
-bool one_per_role(CollectiveKind kind) { return rooted(kind) || kind == CollectiveKind::permute; }
+bool one_per_role(CollectiveKind kind) {
+  return rooted(kind) || kind == CollectiveKind::permute || kind == CollectiveKind::point_to_point;
+}
+
+/// A ragged all-to-all is one in which the first device is sent more.
+CollectiveKind schedule_of(CollectiveKind kind) {
+  return kind == CollectiveKind::ragged_all_to_all ? CollectiveKind::all_to_all : kind;
+}
+SimulationOptions options_of(CollectiveKind kind, const CollectiveGroup& group, const SimulationOptions& options) {
+  SimulationOptions used = options;
+  if (kind == CollectiveKind::ragged_all_to_all) used.skew = group.imbalance - 1.0;
+  if (group.torus() && (used.skew != 0.0 || kind == CollectiveKind::point_to_point)) used.use_symmetry = false;
+  return used;
+}
 
 std::int64_t between(double value, std::int64_t low, std::int64_t high) {
   return static_cast<std::int64_t>(std::clamp(std::ceil(value), static_cast<double>(low), static_cast<double>(high)));
@@ -37,6 +50,7 @@ double torus_transfers(CollectiveKind kind, const CollectiveGroup& group, const 
   });
   const double parts = ties && (k > 1.0 || options.split_ties) ? 2.0 * k : k;
   if (kind == CollectiveKind::permute) return positions;
+  if (kind == CollectiveKind::point_to_point) return collective_hops(kind, group);
   if (kind == CollectiveKind::all_to_all)
     return positions * (group.devices - 1.0) * (ties ? 2.0 : 1.0) * k * mean_hops(group);
   return positions * (group.devices - 1.0) * parts * (kind == CollectiveKind::all_reduce ? 2.0 : 1.0);
@@ -60,6 +74,8 @@ double tree_transfers(CollectiveKind kind, const CollectiveGroup& group, const S
 /// they only hide latency there. A branch of d hops takes d chunks to fill, so 128 d of them cost 1/128.
 std::int64_t chosen_chunks(CollectiveKind kind, const CollectiveGroup& group, const SimulationOptions& options) {
   if (options.chunks > 0) return options.chunks;
+  if (kind == CollectiveKind::point_to_point && group.torus())
+    return between(128.0 * collective_hops(kind, group), 1, 100000);
   if (group.torus())
     return kind == CollectiveKind::permute ? 1 : between(1e5 / torus_transfers(kind, group, options), 1, 64);
   if (one_per_role(kind) || switches_add(kind, group)) return 1000;
@@ -96,6 +112,7 @@ std::string torus_algorithm(CollectiveKind kind, const CollectiveGroup& group, c
   const bool closed = std::all_of(group.axes.begin(), group.axes.end(), [](const auto& axis) { return axis.ring; });
   const std::size_t k = group.axes.size();
   if (kind == CollectiveKind::permute) return "shift by one";
+  if (kind == CollectiveKind::point_to_point) return "one way, axis by axis";
   if (rooted(kind)) return fmt::format("{} trees that share no link", closed ? 2 * k : k);
   const std::string orders = k > 1 ? fmt::format(", {} parts in rotated orders of the axes", k) : "";
   if (kind == CollectiveKind::all_to_all) return "shortest paths, axis by axis" + orders;
@@ -112,6 +129,7 @@ std::string tree_algorithm(CollectiveKind kind, const CollectiveGroup& group) {
   if (switches_add(kind, group)) return "the switches add";
   if (kind == CollectiveKind::broadcast) return "the switches copy";
   if (kind == CollectiveKind::permute) return "shift by one";
+  if (kind == CollectiveKind::point_to_point) return "up and down the levels";
   return kind == CollectiveKind::all_to_all ? "direct exchange" : "direct exchange in nodes and along rails, pipelined";
 }
 
@@ -142,9 +160,8 @@ Simulation on_tree(std::span<const SimulatedCollective> collectives, const Colle
 
 Simulation on_torus(std::span<const SimulatedCollective> collectives, const CollectiveGroup& group,
                     const SimulationOptions& options) {
-  SimulationOptions used = options;
-  if (options.skew != 0.0) used.use_symmetry = false;
   const CollectiveKind kind = collectives.front().kind;
+  const SimulationOptions used = options_of(kind, group, options);
   TransferGraph graph;
   std::int64_t chunks = 1;
   Simulation result;
@@ -172,23 +189,24 @@ Simulation on_torus(std::span<const SimulatedCollective> collectives, const Coll
 }  // namespace
 
 double simulation_events(CollectiveKind kind, const CollectiveGroup& group, const SimulationOptions& options) {
-  const auto chunks = static_cast<double>(chosen_chunks(kind, group, options));
-  if (!group.torus()) return chunks * tree_transfers(kind, group, options);
-  SimulationOptions used = options;
-  if (options.skew != 0.0) used.use_symmetry = false;
+  const SimulationOptions used = options_of(kind, group, options);
+  kind = schedule_of(kind);
+  const auto chunks = static_cast<double>(chosen_chunks(kind, group, used));
+  if (!group.torus()) return chunks * tree_transfers(kind, group, used);
   return rooted(kind) ? std::max(4e6, group.devices) : chunks * torus_transfers(kind, group, used);
 }
 
 Simulation simulate_together(std::span<const SimulatedCollective> collectives, const CollectiveGroup& group,
                              const SimulationOptions& options) {
+  if (group.mixed()) throw InternalError("slices and torus axes are simulated one after the other");
   if (collectives.empty() || (group.torus() && group.axes.empty())) return {};
   return group.torus() ? on_torus(collectives, group, options) : on_tree(collectives, group, options);
 }
 
 Simulation simulate_collective(CollectiveKind kind, Bytes bytes, const CollectiveGroup& group,
                                const SimulationOptions& options) {
-  const SimulatedCollective each{kind, bytes, {}};
-  return simulate_together({&each, 1}, group, options);
+  const SimulatedCollective each{schedule_of(kind), bytes, {}};
+  return simulate_together({&each, 1}, group, options_of(kind, group, options));
 }
 
 }  // namespace assay

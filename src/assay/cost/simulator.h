@@ -8,6 +8,9 @@
 // and does not occupy the link. A chip adds and forwards at no cost. An axis of two chips is one link each way, closed
 // or not.
 //
+// A group is simulated on torus axes or on the levels of a tree, not on both. Where several groups interleave along an
+// axis, each has its share of every link; a test simulates them side by side on explicit links.
+//
 // Symmetry. Where the axes are closed, every chip does the same thing at the same moment, so one chip stands for all
 // of its axis; a test compares this with the simulation of every chip. Lines are simulated chip by chip.
 #pragma once

@@ -70,7 +70,8 @@ RootedTorus::RootedTorus(const CollectiveGroup& group, bool whole_trees) {
   const auto link = [&](std::size_t axis, int direction, std::int64_t from, std::int64_t to) {
     std::int32_t& id = ids[(axis * 2 + at(direction)) * at(grid.chips) + at(from)];
     if (id == TransferGraph::no_link) {
-      id = network.add(group.link.value.value(), group.hop_latency.value.value(), to);
+      id = network.add(group.link.value() / group.axes[axis].share, group.hop_latency.value() * group.axes[axis].share,
+                       to);
       names.push_back(fmt::format("axis {}{} from chip {}", axis, direction == 0 ? '+' : '-', from));
     }
     return id;

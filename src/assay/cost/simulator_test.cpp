@@ -17,9 +17,9 @@ constexpr std::array spreading = {Kind::all_gather, Kind::reduce_scatter, Kind::
 
 CollectiveGroup torus(const std::vector<CollectiveGroup::TorusAxis>& axes, Seconds latency = Seconds(0)) {
   CollectiveGroup group;
-  group.axes = axes;
-  group.link = {1_GB_per_s, "test", "", {}};
-  group.hop_latency = {latency, "test", "", {}};
+  for (const auto& axis : axes) group.axes.push_back(axis);
+  group.link = 1_GB_per_s;
+  group.hop_latency = latency;
   for (const auto& axis : axes) group.devices *= axis.size;
   return group;
 }
@@ -34,10 +34,8 @@ struct TestLevel {
 
 CollectiveGroup tree(const std::vector<TestLevel>& levels) {
   CollectiveGroup group;
-  group.hop_latency = {Seconds(0), "test", "", {}};
   for (const TestLevel& level : levels) {
-    group.levels.push_back(
-        {level.groups, group.devices, {level.bandwidth * 1_GB_per_s, "test", "", {}}, level.reduces, "level"});
+    group.levels.push_back({level.groups, group.devices, level.bandwidth * 1_GB_per_s, level.reduces});
     group.devices *= level.groups;
   }
   return group;
@@ -71,7 +69,7 @@ std::vector<CollectiveGroup::TorusAxis> any_axes(std::size_t count, int low, int
 // s.
 TEST(Simulator, RingOfFourOnPaper) {
   CollectiveGroup group = ring(4, Seconds(1));
-  group.link = {BytesPerSecond(100), "test", "", {}};
+  group.link = BytesPerSecond(100);
   SimulationOptions whole_shards;
   whole_shards.chunks = 1;
   const Simulation result = simulate_collective(Kind::all_gather, Bytes(400), group, whole_shards);

@@ -313,6 +313,24 @@ void add_all_to_all(TransferGraph& graph, const TorusLinks& torus, const Axes& a
           }
 }
 
+/// From the first chip to the farthest, axis by axis, without symmetry.
+void add_farthest(TransferGraph& graph, const TorusLinks& torus, const Axes& axes, double bytes, std::int64_t chunks) {
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+    std::int64_t here = 0, left = 0;
+    std::int32_t previous = -1;
+    const auto hops = [&](std::size_t axis) { return reach(torus, axis, 0, 0, false, true); };
+    for (const std::size_t axis : axes) left += hops(axis);
+    for (const std::size_t axis : axes)
+      for (std::int64_t hop = hops(axis); hop > 0; --hop) {
+        const std::int32_t transfer =
+            graph.add(torus.link(axis, 0, here), bytes / static_cast<double>(chunks), --left == 0);
+        if (previous >= 0) graph.order(previous, transfer);
+        previous = transfer;
+        here = torus.neighbour(axis, 0, here);
+      }
+  }
+}
+
 }  // namespace
 
 TorusLinks::TorusLinks(const CollectiveGroup& group, bool use_symmetry) {
@@ -334,7 +352,9 @@ TorusLinks::TorusLinks(const CollectiveGroup& group, bool use_symmetry) {
           ids.push_back(TransferGraph::no_link);
           continue;
         }
-        ids.push_back(network.add(group.link.value.value(), group.hop_latency.value.value(),
+        // Of links that several groups use, this one has its share, and its members lie that many links apart.
+        const double share = group.axes[axis].share;
+        ids.push_back(network.add(group.link.value() / share, group.hop_latency.value() * share,
                                   neighbour(axis, direction, position)));
         names.push_back(fmt::format("axis {}{} from chip {}", axis, direction == 0 ? '+' : '-', position));
       }
@@ -380,6 +400,9 @@ void add_torus_collective(TransferGraph& graph, const TorusLinks& torus, const S
           if (const std::int32_t link = torus.link(axes.front(), 0, position); link != TransferGraph::no_link)
             graph.add(link, bytes / static_cast<double>(chunks), true);
       return;
+    case CollectiveKind::point_to_point:
+      return add_farthest(graph, torus, axes, bytes, chunks);
+    case CollectiveKind::ragged_all_to_all:
     case CollectiveKind::broadcast:
     case CollectiveKind::reduce:
       throw InternalError("a collective with a root has its own schedule");

@@ -155,13 +155,13 @@ TreeLinks::TreeLinks(const CollectiveGroup& group, std::int64_t spelt_out) {
     const std::int64_t groups = std::llround(level.groups);
     if (groups <= 1) continue;
     stages.push_back({groups, participants,
-                      level.lanes / static_cast<double>(participants) * level.chip_bandwidth.value.value(),
-                      level.reduces, i == 0, level.name});
+                      level.lanes / static_cast<double>(participants) * level.chip_bandwidth.value(), level.reduces,
+                      i == 0, fmt::format("level {}", i)});
     participants *= groups;
   }
   positions = spelt_out == 0 ? participants : spelt_out;
   network.devices = positions;
-  const double latency = group.hop_latency.value.value();
+  const double latency = group.hop_latency.value();
   for (std::size_t stage = 0; stage < stages.size(); ++stage)
     for (int direction = 0; direction < 2; ++direction)
       for (std::int64_t p = 0; p < positions; ++p) {
@@ -281,6 +281,16 @@ void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, CollectiveKind
         sum = node_adds ? chain(graph, sum, {{tree.up(0, 1), chunk_bytes}, {tree.down(0, 0), chunk_bytes}})
                         : sum_to_first(graph, split.local, chunk_bytes, tree.up(0, 0), tree.down(0, 0), tree.up(0, 1),
                                        tree.down(0, 1), sum);
+        break;
+      case CollectiveKind::point_to_point:
+        if (split.upper == 1) {
+          sum = chain(graph, sum, {{tree.up(0, 0), chunk_bytes}, {tree.down(0, 1), chunk_bytes}});
+          break;
+        }
+        for (std::size_t stage = split.first; stage < tree.stages.size(); ++stage)
+          sum = chain(graph, sum, {{tree.up(stage, 0), chunk_bytes}});
+        for (std::size_t stage = tree.stages.size(); stage > split.first; --stage)
+          sum = chain(graph, sum, {{tree.down(stage - 1, 2), chunk_bytes}});
         break;
       default: {
         // A shift by one: all but the last of a node send to their neighbour, the last one to the next node, over the

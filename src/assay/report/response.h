@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "assay/base/explain.h"
@@ -22,6 +23,7 @@ struct Response {
   Ledger ledger;                   ///< derivations, when asked for
   std::vector<int> derived;        ///< roots in the ledger
   std::optional<Scene> picture;    ///< when asked for
+  std::vector<std::pair<std::string, std::string>> files;  ///< further outputs that were asked for: path, content
   Outcome outcome = Outcome::ok;
 };
 

@@ -34,6 +34,7 @@ class Prices {
  public:
   struct Line {
     double rate = 0, floor = 0;
+    friend bool operator==(const Line&, const Line&) = default;
   };
   explicit Prices(const Mesh& mesh);
 
@@ -43,6 +44,10 @@ class Prices {
     const double moved = line.rate * local.value();
     return moved < line.floor ? line.floor : moved;
   }
+  /// True if no collective has a floor: costs are proportional to the bytes.
+  bool proportional() const;
+  /// The same price for every collective.
+  bool same_lines(const Prices& other) const { return axes_ == other.axes_ && table_ == other.table_; }
   /// Cost of one FLOP on a device; counts against communication as if both overlapped. Zero when bytes are the price.
   double per_flop = 0;
 
@@ -73,31 +78,48 @@ Sharding without_unit_axes(const Mesh& mesh, const Sharding& sharding);
 /// alike, 4 both operands use one axis for dimensions that are kept.
 int product_case(const ShardingExpression& expression);
 
-/// Checks that dimensions match: contracted and batch sizes agree, the result has the others.
-Result<void> check_product(const ShardingExpression& expression);
+/// Checks that dimensions match: some are contracted, the result has the others. Errors point into `text`, which the
+/// expression was read from, if it is given.
+Result<void> check_product(const ShardingExpression& expression, std::string_view text = {});
 
 /// The best plan and up to `alternatives` others that differ in what is moved, best first.
 struct PlanChoice {
   Plan best;
   std::vector<Plan> others;
 };
-class ShardingSpace;
 
-/// Plans on one mesh. Keeps the spaces it has walked, so that many plans on the same mesh cost microseconds each.
+/// The best plan of a product without names, for searches that compare many.
+struct PlanOutline {
+  struct Move {
+    StepKind kind = StepKind::slice;
+    AxisSet axes = 0;
+    Sharding before, after;
+    double cost = 0;
+  };
+  std::vector<Move> left, right, result;        ///< steps of each tensor, in order
+  Sharding left_factor, right_factor, product;  ///< of the shards that are multiplied
+  double cost = 0;                              ///< communication, in the unit of the prices
+  double total = 0;                             ///< max of communication and compute
+  Flops flops;                                  ///< of the local product, per device
+};
+
+/// Plans on one mesh. Keeps what it has found out about every tensor and sharding it met, so that many plans on the
+/// same mesh and at the same prices cost microseconds each; outlines of tensors met before take no memory.
 class Planner {
  public:
-  explicit Planner(const Mesh& mesh);
+  /// `once`: for a single plan, which then remembers less.
+  explicit Planner(const Mesh& mesh, bool once = false);
   Planner(Planner&&) noexcept;
   ~Planner();
 
   PlanChoice product(const ShardingExpression& expression, const Prices& prices, std::size_t alternatives = 0);
+  /// The best plan of a product; valid until the next call.
+  const PlanOutline& outline(const ShardingExpression& expression, const Prices& prices);
   Plan reshard(const Tensor& from, const Sharding& to, const Prices& prices);
 
  private:
-  ShardingSpace& space(std::size_t rank, bool forward);
-
-  Mesh mesh_;
-  std::vector<std::unique_ptr<ShardingSpace>> spaces_;
+  struct Workspace;
+  std::unique_ptr<Workspace> workspace_;
 };
 
 /// One plan on a mesh that is not used again.
@@ -125,9 +147,9 @@ ThoroughPlan plan_product_thoroughly(const Mesh& mesh, const ShardingExpression&
 /// The cheapest way from one sharding of a tensor to another.
 Plan plan_reshard(const Mesh& mesh, const Tensor& from, const Sharding& to, const Prices& prices);
 
-/// The step that a gradient takes backwards: gather and reduce-scatter are each other's transpose, all-to-all and
-/// permute are undone, the gradient of a slice is gathered, and all-reduce of partial sums passes a replicated gradient
-/// through.
+/// The adjoint of one step by itself: gather and reduce-scatter are each other's, all-to-all and permute are undone, a
+/// slice is gathered, and an all-reduce of partial sums passes a replicated gradient through. Steps of a whole plan are
+/// undone together by plan_backward (sharding/backward.h), which knows where copies of a gradient agree.
 PlanStep transpose(const PlanStep& step, const Mesh& mesh);
 
 /// "C[I_X, K] = AllReduce_Y(C[I_X, K] {U_Y})"

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <cmath>
+
 namespace assay {
 namespace {
 
@@ -90,6 +92,28 @@ RC_GTEST_PROP(Planner, NeverCostsMoreThanGatheringEverything, ()) {
   RC_ASSERT(best.steps.size() > 0u);
   const ThoroughPlan thorough = plan_product_thoroughly(mesh, e);
   RC_ASSERT(thorough.plan.cost <= best.cost);
+}
+
+// A planner that remembers answers as one that starts afresh, at prices with and without floors.
+RC_GTEST_PROP(Planner, WhatItRemembersDoesNotChangePlans, ()) {
+  const Mesh cube = *parse_mesh("X=2,Y=4,Z=2", "");
+  Prices floors = byte_prices(cube);
+  for (AxisSet axes = 1; axes < 8; ++axes)
+    for (StepKind kind : {StepKind::all_gather, StepKind::all_to_all, StepKind::permute, StepKind::reduce_scatter,
+                          StepKind::all_reduce})
+      floors.set(kind, axes, {1.0 + axes, 5000.0});
+  const Prices bytes = byte_prices(cube);
+  Planner warm(cube);
+  for (int i = 0; i < 8; ++i) {
+    const auto size = [] { return *rc::gen::element<std::int64_t>(16, 48, 64, 7); };
+    ShardingExpression e = *parse_sharding("A[I, J] * B[J, K] -> C[I, K]", cube,
+                                           {{"I", size()}, {"J", size()}, {"K", size()}}, Dtype::bf16);
+    e.left.sharding = random_sharding(cube, 2), e.right->sharding = random_sharding(cube, 2),
+    e.result->sharding = random_sharding(cube, 2);
+    const Prices& prices = i < 4 ? floors : bytes;
+    const double fresh = plan_product(cube, e, prices).best.cost, known = warm.product(e, prices).best.cost;
+    RC_ASSERT(std::abs(known - fresh) <= 1e-9 * fresh);
+  }
 }
 
 RC_GTEST_PROP(Planner, EachStepStartsWhereThePreviousOneEnded, ()) {

@@ -50,7 +50,7 @@ int ShardingSpace::id(const Sharding& sharding) {
   const std::size_t at = slot(sharding);
   if (table_[at] >= 0) return table_[at];
   const int fresh = size();
-  Node node{sharding, {}, -1, false};
+  Node node{sharding, {}, sharding.split_axes(), -1, false};
   for (std::size_t d = 0; d < rank_; ++d) node.ways[d] = shard_count(mesh_, sharding.dims[d].set());
   nodes_.push_back(node);
   edges_.emplace_back();
@@ -60,11 +60,6 @@ int ShardingSpace::id(const Sharding& sharding) {
     for (std::size_t i = 0; i < nodes_.size(); ++i) table_[slot(nodes_[i].sharding)] = static_cast<int>(i);
   }
   return fresh;
-}
-
-const std::vector<SpaceEdge>& ShardingSpace::edges(int id) {
-  if (!nodes_[index(id)].expanded) expand(id);
-  return edges_[index(id)];
 }
 
 void ShardingSpace::add(int from, const Sharding& to, StepKind kind, AxisSet axes, std::size_t dim) {

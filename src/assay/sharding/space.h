@@ -27,9 +27,14 @@ class ShardingSpace {
   bool forward() const { return forward_; }
 
   /// All steps but permutations.
-  const std::vector<SpaceEdge>& edges(int id);
+  const std::vector<SpaceEdge>& edges(int id) {
+    if (!nodes_[index(id)].expanded) expand(id);
+    return edges_[index(id)];
+  }
   /// Shardings of the same local shapes, this one among them: one permutation of devices leads to each.
   const std::vector<int>& permutations(int id);
+  /// The axes that split some dimension.
+  AxisSet split_axes(int id) const { return nodes_[index(id)].split; }
   /// Shards along a dimension.
   double ways(int id, std::size_t dim) const { return nodes_[index(id)].ways[dim]; }
 
@@ -37,6 +42,7 @@ class ShardingSpace {
   struct Node {
     Sharding sharding;
     std::array<double, max_tensor_rank> ways{};
+    AxisSet split = 0;
     int group = -1;  ///< of permutations
     bool expanded = false;
   };

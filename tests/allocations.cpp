@@ -1,0 +1,82 @@
+// What a search calls millions of times takes no memory from the heap. Counts every allocation of the test program.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "assay/cost/placement.h"
+
+namespace {
+std::atomic<std::size_t> allocations{0};
+}
+
+// Not inlined: g++ 12 would see free() called on memory of operator new, and warn.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  ++allocations;
+  if (void* memory = std::malloc(size > 0 ? size : 1)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace assay {
+namespace {
+
+Cluster cluster(const char* text) { return *parse_cluster(text, Catalogue::builtin(), "test"); }
+
+template <class Act>
+std::size_t allocated_by(Act act) {
+  const std::size_t before = allocations;
+  act();
+  return allocations - before;
+}
+
+TEST(Allocations, AreCounted) {
+  EXPECT_GT(allocated_by([] { std::vector<int>(100).swap(*std::make_unique<std::vector<int>>()); }), 0u);
+}
+
+TEST(Allocations, CostingACollectiveMakesNone) {
+  const CollectiveGroup groups[] = {*make_group(cluster("tpu-v4:4x4x8"), {}, 1, "test"),
+                                    *make_group(cluster("h100-sxm:256"), {}, 1, "test"),
+                                    *make_group(cluster("4*tpu-v5e:16x16"), {"X=4:2", "slices"}, 1, "test")};
+  Seconds sum(0);
+  EXPECT_EQ(allocated_by([&] {
+              for (std::size_t kind = 0; kind < collective_kinds; ++kind)
+                for (const CollectiveGroup& group : groups) {
+                  sum += collective_cost(Plain{}, static_cast<CollectiveKind>(kind), 1_GB, group).lower;
+                  sum += collective_line(static_cast<CollectiveKind>(kind), group).floor;
+                }
+            }),
+            0u);
+  EXPECT_GT(sum, Seconds(0));
+}
+
+TEST(Allocations, PlacingAGroupMakesNone) {
+  const Placement torus = *Placement::make(*parse_mesh("A=4,B=4,C=64", ""), cluster("4*tpu-v5e:16x16"), "test"),
+                  tree = *Placement::make(*parse_mesh("D=8,P=2,T=4", ""), cluster("h100-sxm:64"), "test");
+  double devices = 0;
+  EXPECT_EQ(allocated_by([&] {
+              for (AxisSet axes = 0; axes < 8; ++axes) devices += torus.group(axes).devices + tree.group(axes).devices;
+            }),
+            0u);
+  EXPECT_GT(devices, 0);
+}
+
+TEST(Allocations, PlanningAProductOfKnownTensorsMakesNone) {
+  const Mesh mesh = *parse_mesh("X=4,Y=4,Z=8", "");
+  const DimensionSizes sizes{{"I", 1024}, {"J", 4096}, {"K", 2048}};
+  const ShardingExpression e = *parse_sharding("A[I_XY, J_Z] * B[J_X, K_ZY] -> C[I_Z, K_X]", mesh, sizes, Dtype::bf16);
+  Planner planner(mesh);
+  const Prices prices = byte_prices(mesh);
+  const double first = planner.outline(e, prices).cost;
+  double again = 0;
+  EXPECT_EQ(allocated_by([&] { again = planner.outline(e, prices).cost; }), 0u);
+  EXPECT_EQ(again, first);
+  EXPECT_DOUBLE_EQ(first, plan_product(mesh, e, prices).best.cost);
+}
+
+}  // namespace
+}  // namespace assay

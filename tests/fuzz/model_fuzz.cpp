@@ -1,0 +1,66 @@
+// Models from foreign files: any bytes as a config.json, a safetensors header, a GGUF header or a catalogue file give a
+// model that can be counted, or an error.
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "assay/model/accounting.h"
+#include "assay/model/checkpoint.h"
+#include "assay/model/model_catalogue.h"
+
+namespace {
+
+using namespace assay;
+
+void require(bool truth) {
+  if (!truth) std::abort();
+}
+
+/// What holds for every model that was read.
+void check(const ImportedModel& imported) {
+  const Transformer& model = imported.model;
+  require(model.d_model > 0 && model.vocabulary > 0);
+  const ParameterCounts counts = parameter_counts(model);
+  std::int64_t sum = 0;
+  for (std::int64_t part : counts.by_part) {
+    require(part >= 0);
+    sum += part;
+  }
+  require(sum == counts.total && counts.total > 0);
+  require(counts.active <= counts.total && counts.active > 0);
+  const auto flops = token_flops(Plain{}, model, 1000);
+  require(std::isfinite(flops.train.value()) && flops.attention.value() >= 0);
+  require(kv_values_per_token(model) >= 0 && state_values_per_sequence(model) >= 0);
+  require(kept_bytes_per_token(model, KeepPolicy::none, Dtype::bf16) >=
+          kept_bytes_per_token(model, KeepPolicy::full, Dtype::bf16));
+}
+
+template <class T>
+void check_error(const Result<T>& result) {
+  if (!result) require(!result.error().what.empty());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  const auto imported = import_config(bytes, "fuzz");
+  check_error(imported);
+  if (imported) check(*imported);
+  const auto tensors = parse_safetensors(bytes, size, "fuzz");
+  check_error(tensors);
+  if (tensors)
+    for (const CheckpointTensor& tensor : *tensors) require(tensor.elements >= 0 && tensor.bytes >= 0);
+  const auto gguf = parse_gguf(bytes, "fuzz");
+  check_error(gguf);
+  if (gguf && gguf->config.kind == Json::Kind::object)
+    if (const auto model = import_config(gguf->config, "fuzz")) check(*model);
+  if (size > 3 && bytes.starts_with("id ")) {
+    const auto entry = read_model(bytes, "fuzz");
+    check_error(entry);
+    if (entry) check(entry->imported);
+  }
+  return 0;
+}
