@@ -39,6 +39,17 @@ bool write(std::FILE* to, std::string_view text) {
   return std::fwrite(text.data(), 1, text.size(), to) == text.size() && std::fflush(to) == 0;
 }
 
+Result<void> save(const std::string& path, std::string_view text, std::string_view where) {
+  errno = 0;
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file)
+    return fail(std::string(where), fmt::format("{} cannot be written: {}", in_quotes(path), std::strerror(errno)),
+                "name a file in a directory that exists and may be written to");
+  return {};
+}
+
 /// The format of --format, or of the ending of --output.
 Result<Format> chosen_format(const Request& request) {
   static constexpr std::pair<std::string_view, Format> formats[] = {{"table", Format::table}, {"tree", Format::tree},
@@ -87,14 +98,9 @@ Result<int> answer(Request& request, RenderOptions& for_errors) {
   if (const auto directory = request.value("catalogue")) ASSAY_CHECK(catalogue.overlay(*directory));
   ASSAY_TRY(response, ask(request, {catalogue}));
   const std::string text = render(response, options);
+  for (const auto& [path, content] : response.files) ASSAY_CHECK(save(path, content, "--timeline"));
   if (output) {
-    errno = 0;
-    std::ofstream file(*output, std::ios::binary);
-    file << text;
-    file.close();
-    if (!file)
-      return fail("--output", fmt::format("{} cannot be written: {}", in_quotes(*output), std::strerror(errno)),
-                  "name a file in a directory that exists and may be written to");
+    ASSAY_CHECK(save(*output, text, "--output"));
   } else if (!write(stdout, text)) {
     return fail("stdout", fmt::format("the output cannot be written: {}", std::strerror(errno)), "");
   }

@@ -1,0 +1,200 @@
+#include "assay/api/train_list.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "assay/base/text.h"
+#include "assay/report/timeline_scene.h"
+#include "assay/schedule/overlap.h"
+
+namespace assay {
+namespace {
+
+Program program_of(const TrainQuery& query, const Strategy& strategy) {
+  const Parallelism& p = strategy.parallelism;
+  TrainingPlan plan;
+  plan.work.sequences = strategy.micro_batch * p.data * p.fsdp;
+  plan.work.queries = plan.work.keys = query.sequence;
+  plan.work.source = query.imported.model.encoder ? query.sequence : 0;
+  plan.work.flash = query.question.setup.flash;
+  plan.work.expert_load = query.question.setup.expert_load;
+  plan.microbatches = static_cast<std::int64_t>(microbatches(query.question, strategy));
+  plan.formats = query.question.setup.formats;
+  plan.recompute = recompute_of(strategy.recompute);
+  plan.optimizer = query.question.setup.optimizer;
+  return lower_training(query.imported.model, stage_mesh(p), training_rules(p), plan);
+}
+
+struct Timed {
+  Program program;
+  StepTimes times;
+};
+
+Result<Timed> timed_program(const TrainQuery& query, const Strategy& strategy) {
+  Timed out{program_of(query, strategy), {}};
+  const Mesh mesh = whole_mesh(strategy.parallelism, strategy.layout);
+  std::optional<Placement> placement;
+  if (query.cluster.chips() > 1) {
+    ASSAY_TRY(placed, Placement::make(mesh, query.cluster, "strategy"));
+    placement = placed;
+  }
+  out.times = step_times(out.program, query.question.setup.rates, placement ? &*placement : nullptr, mesh,
+                         network_efficiency(query.cluster.chip));
+  return out;
+}
+
+std::string_view urgency_text(const Step& step) {
+  if (step.once) return "once a step";
+  switch (step.urgency) {
+    case Urgency::ahead:
+      return "ahead";
+    case Urgency::afterwards:
+      return "afterwards";
+    default:
+      return "";
+  }
+}
+
+std::string lane_name(const Program& program, const Step& step) {
+  if (is_collective(step.op)) return fmt::format("net {}", axes_text(program.mesh, step.axes));
+  return step.flops.value() > 0.0 ? "math" : "memory";
+}
+
+/// One pipeline stage as equal chunks, for the event simulation.
+Result<PipelineResult> simulate(const TrainQuery& query, const Candidate& best) {
+  const Strategy& s = best.strategy;
+  const TrainingProfile profile = make_profile(query.question.setup, profile_key(s, query.sequence));
+  const double m = microbatches(query.question, s);
+  const PipelineShape shape{s.schedule, s.parallelism.pipeline, static_cast<std::int64_t>(m), s.interleave};
+  const auto chunks = static_cast<double>(chunks_per_stage(shape));
+  const StepParts& p = best.cost.parts;
+  double forward = 0.0, backward = 0.0;
+  for (const LayerProfile& layer : profile.kinds)
+    forward += layer.forward.estimate.value(), backward += layer.backward.estimate.value();
+  const double busy = (p.compute + p.tensor + p.context + p.expert + p.weights) / m / chunks;
+  const double share = forward / (forward + backward);
+  PipelineInput input;
+  input.shape = shape;
+  input.times = {{Seconds(busy * share), Seconds(busy * (1.0 - share) / 2.0), Seconds(busy * (1.0 - share) / 2.0)}};
+  input.transfer = Seconds(p.handover / m / 2.0 / chunks);
+  return simulate_pipeline(input);
+}
+
+/// What each stage does when.
+Timeline pipeline_timeline(const PipelineResult& result, std::int64_t stages) {
+  Timeline timeline;
+  timeline.classes = {"forward", "backward", "weight gradients"};
+  for (std::int64_t i = 0; i < stages; ++i) timeline.lanes.push_back({fmt::format("stage {}", i)});
+  for (const PipelineEvent& event : result.events) {
+    const int colour = event.work == PipelineWork::forward ? 0 : event.work == PipelineWork::backward_weight ? 2 : 1;
+    timeline.bars.push_back({static_cast<std::size_t>(event.stage), event.start, event.end,
+                             fmt::format("{}", event.microbatch), colour});
+  }
+  return timeline;
+}
+
+/// What each resource does during two layers forward and one backward, so that gathering ahead is seen.
+Timeline layer_timeline(const Timed& timed) {
+  const Program& program = timed.program;
+  std::vector<Block> blocks;
+  const Block *forward = nullptr, *backward = nullptr;
+  for (const Block& block : program.blocks) {
+    if (block.kind != program.blocks[1].kind) continue;
+    if (block.phase == Phase::forward) forward = &block;
+    if (block.phase == Phase::backward) backward = &block;
+  }
+  if (forward) blocks = {*forward, *forward};
+  if (backward) blocks.push_back(*backward);
+  const OverlapSchedule schedule = schedule_blocks(program, blocks, timed.times);
+  Timeline timeline;
+  timeline.lanes.push_back({"chip"});
+  for (AxisSet axes : schedule.lanes) timeline.lanes.push_back({fmt::format("net {}", axes_text(program.mesh, axes))});
+  timeline.classes = {"arithmetic", "memory", "collective", "forward again"};
+  for (const ScheduledStep& done : schedule.steps) {
+    const Step& step = program.steps[static_cast<std::size_t>(done.step)];
+    const int colour = is_collective(step.op) ? 2 : step.is_repeated ? 3 : step.flops.value() > 0.0 ? 0 : 1;
+    const int named = step.out[0] >= 0 ? step.out[0] : step.in[0];
+    const ProgramTensor& tensor = program.tensor(named);
+    timeline.bars.push_back({static_cast<std::size_t>(done.lane), done.start, done.end,
+                             (tensor.is_gradient ? "d" : "") + std::string(tensor.name), colour});
+  }
+  return timeline;
+}
+
+}  // namespace
+
+Result<Items> program_rows(const TrainQuery& query, const Strategy& strategy) {
+  ASSAY_TRY(timed, timed_program(query, strategy));
+  const Program& program = timed.program;
+  Items rows;
+  std::int64_t line = 0;
+  for (const Block& block : program.blocks)
+    for (std::int32_t i = block.first; i < block.last; ++i) {
+      const Step& step = program.steps[static_cast<std::size_t>(i)];
+      const bool moves = is_collective(step.op);
+      Members row{{"line", ++line},
+                  {"block", fmt::format("{} {}{}", block.name, name(block.phase),
+                                        block.layers > 1 ? fmt::format(" x{}", block.layers) : "")},
+                  {"text", step_text(program, step)},
+                  {"critical", step.urgency == Urgency::critical && !step.once},
+                  {"when", urgency_text(step)},
+                  {"resource", lane_name(program, step)},
+                  {"kind", name(step.op)}};
+      if (!moves) row.emplace_back("flops", step.flops);
+      row.emplace_back("bytes", step.bytes);
+      row.emplace_back("time", timed.times.estimate[static_cast<std::size_t>(i)]);
+      rows.emplace_back(std::move(row));
+    }
+  return rows;
+}
+
+std::string why_slower(const TrainingCost& best, const TrainingCost& other) {
+  const StepParts &a = best.parts, &b = other.parts;
+  const std::pair<std::string_view, double> parts_[] = {
+      {"forward work done again", b.recompute - a.recompute},
+      {"less efficient kernels", (b.compute - b.recompute) - (a.compute - a.recompute)},
+      {"tensor collectives", b.tensor - a.tensor},
+      {"context collectives", b.context - a.context},
+      {"expert collectives", b.expert - a.expert},
+      {"weights traffic not hidden", b.weights - a.weights},
+      {"handing over between stages", b.handover - a.handover},
+      {"pipeline bubble", b.bubble - a.bubble},
+      {"gradient reduction not hidden", b.gradients - a.gradients},
+      {"optimizer update", b.update - a.update}};
+  const auto worst = std::max_element(std::begin(parts_), std::end(parts_),
+                                      [](const auto& x, const auto& y) { return x.second < y.second; });
+  if (worst->second <= 0.0) return "equal";
+  return fmt::format("{} (+{})", worst->first, human(Seconds(worst->second)));
+}
+
+Result<std::string> timeline_json(const TrainQuery& query, const Candidate& best) {
+  if (best.strategy.parallelism.pipeline > 1) {
+    ASSAY_TRY(result, simulate(query, best));
+    return chrome_trace_json(pipeline_timeline(result, best.strategy.parallelism.pipeline));
+  }
+  ASSAY_TRY(timed, timed_program(query, best.strategy));
+  return chrome_trace_json(layer_timeline(timed));
+}
+
+Scene training_picture(const TrainQuery& query, const Candidate& best) {
+  Timeline timeline;
+  if (best.strategy.parallelism.pipeline > 1) {
+    if (const auto result = simulate(query, best)) {
+      timeline = pipeline_timeline(*result, best.strategy.parallelism.pipeline);
+      timeline.title = fmt::format("{} on {}: the pipeline of one step", query.imported.model.id, query.cluster.text);
+      timeline.subtitle =
+          fmt::format("{}, bubble {:.1f} %", schedule_name(best.strategy.schedule), 100.0 * result->bubble);
+      return draw_timeline(timeline);
+    }
+  }
+  if (const auto timed = timed_program(query, best.strategy)) {
+    timeline = layer_timeline(*timed);
+    timeline.title = fmt::format("{} on {}: two layers forward, one backward", query.imported.model.id,
+                                 query.cluster.text);
+    timeline.subtitle = mesh_text(whole_mesh(best.strategy.parallelism, best.strategy.layout));
+  }
+  return draw_timeline(timeline);
+}
+
+}  // namespace assay

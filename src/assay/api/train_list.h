@@ -1,0 +1,21 @@
+// What `assay train` shows besides numbers: the program line by line, the pipeline as a timeline, why others lose.
+#pragma once
+#include <string>
+
+#include "assay/api/train_query.h"
+#include "assay/report/document.h"
+#include "assay/report/scene.h"
+
+namespace assay {
+
+/// The program of a strategy, one row a step, with what it costs on the cluster.
+Result<Items> program_rows(const TrainQuery& query, const Strategy& strategy);
+
+/// The part of a step on which another strategy loses most.
+std::string why_slower(const TrainingCost& best, const TrainingCost& other);
+
+/// The pipeline of one step, or the layers of one stage, as a Chrome trace.
+Result<std::string> timeline_json(const TrainQuery& query, const Candidate& best);
+Scene training_picture(const TrainQuery& query, const Candidate& best);
+
+}  // namespace assay

@@ -1,0 +1,34 @@
+// What `assay train` is asked, read and checked.
+#pragma once
+#include "assay/api/request.h"
+#include "assay/hardware/cluster.h"
+#include "assay/model/config_import.h"
+#include "assay/search/training_search.h"
+
+namespace assay {
+
+struct TrainQuery {
+  ImportedModel imported;
+  Cluster cluster;
+  TrainingQuestion question;  ///< its setup points at `imported`; see bind()
+  TrainingChoices choices;
+  std::int64_t sequence = 0;
+  double batch_tokens = 0;
+  std::optional<double> tokens;  ///< of the whole run
+  Dtype compute = Dtype::bf16;
+  std::size_t top = 5;
+  std::vector<std::string> notes;  ///< defaults taken
+
+  /// Call once the query is at its final place.
+  void bind() { question.setup.model = &imported.model; }
+};
+
+Result<TrainQuery> read_train_query(const Request& request, const Context& context);
+
+/// A number of tokens "4Mi" or of sequences "1024seq"; returns sequences.
+Result<double> parse_batch(std::string_view text, std::int64_t sequence, std::string_view where);
+
+/// The options of a strategy and of number formats, for the verb table.
+std::vector<OptionSpec> train_options();
+
+}  // namespace assay

@@ -1,0 +1,352 @@
+// The backward pass: each forward step in reverse, by its transpose rule. A gradient lies where its tensor lies, so a
+// collective's gradient is the resharding back; partial sums of gradients end where a step needs the whole value.
+#include <algorithm>
+
+#include "assay/lower/builder.h"
+
+namespace assay {
+namespace {
+
+std::size_t at(int id) { return static_cast<std::size_t>(id); }
+
+Sharding whole(const ProgramTensor& tensor) {
+  Sharding sharding = tensor.sharding;
+  sharding.unreduced = 0;
+  return sharding;
+}
+
+}  // namespace
+
+class BackwardPass {
+ public:
+  BackwardPass(Builder& builder, std::int32_t first, std::int32_t last)
+      : build_(builder), program_(builder.program_), first_(first), last_(last) {
+    producer_.resize(program_.tensors.size(), -1);
+    for (std::int32_t i = first; i < last; ++i)
+      for (int id : program_.steps[at(i)].out)
+        if (id >= 0) producer_[at(id)] = i;
+    for (std::int32_t i = first; i < last; ++i)
+      for (int id : program_.steps[at(i)].in)
+        if (id >= 0 && program_.tensor(id).tensor_class == TensorClass::weight) weights_.push_back(id);
+    std::sort(weights_.begin(), weights_.end());
+    weights_.erase(std::unique(weights_.begin(), weights_.end()), weights_.end());
+    again_.resize(program_.tensors.size(), -1);
+    build_.gradients_.resize(program_.tensors.size(), -1);
+  }
+
+  void run(int result, int seed) {
+    slot(result) = static_cast<std::int16_t>(seed);
+    for (std::int32_t i = last_ - 1; i >= first_; --i) {
+      const Step step = program_.steps[at(i)];
+      transpose(step);
+    }
+    finish_weights();
+  }
+
+ private:
+  std::int16_t& slot(int id) {
+    if (build_.gradients_.size() <= at(id)) build_.gradients_.resize(at(id) + 64, -1);
+    return build_.gradients_[at(id)];
+  }
+
+  /// A forward value in the backward pass: kept, or made again.
+  int need(int id) {
+    if (id < 0) return id;
+    ProgramTensor& tensor = program_.tensors[at(id)];
+    if (tensor.is_given) {
+      if (tensor.tensor_class == TensorClass::residual) tensor.is_kept = true;
+      return id;
+    }
+    if (at(id) >= producer_.size() || producer_[at(id)] < 0) return id;  // made in this pass
+    if (again_[at(id)] >= 0) return again_[at(id)];
+    const Step made = program_.steps[at(producer_[at(id)])];
+    // In a layer, what was gathered is gathered again rather than kept whole; the backward pass of the head follows its
+    // forward pass at once, so nothing there is made twice.
+    const bool in_layer = program_.blocks.back().kind >= 0;
+    const bool moved =
+        made.op == Op::all_gather || made.op == Op::slice || tensor.tensor_class == TensorClass::used_weight;
+    if (!in_layer || !(moved || build_.recompute_.covers(made.op))) {
+      tensor.is_kept = true;
+      return id;
+    }
+    Step repeat = made;
+    repeat.is_repeated = true;
+    for (std::int16_t& in : repeat.in) in = static_cast<std::int16_t>(need(in));
+    for (std::int16_t& out : repeat.out) {
+      if (out < 0) continue;
+      const int copy = build_.copy_of(out, {});
+      again_[at(out)] = static_cast<std::int16_t>(copy);
+      out = static_cast<std::int16_t>(copy);
+    }
+    program_.steps.push_back(repeat);
+    return again_[at(id)];
+  }
+
+  /// A new gradient tensor with the shape and sharding of `of`, partial over `unreduced`.
+  int make(int of, AxisSet unreduced = 0) {
+    const int id = build_.copy_of(of, {});
+    ProgramTensor& made = program_.tensors[at(id)];
+    made.is_gradient = true;
+    made.dtype = is_weight(of) ? build_.formats_.gradients : build_.formats_.activations;
+    made.sharding.unreduced = unreduced;
+    return id;
+  }
+
+  bool is_weight(int id) const {
+    const TensorClass c = program_.tensor(id).tensor_class;
+    return c == TensorClass::weight || c == TensorClass::used_weight;
+  }
+
+  /// Whether anybody wants the gradient of a tensor: not of tokens, targets or caches.
+  bool differentiable(int id) const {
+    if (id < 0) return false;
+    const ProgramTensor& tensor = program_.tensor(id);
+    return !tensor.is_given || is_weight(id) || tensor.tensor_class == TensorClass::residual;
+  }
+
+  void accumulate(int id, int gradient) {
+    if (!differentiable(id)) return;
+    std::int16_t& held = slot(id);
+    if (held < 0) {
+      held = static_cast<std::int16_t>(gradient);
+      return;
+    }
+    int a = held, b = gradient;
+    if (program_.tensor(a).sharding != program_.tensor(b).sharding) {
+      a = build_.reshard(a, whole(program_.tensor(id)), Urgency::critical);
+      b = build_.reshard(b, whole(program_.tensor(id)), Urgency::critical);
+    }
+    const int sum = build_.copy_of(a, program_.tensor(id).name);
+    build_.emit(Op::add, {a, b}, {sum});
+    slot(id) = static_cast<std::int16_t>(sum);
+  }
+
+  /// The gradient of a tensor with its sums ended; below 0: none.
+  int gradient(int id) {
+    const int held = id < 0 ? -1 : slot(id);
+    if (held < 0) return -1;
+    const int settled = build_.reshard(held, whole(program_.tensor(id)), Urgency::critical);
+    slot(id) = static_cast<std::int16_t>(settled);
+    return settled;
+  }
+
+  /// Axes that split the activations of a step but not this operand: its gradient is a partial sum over them.
+  AxisSet partial_over(int id, int activation) const {
+    return program_.tensor(activation).sharding.split_axes() & ~program_.tensor(id).sharding.split_axes();
+  }
+
+  void transpose_product(const Step& step) {
+    const int d_out = gradient(step.out[0]);
+    if (d_out < 0) return;
+    if (step.in[2] >= 0) accumulate(step.in[2], d_out);
+    const int a = step.in[0], b = step.in[1];
+    if (differentiable(a)) add_product(a, d_out, need(b));
+    if (differentiable(b)) add_product(b, need(a), d_out);
+  }
+
+  /// gradient(of) += x · y
+  void add_product(int of, int x, int y) {
+    std::array<LogicalDim, 5> dims{};
+    const ProgramTensor target = program_.tensor(of);
+    for (int i = 0; i < target.rank; ++i) dims[at(i)] = target.dims[at(i)].dim;
+    const int held = slot(of);
+    const int made = product(target.name, x, y, std::span(dims.data(), target.rank));
+    ProgramTensor& result = program_.tensors[at(made)];
+    result.is_gradient = true;
+    if (is_weight(of)) {
+      Step& step = program_.steps.back();
+      step.bytes -= local_bytes(program_, result);
+      result.dtype = build_.formats_.gradients;
+      step.bytes += local_bytes(program_, result);
+    }
+    if (held >= 0 && program_.tensor(held).sharding == result.sharding) {  // sums in place
+      Step& step = program_.steps.back();
+      step.in[2] = static_cast<std::int16_t>(held);
+      step.bytes += local_bytes(program_, result);
+      slot(of) = static_cast<std::int16_t>(made);
+    } else {
+      accumulate(of, made);
+    }
+  }
+
+  int product(std::string_view name, int x, int y, std::span<const LogicalDim> dims) {
+    switch (dims.size()) {
+      case 1:
+        return build_.product(name, x, y, {dims[0]});
+      case 2:
+        return build_.product(name, x, y, {dims[0], dims[1]});
+      case 3:
+        return build_.product(name, x, y, {dims[0], dims[1], dims[2]});
+      default:
+        return build_.product(name, x, y, {dims[0], dims[1], dims[2], dims[3]});
+    }
+  }
+
+  void transpose_norm(const Step& step) {
+    const int dy = gradient(step.out[0]);
+    if (dy < 0) return;
+    const int x = step.in[0], scale = step.in[1];
+    int sums = -1;
+    if (step.in[2] >= 0) {  // rows lie on several devices: so do the two dot products that their gradient needs
+      sums = make(step.in[2],
+                  program_.tensor(x).sharding.split_axes() & ~program_.tensor(step.in[2]).sharding.split_axes());
+      program_.tensors[at(sums)].dtype = Dtype::fp32;
+      build_.emit(Op::norm_grad, {dy, need(x), need(scale), need(step.in[2])}, {sums});
+      sums = build_.settle_sums(sums);
+    }
+    const int dx = make(x);
+    const int d_scale = scale < 0 ? -1 : make(scale, partial_over(scale, x));
+    const int bias = step.in[3], d_bias = bias < 0 ? -1 : make(bias, partial_over(bias, x));
+    build_.emit(Op::norm_grad, {dy, need(x), need(scale), need(step.in[2]), sums}, {dx, d_scale, d_bias});
+    accumulate(scale, d_scale), accumulate(bias, d_bias);
+    accumulate(x, dx);
+  }
+
+  void transpose_attention(const Step& step) {
+    const int d_out = gradient(step.out[0]);
+    if (d_out < 0) return;
+    const int q = step.in[0], k = step.in[1], v = step.in[2];
+    const int dq = make(q), dk = make(k, partial_over(k, q)), dv = make(v, partial_over(v, q));
+    const AttentionShape& shape = program_.attentions[at(step.detail)];
+    const int rest = need(step.out[1]);  // the sums of flash attention, or the probabilities
+    Step& back =
+        build_.emit(Op::attention_grad, {d_out, need(q), need(k), need(v), need(step.out[0]), rest}, {dq, dk, dv});
+    back.detail = step.detail;
+    // Flash attention makes the scores once more: five products instead of four.
+    back.flops = step.flops * (shape.flash ? 2.5 : 2.0);
+    if (!shape.flash)  // probabilities and their gradients pass through memory: read P; write, read dP; write, read,
+                       // read dS
+      back.bytes += 5.0 * local_bytes(program_, program_.tensor(step.out[1]));
+    accumulate(q, dq), accumulate(k, dk), accumulate(v, dv);
+  }
+
+  /// Ops whose gradient takes the gradient of the result and the inputs and yields those of all inputs.
+  void transpose_plain(const Step& step, Op op, bool needs_inputs) {
+    Step back;
+    back.op = op;
+    std::size_t n = 0;
+    bool any = false;
+    for (int id : step.out)
+      if (id >= 0) {
+        const int g = gradient(id);
+        any |= g >= 0;
+        if (g >= 0) back.in[n++] = static_cast<std::int16_t>(g);
+      }
+    if (!any) return;
+    if (needs_inputs)
+      for (int id : step.in)
+        if (id >= 0 && n < back.in.size()) back.in[n++] = static_cast<std::int16_t>(need(id));
+    n = 0;
+    for (int id : step.in)
+      if (differentiable(id)) back.out[n++] = static_cast<std::int16_t>(make(id, partial_over(id, step.out[0])));
+    back.bytes = build_.traffic(back);
+    back.flops = 2.0 * step.flops;
+    back.detail = step.detail;
+    program_.steps.push_back(back);
+    n = 0;
+    for (int id : step.in)
+      if (differentiable(id)) accumulate(id, back.out[n++]);
+  }
+
+  void transpose(const Step& step) {
+    switch (step.op) {
+      case Op::product:
+        return transpose_product(step);
+      case Op::norm:
+        return transpose_norm(step);
+      case Op::attention:
+        return transpose_attention(step);
+      case Op::rotate:
+        return transpose_plain(step, Op::rotate_grad, false);
+      case Op::activate:
+        return transpose_plain(step, Op::activate_grad, true);
+      case Op::split:
+        return transpose_plain(step, Op::split_grad, false);
+      case Op::route:
+        return transpose_plain(step, Op::route_grad, true);
+      case Op::combine:
+        return transpose_plain(step, Op::combine_grad, true);
+      case Op::scan:
+        return transpose_plain(step, Op::scan_grad, true);
+      case Op::convolve:
+        return transpose_plain(step, Op::convolve_grad, true);
+      case Op::dispatch: {  // tokens only: the choice of experts has no gradient through their positions
+        const int dy = gradient(step.out[0]);
+        if (dy < 0) return;
+        const int dx = make(step.in[0]);
+        build_.emit(Op::dispatch_grad, {dy, need(step.in[1])}, {dx});
+        return accumulate(step.in[0], dx);
+      }
+      case Op::embed: {
+        const int dy = gradient(step.out[0]);
+        if (dy < 0) return;
+        const int table = step.in[1];
+        const int d_table = make(table, partial_over(table, step.out[0]));
+        build_.emit(Op::embed_grad, {dy, step.in[0]}, {d_table});
+        return accumulate(table, d_table);
+      }
+      case Op::loss_sums: {
+        const int logits = step.in[0], d_logits = make(logits);
+        build_.emit(Op::loss_grad, {need(logits), step.in[1], need(sums_)}, {d_logits});
+        return accumulate(logits, d_logits);
+      }
+      case Op::loss:
+        sums_ = step.in[0];
+        return;
+      case Op::add:
+      case Op::cast: {
+        const int dy = slot(step.out[0]);
+        if (dy < 0) return;
+        for (int id : step.in)
+          if (id >= 0) accumulate(id, dy);
+        return;
+      }
+      case Op::slice:
+      case Op::all_gather:
+      case Op::reduce_scatter:
+      case Op::all_reduce:
+      case Op::all_to_all: {
+        const int x = step.in[0], dy = slot(step.out[0]);
+        if (dy < 0 || step.out[0] == sums_) return;
+        if (is_weight(x)) return accumulate(x, dy);  // reduced when the block's gradients are complete
+        return accumulate(x, build_.reshard(dy, whole(program_.tensor(x)), Urgency::critical));
+      }
+      default:
+        return;
+    }
+  }
+
+  /// Gradients of weights are summed over devices: over some axes in every microbatch, over the others once.
+  void finish_weights() {
+    for (int w : weights_) {
+      if (slot(w) < 0 || w == build_.postponed) continue;
+      const ProgramTensor weight = program_.tensor(w);
+      int held = slot(w);
+      const Sharding last =
+          rule_sharding(build_.rules_, program_, TensorClass::gradient, std::span(weight.dims.data(), weight.rank));
+      // Axes whose sum waits split nothing yet.
+      Sharding target = last;
+      target.unreduced = program_.tensor(held).sharding.unreduced & build_.rules_.deferred;
+      for (AxisList& list : target.dims) list = remaining(list, target.unreduced);
+      held = build_.reshard(held, target, Urgency::afterwards);
+      const std::size_t before = program_.steps.size();
+      held = build_.reshard(held, last, Urgency::afterwards);
+      for (std::size_t i = before; i < program_.steps.size(); ++i) program_.steps[i].once = true;
+      slot(w) = static_cast<std::int16_t>(held);
+    }
+  }
+
+  Builder& build_;
+  Program& program_;
+  std::int32_t first_, last_;
+  std::vector<std::int32_t> producer_;  ///< by forward tensor: the step that makes it
+  std::vector<int> weights_;            ///< that the forward steps use
+  std::vector<std::int16_t> again_;     ///< by forward tensor: as made again
+  int sums_ = -1;
+};
+
+void Builder::backward(std::int32_t first, std::int32_t last, int result, int seed) {
+  BackwardPass(*this, first, last).run(result, seed);
+}
+
+}  // namespace assay

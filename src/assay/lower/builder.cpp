@@ -1,0 +1,291 @@
+#include "assay/lower/builder.h"
+
+#include <algorithm>
+
+namespace assay {
+namespace {
+
+std::size_t at(int id) { return static_cast<std::size_t>(id); }
+
+std::span<const Weight::Size> dims_of(const ProgramTensor& tensor) { return {tensor.dims.data(), tensor.rank}; }
+
+bool is_narrow(Dtype dtype) { return facts(dtype).bits < 16; }
+
+}  // namespace
+
+int Builder::tensor(std::string_view name, std::span<const Weight::Size> dims, TensorClass tensor_class, Dtype dtype) {
+  ProgramTensor made;
+  made.name = name;
+  made.tensor_class = tensor_class;
+  made.dtype = dtype;
+  made.rank = static_cast<std::uint8_t>(dims.size());
+  std::copy(dims.begin(), dims.end(), made.dims.begin());
+  if (tensor_class != TensorClass::activation) made.sharding = rule_sharding(rules_, program_, tensor_class, dims);
+  program_.tensors.push_back(made);
+  return static_cast<int>(program_.tensors.size()) - 1;
+}
+
+int Builder::given(std::string_view name, std::initializer_list<Weight::Size> dims, TensorClass tensor_class,
+                   Dtype dtype) {
+  const int id = tensor(name, dims, tensor_class, dtype);
+  program_.tensors[at(id)].is_given = true;
+  return id;
+}
+
+int Builder::weight(const Weight& weight) {
+  std::array<Weight::Size, 4> dims = weight.dims;
+  // A router's experts are what tokens choose from, not where they go.
+  if (weight.part == Part::router)
+    for (Weight::Size& dim : dims)
+      if (dim.dim == LogicalDim::experts) dim.dim = LogicalDim::other;
+  const int id = tensor(weight.name, std::span(dims.data(), weight.rank), TensorClass::weight, formats_.weights);
+  program_.tensors[at(id)].is_given = true;
+  return id;
+}
+
+int Builder::used(int weight) {
+  if (program_.tensor(weight).tensor_class != TensorClass::weight) return weight;
+  if (used_.size() < program_.tensors.size()) used_.resize(program_.tensors.size() + 64, -1);
+  if (used_[at(weight)] >= 0) return used_[at(weight)];
+  const Sharding target = rule_sharding(rules_, program_, TensorClass::used_weight, dims_of(program_.tensor(weight)));
+  const int id = reshard(weight, target, Urgency::ahead);
+  used_[at(weight)] = static_cast<std::int16_t>(id);
+  return id;
+}
+
+void Builder::begin_block(std::string_view name, Phase phase, int kind, std::int64_t layers) {
+  const auto first = static_cast<std::int32_t>(program_.steps.size());
+  program_.blocks.push_back({name, phase, kind, layers, first, first});
+  std::fill(used_.begin(), used_.end(), std::int16_t{-1});
+  std::fill(moved_.begin(), moved_.end(), std::int16_t{-1});
+  std::fill(quantised_.begin(), quantised_.end(), std::int16_t{-1});
+}
+
+void Builder::end_block() { program_.blocks.back().last = static_cast<std::int32_t>(program_.steps.size()); }
+
+Bytes Builder::traffic(const Step& step) const {
+  Bytes sum;
+  for (int id : step.in)
+    if (id >= 0) sum += local_bytes(program_, program_.tensor(id));
+  for (int id : step.out)
+    if (id >= 0) sum += local_bytes(program_, program_.tensor(id));
+  return sum;
+}
+
+Step& Builder::emit(Op op, std::initializer_list<int> in, std::initializer_list<int> out) {
+  Step step;
+  step.op = op;
+  std::size_t i = 0;
+  for (int id : in) step.in[i++] = static_cast<std::int16_t>(id);
+  i = 0;
+  for (int id : out) step.out[i++] = static_cast<std::int16_t>(id);
+  step.bytes = traffic(step);
+  program_.steps.push_back(step);
+  return program_.steps.back();
+}
+
+int Builder::copy_of(int id, std::string_view name) {
+  ProgramTensor copy = program_.tensor(id);
+  if (!name.empty()) copy.name = name;
+  copy.is_given = copy.is_kept = false;
+  if (copy.tensor_class == TensorClass::weight) copy.tensor_class = TensorClass::used_weight;
+  program_.tensors.push_back(copy);
+  return static_cast<int>(program_.tensors.size()) - 1;
+}
+
+int Builder::reshard(int from, const Sharding& target, Urgency urgency, std::string_view name) {
+  if (program_.tensor(from).sharding == target) return from;
+  int current = from;
+  const auto move = [&](Op op, AxisSet axes, auto&& change) {
+    const double n = program_.ways(axes);
+    const Bytes before = local_bytes(program_, program_.tensor(current));
+    const int next = copy_of(current, name);
+    change(program_.tensors[at(next)].sharding);
+    Step& step = emit(op, {current}, {next});
+    step.axes = axes;
+    step.urgency = urgency;
+    step.bytes = op == Op::slice        ? Bytes(0)
+                 : op == Op::all_gather ? (n - 1.0) * before
+                 : op == Op::all_reduce ? 2.0 * (n - 1.0) / n * before
+                                        : (n - 1.0) / n * before;
+    current = next;
+  };
+  const auto sharding = [&]() -> const Sharding& { return program_.tensor(current).sharding; };
+  const auto begins = [](AxisList list, AxisList of) { return common_prefix(list, of) == list; };
+  const std::size_t rank = program_.tensor(from).rank;
+  const AxisSet wanted = target.split_axes();
+  const auto cut = [&] {
+    if ((wanted & ~sharding().used_axes()) == 0) return;
+    for (std::size_t i = 0; i < rank; ++i) {
+      const AxisList fresh = remaining(target.dims[i], sharding().used_axes());
+      if (!fresh.empty() && begins(joined(sharding().dims[i], fresh), target.dims[i]))
+        move(Op::slice, fresh.set(), [&](Sharding& s) { s.dims[i] = joined(s.dims[i], fresh); });
+    }
+  };
+  // Free first: what the target splits and nobody holds yet.
+  cut();
+  // Partial sums end where the target splits them, or everywhere.
+  for (std::size_t i = 0; (wanted & sharding().unreduced) != 0 && i < rank; ++i) {
+    const AxisSet scattered = target.dims[i].set() & sharding().unreduced;
+    if (scattered)
+      move(Op::reduce_scatter, scattered, [&](Sharding& s) {
+        s.unreduced &= ~scattered;
+        s.dims[i] = joined(s.dims[i], remaining(target.dims[i], ~scattered));
+      });
+  }
+  if (const AxisSet rest = sharding().unreduced & ~target.unreduced)
+    move(Op::all_reduce, rest, [&](Sharding& s) { s.unreduced &= ~rest; });
+  // Axes that change their dimension; only inner ones can, because blocks stay contiguous.
+  AxisSet leaving = 0;
+  for (std::size_t i = 0; i < rank; ++i) leaving |= sharding().dims[i].set() & ~target.dims[i].set();
+  for (std::size_t i = 0; (leaving & wanted) != 0 && i < rank; ++i)
+    for (std::size_t j = 0; j < rank; ++j) {
+      const AxisSet moved = i == j ? 0 : sharding().dims[i].set() & target.dims[j].set();
+      if (moved == 0) continue;
+      const AxisList left = remaining(sharding().dims[i], moved);
+      const AxisList grown = joined(sharding().dims[j], remaining(target.dims[j], ~moved));
+      if (begins(left, sharding().dims[i]) && begins(grown, target.dims[j]))
+        move(Op::all_to_all, moved, [&](Sharding& s) { s.dims[i] = left, s.dims[j] = grown; });
+    }
+  // Gather what the target does not split, or splits in another order: one collective for all of it.
+  AxisSet gathered = 0;
+  for (std::size_t i = 0; i < rank; ++i)
+    gathered |= sharding().dims[i].set() & ~common_prefix(sharding().dims[i], target.dims[i]).set();
+  if (gathered)
+    move(Op::all_gather, gathered, [&](Sharding& s) {
+      for (AxisList& list : s.dims) list = remaining(list, gathered);
+    });
+  cut();
+  return current;
+}
+
+int Builder::settle(int from, TensorClass tensor_class, std::string_view name) {
+  Sharding target = rule_sharding(rules_, program_, tensor_class, dims_of(program_.tensor(from)));
+  const int id = reshard(from, target, Urgency::critical, name);
+  program_.tensors[at(id)].tensor_class = tensor_class;
+  return id;
+}
+
+int Builder::settle_sums(int from) {
+  Sharding target = program_.tensor(from).sharding;
+  target.unreduced = 0;
+  return reshard(from, target, Urgency::critical);
+}
+
+double Builder::union_extent(const ProgramTensor& a, const ProgramTensor& b) const {
+  double n = local_elements(program_, a);
+  for (int i = 0; i < b.rank; ++i)
+    if (a.find(b.dims[at(i)].dim) < 0) n *= local_extent(program_, b, i);
+  return n;
+}
+
+int Builder::quantised(int id) {
+  if (!is_narrow(formats_.compute) || is_narrow(program_.tensor(id).dtype)) return id;
+  if (quantised_.size() <= at(id)) quantised_.resize(at(id) + 64, -1);
+  if (quantised_[at(id)] >= 0) return quantised_[at(id)];
+  const int narrow = copy_of(id, {});
+  program_.tensors[at(narrow)].dtype = formats_.compute;
+  Step& step = emit(Op::cast, {id}, {narrow});
+  step.bytes += storage(Dtype::fp32, local_elements(program_, program_.tensor(id)) / scale_block);
+  step.urgency = program_.tensor(narrow).tensor_class == TensorClass::used_weight ? Urgency::ahead : Urgency::critical;
+  quantised_[at(id)] = static_cast<std::int16_t>(narrow);
+  return narrow;
+}
+
+int Builder::product(std::string_view name, int activation, int weight, std::initializer_list<LogicalDim> result,
+                     int onto) {
+  int b = used(weight);
+  Sharding target = program_.tensor(activation).sharding;
+  {
+    const ProgramTensor &x = program_.tensor(activation), &w = program_.tensor(b);
+    const AxisSet stationary = w.sharding.split_axes();
+    target.unreduced = 0;
+    for (int i = 0; i < x.rank; ++i) {
+      const int j = w.find(x.dims[at(i)].dim);
+      target.dims[at(i)] = j >= 0 ? w.sharding.dims[at(j)] : remaining(target.dims[at(i)], stationary);
+    }
+  }
+  int a = activation;
+  if (program_.tensor(activation).sharding != target) {
+    if (moved_.size() <= at(activation)) moved_.resize(at(activation) + 64, -1);
+    a = moved_[at(activation)];
+    if (a < 0 || program_.tensor(a).sharding != target) a = reshard(activation, target, Urgency::critical);
+    moved_[at(activation)] = static_cast<std::int16_t>(a);
+  }
+  const bool in_layer = program_.blocks.back().kind >= 0 &&
+                        program_.tensor(b).find(LogicalDim::other) < 0;  // routers keep their precision
+  if (in_layer) a = quantised(a), b = quantised(b);
+  const ProgramTensor x = program_.tensor(a), w = program_.tensor(b);
+  ProgramTensor made;
+  made.name = name;
+  made.tensor_class = TensorClass::activation;
+  made.dtype = formats_.activations;
+  AxisSet kept = 0;
+  for (LogicalDim dim : result) {
+    const int i = x.find(dim), j = w.find(dim);
+    made.dims[made.rank] = i >= 0 ? x.dims[at(i)] : w.dims[at(j)];
+    made.sharding.dims[made.rank] = i >= 0 ? x.sharding.dims[at(i)] : w.sharding.dims[at(j)];
+    kept |= made.sharding.dims[made.rank].set();
+    ++made.rank;
+  }
+  made.sharding.unreduced = (x.sharding.split_axes() | w.sharding.split_axes()) & ~kept;
+  program_.tensors.push_back(made);
+  const int out = static_cast<int>(program_.tensors.size()) - 1;
+  Step& step = emit(Op::product, {a, b}, {out});
+  if (onto >= 0) {
+    step.in[2] = static_cast<std::int16_t>(onto);
+    step.bytes += local_bytes(program_, program_.tensor(onto));
+  }
+  if (w.find(LogicalDim::experts) >= 0 && w.tensor_class == TensorClass::used_weight)
+    step.bytes -= (1.0 - touched_experts) * local_bytes(program_, w);
+  step.flops = Flops(2.0 * union_extent(x, w));
+  return out;
+}
+
+int Builder::norm(std::string_view name, int x, int scale, int bias) {
+  x = settle_sums(x);
+  if (scale >= 0) scale = used(scale);
+  // Over the last dimension, or over all that a wider scale has.
+  const int rank = program_.tensor(x).rank, over = scale >= 0 ? program_.tensor(scale).rank : 1;
+  AxisSet split = 0;
+  for (int i = rank - over; i < rank; ++i) split |= program_.tensor(x).sharding.dims[at(i)].set();
+  int sums = -1;
+  if (split) {  // the mean is over all devices
+    ProgramTensor made = program_.tensor(x);
+    made.name = "Sums";
+    made.tensor_class = TensorClass::activation;
+    made.dtype = Dtype::fp32;
+    made.is_given = made.is_kept = false;
+    made.rank = static_cast<std::uint8_t>(rank - over + 1);
+    made.dims[at(rank - over)] = {LogicalDim::other, 2};
+    for (int i = rank - over; i < rank; ++i) made.sharding.dims[at(i)] = {};
+    made.sharding.unreduced = split;
+    program_.tensors.push_back(made);
+    sums = static_cast<int>(program_.tensors.size()) - 1;
+    emit(Op::norm, {x}, {sums});
+    sums = settle_sums(sums);
+  }
+  Sharding like;
+  for (int i = 0; i < over; ++i) like.dims[at(i)] = program_.tensor(x).sharding.dims[at(rank - over + i)];
+  if (scale >= 0) scale = reshard(scale, like, Urgency::ahead);
+  if (bias >= 0) bias = reshard(used(bias), like, Urgency::ahead);
+  return pointwise(Op::norm, name, {x, scale, sums, bias}, x);
+}
+
+int Builder::pointwise(Op op, std::string_view name, std::initializer_list<int> in, int like) {
+  const int out = copy_of(like, name);
+  program_.tensors[at(out)].tensor_class = TensorClass::activation;
+  emit(op, in, {out});
+  return out;
+}
+
+void Builder::settle_gradient(int tensor) {
+  Sharding target = program_.tensor(tensor).sharding;
+  target.unreduced = 0;
+  const int held = gradient(tensor);
+  if (held >= 0) gradients_[at(tensor)] = static_cast<std::int16_t>(reshard(held, target, Urgency::critical));
+}
+
+int Builder::gradient(int tensor) const { return at(tensor) < gradients_.size() ? gradients_[at(tensor)] : -1; }
+
+}  // namespace assay

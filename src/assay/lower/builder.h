@@ -1,0 +1,113 @@
+// Writes programs: makes tensors, inserts the collectives that their shardings demand, and derives the backward pass.
+#pragma once
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "assay/lower/rules.h"
+
+namespace assay {
+
+/// Which forward results are made again in the backward pass instead of being kept.
+struct Recompute {
+  std::uint64_t ops = 0;  ///< a bit per Op
+  bool covers(Op op) const { return ops >> static_cast<int>(op) & 1u; }
+  Recompute with(Op op) const { return {ops | std::uint64_t{1} << static_cast<int>(op)}; }
+
+  static Recompute none() { return {}; }
+  /// The inside of attention: scores and probabilities, where they exist at all.
+  static Recompute selective() { return Recompute{}.with(Op::attention); }
+  static Recompute full() { return {~std::uint64_t{0}}; }
+};
+
+/// Number formats of a program.
+struct Formats {
+  Dtype weights = Dtype::bf16;  ///< as they lie in memory and are gathered
+  Dtype activations = Dtype::bf16;
+  Dtype compute = Dtype::bf16;    ///< of the layers' products
+  Dtype gradients = Dtype::bf16;  ///< of weights: summed over microbatches and devices
+  Dtype kv_cache = Dtype::bf16;
+};
+
+/// Elements that share one fp32 scale in a quantised product.
+inline constexpr double scale_block = 128.0;
+
+class Builder {
+ public:
+  Builder(Program& program, const ShardingRules& rules, const Formats& formats, Recompute recompute)
+      : program_(program), rules_(rules), formats_(formats), recompute_(recompute) {}
+
+  Program& program() { return program_; }
+  const Formats& formats() const { return formats_; }
+
+  // --- tensors
+  int tensor(std::string_view name, std::span<const Weight::Size> dims, TensorClass tensor_class, Dtype dtype);
+  int tensor(std::string_view name, std::initializer_list<Weight::Size> dims, TensorClass tensor_class, Dtype dtype) {
+    return tensor(name, std::span(dims.begin(), dims.size()), tensor_class, dtype);
+  }
+  /// A tensor that no step makes.
+  int given(std::string_view name, std::initializer_list<Weight::Size> dims, TensorClass tensor_class, Dtype dtype);
+  int weight(const Weight& weight);
+  /// The weight as products use it: gathered where the rules say so, once per pass.
+  int used(int weight);
+
+  /// What the rules say of a tensor.
+  Sharding ruled(TensorClass tensor_class, std::span<const Weight::Size> dims) const {
+    return rule_sharding(rules_, program_, tensor_class, dims);
+  }
+
+  // --- blocks
+  void begin_block(std::string_view name, Phase phase, int kind, std::int64_t layers);
+  void end_block();
+
+  // --- steps
+  int reshard(int from, const Sharding& target, Urgency urgency, std::string_view name = {});
+  /// To the rules of a class, ending partial sums.
+  int settle(int from, TensorClass tensor_class, std::string_view name = {});
+  /// Ends partial sums where they are.
+  int settle_sums(int from);
+  /// Sums over the dimensions that both have and the result lacks. The activation follows the weight: it is gathered,
+  /// sliced or exchanged until both fit. `onto` is an earlier result to add to.
+  int product(std::string_view name, int activation, int weight, std::initializer_list<LogicalDim> result,
+              int onto = -1);
+  /// Normalises over the last dimension, or over all dimensions of `scale`, a weight like `bias`; both may be below 0.
+  /// Where devices hold parts of a row they first add up the sums that the mean and the deviation need.
+  int norm(std::string_view name, int x, int scale, int bias = -1);
+  /// Any other step with one result like `like` in shape and sharding.
+  int pointwise(Op op, std::string_view name, std::initializer_list<int> in, int like);
+  Step& emit(Op op, std::initializer_list<int> in, std::initializer_list<int> out);
+
+  // --- backward
+  /// Writes the backward steps of the forward steps [first, last), whose result has the gradient `seed`.
+  void backward(std::int32_t first, std::int32_t last, int result, int seed);
+  /// The gradient of a tensor after backward(); below 0: none.
+  int gradient(int tensor) const;
+  /// Ends the sums of a gradient that leaves the block.
+  void settle_gradient(int tensor);
+
+  /// A weight that a later backward pass uses too (a tied embedding): its gradient is reduced there.
+  int postponed = -1;
+  /// Bytes of expert weights that tokens touch, as a share: fewer tokens than experts leave some unread.
+  double touched_experts = 1.0;
+
+ private:
+  friend class BackwardPass;
+
+  double union_extent(const ProgramTensor& a, const ProgramTensor& b) const;
+  int quantised(int id);
+  Bytes traffic(const Step& step) const;
+  int copy_of(int id, std::string_view name);
+
+  Program& program_;
+  const ShardingRules& rules_;
+  Formats formats_;
+  Recompute recompute_;
+  std::vector<std::int16_t> used_;       ///< by weight: as used in this pass
+  std::vector<std::int16_t> moved_;      ///< by tensor: as the last product of this pass that moved it used it
+  std::vector<std::int16_t> quantised_;  ///< by tensor: its quantised form in this pass
+  std::vector<std::int16_t> gradients_;  ///< by tensor
+};
+
+}  // namespace assay

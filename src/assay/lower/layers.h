@@ -1,0 +1,32 @@
+// The forward pass of each kind of layer, written once for training, prefill and decode.
+#pragma once
+#include <cstdint>
+
+#include "assay/lower/builder.h"
+#include "assay/model/transformer.h"
+
+namespace assay {
+
+/// What one microbatch (or one serving step) works on.
+struct Workload {
+  std::int64_t sequences = 1;  ///< over all devices
+  std::int64_t queries = 1;    ///< new tokens of each sequence
+  std::int64_t keys = 1;       ///< tokens that attention may look at, the new ones among them
+  bool cached = false;         ///< keys before the new tokens come from a cache
+  bool flash = true;           ///< attention without score matrices in memory
+  bool causal_flops = true;    ///< count only the scores that a causal mask leaves; otherwise all
+  std::int64_t source = 0;     ///< tokens of the encoder's sequence
+  /// Slots per expert over an even share of the tokens: dropless with this imbalance, or the capacity factor.
+  double expert_load = 1.0;
+
+  double tokens() const { return static_cast<double>(sequences) * static_cast<double>(queries); }
+};
+
+/// Share of the experts that get at least one of `tokens` tokens when each picks k of n at random.
+double touched_share(double tokens, double k, double n);
+
+/// Writes the forward steps of a layer; `input` is the residual stream. Returns its new value.
+int forward_layer(Builder& builder, const Transformer& model, const Layer& layer, const Workload& work, int input,
+                  int encoded = -1);
+
+}  // namespace assay

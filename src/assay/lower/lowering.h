@@ -1,0 +1,41 @@
+// From a model, a workload and sharding rules to the program that every device runs.
+#pragma once
+#include "assay/lower/builder.h"
+#include "assay/lower/layers.h"
+#include "assay/lower/strategy.h"
+#include "assay/model/transformer.h"
+
+namespace assay {
+
+/// What the optimizer keeps for each weight, besides the weight itself.
+struct Optimizer {
+  bool master = true;  ///< a copy of the weights in fp32
+  Dtype first_moment = Dtype::fp32, second_moment = Dtype::fp32;
+  int moments = 2;  ///< 2 Adam, 1 momentum, 0 plain gradient descent
+
+  /// Bytes of state for one parameter, the weight itself not among them.
+  double state_bytes() const;
+};
+
+struct TrainingPlan {
+  Workload work;  ///< of one microbatch over all devices of a stage
+  std::int64_t microbatches = 1;
+  Formats formats;
+  Recompute recompute;
+  Optimizer optimizer;
+};
+
+/// One optimizer step of one pipeline stage that holds all layers: forward and backward of each kind of layer,
+/// embedding, head and loss, and the update.
+Program lower_training(const Transformer& model, const Mesh& mesh, const ShardingRules& rules,
+                       const TrainingPlan& plan);
+
+/// One serving step: prefill when work.queries > 1, decode of one token otherwise. The head works on the last token of
+/// each sequence only.
+Program lower_serving(const Transformer& model, const Mesh& mesh, const ShardingRules& rules, const Workload& work,
+                      const Formats& formats);
+
+/// Bytes on one device that stay from the forward to the backward pass of one layer of that kind, for one microbatch.
+Bytes kept_bytes(const Program& program, const Block& forward);
+
+}  // namespace assay

@@ -1,0 +1,57 @@
+#include "assay/lower/rules.h"
+
+#include <cmath>
+
+namespace assay {
+
+AxisList remaining(AxisList list, AxisSet without) {
+  if (list.empty()) return list;
+  const AxisList outer = remaining(list.popped(), without);
+  return without & axis_bit(list.last()) ? outer : outer.pushed(list.last());
+}
+
+AxisList joined(AxisList a, AxisList b) {
+  if (b.empty()) return a;
+  return joined(a, b.popped()).pushed(b.last());
+}
+
+AxisList common_prefix(AxisList a, AxisList b) {
+  // As words, a longer list is larger; of two equally long ones that differ, neither is the prefix.
+  while (a != b) (a.bits() > b.bits() ? a : b) = (a.bits() > b.bits() ? a : b).popped();
+  return a;
+}
+
+namespace {
+
+/// Splits dimensions by further axes, one after the other, the outermost first.
+void place(AxisList axes, const Program& program, std::span<const Weight::Size> dims, Sharding& sharding) {
+  if (axes.empty()) return;
+  place(axes.popped(), program, dims, sharding);
+  const double ways = program.ways(axis_bit(axes.last()));
+  const auto divides = [&](std::size_t i) {
+    return std::fmod(static_cast<double>(dims[i].size), ways * program.ways(sharding.dims[i].set())) == 0.0;
+  };
+  std::size_t found = dims.size();
+  for (std::size_t i = 0; i < dims.size() && found == dims.size(); ++i)
+    if (dims[i].dim == LogicalDim::d_model && divides(i)) found = i;
+  for (std::size_t i = 0; i < dims.size() && found == dims.size(); ++i)
+    if (divides(i)) found = i;
+  if (found < dims.size()) sharding.dims[found] = sharding.dims[found].pushed(axes.last());
+}
+
+}  // namespace
+
+Sharding rule_sharding(const ShardingRules& rules, const Program& program, TensorClass tensor_class,
+                       std::span<const Weight::Size> dims) {
+  Sharding sharding;
+  AxisSet spent = 0;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const AxisList wanted = remaining(rules.at(tensor_class, dims[i].dim), spent);
+    sharding.dims[i] = wanted;
+    spent |= wanted.set();
+  }
+  place(remaining(rules.spread[static_cast<std::size_t>(tensor_class)], spent), program, dims, sharding);
+  return sharding;
+}
+
+}  // namespace assay

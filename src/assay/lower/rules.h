@@ -1,0 +1,40 @@
+// Sharding rules: for each class of tensors, which mesh axes split which logical dimension. A parallelism scheme is
+// nothing but such rules; the collectives follow from them.
+#pragma once
+#include <array>
+#include <span>
+
+#include "assay/program/program.h"
+
+namespace assay {
+
+/// Invariant: only axes of more than one device appear.
+struct ShardingRules {
+  std::array<std::array<AxisList, logical_dims>, tensor_classes> axes{};
+  /// Axes that split every tensor of the class somewhere, one by one: on d_model where that divides, else on the first
+  /// dimension that does, else nowhere.
+  std::array<AxisList, tensor_classes> spread{};
+  /// Axes over which gradients of weights are summed once per optimizer step, not in every microbatch.
+  AxisSet deferred = 0;
+
+  AxisList& at(TensorClass tensor_class, LogicalDim dim) {
+    return axes[static_cast<std::size_t>(tensor_class)][static_cast<std::size_t>(dim)];
+  }
+  AxisList at(TensorClass tensor_class, LogicalDim dim) const {
+    return axes[static_cast<std::size_t>(tensor_class)][static_cast<std::size_t>(dim)];
+  }
+};
+
+/// The sharding that the rules give a tensor of these dimensions. An axis is spent once, on the first dimension that
+/// names it.
+Sharding rule_sharding(const ShardingRules& rules, const Program& program, TensorClass tensor_class,
+                       std::span<const Weight::Size> dims);
+
+/// All axes of the list but those in `without`, in order.
+AxisList remaining(AxisList list, AxisSet without);
+/// The axes of both, those of `b` inside.
+AxisList joined(AxisList a, AxisList b);
+/// What both lists begin with: the blocks that a dimension is cut into either way.
+AxisList common_prefix(AxisList a, AxisList b);
+
+}  // namespace assay

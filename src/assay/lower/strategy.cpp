@@ -1,0 +1,172 @@
+#include "assay/lower/strategy.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace assay {
+namespace {
+
+using enum LogicalDim;
+
+/// Sizes of the five axes: replicas, fsdp, experts' part of the data, context, tensor.
+struct AxisSizes {
+  std::array<std::int64_t, 5> size{1, 1, 1, 1, 1};
+};
+
+AxisSizes axis_sizes(const Parallelism& p) {
+  // Experts take their devices from the sharded data axis first, then from the replicas.
+  AxisSizes out;
+  std::int64_t from_fsdp = 1;
+  for (std::int64_t n = p.expert; n > 1; --n)
+    if (p.expert % n == 0 && p.fsdp % n == 0) {
+      from_fsdp = n;
+      break;
+    }
+  const std::int64_t from_data = p.expert / from_fsdp;
+  out.size = {p.data / std::max<std::int64_t>(1, from_data), p.fsdp / from_fsdp, p.expert, p.context, p.tensor};
+  return out;
+}
+
+/// Axis lists by role, on the mesh without axes of one device.
+struct Axes {
+  AxisList r, x, w, z, y;
+
+  explicit Axes(const Parallelism& p) {
+    const AxisSizes sizes = axis_sizes(p);
+    AxisList* const lists[] = {&r, &x, &w, &z, &y};
+    int next = 0;
+    for (std::size_t i = 0; i < 5; ++i)
+      if (sizes.size[i] > 1) *lists[i] = AxisList().pushed(next++);
+  }
+};
+
+AxisList all_of(std::initializer_list<AxisList> lists) {
+  AxisList out;
+  for (AxisList list : lists) out = joined(out, list);
+  return out;
+}
+
+void set(ShardingRules& rules, std::initializer_list<TensorClass> classes, std::initializer_list<LogicalDim> dims,
+         AxisList axes) {
+  for (TensorClass c : classes)
+    for (LogicalDim d : dims) rules.at(c, d) = axes;
+}
+
+std::string one_of(std::int64_t n) {
+  std::string text;
+  int listed = 0;
+  for (std::int64_t d = 1; d <= n && listed < 12; ++d)
+    if (n % d == 0) text += (text.empty() ? "" : ", ") + std::to_string(d), ++listed;
+  return text;
+}
+
+Result<void> divides(std::string_view where, std::int64_t n, std::int64_t ways, std::string_view what) {
+  if (ways <= n && n % ways == 0) return {};
+  return fail(std::string(where), fmt::format("{} {} do not split {} ways", n, what, ways),
+              fmt::format("it must divide {}: {}", n, one_of(n)));
+}
+
+}  // namespace
+
+Result<void> check_parallelism(const Parallelism& p, const Transformer& model) {
+  for (const Layer& layer : model.decoder.kinds) {
+    if (layer.attention) {
+      ASSAY_CHECK(divides("--tp", layer.attention->heads, p.tensor, "heads"));
+      if (p.context_scheme == ContextScheme::exchange)
+        ASSAY_CHECK(divides("--cp", layer.attention->heads, p.tensor * p.context, "heads"));
+    }
+    if (layer.feed_forward) {
+      ASSAY_CHECK(divides("--tp", layer.feed_forward->width, p.tensor, "columns of the feed-forward block"));
+      if (layer.feed_forward->experts > 0)
+        ASSAY_CHECK(divides("--ep", layer.feed_forward->experts, p.expert, "experts"));
+    }
+  }
+  if (p.expert > 1) {
+    bool any = false;
+    for (const Layer& layer : model.decoder.kinds) any |= layer.feed_forward && layer.feed_forward->experts > 0;
+    if (!any) return fail("--ep", fmt::format("{} has no experts", model.id), "leave --ep out");
+    ASSAY_CHECK(divides("--ep", p.data * p.fsdp, p.expert, "data-parallel devices"));
+  }
+  if (p.pipeline > model.decoder.layers())
+    return fail("--pp", fmt::format("{} stages, but {} has {} layers", p.pipeline, model.id, model.decoder.layers()),
+                fmt::format("at most {} stages", model.decoder.layers()));
+  return {};
+}
+
+Mesh stage_mesh(const Parallelism& p) {
+  constexpr std::string_view names[] = {"R", "X", "W", "Z", "Y"};
+  const AxisSizes sizes = axis_sizes(p);
+  Mesh mesh;
+  for (std::size_t i = 0; i < 5; ++i)
+    if (sizes.size[i] > 1) mesh.axes.push_back({std::string(names[i]), sizes.size[i]});
+  return mesh;
+}
+
+ShardingRules training_rules(const Parallelism& p) {
+  using enum TensorClass;
+  const Axes a(p);
+  ShardingRules rules;
+  const AxisList tokens = all_of({a.r, a.x, a.w});
+  // Tensor parallelism splits heads, widths and the vocabulary; experts lie on their own part of the data axis.
+  set(rules, {TensorClass::weight, used_weight, TensorClass::gradient, optimizer},
+      {heads, kv_heads, width, vocabulary, inner}, a.y);
+  set(rules, {TensorClass::weight, used_weight, TensorClass::gradient, optimizer}, {experts}, a.w);
+  // Sharded weights: over the fsdp axis, the experts' part of it and the devices of one context, which hold the same
+  // weights; over the replicas too at ZeRO stage 3.
+  const AxisList fsdp = p.fsdp > 1 ? all_of({a.x, a.w, a.z}) : AxisList();
+  // Replicas innermost, so that what they share out is a part of each fsdp shard.
+  const AxisList everyone = all_of({a.x, a.w, a.z, a.r});
+  auto& spread = rules.spread;
+  spread[static_cast<std::size_t>(TensorClass::weight)] = p.zero >= 3 ? everyone : fsdp;
+  spread[static_cast<std::size_t>(optimizer)] =
+      p.zero >= 1 ? everyone : spread[static_cast<std::size_t>(TensorClass::weight)];
+  spread[static_cast<std::size_t>(TensorClass::gradient)] = spread[static_cast<std::size_t>(optimizer)];
+  rules.deferred = p.zero >= 2 ? 0 : everyone.set() & ~spread[static_cast<std::size_t>(TensorClass::weight)].set();
+  // Activations: sequences over the data axes, tokens of a sequence over context.
+  set(rules, {residual, activation, query, key_value}, {batch}, tokens);
+  set(rules, {residual, activation}, {sequence}, a.z);
+  if (p.residual == ResidualScheme::sequence) rules.at(residual, sequence) = all_of({a.z, a.y});
+  if (p.residual == ResidualScheme::model) rules.at(residual, d_model) = a.y;
+  if (p.context_scheme == ContextScheme::gather) {
+    rules.at(query, sequence) = a.z;
+    set(rules, {query, key_value}, {heads, kv_heads}, a.y);
+  } else {
+    set(rules, {query, key_value}, {heads, kv_heads}, all_of({a.y, a.z}));
+  }
+  rules.at(dispatched, experts) = a.w;
+  rules.at(dispatched, capacity) = all_of({a.r, a.x, a.z});
+  return rules;
+}
+
+ShardingRules serving_rules(const Parallelism& p, const ServingScheme& scheme) {
+  using enum TensorClass;
+  const Axes a(p);
+  ShardingRules rules;
+  // Only replicas and experts' devices see different sequences; the other axes work on the same ones.
+  const AxisList tokens = all_of({a.r, a.w});
+  set(rules, {TensorClass::weight, used_weight}, {heads, kv_heads, width, vocabulary, inner}, a.y);
+  set(rules, {TensorClass::weight, used_weight}, {experts}, a.w);
+  set(rules, {TensorClass::weight}, {d_model}, a.x);
+  if (scheme.weights == WeightScheme::two_dimensions) set(rules, {used_weight}, {d_model}, a.x);
+  const AxisList rows = scheme.weights == WeightScheme::gathered ? all_of({a.r, a.w, a.x}) : tokens;
+  set(rules, {residual, activation}, {batch}, rows);
+  set(rules, {query, key_value}, {batch}, rows);
+  if (scheme.weights == WeightScheme::two_dimensions) rules.at(residual, d_model) = a.x;
+  switch (scheme.cache) {
+    case CacheScheme::heads:
+      set(rules, {query, key_value}, {heads, kv_heads}, a.y);
+      break;
+    case CacheScheme::batch:
+      set(rules, {query, key_value}, {batch}, all_of({rows, a.y}));
+      break;
+    case CacheScheme::sequence:
+      rules.at(key_value, context) = a.y;
+      break;
+  }
+  rules.at(dispatched, experts) = a.w;
+  rules.at(dispatched, capacity) = a.r;
+  return rules;
+}
+
+}  // namespace assay

@@ -1,0 +1,60 @@
+// A strategy: how many ways each kind of parallelism splits the work, and what that means as sharding rules.
+// Mesh axes of a program: R replicas of data, X data with sharded weights (fsdp), W data that also splits experts,
+// Z context, Y tensor. Pipeline stages lie outside: each stage runs its own program.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "assay/base/result.h"
+#include "assay/lower/rules.h"
+#include "assay/model/transformer.h"
+
+namespace assay {
+
+/// How context parallelism brings keys to queries.
+enum class ContextScheme : std::uint8_t {
+  gather,   ///< keys and values pass around all devices (ring attention)
+  exchange  ///< heads are split instead of the sequence, by two all-to-alls (Ulysses)
+};
+/// What splits the activations between blocks of a tensor-parallel group.
+enum class ResidualScheme : std::uint8_t {
+  replicated,  ///< nothing: partial sums end in an all-reduce
+  sequence,    ///< the sequence (sequence parallelism): gather in, reduce-scatter out
+  model        ///< d_model, as the textbook writes it: the same bytes
+};
+
+struct Parallelism {
+  std::int64_t data = 1;  ///< replicas
+  std::int64_t fsdp = 1;  ///< data-parallel devices that share out the weights
+  std::int64_t tensor = 1, context = 1;
+  std::int64_t expert = 1;  ///< a part of data x fsdp
+  std::int64_t pipeline = 1;
+  int zero = 0;  ///< what the replicas share out: 1 optimizer states, 2 gradients too, 3 weights too
+  ResidualScheme residual = ResidualScheme::replicated;
+  ContextScheme context_scheme = ContextScheme::gather;
+
+  std::int64_t devices() const { return data * fsdp * tensor * context * pipeline; }
+  friend bool operator==(const Parallelism&, const Parallelism&) = default;
+};
+
+/// Checks what does not depend on the cluster: heads, widths, experts and layers divide as the scheme needs.
+Result<void> check_parallelism(const Parallelism& parallelism, const Transformer& model);
+
+/// The mesh of one pipeline stage. Axes of one device are left out.
+Mesh stage_mesh(const Parallelism& parallelism);
+
+/// The rules of training on stage_mesh().
+ShardingRules training_rules(const Parallelism& parallelism);
+
+/// Where the caches of keys and values lie when serving.
+enum class CacheScheme : std::uint8_t { heads, batch, sequence };
+/// How weights lie when serving: split by their outputs (1D), in two directions (2D), or gathered before use.
+enum class WeightScheme : std::uint8_t { one_dimension, two_dimensions, gathered };
+struct ServingScheme {
+  CacheScheme cache = CacheScheme::heads;
+  WeightScheme weights = WeightScheme::one_dimension;
+};
+/// The rules of prefill and decode: data replicas R, X (the second direction of weights), experts W, tensor Y.
+ShardingRules serving_rules(const Parallelism& parallelism, const ServingScheme& scheme);
+
+}  // namespace assay

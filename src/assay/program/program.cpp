@@ -1,0 +1,159 @@
+#include "assay/program/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay {
+
+std::string_view name(Op op) {
+  constexpr std::string_view names[] = {
+      "product", "embed",        "embed grad", "norm",      "norm grad", "rotate",   "rotate grad",   "attention",
+      "attention grad", "activation", "activation grad", "add", "split", "split grad",
+      "route",   "route grad",   "dispatch",   "dispatch grad", "combine", "combine grad", "scan",      "scan grad",
+      "convolution", "convolution grad", "cast", "loss sums", "loss", "loss grad", "sample", "update",
+      "slice",   "all-gather",   "reduce-scatter", "all-reduce", "all-to-all"};
+  return names[static_cast<std::size_t>(op)];
+}
+
+std::string_view name(Phase phase) {
+  constexpr std::string_view names[] = {"forward", "backward", "update"};
+  return names[static_cast<std::size_t>(phase)];
+}
+
+double AttentionShape::mean_keys() const {
+  const auto q = static_cast<double>(queries), k = static_cast<double>(keys);
+  if (!causal) return window > 0 ? std::min(k, static_cast<double>(window)) : k;
+  // Query i (from 0) stands at position k - q + i and sees the keys up to itself, no further back than the window and
+  // not beyond the start of its chunk.
+  const double before = k - q;
+  if (chunk > 0) {
+    const auto c = static_cast<double>(chunk);
+    if (k <= c) return before + (q + 1.0) / 2.0;
+    if (q == 1.0) return std::fmod(k - 1.0, c) + 1.0;
+    return (std::min(c, k) + 1.0) / 2.0;
+  }
+  if (window > 0) {
+    const auto w = static_cast<double>(window);
+    if (k <= w) return before + (q + 1.0) / 2.0;
+    // The first queries see fewer than w keys: those with position below w - 1.
+    const double ramp = std::max(0.0, std::min(q, w - before));
+    return (ramp * before + ramp * (ramp + 1.0) / 2.0 + (q - ramp) * w) / q;
+  }
+  return before + (q + 1.0) / 2.0;
+}
+
+double local_extent(const Program& program, const ProgramTensor& tensor, int dim) {
+  const auto size = static_cast<double>(tensor.dims[static_cast<std::size_t>(dim)].size);
+  const AxisList axes = tensor.sharding.dims[static_cast<std::size_t>(dim)];
+  return axes.empty() ? size : std::ceil(size / program.ways(axes.set()));
+}
+
+double local_elements(const Program& program, const ProgramTensor& tensor) {
+  double n = 1.0;
+  for (int i = 0; i < tensor.rank; ++i) n *= local_extent(program, tensor, i);
+  return n;
+}
+
+Bytes local_bytes(const Program& program, const ProgramTensor& tensor) {
+  return storage(tensor.dtype, local_elements(program, tensor));
+}
+
+Tensor to_tensor(const ProgramTensor& tensor) {
+  Tensor out;
+  out.name = (tensor.is_gradient ? "d" : "") + std::string(tensor.name);
+  for (int i = 0; i < tensor.rank; ++i) {
+    const Weight::Size& dim = tensor.dims[static_cast<std::size_t>(i)];
+    out.dims.push_back({std::string(letter(dim.dim)), dim.size});
+  }
+  out.dtype = tensor.dtype;
+  out.sharding = tensor.sharding;
+  return out;
+}
+
+namespace {
+
+std::string_view collective_name(Op op) {
+  switch (op) {
+    case Op::all_gather:
+      return "AllGather";
+    case Op::reduce_scatter:
+      return "ReduceScatter";
+    case Op::all_reduce:
+      return "AllReduce";
+    case Op::all_to_all:
+      return "AllToAll";
+    default:
+      return "Slice";
+  }
+}
+
+/// The letters that a product sums over: those of both operands that the result lacks.
+std::string contracted(const Program& program, const Step& step) {
+  const ProgramTensor &a = program.tensor(step.in[0]), &b = program.tensor(step.in[1]), &c = program.tensor(step.out[0]);
+  std::string letters;
+  for (int i = 0; i < a.rank; ++i) {
+    const LogicalDim dim = a.dims[static_cast<std::size_t>(i)].dim;
+    if (b.find(dim) >= 0 && c.find(dim) < 0) letters += letter(dim);
+  }
+  return letters;
+}
+
+}  // namespace
+
+std::string step_text(const Program& program, const Step& step) {
+  const auto text = [&](int id) { return tensor_text(program.mesh, to_tensor(program.tensor(id))); };
+  std::string outputs, inputs;
+  for (int id : step.out)
+    if (id >= 0) outputs += (outputs.empty() ? "" : ", ") + text(id);
+  if (step.op == Op::product)
+    return fmt::format("{} = {} ·{} {}", outputs, text(step.in[0]), contracted(program, step), text(step.in[1]));
+  for (int id : step.in)
+    if (id >= 0) inputs += (inputs.empty() ? "" : step.op == Op::add ? " + " : ", ") + text(id);
+  if (step.op == Op::add) return fmt::format("{} = {}", outputs, inputs);
+  if (step.op == Op::slice || is_collective(step.op))
+    return fmt::format("{} = {}_{}({})", outputs, collective_name(step.op), axes_text(program.mesh, step.axes), inputs);
+  if (outputs.empty()) return fmt::format("{}({})", name(step.op), inputs);
+  return fmt::format("{} = {}({})", outputs, name(step.op), inputs);
+}
+
+ProgramCount count(const Program& program, const Block& block) {
+  ProgramCount sum;
+  for (std::int32_t i = block.first; i < block.last; ++i) {
+    const Step& step = program.steps[static_cast<std::size_t>(i)];
+    if (is_collective(step.op)) {
+      sum.network += step.bytes;
+      continue;
+    }
+    sum.flops += step.flops;
+    sum.memory += step.bytes;
+    if (step.op == Op::product) sum.product_flops += step.flops;
+    if (step.op == Op::attention || step.op == Op::attention_grad) sum.attention_flops += step.flops;
+    if (step.is_repeated) sum.repeated_flops += step.flops;
+  }
+  return sum;
+}
+
+ProgramCount count(const Program& program) {
+  ProgramCount sum;
+  for (const Block& block : program.blocks) {
+    for (std::int32_t i = block.first; i < block.last; ++i) {
+      const Step& step = program.steps[static_cast<std::size_t>(i)];
+      const double times =
+          static_cast<double>(block.layers) * (step.once ? 1.0 : static_cast<double>(program.microbatches));
+      if (is_collective(step.op)) {
+        sum.network += times * step.bytes;
+        continue;
+      }
+      sum.flops += times * step.flops;
+      sum.memory += times * step.bytes;
+      if (step.op == Op::product) sum.product_flops += times * step.flops;
+      if (step.op == Op::attention || step.op == Op::attention_grad) sum.attention_flops += times * step.flops;
+      if (step.is_repeated) sum.repeated_flops += times * step.flops;
+    }
+  }
+  return sum;
+}
+
+}  // namespace assay

@@ -1,0 +1,146 @@
+// The program: what every device does in one step of training or inference, as a list of steps over sharded tensors.
+// All readings (list, count, cost, schedule, execute) walk it. Layers and microbatches are kept as repeats of a block,
+// so that a deep model costs no more than a shallow one. Invariant: a step's inputs stand before it.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/base/dtype.h"
+#include "assay/base/units.h"
+#include "assay/model/weights.h"
+#include "assay/program/mesh.h"
+#include "assay/program/sharding.h"
+
+namespace assay {
+
+/// What a step does. Gradients of a product are products, those of a collective are collectives.
+enum class Op : std::uint8_t {
+  product, embed, embed_grad, norm, norm_grad, rotate, rotate_grad, attention, attention_grad,
+  activate, activate_grad, add, split, split_grad, route, route_grad, dispatch, dispatch_grad, combine, combine_grad,
+  scan, scan_grad, convolve, convolve_grad, cast, loss_sums, loss, loss_grad, sample, update,
+  slice, all_gather, reduce_scatter, all_reduce, all_to_all
+};
+std::string_view name(Op op);
+constexpr bool is_collective(Op op) { return op >= Op::all_gather; }
+
+/// What a tensor is for; sharding rules and memory accounts are by class.
+enum class TensorClass : std::uint8_t {
+  weight,       ///< as it lies in memory between steps
+  used_weight,  ///< as a product uses it
+  gradient,     ///< of a weight, as the optimizer takes it
+  optimizer,    ///< master weights and moments
+  residual,     ///< what passes from block to block
+  activation,   ///< inside of a block; its sharding follows from its operands
+  query,        ///< in attention
+  key_value,    ///< in attention, and the cache
+  dispatched    ///< tokens at their experts
+};
+inline constexpr std::size_t tensor_classes = 9;
+
+/// A tensor of a program. Small and flat, because programs are made by the million.
+struct ProgramTensor {
+  std::string_view name;
+  bool is_gradient = false;  ///< listed with a d before its name
+  bool is_kept = false;      ///< stays in memory from the forward to the backward pass
+  bool is_given = false;     ///< a weight, an input or a cache: no step makes it
+  TensorClass tensor_class = TensorClass::activation;
+  Dtype dtype = Dtype::bf16;
+  std::uint8_t rank = 0;
+  std::array<Weight::Size, 5> dims{};
+  Sharding sharding;
+
+  int find(LogicalDim dim) const {
+    for (int i = 0; i < rank; ++i)
+      if (dims[static_cast<std::size_t>(i)].dim == dim) return i;
+    return -1;
+  }
+};
+
+/// How far attention looks: how many keys a query of a sequence sees on average, and what is masked.
+struct AttentionShape {
+  bool causal = true;
+  bool flash = true;
+  std::int64_t window = 0, chunk = 0;  ///< 0: none
+  std::int64_t queries = 1, keys = 1;  ///< of one sequence, before sharding; queries are the last ones
+  /// Keys that a query meets on average.
+  double mean_keys() const;
+};
+
+/// When a step must be done.
+enum class Urgency : std::uint8_t {
+  critical,   ///< the next step waits for it
+  ahead,      ///< could be done earlier: gathering weights
+  afterwards  ///< nobody in the pass waits for it: reducing gradients of weights
+};
+
+struct Step {
+  Op op = Op::product;
+  Urgency urgency = Urgency::critical;
+  bool is_repeated = false;  ///< forward work done again in the backward pass
+  bool once = false;         ///< per optimizer step, not per microbatch
+  AxisSet axes = 0;          ///< of a collective
+  std::array<std::int16_t, 6> in{-1, -1, -1, -1, -1, -1};
+  std::array<std::int16_t, 5> out{-1, -1, -1, -1, -1};
+  std::int16_t detail = -1;  ///< attention: index in `attentions`
+  Flops flops;               ///< on one device
+  Bytes bytes;               ///< read and written on one device, or received over the network by a collective
+};
+
+enum class Phase : std::uint8_t { forward, backward, update };
+std::string_view name(Phase phase);
+
+/// Steps [first, last) of one part of the model, done `layers` times per microbatch.
+struct Block {
+  std::string_view name;
+  Phase phase = Phase::forward;
+  int kind = -1;  ///< of layer; below 0: embedding, head, update
+  std::int64_t layers = 1;
+  std::int32_t first = 0, last = 0;
+};
+
+struct Program {
+  Mesh mesh;
+  std::array<double, max_mesh_axes> axis_sizes{};
+  std::vector<ProgramTensor> tensors;
+  std::vector<Step> steps;
+  std::vector<Block> blocks;
+  std::vector<AttentionShape> attentions;
+  std::int64_t microbatches = 1;
+
+  const ProgramTensor& tensor(int id) const { return tensors[static_cast<std::size_t>(id)]; }
+  double ways(AxisSet axes) const {
+    double n = 1.0;
+    for (int i = 0; axes != 0; ++i, axes >>= 1)
+      if (axes & 1) n *= axis_sizes[static_cast<std::size_t>(i)];
+    return n;
+  }
+};
+
+/// Elements of a dimension on one device, padded up where it does not divide.
+double local_extent(const Program& program, const ProgramTensor& tensor, int dim);
+double local_elements(const Program& program, const ProgramTensor& tensor);
+Bytes local_bytes(const Program& program, const ProgramTensor& tensor);
+
+/// The tensor in the terms of the sharding algebra, with the letters of its dimensions.
+Tensor to_tensor(const ProgramTensor& tensor);
+
+/// One line: "Q[B_X, S, N_Y, H] = H[B_X, S, D] · W_q[D, N_Y, H]".
+std::string step_text(const Program& program, const Step& step);
+
+/// Totals of a program or some of its blocks, on one device, for all layers and microbatches.
+struct ProgramCount {
+  Flops flops;           ///< all
+  Flops product_flops;   ///< of matrix products
+  Flops attention_flops;
+  Flops repeated_flops;  ///< forward work done again
+  Bytes memory;          ///< read and written
+  Bytes network;         ///< received
+};
+ProgramCount count(const Program& program);
+/// One pass through one block for one microbatch.
+ProgramCount count(const Program& program, const Block& block);
+
+}  // namespace assay

@@ -1,0 +1,83 @@
+#include "assay/schedule/overlap.h"
+
+#include <algorithm>
+
+namespace assay {
+namespace {
+
+std::size_t at(int id) { return static_cast<std::size_t>(id); }
+
+StepKind kind_of(Op op) {
+  switch (op) {
+    case Op::all_gather:
+      return StepKind::all_gather;
+    case Op::reduce_scatter:
+      return StepKind::reduce_scatter;
+    case Op::all_reduce:
+      return StepKind::all_reduce;
+    default:
+      return StepKind::all_to_all;
+  }
+}
+
+}  // namespace
+
+StepTimes step_times(const Program& program, const KernelRates& rates, const Placement* placement,
+                     const Mesh& placed_mesh, double network_share) {
+  StepTimes times;
+  times.estimate.reserve(program.steps.size());
+  for (const Step& step : program.steps) {
+    if (!is_collective(step.op)) {
+      const KernelTime time = step.op == Op::slice ? KernelTime{} : kernel_time(rates, program, step);
+      times.estimate.push_back(time.estimate);
+      times.ideal.push_back(std::max(time.compute, time.memory));
+      continue;
+    }
+    AxisSet axes = 0;  // the program's axes by name on the placed mesh
+    for (std::size_t i = 0; i < program.mesh.axes.size(); ++i)
+      if (step.axes >> i & 1u) axes |= axis_bit(placed_mesh.find(program.mesh.axes[i].name).value_or(0));
+    if (!placement) {
+      times.estimate.emplace_back(), times.ideal.emplace_back();
+      continue;
+    }
+    const CollectiveCost<Plain> cost =
+        step_cost(*placement, placed_mesh, kind_of(step.op), axes, local_bytes(program, program.tensor(step.in[0])));
+    times.estimate.push_back(cost.bandwidth / network_share + cost.latency);
+    times.ideal.push_back(cost.lower);
+  }
+  return times;
+}
+
+OverlapSchedule schedule_blocks(const Program& program, const std::vector<Block>& blocks, const StepTimes& times) {
+  OverlapSchedule schedule;
+  std::vector<Seconds> ready(program.tensors.size());  // when a tensor is there; inputs are from the start
+  std::vector<Seconds> free(1);
+  Seconds chain;  // the steps that wait for each other
+  for (const Block& block : blocks) {
+    for (std::int32_t i = block.first; i < block.last; ++i) {
+      const Step& step = program.steps[at(i)];
+      if (step.once) continue;
+      std::size_t lane = 0;
+      if (is_collective(step.op)) {
+        const auto known = std::find(schedule.lanes.begin(), schedule.lanes.end(), step.axes);
+        lane = static_cast<std::size_t>(known - schedule.lanes.begin()) + 1;
+        if (known == schedule.lanes.end()) schedule.lanes.push_back(step.axes), free.emplace_back();
+      }
+      Seconds start = free[lane];
+      if (step.urgency == Urgency::critical) start = std::max(start, chain);
+      for (int id : step.in)
+        if (id >= 0) start = std::max(start, ready[at(id)]);
+      const Seconds end = start + times.estimate[at(i)];
+      for (int id : step.out)
+        if (id >= 0) ready[at(id)] = end;
+      free[lane] = end;
+      if (step.urgency == Urgency::critical) chain = end;
+      schedule.end = std::max(schedule.end, end);
+      if (end > start)
+        schedule.steps.push_back({i, static_cast<std::int32_t>(lane), start, end});
+    }
+  }
+  return schedule;
+}
+
+}  // namespace assay

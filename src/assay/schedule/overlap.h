@@ -1,0 +1,34 @@
+// When each step of a program runs if every resource does one thing at a time: arithmetic and memory on the chip, one
+// network lane per set of mesh axes. A step starts when its inputs are there and its lane is free; lanes keep the
+// program's order. So weights are gathered ahead and gradients reduced behind as far as the links allow.
+#pragma once
+#include <vector>
+
+#include "assay/cost/kernels.h"
+#include "assay/cost/placement.h"
+
+namespace assay {
+
+/// Estimated seconds of every step of a program on a placed mesh, and at ideal rates.
+struct StepTimes {
+  std::vector<Seconds> estimate, ideal;
+};
+StepTimes step_times(const Program& program, const KernelRates& rates, const Placement* placement,
+                     const Mesh& placed_mesh, double network_share);
+
+struct ScheduledStep {
+  std::int32_t step = 0;
+  std::int32_t lane = 0;  ///< 0: the chip; then the network lanes
+  Seconds start, end;
+};
+
+struct OverlapSchedule {
+  std::vector<AxisSet> lanes;  ///< of the network lanes, from lane 1 on
+  std::vector<ScheduledStep> steps;
+  Seconds end;
+};
+
+/// Runs the blocks one after the other, each once.
+OverlapSchedule schedule_blocks(const Program& program, const std::vector<Block>& blocks, const StepTimes& times);
+
+}  // namespace assay

@@ -1,0 +1,36 @@
+// Closed forms of pipeline steps whose stages are all alike: a few multiplications and no allocation, for searches.
+// docs/pipelines.md derives them; the simulation is the judge of every one.
+#pragma once
+#include <cstdint>
+
+#include "assay/schedule/pipeline.h"
+
+namespace assay {
+
+struct PipelineForm {
+  Seconds makespan, interval;  ///< as in PipelineResult, without at_end
+  bool exact = true;           ///< makespan equals the simulation's; otherwise it is not above it
+  bool interval_exact = true;  ///< the same of interval
+};
+
+/// One step of a possible shape with stages alike. `stage` is one microbatch through a whole stage, all of its chunks
+/// (1/p of the model), `transfer` one hop that does not block, `pair_saving` dualpipe's, as in PipelineInput.
+/// Exact when a hop takes no longer than the shortest piece of work on one chunk; beyond that gpipe and 1f1b stay
+/// exact. zb-v is exact up to p and from 2p-1 microbatches on, without hops; dualpipe with hops (its interval not) or
+/// with a saving, not with both.
+PipelineForm pipeline_form(const PipelineShape& shape, const StageTimes& stage, Seconds transfer = {},
+                           Seconds pair_saving = {});
+
+/// Activations that a stage holds at most, in microbatches through a whole stage; exact for every possible shape.
+double peak_microbatches(const PipelineShape& shape, std::int64_t stage);
+
+/// The slowest of each kind of work, as times of a whole stage. Its closed form, where exact, is never below the
+/// simulation with the stages as they are, and equal to it when all are alike.
+StageTimes slowest_stage(const PipelineInput& input);
+
+/// A makespan that no schedule of this kind undercuts, for any times: the work of each stage, and the way of the first
+/// microbatch to it and of the last gradient back. Exact for gpipe and 1f1b with stages alike and no hops.
+/// The input must be one that simulate_pipeline accepts.
+Seconds pipeline_lower_bound(const PipelineInput& input);
+
+}  // namespace assay

@@ -1,0 +1,214 @@
+#include "assay/schedule/profile.h"
+
+#include <algorithm>
+
+namespace assay {
+namespace {
+
+std::size_t at(int id) { return static_cast<std::size_t>(id); }
+
+/// Stand-in for the size of a data axis: any above one shows which collectives run over it.
+constexpr std::int64_t some = 2;
+
+CollectiveKind kind_of(Op op) {
+  switch (op) {
+    case Op::all_gather:
+      return CollectiveKind::all_gather;
+    case Op::reduce_scatter:
+      return CollectiveKind::reduce_scatter;
+    case Op::all_reduce:
+      return CollectiveKind::all_reduce;
+    default:
+      return CollectiveKind::all_to_all;
+  }
+}
+
+/// The roles of a program's mesh axes, by their names.
+class Roles {
+ public:
+  explicit Roles(const Mesh& mesh) {
+    constexpr std::string_view names = "RXWZY";
+    for (std::size_t i = 0; i < mesh.axes.size(); ++i) bits_[i] = static_cast<RoleSet>(1u << names.find(mesh.axes[i].name));
+  }
+  RoleSet of(AxisSet axes) const {
+    unsigned all = 0;
+    for (std::size_t i = 0; axes != 0; ++i, axes >>= 1)
+      if (axes & 1u) all |= bits_[i];
+    return static_cast<RoleSet>(all);
+  }
+
+ private:
+  std::array<RoleSet, max_mesh_axes> bits_{};
+};
+
+bool is_weight(const ProgramTensor& tensor) {
+  return tensor.tensor_class == TensorClass::weight || tensor.tensor_class == TensorClass::used_weight;
+}
+
+void add_collective(PassProfile& pass, const Program& program, const Roles& roles_of, const Step& step) {
+  const ProgramTensor& before = program.tensor(step.in[0]);
+  Traffic entry;
+  entry.kind = kind_of(step.op);
+  entry.over = roles_of.of(step.axes);
+  entry.urgency = step.urgency;
+  entry.once = step.once;
+  const bool grows = step.op == Op::all_gather || step.op == Op::all_to_all;
+  double bytes = local_bytes(program, before).value() * (grows ? program.ways(step.axes) : 1.0);
+  if (is_weight(before)) {
+    constexpr RoleSet open = role_bit(Role::replica) | role_bit(Role::fsdp);
+    const AxisSet rest = before.sharding.split_axes() & ~step.axes;
+    entry.divided = roles_of.of(rest) & open;
+    for (std::size_t i = 0; i < program.mesh.axes.size(); ++i)
+      if (rest & axis_bit(static_cast<int>(i)) && roles_of.of(axis_bit(static_cast<int>(i))) & open)
+        bytes *= program.axis_sizes[i];
+  }
+  // Weights of a layer travel together, activations one after the other.
+  const bool bucketed = entry.urgency != Urgency::critical;
+  for (Traffic& known : pass.traffic)
+    if (known.kind == entry.kind && known.over == entry.over && known.divided == entry.divided &&
+        known.urgency == entry.urgency && known.once == entry.once) {
+      known.bytes += bytes;
+      if (!bucketed) known.count += 1.0;
+      return;
+    }
+  entry.bytes = bytes;
+  entry.count = 1.0;
+  pass.traffic.push_back(entry);
+}
+
+void add_block(PassProfile& pass, Bytes& widest, const Program& program, const Roles& roles_of,
+               const KernelRates& rates, const Block& block) {
+  for (std::int32_t i = block.first; i < block.last; ++i) {
+    const Step& step = program.steps[at(i)];
+    if (step.op == Op::slice) continue;
+    if (is_collective(step.op)) {
+      add_collective(pass, program, roles_of, step);
+      continue;
+    }
+    const KernelTime time = kernel_time(rates, program, step);
+    pass.compute += time.compute, pass.estimate += time.estimate;
+    // Ideal kernels fuse what is element-wise into what is not.
+    if (step.flops.value() > 0.0) pass.memory += time.memory;
+    pass.flops += step.flops;
+    if (step.is_repeated) pass.repeated += time.estimate, pass.repeated_flops += step.flops;
+    Bytes around;
+    for (int id : step.in)
+      if (id >= 0 && !is_weight(program.tensor(id))) around += local_bytes(program, program.tensor(id));
+    for (int id : step.out)
+      if (id >= 0 && !is_weight(program.tensor(id))) around += local_bytes(program, program.tensor(id));
+    widest = std::max(widest, around);
+  }
+}
+
+/// What the backward pass makes again and holds until the layer is done.
+Bytes made_again(const Program& program, const Block& backward) {
+  Bytes sum;
+  for (std::int32_t i = backward.first; i < backward.last; ++i) {
+    const Step& step = program.steps[at(i)];
+    if (!step.is_repeated) continue;
+    for (int id : step.out)
+      if (id >= 0 && !is_weight(program.tensor(id))) sum += local_bytes(program, program.tensor(id));
+  }
+  return sum;
+}
+
+void add_weights(LayerProfile& layer, const std::vector<Weight>& weights, const Program& program,
+                 const ShardingRules& rules) {
+  for (const Weight& weight : weights) {
+    ProgramTensor tensor;
+    tensor.rank = weight.rank;
+    std::copy_n(weight.dims.begin(), weight.rank, tensor.dims.begin());
+    if (weight.part == Part::router)
+      for (Weight::Size& dim : tensor.dims)
+        if (dim.dim == LogicalDim::experts) dim.dim = LogicalDim::other;
+    tensor.sharding =
+        rule_sharding(rules, program, TensorClass::used_weight, std::span(tensor.dims.data(), tensor.rank));
+    const double elements = local_elements(program, tensor);
+    (weight.part == Part::experts ? layer.expert_elements : layer.dense_elements) += elements;
+  }
+}
+
+void replace_weights_traffic(PassProfile& pass, const PassProfile& from) {
+  FixedList<Traffic, max_traffic> traffic;
+  for (const Traffic& entry : pass.traffic)
+    if (entry.urgency == Urgency::critical && !entry.once) traffic.push_back(entry);
+  for (const Traffic& entry : from.traffic)
+    if (entry.urgency != Urgency::critical || entry.once) traffic.push_back(entry);
+  pass.traffic = traffic;
+}
+
+void replace_weights_traffic(LayerProfile& layer, const LayerProfile& from) {
+  replace_weights_traffic(layer.forward, from.forward);
+  replace_weights_traffic(layer.backward, from.backward);
+}
+
+}  // namespace
+
+TrainingProfile with_weights_traffic(const TrainingProfile& work, const TrainingProfile& sharing) {
+  TrainingProfile both = work;
+  for (std::size_t k = 0; k < both.kinds.size(); ++k) replace_weights_traffic(both.kinds[k], sharing.kinds[k]);
+  replace_weights_traffic(both.embedding, sharing.embedding);
+  replace_weights_traffic(both.head, sharing.head);
+  return both;
+}
+
+TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key) {
+  const Transformer& model = *setup.model;
+  Parallelism p;
+  p.tensor = key.tensor, p.context = key.context, p.expert = key.expert;
+  p.fsdp = key.fsdp ? key.expert * some : 1;
+  p.data = (key.replicas ? some : 1) * (key.fsdp ? 1 : key.expert);
+  p.zero = key.zero, p.residual = key.residual, p.context_scheme = key.context_scheme;
+  const Mesh mesh = stage_mesh(p);
+  const ShardingRules rules = training_rules(p);
+  TrainingPlan plan;
+  plan.work.sequences = key.micro_batch * p.data * p.fsdp;
+  plan.work.queries = plan.work.keys = key.sequence;
+  plan.work.source = model.encoder ? key.sequence : 0;
+  plan.work.flash = setup.flash;
+  plan.work.expert_load = setup.expert_load;
+  plan.formats = setup.formats, plan.recompute = key.recompute, plan.optimizer = setup.optimizer;
+  const Program program = lower_training(model, mesh, rules, plan);
+  const Roles roles_of(mesh);
+
+  TrainingProfile profile;
+  const std::size_t encoder_kinds = model.encoder ? model.encoder->kinds.size() : 0;
+  profile.kinds.resize(model.decoder.kinds.size() + encoder_kinds);
+  for (const Block& block : program.blocks) {
+    LayerProfile& layer = block.kind >= 0             ? profile.kinds[at(block.kind)]
+                          : block.name == "embedding" ? profile.embedding
+                                                      : profile.head;
+    if (block.phase == Phase::update) {  // updated weights that are shared out travel back before they are used
+      for (std::int32_t i = block.first; i < block.last; ++i) {
+        Step step = program.steps[at(i)];
+        step.urgency = Urgency::ahead;
+        if (is_collective(step.op)) add_collective(layer.backward, program, roles_of, step);
+      }
+      continue;
+    }
+    PassProfile& pass = block.phase == Phase::forward ? layer.forward : layer.backward;
+    add_block(pass, layer.widest, program, roles_of, setup.rates, block);
+    if (block.phase == Phase::forward) layer.kept = kept_bytes(program, block);
+    if (block.phase == Phase::backward) layer.again = made_again(program, block);
+  }
+  for (std::size_t i = 0; i < profile.kinds.size(); ++i) {
+    const Layer& layer = i < encoder_kinds ? model.encoder->kinds[i] : model.decoder.kinds[i - encoder_kinds];
+    add_weights(profile.kinds[i], layer_weights(model, layer), program, rules);
+  }
+  for (const Weight& weight : outer_weights(model))
+    add_weights(weight.part == Part::embedding || weight.part == Part::positions ? profile.embedding : profile.head,
+                {weight}, program, rules);
+  // A stage hands on what lies between layers.
+  for (const Block& block : program.blocks)
+    if (block.kind >= 0 && block.phase == Phase::forward) {
+      for (std::int32_t i = block.first; i < block.last; ++i) {
+        const ProgramTensor& in = program.tensor(program.steps[at(i)].in[0]);
+        if (in.is_given && in.tensor_class == TensorClass::residual)
+          profile.boundary = std::max(profile.boundary, local_bytes(program, in));
+      }
+      break;
+    }
+  return profile;
+}
+
+}  // namespace assay

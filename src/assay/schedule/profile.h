@@ -1,0 +1,88 @@
+// What one layer costs: the program's steps, priced and summed by resource, with the data-parallel sizes left open.
+// A profile depends on how tokens and weights are split inside of a stage, not on how many stages or replicas there
+// are; that is what lets a search price millions of strategies from a few hundred programs.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "assay/cost/collectives.h"
+#include "assay/cost/kernels.h"
+#include "assay/lower/lowering.h"
+
+namespace assay {
+
+/// The axes of a stage by role. Sets of roles are bit sets.
+enum class Role : std::uint8_t { replica, fsdp, expert, context, tensor };
+inline constexpr std::size_t roles = 5;
+using RoleSet = std::uint8_t;
+constexpr RoleSet role_bit(Role role) { return static_cast<RoleSet>(1u << static_cast<unsigned>(role)); }
+
+/// Collectives of one kind over the same axes and of the same urgency, summed.
+struct Traffic {
+  CollectiveKind kind = CollectiveKind::all_gather;
+  RoleSet over = 0;
+  RoleSet divided = 0;  ///< data axes that split the array besides: their sizes divide the bytes
+  Urgency urgency = Urgency::critical;
+  bool once = false;
+  double bytes = 0;  ///< of the arrays as one group sees them
+  double count = 0;  ///< collectives that pay latency one after the other
+};
+
+inline constexpr std::size_t max_traffic = 20;
+
+/// One pass of one microbatch through one layer, the embedding or the head.
+struct PassProfile {
+  Seconds compute, memory, estimate;  ///< sums of the steps; forward work done again is part of it
+  Seconds repeated;                   ///< the part of `estimate` that is forward work done again
+  Flops flops, repeated_flops;
+  FixedList<Traffic, max_traffic> traffic;
+};
+
+struct LayerProfile {
+  PassProfile forward, backward;
+  Bytes kept;                 ///< from forward to backward, for one microbatch
+  Bytes again;                ///< forward results that the backward pass makes again and holds
+  Bytes widest;               ///< the most that one step reads and writes besides weights
+  double dense_elements = 0;  ///< of weights on one device before they are shared out over data axes
+  double expert_elements = 0;
+};
+
+struct TrainingProfile {
+  std::vector<LayerProfile> kinds;  ///< of the decoder (then of the encoder)
+  LayerProfile embedding, head;
+  Bytes boundary;  ///< what passes from stage to stage for one microbatch
+};
+
+/// What a profile depends on besides model and chip.
+struct ProfileKey {
+  std::int64_t tensor = 1, context = 1, expert = 1, micro_batch = 1, sequence = 1;
+  bool fsdp = false, replicas = false;
+  int zero = 0;
+  ResidualScheme residual = ResidualScheme::replicated;
+  ContextScheme context_scheme = ContextScheme::gather;
+  Recompute recompute;
+  friend bool operator==(const ProfileKey& a, const ProfileKey& b) {
+    return a.tensor == b.tensor && a.context == b.context && a.expert == b.expert && a.micro_batch == b.micro_batch &&
+           a.sequence == b.sequence && a.fsdp == b.fsdp && a.replicas == b.replicas && a.zero == b.zero &&
+           a.residual == b.residual && a.context_scheme == b.context_scheme && a.recompute.ops == b.recompute.ops;
+  }
+};
+
+/// What holds for all strategies of one question.
+struct TrainingSetup {
+  const Transformer* model = nullptr;
+  KernelRates rates;
+  Formats formats;
+  Optimizer optimizer;
+  bool flash = true;
+  double expert_load = 1.0;
+};
+
+TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key);
+
+/// The profile `work` with the traffic of weights and gradients of `sharing`: the former depends on tokens and
+/// recomputation, the latter on how weights are shared out, and neither on the other.
+TrainingProfile with_weights_traffic(const TrainingProfile& work, const TrainingProfile& sharing);
+
+}  // namespace assay

@@ -1,0 +1,401 @@
+#include "assay/schedule/training.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "assay/schedule/pipeline_forms.h"
+
+namespace assay {
+
+std::string_view name(RecomputePolicy policy) {
+  constexpr std::string_view names[] = {"none", "selective", "full"};
+  return names[static_cast<std::size_t>(policy)];
+}
+
+Recompute recompute_of(RecomputePolicy policy) {
+  return policy == RecomputePolicy::none        ? Recompute::none()
+         : policy == RecomputePolicy::selective ? Recompute::selective()
+                                                : Recompute::full();
+}
+
+std::span<const std::array<char, 6>> axis_layouts() {
+  // Tensor parallelism talks most and lies innermost, except where a torus axis suits it better; pipeline stages and
+  // replicas talk least and lie outside.
+  static constexpr std::array<char, 6> all[] = {
+      {'P', 'R', 'X', 'W', 'Z', 'Y'}, {'R', 'P', 'X', 'W', 'Z', 'Y'}, {'R', 'X', 'W', 'P', 'Z', 'Y'},
+      {'Y', 'Z', 'W', 'X', 'R', 'P'}, {'P', 'Y', 'Z', 'W', 'X', 'R'}, {'P', 'R', 'Y', 'X', 'W', 'Z'}};
+  return all;
+}
+
+Mesh whole_mesh(const Parallelism& parallelism, std::size_t layout) {
+  const Mesh stage = stage_mesh(parallelism);
+  Mesh mesh;
+  for (const char axis : axis_layouts()[layout]) {
+    if (axis == 'P' && parallelism.pipeline > 1) mesh.axes.push_back({"P", parallelism.pipeline});
+    for (const MeshAxis& known : stage.axes)
+      if (known.name[0] == axis) mesh.axes.push_back(known);
+  }
+  if (mesh.axes.empty()) mesh.axes.push_back({"X", 1});
+  return mesh;
+}
+
+namespace {
+
+constexpr CollectiveKind line_kinds[4] = {CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
+                                          CollectiveKind::all_reduce, CollectiveKind::all_to_all};
+
+std::size_t line_index(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_gather:
+      return 0;
+    case CollectiveKind::reduce_scatter:
+      return 1;
+    case CollectiveKind::all_reduce:
+      return 2;
+    default:
+      return 3;
+  }
+}
+
+/// The links that a set of mesh axes uses: torus axes, or levels of the tree that are really crossed.
+std::uint32_t resources_of(const Placement& placement, const CollectiveGroup& group, AxisSet axes, std::size_t mesh) {
+  std::uint32_t bits = 0;
+  if (!group.axes.empty() || group.levels.empty())
+    for (std::size_t i = 0; i < mesh; ++i)
+      if (axes >> i & 1u)
+        for (const AxisPart& part : placement.parts(static_cast<int>(i))) bits |= 1u << part.axis;
+  for (std::size_t l = 0; l < group.levels.size(); ++l)
+    if (group.levels[l].groups > 1.0) bits |= 1u << (16 + l);
+  return bits;
+}
+
+}  // namespace
+
+Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layout, const Cluster& cluster) {
+  StageLinks links;
+  links.network_share = network_efficiency(cluster.chip);
+  const Mesh mesh = whole_mesh(parallelism, layout);
+  constexpr std::string_view names = "RXWZY";
+  std::array<int, roles> axis_of{-1, -1, -1, -1, -1};
+  int pipeline = -1;
+  for (std::size_t i = 0; i < mesh.axes.size(); ++i) {
+    const std::size_t role = names.find(mesh.axes[i].name);
+    if (role == std::string_view::npos) {
+      pipeline = static_cast<int>(i);
+      continue;
+    }
+    axis_of[role] = static_cast<int>(i);
+    links.size[role] = static_cast<double>(mesh.axes[i].size);
+  }
+  if (mesh.devices() == 1 && cluster.chips() == 1) return links;
+  ASSAY_TRY(placement, Placement::make(mesh, cluster, "strategy"));
+  for (std::size_t set = 1; set < 32; ++set) {
+    AxisSet axes = 0;
+    bool present = true;
+    for (std::size_t r = 0; r < roles; ++r)
+      if (set >> r & 1u) {
+        if (axis_of[r] < 0) {
+          present = false;
+          continue;
+        }
+        axes |= axis_bit(axis_of[r]);
+      }
+    if (axes == 0) continue;
+    if (!present) {  // axes of one device add nothing: the same as the set without them
+      std::size_t rest = 0;
+      for (std::size_t r = 0; r < roles; ++r)
+        if (set >> r & 1u && axis_of[r] >= 0) rest |= std::size_t{1} << r;
+      links.lines[set] = links.lines[rest];
+      links.resources[set] = links.resources[rest];
+      continue;
+    }
+    const CollectiveGroup group = placement.group(axes);
+    for (std::size_t k = 0; k < 4; ++k) links.lines[set][k] = collective_line(line_kinds[k], group);
+    links.resources[set] = resources_of(placement, group, axes, mesh.axes.size());
+  }
+  if (pipeline >= 0)
+    links.between_stages = collective_line(CollectiveKind::permute, placement.group(axis_bit(pipeline)));
+  return links;
+}
+
+StageSplit split_stages(const Transformer& model, std::int64_t stages) {
+  const auto layers = model.decoder.layers();
+  StageSplit split;
+  std::int64_t next = 0;
+  for (std::int64_t s = 0; s < stages; ++s) {
+    // Stages with one layer more lie in the middle: the ends also hold the embedding and the head.
+    const std::int64_t extra = layers % stages, low = (stages - extra) / 2;
+    const std::int64_t mine = layers / stages + (s >= low && s < low + extra ? 1 : 0);
+    StageSplit::Part part;
+    part.stages = 1;
+    part.first = s == 0, part.last = s == stages - 1;
+    for (std::int64_t i = 0; i < mine; ++i, ++next)
+      ++part.layers[model.decoder.order[static_cast<std::size_t>(next)] % part.layers.size()];
+    bool merged = false;
+    for (StageSplit::Part& known : split.parts)
+      if (known.layers == part.layers && known.first == part.first && known.last == part.last) {
+        ++known.stages;
+        merged = true;
+        break;
+      }
+    if (!merged) split.parts.push_back(part);
+  }
+  return split;
+}
+
+double microbatches(const TrainingQuestion& question, const Strategy& strategy) {
+  const Parallelism& p = strategy.parallelism;
+  return question.sequences / (static_cast<double>(p.data * p.fsdp) * static_cast<double>(strategy.micro_batch));
+}
+
+ProfileKey profile_key(const Strategy& strategy, std::int64_t sequence) {
+  const Parallelism& p = strategy.parallelism;
+  ProfileKey key;
+  key.tensor = p.tensor, key.context = p.context, key.expert = p.expert;
+  key.micro_batch = strategy.micro_batch, key.sequence = sequence;
+  key.fsdp = p.fsdp > 1, key.replicas = p.data > 1;
+  key.zero = p.zero;
+  key.residual = p.residual, key.context_scheme = p.context_scheme;
+  key.recompute = recompute_of(strategy.recompute);
+  return key;
+}
+
+namespace {
+
+/// One pass of one microbatch through some layers: seconds by kind of waiting, in the three readings.
+struct PassTime {
+  double compute = 0, ideal_compute = 0, ideal_memory = 0, recompute = 0;
+  double tensor = 0, context = 0, expert = 0;  ///< critical collectives
+  double hidden = 0;                           ///< asynchronous collectives of each microbatch
+  double exposed = 0;                          ///< what of them is not hidden
+  std::array<double, roles> ideal_network{};   ///< collectives of each microbatch at full bandwidth, by role
+  double all_network = 0;
+  double gradients = 0, new_weights = 0;  ///< once per step
+  double flops = 0, repeated_flops = 0;
+
+  double chain() const { return compute + tensor + context + expert; }
+  void add(const PassTime& other, double times) {
+    compute += times * other.compute, ideal_compute += times * other.ideal_compute;
+    ideal_memory += times * other.ideal_memory, recompute += times * other.recompute;
+    tensor += times * other.tensor, context += times * other.context, expert += times * other.expert;
+    hidden += times * other.hidden, exposed += times * other.exposed;
+    for (std::size_t r = 0; r < roles; ++r) ideal_network[r] += times * other.ideal_network[r];
+    all_network += times * other.all_network;
+    gradients += times * other.gradients, new_weights += times * other.new_weights;
+    flops += times * other.flops, repeated_flops += times * other.repeated_flops;
+  }
+};
+
+PassTime pass_time(const PassProfile& pass, const StageLinks& links, bool overlap) {
+  PassTime time;
+  time.compute = pass.estimate.value(), time.ideal_compute = pass.compute.value();
+  time.ideal_memory = pass.memory.value(), time.recompute = pass.repeated.value();
+  time.flops = pass.flops.value(), time.repeated_flops = pass.repeated_flops.value();
+  double background = 0.0;
+  std::uint32_t background_links = 0;
+  struct Waiting {
+    std::uint32_t links;
+    double seconds;
+  };
+  std::array<Waiting, max_traffic> waited{};
+  std::size_t waits = 0;
+  for (const Traffic& traffic : pass.traffic) {
+    const CollectiveLine& line = links.lines[traffic.over][line_index(traffic.kind)];
+    const double ideal = line.rate.value() * traffic.bytes / links.ways(traffic.divided);
+    const double seconds = ideal / links.network_share + traffic.count * line.floor.value();
+    if (traffic.once) {
+      (traffic.urgency == Urgency::ahead ? time.new_weights : time.gradients) += seconds;
+      continue;
+    }
+    time.all_network += std::max(ideal, traffic.count * line.floor.value());
+    for (std::size_t r = 0; r < roles; ++r)
+      if (traffic.over >> r & 1u) {
+        time.ideal_network[r] += ideal;
+        break;
+      }
+    if (traffic.urgency == Urgency::critical || !overlap) {
+      const RoleSet over = traffic.over;
+      (over & role_bit(Role::tensor)    ? time.tensor
+       : over & role_bit(Role::expert)  ? time.expert
+       : over & role_bit(Role::context) ? time.context
+                                        : time.exposed) += seconds;
+      waited[waits++] = {links.resources[over], seconds};
+    } else {
+      background += seconds;
+      background_links |= links.resources[traffic.over];
+    }
+  }
+  // Background traffic hides behind the chain of steps that wait for each other, but not behind collectives on the
+  // same links.
+  double shared = 0.0;
+  for (std::size_t i = 0; i < waits; ++i)
+    if (waited[i].links & background_links) shared += waited[i].seconds;
+  time.hidden = background;
+  time.exposed += std::max(0.0, background + shared - time.chain());
+  return time;
+}
+
+double elements_of(const LayerProfile& layer) { return layer.dense_elements + layer.expert_elements; }
+
+/// Ways in which weights, gradients and optimizer states are shared out over data-parallel axes.
+struct Sharing {
+  double weights = 1, gradients = 1, states = 1;                        ///< of dense weights
+  double expert_weights = 1, expert_gradients = 1, expert_states = 1;  ///< experts lie on their own axis already
+};
+
+Sharing sharing(const Parallelism& p, const StageLinks& links) {
+  constexpr RoleSet everyone =
+      role_bit(Role::replica) | role_bit(Role::fsdp) | role_bit(Role::expert) | role_bit(Role::context);
+  constexpr RoleSet sharded = everyone & ~role_bit(Role::replica);
+  const RoleSet weights = p.zero >= 3 ? everyone : p.fsdp > 1 ? sharded : 0;
+  const RoleSet states = p.zero >= 1 ? everyone : weights;
+  const RoleSet gradients = p.zero >= 2 ? everyone : weights;
+  constexpr RoleSet no_expert = static_cast<RoleSet>(~role_bit(Role::expert));
+  return {links.ways(weights),
+          links.ways(gradients),
+          links.ways(states),
+          links.ways(weights & no_expert),
+          links.ways(gradients & no_expert),
+          links.ways(states & no_expert)};
+}
+
+/// Seconds that a pipeline idles, from the mean times of one microbatch on one stage.
+double bubble_time(const PipelineShape& shape, double forward, double backward) {
+  const StageTimes stage{Seconds(forward), Seconds(backward / 2.0), Seconds(backward / 2.0)};
+  return pipeline_form(shape, stage).makespan.value() - static_cast<double>(shape.microbatches) * (forward + backward);
+}
+
+}  // namespace
+
+SteadyCost steady_cost(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
+                       const StageLinks& links, const StageSplit& split) {
+  SteadyCost steady;
+  steady_cost(question, strategy, profile, links, split, steady);
+  return steady;
+}
+
+void steady_cost(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
+                 const StageLinks& links, const StageSplit& split, SteadyCost& steady) {
+  const double m = microbatches(question, strategy);
+  const auto stages = static_cast<double>(strategy.parallelism.pipeline);
+  const Formats& formats = question.setup.formats;
+  const Sharing shared = sharing(strategy.parallelism, links);
+  const double weight_bytes = storage(formats.weights, 1.0).value(),
+               grad_bytes = storage(formats.gradients, 1.0).value();
+  const double state_bytes = question.setup.optimizer.state_bytes();
+  const double update_bytes =
+      grad_bytes + 2.0 * state_bytes + (question.setup.optimizer.master ? 1.0 : 2.0) * weight_bytes;
+  const double memory_rate = question.setup.rates.hbm.value() * question.setup.rates.memory_share;
+
+  std::array<PassTime, 8> forward{}, backward{};
+  const std::size_t kinds = std::min<std::size_t>(profile.kinds.size(), forward.size());
+  for (std::size_t k = 0; k < kinds; ++k) {
+    forward[k] = pass_time(profile.kinds[k].forward, links, question.overlap);
+    backward[k] = pass_time(profile.kinds[k].backward, links, question.overlap);
+  }
+  const PassTime embed_forward = pass_time(profile.embedding.forward, links, question.overlap),
+                 embed_backward = pass_time(profile.embedding.backward, links, question.overlap),
+                 head_forward = pass_time(profile.head.forward, links, question.overlap),
+                 head_backward = pass_time(profile.head.backward, links, question.overlap);
+  steady.microbatches = m;
+  steady.stages = stages;
+  steady.boundary_ideal = stages > 1.0 ? profile.boundary.value() * links.between_stages.rate.value() : 0.0;
+  steady.hop =
+      stages > 1.0 ? steady.boundary_ideal / links.network_share + links.between_stages.floor.value() : 0.0;
+  steady.parts.clear();
+  for (const StageSplit::Part& part : split.parts) {
+    PassTime f, b;
+    double dense = 0.0, expert = 0.0, layer_elements = 0.0;
+    SteadyCost::Part out;
+    for (std::size_t k = 0; k < kinds; ++k) {
+      const double n = part.layers[k];
+      if (n == 0.0) continue;
+      f.add(forward[k], n), b.add(backward[k], n);
+      const LayerProfile& layer = profile.kinds[k];
+      dense += n * layer.dense_elements, expert += n * layer.expert_elements;
+      out.kept += n * layer.kept.value();
+      layer_elements = std::max(layer_elements, elements_of(layer));
+      out.memory.workspace = std::max(out.memory.workspace, layer.again.value() + layer.widest.value());
+    }
+    if (part.first) f.add(embed_forward, 1.0), b.add(embed_backward, 1.0), dense += elements_of(profile.embedding);
+    if (part.last) {
+      f.add(head_forward, 1.0), b.add(head_backward, 1.0), dense += elements_of(profile.head);
+      out.memory.head = profile.head.kept.value() + profile.head.widest.value();
+    }
+    out.stages = part.stages, out.first = part.first, out.last = part.last;
+    out.forward = f.chain() + f.exposed, out.backward = b.chain() + b.exposed;
+    out.compute = f.compute + b.compute, out.recompute = b.recompute;
+    out.tensor = f.tensor + b.tensor, out.context = f.context + b.context, out.expert = f.expert + b.expert;
+    out.weights = f.exposed + b.exposed;
+    out.ideal_compute = f.ideal_compute + b.ideal_compute, out.ideal_memory = f.ideal_memory + b.ideal_memory;
+    out.lower = std::max(out.ideal_compute, out.ideal_memory);
+    for (std::size_t r = 0; r < roles; ++r) {
+      out.network[r] = f.ideal_network[r] + b.ideal_network[r];
+      out.lower = std::max(out.lower, out.network[r]);
+    }
+    out.upper = std::max(out.ideal_compute, out.ideal_memory) + f.all_network + b.all_network + 2.0 * steady.boundary_ideal;
+    out.model_flops = 3.0 * f.flops, out.executed_flops = f.flops + b.flops;
+    // The end of the step: gradients are reduced while the last microbatch's backward pass runs, new weights are
+    // brought back while the next step begins.
+    const double reduce = f.gradients + b.gradients, bring = f.new_weights + b.new_weights;
+    out.gradients = question.overlap ? std::max(0.0, reduce - b.chain()) : reduce;
+    out.update = (dense / shared.states + expert / shared.expert_states) * update_bytes / memory_rate +
+                 (question.overlap ? std::max(0.0, bring - f.chain()) : bring);
+    out.memory.weights = weight_bytes * (dense / shared.weights + expert / shared.expert_weights);
+    out.memory.gradients = grad_bytes * (dense / shared.gradients + expert / shared.expert_gradients);
+    out.memory.optimizer = state_bytes * (dense / shared.states + expert / shared.expert_states);
+    // Weights in use are whole: this layer's and the next one's.
+    if (shared.weights > 1.0) out.memory.gathered = 2.0 * weight_bytes * layer_elements;
+    steady.parts.push_back(out);
+  }
+}
+
+TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
+  const double m = steady.microbatches, stages = steady.stages;
+  const PipelineShape shape{strategy.schedule, strategy.parallelism.pipeline, static_cast<std::int64_t>(m),
+                            strategy.interleave};
+  const double copies = strategy.schedule == PipelineSchedule::dualpipe && stages > 1.0 ? 2.0 : 1.0;
+  const double handover = 2.0 * static_cast<double>(strategy.interleave) * steady.hop;
+  TrainingCost cost;
+  double slowest = -1.0, slowest_lower = 0.0, slowest_upper = 0.0, sum_lower = 0.0, sum_upper = 0.0;
+  double mean_forward = 0.0, mean_backward = 0.0;
+  for (const SteadyCost::Part& part : steady.parts) {
+    const double share = part.stages / stages;
+    mean_forward += share * (part.forward + handover / 2.0);
+    mean_backward += share * (part.backward + handover / 2.0);
+    cost.compute += share * m * part.ideal_compute;
+    cost.model_flops += share * m * part.model_flops;
+    cost.executed_flops += share * m * part.executed_flops;
+    cost.memory_time = std::max(cost.memory_time, m * part.ideal_memory);
+    for (std::size_t r = 0; r < roles; ++r) cost.network[r] = std::max(cost.network[r], m * part.network[r]);
+    slowest_lower = std::max(slowest_lower, part.lower), slowest_upper = std::max(slowest_upper, part.upper);
+    sum_lower += part.stages * part.lower, sum_upper += part.stages * part.upper;
+    const double whole = m * (part.forward + part.backward) + part.gradients + part.update;
+    if (whole > slowest) {
+      slowest = whole;
+      StepParts& step = cost.parts;
+      step.compute = m * part.compute, step.recompute = m * part.recompute;
+      step.tensor = m * part.tensor, step.context = m * part.context, step.expert = m * part.expert;
+      step.weights = m * part.weights;
+      step.handover = m * handover, step.gradients = part.gradients, step.update = part.update;
+    }
+    MemoryParts memory = part.memory;
+    memory.weights *= copies;
+    // A later stage holds fewer microbatches; the first of those like this one holds the most.
+    const std::int64_t first = part.first || shape.stages == 1 ? 0 : part.last ? shape.stages - 1 : 1;
+    const double held = shape.stages > 1 ? peak_microbatches(shape, first) : 1.0;
+    memory.activations = part.kept * held;
+    if (memory.total() > cost.memory.total()) cost.memory = memory;
+  }
+  cost.parts.bubble = stages > 1.0 ? bubble_time(shape, mean_forward, mean_backward) : 0.0;
+  cost.estimate = cost.parts.total();
+  // Ideal hardware still has to fill the pipeline.
+  const double fill = stages > 1.0 ? bubble_time(shape, 1.0, 2.0) / 3.0 / stages : 0.0;
+  cost.lower = std::min(cost.estimate, m * slowest_lower + fill * sum_lower);
+  cost.upper = m * slowest_upper + (stages - 1.0) / stages * sum_upper;
+  return cost;
+}
+
+}  // namespace assay

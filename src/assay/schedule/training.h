@@ -1,0 +1,137 @@
+// The time and memory of one training step of a strategy, from the profiles of its layers and the links of its axes.
+// No allocation, no strings: the search calls this by the million.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "assay/cost/placement.h"
+#include "assay/schedule/pipeline.h"
+#include "assay/schedule/profile.h"
+
+namespace assay {
+
+enum class RecomputePolicy : std::uint8_t { none, selective, full };
+std::string_view name(RecomputePolicy policy);
+Recompute recompute_of(RecomputePolicy policy);
+
+struct Strategy {
+  Parallelism parallelism;
+  std::int64_t micro_batch = 1;  ///< sequences of one data-parallel device group
+  std::int64_t interleave = 1;   ///< chunks of layers per stage
+  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+  RecomputePolicy recompute = RecomputePolicy::none;
+  std::uint8_t layout = 0;  ///< which order the mesh axes are laid out in
+  friend bool operator==(const Strategy&, const Strategy&) = default;
+};
+
+/// Straight-line costs of collectives over every set of roles of a placed mesh.
+struct StageLinks {
+  std::array<double, roles> size{1, 1, 1, 1, 1};
+  std::array<std::array<CollectiveLine, 4>, 32> lines{};  ///< by set of roles, then gather, scatter, reduce, exchange
+  std::array<std::uint32_t, 32> resources{};              ///< links that a set of roles uses, a bit each
+  CollectiveLine between_stages;                          ///< per byte handed from a stage to the next
+  double network_share = 1.0;                             ///< of ideal bandwidth that good collectives reach
+
+  double ways(RoleSet set) const {
+    double n = 1.0;
+    for (std::size_t i = 0; i < roles; ++i)
+      if (set >> i & 1u) n *= size[i];
+    return n;
+  }
+};
+
+/// Orders in which axes may be laid out, outermost first. On a switched network the last one lies closest together.
+std::span<const std::array<char, 6>> axis_layouts();
+
+/// The whole mesh in the order of a layout: P for pipeline stages and the axes of stage_mesh().
+Mesh whole_mesh(const Parallelism& parallelism, std::size_t layout);
+
+/// The links of a strategy's axes on a cluster; an error where they do not fit.
+Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layout, const Cluster& cluster);
+
+/// How the layers of a model lie on `stages` stages, as many in each as possible, the rest in the middle.
+struct StageSplit {
+  struct Part {
+    std::array<std::int16_t, 8> layers{};  ///< by kind
+    std::int16_t stages = 0;               ///< that are like this
+    bool first = false, last = false;      ///< holds the embedding, the head
+  };
+  std::vector<Part> parts;
+};
+StageSplit split_stages(const Transformer& model, std::int64_t stages);
+
+/// Seconds of one step, taken apart. Times of the slowest stage unless said otherwise.
+struct StepParts {
+  double compute = 0;     ///< arithmetic and memory of all microbatches
+  double recompute = 0;   ///< the part of compute that is forward work done again
+  double tensor = 0, context = 0, expert = 0;  ///< collectives that somebody waits for
+  double weights = 0;     ///< gathering weights and reducing gradients in every microbatch, as far as not hidden
+  double handover = 0;    ///< passing activations from stage to stage
+  double bubble = 0;      ///< waiting for the pipeline to fill and drain
+  double gradients = 0;   ///< reducing gradients at the end, as far as not hidden
+  double update = 0;      ///< the optimizer, and bringing new weights back
+  double total() const {
+    return compute + tensor + context + expert + weights + handover + bubble + gradients + update;
+  }
+};
+
+/// Bytes on one chip of the fullest stage.
+struct MemoryParts {
+  double weights = 0, gradients = 0, optimizer = 0, activations = 0, head = 0, gathered = 0, workspace = 0;
+  double total() const { return weights + gradients + optimizer + activations + head + gathered + workspace; }
+};
+
+struct TrainingCost {
+  double lower = 0, estimate = 0, upper = 0;  ///< seconds per step
+  double compute = 0;                         ///< seconds of arithmetic at the peak, per step, mean over stages
+  double memory_time = 0;                     ///< seconds of memory traffic at the peak, of the slowest stage
+  std::array<double, roles> network{};        ///< seconds of collectives at full bandwidth by role, of the slowest stage
+  StepParts parts;                            ///< of the estimate
+  MemoryParts memory;
+  double model_flops = 0, executed_flops = 0; ///< of a step, per chip, mean over stages
+};
+
+/// What is common to all strategies of a question.
+struct TrainingQuestion {
+  TrainingSetup setup;
+  double sequences = 1;  ///< per step over the whole cluster
+  double chips = 1;
+  bool overlap = true;   ///< gradients are reduced, weights gathered while others compute
+};
+
+/// Microbatches of a strategy; not whole where the batch does not divide.
+double microbatches(const TrainingQuestion& question, const Strategy& strategy);
+
+/// What one microbatch costs on each kind of stage: all that does not depend on the pipeline's schedule.
+struct SteadyCost {
+  struct Part {
+    double stages = 1;  ///< that are like this
+    bool first = false, last = false;
+    double forward = 0, backward = 0;  ///< seconds, everything that is waited for included
+    double compute = 0, recompute = 0, tensor = 0, context = 0, expert = 0, weights = 0;
+    double lower = 0, upper = 0, ideal_compute = 0, ideal_memory = 0;
+    std::array<double, roles> network{};
+    double model_flops = 0, executed_flops = 0;
+    double gradients = 0, update = 0;  ///< once a step
+    double kept = 0;                   ///< bytes
+    MemoryParts memory;                ///< without activations
+  };
+  std::vector<Part> parts;
+  double microbatches = 1, stages = 1;
+  double hop = 0, boundary_ideal = 0;  ///< seconds from a stage to the next
+};
+
+/// Fills `steady`, whose memory is reused.
+void steady_cost(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
+                 const StageLinks& links, const StageSplit& split, SteadyCost& steady);
+SteadyCost steady_cost(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
+                       const StageLinks& links, const StageSplit& split);
+
+/// The whole step under a schedule.
+TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy);
+
+ProfileKey profile_key(const Strategy& strategy, std::int64_t sequence);
+
+}  // namespace assay

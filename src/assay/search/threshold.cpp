@@ -1,0 +1,92 @@
+#include "assay/search/threshold.h"
+
+#include <algorithm>
+#include <map>
+
+namespace assay {
+namespace {
+
+/// Counts and remembers tests.
+class Tester {
+ public:
+  Tester(const ThresholdTest& test, int most) : test_(test), left_(most) {}
+
+  std::optional<bool> at(std::int64_t value) {
+    if (const auto known = known_.find(value); known != known_.end()) return known->second;
+    if (left_ == 0) return std::nullopt;
+    --left_;
+    return known_[value] = test_(value);
+  }
+  bool spent() const { return left_ == 0; }
+  std::vector<Threshold::Tested> tested() const {
+    std::vector<Threshold::Tested> all;
+    for (const auto& [value, holds] : known_)
+      if (holds) all.push_back({value, *holds});
+    return all;
+  }
+
+ private:
+  const ThresholdTest& test_;
+  int left_;
+  std::map<std::int64_t, std::optional<bool>> known_;
+};
+
+/// An allowed value strictly between two, as near to their middle as can be found; multiples of `step` come first,
+/// since what is allowed often is.
+std::optional<std::int64_t> allowed_between(Tester& tester, std::int64_t low, std::int64_t high, std::int64_t step) {
+  constexpr std::int64_t tries = 48;
+  for (const std::int64_t unit : {step, std::int64_t{1}}) {
+    if (unit < 1) continue;
+    const std::int64_t middle = (low + (high - low) / 2) / unit * unit;
+    for (std::int64_t i = 0; i < tries; ++i) {
+      const std::int64_t value = middle + (i % 2 == 0 ? i / 2 : -(i + 1) / 2) * unit;
+      if (value > low && value < high && tester.at(value)) return value;
+    }
+    if (unit == 1) break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Threshold find_threshold(const ThresholdTest& test, const ThresholdRange& range) {
+  Tester tester(test, range.most_tests);
+  Threshold found;
+  std::optional<std::int64_t> first, before, after;
+  bool holds_first = false;
+  for (std::int64_t value = range.from;; value = std::min(value * 2, range.to)) {
+    if (const auto holds = tester.at(value)) {
+      if (!first) first = value, holds_first = *holds;
+      if (*holds != holds_first) {
+        after = value;
+        break;
+      }
+      before = value;
+    }
+    if (value >= range.to || tester.spent()) break;
+  }
+  found.exact = !tester.spent();
+  if (!first) return found;
+  if (!after) {
+    found.kind = holds_first ? Threshold::Kind::always : Threshold::Kind::never;
+    found.value = holds_first ? *first : *before;
+    found.tested = tester.tested();
+    return found;
+  }
+  while (*after - *before > 1) {
+    const auto middle = allowed_between(tester, *before, *after, *first);
+    if (!middle) {
+      // A narrow gap without an allowed value is closed; a wide one may hide some.
+      found.exact = found.exact && *after - *before <= 48 && !tester.spent();
+      break;
+    }
+    (*tester.at(*middle) == holds_first ? before : after) = *middle;
+  }
+  found.kind = holds_first ? Threshold::Kind::largest : Threshold::Kind::smallest;
+  found.value = holds_first ? *before : *after;
+  found.beside = holds_first ? after : before;
+  found.tested = tester.tested();
+  return found;
+}
+
+}  // namespace assay

@@ -1,0 +1,41 @@
+// Solving for one unknown: where a condition on a whole number changes.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace assay {
+
+/// Whether the condition holds at a value; nothing where the value is not allowed.
+using ThresholdTest = std::function<std::optional<bool>(std::int64_t)>;
+
+struct ThresholdRange {
+  std::int64_t from = 1, to = std::int64_t{1} << 50;
+  int most_tests = 400;
+};
+
+struct Threshold {
+  enum class Kind {
+    smallest,  ///< holds from `value` up
+    largest,   ///< holds up to `value`
+    always,    ///< holds wherever it was tested
+    never,     ///< holds nowhere it was tested
+    nothing    ///< no tested value is allowed
+  };
+  struct Tested {
+    std::int64_t value = 0;
+    bool holds = false;
+  };
+  Kind kind = Kind::nothing;
+  std::int64_t value = 0;               ///< of smallest and largest
+  std::optional<std::int64_t> beside;   ///< the nearest allowed value where it does not hold
+  std::vector<Tested> tested;           ///< allowed values, in order of value
+  bool exact = true;                    ///< false: tests ran out, or no allowed value was found in between
+};
+
+/// Doubles from the lower end until the condition changes, then halves the gap. Right where the condition changes
+/// once; values that are not allowed are stepped over, to the nearest that are.
+Threshold find_threshold(const ThresholdTest& test, const ThresholdRange& range);
+
+}  // namespace assay

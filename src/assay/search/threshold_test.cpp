@@ -1,0 +1,61 @@
+#include "assay/search/threshold.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace assay {
+namespace {
+
+TEST(Threshold, FindsTheSmallestValueThatMeetsACondition) {
+  const Threshold found = find_threshold([](std::int64_t n) { return n >= 652800; }, {});
+  EXPECT_EQ(found.kind, Threshold::Kind::smallest);
+  EXPECT_EQ(found.value, 652800);
+  EXPECT_EQ(found.beside, 652799);
+  EXPECT_TRUE(found.exact);
+  EXPECT_LT(found.tested.size(), 60u);
+}
+
+TEST(Threshold, FindsTheLargestValueWhenTheConditionHoldsAtTheStart) {
+  const Threshold found = find_threshold([](std::int64_t n) { return n <= 113; }, {});
+  EXPECT_EQ(found.kind, Threshold::Kind::largest);
+  EXPECT_EQ(found.value, 113);
+  EXPECT_EQ(found.beside, 114);
+}
+
+TEST(Threshold, StepsOverValuesThatAreNotAllowed) {
+  // Only divisors of 8960 are allowed; the smallest of at least 30 is 32.
+  const auto divisor = [](std::int64_t n) -> std::optional<bool> {
+    if (n > 8960 || 8960 % n != 0) return std::nullopt;
+    return n >= 30;
+  };
+  const Threshold found = find_threshold(divisor, {});
+  EXPECT_EQ(found.value, 32);
+  EXPECT_EQ(found.beside, 28);
+}
+
+TEST(Threshold, KeepsToMultiplesWhereOnlyTheseAreAllowed) {
+  const auto multiple = [](std::int64_t n) -> std::optional<bool> {
+    if (n % 4096 != 0) return std::nullopt;
+    return n >= 435200;
+  };
+  const Threshold found = find_threshold(multiple, {});
+  EXPECT_EQ(found.value, 438272);  // 107 x 4096; 106 x 4096 = 434176 is below
+  EXPECT_EQ(found.beside, 434176);
+}
+
+TEST(Threshold, SaysWhenNothingChangesOrNothingIsAllowed) {
+  EXPECT_EQ(find_threshold([](std::int64_t) { return true; }, {}).kind, Threshold::Kind::always);
+  EXPECT_EQ(find_threshold([](std::int64_t) { return false; }, {}).kind, Threshold::Kind::never);
+  EXPECT_EQ(find_threshold([](std::int64_t) { return std::optional<bool>(); }, {}).kind, Threshold::Kind::nothing);
+}
+
+RC_GTEST_PROP(Threshold, ASingleChangeIsFoundExactly, ()) {
+  const auto at = *rc::gen::inRange<std::int64_t>(2, std::int64_t{1} << 40);
+  const bool rises = *rc::gen::arbitrary<bool>();
+  const Threshold found = find_threshold([&](std::int64_t n) { return (n >= at) == rises; }, {});
+  RC_ASSERT(found.exact);
+  RC_ASSERT(found.value == (rises ? at : at - 1));
+}
+
+}  // namespace
+}  // namespace assay
