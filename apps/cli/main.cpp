@@ -50,13 +50,22 @@ Result<void> save(const std::string& path, std::string_view text, std::string_vi
   return {};
 }
 
+/// The file of --output. Where a verb has an --output of its own (a number of tokens), a number is meant for it.
+std::optional<std::string> output_file(const Request& request) {
+  const auto& own = request.verb().options;
+  const bool has_own = std::any_of(own.begin(), own.end(), [](const OptionSpec& o) { return o.name == "output"; });
+  for (const std::string& value : request.values("output"))
+    if (!has_own || !parse_count(value, "--output")) return value;
+  return std::nullopt;
+}
+
 /// The format of --format, or of the ending of --output.
 Result<Format> chosen_format(const Request& request) {
   static constexpr std::pair<std::string_view, Format> formats[] = {{"table", Format::table}, {"tree", Format::tree},
                                                                     {"json", Format::json},   {"csv", Format::csv},
                                                                     {"md", Format::md},       {"svg", Format::svg}};
   std::string name = request.value("format").value_or("");
-  if (const auto output = request.value("output"); name.empty() && output) {
+  if (const auto output = output_file(request); name.empty() && output) {
     const std::string file = output->substr(output->rfind('/') + 1);
     const std::size_t dot = file.rfind('.');
     name = dot == std::string::npos ? "" : file.substr(dot + 1);
@@ -86,7 +95,7 @@ Result<int> answer(Request& request, RenderOptions& for_errors) {
     ASSAY_CHECK(apply_config(request, text, *config));
   }
   ASSAY_TRY(format, chosen_format(request));
-  const auto output = request.value("output");
+  const auto output = output_file(request);
   const RenderOptions options{format, wants_colour(request, output.has_value()), request.explain(),
                               request.has("quiet")};
   for_errors = options;

@@ -236,9 +236,12 @@ int Builder::product(std::string_view name, int activation, int weight, std::ini
     step.in[2] = static_cast<std::int16_t>(onto);
     step.bytes += local_bytes(program_, program_.tensor(onto));
   }
-  if (w.find(LogicalDim::experts) >= 0 && w.tensor_class == TensorClass::used_weight)
-    step.bytes -= (1.0 - touched_experts) * local_bytes(program_, w);
   step.flops = Flops(2.0 * union_extent(x, w));
+  if (w.find(LogicalDim::experts) >= 0 && w.tensor_class == TensorClass::used_weight) {
+    const Bytes weights = local_bytes(program_, w);
+    step.bytes = filled_slots * (step.bytes - weights) + touched_experts * weights;
+    step.flops *= filled_slots;
+  }
   return out;
 }
 

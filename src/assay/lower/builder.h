@@ -91,6 +91,8 @@ class Builder {
   int postponed = -1;
   /// Bytes of expert weights that tokens touch, as a share: fewer tokens than experts leave some unread.
   double touched_experts = 1.0;
+  /// Share of the experts' slots that tokens fill: slots are whole numbers per expert, products work on tokens only.
+  double filled_slots = 1.0;
 
  private:
   friend class BackwardPass;

@@ -145,6 +145,7 @@ class LayerWriter {
     made.sharding = build_.ruled(TensorClass::key_value, std::span(made.dims.data(), made.rank));
     program.tensors.push_back(made);
     const int before = static_cast<int>(program.tensors.size()) - 1;
+    if (a.shares_kv) return before;  // the layer that made them wrote them
     const int after = build_.pointwise(Op::cast, name, {fresh, before}, before);
     program.tensors[at(after)].tensor_class = TensorClass::key_value;
     const ProgramTensor& written = program.tensor(fresh);
@@ -351,12 +352,13 @@ class LayerWriter {
     const int out = static_cast<int>(program.tensors.size()) - 1;
     build_.emit(Op::dispatch, {through, gates}, {out});
     build_.touched_experts = touched_share(work_.tokens(), k, n);
+    build_.filled_slots = work_.tokens() * k * work_.expert_load / (n * slots);
     int at_experts = build_.settle(out, TensorClass::dispatched, "Expert");
     const LogicalDim inside = f.latent > 0 ? rank : d_model;
     int done =
         dense(f, at_experts, "W_in", "W_gate", "W_out", -1, {experts, capacity, width}, {experts, capacity, inside});
     done = build_.reshard(done, sent.sharding, Urgency::critical, "Back");
-    build_.touched_experts = 1.0;
+    build_.touched_experts = build_.filled_slots = 1.0;
     int y = build_.pointwise(Op::combine, "Moe", {done, gates}, through);
     if (f.latent > 0) y = build_.product("Moe", y, weight("W_latent_out"), {batch, sequence, d_model});
     if (f.shared_width == 0) return y;

@@ -28,10 +28,10 @@ struct Threshold {
     bool holds = false;
   };
   Kind kind = Kind::nothing;
-  std::int64_t value = 0;               ///< of smallest and largest
-  std::optional<std::int64_t> beside;   ///< the nearest allowed value where it does not hold
-  std::vector<Tested> tested;           ///< allowed values, in order of value
-  bool exact = true;                    ///< false: tests ran out, or no allowed value was found in between
+  std::int64_t value = 0;              ///< of smallest and largest
+  std::optional<std::int64_t> beside;  ///< the nearest allowed value where it does not hold
+  std::vector<Tested> tested;          ///< allowed values, in order of value
+  bool exact = true;                   ///< false: tests ran out, or no allowed value was found in between
 };
 
 /// Doubles from the lower end until the condition changes, then halves the gap. Right where the condition changes

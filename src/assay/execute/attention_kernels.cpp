@@ -1,0 +1,121 @@
+#include "assay/execute/attention_kernels.h"
+
+#include <cmath>
+#include <vector>
+
+namespace assay {
+namespace {
+
+/// The sizes of one attention, and where rows of the arrays begin.
+struct Sizes {
+  std::int64_t batch, queries, heads, width, keys, kv_heads, value_row, value_dim;
+
+  Sizes(const Numbers& q, const Numbers& k, const Numbers* v, const AttentionPlace& place)
+      : batch(q.shape[0]),
+        queries(q.shape[1]),
+        heads(q.shape[2]),
+        width(q.shape[3]),
+        keys(k.shape[1]),
+        kv_heads(k.shape.size() == 4 ? k.shape[2] : 1),
+        value_row(v ? v->shape.back() : width),
+        value_dim(place.value_dim) {}
+
+  std::size_t query(std::int64_t b, std::int64_t s, std::int64_t n) const {
+    return static_cast<std::size_t>((b * queries + s) * heads + n);
+  }
+  std::size_t key(std::int64_t b, std::int64_t t, std::int64_t n, const AttentionPlace& place) const {
+    const std::int64_t head =
+        place.heads_per_kv_head == 0 ? 0 : (place.first_head + n) / place.heads_per_kv_head - place.first_kv_head;
+    return static_cast<std::size_t>((b * keys + t) * kv_heads + head);
+  }
+};
+
+bool sees(std::int64_t query, std::int64_t key, const AttentionPlace& place) {
+  if (place.causal && key > query) return false;
+  if (place.window > 0 && key <= query - place.window) return false;
+  return place.chunk == 0 || key / place.chunk == query / place.chunk;
+}
+
+double dot(const double* a, const double* b, std::int64_t n) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+void add_scaled(double* to, double factor, const double* from, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) to[i] += factor * from[i];
+}
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+std::pair<Numbers, Numbers> attention(const Numbers& q, const Numbers& k, const Numbers* v,
+                                      const AttentionPlace& place) {
+  const Sizes sizes(q, k, v, place);
+  const Numbers& values = v ? *v : k;
+  const std::size_t width = at(sizes.width), row = at(sizes.value_row), out_row = at(sizes.value_dim);
+  Numbers out = zeros<double>({sizes.batch, sizes.queries, sizes.heads, sizes.value_dim});
+  Numbers rest = place.flash ? zeros<double>({sizes.batch, sizes.queries, sizes.heads})
+                             : zeros<double>({sizes.batch, sizes.queries, sizes.heads, sizes.keys});
+  std::vector<double> weights(at(sizes.keys));
+  for (std::int64_t b = 0; b < sizes.batch; ++b)
+    for (std::int64_t s = 0; s < sizes.queries; ++s)
+      for (std::int64_t n = 0; n < sizes.heads; ++n) {
+        const std::size_t query = sizes.query(b, s, n);
+        double sum = 0;
+        for (std::int64_t t = 0; t < sizes.keys; ++t) {
+          const bool visible = sees(place.first_query + s, place.first_key + t, place);
+          const double score =
+              place.scale * dot(&q.values[query * width], &k.values[sizes.key(b, t, n, place) * width], sizes.width);
+          sum += weights[at(t)] = visible ? std::exp(score) : 0.0;
+        }
+        const double divisor = place.partial ? 1.0 : sum;
+        for (std::int64_t t = 0; t < sizes.keys; ++t) {
+          const double share = weights[at(t)] / divisor;
+          add_scaled(&out.values[query * out_row], share, &values.values[sizes.key(b, t, n, place) * row],
+                     sizes.value_dim);
+          if (!place.flash) rest.values[query * at(sizes.keys) + at(t)] = share;
+        }
+        if (place.flash) rest.values[query] = place.partial ? sum : std::log(sum);
+      }
+  return {std::move(out), std::move(rest)};
+}
+
+Numbers attention_quotient(const Numbers& sums, const Numbers& weights) {
+  Numbers out = sums;
+  const std::size_t width = at(sums.shape.back());
+  for (std::size_t i = 0; i < out.values.size(); ++i) out.values[i] /= weights.values[i / width];
+  return out;
+}
+
+AttentionGradients attention_grad(const Numbers& d_out, const Numbers& q, const Numbers& k, const Numbers& v,
+                                  const Numbers& out, const Numbers& rest, const AttentionPlace& place) {
+  const Sizes sizes(q, k, &v, place);
+  const std::size_t width = at(sizes.width), value_dim = at(sizes.value_dim);
+  AttentionGradients grads{zeros<double>(q.shape), zeros<double>(k.shape), zeros<double>(v.shape)};
+  for (std::int64_t b = 0; b < sizes.batch; ++b)
+    for (std::int64_t s = 0; s < sizes.queries; ++s)
+      for (std::int64_t n = 0; n < sizes.heads; ++n) {
+        const std::size_t query = sizes.query(b, s, n);
+        const double* d_row = &d_out.values[query * value_dim];
+        // The sum over keys of p x dp is the dot product of the result and its gradient.
+        const double common = dot(d_row, &out.values[query * value_dim], sizes.value_dim);
+        for (std::int64_t t = 0; t < sizes.keys; ++t) {
+          if (!sees(place.first_query + s, place.first_key + t, place)) continue;
+          const std::size_t key = sizes.key(b, t, n, place);
+          const double* q_row = &q.values[query * width];
+          const double* k_row = &k.values[key * width];
+          const double p = place.flash ? std::exp(place.scale * dot(q_row, k_row, sizes.width) - rest.values[query])
+                                       : rest.values[query * at(sizes.keys) + at(t)];
+          const double dp = dot(d_row, &v.values[key * value_dim], sizes.value_dim);
+          const double ds = place.scale * p * (dp - common);
+          add_scaled(&grads.dq.values[query * width], ds, k_row, sizes.width);
+          add_scaled(&grads.dk.values[key * width], ds, q_row, sizes.width);
+          add_scaled(&grads.dv.values[key * value_dim], p, d_row, sizes.value_dim);
+        }
+      }
+  return grads;
+}
+
+}  // namespace assay

@@ -1,0 +1,38 @@
+// Attention on one device, by its definition: a device may hold a part of the queries, of the heads or of the keys.
+#pragma once
+#include <cstdint>
+#include <utility>
+
+#include "assay/execute/layer_kernels.h"
+
+namespace assay {
+
+/// Where the local queries, keys and heads lie in the whole, and what queries may see.
+struct AttentionPlace {
+  std::int64_t first_query = 0, first_key = 0;  ///< positions in the sequence
+  std::int64_t first_head = 0, first_kv_head = 0;
+  std::int64_t heads_per_kv_head = 1;  ///< 0: all heads share keys [b, t, h]
+  std::int64_t value_dim = 1;
+  double scale = 1;
+  bool causal = true;
+  std::int64_t window = 0, chunk = 0;  ///< 0: none
+  bool flash = true;                   ///< also returns one number per query and head, else all probabilities
+  bool partial = false;                ///< keys are a part: plain sums, to be added and divided later
+};
+
+/// q [b, s, n, h], k [b, t, k, h], v [b, t, k, v] (nullptr: the leading part of k): the result [b, s, n, v] and the
+/// logarithms of the sums of exponentials [b, s, n] (the sums themselves when partial), or probabilities [b, s, n, t].
+std::pair<Numbers, Numbers> attention(const Numbers& q, const Numbers& k, const Numbers* v,
+                                      const AttentionPlace& place);
+
+/// Sums of weighted values divided by the sums of weights.
+Numbers attention_quotient(const Numbers& sums, const Numbers& weights);
+
+struct AttentionGradients {
+  Numbers dq, dk, dv;
+};
+/// `rest` is the second result of attention().
+AttentionGradients attention_grad(const Numbers& d_out, const Numbers& q, const Numbers& k, const Numbers& v,
+                                  const Numbers& out, const Numbers& rest, const AttentionPlace& place);
+
+}  // namespace assay

@@ -1,0 +1,59 @@
+// One step of a program, executed on virtual devices with real numbers.
+#pragma once
+#include <vector>
+
+#include "assay/execute/devices.h"
+#include "assay/execute/layer_kernels.h"
+#include "assay/model/transformer.h"
+#include "assay/program/program.h"
+
+namespace assay {
+
+/// The values of a program's tensors in one pass, by tensor and device; empty where nothing was made yet.
+using ProgramMemory = std::vector<Shards<double>>;
+
+/// How much of a gradient the updates of executed programs take off: plain gradient descent.
+inline constexpr double descent_rate = 0.1;
+
+class StepRunner {
+ public:
+  /// The program and the model must outlive it. `tokens`: over which the loss is averaged.
+  StepRunner(const Program& program, const Transformer& model, double tokens);
+
+  /// Runs a step of a block of `layer` (nullptr: embedding and head).
+  void run(const Step& step, const Layer* layer, ProgramMemory& memory);
+
+  Shards<double> distributed(const Array<double>& global, int tensor) const;
+  /// The global array; notes how far devices that should hold the same disagree.
+  Array<double> collected(int tensor, const ProgramMemory& memory);
+
+  /// The largest difference so far between devices that should hold the same.
+  double disagreement() const { return disagreement_; }
+  /// The largest difference so far between the bytes a collective moved and those it says, as a share.
+  double byte_error() const { return byte_error_; }
+  Bytes moved() const { return moved_; }  ///< by the mean device
+
+ private:
+  struct Operands;
+
+  Shards<double> run_collective(const Step& step, const Shards<double>& from);
+  std::vector<Array<double>> run_local(const Step& step, const Layer* layer, const Operands& operands) const;
+  std::vector<Array<double>> run_attention(const Step& step, const Attention& a, const Operands& operands) const;
+  Array<double> multiplied(const Step& step, const Operands& operands) const;
+  Array<double> written_cache(const Step& step, const Operands& operands) const;
+  NormShape norm_shape(int x, int scale, const Operands& operands) const;
+  const Extent& extent(int tensor, LogicalDim dim, std::size_t device) const;
+  std::int64_t first_position() const;
+  void check_layouts(const Step& step) const;
+
+  const Program& program_;
+  const Transformer& model_;
+  double tokens_;
+  VirtualDevices<double> devices_;
+  std::vector<Tensor> tensors_;
+  std::vector<std::vector<std::vector<Extent>>> extents_;  ///< by tensor, device and dimension
+  double disagreement_ = 0, byte_error_ = 0;
+  Bytes moved_;
+};
+
+}  // namespace assay

@@ -1,0 +1,49 @@
+// Executes whole programs on virtual devices with real numbers: training steps with their gradients, and serving steps
+// with their caches. Decoder-only models of attention and feed-forward layers.
+// Invariant: what a program computes does not depend on its sharding rules, but for rounding.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "assay/execute/array.h"
+#include "assay/model/transformer.h"
+#include "assay/program/program.h"
+
+namespace assay {
+
+/// Arrays by the name of a weight: "0.W_q" of layer 0, "0.norm.2" the second norm there, "embedding".
+using NamedArrays = std::map<std::string, Array<double>>;
+
+/// Random weights for all that a program reads, uniform around zero (scales of norms around one).
+NamedArrays random_weights(const Program& program, const Transformer& model, std::uint64_t seed);
+
+/// What an executed program says about itself.
+struct RunFacts {
+  double disagreement = 0;  ///< between devices that should hold the same
+  double byte_error = 0;    ///< of the worst collective: bytes moved against bytes said, as a share
+  Bytes moved;              ///< by the mean device in all collectives
+};
+
+struct TrainingRun {
+  double loss = 0;  ///< mean over all tokens
+  NamedArrays gradients, updated;
+  RunFacts facts;
+};
+/// One optimizer step of plain gradient descent. `tokens` and `targets` are [microbatches x sequences, queries].
+TrainingRun run_training(const Program& program, const Transformer& model, const NamedArrays& weights,
+                         const Array<double>& tokens, const Array<double>& targets);
+
+/// Keys and values of one layer, or what latent attention holds instead: [sequences, tokens so far, ...] each.
+using LayerCache = std::vector<Array<double>>;
+
+struct ServingRun {
+  Array<double> logits;  ///< [sequences, 1, vocabulary] of the last token
+  Array<double> chosen;  ///< [sequences, 1]
+  RunFacts facts;
+};
+/// One serving step; the new tokens are appended to `caches` (one per layer, empty before the first step).
+ServingRun run_serving(const Program& program, const Transformer& model, const NamedArrays& weights,
+                       const Array<double>& tokens, std::vector<LayerCache>& caches);
+
+}  // namespace assay
