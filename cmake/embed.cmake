@@ -3,7 +3,7 @@
 function(embed_catalogue variable)
   set(root ${PROJECT_SOURCE_DIR}/catalogue)
   set(output ${PROJECT_BINARY_DIR}/embedded_catalogue.cpp)
-  file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${root} ${root}/*.toml ${root}/*.json)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${root} ${root}/*.toml ${root}/*.json ${root}/*.csv)
   list(TRANSFORM files PREPEND ${root}/ OUTPUT_VARIABLE paths)
 
   add_executable(embed ${PROJECT_SOURCE_DIR}/cmake/embed.cpp)

@@ -6,13 +6,20 @@
 namespace assay {
 
 VerbSpec chips_verb();
+VerbSpec models_verb();
 VerbSpec clusters_verb();
 VerbSpec roofline_verb();
 VerbSpec systolic_verb();
 VerbSpec transfer_verb();
 VerbSpec shard_verb();
 VerbSpec collective_verb();
+VerbSpec layer_verb();
+VerbSpec train_verb();
+VerbSpec serve_verb();
+VerbSpec scaling_verb();
+VerbSpec solve_verb();
 VerbSpec book_verb();
+VerbSpec validate_verb();
 
 /// Options that every verb with hardware shares.
 inline constexpr OptionSpec on_option{"on", "CLUSTER",

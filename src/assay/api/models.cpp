@@ -1,0 +1,416 @@
+// assay models: the catalogue of models, and what one model, configuration or checkpoint amounts to.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "assay/api/verbs.h"
+#include "assay/base/text.h"
+#include "assay/model/accounting.h"
+#include "assay/model/checkpoint.h"
+#include "assay/model/model_catalogue.h"
+
+namespace assay {
+namespace {
+
+/// What the options ask for.
+struct Query {
+  std::optional<std::int64_t> sequence, batch;
+  Dtype kv = Dtype::bf16, weights = Dtype::bf16;
+  MaskCount mask = MaskCount::exact;
+};
+
+Result<Query> read_query(const Request& request, const Transformer& model) {
+  Query query;
+  query.weights = model.dtype;
+  if (const auto text = request.value("seq")) {
+    ASSAY_TRY(sequence, parse_count(*text, "--seq"));
+    query.sequence = sequence;
+  }
+  if (const auto text = request.value("batch")) {
+    if (!query.sequence)
+      return fail("--batch", "a batch of sequences needs their length", "add --seq N", Error::Kind::usage);
+    ASSAY_TRY(batch, parse_count(*text, "--batch"));
+    query.batch = batch;
+  }
+  // Bytes of a cache are a product of all of them; a double counts it, a person does not.
+  constexpr std::int64_t most = std::int64_t{1} << 30;
+  for (const auto& [option, value] : {std::pair("--seq", query.sequence), std::pair("--batch", query.batch)})
+    if (value && *value > most)
+      return fail(option, fmt::format("at most {} is believed, got {}", human_count(most), human_count(*value)), "");
+  if (const auto text = request.value("kv")) {
+    ASSAY_TRY(dtype, parse_dtype(*text, "--kv"));
+    query.kv = dtype;
+  }
+  if (const auto text = request.value("weights")) {
+    ASSAY_TRY(dtype, parse_dtype(*text, "--weights"));
+    query.weights = dtype;
+  }
+  const std::string mask = request.value("attention").value_or("exact");
+  query.mask = mask == "full" ? MaskCount::full : mask == "half" ? MaskCount::half : MaskCount::exact;
+  return query;
+}
+
+Members parameters_of(const ParameterCounts& counts) {
+  Members out{{"total", counts.total}, {"active", counts.active}};
+  for (std::size_t i = 0; i < parts; ++i) {
+    const auto part = static_cast<Part>(i);
+    const bool always = part == Part::attention || part == Part::mlp || part == Part::embedding;
+    if (always || counts.by_part[i] != 0) out.emplace_back(name(part), counts.by_part[i]);
+  }
+  out.emplace_back("active_matrix", counts.active_matrix);
+  return out;
+}
+
+Members flops_of(const TokenFlops<Plain>& flops, const Transformer& model, const Query& query) {
+  Members out{
+      {"forward", flops.forward}, {"backward", flops.backward}, {"train", flops.train}, {"matmul", flops.matmul}};
+  if (query.sequence) {
+    out.emplace_back("attention", flops.attention);
+    out.emplace_back("sequence", *query.sequence);
+    out.emplace_back("mask", name(query.mask));
+  }
+  if (state_values_per_sequence(model) > 0) out.emplace_back("state_space", flops.state_space);
+  return out;
+}
+
+/// The first attention that a model has, which its sizes are told by.
+const Attention* main_attention(const Transformer& model) {
+  for (const Layer& layer : model.decoder.kinds)
+    if (layer.attention) return &*layer.attention;
+  return nullptr;
+}
+
+/// The widest dense block, and the experts.
+const FeedForward* feed_forward_of(const Transformer& model, bool experts) {
+  const FeedForward* found = nullptr;
+  for (const Layer& layer : model.decoder.kinds)
+    if (layer.feed_forward && (layer.feed_forward->experts > 0) == experts)
+      if (!found || found->width < layer.feed_forward->width) found = &*layer.feed_forward;
+  return found;
+}
+
+void add_sizes(Members& out, const Transformer& model) {
+  out.emplace_back("layers", model.decoder.layers());
+  if (model.encoder) out.emplace_back("encoder_layers", model.encoder->layers());
+  out.emplace_back("d_model", model.d_model);
+  if (const Attention* a = main_attention(model)) {
+    out.emplace_back("heads", a->heads);
+    out.emplace_back("kv_heads", a->kv_heads);
+    out.emplace_back("head_dim", a->head_dim);
+    if (a->value_dim != a->head_dim) out.emplace_back("value_dim", a->value_dim);
+    if (a->q_rank > 0) out.emplace_back("q_rank", a->q_rank);
+    if (a->kv_rank > 0) {
+      out.emplace_back("kv_rank", a->kv_rank);
+      out.emplace_back("rope_dim", a->rope_dim);
+    }
+  }
+  const FeedForward *dense = feed_forward_of(model, false), *experts = feed_forward_of(model, true);
+  if (dense || experts) out.emplace_back("d_ff", (dense ? dense : experts)->width);
+  if (experts) {
+    out.emplace_back("experts", experts->experts);
+    out.emplace_back("experts_per_token", experts->experts_per_token);
+    out.emplace_back("sparsity",
+                     static_cast<double>(experts->experts) / static_cast<double>(experts->experts_per_token));
+    out.emplace_back("expert_width", experts->width);
+    if (experts->shared_width > 0) out.emplace_back("shared_width", experts->shared_width);
+  }
+  out.emplace_back("vocabulary", model.vocabulary);
+  if (model.max_context > 0) out.emplace_back("context", model.max_context);
+  out.emplace_back("tied", model.tied);
+  out.emplace_back("dtype", name(model.dtype));
+}
+
+std::string mixer_text(const Layer& layer) {
+  std::string text;
+  if (layer.state_space) {
+    static constexpr std::string_view kinds[] = {"mamba", "mamba 2", "gated delta rule", "lightning attention"};
+    text = kinds[static_cast<std::size_t>(layer.state_space->kind)];
+  }
+  if (layer.attention) {
+    const Attention& a = *layer.attention;
+    if (!text.empty()) text += " and ";
+    text += a.kv_rank > 0 ? "latent attention" : a.causal ? "attention" : "bidirectional attention";
+    if (a.window > 0) text += fmt::format(", window {}", a.window);
+    if (a.chunk > 0) text += fmt::format(", chunks of {}", a.chunk);
+    if (a.shares_kv) text += ", keys of an earlier layer";
+  }
+  if (layer.cross_attention) text += ", cross attention";
+  return text.empty() ? "none" : text;
+}
+
+std::string feed_forward_text(const Layer& layer) {
+  if (!layer.feed_forward) return "none";
+  const FeedForward& f = *layer.feed_forward;
+  const std::string_view gated = f.gated ? "gated" : "plain";
+  if (f.experts == 0) return fmt::format("{} {}", gated, f.width);
+  std::string text = fmt::format("{} of {} experts, {} {}", f.experts_per_token, f.experts, gated, f.width);
+  if (f.shared_width > 0) text += fmt::format(", shared {}", f.shared_width);
+  return text;
+}
+
+Items layer_kinds(const Transformer& model, const Query& query, bool list) {
+  Items out;
+  const auto add = [&](const LayerStack& stack, std::string_view which) {
+    for (std::size_t i = 0; i < stack.kinds.size(); ++i) {
+      const Layer& layer = stack.kinds[i];
+      const ParameterCounts counts = layer_parameter_counts(model, layer);
+      Members row;
+      if (model.encoder) row.emplace_back("stack", which);
+      row.emplace_back("layers", stack.count(i));
+      row.emplace_back("mixer", mixer_text(layer));
+      row.emplace_back("feed_forward", feed_forward_text(layer));
+      row.emplace_back("parameters", counts.total);
+      row.emplace_back("active", counts.active);
+      row.emplace_back("matrix", counts.active_matrix);
+      if (query.sequence && layer.attention) {
+        const Attention& a = *layer.attention;
+        const double keys = mean_keys(a, static_cast<double>(*query.sequence), query.mask);
+        row.emplace_back("keys_per_query", keys);
+        row.emplace_back("attention_flops_per_token", Flops(2.0 * static_cast<double>(a.heads) *
+                                                            static_cast<double>(a.head_dim + a.value_dim) * keys));
+      }
+      if (list) {
+        Items weights;
+        for (const Weight& weight : layer_weights(model, layer))
+          weights.emplace_back(fmt::format("{}{}", weight.name, shape_text(weight)));
+        row.emplace_back("weights", std::move(weights));
+      }
+      out.emplace_back(std::move(row));
+    }
+  };
+  if (model.encoder) add(*model.encoder, "encoder");
+  add(model.decoder, "decoder");
+  return out;
+}
+
+/// The name of a tensor with its layer and expert taken out: "model.layers.*.mlp.experts.*.up_proj.weight".
+std::string group_name(const std::string& name) {
+  std::string out;
+  for (const std::string& part : split(name, '.')) {
+    const bool number = !part.empty() && part.find_first_not_of("0123456789") == std::string::npos;
+    out += out.empty() ? "" : ".";
+    out += number ? "*" : part;
+  }
+  return out;
+}
+
+/// Whether a tensor belongs to a layer behind the model's last: a prediction layer.
+bool behind_last_layer(const std::string& name, std::int64_t layers) {
+  const auto parts_of_name = split(name, '.');
+  for (std::size_t i = 0; i + 1 < parts_of_name.size(); ++i)
+    if (parts_of_name[i] == "layers" || parts_of_name[i] == "blk")
+      if (const auto index = parse_number(parts_of_name[i + 1])) return *index >= static_cast<double>(layers);
+  return false;
+}
+
+void add_checkpoint(Response& response, const Checkpoint& checkpoint, const ParameterCounts* counts,
+                    const Transformer* model) {
+  struct Group {
+    std::int64_t tensors = 0, elements = 0;
+    std::string dtype;
+  };
+  std::map<std::string, Group> groups;
+  std::map<std::string, std::int64_t> dtypes;
+  std::int64_t total = 0, weights = 0;
+  double bytes = 0;
+  for (const CheckpointTensor& tensor : checkpoint.tensors) {
+    total += tensor.elements;
+    bytes += tensor.bytes;
+    dtypes[tensor.dtype] += tensor.elements;
+    if (counts_as_parameter(tensor.name) && !(model && behind_last_layer(tensor.name, model->decoder.layers())))
+      weights += tensor.elements;
+    Group& group = groups[group_name(tensor.name)];
+    ++group.tensors;
+    group.elements += tensor.elements;
+    group.dtype = group.dtype.empty() || group.dtype == tensor.dtype ? tensor.dtype : "mixed";
+  }
+  Members out{
+      {"tensors", static_cast<std::int64_t>(checkpoint.tensors.size())}, {"elements", total}, {"bytes", Bytes(bytes)}};
+  Members by_dtype;
+  for (const auto& [dtype, elements] : dtypes) by_dtype.emplace_back(dtype, elements);
+  out.emplace_back("dtypes", std::move(by_dtype));
+  if (counts) {
+    out.emplace_back("weights", weights);
+    out.emplace_back("difference", weights - counts->total);
+    response.notes.push_back(weights == counts->total
+                                 ? "the tensors and the configuration agree to the last parameter"
+                                 : fmt::format("the tensors hold {} weights, the configuration makes {}: {} {}",
+                                               human_count(weights), human_count(counts->total),
+                                               human_count(std::abs(weights - counts->total)),
+                                               weights > counts->total ? "more" : "fewer"));
+  }
+  std::vector<std::pair<std::string, Group>> sorted(groups.begin(), groups.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second.elements > b.second.elements; });
+  constexpr std::size_t most = 40;
+  Items rows;
+  for (std::size_t i = 0; i < std::min(most, sorted.size()); ++i) {
+    const std::string quoted = in_quotes(sorted[i].first);  // names come from a foreign file
+    rows.emplace_back(Members{{"name", quoted.substr(1, quoted.size() - 2)},
+                              {"tensors", sorted[i].second.tensors},
+                              {"elements", sorted[i].second.elements},
+                              {"dtype", sorted[i].second.dtype}});
+  }
+  if (sorted.size() > most)
+    response.notes.push_back(fmt::format("{} smaller groups of tensors not shown", sorted.size() - most));
+  out.emplace_back("groups", std::move(rows));
+  response.results.emplace_back("checkpoint", std::move(out));
+}
+
+void add_model(Response& response, const ImportedModel& imported, const Query& query, bool list, bool explain) {
+  const Transformer& model = imported.model;
+  const ParameterCounts counts = parameter_counts(model);
+  const std::int64_t sequence = query.sequence.value_or(0);
+  const TokenFlops<Plain> flops = token_flops(Plain{}, model, sequence, query.mask);
+  Members& out = response.results;
+  out.emplace_back("parameters", parameters_of(counts));
+  out.emplace_back("weight_bytes", storage(query.weights, static_cast<double>(counts.total)));
+  out.emplace_back("flops_per_token", flops_of(flops, model, query));
+  out.emplace_back("kv_bytes_per_token", kv_bytes_per_token(Plain{}, model, query.kv));
+  if (query.sequence) {
+    const Bytes cache = storage(query.kv, static_cast<double>(kv_values_per_sequence(model, sequence)));
+    out.emplace_back("kv_bytes_per_sequence", cache);
+    if (query.batch) out.emplace_back("kv_cache", static_cast<double>(*query.batch) * cache);
+  }
+  if (const std::int64_t state = state_values_per_sequence(model); state > 0)
+    out.emplace_back("state_bytes_per_sequence", storage(query.kv, static_cast<double>(state)));
+  Members kept;
+  for (KeepPolicy policy : {KeepPolicy::none, KeepPolicy::selective, KeepPolicy::matmuls, KeepPolicy::full})
+    kept.emplace_back(name(policy), kept_bytes_per_token(model, policy, Dtype::bf16));
+  out.emplace_back("activation_bytes_per_token", std::move(kept));
+  add_sizes(out, model);
+  out.emplace_back("layer_kinds", layer_kinds(model, query, list));
+  if (list) {
+    Items outer;
+    for (const Weight& weight : outer_weights(model))
+      outer.emplace_back(fmt::format("{}{}", weight.name, shape_text(weight)));
+    out.emplace_back("outer_weights", std::move(outer));
+  }
+  if (!imported.defaults.empty()) {
+    Items defaults;
+    for (const std::string& text : imported.defaults) defaults.emplace_back(text);
+    out.emplace_back("defaults", std::move(defaults));
+  }
+  response.table_key = "layer_kinds";
+  response.notes.insert(response.notes.end(), imported.notes.begin(), imported.notes.end());
+  if (!query.sequence)
+    response.notes.emplace_back("FLOP are those of the matrices; --seq N adds attention in a sequence of N tokens");
+  std::string active;
+  if (counts.active != counts.total) active = fmt::format(", {} active", human_count(counts.active));
+  response.headline = fmt::format("{}: {} parameters{}, {} per token forward, {} of cache per token", model.name,
+                                  human_count(counts.total), active, human(flops.forward),
+                                  human(kv_bytes_per_token(Plain{}, model, query.kv)));
+  if (explain) {
+    const Traced num{&response.ledger};
+    response.derived = {parameter_total(num, model).id, token_flops(num, model, sequence, query.mask).train.id,
+                        kv_bytes_per_token(num, model, query.kv).id};
+  }
+}
+
+Result<Response> list_models(const Catalogue& catalogue) {
+  Response response;
+  Items rows;
+  for (const std::string& id : model_ids(catalogue)) {
+    ASSAY_TRY(entry, catalogue_model(id, catalogue, "models"));
+    const Transformer& model = entry.imported.model;
+    const ParameterCounts counts = parameter_counts(model);
+    const Attention* a = main_attention(model);
+    rows.emplace_back(Members{{"id", id},
+                              {"layers", model.decoder.layers()},
+                              {"d_model", model.d_model},
+                              {"heads", a ? Value(a->heads) : Value()},
+                              {"kv_heads", a ? Value(a->kv_heads) : Value()},
+                              {"parameters", counts.total},
+                              {"active", counts.active},
+                              {"kv_bytes_per_token", kv_bytes_per_token(Plain{}, model, Dtype::bf16)}});
+  }
+  response.headline =
+      fmt::format("{} models; `assay models ID` shows one, `assay models DIR` counts your own", rows.size());
+  response.results.emplace_back("models", std::move(rows));
+  response.table_key = "models";
+  response.notes.emplace_back("cache in bf16; of an encoder-decoder, layers are those of the decoder");
+  return response;
+}
+
+Result<Response> answer(const Request& request, const Context& context) {
+  if (request.arguments().empty()) {
+    for (const char* option : {"seq", "batch", "kv", "weights", "attention", "list"})
+      if (request.has(option))
+        return fail(fmt::format("--{}", option), "this speaks of one model", "name it: assay models llama-3-8b",
+                    Error::Kind::usage);
+    return list_models(context.catalogue);
+  }
+  const std::string& argument = request.arguments().front();
+  Response response;
+  if (names_path(argument, context.catalogue)) {
+    ASSAY_TRY(checkpoint, read_checkpoint(argument, "models"));
+    response.notes = checkpoint.notes;
+    if (checkpoint.imported) {
+      const Transformer& model = checkpoint.imported->model;
+      ASSAY_TRY(query, read_query(request, model));
+      response.results.emplace_back("id", model.id);
+      response.results.emplace_back("family", checkpoint.imported->family);
+      add_model(response, *checkpoint.imported, query, request.has("list"), request.explain());
+      const ParameterCounts counts = parameter_counts(model);
+      if (!checkpoint.tensors.empty()) add_checkpoint(response, checkpoint, &counts, &model);
+      return response;
+    }
+    add_checkpoint(response, checkpoint, nullptr, nullptr);
+    response.notes.emplace_back("no configuration beside the tensors: only they are counted");
+    response.headline = fmt::format("{} tensors without a configuration", checkpoint.tensors.size());
+    return response;
+  }
+  CatalogueModel entry;
+  if (argument.starts_with('@')) {
+    ASSAY_TRY(document, read_file(argument.substr(1), "models"));
+    ASSAY_TRY(read, read_model(document, argument.substr(1)));
+    entry = std::move(read);
+  } else {
+    ASSAY_TRY(found, catalogue_model(argument, context.catalogue, "models"));
+    entry = std::move(found);
+  }
+  const Transformer& model = entry.imported.model;
+  ASSAY_TRY(query, read_query(request, model));
+  response.results = {{"id", model.id}, {"name", model.name}};
+  if (!entry.maker.empty()) response.results.emplace_back("maker", entry.maker);
+  response.results.emplace_back("family", entry.imported.family);
+  add_model(response, entry.imported, query, request.has("list"), request.explain());
+  const ParameterCounts counts = parameter_counts(model);
+  response.results.emplace_back("published", Members{{"parameters", entry.published.text},
+                                                     {"source", entry.published.source},
+                                                     {"agrees", agrees(entry.published, counts)}});
+  Items sources;
+  for (const SourceEntry& source : entry.sources)
+    sources.emplace_back(Members{{"key", source.key},
+                                 {"title", source.title},
+                                 {"accessed", source.accessed.empty() ? "not opened" : source.accessed},
+                                 {"url", source.url}});
+  response.results.emplace_back("sources", std::move(sources));
+  return response;
+}
+
+}  // namespace
+
+VerbSpec models_verb() {
+  return {"models",
+          "the catalogue of models; counts parameters, FLOP and cache",
+          "Without an argument, one line per model. With one: parameters by part, FLOP per token, bytes of cache and "
+          "of kept activations. Reads Hugging Face configurations, headers of safetensors and GGUF files, and compares "
+          "tensors with the configuration beside them.",
+          {{"model", "an id, config.json, a directory, file.safetensors, file.gguf, or @file.toml", false}},
+          {{"seq", "N", "tokens of a sequence: counts attention and the cache of a sequence"},
+           {"batch", "N", "sequences: counts the whole cache"},
+           {"kv", "DTYPE", "format of the cache (bf16)"},
+           {"weights", "DTYPE", "format of the weights (as published)"},
+           {"attention", "COUNT", "keys that a query meets: exact, half or full sequence", false, "exact|half|full"},
+           {"list", "", "list every weight with its dimensions"}},
+          {{"assay models", "all models"},
+           {"assay models llama-3-70b --seq 8192 --kv int8", "one model at a sequence length"},
+           {"assay models deepseek-v3 --explain", "how the counts come about"},
+           {"assay models gpt2 --list", "each weight with its dimensions"}},
+          &answer,
+          false};
+}
+
+}  // namespace assay

@@ -1,0 +1,302 @@
+#include "assay/model/accounting.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay {
+namespace {
+
+/// Every kind of layer of a model with how often it occurs.
+template <class F>
+void for_each_kind(const Transformer& model, F visit) {
+  for (const LayerStack* stack : {&model.decoder, model.encoder ? &*model.encoder : nullptr})
+    for (std::size_t i = 0; stack && i < stack->kinds.size(); ++i) visit(stack->kinds[i], stack->count(i));
+}
+
+/// What one token uses of a weight.
+std::int64_t active_elements(const Weight& weight, const FeedForward* feed_forward) {
+  const std::int64_t elements = weight.elements();
+  if (weight.dims[0].dim != LogicalDim::experts || weight.part != Part::experts) return elements;
+  return elements / feed_forward->experts * feed_forward->experts_per_token;
+}
+
+void add(ParameterCounts& counts, const std::vector<Weight>& weights, const FeedForward* feed_forward,
+         std::int64_t times) {
+  for (const Weight& weight : weights) {
+    const std::int64_t elements = weight.elements(), active = active_elements(weight, feed_forward);
+    counts.by_part[static_cast<std::size_t>(weight.part)] += times * elements;
+    counts.total += times * elements;
+    counts.active += times * active;
+    if (weight.matrix) counts.active_matrix += times * active;
+  }
+}
+
+/// Recurrent FLOP of one token: for each cell of the state the decay, the update and the read, and the convolution.
+double state_space_flops(const StateSpace& s) {
+  const double cells = static_cast<double>(s.inner) * static_cast<double>(s.key_dim);
+  const double keys = static_cast<double>(s.key_heads) * static_cast<double>(s.key_dim);
+  const double taps = 2.0 * static_cast<double>(s.convolution);
+  switch (s.kind) {
+    case StateSpace::Kind::mamba1:  // exp(dt A) h + dt B x, then C h: each cell has a decay of its own
+      return 6.0 * cells + taps * static_cast<double>(s.inner);
+    case StateSpace::Kind::mamba2:  // the decay is one number a head
+      return 5.0 * cells + taps * (static_cast<double>(s.inner) + 2.0 * keys);
+    case StateSpace::Kind::gated_delta:  // also reads the state to subtract what it predicts
+      return 7.0 * cells + taps * (static_cast<double>(s.inner) + 2.0 * keys);
+    case StateSpace::Kind::lightning:
+      return 5.0 * cells;
+  }
+  return 0.0;
+}
+
+std::int64_t state_values(const StateSpace& s) {
+  const std::int64_t state = s.inner * s.key_dim;
+  if (s.convolution == 0) return state;
+  const std::int64_t channels = s.inner + (s.kind == StateSpace::Kind::mamba1 ? 0 : 2 * s.key_heads * s.key_dim);
+  return state + channels * (s.convolution - 1);
+}
+
+std::int64_t kv_values(const Attention& a) {
+  if (a.shares_kv) return 0;
+  if (a.kv_rank > 0) return a.kv_rank + a.rope_dim;
+  return a.kv_heads * (a.head_dim + a.value_dim);
+}
+
+double attention_flops_per_key(const Attention& a) {
+  return 2.0 * static_cast<double>(a.heads) * static_cast<double>(a.head_dim + a.value_dim);
+}
+
+}  // namespace
+
+ParameterCounts layer_parameter_counts(const Transformer& model, const Layer& layer) {
+  ParameterCounts counts;
+  add(counts, layer_weights(model, layer), layer.feed_forward ? &*layer.feed_forward : nullptr, 1);
+  return counts;
+}
+
+ParameterCounts parameter_counts(const Transformer& model) {
+  ParameterCounts counts;
+  add(counts, outer_weights(model), nullptr, 1);
+  for_each_kind(model, [&](const Layer& layer, std::int64_t times) {
+    add(counts, layer_weights(model, layer), layer.feed_forward ? &*layer.feed_forward : nullptr, times);
+  });
+  if (model.head && model.tied)
+    counts.active_matrix += model.vocabulary * (model.embedding_width > 0 ? model.embedding_width : model.d_model);
+  return counts;
+}
+
+template <class N>
+typename N::template Number<Dim{}> parameter_total(const N& num, const Transformer& model) {
+  std::string shape;  // lives until the number has copied it
+  const auto sum_of = [&](const std::vector<Weight>& weights) {
+    auto sum = num.given("nothing", 0.0, "no weights");
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      if constexpr (N::traced) {
+        shape = shape_text(weights[i]);
+        shape = shape.substr(1, shape.size() - 2);
+      }
+      const auto part = num.given(weights[i].name, static_cast<double>(weights[i].elements()), shape);
+      sum = i == 0 ? part : sum + part;
+    }
+    return sum;
+  };
+  auto total = num.named("outside of the layers", sum_of(outer_weights(model)));
+  std::size_t kind = 0;
+  for_each_kind(model, [&](const Layer& layer, std::int64_t times) {
+    std::string label;
+    if constexpr (N::traced) label = fmt::format("layer of kind {}", ++kind);
+    const auto one = num.named(label, sum_of(layer_weights(model, layer)));
+    total = total + num.given("layers", static_cast<double>(times), "of that kind") * one;
+  });
+  return num.named("parameters", total);
+}
+template double parameter_total(const Plain&, const Transformer&);
+template Traced::Number<Dim{}> parameter_total(const Traced&, const Transformer&);
+
+std::string_view name(MaskCount count) {
+  static constexpr std::string_view names[] = {"exact", "half", "full"};
+  return names[static_cast<std::size_t>(count)];
+}
+
+double mean_keys(const Attention& a, double sequence, MaskCount count) {
+  if (a.cross || !a.causal || sequence <= 0) return sequence;
+  double limit = sequence;
+  if (a.window > 0) limit = std::min(limit, static_cast<double>(a.window));
+  if (a.chunk > 0) limit = std::min(limit, static_cast<double>(a.chunk));
+  if (count == MaskCount::full) return limit;
+  // The area under the mask, or with the diagonal counted in full: 1 + 2 + ... + n is n (n + 1) / 2.
+  const double one = count == MaskCount::exact ? 1 : 0;
+  if (a.chunk > 0 && limit < sequence) {  // whole chunks, and the rest as a shorter one
+    const double chunks = std::floor(sequence / limit), rest = sequence - chunks * limit;
+    return (chunks * limit * (limit + one) + rest * (rest + one)) / 2 / sequence;
+  }
+  // The first `limit` queries see 1, 2, ... keys, all later ones `limit`.
+  return (limit * (limit + one) / 2 + (sequence - limit) * limit) / sequence;
+}
+
+template <class N>
+TokenFlops<N> token_flops(const N& num, const Transformer& model, std::int64_t sequence, MaskCount count) {
+  const double matrix = static_cast<double>(parameter_counts(model).active_matrix);
+  const auto tokens = static_cast<double>(sequence);
+  const auto matmul = num.named("matmul", num.given("per element", 2_FLOP, "a multiply and an add") *
+                                              num.given("active matrix elements", matrix, "weights, head included"));
+  auto attention = num.given("attention", Flops(0), "no attention");
+  auto recurrent = num.given("state space", Flops(0), "no state space");
+  bool first_attention = true, first_state = true;
+  for_each_kind(model, [&](const Layer& layer, std::int64_t times) {
+    const auto layers = static_cast<double>(times);
+    for (const auto* a :
+         {layer.attention ? &*layer.attention : nullptr, layer.cross_attention ? &*layer.cross_attention : nullptr}) {
+      if (!a) continue;
+      const auto part = num.given("layers", layers, "of one kind") *
+                        (num.given("per key", Flops(attention_flops_per_key(*a)), "2 heads x (head_dim + value_dim)") *
+                         num.given("keys per query", mean_keys(*a, tokens, count), name(count)));
+      attention = first_attention ? part : attention + part;
+      first_attention = false;
+    }
+    if (layer.state_space) {
+      const auto part =
+          num.given("layers", layers, "of one kind") *
+          num.given("recurrence", Flops(state_space_flops(*layer.state_space)), "cells of the state and convolution");
+      recurrent = first_state ? part : recurrent + part;
+      first_state = false;
+    }
+  });
+  attention = first_attention ? attention : num.named("attention", attention);
+  recurrent = first_state ? recurrent : num.named("state space", recurrent);
+  auto forward = matmul;
+  if (!first_attention) forward = forward + attention;
+  if (!first_state) forward = forward + recurrent;
+  forward = num.named("forward", forward);
+  const auto backward = num.named("backward", 2.0 * forward);
+  const auto train = num.named("train", forward + backward);
+  return {matmul, attention, recurrent, forward, backward, train};
+}
+template TokenFlops<Plain> token_flops(const Plain&, const Transformer&, std::int64_t, MaskCount);
+template TokenFlops<Traced> token_flops(const Traced&, const Transformer&, std::int64_t, MaskCount);
+
+std::int64_t kv_values_per_token(const Transformer& model) {
+  std::int64_t values = 0;
+  for (std::size_t i = 0; i < model.decoder.kinds.size(); ++i)
+    if (const auto& a = model.decoder.kinds[i].attention) values += model.decoder.count(i) * kv_values(*a);
+  return values;
+}
+
+std::int64_t kv_values_per_sequence(const Transformer& model, std::int64_t sequence) {
+  std::int64_t values = 0;
+  for (std::size_t i = 0; i < model.decoder.kinds.size(); ++i) {
+    const Layer& layer = model.decoder.kinds[i];
+    if (layer.attention) {
+      std::int64_t tokens = sequence;
+      if (layer.attention->window > 0) tokens = std::min(tokens, layer.attention->window);
+      if (layer.attention->chunk > 0) tokens = std::min(tokens, layer.attention->chunk);
+      values += model.decoder.count(i) * tokens * kv_values(*layer.attention);
+    }
+    if (layer.cross_attention) values += model.decoder.count(i) * sequence * kv_values(*layer.cross_attention);
+  }
+  return values;
+}
+
+std::int64_t state_values_per_sequence(const Transformer& model) {
+  std::int64_t values = 0;
+  for (std::size_t i = 0; i < model.decoder.kinds.size(); ++i)
+    if (const auto& s = model.decoder.kinds[i].state_space) values += model.decoder.count(i) * state_values(*s);
+  return values;
+}
+
+template <class N>
+typename N::template Number<Dim{.byte = 1}> kv_bytes_per_token(const N& num, const Transformer& model, Dtype dtype) {
+  const auto per_value = num.given("per value", storage(dtype, 1), name(dtype));
+  auto values = num.given("values", 0.0, "no attention");
+  bool first = true;
+  for (std::size_t i = 0; i < model.decoder.kinds.size(); ++i) {
+    const auto& a = model.decoder.kinds[i].attention;
+    if (!a) continue;
+    const auto part = num.given("layers", static_cast<double>(model.decoder.count(i)), "of one kind") *
+                      num.given("values of a layer", static_cast<double>(kv_values(*a)),
+                                a->shares_kv     ? "keys of an earlier layer"
+                                : a->kv_rank > 0 ? "kv rank + rope dim"
+                                                 : "kv heads x (head_dim + value_dim)");
+    values = first ? part : values + part;
+    first = false;
+  }
+  return num.named("kv bytes per token", values * per_value);
+}
+template Bytes kv_bytes_per_token(const Plain&, const Transformer&, Dtype);
+template Traced::Number<Dim{.byte = 1}> kv_bytes_per_token(const Traced&, const Transformer&, Dtype);
+
+std::string_view name(KeepPolicy policy) {
+  static constexpr std::string_view names[] = {"none", "selective", "matmuls", "full"};
+  return names[static_cast<std::size_t>(policy)];
+}
+
+std::vector<Kept> kept_activations(const Transformer& model, const Layer& layer, KeepPolicy policy) {
+  std::vector<Kept> kept{{"layer input", model.d_model, {}}};
+  if (policy == KeepPolicy::full) return kept;
+  const bool all = policy != KeepPolicy::matmuls;
+  const auto keep = [&](std::string_view what, std::int64_t elements, std::optional<Dtype> dtype = {}) {
+    if (elements > 0) kept.push_back({what, elements, dtype});
+  };
+  const auto keep_attention = [&](const Attention& a) {
+    if (all) keep("normalised input", model.d_model);
+    if (a.kv_rank > 0) {
+      keep("compressed queries", a.q_rank);
+      keep("compressed keys and values", a.kv_rank + a.rope_dim);
+    }
+    keep("queries", a.heads * a.head_dim);
+    if (!a.shares_kv) {
+      const std::int64_t heads = a.kv_rank > 0 ? a.heads : a.kv_heads;
+      keep("keys", heads * a.head_dim);
+      keep("values", heads * a.value_dim);
+    }
+    if (a.output_gate) keep("output gate", a.heads * a.value_dim);
+    if (policy == KeepPolicy::none) {
+      keep("attention output", a.heads * a.value_dim);
+      keep("softmax sums", a.heads, Dtype::fp32);
+    }
+    keep("after attention", model.d_model);
+  };
+  if (layer.attention) keep_attention(*layer.attention);
+  if (layer.cross_attention) keep_attention(*layer.cross_attention);
+  if (layer.state_space) {
+    const StateSpace& s = *layer.state_space;
+    const std::int64_t keys = s.kind == StateSpace::Kind::mamba1 ? s.key_dim : s.key_heads * s.key_dim;
+    if (all && !layer.attention) keep("normalised input", model.d_model);
+    keep("values and gate", 2 * s.inner);
+    keep("keys and queries", 2 * keys);
+    if (all) keep("mixer output", s.inner);
+    keep("after mixer", model.d_model);
+  }
+  if (layer.feed_forward) {
+    const FeedForward& f = *layer.feed_forward;
+    const std::int64_t matrices = f.gated ? 2 : 1;
+    if (all && !(layer.parallel && layer.norms < 2)) keep("normalised input of the feed-forward", model.d_model);
+    if (f.experts > 0) {
+      keep("router", f.experts, Dtype::fp32);
+      const std::int64_t through = f.latent > 0 ? f.latent : model.d_model;
+      keep("tokens sent to experts", f.experts_per_token * through);
+      keep("up and gate of experts", f.experts_per_token * matrices * f.width);
+      if (all) keep("activation of experts", f.experts_per_token * f.width);
+      keep("output of experts", f.experts_per_token * through);
+      keep("up and gate of shared experts", matrices * f.shared_width);
+      if (all) keep("activation of shared experts", f.shared_width);
+    } else {
+      keep("up and gate", matrices * f.width);
+      if (all) keep("activation", f.width);
+    }
+  }
+  return kept;
+}
+
+Bytes kept_bytes_per_token(const Transformer& model, KeepPolicy policy, Dtype dtype) {
+  Bytes total;
+  for_each_kind(model, [&](const Layer& layer, std::int64_t times) {
+    for (const Kept& kept : kept_activations(model, layer, policy))
+      total += static_cast<double>(times) * storage(kept.dtype.value_or(dtype), static_cast<double>(kept.elements));
+  });
+  return total;
+}
+
+}  // namespace assay

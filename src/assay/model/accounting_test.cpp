@@ -1,0 +1,157 @@
+#include "assay/model/accounting.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "assay/hardware/catalogue.h"
+#include "assay/model/model_catalogue.h"
+
+namespace assay {
+namespace {
+
+const Catalogue& catalogue() {
+  static const Catalogue builtin = Catalogue::builtin();
+  return builtin;
+}
+
+Transformer model(std::string_view id) {
+  auto found = catalogue_model(id, catalogue(), "test");
+  EXPECT_TRUE(found) << id;
+  return found ? found->imported.model : Transformer{};
+}
+
+/// Keys that queries really meet, counted one by one.
+double counted_keys(const Attention& a, std::int64_t sequence) {
+  std::int64_t pairs = 0;
+  for (std::int64_t query = 0; query < sequence; ++query)
+    for (std::int64_t key = 0; key < sequence; ++key) {
+      bool seen = !a.causal || key <= query;
+      if (a.window > 0) seen = seen && query - key < a.window;
+      if (a.chunk > 0) seen = seen && query / a.chunk == key / a.chunk;
+      pairs += seen ? 1 : 0;
+    }
+  return static_cast<double>(pairs) / static_cast<double>(sequence);
+}
+
+RC_GTEST_PROP(MeanKeys, AreThoseThatTheMaskLeaves, ()) {
+  Attention a;
+  const auto sequence = *rc::gen::inRange<std::int64_t>(1, 60);
+  const auto kind = *rc::gen::inRange(0, 4);
+  const auto limit = *rc::gen::inRange<std::int64_t>(1, 70);
+  a.causal = kind != 0;
+  if (kind == 2) a.window = limit;
+  if (kind == 3) a.chunk = limit;
+  const double expected = counted_keys(a, sequence);
+  RC_ASSERT(std::abs(mean_keys(a, static_cast<double>(sequence), MaskCount::exact) - expected) < 1e-9 * expected);
+  RC_ASSERT(mean_keys(a, static_cast<double>(sequence), MaskCount::full) >= expected - 1e-9);
+}
+
+TEST(MeanKeys, HalfIsTheAreaUnderTheMask) {
+  EXPECT_EQ(mean_keys({}, 8192, MaskCount::half), 4096);
+  EXPECT_EQ(mean_keys({.window = 1024}, 8192, MaskCount::half), 960);  // 1024 x (1 - 1024 / 16384)
+  EXPECT_EQ(mean_keys({.window = 8192}, 8192, MaskCount::half), 4096);
+  EXPECT_EQ(mean_keys({}, 8192, MaskCount::full), 8192);
+}
+
+// 80 layers of 855,638,016 (the textbook's sample layer) and the head: 2 x (80 x 855,638,016 + 128256 x 8192) forward.
+TEST(TokenFlops, OfTheMatricesAreTwicePerElement) {
+  const auto flops = token_flops(Plain{}, model("llama-3-70b"), 0);
+  EXPECT_EQ(flops.forward.value(), 2.0 * (80.0 * 855638016.0 + 128256.0 * 8192.0));
+  EXPECT_EQ(flops.train.value(), 3.0 * flops.forward.value());
+}
+
+// 12 T^2 N H of the textbook for one layer, one sequence and training: 6.597e12 at T = 8192, N = 64, H = 128.
+TEST(TokenFlops, OfFullAttentionAreTheTextbooks) {
+  const auto flops = token_flops(Plain{}, model("llama-3-70b"), 8192, MaskCount::full);
+  EXPECT_EQ(3.0 * 8192.0 * flops.attention.value() / 80.0, 12.0 * 8192.0 * 8192.0 * 64.0 * 128.0);
+}
+
+TEST(TokenFlops, ATiedHeadIsMultipliedAllTheSame) {
+  Transformer tied = model("llama-2-7b");
+  const double untied = token_flops(Plain{}, tied, 0).forward.value();
+  tied.tied = true;
+  EXPECT_EQ(token_flops(Plain{}, tied, 0).forward.value(), untied);
+}
+
+TEST(TokenFlops, PlainAndTracedAgreeForEveryModel) {
+  for (const std::string& id : model_ids(catalogue())) {
+    const Transformer m = model(id);
+    Ledger ledger;
+    const Traced num{&ledger};
+    const auto plain_flops = token_flops(Plain{}, m, 3000), half = token_flops(Plain{}, m, 3000, MaskCount::half);
+    const auto traced = token_flops(num, m, 3000);
+    EXPECT_EQ(plain_flops.train.value(), traced.train.value()) << id;
+    EXPECT_EQ(plain_flops.attention.value(), traced.attention.value()) << id;
+    EXPECT_LE(half.attention.value(), plain_flops.attention.value()) << id;
+    EXPECT_EQ(kv_bytes_per_token(Plain{}, m, Dtype::fp8).value(), kv_bytes_per_token(num, m, Dtype::fp8).value()) << id;
+    EXPECT_EQ(parameter_total(Plain{}, m), static_cast<double>(parameter_counts(m).total)) << id;
+    EXPECT_EQ(parameter_total(num, m).value(), parameter_total(Plain{}, m)) << id;
+  }
+}
+
+TEST(ParameterCounts, PartsSumToTheTotalAndActiveIsNoMore) {
+  for (const std::string& id : model_ids(catalogue())) {
+    const ParameterCounts counts = parameter_counts(model(id));
+    std::int64_t sum = 0;
+    for (std::int64_t part : counts.by_part) sum += part;
+    EXPECT_EQ(sum, counts.total) << id;
+    EXPECT_LE(counts.active, counts.total) << id;
+    EXPECT_GT(counts.active_matrix, 0) << id;
+  }
+}
+
+// Two of eight experts in each of 32 layers: 46,702,792,704 - 32 x 6 x 3 x 4096 x 14336 = 12,879,925,248.
+TEST(ParameterCounts, IdleExpertsAreNotActive) {
+  EXPECT_EQ(parameter_counts(model("mixtral-8x7b")).active, 12'879'925'248);
+  EXPECT_EQ(parameter_counts(model("mixtral-8x7b")).of(Part::experts), 32LL * 8 * 3 * 4096 * 14336);
+}
+
+// 2 x 32 layers x 8 heads x 128 x 2 bytes.
+TEST(Cache, OfGroupedQueriesHoldsKeysAndValues) {
+  EXPECT_EQ(kv_bytes_per_token(Plain{}, model("llama-3-8b"), Dtype::bf16), 128_KiB);
+  EXPECT_EQ(kv_bytes_per_token(Plain{}, model("llama-3-8b"), Dtype::int8), 64_KiB);
+}
+
+// 61 layers of 512 + 64 values.
+TEST(Cache, OfLatentAttentionHoldsTheCompressedPart) { EXPECT_EQ(kv_values_per_token(model("deepseek-v3")), 61 * 576); }
+
+// Every other of 36 layers keeps 128 tokens at most; a layer has 2 x 8 x 64 values a token.
+TEST(Cache, OfWindowsIsCapped) {
+  EXPECT_EQ(kv_values_per_sequence(model("gpt-oss-120b"), 4096), 18 * 1024 * (4096 + 128));
+  EXPECT_EQ(kv_values_per_sequence(model("gpt-oss-120b"), 100), 36 * 1024 * 100);
+}
+
+TEST(Cache, OfSharedKeysIsNone) {
+  Transformer m = model("llama-3-8b");
+  m.decoder.kinds[0].attention->shares_kv = true;
+  EXPECT_EQ(kv_values_per_token(m), 0);
+}
+
+// 64 layers of 5120 x 16 cells and 3 past inputs of the convolution.
+TEST(Cache, StatesDoNotGrow) {
+  const Transformer m = model("mamba-2.8b");
+  EXPECT_EQ(kv_values_per_token(m), 0);
+  EXPECT_EQ(state_values_per_sequence(m), 64 * (5120 * 16 + 5120 * 3));
+}
+
+// Llama 3 8B, all kept: input 4096, norm 4096, q 4096, k and v 2 x 1024, attention 4096, after it 4096, norm 4096,
+// 2 x 14336 and 14336, in two bytes; 32 sums in four.
+TEST(Activations, OfADenseLayerByHand) {
+  const Transformer m = model("llama-3-8b");
+  const double all = 2.0 * (7 * 4096 - 4096 + 2048 + 3 * 14336) + 4.0 * 32;
+  EXPECT_EQ(kept_bytes_per_token(m, KeepPolicy::none, Dtype::bf16).value(), 32 * all);
+  EXPECT_EQ(kept_bytes_per_token(m, KeepPolicy::full, Dtype::bf16).value(), 32 * 2.0 * 4096);
+}
+
+TEST(Activations, ShrinkFromPolicyToPolicy) {
+  for (const std::string& id : model_ids(catalogue())) {
+    const Transformer m = model(id);
+    const auto bytes = [&](KeepPolicy policy) { return kept_bytes_per_token(m, policy, Dtype::bf16); };
+    EXPECT_GE(bytes(KeepPolicy::none), bytes(KeepPolicy::selective)) << id;
+    EXPECT_GE(bytes(KeepPolicy::selective), bytes(KeepPolicy::matmuls)) << id;
+    EXPECT_GT(bytes(KeepPolicy::matmuls), bytes(KeepPolicy::full)) << id;
+  }
+}
+
+}  // namespace
+}  // namespace assay

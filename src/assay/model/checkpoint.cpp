@@ -1,0 +1,167 @@
+#include "assay/model/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "assay/base/text.h"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t most_config = std::uint64_t{16} << 20;
+constexpr std::uint64_t most_gguf_header = std::uint64_t{64} << 20;  // vocabularies stand in it
+
+/// The first `most` bytes of a file.
+Result<std::string> read_start(const fs::path& path, std::uint64_t most, std::string_view where) {
+  std::error_code failed;
+  if (!fs::is_regular_file(path, failed))
+    return fail(std::string(where), fmt::format("no file {}", in_quotes(path.string())),
+                "a path is relative to the current directory", Error::Kind::missing);
+  const std::uint64_t size = fs::file_size(path, failed);
+  std::string bytes(static_cast<std::size_t>(std::min(size, most)), '\0');
+  std::ifstream in(path, std::ios::binary);
+  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (failed || !in) return fail(std::string(where), fmt::format("{} cannot be read", in_quotes(path.string())), "");
+  return bytes;
+}
+
+Result<ImportedModel> read_config(const fs::path& path, std::string_view where) {
+  std::error_code failed;
+  if (fs::is_regular_file(path, failed) && fs::file_size(path, failed) > most_config)
+    return fail(std::string(where), fmt::format("{} is larger than 16 MiB", in_quotes(path.string())),
+                "a configuration is a few kilobytes");
+  ASSAY_TRY(text, read_start(path, most_config, where));
+  ASSAY_TRY(imported, import_config(text, path.filename().string()));
+  // By the folder as it was written, never by where we happen to run.
+  const std::string folder = path.parent_path().filename().string();
+  const bool named = !folder.empty() && folder != "." && folder != "..";
+  imported.model.id = imported.model.name = named ? folder : path.filename().string();
+  return std::move(imported);
+}
+
+Result<void> add_safetensors(const fs::path& path, std::string_view where, Checkpoint& out) {
+  std::error_code failed;
+  ASSAY_TRY(length, read_start(path, 8, where));
+  std::uint64_t header = 8;
+  for (std::size_t i = 0; i < length.size(); ++i)
+    header += static_cast<std::uint64_t>(static_cast<unsigned char>(length[i])) << (8 * i);
+  ASSAY_TRY(bytes, read_start(path, std::min(header, most_config + 8), where));
+  ASSAY_TRY(tensors, parse_safetensors(bytes, fs::file_size(path, failed), path.filename().string()));
+  out.tensors.insert(out.tensors.end(), std::make_move_iterator(tensors.begin()),
+                     std::make_move_iterator(tensors.end()));
+  return {};
+}
+
+/// The shards that an index names. They are files beside it, never paths elsewhere.
+Result<std::set<std::string>> shards_of(const fs::path& index, std::string_view where) {
+  ASSAY_TRY(text, read_start(index, most_config, where));
+  ASSAY_TRY(json, parse_json(text, index.filename().string()));
+  const Json* map = json.find("weight_map");
+  const std::string place = index.filename().string() + ": weight_map";
+  if (!map || map->kind != Json::Kind::object) return fail(place, "must be an object of tensors", "");
+  std::set<std::string> shards;
+  for (const auto& [tensor, file] : map->members) {
+    if (file.kind != Json::Kind::text || file.text.empty() || file.text.find('/') != std::string::npos ||
+        file.text.find('\\') != std::string::npos || !file.text.ends_with(".safetensors"))
+      return fail(place, fmt::format("{} must name a .safetensors file beside it", in_quotes(tensor)), "");
+    shards.insert(file.text);
+  }
+  return shards;
+}
+
+Result<Checkpoint> read_directory(const fs::path& directory, std::string_view where) {
+  Checkpoint out;
+  std::error_code failed;
+  if (fs::is_regular_file(directory / "config.json", failed)) {
+    ASSAY_TRY(imported, read_config(directory / "config.json", where));
+    out.imported = std::move(imported);
+  }
+  const fs::path index = directory / "model.safetensors.index.json", single = directory / "model.safetensors";
+  if (fs::is_regular_file(index, failed)) {
+    ASSAY_TRY(shards, shards_of(index, where));
+    std::size_t missing = 0;
+    for (const std::string& shard : shards) {
+      if (!fs::is_regular_file(directory / shard, failed)) {
+        ++missing;
+        continue;
+      }
+      ASSAY_CHECK(add_safetensors(directory / shard, where, out));
+    }
+    if (missing > 0) {
+      out.notes.push_back(fmt::format("{} of {} shards are missing: tensors are not counted", missing, shards.size()));
+      out.tensors.clear();
+    }
+  } else if (fs::is_regular_file(single, failed)) {
+    ASSAY_CHECK(add_safetensors(single, where, out));
+  }
+  if (!out.imported && out.tensors.empty())
+    return fail(std::string(where),
+                fmt::format("{} has neither config.json nor safetensors", in_quotes(directory.string())),
+                "give the directory of a model", Error::Kind::missing);
+  return out;
+}
+
+Result<Checkpoint> read_gguf(const fs::path& path, std::string_view where) {
+  ASSAY_TRY(bytes, read_start(path, most_gguf_header, where));
+  ASSAY_TRY(header, parse_gguf(bytes, path.filename().string()));
+  Checkpoint out;
+  out.tensors = std::move(header.tensors);
+  if (header.config.kind == Json::Kind::object) {
+    ASSAY_TRY(imported, import_config(header.config, path.filename().string()));
+    imported.model.id = imported.model.name = path.stem().string();
+    out.imported = std::move(imported);
+  } else {
+    out.notes.push_back(
+        fmt::format("architecture {} is not understood: only its tensors are counted", in_quotes(header.architecture)));
+  }
+  return out;
+}
+
+}  // namespace
+
+bool is_model_path(std::string_view text) {
+  return text.find('/') != std::string_view::npos || text == "." || text == ".." || text.ends_with(".json") ||
+         text.ends_with(".safetensors") || text.ends_with(".gguf");
+}
+
+Result<Checkpoint> read_checkpoint(const std::string& text, std::string_view where) {
+  fs::path path(text);
+  std::error_code failed;
+  if (fs::is_directory(path, failed)) {
+    if (!path.has_filename()) path = path.parent_path();  // "dir/" is "dir"
+    return read_directory(path, where);
+  }
+  if (text.ends_with(".gguf")) return read_gguf(path, where);
+  Checkpoint out;
+  if (text.ends_with(".safetensors")) {
+    ASSAY_CHECK(add_safetensors(path, where, out));
+    const fs::path beside = path.parent_path() / "config.json";
+    if (fs::is_regular_file(beside, failed)) {
+      ASSAY_TRY(imported, read_config(beside, where));
+      out.imported = std::move(imported);
+    }
+    return out;
+  }
+  ASSAY_TRY(imported, read_config(path, where));
+  out.imported = std::move(imported);
+  return out;
+}
+
+bool counts_as_parameter(std::string_view name) {
+  // Tables that are computed, masks, and scales of quantised weights are stored but not learned.
+  for (std::string_view ending : {".inv_freq", ".masked_bias", ".attn.bias", ".attention.bias", "_scale_inv",
+                                  ".weight_scale", ".input_scale", ".weight_scale_2", ".k_scale", ".v_scale"})
+    if (name.ends_with(ending)) return false;
+  if (name == "rope_freqs.weight" || name.starts_with("rope_factors")) return false;
+  for (std::string_view other : {"vision", "visual", "multi_modal_projector", "audio", "mtp.", "mm_projector"})
+    if (name.find(other) != std::string_view::npos) return false;
+  return true;
+}
+
+}  // namespace assay

@@ -1,0 +1,207 @@
+#include "assay/model/checkpoint.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <class T>
+std::string little(T value) {
+  std::string bytes(sizeof(T), '\0');
+  std::memcpy(bytes.data(), &value, sizeof(T));
+  return bytes;
+}
+
+std::string safetensors(const std::string& header, std::size_t data) {
+  return little<std::uint64_t>(header.size()) + header + std::string(data, '\0');
+}
+
+std::string fault(const std::string& bytes) {
+  const auto tensors = parse_safetensors(bytes, bytes.size(), "m.safetensors");
+  return tensors ? "read" : tensors.error().where + ": " + tensors.error().what;
+}
+
+TEST(Safetensors, ReadsShapesAndFormats) {
+  const std::string bytes = safetensors(R"({"__metadata__": {"format": "pt"},
+    "w": {"dtype": "BF16", "shape": [3, 4], "data_offsets": [0, 24]},
+    "b": {"dtype": "F32", "shape": [], "data_offsets": [24, 28]}})",
+                                        28);
+  const auto tensors = parse_safetensors(bytes, bytes.size(), "m");
+  ASSERT_TRUE(tensors) << tensors.error().what;
+  ASSERT_EQ(tensors->size(), 2U);
+  EXPECT_EQ((*tensors)[0].elements, 12);
+  EXPECT_EQ((*tensors)[0].bytes, 24);
+  EXPECT_EQ((*tensors)[1].elements, 1);
+}
+
+TEST(Safetensors, RefusesWhatCannotBe) {
+  EXPECT_NE(fault("").find("at least 8"), std::string::npos);
+  EXPECT_NE(fault("short").find("at least 8"), std::string::npos);
+  EXPECT_NE(fault(std::string(8, '\xff')).find("limit"), std::string::npos);
+  EXPECT_NE(fault(little<std::uint64_t>(100) + "{}").find("ends before"), std::string::npos);
+  EXPECT_NE(fault(safetensors("[]", 0)).find("must be an object"), std::string::npos);
+  EXPECT_NE(fault(safetensors(R"({"w": 1})", 0)).find("dtype"), std::string::npos);
+  EXPECT_NE(
+      fault(safetensors(R"({"w": {"dtype": "Q9", "shape": [1], "data_offsets": [0, 1]}})", 1)).find("unknown dtype"),
+      std::string::npos);
+  EXPECT_NE(
+      fault(safetensors(R"({"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}})", 4)).find("not within"),
+      std::string::npos);
+  EXPECT_NE(fault(safetensors(R"({"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}})", 8)).find("takes 8"),
+            std::string::npos);
+  EXPECT_NE(
+      fault(safetensors(R"({"w": {"dtype": "U8", "shape": [4611686018427387904, 8], "data_offsets": [0, 0]}})", 0))
+          .find("counted"),
+      std::string::npos);
+  EXPECT_NE(fault(safetensors(R"({"w": {"dtype": "U8", "shape": [-1], "data_offsets": [0, 1]}})", 1)).find("shape"),
+            std::string::npos);
+}
+
+std::string text(std::string_view value) { return little<std::uint64_t>(value.size()) + std::string(value); }
+std::string key(std::string_view name, std::uint32_t value) {
+  return text(name) + little<std::uint32_t>(4) + little(value);
+}
+std::string tensor(std::string_view name, std::vector<std::uint64_t> shape, std::uint32_t type) {
+  std::string bytes = text(name) + little(static_cast<std::uint32_t>(shape.size()));
+  for (std::uint64_t size : shape) bytes += little(size);
+  return bytes + little(type) + little<std::uint64_t>(0);
+}
+
+/// A llama of one layer: width 64, two heads, feed-forward 256, vocabulary 3.
+std::string tiny_gguf() {
+  std::string keys = text("general.architecture") + little<std::uint32_t>(8) + text("llama");
+  keys += key("llama.block_count", 1) + key("llama.embedding_length", 64) + key("llama.feed_forward_length", 256);
+  keys += key("llama.attention.head_count", 2) + key("llama.attention.head_count_kv", 1);
+  keys += text("tokenizer.ggml.tokens") + little<std::uint32_t>(9) + little<std::uint32_t>(8) +
+          little<std::uint64_t>(3) + text("a") + text("b") + text("c");
+  std::string tensors = tensor("token_embd.weight", {64, 3}, 8) + tensor("output_norm.weight", {64}, 0);
+  tensors += tensor("blk.0.attn_norm.weight", {64}, 0) + tensor("blk.0.ffn_norm.weight", {64}, 0);
+  tensors += tensor("blk.0.attn_q.weight", {64, 64}, 8) + tensor("blk.0.attn_k.weight", {64, 32}, 8);
+  tensors += tensor("blk.0.attn_v.weight", {64, 32}, 8) + tensor("blk.0.attn_output.weight", {64, 64}, 8);
+  tensors += tensor("blk.0.ffn_gate.weight", {64, 256}, 8) + tensor("blk.0.ffn_up.weight", {64, 256}, 8);
+  tensors += tensor("blk.0.ffn_down.weight", {256, 64}, 8);
+  return "GGUF" + little<std::uint32_t>(3) + little<std::uint64_t>(11) + little<std::uint64_t>(7) + keys + tensors;
+}
+
+TEST(Gguf, ReadsTensorsAndConfiguration) {
+  const auto header = parse_gguf(tiny_gguf(), "tiny.gguf");
+  ASSERT_TRUE(header) << header.error().where << header.error().what;
+  EXPECT_EQ(header->architecture, "llama");
+  std::int64_t elements = 0;
+  for (const CheckpointTensor& each : header->tensors) elements += each.elements;
+  EXPECT_EQ(header->tensors[0].bytes, 64 * 3 / 32 * 34);  // blocks of 32 in 34 bytes
+  const auto imported = import_config(header->config, "tiny.gguf");
+  ASSERT_TRUE(imported) << imported.error().where << imported.error().what;
+  EXPECT_TRUE(imported->model.tied);
+  EXPECT_EQ(imported->model.vocabulary, 3);
+  EXPECT_EQ(elements, 3 * 64 + 64 + 2 * 64 + 2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 256);
+}
+
+TEST(Gguf, EveryTruncationIsAnError) {
+  const std::string bytes = tiny_gguf();
+  for (std::size_t length = 0; length < bytes.size(); ++length)
+    EXPECT_FALSE(parse_gguf(std::string_view(bytes).substr(0, length), "t")) << length;
+}
+
+TEST(Gguf, RefusesWhatCannotBe) {
+  const auto what = [](const std::string& bytes) {
+    const auto header = parse_gguf(bytes, "t");
+    return header ? std::string("read") : header.error().what;
+  };
+  EXPECT_NE(what("GGML").find("does not begin"), std::string::npos);
+  EXPECT_NE(what("GGUF" + little<std::uint32_t>(1) + std::string(16, '\0')).find("version 1"), std::string::npos);
+  const std::string start = "GGUF" + little<std::uint32_t>(3);
+  EXPECT_NE(what(start + little<std::uint64_t>(~0ULL) + little<std::uint64_t>(~0ULL)).find("ends"), std::string::npos);
+  EXPECT_NE(
+      what(start + little<std::uint64_t>(1) + little<std::uint64_t>(0) + tensor("w", {1ULL << 41}, 0)).find("counted"),
+      std::string::npos);
+  EXPECT_NE(
+      what(start + little<std::uint64_t>(1) + little<std::uint64_t>(0) + tensor("w", {31}, 8)).find("whole blocks"),
+      std::string::npos);
+  EXPECT_NE(
+      what(start + little<std::uint64_t>(1) + little<std::uint64_t>(0) + tensor("w", {32}, 77)).find("quantisation"),
+      std::string::npos);
+}
+
+/// A directory of its own for each test.
+class Checkpoints : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = fs::temp_directory_path() /
+                 ("assay_checkpoint_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+    fs::remove_all(directory_);
+    fs::create_directories(directory_);
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+  void write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(directory_ / name, std::ios::binary) << bytes;
+  }
+  Result<Checkpoint> read(const std::string& name = "") const {
+    return read_checkpoint((directory_ / name).string(), "models");
+  }
+
+  fs::path directory_;
+};
+
+constexpr const char* tiny_config = R"({"model_type": "llama", "hidden_size": 8, "intermediate_size": 16,
+  "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 10, "tie_word_embeddings": true})";
+
+TEST_F(Checkpoints, AConfigurationAlone) {
+  write("config.json", tiny_config);
+  const auto checkpoint = read();
+  ASSERT_TRUE(checkpoint);
+  EXPECT_TRUE(checkpoint->imported);
+  EXPECT_TRUE(checkpoint->tensors.empty());
+  EXPECT_TRUE(read("config.json"));
+}
+
+TEST_F(Checkpoints, ShardsOfAnIndex) {
+  write("config.json", tiny_config);
+  write("model.safetensors.index.json", R"({"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}})");
+  write("one.safetensors", safetensors(R"({"a": {"dtype": "BF16", "shape": [80], "data_offsets": [0, 160]}})", 160));
+  const auto half = read();
+  ASSERT_TRUE(half);
+  EXPECT_TRUE(half->tensors.empty());
+  EXPECT_NE(half->notes.at(0).find("1 of 2 shards are missing"), std::string::npos);
+  write("two.safetensors", safetensors(R"({"b": {"dtype": "BF16", "shape": [8], "data_offsets": [0, 16]}})", 16));
+  const auto both = read();
+  ASSERT_TRUE(both);
+  EXPECT_EQ(both->tensors.size(), 2U);
+}
+
+TEST_F(Checkpoints, AnIndexNamesNoFileElsewhere) {
+  write("model.safetensors.index.json", R"({"weight_map": {"a": "../secret.safetensors"}})");
+  const auto checkpoint = read();
+  ASSERT_FALSE(checkpoint);
+  EXPECT_NE(checkpoint.error().what.find("beside it"), std::string::npos);
+}
+
+TEST_F(Checkpoints, TensorsAloneHaveNoModel) {
+  write("model.safetensors", safetensors(R"({"a": {"dtype": "F16", "shape": [4], "data_offsets": [0, 8]}})", 8));
+  const auto checkpoint = read("model.safetensors");
+  ASSERT_TRUE(checkpoint);
+  EXPECT_FALSE(checkpoint->imported);
+}
+
+TEST_F(Checkpoints, AnEmptyDirectoryAndAMissingFile) {
+  ASSERT_FALSE(read());
+  EXPECT_EQ(read("config.json").error().kind, Error::Kind::missing);
+}
+
+TEST(Checkpoint, WhatCountsAsAParameter) {
+  EXPECT_TRUE(counts_as_parameter("model.layers.0.self_attn.q_proj.weight"));
+  EXPECT_FALSE(counts_as_parameter("model.layers.0.self_attn.rotary_emb.inv_freq"));
+  EXPECT_FALSE(counts_as_parameter("vision_tower.layers.0.weight"));
+  EXPECT_FALSE(counts_as_parameter("model.layers.0.mlp.down_proj.weight_scale_inv"));
+  EXPECT_TRUE(is_model_path("./x"));
+  EXPECT_FALSE(is_model_path("llama-3-8b"));
+}
+
+}  // namespace
+}  // namespace assay

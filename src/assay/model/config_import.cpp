@@ -1,0 +1,249 @@
+#include "assay/model/config_import.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "assay/base/text.h"
+#include "assay/model/import_families.h"
+#include "assay/model/weights.h"
+
+namespace assay {
+namespace {
+
+constexpr std::int64_t most_layers = 10'000;
+
+std::vector<std::span<const Family>> all_families() {
+  return {llama_families(),  expert_families(), latent_families(),          classic_families(), state_space_families(),
+          hybrid_families(), gemma4_families(), encoder_decoder_families(), generic_families()};
+}
+
+const Family* family_of(std::string_view model_type) {
+  for (std::span<const Family> group : all_families())
+    for (const Family& family : group)
+      if (family.model_type == model_type) return &family;
+  return nullptr;
+}
+
+const Family* family_by_architecture(std::string_view architecture) {
+  for (std::span<const Family> group : all_families())
+    for (const Family& family : group)
+      if (!family.architecture.empty() && family.architecture == architecture) return &family;
+  return nullptr;
+}
+
+std::vector<std::string> known_architectures() {
+  std::vector<std::string> names;
+  for (std::span<const Family> group : all_families())
+    for (const Family& family : group)
+      if (!family.architecture.empty()) names.emplace_back(family.architecture);
+  return names;
+}
+
+/// By model_type, else by the first of `architectures`.
+Result<const Family*> choose_family(const Json& config, std::string_view file) {
+  const Json* type = config.find("model_type");
+  const Json* list = config.find("architectures");
+  std::string architecture;
+  if (list && list->kind == Json::Kind::list && !list->items.empty() && list->items[0].kind == Json::Kind::text)
+    architecture = list->items[0].text;
+  if (type && type->kind == Json::Kind::text) {
+    if (const Family* family = family_of(type->text)) return family;
+    // A checkpoint with code of its own may name its type as it likes.
+    if (const Family* family = family_by_architecture(architecture)) return family;
+    const auto known = known_model_types();
+    return fail(
+        fmt::format("{}: model_type", file), fmt::format("unknown model type {}", in_quotes(type->text)),
+        nearest(type->text, known).empty() ? "docs/models.md lists what is read" : suggestion(type->text, known));
+  }
+  if (const Family* family = family_by_architecture(architecture)) return family;
+  if (architecture.empty())
+    return fail(fmt::format("{}: model_type", file), "neither model_type nor architectures is given",
+                "is this the config.json of a model?");
+  const auto known = known_architectures();
+  return fail(
+      fmt::format("{}: architectures", file), fmt::format("unknown architecture {}", in_quotes(architecture)),
+      nearest(architecture, known).empty() ? "docs/models.md lists what is read" : suggestion(architecture, known));
+}
+
+/// What the number format of the published weights is called, where it is one of ours.
+std::optional<Dtype> read_dtype(const Json& config) {
+  for (const char* key : {"dtype", "torch_dtype"})
+    if (const Json* value = config.find(key); value && value->kind == Json::Kind::text)
+      if (const auto dtype = parse_dtype(value->text, key)) return *dtype;
+  return std::nullopt;
+}
+
+/// Sizes that are each in range may still make a model that nothing can count.
+Result<void> check_total(const Transformer& model, std::string_view file) {
+  constexpr double most_parameters = 1e15;
+  double total = 0;
+  const auto add = [&](const std::vector<Weight>& weights, double times) {
+    for (const Weight& weight : weights) {
+      double elements = times;
+      for (std::size_t i = 0; i < weight.rank; ++i) elements *= static_cast<double>(weight.dims[i].size);
+      total += elements;
+    }
+  };
+  add(outer_weights(model), 1);
+  for (const LayerStack* stack : {&model.decoder, model.encoder ? &*model.encoder : nullptr})
+    for (std::size_t i = 0; stack && i < stack->kinds.size(); ++i)
+      add(layer_weights(model, stack->kinds[i]), static_cast<double>(stack->count(i)));
+  if (total > most_parameters)
+    return fail(std::string(file),
+                fmt::format("the sizes make {} parameters, at most 1e15 are believed", human_number(total)),
+                "is one of the sizes too large?");
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> known_model_types() {
+  std::vector<std::string> names;
+  for (std::span<const Family> group : all_families())
+    for (const Family& family : group) names.emplace_back(family.model_type);
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+Result<ImportedModel> import_config(const Json& document, std::string_view file) {
+  if (document.kind != Json::Kind::object)
+    return fail(std::string(file), fmt::format("a configuration is an object, got {}", describe(document.kind)),
+                "is this the config.json of a model?");
+  ImportedModel imported;
+  const Json* config = &document;
+  std::string prefix;
+  // A multimodal wrapper holds the language model's configuration inside.
+  for (const char* key : {"text_config", "llm_config", "language_config"})
+    if (const Json* inner = document.find(key); inner && inner->kind == Json::Kind::object && !inner->members.empty()) {
+      config = inner;
+      prefix = fmt::format("{}.", key);
+      std::string towers;
+      for (const char* tower : {"vision_config", "audio_config"})
+        if (const Json* there = document.find(tower); there && there->kind == Json::Kind::object)
+          towers += fmt::format("{}{}", towers.empty() ? "" : " and ", tower);
+      imported.notes.push_back(fmt::format("only the language model ({}) is read{}", key,
+                                           towers.empty() ? "" : "; " + towers + " is left out"));
+      break;
+    }
+  auto family = choose_family(*config, file);
+  // The inner part may name no type of its own.
+  if (!family && config != &document)
+    if (auto outer = choose_family(document, file)) family = outer;
+  if (!family) return tl::unexpected<Error>(family.error());
+  imported.family = (*family)->model_type;
+
+  // Whether the head is tied is often said in the wrapper only.
+  Json completed;
+  if (const Json* tied = document.find("tie_word_embeddings");
+      config != &document && tied && !config->find("tie_word_embeddings")) {
+    completed = *config;
+    completed.members.emplace_back("tie_word_embeddings", *tied);
+    config = &completed;
+  }
+  ConfigReader in(*config, std::string(file), prefix);
+  in.ignore({"model_type", "architectures", "dtype", "torch_dtype"});
+  (*family)->fill(in, imported.model);
+  in.check_unread();
+  ASSAY_CHECK(in.finish());
+  ASSAY_CHECK(check_total(imported.model, file));
+  imported.defaults = std::move(in.notes());
+  if (imported.model.prediction_layers > 0)
+    imported.notes.push_back(fmt::format("{} multi-token prediction layer{} not counted",
+                                         imported.model.prediction_layers,
+                                         imported.model.prediction_layers == 1 ? " is" : "s are"));
+  auto dtype = read_dtype(*config);
+  if (!dtype) dtype = read_dtype(document);
+  if (dtype) imported.model.dtype = *dtype;
+  return imported;
+}
+
+Result<ImportedModel> import_config(std::string_view document, std::string_view file) {
+  ASSAY_TRY(json, parse_json(document, file));
+  return import_config(json, file);
+}
+
+std::int64_t read_layers(ConfigReader& in, ConfigReader::Keys keys, std::int64_t fallback) {
+  const std::int64_t layers = fallback > 0 ? in.size(keys, fallback) : in.size(keys);
+  if (layers <= most_layers) return layers;
+  in.fault(*keys.begin(), fmt::format("at most {} layers are believed, got {}", most_layers, layers));
+  return 1;
+}
+
+std::int64_t read_head_dim(ConfigReader& in, std::string_view key, std::int64_t hidden, std::int64_t heads) {
+  if (!in.has(key) && hidden % heads != 0) {
+    in.fault(key, fmt::format("{} heads do not divide a width of {}, and {} is not given", heads, hidden, key));
+    return 1;
+  }
+  return in.derived(key, std::max<std::int64_t>(hidden / heads, 1), "width / heads");
+}
+
+void check_groups(ConfigReader& in, std::int64_t heads, std::int64_t kv_heads) {
+  if (kv_heads > heads || heads % kv_heads != 0)
+    in.fault("num_key_value_heads", fmt::format("must divide the {} heads, got {}", heads, kv_heads));
+}
+
+void check_experts(ConfigReader& in, const FeedForward& feed_forward, std::string_view k_key) {
+  if (feed_forward.experts > 0 &&
+      (feed_forward.experts_per_token < 1 || feed_forward.experts_per_token > feed_forward.experts))
+    in.fault(k_key, fmt::format("must be between 1 and the {} experts, got {}", feed_forward.experts,
+                                feed_forward.experts_per_token));
+}
+
+Common read_common(ConfigReader& in, Transformer& model, const CommonDefaults& defaults) {
+  Common common;
+  model.d_model = in.size("hidden_size", defaults.hidden);
+  model.vocabulary = in.size("vocab_size", defaults.vocabulary);
+  model.max_context = in.count("max_position_embeddings", defaults.context);
+  model.tied = in.flag("tie_word_embeddings", defaults.tied);
+  common.layers = read_layers(in, {"num_hidden_layers"}, defaults.layers);
+  Attention attention;
+  attention.heads = in.size("num_attention_heads", defaults.heads);
+  attention.kv_heads = defaults.kv_heads > 0 ? in.size("num_key_value_heads", defaults.kv_heads)
+                                             : in.derived("num_key_value_heads", attention.heads, "as many as heads");
+  check_groups(in, attention.heads, attention.kv_heads);
+  attention.head_dim = defaults.head_dim > 0 ? in.size("head_dim", defaults.head_dim)
+                                             : read_head_dim(in, "head_dim", model.d_model, attention.heads);
+  attention.value_dim = attention.head_dim;
+  FeedForward feed_forward;
+  if (defaults.intermediate >= 0) feed_forward.width = in.size("intermediate_size", defaults.intermediate);
+  common.layer.attention = attention;
+  common.layer.feed_forward = feed_forward;
+  return common;
+}
+
+std::vector<std::string> read_layer_types(ConfigReader& in, std::int64_t layers) {
+  auto types = in.texts("layer_types");
+  if (!types.empty() && static_cast<std::int64_t>(types.size()) != layers) {
+    in.fault("layer_types", fmt::format("lists {} layers, num_hidden_layers is {}", types.size(), layers));
+    types.clear();
+  }
+  for (const std::string& type : types)
+    if (type != "full_attention" && type != "sliding_attention" && type != "chunked_attention" &&
+        type != "linear_attention" && type != "attention" && type != "mamba") {
+      in.fault("layer_types", fmt::format("unknown type of layer {}", in_quotes(type)));
+      break;
+    }
+  return types;
+}
+
+void add_windowed(ConfigReader& in, Transformer& model, const Common& common, std::int64_t window,
+                  bool (*is_sliding)(std::int64_t, std::int64_t), std::int64_t period) {
+  const auto types = read_layer_types(in, common.layers);
+  Layer sliding = common.layer, full = common.layer;
+  sliding.attention->window = window;
+  full.attention->window = 0;
+  for (std::int64_t i = 0; i < common.layers; ++i) {
+    const bool slides =
+        types.empty() ? is_sliding(i, period) : types[static_cast<std::size_t>(i)] == "sliding_attention";
+    model.decoder.add(slides ? sliding : full);
+  }
+}
+
+void set_bias(Attention& attention, bool qkv, bool output) {
+  attention.q_bias = attention.k_bias = attention.v_bias = qkv;
+  attention.o_bias = output;
+}
+
+}  // namespace assay

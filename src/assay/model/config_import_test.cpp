@@ -1,0 +1,179 @@
+#include "assay/model/config_import.h"
+
+#include <gtest/gtest.h>
+
+#include "assay/model/accounting.h"
+
+namespace assay {
+namespace {
+
+std::int64_t total(std::string_view document) {
+  const auto imported = import_config(document, "config.json");
+  EXPECT_TRUE(imported) << (imported ? "" : imported.error().where + ": " + imported.error().what);
+  return imported ? parameter_counts(imported->model).total : 0;
+}
+
+/// All faults as text.
+std::string faults(std::string_view document) {
+  const auto imported = import_config(document, "config.json");
+  if (imported) return "read";
+  std::string text = imported.error().where + ": " + imported.error().what + " (" + imported.error().hint + ")";
+  for (const Error& error : imported.error().also) text += "\n" + error.where + ": " + error.what;
+  return text;
+}
+
+void expect_fault(std::string_view document, std::string_view part) {
+  const std::string text = faults(document);
+  EXPECT_NE(text.find(part), std::string::npos) << "no \"" << part << "\" in: " << text;
+}
+
+TEST(ConfigImport, ADefaultConfigurationIsTheLibrarys) {
+  EXPECT_EQ(total(R"({"model_type": "llama"})"), 6'738'415'616);
+  EXPECT_EQ(total(R"({"model_type": "gpt2"})"), 124'439'808);
+  EXPECT_EQ(total(R"({"model_type": "mistral"})"), 7'241'732'096);
+  EXPECT_EQ(total(R"({"model_type": "deepseek_v3"})"), 671'026'419'200);
+  EXPECT_EQ(total(R"({"model_type": "gpt_oss"})"), 116'829'156'672);
+  EXPECT_EQ(total(R"({"model_type": "t5"})"), 60'506'624);
+}
+
+TEST(ConfigImport, EveryFamilyReadsItsDefaults) {
+  for (const std::string& type : known_model_types()) {
+    if (type == "transformer" || type == "deci" || type == "nemotron_h") continue;  // these say what each layer is
+    const auto imported = import_config("{\"model_type\": \"" + type + "\"}", "config.json");
+    ASSERT_TRUE(imported) << type << ": " << imported.error().where << ": " << imported.error().what;
+    EXPECT_GT(parameter_counts(imported->model).total, 0) << type;
+    EXPECT_FALSE(imported->defaults.empty()) << type;
+  }
+}
+
+TEST(ConfigImport, DefaultsLeaveNotes) {
+  const auto imported =
+      import_config(R"({"model_type": "llama", "hidden_size": 2048, "num_attention_heads": 16})", "c");
+  ASSERT_TRUE(imported);
+  std::string all;
+  for (const std::string& text : imported->defaults) all += text + "\n";
+  EXPECT_NE(all.find("head_dim not given: width / heads = 128"), std::string::npos) << all;
+  EXPECT_NE(all.find("vocab_size not given: 32000"), std::string::npos) << all;
+  EXPECT_EQ(all.find("hidden_size"), std::string::npos) << all;
+}
+
+TEST(ConfigImport, ArchitecturesStandInForAMissingType) {
+  EXPECT_EQ(total(R"({"architectures": ["LlamaForCausalLM"]})"), 6'738'415'616);
+  expect_fault(R"({"architectures": ["LlamaForCausalM"]})", "LlamaForCausalLM");
+}
+
+TEST(ConfigImport, AnUnknownTypeHasNearNames) {
+  expect_fault(R"({"model_type": "lama"})", "did you mean llama");
+  expect_fault(R"({"model_type": "zzzzzz"})", "unknown model type");
+  expect_fault("{}", "neither model_type nor architectures");
+}
+
+TEST(ConfigImport, AFieldThatMayChangeTheShapeIsNamed) {
+  expect_fault(R"({"model_type": "llama", "num_experts": 8})", "num_experts");
+  expect_fault(R"({"model_type": "llama", "extra_hidden_layers": 2})", "extra_hidden_layers");
+  EXPECT_EQ(faults(R"({"model_type": "llama", "hidden_act": "silu", "rope_theta": 1e4, "bos_token_id": 1,
+                       "initializer_range": 0.02, "num_labels": 2, "some_layer_scale": 0.5, "spare_heads": 0})"),
+            "read");
+}
+
+TEST(ConfigImport, ReportsEveryFault) {
+  const std::string text =
+      faults(R"({"model_type": "llama", "hidden_size": -1, "vocab_size": "many", "num_hidden_layers": 2.5})");
+  for (const char* part : {"hidden_size", "vocab_size", "num_hidden_layers"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+TEST(ConfigImport, RefusesSizesThatCannotBe) {
+  expect_fault(R"({"model_type": "llama", "hidden_size": 0})", "between 1 and");
+  expect_fault(R"({"model_type": "llama", "hidden_size": 1e30})", "whole number");
+  expect_fault(R"({"model_type": "llama", "hidden_size": 99999999999999999999})", "hidden_size");
+  expect_fault(R"({"model_type": "llama", "num_hidden_layers": 1000000})", "layers are believed");
+  expect_fault(R"({"model_type": "llama", "hidden_size": 1000000000, "intermediate_size": 1000000000})", "parameters");
+  expect_fault(R"({"model_type": "llama", "hidden_size": 4097})", "do not divide");
+  expect_fault(R"({"model_type": "llama", "num_key_value_heads": 5})", "must divide");
+  expect_fault(R"({"model_type": "mixtral", "num_experts_per_tok": 9})", "between 1 and the 8 experts");
+  expect_fault(R"({"model_type": "deepseek_v2", "n_routed_experts": 64})", "num_experts_per_tok");
+  expect_fault(R"({"model_type": "gpt_oss", "layer_types": ["full_attention"]})", "lists 1 layers");
+  expect_fault(R"({"model_type": "gemma3_text", "num_hidden_layers": 1, "layer_types": ["odd"]})", "unknown type");
+  expect_fault(R"({"model_type": "nemotron_h", "hybrid_override_pattern": "MX"})", "unknown kind of layer");
+}
+
+TEST(ConfigImport, RefusesWhatIsNoConfiguration) {
+  expect_fault("", "empty");
+  expect_fault("   \n", "empty");
+  expect_fault("[1, 2]", "a configuration is an object");
+  expect_fault(R"({"model_type": "llama")", "not JSON");
+  expect_fault(
+      "\x7f"
+      "ELF\x02",
+      "not JSON");
+  expect_fault(std::string(100'000, '['), "nested deeper");
+  expect_fault("{\"a\":" + std::string(100'000, '{'), "not JSON");
+  expect_fault(std::string(17 << 20, ' ') + "{}", "limit is");
+}
+
+TEST(ConfigImport, NullSwitchesOffWhatIsOnByDefault) {
+  const auto windowed = import_config(R"({"model_type": "mistral"})", "c");
+  const auto without = import_config(R"({"model_type": "mistral", "sliding_window": null})", "c");
+  ASSERT_TRUE(windowed && without);
+  EXPECT_EQ(windowed->model.decoder.kinds[0].attention->window, 4096);
+  EXPECT_EQ(without->model.decoder.kinds[0].attention->window, 0);
+  const auto full_rank = import_config(R"({"model_type": "deepseek_v3", "q_lora_rank": null})", "c");
+  ASSERT_TRUE(full_rank);
+  EXPECT_EQ(full_rank->model.decoder.kinds[0].attention->q_rank, 0);
+}
+
+TEST(ConfigImport, TakesTheTextPartOfAWrapper) {
+  const auto imported = import_config(R"({"model_type": "llava", "tie_word_embeddings": true,
+      "text_config": {"model_type": "llama"}, "vision_config": {"hidden_size": 1024}})",
+                                      "c");
+  ASSERT_TRUE(imported);
+  EXPECT_EQ(imported->family, "llama");
+  EXPECT_TRUE(imported->model.tied);
+  ASSERT_FALSE(imported->notes.empty());
+  EXPECT_NE(imported->notes[0].find("vision_config is left out"), std::string::npos);
+  expect_fault(R"({"text_config": {"model_type": "llama", "hidden_size": -4}})", "text_config.hidden_size");
+}
+
+TEST(ConfigImport, LayersOfSeveralKinds) {
+  const auto gemma = import_config(R"({"model_type": "gemma3_text", "num_hidden_layers": 12})", "c");
+  ASSERT_TRUE(gemma);
+  EXPECT_EQ(gemma->model.decoder.kinds.size(), 2U);
+  EXPECT_EQ(gemma->model.decoder.count(1), 2);  // each sixth sees everything
+  const auto deepseek = import_config(R"({"model_type": "deepseek_v3"})", "c");
+  ASSERT_TRUE(deepseek);
+  EXPECT_EQ(deepseek->model.decoder.count(0), 3);
+  const auto scout = import_config(R"({"model_type": "llama4_text"})", "c");
+  ASSERT_TRUE(scout);
+  EXPECT_EQ(scout->model.decoder.count(0), 36);  // chunks, but for each fourth
+  const auto jamba = import_config(R"({"model_type": "jamba"})", "c");
+  ASSERT_TRUE(jamba);
+  EXPECT_EQ(jamba->model.decoder.kinds.size(), 3U);
+}
+
+TEST(ConfigImport, TheDescriptionOfOurOwn) {
+  // 2 layers: 4 x 64 x 64 + 2 x 64 x 256 + 2 x 64 norms, then vocabulary and final norm
+  EXPECT_EQ(total(R"({"model_type": "transformer", "d_model": 64, "layers": 2, "heads": 4, "d_ff": 256,
+                      "vocabulary": 100, "tied": true})"),
+            2 * (4 * 64 * 64 + 2 * 64 * 256 + 128) + 100 * 64 + 64);
+  expect_fault(R"({"model_type": "transformer", "d_model": 64})", "is missing");
+  expect_fault(R"({"model_type": "transformer", "d_model": 64, "layers": 2, "heads": 4, "d_ff": 256,
+                   "vocabulary": 100, "experts": 4})",
+               "experts_per_token");
+}
+
+TEST(Json, KeepsKindsAndTheLastOfADoubleKey) {
+  const auto json = parse_json(R"({"a": 1, "b": [true, null, -2, 0.5, "x"], "a": 3})", "j");
+  ASSERT_TRUE(json);
+  EXPECT_EQ(json->find("a")->integer, 3);
+  const Json& list = *json->find("b");
+  EXPECT_EQ(list.items[0].kind, Json::Kind::boolean);
+  EXPECT_EQ(list.items[1].kind, Json::Kind::null);
+  EXPECT_EQ(list.items[2].integer, -2);
+  EXPECT_EQ(list.items[3].number, 0.5);
+  EXPECT_EQ(list.items[4].text, "x");
+  EXPECT_EQ(json->find("c"), nullptr);
+}
+
+}  // namespace
+}  // namespace assay

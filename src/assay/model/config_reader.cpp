@@ -1,0 +1,303 @@
+#include "assay/model/config_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "assay/base/text.h"
+
+namespace assay {
+namespace {
+
+// Parts of a key, between underscores, that speak of a shape.
+constexpr std::string_view shape_words[] = {
+    "size",   "sizes", "dim",    "dims",     "num",    "n",      "head",  "heads",        "layer",
+    "layers", "block", "expert", "experts",  "rank",   "width",  "inner", "intermediate", "hidden",
+    "depth",  "ffn",   "mlp",    "channels", "groups", "expand", "state", "kernel",       "latent",
+    "embd",   "embed", "vocab",  "ff",       "kv",     "d",      "moe",   "window"};
+
+// Keys of the library that have such a part and change no shape.
+constexpr std::string_view harmless[] = {"hidden_act",
+                                         "hidden_activation",
+                                         "hidden_dropout",
+                                         "hidden_dropout_prob",
+                                         "hidden_dim_dropout",
+                                         "num_labels",
+                                         "num_beams",
+                                         "num_beam_groups",
+                                         "num_return_sequences",
+                                         "num_logits_to_keep",
+                                         "no_repeat_ngram_size",
+                                         "encoder_no_repeat_ngram_size",
+                                         "output_hidden_states",
+                                         "output_router_logits",
+                                         "chunk_size_feed_forward",
+                                         "pruned_heads",
+                                         "problem_type",
+                                         "n_group",
+                                         "topk_group",
+                                         "ep_size",
+                                         "n_ctx",
+                                         "layer_norm_eps",
+                                         "layer_norm_epsilon",
+                                         "original_max_position_embeddings",
+                                         "rope_head_dim_factor",
+                                         "pretraining_tp",
+                                         "max_length",
+                                         "min_length",
+                                         "chunk_size",
+                                         "mamba_chunk_size",
+                                         "time_step_floor",
+                                         "head_dim_scale",
+                                         "query_pre_attn_scalar",
+                                         "router_jitter_noise",
+                                         "use_mamba_kernels",
+                                         "hidden_states_dtype",
+                                         "apply_residual_connection_post_layernorm",
+                                         "attention_softmax_in_fp32",
+                                         "slow_but_exact",
+                                         "moe_router_dtype",
+                                         "layer_norm_rms_epsilon",
+                                         "num_hidden_layers_per_stage",
+                                         "moe_shared_expert_overlap",
+                                         "router_z_loss_coef",
+                                         "rotary_dim",
+                                         "norm_topk_prob",
+                                         "mamba_ssm_cache_dtype",
+                                         "mamba_ssm_dtype",
+                                         "use_cache",
+                                         "activation_dropout",
+                                         "cross_attention_hidden_size",
+                                         "initial_context_length",
+                                         "layernorm_epsilon",
+                                         "embd_pdrop",
+                                         "n_special"};
+
+bool speaks_of_shape(std::string_view key) {
+  if (std::find(std::begin(harmless), std::end(harmless), key) != std::end(harmless)) return false;
+  if (key.ends_with("_token_id") || key.ends_with("_token_index") || key.ends_with("_dropout") ||
+      key.ends_with("_eps") || key.ends_with("_coef") || key.ends_with("_pdrop") || key.starts_with("_"))
+    return false;
+  for (const std::string& part : split(key, '_'))
+    if (std::find(std::begin(shape_words), std::end(shape_words), part) != std::end(shape_words)) return true;
+  return false;
+}
+
+/// Whether a value can be a size, or switch something on: texts, fractions, nulls and what is off cannot.
+bool can_be_size(const Json& value) {
+  switch (value.kind) {
+    case Json::Kind::boolean:
+      return value.boolean;
+    case Json::Kind::integer:
+      return value.integer != 0;
+    case Json::Kind::list:
+      return !value.items.empty() && value.items.front().kind == Json::Kind::integer;
+    default:
+      return false;
+  }
+}
+
+std::string shown(const Json& value) {
+  switch (value.kind) {
+    case Json::Kind::integer:
+      return fmt::format("{}", value.integer);
+    case Json::Kind::number:
+      return exact_number(value.number);
+    case Json::Kind::text:
+      return in_quotes(value.text);
+    case Json::Kind::boolean:
+      return value.boolean ? "true" : "false";
+    default:
+      return std::string(describe(value.kind));
+  }
+}
+
+}  // namespace
+
+ConfigReader::ConfigReader(const Json& object, std::string file, std::string prefix)
+    : object_(&object), file_(std::move(file)), prefix_(std::move(prefix)) {}
+
+bool ConfigReader::has(std::string_view key) const {
+  const Json* value = object_->find(key);
+  return value && value->kind != Json::Kind::null;
+}
+
+const Json* ConfigReader::read(Keys keys, std::string_view& found) {
+  const Json* value = nullptr;
+  found = *keys.begin();
+  for (std::string_view key : keys) {
+    read_.push_back(key);
+    const Json* here = object_->find(key);
+    if (!value && here && here->kind != Json::Kind::null) value = here, found = key;
+  }
+  return value;
+}
+
+std::int64_t ConfigReader::whole(const Json& value, std::string_view key, std::int64_t lowest) {
+  std::int64_t got = value.integer;
+  // 4e3 is a whole number, too, for whoever wrote the file.
+  const bool is_whole =
+      value.kind == Json::Kind::integer ||
+      (value.kind == Json::Kind::number && value.number >= 0 && value.number <= static_cast<double>(most_size) &&
+       value.number == static_cast<double>(static_cast<std::int64_t>(value.number)));
+  if (!is_whole) {
+    fault(key, fmt::format("must be a whole number, got {}", shown(value)), "");
+    return std::max<std::int64_t>(lowest, 1);
+  }
+  if (value.kind == Json::Kind::number) got = static_cast<std::int64_t>(value.number);
+  if (got < lowest || got > most_size) {
+    fault(key, fmt::format("must be between {} and {}, got {}", lowest, most_size, got), "");
+    return std::max<std::int64_t>(lowest, 1);
+  }
+  return got;
+}
+
+std::int64_t ConfigReader::size(Keys keys) {
+  std::string_view found;
+  if (const Json* value = read(keys, found)) return whole(*value, found, 1);
+  fault(found, "is missing", "this architecture has no default for it");
+  return 1;
+}
+
+std::int64_t ConfigReader::size(Keys keys, std::int64_t fallback) {
+  std::string_view found;
+  if (const Json* value = read(keys, found)) return whole(*value, found, 1);
+  notes_.push_back(fmt::format("{}{} not given: {}", prefix_, found, fallback));
+  return fallback;
+}
+
+std::int64_t ConfigReader::derived(std::string_view key, std::int64_t fallback, std::string_view how) {
+  std::string_view found;
+  if (const Json* value = read({key}, found)) return whole(*value, found, 1);
+  notes_.push_back(fmt::format("{}{} not given: {} = {}", prefix_, key, how, fallback));
+  return fallback;
+}
+
+std::int64_t ConfigReader::count(Keys keys, std::int64_t fallback) {
+  std::string_view found;
+  if (const Json* value = read(keys, found)) return whole(*value, found, 0);
+  for (std::string_view key : keys)
+    if (given(key)) return 0;
+  if (fallback != 0) notes_.push_back(fmt::format("{}{} not given: {}", prefix_, found, fallback));
+  return fallback;
+}
+
+bool ConfigReader::flag(std::string_view key, bool fallback) {
+  std::string_view found;
+  const Json* value = read({key}, found);
+  if (!value) {
+    if (!given(key)) notes_.push_back(fmt::format("{}{} not given: {}", prefix_, key, fallback));
+    return fallback;
+  }
+  if (value->kind == Json::Kind::integer && (value->integer == 0 || value->integer == 1)) return value->integer == 1;
+  if (value->kind != Json::Kind::boolean) fault(key, fmt::format("must be true or false, got {}", shown(*value)), "");
+  return value->boolean;
+}
+
+std::string ConfigReader::text(std::string_view key, std::string_view fallback) {
+  std::string_view found;
+  const Json* value = read({key}, found);
+  if (!value) return std::string(fallback);
+  if (value->kind != Json::Kind::text) {
+    fault(key, fmt::format("must be text, got {}", shown(*value)), "");
+    return std::string(fallback);
+  }
+  return value->text;
+}
+
+std::vector<std::string> ConfigReader::texts(std::string_view key) {
+  std::string_view found;
+  std::vector<std::string> out;
+  const Json* value = read({key}, found);
+  if (!value) return out;
+  if (value->kind != Json::Kind::list) {
+    fault(key, fmt::format("must be a list of texts, got {}", shown(*value)), "");
+    return out;
+  }
+  for (const Json& item : value->items) {
+    if (item.kind != Json::Kind::text) {
+      fault(key, fmt::format("must be a list of texts, got {} in it", shown(item)), "");
+      break;
+    }
+    out.push_back(item.text);
+  }
+  return out;
+}
+
+std::vector<std::int64_t> ConfigReader::sizes(std::string_view key, std::int64_t lowest) {
+  std::string_view found;
+  std::vector<std::int64_t> out;
+  const Json* value = read({key}, found);
+  if (!value) return out;
+  if (value->kind != Json::Kind::list) {
+    fault(key, fmt::format("must be a list of whole numbers, got {}", shown(*value)), "");
+    return out;
+  }
+  for (const Json& item : value->items) {
+    out.push_back(whole(item, key, lowest));
+    if (failed()) break;
+  }
+  return out;
+}
+
+double ConfigReader::factor(std::string_view key, double fallback) {
+  std::string_view found;
+  const Json* value = read({key}, found);
+  if (!value) {
+    notes_.push_back(fmt::format("{}{} not given: {}", prefix_, key, exact_number(fallback)));
+    return fallback;
+  }
+  const bool number = value->kind == Json::Kind::integer || value->kind == Json::Kind::number;
+  if (!number || !(value->number > 0) || value->number > 1e6) {
+    fault(key, fmt::format("must be a positive number, got {}", shown(*value)), "");
+    return fallback;
+  }
+  return value->number;
+}
+
+const Json* ConfigReader::object(std::string_view key) {
+  std::string_view found;
+  const Json* value = read({key}, found);
+  if (value && value->kind != Json::Kind::object) {
+    fault(key, fmt::format("must be an object, got {}", shown(*value)), "");
+    return nullptr;
+  }
+  return value;
+}
+
+void ConfigReader::ignore(Keys keys) { read_.insert(read_.end(), keys.begin(), keys.end()); }
+
+void ConfigReader::fault(std::string_view key, std::string what, std::string hint) {
+  constexpr std::size_t enough = 20;
+  if (faults_.size() < enough)
+    faults_.push_back(
+        {Error::Kind::input, fmt::format("{}: {}{}", file_, prefix_, key), std::move(what), std::move(hint), {}});
+}
+
+void ConfigReader::check_unread() {
+  for (const auto& [key, value] : object_->members) {
+    if (!speaks_of_shape(key) || !can_be_size(value)) continue;
+    if (std::find(read_.begin(), read_.end(), key) != read_.end()) continue;
+    const std::string quoted = in_quotes(key);
+    faults_.push_back({Error::Kind::input,
+                       fmt::format("{}: {}{}", file_, prefix_, quoted.substr(1, quoted.size() - 2)),
+                       "this field may change the shape of the model, and this architecture has none of that name",
+                       "take it out if it is for training or generation only",
+                       {}});
+    if (faults_.size() > 20) break;
+  }
+}
+
+void ConfigReader::take(ConfigReader& inner) {
+  faults_.insert(faults_.end(), inner.faults_.begin(), inner.faults_.end());
+  notes_.insert(notes_.end(), inner.notes_.begin(), inner.notes_.end());
+}
+
+Result<void> ConfigReader::finish() {
+  if (faults_.empty()) return {};
+  Error first = std::move(faults_.front());
+  first.also.assign(std::make_move_iterator(faults_.begin() + 1), std::make_move_iterator(faults_.end()));
+  return tl::unexpected<Error>(std::move(first));
+}
+
+}  // namespace assay

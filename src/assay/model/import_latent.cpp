@@ -1,0 +1,115 @@
+// DeepSeek and its relatives: shared experts behind leading dense layers, and multi-head latent attention.
+#include <fmt/format.h>
+
+#include "assay/model/import_families.h"
+
+namespace assay {
+namespace {
+
+struct LatentDefaults {
+  CommonDefaults common;
+  std::int64_t expert_width = 1407, experts = 0, experts_per_token = 0, shared = 0, dense = 0;
+  std::int64_t q_rank = 1536;
+  bool router_bias = false;
+};
+
+/// Experts after the leading dense layers.
+void add_expert_layers(ConfigReader& in, Transformer& model, const Common& common, const LatentDefaults& defaults) {
+  FeedForward experts;
+  experts.width = in.size("moe_intermediate_size", defaults.expert_width);
+  experts.experts = in.count("n_routed_experts", defaults.experts);
+  experts.experts_per_token = in.count("num_experts_per_tok", defaults.experts_per_token);
+  experts.shared_width = in.count("n_shared_experts", defaults.shared) * experts.width;
+  experts.router_bias = defaults.router_bias && in.text("topk_method", "noaux_tc") == "noaux_tc";
+  check_experts(in, experts, "num_experts_per_tok");
+  const std::int64_t dense = in.count("first_k_dense_replace", defaults.dense);
+  const std::int64_t step = in.size("moe_layer_freq", 1);
+  model.prediction_layers = in.count("num_nextn_predict_layers");
+  in.ignore({"topk_method"});
+  add_mixed(model, common, experts, [&](std::int64_t i) { return experts.experts > 0 && i >= dense && i % step == 0; });
+}
+
+void deepseek(ConfigReader& in, Transformer& model) {
+  const LatentDefaults defaults{
+      .common = {
+          .hidden = 4096, .intermediate = 11008, .layers = 30, .heads = 32, .kv_heads = 32, .vocabulary = 102400}};
+  Common common = read_common(in, model, defaults.common);
+  const bool bias = in.flag("attention_bias", false);
+  set_bias(common.attention(), bias, bias);
+  add_expert_layers(in, model, common, defaults);
+}
+
+void latent(ConfigReader& in, Transformer& model, const LatentDefaults& defaults) {
+  CommonDefaults shared = defaults.common;
+  shared.head_dim = 1;  // of no meaning here: the parts of a head have keys of their own
+  if (!in.has("head_dim")) in.ignore({"head_dim"});
+  in.ignore({"num_key_value_heads"});
+  Common common;
+  model.d_model = in.size("hidden_size", shared.hidden);
+  model.vocabulary = in.size("vocab_size", shared.vocabulary);
+  model.max_context = in.count("max_position_embeddings", shared.context);
+  model.tied = in.flag("tie_word_embeddings", false);
+  common.layers = read_layers(in, {"num_hidden_layers"}, shared.layers);
+  Attention attention;
+  attention.heads = attention.kv_heads = in.size("num_attention_heads", shared.heads);
+  attention.kv_rank = in.size("kv_lora_rank", 512);
+  attention.q_rank = in.count("q_lora_rank", defaults.q_rank);
+  attention.rope_dim = in.size("qk_rope_head_dim", 64);
+  attention.value_dim = in.size("v_head_dim", 128);
+  attention.head_dim = in.size("qk_nope_head_dim", 128) + attention.rope_dim;
+  in.ignore({"head_dim", "qk_head_dim"});
+  const bool bias = in.flag("attention_bias", false);
+  set_bias(attention, bias, bias);
+  common.layer.attention = attention;
+  common.layer.feed_forward = FeedForward{.width = in.size("intermediate_size", shared.intermediate)};
+  add_expert_layers(in, model, common, defaults);
+}
+
+void deepseek_v2(ConfigReader& in, Transformer& model) {
+  latent(in, model,
+         {.common = {.hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32, .vocabulary = 102400}});
+}
+
+void deepseek_v3(ConfigReader& in, Transformer& model) {
+  latent(
+      in, model,
+      {.common =
+           {.hidden = 7168, .intermediate = 18432, .layers = 61, .heads = 128, .vocabulary = 129280, .context = 4096},
+       .expert_width = 2048,
+       .experts = 256,
+       .experts_per_token = 8,
+       .shared = 1,
+       .dense = 3,
+       .router_bias = true});
+}
+
+void kimi_k2(ConfigReader& in, Transformer& model) { deepseek_v3(in, model); }
+
+void glm4_moe_lite(ConfigReader& in, Transformer& model) {
+  latent(
+      in, model,
+      {.common =
+           {.hidden = 2048, .intermediate = 10240, .layers = 47, .heads = 20, .vocabulary = 154880, .context = 202752},
+       .expert_width = 1536,
+       .experts = 64,
+       .experts_per_token = 4,
+       .shared = 1,
+       .dense = 1,
+       .q_rank = 768,
+       .router_bias = true});
+}
+
+}  // namespace
+
+std::span<const Family> latent_families() {
+  static constexpr Family families[] = {
+      {"deepseek", "DeepseekForCausalLM", &deepseek},
+      {"deepseek_v2", "DeepseekV2ForCausalLM", &deepseek_v2},
+      {"deepseek_v3", "DeepseekV3ForCausalLM", &deepseek_v3},
+      {"kimi_k2", "KimiK2ForCausalLM", &kimi_k2},
+      {"glm4_moe_lite", "Glm4MoeLiteForCausalLM", &glm4_moe_lite},
+  };
+  return families;
+}
+
+}  // namespace assay

@@ -1,0 +1,55 @@
+// Models of the catalogue: published models with their configurations, sources and parameter totals.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/base/result.h"
+#include "assay/hardware/catalogue.h"
+#include "assay/model/accounting.h"
+#include "assay/model/config_import.h"
+
+namespace assay {
+
+/// A total as its maker states it: exact, or rounded to `half_unit` on either side.
+struct PublishedTotal {
+  enum class Scope { all, without_embedding, without_norms };
+
+  double value = 0.0, half_unit = 0.0;
+  Scope scope = Scope::all;
+  double outside = 0.0;  ///< of `value`, what is no part of the language model: a vision tower
+  std::string text;      ///< as it stands in the file: "8,030,261,248", "175 B", "~22 B" where it is but a name
+  std::string source;    ///< "models/llama-3-8b.toml:4 (card)"
+};
+
+/// One file of catalogue/models.
+struct CatalogueModel {
+  std::string maker, note;
+  std::vector<SourceEntry> sources;
+  PublishedTotal published;
+  ImportedModel imported;  ///< its `model` has the file's id and name
+};
+
+/// The counterpart of a published total among our counts.
+std::int64_t comparable_total(const ParameterCounts& counts, PublishedTotal::Scope scope);
+/// Whether our count is the published one, as far as that is stated.
+bool agrees(const PublishedTotal& published, const ParameterCounts& counts);
+
+/// From the text of a model file; all faults at once.
+Result<CatalogueModel> read_model(std::string_view document, std::string_view file);
+
+std::vector<std::string> model_ids(const Catalogue& catalogue);
+/// By its id; an unknown one is an error with the nearest names.
+Result<CatalogueModel> catalogue_model(std::string_view id, const Catalogue& catalogue, std::string_view where);
+
+/// Whether a word of the command line is a path: by its form (is_model_path), or because it is no id and there is such
+/// a directory.
+bool names_path(std::string_view text, const Catalogue& catalogue);
+
+/// What `MODEL` on a command line means: an id of the catalogue, a config.json, @file.toml in the catalogue's format,
+/// a directory with a config.json, or a GGUF file. `where` names the argument in errors.
+Result<ImportedModel> load_model(std::string_view text, const Catalogue& catalogue, std::string_view where);
+
+}  // namespace assay

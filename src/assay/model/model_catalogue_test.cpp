@@ -1,0 +1,98 @@
+#include "assay/model/model_catalogue.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "assay/base/text.h"
+
+namespace assay {
+namespace {
+
+const Catalogue& catalogue() {
+  static const Catalogue builtin = Catalogue::builtin();
+  return builtin;
+}
+
+TEST(ModelCatalogue, HoldsManyModels) { EXPECT_GE(model_ids(catalogue()).size(), 60U); }
+
+TEST(ModelCatalogue, EveryCountIsThePublishedOne) {
+  for (const std::string& id : model_ids(catalogue())) {
+    const auto entry = catalogue_model(id, catalogue(), "test");
+    ASSERT_TRUE(entry) << id << ": " << entry.error().where << ": " << entry.error().what;
+    const ParameterCounts counts = parameter_counts(entry->imported.model);
+    EXPECT_TRUE(agrees(entry->published, counts))
+        << id << ": counted " << human_count(comparable_total(counts, entry->published.scope)) << ", published "
+        << entry->published.text;
+  }
+}
+
+// Most totals are exact: a rounded one is no excuse for a model whose checkpoint can be counted.
+TEST(ModelCatalogue, MostTotalsAreExact) {
+  std::size_t exact = 0, all = 0;
+  for (const std::string& id : model_ids(catalogue())) {
+    const auto entry = catalogue_model(id, catalogue(), "test");
+    ASSERT_TRUE(entry);
+    ++all;
+    exact += entry->published.half_unit == 0 ? 1U : 0U;
+  }
+  EXPECT_GT(10 * exact, 7 * all) << exact << " of " << all;
+}
+
+TEST(ModelCatalogue, AnUnknownIdHasNearNames) {
+  const auto found = catalogue_model("llama3-8b", catalogue(), "models");
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().kind, Error::Kind::missing);
+  EXPECT_NE(found.error().hint.find("llama-3-8b"), std::string::npos) << found.error().hint;
+}
+
+TEST(ModelCatalogue, ReportsEveryFaultOfAFile) {
+  const auto read = read_model(R"(id = "x"
+wrong = 1
+parameters = { value = "many", source = "nowhere" }
+[source.card]
+title = "t"
+url = "u"
+)",
+                               "models/x.toml");
+  ASSERT_FALSE(read);
+  std::string all = read.error().where + read.error().what;
+  for (const Error& error : read.error().also) all += "\n" + error.where + " " + error.what;
+  for (const char* part : {"wrong", "name", "\"many\"", "[source.nowhere]", "config"})
+    EXPECT_NE(all.find(part), std::string::npos) << part << " not in\n" << all;
+}
+
+TEST(ModelCatalogue, RoundedTotalsAreComparedToTheirLastDigit) {
+  ParameterCounts counts;
+  const auto published = [](std::string_view text) {
+    const std::string file = "id = \"x\"\nname = \"x\"\nparameters = { value = \"" + std::string(text) +
+                             "\", source = \"s\" }\n[source.s]\ntitle = \"t\"\nurl = \"u\"\naccessed = 2026-11-01\n"
+                             "[config]\nmodel_type = \"gpt2\"\n";
+    const auto read = read_model(file, "x");
+    EXPECT_TRUE(read) << text;
+    return read ? read->published : PublishedTotal{};
+  };
+  counts.total = 1'340'000'000;
+  EXPECT_TRUE(agrees(published("1.3 B"), counts));
+  EXPECT_FALSE(agrees(published("1.30 B"), counts));
+  EXPECT_FALSE(agrees(published("1,340,000,001"), counts));
+  EXPECT_TRUE(agrees(published("1,340,000,000"), counts));
+  EXPECT_TRUE(agrees(published("~1.4 B"), counts));
+}
+
+TEST(ModelCatalogue, LoadingOneTakesLessThanAMillisecond) {
+  double best = 1;
+  for (int i = 0; i < 20; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    ASSERT_TRUE(load_model("deepseek-v3", catalogue(), "test"));
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+#ifdef NDEBUG
+  EXPECT_LT(best, 1e-3);
+#else
+  EXPECT_LT(best, 1e-1);
+#endif
+}
+
+}  // namespace
+}  // namespace assay

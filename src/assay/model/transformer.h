@@ -1,0 +1,119 @@
+// A language model as its configuration describes it: which layers, of which sizes. Weights (weights.h) follow from it.
+// Sizes are those of the published model; nothing here depends on how it is run.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "assay/base/dtype.h"
+
+namespace assay {
+
+/// What a normalisation learns.
+struct Norm {
+  bool scale = true;  ///< false: nothing learned at all (OLMo 1)
+  bool bias = false;  ///< LayerNorm
+  bool mean = false;  ///< subtracts the mean (LayerNorm), else RMSNorm
+};
+
+/// Softmax attention. Multi-head latent attention when `kv_rank` is positive.
+struct Attention {
+  enum class QkNorm { none, per_head, whole };  ///< one scale per head dimension, or one per head and dimension
+
+  std::int64_t heads = 1, kv_heads = 1;
+  std::int64_t head_dim = 1;   ///< of queries and keys; with MLA the part without position plus `rope_dim`
+  std::int64_t value_dim = 1;  ///< of values
+  std::int64_t q_rank = 0;     ///< MLA: rank of the queries' compression; 0: not compressed
+  std::int64_t kv_rank = 0;    ///< MLA: rank of the keys' and values' compression, which is what the cache holds
+  std::int64_t rope_dim = 0;   ///< MLA: the part of a key that carries position, shared by all heads
+  std::int64_t window = 0;     ///< tokens a query sees at most; 0: all before it
+  std::int64_t chunk = 0;      ///< queries see their own chunk of this many tokens only; 0: no chunks
+  bool q_bias = false, k_bias = false, v_bias = false, o_bias = false;
+  QkNorm qk_norm = QkNorm::none;
+  bool qk_norm_bias = false;
+  bool sinks = false;            ///< one learned sink per head
+  bool output_gate = false;      ///< the query projection also yields a gate of the output
+  bool shares_kv = false;        ///< uses keys and values of an earlier layer: no projections, no cache of its own
+  bool values_are_keys = false;  ///< values are the projected keys: no projection of their own (Gemma 4)
+  bool causal = true;
+  bool cross = false;                 ///< keys and values come from the encoder
+  std::int64_t relative_buckets = 0;  ///< learned relative position biases, one per bucket and head
+  bool relative_projection = false;   ///< a matrix of its own for relative positions (Transformer-XL, Gopher)
+  friend bool operator==(const Attention&, const Attention&) = default;
+};
+
+/// A mixer whose state does not grow with the sequence.
+struct StateSpace {
+  enum class Kind { mamba1, mamba2, gated_delta, lightning };
+
+  Kind kind = Kind::mamba2;
+  std::int64_t inner = 1;        ///< width of the values: heads x head_dim
+  std::int64_t heads = 1;        ///< of values
+  std::int64_t key_heads = 1;    ///< gated_delta: heads of queries and keys; mamba2: groups of B and C
+  std::int64_t key_dim = 1;      ///< gated_delta, lightning: of one key head; mamba: the state size
+  std::int64_t convolution = 0;  ///< kernel size of the short convolution; 0: none
+  std::int64_t dt_rank = 0;      ///< mamba1
+  bool convolution_bias = false, projection_bias = false;
+  bool inner_norms = false;  ///< mamba1: norms of dt, B and C (Jamba)
+  bool output_norm = true;   ///< a norm in front of the output projection; mamba1 has none
+  friend bool operator==(const StateSpace&, const StateSpace&) = default;
+};
+
+/// A feed-forward block; a mixture of experts when `experts` is positive.
+struct FeedForward {
+  std::int64_t width = 1;  ///< of one expert, or of the dense block
+  bool gated = true;       ///< two matrices up (SwiGLU, GeGLU), else one
+  bool up_bias = false, down_bias = false;
+  std::int64_t experts = 0, experts_per_token = 0;
+  std::int64_t shared_width = 0;  ///< of all shared experts together, which every token passes
+  std::int64_t latent = 0;        ///< routed experts work in this many dimensions, projected once; 0: d_model
+  bool shared_gate = false;       ///< a learned scalar gate on the shared experts
+  bool router_bias = false;       ///< learned, or the balancing correction of DeepSeek V3
+  bool router_scale = false;      ///< the router scales its input and each expert's share (Gemma 4)
+  friend bool operator==(const FeedForward&, const FeedForward&) = default;
+};
+
+/// One layer: a mixer (attention or state space), maybe cross attention, maybe a feed-forward block.
+struct Layer {
+  std::optional<Attention> attention, cross_attention;
+  std::optional<StateSpace> state_space;
+  std::optional<FeedForward> feed_forward;
+  int norms = 2;                 ///< of width d_model
+  std::int64_t token_input = 0;  ///< width of an input that each layer has from the token itself (Gemma 4); 0: none
+  bool parallel = false;         ///< attention and feed-forward read the same normalised input
+  friend bool operator==(const Layer&, const Layer&) = default;
+};
+
+/// Layers in order: `order[i]` is the index in `kinds` of layer i.
+struct LayerStack {
+  std::vector<Layer> kinds;
+  std::vector<std::uint16_t> order;
+
+  std::int64_t layers() const { return static_cast<std::int64_t>(order.size()); }
+  std::int64_t count(std::size_t kind) const;
+  /// Appends a layer, sharing its kind with equal ones.
+  void add(const Layer& layer);
+};
+
+struct Transformer {
+  std::string id, name;
+  std::int64_t d_model = 1, vocabulary = 1;
+  std::int64_t max_context = 0;             ///< tokens it was made for; 0: unknown
+  std::int64_t learned_positions = 0;       ///< rows of a learned position table
+  std::int64_t token_types = 0;             ///< rows of a segment table
+  std::int64_t embedding_width = 0;         ///< where it differs from d_model and is projected; 0: d_model
+  std::int64_t token_input_vocabulary = 0;  ///< rows of the table of `Layer::token_input`
+  bool tied = false;                        ///< the head is the transposed embedding
+  bool head = true;                         ///< has a language-model head
+  bool head_bias = false;
+  bool embedding_norm = false;
+  bool final_norm = true;
+  Norm norm;
+  LayerStack decoder;                  ///< the only stack of a decoder-only model
+  std::optional<LayerStack> encoder;   ///< of an encoder-decoder
+  std::int64_t prediction_layers = 0;  ///< further multi-token-prediction modules, not part of the totals
+  Dtype dtype = Dtype::bf16;           ///< of the published weights
+};
+
+}  // namespace assay

@@ -1,0 +1,327 @@
+#include "assay/model/weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+
+namespace assay {
+namespace {
+
+using enum LogicalDim;
+
+/// Collects weights; each call states a weight as it would stand in a listing.
+class List {
+ public:
+  List(std::vector<Weight>& out, Part part) : out_(&out), part_(part) {}
+
+  void matrix(std::string_view name, std::initializer_list<Weight::Size> dims) const { push(name, dims, true); }
+  /// A bias, a scale or a table.
+  void vector(std::string_view name, std::initializer_list<Weight::Size> dims) const { push(name, dims, false); }
+  void vector(bool there, std::string_view name, std::initializer_list<Weight::Size> dims) const {
+    if (there) push(name, dims, false);
+  }
+
+ private:
+  void push(std::string_view name, std::initializer_list<Weight::Size> dims, bool matrix) const {
+    Weight weight{name, part_, {}, 0, matrix};
+    for (const Weight::Size& dim : dims) weight.dims[weight.rank++] = dim;
+    out_->push_back(weight);
+  }
+
+  std::vector<Weight>* out_;
+  Part part_;
+};
+
+void add_norm(std::vector<Weight>& out, const Norm& norm, std::int64_t width) {
+  const List list(out, Part::norm);
+  list.vector(norm.scale, "norm", {{d_model, width}});
+  list.vector(norm.scale && norm.bias, "b_norm", {{d_model, width}});
+}
+
+void add_qk_norms(const List& list, const Attention& a) {
+  if (a.qk_norm == Attention::QkNorm::none) return;
+  const bool whole = a.qk_norm == Attention::QkNorm::whole;
+  const auto scale = [&](std::string_view name, LogicalDim dim, std::int64_t heads_of) {
+    if (whole)
+      list.vector(name, {{dim, heads_of}, {head_dim, a.head_dim}});
+    else
+      list.vector(name, {{head_dim, a.head_dim}});
+  };
+  scale("q_norm", heads, a.heads);
+  if (a.qk_norm_bias) scale("b_q_norm", heads, a.heads);
+  if (a.shares_kv) return;
+  scale("k_norm", kv_heads, a.kv_heads);
+  if (a.qk_norm_bias) scale("b_k_norm", kv_heads, a.kv_heads);
+}
+
+/// Multi-head latent attention: queries, keys and values through low ranks.
+void add_latent_attention(const List& list, const Attention& a, std::int64_t width) {
+  if (a.q_rank > 0) {
+    list.matrix("W_qa", {{d_model, width}, {rank, a.q_rank}});
+    list.vector(a.q_bias, "b_qa", {{rank, a.q_rank}});
+    list.vector("qa_norm", {{rank, a.q_rank}});
+    list.matrix("W_qb", {{rank, a.q_rank}, {heads, a.heads}, {head_dim, a.head_dim}});
+  } else {
+    list.matrix("W_q", {{d_model, width}, {heads, a.heads}, {head_dim, a.head_dim}});
+  }
+  list.matrix("W_kva", {{d_model, width}, {rank, a.kv_rank + a.rope_dim}});
+  list.vector(a.k_bias, "b_kva", {{rank, a.kv_rank + a.rope_dim}});
+  list.vector("kva_norm", {{rank, a.kv_rank}});
+  list.matrix("W_kvb", {{rank, a.kv_rank}, {heads, a.heads}, {head_dim, a.head_dim - a.rope_dim + a.value_dim}});
+  list.matrix("W_o", {{heads, a.heads}, {value_dim, a.value_dim}, {d_model, width}});
+  list.vector(a.o_bias, "b_o", {{d_model, width}});
+}
+
+void add_attention(std::vector<Weight>& out, const Attention& a, std::int64_t width) {
+  const List list(out, Part::attention);
+  if (a.kv_rank > 0) return add_latent_attention(list, a, width);
+  const bool cross = a.cross;
+  list.matrix(cross ? "W_cq" : "W_q", {{d_model, width}, {heads, a.heads}, {head_dim, a.head_dim}});
+  list.vector(a.q_bias, cross ? "b_cq" : "b_q", {{heads, a.heads}, {head_dim, a.head_dim}});
+  if (a.output_gate) list.matrix("W_og", {{d_model, width}, {heads, a.heads}, {value_dim, a.value_dim}});
+  if (!a.shares_kv) {
+    list.matrix(cross ? "W_ck" : "W_k", {{d_model, width}, {kv_heads, a.kv_heads}, {head_dim, a.head_dim}});
+    list.vector(a.k_bias, cross ? "b_ck" : "b_k", {{kv_heads, a.kv_heads}, {head_dim, a.head_dim}});
+    if (!a.values_are_keys) {
+      list.matrix(cross ? "W_cv" : "W_v", {{d_model, width}, {kv_heads, a.kv_heads}, {value_dim, a.value_dim}});
+      list.vector(a.v_bias, cross ? "b_cv" : "b_v", {{kv_heads, a.kv_heads}, {value_dim, a.value_dim}});
+    }
+  }
+  add_qk_norms(list, a);
+  list.vector(a.sinks, "sinks", {{heads, a.heads}});
+  // Positions go through it, not tokens: no matrix in the sense of work per token.
+  List(out, Part::positions)
+      .vector(a.relative_projection, "W_rel", {{d_model, width}, {heads, a.heads}, {head_dim, a.head_dim}});
+  List(out, Part::positions)
+      .vector(a.relative_buckets > 0, "relative", {{positions, a.relative_buckets}, {heads, a.heads}});
+  list.matrix(cross ? "W_co" : "W_o", {{heads, a.heads}, {value_dim, a.value_dim}, {d_model, width}});
+  list.vector(a.o_bias, cross ? "b_co" : "b_o", {{d_model, width}});
+}
+
+void add_mamba1(const List& list, const StateSpace& s, std::int64_t width) {
+  list.matrix("W_x", {{d_model, width}, {inner, s.inner}});
+  list.vector(s.projection_bias, "b_x", {{inner, s.inner}});
+  list.matrix("W_z", {{d_model, width}, {inner, s.inner}});
+  list.vector(s.projection_bias, "b_z", {{inner, s.inner}});
+  list.vector(s.convolution > 0, "conv", {{inner, s.inner}, {other, s.convolution}});
+  list.vector(s.convolution_bias, "b_conv", {{inner, s.inner}});
+  list.matrix("W_dt_down", {{inner, s.inner}, {rank, s.dt_rank}});
+  list.matrix("W_B", {{inner, s.inner}, {state, s.key_dim}});
+  list.matrix("W_C", {{inner, s.inner}, {state, s.key_dim}});
+  list.vector(s.inner_norms, "dt_norm", {{rank, s.dt_rank}});
+  list.vector(s.inner_norms, "B_norm", {{state, s.key_dim}});
+  list.vector(s.inner_norms, "C_norm", {{state, s.key_dim}});
+  list.matrix("W_dt", {{rank, s.dt_rank}, {inner, s.inner}});
+  list.vector("b_dt", {{inner, s.inner}});
+  list.vector("A", {{inner, s.inner}, {state, s.key_dim}});
+  list.vector("skip", {{inner, s.inner}});
+}
+
+void add_mamba2(const List& list, const StateSpace& s, std::int64_t width) {
+  const std::int64_t groups = s.key_heads * s.key_dim;
+  list.matrix("W_z", {{d_model, width}, {inner, s.inner}});
+  list.matrix("W_x", {{d_model, width}, {inner, s.inner}});
+  list.matrix("W_B", {{d_model, width}, {state, groups}});
+  list.matrix("W_C", {{d_model, width}, {state, groups}});
+  list.matrix("W_dt", {{d_model, width}, {heads, s.heads}});
+  list.vector(s.projection_bias, "b_zx", {{inner, 2 * s.inner}});
+  list.vector(s.projection_bias, "b_BC", {{state, 2 * groups}});
+  list.vector(s.projection_bias, "b_dt_in", {{heads, s.heads}});
+  if (s.convolution > 0) {
+    list.vector("conv_x", {{inner, s.inner}, {other, s.convolution}});
+    list.vector("conv_BC", {{state, 2 * groups}, {other, s.convolution}});
+    list.vector(s.convolution_bias, "b_conv_x", {{inner, s.inner}});
+    list.vector(s.convolution_bias, "b_conv_BC", {{state, 2 * groups}});
+  }
+  list.vector("b_dt", {{heads, s.heads}});
+  list.vector("A", {{heads, s.heads}});
+  list.vector("skip", {{heads, s.heads}});
+  list.vector(s.output_norm, "inner_norm", {{inner, s.inner}});
+}
+
+void add_gated_delta(const List& list, const StateSpace& s, std::int64_t width) {
+  const std::int64_t keys = s.key_heads * s.key_dim;
+  list.matrix("W_q", {{d_model, width}, {state, keys}});
+  list.matrix("W_k", {{d_model, width}, {state, keys}});
+  list.matrix("W_v", {{d_model, width}, {inner, s.inner}});
+  list.matrix("W_z", {{d_model, width}, {inner, s.inner}});
+  list.matrix("W_beta", {{d_model, width}, {heads, s.heads}});
+  list.matrix("W_alpha", {{d_model, width}, {heads, s.heads}});
+  if (s.convolution > 0) {
+    list.vector("conv_qk", {{state, 2 * keys}, {other, s.convolution}});
+    list.vector("conv_v", {{inner, s.inner}, {other, s.convolution}});
+    list.vector(s.convolution_bias, "b_conv_qk", {{state, 2 * keys}});
+    list.vector(s.convolution_bias, "b_conv_v", {{inner, s.inner}});
+  }
+  list.vector("b_dt", {{heads, s.heads}});
+  list.vector("A", {{heads, s.heads}});
+  list.vector(s.output_norm, "head_norm", {{value_dim, s.inner / s.heads}});
+}
+
+void add_lightning(const List& list, const StateSpace& s, std::int64_t width) {
+  list.matrix("W_q", {{d_model, width}, {heads, s.heads}, {head_dim, s.key_dim}});
+  list.matrix("W_k", {{d_model, width}, {heads, s.heads}, {head_dim, s.key_dim}});
+  list.matrix("W_v", {{d_model, width}, {inner, s.inner}});
+  list.matrix("W_og", {{d_model, width}, {inner, s.inner}});
+  list.vector(s.output_norm, "inner_norm", {{inner, s.inner}});
+}
+
+void add_state_space(std::vector<Weight>& out, const StateSpace& s, std::int64_t width) {
+  const List list(out, Part::state_space);
+  switch (s.kind) {
+    case StateSpace::Kind::mamba1:
+      add_mamba1(list, s, width);
+      break;
+    case StateSpace::Kind::mamba2:
+      add_mamba2(list, s, width);
+      break;
+    case StateSpace::Kind::gated_delta:
+      add_gated_delta(list, s, width);
+      break;
+    case StateSpace::Kind::lightning:
+      add_lightning(list, s, width);
+      break;
+  }
+  list.matrix("W_so", {{inner, s.inner}, {d_model, width}});
+  list.vector(s.projection_bias, "b_so", {{d_model, width}});
+}
+
+void add_experts(std::vector<Weight>& out, const FeedForward& f, std::int64_t width) {
+  const List router(out, Part::router), list(out, Part::experts);
+  const Weight::Size e{experts, f.experts};
+  router.matrix("W_router", {{d_model, width}, e});
+  router.vector(f.router_bias, "b_router", {e});
+  router.vector(f.router_scale, "router_norm", {{d_model, width}});
+  router.vector(f.router_scale, "expert_scale", {e});
+  const std::int64_t through = f.latent > 0 ? f.latent : width;
+  const LogicalDim through_dim = f.latent > 0 ? rank : d_model;
+  if (f.latent > 0) list.matrix("W_latent_in", {{d_model, width}, {rank, f.latent}});
+  list.matrix("W_in", {e, {through_dim, through}, {LogicalDim::width, f.width}});
+  list.vector(f.up_bias, "b_in", {e, {LogicalDim::width, f.width}});
+  if (f.gated) list.matrix("W_gate", {e, {through_dim, through}, {LogicalDim::width, f.width}});
+  list.vector(f.gated && f.up_bias, "b_gate", {e, {LogicalDim::width, f.width}});
+  list.matrix("W_out", {e, {LogicalDim::width, f.width}, {through_dim, through}});
+  list.vector(f.down_bias, "b_out", {e, {through_dim, through}});
+  if (f.latent > 0) list.matrix("W_latent_out", {{rank, f.latent}, {d_model, width}});
+}
+
+void add_shared_experts(std::vector<Weight>& out, const FeedForward& f, std::int64_t width) {
+  const List list(out, Part::shared_experts);
+  list.matrix("W_in_shared", {{d_model, width}, {LogicalDim::width, f.shared_width}});
+  if (f.gated) list.matrix("W_gate_shared", {{d_model, width}, {LogicalDim::width, f.shared_width}});
+  list.matrix("W_out_shared", {{LogicalDim::width, f.shared_width}, {d_model, width}});
+  if (f.shared_gate) list.matrix("W_shared_gate", {{d_model, width}, {other, 1}});
+}
+
+void add_feed_forward(std::vector<Weight>& out, const FeedForward& f, std::int64_t width) {
+  if (f.experts > 0) {
+    add_experts(out, f, width);
+    if (f.shared_width > 0) add_shared_experts(out, f, width);
+    return;
+  }
+  const List list(out, Part::mlp);
+  list.matrix("W_in", {{d_model, width}, {LogicalDim::width, f.width}});
+  list.vector(f.up_bias, "b_in", {{LogicalDim::width, f.width}});
+  if (f.gated) list.matrix("W_gate", {{d_model, width}, {LogicalDim::width, f.width}});
+  list.vector(f.gated && f.up_bias, "b_gate", {{LogicalDim::width, f.width}});
+  list.matrix("W_out", {{LogicalDim::width, f.width}, {d_model, width}});
+  list.vector(f.down_bias, "b_out", {{d_model, width}});
+}
+
+}  // namespace
+
+std::string_view letter(LogicalDim dim) {
+  static constexpr std::string_view letters[logical_dims] = {"B", "S", "T", "D", "N", "K", "H", "H", "F",
+                                                             "E", "C", "V", "R", "I", "Z", "P", "O"};
+  return letters[static_cast<std::size_t>(dim)];
+}
+
+std::string_view name(Part part) {
+  static constexpr std::string_view names[parts] = {"embedding", "positions",      "attention", "state_space", "mlp",
+                                                    "experts",   "shared_experts", "router",    "norm",        "head"};
+  return names[static_cast<std::size_t>(part)];
+}
+
+std::int64_t Weight::elements() const {
+  std::int64_t product = 1;
+  for (std::size_t i = 0; i < rank; ++i) product *= dims[i].size;
+  return product;
+}
+
+std::string shape_text(const Weight& weight) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < weight.rank; ++i)
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", letter(weight.dims[i].dim), weight.dims[i].size);
+  return text + "]";
+}
+
+std::vector<Weight> layer_weights(const Transformer& model, const Layer& layer) {
+  std::vector<Weight> out;
+  const int blocks =
+      (layer.attention || layer.state_space ? 1 : 0) + (layer.cross_attention ? 1 : 0) + (layer.feed_forward ? 1 : 0);
+  // One norm in front of each block, the rest behind it; in a parallel layer all norms come first.
+  const bool sandwich = blocks > 0 && layer.norms == 2 * blocks && !layer.parallel;
+  int left = layer.norms;
+  const auto norms = [&](int wanted) {
+    for (; wanted > 0 && left > 0; --wanted, --left) add_norm(out, model.norm, model.d_model);
+  };
+  if (layer.parallel) norms(left);
+  const auto block = [&](const auto& content, auto add) {
+    if (!content) return;
+    norms(1);
+    add(out, *content, model.d_model);
+    if (sandwich) norms(1);
+  };
+  if (layer.attention && layer.state_space) {
+    norms(1);
+    add_state_space(out, *layer.state_space, model.d_model);
+    add_attention(out, *layer.attention, model.d_model);
+    if (sandwich) norms(1);
+  } else {
+    block(layer.attention, add_attention);
+    block(layer.state_space, add_state_space);
+  }
+  block(layer.cross_attention, add_attention);
+  block(layer.feed_forward, add_feed_forward);
+  if (layer.token_input > 0) {
+    const List list(out, Part::mlp);
+    list.matrix("W_token_gate", {{d_model, model.d_model}, {other, layer.token_input}});
+    list.matrix("W_token", {{other, layer.token_input}, {d_model, model.d_model}});
+  }
+  norms(left);
+  return out;
+}
+
+std::vector<Weight> outer_weights(const Transformer& model) {
+  std::vector<Weight> out;
+  const std::int64_t stacks = model.encoder ? 2 : 1;
+  const std::int64_t embedded = model.embedding_width > 0 ? model.embedding_width : model.d_model;
+  const List embedding(out, Part::embedding), head(out, Part::head), table(out, Part::positions);
+  embedding.vector("embedding", {{vocabulary, model.vocabulary}, {d_model, embedded}});
+  if (embedded != model.d_model) embedding.matrix("W_embed_in", {{other, embedded}, {d_model, model.d_model}});
+  std::int64_t inputs = 0, input_width = 0;  // what all layers together take from the token itself
+  for (std::size_t i = 0; i < model.decoder.kinds.size(); ++i) {
+    inputs += model.decoder.count(i) * model.decoder.kinds[i].token_input;
+    input_width = std::max(input_width, model.decoder.kinds[i].token_input);
+  }
+  if (inputs > 0) {
+    embedding.vector("token_inputs", {{vocabulary, model.token_input_vocabulary}, {other, inputs}});
+    embedding.matrix("W_token_inputs", {{d_model, model.d_model}, {other, inputs}});
+    embedding.vector("token_norm", {{other, input_width}});
+  }
+  for (std::int64_t i = 0; i < stacks; ++i) {
+    table.vector(model.learned_positions > 0, "positions",
+                 {{positions, model.learned_positions}, {d_model, model.d_model}});
+    table.vector(model.token_types > 0, "token_types", {{positions, model.token_types}, {d_model, model.d_model}});
+    if (model.embedding_norm) add_norm(out, model.norm, model.d_model);
+    if (model.final_norm) add_norm(out, model.norm, model.d_model);
+  }
+  if (embedded != model.d_model && model.head)
+    head.matrix("W_embed_out", {{d_model, model.d_model}, {other, embedded}});
+  if (model.head && !model.tied) head.matrix("W_head", {{d_model, embedded}, {vocabulary, model.vocabulary}});
+  head.vector(model.head && model.head_bias, "b_head", {{vocabulary, model.vocabulary}});
+  return out;
+}
+
+}  // namespace assay

@@ -1,0 +1,75 @@
+// The weights of a model: each tensor with its dimensions. Parameters are counted, sharded and listed from here alone.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/model/transformer.h"
+
+namespace assay {
+
+/// What a dimension of a weight or an activation stands for. Sharding rules speak of these.
+enum class LogicalDim : std::uint8_t {
+  batch,
+  sequence,
+  context,
+  d_model,
+  heads,
+  kv_heads,
+  head_dim,
+  value_dim,
+  width,
+  experts,
+  capacity,
+  vocabulary,
+  rank,
+  inner,
+  state,
+  positions,
+  other
+};
+inline constexpr std::size_t logical_dims = 17;
+/// The letter it has in listings: B S T D N K H H F E C V R I Z P.
+std::string_view letter(LogicalDim dim);
+
+/// Which part of a model a weight belongs to.
+enum class Part : std::uint8_t {
+  embedding,
+  positions,
+  attention,
+  state_space,
+  mlp,
+  experts,
+  shared_experts,
+  router,
+  norm,
+  head
+};
+inline constexpr std::size_t parts = 10;
+std::string_view name(Part part);
+
+struct Weight {
+  struct Size {
+    LogicalDim dim = LogicalDim::other;
+    std::int64_t size = 1;
+  };
+  std::string_view name;  ///< "W_q", "W_in", "norm"
+  Part part = Part::mlp;
+  std::array<Size, 4> dims{};
+  std::uint8_t rank = 0;
+  bool matrix = true;  ///< multiplies activations; else a bias, a scale or a table
+
+  std::int64_t elements() const;
+};
+
+/// Its dimensions as listings write them: "[D 4096, N 32, H 128]".
+std::string shape_text(const Weight& weight);
+
+/// The weights of one layer, in the order in which the layer uses them.
+std::vector<Weight> layer_weights(const Transformer& model, const Layer& layer);
+/// Embedding, positions, final norm and head: what stands outside of the layers. A tied head has no weight of its own.
+std::vector<Weight> outer_weights(const Transformer& model);
+
+}  // namespace assay

@@ -1,0 +1,205 @@
+#include "assay/schedule/training.h"
+
+#include <gtest/gtest.h>
+
+#include "assay/schedule/overlap.h"
+#include "assay/search/training_search.h"
+
+namespace assay {
+namespace {
+
+Transformer small_model(std::int64_t experts = 0) {
+  Transformer model;
+  model.id = "small";
+  model.d_model = 1024;
+  model.vocabulary = 32768;
+  Layer layer;
+  Attention attention;
+  attention.heads = 16, attention.kv_heads = 8, attention.head_dim = attention.value_dim = 64;
+  layer.attention = attention;
+  FeedForward mlp;
+  mlp.width = 4096;
+  layer.feed_forward = mlp;
+  model.decoder.add(layer);
+  if (experts > 0) {
+    layer.feed_forward->experts = experts;
+    layer.feed_forward->experts_per_token = 2;
+    layer.feed_forward->width = 1024;
+  }
+  for (int i = 0; i < 7; ++i) model.decoder.add(layer);
+  return model;
+}
+
+struct Case {
+  Transformer model;
+  Cluster cluster;
+  TrainingQuestion question;
+
+  Case(const char* where, double sequences, std::int64_t experts = 0)
+      : model(small_model(experts)), cluster(*parse_cluster(where, Catalogue::builtin(), "test")) {
+    question.setup.model = &model;
+    question.setup.rates = *kernel_rates(cluster.chip, Dtype::bf16, "test");
+    question.sequences = sequences;
+    question.chips = static_cast<double>(cluster.chips());
+  }
+};
+
+Strategy strategy_of(std::int64_t data, std::int64_t fsdp, std::int64_t tensor, std::int64_t context = 1,
+                     std::int64_t expert = 1) {
+  Strategy s;
+  s.parallelism.data = data, s.parallelism.fsdp = fsdp, s.parallelism.tensor = tensor;
+  s.parallelism.context = context, s.parallelism.expert = expert;
+  return s;
+}
+
+constexpr std::int64_t sequence = 2048;
+
+/// Seconds of the program itself, lowered with the real sizes of every axis and priced step by step.
+struct Direct {
+  double compute = 0, waited = 0, hidden = 0, once = 0;
+};
+
+Direct direct(const Case& c, const Strategy& s) {
+  const Parallelism& p = s.parallelism;
+  TrainingPlan plan;
+  plan.work.sequences = s.micro_batch * p.data * p.fsdp;
+  plan.work.queries = plan.work.keys = sequence;
+  plan.formats = c.question.setup.formats;
+  plan.recompute = recompute_of(s.recompute);
+  const Program program = lower_training(c.model, stage_mesh(p), training_rules(p), plan);
+  const Mesh mesh = whole_mesh(p, s.layout);
+  const Placement placement = *Placement::make(mesh, c.cluster, "test");
+  const StepTimes times =
+      step_times(program, c.question.setup.rates, &placement, mesh, network_efficiency(c.cluster.chip));
+  Direct sum;
+  for (const Block& block : program.blocks)
+    for (std::int32_t i = block.first; i < block.last; ++i) {
+      const Step& step = program.steps[static_cast<std::size_t>(i)];
+      const double seconds = static_cast<double>(block.layers) * times.estimate[static_cast<std::size_t>(i)].value();
+      if (!is_collective(step.op)) {
+        if (block.phase != Phase::update) sum.compute += seconds;
+      } else if (step.once) {
+        sum.once += seconds;
+      } else {
+        (step.urgency == Urgency::critical ? sum.waited : sum.hidden) += seconds;
+      }
+    }
+  return sum;
+}
+
+TEST(TrainingCost, EqualsTheProgramPricedStepByStep) {
+  const Case dense("h100-sxm:16", 64), experts("h100-sxm:16", 64, 8);
+  for (const Case* c : {&dense, &experts})
+    for (Strategy s : {strategy_of(1, 16, 1), strategy_of(4, 2, 2), strategy_of(16, 1, 1), strategy_of(2, 1, 8),
+                       strategy_of(1, 4, 2, 2), strategy_of(2, 4, 2)}) {
+      if (c == &experts && s.parallelism.data * s.parallelism.fsdp % 4 == 0) s.parallelism.expert = 4;
+      for (RecomputePolicy policy : {RecomputePolicy::none, RecomputePolicy::full}) {
+        s.recompute = policy;
+        const double m = microbatches(c->question, s);
+        const auto cost = price_strategy(c->question, sequence, c->cluster, s);
+        ASSERT_TRUE(cost) << cost.error().what;
+        const Direct want = direct(*c, s);
+        EXPECT_NEAR(cost->parts.compute / m, want.compute, 1e-9 * want.compute);
+        EXPECT_NEAR((cost->parts.tensor + cost->parts.context + cost->parts.expert) / m, want.waited,
+                    1e-9 * want.waited + 1e-12);
+      }
+    }
+}
+
+TEST(TrainingCost, BoundsEncloseTheIdealAndTheLowerIsNeverAboveTheEstimate) {
+  const Case c("tpu-v5p:4x4x4", 64);
+  for (const Strategy& s : {strategy_of(1, 64, 1), strategy_of(4, 4, 4), strategy_of(64, 1, 1)}) {
+    const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+    ASSERT_TRUE(cost);
+    EXPECT_LE(cost->lower, cost->estimate);
+    EXPECT_LE(cost->lower, cost->upper);
+    EXPECT_GE(cost->lower, cost->compute * (1 - 1e-12));
+    EXPECT_NEAR(cost->parts.total(), cost->estimate, 1e-12 * cost->estimate);
+  }
+}
+
+TEST(TrainingCost, SharingOutMoreTakesLessMemory) {
+  const Case c("h100-sxm:16", 64);
+  double before = 1e30;
+  for (int zero = 0; zero <= 3; ++zero) {
+    Strategy s = strategy_of(16, 1, 1);
+    s.parallelism.zero = zero;
+    const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+    ASSERT_TRUE(cost);
+    const double held = cost->memory.weights + cost->memory.gradients + cost->memory.optimizer;
+    EXPECT_LT(held, before);
+    before = held;
+  }
+}
+
+TEST(TrainingCost, RecomputationTradesTimeForMemory) {
+  const Case c("h100-sxm:16", 64);
+  Strategy s = strategy_of(1, 16, 1);
+  const auto kept = price_strategy(c.question, sequence, c.cluster, s);
+  s.recompute = RecomputePolicy::full;
+  const auto again = price_strategy(c.question, sequence, c.cluster, s);
+  ASSERT_TRUE(kept && again);
+  EXPECT_LT(again->memory.activations, 0.2 * kept->memory.activations);
+  EXPECT_GT(again->executed_flops, 1.2 * kept->executed_flops);
+  EXPECT_LT(again->executed_flops, 1.34 * kept->executed_flops);
+  EXPECT_DOUBLE_EQ(again->model_flops, kept->model_flops);
+}
+
+// 16 GPUs, pure data parallelism, 8 layers: 2 bytes of weight and 4 of gradient a parameter, 12 of optimizer state.
+TEST(TrainingCost, StaticMemoryIsEighteenBytesAParameterUnsharded) {
+  const Case c("h100-sxm:16", 64);
+  const auto cost = price_strategy(
+      [&] {
+        TrainingQuestion q = c.question;
+        q.setup.formats.gradients = Dtype::fp32;
+        return q;
+      }(),
+      sequence, c.cluster, strategy_of(16, 1, 1));
+  ASSERT_TRUE(cost);
+  double parameters = 0.0;
+  for (std::size_t k = 0; k < c.model.decoder.kinds.size(); ++k)
+    for (const Weight& weight : layer_weights(c.model, c.model.decoder.kinds[k]))
+      parameters += static_cast<double>(weight.elements() * c.model.decoder.count(k));
+  for (const Weight& weight : outer_weights(c.model)) parameters += static_cast<double>(weight.elements());
+  EXPECT_NEAR(cost->memory.weights + cost->memory.gradients + cost->memory.optimizer, 18.0 * parameters, 1.0);
+}
+
+TEST(StageSplit, HoldsEveryLayerOnceAndTheEndsOnce) {
+  const Transformer model = small_model(8);
+  for (std::int64_t stages : {1, 2, 3, 4, 5, 8}) {
+    const StageSplit split = split_stages(model, stages);
+    std::int64_t layers = 0, count = 0, firsts = 0, lasts = 0;
+    for (const StageSplit::Part& part : split.parts) {
+      for (std::int16_t n : part.layers) layers += n * part.stages;
+      count += part.stages, firsts += part.first ? part.stages : 0, lasts += part.last ? part.stages : 0;
+    }
+    EXPECT_EQ(layers, model.decoder.layers());
+    EXPECT_EQ(count, stages);
+    EXPECT_EQ(firsts, 1);
+    EXPECT_EQ(lasts, 1);
+  }
+}
+
+TEST(Overlap, NoLaneDoesTwoThingsAtOnceAndInputsComeFirst) {
+  const Case c("tpu-v5p:4x4x4", 64);
+  const Strategy s = strategy_of(1, 16, 4);
+  TrainingPlan plan;
+  plan.work.sequences = 16, plan.work.queries = plan.work.keys = sequence;
+  const Program program = lower_training(c.model, stage_mesh(s.parallelism), training_rules(s.parallelism), plan);
+  const Mesh mesh = whole_mesh(s.parallelism, 0);
+  const Placement placement = *Placement::make(mesh, c.cluster, "test");
+  const StepTimes times = step_times(program, c.question.setup.rates, &placement, mesh, 1.0);
+  const OverlapSchedule schedule = schedule_blocks(program, program.blocks, times);
+  std::vector<double> lane_end(schedule.lanes.size() + 1, 0.0);
+  double busy = 0.0;
+  for (const ScheduledStep& step : schedule.steps) {
+    EXPECT_GE(step.start.value(), lane_end[static_cast<std::size_t>(step.lane)]);
+    lane_end[static_cast<std::size_t>(step.lane)] = step.end.value();
+    busy += (step.end - step.start).value();
+  }
+  EXPECT_LT(schedule.end.value(), busy);  // something overlaps
+  EXPECT_GE(schedule.end.value(), *std::max_element(lane_end.begin(), lane_end.end()));
+}
+
+}  // namespace
+}  // namespace assay

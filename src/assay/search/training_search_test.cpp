@@ -1,0 +1,113 @@
+#include "assay/search/training_search.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace assay {
+namespace {
+
+constexpr std::int64_t sequence = 2048;
+
+Transformer tiny_model() {
+  Transformer model;
+  model.id = "tiny";
+  model.d_model = 512;
+  model.vocabulary = 8192;
+  Layer layer;
+  Attention attention;
+  attention.heads = attention.kv_heads = 8, attention.head_dim = attention.value_dim = 64;
+  layer.attention = attention;
+  FeedForward mlp;
+  mlp.width = 2048;
+  layer.feed_forward = mlp;
+  for (int i = 0; i < 4; ++i) model.decoder.add(layer);
+  return model;
+}
+
+struct Case {
+  Transformer model = tiny_model();
+  Cluster cluster;
+  TrainingQuestion question;
+
+  explicit Case(const char* where) : cluster(*parse_cluster(where, Catalogue::builtin(), "test")) {
+    question.setup.model = &model;
+    question.setup.rates = *kernel_rates(cluster.chip, Dtype::bf16, "test");
+    question.sequences = 32;
+    question.chips = static_cast<double>(cluster.chips());
+  }
+};
+
+TEST(TrainingSearch, PruningNeverLosesTheBest) {
+  for (const char* where : {"h100-sxm:16", "tpu-v5e:4x4", "tpu-v5p:4x4x4"}) {
+    const Case c(where);
+    for (double capacity : {1e9, 4e9, 8e10}) {
+      const auto cut = search_training(c.question, sequence, c.cluster, {}, capacity, 3, true);
+      const auto all = search_training(c.question, sequence, c.cluster, {}, capacity, 3, false);
+      ASSERT_TRUE(cut && all);
+      ASSERT_EQ(cut->best.empty(), all->best.empty());
+      if (all->best.empty()) continue;
+      ASSERT_EQ(cut->best.size(), all->best.size());
+      for (std::size_t i = 0; i < all->best.size(); ++i)
+        EXPECT_DOUBLE_EQ(cut->best[i].cost.estimate, all->best[i].cost.estimate);
+      EXPECT_LE(cut->count.evaluated, all->count.evaluated);
+    }
+  }
+}
+
+// Every split of eight chips over data, fsdp, tensor and pipeline, priced one by one without the search's caches.
+TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
+  const Case c("h100-sxm:8");
+  const double capacity = 8e10;
+  double best = 1e30;
+  for (std::int64_t tp = 1; tp <= 8; tp *= 2)
+    for (std::int64_t pp = 1; pp * tp <= 8 && pp <= 4; pp *= 2)
+      for (std::int64_t fsdp = 1; fsdp * pp * tp <= 8; fsdp *= 2) {
+        Strategy s;
+        s.parallelism.tensor = tp, s.parallelism.pipeline = pp, s.parallelism.fsdp = fsdp;
+        s.parallelism.data = 8 / (tp * pp * fsdp);
+        const std::int64_t per_group = 32 / (s.parallelism.data * fsdp);
+        for (std::int64_t micro = 1; micro <= std::min<std::int64_t>(per_group, 16); micro *= 2)
+          for (int zero = 0; zero <= (s.parallelism.data > 1 ? (fsdp > 1 ? 1 : 2) : 0); ++zero)
+            for (int residual = 0; residual <= (tp > 1 ? 1 : 0); ++residual)
+              for (int full = 0; full <= 1; ++full)
+                for (std::uint8_t layout = 0; layout < 2; ++layout) {
+                  s.micro_batch = micro, s.layout = layout;
+                  s.parallelism.zero = zero;
+                  s.parallelism.residual = static_cast<ResidualScheme>(residual);
+                  s.recompute = full ? RecomputePolicy::full : RecomputePolicy::none;
+                  const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+                  ASSERT_TRUE(cost);
+                  if (cost->memory.total() <= capacity) best = std::min(best, cost->estimate);
+                }
+      }
+  TrainingChoices choices;
+  choices.context = 1;
+  choices.schedule = PipelineSchedule::one_f_one_b;
+  const auto found = search_training(c.question, sequence, c.cluster, choices, capacity, 1);
+  ASSERT_TRUE(found);
+  ASSERT_FALSE(found->best.empty());
+  EXPECT_NEAR(found->best.front().cost.estimate, best, 1e-9 * best);
+}
+
+TEST(TrainingSearch, KeepsWhatIsFixedAndSaysWhatNeedsLeastWhenNothingFits) {
+  const Case c("h100-sxm:16");
+  TrainingChoices choices;
+  choices.tensor = 4, choices.pipeline = 2, choices.recompute = RecomputePolicy::full;
+  const auto found = search_training(c.question, sequence, c.cluster, choices, 8e10, 4);
+  ASSERT_TRUE(found);
+  for (const Candidate& candidate : found->best) {
+    EXPECT_EQ(candidate.strategy.parallelism.tensor, 4);
+    EXPECT_EQ(candidate.strategy.parallelism.pipeline, 2);
+    EXPECT_EQ(candidate.strategy.recompute, RecomputePolicy::full);
+    EXPECT_LE(candidate.cost.memory.total(), 8e10);
+  }
+  const auto none = search_training(c.question, sequence, c.cluster, choices, 1e6, 4);
+  ASSERT_TRUE(none);
+  EXPECT_TRUE(none->best.empty());
+  ASSERT_TRUE(none->closest);
+  EXPECT_GT(none->closest->cost.memory.total(), 1e6);
+}
+
+}  // namespace
+}  // namespace assay
