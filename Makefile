@@ -2,8 +2,9 @@
 .DEFAULT_GOAL := build
 .PHONY: build release run test bench asan fuzz fuzz-build format clean help install-packages
 
-# What `make run` shows; `make run ARGS='chips'` shows something else.
-ARGS ?= roofline "bf16[B,8192] @ bf16[8192,32768] -> bf16[B,32768]" --on tpu-v5e --explain
+# What `make run` plans; `make run ARGS='chips'` shows something else.
+PLAN = llama-3-70b --on tpu-v5p:16x20x28 --batch 4480seq --seq 4096
+ARGS ?= train $(PLAN) --tokens 15T --explain
 # How long `make fuzz` tries each fuzz target.
 FUZZ_SECONDS ?= 60
 JOBS ?= $(shell nproc)
@@ -14,8 +15,11 @@ build: install-packages build/release/build.ninja ## build build/release/assay
 release: install-packages build/release/build.ninja
 	@cmake --build build/release -j $(JOBS)
 
-run: build ## build, then show a worked example
+run: build ## build, then plan a training run: the answer, its derivation, two pictures
 	@build/release/assay $(ARGS)
+	@build/release/assay train $(PLAN) --output build/layers.svg
+	@build/release/assay scaling llama-3-70b --on tpu-v5p:16x20x28 --output build/scaling.svg
+	@echo; echo "pictures: build/layers.svg (what each resource does during two layers), build/scaling.svg (arithmetic against communication)"
 
 # One ctest run over all three builds, so that its closing lines speak for everything.
 test: release asan fuzz-build ## run every check and test, with and without sanitizers, and fuzz for a few seconds

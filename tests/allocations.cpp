@@ -7,6 +7,8 @@
 #include <new>
 #include <vector>
 
+#include "assay/cost/efficiency.h"
+#include "assay/cost/efficiency_collectives.h"
 #include "assay/cost/placement.h"
 
 namespace {
@@ -49,6 +51,22 @@ TEST(Allocations, CostingACollectiveMakesNone) {
                   sum += collective_cost(Plain{}, static_cast<CollectiveKind>(kind), 1_GB, group).lower;
                   sum += collective_line(static_cast<CollectiveKind>(kind), group).floor;
                 }
+            }),
+            0u);
+  EXPECT_GT(sum, Seconds(0));
+}
+
+TEST(Allocations, EstimatingAProductAndACollectiveMakesNone) {
+  const Catalogue catalogue = Catalogue::builtin();
+  const Chip chip = *catalogue.chip("h200-sxm", "test");
+  const Calibration fit = (*calibration_of(chip, catalogue))->values;
+  const CoreRates cores = core_rates(chip);
+  const CollectiveGroup nodes = *make_group(cluster("h200-sxm:64"), {}, 1, "test");
+  Seconds sum(0);
+  EXPECT_EQ(allocated_by([&] {
+              sum += matmul_time(*fit.matmul, cores, FlopsPerSecond(1e15), 0.8, {1, 512, 4096, 4096, 1_MB}, *fit.burst)
+                         .total;
+              sum += collective_estimate(*fit.collective, CollectiveKind::all_reduce, 1_GB, nodes);
             }),
             0u);
   EXPECT_GT(sum, Seconds(0));

@@ -8,6 +8,7 @@
 #include "assay/api/collective_timeline.h"
 #include "assay/api/verbs.h"
 #include "assay/base/text.h"
+#include "assay/cost/efficiency_collectives.h"
 #include "assay/cost/operation.h"
 #include "assay/cost/simulator.h"
 #include "assay/program/mesh.h"
@@ -69,6 +70,16 @@ Result<double> read_imbalance(const Request& request, CollectiveKind kind, doubl
   return *imbalance;
 }
 
+/// Networks of switches were measured; those of tori hardly, and a user's own share wins.
+bool switched_calibration(const Request& request, const std::optional<ChipCalibration>& calibration,
+                          const CollectiveGroup& group) {
+  const auto sets = request.values("set");
+  const bool own_share =
+      std::any_of(sets.begin(), sets.end(), [](const std::string& set) { return set.starts_with("efficiency."); });
+  return calibration && calibration->values.collective && !own_share && !group.torus() && group.axes.empty() &&
+         calibration->values.id != "tpu";
+}
+
 Result<Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(kind, parse_collective(request.arguments().front(), "collective"));
   ASSAY_TRY(cluster, cluster_of(request, context));
@@ -105,9 +116,23 @@ Result<Response> answer(const Request& request, const Context& context) {
   out.emplace_back("shard_bytes", bytes / (inner * group.devices));
   out.emplace_back("algorithm", algorithm(kind, group));
   out.emplace_back("hops", collective_hops(kind, group));
+  ASSAY_TRY(calibration, calibration_of(cluster.chip, context.catalogue));
+  const bool calibrated = switched_calibration(request, calibration, group);
   Members time{{"lower", cost.lower},
                {"estimate", cost.bandwidth / network_efficiency(cluster.chip) + cost.latency},
                {"upper", cost.upper}};
+  if (calibrated) {
+    const auto& out_of_node = cluster.chip.network.scale_out;
+    const Fabric fabric = fabric_of(out_of_node && out_of_node->technology ? *out_of_node->technology : "");
+    const Seconds estimate = collective_estimate(*calibration->values.collective, kind, array, group, fabric);
+    time[1].second = estimate;
+    if (const auto& spread = calibration->values.spread; spread && spread->collective > 0.0)
+      time.emplace_back("interval", Members{{"low", std::max(cost.lower, estimate / (1.0 + spread->collective))},
+                                            {"high", estimate * (1.0 + spread->collective)},
+                                            {"coverage", spread_coverage},
+                                            {"basis", calibration->basis}});
+    response.notes.push_back(fmt::format("the estimate is that of {}", calibration->basis));
+  }
   out.emplace_back("time", std::move(time));
   out.emplace_back("bandwidth_time", cost.bandwidth);
   out.emplace_back("latency_time", cost.latency);

@@ -135,6 +135,10 @@ Result<Request> parse_request(std::span<const std::string> words) {
       const std::size_t equals = word.find('=');
       const std::string name = word.substr(2, equals == std::string::npos ? std::string::npos : equals - 2);
       const OptionSpec* option = find_option(*verb, name);
+      if (!option && verb->passes_options) {
+        request.arguments_.push_back(std::move(word));
+        continue;
+      }
       std::string value;
       const bool value_follows = i + 1 < words.size() && !(words[i + 1].starts_with("--") && words[i + 1].size() > 2);
       if (equals != std::string::npos)

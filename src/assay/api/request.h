@@ -42,6 +42,7 @@ struct VerbSpec {
   std::vector<std::pair<std::string_view, std::string_view>> examples;  ///< command, what it shows
   Result<Response> (*answer)(const Request&, const Context&);
   bool has_picture = false;
+  bool passes_options = false;  ///< options it does not know are words of its arguments, which are a command
 };
 
 /// All verbs, in the order of help.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/api/calibrated_estimate.h"
 #include "assay/api/roofline_query.h"
 #include "assay/api/verbs.h"
 #include "assay/base/text.h"
@@ -33,7 +34,11 @@ Bound<Plain> bound_of(const Query& query, const Operation* operation) {
   return roofline_bound(Plain{}, padded(query, operation, work_of(Plain{}, query, operation)), query.roof);
 }
 
-Members time_range(const Bound<Plain>& bound) { return range(bound.lower, bound.estimate, bound.upper); }
+/// Bounds and estimate; from the chip's calibration where it has one for this.
+Members time_range(const CalibratedEstimate& calibrated, const Bound<Plain>& bound, const Operation* operation) {
+  if (calibrated.used() && operation) return calibrated.range(bound, operation->matmul());
+  return range(bound.lower, bound.estimate, bound.upper);
+}
 
 Value finite(AnyQuantity q) { return std::isfinite(q.value) ? Value(q) : Value(); }
 
@@ -80,19 +85,21 @@ double evaluation_point(const Query& query, const Operation& operation) {
   return find_knee(operation, *query.letter, query.counting, query.roof).exact.value_or(1.0);
 }
 
-Items sweep_rows(const Query& query, const Operation& operation) {
+Items sweep_rows(const Query& query, const CalibratedEstimate& calibrated, const Operation& operation) {
   Items rows;
   for (double value : query.sweep->values) {
     const Operation at = operation.with(query.sweep->letter, value);
     const Work<Plain> work = padded(query, &at, work_of(Plain{}, query, &at));
     const Bound<Plain> bound = roofline_bound(Plain{}, work, query.roof);
+    Members time = range(bound.lower, bound.estimate, bound.upper);
+    if (calibrated.used()) time = range(bound.lower, calibrated.of(at.matmul()).total, bound.upper);
     rows.emplace_back(Members{{query.sweep->letter, static_cast<std::int64_t>(value)},
                               {"flops", work.flops},
                               {"bytes", work.bytes},
                               {"intensity", bound.intensity},
                               {"compute_time", bound.compute},
                               {"memory_time", bound.memory},
-                              {"time", time_range(bound)},
+                              {"time", std::move(time)},
                               {"achieved", bound.achieved},
                               {"limiter", roofline_limiter(bound)}});
   }
@@ -188,6 +195,7 @@ Scene picture_of(const Query& query) {
 
 Result<Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(query, read_roofline_query(request, context));
+  ASSAY_TRY(calibrated, CalibratedEstimate::make(request, context, query));
   Response response;
   Members& out = response.results;
   const Operation* first = query.operations.empty() ? nullptr : &query.operations.front();
@@ -220,7 +228,7 @@ Result<Response> answer(const Request& request, const Context& context) {
   out.emplace_back("critical_intensity", bound.critical_intensity);
   out.emplace_back("compute_time", bound.compute);
   out.emplace_back("memory_time", bound.memory);
-  out.emplace_back("time", time_range(bound));
+  out.emplace_back("time", time_range(calibrated, bound, evaluated));
   out.emplace_back("upper_over_lower", bound.upper / bound.lower);
   out.emplace_back("limiter", limiter);
   const bool by_compute = limiter == "compute";
@@ -234,6 +242,10 @@ Result<Response> answer(const Request& request, const Context& context) {
     add_padding(query, *evaluated, out);
     add_tile(query, *evaluated, out);
   }
+  if (calibrated.used()) {
+    out.emplace_back("calibration", calibrated.details(evaluated->matmul()));
+    query.notes.push_back(calibrated.note());
+  }
   if (query.letter) add_knee(query, *first, out);
   if (query.operations.size() > 1) {
     Items rows;
@@ -241,9 +253,10 @@ Result<Response> answer(const Request& request, const Context& context) {
       const Operation here =
           query.letter ? operation.with(*query.letter, evaluation_point(query, operation)) : operation;
       const Bound<Plain> b = bound_of(query, &here);
+      const Seconds estimate = calibrated.used() ? calibrated.of(here.matmul()).total : b.estimate;
       Members row{{"operation", here.text()},
                   {"intensity", b.intensity},
-                  {"time", time_range(b)},
+                  {"time", range(b.lower, estimate, b.upper)},
                   {"limiter", roofline_limiter(b)}};
       if (query.letter) add_knee(query, operation, row);
       rows.emplace_back(std::move(row));
@@ -252,14 +265,14 @@ Result<Response> answer(const Request& request, const Context& context) {
     response.table_key = "operations";
   }
   if (query.sweep) {
-    out.emplace_back("sweep", sweep_rows(query, *first));
+    out.emplace_back("sweep", sweep_rows(query, calibrated, *first));
     response.table_key = "sweep";
   }
   if (request.explain()) {
     const Traced num{&response.ledger};
     const Bound<Traced> traced = roofline_bound(num, work_of(num, query, evaluated), query.roof);
-    response.derived = {traced.lower.id, traced.upper.id, traced.estimate.id, traced.intensity.id,
-                        traced.critical_intensity.id};
+    const int estimate = calibrated.used() ? calibrated.traced(num, evaluated->matmul()).id : traced.estimate.id;
+    response.derived = {traced.lower.id, traced.upper.id, estimate, traced.intensity.id, traced.critical_intensity.id};
     if (query.letter)
       if (const auto knee = traced_knee(num, *first, *query.letter, query.counting, query.roof))
         response.derived.push_back(knee->id);
@@ -306,6 +319,9 @@ VerbSpec roofline_verb() {
            {"roofs", "LEVELS", "memory levels that the picture shows, e.g. hbm,vmem,pcie (default: those of the chip)"},
            {"split", "CHIPS", "split the contracting size over chips; partial sums cross the network"},
            {"accumulate", "DTYPE", "dtype of those partial sums (default: the result's)"},
+           {"regime", "WHEN",
+            "the estimate of a product is for a kernel alone (burst, default) or among others (sustained)", false,
+            "burst|sustained"},
            set_option},
           {{"assay roofline \"bf16[240,8192] @ bf16[8192,32768]\" --on tpu-v5e", "one matmul"},
            {"assay roofline \"bf16[B,8192] @ int8[8192,8192]\" --on h100-sxm --explain", "the critical batch, derived"},

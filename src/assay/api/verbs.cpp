@@ -9,8 +9,8 @@ namespace assay {
 std::span<const VerbSpec> verbs() {
   static const std::vector<VerbSpec> all = {chips_verb(),    models_verb(),   clusters_verb(), roofline_verb(),
                                             systolic_verb(), transfer_verb(), shard_verb(),    collective_verb(),
-                                            layer_verb(),    train_verb(), serve_verb(),    scaling_verb(),  solve_verb(),
-                                            book_verb(),     validate_verb()};
+                                            layer_verb(),    train_verb(),    serve_verb(),    scaling_verb(),
+                                            solve_verb(),    validate_verb(), book_verb()};
   return all;
 }
 

@@ -44,22 +44,6 @@ double AttentionShape::mean_keys() const {
   return before + (q + 1.0) / 2.0;
 }
 
-double local_extent(const Program& program, const ProgramTensor& tensor, int dim) {
-  const auto size = static_cast<double>(tensor.dims[static_cast<std::size_t>(dim)].size);
-  const AxisList axes = tensor.sharding.dims[static_cast<std::size_t>(dim)];
-  return axes.empty() ? size : std::ceil(size / program.ways(axes.set()));
-}
-
-double local_elements(const Program& program, const ProgramTensor& tensor) {
-  double n = 1.0;
-  for (int i = 0; i < tensor.rank; ++i) n *= local_extent(program, tensor, i);
-  return n;
-}
-
-Bytes local_bytes(const Program& program, const ProgramTensor& tensor) {
-  return storage(tensor.dtype, local_elements(program, tensor));
-}
-
 Tensor to_tensor(const ProgramTensor& tensor) {
   Tensor out;
   out.name = (tensor.is_gradient ? "d" : "") + std::string(tensor.name);

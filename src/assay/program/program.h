@@ -3,6 +3,7 @@
 // so that a deep model costs no more than a shallow one. Invariant: a step's inputs stand before it.
 #pragma once
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -119,10 +120,21 @@ struct Program {
   }
 };
 
-/// Elements of a dimension on one device, padded up where it does not divide.
-double local_extent(const Program& program, const ProgramTensor& tensor, int dim);
-double local_elements(const Program& program, const ProgramTensor& tensor);
-Bytes local_bytes(const Program& program, const ProgramTensor& tensor);
+/// Elements of a dimension on one device, padded up where it does not divide. Inline, as the two below: lowering asks
+/// for them all the time.
+inline double local_extent(const Program& program, const ProgramTensor& tensor, int dim) {
+  const auto size = static_cast<double>(tensor.dims[static_cast<std::size_t>(dim)].size);
+  const AxisList axes = tensor.sharding.dims[static_cast<std::size_t>(dim)];
+  return axes.empty() ? size : std::ceil(size / program.ways(axes.set()));
+}
+inline double local_elements(const Program& program, const ProgramTensor& tensor) {
+  double n = 1.0;
+  for (int i = 0; i < tensor.rank; ++i) n *= local_extent(program, tensor, i);
+  return n;
+}
+inline Bytes local_bytes(const Program& program, const ProgramTensor& tensor) {
+  return storage(tensor.dtype, local_elements(program, tensor));
+}
 
 /// The tensor in the terms of the sharding algebra, with the letters of its dimensions.
 Tensor to_tensor(const ProgramTensor& tensor);

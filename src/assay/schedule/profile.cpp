@@ -76,8 +76,36 @@ void add_collective(PassProfile& pass, const Program& program, const Roles& role
   pass.traffic.push_back(entry);
 }
 
+/// How much longer a step takes in the midst of others than its kernel alone.
+double stretch_of(const StepEffects& effects, const Program& program, const Step& step) {
+  switch (step.op) {
+    case Op::product: {
+      const ProgramTensor& second = program.tensor(step.in[1]);
+      const bool of_experts = second.find(LogicalDim::experts) >= 0 || program.tensor(step.out[0]).find(LogicalDim::experts) >= 0;
+      return effects.product * (of_experts ? effects.expert_product : 1.0);
+    }
+    case Op::attention:
+    case Op::attention_grad:
+      return effects.attention;
+    case Op::dispatch:
+    case Op::dispatch_grad:
+    case Op::combine:
+    case Op::combine_grad:
+    case Op::route:
+    case Op::route_grad:
+      return effects.expert_traffic;
+    case Op::loss_sums:
+    case Op::loss:
+    case Op::loss_grad:
+      return effects.loss;
+    default:
+      return effects.pointwise;
+  }
+}
+
 void add_block(PassProfile& pass, Bytes& widest, const Program& program, const Roles& roles_of,
-               const KernelRates& rates, const Block& block) {
+               const TrainingSetup& setup, const Block& block) {
+  double launches = 0.0, launches_again = 0.0;
   for (std::int32_t i = block.first; i < block.last; ++i) {
     const Step& step = program.steps[at(i)];
     if (step.op == Op::slice) continue;
@@ -85,12 +113,14 @@ void add_block(PassProfile& pass, Bytes& widest, const Program& program, const R
       add_collective(pass, program, roles_of, step);
       continue;
     }
-    const KernelTime time = kernel_time(rates, program, step);
-    pass.compute += time.compute, pass.estimate += time.estimate;
+    const KernelTime time = kernel_time(setup.rates, program, step);
+    const Seconds estimate = stretch_of(setup.effects, program, step) * time.estimate;
+    pass.compute += time.compute, pass.estimate += estimate;
+    launches += 1.0;
     // Ideal kernels fuse what is element-wise into what is not.
     if (step.flops.value() > 0.0) pass.memory += time.memory;
     pass.flops += step.flops;
-    if (step.is_repeated) pass.repeated += time.estimate, pass.repeated_flops += step.flops;
+    if (step.is_repeated) pass.repeated += estimate, pass.repeated_flops += step.flops, launches_again += 1.0;
     Bytes around;
     for (int id : step.in)
       if (id >= 0 && !is_weight(program.tensor(id))) around += local_bytes(program, program.tensor(id));
@@ -98,6 +128,9 @@ void add_block(PassProfile& pass, Bytes& widest, const Program& program, const R
       if (id >= 0 && !is_weight(program.tensor(id))) around += local_bytes(program, program.tensor(id));
     widest = std::max(widest, around);
   }
+  // The host starts every kernel: short ones wait for it.
+  pass.estimate = std::max(pass.estimate, launches * setup.effects.launch);
+  pass.repeated = std::max(pass.repeated, launches_again * setup.effects.launch);
 }
 
 /// What the backward pass makes again and holds until the layer is done.
@@ -144,12 +177,10 @@ void replace_weights_traffic(LayerProfile& layer, const LayerProfile& from) {
 
 }  // namespace
 
-TrainingProfile with_weights_traffic(const TrainingProfile& work, const TrainingProfile& sharing) {
-  TrainingProfile both = work;
-  for (std::size_t k = 0; k < both.kinds.size(); ++k) replace_weights_traffic(both.kinds[k], sharing.kinds[k]);
-  replace_weights_traffic(both.embedding, sharing.embedding);
-  replace_weights_traffic(both.head, sharing.head);
-  return both;
+void take_weights_traffic(TrainingProfile& work, const TrainingProfile& sharing) {
+  for (std::size_t k = 0; k < work.kinds.size(); ++k) replace_weights_traffic(work.kinds[k], sharing.kinds[k]);
+  replace_weights_traffic(work.embedding, sharing.embedding);
+  replace_weights_traffic(work.head, sharing.head);
 }
 
 TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key) {
@@ -187,7 +218,7 @@ TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key) 
       continue;
     }
     PassProfile& pass = block.phase == Phase::forward ? layer.forward : layer.backward;
-    add_block(pass, layer.widest, program, roles_of, setup.rates, block);
+    add_block(pass, layer.widest, program, roles_of, setup, block);
     if (block.phase == Phase::forward) layer.kept = kept_bytes(program, block);
     if (block.phase == Phase::backward) layer.again = made_again(program, block);
   }

@@ -9,6 +9,7 @@
 #include "assay/cost/collectives.h"
 #include "assay/cost/kernels.h"
 #include "assay/lower/lowering.h"
+#include "assay/schedule/step_effects.h"
 
 namespace assay {
 
@@ -77,12 +78,13 @@ struct TrainingSetup {
   Optimizer optimizer;
   bool flash = true;
   double expert_load = 1.0;
+  StepEffects effects;  ///< of the estimate only
 };
 
 TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key);
 
-/// The profile `work` with the traffic of weights and gradients of `sharing`: the former depends on tokens and
-/// recomputation, the latter on how weights are shared out, and neither on the other.
-TrainingProfile with_weights_traffic(const TrainingProfile& work, const TrainingProfile& sharing);
+/// Replaces the traffic of weights and gradients by that of `sharing`: what a microbatch computes depends on tokens and
+/// recomputation, how weights travel on how they are shared out, and neither on the other.
+void take_weights_traffic(TrainingProfile& work, const TrainingProfile& sharing);
 
 }  // namespace assay

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "assay/cost/kernels.h"
 #include "assay/lower/lowering.h"
+#include "assay/schedule/served_kernel.h"
 #include "assay/schedule/training.h"
 
 namespace assay {
@@ -15,7 +15,8 @@ namespace assay {
 struct ServingSetup {
   const Transformer* model = nullptr;
   KernelRates rates;
-  Formats formats;  ///< weights, products, activations, cache
+  Formats formats;           ///< weights, products, activations, cache
+  double expert_load = 1.0;  ///< tokens of the busiest experts over an even share: routing skew
 };
 
 /// How one model server is split over chips; `data` replicas of it share the load.
@@ -36,22 +37,17 @@ struct ServingStrategy {
   }
 };
 
-/// One kernel of a block, over the sequences that a step works on.
-struct ServedKernel {
-  double flops = 0;               ///< per sequence
-  double fixed = 0, moving = 0;   ///< bytes of a step, and per sequence
-  double expert_bytes = 0;        ///< of expert weights, of which only touched ones are read
-  double seconds_per_flop = 0;    ///< at the peak; zero for kernels that only move bytes
-};
 struct ServedCollective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   RoleSet over = 0;
-  double fixed = 0, moving = 0;
+  double count = 1;  ///< collectives of a block that are like this one
+  StraightLine bytes;
 };
 
 struct ServingProfile {
   struct Block {
     double layers = 1;
+    bool last_tokens = false;           ///< the head: works on the last token of each sequence alone
     double experts = 0, per_token = 0;  ///< of a mixture: experts, and how many a token picks
     std::vector<ServedKernel> kernels;
     std::vector<ServedCollective> collectives;
@@ -60,15 +56,15 @@ struct ServingProfile {
   double queries = 1;       ///< tokens of a sequence in one step
   double unit = 1;          ///< sequences that all devices together work on at least
   double weight_bytes = 0;  ///< on one chip
-  double cache_bytes = 0;   ///< on one chip, per sequence of the server, at `keys` tokens
+  double cache_bytes = 0;   ///< on one chip, per sequence of the server, at `cache_keys` tokens
   double state_bytes = 0;   ///< the same, of states that do not grow
   double widest = 0;        ///< bytes of the widest step, per sequence
   double boundary = 0;      ///< bytes handed from stage to stage, per sequence
 };
 
-/// A profile for steps of `queries` new tokens that see `keys`.
+/// A profile for steps of `queries` new tokens that see `keys`; memory is counted at `cache_keys` (0: at `keys`).
 ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t queries,
-                                    std::int64_t keys);
+                                    std::int64_t keys, std::int64_t cache_keys = 0);
 
 struct ServingTime {
   double lower = 0;     ///< the largest of arithmetic, memory traffic and network at ideal rates
@@ -80,5 +76,15 @@ struct ServingTime {
 /// One step of `batch` sequences of all replicas together.
 ServingTime serving_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
                          const StageLinks& links, double batch);
+
+/// The same with a next token after every query, not only after the last one: checking drafted tokens.
+ServingTime verify_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
+                        const StageLinks& links, double batch);
+
+/// A decode step of `batch` sequences that also works on a chunk of a prompt on every replica. Products, norms and
+/// collectives see the tokens of both together, so weights are read once; `chunk` is a profile of one sequence with as
+/// many queries as the chunk has tokens. One in `chunks` chunks ends a prompt and needs the head.
+ServingTime mixed_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& decode,
+                       const ServingProfile& chunk, const StageLinks& links, double batch, double chunks);
 
 }  // namespace assay

@@ -71,10 +71,31 @@ std::uint32_t resources_of(const Placement& placement, const CollectiveGroup& gr
   return bits;
 }
 
+/// collective_estimate() of a group is a constant, a part that grows with the bytes and one that grows with their
+/// root; three sizes tell them.
+CollectiveForm form_of(const CollectiveCalibration& fit, CollectiveKind kind, const CollectiveGroup& group,
+                       Fabric fabric) {
+  constexpr double one = 1e6, four = 4e6;
+  const auto at = [&](double bytes) { return collective_estimate(fit, kind, Bytes(bytes), group, fabric).value(); };
+  CollectiveForm form;
+  form.floor = at(0.0);
+  const double a = at(one) - form.floor, b = at(four) - form.floor;  // x + y and 4 x + 2 y
+  form.rate = (b - 2.0 * a) / 2.0 / one;
+  form.root = (4.0 * a - b) / 2.0 / std::sqrt(one);
+  return form;
+}
+
 }  // namespace
 
-Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layout, const Cluster& cluster) {
+double CollectiveForm::seconds(double bytes, double count) const {
+  return count * floor + rate * bytes + (root > 0.0 ? root * std::sqrt(count * bytes) : 0.0);
+}
+
+Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layout, const Cluster& cluster,
+                               const CollectiveCalibration* calibration) {
   StageLinks links;
+  const auto& out_of_node = cluster.chip.scale_out;
+  const Fabric fabric = fabric_of(out_of_node && out_of_node->technology ? *out_of_node->technology : "");
   links.network_share = network_efficiency(cluster.chip);
   const Mesh mesh = whole_mesh(parallelism, layout);
   constexpr std::string_view names = "RXWZY";
@@ -108,11 +129,16 @@ Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layou
       for (std::size_t r = 0; r < roles; ++r)
         if (set >> r & 1u && axis_of[r] >= 0) rest |= std::size_t{1} << r;
       links.lines[set] = links.lines[rest];
+      links.forms[set] = links.forms[rest];
       links.resources[set] = links.resources[rest];
       continue;
     }
     const CollectiveGroup group = placement.group(axes);
-    for (std::size_t k = 0; k < 4; ++k) links.lines[set][k] = collective_line(line_kinds[k], group);
+    for (std::size_t k = 0; k < 4; ++k) {
+      const CollectiveLine line = links.lines[set][k] = collective_line(line_kinds[k], group);
+      links.forms[set][k] = calibration ? form_of(*calibration, line_kinds[k], group, fabric)
+                                        : CollectiveForm{line.floor.value(), line.rate.value() / links.network_share, 0};
+    }
     links.resources[set] = resources_of(placement, group, axes, mesh.axes.size());
   }
   if (pipeline >= 0)
@@ -188,7 +214,7 @@ struct PassTime {
   }
 };
 
-PassTime pass_time(const PassProfile& pass, const StageLinks& links, bool overlap) {
+PassTime pass_time(const PassProfile& pass, const StageLinks& links, bool overlap, const StepEffects& effects) {
   PassTime time;
   time.compute = pass.estimate.value(), time.ideal_compute = pass.compute.value();
   time.ideal_memory = pass.memory.value(), time.recompute = pass.repeated.value();
@@ -203,8 +229,8 @@ PassTime pass_time(const PassProfile& pass, const StageLinks& links, bool overla
   std::size_t waits = 0;
   for (const Traffic& traffic : pass.traffic) {
     const CollectiveLine& line = links.lines[traffic.over][line_index(traffic.kind)];
-    const double ideal = line.rate.value() * traffic.bytes / links.ways(traffic.divided);
-    const double seconds = ideal / links.network_share + traffic.count * line.floor.value();
+    const double bytes = traffic.bytes / links.ways(traffic.divided), ideal = line.rate.value() * bytes;
+    double seconds = links.forms[traffic.over][line_index(traffic.kind)].seconds(bytes, traffic.count);
     if (traffic.once) {
       (traffic.urgency == Urgency::ahead ? time.new_weights : time.gradients) += seconds;
       continue;
@@ -217,6 +243,8 @@ PassTime pass_time(const PassProfile& pass, const StageLinks& links, bool overla
       }
     if (traffic.urgency == Urgency::critical || !overlap) {
       const RoleSet over = traffic.over;
+      if (over & role_bit(Role::tensor)) seconds *= effects.tensor_waited;
+      else if (over & role_bit(Role::expert)) seconds *= effects.expert_waited;
       (over & role_bit(Role::tensor)    ? time.tensor
        : over & role_bit(Role::expert)  ? time.expert
        : over & role_bit(Role::context) ? time.context
@@ -233,7 +261,8 @@ PassTime pass_time(const PassProfile& pass, const StageLinks& links, bool overla
   for (std::size_t i = 0; i < waits; ++i)
     if (waited[i].links & background_links) shared += waited[i].seconds;
   time.hidden = background;
-  time.exposed += std::max(0.0, background + shared - time.chain());
+  const double chain = time.chain();
+  time.exposed += std::max(0.0, background + shared - chain) + effects.contention * std::min(background, chain);
   return time;
 }
 
@@ -281,25 +310,30 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
   const double m = microbatches(question, strategy);
   const auto stages = static_cast<double>(strategy.parallelism.pipeline);
   const Formats& formats = question.setup.formats;
+  const KernelRates& rates = question.setup.rates;
+  const StepEffects& effects = question.setup.effects;
   const Sharing shared = sharing(strategy.parallelism, links);
   const double weight_bytes = storage(formats.weights, 1.0).value(),
                grad_bytes = storage(formats.gradients, 1.0).value();
   const double state_bytes = question.setup.optimizer.state_bytes();
   const double update_bytes =
       grad_bytes + 2.0 * state_bytes + (question.setup.optimizer.master ? 1.0 : 2.0) * weight_bytes;
-  const double memory_rate = question.setup.rates.hbm.value() * question.setup.rates.memory_share;
+  const double memory_rate =
+      rates.hbm.value() * (rates.pointwise ? rates.pointwise->optimizer : rates.memory_share);
 
   std::array<PassTime, 8> forward{}, backward{};
   const std::size_t kinds = std::min<std::size_t>(profile.kinds.size(), forward.size());
   for (std::size_t k = 0; k < kinds; ++k) {
-    forward[k] = pass_time(profile.kinds[k].forward, links, question.overlap);
-    backward[k] = pass_time(profile.kinds[k].backward, links, question.overlap);
+    forward[k] = pass_time(profile.kinds[k].forward, links, question.overlap, effects);
+    backward[k] = pass_time(profile.kinds[k].backward, links, question.overlap, effects);
   }
-  const PassTime embed_forward = pass_time(profile.embedding.forward, links, question.overlap),
-                 embed_backward = pass_time(profile.embedding.backward, links, question.overlap),
-                 head_forward = pass_time(profile.head.forward, links, question.overlap),
-                 head_backward = pass_time(profile.head.backward, links, question.overlap);
+  const PassTime embed_forward = pass_time(profile.embedding.forward, links, question.overlap, effects),
+                 embed_backward = pass_time(profile.embedding.backward, links, question.overlap, effects),
+                 head_forward = pass_time(profile.head.forward, links, question.overlap, effects),
+                 head_backward = pass_time(profile.head.backward, links, question.overlap, effects);
   steady.microbatches = m;
+  steady.fixed = effects.fixed.value();
+  steady.stragglers = effects.straggler * std::max(0.0, std::log2(question.chips / 8.0));
   steady.stages = stages;
   steady.boundary_ideal = stages > 1.0 ? profile.boundary.value() * links.between_stages.rate.value() : 0.0;
   steady.hop =
@@ -340,7 +374,8 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
     // The end of the step: gradients are reduced while the last microbatch's backward pass runs, new weights are
     // brought back while the next step begins.
     const double reduce = f.gradients + b.gradients, bring = f.new_weights + b.new_weights;
-    out.gradients = question.overlap ? std::max(0.0, reduce - b.chain()) : reduce;
+    out.gradients =
+        question.overlap ? std::max(effects.gradients_waited * reduce, reduce - b.chain()) : reduce;
     out.update = (dense / shared.states + expert / shared.expert_states) * update_bytes / memory_rate +
                  (question.overlap ? std::max(0.0, bring - f.chain()) : bring);
     out.memory.weights = weight_bytes * (dense / shared.weights + expert / shared.expert_weights);
@@ -390,12 +425,21 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
     if (memory.total() > cost.memory.total()) cost.memory = memory;
   }
   cost.parts.bubble = stages > 1.0 ? bubble_time(shape, mean_forward, mean_backward) : 0.0;
+  cost.parts.overhead = steady.stragglers * cost.parts.total() + steady.fixed;
   cost.estimate = cost.parts.total();
   // Ideal hardware still has to fill the pipeline.
   const double fill = stages > 1.0 ? bubble_time(shape, 1.0, 2.0) / 3.0 / stages : 0.0;
   cost.lower = std::min(cost.estimate, m * slowest_lower + fill * sum_lower);
   cost.upper = m * slowest_upper + (stages - 1.0) / stages * sum_upper;
   return cost;
+}
+
+Result<TrainingCost> price_strategy(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
+                                    const Strategy& strategy) {
+  ASSAY_TRY(links, stage_links(strategy.parallelism, strategy.layout, cluster));
+  const TrainingProfile profile = make_profile(question.setup, profile_key(strategy, sequence));
+  const StageSplit split = split_stages(*question.setup.model, strategy.parallelism.pipeline);
+  return training_cost(steady_cost(question, strategy, profile, links, split), strategy);
 }
 
 }  // namespace assay

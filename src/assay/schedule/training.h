@@ -3,9 +3,11 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "assay/cost/efficiency_collectives.h"
 #include "assay/cost/placement.h"
 #include "assay/schedule/pipeline.h"
 #include "assay/schedule/profile.h"
@@ -26,10 +28,18 @@ struct Strategy {
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
 
+/// The estimate of collectives: floor + rate bytes + root sqrt(bytes), all in seconds and bytes.
+struct CollectiveForm {
+  double floor = 0, rate = 0, root = 0;
+  /// `count` collectives of `bytes` altogether.
+  double seconds(double bytes, double count) const;
+};
+
 /// Straight-line costs of collectives over every set of roles of a placed mesh.
 struct StageLinks {
   std::array<double, roles> size{1, 1, 1, 1, 1};
   std::array<std::array<CollectiveLine, 4>, 32> lines{};  ///< by set of roles, then gather, scatter, reduce, exchange
+  std::array<std::array<CollectiveForm, 4>, 32> forms{};  ///< the same as estimates
   std::array<std::uint32_t, 32> resources{};              ///< links that a set of roles uses, a bit each
   CollectiveLine between_stages;                          ///< per byte handed from a stage to the next
   double network_share = 1.0;                             ///< of ideal bandwidth that good collectives reach
@@ -48,8 +58,10 @@ std::span<const std::array<char, 6>> axis_layouts();
 /// The whole mesh in the order of a layout: P for pipeline stages and the axes of stage_mesh().
 Mesh whole_mesh(const Parallelism& parallelism, std::size_t layout);
 
-/// The links of a strategy's axes on a cluster; an error where they do not fit.
-Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layout, const Cluster& cluster);
+/// The links of a strategy's axes on a cluster; an error where they do not fit. Without a calibration the estimates are
+/// the straight lines at the share of the bandwidth that the chip's file gives.
+Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layout, const Cluster& cluster,
+                               const CollectiveCalibration* calibration = nullptr);
 
 /// How the layers of a model lie on `stages` stages, as many in each as possible, the rest in the middle.
 struct StageSplit {
@@ -72,8 +84,9 @@ struct StepParts {
   double bubble = 0;      ///< waiting for the pipeline to fill and drain
   double gradients = 0;   ///< reducing gradients at the end, as far as not hidden
   double update = 0;      ///< the optimizer, and bringing new weights back
+  double overhead = 0;    ///< what a step costs whatever it does, and waiting for the slowest of many chips
   double total() const {
-    return compute + tensor + context + expert + weights + handover + bubble + gradients + update;
+    return compute + tensor + context + expert + weights + handover + bubble + gradients + update + overhead;
   }
 };
 
@@ -99,6 +112,7 @@ struct TrainingQuestion {
   double sequences = 1;  ///< per step over the whole cluster
   double chips = 1;
   bool overlap = true;   ///< gradients are reduced, weights gathered while others compute
+  std::optional<CollectiveCalibration> collectives = std::nullopt;  ///< of the estimate
 };
 
 /// Microbatches of a strategy; not whole where the batch does not divide.
@@ -121,6 +135,7 @@ struct SteadyCost {
   std::vector<Part> parts;
   double microbatches = 1, stages = 1;
   double hop = 0, boundary_ideal = 0;  ///< seconds from a stage to the next
+  double stragglers = 0, fixed = 0;    ///< share of the step, seconds of each step
 };
 
 /// Fills `steady`, whose memory is reused.
@@ -133,5 +148,9 @@ SteadyCost steady_cost(const TrainingQuestion& question, const Strategy& strateg
 TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy);
 
 ProfileKey profile_key(const Strategy& strategy, std::int64_t sequence);
+
+/// Prices one strategy from scratch.
+Result<TrainingCost> price_strategy(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
+                                    const Strategy& strategy);
 
 }  // namespace assay

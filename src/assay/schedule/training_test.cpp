@@ -2,8 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "assay/schedule/overlap.h"
-#include "assay/search/training_search.h"
 
 namespace assay {
 namespace {

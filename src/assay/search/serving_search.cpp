@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 namespace assay {
@@ -94,7 +93,7 @@ class Searcher {
   void price(const ServingStrategy& strategy) {
     const Result<StageLinks> links = stage_links(strategy.parallelism(), strategy.layout, cluster_);
     if (!links) return;
-    const ServingProfiles profiles = serving_profiles(question_, strategy);
+    const ServingProfiles profiles = serving_profiles(question_, strategy, *links);
     const double unit = profiles.decode.unit * static_cast<double>(strategy.pipeline);
     if (choices_.batch) {
       take(serving_point(question_, strategy, profiles, *links, static_cast<double>(*choices_.batch)));
@@ -120,6 +119,10 @@ class Searcher {
     }
     if (!found_.fits) found_.closest.reset();
     found_.fits = true;
+    if (!found_.fastest_token || point.decode.estimate < found_.fastest_token->decode.estimate)
+      found_.fastest_token = point;
+    if (!found_.fastest_prompt || point.prefill.estimate < found_.fastest_prompt->prefill.estimate)
+      found_.fastest_prompt = point;
     const bool meets = (!choices_.first_token || point.prefill.estimate <= *choices_.first_token) &&
                        (!choices_.per_token || point.decode.estimate <= *choices_.per_token);
     found_.front.push_back(point);
@@ -168,15 +171,36 @@ Result<ServingSearch> search_serving(const ServingQuestion& question, const Clus
   return Searcher(question, cluster, choices).run();
 }
 
-ServingProfiles serving_profiles(const ServingQuestion& question, const ServingStrategy& strategy) {
+std::int64_t fresh_prompt(const ServingQuestion& question) {
+  return static_cast<std::int64_t>(
+      std::max(1.0, std::ceil(static_cast<double>(question.prompt) * (1.0 - question.cached_prompt) - 1e-9)));
+}
+
+std::int64_t decode_context(const ServingQuestion& question) {
+  return question.prompt + std::max<std::int64_t>(1, question.output / 2);
+}
+
+ServingProfiles serving_profiles(const ServingQuestion& question, const ServingStrategy& strategy,
+                                 const StageLinks& links) {
   ServingProfiles profiles;
-  const std::int64_t half = question.prompt + std::max<std::int64_t>(1, question.output / 2);
-  profiles.decode = make_serving_profile(question.setup, strategy, 1, half);
-  const auto fresh = static_cast<std::int64_t>(
-      std::max(1.0, std::ceil(static_cast<double>(question.prompt) * (1.0 - question.cached_prompt))));
-  profiles.prefill = make_serving_profile(question.setup, strategy, fresh, question.prompt);
-  profiles.cache_at_end = make_serving_profile(question.setup, strategy, 1, question.prompt + question.output).cache_bytes;
+  profiles.decode =
+      make_serving_profile(question.setup, strategy, 1, decode_context(question), question.prompt + question.output);
+  profiles.prefill = make_serving_profile(question.setup, strategy, fresh_prompt(question), question.prompt);
+  // A prompt on each replica; its stages follow each other.
+  profiles.first_token = serving_time(question.setup, strategy, profiles.prefill, links, profiles.prefill.unit);
   return profiles;
+}
+
+ServingMemory serving_memory(const ServingQuestion& question, const ServingProfiles& profiles, double batch) {
+  const double per_sequence = profiles.decode.cache_bytes + profiles.decode.state_bytes;
+  const double prompt_space = profiles.prefill.widest * profiles.prefill.unit;
+  ServingMemory memory;
+  memory.weights = question.weight_scale * profiles.decode.weight_bytes;
+  memory.cache = per_sequence * batch;
+  memory.workspace = std::max(prompt_space, profiles.decode.widest * batch);
+  const double left = question.capacity - memory.weights - prompt_space;
+  memory.max_batch = std::max(0.0, std::floor(left / (per_sequence + profiles.decode.widest)));
+  return memory;
 }
 
 ServingPoint serving_point(const ServingQuestion& question, const ServingStrategy& strategy,
@@ -185,16 +209,8 @@ ServingPoint serving_point(const ServingQuestion& question, const ServingStrateg
   point.strategy = strategy;
   point.batch = batch;
   point.decode = serving_time(question.setup, strategy, profiles.decode, links, batch);
-  // A prompt on each replica; its stages follow each other.
-  point.prefill = serving_time(question.setup, strategy, profiles.prefill, links, profiles.prefill.unit);
-  const double per_sequence = profiles.cache_at_end + profiles.decode.state_bytes;
-  point.memory.weights = profiles.decode.weight_bytes;
-  point.memory.cache = per_sequence * batch;
-  const double prompt_space = profiles.prefill.widest * profiles.prefill.unit;
-  point.memory.workspace = std::max(prompt_space, profiles.decode.widest * batch);
-  const double left = question.capacity - point.memory.weights - prompt_space;
-  point.memory.max_batch = per_sequence > 0.0 ? std::max(0.0, std::floor(left / (per_sequence + profiles.decode.widest)))
-                                              : std::numeric_limits<double>::max();
+  point.prefill = profiles.first_token;
+  point.memory = serving_memory(question, profiles, batch);
   return point;
 }
 

@@ -13,6 +13,7 @@ struct ServingQuestion {
   std::int64_t prompt = 1, output = 1;
   double cached_prompt = 0;  ///< share of the prompt whose keys and values are there already
   double capacity = 0;       ///< bytes of one chip
+  double weight_scale = 1;   ///< of the bytes of weights, where parameters are given instead of counted
 };
 
 /// What the user fixed; the rest is searched.
@@ -44,19 +45,31 @@ struct ServingSearch {
   std::optional<ServingPoint> closest;  ///< where nothing meets the wishes: the fastest, or the one that needs least
   bool fits = false;                    ///< something fits into memory
   std::int64_t points = 0;              ///< evaluated
+  std::optional<ServingPoint> fastest_token, fastest_prompt;  ///< that fit: the floors of both latencies
 };
 
 Result<ServingSearch> search_serving(const ServingQuestion& question, const Cluster& cluster,
                                      const ServingChoices& choices);
 
-/// The profiles of one strategy: a decode step in the middle of the output, the fullest cache, a prefill.
+/// All of one strategy that does not depend on the batch: the profile of a decode step in the middle of the output, with
+/// the cache of a complete one, and a prefill.
 struct ServingProfiles {
   ServingProfile decode, prefill;
-  double cache_at_end = 0;  ///< bytes of one chip per sequence when the output is complete
+  ServingTime first_token;  ///< of one prompt on each replica
 };
-ServingProfiles serving_profiles(const ServingQuestion& question, const ServingStrategy& strategy);
+ServingProfiles serving_profiles(const ServingQuestion& question, const ServingStrategy& strategy,
+                                 const StageLinks& links);
 
+/// Memory of a batch, and the largest batch that fits.
+ServingMemory serving_memory(const ServingQuestion& question, const ServingProfiles& profiles, double batch);
+
+/// A batch of a strategy; nothing is allocated.
 ServingPoint serving_point(const ServingQuestion& question, const ServingStrategy& strategy,
                            const ServingProfiles& profiles, const StageLinks& links, double batch);
+
+/// Tokens of a prompt that are not in the cache already.
+std::int64_t fresh_prompt(const ServingQuestion& question);
+/// Tokens that the average decode step looks back at.
+std::int64_t decode_context(const ServingQuestion& question);
 
 }  // namespace assay

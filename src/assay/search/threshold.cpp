@@ -76,8 +76,9 @@ Threshold find_threshold(const ThresholdTest& test, const ThresholdRange& range)
   while (*after - *before > 1) {
     const auto middle = allowed_between(tester, *before, *after, *first);
     if (!middle) {
-      // A narrow gap without an allowed value is closed; a wide one may hide some.
-      found.exact = found.exact && *after - *before <= 48 && !tester.spent();
+      // Nothing is allowed in a narrow gap; in one of the first allowed value's size only its multiples were looked
+      // for, as with batches, which are whole sequences. A wider one may hide some.
+      found.exact = found.exact && *after - *before <= std::max<std::int64_t>(48, *first) && !tester.spent();
       break;
     }
     (*tester.at(*middle) == holds_first ? before : after) = *middle;

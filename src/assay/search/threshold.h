@@ -11,7 +11,7 @@ namespace assay {
 using ThresholdTest = std::function<std::optional<bool>(std::int64_t)>;
 
 struct ThresholdRange {
-  std::int64_t from = 1, to = std::int64_t{1} << 50;
+  std::int64_t from = 1, to = std::int64_t{1} << 40;
   int most_tests = 400;
 };
 

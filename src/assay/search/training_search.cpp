@@ -82,6 +82,7 @@ class Searcher {
         capacity_(capacity),
         top_(top),
         prune_(prune) {
+    for (std::size_t k = 0; k < model_.decoder.kinds.size(); ++k) counts_.push_back(model_.decoder.count(k));
     for (const Layer& layer : model_.decoder.kinds) {
       if (layer.attention) heads_ = std::gcd(heads_, layer.attention->heads);
       if (layer.feed_forward) width_ = std::gcd(width_, layer.feed_forward->width);
@@ -208,11 +209,13 @@ class Searcher {
           if (p.pipeline > 1 && !is_possible({order.schedule, p.pipeline, m, order.interleave})) continue;
           strategy.schedule = order.schedule, strategy.interleave = order.interleave;
           if (!known) {
-            const Priced& priced = profile_of(strategy);
+            const TrainingProfile& work = work_of(strategy);
             // No stage is faster than the mean of all, and none does less than its arithmetic and memory traffic.
-            const double floor = static_cast<double>(m) * priced.seconds / static_cast<double>(p.pipeline);
+            const double floor = static_cast<double>(m) * busy_seconds(work) / static_cast<double>(p.pipeline);
             if (prune_ && found_.best.size() >= top_ && floor >= worst_) break;
-            steady_cost(question_, strategy, priced.profile, links, split, steady_);
+            profile_ = work;
+            take_weights_traffic(profile_, sharing_of(strategy));
+            steady_cost(question_, strategy, profile_, links, split, steady_);
             known = true;
           }
           take({strategy, training_cost(steady_, strategy)});
@@ -243,31 +246,32 @@ class Searcher {
     for (const Candidate& kept : found_.best) worst_ = std::max(worst_, kept.cost.estimate);
   }
 
-  /// A profile and the seconds that one microbatch keeps all stages busy.
-  struct Priced {
-    TrainingProfile profile;
-    double seconds = 0.0;
-  };
-
-  const Priced& profile_of(const Strategy& strategy) {
-    const ProfileKey key = profile_key(strategy, sequence_);
-    const auto known = profiles_.find(key);
-    if (known != profiles_.end()) return known->second;
-    // What a microbatch computes does not depend on how weights are shared out, nor the other way round.
-    ProfileKey work = key, sharing = key;
-    work.fsdp = work.replicas = false;
-    work.zero = 0;
-    sharing.micro_batch = 1;
-    sharing.recompute = Recompute::none();
-    sharing.residual = ResidualScheme::replicated;
-    Priced made{with_weights_traffic(half_of(work), half_of(sharing)), 0.0};
+  /// Seconds that one microbatch keeps all stages busy.
+  double busy_seconds(const TrainingProfile& profile) const {
     const auto both = [](const LayerProfile& layer) {
       return layer.forward.estimate.value() + layer.backward.estimate.value();
     };
-    made.seconds = both(made.profile.embedding) + both(made.profile.head);
+    double seconds = both(profile.embedding) + both(profile.head);
     for (std::size_t k = 0; k < model_.decoder.kinds.size(); ++k)
-      made.seconds += static_cast<double>(model_.decoder.count(k)) * both(made.profile.kinds[k]);
-    return profiles_.emplace(key, std::move(made)).first->second;
+      seconds += static_cast<double>(counts_[k]) * both(profile.kinds[k]);
+    return seconds;
+  }
+
+  /// What a microbatch computes: it does not depend on how weights are shared out.
+  const TrainingProfile& work_of(const Strategy& strategy) {
+    ProfileKey key = profile_key(strategy, sequence_);
+    key.fsdp = key.replicas = false;
+    key.zero = 0;
+    return half_of(key);
+  }
+
+  /// How weights and gradients travel: it does not depend on what a microbatch computes.
+  const TrainingProfile& sharing_of(const Strategy& strategy) {
+    ProfileKey key = profile_key(strategy, sequence_);
+    key.micro_batch = 1;
+    key.recompute = Recompute::none();
+    key.residual = ResidualScheme::replicated;
+    return half_of(key);
   }
 
   const TrainingProfile& half_of(const ProfileKey& key) {
@@ -280,7 +284,7 @@ class Searcher {
     const MeshKey key{{p.data, p.fsdp, p.tensor, p.pipeline, p.context, p.expert, static_cast<std::int64_t>(layout)}};
     const auto known = links_.find(key);
     if (known != links_.end()) return known->second ? &*known->second : nullptr;
-    Result<StageLinks> made = stage_links(p, layout, cluster_);
+    Result<StageLinks> made = stage_links(p, layout, cluster_, question_.collectives ? &*question_.collectives : nullptr);
     auto& kept = links_[key];
     if (made) kept = *made;
     return kept ? &*kept : nullptr;
@@ -310,8 +314,9 @@ class Searcher {
   std::int64_t heads_ = 0, width_ = 0, experts_ = 0;
   TrainingSearch found_;
   SteadyCost steady_;
+  TrainingProfile profile_;           ///< of the strategy at hand; its memory is reused
+  std::vector<std::int64_t> counts_;  ///< layers by kind
   std::unordered_map<ProfileKey, TrainingProfile, KeyHash> halves_;
-  std::unordered_map<ProfileKey, Priced, KeyHash> profiles_;
   std::unordered_map<MeshKey, std::optional<StageLinks>, MeshKeyHash> links_;
   std::unordered_map<std::int64_t, StageSplit> splits_;
 };
@@ -321,14 +326,6 @@ class Searcher {
 Result<TrainingSearch> search_training(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
                                        const TrainingChoices& choices, double capacity, std::size_t top, bool prune) {
   return Searcher(question, sequence, cluster, choices, capacity, top, prune).run();
-}
-
-Result<TrainingCost> price_strategy(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
-                                    const Strategy& strategy) {
-  ASSAY_TRY(links, stage_links(strategy.parallelism, strategy.layout, cluster));
-  const TrainingProfile profile = make_profile(question.setup, profile_key(strategy, sequence));
-  const StageSplit split = split_stages(*question.setup.model, strategy.parallelism.pipeline);
-  return training_cost(steady_cost(question, strategy, profile, links, split), strategy);
 }
 
 }  // namespace assay

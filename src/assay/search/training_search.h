@@ -44,8 +44,4 @@ Result<TrainingSearch> search_training(const TrainingQuestion& question, std::in
                                        const TrainingChoices& choices, double capacity, std::size_t top,
                                        bool prune = true);
 
-/// Prices one strategy.
-Result<TrainingCost> price_strategy(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
-                                    const Strategy& strategy);
-
 }  // namespace assay

@@ -1,0 +1,110 @@
+// How fast serving is searched: decode points of prepared strategies, making a strategy's profiles, and a whole front of
+// a 70B model over eight kinds of chips. Batches change from one evaluation to the next.
+#include <benchmark/benchmark.h>
+
+#include <array>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "assay/hardware/calibration.h"
+#include "assay/model/model_catalogue.h"
+#include "assay/search/serving_search.h"
+
+namespace {
+
+using namespace assay;
+
+template <class T>
+T required(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().where + ": " + result.error().what);
+  return *std::move(result);
+}
+
+const Catalogue& catalogue() {
+  static const Catalogue builtin = Catalogue::builtin();
+  return builtin;
+}
+
+struct Case {
+  Transformer model;
+  Cluster cluster;
+  ServingQuestion question;
+
+  Case(const std::string& model_id, const std::string& where, bool calibrated)
+      : model(required(load_model(model_id, catalogue(), "bench")).model),
+        cluster(required(parse_cluster(where, catalogue(), "bench"))) {
+    const auto calibration = required(calibration_of(cluster.chip, catalogue()));
+    question.setup.rates = required(kernel_rates(cluster.chip, Dtype::bf16, "bench",
+                                                 calibrated && calibration ? &calibration->values : nullptr));
+    question.prompt = 1024, question.output = 256;
+    question.capacity = cluster.chip.hbm().capacity.value.value();
+  }
+  /// The question with the model where it lies now.
+  ServingQuestion asked() const {
+    ServingQuestion q = question;
+    q.setup.model = &model;
+    return q;
+  }
+};
+
+ServingStrategy split(std::int64_t tensor, std::int64_t data = 1) {
+  ServingStrategy s;
+  s.tensor = tensor, s.data = data;
+  return s;
+}
+
+void decode_points(benchmark::State& state, const char* model, const char* where, bool calibrated) {
+  const Case c(model, where, calibrated);
+  const ServingQuestion question = c.asked();
+  const ServingStrategy strategy = split(8);
+  const StageLinks links = required(stage_links(strategy.parallelism(), 0, c.cluster));
+  const ServingProfiles profiles = serving_profiles(question, strategy, links);
+  double batch = 0.0;
+  for (auto _ : state) {
+    batch = batch >= 1024.0 ? 1.0 : batch + 1.0;
+    benchmark::DoNotOptimize(serving_point(question, strategy, profiles, links, batch).decode.estimate);
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK_CAPTURE(decode_points, llama_70b_shares, "llama-3-70b", "tpu-v5e:4x2", false);
+BENCHMARK_CAPTURE(decode_points, llama_70b_calibrated, "llama-3-70b", "h100-sxm:8", true);
+BENCHMARK_CAPTURE(decode_points, mixtral_calibrated, "mixtral-8x22b", "h100-sxm:8", true);
+BENCHMARK_CAPTURE(decode_points, deepseek_v3_calibrated, "deepseek-v3", "b200:8", true);
+
+void profiles_of_a_strategy(benchmark::State& state) {
+  const Case c("llama-3-70b", "h100-sxm:8", true);
+  const ServingQuestion question = c.asked();
+  const ServingStrategy strategy = split(8);
+  const StageLinks links = required(stage_links(strategy.parallelism(), 0, c.cluster));
+  for (auto _ : state) benchmark::DoNotOptimize(serving_profiles(question, strategy, links).decode.unit);
+}
+BENCHMARK(profiles_of_a_strategy)->Unit(benchmark::kMicrosecond);
+
+// All slices of eight kinds of chips, all shardings and batches that fit.
+void front_over_eight_chips(benchmark::State& state) {
+  constexpr std::pair<const char*, std::array<const char*, 4>> chips[] = {
+      {"h100-sxm", {"2", "4", "8", "16"}},          {"h200-sxm", {"1", "2", "4", "8"}},
+      {"b200", {"1", "2", "4", "8"}},               {"mi300x", {"1", "2", "4", "8"}},
+      {"a100-sxm-80", {"2", "4", "8", "16"}},       {"tpu-v5e", {"4x4", "4x8", "8x8", "8x16"}},
+      {"tpu-v5p", {"2x2x1", "2x2x2", "2x2x4", "2x4x4"}}, {"tpu-v6e", {"2x2", "2x4", "4x4", "4x8"}}};
+  std::vector<Case> cases;
+  for (const auto& [chip, sizes] : chips)
+    for (const char* size : sizes) cases.emplace_back("llama-3-70b", std::string(chip) + ":" + size, true);
+  std::int64_t points = 0, kept = 0;
+  for (auto _ : state) {
+    points = kept = 0;
+    for (const Case& c : cases) {
+      const ServingSearch found = required(search_serving(c.asked(), c.cluster, {}));
+      points += found.points, kept += static_cast<std::int64_t>(found.front.size());
+    }
+  }
+  state.counters["points"] = static_cast<double>(points);
+  state.counters["on fronts"] = static_cast<double>(kept);
+}
+BENCHMARK(front_over_eight_chips)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+
+BENCHMARK_MAIN();

@@ -1,0 +1,39 @@
+// The estimate of one product on one chip from the chip's calibration, where there is one.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "assay/api/roofline_query.h"
+#include "assay/cost/efficiency.h"
+#include "assay/hardware/calibration.h"
+#include "assay/report/document.h"
+
+namespace assay {
+
+class CalibratedEstimate {
+ public:
+  /// Without effect (`used` is false) where the chip has no calibration, the work is no product in a format that was
+  /// measured, it does not come from main memory on one chip, or the user has set an efficiency.
+  static Result<CalibratedEstimate> make(const Request& request, const Context& context, const RooflineQuery& query);
+
+  bool used() const { return calibration_.has_value(); }
+  MatmulTime of(const Matmul& matmul) const;
+  /// The range of a time with this estimate, and the interval in which four of five measurements lie.
+  Members range(const Bound<Plain>& bound, const Matmul& matmul) const;
+  /// What the answer says of the calibration.
+  Members details(const Matmul& matmul) const;
+  std::string note() const;
+  /// The same estimate, derived.
+  Traced::Number<Dim{.sec = 1}> traced(const Traced& num, const Matmul& matmul) const;
+
+ private:
+  std::optional<ChipCalibration> calibration_;
+  CoreRates cores_;
+  Sourced<FlopsPerSecond> peak_;
+  Sourced<BytesPerSecond> hbm_;
+  double share_ = 0;
+  Regime regime_;
+  std::string regime_name_, chip_;
+};
+
+}  // namespace assay

@@ -1,0 +1,131 @@
+// Serve's answers about other hardware: what fits in which format, which slice would do, which cluster is cheapest.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "assay/api/serve_sections.h"
+#include "assay/api/verbs.h"
+#include "assay/base/text.h"
+#include "assay/model/accounting.h"
+#include "assay/search/serving_fit.h"
+
+namespace assay {
+namespace {
+
+/// The chip's format of that width for products, else the integer one: weights may be narrower than products.
+Dtype narrow(const Chip& chip, Dtype floating, Dtype integer) {
+  return chip.peak[static_cast<std::size_t>(floating)] ? floating : integer;
+}
+
+std::string chip_text(const Cluster& cluster) {
+  std::string text = cluster.text;
+  if (const auto star = text.find('*'); star != std::string::npos) text = text.substr(star + 1);
+  return text.substr(0, text.find(':'));
+}
+
+}  // namespace
+
+Items fits_list(const ServeQuery& query, double batch) {
+  const Chip& chip = query.cluster.chip;
+  const double capacity = query.question.capacity;
+  const std::int64_t context = query.question.prompt + query.question.output;
+  Items rows;
+  for (Dtype dtype : {Dtype::bf16, narrow(chip, Dtype::fp8, Dtype::int8), narrow(chip, Dtype::fp4, Dtype::int4)}) {
+    const double weights = storage(dtype, query.parameters).value();
+    const double sequence =
+        storage(dtype, static_cast<double>(kv_values_per_sequence(query.model(), context))).value();
+    Members row{{"format", name(dtype)},
+                {"weights", Bytes(weights)},
+                {"kv_bytes_per_token", storage(dtype, static_cast<double>(kv_values_per_token(query.model())))},
+                {"kv_cache_of_a_sequence", Bytes(sequence)},
+                {"chips_for_weights", weights / capacity},
+                {"least_chips", static_cast<std::int64_t>(std::ceil(weights / capacity))}};
+    if (const auto slice = smallest_slice(chip, weights)) {
+      const double left = static_cast<double>(slice->chips) * capacity - weights;
+      row.emplace_back("smallest_slice", slice->text);
+      row.emplace_back("slice_chips", slice->chips);
+      row.emplace_back("left_for_caches", Bytes(left));
+      if (sequence > 0.0) row.emplace_back("caches", static_cast<std::int64_t>(std::floor(left / sequence)));
+    }
+    if (const auto slice = smallest_slice(chip, weights + batch * sequence))
+      row.emplace_back("slice_for_batch", slice->text), row.emplace_back("slice_for_batch_chips", slice->chips);
+    const double left = query.chips() * capacity - weights;
+    if (sequence > 0.0) row.emplace_back("max_batch_here", std::max(0.0, std::floor(left / sequence)));
+    rows.emplace_back(std::move(row));
+  }
+  return rows;
+}
+
+std::optional<SliceFound> first_slice(const ServeQuery& query, const Request& request, const Context& context,
+                                      std::int64_t above, bool (*wanted)(const ServingSearch&)) {
+  // Beyond this, splitting one copy of a model further no longer helps decoding.
+  constexpr std::int64_t most = 512;
+  const auto overrides = overrides_of(request);
+  if (!overrides) return std::nullopt;
+  ServingChoices choices = query.choices;
+  choices.tensor.reset(), choices.pipeline.reset(), choices.data.reset(), choices.expert.reset();
+  for (const SliceSize& slice : slice_sizes(query.cluster.chip)) {
+    if (slice.chips < above || slice.chips > most) continue;
+    const std::string text = chip_text(query.cluster) + ":" + slice.text;
+    const auto cluster = parse_cluster(text, context.catalogue, "--on", *overrides);
+    if (!cluster) continue;
+    ServeQuery there = query;
+    bind(there);
+    const auto found = search_serving(there.question, *cluster, choices);
+    if (!found || !wanted(*found)) continue;
+    return SliceFound{text, found->best ? *found->best : *found->closest};
+  }
+  return std::nullopt;
+}
+
+Result<Items> comparison(const ServeQuery& query, const ServingSearch& found, const Request& request,
+                         const Context& context) {
+  struct Row {
+    double tokens_per_dollar = -1.0;
+    Members members;
+  };
+  std::vector<Row> rows;
+  const auto add = [&](const ServeQuery& q, const ServingSearch& s) {
+    Row row;
+    row.members = {{"cluster", q.cluster.text}, {"chips", q.cluster.chips()}, {"meets", s.best.has_value()}};
+    if (const ServingPoint* p = s.best ? &*s.best : s.closest ? &*s.closest : nullptr) {
+      const double rate = p->tokens_per_second();
+      row.members.emplace_back("fits", p->memory.total() <= q.question.capacity);
+      row.members.emplace_back("batch", p->batch);
+      row.members.emplace_back("latency", Seconds(p->decode.estimate));
+      row.members.emplace_back("ttft", Seconds(p->prefill.estimate));
+      row.members.emplace_back("throughput", TokensPerSecond(rate));
+      row.members.emplace_back("throughput_per_chip", TokensPerSecond(rate / q.chips()));
+      if (const auto cost = cost_of_million(q, rate)) {
+        if (s.best) row.tokens_per_dollar = 1e6 / cost->value();
+        row.members.emplace_back("cost", *cost);
+        row.members.emplace_back("tokens_per_dollar", Tokens(1e6) / *cost);
+      }
+      row.members.emplace_back("strategy", strategy_text(p->strategy));
+    }
+    rows.push_back(std::move(row));
+  };
+  add(query, found);
+  for (const std::string& text : query.compared) {
+    ASSAY_TRY(cluster, parse_cluster(text, context.catalogue, "--compare"));
+    auto other = on_other_cluster(query, cluster, request, context);
+    if (!other) {  // a chip without the format: a row that says so
+      rows.push_back({-1.0, {{"cluster", cluster.text},
+                             {"chips", cluster.chips()},
+                             {"meets", false},
+                             {"why", other.error().what + "; " + other.error().hint}}});
+      continue;
+    }
+    bind(*other);
+    ASSAY_TRY(there, search_serving(other->question, cluster, query.choices));
+    add(*other, there);
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const Row& a, const Row& b) { return a.tokens_per_dollar > b.tokens_per_dollar; });
+  Items out;
+  for (Row& row : rows) out.emplace_back(std::move(row.members));
+  return out;
+}
+
+}  // namespace assay

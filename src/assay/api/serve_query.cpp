@@ -1,0 +1,294 @@
+#include "assay/api/serve_query.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "assay/api/verbs.h"
+#include "assay/base/text.h"
+#include "assay/hardware/calibration.h"
+#include "assay/model/accounting.h"
+#include "assay/model/model_catalogue.h"
+#include "assay/search/speculation.h"
+
+namespace assay {
+namespace {
+
+constexpr std::size_t max_sweep = 4096;
+constexpr std::int64_t longest_draft = 16;
+
+Result<void> read_count(const Request& request, std::string_view option, std::optional<std::int64_t>& out) {
+  const auto text = request.value(option);
+  if (!text) return {};
+  ASSAY_TRY(count, parse_count(*text, fmt::format("--{}", option)));
+  out = count;
+  return {};
+}
+
+Result<void> read_time(const Request& request, std::string_view option, std::optional<double>& out) {
+  const auto text = request.value(option);
+  if (!text) return {};
+  ASSAY_TRY(time, parse_as<Seconds>(*text, fmt::format("--{}", option)));
+  if (!(time > Seconds(0))) return fail(fmt::format("--{}", option), "a time is more than nothing", "e.g. 50ms");
+  out = time.value();
+  return {};
+}
+
+Result<void> read_share(const Request& request, std::string_view option, double& out, bool one_allowed) {
+  const auto text = request.value(option);
+  if (!text) return {};
+  const auto share = parse_number(*text);
+  if (!share || *share < 0.0 || *share > 1.0 || (!one_allowed && *share == 1.0))
+    return fail(fmt::format("--{}", option),
+                fmt::format("{} is not a share from 0 to {}1", in_quotes(*text), one_allowed ? "" : "below "),
+                "e.g. 0.5");
+  out = *share;
+  return {};
+}
+
+Result<void> read_dtype(const Request& request, std::string_view option, Dtype& out) {
+  const auto text = request.value(option);
+  if (!text) return {};
+  ASSAY_TRY(dtype, parse_dtype(*text, fmt::format("--{}", option)));
+  out = dtype;
+  return {};
+}
+
+/// Rates with the chip's calibration, unless the request sets efficiencies of its own.
+Result<KernelRates> rates_of(const Request& request, const Context& context, const Cluster& cluster, Dtype compute,
+                             std::vector<std::string>& notes) {
+  const auto sets = request.values("set");
+  const bool own_shares =
+      std::any_of(sets.begin(), sets.end(), [](const std::string& set) { return set.starts_with("efficiency."); });
+  ASSAY_TRY(calibration, calibration_of(cluster.chip, context.catalogue));
+  if (own_shares || !calibration) return kernel_rates(cluster.chip, compute, "--compute");
+  notes.push_back(fmt::format("kernels as measured: {}", calibration->basis));
+  return kernel_rates(cluster.chip, compute, "--compute", &calibration->values);
+}
+
+Result<void> read_formats(const Request& request, const Context& context, ServeQuery& query) {
+  Formats& formats = query.question.setup.formats;
+  formats.weights = query.model().dtype;
+  if (facts(formats.weights).bits > 16) formats.weights = Dtype::bf16;
+  ASSAY_CHECK(read_dtype(request, "weights", formats.weights));
+  ASSAY_CHECK(read_dtype(request, "compute", query.compute));
+  ASSAY_CHECK(read_dtype(request, "kv", formats.kv_cache));
+  if (!request.has("compute") && !peak_rate(query.cluster.chip, query.compute, "--compute"))
+    query.compute = Dtype::fp16;
+  if (const auto peak = peak_rate(query.cluster.chip, query.compute, "--compute"); !peak) {
+    query.impossible = fmt::format("{}; {}", peak.error().what, peak.error().hint);
+    return {};
+  }
+  formats.compute = query.compute;
+  ASSAY_TRY(rates, rates_of(request, context, query.cluster, query.compute, query.notes));
+  query.question.setup.rates = rates;
+  query.notes.push_back(
+      fmt::format("formats: weights {}, cache {}, products {}; change them with --weights --kv --compute",
+                  name(formats.weights), name(formats.kv_cache), name(query.compute)));
+  return {};
+}
+
+Result<void> read_model(const Request& request, const Context& context, ServeQuery& query) {
+  ASSAY_TRY(imported, load_model(request.arguments().front(), context.catalogue, "MODEL"));
+  query.imported = imported;
+  Transformer& model = query.imported.model;
+  std::optional<std::int64_t> kv_heads;
+  ASSAY_CHECK(read_count(request, "kv-heads", kv_heads));
+  for (Layer& layer : model.decoder.kinds) {
+    if (!kv_heads || !layer.attention) continue;
+    if (layer.attention->kv_rank > 0)
+      return fail("--kv-heads", fmt::format("{} caches what is compressed, not heads", model.id), "leave it out");
+    if (layer.attention->heads % *kv_heads != 0)
+      return fail("--kv-heads", fmt::format("{} heads do not share {} heads of keys", layer.attention->heads, *kv_heads),
+                  fmt::format("it must divide {}", layer.attention->heads));
+    layer.attention->kv_heads = *kv_heads;
+  }
+  const ParameterCounts counts = parameter_counts(model);
+  const auto total = static_cast<double>(counts.total);
+  query.parameters = total, query.active = static_cast<double>(counts.active_matrix);
+  std::optional<std::int64_t> parameters;
+  ASSAY_CHECK(read_count(request, "parameters", parameters));
+  if (parameters) {
+    query.parameters = static_cast<double>(*parameters);
+    query.active = query.parameters * static_cast<double>(counts.active) / total;
+    query.question.weight_scale = query.parameters / total;
+    query.notes.push_back(fmt::format("--parameters: memory and bounds count {} parameters, not {}; times of kernels do not",
+                                      human_count(*parameters), human_count(counts.total)));
+  }
+  return {};
+}
+
+Result<void> read_load(const Request& request, ServeQuery& query) {
+  std::optional<std::int64_t> prompt, output;
+  ASSAY_CHECK(read_count(request, "prompt", prompt));
+  for (const std::string& text : request.values("output"))  // a file name among them is the front end's
+    if (const auto count = parse_count(text, "--output")) output = *count;
+  query.question.prompt = prompt.value_or(1024), query.question.output = output.value_or(256);
+  if (!prompt) query.notes.emplace_back("--prompt not given: 1024 tokens");
+  if (!output) query.notes.emplace_back("--output not given: 256 tokens");
+  const Transformer& model = query.model();
+  if (const std::int64_t longest = query.question.prompt + query.question.output;
+      model.max_context > 0 && longest > model.max_context && !request.has("stretch"))
+    query.impossible = fmt::format(
+        "{} + {} tokens are beyond the {} that {} was made for; at most --prompt {}, or --stretch to let it",
+        query.question.prompt, query.question.output, model.max_context, model.id,
+        std::max<std::int64_t>(1, model.max_context - query.question.output));
+  ASSAY_CHECK(read_share(request, "prefix-hit", query.question.cached_prompt, false));
+  if (const auto text = request.value("imbalance")) {
+    const auto load = parse_number(*text);
+    if (!load || *load < 1.0)
+      return fail("--imbalance", fmt::format("{} is not a load over the even one", in_quotes(*text)), "e.g. 1.3");
+    query.question.setup.expert_load = *load;
+  }
+  if (request.value("batch") == "0") {
+    query.impossible = "a batch of 0 sequences yields no tokens; the smallest is 1";
+  } else {
+    ASSAY_CHECK(read_count(request, "batch", query.choices.batch));
+  }
+  ASSAY_CHECK(read_count(request, "chunk", query.chunk));
+  ASSAY_CHECK(read_time(request, "prefill-time", query.prefill_time));
+  ASSAY_CHECK(read_time(request, "step-time", query.step_time));
+  if (request.has("mfu")) {
+    double mfu = 1.0;
+    ASSAY_CHECK(read_share(request, "mfu", mfu, true));
+    if (mfu == 0.0) return fail("--mfu", "nothing is never done", "e.g. 0.4");
+    query.mfu = mfu;
+  }
+  return {};
+}
+
+Result<void> read_strategy(const Request& request, ServeQuery& query) {
+  ServingChoices& c = query.choices;
+  ASSAY_CHECK(read_count(request, "tp", c.tensor));
+  ASSAY_CHECK(read_count(request, "pp", c.pipeline));
+  ASSAY_CHECK(read_count(request, "ep", c.expert));
+  ASSAY_CHECK(read_count(request, "dp", c.data));
+  ASSAY_CHECK(read_count(request, "weights-2d", c.second));
+  ASSAY_CHECK(read_time(request, "ttft", c.first_token));
+  ASSAY_CHECK(read_time(request, "tpot", c.per_token));
+  if (const auto text = request.value("cache"))
+    c.cache = *text == "heads" ? CacheScheme::heads : *text == "batch" ? CacheScheme::batch : CacheScheme::sequence;
+  if (request.has("gather-weights")) c.weights = WeightScheme::gathered;
+  if (!c.second) c.second = 1;
+  Parallelism given;
+  given.tensor = c.tensor.value_or(1), given.pipeline = c.pipeline.value_or(1);
+  ASSAY_CHECK(check_parallelism(given, query.model()));
+  if (c.expert) {
+    Parallelism expert;
+    expert.expert = expert.data = *c.expert;
+    ASSAY_CHECK(check_parallelism(expert, query.model()));
+  }
+  return {};
+}
+
+Result<void> read_draft(const Request& request, const Context& context, ServeQuery& query) {
+  for (const char* option : {"acceptance", "draft-length"})
+    if (request.has(option) && !request.has("draft"))
+      return fail(fmt::format("--{}", option), "is about a draft, and none is given", "add --draft MODEL, or --draft mtp",
+                  Error::Kind::usage);
+  const auto text = request.value("draft");
+  if (!text) return {};
+  if (*text == "mtp") {
+    ImportedModel own;
+    own.model = prediction_module(query.model());
+    query.draft = own;
+  } else {
+    ASSAY_TRY(draft, load_model(*text, context.catalogue, "--draft"));
+    query.draft = draft;
+  }
+  if (!request.has("acceptance")) query.notes.emplace_back("--acceptance not given: 0.8 of drafted tokens are right");
+  ASSAY_CHECK(read_share(request, "acceptance", query.acceptance, true));
+  std::optional<std::int64_t> length;
+  ASSAY_CHECK(read_count(request, "draft-length", length));
+  if (length && *length > 1024) return fail("--draft-length", "more than 1024 tokens", "drafts are a few tokens long");
+  if (length) query.draft_lengths = {*length};
+  for (std::int64_t k = 1; !length && k <= longest_draft; ++k) query.draft_lengths.push_back(k);
+  return {};
+}
+
+/// batch=1..512 (doubling) or batch=1,8,240.
+Result<void> read_sweep(const Request& request, ServeQuery& query) {
+  const auto text = request.value("vary");
+  if (!text) return {};
+  constexpr std::string_view key = "batch=";
+  if (!text->starts_with(key))
+    return fail("--vary", fmt::format("{} is not a sweep", in_quotes(*text)), "batch=1..512 or batch=1,8,240",
+                Error::Kind::usage);
+  const std::string values = text->substr(key.size());
+  if (const auto dots = values.find(".."); dots != std::string::npos) {
+    ASSAY_TRY(from, parse_count(values.substr(0, dots), "--vary"));
+    ASSAY_TRY(to, parse_count(values.substr(dots + 2), "--vary"));
+    if (from > to) return fail("--vary", fmt::format("{} is above {}", from, to), "the smaller end comes first");
+    for (std::int64_t n = from; n < to && n <= to / 2; n *= 2) query.batches.push_back(n);
+    query.batches.push_back(to);
+    return {};
+  }
+  for (const std::string& part : split(values, ',')) {
+    ASSAY_TRY(value, parse_count(part, "--vary"));
+    query.batches.push_back(value);
+  }
+  if (query.batches.size() > max_sweep) return fail("--vary", fmt::format("more than {} points", max_sweep), "");
+  return {};
+}
+
+}  // namespace
+
+void bind(ServeQuery& query) { query.question.setup.model = &query.imported.model; }
+
+Result<ServeQuery> read_serve_query(const Request& request, const Context& context) {
+  ServeQuery query;
+  ASSAY_CHECK(read_model(request, context, query));
+  ASSAY_TRY(cluster, cluster_of(request, context));
+  query.cluster = cluster;
+  query.question.capacity = cluster.chip.hbm().capacity.value.value();
+  ASSAY_CHECK(read_load(request, query));
+  ASSAY_CHECK(read_strategy(request, query));
+  ASSAY_CHECK(read_draft(request, context, query));
+  ASSAY_CHECK(read_sweep(request, query));
+  query.compared = request.values("compare");
+  ASSAY_CHECK(read_formats(request, context, query));
+  return query;
+}
+
+Result<ServeQuery> on_other_cluster(const ServeQuery& query, const Cluster& cluster, const Request& request,
+                                    const Context& context) {
+  ServeQuery other = query;
+  other.cluster = cluster;
+  other.question.capacity = cluster.chip.hbm().capacity.value.value();
+  ASSAY_TRY(rates, rates_of(request, context, cluster, query.compute, other.notes));
+  other.question.setup.rates = rates;
+  return other;
+}
+
+std::string strategy_text(const ServingStrategy& s) {
+  std::string text;
+  const auto part = [&](std::string_view word, std::int64_t n) {
+    if (n > 1) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word, n);
+  };
+  part("dp", s.data), part("tp", s.tensor), part("weights-2d", s.second), part("ep", s.expert), part("pp", s.pipeline);
+  if (text.empty()) text = "one chip";
+  if (s.tensor > 1 && s.scheme.cache != CacheScheme::heads)
+    text += s.scheme.cache == CacheScheme::batch ? ", cache by batch" : ", cache by sequence";
+  return text;
+}
+
+std::string_view limiter_of(const ServingTime& time) {
+  if (time.network > time.compute && time.network > time.memory) return "network";
+  return time.memory > time.compute ? "memory" : "compute";
+}
+
+const Price* price_of(const Chip& chip) {
+  const Price* best = nullptr;
+  for (const Price& price : chip.prices)
+    if (price.kind == "on-demand" && (!best || price.date > best->date)) best = &price;
+  return best;
+}
+
+std::optional<Dollars> cost_of_million(const ServeQuery& query, double tokens_per_second) {
+  const Price* price = price_of(query.cluster.chip);
+  if (!price) return std::nullopt;
+  return 1e6 * (price->value.value * Seconds(1.0 / tokens_per_second) * query.chips());
+}
+
+}  // namespace assay

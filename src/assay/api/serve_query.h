@@ -1,0 +1,54 @@
+// What `assay serve` was asked: the model, the cluster, the load, what is fixed and what is to be found.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "assay/api/request.h"
+#include "assay/hardware/cluster.h"
+#include "assay/model/config_import.h"
+#include "assay/search/serving_search.h"
+
+namespace assay {
+
+struct ServeQuery {
+  ImportedModel imported;
+  Cluster cluster;
+  ServingQuestion question;  ///< its model is set by bind()
+  ServingChoices choices;
+  Dtype compute = Dtype::bf16;
+  double parameters = 0, active = 0;  ///< of the model, and those that one token passes; given or counted
+
+  std::optional<double> prefill_time, step_time;  ///< seconds that were measured, in place of the estimates
+  std::optional<double> mfu;                      ///< of prefill
+  std::optional<std::int64_t> chunk;              ///< tokens of a prompt that join each decode step
+  std::optional<ImportedModel> draft;
+  double acceptance = 0.8;
+  std::vector<std::int64_t> draft_lengths, batches;
+  std::vector<std::string> compared;  ///< further clusters
+  std::vector<std::string> notes;
+  std::string impossible;  ///< why no answer can meet the request, whatever the strategy; empty: nothing known
+
+  double chips() const { return static_cast<double>(cluster.chips()); }
+  const Transformer& model() const { return imported.model; }
+};
+
+Result<ServeQuery> read_serve_query(const Request& request, const Context& context);
+
+/// The same question of another cluster; an error where its chip lacks the compute format.
+Result<ServeQuery> on_other_cluster(const ServeQuery& query, const Cluster& cluster, const Request& request,
+                                    const Context& context);
+
+/// Points the question to the query's own model: after every copy.
+void bind(ServeQuery& query);
+
+/// "dp 2, tp 4, cache by batch"
+std::string strategy_text(const ServingStrategy& strategy);
+std::string_view limiter_of(const ServingTime& time);
+
+/// The latest on-demand price; none where the catalogue has none.
+const Price* price_of(const Chip& chip);
+/// Dollars for a million tokens.
+std::optional<Dollars> cost_of_million(const ServeQuery& query, double tokens_per_second);
+
+}  // namespace assay

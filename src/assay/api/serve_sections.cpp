@@ -1,0 +1,237 @@
+#include "assay/api/serve_sections.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "assay/base/text.h"
+#include "assay/model/accounting.h"
+#include "assay/search/speculation.h"
+
+namespace assay {
+namespace {
+
+/// Share of the weights that a step of `tokens` tokens reads: experts that no token picks stay where they are.
+double read_share(const Transformer& model, double tokens) {
+  double all = 0.0, read = 0.0;
+  for (std::size_t k = 0; k < model.decoder.kinds.size(); ++k) {
+    const Layer& layer = model.decoder.kinds[k];
+    const double layers = static_cast<double>(model.decoder.count(k));
+    const ParameterCounts counts = layer_parameter_counts(model, layer);
+    const double total = layers * static_cast<double>(counts.total);
+    double idle = 0.0;
+    if (layer.feed_forward && layer.feed_forward->experts > 0) {
+      const double n = static_cast<double>(layer.feed_forward->experts),
+                   picked = static_cast<double>(layer.feed_forward->experts_per_token);
+      // What a token does not pass is n - k of n experts.
+      const double experts = layers * static_cast<double>(counts.total - counts.active) * n / (n - picked);
+      if (n > picked) idle = (1.0 - touched_share(tokens, picked, n)) * experts;
+    }
+    all += total, read += total - idle;
+  }
+  const auto rest = static_cast<double>(parameter_counts(model).total) - all;
+  return (read + rest) / (all + rest);
+}
+
+/// One way into the network along one axis of a torus in both directions, or into the switches.
+BytesPerSecond axis_bandwidth(const Chip& chip) {
+  if (!chip.network.scale_up) return BytesPerSecond(0);
+  const ScaleUp& up = *chip.network.scale_up;
+  return up.kind == "torus" ? 2.0 * up.link_bandwidth.value : scale_up_egress(chip)->value;
+}
+
+double widest_layer(const Transformer& model) {
+  double width = 0.0;
+  for (const Layer& layer : model.decoder.kinds)
+    if (layer.feed_forward) width = std::max(width, static_cast<double>(layer.feed_forward->width));
+  return width;
+}
+
+}  // namespace
+
+ServingBounds serving_bounds(const ServeQuery& query, double batch) {
+  const Formats& formats = query.question.setup.formats;
+  const KernelRates& rates = query.question.setup.rates;
+  ServingBounds bounds;
+  const double values = static_cast<double>(kv_values_per_sequence(query.model(), decode_context(query.question)));
+  bounds.weights = storage(formats.weights, query.parameters * read_share(query.model(), batch)).value();
+  bounds.cache = storage(formats.kv_cache, values * batch).value();
+  const double hbm = rates.hbm.value() * query.chips();
+  bounds.weights_time = bounds.weights / hbm;
+  bounds.cache_time = bounds.cache / hbm;
+  bounds.compute_time = 2.0 * query.active * batch / (rates.rate(query.compute).value() * query.chips());
+  return bounds;
+}
+
+double prefill_seconds(const ServeQuery& query, const ServingPoint& point) {
+  if (query.prefill_time) return *query.prefill_time;
+  if (!query.mfu) return point.prefill.estimate;
+  const double flops = 2.0 * query.active * static_cast<double>(fresh_prompt(query.question));
+  return flops / (query.chips() / static_cast<double>(point.strategy.data) *
+                  query.question.setup.rates.rate(query.compute).value() * *query.mfu);
+}
+
+double step_seconds(const ServeQuery& query, const ServingPoint& point) {
+  return query.step_time.value_or(point.decode.estimate);
+}
+
+Members bounds_section(const ServeQuery& query, const ServingPoint& point) {
+  const ServingBounds b = serving_bounds(query, point.batch);
+  const KernelRates& rates = query.question.setup.rates;
+  const double total = b.weights + b.cache;
+  const auto per_sequence = b.cache / point.batch;
+  Members out{{"weights", Bytes(b.weights)},
+              {"kv_cache", Bytes(b.cache)},
+              {"kv_cache_of_a_sequence", Bytes(per_sequence)},
+              {"total", Bytes(total)},
+              {"chips_for_total", total / query.question.capacity},
+              {"sequences_that_outweigh_weights", std::ceil(b.weights / per_sequence)},
+              {"weights_time", Seconds(b.weights_time)},
+              {"kv_cache_time", Seconds(b.cache_time)},
+              {"memory_time", Seconds(b.weights_time + b.cache_time)},
+              {"compute_time", Seconds(b.compute_time)},
+              {"step_time", Seconds(b.step())},
+              {"tokens_per_second", TokensPerSecond(point.batch / b.step())},
+              {"tokens_per_second_per_chip", TokensPerSecond(point.batch / b.step() / query.chips())},
+              {"full_memory_time", Seconds(query.question.capacity / rates.hbm.value())},
+              {"full_memory_time_of_output", Seconds(static_cast<double>(query.question.output) *
+                                                     query.question.capacity / rates.hbm.value())}};
+  if (per_sequence == 0.0) out.erase(out.begin() + 5);
+  if (const BytesPerSecond axis = axis_bandwidth(query.cluster.chip); axis.value() > 0.0) {
+    const double width = widest_layer(query.model());
+    const double beta = rates.hbm / axis;
+    out.emplace_back("network", Members{{"axis_bandwidth", axis},
+                                        {"hbm_over_network", beta},
+                                        {"intensity", rates.rate(query.compute) / axis},
+                                        {"prefill_tp_limit", width * axis.value() / rates.rate(query.compute).value()},
+                                        {"decode_tp_limit", width / (point.batch * beta)}});
+  }
+  return out;
+}
+
+Result<Members> batching_section(const ServeQuery& query, const ServingPoint& point) {
+  const auto output = static_cast<double>(query.question.output);
+  const auto fresh = static_cast<double>(fresh_prompt(query.question));
+  const auto data = static_cast<double>(point.strategy.data);
+  const double prefill = prefill_seconds(query, point), step = step_seconds(query, point);
+  // A request costs its prefill and its share of every decode step.
+  const double per_request = prefill / data + output * step / point.batch;
+  Members out{{"requests_per_second", Hertz(1.0 / per_request)},
+              {"tokens_per_second", TokensPerSecond(output / per_request)},
+              {"time_to_last_token", Seconds(prefill + output * step)},
+              {"prefill_servers_per_decode_server", prefill / data * point.batch / (step * output)},
+              {"finished_per_step", point.batch / output},
+              {"cache_tokens_freed_per_step",
+               Tokens(point.batch * static_cast<double>(query.question.prompt + query.question.output) / output)},
+              {"balanced_chunk", Tokens(point.batch / data * fresh / output)}};
+  if (!query.chunk) return out;
+  const auto tokens = std::min(static_cast<double>(*query.chunk), fresh);
+  ASSAY_TRY(links, stage_links(point.strategy.parallelism(), point.strategy.layout, query.cluster));
+  const ServingSetup& setup = query.question.setup;
+  const ServingProfile decode = make_serving_profile(setup, point.strategy, 1, decode_context(query.question));
+  // The average chunk sees what is cached already and half of the prompt.
+  const auto n = static_cast<std::int64_t>(tokens);
+  const std::int64_t seen = query.question.prompt - static_cast<std::int64_t>(std::floor((fresh - tokens) / 2.0));
+  const ServingProfile chunk = make_serving_profile(setup, point.strategy, n, std::max(n, seen));
+  const double chunks = std::ceil(fresh / tokens);
+  const ServingTime mixed = mixed_time(setup, point.strategy, decode, chunk, links, point.batch, chunks);
+  // Every sequence that ends makes room for a prompt; with small chunks prompts arrive slower than sequences end.
+  const double needed = point.batch / data * fresh / output / tokens;
+  const double share = std::min(1.0, needed);
+  const double per_token = share * mixed.estimate + (1.0 - share) * step;
+  const double kept = point.batch / std::max(1.0, needed);  // sequences that chunks can keep going
+  out.emplace_back("chunked",
+                   Members{{"chunk", Tokens(tokens)},
+                           {"step_time", range(Seconds(mixed.lower), Seconds(mixed.estimate), Seconds(mixed.upper))},
+                           {"limiter", limiter_of(mixed)},
+                           {"share_of_steps", share},
+                           {"time_per_token", Seconds(per_token)},
+                           {"time_to_first_token", Seconds(chunks * mixed.estimate)},
+                           {"batch_kept_full", kept},
+                           {"requests_per_second", Hertz(kept / (output * per_token))},
+                           {"tokens_per_second", TokensPerSecond(kept / per_token)}});
+  return out;
+}
+
+Result<Members> speculation_section(const ServeQuery& query, const ServingPoint& point) {
+  ASSAY_TRY(found, speculate(query.question, query.draft->model, query.cluster, point.strategy, point.batch,
+                             query.acceptance, query.draft_lengths));
+  const SpeculativeLoop& best = found.loops[found.best];
+  const double total = point.memory.total() + found.draft_memory;
+  Members out{{"draft_length", best.length},
+              {"acceptance", query.acceptance},
+              {"tokens_per_loop", Tokens(best.tokens)},
+              {"draft_step_time", Seconds(best.draft_step)},
+              {"verify_step_time", Seconds(best.verify_step)},
+              {"loop_time", Seconds(best.loop)},
+              {"time_per_token", Seconds(best.per_token())},
+              {"tokens_per_second", TokensPerSecond(point.batch / best.per_token())},
+              {"speedup", point.decode.estimate / best.per_token()},
+              {"draft_strategy", strategy_text(found.draft_strategy)},
+              {"draft_memory", Bytes(found.draft_memory)},
+              {"fits", total <= query.question.capacity}};
+  Items rows;
+  for (const SpeculativeLoop& loop : found.loops)
+    rows.emplace_back(Members{{"draft_length", loop.length},
+                              {"tokens_per_loop", Tokens(loop.tokens)},
+                              {"verify_step_time", Seconds(loop.verify_step)},
+                              {"loop_time", Seconds(loop.loop)},
+                              {"time_per_token", Seconds(loop.per_token())}});
+  if (rows.size() > 1) out.emplace_back("lengths", std::move(rows));
+  return out;
+}
+
+Result<Items> collectives_list(const ServeQuery& query, const ServingPoint& point) {
+  ASSAY_TRY(links, stage_links(point.strategy.parallelism(), point.strategy.layout, query.cluster));
+  const ServingProfile profile =
+      make_serving_profile(query.question.setup, point.strategy, 1, decode_context(query.question));
+  constexpr std::string_view axes[] = {"replicas", "weights-2d", "experts", "context", "tensor"};
+  const double sequences = std::max(profile.unit, point.batch / static_cast<double>(point.strategy.pipeline));
+  Items rows;
+  for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
+    const ServingProfile::Block& block = profile.blocks[b];
+    for (const ServedCollective& c : block.collectives) {
+      std::string over;
+      for (std::size_t i = 0; i < roles; ++i)
+        if (c.over >> i & 1u) over += (over.empty() ? "" : ", ") + std::string(axes[i]);
+      rows.emplace_back(Members{{"block", b == 0             ? std::string("embedding")
+                                          : block.last_tokens ? std::string("head")
+                                                              : fmt::format("layer kind {}", b)},
+                                {"layers", block.layers},
+                                {"collective", name(c.kind)},
+                                {"over", over},
+                                {"per_layer", c.count},
+                                {"bytes", Bytes(c.bytes(sequences))}});
+    }
+  }
+  return rows;
+}
+
+Result<Items> sweep_list(const ServeQuery& query, const ServingPoint& point) {
+  ASSAY_TRY(links, stage_links(point.strategy.parallelism(), point.strategy.layout, query.cluster));
+  const ServingProfiles profiles = serving_profiles(query.question, point.strategy, links);
+  Items rows;
+  for (std::int64_t n : query.batches) {
+    const auto batch = static_cast<double>(n);
+    const ServingPoint p = serving_point(query.question, point.strategy, profiles, links, batch);
+    const ServingBounds bounds = serving_bounds(query, batch);
+    Members row{{"batch", n},
+                {"kv_cache", Bytes(bounds.cache)},
+                {"total", Bytes(bounds.weights + bounds.cache)},
+                {"bound", Seconds(bounds.step())},
+                {"tokens_per_second_at_bound", TokensPerSecond(batch / bounds.step())},
+                {"step_time", Seconds(p.decode.estimate)},
+                {"tokens_per_second", TokensPerSecond(p.tokens_per_second())},
+                {"compute_time", Seconds(p.decode.compute)},
+                {"memory_time", Seconds(p.decode.memory)},
+                {"network_time", Seconds(p.decode.network)},
+                {"limiter", limiter_of(p.decode)},
+                {"fits", p.memory.total() <= query.question.capacity}};
+    if (const auto cost = cost_of_million(query, p.tokens_per_second())) row.emplace_back("cost", *cost);
+    rows.emplace_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace assay

@@ -1,0 +1,42 @@
+// The parts of serve's answer, each a table or a list of its own.
+#pragma once
+#include "assay/api/serve_query.h"
+#include "assay/report/response.h"
+
+namespace assay {
+
+/// What no sharding of this hardware can beat: bytes and FLOP of one step over the rates of all chips together.
+struct ServingBounds {
+  double weights = 0, cache = 0;  ///< bytes that a step reads, of one copy of the model
+  double weights_time = 0, cache_time = 0, compute_time = 0;
+  /// Attention waits for the cache; the rest for weights or for arithmetic.
+  double step() const { return cache_time + std::max(weights_time, compute_time); }
+};
+ServingBounds serving_bounds(const ServeQuery& query, double batch);
+
+/// Times that count: what was measured, else what is estimated.
+double prefill_seconds(const ServeQuery& query, const ServingPoint& point);
+double step_seconds(const ServeQuery& query, const ServingPoint& point);
+
+Members bounds_section(const ServeQuery& query, const ServingPoint& point);
+/// Prefill and decode on the same chips, one after the other or on separate ones, and in one step with --chunk.
+Result<Members> batching_section(const ServeQuery& query, const ServingPoint& point);
+Result<Members> speculation_section(const ServeQuery& query, const ServingPoint& point);
+/// Collectives of one pass through each kind of layer.
+Result<Items> collectives_list(const ServeQuery& query, const ServingPoint& point);
+/// The chosen strategy at the batches of --vary.
+Result<Items> sweep_list(const ServeQuery& query, const ServingPoint& point);
+/// Weights and caches in formats of 16, 8 and 4 bits.
+Items fits_list(const ServeQuery& query, double batch);
+/// The first slice of the chip, from `above` chips on, where the search finds what `wanted` asks for.
+struct SliceFound {
+  std::string text;
+  ServingPoint point;
+};
+std::optional<SliceFound> first_slice(const ServeQuery& query, const Request& request, const Context& context,
+                                      std::int64_t above, bool (*wanted)(const ServingSearch&));
+/// The best point of each cluster, most tokens per dollar first.
+Result<Items> comparison(const ServeQuery& query, const ServingSearch& found, const Request& request,
+                         const Context& context);
+
+}  // namespace assay

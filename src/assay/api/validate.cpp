@@ -1,0 +1,191 @@
+// assay validate: predictions against measurements, with the errors by group; and the fit of the calibrations.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "assay/api/verbs.h"
+#include "assay/base/text.h"
+#include "assay/report/chart.h"
+#include "assay/validate/fit.h"
+#include "assay/validate/validation.h"
+
+namespace assay {
+namespace {
+
+/// The sets that a request asks for: the named one, or all that its data allow.
+Result<std::vector<const ValidationSet*>> wanted_sets(const Request& request) {
+  std::vector<const ValidationSet*> sets;
+  if (!request.arguments().empty()) {
+    ASSAY_TRY(set, validation_set(request.arguments().front(), "validate"));
+    sets.push_back(set);
+    return sets;
+  }
+  for (const ValidationSet& set : validation_sets())
+    if (!set.needs_data || request.has("data")) sets.push_back(&set);
+  return sets;
+}
+
+/// Predicted against measured on logarithmic axes, one mark per case; the largest groups by name.
+Scene scatter(const std::string& title, const std::vector<ValidationCase>& cases) {
+  constexpr std::size_t most_series = 6;
+  std::map<std::string, std::size_t> sizes;
+  for (const ValidationCase& one : cases) ++sizes[one.group];
+  std::vector<std::pair<std::string, std::size_t>> order(sizes.begin(), sizes.end());
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  const std::size_t named = order.size() <= most_series ? order.size() : most_series - 1;
+  Chart chart;
+  chart.title = title;
+  chart.x = {"measured", base_unit(cases.front().measured.dim), ScaleKind::log, std::nullopt, NumberStyle::si};
+  chart.y = {"predicted", base_unit(cases.front().measured.dim), ScaleKind::log, std::nullopt, NumberStyle::si};
+  double low = HUGE_VAL, high = 0.0;
+  for (const ValidationCase& one : cases) {
+    low = std::min({low, one.measured.value, one.predicted.value});
+    high = std::max({high, one.measured.value, one.predicted.value});
+  }
+  low /= 1.5, high *= 1.5;
+  chart.x.range = chart.y.range = AxisRange{low, high};
+  chart.series.push_back({"equal", {{low, low}, {high, high}}, SeriesStyle::line, 8});
+  constexpr double gap = std::numeric_limits<double>::quiet_NaN();
+  chart.series.push_back({"20 % off",
+                          {{low, 1.2 * low}, {high / 1.2, high}, {gap, gap}, {1.2 * low, low}, {high, high / 1.2}},
+                          SeriesStyle::dashed,
+                          8});
+  for (std::size_t i = 0; i < named; ++i)
+    chart.series.push_back({order[i].first, {}, SeriesStyle::markers, static_cast<int>(i) + 1});
+  if (named < order.size())
+    chart.series.push_back({fmt::format("{} other groups", order.size() - named), {}, SeriesStyle::markers, 7});
+  for (const ValidationCase& one : cases) {
+    std::size_t place = 0;
+    while (place < named && order[place].first != one.group) ++place;
+    chart.series[2 + place].points.push_back({one.measured.value, one.predicted.value});
+  }
+  const ValidationSummary all = summarise("all", cases);
+  chart.subtitle = fmt::format("{} measurements that no fit has seen: median error {:.1f} %, 90 % are within {:.1f} %",
+                               all.n, 100.0 * all.median, 100.0 * all.p90);
+  chart.height = 700.0, chart.width = 960.0;
+  return draw(chart);
+}
+
+Value summary_row(const ValidationSummary& s) {
+  return Members{{"group", s.group},
+                 {"n", static_cast<std::int64_t>(s.n)},
+                 {"mape", s.mape},
+                 {"median_ape", s.median},
+                 {"p90_ape", s.p90},
+                 {"bias", s.bias},
+                 {"within_10", s.within_10},
+                 {"within_20", s.within_20},
+                 {"rank_correlation", s.rank},
+                 {"covered", s.covered}};
+}
+
+Result<Response> answer_fit(const Request& request, const ValidationInput& input) {
+  const std::string directory = *request.value("fit");
+  ASSAY_TRY(files, fit_calibrations(input));
+  Response response;
+  Items rows;
+  for (auto& [path, text] : files) {
+    rows.emplace_back(Members{{"file", path}, {"bytes", Bytes(static_cast<double>(text.size()))}});
+    response.files.emplace_back(directory + "/" + path, std::move(text));
+  }
+  response.headline = fmt::format("{} files fitted", rows.size());
+  response.results.emplace_back("files", std::move(rows));
+  response.table_key = "files";
+  return response;
+}
+
+Result<Response> answer(const Request& request, const Context& context) {
+  const ValidationInput input{context.catalogue, request.value("data")};
+  if (request.has("fit")) return answer_fit(request, input);
+  ASSAY_TRY(sets, wanted_sets(request));
+  const std::string filter = request.value("group").value_or("");
+  std::vector<ValidationCase> cases;
+  std::map<std::string, std::pair<std::int64_t, std::string>> reasons;
+  Items left_out;
+  std::int64_t fitted = 0, unanswered = 0;
+  std::string names;
+  for (const ValidationSet* set : sets) {
+    ASSAY_TRY(result, set->run(input));
+    names += (names.empty() ? "" : ", ") + std::string(set->name);
+    for (ValidationCase& one : result.cases) {
+      if (one.group.find(filter) == std::string::npos) continue;
+      if (one.fitted)
+        ++fitted;
+      else
+        cases.push_back(std::move(one));
+    }
+    for (UnansweredCase& one : result.unanswered) {
+      if (one.group.find(filter) == std::string::npos) continue;
+      ++unanswered;
+      auto& [count, example] = reasons[one.why];
+      if (count++ == 0) example = one.id;
+      if (request.has("unanswered"))
+        left_out.emplace_back(Members{{"id", one.id}, {"group", one.group}, {"why", one.why}});
+    }
+  }
+  if (cases.empty())
+    return fail("--group", fmt::format("no reported measurement has {} in its group", in_quotes(filter)),
+                "`assay validate` lists the groups");
+  const std::vector<ValidationSummary> sums = summarise_groups(cases);
+  Response response;
+  const ValidationSummary all = summarise("all", cases);
+  response.headline =
+      fmt::format("{}: {} measurements that no fit has seen, median error {:.1f} %, 90 % are within {:.1f} %", names,
+                  all.n, 100.0 * all.median, 100.0 * all.p90);
+  Items summary, rows, why;
+  for (const ValidationSummary& s : sums) summary.push_back(summary_row(s));
+  for (const ValidationCase& one : cases)
+    rows.emplace_back(Members{{"id", one.id},
+                              {"group", one.group},
+                              {"what", one.what},
+                              {"measured", one.measured},
+                              {"predicted", one.predicted},
+                              {"error", one.error()}});
+  std::vector<std::pair<std::string, std::pair<std::int64_t, std::string>>> order(reasons.begin(), reasons.end());
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
+  for (const auto& [reason, count] : order)
+    why.emplace_back(Members{{"rows", count.first}, {"why", reason}, {"first", count.second}});
+  response.results.emplace_back("reported", static_cast<std::int64_t>(all.n));
+  response.results.emplace_back("fitted", fitted);
+  response.results.emplace_back("unanswered", unanswered);
+  response.results.emplace_back("summary", std::move(summary));
+  if (!why.empty()) response.results.emplace_back("unanswered_because", std::move(why));
+  if (request.has("unanswered")) response.results.emplace_back("unanswered_rows", std::move(left_out));
+  response.results.emplace_back("cases", std::move(rows));
+  response.table_key = "cases";
+  if (request.picture()) response.picture = scatter("Predicted against measured: " + names, cases);
+  response.notes.push_back(fmt::format(
+      "{} more rows were fitted and are not reported; the split is by a hash of the shape (docs/validation.md)",
+      fitted));
+  if (!request.has("data") && request.arguments().empty())
+    response.notes.emplace_back("sets that are not part of the project need --data DIR");
+  return response;
+}
+
+}  // namespace
+
+VerbSpec validate_verb() {
+  return {"validate",
+          "compare estimates with measurements",
+          "SET is h200-ops (part of the project), kernels or collectives (third-party tables, read with --data). "
+          "Reports the signed error of every measurement that took no part in a fit, and by group n, mean, median and "
+          "90th percentile of the absolute error, bias, shares within 10 and 20 %, rank correlation, and how many "
+          "lie in the estimate's interval.",
+          {{"set", "a set; all that can be read if left out", false}},
+          {{"data", "DIR", "the directory of data sets that are not part of the project"},
+           {"group", "TEXT", "only groups with this in their name"},
+           {"unanswered", "", "also list the rows that cannot be asked for, and why"},
+           {"fit", "DIR", "instead fit all calibrations to the other half of the rows and write them below DIR"}},
+          {{"assay validate", "kernels that we measured on an H200"},
+           {"assay validate h200-ops --group matmul --output scatter.svg", "predicted against measured as a picture"},
+           {"assay validate kernels --data ../shared/truth --format csv", "third-party tables, row by row"},
+           {"assay validate --fit catalogue --data ../shared/truth", "make the calibration files anew"}},
+          &answer,
+          true};
+}
+
+}  // namespace assay

@@ -1,0 +1,65 @@
+// How long real kernels take: the ideal rates of a chip, and the physical effects that good software cannot avoid.
+// A matrix product: tiles come in waves over the cores, a tile has to be filled, k may be split, the clock gives way
+// under sustained power, memory takes time to reach its rate, and a kernel has to be launched. Attention: the same
+// tiles with a softmax between. The rest streams memory. docs/calibration.md has the formulas and their fit.
+// Nothing here allocates; a search calls it a million times.
+#pragma once
+#include <optional>
+
+#include "assay/base/units.h"
+#include "assay/hardware/calibration.h"
+#include "assay/hardware/chip.h"
+#include "assay/program/program.h"
+
+namespace assay {
+
+/// What the models need to know of a chip besides its calibration.
+struct CoreRates {
+  double cores = 1;
+  BytesPerSecond hbm;
+  bool systolic = false;                   ///< products are padded to the array instead of cut into waves of tiles
+  double pad_m = 1, pad_k = 1, pad_n = 1;  ///< of a systolic array
+};
+CoreRates core_rates(const Chip& chip);
+
+/// batch x [m,k] x [k,n]; `bytes` are those of the operands and the result.
+struct MatmulShape {
+  double batch = 1, m = 1, n = 1, k = 1;
+  Bytes bytes;
+};
+
+/// How a product is cut up: what the search over tiles found.
+struct TileChoice {
+  double m = 0, n = 0;  ///< of one tile of the result; 0 on a systolic array
+  double split = 1;     ///< parts of k that are summed in a second pass
+  double waves = 1;     ///< rounds over all cores; a last one that is part full counts in between
+};
+
+/// Parts of the time of a product. `arithmetic` is at the clock of a burst.
+struct MatmulTime {
+  Seconds arithmetic, sustained, memory, total;
+  TileChoice tile;
+};
+/// `peak` is the dense rate of the product's format, `share` what of it the calibration gives for that format.
+MatmulTime matmul_time(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
+                       const MatmulShape& shape, const Regime& regime, bool may_split = true);
+
+/// Memory streamed at a share of its rate, which it reaches only after a while: large and small transfers in one form.
+Seconds stream_time(BytesPerSecond hbm, double share, Seconds ramp, Bytes bytes);
+
+/// Attention on one device: `heads` are those of all sequences together.
+struct AttentionWork {
+  double heads = 1, head_dim = 128;  ///< head_dim: mean of that of keys and that of values
+  double queries = 1;                ///< of a sequence on this device
+  AttentionShape shape;              ///< of whole sequences
+  Bytes bytes;                       ///< queries, keys, values and results
+};
+Seconds attention_time(const AttentionPass& fit, const CoreRates& chip, FlopsPerSecond peak, const AttentionWork& work,
+                       bool backward);
+/// One query per sequence: `items` are sequences x key-value heads, `bytes` the keys and values.
+Seconds decode_time(const DecodeCalibration& fit, const CoreRates& chip, double items, Bytes bytes);
+
+/// The kernel that a choice means; flash2 stands in where cudnn was not measured, and the other way round.
+const AttentionKernelCalibration* attention_kernel(const AttentionCalibration& fit, AttentionKernel choice);
+
+}  // namespace assay

@@ -1,0 +1,221 @@
+// Calibration: the few fitted numbers that turn a chip's ideal rates into times of real kernels and collectives.
+// The formulas that use them are in cost/efficiency.h; docs/calibration.md describes the file and how it is made.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/base/dtype.h"
+#include "assay/base/result.h"
+#include "assay/base/units.h"
+#include "assay/hardware/catalogue.h"
+#include "assay/hardware/chip.h"
+
+namespace assay {
+
+/// Matrix products. Shares are of the chip's dense peak and of its main memory's bandwidth.
+struct MatmulCalibration {
+  std::array<double, 12> share{};  ///< by compute format, at the clock of a short burst; 0: not measured
+  double droop = 0;                ///< how much longer arithmetic takes at the clock that sustained power allows
+  double memory_share = 1;
+  double small_tile = 0;  ///< elements: what a tile loses to its edges, against one of 128 x 256
+  double fill = 0;        ///< elements of k that a tile's prologue and epilogue are worth
+  Seconds split_cost;     ///< of a second pass that adds partial sums when k is split over cores
+};
+
+/// How kernels run one after the other. A measurement of kernels one by one has a regime of its own.
+struct Regime {
+  Seconds launch;  ///< fixed time of each kernel on the device
+  Seconds gap;     ///< idle time between kernels, in which the chip cools; 0: sustained
+  Seconds ramp;    ///< time in which a stream of memory requests reaches its full rate
+};
+
+/// Kernels that stream memory: shares of its bandwidth.
+struct PointwiseCalibration {
+  double stream = 1, norm = 1, softmax = 1, optimizer = 1;
+  Seconds ramp;
+};
+
+/// Attention by tiles, forward or backward.
+struct AttentionPass {
+  double share = 1;    ///< of the peak, while a tile is multiplied
+  double softmax = 0;  ///< what the softmax of a tile costs, in elements of head size
+  double passes = 0;   ///< over queries, keys, values and results, beyond what hides behind arithmetic
+};
+/// One query token per sequence against a cache.
+struct DecodeCalibration {
+  double share = 1;  ///< of the bandwidth, reading keys and values
+  Seconds item;      ///< per sequence and key-value head, on one core
+};
+struct AttentionKernelCalibration {
+  AttentionPass forward, backward;
+  DecodeCalibration decode;
+};
+/// Which attention software runs: a choice of the user; `automatic` is the best one that was measured.
+enum class AttentionKernel : std::uint8_t { automatic, flash2, cudnn };
+inline constexpr std::string_view attention_kernel_names[] = {"auto", "flash2", "cudnn"};
+struct AttentionCalibration {
+  std::optional<AttentionKernelCalibration> flash2, cudnn;
+};
+
+/// One kind of collective inside of a node: latency + member (n - 1) + x / B + 2 sqrt(chunk x / B).
+struct CollectiveCurve {
+  Seconds latency, member;
+  double share = 1;  ///< of the link bandwidth that a large group reaches
+  double pair = 0;   ///< how much slower small groups are: B = share link / (1 + pair / n)
+  Seconds chunk;
+};
+/// Between nodes: shares of the network interfaces' bandwidth. The fabric decides, not the chip.
+struct AcrossCurve {
+  Seconds latency;
+  double share = 1;
+  Bytes chunk;  ///< what is under way before the first byte has crossed
+};
+enum class Fabric : std::uint8_t { infiniband, efa, tcpxo };  ///< RoCE counts as InfiniBand
+/// From the technology that a chip file or a user names; InfiniBand where it says nothing else.
+Fabric fabric_of(std::string_view technology);
+struct CollectiveCalibration {
+  CollectiveCurve all_gather, reduce_scatter, all_reduce, all_to_all;
+  double in_network = 0;  ///< bytes of an all-reduce that the switches add, per link bandwidth; 0: they do not
+  AcrossCurve infiniband, efa, tcpxo;
+
+  const AcrossCurve& across(Fabric fabric) const {
+    return fabric == Fabric::efa ? efa : fabric == Fabric::tcpxo ? tcpxo : infiniband;
+  }
+};
+
+/// What the host pays to start a kernel; a step is at least as long as its launches.
+struct HostCalibration {
+  Seconds eager, compiled, graph;
+};
+
+/// How far four of five measurements lie from the estimate: within a factor of 1 + spread, by class. 0: not known.
+struct SpreadCalibration {
+  double matmul = 0, attention = 0, decode = 0, pointwise = 0, collective = 0;
+};
+inline constexpr double spread_coverage = 0.8;
+
+struct CalibrationSource {
+  std::string key, title, command, url, date, rows, error;
+};
+
+/// One file of catalogue/calibration: of a chip, or of a family of chips. Sections that were not measured are absent.
+struct Calibration {
+  std::string id, name;
+  std::optional<std::string> chip;                        ///< of one chip ...
+  std::optional<std::vector<std::string>> architectures;  ///< ... or of a family
+  std::vector<CalibrationSource> sources;
+  std::optional<MatmulCalibration> matmul;
+  std::optional<Regime> burst;      ///< how its kernels were measured one by one
+  std::optional<Regime> sustained;  ///< how they run in a step
+  std::optional<PointwiseCalibration> pointwise;
+  std::optional<AttentionCalibration> attention;
+  std::optional<CollectiveCalibration> collective;
+  std::optional<HostCalibration> host;
+  std::optional<SpreadCalibration> spread;
+  std::vector<std::pair<std::string, std::string>> origins;  ///< section, "calibration/hopper.toml:12 (fit)"
+
+  /// Where a section's numbers come from.
+  std::string origin(std::string_view section) const;
+};
+
+/// Calls the visitor for every field with its key; reader and writer share this list.
+template <class C, class V>
+void visit_calibration(C& c, V& v) {
+  v.text("id", c.id);
+  v.text("name", c.name);
+  v.text("chip", c.chip);
+  v.texts("architectures", c.architectures);
+  v.section("matmul", c.matmul, [](auto& x, auto& w) {
+    w.formats("share", x.share);
+    w.number("droop", x.droop);
+    w.share("memory_share", x.memory_share);
+    w.number("small_tile", x.small_tile);
+    w.number("fill", x.fill);
+    w.time("split_cost", x.split_cost);
+  });
+  const auto regime = [](auto& x, auto& w) {
+    w.time("launch", x.launch);
+    w.time("gap", x.gap);
+    w.time("ramp", x.ramp);
+  };
+  v.section("burst", c.burst, regime);
+  v.section("sustained", c.sustained, regime);
+  v.section("pointwise", c.pointwise, [](auto& x, auto& w) {
+    w.share("stream", x.stream);
+    w.share("norm", x.norm);
+    w.share("softmax", x.softmax);
+    w.share("optimizer", x.optimizer);
+    w.time("ramp", x.ramp);
+  });
+  v.section("attention", c.attention, [](auto& x, auto& w) {
+    const auto kernel = [](auto& y, auto& u) {
+      const auto pass = [](auto& z, auto& t) {
+        t.share("share", z.share);
+        t.number("softmax", z.softmax);
+        t.number("passes", z.passes);
+      };
+      u.inner("forward", y.forward, pass);
+      u.inner("backward", y.backward, pass);
+      u.inner("decode", y.decode, [](auto& z, auto& t) {
+        t.share("share", z.share);
+        t.time("item", z.item);
+      });
+    };
+    w.section("flash2", x.flash2, kernel);
+    w.section("cudnn", x.cudnn, kernel);
+  });
+  v.section("collective", c.collective, [](auto& x, auto& w) {
+    const auto curve = [](auto& y, auto& u) {
+      u.time("latency", y.latency);
+      u.time("member", y.member);
+      u.share("share", y.share);
+      u.number("pair", y.pair);
+      u.time("chunk", y.chunk);
+    };
+    w.number("in_network", x.in_network);
+    w.inner("all_gather", x.all_gather, curve);
+    w.inner("reduce_scatter", x.reduce_scatter, curve);
+    w.inner("all_reduce", x.all_reduce, curve);
+    w.inner("all_to_all", x.all_to_all, curve);
+    const auto across = [](auto& y, auto& u) {
+      u.time("latency", y.latency);
+      u.share("share", y.share);
+      u.size("chunk", y.chunk);
+    };
+    w.inner("infiniband", x.infiniband, across);
+    w.inner("efa", x.efa, across);
+    w.inner("tcpxo", x.tcpxo, across);
+  });
+  v.section("host", c.host, [](auto& x, auto& w) {
+    w.time("eager", x.eager);
+    w.time("compiled", x.compiled);
+    w.time("graph", x.graph);
+  });
+  v.section("spread", c.spread, [](auto& x, auto& w) {
+    w.number("matmul", x.matmul);
+    w.number("attention", x.attention);
+    w.number("decode", x.decode);
+    w.number("pointwise", x.pointwise);
+    w.number("collective", x.collective);
+  });
+}
+
+/// Reads and checks a calibration file; reports every fault at once.
+Result<Calibration> read_calibration(std::string_view document, std::string_view file);
+/// The file that reads back as this calibration.
+std::string calibration_text(const Calibration& calibration);
+
+/// What is known about a chip: its own file, with its family's for the sections that it lacks.
+struct ChipCalibration {
+  Calibration values;
+  bool own = false;   ///< the chip itself was measured
+  std::string basis;  ///< "calibration/h200-sxm.toml", "calibration/hopper.toml, for the family Hopper"
+};
+/// Nothing where neither the chip nor its family was measured.
+Result<std::optional<ChipCalibration>> calibration_of(const Chip& chip, const Catalogue& catalogue);
+
+}  // namespace assay

@@ -1,0 +1,142 @@
+#include "assay/schedule/served_kernel.h"
+
+#include <algorithm>
+
+namespace assay {
+namespace {
+
+using Model = ServedKernel::Model;
+
+/// As in kernel_time(): fewer queries than this read the cache rather than multiply.
+constexpr std::int64_t most_decode_queries = 8;
+
+double expert_weight_bytes(const Program& program, const Step& step) {
+  if (step.op != Op::product) return 0.0;
+  const ProgramTensor& weight = program.tensor(step.in[1]);
+  return weight.find(LogicalDim::experts) >= 0 ? local_bytes(program, weight).value() : 0.0;
+}
+
+/// The part of the expert weights that the step's bytes count: the touched ones, where the program knows them.
+double counted_share(const Program& program, const Step& step, double touched) {
+  return program.tensor(step.in[1]).tensor_class == TensorClass::used_weight ? touched : 1.0;
+}
+
+bool is_flash(const Program& program, const Step& step) {
+  return program.attentions[static_cast<std::size_t>(step.detail)].flash;
+}
+
+Model model_of(const KernelRates& rates, const Program& program, const Step& step, double share) {
+  if (step.flops.value() == 0.0) return rates.pointwise ? Model::stream : Model::shares;
+  if (step.op == Op::product && share > 0.0) return Model::product;
+  const bool attends = step.op == Op::attention && step.detail >= 0;
+  if (attends && rates.attention && is_flash(program, step)) {
+    const AttentionShape& shape = program.attentions[static_cast<std::size_t>(step.detail)];
+    return shape.queries <= most_decode_queries ? Model::decode : Model::attention;
+  }
+  return attends && share > 0.0 ? Model::scores : Model::shares;
+}
+
+/// Sequences times heads of queries, or of keys for decoding.
+double attended_items(const Program& program, const Step& step, Model model) {
+  const ProgramTensor& tensor = program.tensor(step.in[model == Model::decode ? 1 : 0]);
+  return local_extent(program, tensor, 0) * (tensor.rank == 4 ? local_extent(program, tensor, 2) : 1.0);
+}
+
+AttentionWork attention_work(const Program& program, const Step& step) {
+  const ProgramTensor &q = program.tensor(step.in[0]), &k = program.tensor(step.in[1]);
+  const ProgramTensor& v = step.in[2] >= 0 ? program.tensor(step.in[2]) : k;
+  AttentionWork work;
+  work.queries = local_extent(program, q, 1);
+  work.head_dim = (local_extent(program, q, q.rank - 1) + local_extent(program, v, v.rank - 1)) / 2.0;
+  work.shape = program.attentions[static_cast<std::size_t>(step.detail)];
+  return work;
+}
+
+}  // namespace
+
+bool ServedKernel::same_work(const ServedKernel& o) const {
+  // Attention of one block differs in what it looks at, which is not compared.
+  return !attends && !o.attends && model == o.model && flops == o.flops && bytes == o.bytes &&
+         expert_bytes == o.expert_bytes && seconds_per_flop == o.seconds_per_flop && stream_share == o.stream_share &&
+         batch == o.batch && m == o.m && n == o.n && k == o.k && share == o.share && peak == o.peak;
+}
+
+ServedKernel served_kernel(const KernelRates& rates, const Program& one, const Step& at_one, const Program& two,
+                           const Step& at_two, double sequences, double touched_one, double touched_two) {
+  ServedKernel kernel;
+  kernel.attends = at_one.op == Op::attention && at_one.detail >= 0;
+  kernel.flops = line_through(sequences, at_one.flops.value(), at_two.flops.value());
+  kernel.expert_bytes = expert_weight_bytes(one, at_one);
+  double apart_one = 0.0, apart_two = 0.0;
+  if (kernel.expert_bytes > 0.0) {
+    apart_one = counted_share(one, at_one, touched_one) * kernel.expert_bytes;
+    apart_two = counted_share(two, at_two, touched_two) * kernel.expert_bytes;
+  }
+  kernel.bytes = line_through(sequences, at_one.bytes.value() - apart_one, at_two.bytes.value() - apart_two);
+  if (rates.pointwise) kernel.stream_share = at_one.op == Op::norm ? rates.pointwise->norm : rates.pointwise->stream;
+  double share = 0.0;
+  if (at_one.flops.value() > 0.0) {
+    kernel.seconds_per_flop = kernel_time(rates, one, at_one).compute.value() / at_one.flops.value();
+    kernel.peak = 1.0 / kernel.seconds_per_flop;
+    if (rates.matmul) {
+      Dtype format = one.tensor(at_one.in[0]).dtype;
+      if (rates.rate(format).value() == 0.0)
+        format = rates.rate(Dtype::bf16).value() > 0.0 ? Dtype::bf16 : Dtype::fp16;
+      share = matmul_share(*rates.matmul, format);
+    }
+  }
+  kernel.share = share;
+  kernel.model = model_of(rates, one, at_one, share);
+  if (kernel.model == Model::product) {
+    const MatmulShape a = product_shape(one, at_one), b = product_shape(two, at_two);
+    kernel.batch = line_through(sequences, a.batch, b.batch);
+    kernel.m = line_through(sequences, a.m, b.m);
+    kernel.n = a.n, kernel.k = a.k;
+  }
+  if (kernel.model == Model::attention || kernel.model == Model::decode) {
+    kernel.items = line_through(sequences, attended_items(one, at_one, kernel.model),
+                                attended_items(two, at_two, kernel.model));
+    kernel.attention = attention_work(one, at_one);
+  }
+  return kernel;
+}
+
+double served_estimate(const KernelRates& rates, const ServedKernel& kernel, double sequences, double arithmetic,
+                       double bytes) {
+  const double launch = rates.regime.launch.value();
+  const auto stream = [&] {
+    return kernel.stream_share > 0.0
+               ? launch + stream_time(rates.hbm, kernel.stream_share, rates.pointwise->ramp, Bytes(bytes)).value()
+               : bytes / rates.hbm.value() / rates.memory_share;
+  };
+  switch (kernel.model) {
+    case Model::stream:
+      return stream();
+    case Model::product: {
+      MatmulShape shape{kernel.batch(sequences), std::max(1.0, kernel.m(sequences)), kernel.n, kernel.k, Bytes(bytes)};
+      const double total = matmul_time(*rates.matmul, rates.cores, FlopsPerSecond(kernel.peak), kernel.share, shape,
+                                       rates.regime)
+                               .total.value();
+      const double whole = 2.0 * shape.batch * shape.m * shape.n * shape.k;
+      const double load = kernel.flops(sequences) / whole;
+      return load > 1.0 ? launch + load * (total - launch) : total;
+    }
+    case Model::decode:
+      return launch +
+             decode_time(rates.attention->decode, rates.cores, kernel.items(sequences), Bytes(bytes)).value();
+    case Model::attention: {
+      AttentionWork work = kernel.attention;
+      work.heads = kernel.items(sequences);
+      work.bytes = Bytes(bytes);
+      return launch +
+             attention_time(rates.attention->forward, rates.cores, FlopsPerSecond(kernel.peak), work, false).value();
+    }
+    case Model::scores:
+      return stream() + arithmetic * ((1.0 + rates.matmul->droop) / kernel.share);
+    case Model::shares:
+      break;
+  }
+  return std::max(stream(), arithmetic / rates.matrix_share);
+}
+
+}  // namespace assay

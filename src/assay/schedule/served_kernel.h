@@ -1,0 +1,51 @@
+// One kernel of a serving step, over any number of sequences: its work is a straight line in them, and its estimate
+// follows from the same models of kernels that kernel_time() uses. Nothing here allocates.
+#pragma once
+#include <cstdint>
+
+#include "assay/cost/kernels.h"
+#include "assay/program/program.h"
+
+namespace assay {
+
+/// a + b x sequences.
+struct StraightLine {
+  double fixed = 0, moving = 0;
+  double operator()(double sequences) const { return fixed + moving * sequences; }
+  friend bool operator==(const StraightLine&, const StraightLine&) = default;
+};
+/// Through (x, at_x) and (2x, at_2x).
+inline StraightLine line_through(double x, double at_x, double at_2x) { return {2.0 * at_x - at_2x, (at_2x - at_x) / x}; }
+
+struct ServedKernel {
+  /// Which model the estimate comes from; `shares` where the chip has no calibration for it.
+  enum class Model : std::uint8_t { shares, stream, product, decode, attention, scores };
+
+  Model model = Model::shares;
+  bool attends = false;         ///< its work is that of single sequences, not of tokens
+  double count = 1;             ///< kernels of a block that are like this one
+  StraightLine flops, bytes;    ///< without weights of experts
+  double expert_bytes = 0;      ///< of expert weights, of which only touched ones are read
+  double seconds_per_flop = 0;  ///< at the peak; zero for kernels that only move bytes
+  double stream_share = 0;      ///< of the bandwidth; zero: not calibrated
+
+  // Of a product: batch x [m,k] x [k,n], the share of the peak and the peak.
+  StraightLine batch, m;
+  double n = 0, k = 0, share = 0, peak = 0;
+  // Of attention: heads of all sequences, or the caches that decoding reads.
+  StraightLine items;
+  AttentionWork attention;
+
+  bool same_work(const ServedKernel& other) const;
+};
+
+/// The kernel of a step, from the same step lowered for `sequences` and for twice as many. `touched` is the share of
+/// the experts that the step's tokens reach in each.
+ServedKernel served_kernel(const KernelRates& rates, const Program& one, const Step& at_one, const Program& two,
+                           const Step& at_two, double sequences, double touched_one, double touched_two);
+
+/// Seconds as good kernels take: what kernel_time() estimates for the step lowered at that many sequences.
+double served_estimate(const KernelRates& rates, const ServedKernel& kernel, double sequences, double arithmetic,
+                       double bytes);
+
+}  // namespace assay

@@ -1,0 +1,38 @@
+// Speculative decoding: a small model drafts tokens one by one, the large one checks all of them in a single step.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "assay/search/serving_search.h"
+
+namespace assay {
+
+/// Tokens that a loop yields on average when each of `length` drafted tokens is right with probability `acceptance`
+/// given that those before it were: 1 + a + ... + a^length = (1 - a^(length+1)) / (1 - a). The last one is the large
+/// model's own. Leviathan et al., Fast inference from transformers via speculative decoding, eq. 1.
+double expected_tokens(double acceptance, std::int64_t length);
+
+struct SpeculativeLoop {
+  std::int64_t length = 0;               ///< drafted tokens
+  double draft_step = 0, verify_step = 0;  ///< seconds
+  double loop = 0, tokens = 1;           ///< seconds and expected tokens of one loop
+  double per_token() const { return loop / tokens; }
+};
+
+struct Speculation {
+  ServingStrategy draft_strategy;
+  double draft_memory = 0;             ///< bytes on one chip: weights and cache of the draft
+  std::vector<SpeculativeLoop> loops;  ///< by length
+  std::size_t best = 0;                ///< in loops: least time per token
+};
+
+/// The draft as one layer of the model itself, with its embedding and head: multi-token prediction.
+Transformer prediction_module(const Transformer& model);
+
+/// Loops of `lengths` drafted tokens for a batch of `strategy`. The draft runs on the same chips: as many ways of tensor
+/// parallelism as its heads allow, the rest as replicas.
+Result<Speculation> speculate(const ServingQuestion& question, const Transformer& draft, const Cluster& cluster,
+                              const ServingStrategy& strategy, double batch, double acceptance,
+                              const std::vector<std::int64_t>& lengths);
+
+}  // namespace assay

@@ -1,0 +1,36 @@
+// Tables of measurements as comma-separated text.
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/base/result.h"
+
+namespace assay {
+
+/// A table with named columns. Lines that start with # are comments; a field in double quotes may hold commas.
+class CsvTable {
+ public:
+  /// `file` names the place in errors: a row has as many fields as the header, and a header's names differ.
+  static Result<CsvTable> parse(std::string_view text, std::string_view file);
+
+  std::size_t rows() const { return lines_.size(); }
+  bool has(std::string_view column) const { return columns_.find(column) != columns_.end(); }
+  /// The text of a field; empty where the table has no such column.
+  std::string_view text(std::size_t row, std::string_view column) const;
+  /// Its number; `missing` where it is empty or no number.
+  double number(std::size_t row, std::string_view column, double missing = 0.0) const;
+  /// The line of the file on which a row stands.
+  int line(std::size_t row) const { return numbers_[row]; }
+
+ private:
+  std::map<std::string, std::size_t, std::less<>> columns_;
+  std::vector<std::vector<std::string>> lines_;
+  std::vector<int> numbers_;
+};
+
+/// The whole of a data file of at most 256 MiB; `where` names the option it came from.
+Result<std::string> read_data(const std::string& path, std::string_view where);
+
+}  // namespace assay

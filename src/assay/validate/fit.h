@@ -1,0 +1,68 @@
+// The fit of calibrations to measured kernels and collectives: `assay validate --fit`.
+// Rows that are reported take no part. Numbers of a chip family and numbers of a way of measuring are fitted in turn,
+// so that what belongs to the harness does not end up in the chip.
+#pragma once
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "assay/hardware/calibration.h"
+#include "assay/validate/collective_rows.h"
+#include "assay/validate/kernel_rows.h"
+#include "assay/validate/validation.h"
+
+namespace assay {
+
+/// What is fitted, and what it is fitted to.
+struct FitProblem {
+  std::vector<KernelRow> kernels;  ///< all rows; only fitted ones are looked at
+  std::vector<CollectiveRow> collectives;
+  std::map<std::string, Chip> chips;                ///< by id and change, see chip_key
+  std::map<std::string, Calibration> calibrations;  ///< by id
+  Harnesses harnesses;
+};
+/// The chip of a row in FitProblem::chips.
+std::string chip_key(const KernelRow& row);
+
+/// Which file a row's section is fitted in: products of an H200 in its own, the rest by family.
+std::string calibration_id(const Chip& chip, KernelKind kind);
+
+/// Sums of |log(predicted / measured)| and counts by group, as one number: groups count alike, but for small ones.
+inline double mean_of_groups(const std::map<std::string, std::pair<double, double>>& groups) {
+  double sum = 0, weights = 0;
+  for (const auto& [group, sums] : groups) {
+    const double weight = sums.second / (sums.second + 5.0);
+    sum += weight * sums.first / sums.second, weights += weight;
+  }
+  return weights > 0.0 ? sum / weights : 0.0;
+}
+
+/// The misfit of those rows that `take` lets through.
+template <class Take>
+double kernel_misfit(const FitProblem& problem, Take take) {
+  std::map<std::string, std::pair<double, double>> groups;
+  for (const KernelRow& row : problem.kernels) {
+    if (!row.fitted || !take(row)) continue;
+    const Chip& chip = problem.chips.at(chip_key(row));
+    const auto predicted =
+        predict(row, chip, problem.calibrations.at(calibration_id(chip, row.kind)), problem.harnesses.at(row.source));
+    if (!predicted) continue;
+    auto& [sum, count] = groups[row.group];
+    sum += std::abs(std::log(*predicted / row.measured)), count += 1.0;
+  }
+  return mean_of_groups(groups);
+}
+
+/// Start values and structure of all calibrations and harnesses: what is not fitted below stays as it is here.
+void start_fit(FitProblem& problem);
+void fit_matmuls(FitProblem& problem);
+void fit_attention(FitProblem& problem);
+void fit_pointwise(FitProblem& problem);
+void fit_collectives(FitProblem& problem);
+
+/// The whole fit: files by path below the catalogue.
+Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const ValidationInput& input);
+
+}  // namespace assay

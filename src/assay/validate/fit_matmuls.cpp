@@ -1,0 +1,99 @@
+// Fits products: shares, droop and memory of each family; launch, gap and ramp of each harness; what all share.
+#include <algorithm>
+#include <cmath>
+
+#include "assay/validate/fit.h"
+#include "assay/validate/minimise.h"
+
+namespace assay {
+namespace {
+
+std::size_t at(Dtype dtype) { return static_cast<std::size_t>(dtype); }
+constexpr auto matmul = static_cast<std::size_t>(KernelKind::matmul);
+
+/// One product of any shape on a chip at its nominal power. The B200 of simumax's tables runs a quarter below all
+/// others, large products more than small ones: a limit of that host, not of the chip. stas00-mamf has the best shapes
+/// of a sweep.
+bool is_matmul(const KernelRow& row) {
+  return row.kind == KernelKind::matmul && row.matmul.batch == 1.0 && row.source != "stas00-mamf" &&
+         !(row.source == "simumax" && row.chip == "b200");
+}
+
+/// A family's numbers, those that have rows to be fitted to.
+void fit_family(FitProblem& problem, const std::string& id) {
+  // A chip's own file rests on our own measurement of it.
+  const auto mine = [&](const KernelRow& row) {
+    return is_matmul(row) && calibration_id(problem.chips.at(chip_key(row)), row.kind) == id &&
+           (id != "h200-sxm" || row.source == "h200-ops");
+  };
+  MatmulCalibration& m = *problem.calibrations.at(id).matmul;
+  std::vector<FitParameter> parameters{fit(m.memory_share, 0.5, 0.97)};
+  bool sustained = false, burst = false;  // the droop shows where both are measured
+  for (const Dtype dtype : {Dtype::bf16, Dtype::fp8, Dtype::fp4}) {
+    bool measured = false;
+    for (const KernelRow& row : problem.kernels) {
+      if (!row.fitted || !mine(row)) continue;
+      measured = measured || row.compute == dtype;
+      (problem.harnesses.at(row.source).gap > Seconds(0) ? burst : sustained) = true;
+    }
+    if (measured) parameters.push_back(fit(m.share[at(dtype)], 0.2, 1.0));
+  }
+  if ((burst && sustained) || id == "h200-sxm") parameters.push_back(fit(m.droop, 0.01, 0.6));
+  minimise(parameters, [&] { return kernel_misfit(problem, mine); });
+}
+
+void fit_harness(FitProblem& problem, const std::string& source) {
+  Harness& h = problem.harnesses.at(source);
+  const auto mine = [&](const KernelRow& row) { return is_matmul(row) && row.source == source; };
+  std::vector<FitParameter> parameters{fit(h.launch[matmul], 0.05_us, 60_us)};
+  if (source == "h200-ops") {
+    parameters.push_back(fit(h.gap, 20_us, 2000_us));
+    parameters.push_back(fit(h.ramp, 0.05_us, 8_us));
+  }
+  if (source == "aiconfigurator") {
+    parameters.push_back(fit(h.ramp, 0.05_us, 8_us));
+    parameters.push_back(fit(h.quantise, 1_us, 30_us));
+    parameters.push_back(fit(h.quantise_passes, 0.5, 30.0));
+  }
+  minimise(parameters, [&] { return kernel_misfit(problem, mine); });
+}
+
+/// What tiles cost is the same on every GPU.
+void fit_shared(FitProblem& problem) {
+  MatmulCalibration shared = *problem.calibrations.at("hopper").matmul;
+  const auto spread = [&] {
+    for (auto& [id, calibration] : problem.calibrations) {
+      if (!calibration.matmul) continue;
+      calibration.matmul->small_tile = shared.small_tile;
+      calibration.matmul->fill = shared.fill;
+      calibration.matmul->split_cost = shared.split_cost;
+    }
+  };
+  const std::vector<FitParameter> parameters{fit(shared.small_tile, 1.0, 60.0), fit(shared.fill, 8.0, 600.0),
+                                             fit(shared.split_cost, 0.5_us, 12_us)};
+  minimise(
+      parameters,
+      [&] {
+        spread();
+        return kernel_misfit(problem, is_matmul);
+      },
+      120);
+  spread();
+}
+
+}  // namespace
+
+void fit_matmuls(FitProblem& problem) {
+  std::vector<std::string> sources;
+  for (const KernelRow& row : problem.kernels)
+    if (row.fitted && is_matmul(row) && std::find(sources.begin(), sources.end(), row.source) == sources.end())
+      sources.push_back(row.source);
+  for (int round = 0; round < 6; ++round) {
+    for (const auto& [id, calibration] : problem.calibrations)
+      if (calibration.matmul) fit_family(problem, id);
+    for (const std::string& source : sources) fit_harness(problem, source);
+    fit_shared(problem);
+  }
+}
+
+}  // namespace assay

@@ -1,0 +1,134 @@
+#include "assay/validate/harness.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "assay/base/text.h"
+#include "assay/base/toml.h"
+
+namespace assay {
+namespace {
+
+class Reader {
+ public:
+  explicit Reader(std::string_view file) : file_(file) {}
+
+  void fault(const Toml& node, std::string_view key, std::string what, std::string hint = {}) {
+    faults_.push_back({Error::Kind::input,
+                       fmt::format("{}:{}:{}: {}", file_, node.line, node.column, key),
+                       std::move(what),
+                       std::move(hint),
+                       {}});
+  }
+  void time(const Toml& node, std::string_view key, Seconds& value) {
+    if (node.kind != Toml::Kind::text) return fault(node, key, "this time has no unit", "write \"6.2 us\"");
+    const auto parsed = parse_quantity(node.text, Seconds::dim, "");
+    if (!parsed) return fault(node, key, parsed.error().what, parsed.error().hint);
+    if (!(parsed->value >= 0.0)) return fault(node, key, "a time is not below 0");
+    value = Seconds(parsed->value);
+  }
+  void passes(const Toml& node, std::string_view key, double& value) {
+    const bool number = node.kind == Toml::Kind::number || node.kind == Toml::Kind::integer;
+    if (!number || !(node.number >= 0.0)) return fault(node, key, "a number from 0 up is wanted");
+    value = node.number;
+  }
+  Result<void> finish() {
+    if (faults_.empty()) return {};
+    Error first = faults_.front();
+    first.also.assign(faults_.begin() + 1, faults_.end());
+    return tl::unexpected<Error>(std::move(first));
+  }
+
+ private:
+  std::string file_;
+  std::vector<Error> faults_;
+};
+
+void read_launches(const Toml& table, Reader& reader, Harness& harness) {
+  for (const auto& [key, value] : table.members) {
+    const auto* known = std::find(std::begin(kernel_kind_names), std::end(kernel_kind_names), key);
+    if (known == std::end(kernel_kind_names)) {
+      const std::vector<std::string> names(std::begin(kernel_kind_names), std::end(kernel_kind_names));
+      reader.fault(value, key, "unknown kind of kernel", suggestion(key, names));
+      continue;
+    }
+    reader.time(value, key, harness.launch[static_cast<std::size_t>(known - std::begin(kernel_kind_names))]);
+  }
+}
+
+void read_harness(const Toml& table, const std::string& name, const Toml* sources, Reader& reader, Harness& harness) {
+  bool has_source = false;
+  for (const auto& [key, value] : table.members) {
+    if (key == "launch" && value.kind == Toml::Kind::table)
+      read_launches(value, reader, harness);
+    else if (key == "gap")
+      reader.time(value, key, harness.gap);
+    else if (key == "ramp")
+      reader.time(value, key, harness.ramp);
+    else if (key == "quantise")
+      reader.time(value, key, harness.quantise);
+    else if (key == "quantise_passes")
+      reader.passes(value, key, harness.quantise_passes);
+    else if (key == "attention_passes")
+      reader.passes(value, key, harness.attention_passes);
+    else if (key == "split_k" && value.kind == Toml::Kind::boolean)
+      harness.split_k = value.boolean;
+    else if (key == "source" && sources && sources->find(value.text))
+      has_source = true;
+    else
+      reader.fault(value, name + "." + key, fmt::format("unknown or wrongly typed key {}", in_quotes(key)),
+                   "source, launch, gap, ramp, split_k, quantise, quantise_passes and attention_passes stand here");
+  }
+  if (!has_source)
+    reader.fault(table, name, "these numbers have no source", "source = \"KEY\" of a [source.KEY] table");
+}
+
+}  // namespace
+
+Result<Harnesses> read_harnesses(std::string_view document, std::string_view file) {
+  ASSAY_TRY(root, parse_toml(document, file));
+  Reader reader(file);
+  Harnesses found;
+  const Toml* sources = root.find("source");
+  for (const auto& [key, value] : root.members) {
+    if (key == "source") continue;
+    if (key != "harness" || value.kind != Toml::Kind::table) {
+      reader.fault(value, key, "only [source.KEY] and [harness.NAME] stand here");
+      continue;
+    }
+    for (const auto& [name, table] : value.members) {
+      if (table.kind != Toml::Kind::table)
+        reader.fault(table, name, "a harness is a table");
+      else
+        read_harness(table, name, sources, reader, found[name]);
+    }
+  }
+  ASSAY_CHECK(reader.finish());
+  return found;
+}
+
+Result<Harnesses> harnesses_of(const Catalogue& catalogue) {
+  for (const auto& [path, text] : catalogue.files("validation/harness.toml")) return read_harnesses(text, path);
+  return fail("validation/harness.toml", "is not in the catalogue", "", Error::Kind::missing);
+}
+
+std::string harness_text(const Harnesses& harnesses, std::string_view source) {
+  const auto time = [](Seconds t) { return fmt::format("\"{:.4g} us\"", t.in(1_us)); };
+  std::string text;
+  for (const auto& [name, harness] : harnesses) {
+    text += fmt::format("\n[harness.{}]\nsource = \"{}\"\n", name, source);
+    text += fmt::format("gap = {}\nramp = {}\n", time(harness.gap), time(harness.ramp));
+    if (!harness.split_k) text += "split_k = false\n";
+    if (harness.quantise > Seconds(0)) text += fmt::format("quantise = {}\n", time(harness.quantise));
+    if (harness.quantise_passes > 0.0) text += fmt::format("quantise_passes = {:.4g}\n", harness.quantise_passes);
+    if (harness.attention_passes > 0.0) text += fmt::format("attention_passes = {:.4g}\n", harness.attention_passes);
+    text += fmt::format("[harness.{}.launch]\n", name);
+    for (std::size_t i = 0; i < kernel_kinds; ++i)
+      if (harness.launch[i] > Seconds(0))
+        text += fmt::format("\"{}\" = {}\n", kernel_kind_names[i], time(harness.launch[i]));
+  }
+  return text;
+}
+
+}  // namespace assay

@@ -1,0 +1,51 @@
+// How measurements were made: what belongs to the way of measuring and not to the chip.
+#pragma once
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/base/result.h"
+#include "assay/base/units.h"
+#include "assay/hardware/catalogue.h"
+
+namespace assay {
+
+/// Kinds of kernels, by the model that predicts them.
+enum class KernelKind : std::uint8_t {
+  matmul,
+  attention_forward,
+  attention_backward,
+  attention_both,  ///< forward and backward in one measurement
+  decode,
+  stream,
+  norm,
+  softmax,
+  optimizer,
+  collective
+};
+inline constexpr std::size_t kernel_kinds = 10;
+inline constexpr std::string_view kernel_kind_names[] = {
+    "matmul", "attention forward", "attention backward", "attention both", "decode", "stream",
+    "norm",   "softmax",           "optimizer",          "collective"};
+
+/// One way of measuring; catalogue/validation/harness.toml holds one for each table.
+struct Harness {
+  std::array<Seconds, kernel_kinds> launch{};  ///< fixed time of a measurement, by kind
+  Seconds gap, ramp;                           ///< as in Regime
+  bool split_k = true;                         ///< its kernels may split k
+  Seconds quantise;             ///< products in 8 bits or fewer also quantise their left operand: fixed time ...
+  double quantise_passes = 0;   ///< ... and passes over its elements, as if of one byte
+  double attention_passes = 0;  ///< passes over queries, keys and values that belong to the measurement
+};
+using Harnesses = std::map<std::string, Harness, std::less<>>;
+
+/// The harnesses of a file by name; all faults at once.
+Result<Harnesses> read_harnesses(std::string_view document, std::string_view file);
+/// Those of the catalogue.
+Result<Harnesses> harnesses_of(const Catalogue& catalogue);
+/// The tables of a file that reads back as these; `source` is the key of its source.
+std::string harness_text(const Harnesses& harnesses, std::string_view source);
+
+}  // namespace assay

@@ -1,0 +1,50 @@
+// Measured kernels: rows of a table as shapes, and their prediction by the models that estimates use.
+#pragma once
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/base/result.h"
+#include "assay/cost/efficiency.h"
+#include "assay/hardware/calibration.h"
+#include "assay/hardware/catalogue.h"
+#include "assay/validate/csv.h"
+#include "assay/validate/harness.h"
+#include "assay/validate/validation.h"
+
+namespace assay {
+
+struct KernelRow {
+  std::string id, group, shape;   ///< shape: what the split hashes, and people read
+  std::string source, chip;       ///< names of the harness and of the chip in the catalogue
+  std::vector<Override> changes;  ///< where the measured part differs from the catalogue's chip
+  KernelKind kind = KernelKind::matmul;
+  Dtype compute = Dtype::bf16;
+  AttentionKernel attention = AttentionKernel::automatic;
+  MatmulShape matmul;
+  AttentionWork work;
+  double items = 0;  ///< decode: sequences x key-value heads
+  Bytes bytes;       ///< of a stream
+  Seconds measured;
+  bool fitted = false;
+};
+
+struct KernelRows {
+  std::vector<KernelRow> rows;
+  std::vector<UnansweredCase> unanswered;
+};
+/// Our own H200 table (catalogue/validation/h200_ops.csv).
+KernelRows read_h200_ops(const CsvTable& table);
+/// The third-party table of kernels.
+KernelRows read_kernels(const CsvTable& table);
+
+/// Nothing where the calibration lacks the section or the chip the format.
+std::optional<Seconds> predict(const KernelRow& row, const Chip& chip, const Calibration& calibration,
+                               const Harness& harness);
+
+/// The class of a kind among the spreads of a calibration.
+double spread_of(const SpreadCalibration& spread, KernelKind kind);
+
+}  // namespace assay

@@ -1,0 +1,144 @@
+// The sets of single kernels and collectives: our own table, which is part of the catalogue, and third-party ones.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "assay/base/text.h"
+#include "assay/validate/collective_rows.h"
+#include "assay/validate/kernel_rows.h"
+#include "assay/validate/sets.h"
+
+namespace assay {
+namespace {
+
+/// Chips with their calibrations, read once per name and change.
+class Chips {
+ public:
+  explicit Chips(const Catalogue& catalogue) : catalogue_(catalogue) {}
+
+  struct Entry {
+    Chip chip;
+    std::optional<ChipCalibration> calibration;
+  };
+  Result<const Entry*> find(const std::string& id, const std::vector<Override>& changes) {
+    std::string key = id;
+    for (const Override& change : changes) key += "," + change.path + "=" + change.value;
+    if (const auto known = entries_.find(key); known != entries_.end()) return &known->second;
+    ASSAY_TRY(chip, catalogue_.chip(id, "chip", changes));
+    ASSAY_TRY(calibration, calibration_of(chip, catalogue_));
+    return &entries_.emplace(key, Entry{std::move(chip), std::move(calibration)}).first->second;
+  }
+
+ private:
+  const Catalogue& catalogue_;
+  std::map<std::string, Entry> entries_;
+};
+
+Result<ValidationResult> run_kernels(KernelRows rows, const Catalogue& catalogue) {
+  ASSAY_TRY(harnesses, harnesses_of(catalogue));
+  Chips chips(catalogue);
+  ValidationResult result;
+  result.unanswered = std::move(rows.unanswered);
+  for (const KernelRow& row : rows.rows) {
+    ASSAY_TRY(entry, chips.find(row.chip, row.changes));
+    const auto harness = harnesses.find(row.source);
+    std::optional<Seconds> predicted;
+    if (entry->calibration && harness != harnesses.end())
+      predicted = predict(row, entry->chip, entry->calibration->values, harness->second);
+    if (!predicted) {
+      result.unanswered.push_back({row.id, row.group,
+                                   harness == harnesses.end()
+                                       ? fmt::format("how {} measured is not known", row.source)
+                                       : fmt::format("{} has no calibration for this", row.chip)});
+      continue;
+    }
+    std::string what = row.shape;
+    if (row.kind == KernelKind::matmul)
+      what = fmt::format("{}[{},{},{}]", name(row.compute), row.matmul.m, row.matmul.n, row.matmul.k);
+    if (row.matmul.batch > 1.0) what = fmt::format("{} x {}", row.matmul.batch, what);
+    const auto& spread = entry->calibration->values.spread;
+    result.cases.push_back({row.id, row.group, row.measured, *predicted, std::move(what), row.fitted,
+                            spread ? spread_of(*spread, row.kind) : 0.0});
+  }
+  return result;
+}
+
+/// The same for two measurements of one kernel.
+std::string row_key(const KernelRow& row) {
+  return fmt::format("{} {} {} {}x{}", row.group, row.shape, row.measured.value(), row.matmul.batch, row.matmul.m);
+}
+
+Result<std::string> third_party(const ValidationInput& input, std::string_view file) {
+  if (!input.data)
+    return fail("--data", "this set is not part of the project", "give the directory that holds third_party/",
+                Error::Kind::usage);
+  return read_data(fmt::format("{}/third_party/{}", *input.data, file), "--data");
+}
+
+/// Our own table, and that of --data where it has one: rows which are not in ours took no part in the fit.
+Result<ValidationResult> run_h200_ops(const ValidationInput& input) {
+  const auto files = input.catalogue.files("validation/h200_ops.csv");
+  if (files.empty()) return fail("validation/h200_ops.csv", "is not in the catalogue", "", Error::Kind::missing);
+  ASSAY_TRY(own, CsvTable::parse(files.front().second, files.front().first));
+  KernelRows rows = read_h200_ops(own);
+  const std::string other = input.data ? *input.data + "/h200_ops.csv" : "";
+  std::error_code failed;
+  if (other.empty() || !std::filesystem::is_regular_file(other, failed))
+    return run_kernels(std::move(rows), input.catalogue);
+  std::set<std::string> fitted;
+  for (const KernelRow& row : rows.rows)
+    if (row.fitted) fitted.insert(row_key(row));
+  ASSAY_TRY(text, read_data(other, "--data"));
+  ASSAY_TRY(table, CsvTable::parse(text, "h200_ops.csv"));
+  rows = read_h200_ops(table);
+  for (KernelRow& row : rows.rows) row.fitted = fitted.contains(row_key(row));
+  return run_kernels(std::move(rows), input.catalogue);
+}
+
+Result<ValidationResult> run_third_party_kernels(const ValidationInput& input) {
+  ASSAY_TRY(text, third_party(input, "kernels.csv"));
+  ASSAY_TRY(table, CsvTable::parse(text, "third_party/kernels.csv"));
+  return run_kernels(read_kernels(table), input.catalogue);
+}
+
+Result<ValidationResult> run_collectives(const ValidationInput& input) {
+  ASSAY_TRY(text, third_party(input, "collectives.csv"));
+  ASSAY_TRY(table, CsvTable::parse(text, "third_party/collectives.csv"));
+  ASSAY_TRY(rows, read_collectives(table, input.catalogue));
+  ASSAY_TRY(harnesses, harnesses_of(input.catalogue));
+  Chips chips(input.catalogue);
+  ValidationResult result;
+  result.unanswered = std::move(rows.unanswered);
+  for (const CollectiveRow& row : rows.rows) {
+    ASSAY_TRY(entry, chips.find(row.chip, {}));
+    const auto harness = harnesses.find(row.source);
+    if (!entry->calibration || !entry->calibration->values.collective || harness == harnesses.end()) {
+      result.unanswered.push_back({row.id, row.group, fmt::format("{} has no calibration for this", row.chip)});
+      continue;
+    }
+    result.cases.push_back({row.id, row.group, row.measured,
+                            predict(row, *entry->calibration->values.collective, harness->second), row.shape,
+                            row.fitted,
+                            entry->calibration->values.spread ? entry->calibration->values.spread->collective : 0.0});
+  }
+  return result;
+}
+
+}  // namespace
+
+ValidationSet h200_ops_set() {
+  return {"h200-ops", "kernels that we measured on one H200: products, attention, memory-bound operations", false,
+          &run_h200_ops};
+}
+ValidationSet kernels_set() {
+  return {"kernels", "third-party tables of kernels, A100 to GB200 and TPU v6e (needs --data)", true,
+          &run_third_party_kernels};
+}
+ValidationSet collectives_set() {
+  return {"collectives", "third-party sweeps of collectives, in a node and across nodes (needs --data)", true,
+          &run_collectives};
+}
+
+}  // namespace assay

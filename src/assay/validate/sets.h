@@ -1,0 +1,11 @@
+// The sets of validation; each lives in a file of its own.
+#pragma once
+#include "assay/validate/validation.h"
+
+namespace assay {
+
+ValidationSet h200_ops_set();
+ValidationSet kernels_set();
+ValidationSet collectives_set();
+
+}  // namespace assay

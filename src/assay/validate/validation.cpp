@@ -1,0 +1,130 @@
+#include "assay/validate/validation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+
+#include "assay/base/text.h"
+#include "assay/validate/sets.h"
+
+namespace assay {
+namespace {
+
+double quantile(std::vector<double> sorted, double q) {
+  if (sorted.empty()) return 0.0;
+  const double at = q * static_cast<double>(sorted.size() - 1);
+  const auto low = static_cast<std::size_t>(at);
+  const std::size_t high = std::min(low + 1, sorted.size() - 1);
+  return sorted[low] + (at - static_cast<double>(low)) * (sorted[high] - sorted[low]);
+}
+
+/// Ranks from 0; equal values share the mean of theirs.
+std::vector<double> ranks(const std::vector<double>& values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  std::vector<double> result(values.size());
+  for (std::size_t i = 0; i < order.size();) {
+    std::size_t j = i;
+    while (j < order.size() && values[order[j]] == values[order[i]]) ++j;
+    for (std::size_t k = i; k < j; ++k) result[order[k]] = static_cast<double>(i + j - 1) / 2.0;
+    i = j;
+  }
+  return result;
+}
+
+double rank_correlation(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() < 2) return 1.0;
+  const std::vector<double> x = ranks(a), y = ranks(b);
+  const double mean = static_cast<double>(a.size() - 1) / 2.0;
+  double xy = 0, xx = 0, yy = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    xy += (x[i] - mean) * (y[i] - mean);
+    xx += (x[i] - mean) * (x[i] - mean);
+    yy += (y[i] - mean) * (y[i] - mean);
+  }
+  return xx > 0.0 && yy > 0.0 ? xy / std::sqrt(xx * yy) : 1.0;
+}
+
+}  // namespace
+
+std::span<const ValidationSet> validation_sets() {
+  static const std::vector<ValidationSet> all = {h200_ops_set(), kernels_set(), collectives_set()};
+  return all;
+}
+
+Result<const ValidationSet*> validation_set(std::string_view name, std::string_view where) {
+  std::vector<std::string> known;
+  for (const ValidationSet& set : validation_sets()) {
+    if (set.name == name) return &set;
+    known.emplace_back(set.name);
+  }
+  return fail(std::string(where), "unknown set " + in_quotes(name), suggestion(name, known), Error::Kind::usage);
+}
+
+ValidationSummary summarise(std::string group, std::span<const ValidationCase> cases) {
+  ValidationSummary sum;
+  sum.group = std::move(group);
+  std::vector<double> absolute, relative, measured, predicted;
+  double covered = 0;
+  for (const ValidationCase& one : cases) {
+    if (one.fitted) continue;
+    relative.push_back(one.error());
+    absolute.push_back(std::abs(one.error()));
+    if (std::abs(std::log(one.predicted.value / one.measured.value)) <= std::log1p(one.spread)) covered += 1.0;
+    measured.push_back(one.measured.value), predicted.push_back(one.predicted.value);
+  }
+  sum.n = absolute.size();
+  if (sum.n == 0) return sum;
+  const auto n = static_cast<double>(sum.n);
+  const auto within = [&](double limit) {
+    return static_cast<double>(std::count_if(absolute.begin(), absolute.end(), [&](double e) { return e <= limit; })) /
+           n;
+  };
+  sum.mape = std::accumulate(absolute.begin(), absolute.end(), 0.0) / n;
+  sum.within_10 = within(0.10), sum.within_20 = within(0.20);
+  sum.covered = covered / n;
+  sum.rank = rank_correlation(measured, predicted);
+  std::sort(absolute.begin(), absolute.end());
+  std::sort(relative.begin(), relative.end());
+  sum.median = quantile(absolute, 0.5), sum.p90 = quantile(absolute, 0.9), sum.bias = quantile(relative, 0.5);
+  return sum;
+}
+
+std::vector<ValidationSummary> summarise_groups(std::span<const ValidationCase> cases) {
+  std::vector<std::string> order;
+  for (const ValidationCase& one : cases)
+    if (!one.fitted && std::find(order.begin(), order.end(), one.group) == order.end()) order.push_back(one.group);
+  std::vector<ValidationSummary> sums;
+  ValidationSummary macro;
+  macro.group = "mean of groups";
+  for (const std::string& group : order) {
+    std::vector<ValidationCase> members;
+    for (const ValidationCase& one : cases)
+      if (one.group == group) members.push_back(one);
+    sums.push_back(summarise(group, members));
+    const ValidationSummary& last = sums.back();
+    const double weight = 1.0 / static_cast<double>(order.size());
+    macro.n += last.n;
+    macro.mape += weight * last.mape, macro.median += weight * last.median, macro.p90 += weight * last.p90;
+    macro.bias += weight * last.bias, macro.rank += weight * last.rank, macro.covered += weight * last.covered;
+    macro.within_10 += weight * last.within_10, macro.within_20 += weight * last.within_20;
+  }
+  if (order.size() > 1) {
+    sums.push_back(summarise("all", cases));
+    sums.push_back(macro);
+  }
+  return sums;
+}
+
+bool is_fitted(std::string_view shape) {
+  std::uint64_t hash = 14695981039346656037ull;  // FNV-1a
+  for (const char c : shape) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  // Stirred, because shapes differ in a few digits only: the last steps of MurmurHash3.
+  hash = (hash ^ (hash >> 33)) * 0xff51afd7ed558ccdull;
+  hash = (hash ^ (hash >> 33)) * 0xc4ceb9fe1a85ec53ull;
+  return ((hash ^ (hash >> 33)) & 1u) == 1u;
+}
+
+}  // namespace assay

@@ -1,0 +1,145 @@
+#include "assay/validate/validation.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+
+#include "assay/validate/csv.h"
+#include "assay/validate/harness.h"
+#include "assay/validate/minimise.h"
+
+namespace assay {
+namespace {
+
+ValidationCase one(std::string group, double measured, double predicted, bool fitted = false) {
+  return {"id", std::move(group), Seconds(measured), Seconds(predicted), "", fitted, 0.1};
+}
+
+TEST(Summary, ByHand) {
+  // Errors +9 %, -20 %, 0, and one that was fitted.
+  const std::vector<ValidationCase> cases{one("a", 10, 10.9), one("a", 20, 16), one("a", 30, 30), one("a", 1, 9, true)};
+  const ValidationSummary s = summarise("a", cases);
+  EXPECT_EQ(s.n, 3u);
+  EXPECT_NEAR(s.mape, 0.29 / 3.0, 1e-12);
+  EXPECT_NEAR(s.median, 0.09, 1e-12);
+  EXPECT_NEAR(s.bias, 0.0, 1e-12);
+  EXPECT_NEAR(s.p90, 0.178, 1e-12);  // between 0.09 and 0.2, at 0.8 of the way
+  EXPECT_NEAR(s.within_10, 2.0 / 3.0, 1e-12);
+  EXPECT_NEAR(s.within_20, 1.0, 1e-12);
+  EXPECT_NEAR(s.rank, 1.0, 1e-12);
+  EXPECT_NEAR(s.covered, 2.0 / 3.0, 1e-12);
+}
+
+TEST(Summary, RanksThatAreReversedCorrelateNegatively) {
+  EXPECT_NEAR(summarise("", std::vector<ValidationCase>{one("", 1, 3), one("", 2, 2), one("", 3, 1)}).rank, -1.0,
+              1e-12);
+}
+
+TEST(Summary, GroupsCountAlikeInTheMeanOfGroups) {
+  std::vector<ValidationCase> cases{one("small", 1, 1.5)};
+  for (int i = 0; i < 9; ++i) cases.push_back(one("large", 1, 1));
+  const auto sums = summarise_groups(cases);
+  ASSERT_EQ(sums.size(), 4u);
+  EXPECT_EQ(sums[2].group, "all");
+  EXPECT_NEAR(sums[2].mape, 0.05, 1e-12);
+  EXPECT_EQ(sums[3].group, "mean of groups");
+  EXPECT_NEAR(sums[3].mape, 0.25, 1e-12);
+}
+
+TEST(Split, IsByShapeAloneAndAboutHalf) {
+  EXPECT_EQ(is_fitted("4096x4096"), is_fitted(std::string("4096") + "x4096"));
+  int fitted = 0;
+  for (int i = 0; i < 1000; ++i) fitted += is_fitted("shape " + std::to_string(i)) ? 1 : 0;
+  EXPECT_GT(fitted, 430);
+  EXPECT_LT(fitted, 570);
+}
+
+TEST(Sets, AnUnknownOneAnswersWithTheNearest) {
+  const auto set = validation_set("h200ops", "validate");
+  ASSERT_FALSE(set);
+  EXPECT_EQ(set.error().what, "unknown set \"h200ops\"");
+  EXPECT_NE(set.error().hint.find("h200-ops"), std::string::npos);
+}
+
+TEST(Sets, ThirdPartyOnesNeedTheirData) {
+  const Catalogue catalogue = Catalogue::builtin();
+  for (const ValidationSet& set : validation_sets()) {
+    if (!set.needs_data) continue;
+    const auto result = set.run({catalogue, std::nullopt});
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().where, "--data");
+    const auto missing = set.run({catalogue, "no/such/directory"});
+    ASSERT_FALSE(missing);
+    EXPECT_EQ(missing.error().kind, Error::Kind::missing);
+  }
+}
+
+TEST(Sets, OurOwnKernelsArePredictedAsWellAsPromised) {
+  const Catalogue catalogue = Catalogue::builtin();
+  const auto result = (*validation_set("h200-ops", "test"))->run({catalogue, std::nullopt});
+  ASSERT_TRUE(result) << result.error().where << result.error().what;
+  EXPECT_TRUE(result->unanswered.empty());
+  EXPECT_EQ(result->cases.size(), 269u);
+  std::vector<ValidationCase> products, attention;
+  for (const ValidationCase& c : result->cases) {
+    if (c.group.starts_with("matmul")) products.push_back(c);
+    if (c.group.starts_with("attention")) attention.push_back(c);
+  }
+  const ValidationSummary p = summarise("products", products), a = summarise("attention", attention);
+  EXPECT_GE(p.n, 100u);
+  EXPECT_LT(p.median, 0.04);
+  EXPECT_LT(p.p90, 0.12);
+  EXPECT_LT(a.median, 0.07);
+  // The intervals hold what they promise, on rows that did not make them.
+  EXPECT_GE(p.covered, 0.8);
+}
+
+TEST(Csv, QuotesCommentsAndColumns) {
+  const auto table = CsvTable::parse("# about\na,b\n1,\"x, \"\"y\"\"\"\r\n\n2,z\n", "t.csv");
+  ASSERT_TRUE(table);
+  ASSERT_EQ(table->rows(), 2u);
+  EXPECT_EQ(table->text(0, "b"), "x, \"y\"");
+  EXPECT_EQ(table->number(1, "a"), 2.0);
+  EXPECT_EQ(table->number(1, "b", -1.0), -1.0);
+  EXPECT_EQ(table->text(0, "none"), "");
+  EXPECT_EQ(table->line(0), 3);
+}
+
+TEST(Csv, WrongTablesAreRefusedWithTheirLine) {
+  EXPECT_EQ(CsvTable::parse("a,b\n1\n", "t.csv").error().where, "t.csv:2");
+  EXPECT_EQ(CsvTable::parse("a,a\n", "t.csv").error().what, "column \"a\" stands twice");
+  EXPECT_FALSE(CsvTable::parse("", "t.csv"));
+  EXPECT_FALSE(CsvTable::parse("# only a comment\n", "t.csv"));
+  EXPECT_TRUE(CsvTable::parse("a,b\n1,\"no end", "t.csv"));
+}
+
+TEST(Harness, ReadsBackAndRefusesWhatItDoesNotKnow) {
+  Harnesses harnesses;
+  Harness& h = harnesses["mine"];
+  h.launch[0] = 6.2_us, h.gap = 200_us, h.split_k = false, h.quantise_passes = 2;
+  const std::string source = "[source.fit]\ntitle = \"t\"\n";
+  const auto read = read_harnesses(source + harness_text(harnesses, "fit"), "h.toml");
+  ASSERT_TRUE(read) << read.error().where << read.error().what;
+  EXPECT_NEAR(read->at("mine").launch[0].in(1_us), 6.2, 1e-9);
+  EXPECT_FALSE(read->at("mine").split_k);
+  const auto wrong = read_harnesses("[harness.a]\ngap = 3\nspeed = 1\n", "h.toml");
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().also.size(), 2u);
+}
+
+TEST(Minimise, FindsTheBottomOfAValleyWithinItsBounds) {
+  double x = 0.5, y = 2.0;
+  const double found = minimise({fit(x, 0.01, 100.0), fit(y, 0.01, 5.0)}, [&] {
+    const double a = std::log(x / 3.0), b = std::log(y / 9.0) + 0.5 * a;
+    return a * a + b * b;
+  });
+  EXPECT_NEAR(y, 5.0, 1e-6);  // the bound
+  EXPECT_LT(found, 0.4);
+  double z = 0.1;
+  minimise({fit(z, 0.01, 10.0)}, [&] { return std::abs(std::log(z / 2.0)); });
+  EXPECT_NEAR(z, 2.0, 1e-3);
+}
+
+}  // namespace
+}  // namespace assay
