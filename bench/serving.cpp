@@ -1,5 +1,5 @@
-// How fast serving is searched: decode points of prepared strategies, making a strategy's profiles, and a whole front of
-// a 70B model over eight kinds of chips. Batches change from one evaluation to the next.
+// How fast serving is searched: decode points of prepared strategies, making a strategy's profiles, and a whole front
+// of a 70B model over eight kinds of chips. Batches change from one evaluation to the next.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -36,8 +36,9 @@ struct Case {
       : model(required(load_model(model_id, catalogue(), "bench")).model),
         cluster(required(parse_cluster(where, catalogue(), "bench"))) {
     const auto calibration = required(calibration_of(cluster.chip, catalogue()));
-    question.setup.rates = required(kernel_rates(cluster.chip, Dtype::bf16, "bench",
-                                                 calibrated && calibration ? &calibration->values : nullptr));
+    question.setup.rates = required(
+        kernel_rates(cluster.chip, Dtype::bf16, "bench", calibrated && calibration ? &calibration->values : nullptr));
+    if (calibrated && calibration) question.setup.collectives = calibration->values.collective;
     question.prompt = 1024, question.output = 256;
     question.capacity = cluster.chip.hbm().capacity.value.value();
   }
@@ -59,7 +60,7 @@ void decode_points(benchmark::State& state, const char* model, const char* where
   const Case c(model, where, calibrated);
   const ServingQuestion question = c.asked();
   const ServingStrategy strategy = split(8);
-  const StageLinks links = required(stage_links(strategy.parallelism(), 0, c.cluster));
+  const StageLinks links = required(serving_links(question.setup, strategy, c.cluster));
   const ServingProfiles profiles = serving_profiles(question, strategy, links);
   double batch = 0.0;
   for (auto _ : state) {
@@ -77,7 +78,7 @@ void profiles_of_a_strategy(benchmark::State& state) {
   const Case c("llama-3-70b", "h100-sxm:8", true);
   const ServingQuestion question = c.asked();
   const ServingStrategy strategy = split(8);
-  const StageLinks links = required(stage_links(strategy.parallelism(), 0, c.cluster));
+  const StageLinks links = required(serving_links(question.setup, strategy, c.cluster));
   for (auto _ : state) benchmark::DoNotOptimize(serving_profiles(question, strategy, links).decode.unit);
 }
 BENCHMARK(profiles_of_a_strategy)->Unit(benchmark::kMicrosecond);
@@ -85,10 +86,14 @@ BENCHMARK(profiles_of_a_strategy)->Unit(benchmark::kMicrosecond);
 // All slices of eight kinds of chips, all shardings and batches that fit.
 void front_over_eight_chips(benchmark::State& state) {
   constexpr std::pair<const char*, std::array<const char*, 4>> chips[] = {
-      {"h100-sxm", {"2", "4", "8", "16"}},          {"h200-sxm", {"1", "2", "4", "8"}},
-      {"b200", {"1", "2", "4", "8"}},               {"mi300x", {"1", "2", "4", "8"}},
-      {"a100-sxm-80", {"2", "4", "8", "16"}},       {"tpu-v5e", {"4x4", "4x8", "8x8", "8x16"}},
-      {"tpu-v5p", {"2x2x1", "2x2x2", "2x2x4", "2x4x4"}}, {"tpu-v6e", {"2x2", "2x4", "4x4", "4x8"}}};
+      {"h100-sxm", {"2", "4", "8", "16"}},
+      {"h200-sxm", {"1", "2", "4", "8"}},
+      {"b200", {"1", "2", "4", "8"}},
+      {"mi300x", {"1", "2", "4", "8"}},
+      {"a100-sxm-80", {"2", "4", "8", "16"}},
+      {"tpu-v5e", {"4x4", "4x8", "8x8", "8x16"}},
+      {"tpu-v5p", {"2x2x1", "2x2x2", "2x2x4", "2x4x4"}},
+      {"tpu-v6e", {"2x2", "2x4", "4x4", "4x8"}}};
   std::vector<Case> cases;
   for (const auto& [chip, sizes] : chips)
     for (const char* size : sizes) cases.emplace_back("llama-3-70b", std::string(chip) + ":" + size, true);

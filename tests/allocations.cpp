@@ -63,12 +63,12 @@ TEST(Allocations, EstimatingAProductAndACollectiveMakesNone) {
   const CoreRates cores = core_rates(chip);
   const CollectiveGroup nodes = *make_group(cluster("h200-sxm:64"), {}, 1, "test");
   Seconds sum(0);
-  EXPECT_EQ(allocated_by([&] {
-              sum += matmul_time(*fit.matmul, cores, FlopsPerSecond(1e15), 0.8, {1, 512, 4096, 4096, 1_MB}, *fit.burst)
-                         .total;
-              sum += collective_estimate(*fit.collective, CollectiveKind::all_reduce, 1_GB, nodes);
-            }),
-            0u);
+  EXPECT_EQ(
+      allocated_by([&] {
+        sum += matmul_time(*fit.matmul, cores, FlopsPerSecond(1e15), 0.8, {1, 512, 4096, 4096, 1_MB}, *fit.burst).total;
+        sum += collective_estimate(*fit.collective, CollectiveKind::all_reduce, 1_GB, nodes);
+      }),
+      0u);
   EXPECT_GT(sum, Seconds(0));
 }
 

@@ -53,7 +53,7 @@ Result<Query> read_query(const Request& request, const Transformer& model) {
 
 Members parameters_of(const ParameterCounts& counts) {
   Members out{{"total", counts.total}, {"active", counts.active}};
-  for (std::size_t i = 0; i < parts; ++i) {
+  for (std::size_t i = 0; i < part_count; ++i) {
     const auto part = static_cast<Part>(i);
     const bool always = part == Part::attention || part == Part::mlp || part == Part::embedding;
     if (always || counts.by_part[i] != 0) out.emplace_back(name(part), counts.by_part[i]);

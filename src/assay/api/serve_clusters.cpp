@@ -33,8 +33,7 @@ Items fits_list(const ServeQuery& query, double batch) {
   Items rows;
   for (Dtype dtype : {Dtype::bf16, narrow(chip, Dtype::fp8, Dtype::int8), narrow(chip, Dtype::fp4, Dtype::int4)}) {
     const double weights = storage(dtype, query.parameters).value();
-    const double sequence =
-        storage(dtype, static_cast<double>(kv_values_per_sequence(query.model(), context))).value();
+    const double sequence = storage(dtype, static_cast<double>(kv_values_per_sequence(query.model(), context))).value();
     Members row{{"format", name(dtype)},
                 {"weights", Bytes(weights)},
                 {"kv_bytes_per_token", storage(dtype, static_cast<double>(kv_values_per_token(query.model())))},
@@ -109,17 +108,25 @@ Result<Items> comparison(const ServeQuery& query, const ServingSearch& found, co
   add(query, found);
   for (const std::string& text : query.compared) {
     ASSAY_TRY(cluster, parse_cluster(text, context.catalogue, "--compare"));
+    // A chip without the format, or chips that the given sharding does not split: a row that says so.
+    const auto cannot = [&](const Error& error) {
+      rows.push_back({-1.0,
+                      {{"cluster", cluster.text},
+                       {"chips", cluster.chips()},
+                       {"meets", false},
+                       {"why", error.what + "; " + error.hint}}});
+    };
     auto other = on_other_cluster(query, cluster, request, context);
-    if (!other) {  // a chip without the format: a row that says so
-      rows.push_back({-1.0, {{"cluster", cluster.text},
-                             {"chips", cluster.chips()},
-                             {"meets", false},
-                             {"why", other.error().what + "; " + other.error().hint}}});
+    if (!other) {
+      cannot(other.error());
       continue;
     }
     bind(*other);
-    ASSAY_TRY(there, search_serving(other->question, cluster, query.choices));
-    add(*other, there);
+    const auto there = search_serving(other->question, cluster, query.choices);
+    if (there)
+      add(*other, *there);
+    else
+      cannot(there.error());
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const Row& a, const Row& b) { return a.tokens_per_dollar > b.tokens_per_dollar; });

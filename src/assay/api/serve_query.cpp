@@ -47,6 +47,19 @@ Result<void> read_share(const Request& request, std::string_view option, double&
   return {};
 }
 
+/// A share of the prompt, or a number of its tokens.
+Result<void> read_prefix(const Request& request, ServingQuestion& question) {
+  const auto text = request.value("prefix-hit");
+  const auto number = text ? parse_number(*text) : std::nullopt;
+  if (!number || *number < 1.0) return read_share(request, "prefix-hit", question.cached_prompt, false);
+  ASSAY_TRY(tokens, parse_count(*text, "--prefix-hit"));
+  if (tokens >= question.prompt)
+    return fail("--prefix-hit", fmt::format("{} tokens of a prompt of {}", tokens, question.prompt),
+                "at least the last token is worked on: that yields the next one");
+  question.cached_prompt = static_cast<double>(tokens) / static_cast<double>(question.prompt);
+  return {};
+}
+
 Result<void> read_dtype(const Request& request, std::string_view option, Dtype& out) {
   const auto text = request.value(option);
   if (!text) return {};
@@ -55,16 +68,22 @@ Result<void> read_dtype(const Request& request, std::string_view option, Dtype& 
   return {};
 }
 
-/// Rates with the chip's calibration, unless the request sets efficiencies of its own.
-Result<KernelRates> rates_of(const Request& request, const Context& context, const Cluster& cluster, Dtype compute,
-                             std::vector<std::string>& notes) {
+/// Rates and collectives with the chip's calibration, unless the request sets efficiencies of its own.
+Result<void> set_rates(const Request& request, const Context& context, ServeQuery& query) {
+  const Chip& chip = query.cluster.chip;
+  ServingSetup& setup = query.question.setup;
   const auto sets = request.values("set");
   const bool own_shares =
       std::any_of(sets.begin(), sets.end(), [](const std::string& set) { return set.starts_with("efficiency."); });
-  ASSAY_TRY(calibration, calibration_of(cluster.chip, context.catalogue));
-  if (own_shares || !calibration) return kernel_rates(cluster.chip, compute, "--compute");
-  notes.push_back(fmt::format("kernels as measured: {}", calibration->basis));
-  return kernel_rates(cluster.chip, compute, "--compute", &calibration->values);
+  ASSAY_TRY(calibration, calibration_of(chip, context.catalogue));
+  const bool used = calibration && !own_shares;
+  ASSAY_TRY(rates, kernel_rates(chip, query.compute, "--compute", used ? &calibration->values : nullptr));
+  setup.rates = rates;
+  setup.collectives.reset();
+  if (!used) return {};
+  setup.collectives = calibration->values.collective;
+  query.notes.push_back(fmt::format("kernels and collectives as measured: {}", calibration->basis));
+  return {};
 }
 
 Result<void> read_formats(const Request& request, const Context& context, ServeQuery& query) {
@@ -81,8 +100,7 @@ Result<void> read_formats(const Request& request, const Context& context, ServeQ
     return {};
   }
   formats.compute = query.compute;
-  ASSAY_TRY(rates, rates_of(request, context, query.cluster, query.compute, query.notes));
-  query.question.setup.rates = rates;
+  ASSAY_CHECK(set_rates(request, context, query));
   query.notes.push_back(
       fmt::format("formats: weights {}, cache {}, products {}; change them with --weights --kv --compute",
                   name(formats.weights), name(formats.kv_cache), name(query.compute)));
@@ -100,7 +118,8 @@ Result<void> read_model(const Request& request, const Context& context, ServeQue
     if (layer.attention->kv_rank > 0)
       return fail("--kv-heads", fmt::format("{} caches what is compressed, not heads", model.id), "leave it out");
     if (layer.attention->heads % *kv_heads != 0)
-      return fail("--kv-heads", fmt::format("{} heads do not share {} heads of keys", layer.attention->heads, *kv_heads),
+      return fail("--kv-heads",
+                  fmt::format("{} heads do not share {} heads of keys", layer.attention->heads, *kv_heads),
                   fmt::format("it must divide {}", layer.attention->heads));
     layer.attention->kv_heads = *kv_heads;
   }
@@ -113,8 +132,9 @@ Result<void> read_model(const Request& request, const Context& context, ServeQue
     query.parameters = static_cast<double>(*parameters);
     query.active = query.parameters * static_cast<double>(counts.active) / total;
     query.question.weight_scale = query.parameters / total;
-    query.notes.push_back(fmt::format("--parameters: memory and bounds count {} parameters, not {}; times of kernels do not",
-                                      human_count(*parameters), human_count(counts.total)));
+    query.notes.push_back(
+        fmt::format("--parameters: memory and bounds count {} parameters, not {}; times of kernels do not",
+                    human_count(*parameters), human_count(counts.total)));
   }
   return {};
 }
@@ -134,7 +154,7 @@ Result<void> read_load(const Request& request, ServeQuery& query) {
         "{} + {} tokens are beyond the {} that {} was made for; at most --prompt {}, or --stretch to let it",
         query.question.prompt, query.question.output, model.max_context, model.id,
         std::max<std::int64_t>(1, model.max_context - query.question.output));
-  ASSAY_CHECK(read_share(request, "prefix-hit", query.question.cached_prompt, false));
+  ASSAY_CHECK(read_prefix(request, query.question));
   if (const auto text = request.value("imbalance")) {
     const auto load = parse_number(*text);
     if (!load || *load < 1.0)
@@ -185,8 +205,8 @@ Result<void> read_strategy(const Request& request, ServeQuery& query) {
 Result<void> read_draft(const Request& request, const Context& context, ServeQuery& query) {
   for (const char* option : {"acceptance", "draft-length"})
     if (request.has(option) && !request.has("draft"))
-      return fail(fmt::format("--{}", option), "is about a draft, and none is given", "add --draft MODEL, or --draft mtp",
-                  Error::Kind::usage);
+      return fail(fmt::format("--{}", option), "is about a draft, and none is given",
+                  "add --draft MODEL, or --draft mtp", Error::Kind::usage);
   const auto text = request.value("draft");
   if (!text) return {};
   if (*text == "mtp") {
@@ -256,8 +276,7 @@ Result<ServeQuery> on_other_cluster(const ServeQuery& query, const Cluster& clus
   ServeQuery other = query;
   other.cluster = cluster;
   other.question.capacity = cluster.chip.hbm().capacity.value.value();
-  ASSAY_TRY(rates, rates_of(request, context, cluster, query.compute, other.notes));
-  other.question.setup.rates = rates;
+  ASSAY_CHECK(set_rates(request, context, other));
   return other;
 }
 
@@ -278,15 +297,8 @@ std::string_view limiter_of(const ServingTime& time) {
   return time.memory > time.compute ? "memory" : "compute";
 }
 
-const Price* price_of(const Chip& chip) {
-  const Price* best = nullptr;
-  for (const Price& price : chip.prices)
-    if (price.kind == "on-demand" && (!best || price.date > best->date)) best = &price;
-  return best;
-}
-
 std::optional<Dollars> cost_of_million(const ServeQuery& query, double tokens_per_second) {
-  const Price* price = price_of(query.cluster.chip);
+  const Price* price = newest_price(query.cluster.chip);
   if (!price) return std::nullopt;
   return 1e6 * (price->value.value * Seconds(1.0 / tokens_per_second) * query.chips());
 }

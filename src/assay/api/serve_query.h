@@ -46,8 +46,6 @@ void bind(ServeQuery& query);
 std::string strategy_text(const ServingStrategy& strategy);
 std::string_view limiter_of(const ServingTime& time);
 
-/// The latest on-demand price; none where the catalogue has none.
-const Price* price_of(const Chip& chip);
 /// Dollars for a million tokens.
 std::optional<Dollars> cost_of_million(const ServeQuery& query, double tokens_per_second);
 

@@ -55,10 +55,11 @@ ServingBounds serving_bounds(const ServeQuery& query, double batch) {
   const KernelRates& rates = query.question.setup.rates;
   ServingBounds bounds;
   const double values = static_cast<double>(kv_values_per_sequence(query.model(), decode_context(query.question)));
-  bounds.weights = storage(formats.weights, query.parameters * read_share(query.model(), batch)).value();
+  bounds.weights = storage(formats.weights, query.parameters).value();
+  bounds.weights_read = bounds.weights * read_share(query.model(), batch);
   bounds.cache = storage(formats.kv_cache, values * batch).value();
   const double hbm = rates.hbm.value() * query.chips();
-  bounds.weights_time = bounds.weights / hbm;
+  bounds.weights_time = bounds.weights_read / hbm;
   bounds.cache_time = bounds.cache / hbm;
   bounds.compute_time = 2.0 * query.active * batch / (rates.rate(query.compute).value() * query.chips());
   return bounds;
@@ -82,6 +83,7 @@ Members bounds_section(const ServeQuery& query, const ServingPoint& point) {
   const double total = b.weights + b.cache;
   const auto per_sequence = b.cache / point.batch;
   Members out{{"weights", Bytes(b.weights)},
+              {"weights_read", Bytes(b.weights_read)},
               {"kv_cache", Bytes(b.cache)},
               {"kv_cache_of_a_sequence", Bytes(per_sequence)},
               {"total", Bytes(total)},
@@ -95,9 +97,9 @@ Members bounds_section(const ServeQuery& query, const ServingPoint& point) {
               {"tokens_per_second", TokensPerSecond(point.batch / b.step())},
               {"tokens_per_second_per_chip", TokensPerSecond(point.batch / b.step() / query.chips())},
               {"full_memory_time", Seconds(query.question.capacity / rates.hbm.value())},
-              {"full_memory_time_of_output", Seconds(static_cast<double>(query.question.output) *
-                                                     query.question.capacity / rates.hbm.value())}};
-  if (per_sequence == 0.0) out.erase(out.begin() + 5);
+              {"full_memory_time_of_output",
+               Seconds(static_cast<double>(query.question.output) * query.question.capacity / rates.hbm.value())}};
+  if (per_sequence == 0.0) out.erase(out.begin() + 6);
   if (const BytesPerSecond axis = axis_bandwidth(query.cluster.chip); axis.value() > 0.0) {
     const double width = widest_layer(query.model());
     const double beta = rates.hbm / axis;
@@ -117,7 +119,7 @@ Result<Members> batching_section(const ServeQuery& query, const ServingPoint& po
   const double prefill = prefill_seconds(query, point), step = step_seconds(query, point);
   // A request costs its prefill and its share of every decode step.
   const double per_request = prefill / data + output * step / point.batch;
-  Members out{{"requests_per_second", Hertz(1.0 / per_request)},
+  Members out{{"requests_per_second", 1.0 / per_request},
               {"tokens_per_second", TokensPerSecond(output / per_request)},
               {"time_to_last_token", Seconds(prefill + output * step)},
               {"prefill_servers_per_decode_server", prefill / data * point.batch / (step * output)},
@@ -127,7 +129,7 @@ Result<Members> batching_section(const ServeQuery& query, const ServingPoint& po
               {"balanced_chunk", Tokens(point.batch / data * fresh / output)}};
   if (!query.chunk) return out;
   const auto tokens = std::min(static_cast<double>(*query.chunk), fresh);
-  ASSAY_TRY(links, stage_links(point.strategy.parallelism(), point.strategy.layout, query.cluster));
+  ASSAY_TRY(links, serving_links(query.question.setup, point.strategy, query.cluster));
   const ServingSetup& setup = query.question.setup;
   const ServingProfile decode = make_serving_profile(setup, point.strategy, 1, decode_context(query.question));
   // The average chunk sees what is cached already and half of the prompt.
@@ -149,7 +151,7 @@ Result<Members> batching_section(const ServeQuery& query, const ServingPoint& po
                            {"time_per_token", Seconds(per_token)},
                            {"time_to_first_token", Seconds(chunks * mixed.estimate)},
                            {"batch_kept_full", kept},
-                           {"requests_per_second", Hertz(kept / (output * per_token))},
+                           {"requests_per_second", kept / (output * per_token)},
                            {"tokens_per_second", TokensPerSecond(kept / per_token)}});
   return out;
 }
@@ -182,8 +184,7 @@ Result<Members> speculation_section(const ServeQuery& query, const ServingPoint&
   return out;
 }
 
-Result<Items> collectives_list(const ServeQuery& query, const ServingPoint& point) {
-  ASSAY_TRY(links, stage_links(point.strategy.parallelism(), point.strategy.layout, query.cluster));
+Items collectives_list(const ServeQuery& query, const ServingPoint& point) {
   const ServingProfile profile =
       make_serving_profile(query.question.setup, point.strategy, 1, decode_context(query.question));
   constexpr std::string_view axes[] = {"replicas", "weights-2d", "experts", "context", "tensor"};
@@ -195,7 +196,7 @@ Result<Items> collectives_list(const ServeQuery& query, const ServingPoint& poin
       std::string over;
       for (std::size_t i = 0; i < roles; ++i)
         if (c.over >> i & 1u) over += (over.empty() ? "" : ", ") + std::string(axes[i]);
-      rows.emplace_back(Members{{"block", b == 0             ? std::string("embedding")
+      rows.emplace_back(Members{{"block", b == 0              ? std::string("embedding")
                                           : block.last_tokens ? std::string("head")
                                                               : fmt::format("layer kind {}", b)},
                                 {"layers", block.layers},
@@ -209,7 +210,7 @@ Result<Items> collectives_list(const ServeQuery& query, const ServingPoint& poin
 }
 
 Result<Items> sweep_list(const ServeQuery& query, const ServingPoint& point) {
-  ASSAY_TRY(links, stage_links(point.strategy.parallelism(), point.strategy.layout, query.cluster));
+  ASSAY_TRY(links, serving_links(query.question.setup, point.strategy, query.cluster));
   const ServingProfiles profiles = serving_profiles(query.question, point.strategy, links);
   Items rows;
   for (std::int64_t n : query.batches) {

@@ -1,5 +1,7 @@
 // The parts of serve's answer, each a table or a list of its own.
 #pragma once
+#include <algorithm>
+
 #include "assay/api/serve_query.h"
 #include "assay/report/response.h"
 
@@ -7,7 +9,8 @@ namespace assay {
 
 /// What no sharding of this hardware can beat: bytes and FLOP of one step over the rates of all chips together.
 struct ServingBounds {
-  double weights = 0, cache = 0;  ///< bytes that a step reads, of one copy of the model
+  double weights = 0, cache = 0;  ///< bytes of one copy of the model and of all sequences
+  double weights_read = 0;        ///< by one step: without experts that no token picks
   double weights_time = 0, cache_time = 0, compute_time = 0;
   /// Attention waits for the cache; the rest for weights or for arithmetic.
   double step() const { return cache_time + std::max(weights_time, compute_time); }
@@ -23,7 +26,7 @@ Members bounds_section(const ServeQuery& query, const ServingPoint& point);
 Result<Members> batching_section(const ServeQuery& query, const ServingPoint& point);
 Result<Members> speculation_section(const ServeQuery& query, const ServingPoint& point);
 /// Collectives of one pass through each kind of layer.
-Result<Items> collectives_list(const ServeQuery& query, const ServingPoint& point);
+Items collectives_list(const ServeQuery& query, const ServingPoint& point);
 /// The chosen strategy at the batches of --vary.
 Result<Items> sweep_list(const ServeQuery& query, const ServingPoint& point);
 /// Weights and caches in formats of 16, 8 and 4 bits.

@@ -12,6 +12,7 @@
 #include "assay/api/verbs.h"
 #include "assay/base/text.h"
 #include "assay/cost/operation.h"
+#include "assay/model/accounting.h"
 
 namespace assay {
 namespace {
@@ -113,14 +114,6 @@ Members threshold_members(const TrainQuery& query, const Candidate& best) {
   return out;
 }
 
-/// The newest on-demand price.
-const Price* price_of(const Chip& chip) {
-  const Price* best = nullptr;
-  for (const Price& price : chip.prices)
-    if (price.kind == "on-demand" && (!best || price.date > best->date)) best = &price;
-  return best;
-}
-
 Result<void> add_run(const Request& request, const TrainQuery& query, const Candidate& best, Response& response) {
   Members& out = response.results;
   const Chip& chip = query.cluster.chip;
@@ -152,7 +145,7 @@ Result<void> add_run(const Request& request, const TrainQuery& query, const Cand
   }
   out.emplace_back("training_time", range(Seconds(steps * best.cost.lower), time, Seconds(steps * best.cost.upper)));
   out.emplace_back("chip_hours", time.in(1_h) * query.question.chips);
-  if (const Price* price = price_of(chip)) {
+  if (const Price* price = newest_price(chip)) {
     out.emplace_back("cost", time * price->value.value * query.question.chips);
     response.notes.push_back(fmt::format("cost at {} per chip ({}, {}, {})", human(price->value.value), price->provider,
                                          price->kind, price->date));
@@ -188,7 +181,14 @@ std::string nearest_fit(const TrainQuery& query, const Strategy& strategy, doubl
     s.micro_batch = 1;
     changes.emplace_back("--micro-batch 1", s);
   }
-  std::string best = "more chips, or a smaller model";
+  // Weights, gradients and optimizer states of the whole model have to lie somewhere, however they are shared out.
+  const ParameterCounts counts = parameter_counts(query.imported.model);
+  const Formats& formats = query.question.setup.formats;
+  const double states = static_cast<double>(counts.total) *
+                        (storage(formats.weights, 1.0).value() + storage(formats.gradients, 1.0).value() +
+                         query.question.setup.optimizer.state_bytes());
+  std::string best = fmt::format("its weights, gradients and optimizer states take {}: {} such chips hold them",
+                                 human(Bytes(states)), std::ceil(states / capacity));
   double least = std::numeric_limits<double>::infinity();
   for (const auto& [text, changed] : changes) {
     const double bytes = total(changed);

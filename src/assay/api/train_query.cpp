@@ -19,12 +19,14 @@ Result<double> parse_batch(std::string_view text, std::int64_t sequence, std::st
   if (in_sequences) return n;
   const double sequences = n / static_cast<double>(sequence);
   if (sequences != std::floor(sequences) || sequences < 1.0) {
-    const double below = std::max(1.0, std::floor(sequences)), above = std::max(1.0, std::ceil(sequences));
+    const auto below = static_cast<std::int64_t>(sequences), above = below + 1;
+    const auto words = [&](std::int64_t whole) {
+      return fmt::format("{} tokens ({}seq)", human_count(whole * sequence), whole);
+    };
     return fail(std::string(where),
                 fmt::format("{} tokens are not a whole number of sequences of {}", human_count(count), sequence),
-                fmt::format("the nearest are {} and {} tokens ({}seq, {}seq)",
-                            human_count(static_cast<std::int64_t>(below) * sequence),
-                            human_count(static_cast<std::int64_t>(above) * sequence), below, above));
+                below < 1 ? fmt::format("at least {}", words(above))
+                          : fmt::format("the nearest are {} and {}", words(below), words(above)));
   }
   return sequences;
 }

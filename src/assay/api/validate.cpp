@@ -10,6 +10,7 @@
 #include "assay/base/text.h"
 #include "assay/report/chart.h"
 #include "assay/validate/fit.h"
+#include "assay/validate/fit_steps.h"
 #include "assay/validate/validation.h"
 
 namespace assay {
@@ -24,7 +25,7 @@ Result<std::vector<const ValidationSet*>> wanted_sets(const Request& request) {
     return sets;
   }
   for (const ValidationSet& set : validation_sets())
-    if (!set.needs_data || request.has("data")) sets.push_back(&set);
+    if (!set.on_request && (!set.needs_data || request.has("data"))) sets.push_back(&set);
   return sets;
 }
 
@@ -85,6 +86,8 @@ Value summary_row(const ValidationSummary& s) {
 Result<Response> answer_fit(const Request& request, const ValidationInput& input) {
   const std::string directory = *request.value("fit");
   ASSAY_TRY(files, fit_calibrations(input));
+  ASSAY_TRY(steps, fit_steps(input));
+  files.push_back(std::move(steps));
   Response response;
   Items rows;
   for (auto& [path, text] : files) {
@@ -171,7 +174,8 @@ Result<Response> answer(const Request& request, const Context& context) {
 VerbSpec validate_verb() {
   return {"validate",
           "compare estimates with measurements",
-          "SET is h200-ops (part of the project), kernels or collectives (third-party tables, read with --data). "
+          "SET is h200-ops (part of the project), kernels or collectives (third-party tables, read with --data); or whole "
+          "training steps: h200-train and training for time, h200-train-memory and training-memory for peak memory. "
           "Reports the signed error of every measurement that took no part in a fit, and by group n, mean, median and "
           "90th percentile of the absolute error, bias, shares within 10 and 20 %, rank correlation, and how many "
           "lie in the estimate's interval.",
@@ -183,6 +187,7 @@ VerbSpec validate_verb() {
           {{"assay validate", "kernels that we measured on an H200"},
            {"assay validate h200-ops --group matmul --output scatter.svg", "predicted against measured as a picture"},
            {"assay validate kernels --data ../shared/truth --format csv", "third-party tables, row by row"},
+           {"assay validate training", "published training steps against the estimate of a step"},
            {"assay validate --fit catalogue --data ../shared/truth", "make the calibration files anew"}},
           &answer,
           true};

@@ -212,6 +212,24 @@ CollectiveKind collective_of(StepKind kind) {
   }
 }
 
+CollectiveKind collective_of(Op op) {
+  switch (op) {
+    case Op::all_gather:
+      return CollectiveKind::all_gather;
+    case Op::reduce_scatter:
+      return CollectiveKind::reduce_scatter;
+    case Op::all_reduce:
+      return CollectiveKind::all_reduce;
+    default:
+      return CollectiveKind::all_to_all;
+  }
+}
+
+Bytes array_bytes(const Program& program, const Step& step) {
+  const bool grows = step.op == Op::all_gather || step.op == Op::all_to_all;
+  return local_bytes(program, program.tensor(step.in[0])) * (grows ? program.ways(step.axes) : 1.0);
+}
+
 CollectiveCost<Plain> step_cost(const Placement& placement, const Mesh& mesh, StepKind kind, AxisSet axes,
                                 Bytes local) {
   const bool grows = kind == StepKind::all_gather || kind == StepKind::all_to_all;

@@ -9,6 +9,7 @@
 #include "assay/base/result.h"
 #include "assay/cost/collectives.h"
 #include "assay/hardware/cluster.h"
+#include "assay/program/program.h"
 #include "assay/program/sharding.h"
 #include "assay/sharding/planner.h"
 
@@ -48,6 +49,10 @@ class Placement {
 std::string placement_text(const Placement& placement, const Mesh& mesh, const Cluster& cluster);
 
 CollectiveKind collective_of(StepKind kind);
+/// Of a collective step of a program.
+CollectiveKind collective_of(Op op);
+/// Bytes of the array that one group of a collective step sees, as collective_cost counts them.
+Bytes array_bytes(const Program& program, const Step& step);
 /// What one step of a plan costs, from the bytes a device holds before it.
 CollectiveCost<Plain> step_cost(const Placement& placement, const Mesh& mesh, StepKind kind, AxisSet axes, Bytes local);
 /// The planner's prices in seconds; with the chip's rate, arithmetic counts against communication.

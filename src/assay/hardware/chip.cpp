@@ -57,6 +57,13 @@ std::optional<Sourced<BytesPerSecond>> scale_up_egress(const Chip& chip) {
       {}};
 }
 
+const Price* newest_price(const Chip& chip) {
+  const Price* newest = nullptr;
+  for (const Price& price : chip.prices)
+    if (price.kind == "on-demand" && (!newest || price.date > newest->date)) newest = &price;
+  return newest;
+}
+
 double network_efficiency(const Chip& chip) { return chip.efficiency.network ? chip.efficiency.network->value : 1.0; }
 
 std::vector<MemoryRoof> memory_roofs(const Chip& chip) {

@@ -269,6 +269,9 @@ Result<Sourced<FlopsPerSecond>> peak_rate(const Chip& chip, Dtype dtype, std::st
 /// One-way bandwidth from one chip into its scale-up network: links x bandwidth of one.
 std::optional<Sourced<BytesPerSecond>> scale_up_egress(const Chip& chip);
 
+/// The newest on-demand price; nothing where the file has none.
+const Price* newest_price(const Chip& chip);
+
 /// The share of the network's bandwidth that good collectives reach; 1 where the file has none.
 double network_efficiency(const Chip& chip);
 

@@ -85,11 +85,11 @@ Step& Builder::emit(Op op, std::initializer_list<int> in, std::initializer_list<
 }
 
 int Builder::copy_of(int id, std::string_view name) {
-  ProgramTensor copy = program_.tensor(id);
+  program_.tensors.push_back(program_.tensors[at(id)]);
+  ProgramTensor& copy = program_.tensors.back();
   if (!name.empty()) copy.name = name;
   copy.is_given = copy.is_kept = false;
   if (copy.tensor_class == TensorClass::weight) copy.tensor_class = TensorClass::used_weight;
-  program_.tensors.push_back(copy);
   return static_cast<int>(program_.tensors.size()) - 1;
 }
 
@@ -237,7 +237,8 @@ int Builder::product(std::string_view name, int activation, int weight, std::ini
     step.bytes += local_bytes(program_, program_.tensor(onto));
   }
   step.flops = Flops(2.0 * union_extent(x, w));
-  if (w.find(LogicalDim::experts) >= 0 && w.tensor_class == TensorClass::used_weight) {
+  const bool of_weights = w.tensor_class == TensorClass::weight || w.tensor_class == TensorClass::used_weight;
+  if (of_weights && w.find(LogicalDim::experts) >= 0) {
     const Bytes weights = local_bytes(program_, w);
     step.bytes = filled_slots * (step.bytes - weights) + touched_experts * weights;
     step.flops *= filled_slots;

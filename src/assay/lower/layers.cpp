@@ -16,7 +16,9 @@ class LayerWriter {
  public:
   LayerWriter(Builder& builder, const Transformer& model, const Layer& layer, const Workload& work, int encoded)
       : build_(builder), model_(model), layer_(layer), work_(work), encoded_(encoded) {
-    for (const Weight& weight : layer_weights(model, layer)) weights_.push_back({weight, -1});
+    const std::vector<Weight> weights = layer_weights(model, layer);
+    weights_.reserve(weights.size());
+    for (const Weight& weight : weights) weights_.push_back({weight, -1});
   }
 
   int write(int input) {

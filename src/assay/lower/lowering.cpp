@@ -13,8 +13,8 @@ Program empty_program(const Mesh& mesh) {
   Program program;
   program.mesh = mesh;
   for (std::size_t i = 0; i < mesh.axes.size(); ++i) program.axis_sizes[i] = static_cast<double>(mesh.axes[i].size);
-  program.tensors.reserve(256);
-  program.steps.reserve(256);
+  program.tensors.reserve(448);  // of a dense layer with all its gradients and updates
+  program.steps.reserve(320);
   program.blocks.reserve(16);
   return program;
 }

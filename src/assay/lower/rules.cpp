@@ -1,6 +1,7 @@
 #include "assay/lower/rules.h"
 
 #include <cmath>
+#include <limits>
 
 namespace assay {
 
@@ -36,6 +37,15 @@ void place(AxisList axes, const Program& program, std::span<const Weight::Size> 
     if (dims[i].dim == LogicalDim::d_model && divides(i)) found = i;
   for (std::size_t i = 0; i < dims.size() && found == dims.size(); ++i)
     if (divides(i)) found = i;
+  // Where nothing divides, shards are padded on the dimension that wastes least; tiny tensors stay whole.
+  double least = std::numeric_limits<double>::infinity();
+  if (found == dims.size())
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      const auto size = static_cast<double>(dims[i].size);
+      const double shards = ways * program.ways(sharding.dims[i].set());
+      const double waste = std::ceil(size / shards) * shards / size;
+      if (size >= shards && waste < least) found = i, least = waste;
+    }
   if (found < dims.size()) sharding.dims[found] = sharding.dims[found].pushed(axes.last());
 }
 

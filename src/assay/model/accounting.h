@@ -16,7 +16,7 @@ namespace assay {
 
 /// Whole numbers, to the last parameter. A tied head counts once, as embedding.
 struct ParameterCounts {
-  std::array<std::int64_t, parts> by_part{};
+  std::array<std::int64_t, part_count> by_part{};
   std::int64_t total = 0;
   /// What one token passes: all but the experts it is not sent to. The embedding table counts in full, as makers count.
   std::int64_t active = 0;

@@ -238,7 +238,7 @@ std::string_view letter(LogicalDim dim) {
 }
 
 std::string_view name(Part part) {
-  static constexpr std::string_view names[parts] = {"embedding", "positions",      "attention", "state_space", "mlp",
+  static constexpr std::string_view names[part_count] = {"embedding", "positions",      "attention", "state_space", "mlp",
                                                     "experts",   "shared_experts", "router",    "norm",        "head"};
   return names[static_cast<std::size_t>(part)];
 }
@@ -258,6 +258,7 @@ std::string shape_text(const Weight& weight) {
 
 std::vector<Weight> layer_weights(const Transformer& model, const Layer& layer) {
   std::vector<Weight> out;
+  out.reserve(24);
   const int blocks =
       (layer.attention || layer.state_space ? 1 : 0) + (layer.cross_attention ? 1 : 0) + (layer.feed_forward ? 1 : 0);
   // One norm in front of each block, the rest behind it; in a parallel layer all norms come first.

@@ -47,7 +47,7 @@ enum class Part : std::uint8_t {
   norm,
   head
 };
-inline constexpr std::size_t parts = 10;
+inline constexpr std::size_t part_count = 10;
 std::string_view name(Part part);
 
 struct Weight {

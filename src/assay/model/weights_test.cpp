@@ -98,7 +98,7 @@ TEST(Weights, ExpertsRouterAndSharedExpertsAreApart) {
       .width = 16, .experts = 8, .experts_per_token = 2, .shared_width = 32, .shared_gate = true, .router_bias = true};
   layer.norms = 1;
   const auto weights = layer_weights(model, layer);
-  std::int64_t by_part[parts] = {};
+  std::int64_t by_part[part_count] = {};
   for (const Weight& weight : weights) by_part[static_cast<std::size_t>(weight.part)] += weight.elements();
   EXPECT_EQ(by_part[static_cast<std::size_t>(Part::experts)], 8 * 3 * 64 * 16);
   EXPECT_EQ(by_part[static_cast<std::size_t>(Part::shared_experts)], 3 * 64 * 32 + 64);

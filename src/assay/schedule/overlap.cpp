@@ -7,19 +7,6 @@ namespace {
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
-StepKind kind_of(Op op) {
-  switch (op) {
-    case Op::all_gather:
-      return StepKind::all_gather;
-    case Op::reduce_scatter:
-      return StepKind::reduce_scatter;
-    case Op::all_reduce:
-      return StepKind::all_reduce;
-    default:
-      return StepKind::all_to_all;
-  }
-}
-
 }  // namespace
 
 StepTimes step_times(const Program& program, const KernelRates& rates, const Placement* placement,
@@ -41,7 +28,7 @@ StepTimes step_times(const Program& program, const KernelRates& rates, const Pla
       continue;
     }
     const CollectiveCost<Plain> cost =
-        step_cost(*placement, placed_mesh, kind_of(step.op), axes, local_bytes(program, program.tensor(step.in[0])));
+        collective_cost(Plain{}, collective_of(step.op), array_bytes(program, step), placement->group(axes));
     times.estimate.push_back(cost.bandwidth / network_share + cost.latency);
     times.ideal.push_back(cost.lower);
   }

@@ -1,6 +1,9 @@
 #include "assay/schedule/profile.h"
 
 #include <algorithm>
+#include <string_view>
+
+#include "assay/cost/placement.h"
 
 namespace assay {
 namespace {
@@ -10,56 +13,24 @@ std::size_t at(int id) { return static_cast<std::size_t>(id); }
 /// Stand-in for the size of a data axis: any above one shows which collectives run over it.
 constexpr std::int64_t some = 2;
 
-CollectiveKind kind_of(Op op) {
-  switch (op) {
-    case Op::all_gather:
-      return CollectiveKind::all_gather;
-    case Op::reduce_scatter:
-      return CollectiveKind::reduce_scatter;
-    case Op::all_reduce:
-      return CollectiveKind::all_reduce;
-    default:
-      return CollectiveKind::all_to_all;
-  }
-}
-
-/// The roles of a program's mesh axes, by their names.
-class Roles {
- public:
-  explicit Roles(const Mesh& mesh) {
-    constexpr std::string_view names = "RXWZY";
-    for (std::size_t i = 0; i < mesh.axes.size(); ++i) bits_[i] = static_cast<RoleSet>(1u << names.find(mesh.axes[i].name));
-  }
-  RoleSet of(AxisSet axes) const {
-    unsigned all = 0;
-    for (std::size_t i = 0; axes != 0; ++i, axes >>= 1)
-      if (axes & 1u) all |= bits_[i];
-    return static_cast<RoleSet>(all);
-  }
-
- private:
-  std::array<RoleSet, max_mesh_axes> bits_{};
-};
-
 bool is_weight(const ProgramTensor& tensor) {
   return tensor.tensor_class == TensorClass::weight || tensor.tensor_class == TensorClass::used_weight;
 }
 
-void add_collective(PassProfile& pass, const Program& program, const Roles& roles_of, const Step& step) {
+void add_collective(PassProfile& pass, const Program& program, const Step& step) {
   const ProgramTensor& before = program.tensor(step.in[0]);
   Traffic entry;
-  entry.kind = kind_of(step.op);
-  entry.over = roles_of.of(step.axes);
+  entry.kind = collective_of(step.op);
+  entry.over = roles_of(program.mesh, step.axes);
   entry.urgency = step.urgency;
   entry.once = step.once;
-  const bool grows = step.op == Op::all_gather || step.op == Op::all_to_all;
-  double bytes = local_bytes(program, before).value() * (grows ? program.ways(step.axes) : 1.0);
+  double bytes = array_bytes(program, step).value();
   if (is_weight(before)) {
     constexpr RoleSet open = role_bit(Role::replica) | role_bit(Role::fsdp);
     const AxisSet rest = before.sharding.split_axes() & ~step.axes;
-    entry.divided = roles_of.of(rest) & open;
+    entry.divided = roles_of(program.mesh, rest) & open;
     for (std::size_t i = 0; i < program.mesh.axes.size(); ++i)
-      if (rest & axis_bit(static_cast<int>(i)) && roles_of.of(axis_bit(static_cast<int>(i))) & open)
+      if (rest & axis_bit(static_cast<int>(i)) && roles_of(program.mesh, axis_bit(static_cast<int>(i))) & open)
         bytes *= program.axis_sizes[i];
   }
   // Weights of a layer travel together, activations one after the other.
@@ -81,7 +52,8 @@ double stretch_of(const StepEffects& effects, const Program& program, const Step
   switch (step.op) {
     case Op::product: {
       const ProgramTensor& second = program.tensor(step.in[1]);
-      const bool of_experts = second.find(LogicalDim::experts) >= 0 || program.tensor(step.out[0]).find(LogicalDim::experts) >= 0;
+      const bool of_experts =
+          second.find(LogicalDim::experts) >= 0 || program.tensor(step.out[0]).find(LogicalDim::experts) >= 0;
       return effects.product * (of_experts ? effects.expert_product : 1.0);
     }
     case Op::attention:
@@ -103,14 +75,14 @@ double stretch_of(const StepEffects& effects, const Program& program, const Step
   }
 }
 
-void add_block(PassProfile& pass, Bytes& widest, const Program& program, const Roles& roles_of,
-               const TrainingSetup& setup, const Block& block) {
+void add_block(PassProfile& pass, Bytes& widest, const Program& program, const TrainingSetup& setup,
+               const Block& block) {
   double launches = 0.0, launches_again = 0.0;
   for (std::int32_t i = block.first; i < block.last; ++i) {
     const Step& step = program.steps[at(i)];
     if (step.op == Op::slice) continue;
     if (is_collective(step.op)) {
-      add_collective(pass, program, roles_of, step);
+      add_collective(pass, program, step);
       continue;
     }
     const KernelTime time = kernel_time(setup.rates, program, step);
@@ -177,6 +149,14 @@ void replace_weights_traffic(LayerProfile& layer, const LayerProfile& from) {
 
 }  // namespace
 
+RoleSet roles_of(const Mesh& mesh, AxisSet axes) {
+  constexpr std::string_view names = "RXWZY";
+  unsigned all = 0;
+  for (std::size_t i = 0; i < mesh.axes.size(); ++i)
+    if (axes >> i & 1u) all |= 1u << names.find(mesh.axes[i].name);
+  return static_cast<RoleSet>(all);
+}
+
 void take_weights_traffic(TrainingProfile& work, const TrainingProfile& sharing) {
   for (std::size_t k = 0; k < work.kinds.size(); ++k) replace_weights_traffic(work.kinds[k], sharing.kinds[k]);
   replace_weights_traffic(work.embedding, sharing.embedding);
@@ -200,7 +180,6 @@ TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key) 
   plan.work.expert_load = setup.expert_load;
   plan.formats = setup.formats, plan.recompute = key.recompute, plan.optimizer = setup.optimizer;
   const Program program = lower_training(model, mesh, rules, plan);
-  const Roles roles_of(mesh);
 
   TrainingProfile profile;
   const std::size_t encoder_kinds = model.encoder ? model.encoder->kinds.size() : 0;
@@ -213,12 +192,12 @@ TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key) 
       for (std::int32_t i = block.first; i < block.last; ++i) {
         Step step = program.steps[at(i)];
         step.urgency = Urgency::ahead;
-        if (is_collective(step.op)) add_collective(layer.backward, program, roles_of, step);
+        if (is_collective(step.op)) add_collective(layer.backward, program, step);
       }
       continue;
     }
     PassProfile& pass = block.phase == Phase::forward ? layer.forward : layer.backward;
-    add_block(pass, layer.widest, program, roles_of, setup, block);
+    add_block(pass, layer.widest, program, setup, block);
     if (block.phase == Phase::forward) layer.kept = kept_bytes(program, block);
     if (block.phase == Phase::backward) layer.again = made_again(program, block);
   }

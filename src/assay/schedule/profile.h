@@ -19,6 +19,9 @@ inline constexpr std::size_t roles = 5;
 using RoleSet = std::uint8_t;
 constexpr RoleSet role_bit(Role role) { return static_cast<RoleSet>(1u << static_cast<unsigned>(role)); }
 
+/// The roles of some axes of stage_mesh(), by their names.
+RoleSet roles_of(const Mesh& mesh, AxisSet axes);
+
 /// Collectives of one kind over the same axes and of the same urgency, summed.
 struct Traffic {
   CollectiveKind kind = CollectiveKind::all_gather;

@@ -16,11 +16,6 @@ double expert_weight_bytes(const Program& program, const Step& step) {
   return weight.find(LogicalDim::experts) >= 0 ? local_bytes(program, weight).value() : 0.0;
 }
 
-/// The part of the expert weights that the step's bytes count: the touched ones, where the program knows them.
-double counted_share(const Program& program, const Step& step, double touched) {
-  return program.tensor(step.in[1]).tensor_class == TensorClass::used_weight ? touched : 1.0;
-}
-
 bool is_flash(const Program& program, const Step& step) {
   return program.attentions[static_cast<std::size_t>(step.detail)].flash;
 }
@@ -55,10 +50,13 @@ AttentionWork attention_work(const Program& program, const Step& step) {
 }  // namespace
 
 bool ServedKernel::same_work(const ServedKernel& o) const {
-  // Attention of one block differs in what it looks at, which is not compared.
-  return !attends && !o.attends && model == o.model && flops == o.flops && bytes == o.bytes &&
+  const AttentionShape &mine = attention.shape, &other = o.attention.shape;
+  return attends == o.attends && model == o.model && flops == o.flops && bytes == o.bytes &&
          expert_bytes == o.expert_bytes && seconds_per_flop == o.seconds_per_flop && stream_share == o.stream_share &&
-         batch == o.batch && m == o.m && n == o.n && k == o.k && share == o.share && peak == o.peak;
+         batch == o.batch && m == o.m && n == o.n && k == o.k && share == o.share && peak == o.peak &&
+         items == o.items && attention.queries == o.attention.queries && attention.head_dim == o.attention.head_dim &&
+         mine.causal == other.causal && mine.flash == other.flash && mine.window == other.window &&
+         mine.chunk == other.chunk && mine.queries == other.queries && mine.keys == other.keys;
 }
 
 ServedKernel served_kernel(const KernelRates& rates, const Program& one, const Step& at_one, const Program& two,
@@ -69,8 +67,8 @@ ServedKernel served_kernel(const KernelRates& rates, const Program& one, const S
   kernel.expert_bytes = expert_weight_bytes(one, at_one);
   double apart_one = 0.0, apart_two = 0.0;
   if (kernel.expert_bytes > 0.0) {
-    apart_one = counted_share(one, at_one, touched_one) * kernel.expert_bytes;
-    apart_two = counted_share(two, at_two, touched_two) * kernel.expert_bytes;
+    apart_one = touched_one * kernel.expert_bytes;
+    apart_two = touched_two * kernel.expert_bytes;
   }
   kernel.bytes = line_through(sequences, at_one.bytes.value() - apart_one, at_two.bytes.value() - apart_two);
   if (rates.pointwise) kernel.stream_share = at_one.op == Op::norm ? rates.pointwise->norm : rates.pointwise->stream;
@@ -80,8 +78,7 @@ ServedKernel served_kernel(const KernelRates& rates, const Program& one, const S
     kernel.peak = 1.0 / kernel.seconds_per_flop;
     if (rates.matmul) {
       Dtype format = one.tensor(at_one.in[0]).dtype;
-      if (rates.rate(format).value() == 0.0)
-        format = rates.rate(Dtype::bf16).value() > 0.0 ? Dtype::bf16 : Dtype::fp16;
+      if (rates.rate(format).value() == 0.0) format = rates.rate(Dtype::bf16).value() > 0.0 ? Dtype::bf16 : Dtype::fp16;
       share = matmul_share(*rates.matmul, format);
     }
   }
@@ -94,8 +91,8 @@ ServedKernel served_kernel(const KernelRates& rates, const Program& one, const S
     kernel.n = a.n, kernel.k = a.k;
   }
   if (kernel.model == Model::attention || kernel.model == Model::decode) {
-    kernel.items = line_through(sequences, attended_items(one, at_one, kernel.model),
-                                attended_items(two, at_two, kernel.model));
+    kernel.items =
+        line_through(sequences, attended_items(one, at_one, kernel.model), attended_items(two, at_two, kernel.model));
     kernel.attention = attention_work(one, at_one);
   }
   return kernel;
@@ -114,16 +111,15 @@ double served_estimate(const KernelRates& rates, const ServedKernel& kernel, dou
       return stream();
     case Model::product: {
       MatmulShape shape{kernel.batch(sequences), std::max(1.0, kernel.m(sequences)), kernel.n, kernel.k, Bytes(bytes)};
-      const double total = matmul_time(*rates.matmul, rates.cores, FlopsPerSecond(kernel.peak), kernel.share, shape,
-                                       rates.regime)
-                               .total.value();
+      const double total =
+          matmul_time(*rates.matmul, rates.cores, FlopsPerSecond(kernel.peak), kernel.share, shape, rates.regime)
+              .total.value();
       const double whole = 2.0 * shape.batch * shape.m * shape.n * shape.k;
       const double load = kernel.flops(sequences) / whole;
       return load > 1.0 ? launch + load * (total - launch) : total;
     }
     case Model::decode:
-      return launch +
-             decode_time(rates.attention->decode, rates.cores, kernel.items(sequences), Bytes(bytes)).value();
+      return launch + decode_time(rates.attention->decode, rates.cores, kernel.items(sequences), Bytes(bytes)).value();
     case Model::attention: {
       AttentionWork work = kernel.attention;
       work.heads = kernel.items(sequences);

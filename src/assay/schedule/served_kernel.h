@@ -15,7 +15,9 @@ struct StraightLine {
   friend bool operator==(const StraightLine&, const StraightLine&) = default;
 };
 /// Through (x, at_x) and (2x, at_2x).
-inline StraightLine line_through(double x, double at_x, double at_2x) { return {2.0 * at_x - at_2x, (at_2x - at_x) / x}; }
+inline StraightLine line_through(double x, double at_x, double at_2x) {
+  return {2.0 * at_x - at_2x, (at_2x - at_x) / x};
+}
 
 struct ServedKernel {
   /// Which model the estimate comes from; `shares` where the chip has no calibration for it.
@@ -23,7 +25,7 @@ struct ServedKernel {
 
   Model model = Model::shares;
   bool attends = false;         ///< its work is that of single sequences, not of tokens
-  double count = 1;             ///< kernels of a block that are like this one
+  double count = 1;             ///< kernels like this one for each layer of its block
   StraightLine flops, bytes;    ///< without weights of experts
   double expert_bytes = 0;      ///< of expert weights, of which only touched ones are read
   double seconds_per_flop = 0;  ///< at the peak; zero for kernels that only move bytes

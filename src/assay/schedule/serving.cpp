@@ -11,40 +11,6 @@ namespace {
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
-CollectiveKind kind_of(Op op) {
-  switch (op) {
-    case Op::all_gather:
-      return CollectiveKind::all_gather;
-    case Op::reduce_scatter:
-      return CollectiveKind::reduce_scatter;
-    case Op::all_reduce:
-      return CollectiveKind::all_reduce;
-    default:
-      return CollectiveKind::all_to_all;
-  }
-}
-
-std::size_t line_index(CollectiveKind kind) {
-  return kind == CollectiveKind::all_gather       ? 0
-         : kind == CollectiveKind::reduce_scatter ? 1
-         : kind == CollectiveKind::all_reduce     ? 2
-                                                  : 3;
-}
-
-RoleSet roles_of(const Mesh& mesh, AxisSet axes) {
-  constexpr std::string_view names = "RXWZY";
-  unsigned all = 0;
-  for (std::size_t i = 0; i < mesh.axes.size(); ++i)
-    if (axes >> i & 1u) all |= 1u << names.find(mesh.axes[i].name);
-  return static_cast<RoleSet>(all);
-}
-
-/// Bytes of the array that a group sees.
-double array_bytes(const Program& program, const Step& step) {
-  const bool grows = step.op == Op::all_gather || step.op == Op::all_to_all;
-  return local_bytes(program, program.tensor(step.in[0])).value() * (grows ? program.ways(step.axes) : 1.0);
-}
-
 /// Bytes on one device of a cache once it holds `keys` tokens, or its window.
 double cache_bytes_at(const Program& program, ProgramTensor tensor, std::int64_t keys, std::int64_t window) {
   const int along = tensor.find(LogicalDim::context);
@@ -65,6 +31,28 @@ void add_or_count(std::vector<T>& list, const T& item, bool (*same)(const T&, co
 bool same_kernel(const ServedKernel& a, const ServedKernel& b) { return a.same_work(b); }
 bool same_collective(const ServedCollective& a, const ServedCollective& b) {
   return a.kind == b.kind && a.over == b.over && a.bytes == b.bytes;
+}
+
+/// Kernels that several kinds of layers have in common are priced once, with the first of them. Weights of experts stay
+/// where they are: which of them are read depends on the block.
+void share_kernels(ServingProfile& profile) {
+  for (std::size_t b = 1; b < profile.blocks.size(); ++b) {
+    ServingProfile::Block& later = profile.blocks[b];
+    const auto taken = [&](const ServedKernel& kernel) {
+      if (kernel.expert_bytes > 0.0) return false;
+      for (std::size_t e = 0; e < b; ++e) {
+        ServingProfile::Block& earlier = profile.blocks[e];
+        if (earlier.last_tokens != later.last_tokens) continue;
+        for (ServedKernel& known : earlier.kernels)
+          if (known.same_work(kernel)) {
+            known.count += kernel.count * later.layers / earlier.layers;
+            return true;
+          }
+      }
+      return false;
+    };
+    later.kernels.erase(std::remove_if(later.kernels.begin(), later.kernels.end(), taken), later.kernels.end());
+  }
 }
 
 /// Sequences of each device at which slots of experts come out whole.
@@ -99,6 +87,11 @@ Parallelism ServingStrategy::parallelism() const {
   Parallelism p;
   p.tensor = tensor, p.fsdp = second, p.pipeline = pipeline, p.expert = expert, p.data = data;
   return p;
+}
+
+Result<StageLinks> serving_links(const ServingSetup& setup, const ServingStrategy& strategy, const Cluster& cluster) {
+  return stage_links(strategy.parallelism(), strategy.layout, cluster,
+                     setup.collectives ? &*setup.collectives : nullptr);
 }
 
 ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t queries,
@@ -140,8 +133,8 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
       const Step &s1 = one.steps[at(i)], &s2 = two.steps[at(i)];
       if (s1.op == Op::slice) continue;
       if (is_collective(s1.op)) {
-        const StraightLine bytes = line_through(lowered, array_bytes(one, s1), array_bytes(two, s2));
-        add_or_count(out.collectives, {kind_of(s1.op), roles_of(mesh, s1.axes), 1.0, bytes}, &same_collective);
+        const StraightLine bytes = line_through(lowered, array_bytes(one, s1).value(), array_bytes(two, s2).value());
+        add_or_count(out.collectives, {collective_of(s1.op), roles_of(mesh, s1.axes), 1.0, bytes}, &same_collective);
         continue;
       }
       add_or_count(out.kernels, served_kernel(setup.rates, one, s1, two, s2, lowered, touched_one, touched_two),
@@ -153,6 +146,7 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
     }
     profile.blocks.push_back(std::move(out));
   }
+  share_kernels(profile);
   // Caches and weights lie on the stages that use them.
   const auto stages = static_cast<double>(p.pipeline);
   double weights = weight_elements(outer_weights(model), one, rules);
@@ -170,9 +164,10 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
         if (id < 0 || seen[at(id)]) continue;
         seen[at(id)] = 1;
         const ProgramTensor& tensor = one.tensor(id);
-        if (tensor.is_given && tensor.tensor_class == TensorClass::key_value && !(layer.attention && layer.attention->shares_kv))
-          profile.cache_bytes += static_cast<double>(block.layers) / stages *
-                                 cache_bytes_at(one, tensor, cache_keys, window) / lowered;
+        if (tensor.is_given && tensor.tensor_class == TensorClass::key_value &&
+            !(layer.attention && layer.attention->shares_kv))
+          profile.cache_bytes +=
+              static_cast<double>(block.layers) / stages * cache_bytes_at(one, tensor, cache_keys, window) / lowered;
       }
   }
   const double ways = one.ways(rules.at(TensorClass::residual, LogicalDim::batch).set());
@@ -200,6 +195,7 @@ void add_kernel(const KernelRates& rates, const ServedKernel& kernel, double seq
   const double bytes = kernel.bytes(sequences) + kernel.expert_bytes * touched;
   const double traffic = bytes / rates.hbm.value();
   time.flops += n * flops;
+  if (kernel.attends) time.attention_flops += n * flops, time.attention_bytes += n * bytes;
   // Ideal kernels fuse what is element-wise.
   if (arithmetic > 0.0) {
     time.compute += n * arithmetic, time.memory += n * traffic;
@@ -217,11 +213,12 @@ void add_blocks(const KernelRates& rates, const ServingProfile& profile, const S
     for (const ServedKernel& kernel : block.kernels)
       add_kernel(rates, kernel, kernel.attends ? sizes.attention : sequences, touched, block.layers, time);
     for (const ServedCollective& collective : block.collectives) {
-      const CollectiveLine& line = links.lines[collective.over][line_index(collective.kind)];
+      const CollectiveLine& line = links.lines[collective.over][StageLinks::line_of(collective.kind)];
       const double ideal = line.rate.value() * collective.bytes(sequences);
       const double n = block.layers * collective.count;
       time.network += n * std::max(ideal, line.floor.value());
-      time.estimate += n * (ideal / links.network_share + line.floor.value());
+      time.estimate +=
+          n * links.forms[collective.over][StageLinks::line_of(collective.kind)].seconds(collective.bytes(sequences), 1.0);
     }
   }
 }

@@ -4,6 +4,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "assay/lower/lowering.h"
@@ -15,8 +16,9 @@ namespace assay {
 struct ServingSetup {
   const Transformer* model = nullptr;
   KernelRates rates;
-  Formats formats;           ///< weights, products, activations, cache
-  double expert_load = 1.0;  ///< tokens of the busiest experts over an even share: routing skew
+  Formats formats;                                   ///< weights, products, activations, cache
+  double expert_load = 1.0;                          ///< tokens of the busiest experts over an even share: routing skew
+  std::optional<CollectiveCalibration> collectives;  ///< measured; otherwise ideal links at the chip's efficiency
 };
 
 /// How one model server is split over chips; `data` replicas of it share the load.
@@ -62,16 +64,20 @@ struct ServingProfile {
   double boundary = 0;      ///< bytes handed from stage to stage, per sequence
 };
 
+/// The links of a strategy's axes; an error where they do not fit on the cluster.
+Result<StageLinks> serving_links(const ServingSetup& setup, const ServingStrategy& strategy, const Cluster& cluster);
+
 /// A profile for steps of `queries` new tokens that see `keys`; memory is counted at `cache_keys` (0: at `keys`).
 ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t queries,
                                     std::int64_t keys, std::int64_t cache_keys = 0);
 
 struct ServingTime {
-  double lower = 0;     ///< the largest of arithmetic, memory traffic and network at ideal rates
-  double rooflines = 0; ///< every kernel at its own roofline, one after the other, without the network
+  double lower = 0;      ///< the largest of arithmetic, memory traffic and network at ideal rates
+  double rooflines = 0;  ///< every kernel at its own roofline, one after the other, without the network
   double estimate = 0, upper = 0;
-  double compute = 0, memory = 0, network = 0;  ///< ideal seconds
-  double flops = 0;                             ///< on one chip
+  double compute = 0, memory = 0, network = 0;      ///< ideal seconds
+  double flops = 0;                                 ///< on one chip
+  double attention_flops = 0, attention_bytes = 0;  ///< on one chip: its ratio is the intensity of attention
 };
 /// One step of `batch` sequences of all replicas together.
 ServingTime serving_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,

@@ -27,8 +27,8 @@ struct Case {
   Case(const std::string& id, const std::string& where, bool calibrated = false)
       : model(load_model(id, catalogue(), "test")->model), cluster(*parse_cluster(where, catalogue(), "test")) {
     const auto calibration = *calibration_of(cluster.chip, catalogue());
-    setup.rates = *kernel_rates(cluster.chip, Dtype::bf16, "test",
-                                calibrated && calibration ? &calibration->values : nullptr);
+    setup.rates =
+        *kernel_rates(cluster.chip, Dtype::bf16, "test", calibrated && calibration ? &calibration->values : nullptr);
     setup.model = &model;
   }
   Case(const Case&) = delete;
@@ -42,25 +42,7 @@ ServingStrategy strategy_of(std::int64_t tensor, std::int64_t data = 1, std::int
   return s;
 }
 
-StageLinks links_of(const Case& c, const ServingStrategy& s) { return *stage_links(s.parallelism(), s.layout, c.cluster); }
-
-/// Only experts that some token picks are read; programs whose weights lie where they are used count all of them.
-void count_touched_experts(Program& program, const Transformer& model, const Workload& work) {
-  for (const Block& block : program.blocks) {
-    if (block.kind < 0) continue;
-    const auto& mlp = model.decoder.kinds[static_cast<std::size_t>(block.kind)].feed_forward;
-    if (!mlp || mlp->experts == 0) continue;
-    const double touched = touched_share(work.tokens(), static_cast<double>(mlp->experts_per_token),
-                                         static_cast<double>(mlp->experts));
-    for (std::int32_t i = block.first; i < block.last; ++i) {
-      Step& step = program.steps[static_cast<std::size_t>(i)];
-      if (step.op != Op::product) continue;
-      const ProgramTensor& weight = program.tensor(step.in[1]);
-      if (weight.find(LogicalDim::experts) >= 0 && weight.tensor_class == TensorClass::weight)
-        step.bytes -= (1.0 - touched) * local_bytes(program, weight);
-    }
-  }
-}
+StageLinks links_of(const Case& c, const ServingStrategy& s) { return *serving_links(c.setup, s, c.cluster); }
 
 /// The step lowered for exactly this batch and priced step by step.
 ServingTime direct(const Case& c, const ServingStrategy& s, std::int64_t queries, std::int64_t keys,
@@ -69,8 +51,7 @@ ServingTime direct(const Case& c, const ServingStrategy& s, std::int64_t queries
   Workload work;
   work.sequences = batch, work.queries = queries, work.keys = keys, work.cached = true;
   work.source = c.model.encoder ? keys : 0;
-  Program program = lower_serving(c.model, stage_mesh(p), serving_rules(p, s.scheme), work, c.setup.formats);
-  count_touched_experts(program, c.model, work);
+  const Program program = lower_serving(c.model, stage_mesh(p), serving_rules(p, s.scheme), work, c.setup.formats);
   const Mesh mesh = whole_mesh(p, s.layout);
   const Placement placement = *Placement::make(mesh, c.cluster, "test");
   const StepTimes times = step_times(program, c.setup.rates, &placement, mesh, network_efficiency(c.cluster.chip));
@@ -105,11 +86,11 @@ std::vector<Served> served() {
           {"llama-3-70b", "h100-sxm:16", strategy_of(8, 2), 1},                           // replicas
           {"llama-3-70b", "tpu-v5p:2x2x2", strategy_of(8, 1, 1, CacheScheme::batch), 1},  // two all-to-alls
           {"llama-3-70b", "tpu-v5p:2x2x2", strategy_of(8, 1, 1, CacheScheme::sequence), 1},
-          {"mistral-7b", "h100-sxm:2", strategy_of(2), 1},                 // a window
-          {"mixtral-8x7b", "h100-sxm:8", strategy_of(8), 4},               // experts
-          {"mixtral-8x7b", "h100-sxm:8", strategy_of(1, 8, 8), 4},         // expert parallelism
-          {"deepseek-v3", "b200:8", strategy_of(8), 32},                   // latent attention
-          {"falcon-mamba-7b", "h100-sxm:1", strategy_of(1), 1}};           // no attention at all
+          {"mistral-7b", "h100-sxm:2", strategy_of(2), 1},          // a window
+          {"mixtral-8x7b", "h100-sxm:8", strategy_of(8), 4},        // experts
+          {"mixtral-8x7b", "h100-sxm:8", strategy_of(1, 8, 8), 4},  // expert parallelism
+          {"deepseek-v3", "b200:8", strategy_of(8), 32},            // latent attention
+          {"falcon-mamba-7b", "h100-sxm:1", strategy_of(1), 1}};    // no attention at all
 }
 
 void expect_same(const ServingTime& got, const ServingTime& want, const std::string& what) {
@@ -158,8 +139,8 @@ TEST(ServingTime, DecodingReadsWeightsAndCacheOnce) {
   const ServingProfile profile = make_serving_profile(c.setup, s, 1, 8192);
   const ServingTime time = serving_time(c.setup, s, profile, links_of(c, s), 16);
   const double cache = 16.368e-3, weights = 3.918e-3;
-  EXPECT_GT(time.memory, cache + weights);                // activations come on top,
-  EXPECT_LT(time.memory, 1.02 * (cache + weights));       // but are small
+  EXPECT_GT(time.memory, cache + weights);           // activations come on top,
+  EXPECT_LT(time.memory, 1.02 * (cache + weights));  // but are small
   EXPECT_LT(time.compute, 0.1 * time.memory);
   EXPECT_NEAR(profile.cache_bytes * 16, 107.374e9 / 8, 1e6);
 }
@@ -171,7 +152,8 @@ TEST(ServingTime, OneMoreSequenceCostsItsCache) {
   const ServingStrategy s = strategy_of(8);
   const ServingProfile profile = make_serving_profile(c.setup, s, 1, 8192);
   const StageLinks links = links_of(c, s);
-  const double more = serving_time(c.setup, s, profile, links, 9).memory - serving_time(c.setup, s, profile, links, 8).memory;
+  const double more =
+      serving_time(c.setup, s, profile, links, 9).memory - serving_time(c.setup, s, profile, links, 8).memory;
   EXPECT_NEAR(more, 1.023e-3, 0.01e-3);
 }
 
@@ -179,7 +161,8 @@ TEST(ServingTime, AWindowBoundsTheCacheThatIsRead) {
   const Case c("mistral-7b", "h100-sxm:1");
   const StageLinks links = links_of(c, strategy_of(1));
   const auto memory = [&](std::int64_t keys) {
-    return serving_time(c.setup, strategy_of(1), make_serving_profile(c.setup, strategy_of(1), 1, keys), links, 8).memory;
+    return serving_time(c.setup, strategy_of(1), make_serving_profile(c.setup, strategy_of(1), 1, keys), links, 8)
+        .memory;
   };
   EXPECT_DOUBLE_EQ(memory(16384), memory(4096));
   EXPECT_LT(memory(2048), memory(4096));
@@ -219,7 +202,8 @@ RC_GTEST_PROP(ServingTime, ABiggerBatchIsNeverFasterAndNeverYieldsLess, ()) {
   const StageLinks links = links_of(c, s);
   const ServingProfile profile = make_serving_profile(c.setup, s, 1, *rc::gen::inRange(1, 8192));
   const double small = *rc::gen::inRange(1, 512), large = small + *rc::gen::inRange(1, 512);
-  const ServingTime a = serving_time(c.setup, s, profile, links, small), b = serving_time(c.setup, s, profile, links, large);
+  const ServingTime a = serving_time(c.setup, s, profile, links, small),
+                    b = serving_time(c.setup, s, profile, links, large);
   RC_ASSERT(b.estimate >= a.estimate);
   RC_ASSERT(b.lower >= a.lower);
   // Without calibration every kernel is convex and starts above nothing: tokens per second never fall.

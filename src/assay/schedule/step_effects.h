@@ -1,7 +1,9 @@
-// What whole training steps cost beyond their kernels and collectives one by one: numbers of the chip's family and of the
-// way the software works. catalogue/steps/training.toml holds them; docs/validation.md says how well they do.
+// What whole training steps cost beyond their kernels and collectives one by one: numbers of the chip's family and of
+// the way the software works. catalogue/steps/training.toml holds them; docs/validation.md says how well they do.
 #pragma once
+#include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "assay/base/result.h"
@@ -22,6 +24,7 @@ inline constexpr std::string_view fusion_names[] = {"fused", "compiled", "eager"
 /// What the user says of the software.
 struct StepSoftware {
   Fusion fusion = Fusion::fused;
+  bool captured = false;       ///< kernels are replayed from a graph: the host does not start them one by one
   bool tensor_overlap = true;  ///< tensor-parallel collectives run in pieces beside the products that need them
 };
 
@@ -34,16 +37,42 @@ struct StepEffects {
   double expert_product = 1;                    ///< products of experts over those of dense layers: ragged, uneven
   double expert_traffic = 1;                    ///< bytes to sort tokens by expert and back over the fewest
   double tensor_waited = 1, expert_waited = 1;  ///< shares of collectives that nothing hides
-  double contention = 0;  ///< share of weights' collectives that costs time although others compute meanwhile
-  double gradients_waited = 0;  ///< share of the reduction of gradients that nothing hides at least
-  double straggler = 0;         ///< of the step, per doubling of the chips beyond eight
-  Seconds fixed;                ///< per step: data, logging, clipping
-  Seconds launch;               ///< that the host takes for each step of the program
-  double allocator = 0;         ///< share of the peak memory that lies unused between blocks
-  Bytes context;                ///< of the driver and libraries
+  double contention = 0;         ///< share of weights' collectives that costs time although others compute meanwhile
+  double gradients_waited = 0;   ///< share of the reduction of gradients that nothing hides at least
+  double straggler = 0;          ///< of the step, per doubling of the chips beyond eight
+  Seconds fixed;                 ///< per step: data, logging, clipping
+  Seconds launch;                ///< that the host takes for each step of the program
+  double activations = 1;        ///< bytes kept for the backward pass over the fewest
+  double logits = 1;             ///< bytes of logits and their gradients over the fewest
+  bool frees_gradients = false;  ///< gradients come to be in the backward pass and are freed after the update
 };
 
-/// The effects of a chip's family under this software; neutral where the family is not in the file.
-Result<StepEffects> step_effects(const Chip& chip, const StepSoftware& software, const Catalogue& catalogue);
+/// Families of chips, by what whole steps on them have in common.
+enum class StepFamily : std::uint8_t { ampere, hopper, blackwell, tpu, other };
+inline constexpr std::size_t step_families = 5;
+inline constexpr std::string_view step_family_names[] = {"ampere", "hopper", "blackwell", "tpu", "other"};
+StepFamily step_family(const Chip& chip);
+
+/// The file of all effects. Numbers by family, or by how software fuses; the last of the latter is a TPU's compiler.
+struct StepCalibration {
+  static constexpr std::size_t ways = 4;
+  std::array<double, step_families> product{1, 1, 1, 1, 1}, attention{1, 1, 1, 1, 1};
+  std::array<double, step_families> tensor_overlapped{1, 1, 1, 1, 1};  ///< waited for where software overlaps them
+  std::array<double, ways> pointwise{1, 1, 1, 1}, loss{1, 1, 1, 1};
+  std::array<double, ways> activations{1, 1, 1, 1}, logits{1, 1, 1, 1};  ///< of memory
+  std::array<Seconds, ways> launch{};
+  double expert_product = 1, expert_traffic = 1, expert_waited = 1;
+  double contention = 0, gradients_waited = 0, straggler = 0;
+  Seconds fixed;
+
+  StepEffects effects(const Chip& chip, const StepSoftware& software) const;
+};
+
+/// The numbers of catalogue/steps/training.toml; the first fault with its place.
+Result<StepCalibration> read_steps(std::string_view document, std::string_view file);
+/// Those of the catalogue; neutral ones where it has none.
+Result<StepCalibration> steps_of(const Catalogue& catalogue);
+/// The tables that read back as these; `source` is the key of their source.
+std::string steps_text(const StepCalibration& steps, std::string_view source);
 
 }  // namespace assay

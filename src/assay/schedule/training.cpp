@@ -23,9 +23,9 @@ Recompute recompute_of(RecomputePolicy policy) {
 std::span<const std::array<char, 6>> axis_layouts() {
   // Tensor parallelism talks most and lies innermost, except where a torus axis suits it better; pipeline stages and
   // replicas talk least and lie outside.
-  static constexpr std::array<char, 6> all[] = {
-      {'P', 'R', 'X', 'W', 'Z', 'Y'}, {'R', 'P', 'X', 'W', 'Z', 'Y'}, {'R', 'X', 'W', 'P', 'Z', 'Y'},
-      {'Y', 'Z', 'W', 'X', 'R', 'P'}, {'P', 'Y', 'Z', 'W', 'X', 'R'}, {'P', 'R', 'Y', 'X', 'W', 'Z'}};
+  static constexpr std::array<char, 6> all[] = {{'P', 'R', 'X', 'W', 'Z', 'Y'}, {'R', 'P', 'X', 'W', 'Z', 'Y'},
+                                                {'R', 'X', 'W', 'P', 'Z', 'Y'}, {'Y', 'Z', 'W', 'X', 'R', 'P'},
+                                                {'P', 'Y', 'Z', 'W', 'X', 'R'}, {'P', 'R', 'Y', 'X', 'W', 'Z'}};
   return all;
 }
 
@@ -45,19 +45,6 @@ namespace {
 
 constexpr CollectiveKind line_kinds[4] = {CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
                                           CollectiveKind::all_reduce, CollectiveKind::all_to_all};
-
-std::size_t line_index(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::all_gather:
-      return 0;
-    case CollectiveKind::reduce_scatter:
-      return 1;
-    case CollectiveKind::all_reduce:
-      return 2;
-    default:
-      return 3;
-  }
-}
 
 /// The links that a set of mesh axes uses: torus axes, or levels of the tree that are really crossed.
 std::uint32_t resources_of(const Placement& placement, const CollectiveGroup& group, AxisSet axes, std::size_t mesh) {
@@ -94,7 +81,7 @@ double CollectiveForm::seconds(double bytes, double count) const {
 Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layout, const Cluster& cluster,
                                const CollectiveCalibration* calibration) {
   StageLinks links;
-  const auto& out_of_node = cluster.chip.scale_out;
+  const auto& out_of_node = cluster.chip.network.scale_out;
   const Fabric fabric = fabric_of(out_of_node && out_of_node->technology ? *out_of_node->technology : "");
   links.network_share = network_efficiency(cluster.chip);
   const Mesh mesh = whole_mesh(parallelism, layout);
@@ -136,8 +123,9 @@ Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layou
     const CollectiveGroup group = placement.group(axes);
     for (std::size_t k = 0; k < 4; ++k) {
       const CollectiveLine line = links.lines[set][k] = collective_line(line_kinds[k], group);
-      links.forms[set][k] = calibration ? form_of(*calibration, line_kinds[k], group, fabric)
-                                        : CollectiveForm{line.floor.value(), line.rate.value() / links.network_share, 0};
+      links.forms[set][k] = calibration
+                                ? form_of(*calibration, line_kinds[k], group, fabric)
+                                : CollectiveForm{line.floor.value(), line.rate.value() / links.network_share, 0};
     }
     links.resources[set] = resources_of(placement, group, axes, mesh.axes.size());
   }
@@ -228,9 +216,9 @@ PassTime pass_time(const PassProfile& pass, const StageLinks& links, bool overla
   std::array<Waiting, max_traffic> waited{};
   std::size_t waits = 0;
   for (const Traffic& traffic : pass.traffic) {
-    const CollectiveLine& line = links.lines[traffic.over][line_index(traffic.kind)];
+    const CollectiveLine& line = links.lines[traffic.over][StageLinks::line_of(traffic.kind)];
     const double bytes = traffic.bytes / links.ways(traffic.divided), ideal = line.rate.value() * bytes;
-    double seconds = links.forms[traffic.over][line_index(traffic.kind)].seconds(bytes, traffic.count);
+    double seconds = links.forms[traffic.over][StageLinks::line_of(traffic.kind)].seconds(bytes, traffic.count);
     if (traffic.once) {
       (traffic.urgency == Urgency::ahead ? time.new_weights : time.gradients) += seconds;
       continue;
@@ -243,8 +231,10 @@ PassTime pass_time(const PassProfile& pass, const StageLinks& links, bool overla
       }
     if (traffic.urgency == Urgency::critical || !overlap) {
       const RoleSet over = traffic.over;
-      if (over & role_bit(Role::tensor)) seconds *= effects.tensor_waited;
-      else if (over & role_bit(Role::expert)) seconds *= effects.expert_waited;
+      if (over & role_bit(Role::tensor))
+        seconds *= effects.tensor_waited;
+      else if (over & role_bit(Role::expert))
+        seconds *= effects.expert_waited;
       (over & role_bit(Role::tensor)    ? time.tensor
        : over & role_bit(Role::expert)  ? time.expert
        : over & role_bit(Role::context) ? time.context
@@ -270,7 +260,7 @@ double elements_of(const LayerProfile& layer) { return layer.dense_elements + la
 
 /// Ways in which weights, gradients and optimizer states are shared out over data-parallel axes.
 struct Sharing {
-  double weights = 1, gradients = 1, states = 1;                        ///< of dense weights
+  double weights = 1, gradients = 1, states = 1;                       ///< of dense weights
   double expert_weights = 1, expert_gradients = 1, expert_states = 1;  ///< experts lie on their own axis already
 };
 
@@ -318,8 +308,7 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
   const double state_bytes = question.setup.optimizer.state_bytes();
   const double update_bytes =
       grad_bytes + 2.0 * state_bytes + (question.setup.optimizer.master ? 1.0 : 2.0) * weight_bytes;
-  const double memory_rate =
-      rates.hbm.value() * (rates.pointwise ? rates.pointwise->optimizer : rates.memory_share);
+  const double memory_rate = rates.hbm.value() * (rates.pointwise ? rates.pointwise->optimizer : rates.memory_share);
 
   std::array<PassTime, 8> forward{}, backward{};
   const std::size_t kinds = std::min<std::size_t>(profile.kinds.size(), forward.size());
@@ -331,13 +320,15 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
                  embed_backward = pass_time(profile.embedding.backward, links, question.overlap, effects),
                  head_forward = pass_time(profile.head.forward, links, question.overlap, effects),
                  head_backward = pass_time(profile.head.backward, links, question.overlap, effects);
+  // What is recomputed keeps the layer's input only, and that is a tensor like any other.
+  const double kept_over_fewest = strategy.recompute == RecomputePolicy::full ? 1.0 : effects.activations;
+  steady.frees_gradients = effects.frees_gradients && m <= 1.0;
   steady.microbatches = m;
   steady.fixed = effects.fixed.value();
   steady.stragglers = effects.straggler * std::max(0.0, std::log2(question.chips / 8.0));
   steady.stages = stages;
   steady.boundary_ideal = stages > 1.0 ? profile.boundary.value() * links.between_stages.rate.value() : 0.0;
-  steady.hop =
-      stages > 1.0 ? steady.boundary_ideal / links.network_share + links.between_stages.floor.value() : 0.0;
+  steady.hop = stages > 1.0 ? steady.boundary_ideal / links.network_share + links.between_stages.floor.value() : 0.0;
   steady.parts.clear();
   for (const StageSplit::Part& part : split.parts) {
     PassTime f, b;
@@ -349,14 +340,15 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
       f.add(forward[k], n), b.add(backward[k], n);
       const LayerProfile& layer = profile.kinds[k];
       dense += n * layer.dense_elements, expert += n * layer.expert_elements;
-      out.kept += n * layer.kept.value();
+      out.kept += n * layer.kept.value() * kept_over_fewest;
       layer_elements = std::max(layer_elements, elements_of(layer));
-      out.memory.workspace = std::max(out.memory.workspace, layer.again.value() + layer.widest.value());
+      out.memory.workspace =
+          std::max(out.memory.workspace, layer.again.value() * effects.activations + layer.widest.value());
     }
     if (part.first) f.add(embed_forward, 1.0), b.add(embed_backward, 1.0), dense += elements_of(profile.embedding);
     if (part.last) {
       f.add(head_forward, 1.0), b.add(head_backward, 1.0), dense += elements_of(profile.head);
-      out.memory.head = profile.head.kept.value() + profile.head.widest.value();
+      out.memory.head = effects.logits * (profile.head.kept.value() + profile.head.widest.value());
     }
     out.stages = part.stages, out.first = part.first, out.last = part.last;
     out.forward = f.chain() + f.exposed, out.backward = b.chain() + b.exposed;
@@ -369,13 +361,13 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
       out.network[r] = f.ideal_network[r] + b.ideal_network[r];
       out.lower = std::max(out.lower, out.network[r]);
     }
-    out.upper = std::max(out.ideal_compute, out.ideal_memory) + f.all_network + b.all_network + 2.0 * steady.boundary_ideal;
+    out.upper =
+        std::max(out.ideal_compute, out.ideal_memory) + f.all_network + b.all_network + 2.0 * steady.boundary_ideal;
     out.model_flops = 3.0 * f.flops, out.executed_flops = f.flops + b.flops;
     // The end of the step: gradients are reduced while the last microbatch's backward pass runs, new weights are
     // brought back while the next step begins.
     const double reduce = f.gradients + b.gradients, bring = f.new_weights + b.new_weights;
-    out.gradients =
-        question.overlap ? std::max(effects.gradients_waited * reduce, reduce - b.chain()) : reduce;
+    out.gradients = question.overlap ? std::max(effects.gradients_waited * reduce, reduce - b.chain()) : reduce;
     out.update = (dense / shared.states + expert / shared.expert_states) * update_bytes / memory_rate +
                  (question.overlap ? std::max(0.0, bring - f.chain()) : bring);
     out.memory.weights = weight_bytes * (dense / shared.weights + expert / shared.expert_weights);
@@ -422,6 +414,8 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
     const std::int64_t first = part.first || shape.stages == 1 ? 0 : part.last ? shape.stages - 1 : 1;
     const double held = shape.stages > 1 ? peak_microbatches(shape, first) : 1.0;
     memory.activations = part.kept * held;
+    // At the loss no gradient exists yet; behind it activations make room for them.
+    if (steady.frees_gradients) memory.gradients = std::max(0.0, memory.gradients - memory.activations - memory.head);
     if (memory.total() > cost.memory.total()) cost.memory = memory;
   }
   cost.parts.bubble = stages > 1.0 ? bubble_time(shape, mean_forward, mean_backward) : 0.0;

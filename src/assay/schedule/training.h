@@ -44,6 +44,13 @@ struct StageLinks {
   CollectiveLine between_stages;                          ///< per byte handed from a stage to the next
   double network_share = 1.0;                             ///< of ideal bandwidth that good collectives reach
 
+  /// The place of a kind in `lines`.
+  static constexpr std::size_t line_of(CollectiveKind kind) {
+    return kind == CollectiveKind::all_gather       ? 0
+           : kind == CollectiveKind::reduce_scatter ? 1
+           : kind == CollectiveKind::all_reduce     ? 2
+                                                    : 3;
+  }
   double ways(RoleSet set) const {
     double n = 1.0;
     for (std::size_t i = 0; i < roles; ++i)
@@ -76,15 +83,15 @@ StageSplit split_stages(const Transformer& model, std::int64_t stages);
 
 /// Seconds of one step, taken apart. Times of the slowest stage unless said otherwise.
 struct StepParts {
-  double compute = 0;     ///< arithmetic and memory of all microbatches
-  double recompute = 0;   ///< the part of compute that is forward work done again
+  double compute = 0;                          ///< arithmetic and memory of all microbatches
+  double recompute = 0;                        ///< the part of compute that is forward work done again
   double tensor = 0, context = 0, expert = 0;  ///< collectives that somebody waits for
-  double weights = 0;     ///< gathering weights and reducing gradients in every microbatch, as far as not hidden
-  double handover = 0;    ///< passing activations from stage to stage
-  double bubble = 0;      ///< waiting for the pipeline to fill and drain
-  double gradients = 0;   ///< reducing gradients at the end, as far as not hidden
-  double update = 0;      ///< the optimizer, and bringing new weights back
-  double overhead = 0;    ///< what a step costs whatever it does, and waiting for the slowest of many chips
+  double weights = 0;    ///< gathering weights and reducing gradients in every microbatch, as far as not hidden
+  double handover = 0;   ///< passing activations from stage to stage
+  double bubble = 0;     ///< waiting for the pipeline to fill and drain
+  double gradients = 0;  ///< reducing gradients at the end, as far as not hidden
+  double update = 0;     ///< the optimizer, and bringing new weights back
+  double overhead = 0;   ///< what a step costs whatever it does, and waiting for the slowest of many chips
   double total() const {
     return compute + tensor + context + expert + weights + handover + bubble + gradients + update + overhead;
   }
@@ -100,10 +107,10 @@ struct TrainingCost {
   double lower = 0, estimate = 0, upper = 0;  ///< seconds per step
   double compute = 0;                         ///< seconds of arithmetic at the peak, per step, mean over stages
   double memory_time = 0;                     ///< seconds of memory traffic at the peak, of the slowest stage
-  std::array<double, roles> network{};        ///< seconds of collectives at full bandwidth by role, of the slowest stage
-  StepParts parts;                            ///< of the estimate
+  std::array<double, roles> network{};  ///< seconds of collectives at full bandwidth by role, of the slowest stage
+  StepParts parts;                      ///< of the estimate
   MemoryParts memory;
-  double model_flops = 0, executed_flops = 0; ///< of a step, per chip, mean over stages
+  double model_flops = 0, executed_flops = 0;  ///< of a step, per chip, mean over stages
 };
 
 /// What is common to all strategies of a question.
@@ -111,7 +118,7 @@ struct TrainingQuestion {
   TrainingSetup setup;
   double sequences = 1;  ///< per step over the whole cluster
   double chips = 1;
-  bool overlap = true;   ///< gradients are reduced, weights gathered while others compute
+  bool overlap = true;  ///< gradients are reduced, weights gathered while others compute
   std::optional<CollectiveCalibration> collectives = std::nullopt;  ///< of the estimate
 };
 
@@ -136,6 +143,7 @@ struct SteadyCost {
   double microbatches = 1, stages = 1;
   double hop = 0, boundary_ideal = 0;  ///< seconds from a stage to the next
   double stragglers = 0, fixed = 0;    ///< share of the step, seconds of each step
+  bool frees_gradients = false;        ///< none are held from one microbatch to the next
 };
 
 /// Fills `steady`, whose memory is reused.

@@ -42,7 +42,7 @@ std::optional<SliceSize> smallest_slice(const Chip& chip, double bytes) {
 
 std::optional<std::int64_t> longest_context(const ServingQuestion& question, const Cluster& cluster,
                                             const ServingStrategy& strategy, double batch, std::int64_t limit) {
-  const Result<StageLinks> links = stage_links(strategy.parallelism(), strategy.layout, cluster);
+  const Result<StageLinks> links = serving_links(question.setup, strategy, cluster);
   if (!links) return std::nullopt;
   const auto fits = [&](std::int64_t prompt) {
     ServingQuestion longer = question;

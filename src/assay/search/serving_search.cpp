@@ -91,7 +91,7 @@ class Searcher {
   }
 
   void price(const ServingStrategy& strategy) {
-    const Result<StageLinks> links = stage_links(strategy.parallelism(), strategy.layout, cluster_);
+    const Result<StageLinks> links = serving_links(question_.setup, strategy, cluster_);
     if (!links) return;
     const ServingProfiles profiles = serving_profiles(question_, strategy, *links);
     const double unit = profiles.decode.unit * static_cast<double>(strategy.pipeline);
@@ -101,12 +101,16 @@ class Searcher {
     }
     const ServingPoint first = serving_point(question_, strategy, profiles, *links, unit);
     if (take(first); first.memory.total() > question_.capacity) return;
-    // From one unit up to what fits: powers of two and the points between them.
-    for (double batch = 2.0 * unit; batch <= first.memory.max_batch; batch *= 2.0) {
-      take(serving_point(question_, strategy, profiles, *links, std::floor(0.75 * batch / unit) * unit));
-      take(serving_point(question_, strategy, profiles, *links, batch));
+    // From one unit up to what fits: powers of two, the points between them, and the last one.
+    const double most = std::floor(first.memory.max_batch / unit) * unit;
+    const auto try_batch = [&](double batch) {
+      if (batch <= most) take(serving_point(question_, strategy, profiles, *links, batch));
+    };
+    for (double batch = 2.0 * unit; batch <= 2.0 * most; batch *= 2.0) {
+      if (batch > 2.0 * unit) try_batch(0.75 * batch);
+      try_batch(batch);
     }
-    take(serving_point(question_, strategy, profiles, *links, std::floor(first.memory.max_batch / unit) * unit));
+    try_batch(most);
   }
 
   void take(const ServingPoint& point) {

@@ -51,8 +51,8 @@ struct ServingSearch {
 Result<ServingSearch> search_serving(const ServingQuestion& question, const Cluster& cluster,
                                      const ServingChoices& choices);
 
-/// All of one strategy that does not depend on the batch: the profile of a decode step in the middle of the output, with
-/// the cache of a complete one, and a prefill.
+/// All of one strategy that does not depend on the batch: the profile of a decode step in the middle of the output,
+/// with the cache of a complete one, and a prefill.
 struct ServingProfiles {
   ServingProfile decode, prefill;
   ServingTime first_token;  ///< of one prompt on each replica

@@ -37,8 +37,8 @@ Result<Speculation> speculate(const ServingQuestion& question, const Transformer
                               const std::vector<std::int64_t>& lengths) {
   Speculation out;
   out.draft_strategy = strategy_of_draft(draft, strategy);
-  ASSAY_TRY(links, stage_links(strategy.parallelism(), strategy.layout, cluster));
-  ASSAY_TRY(draft_links, stage_links(out.draft_strategy.parallelism(), out.draft_strategy.layout, cluster));
+  ASSAY_TRY(links, serving_links(question.setup, strategy, cluster));
+  ASSAY_TRY(draft_links, serving_links(question.setup, out.draft_strategy, cluster));
   ServingSetup setup = question.setup;
   setup.model = &draft;
   const std::int64_t context = decode_context(question);

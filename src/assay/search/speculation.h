@@ -13,9 +13,9 @@ namespace assay {
 double expected_tokens(double acceptance, std::int64_t length);
 
 struct SpeculativeLoop {
-  std::int64_t length = 0;               ///< drafted tokens
+  std::int64_t length = 0;                 ///< drafted tokens
   double draft_step = 0, verify_step = 0;  ///< seconds
-  double loop = 0, tokens = 1;           ///< seconds and expected tokens of one loop
+  double loop = 0, tokens = 1;             ///< seconds and expected tokens of one loop
   double per_token() const { return loop / tokens; }
 };
 
@@ -29,8 +29,8 @@ struct Speculation {
 /// The draft as one layer of the model itself, with its embedding and head: multi-token prediction.
 Transformer prediction_module(const Transformer& model);
 
-/// Loops of `lengths` drafted tokens for a batch of `strategy`. The draft runs on the same chips: as many ways of tensor
-/// parallelism as its heads allow, the rest as replicas.
+/// Loops of `lengths` drafted tokens for a batch of `strategy`. The draft runs on the same chips: as many ways of
+/// tensor parallelism as its heads allow, the rest as replicas.
 Result<Speculation> speculate(const ServingQuestion& question, const Transformer& draft, const Cluster& cluster,
                               const ServingStrategy& strategy, double batch, double acceptance,
                               const std::vector<std::int64_t>& lengths);

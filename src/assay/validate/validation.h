@@ -43,6 +43,7 @@ struct ValidationSet {
   std::string_view name, summary;
   bool needs_data = false;
   Result<ValidationResult> (*run)(const ValidationInput&);
+  bool on_request = false;  ///< only by its name: seconds of steps and bytes do not mix with kernels
 };
 /// All sets, in the order of help.
 std::span<const ValidationSet> validation_sets();

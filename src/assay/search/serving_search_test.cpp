@@ -1,0 +1,221 @@
+#include "assay/search/serving_search.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "assay/model/model_catalogue.h"
+#include "assay/search/serving_fit.h"
+#include "assay/search/speculation.h"
+
+namespace assay {
+namespace {
+
+const Catalogue& catalogue() {
+  static const Catalogue builtin = Catalogue::builtin();
+  return builtin;
+}
+
+struct Case {
+  Transformer model;
+  Cluster cluster;
+  ServingQuestion question;
+
+  Case(const std::string& id, const std::string& where)
+      : model(load_model(id, catalogue(), "test")->model), cluster(*parse_cluster(where, catalogue(), "test")) {
+    question.setup.rates = *kernel_rates(cluster.chip, Dtype::bf16, "test");
+    question.setup.model = &model;
+    question.prompt = 1024, question.output = 256;
+    question.capacity = cluster.chip.hbm().capacity.value.value();
+  }
+  Case(const Case&) = delete;
+
+  ServingSearch search(ServingChoices choices = {}) const {
+    if (!choices.second) choices.second = 1;
+    return *search_serving(question, cluster, choices);
+  }
+};
+
+ServingStrategy tensor_only(std::int64_t ways) {
+  ServingStrategy s;
+  s.tensor = ways;
+  return s;
+}
+
+TEST(ServingSearch, NoPointOfAllShardingsBeatsTheFront) {
+  const Case c("llama-3-8b", "h100-sxm:4");
+  const ServingSearch found = c.search();
+  ASSERT_TRUE(found.best);
+  std::int64_t tried = 0;
+  for (std::int64_t tensor : {1, 2, 4})
+    for (std::int64_t pipeline : {1, 2, 4})
+      for (CacheScheme cache : {CacheScheme::heads, CacheScheme::batch, CacheScheme::sequence})
+        for (double power = 1; power <= 4096; power *= 2)
+          for (double batch : {power, 1.5 * power}) {
+            if (4 % (tensor * pipeline) != 0 || batch != std::floor(batch)) continue;
+            ServingStrategy s = tensor_only(tensor);
+            s.pipeline = pipeline, s.data = 4 / tensor / pipeline, s.scheme.cache = cache;
+            const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
+            const ServingProfiles profiles = serving_profiles(c.question, s, links);
+            // The search takes whole units: every device has as many sequences as the others.
+            if (std::fmod(batch, profiles.decode.unit * static_cast<double>(pipeline)) != 0.0) continue;
+            const ServingPoint p = serving_point(c.question, s, profiles, links, batch);
+            if (p.memory.total() > c.question.capacity) continue;
+            ++tried;
+            bool matched = false;
+            for (const ServingPoint& f : found.front)
+              matched |= f.decode.estimate <= p.decode.estimate * (1.0 + 1e-12) &&
+                         f.tokens_per_second() >= p.tokens_per_second() * (1.0 - 1e-12);
+            EXPECT_TRUE(matched) << "tensor " << tensor << " pipeline " << pipeline << " batch " << batch;
+          }
+  EXPECT_GT(tried, 100);
+}
+
+TEST(ServingSearch, AlongTheFrontBothGrow) {
+  const Case c("mixtral-8x7b", "h100-sxm:8");
+  const ServingSearch found = c.search();
+  ASSERT_GT(found.front.size(), 5u);
+  for (std::size_t i = 1; i < found.front.size(); ++i) {
+    EXPECT_GT(found.front[i].decode.estimate, found.front[i - 1].decode.estimate);
+    EXPECT_GT(found.front[i].tokens_per_second(), found.front[i - 1].tokens_per_second());
+  }
+}
+
+RC_GTEST_PROP(ServingSearch, TheBestMeetsTheWishesAndFits, ()) {
+  static const Case c("llama-3-8b", "h100-sxm:4");
+  static const ServingSearch free = c.search();
+  ServingChoices choices;
+  choices.per_token = 1e-3 * *rc::gen::inRange(1, 60);
+  choices.first_token = 1e-3 * *rc::gen::inRange(1, 200);
+  const ServingSearch found = c.search(choices);
+  RC_ASSERT(found.best || found.closest);
+  if (!found.best) {
+    // The floors say why: one of them is above its wish, or no single point has both.
+    const ServingPoint& p = *found.closest;
+    RC_ASSERT(p.decode.estimate > *choices.per_token || p.prefill.estimate > *choices.first_token);
+    return;
+  }
+  RC_ASSERT(found.best->decode.estimate <= *choices.per_token);
+  RC_ASSERT(found.best->prefill.estimate <= *choices.first_token);
+  RC_ASSERT(found.best->memory.total() <= c.question.capacity);
+  // Wishes never make it better, and the front does not depend on them.
+  RC_ASSERT(found.best->tokens_per_second() <= free.best->tokens_per_second());
+  RC_ASSERT(found.front.size() == free.front.size());
+}
+
+RC_GTEST_PROP(ServingSearch, GivenNumbersAreKept, ()) {
+  static const Case c("mixtral-8x7b", "h100-sxm:8");
+  ServingChoices choices;
+  choices.tensor = *rc::gen::element<std::int64_t>(1, 2, 4, 8);
+  if (*rc::gen::arbitrary<bool>()) choices.batch = *rc::gen::inRange<std::int64_t>(1, 300);
+  const ServingSearch found = c.search(choices);
+  const ServingPoint p = found.best ? *found.best : *found.closest;
+  RC_ASSERT(p.strategy.tensor == *choices.tensor);
+  RC_ASSERT(p.strategy.chips() == 8);
+  if (choices.batch) RC_ASSERT(p.batch == static_cast<double>(*choices.batch));
+}
+
+TEST(ServingSearch, TheLargestBatchFitsAndOneMoreDoesNot) {
+  const Case c("llama-3-70b", "h100-sxm:8");
+  const ServingStrategy s = tensor_only(8);
+  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
+  const ServingProfiles profiles = serving_profiles(c.question, s, links);
+  const double most = serving_memory(c.question, profiles, 1).max_batch;
+  EXPECT_LE(serving_memory(c.question, profiles, most).total(), c.question.capacity);
+  // The bound counts the space of a prompt beside that of a step; only caches and weights are sure to be too many.
+  const double next = 1.01 * most;
+  EXPECT_GT(serving_memory(c.question, profiles, next).total(), c.question.capacity);
+}
+
+// 70.55e9 parameters in int8 over 8 chips of 16 GB: 8.82 GB each, 43 caches of 8192 x 163,840 B = 1.342 GB / 8 would
+// fill the remaining 7.18 GB; the space of a prompt takes some of it.
+TEST(ServingSearch, TheTextbooksBatchOnEightV5e) {
+  Case c("llama-3-70b", "tpu-v5e:4x2");
+  c.question.setup.formats.weights = c.question.setup.formats.kv_cache = Dtype::int8;
+  c.question.prompt = 8191, c.question.output = 1;
+  const ServingStrategy s = tensor_only(8);
+  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
+  const ServingMemory memory = serving_memory(c.question, serving_profiles(c.question, s, links), 32);
+  EXPECT_NEAR(memory.weights, (70.553706496e9 + 7 * 1318912) / 8, 1);  // norms lie on every chip
+  EXPECT_NEAR(memory.cache, 32 * 8192.0 * 163840 / 8, 1);
+  EXPECT_GE(memory.max_batch, 40);
+  EXPECT_LE(memory.max_batch, 43);
+}
+
+TEST(ServingSearch, ACachedPrefixIsNotWorkedOnAgain) {
+  Case c("llama-3-8b", "h100-sxm:1");
+  c.question.prompt = 4096;
+  const double whole = c.search().best->prefill.compute;
+  c.question.cached_prompt = 0.75;
+  EXPECT_EQ(fresh_prompt(c.question), 1024);
+  // A quarter of the products; attention of the last quarter sees all keys, so slightly more than a quarter in all.
+  EXPECT_NEAR(c.search().best->prefill.compute / whole, 0.26, 0.02);
+}
+
+TEST(ServingSearch, ModelsThatDoNotFitNameTheNearestPoint) {
+  const Case c("llama-3.1-405b", "h100-sxm:4");
+  const ServingSearch found = c.search();
+  EXPECT_FALSE(found.fits);
+  EXPECT_FALSE(found.best);
+  ASSERT_TRUE(found.closest);
+  EXPECT_GT(found.closest->memory.total(), c.question.capacity);
+}
+
+TEST(ServingFit, SlicesAreThoseThatExist) {
+  const Chip v5e = *catalogue().chip("tpu-v5e", "test");
+  const auto text = [&](double bytes) { return smallest_slice(v5e, bytes)->text; };
+  EXPECT_EQ(text(35e9), "2x2");
+  EXPECT_EQ(text(70e9), "4x2");
+  EXPECT_EQ(text(140e9), "4x4");
+  EXPECT_FALSE(smallest_slice(v5e, 1e15));
+  EXPECT_EQ(smallest_slice(*catalogue().chip("h100-sxm", "test"), 141e9)->text, "2");
+}
+
+TEST(ServingFit, TheLongestContextFillsMemory) {
+  const Case c("llama-3-8b", "h100-sxm:1");
+  const auto longest = longest_context(c.question, c.cluster, tensor_only(1), 16, 1 << 30);
+  ASSERT_TRUE(longest);
+  // 85.9 GB less 16.06 GB of weights over 16 x 131,072 B per token: 33,300 tokens, less the space of a prompt.
+  EXPECT_LT(*longest, 33300);
+  EXPECT_GT(*longest, 0.9 * 33300);
+}
+
+// (1 - 0.8^5) / (1 - 0.8) = 3.3616
+TEST(Speculation, TokensOfALoopAreAGeometricSum) {
+  EXPECT_NEAR(expected_tokens(0.8, 4), 3.3616, 1e-12);
+  EXPECT_EQ(expected_tokens(0.0, 7), 1.0);
+  EXPECT_EQ(expected_tokens(1.0, 7), 8.0);
+}
+
+TEST(Speculation, ALoopIsItsDraftsAndOneCheck) {
+  const Case c("llama-3-70b", "h100-sxm:8");
+  const Transformer draft = load_model("llama-3-8b", catalogue(), "test")->model;
+  const auto found = speculate(c.question, draft, c.cluster, tensor_only(8), 1, 0.8, {1, 2, 3, 4, 5, 6, 7, 8});
+  ASSERT_TRUE(found);
+  const StageLinks links = *serving_links(c.question.setup, tensor_only(8), c.cluster);
+  const double alone =
+      serving_time(c.question.setup, tensor_only(8),
+                   make_serving_profile(c.question.setup, tensor_only(8), 1, decode_context(c.question)), links, 1)
+          .estimate;
+  for (const SpeculativeLoop& loop : found->loops) {
+    EXPECT_DOUBLE_EQ(loop.loop, static_cast<double>(loop.length) * loop.draft_step + loop.verify_step);
+    EXPECT_GE(loop.verify_step, alone);
+    EXPECT_LE(found->loops[found->best].per_token(), loop.per_token());
+  }
+  // At batch 1 weights rule: checking 9 tokens costs hardly more than one, and the draft is 8.8 times smaller.
+  EXPECT_LT(found->loops.back().verify_step, 1.05 * alone);
+  EXPECT_GT(alone / found->loops[found->best].per_token(), 1.5);
+}
+
+RC_GTEST_PROP(Speculation, BetterDraftsAreNeverSlowerAndLonger, ()) {
+  const double a = *rc::gen::inRange(0, 100) / 100.0, b = a + *rc::gen::inRange(0, 100) / 100.0 * (1.0 - a);
+  const auto k = *rc::gen::inRange<std::int64_t>(0, 30);
+  RC_ASSERT(expected_tokens(b, k) >= expected_tokens(a, k));
+  RC_ASSERT(expected_tokens(a, k + 1) >= expected_tokens(a, k));
+  RC_ASSERT(expected_tokens(a, k) <= static_cast<double>(k) + 1.0);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,366 @@
+#include "assay/validate/training_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "assay/base/text.h"
+#include "assay/model/model_catalogue.h"
+
+namespace assay {
+namespace {
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+/// One row of the table, column by column.
+struct Line {
+  const CsvTable& table;
+  std::size_t row;
+  std::string_view text(std::string_view column) const { return table.text(row, column); }
+  double number(std::string_view column, double missing = 0.0) const { return table.number(row, column, missing); }
+  std::int64_t count(std::string_view column, std::int64_t missing = 0) const {
+    return static_cast<std::int64_t>(std::llround(number(column, static_cast<double>(missing))));
+  }
+};
+
+struct Part {
+  std::string_view accelerator, chip;
+};
+constexpr Part parts[] = {{"H100-SXM-80GB", "h100-sxm"},
+                          {"H100-SXM-96GB-HBM2e-500W", "h100-sxm"},
+                          {"A100-SXM-80GB", "a100-sxm-80"},
+                          {"A100-SXM-40GB", "a100-sxm-40"},
+                          {"H200-SXM-141GB", "h200-sxm"},
+                          {"GB200", "gb200-nvl72"},
+                          {"B200-SXM-180GB", "b200"},
+                          {"Blackwell(184GiB: B200/GB200)", "b200"},
+                          {"TPUv3", "tpu-v3"},
+                          {"TPUv4", "tpu-v4"},
+                          {"TPUv5e", "tpu-v5e"},
+                          {"TPUv5p", "tpu-v5p"},
+                          {"TPUv6e", "tpu-v6e"},
+                          {"TPU7x(Ironwood)", "tpu-v7"},
+                          {"MI300X", "mi300x"},
+                          {"MI325X", "mi325x"}};
+
+using Why = std::optional<std::string>;
+
+bool is_new_megatron(std::string_view framework) {
+  return contains(framework, "NeMo") || contains(framework, "Megatron-Bridge") || contains(framework, "NVIDIA Release");
+}
+
+/// Rows that a study of the tables found to contradict themselves.
+Why contradiction(std::string_view id) {
+  const std::size_t dash = id.rfind('-');
+  const int n = dash == std::string_view::npos ? 0 : std::atoi(std::string(id.substr(dash + 1)).c_str());
+  const std::string_view source = id.substr(0, dash);
+  if (source == "dgxc" && n >= 174 && n <= 185) return "the row contradicts itself: more stages than layers";
+  if (source == "bloom-prequel" && n >= 46 && n <= 48) return "the row contradicts itself: chips and nodes differ";
+  if (source == "mlperf-training" && (n == 30 || n == 31 || n == 33))
+    return "the row contradicts itself: faster than the peak";
+  return std::nullopt;
+}
+
+/// "MLA q_lora=1536 kv_lora=512 ...": the number behind a name.
+std::int64_t noted(std::string_view notes, std::string_view name) {
+  const std::size_t at = notes.find(name);
+  return at == std::string_view::npos ? 0 : std::atoll(std::string(notes.substr(at + name.size())).c_str());
+}
+
+Why read_model_columns(const Line& in, Transformer& model) {
+  const std::int64_t layers = in.count("layers"), heads = in.count("n_heads");
+  model.d_model = in.count("d_model"), model.vocabulary = in.count("vocab");
+  // GPT-2's vocabulary as Megatron pads it, which its papers do not repeat.
+  if (model.vocabulary == 0 && contains(in.text("framework"), "Megatron-LM")) model.vocabulary = 51200;
+  if (layers == 0 || heads == 0 || model.d_model == 0 || model.vocabulary == 0)
+    return "the model's layers, width, heads or vocabulary are not stated";
+  const std::string_view notes = in.text("arch_notes");
+  Layer dense;
+  Attention& attention = dense.attention.emplace();
+  attention.heads = heads, attention.kv_heads = in.count("n_kv_heads", heads);
+  attention.head_dim = attention.value_dim = in.count("head_dim", model.d_model / heads);
+  if (in.text("attn_type") == "mla") {
+    attention.q_rank = noted(notes, "q_lora="), attention.kv_rank = noted(notes, "kv_lora=");
+    attention.rope_dim = noted(notes, "qk_rope="), attention.value_dim = noted(notes, " v=");
+    attention.head_dim = noted(notes, "qk_nope=") + attention.rope_dim;
+    if (attention.kv_rank == 0) return "the ranks of latent attention are not stated";
+  }
+  FeedForward& block = dense.feed_forward.emplace();
+  block.width = in.count("d_ff"), block.gated = in.text("gated_mlp") != "n";
+  Layer routed = dense;
+  const std::int64_t experts = in.count("moe_experts");
+  if (experts > 0) {
+    FeedForward& moe = *routed.feed_forward;
+    moe.width = in.count("moe_d_ff_expert"), moe.experts = experts, moe.experts_per_token = in.count("moe_topk");
+    moe.shared_width = in.count("moe_shared_experts") * moe.width;
+    if (moe.width == 0 || moe.experts_per_token == 0) return "the experts' width or number per token is not stated";
+  } else if (block.width == 0) {
+    return "the feed-forward width is not stated";
+  }
+  const std::int64_t first_dense = in.count("moe_first_dense_layers");
+  const std::int64_t every = std::max<std::int64_t>(1, noted(notes, "interleave_moe_layer_step="));
+  for (std::int64_t i = 0; i < layers; ++i) {
+    Layer layer = experts > 0 && i >= first_dense && (i + 1) % every == 0 ? routed : dense;
+    if (layer.feed_forward->width == 0) return "the feed-forward width is not stated";
+    if (contains(notes, "sliding-window(128)") && i % 2 == 0) layer.attention->window = 128;
+    if (contains(notes, "chunked local") && (i + 1) % 4 != 0) layer.attention->chunk = 8192;
+    model.decoder.add(layer);
+  }
+  return std::nullopt;
+}
+
+Why read_hardware(const Line& in, TrainingRow& row) {
+  const std::string_view accelerator = in.text("accelerator"), network = in.text("interconnect");
+  const auto* part = std::find_if(std::begin(parts), std::end(parts),
+                                  [&](const Part& known) { return known.accelerator == accelerator; });
+  if (part == std::end(parts)) return fmt::format("{} is not in the catalogue", accelerator);
+  const std::int64_t chips = in.count("n_chips");
+  if (chips == 0) return "the number of chips is not stated";
+  const std::string_view topology = in.text("topology");
+  std::int64_t slices = 1;
+  if (part->chip.starts_with("tpu") && contains(topology, "x v"))
+    slices = std::max(1LL, std::atoll(std::string(topology).c_str()));
+  row.cluster = slices > 1 ? fmt::format("{}*{}:{}", slices, part->chip, chips / slices)
+                           : fmt::format("{}:{}", part->chip, chips);
+  if (accelerator == "H100-SXM-96GB-HBM2e-500W")
+    row.changes = {{"memory.hbm.bandwidth", "2.4 TB/s"}}, row.power = 500.0 / 700.0;
+  // What a row says of its network, where that is not the one of the catalogue.
+  if (contains(network, "4x Omni-Path 100Gb") || contains(network, "4x100Gb")) row.network = BytesPerSecond(6.25e9);
+  if (contains(network, "4x IB HDR") || contains(network, "800 Gbps")) row.network = BytesPerSecond(12.5e9);
+  if (contains(network, "1600 Gbps/node")) row.network = BytesPerSecond(25e9);
+  return std::nullopt;
+}
+
+/// How weights and states are shared out, from the text of the column.
+Why read_sharing(const Line& in, std::int64_t groups, TrainingRow& row) {
+  Parallelism& p = row.strategy.parallelism;
+  const std::string_view text = in.text("fsdp_zero");
+  p.data = groups, p.fsdp = 1, p.zero = 0;
+  const bool sharded = contains(text, "zero3") || contains(text, "fsdp") || contains(text, "FSDP");
+  if (contains(text, "zero2"))
+    p.zero = 2;
+  else if (contains(text, "zero1"))
+    p.zero = 1;
+  else if (sharded) {
+    std::int64_t ways = noted(text, "fsdp=");
+    if (ways == 0) ways = noted(text, "fsdp(");
+    if (ways == 0) ways = noted(text, "fsdp ");
+    if (contains(text, "DP over DCN") && ways == 0) {
+      const std::size_t star = row.cluster.find('*');
+      ways = star == std::string::npos ? groups : groups / std::atoll(row.cluster.c_str());
+    }
+    if (ways <= 0 || groups % ways != 0) ways = groups;
+    p.fsdp = ways, p.data = groups / ways;
+    if (groups == 1 && p.context > 1) p.zero = 3;  // weights are then shared out over the context's devices
+  }
+  return std::nullopt;
+}
+
+Why read_strategy(const Line& in, TrainingRow& row) {
+  Parallelism& p = row.strategy.parallelism;
+  const bool tpu = contains(row.cluster, "tpu");
+  const bool sharded = contains(in.text("fsdp_zero"), "fsdp") || contains(in.text("fsdp_zero"), "FSDP");
+  if (in.text("tp").empty() && !sharded) return "the parallelism is not stated";
+  p.tensor = in.count("tp", 1), p.pipeline = in.count("pp", 1), p.context = in.count("cp", 1);
+  const std::int64_t chips = in.count("n_chips"), inner = p.tensor * p.pipeline * p.context;
+  if (chips % inner != 0) return "the parallelism does not make up the chips";
+  const std::int64_t groups = chips / inner;
+  if (auto why = read_sharing(in, groups, row)) return why;
+  p.expert = in.count("ep", 1);
+  if (groups % p.expert != 0) return "experts are split over tensor- or context-parallel devices too";
+  if (in.text("sequence_parallel") == "y" && p.tensor > 1) p.residual = ResidualScheme::sequence;
+
+  const double accumulated = in.number("grad_accum"), micro = in.number("micro_batch");
+  row.sequences = in.number("global_batch", micro * accumulated * static_cast<double>(groups));
+  row.sequence = in.count("seq_len");
+  if (row.sequences < 1.0 || row.sequence == 0) return "the batch or the sequence length is not stated";
+  if (p.context > 1 && row.sequence % p.context != 0) return "the sequence does not split";
+  const double per_group = row.sequences / static_cast<double>(groups);
+  double one = tpu || micro == 0.0 ? per_group / std::max(1.0, accumulated) : micro;
+  if (micro == 0.0 && accumulated == 0.0 && p.pipeline > 1) one = 1.0;  // a pipeline is filled with what is smallest
+  if (tpu && accumulated == 0.0 && micro > 0.0) one = std::min(per_group, micro * static_cast<double>(p.tensor));
+  if (one < 1.0) return "less than one sequence for each data-parallel group";
+  row.strategy.micro_batch = std::llround(std::min(one, per_group));
+  if (row.strategy.micro_batch < 1) return "less than one sequence for each data-parallel group";
+
+  using enum PipelineSchedule;
+  const std::string_view framework = in.text("framework");
+  const std::int64_t layers = row.model.decoder.layers();
+  if (p.pipeline > layers) return "the row contradicts itself: more stages than layers";
+  if (p.pipeline > 1) {
+    row.strategy.interleave = std::max<std::int64_t>(1, in.count("vpp", 1));
+    // Newer Megatron interleaves unless told otherwise: two layers to a chunk where nothing is stated.
+    if (in.text("vpp").empty() && is_new_megatron(framework) && layers % (2 * p.pipeline) == 0)
+      row.strategy.interleave = layers / (2 * p.pipeline);
+    if (contains(in.text("vpp"), "max")) row.strategy.interleave = layers / p.pipeline;
+    row.strategy.schedule = contains(framework, "ZB-2p")   ? zb_h2
+                            : contains(framework, "ZB-1p") ? zb_h1
+                            : row.strategy.interleave > 1  ? interleaved
+                                                           : one_f_one_b;
+    const auto m = static_cast<std::int64_t>(row.sequences / static_cast<double>(groups * row.strategy.micro_batch));
+    if (!is_possible({row.strategy.schedule, p.pipeline, m, row.strategy.interleave}))
+      row.strategy.schedule = one_f_one_b, row.strategy.interleave = 1;
+    if (m < 1) return "fewer microbatches than one";
+  }
+  return std::nullopt;
+}
+
+/// What the row says of its software. Empty means unknown: nothing is recomputed then, which most such rows agree with.
+Why read_software(const Line& in, TrainingRow& row) {
+  const std::string_view framework = in.text("framework"), notes = in.text("notes"), recompute = in.text("recompute"),
+                         precision = in.text("precision");
+  const double year = in.number("year", 2025);
+  const bool tpu = contains(row.cluster, "tpu");
+  const std::string_view flash = in.text("flash_attention");
+  row.flash = flash != "n" && !(flash.empty() && contains(framework, "Megatron-LM") && year < 2024);
+  // With flash attention there is nothing inside of attention to be made again.
+  if (recompute == "full" || contains(recompute, "full offload")) row.strategy.recompute = RecomputePolicy::full;
+  if (recompute == "selective" && !row.flash) row.strategy.recompute = RecomputePolicy::selective;
+  if (tpu && !recompute.empty() && recompute != "none") row.strategy.recompute = RecomputePolicy::full;
+  if (recompute == "selective(op)") return "which operators are made again (selective by operator) cannot be expressed";
+  if (contains(in.text("task"), "lora")) return "adapters: most weights are not trained";
+
+  const bool torch = contains(framework, "Composer") || contains(framework, "torchtitan");
+  const bool new_megatron = is_new_megatron(framework);
+  row.software.captured = contains(framework, "NVIDIA Release") || contains(framework, "Megatron-Bridge") ||
+                          (contains(framework, "NeMo") && year >= 2025);
+  row.typical = in.text("trust") != "C" && !contains(framework, "TE 2.11");
+  if (torch || contains(framework, "ColossalAI") || contains(framework, "InternEvo") || contains(framework, "llm.c"))
+    row.attention = AttentionKernel::flash2;
+  if (torch) row.software.fusion = contains(notes, "compile") ? Fusion::compiled : Fusion::eager;
+  row.software.tensor_overlap =
+      tpu || new_megatron || (contains(framework, "Megatron-LM") && year >= 2024 && !contains(framework, "TE 2.11"));
+  const bool old_megatron = contains(framework, "Megatron-LM") || contains(framework, "Megatron-DeepSpeed");
+  row.overlap = !(old_megatron && (year < 2024 || contains(framework, "TE 2.11")));
+
+  if (contains(precision, "fp4"))
+    row.compute = Dtype::fp4;
+  else if (contains(precision, "fp8"))
+    row.compute = Dtype::fp8;
+  else if (contains(precision, "int8"))
+    row.compute = Dtype::int8;
+  return std::nullopt;
+}
+
+void read_measured(const Line& in, TrainingRow& row) {
+  const double chips = in.number("n_chips");
+  double seconds = in.number("step_time_s");
+  if (seconds == 0.0) seconds = in.number("derived_step_time_s");
+  for (const std::string_view column : {"tokens_per_s_per_chip", "derived_tokens_per_s_per_chip"})
+    if (const double rate = in.number(column); seconds == 0.0 && rate > 0.0)
+      seconds = row.sequences * static_cast<double>(row.sequence) / (rate * chips);
+  if (seconds > 0.0) row.measured = Seconds(seconds);
+  if (const double peak = in.number("peak_mem_gb"); peak > 0.0) row.peak = peak * 1_GiB;
+}
+
+std::string describe(const TrainingRow& row) {
+  const Parallelism& p = row.strategy.parallelism;
+  std::string text = row.cluster;
+  const auto add = [&](std::string_view name, std::int64_t n) {
+    if (n > 1) text += fmt::format(" {} {}", name, n);
+  };
+  add("dp", p.data), add("fsdp", p.fsdp), add("tp", p.tensor), add("pp", p.pipeline), add("cp", p.context);
+  add("ep", p.expert), add("interleave", row.strategy.interleave), add("micro-batch", row.strategy.micro_batch);
+  if (row.strategy.recompute != RecomputePolicy::none)
+    text += fmt::format(" recompute {}", name(row.strategy.recompute));
+  return fmt::format("{}, {} x {} tokens, {}", text, human_number(row.sequences), row.sequence, name(row.compute));
+}
+
+}  // namespace
+
+TrainingRows read_training(const CsvTable& table) {
+  TrainingRows out;
+  for (std::size_t i = 0; i < table.rows(); ++i) {
+    const Line in{table, i};
+    TrainingRow row;
+    row.id = in.text("id");
+    row.group = fmt::format("{}, {}, {}", in.text("source_key"), in.text("model"), in.text("accelerator"));
+    row.fitted = is_fitted(row.group);
+    Why why = contradiction(row.id);
+    if (!why && in.text("oom") == "y") why = "ran out of memory";
+    if (!why) why = read_model_columns(in, row.model);
+    if (!why) why = read_hardware(in, row);
+    if (!why) why = read_strategy(in, row);
+    if (!why) why = read_software(in, row);
+    if (!why) read_measured(in, row);
+    if (!why && !row.measured && !row.peak) why = "neither time nor memory is stated, only a utilisation";
+    if (why) {
+      out.unanswered.push_back({row.id, row.group, *why});
+      continue;
+    }
+    row.what = describe(row);
+    out.rows.push_back(std::move(row));
+  }
+  return out;
+}
+
+Result<TrainingRows> read_h200_train(const CsvTable& table, const Catalogue& catalogue) {
+  TrainingRows out;
+  for (std::size_t i = 0; i < table.rows(); ++i) {
+    const Line in{table, i};
+    TrainingRow row;
+    ASSAY_TRY(model, catalogue_model(in.text("model"), catalogue, "model"));
+    row.model = model.imported.model;
+    row.cluster = "h200-sxm:1";
+    row.sequences = in.number("batch"), row.sequence = in.count("seq");
+    row.strategy.micro_batch = in.count("batch");
+    const bool again = in.text("remat") == "1", compiled = in.text("compiled") == "1";
+    if (again) row.strategy.recompute = RecomputePolicy::full;
+    row.software.fusion = compiled ? Fusion::compiled : Fusion::eager;
+    row.attention = AttentionKernel::flash2;  // what PyTorch's attention takes for these shapes
+    row.small_states = true;
+    row.measured = Seconds(in.number("step_s")), row.peak = Bytes(in.number("peak_bytes"));
+    row.group = fmt::format("{}, {}", in.text("model"), compiled ? "compiled" : again ? "eager, checkpoints" : "eager");
+    row.id = fmt::format("{}-b{}-s{}{}{}", in.text("model"), in.text("batch"), in.text("seq"), again ? "-remat" : "",
+                         compiled ? "-compiled" : "");
+    row.fitted = is_fitted(row.id);
+    row.what = describe(row);
+    out.rows.push_back(std::move(row));
+  }
+  return out;
+}
+
+Result<TrainingPredictor> TrainingPredictor::make(const Catalogue& catalogue) {
+  TrainingPredictor predictor(catalogue);
+  ASSAY_TRY(steps, steps_of(catalogue));
+  predictor.steps = steps;
+  return predictor;
+}
+
+Result<const TrainingPredictor::Entry*> TrainingPredictor::entry(const TrainingRow& row) {
+  std::string key = row.cluster + fmt::format(",{}", row.network.value());
+  for (const Override& change : row.changes) key += "," + change.path + "=" + change.value;
+  if (const auto known = entries_.find(key); known != entries_.end()) return &known->second;
+  ASSAY_TRY(cluster, parse_cluster(row.cluster, *catalogue_, row.id, row.changes));
+  if (row.network > BytesPerSecond(0) && !cluster.torus)
+    for (std::size_t l = 1; l < cluster.levels.size(); ++l) {
+      Level& level = cluster.levels[l];
+      const double slower = std::min(1.0, row.network / level.chip_bandwidth);
+      level.chip_bandwidth = slower * level.chip_bandwidth, level.child_bandwidth = slower * level.child_bandwidth;
+      level.in_network_reduction = false;
+    }
+  ASSAY_TRY(calibration, calibration_of(cluster.chip, *catalogue_));
+  return &entries_.emplace(key, Entry{std::move(cluster), std::move(calibration)}).first->second;
+}
+
+Result<TrainingCost> TrainingPredictor::operator()(const TrainingRow& row) {
+  ASSAY_TRY(known, entry(row));
+  ASSAY_CHECK(check_parallelism(row.strategy.parallelism, row.model));
+  const Calibration* calibration = known->calibration ? &known->calibration->values : nullptr;
+  TrainingQuestion question;
+  TrainingSetup& setup = question.setup;
+  setup.model = &row.model, setup.flash = row.flash;
+  setup.formats.compute = row.compute;
+  setup.formats.gradients = row.small_states ? Dtype::bf16 : Dtype::fp32;
+  if (row.small_states) setup.optimizer = {false, Dtype::bf16, Dtype::bf16, 2};
+  ASSAY_TRY(rates, kernel_rates(known->cluster.chip, row.compute, row.id, calibration, {row.attention}));
+  setup.rates = rates, setup.effects = steps.effects(known->cluster.chip, row.software);
+  setup.effects.product /= std::sqrt(row.power);  // the clock follows about the root of the power
+  question.sequences = row.sequences, question.overlap = row.overlap;
+  question.chips = static_cast<double>(known->cluster.chips());
+  if (calibration) question.collectives = calibration->collective;
+  return price_strategy(question, row.sequence, known->cluster, row.strategy);
+}
+
+}  // namespace assay

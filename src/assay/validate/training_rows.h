@@ -1,0 +1,68 @@
+// Measured training steps: rows of a table as a model, a cluster and a strategy, and their prediction by the model that
+// `assay train` uses.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "assay/hardware/calibration.h"
+#include "assay/hardware/cluster.h"
+#include "assay/search/training_search.h"
+#include "assay/validate/csv.h"
+#include "assay/validate/validation.h"
+
+namespace assay {
+
+struct TrainingRow {
+  std::string id, group, what;  ///< group: source, model, hardware
+  Transformer model;
+  std::string cluster;            ///< in the CLUSTER grammar
+  std::vector<Override> changes;  ///< where the measured part differs from the catalogue's chip
+  BytesPerSecond network;         ///< of one chip's share of the interfaces; 0: as the catalogue has it
+  Strategy strategy;
+  double sequences = 1;
+  std::int64_t sequence = 1;
+  Dtype compute = Dtype::bf16;
+  bool small_states = false;  ///< gradients and moments in bf16, no master copy
+  bool flash = true;
+  bool overlap = true;  ///< gradients are reduced while others compute
+  AttentionKernel attention = AttentionKernel::automatic;
+  StepSoftware software;
+  double power = 1;     ///< of the chip's power limit over that of the catalogue's part
+  bool typical = true;  ///< false: approximate, or of a machine whose clock is known to be held back; not for fits
+  std::optional<Seconds> measured;
+  std::optional<Bytes> peak;
+  bool fitted = false;
+};
+
+struct TrainingRows {
+  std::vector<TrainingRow> rows;
+  std::vector<UnansweredCase> unanswered;
+};
+/// Our own H200 table (catalogue/validation/h200_train.csv); models come from the catalogue.
+Result<TrainingRows> read_h200_train(const CsvTable& table, const Catalogue& catalogue);
+/// Tables of published and third-party steps.
+TrainingRows read_training(const CsvTable& table);
+
+/// Prices rows; what chips and their calibrations say is read once.
+class TrainingPredictor {
+ public:
+  static Result<TrainingPredictor> make(const Catalogue& catalogue);
+  Result<TrainingCost> operator()(const TrainingRow& row);
+
+  StepCalibration steps;  ///< those of the catalogue; a fit moves them
+
+ private:
+  explicit TrainingPredictor(const Catalogue& catalogue) : catalogue_(&catalogue) {}
+  struct Entry {
+    Cluster cluster;
+    std::optional<ChipCalibration> calibration;
+  };
+  Result<const Entry*> entry(const TrainingRow& row);
+
+  const Catalogue* catalogue_;
+  std::map<std::string, Entry> entries_;
+};
+
+}  // namespace assay

@@ -1,0 +1,72 @@
+// The sets of whole training steps: our own H200 steps and published ones, time and peak memory apart.
+#include <fmt/format.h>
+
+#include "assay/validate/sets.h"
+#include "assay/validate/training_rows.h"
+
+namespace assay {
+namespace {
+
+enum class Figure { time, memory };
+
+Result<CsvTable> catalogue_table(const Catalogue& catalogue, std::string_view path) {
+  for (const auto& [name, text] : catalogue.files(path)) return CsvTable::parse(text, name);
+  return fail(std::string(path), "is not in the catalogue", "", Error::Kind::missing);
+}
+
+void add_cases(const TrainingRows& rows, Figure figure, TrainingPredictor& predict, ValidationResult& result) {
+  result.unanswered.insert(result.unanswered.end(), rows.unanswered.begin(), rows.unanswered.end());
+  for (const TrainingRow& row : rows.rows) {
+    if (figure == Figure::time ? !row.measured : !row.peak) continue;
+    const Result<TrainingCost> cost = predict(row);
+    if (!cost)
+      result.unanswered.push_back({row.id, row.group, cost.error().what});
+    else if (figure == Figure::time)
+      result.cases.push_back({row.id, row.group, *row.measured, Seconds(cost->estimate), row.what, row.fitted, 0.0});
+    else
+      result.cases.push_back({row.id, row.group, *row.peak, Bytes(cost->memory.total()), row.what, row.fitted, 0.0});
+  }
+}
+
+template <Figure figure>
+Result<ValidationResult> run_h200_train(const ValidationInput& input) {
+  ASSAY_TRY(table, catalogue_table(input.catalogue, "validation/h200_train.csv"));
+  ASSAY_TRY(rows, read_h200_train(table, input.catalogue));
+  ASSAY_TRY(predict, TrainingPredictor::make(input.catalogue));
+  ValidationResult result;
+  add_cases(rows, figure, predict, result);
+  return result;
+}
+
+template <Figure figure>
+Result<ValidationResult> run_training(const ValidationInput& input) {
+  ASSAY_TRY(table, catalogue_table(input.catalogue, "validation/published_training.csv"));
+  ASSAY_TRY(predict, TrainingPredictor::make(input.catalogue));
+  ValidationResult result;
+  add_cases(read_training(table), figure, predict, result);
+  if (input.data) {
+    ASSAY_TRY(text, read_data(*input.data + "/third_party/training.csv", "--data"));
+    ASSAY_TRY(more, CsvTable::parse(text, "third_party/training.csv"));
+    add_cases(read_training(more), figure, predict, result);
+  }
+  return result;
+}
+
+}  // namespace
+
+ValidationSet h200_train_set() {
+  return {"h200-train", "training steps that we measured on one H200: seconds", false, &run_h200_train<Figure::time>,
+          true};
+}
+ValidationSet h200_train_memory_set() {
+  return {"h200-train-memory", "the same steps: peak memory", false, &run_h200_train<Figure::memory>, true};
+}
+ValidationSet training_set() {
+  return {"training", "published training steps, A100 to GB200 and TPUs, with --data also third-party ones: seconds",
+          false, &run_training<Figure::time>, true};
+}
+ValidationSet training_memory_set() {
+  return {"training-memory", "the same steps: peak memory", false, &run_training<Figure::memory>, true};
+}
+
+}  // namespace assay
