@@ -1,6 +1,6 @@
-// Strategies evaluated per second, time and memory each, and the whole search: GPT-3 175B on 4096 A100 80 GB, a batch of
-// 4096 sequences of 2048 tokens, over tensor, pipeline, data and sharded data parallelism, interleaving and schedules,
-// microbatch, three recompute policies, sequence parallelism, ZeRO stages and overlap.
+// Strategies evaluated per second, time and memory each, and the whole search: GPT-3 175B on 4096 A100 80 GB, a batch
+// of 4096 sequences of 2048 tokens, over tensor, pipeline, data and sharded data parallelism, interleaving and
+// schedules, microbatch, three recompute policies, sequence parallelism, ZeRO stages and overlap.
 #include <benchmark/benchmark.h>
 
 #include "assay/model/model_catalogue.h"
@@ -15,8 +15,9 @@ struct Question {
   Cluster cluster;
   TrainingQuestion question;
 
-  Question() : imported(*load_model("gpt-3-175b", Catalogue::builtin(), "bench")),
-               cluster(*parse_cluster("a100-sxm-80:4096", Catalogue::builtin(), "bench")) {
+  Question()
+      : imported(*load_model("gpt-3-175b", Catalogue::builtin(), "bench")),
+        cluster(*parse_cluster("a100-sxm-80:4096", Catalogue::builtin(), "bench")) {
     question.setup.model = &imported.model;
     question.setup.rates = *kernel_rates(cluster.chip, Dtype::bf16, "bench");
     question.setup.flash = false;  // so that selective recomputation is a choice of its own

@@ -81,16 +81,18 @@ Members memory_members(const MemoryParts& m, Bytes capacity, bool fits) {
 }
 
 Members breakdown_members(const StepParts& part) {
-  return {{"compute", Seconds(part.compute)},
-          {"of_which_recompute", Seconds(part.recompute)},
-          {"tensor_collectives", Seconds(part.tensor)},
-          {"context_collectives", Seconds(part.context)},
-          {"expert_collectives", Seconds(part.expert)},
-          {"weights_exposed", Seconds(part.weights)},
-          {"stage_handover", Seconds(part.handover)},
-          {"pipeline_bubble", Seconds(part.bubble)},
-          {"gradients_exposed", Seconds(part.gradients)},
-          {"update", Seconds(part.update)}};
+  Members members{{"compute", Seconds(part.compute)},
+                  {"of_which_recompute", Seconds(part.recompute)},
+                  {"tensor_collectives", Seconds(part.tensor)},
+                  {"context_collectives", Seconds(part.context)},
+                  {"expert_collectives", Seconds(part.expert)},
+                  {"weights_exposed", Seconds(part.weights)},
+                  {"stage_handover", Seconds(part.handover)},
+                  {"pipeline_bubble", Seconds(part.bubble)},
+                  {"gradients_exposed", Seconds(part.gradients)},
+                  {"update", Seconds(part.update)}};
+  if (part.overhead > 0.0) members.emplace_back("overhead", Seconds(part.overhead));
+  return members;
 }
 
 /// What would change the limiter, from ideal rates.
@@ -213,10 +215,15 @@ void explain(const TrainQuery& query, const Candidate& best, Response& response)
                                  "every step of the program: the larger of arithmetic and memory traffic");
   auto time = compute;
   const StepParts& p = cost.parts;
-  const std::pair<const char*, double> waits[] = {{"tensor collectives", p.tensor},   {"context collectives", p.context},
-                                                  {"expert collectives", p.expert},   {"exposed weights traffic", p.weights},
-                                                  {"stage handover", p.handover},     {"pipeline bubble", p.bubble},
-                                                  {"exposed gradients", p.gradients}, {"update", p.update}};
+  const std::pair<const char*, double> waits[] = {{"tensor collectives", p.tensor},
+                                                  {"context collectives", p.context},
+                                                  {"expert collectives", p.expert},
+                                                  {"exposed weights traffic", p.weights},
+                                                  {"stage handover", p.handover},
+                                                  {"pipeline bubble", p.bubble},
+                                                  {"exposed gradients", p.gradients},
+                                                  {"update", p.update},
+                                                  {"overhead", p.overhead}};
   for (const auto& [word, seconds] : waits)
     if (seconds > 0.0) time = time + num.given(word, Seconds(seconds), "steps of the program on the cluster's links");
   const auto step = num.named("step time", time);
@@ -297,19 +304,20 @@ Result<Response> answer(const Request& request, const Context& context) {
   }
   if (request.picture()) response.picture = training_picture(query, best);
   if (request.explain()) explain(query, best, response);
-  response.notes.push_back("MFU counts three forward passes, causal attention as the mask leaves it; HFU counts what is "
-                           "executed, forward work done again included");
+  response.notes.push_back(
+      "MFU counts three forward passes, causal attention as the mask leaves it; HFU counts what is "
+      "executed, forward work done again included");
   if (fits) {
-    response.headline = fmt::format("{} per step, {:.1f} % MFU with {}", human(Seconds(cost.estimate)),
-                                    100.0 * cost.model_flops / cost.estimate / peak.value.value(),
-                                    strategy_text(best.strategy));
+    response.headline =
+        fmt::format("{} per step, {:.1f} % MFU with {}", human(Seconds(cost.estimate)),
+                    100.0 * cost.model_flops / cost.estimate / peak.value.value(), strategy_text(best.strategy));
   } else {
     const double short_by = cost.memory.total() - capacity.value();
     response.outcome = Outcome::infeasible;
-    response.headline = fmt::format("does not fit: {} with {} needs {} a chip, {} more than it has; {}",
-                                    query.imported.model.id, strategy_text(best.strategy),
-                                    human(Bytes(cost.memory.total())), human(Bytes(short_by)),
-                                    nearest_fit(query, best.strategy, capacity.value()));
+    response.headline =
+        fmt::format("does not fit: {} with {} needs {} a chip, {} more than it has; {}", query.imported.model.id,
+                    strategy_text(best.strategy), human(Bytes(cost.memory.total())), human(Bytes(short_by)),
+                    nearest_fit(query, best.strategy, capacity.value()));
   }
   return response;
 }

@@ -88,8 +88,8 @@ Timeline pipeline_timeline(const PipelineResult& result, std::int64_t stages) {
   for (std::int64_t i = 0; i < stages; ++i) timeline.lanes.push_back({fmt::format("stage {}", i)});
   for (const PipelineEvent& event : result.events) {
     const int colour = event.work == PipelineWork::forward ? 0 : event.work == PipelineWork::backward_weight ? 2 : 1;
-    timeline.bars.push_back({static_cast<std::size_t>(event.stage), event.start, event.end,
-                             fmt::format("{}", event.microbatch), colour});
+    timeline.bars.push_back(
+        {static_cast<std::size_t>(event.stage), event.start, event.end, fmt::format("{}", event.microbatch), colour});
   }
   return timeline;
 }
@@ -190,8 +190,8 @@ Scene training_picture(const TrainQuery& query, const Candidate& best) {
   }
   if (const auto timed = timed_program(query, best.strategy)) {
     timeline = layer_timeline(*timed);
-    timeline.title = fmt::format("{} on {}: two layers forward, one backward", query.imported.model.id,
-                                 query.cluster.text);
+    timeline.title =
+        fmt::format("{} on {}: two layers forward, one backward", query.imported.model.id, query.cluster.text);
     timeline.subtitle = mesh_text(whole_mesh(best.strategy.parallelism, best.strategy.layout));
   }
   return draw_timeline(timeline);

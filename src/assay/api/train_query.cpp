@@ -6,6 +6,7 @@
 
 #include "assay/api/verbs.h"
 #include "assay/base/text.h"
+#include "assay/hardware/calibration.h"
 #include "assay/model/model_catalogue.h"
 
 namespace assay {
@@ -132,6 +133,41 @@ Result<void> read_formats(const Request& request, TrainQuery& query) {
   return {};
 }
 
+/// Kernels, collectives and steps as they were measured, under the software that the user names or good software.
+Result<void> read_software(const Request& request, const Context& context, TrainQuery& query) {
+  static constexpr Word<Fusion> fusions[] = {
+      {"fused", Fusion::fused}, {"compiled", Fusion::compiled}, {"eager", Fusion::eager}};
+  static constexpr Word<AttentionKernel> kernels[] = {
+      {"auto", AttentionKernel::automatic}, {"flash2", AttentionKernel::flash2}, {"cudnn", AttentionKernel::cudnn}};
+  std::optional<Fusion> asked;
+  std::optional<AttentionKernel> kernel;
+  ASSAY_CHECK(read_word(request, "software", fusions, asked));
+  ASSAY_CHECK(read_word(request, "attention-kernel", kernels, kernel));
+  ASSAY_TRY(calibration, calibration_of(query.cluster.chip, context.catalogue));
+  if (!calibration && (asked || kernel))
+    return fail(asked ? "--software" : "--attention-kernel",
+                fmt::format("{} has no calibration", query.cluster.chip.id),
+                "leave it out: the estimate then takes the efficiencies of the chip's file");
+  if (!calibration) {
+    query.notes.push_back(
+        fmt::format("{} has no calibration: the estimate takes the efficiencies of its file", query.cluster.chip.id));
+    return {};
+  }
+  const Fusion fusion = asked.value_or(Fusion::fused);
+  ASSAY_TRY(rates, kernel_rates(query.cluster.chip, query.compute, "--compute", &calibration->values,
+                                {kernel.value_or(AttentionKernel::automatic)}));
+  ASSAY_TRY(steps, steps_of(context.catalogue));
+  StepSoftware software;
+  software.fusion = fusion;
+  query.question.setup.rates = rates;
+  query.question.setup.effects = steps.effects(query.cluster.chip, software);
+  query.question.collectives = calibration->values.collective;
+  query.notes.push_back(
+      fmt::format("the estimate is that of {} and steps/training.toml for {} element-wise work (--software)",
+                  calibration->basis, fusion_names[static_cast<std::size_t>(fusion)]));
+  return {};
+}
+
 /// The rules that do not need the search: each names itself and the nearest legal values.
 Result<void> check_choices(const TrainQuery& query) {
   const TrainingChoices& c = query.choices;
@@ -194,6 +230,9 @@ std::vector<OptionSpec> train_options() {
       {"context-scheme", "HOW", "ring or all-to-all", false, "ring|all-to-all"},
       {"plain-attention", "", "attention with score matrices in memory, not flash attention"},
       {"no-overlap", "", "gradients and weights move while nobody computes"},
+      {"software", "HOW", "how element-wise work is run: fused (default), compiled or eager", false,
+       "fused|compiled|eager"},
+      {"attention-kernel", "NAME", "auto (default), flash2 or cudnn", false, "auto|flash2|cudnn"},
       {"compute", "DTYPE", "of products in layers (default bf16)"},
       {"params", "DTYPE", "of weights (default bf16)"},
       {"grads", "DTYPE", "of gradients (default fp32)"},
@@ -256,6 +295,7 @@ Result<TrainQuery> read_train_query(const Request& request, const Context& conte
     query.question.setup.expert_load = *load;
   }
   ASSAY_CHECK(read_formats(request, query));
+  ASSAY_CHECK(read_software(request, context, query));
   ASSAY_CHECK(read_choices(request, query.choices));
   ASSAY_CHECK(check_choices(query));
   return query;

@@ -172,25 +172,26 @@ Result<Response> answer(const Request& request, const Context& context) {
 }  // namespace
 
 VerbSpec validate_verb() {
-  return {"validate",
-          "compare estimates with measurements",
-          "SET is h200-ops (part of the project), kernels or collectives (third-party tables, read with --data); or whole "
-          "training steps: h200-train and training for time, h200-train-memory and training-memory for peak memory. "
-          "Reports the signed error of every measurement that took no part in a fit, and by group n, mean, median and "
-          "90th percentile of the absolute error, bias, shares within 10 and 20 %, rank correlation, and how many "
-          "lie in the estimate's interval.",
-          {{"set", "a set; all that can be read if left out", false}},
-          {{"data", "DIR", "the directory of data sets that are not part of the project"},
-           {"group", "TEXT", "only groups with this in their name"},
-           {"unanswered", "", "also list the rows that cannot be asked for, and why"},
-           {"fit", "DIR", "instead fit all calibrations to the other half of the rows and write them below DIR"}},
-          {{"assay validate", "kernels that we measured on an H200"},
-           {"assay validate h200-ops --group matmul --output scatter.svg", "predicted against measured as a picture"},
-           {"assay validate kernels --data ../shared/truth --format csv", "third-party tables, row by row"},
-           {"assay validate training", "published training steps against the estimate of a step"},
-           {"assay validate --fit catalogue --data ../shared/truth", "make the calibration files anew"}},
-          &answer,
-          true};
+  return {
+      "validate",
+      "compare estimates with measurements",
+      "SET is h200-ops (part of the project), kernels or collectives (third-party tables, read with --data); or whole "
+      "training steps: h200-train and training for time, h200-train-memory and training-memory for peak memory. "
+      "Reports the signed error of every measurement that took no part in a fit, and by group n, mean, median and "
+      "90th percentile of the absolute error, bias, shares within 10 and 20 %, rank correlation, and how many "
+      "lie in the estimate's interval.",
+      {{"set", "a set; all that can be read if left out", false}},
+      {{"data", "DIR", "the directory of data sets that are not part of the project"},
+       {"group", "TEXT", "only groups with this in their name"},
+       {"unanswered", "", "also list the rows that cannot be asked for, and why"},
+       {"fit", "DIR", "instead fit all calibrations to the other half of the rows and write them below DIR"}},
+      {{"assay validate", "kernels that we measured on an H200"},
+       {"assay validate h200-ops --group matmul --output scatter.svg", "predicted against measured as a picture"},
+       {"assay validate kernels --data ../shared/truth --format csv", "third-party tables, row by row"},
+       {"assay validate training", "published training steps against the estimate of a step"},
+       {"assay validate --fit catalogue --data ../shared/truth", "make the calibration files anew"}},
+      &answer,
+      true};
 }
 
 }  // namespace assay

@@ -238,8 +238,9 @@ std::string_view letter(LogicalDim dim) {
 }
 
 std::string_view name(Part part) {
-  static constexpr std::string_view names[part_count] = {"embedding", "positions",      "attention", "state_space", "mlp",
-                                                    "experts",   "shared_experts", "router",    "norm",        "head"};
+  static constexpr std::string_view names[part_count] = {"embedding", "positions", "attention",      "state_space",
+                                                         "mlp",       "experts",   "shared_experts", "router",
+                                                         "norm",      "head"};
   return names[static_cast<std::size_t>(part)];
 }
 

@@ -9,11 +9,12 @@ namespace assay {
 
 std::string_view name(Op op) {
   constexpr std::string_view names[] = {
-      "product", "embed",        "embed grad", "norm",      "norm grad", "rotate",   "rotate grad",   "attention",
-      "attention grad", "activation", "activation grad", "add", "split", "split grad",
-      "route",   "route grad",   "dispatch",   "dispatch grad", "combine", "combine grad", "scan",      "scan grad",
-      "convolution", "convolution grad", "cast", "loss sums", "loss", "loss grad", "sample", "update",
-      "slice",   "all-gather",   "reduce-scatter", "all-reduce", "all-to-all"};
+      "product",     "embed",        "embed grad",     "norm",       "norm grad",       "rotate",
+      "rotate grad", "attention",    "attention grad", "activation", "activation grad", "add",
+      "split",       "split grad",   "route",          "route grad", "dispatch",        "dispatch grad",
+      "combine",     "combine grad", "scan",           "scan grad",  "convolution",     "convolution grad",
+      "cast",        "loss sums",    "loss",           "loss grad",  "sample",          "update",
+      "slice",       "all-gather",   "reduce-scatter", "all-reduce", "all-to-all"};
   return names[static_cast<std::size_t>(op)];
 }
 
@@ -75,7 +76,8 @@ std::string_view collective_name(Op op) {
 
 /// The letters that a product sums over: those of both operands that the result lacks.
 std::string contracted(const Program& program, const Step& step) {
-  const ProgramTensor &a = program.tensor(step.in[0]), &b = program.tensor(step.in[1]), &c = program.tensor(step.out[0]);
+  const ProgramTensor &a = program.tensor(step.in[0]), &b = program.tensor(step.in[1]),
+                      &c = program.tensor(step.out[0]);
   std::string letters;
   for (int i = 0; i < a.rank; ++i) {
     const LogicalDim dim = a.dims[static_cast<std::size_t>(i)].dim;

@@ -19,10 +19,41 @@ namespace assay {
 
 /// What a step does. Gradients of a product are products, those of a collective are collectives.
 enum class Op : std::uint8_t {
-  product, embed, embed_grad, norm, norm_grad, rotate, rotate_grad, attention, attention_grad,
-  activate, activate_grad, add, split, split_grad, route, route_grad, dispatch, dispatch_grad, combine, combine_grad,
-  scan, scan_grad, convolve, convolve_grad, cast, loss_sums, loss, loss_grad, sample, update,
-  slice, all_gather, reduce_scatter, all_reduce, all_to_all
+  product,
+  embed,
+  embed_grad,
+  norm,
+  norm_grad,
+  rotate,
+  rotate_grad,
+  attention,
+  attention_grad,
+  activate,
+  activate_grad,
+  add,
+  split,
+  split_grad,
+  route,
+  route_grad,
+  dispatch,
+  dispatch_grad,
+  combine,
+  combine_grad,
+  scan,
+  scan_grad,
+  convolve,
+  convolve_grad,
+  cast,
+  loss_sums,
+  loss,
+  loss_grad,
+  sample,
+  update,
+  slice,
+  all_gather,
+  reduce_scatter,
+  all_reduce,
+  all_to_all
 };
 std::string_view name(Op op);
 constexpr bool is_collective(Op op) { return op >= Op::all_gather; }
@@ -144,8 +175,8 @@ std::string step_text(const Program& program, const Step& step);
 
 /// Totals of a program or some of its blocks, on one device, for all layers and microbatches.
 struct ProgramCount {
-  Flops flops;           ///< all
-  Flops product_flops;   ///< of matrix products
+  Flops flops;          ///< all
+  Flops product_flops;  ///< of matrix products
   Flops attention_flops;
   Flops repeated_flops;  ///< forward work done again
   Bytes memory;          ///< read and written

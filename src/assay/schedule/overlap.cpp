@@ -60,8 +60,7 @@ OverlapSchedule schedule_blocks(const Program& program, const std::vector<Block>
       free[lane] = end;
       if (step.urgency == Urgency::critical) chain = end;
       schedule.end = std::max(schedule.end, end);
-      if (end > start)
-        schedule.steps.push_back({i, static_cast<std::int32_t>(lane), start, end});
+      if (end > start) schedule.steps.push_back({i, static_cast<std::int32_t>(lane), start, end});
     }
   }
   return schedule;

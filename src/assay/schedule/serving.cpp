@@ -217,8 +217,8 @@ void add_blocks(const KernelRates& rates, const ServingProfile& profile, const S
       const double ideal = line.rate.value() * collective.bytes(sequences);
       const double n = block.layers * collective.count;
       time.network += n * std::max(ideal, line.floor.value());
-      time.estimate +=
-          n * links.forms[collective.over][StageLinks::line_of(collective.kind)].seconds(collective.bytes(sequences), 1.0);
+      time.estimate += n * links.forms[collective.over][StageLinks::line_of(collective.kind)].seconds(
+                               collective.bytes(sequences), 1.0);
     }
   }
 }

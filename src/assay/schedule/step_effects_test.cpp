@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "assay/model/model_catalogue.h"
-#include "assay/search/training_search.h"
+#include "assay/schedule/training.h"
 
 namespace assay {
 namespace {
@@ -16,6 +16,14 @@ TrainingQuestion question_of(const Transformer& model, const Cluster& cluster) {
   question.setup.rates = *kernel_rates(cluster.chip, Dtype::bf16, "test");
   question.sequences = 256, question.chips = static_cast<double>(cluster.chips());
   return question;
+}
+
+TrainingCost price(const TrainingQuestion& question, const Cluster& cluster, const Strategy& strategy) {
+  const StageLinks links = *stage_links(strategy.parallelism, strategy.layout, cluster,
+                                        question.collectives ? &*question.collectives : nullptr);
+  const TrainingProfile profile = make_profile(question.setup, profile_key(strategy, 4096));
+  const StageSplit split = split_stages(*question.setup.model, strategy.parallelism.pipeline);
+  return training_cost(steady_cost(question, strategy, profile, links, split), strategy);
 }
 
 TEST(StepEffects, TheFileReadsBackAsItWasWritten) {
@@ -47,8 +55,7 @@ TEST(StepEffects, ChangeTheEstimateAndNeverTheBounds) {
   for (const std::int64_t tensor : {1, 4, 8}) {
     Strategy strategy;
     strategy.parallelism.tensor = tensor, strategy.parallelism.fsdp = 64 / tensor;
-    const TrainingCost a = *price_strategy(plain, 4096, cluster, strategy),
-                       b = *price_strategy(real, 4096, cluster, strategy);
+    const TrainingCost a = price(plain, cluster, strategy), b = price(real, cluster, strategy);
     EXPECT_DOUBLE_EQ(a.lower, b.lower);
     EXPECT_DOUBLE_EQ(a.upper, b.upper);
     EXPECT_GT(b.estimate, a.estimate);
@@ -66,7 +73,7 @@ TEST(StepEffects, SoftwareThatFusesLessIsSlower) {
   double before = 0.0;
   for (const Fusion fusion : {Fusion::fused, Fusion::compiled, Fusion::eager}) {
     question.setup.effects = steps.effects(cluster.chip, {fusion, false, true});
-    const double now = price_strategy(question, 4096, cluster, strategy)->estimate;
+    const double now = price(question, cluster, strategy).estimate;
     EXPECT_GT(now, before);
     before = now;
   }

@@ -153,9 +153,8 @@ class Searcher {
     std::vector<const StageLinks*> distinct;
     for (std::size_t layout = 0; layout < layouts; ++layout) {
       const StageLinks* links = links_of(p, layout);
-      if (!links || std::any_of(distinct.begin(), distinct.end(), [&](const StageLinks* known) {
-            return same_costs(*known, *links);
-          }))
+      if (!links || std::any_of(distinct.begin(), distinct.end(),
+                                [&](const StageLinks* known) { return same_costs(*known, *links); }))
         continue;
       distinct.push_back(links);
       for (int zero : zeros)
@@ -284,7 +283,8 @@ class Searcher {
     const MeshKey key{{p.data, p.fsdp, p.tensor, p.pipeline, p.context, p.expert, static_cast<std::int64_t>(layout)}};
     const auto known = links_.find(key);
     if (known != links_.end()) return known->second ? &*known->second : nullptr;
-    Result<StageLinks> made = stage_links(p, layout, cluster_, question_.collectives ? &*question_.collectives : nullptr);
+    Result<StageLinks> made =
+        stage_links(p, layout, cluster_, question_.collectives ? &*question_.collectives : nullptr);
     auto& kept = links_[key];
     if (made) kept = *made;
     return kept ? &*kept : nullptr;

@@ -50,8 +50,8 @@ double rank_correlation(const std::vector<double>& a, const std::vector<double>&
 }  // namespace
 
 std::span<const ValidationSet> validation_sets() {
-  static const std::vector<ValidationSet> all = {h200_ops_set(), kernels_set(), collectives_set(),
-                                                 h200_train_set(), h200_train_memory_set(), training_set(),
+  static const std::vector<ValidationSet> all = {h200_ops_set(),       kernels_set(),           collectives_set(),
+                                                 h200_train_set(),     h200_train_memory_set(), training_set(),
                                                  training_memory_set()};
   return all;
 }
