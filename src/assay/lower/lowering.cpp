@@ -216,7 +216,8 @@ Program lower_training(const Transformer& model, const Mesh& mesh, const Shardin
   const std::size_t outer_first = program.tensors.size();
   const Written embedded = lowering.embedding(plan.work);
   const std::size_t outer_last = program.tensors.size();
-  int number = 0, encoded = -1;
+  // Kinds of the decoder are numbered first, also where an encoder runs before it.
+  int number = static_cast<int>(model.decoder.kinds.size()), encoded = -1;
   const auto write = [&](std::string_view name, const LayerStack& stack, const Workload& work) {
     for (std::size_t kind = 0; kind < stack.kinds.size(); ++kind, ++number) {
       const std::size_t first = program.tensors.size();
@@ -230,6 +231,7 @@ Program lower_training(const Transformer& model, const Mesh& mesh, const Shardin
     write("encoder layer", *model.encoder, source);
     encoded = lowering.residual("Encoded", source);
   }
+  number = 0;
   write("layer", model.decoder, plan.work);
   const std::size_t head_first = program.tensors.size();
   const Written head = lowering.head_and_loss(plan.work);

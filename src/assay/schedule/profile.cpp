@@ -182,8 +182,8 @@ TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key) 
   const Program program = lower_training(model, mesh, rules, plan);
 
   TrainingProfile profile;
-  const std::size_t encoder_kinds = model.encoder ? model.encoder->kinds.size() : 0;
-  profile.kinds.resize(model.decoder.kinds.size() + encoder_kinds);
+  const std::size_t decoder_kinds = model.decoder.kinds.size();
+  profile.kinds.resize(decoder_kinds + (model.encoder ? model.encoder->kinds.size() : 0));
   for (const Block& block : program.blocks) {
     LayerProfile& layer = block.kind >= 0             ? profile.kinds[at(block.kind)]
                           : block.name == "embedding" ? profile.embedding
@@ -202,7 +202,7 @@ TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key) 
     if (block.phase == Phase::backward) layer.again = made_again(program, block);
   }
   for (std::size_t i = 0; i < profile.kinds.size(); ++i) {
-    const Layer& layer = i < encoder_kinds ? model.encoder->kinds[i] : model.decoder.kinds[i - encoder_kinds];
+    const Layer& layer = i < decoder_kinds ? model.decoder.kinds[i] : model.encoder->kinds[i - decoder_kinds];
     add_weights(profile.kinds[i], layer_weights(model, layer), program, rules);
   }
   for (const Weight& weight : outer_weights(model))

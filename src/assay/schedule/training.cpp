@@ -135,7 +135,11 @@ Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layou
 }
 
 StageSplit split_stages(const Transformer& model, std::int64_t stages) {
-  const auto layers = model.decoder.layers();
+  std::vector<std::size_t> order;  // kinds of the decoder are numbered first
+  if (model.encoder)
+    for (std::uint16_t kind : model.encoder->order) order.push_back(model.decoder.kinds.size() + kind);
+  for (std::uint16_t kind : model.decoder.order) order.push_back(kind);
+  const auto layers = static_cast<std::int64_t>(order.size());
   StageSplit split;
   std::int64_t next = 0;
   for (std::int64_t s = 0; s < stages; ++s) {
@@ -145,8 +149,11 @@ StageSplit split_stages(const Transformer& model, std::int64_t stages) {
     StageSplit::Part part;
     part.stages = 1;
     part.first = s == 0, part.last = s == stages - 1;
-    for (std::int64_t i = 0; i < mine; ++i, ++next)
-      ++part.layers[model.decoder.order[static_cast<std::size_t>(next)] % part.layers.size()];
+    for (std::int64_t i = 0; i < mine; ++i, ++next) {
+      const std::size_t kind = order[static_cast<std::size_t>(next)];
+      if (kind >= max_layer_kinds) throw InternalError("a model with more kinds of layers than can be priced");
+      ++part.layers[kind];
+    }
     bool merged = false;
     for (StageSplit::Part& known : split.parts)
       if (known.layers == part.layers && known.first == part.first && known.last == part.last) {
@@ -310,7 +317,7 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
       grad_bytes + 2.0 * state_bytes + (question.setup.optimizer.master ? 1.0 : 2.0) * weight_bytes;
   const double memory_rate = rates.hbm.value() * (rates.pointwise ? rates.pointwise->optimizer : rates.memory_share);
 
-  std::array<PassTime, 8> forward{}, backward{};
+  std::array<PassTime, max_layer_kinds> forward, backward;  // only those of the model's kinds are filled
   const std::size_t kinds = std::min<std::size_t>(profile.kinds.size(), forward.size());
   for (std::size_t k = 0; k < kinds; ++k) {
     forward[k] = pass_time(profile.kinds[k].forward, links, question.overlap, effects);

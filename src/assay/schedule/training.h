@@ -70,12 +70,16 @@ Mesh whole_mesh(const Parallelism& parallelism, std::size_t layout);
 Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layout, const Cluster& cluster,
                                const CollectiveCalibration* calibration = nullptr);
 
-/// How the layers of a model lie on `stages` stages, as many in each as possible, the rest in the middle.
+/// Kinds of layers that a model may have to be priced; load_model's catalogue has far fewer.
+inline constexpr std::size_t max_layer_kinds = 24;
+
+/// How the layers of a model, those of an encoder first, lie on `stages` stages: as many in each as possible, the rest
+/// in the middle.
 struct StageSplit {
   struct Part {
-    std::array<std::int16_t, 8> layers{};  ///< by kind
-    std::int16_t stages = 0;               ///< that are like this
-    bool first = false, last = false;      ///< holds the embedding, the head
+    std::array<std::int16_t, max_layer_kinds> layers{};  ///< by kind
+    std::int16_t stages = 0;                             ///< that are like this
+    bool first = false, last = false;                    ///< holds the embedding, the head
   };
   std::vector<Part> parts;
 };

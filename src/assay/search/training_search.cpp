@@ -100,8 +100,9 @@ class Searcher {
     const auto tensors = options(choices_.tensor, all, fits_heads);
     const auto pipelines =
         options(choices_.pipeline, all, [&](std::int64_t n) { return n <= model_.decoder.layers(); });
-    const auto contexts = options(
-        choices_.context, all, [&](std::int64_t n) { return n <= 64 && sequence_ / n >= 1024 && sequence_ % n == 0; });
+    const auto contexts = options(choices_.context, all, [&](std::int64_t n) {
+      return n == 1 || (n <= 64 && sequence_ / n >= 1024 && sequence_ % n == 0);
+    });
     std::int64_t meshes = 0;
     for (std::int64_t tp : tensors)
       for (std::int64_t pp : pipelines)
