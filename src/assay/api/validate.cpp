@@ -187,9 +187,8 @@ VerbSpec validate_verb() {
        {"fit", "DIR", "instead fit all calibrations to the other half of the rows and write them below DIR"}},
       {{"assay validate", "kernels that we measured on an H200"},
        {"assay validate h200-ops --group matmul --output scatter.svg", "predicted against measured as a picture"},
-       {"assay validate kernels --data ../shared/truth --format csv", "third-party tables, row by row"},
-       {"assay validate training", "published training steps against the estimate of a step"},
-       {"assay validate --fit catalogue --data ../shared/truth", "make the calibration files anew"}},
+       {"assay validate training --group H100", "published training steps on one kind of chip"},
+       {"assay validate training", "published training steps against the estimate of a step"}},
       &answer,
       true};
 }
