@@ -267,7 +267,7 @@ VerbSpec solve_verb() {
           {{"until", "CONDITION", "what the answer must say: compute-bound, fits, 'time.lower<1ms', 'mfu>0.4'"},
            {"from", "N", "the smallest value to try (default 1)"},
            {"to", "N", "the largest value to try (default 2^40)"}},
-          {{"assay solve train llama-3-70b --on tpu-v5p:16x16x16 --tp 4 --batch '?' --until compute-bound",
+          {{"assay solve train llama-3-70b --on tpu-v5p:16x16x16 --fsdp 1024 --tp 4 --batch '?seq' --until 'mfu>0.5'",
             "the least batch"},
            {"assay solve roofline 'bf16[?,8192] @ bf16[8192,8192]' --on tpu-v5e --until compute-bound",
             "the critical batch of a product"},
