@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/api/option_values.h"
 #include "assay/api/verbs.h"
 #include "assay/base/text.h"
 #include "assay/model/model_catalogue.h"
@@ -13,14 +14,6 @@ namespace assay {
 namespace {
 
 constexpr std::size_t max_sweep = 256;
-
-Result<void> read_count(const Request& request, std::string_view option, std::optional<std::int64_t>& out) {
-  const auto text = request.value(option);
-  if (!text) return {};
-  ASSAY_TRY(count, parse_count(*text, fmt::format("--{}", option)));
-  out = count;
-  return {};
-}
 
 Result<void> read_tokens(const Request& request, std::string_view option, std::optional<Tokens>& out) {
   std::optional<std::int64_t> count;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/api/option_values.h"
 #include "assay/api/verbs.h"
 #include "assay/base/text.h"
 #include "assay/hardware/calibration.h"
@@ -17,14 +18,6 @@ namespace {
 
 constexpr std::size_t max_sweep = 4096;
 constexpr std::int64_t longest_draft = 16;
-
-Result<void> read_count(const Request& request, std::string_view option, std::optional<std::int64_t>& out) {
-  const auto text = request.value(option);
-  if (!text) return {};
-  ASSAY_TRY(count, parse_count(*text, fmt::format("--{}", option)));
-  out = count;
-  return {};
-}
 
 Result<void> read_time(const Request& request, std::string_view option, std::optional<double>& out) {
   const auto text = request.value(option);
@@ -57,14 +50,6 @@ Result<void> read_prefix(const Request& request, ServingQuestion& question) {
     return fail("--prefix-hit", fmt::format("{} tokens of a prompt of {}", tokens, question.prompt),
                 "at least the last token is worked on: that yields the next one");
   question.cached_prompt = static_cast<double>(tokens) / static_cast<double>(question.prompt);
-  return {};
-}
-
-Result<void> read_dtype(const Request& request, std::string_view option, Dtype& out) {
-  const auto text = request.value(option);
-  if (!text) return {};
-  ASSAY_TRY(dtype, parse_dtype(*text, fmt::format("--{}", option)));
-  out = dtype;
   return {};
 }
 

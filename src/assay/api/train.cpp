@@ -127,6 +127,8 @@ Result<void> add_run(const Request& request, const TrainQuery& query, const Cand
     ASSAY_TRY(restart, parse_as<Seconds>(request.value("restart").value_or("10min"), "--restart"));
     ASSAY_TRY(bandwidth, parse_as<BytesPerSecond>(request.value("checkpoint-bandwidth").value_or("100GB/s"),
                                                   "--checkpoint-bandwidth"));
+    for (const auto& [option, taken] : {std::pair{"restart", "10min"}, std::pair{"checkpoint-bandwidth", "100GB/s"}})
+      if (!request.has(option)) response.notes.push_back(fmt::format("--{} not given: {}", option, taken));
     // A checkpoint costs c, failures of the cluster come every f: the best interval is sqrt(2 c f) (Young 1974).
     const MemoryParts& m = best.cost.memory;
     const double state = (m.weights + m.optimizer) * query.question.chips;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "assay/api/option_values.h"
 #include "assay/api/verbs.h"
 #include "assay/base/text.h"
 #include "assay/hardware/calibration.h"
@@ -34,14 +35,6 @@ Result<double> parse_batch(std::string_view text, std::int64_t sequence, std::st
 
 namespace {
 
-Result<void> read_count(const Request& request, std::string_view option, std::optional<std::int64_t>& out) {
-  const auto text = request.value(option);
-  if (!text) return {};
-  ASSAY_TRY(count, parse_count(*text, fmt::format("--{}", option)));
-  out = count;
-  return {};
-}
-
 template <class T>
 struct Word {
   std::string_view word;
@@ -63,14 +56,6 @@ Result<void> read_word(const Request& request, std::string_view option, const Wo
   }
   return fail(fmt::format("--{}", option), fmt::format("{} is none of {}", in_quotes(*text), join(known, ", ")),
               suggestion(*text, known), Error::Kind::usage);
-}
-
-Result<void> read_dtype(const Request& request, std::string_view option, Dtype& out) {
-  const auto text = request.value(option);
-  if (!text) return {};
-  ASSAY_TRY(dtype, parse_dtype(*text, fmt::format("--{}", option)));
-  out = dtype;
-  return {};
 }
 
 Result<void> read_choices(const Request& request, TrainingChoices& choices) {

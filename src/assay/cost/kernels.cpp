@@ -5,9 +5,6 @@
 namespace assay {
 namespace {
 
-/// Fewer queries than this per sequence read the cache rather than multiply.
-constexpr std::int64_t most_decode_queries = 8;
-
 /// The format in which a step multiplies.
 Dtype product_format(const KernelRates& rates, const Program& program, const Step& step) {
   const Dtype dtype = program.tensor(step.in[0]).dtype;

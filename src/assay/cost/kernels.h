@@ -42,6 +42,9 @@ Result<KernelRates> kernel_rates(const Chip& chip, Dtype compute, std::string_vi
 /// measured; 0 without any.
 double matmul_share(const MatmulCalibration& fit, Dtype dtype);
 
+/// Fewer queries than this per sequence read the cache rather than multiply.
+inline constexpr std::int64_t most_decode_queries = 8;
+
 struct KernelTime {
   Seconds compute;   ///< arithmetic at the peak
   Seconds memory;    ///< bytes at the peak

@@ -33,11 +33,7 @@ int Builder::given(std::string_view name, std::initializer_list<Weight::Size> di
 }
 
 int Builder::weight(const Weight& weight) {
-  std::array<Weight::Size, 4> dims = weight.dims;
-  // A router's experts are what tokens choose from, not where they go.
-  if (weight.part == Part::router)
-    for (Weight::Size& dim : dims)
-      if (dim.dim == LogicalDim::experts) dim.dim = LogicalDim::other;
+  const std::array<Weight::Size, 4> dims = ruled_dims(weight);
   const int id = tensor(weight.name, std::span(dims.data(), weight.rank), TensorClass::weight, formats_.weights);
   program_.tensors[at(id)].is_given = true;
   return id;

@@ -1,5 +1,6 @@
 #include "assay/lower/rules.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -62,6 +63,24 @@ Sharding rule_sharding(const ShardingRules& rules, const Program& program, Tenso
   }
   place(remaining(rules.spread[static_cast<std::size_t>(tensor_class)], spent), program, dims, sharding);
   return sharding;
+}
+
+std::array<Weight::Size, 4> ruled_dims(const Weight& weight) {
+  std::array<Weight::Size, 4> dims = weight.dims;
+  if (weight.part == Part::router)
+    for (Weight::Size& dim : dims)
+      if (dim.dim == LogicalDim::experts) dim.dim = LogicalDim::other;
+  return dims;
+}
+
+double local_elements(const ShardingRules& rules, const Program& program, TensorClass tensor_class,
+                      const Weight& weight) {
+  const std::array<Weight::Size, 4> dims = ruled_dims(weight);
+  ProgramTensor tensor;
+  tensor.rank = weight.rank;
+  std::copy_n(dims.begin(), weight.rank, tensor.dims.begin());
+  tensor.sharding = rule_sharding(rules, program, tensor_class, std::span(dims.data(), weight.rank));
+  return local_elements(program, tensor);
 }
 
 }  // namespace assay

@@ -30,6 +30,12 @@ struct ShardingRules {
 Sharding rule_sharding(const ShardingRules& rules, const Program& program, TensorClass tensor_class,
                        std::span<const Weight::Size> dims);
 
+/// The dimensions of a weight as rules see them: a router's experts are what tokens choose from, not where they go.
+std::array<Weight::Size, 4> ruled_dims(const Weight& weight);
+/// Elements of a weight on one device when it lies as tensors of that class do.
+double local_elements(const ShardingRules& rules, const Program& program, TensorClass tensor_class,
+                      const Weight& weight);
+
 /// All axes of the list but those in `without`, in order.
 AxisList remaining(AxisList list, AxisSet without);
 /// The axes of both, those of `b` inside.

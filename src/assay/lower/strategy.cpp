@@ -95,11 +95,10 @@ Result<void> check_parallelism(const Parallelism& p, const Transformer& model) {
 }
 
 Mesh stage_mesh(const Parallelism& p) {
-  constexpr std::string_view names[] = {"R", "X", "W", "Z", "Y"};
   const AxisSizes sizes = axis_sizes(p);
   Mesh mesh;
   for (std::size_t i = 0; i < 5; ++i)
-    if (sizes.size[i] > 1) mesh.axes.push_back({std::string(names[i]), sizes.size[i]});
+    if (sizes.size[i] > 1) mesh.axes.push_back({std::string(1, stage_axis_names[i]), sizes.size[i]});
   return mesh;
 }
 

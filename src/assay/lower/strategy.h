@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "assay/base/result.h"
 #include "assay/lower/rules.h"
@@ -39,6 +40,9 @@ struct Parallelism {
 
 /// Checks what does not depend on the cluster: heads, widths, experts and layers divide as the scheme needs.
 Result<void> check_parallelism(const Parallelism& parallelism, const Transformer& model);
+
+/// The axes of a stage's mesh in order: replicas, fsdp, experts, context, tensor.
+inline constexpr std::string_view stage_axis_names = "RXWZY";
 
 /// The mesh of one pipeline stage. Axes of one device are left out.
 Mesh stage_mesh(const Parallelism& parallelism);

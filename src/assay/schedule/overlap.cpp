@@ -17,20 +17,18 @@ StepTimes step_times(const Program& program, const KernelRates& rates, const Pla
     if (!is_collective(step.op)) {
       const KernelTime time = step.op == Op::slice ? KernelTime{} : kernel_time(rates, program, step);
       times.estimate.push_back(time.estimate);
-      times.ideal.push_back(std::max(time.compute, time.memory));
       continue;
     }
     AxisSet axes = 0;  // the program's axes by name on the placed mesh
     for (std::size_t i = 0; i < program.mesh.axes.size(); ++i)
       if (step.axes >> i & 1u) axes |= axis_bit(placed_mesh.find(program.mesh.axes[i].name).value_or(0));
     if (!placement) {
-      times.estimate.emplace_back(), times.ideal.emplace_back();
+      times.estimate.emplace_back();
       continue;
     }
     const CollectiveCost<Plain> cost =
         collective_cost(Plain{}, collective_of(step.op), array_bytes(program, step), placement->group(axes));
     times.estimate.push_back(cost.bandwidth / network_share + cost.latency);
-    times.ideal.push_back(cost.lower);
   }
   return times;
 }

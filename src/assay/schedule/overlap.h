@@ -9,9 +9,9 @@
 
 namespace assay {
 
-/// Estimated seconds of every step of a program on a placed mesh, and at ideal rates.
+/// Estimated seconds of every step of a program on a placed mesh.
 struct StepTimes {
-  std::vector<Seconds> estimate, ideal;
+  std::vector<Seconds> estimate;
 };
 StepTimes step_times(const Program& program, const KernelRates& rates, const Placement* placement,
                      const Mesh& placed_mesh, double network_share);

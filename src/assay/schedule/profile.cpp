@@ -120,15 +120,7 @@ Bytes made_again(const Program& program, const Block& backward) {
 void add_weights(LayerProfile& layer, const std::vector<Weight>& weights, const Program& program,
                  const ShardingRules& rules) {
   for (const Weight& weight : weights) {
-    ProgramTensor tensor;
-    tensor.rank = weight.rank;
-    std::copy_n(weight.dims.begin(), weight.rank, tensor.dims.begin());
-    if (weight.part == Part::router)
-      for (Weight::Size& dim : tensor.dims)
-        if (dim.dim == LogicalDim::experts) dim.dim = LogicalDim::other;
-    tensor.sharding =
-        rule_sharding(rules, program, TensorClass::used_weight, std::span(tensor.dims.data(), tensor.rank));
-    const double elements = local_elements(program, tensor);
+    const double elements = local_elements(rules, program, TensorClass::used_weight, weight);
     (weight.part == Part::experts ? layer.expert_elements : layer.dense_elements) += elements;
   }
 }
@@ -150,10 +142,9 @@ void replace_weights_traffic(LayerProfile& layer, const LayerProfile& from) {
 }  // namespace
 
 RoleSet roles_of(const Mesh& mesh, AxisSet axes) {
-  constexpr std::string_view names = "RXWZY";
   unsigned all = 0;
   for (std::size_t i = 0; i < mesh.axes.size(); ++i)
-    if (axes >> i & 1u) all |= 1u << names.find(mesh.axes[i].name);
+    if (axes >> i & 1u) all |= 1u << stage_axis_names.find(mesh.axes[i].name);
   return static_cast<RoleSet>(all);
 }
 

@@ -7,9 +7,6 @@ namespace {
 
 using Model = ServedKernel::Model;
 
-/// As in kernel_time(): fewer queries than this read the cache rather than multiply.
-constexpr std::int64_t most_decode_queries = 8;
-
 double expert_weight_bytes(const Program& program, const Step& step) {
   if (step.op != Op::product) return 0.0;
   const ProgramTensor& weight = program.tensor(step.in[1]);

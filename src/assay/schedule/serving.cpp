@@ -69,14 +69,7 @@ std::int64_t whole_slots(const Transformer& model) {
 double weight_elements(const std::vector<Weight>& weights, const Program& program, const ShardingRules& rules) {
   double sum = 0.0;
   for (const Weight& weight : weights) {
-    ProgramTensor tensor;
-    tensor.rank = weight.rank;
-    std::copy_n(weight.dims.begin(), weight.rank, tensor.dims.begin());
-    if (weight.part == Part::router)
-      for (Weight::Size& dim : tensor.dims)
-        if (dim.dim == LogicalDim::experts) dim.dim = LogicalDim::other;
-    tensor.sharding = rule_sharding(rules, program, TensorClass::weight, std::span(tensor.dims.data(), tensor.rank));
-    sum += local_elements(program, tensor);
+    sum += local_elements(rules, program, TensorClass::weight, weight);
   }
   return sum;
 }

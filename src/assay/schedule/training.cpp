@@ -85,11 +85,10 @@ Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layou
   const Fabric fabric = fabric_of(out_of_node && out_of_node->technology ? *out_of_node->technology : "");
   links.network_share = network_efficiency(cluster.chip);
   const Mesh mesh = whole_mesh(parallelism, layout);
-  constexpr std::string_view names = "RXWZY";
   std::array<int, roles> axis_of{-1, -1, -1, -1, -1};
   int pipeline = -1;
   for (std::size_t i = 0; i < mesh.axes.size(); ++i) {
-    const std::size_t role = names.find(mesh.axes[i].name);
+    const std::size_t role = stage_axis_names.find(mesh.axes[i].name);
     if (role == std::string_view::npos) {
       pipeline = static_cast<int>(i);
       continue;
@@ -189,7 +188,6 @@ namespace {
 struct PassTime {
   double compute = 0, ideal_compute = 0, ideal_memory = 0, recompute = 0;
   double tensor = 0, context = 0, expert = 0;  ///< critical collectives
-  double hidden = 0;                           ///< asynchronous collectives of each microbatch
   double exposed = 0;                          ///< what of them is not hidden
   std::array<double, roles> ideal_network{};   ///< collectives of each microbatch at full bandwidth, by role
   double all_network = 0;
@@ -201,7 +199,7 @@ struct PassTime {
     compute += times * other.compute, ideal_compute += times * other.ideal_compute;
     ideal_memory += times * other.ideal_memory, recompute += times * other.recompute;
     tensor += times * other.tensor, context += times * other.context, expert += times * other.expert;
-    hidden += times * other.hidden, exposed += times * other.exposed;
+    exposed += times * other.exposed;
     for (std::size_t r = 0; r < roles; ++r) ideal_network[r] += times * other.ideal_network[r];
     all_network += times * other.all_network;
     gradients += times * other.gradients, new_weights += times * other.new_weights;
@@ -257,7 +255,6 @@ PassTime pass_time(const PassProfile& pass, const StageLinks& links, bool overla
   double shared = 0.0;
   for (std::size_t i = 0; i < waits; ++i)
     if (waited[i].links & background_links) shared += waited[i].seconds;
-  time.hidden = background;
   const double chain = time.chain();
   time.exposed += std::max(0.0, background + shared - chain) + effects.contention * std::min(background, chain);
   return time;

@@ -6,15 +6,10 @@
 #include <cmath>
 #include <numeric>
 
+#include "assay/search/divisors.h"
+
 namespace assay {
 namespace {
-
-std::vector<std::int64_t> divisors(std::int64_t n) {
-  std::vector<std::int64_t> all;
-  for (std::int64_t d = 1; d <= n; ++d)
-    if (n % d == 0) all.push_back(d);
-  return all;
-}
 
 /// Sizes that heads, widths and experts allow.
 struct Limits {

@@ -8,20 +8,10 @@
 #include <unordered_map>
 
 #include "assay/base/text.h"
+#include "assay/search/divisors.h"
 
 namespace assay {
 namespace {
-
-std::vector<std::int64_t> divisors(std::int64_t n) {
-  std::vector<std::int64_t> low, high;
-  for (std::int64_t d = 1; d * d <= n; ++d)
-    if (n % d == 0) {
-      low.push_back(d);
-      if (d * d != n) high.push_back(n / d);
-    }
-  low.insert(low.end(), high.rbegin(), high.rend());
-  return low;
-}
 
 /// The given value where the user fixed one, else all that `allowed` accepts.
 template <class T, class F>

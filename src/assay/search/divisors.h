@@ -1,0 +1,11 @@
+// Numbers that divide a number: the degrees of parallelism that a search may try.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace assay {
+
+/// All of them, in order.
+std::vector<std::int64_t> divisors(std::int64_t n);
+
+}  // namespace assay
