@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -39,6 +41,22 @@ bool write(std::FILE* to, std::string_view text) {
   return std::fwrite(text.data(), 1, text.size(), to) == text.size() && std::fflush(to) == 0;
 }
 
+/// A directory of the user's own files, laid over the catalogue where it exists: `assay measure` writes it.
+std::string user_catalogue() {
+  if (const char* data = std::getenv("XDG_DATA_HOME"); data && *data) return std::string(data) + "/assay";
+  const char* home = std::getenv("HOME");
+  return home && *home ? std::string(home) + "/.local/share/assay" : "";
+}
+
+Surroundings surroundings() {
+  std::error_code failed;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", failed);
+  const std::time_t now = std::time(nullptr);
+  char date[16] = "";
+  if (std::tm parts{}; ::localtime_r(&now, &parts)) std::strftime(date, sizeof date, "%Y-%m-%d", &parts);
+  return {user_catalogue(), failed ? "" : self.parent_path().string(), date};
+}
+
 Result<void> save(const std::string& path, std::string_view text, std::string_view where) {
   errno = 0;
   std::ofstream file(path, std::ios::binary);
@@ -48,6 +66,14 @@ Result<void> save(const std::string& path, std::string_view text, std::string_vi
     return fail(std::string(where), fmt::format("{} cannot be written: {}", in_quotes(path), std::strerror(errno)),
                 "name a file in a directory that exists and may be written to");
   return {};
+}
+
+/// A file that a verb writes besides its answer; its directory is made where it is missing.
+Result<void> save_extra(const std::string& path, std::string_view text) {
+  std::error_code failed;
+  if (const auto parent = std::filesystem::path(path).parent_path(); !parent.empty())
+    std::filesystem::create_directories(parent, failed);
+  return save(path, text, path);
 }
 
 /// The file of --output. Where a verb has an --output of its own (a number of tokens), a number is meant for it.
@@ -102,12 +128,16 @@ Result<int> answer(Request& request, RenderOptions& for_errors) {
   if (!request.has("format")) for_errors.format = Format::table;  // an ending of --output speaks of that file only
   if (format == Format::svg) request.want_picture();
   Catalogue catalogue = Catalogue::builtin();
+  const Surroundings here = surroundings();
+  if (std::error_code failed;
+      !here.user_catalogue.empty() && std::filesystem::is_directory(here.user_catalogue, failed))
+    ASSAY_CHECK(catalogue.overlay(here.user_catalogue, "user catalogue"));
   if (const char* directory = std::getenv("ASSAY_CATALOGUE"); directory && *directory)
     ASSAY_CHECK(catalogue.overlay(directory));
   if (const auto directory = request.value("catalogue")) ASSAY_CHECK(catalogue.overlay(*directory));
-  ASSAY_TRY(response, ask(request, {catalogue}));
+  ASSAY_TRY(response, ask(request, {catalogue, here}));
   const std::string text = render(response, options);
-  for (const auto& [path, content] : response.files) ASSAY_CHECK(save(path, content, "--timeline"));
+  for (const auto& [path, content] : response.files) ASSAY_CHECK(save_extra(path, content));
   if (output) {
     ASSAY_CHECK(save(*output, text, "--output"));
   } else if (!write(stdout, text)) {

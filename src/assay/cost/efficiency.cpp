@@ -1,18 +1,23 @@
 #include "assay/cost/efficiency.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace assay {
 namespace {
 
-struct TileSize {
-  double m, n;
-};
-/// Tiles of the result that GPU libraries choose among; a core holds one at a time.
-constexpr TileSize tile_sizes[] = {{64, 64}, {64, 128}, {128, 128}, {128, 256}, {256, 128}};
 /// 128 x 256, the tile that loses least: the mean of 1/128 and 1/256.
 constexpr double large_tile_edge = (1.0 / 128 + 1.0 / 256) / 2;
+
+/// A tile of the result; its sides are powers of two, so that multiplying by their inverse changes no bit.
+struct TileSize {
+  double m, n;
+  double over_m = 1.0 / m, over_n = 1.0 / n;
+  double edges = std::max(0.0, (over_m + over_n) / 2.0 - large_tile_edge);  ///< what it loses to them, over the best
+};
+/// Tiles that GPU libraries choose among; a core holds one at a time.
+constexpr TileSize tile_sizes[] = {{16, 128}, {32, 128}, {64, 64}, {64, 128}, {128, 128}, {128, 256}, {256, 128}};
 
 /// Arithmetic and memory overlap, but not perfectly: the fourth root of the sum of fourth powers lies between the
 /// larger of both and 1.19 times it. Square roots only, so that every machine gives the same bits.
@@ -30,12 +35,32 @@ Seconds systolic_arithmetic(const CoreRates& chip, FlopsPerSecond rate, const Ma
   return Flops(2.0 * shape.batch * padded) / rate;
 }
 
+/// On as many cores of a CPU as pay off. They share its rates in equal parts.
+MatmulTime forked_time(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond rate,
+                       const MatmulShape& shape, const Regime& regime) {
+  const Flops work(2.0 * shape.batch * shape.m * shape.n * (shape.k + fit.fill));
+  MatmulTime best;
+  best.total = Seconds(HUGE_VAL);
+  for (double cores = 1.0;; cores = std::min(2.0 * cores, chip.cores)) {
+    const double part = cores / chip.cores;
+    MatmulTime time;
+    time.arithmetic = work / (part * rate);
+    time.sustained = time.arithmetic * (1.0 + fit.droop * (time.arithmetic / (time.arithmetic + regime.gap)));
+    time.memory = stream_time(part * chip.hbm, fit.memory_share, regime.ramp, shape.bytes);
+    time.total = regime.launch + (cores > 1.0 ? *fit.fork : Seconds(0)) + time.sustained + time.memory;
+    time.tile.cores = cores;
+    if (time.total < best.total) best = time;
+    if (cores >= chip.cores) return best;
+  }
+}
+
 }  // namespace
 
 CoreRates core_rates(const Chip& chip) {
   CoreRates rates;
   rates.cores = static_cast<double>(chip.cores.count.value);
   rates.hbm = chip.hbm().bandwidth->value;
+  rates.vector = vector_fma_rate(chip).value;
   const MatrixUnit& unit = chip.matrix_unit;
   rates.systolic = unit.rows.has_value() && chip.family == "tpu";
   if (rates.systolic) {
@@ -46,32 +71,70 @@ CoreRates core_rates(const Chip& chip) {
   return rates;
 }
 
+TileSteps tile_steps(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share) {
+  static_assert(std::tuple_size_v<TileSteps> == std::size(tile_sizes));
+  TileSteps steps{};
+  const double per_core = (share * peak).value() / chip.cores;
+  for (std::size_t t = 0; t < steps.size(); ++t)
+    steps[t] = 2.0 * tile_sizes[t].m * tile_sizes[t].n * (1.0 + fit.small_tile * tile_sizes[t].edges) / per_core;
+  return steps;
+}
+
+namespace {
+
+/// Cut into tiles, and along k where that pays, on as many cores as there are: the best choice of a library.
+double tiled_arithmetic(const MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape,
+                        const TileSteps& steps, bool may_split, TileChoice& choice) {
+  // Of each split of k: the part that a core does, and what adding up partial sums in fp32 takes.
+  constexpr std::array<double, 4> splits{1.0, 2.0, 4.0, 8.0};
+  const std::size_t ways = may_split ? splits.size() : 1;
+  const double stream = (fit.memory_share * chip.hbm).value(), share_of_core = 1.0 / chip.cores;
+  const double partial = 4.0 * shape.batch * shape.m * shape.n / stream;
+  std::array<double, splits.size()> part{}, adding{};
+  for (std::size_t i = 0; i < ways; ++i) {
+    part[i] = shape.k / splits[i] + fit.fill;
+    adding[i] = i > 0 ? fit.split_cost.value() + splits[i] * partial : 0.0;
+  }
+  // The smallest tile that holds all rows is a good guess, after which most others need no look.
+  const int guess = shape.m <= 16.0 ? 0 : shape.m <= 32.0 ? 1 : shape.m <= 64.0 ? 3 : shape.m <= 128.0 ? 4 : 5;
+  constexpr double nearly = 1.0 - 1e-12;  // bounds are rounded
+  double best = HUGE_VAL;
+  for (int next = -1; next < static_cast<int>(std::size(tile_sizes)); ++next) {
+    if (next == guess) continue;
+    const auto t = static_cast<std::size_t>(next < 0 ? guess : next);
+    const TileSize& tile = tile_sizes[t];
+    const double tiles = shape.batch * std::ceil(shape.m * tile.over_m) * std::ceil(shape.n * tile.over_n);
+    // At least the time of one round of one tile, and of all tiles if cores were never idle.
+    const double fair = tiles * share_of_core;
+    if (nearly * steps[t] * std::max(part[ways - 1], fair * part[0]) >= best) continue;
+    for (std::size_t i = 0; i < ways; ++i) {
+      if (nearly * (steps[t] * std::max(1.0, fair * splits[i]) * part[i] + adding[i]) >= best) continue;
+      const double rounds = tiles / chip.cores * splits[i];
+      // A last round that is part full costs between its share and a whole one: cores do not run in step.
+      const double waves = 0.5 * std::ceil(rounds) + 0.5 * std::max(1.0, rounds);
+      const double seconds = waves * steps[t] * part[i] + adding[i];
+      if (seconds < best) best = seconds, choice = {tile.m, tile.n, splits[i], waves};
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
 MatmulTime matmul_time(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
                        const MatmulShape& shape, const Regime& regime, bool may_split) {
+  const bool tiled = !fit.fork && !chip.systolic;
+  return matmul_time(fit, chip, peak, share, shape, regime, tiled ? tile_steps(fit, chip, peak, share) : TileSteps{},
+                     may_split);
+}
+
+MatmulTime matmul_time(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
+                       const MatmulShape& shape, const Regime& regime, const TileSteps& steps, bool may_split) {
   MatmulTime time;
   const FlopsPerSecond rate = share * peak;
-  const BytesPerSecond stream = fit.memory_share * chip.hbm;
-  if (chip.systolic) {
-    time.arithmetic = systolic_arithmetic(chip, rate, shape);
-  } else {
-    double best = HUGE_VAL;
-    const double per_core = rate.value() / chip.cores;
-    for (const TileSize& tile : tile_sizes) {
-      const double tiles = shape.batch * std::ceil(shape.m / tile.m) * std::ceil(shape.n / tile.n);
-      const double edges = std::max(0.0, (1.0 / tile.m + 1.0 / tile.n) / 2.0 - large_tile_edge);
-      const double step = 2.0 * tile.m * tile.n * (1.0 + fit.small_tile * edges) / per_core;  // for one element of k
-      for (double split = 1.0; split <= (may_split ? 8.0 : 1.0); split *= 2.0) {
-        const double rounds = tiles * split / chip.cores;
-        // A last round that is part full costs between its share and a whole one: cores do not run in step.
-        const double waves = 0.5 * std::ceil(rounds) + 0.5 * std::max(1.0, rounds);
-        double seconds = waves * step * (shape.k / split + fit.fill);
-        if (split > 1.0)  // partial sums in fp32 go out and come back
-          seconds += fit.split_cost.value() + 4.0 * split * shape.batch * shape.m * shape.n / stream.value();
-        if (seconds < best) best = seconds, time.tile = {tile.m, tile.n, split, waves};
-      }
-    }
-    time.arithmetic = Seconds(best);
-  }
+  if (fit.fork) return forked_time(fit, chip, rate, shape, regime);
+  time.arithmetic = chip.systolic ? systolic_arithmetic(chip, rate, shape)
+                                  : Seconds(tiled_arithmetic(fit, chip, shape, steps, may_split, time.tile));
   const double busy = time.arithmetic / (time.arithmetic + regime.gap);
   time.sustained = time.arithmetic * (1.0 + fit.droop * busy);
   time.memory = stream_time(chip.hbm, fit.memory_share, regime.ramp, shape.bytes);
@@ -94,7 +157,8 @@ Seconds attention_time(const AttentionPass& fit, const CoreRates& chip, FlopsPer
   const double rows = work.queries <= side / 2.0 ? side / 2.0 : side;
   const double products = backward ? 2.5 : 1.0;  // scores once more, and four gradients
   const double tile = 4.0 * rows * side * (work.head_dim + fit.softmax) * products;
-  const Seconds each = Flops(tile) / (fit.share / chip.cores * peak);
+  const double share = work.head_dim > wide_head ? fit.share * fit.wide : fit.share;
+  const Seconds each = Flops(tile) / (share / chip.cores * peak);
   // Tiles on the diagonal are done whole.
   const double across = std::ceil(keys / side);
   const double visited = std::min(across, work.shape.mean_keys() / side + (work.shape.causal ? 0.5 : 0.0));
@@ -103,11 +167,14 @@ Seconds attention_time(const AttentionPass& fit, const CoreRates& chip, FlopsPer
   const double all = work.heads * std::ceil(work.queries / rows) * visited / chip.cores;
   // Rows of tiles are dealt out to the cores; the longest one sets the end where there are few.
   const Seconds busy = each * std::sqrt(all * all + most * most);
-  return busy + (backward ? 2.5 : 1.0) * fit.passes * (work.bytes / chip.hbm);
+  const Bytes moved = backward ? 2.5 * (work.bytes + work.shared) : work.bytes;
+  return busy + fit.passes * (moved / chip.hbm);
 }
 
-Seconds decode_time(const DecodeCalibration& fit, const CoreRates& chip, double items, Bytes bytes) {
-  return bytes / (fit.share * chip.hbm) + items / chip.cores * fit.item;
+Seconds decode_time(const DecodeCalibration& fit, const CoreRates& chip, double items, double head_dim, Bytes bytes) {
+  constexpr double parts = 1.6;  // for each core: libraries split no further where there are so many
+  const double narrow = items >= parts * chip.cores ? fit.share * fit.crowded : fit.share;
+  return bytes / ((head_dim > wide_head ? fit.wide : narrow) * chip.hbm) + items / chip.cores * fit.item;
 }
 
 const AttentionKernelCalibration* attention_kernel(const AttentionCalibration& fit, AttentionKernel choice) {

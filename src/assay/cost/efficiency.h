@@ -4,6 +4,8 @@
 // tiles with a softmax between. The rest streams memory. docs/calibration.md has the formulas and their fit.
 // Nothing here allocates; a search calls it a million times.
 #pragma once
+#include <array>
+
 #include <optional>
 
 #include "assay/base/units.h"
@@ -17,6 +19,7 @@ namespace assay {
 struct CoreRates {
   double cores = 1;
   BytesPerSecond hbm;
+  FlopsPerSecond vector;                   ///< of the vector units, in fp32
   bool systolic = false;                   ///< products are padded to the array instead of cut into waves of tiles
   double pad_m = 1, pad_k = 1, pad_n = 1;  ///< of a systolic array
 };
@@ -30,9 +33,10 @@ struct MatmulShape {
 
 /// How a product is cut up: what the search over tiles found.
 struct TileChoice {
-  double m = 0, n = 0;  ///< of one tile of the result; 0 on a systolic array
+  double m = 0, n = 0;  ///< of one tile of the result; 0 on a systolic array and on a CPU
   double split = 1;     ///< parts of k that are summed in a second pass
   double waves = 1;     ///< rounds over all cores; a last one that is part full counts in between
+  double cores = 0;     ///< of a CPU, that take part; 0 elsewhere
 };
 
 /// Parts of the time of a product. `arithmetic` is at the clock of a burst.
@@ -44,6 +48,13 @@ struct MatmulTime {
 MatmulTime matmul_time(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
                        const MatmulShape& shape, const Regime& regime, bool may_split = true);
 
+/// Seconds of each tile that libraries choose among, for one element of k: all that does not depend on the shape.
+using TileSteps = std::array<double, 7>;
+TileSteps tile_steps(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share);
+/// The same time, where many shapes are asked for.
+MatmulTime matmul_time(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
+                       const MatmulShape& shape, const Regime& regime, const TileSteps& steps, bool may_split = true);
+
 /// Memory streamed at a share of its rate, which it reaches only after a while: large and small transfers in one form.
 Seconds stream_time(BytesPerSecond hbm, double share, Seconds ramp, Bytes bytes);
 
@@ -53,11 +64,13 @@ struct AttentionWork {
   double queries = 1;                ///< of a sequence on this device
   AttentionShape shape;              ///< of whole sequences
   Bytes bytes;                       ///< queries, keys, values and results
+  Bytes shared;  ///< more if every head of queries had keys and values of its own: gradients are summed from such
 };
 Seconds attention_time(const AttentionPass& fit, const CoreRates& chip, FlopsPerSecond peak, const AttentionWork& work,
                        bool backward);
-/// One query per sequence: `items` are sequences x key-value heads, `bytes` the keys and values.
-Seconds decode_time(const DecodeCalibration& fit, const CoreRates& chip, double items, Bytes bytes);
+/// One query per sequence: `items` are sequences x key-value heads, `bytes` the keys and values. Few items are split
+/// along the cache until every core has several parts; many are not split, which may cost bandwidth.
+Seconds decode_time(const DecodeCalibration& fit, const CoreRates& chip, double items, double head_dim, Bytes bytes);
 
 /// The kernel that a choice means; flash2 stands in where cudnn was not measured, and the other way round.
 const AttentionKernelCalibration* attention_kernel(const AttentionCalibration& fit, AttentionKernel choice);

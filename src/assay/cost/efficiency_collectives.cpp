@@ -64,7 +64,7 @@ Seconds inside(const CollectiveCalibration& fit, const CollectiveCurve& curve, C
 
 Seconds collective_estimate(const CollectiveCalibration& fit, CollectiveKind kind, Bytes bytes,
                             const CollectiveGroup& group, Fabric fabric, CollectiveAlgorithm algorithm) {
-  const AcrossCurve& across = fit.across(fabric);
+  const AcrossCurve across = fit.across(fabric);
   const CollectiveCurve& curve = curve_of(fit, kind);
   if (group.devices <= 1.0) return Seconds(0);
   if (!group.axes.empty()) {

@@ -93,7 +93,7 @@ RC_GTEST_PROP(CollectiveEstimate, MoreBytesNeverTakeLess, ()) {
   const auto bytes = static_cast<double>(*rc::gen::inRange(1, 1 << 30));
   const auto kind = static_cast<CollectiveKind>(*rc::gen::inRange(0, 4));
   CollectiveCalibration fit = simple();
-  fit.in_network = 0.5, fit.infiniband.chunk = 2_MB;
+  fit.in_network = 0.5, fit.infiniband = AcrossCurve{Seconds(0), 1.0, 2_MB};
   const CollectiveGroup g = group(members, nodes, true);
   RC_ASSERT(collective_estimate(fit, kind, Bytes(2 * bytes), g) >= collective_estimate(fit, kind, Bytes(bytes), g));
   RC_ASSERT(collective_estimate(fit, kind, Bytes(bytes), g) >= collective_cost(Plain{}, kind, Bytes(bytes), g).lower);

@@ -142,7 +142,7 @@ TEST(Attention, AWindowIsCheaperThanAllKeysAndOneHeadIsBoundByItsLongestRow) {
 
 TEST(Decode, ReadsTheCacheAndPaysForEachItem) {
   // 1 MB at half of 1 B/ns: 2 ms; 200 items on 100 cores at 1 us: 2 us.
-  EXPECT_NEAR(decode_time({0.5, 1_us}, chip(), 200, 1_MB).value(), 2.002e-3, 1e-12);
+  EXPECT_NEAR(decode_time({0.5, 1.0, 1.0, 1_us}, chip(), 200, 128, 1_MB).value(), 2.002e-3, 1e-12);
 }
 
 TEST(AttentionKernel, AutomaticIsTheBetterOneThatWasMeasured) {

@@ -42,7 +42,8 @@ Seconds attention_estimate(const KernelRates& rates, FlopsPerSecond peak, const 
   const AttentionShape& shape = program.attentions[static_cast<std::size_t>(step.detail)];
   if (!backward && shape.queries <= most_decode_queries) {
     const double items = local_extent(program, k, 0) * (k.rank == 4 ? local_extent(program, k, 2) : 1.0);
-    return decode_time(rates.attention->decode, rates.cores, items, step.bytes);
+    return decode_time(rates.attention->decode, rates.cores, items, k.rank == 4 ? local_extent(program, k, 3) : 0.0,
+                       step.bytes);
   }
   AttentionWork work;
   work.queries = local_extent(program, q, 1);
@@ -52,6 +53,10 @@ Seconds attention_estimate(const KernelRates& rates, FlopsPerSecond peak, const 
   work.head_dim = (local_extent(program, q, q.rank - 1) + local_extent(program, v, v.rank - 1)) / 2.0;
   work.shape = shape;
   work.bytes = step.bytes / (backward ? 2.5 : 1.0);  // the model counts the backward pass in forward passes
+  if (k.rank == 4) {
+    const double kv_heads = local_extent(program, k, 0) * local_extent(program, k, 2);
+    work.shared = (work.heads / kv_heads - 1.0) * 2.0 * local_bytes(program, k);
+  }
   return attention_time(backward ? rates.attention->backward : rates.attention->forward, rates.cores, peak, work,
                         backward);
 }

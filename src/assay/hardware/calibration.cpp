@@ -44,6 +44,9 @@ class Reader {
   /// A share of an ideal rate. Links are at times faster than their nominal rate, so a little above 1 is allowed.
   void share(std::string_view key, double& value) { read_number(key, value, 1e-4, 1.25, "a share above 0"); }
   void time(std::string_view key, Seconds& value) { read_quantity(key, value, 1_s, "6.25 us"); }
+  void time(std::string_view key, std::optional<Seconds>& value) {
+    if (find(key)) time(key, value.emplace());
+  }
   void size(std::string_view key, Bytes& value) { read_quantity(key, value, 1_GB, "2 MB"); }
   void formats(std::string_view key, std::array<double, 12>& shares) {
     const Toml* node = required(key);
@@ -205,6 +208,9 @@ class Writer {
   void number(std::string_view key, double value) { line(key, significant(value)); }
   void share(std::string_view key, double value) { line(key, significant(value)); }
   void time(std::string_view key, Seconds value) { line(key, fmt::format("\"{} us\"", significant(value.in(1_us)))); }
+  void time(std::string_view key, const std::optional<Seconds>& value) {
+    if (value) time(key, *value);
+  }
   void size(std::string_view key, Bytes value) { line(key, fmt::format("\"{} MB\"", significant(value.in(1_MB)))); }
   void formats(std::string_view key, const std::array<double, 12>& shares) {
     std::string list;

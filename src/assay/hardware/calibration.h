@@ -24,6 +24,9 @@ struct MatmulCalibration {
   double small_tile = 0;  ///< elements: what a tile loses to its edges, against one of 128 x 256
   double fill = 0;        ///< elements of k that a tile's prologue and epilogue are worth
   Seconds split_cost;     ///< of a second pass that adds partial sums when k is split over cores
+  /// A CPU: what it takes to start the other cores and to wait for them. A product runs on as many as pay off, and its
+  /// operands are copied into panels first, so that memory adds to arithmetic instead of hiding behind it.
+  std::optional<Seconds> fork;
 };
 
 /// How kernels run one after the other. A measurement of kernels one by one has a regime of its own.
@@ -39,16 +42,21 @@ struct PointwiseCalibration {
   Seconds ramp;
 };
 
+/// Heads with more elements than this (256, say) are done in smaller tiles; latent attention's 192 and 128 are not.
+inline constexpr double wide_head = 160;
 /// Attention by tiles, forward or backward.
 struct AttentionPass {
   double share = 1;    ///< of the peak, while a tile is multiplied
+  double wide = 1;     ///< what is left of it where heads are wider than wide_head: tiles are smaller
   double softmax = 0;  ///< what the softmax of a tile costs, in elements of head size
   double passes = 0;   ///< over queries, keys, values and results, beyond what hides behind arithmetic
 };
 /// One query token per sequence against a cache.
 struct DecodeCalibration {
-  double share = 1;  ///< of the bandwidth, reading keys and values
-  Seconds item;      ///< per sequence and key-value head, on one core
+  double share = 1;    ///< of the bandwidth, reading keys and values
+  double crowded = 1;  ///< what is left of it where sequences and key-value heads are so many that none is split
+  double wide = 1;     ///< share of the bandwidth where heads are wider than wide_head
+  Seconds item;        ///< per sequence and key-value head, on one core
 };
 struct AttentionKernelCalibration {
   AttentionPass forward, backward;
@@ -80,10 +88,11 @@ Fabric fabric_of(std::string_view technology);
 struct CollectiveCalibration {
   CollectiveCurve all_gather, reduce_scatter, all_reduce, all_to_all;
   double in_network = 0;  ///< bytes of an all-reduce that the switches add, per link bandwidth; 0: they do not
-  AcrossCurve infiniband, efa, tcpxo;
+  std::optional<AcrossCurve> infiniband, efa, tcpxo;  ///< absent where chips of one node were measured alone
 
-  const AcrossCurve& across(Fabric fabric) const {
-    return fabric == Fabric::efa ? efa : fabric == Fabric::tcpxo ? tcpxo : infiniband;
+  /// The ideal where it was not measured.
+  AcrossCurve across(Fabric fabric) const {
+    return (fabric == Fabric::efa ? efa : fabric == Fabric::tcpxo ? tcpxo : infiniband).value_or(AcrossCurve{});
   }
 };
 
@@ -136,6 +145,7 @@ void visit_calibration(C& c, V& v) {
     w.number("small_tile", x.small_tile);
     w.number("fill", x.fill);
     w.time("split_cost", x.split_cost);
+    w.time("fork", x.fork);
   });
   const auto regime = [](auto& x, auto& w) {
     w.time("launch", x.launch);
@@ -155,6 +165,7 @@ void visit_calibration(C& c, V& v) {
     const auto kernel = [](auto& y, auto& u) {
       const auto pass = [](auto& z, auto& t) {
         t.share("share", z.share);
+        t.share("wide", z.wide);
         t.number("softmax", z.softmax);
         t.number("passes", z.passes);
       };
@@ -162,6 +173,8 @@ void visit_calibration(C& c, V& v) {
       u.inner("backward", y.backward, pass);
       u.inner("decode", y.decode, [](auto& z, auto& t) {
         t.share("share", z.share);
+        t.share("crowded", z.crowded);
+        t.share("wide", z.wide);
         t.time("item", z.item);
       });
     };
@@ -186,9 +199,9 @@ void visit_calibration(C& c, V& v) {
       u.share("share", y.share);
       u.size("chunk", y.chunk);
     };
-    w.inner("infiniband", x.infiniband, across);
-    w.inner("efa", x.efa, across);
-    w.inner("tcpxo", x.tcpxo, across);
+    w.section("infiniband", x.infiniband, across);
+    w.section("efa", x.efa, across);
+    w.section("tcpxo", x.tcpxo, across);
   });
   v.section("host", c.host, [](auto& x, auto& w) {
     w.time("eager", x.eager);

@@ -17,24 +17,24 @@ Catalogue Catalogue::builtin() {
   return catalogue;
 }
 
-Result<void> Catalogue::overlay(const std::string& directory) {
+Result<void> Catalogue::overlay(const std::string& directory, std::string_view where) {
   namespace fs = std::filesystem;
   std::error_code failed;
   if (!fs::is_directory(directory, failed))
-    return fail("--catalogue", fmt::format("{} is not a directory", in_quotes(directory)),
+    return fail(std::string(where), fmt::format("{} is not a directory", in_quotes(directory)),
                 "give a directory with chips/ID.toml files");
   std::vector<fs::path> found;
   for (auto it = fs::recursive_directory_iterator(directory, failed);
        !failed && it != fs::recursive_directory_iterator(); it.increment(failed))
     if (it->is_regular_file(failed) && it->path().extension() == ".toml") found.push_back(it->path());
   if (failed)
-    return fail("--catalogue", fmt::format("{} cannot be read: {}", in_quotes(directory), failed.message()), "");
+    return fail(std::string(where), fmt::format("{} cannot be read: {}", in_quotes(directory), failed.message()), "");
   if (found.empty())
-    return fail("--catalogue", fmt::format("{} holds no .toml file", in_quotes(directory)),
+    return fail(std::string(where), fmt::format("{} holds no .toml file", in_quotes(directory)),
                 "a chip is DIR/chips/ID.toml");
   std::sort(found.begin(), found.end());
   for (const fs::path& path : found) {
-    ASSAY_TRY(text, read_file(path.string(), "--catalogue"));
+    ASSAY_TRY(text, read_file(path.string(), where));
     std::string name = fs::relative(path, directory, failed).generic_string();
     if (name.find('/') == std::string::npos) name = "chips/" + name;
     files_[name] = std::move(text);
@@ -54,7 +54,7 @@ Result<Chip> Catalogue::chip(std::string_view id, std::string_view where,
   if (file != files_.end()) return read_chip(file->second, file->first, overrides);
   if (id == "host")
     return fail(std::string(where), "this machine is not in the catalogue",
-                "it has to be measured first, or give --on @my-machine.toml", Error::Kind::missing);
+                "`assay measure` measures it, in about a minute; or give --on @my-machine.toml", Error::Kind::missing);
   const auto ids = chip_ids();
   const auto near = nearest(id, ids);
   return fail(std::string(where), fmt::format("unknown chip {}", in_quotes(id)),

@@ -17,7 +17,8 @@ class Catalogue {
   static Catalogue builtin();
 
   /// Lays every .toml file below `directory` over what is there; `chips/ID.toml` or plain `ID.toml`.
-  Result<void> overlay(const std::string& directory);
+  /// `where` names what asked for it, in errors.
+  Result<void> overlay(const std::string& directory, std::string_view where = "--catalogue");
 
   std::vector<std::string> chip_ids() const;
   Result<Chip> chip(std::string_view id, std::string_view where, const std::vector<Override>& overrides = {}) const;

@@ -244,6 +244,10 @@ Result<Cluster> parse_cluster(std::string_view text, const Catalogue& catalogue,
   ASSAY_CHECK(build(cluster, extent, where));
   if (cluster.chips() > max_chips)
     return fail(std::string(where), fmt::format("{} chips is too many", cluster.chips()), "the limit is 10 million");
+  if (cluster.chip.family == "cpu" && cluster.chips() > 1)
+    cluster.notes.push_back(fmt::format(
+        "{} ranks of one machine: their collectives were measured so, but each counts the whole machine's rates",
+        cluster.chips()));
   return cluster;
 }
 

@@ -1,0 +1,22 @@
+// Measures this machine's processor: products through BLAS, and how fast memory is read and copied by size.
+#pragma once
+#include "assay/measure/grid.h"
+#include "assay/measure/machine.h"
+#include "assay/measure/rows.h"
+
+namespace assay {
+
+struct CpuRequest {
+  Extent extent = Extent::full;
+  int threads = 0;  ///< 0: one on each core
+};
+
+/// Rows `gemm` in fp32 and fp64 and `copy`, whose operands come from main memory: each call takes the next part of a
+/// pool that no cache holds. Rows `read` go over the same bytes again and again, so that small ones show the caches.
+/// Every row is a median after a warm-up. Facts tell the machine, its clock and the library.
+Measurement measure_cpu(const CpuRequest& request, const Machine& machine);
+
+/// The clock of this thread's core while it works: a chain of additions, each of which takes one cycle.
+Hertz measured_clock();
+
+}  // namespace assay

@@ -1,0 +1,23 @@
+// Random operands, and the same numbers on the host to check a product with.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "assay/measure/cuda/product.h"
+
+namespace assay::cuda {
+
+/// Normal numbers with the variance 1 in a format, as bytes: `count` of them, by a fixed seed.
+std::vector<unsigned char> random_elements(Format format, std::size_t count);
+/// What the bytes of one element stand for.
+double decode(Format format, const unsigned char* element);
+inline std::size_t element_bytes(Format format) { return format == Format::fp8 ? 1 : 2; }
+
+/// Fills a buffer with a block, over and over.
+void fill(const Buffer& buffer, const std::vector<unsigned char>& block);
+
+/// The relative error (norm of the difference over the norm) of one product against the host's in double.
+double product_error(const Library& library, const ProductShape& shape, Format format, const Buffer& a, const Buffer& b,
+                     const Buffer& c, const std::vector<unsigned char>& block, cudaStream_t stream);
+
+}  // namespace assay::cuda

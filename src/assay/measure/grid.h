@@ -1,0 +1,29 @@
+// Which shapes are measured. Standard library only, see rows.h.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace assay {
+
+/// batch x A[m,k] x B[n,k]^T
+struct ProductShape {
+  std::int64_t m = 1, n = 1, k = 1, batch = 1;
+  friend bool operator==(const ProductShape&, const ProductShape&) = default;
+  std::int64_t flops() const { return 2 * batch * m * n * k; }
+};
+
+/// How much is measured: `quick` for seconds, `check` for shapes that no fit sees.
+enum class Extent { quick, full, check };
+
+/// Products for a processor whose caches and cores are small: squares, thin ones, small k, ragged ones.
+std::vector<ProductShape> cpu_products(Extent extent);
+
+/// Products of a GPU: weights of language models times few to many rows. `aligned` is the multiple that n and k must
+/// be of (16 in 8 bits).
+std::vector<ProductShape> gpu_products(Extent extent, std::int64_t aligned);
+
+/// Sizes from `least` to `most`, each `factor` times the one before.
+std::vector<std::int64_t> sizes(std::int64_t least, std::int64_t most, std::int64_t factor);
+
+}  // namespace assay

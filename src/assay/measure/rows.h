@@ -1,0 +1,40 @@
+// What was measured: one row per kernel or collective, in the columns of catalogue/validation/h200_ops.csv.
+// This file and the grids need nothing but the standard library, so that a machine without our other libraries can
+// measure, too.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/base/units.h"
+
+namespace assay {
+
+/// Sizes are named by position, as the table's head says for each `op`; 0 stands for none.
+struct MeasuredRow {
+  std::string op, dtype;
+  std::int64_t a = 0, b = 0, c = 0, d = 0, e = 0;
+  Seconds median = {}, least = {};
+  std::string note = {};
+};
+
+/// Facts about the machine and its software that a calibration file repeats: {"compiler", "g++ 12.2.0"}.
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+struct Measurement {
+  Facts facts;
+  std::vector<MeasuredRow> rows;
+  std::vector<std::string> notes;  ///< what could not be measured, and why
+};
+
+/// The table: facts and notes as comments, a head, one line per row.
+std::string rows_text(const Measurement& measurement);
+
+/// The facts among a table's comments; its rows are read by validate/kernel_rows.
+Facts facts_of(std::string_view table);
+
+/// The median of some times; they are sorted by it.
+Seconds median_of(std::vector<Seconds>& times);
+
+}  // namespace assay

@@ -1,0 +1,44 @@
+// Tables of measured rows and calibration files: any text gives rows and a chip, or an error; a calibration that reads
+// can be written.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "assay/hardware/calibration.h"
+#include "assay/validate/fit_measured.h"
+#include "assay/validate/kernel_rows.h"
+
+namespace {
+
+using namespace assay;
+
+void require(bool truth) {
+  if (!truth) std::abort();
+}
+
+void check_table(std::string_view text) {
+  const auto table = CsvTable::parse(text, "rows.csv");
+  if (!table) return require(!table.error().what.empty());
+  const KernelRows rows = read_own_ops(*table, "host", "host");
+  require(rows.rows.size() + rows.unanswered.size() == table->rows());
+  const HostRates rates = host_rates(facts_of(text), measured_rows(*table));
+  require(rates.machine.cores >= 1 && rates.units <= 64);
+  const auto chip = read_chip(host_chip_text(rates, {"2026-11-15", "fuzz"}, 0.5, 0.5), "chips/host.toml");
+  if (!chip) require(!chip.error().what.empty());
+}
+
+void check_calibration(std::string_view text) {
+  const auto calibration = read_calibration(text, "calibration/fuzz");
+  if (!calibration) return require(!calibration.error().what.empty());
+  static_cast<void>(calibration_text(*calibration));
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  check_table(text);
+  check_calibration(text);
+  return 0;
+}
