@@ -73,6 +73,7 @@ Members CalibratedEstimate::details(const Matmul& matmul) const {
   Members members{{"basis", calibration_->basis}, {"own_measurement", calibration_->own},
                   {"regime", regime_name_},       {"arithmetic", time.sustained},
                   {"memory", time.memory},        {"launch", regime_.launch}};
+  if (time.tile.cores > 0.0) members.emplace_back("cores", time.tile.cores);
   if (time.tile.m > 0.0)
     members.emplace_back(
         "tile",
@@ -99,7 +100,9 @@ Traced::Number<Dim{.sec = 1}> CalibratedEstimate::traced(const Traced& num, cons
       time.tile.m > 0.0 ? fmt::format("{} waves of {} x {} tiles on {} cores{}", human_number(time.tile.waves),
                                       time.tile.m, time.tile.n, cores_.cores,
                                       time.tile.split > 1.0 ? fmt::format(", k in {} parts", time.tile.split) : "")
-                        : "sizes rounded up to the systolic array";
+      : time.tile.cores > 0.0
+          ? fmt::format("on {} of {} cores, whose rates it has a part of", time.tile.cores, cores_.cores)
+          : "sizes rounded up to the systolic array";
   const auto occupied = num.given("occupied flops", time.arithmetic * plain_rate, tile);
   const auto clock = num.given("slowdown by power", time.sustained / time.arithmetic, source);
   const auto arithmetic = num.named("arithmetic", clock * (occupied / rate));
@@ -109,6 +112,11 @@ Traced::Number<Dim{.sec = 1}> CalibratedEstimate::traced(const Traced& num, cons
   const Seconds flat = shape.bytes / (calibration_->values.matmul->memory_share * hbm_.value);
   const auto memory =
       num.named("streaming", num.given("slowdown by ramp", time.memory / flat, regime) * (bytes / stream));
+  if (time.tile.cores > 0.0) {  // operands are copied before they are multiplied
+    const Seconds fork = time.tile.cores > 1.0 ? *calibration_->values.matmul->fork : Seconds(0);
+    const auto start = num.given("launch", regime_.launch, regime) + num.given("fork", fork, source);
+    return num.named("estimate", start + arithmetic + memory);
+  }
   const auto longer = num.named("longer", max(arithmetic, memory));
   const Seconds most = std::max(time.sustained, time.memory);
   const auto overlap = num.given("imperfect overlap", (time.total - regime_.launch) / most,

@@ -28,9 +28,17 @@ struct ArgumentSpec {
 
 class Request;
 
+/// Where a program runs: what only a verb that measures needs to know, and only a front end can tell.
+struct Surroundings {
+  std::string user_catalogue;  ///< a directory that is laid over the catalogue; empty: none
+  std::string programs;        ///< the directory of this program, where those that measure lie, too
+  std::string date;            ///< 2026-11-15
+};
+
 /// What handlers may use besides the request.
 struct Context {
   const Catalogue& catalogue;
+  Surroundings surroundings = {};
 };
 
 /// A verb: what it takes, how it is described, and the function that answers it. Help, completion and checking come

@@ -117,6 +117,24 @@ Result<Query> with_chips(const Query& query, double chips, const Request& reques
   return other;
 }
 
+/// The same cluster with the tokens per chip of the first one of the sweep: the batch grows with the chips.
+Result<void> add_weak_scaling(const Query& query, const Query& at, double pipeline, Members& row) {
+  Query grown = at;
+  grown.batch = *query.batch * (at.chips() / query.sweep->values.front());
+  const auto splits = placed_splits(grown.slice, grown.shape, grown.peak, pipeline, slice_batch(grown));
+  if (splits.empty()) return fail("--vary", fmt::format("nothing can be laid on {}", at.cluster.text), "");
+  const PlacedSplit& best = splits.front();
+  const LayerTimes<Plain> times =
+      layer_times(Plain{}, best.rates, best.split, slice_batch(grown), WeightsAre::sharded, Pass::forward);
+  row.emplace_back("weak_batch", *grown.batch);
+  row.emplace_back("weak_fsdp", whole(best.split.fsdp));
+  row.emplace_back("weak_tensor", whole(best.split.tensor));
+  row.emplace_back("weak_time", times.lower);
+  row.emplace_back("weak_efficiency", times.compute / times.lower);
+  row.emplace_back("weak_limiter", times.compute >= times.communication ? "compute" : "network");
+  return {};
+}
+
 Result<Items> sweep_rows(const Query& query, const SchemeLinks& links, const Request& request, const Context& context) {
   Items rows;
   const double pipeline = static_cast<double>(query.pipeline.value_or(1));
@@ -167,6 +185,7 @@ Result<Items> sweep_rows(const Query& query, const SchemeLinks& links, const Req
     row.emplace_back("time", times.lower);
     row.emplace_back("efficiency", times.compute / times.lower);
     row.emplace_back("limiter", times.compute >= times.communication ? "compute" : "network");
+    if (query.sweep->over == ScalingSweep::Over::chips) ASSAY_CHECK(add_weak_scaling(query, at, pipeline, row));
     if (query.active && query.tokens)
       row.emplace_back("training_time", training_time(Plain{}, *query.active, *query.tokens,
                                                       at.chips() * (times.compute / times.lower), at.peak, at.mfu));

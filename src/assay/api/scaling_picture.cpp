@@ -149,21 +149,36 @@ Chart time_chart(const ScalingQuery& query, const SchemeLinks& links, const std:
 Chart chips_chart(const ScalingQuery& query, const Items& rows) {
   Chart chart;
   chart.title = "Time of a layer against chips";
-  chart.subtitle = fmt::format("{}, {} on {}, batch of {}, one MLP layer forward, the best split each", query.model,
-                               name(query.dtype), query.cluster.chip.id, human(*query.batch));
+  chart.subtitle = fmt::format(
+      "{}, {} on {}, one MLP layer forward, the best split each; strong scaling: a batch of {}, "
+      "weak: {} tokens per chip",
+      query.model, name(query.dtype), query.cluster.chip.id, human(*query.batch),
+      human_number(query.batch->value() / query.sweep->values.front()));
   chart.x = {"chips", "", ScaleKind::log, std::nullopt, NumberStyle::compact};
   chart.y = {"time", "s", ScaleKind::log, std::nullopt, NumberStyle::si};
-  const auto add = [&](const char* called, std::string_view key, SeriesStyle style) {
-    ChartSeries series{called, {}, style, 0};
-    for (const Value& row : rows)
-      if (const Value* x = row.find("chips"), *y = row.find(key); x && y)
-        series.points.push_back({numeric(*x).value_or(0.0), numeric(*y).value_or(0.0)});
+  const auto at = [](const Value& row, std::string_view key) {
+    const Value* value = row.find(key);
+    return value ? numeric(*value).value_or(0.0) : 0.0;
+  };
+  const auto add = [&](const char* called, std::string_view key, SeriesStyle style, int colour) {
+    ChartSeries series{called, {}, style, colour};
+    for (const Value& row : rows) series.points.push_back({at(row, "chips"), at(row, key)});
     chart.series.push_back(std::move(series));
   };
-  add("time", "time", SeriesStyle::line);
-  add("arithmetic", "compute_time", SeriesStyle::dashed);
-  add("communication", "communication_time", SeriesStyle::line);
-  chart.footnote = "the larger of arithmetic and communication is the time, if all overlaps";
+  const auto ideal = [&](const char* called, std::string_view key, bool shrinks, int colour) {
+    ChartSeries series{called, {}, SeriesStyle::dashed, colour};
+    const double chips = at(rows.front(), "chips"), time = at(rows.front(), key);
+    for (const Value& row : rows)
+      series.points.push_back({at(row, "chips"), shrinks ? time * chips / at(row, "chips") : time});
+    chart.series.push_back(std::move(series));
+  };
+  add("strong scaling", "time", SeriesStyle::line, 1);
+  ideal("strong, ideal", "time", true, 1);
+  add("weak scaling", "weak_time", SeriesStyle::line, 2);
+  ideal("weak, ideal", "weak_time", false, 2);
+  add("communication, strong", "communication_time", SeriesStyle::line, 3);
+  chart.footnote =
+      "time: the larger of arithmetic and communication, if all overlaps; ideal: as the first size, scaled";
   return chart;
 }
 

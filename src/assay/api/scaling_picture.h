@@ -12,7 +12,7 @@ Chart ratio_chart(const ScalingQuery& query, const SchemeLinks& links, const std
 /// Forward time of one layer against the batch: the arithmetic, and the communication of some splits.
 Chart time_chart(const ScalingQuery& query, const SchemeLinks& links, const std::optional<PlacedSplit>& given);
 
-/// Strong scaling: forward time of one layer against chips, from the rows of a sweep.
+/// Strong and weak scaling: forward time of one layer against chips, from the rows of a sweep.
 Chart chips_chart(const ScalingQuery& query, const Items& rows);
 
 }  // namespace assay

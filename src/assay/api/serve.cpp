@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/api/serve_load.h"
 #include "assay/api/serve_picture.h"
 #include "assay/api/serve_sections.h"
+#include "assay/api/serve_software.h"
 #include "assay/api/verbs.h"
 #include "assay/base/text.h"
 #include "assay/search/serving_fit.h"
@@ -16,6 +18,23 @@ namespace {
 
 std::string_view cache_name(CacheScheme scheme) {
   return scheme == CacheScheme::heads ? "heads" : scheme == CacheScheme::batch ? "batch" : "sequence";
+}
+
+std::string_view weights_name(WeightScheme scheme) {
+  return scheme == WeightScheme::gathered         ? "gathered before use"
+         : scheme == WeightScheme::two_dimensions ? "in two directions"
+                                                  : "in one direction";
+}
+
+/// The axes of the mesh as they lie on the cluster, outermost first: "dp 2, tp 8".
+std::string placement_text(const ServingStrategy& strategy) {
+  constexpr std::pair<std::string_view, std::string_view> words[] = {
+      {"P", "pp"}, {"R", "dp"}, {"X", "weights-2d"}, {"W", "ep"}, {"Y", "tp"}};
+  std::string text;
+  for (const MeshAxis& axis : whole_mesh(strategy.parallelism(), strategy.layout).axes)
+    for (const auto& [name, word] : words)
+      if (axis.name == name && axis.size > 1) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word, axis.size);
+  return text;
 }
 
 /// The batch at which the arithmetic of the layers takes as long as reading their weights.
@@ -34,8 +53,8 @@ auto critical_batch(const N& num, const ServeQuery& query) {
   return num.named("critical batch", peak * weight / (work * hbm) * share);
 }
 
-Members phase_members(const ServingTime& time, double tokens, double chips) {
-  Members out{{"time", range(Seconds(time.lower), Seconds(time.estimate), Seconds(time.upper))},
+Members phase_members(Members range, const ServingTime& time, double tokens, double chips) {
+  Members out{{"time", std::move(range)},
               {"tokens_per_second", TokensPerSecond(tokens / time.estimate)},
               {"tokens_per_second_per_chip", TokensPerSecond(tokens / time.estimate / chips)},
               {"limiter", limiter_of(time)},
@@ -52,7 +71,13 @@ Members phase_members(const ServingTime& time, double tokens, double chips) {
 
 Members prefill_members(const ServeQuery& query, const ServingPoint& point) {
   const auto fresh = fresh_prompt(query.question);
-  Members out = phase_members(point.prefill, static_cast<double>(fresh * point.strategy.data), query.chips());
+  Members out = phase_members(step_range(query, point.prefill, true, point.prompts), point.prefill,
+                              static_cast<double>(fresh) * point.prompts, query.chips());
+  if (point.prompts != static_cast<double>(point.strategy.data)) out.emplace_back("prompts_at_once", point.prompts);
+  if (point.prefill_scheme.weights != point.strategy.scheme.weights)
+    out.emplace_back("weights", weights_name(point.prefill_scheme.weights));
+  if (point.prefill_scheme.cache != point.strategy.scheme.cache)
+    out.emplace_back("cache", cache_name(point.prefill_scheme.cache));
   out.emplace_back("fresh_tokens", Tokens(static_cast<double>(fresh)));
   out.emplace_back("fresh_share", static_cast<double>(fresh) / static_cast<double>(query.question.prompt));
   if (query.mfu) out.emplace_back("time_at_mfu", Seconds(prefill_seconds(query, point)));
@@ -77,69 +102,25 @@ Items front_list(const ServeQuery& query, const ServingSearch& found) {
   return front;
 }
 
-/// Why nothing fits, and where it would.
-void say_too_large(const ServeQuery& query, const ServingPoint& point, const Request& request, const Context& context,
-                   Response& response) {
-  const double weights = serving_bounds(query, point.batch).weights;
-  response.headline = fmt::format(
-      "does not fit: with {} a chip needs {} and has {}; weights alone take {}, that is {} such chips",
-      strategy_text(point.strategy), human(Bytes(point.memory.total())), human(Bytes(query.question.capacity)),
-      human(Bytes(weights)), std::ceil(weights / query.question.capacity));
-  const auto slice = first_slice(query, request, context, query.cluster.chips() + 1,
-                                 [](const ServingSearch& found) { return found.fits; });
-  if (!slice) {
-    response.notes.emplace_back(
-        "no larger slice up to 512 chips fits either: narrower --weights and --kv, or a smaller --batch");
-    return;
+Result<void> add_memory(const ServeQuery& query, const ServingPoint& point, Members& out) {
+  Members memory{
+      {"weights", Bytes(point.memory.weights)},     {"kv_cache", Bytes(point.memory.cache)},
+      {"workspace", Bytes(point.memory.workspace)}, {"total", Bytes(point.memory.total())},
+      {"capacity", Bytes(query.question.capacity)}, {"fits", point.memory.total() <= query.question.capacity},
+      {"max_batch", point.memory.max_batch}};
+  if (const auto& lengths = query.question.lengths) {
+    ASSAY_TRY(links, serving_links(query.question.setup, point.strategy, query.cluster));
+    const ServingProfiles profiles = serving_profiles(query.question, point.strategy, links);
+    memory.emplace_back("context_in_flight", Tokens(lengths->context));
+    memory.emplace_back("mean_kv_cache", Bytes(point.memory.mean_cache));
+    memory.emplace_back("reserved_and_not_used", lengths->waste);
+    if (lengths->page > 0) {
+      memory.emplace_back("page", Tokens(static_cast<double>(lengths->page)));
+      memory.emplace_back("overflow_probability", overflow_probability(query.question, profiles, point.batch));
+    }
   }
-  response.results.emplace_back("would_fit", Members{{"cluster", slice->text},
-                                                     {"strategy", strategy_text(slice->point.strategy)},
-                                                     {"time_per_token", Seconds(slice->point.decode.estimate)}});
-  response.notes.push_back(fmt::format("{} fits it", slice->text));
-}
-
-/// The floors of this hardware, and the first slice of the chip that meets the wishes.
-void say_too_slow(const ServeQuery& query, const ServingSearch& found, const Request& request, const Context& context,
-                  Response& response) {
-  const double token = found.fastest_token->decode.estimate, prompt = found.fastest_prompt->prefill.estimate;
-  const double bound = serving_bounds(query, found.fastest_token->batch).step();
-  std::string missed;
-  if (query.choices.first_token && prompt > *query.choices.first_token)
-    missed = fmt::format("--ttft {} is below the floor of {} ({})", human(Seconds(*query.choices.first_token)),
-                         human(Seconds(prompt)), strategy_text(found.fastest_prompt->strategy));
-  if (query.choices.per_token && token > *query.choices.per_token)
-    missed += fmt::format("{}--tpot {} is below the floor of {} ({}, batch {}; {} if memory did nothing but stream)",
-                          missed.empty() ? "" : "; ", human(Seconds(*query.choices.per_token)), human(Seconds(token)),
-                          strategy_text(found.fastest_token->strategy), human_number(found.fastest_token->batch),
-                          human(Seconds(bound)));
-  if (missed.empty()) missed = "each latency can be met, but not both at once";
-  response.headline = missed;
-  response.results.emplace_back("floors", Members{{"time_to_first_token", Seconds(prompt)},
-                                                  {"time_per_token", Seconds(token)},
-                                                  {"time_per_token_bound", Seconds(bound)}});
-  const auto slice = first_slice(query, request, context, query.cluster.chips() + 1,
-                                 [](const ServingSearch& s) { return s.best.has_value(); });
-  if (!slice) {
-    response.notes.emplace_back(
-        "no larger slice of this chip meets it either: faster memory or narrower weights lower the floor");
-    return;
-  }
-  response.results.emplace_back("would_meet", Members{{"cluster", slice->text},
-                                                      {"strategy", strategy_text(slice->point.strategy)},
-                                                      {"batch", slice->point.batch},
-                                                      {"time_to_first_token", Seconds(slice->point.prefill.estimate)},
-                                                      {"time_per_token", Seconds(slice->point.decode.estimate)}});
-  response.notes.push_back(fmt::format("{} meets it", slice->text));
-}
-
-void add_memory(const ServeQuery& query, const ServingPoint& point, Members& out) {
-  out.emplace_back("memory", Members{{"weights", Bytes(point.memory.weights)},
-                                     {"kv_cache", Bytes(point.memory.cache)},
-                                     {"workspace", Bytes(point.memory.workspace)},
-                                     {"total", Bytes(point.memory.total())},
-                                     {"capacity", Bytes(query.question.capacity)},
-                                     {"fits", point.memory.total() <= query.question.capacity},
-                                     {"max_batch", point.memory.max_batch}});
+  out.emplace_back("memory", std::move(memory));
+  return {};
 }
 
 void add_fits(const ServeQuery& query, const ServingPoint& point, const Request& request, const Context& context,
@@ -205,24 +186,37 @@ Result<Response> answer(const Request& request, const Context& context) {
   if (!found.best && !found.closest)
     return fail("--batch", "no strategy serves a batch as asked",
                 "give fewer of --tp --pp --ep --dp, or another batch");
-  const ServingPoint point = found.best ? *found.best : *found.closest;
+  ServingPoint point = found.best ? *found.best : *found.closest;
+  if (query.rate && found.fits) {
+    ASSAY_TRY(loaded, best_under_load(query, found, point));
+    point = loaded;
+  }
   const ServingStrategy& s = point.strategy;
   out.emplace_back("batch", point.batch);
-  out.emplace_back("strategy", Members{{"dp", s.data},
-                                       {"tp", s.tensor},
-                                       {"pp", s.pipeline},
-                                       {"ep", s.expert},
-                                       {"weights_2d", s.second},
-                                       {"cache", cache_name(s.scheme.cache)},
-                                       {"batch_per_replica", point.batch / static_cast<double>(s.data)}});
+  Members strategy{{"dp", s.data},
+                   {"tp", s.tensor},
+                   {"pp", s.pipeline},
+                   {"ep", s.expert},
+                   {"weights_2d", s.second},
+                   {"cache", cache_name(s.scheme.cache)},
+                   {"batch_per_replica", point.batch / static_cast<double>(s.data)}};
+  if (s.second > 1) strategy.emplace_back("weights", weights_name(s.scheme.weights));
+  if (const std::string text = placement_text(s); text.find(',') != std::string::npos)
+    strategy.emplace_back("placement", text);
+  out.emplace_back("strategy", std::move(strategy));
   out.emplace_back("prefill", prefill_members(query, point));
-  Members decode = phase_members(point.decode, point.batch, query.chips());
+  Members decode =
+      phase_members(step_range(query, point.decode, false, point.batch), point.decode, point.batch, query.chips());
   decode.front().first = "step_time";
   out.emplace_back("decode", std::move(decode));
-  add_memory(query, point, out);
+  ASSAY_CHECK(add_memory(query, point, out));
   out.emplace_back("bounds", bounds_section(query, point));
   out.emplace_back("critical_batch", critical_batch(Plain{}, query));
-  ASSAY_TRY(batching, batching_section(query, point));
+  if (query.question.lengths) {
+    ASSAY_TRY(lengths, lengths_list(query, point));
+    out.emplace_back("lengths", std::move(lengths));
+  }
+  ASSAY_TRY(batching, batching_section(query, found, point));
   const Value in_all(batching);
   out.emplace_back("with_prefill", std::move(batching));
   out.emplace_back("chip_time_per_token", Seconds(query.chips() * step_seconds(query, point) / point.batch));
@@ -233,11 +227,16 @@ Result<Response> answer(const Request& request, const Context& context) {
     response.notes.push_back(fmt::format("cost at {} per chip ({}, {}, {})", human(price->value.value), price->provider,
                                          price->kind, price->date));
   }
+  if (query.rate && found.fits) {
+    ASSAY_TRY(load, load_section(query, point, response));
+    out.emplace_back("load", std::move(load));
+  }
   if (query.draft) {
     ASSAY_TRY(speculation, speculation_section(query, point));
     out.emplace_back("speculation", std::move(speculation));
   }
   if (request.has("fits")) add_fits(query, point, request, context, out);
+  if (request.has("products")) out.emplace_back("products", balance_list(query, point));
   if (request.has("list")) out.emplace_back("collectives", collectives_list(query, point));
   out.emplace_back("pareto", front_list(query, found));
   response.table_key = "pareto";
@@ -251,13 +250,17 @@ Result<Response> answer(const Request& request, const Context& context) {
     out.emplace_back("comparison", std::move(compared));
     response.table_key = "comparison";
   }
-  out.emplace_back("search", Members{{"points", found.points}});
+  out.emplace_back("search", Members{{"strategies", found.strategies},
+                                     {"placements", found.placements},
+                                     {"dropped", found.dropped},
+                                     {"points", found.points}});
   if (request.picture()) ASSAY_CHECK(add_picture(query, found, point, request, context, response));
   if (request.explain()) explain(query, point, response);
-  response.headline = fmt::format("{} to the first token, {} per token, {} with {}, batch {}; {} limits decoding",
-                                  human(Seconds(point.prefill.estimate)), human(Seconds(point.decode.estimate)),
-                                  human(TokensPerSecond(point.tokens_per_second())), strategy_text(s),
-                                  human_number(point.batch), limiter_of(point.decode));
+  const std::string first = fmt::format("{} to the first token, {} per token, {} with {}, batch {}; {} limits decoding",
+                                        human(Seconds(point.prefill.estimate)), human(Seconds(point.decode.estimate)),
+                                        human(TokensPerSecond(point.tokens_per_second())), strategy_text(s),
+                                        human_number(point.batch), limiter_of(point.decode));
+  if (response.headline.empty()) response.headline = first;
   if (!query.impossible.empty()) {
     response.outcome = Outcome::infeasible;
     out.emplace_back("impossible", query.impossible);
@@ -275,55 +278,73 @@ Result<Response> answer(const Request& request, const Context& context) {
 }  // namespace
 
 VerbSpec serve_verb() {
-  return {"serve",
-          "predict prefill and decode and find the best way to serve a model",
-          "MODEL is an id of the catalogue, a config.json or a directory. What is not given is searched: sharding and "
-          "batch. With --batch the fastest way, with --ttft or --tpot the cheapest that meets them, else the most "
-          "tokens. Exit code 3 if nothing fits or meets them; the answer then says what would.",
-          {{"model", "id, config.json or directory", true}},
-          {on_option,
-           {"prompt", "N", "tokens of a prompt (default 1024)"},
-           {"output", "N", "tokens of an answer (default 256); a file name writes there", true},
-           {"batch", "B", "sequences decoded together, over all replicas"},
-           {"ttft", "TIME", "longest time to the first token, unloaded"},
-           {"tpot", "TIME", "longest time per output token"},
-           {"weights", "DTYPE", "of weights (default: as published)"},
-           {"kv", "DTYPE", "of the cache (default bf16)"},
-           {"compute", "DTYPE", "of products (default bf16)"},
-           {"tp", "N", "tensor parallelism"},
-           {"pp", "N", "pipeline stages"},
-           {"ep", "N", "expert parallelism, a part of dp"},
-           {"dp", "N", "replicas, or groups with attention of their own"},
-           {"weights-2d", "N", "ways that weights are split in their other direction (default 1)"},
-           {"gather-weights", "", "with --weights-2d: weights are gathered before use, sequences are split instead"},
-           {"cache", "HOW", "how the cache is split within a tensor-parallel group", false, "heads|batch|sequence"},
-           {"prefix-hit", "SHARE", "of the prompt that is cached already, or its tokens"},
-           {"imbalance", "F", "tokens of the busiest experts over an even share (default 1)"},
-           {"chunk", "N", "tokens of a prompt that join each decode step of a replica"},
-           {"draft", "MODEL", "drafts tokens for speculative decoding; mtp: one layer of the model itself"},
-           {"acceptance", "A", "share of drafted tokens that are right (default 0.8)"},
-           {"draft-length", "K", "drafted tokens of a loop (default: the best)"},
-           {"compare", "CLUSTER", "another cluster to compare with", true},
-           {"vary", "batch=1..512", "sweep the batch of the strategy: doubling, or a list"},
-           {"fits", "", "also what fits in which format, the longest context, the smallest slice"},
-           {"list", "", "also list the collectives of a decode step"},
-           {"stretch", "", "let contexts go beyond what the model was made for"},
-           {"kv-heads", "K", "heads of keys and values, instead of the model's"},
-           {"parameters", "N", "parameters of the model, where they are not to be counted"},
-           {"prefill-time", "TIME", "a measured prefill, instead of the estimate"},
-           {"step-time", "TIME", "a measured decode step, instead of the estimate"},
-           {"mfu", "SHARE", "share of the peak that prefill reaches, instead of the estimate"},
-           {"picture", "WHAT", "front (default), step (its parts against the batch) or cost", false, "front|step|cost"},
-           set_option},
-          {{"assay serve llama-3-70b --on tpu-v5e:4x4 --prompt 7680 --output 512 --batch 32 --weights int8 --kv int8",
-            "one batch"},
-           {"assay serve llama-3-70b --on h100-sxm:8 --prompt 1024 --output 256 --tpot 30ms", "the cheapest point"},
-           {"assay serve llama-3-70b --on h100-sxm:8 --compare b200:4 --compare tpu-v6e:4x4 --tpot 30ms",
-            "chips per dollar"},
-           {"assay serve llama-3-70b --on h100-sxm:8 --batch 8 --draft llama-3-8b --acceptance 0.8",
-            "speculative decoding"}},
-          &answer,
-          true};
+  return {
+      "serve",
+      "predict prefill and decode and find the best way to serve a model",
+      "MODEL is an id of the catalogue, a config.json or a directory. What is not given is searched: sharding and "
+      "batch. With --batch the fastest way, with --ttft or --tpot the cheapest that meets them, else the most "
+      "tokens. Exit code 3 if nothing fits or meets them; the answer then says what would.",
+      {{"model", "id, config.json or directory", true}},
+      {on_option,
+       {"prompt", "N", "tokens of a prompt (default 1024)"},
+       {"output", "N", "tokens of an answer (default 256); a file name writes there", true},
+       {"prompt-lengths", "HOW",
+        "lognormal:SIGMA or exponential around --prompt, uniform:A..B, p50=N,p99=N, or @FILE with a length per line"},
+       {"output-lengths", "HOW", "the same of answers"},
+       {"page", "N", "tokens of a page of the cache: memory is taken page by page (default: all at the start)"},
+       {"overflow", "SHARE", "of the time that pages may run out (default 0.01): this bounds the batch"},
+       {"batch", "B", "sequences decoded together, over all replicas"},
+       {"ttft", "TIME", "longest time to the first token, unloaded; with --rate of 99 in 100 requests"},
+       {"tpot", "TIME", "longest time per output token; with --rate of 99 in 100 requests"},
+       {"rate", "R", "requests per second that arrive at random: waits, percentiles, the most that can be served"},
+       {"simulate", "N", "with --rate: also play out N requests one by one"},
+       {"prefill-servers", "N", "with --rate: copies of a replica that only work on prompts"},
+       {"weights", "DTYPE", "of weights (default: as published)"},
+       {"kv", "DTYPE", "of the cache (default bf16)"},
+       {"compute", "DTYPE", "of products (default bf16)"},
+       {"head-weights", "DTYPE", "of embedding and head (default: as the other weights)"},
+       {"software", "HOW", "how kernels are made: fused (default), compiled or eager", false, "fused|compiled|eager"},
+       {"scheduler", "WHO", "what the host runs between steps: loop, native (default) or python", false,
+        "loop|native|python"},
+       {"cache-kernel", "HOW", "attention over the cache: matrix (default), vector units, or copies for every head",
+        false, "matrix|vector|copies"},
+       {"tp", "N", "tensor parallelism"},
+       {"pp", "N", "pipeline stages"},
+       {"ep", "N", "expert parallelism, a part of dp"},
+       {"dp", "N", "replicas, or groups with attention of their own"},
+       {"weights-2d", "N", "ways that weights are split in their other direction"},
+       {"gather-weights", "", "with --weights-2d: weights are gathered before use, sequences are split instead"},
+       {"cache", "HOW", "how the cache is split within a tensor-parallel group", false, "heads|batch|sequence"},
+       {"prefix-hit", "SHARE", "of the prompt that is cached already, or its tokens"},
+       {"imbalance", "F", "tokens of the busiest experts over an even share (default 1)"},
+       {"chunk", "N", "tokens of a prompt that join each decode step of a replica"},
+       {"draft", "MODEL", "drafts tokens for speculative decoding; mtp: one layer of the model itself"},
+       {"acceptance", "A", "share of drafted tokens that are right (default 0.8)"},
+       {"draft-length", "K", "drafted tokens of a loop (default: the best)"},
+       {"compare", "CLUSTER", "another cluster to compare with", true},
+       {"vary", "batch=1..512", "sweep the batch of the strategy: doubling, or a list"},
+       {"fits", "", "also what fits in which format, the longest context, the smallest slice"},
+       {"list", "", "also list the collectives of a decode step"},
+       {"products", "", "also list its products, with the batch at which each would be bound by arithmetic"},
+       {"stretch", "", "let contexts go beyond what the model was made for"},
+       {"kv-heads", "K", "heads of keys and values, instead of the model's"},
+       {"parameters", "N", "parameters of the model, where they are not to be counted"},
+       {"prefill-time", "TIME", "a measured prefill, instead of the estimate"},
+       {"step-time", "TIME", "a measured decode step, instead of the estimate"},
+       {"mfu", "SHARE", "share of the peak that prefill reaches, instead of the estimate"},
+       {"picture", "WHAT", "front (default), step (its parts against the batch) or cost", false, "front|step|cost"},
+       set_option},
+      {{"assay serve llama-3-70b --on tpu-v5e:4x4 --prompt 7680 --output 512 --batch 32 --weights int8 --kv int8",
+        "one batch"},
+       {"assay serve llama-3-70b --on h100-sxm:8 --prompt 1024 --output 256 --tpot 30ms", "the cheapest point"},
+       {"assay serve llama-3-70b --on h100-sxm:8 --compare b200:4 --compare tpu-v6e:4x4 --tpot 30ms",
+        "chips per dollar"},
+       {"assay serve llama-3-70b --on h100-sxm:8 --batch 8 --draft llama-3-8b --acceptance 0.8",
+        "speculative decoding"},
+       {"assay serve llama-3-8b --on h100-sxm:1 --prompt 1000 --prompt-lengths lognormal:1 --page 16 --rate 8",
+        "requests of all lengths at a rate"}},
+      &answer,
+      true};
 }
 
 }  // namespace assay

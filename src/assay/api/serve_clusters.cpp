@@ -13,25 +13,54 @@
 namespace assay {
 namespace {
 
-/// The chip's format of that width for products, else the integer one: weights may be narrower than products.
-Dtype narrow(const Chip& chip, Dtype floating, Dtype integer) {
-  return chip.peak[static_cast<std::size_t>(floating)] ? floating : integer;
-}
-
 std::string chip_text(const Cluster& cluster) {
   std::string text = cluster.text;
   if (const auto star = text.find('*'); star != std::string::npos) text = text.substr(star + 1);
   return text.substr(0, text.find(':'));
 }
 
+// Beyond this, splitting one copy of a model further no longer helps decoding.
+constexpr std::int64_t most_chips = 512;
+
+/// Asks `look` about the search on every slice of the chip, from `above` chips on, until it says that this is enough.
+template <class F>
+void each_slice(const ServeQuery& query, const Request& request, const Context& context, std::int64_t above,
+                const ServingChoices& choices, F look) {
+  const auto overrides = overrides_of(request);
+  if (!overrides) return;
+  for (const SliceSize& slice : slice_sizes(query.cluster.chip)) {
+    if (slice.chips < above || slice.chips > most_chips) continue;
+    const std::string text = chip_text(query.cluster) + ":" + slice.text;
+    const auto cluster = parse_cluster(text, context.catalogue, "--on", *overrides);
+    if (!cluster) continue;
+    ServeQuery there = query;
+    bind(there);
+    const auto found = search_serving(there.question, *cluster, choices);
+    if (found && look(text, *found)) return;
+  }
+}
+
+/// What was asked for, without the sharding: that is another one on another slice.
+ServingChoices any_sharding(const ServeQuery& query) {
+  ServingChoices choices = query.choices;
+  choices.tensor.reset(), choices.pipeline.reset(), choices.data.reset(), choices.expert.reset();
+  choices.second.reset();
+  return choices;
+}
+
 }  // namespace
+
+Dtype narrow_format(const Chip& chip, int bits) {
+  const Dtype floating = bits == 8 ? Dtype::fp8 : Dtype::fp4;
+  return chip.peak[static_cast<std::size_t>(floating)] ? floating : bits == 8 ? Dtype::int8 : Dtype::int4;
+}
 
 Items fits_list(const ServeQuery& query, double batch) {
   const Chip& chip = query.cluster.chip;
   const double capacity = query.question.capacity;
   const std::int64_t context = query.question.prompt + query.question.output;
   Items rows;
-  for (Dtype dtype : {Dtype::bf16, narrow(chip, Dtype::fp8, Dtype::int8), narrow(chip, Dtype::fp4, Dtype::int4)}) {
+  for (Dtype dtype : {Dtype::bf16, narrow_format(chip, 8), narrow_format(chip, 4)}) {
     const double weights = storage(dtype, query.parameters).value();
     const double sequence = storage(dtype, static_cast<double>(kv_values_per_sequence(query.model(), context))).value();
     Members row{{"format", name(dtype)},
@@ -58,24 +87,26 @@ Items fits_list(const ServeQuery& query, double batch) {
 
 std::optional<SliceFound> first_slice(const ServeQuery& query, const Request& request, const Context& context,
                                       std::int64_t above, bool (*wanted)(const ServingSearch&)) {
-  // Beyond this, splitting one copy of a model further no longer helps decoding.
-  constexpr std::int64_t most = 512;
-  const auto overrides = overrides_of(request);
-  if (!overrides) return std::nullopt;
-  ServingChoices choices = query.choices;
-  choices.tensor.reset(), choices.pipeline.reset(), choices.data.reset(), choices.expert.reset();
-  for (const SliceSize& slice : slice_sizes(query.cluster.chip)) {
-    if (slice.chips < above || slice.chips > most) continue;
-    const std::string text = chip_text(query.cluster) + ":" + slice.text;
-    const auto cluster = parse_cluster(text, context.catalogue, "--on", *overrides);
-    if (!cluster) continue;
-    ServeQuery there = query;
-    bind(there);
-    const auto found = search_serving(there.question, *cluster, choices);
-    if (!found || !wanted(*found)) continue;
-    return SliceFound{text, found->best ? *found->best : *found->closest};
-  }
-  return std::nullopt;
+  std::optional<SliceFound> out;
+  each_slice(query, request, context, above, any_sharding(query),
+             [&](const std::string& text, const ServingSearch& found) {
+               if (!wanted(found)) return false;
+               out = SliceFound{text, found.best ? *found.best : *found.closest};
+               return true;
+             });
+  return out;
+}
+
+std::optional<SliceFound> fastest_slice(const ServeQuery& query, const Request& request, const Context& context) {
+  std::optional<SliceFound> out;
+  ServingChoices choices = any_sharding(query);
+  choices.first_token.reset(), choices.per_token.reset();
+  each_slice(query, request, context, 1, choices, [&](const std::string& text, const ServingSearch& found) {
+    if (found.fastest_token && (!out || found.fastest_token->decode.estimate < out->point.decode.estimate))
+      out = SliceFound{text, *found.fastest_token};
+    return false;
+  });
+  return out;
 }
 
 Result<Items> comparison(const ServeQuery& query, const ServingSearch& found, const Request& request,

@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "assay/api/option_values.h"
+#include "assay/api/serve_load.h"
+#include "assay/api/serve_software.h"
 #include "assay/api/verbs.h"
 #include "assay/base/text.h"
 #include "assay/hardware/calibration.h"
@@ -19,40 +21,6 @@ namespace {
 constexpr std::size_t max_sweep = 4096;
 constexpr std::int64_t longest_draft = 16;
 
-Result<void> read_time(const Request& request, std::string_view option, std::optional<double>& out) {
-  const auto text = request.value(option);
-  if (!text) return {};
-  ASSAY_TRY(time, parse_as<Seconds>(*text, fmt::format("--{}", option)));
-  if (!(time > Seconds(0))) return fail(fmt::format("--{}", option), "a time is more than nothing", "e.g. 50ms");
-  out = time.value();
-  return {};
-}
-
-Result<void> read_share(const Request& request, std::string_view option, double& out, bool one_allowed) {
-  const auto text = request.value(option);
-  if (!text) return {};
-  const auto share = parse_number(*text);
-  if (!share || *share < 0.0 || *share > 1.0 || (!one_allowed && *share == 1.0))
-    return fail(fmt::format("--{}", option),
-                fmt::format("{} is not a share from 0 to {}1", in_quotes(*text), one_allowed ? "" : "below "),
-                "e.g. 0.5");
-  out = *share;
-  return {};
-}
-
-/// A share of the prompt, or a number of its tokens.
-Result<void> read_prefix(const Request& request, ServingQuestion& question) {
-  const auto text = request.value("prefix-hit");
-  const auto number = text ? parse_number(*text) : std::nullopt;
-  if (!number || *number < 1.0) return read_share(request, "prefix-hit", question.cached_prompt, false);
-  ASSAY_TRY(tokens, parse_count(*text, "--prefix-hit"));
-  if (tokens >= question.prompt)
-    return fail("--prefix-hit", fmt::format("{} tokens of a prompt of {}", tokens, question.prompt),
-                "at least the last token is worked on: that yields the next one");
-  question.cached_prompt = static_cast<double>(tokens) / static_cast<double>(question.prompt);
-  return {};
-}
-
 /// Rates and collectives with the chip's calibration, unless the request sets efficiencies of its own.
 Result<void> set_rates(const Request& request, const Context& context, ServeQuery& query) {
   const Chip& chip = query.cluster.chip;
@@ -64,11 +32,11 @@ Result<void> set_rates(const Request& request, const Context& context, ServeQuer
   const bool used = calibration && !own_shares;
   ASSAY_TRY(rates, kernel_rates(chip, query.compute, "--compute", used ? &calibration->values : nullptr));
   setup.rates = rates;
-  setup.collectives.reset();
+  setup.collectives.reset(), setup.effects = {}, query.steps.reset();
   if (!used) return {};
   setup.collectives = calibration->values.collective;
   query.notes.push_back(fmt::format("kernels and collectives as measured: {}", calibration->basis));
-  return {};
+  return read_serving_software(request, context, query);
 }
 
 Result<void> read_formats(const Request& request, const Context& context, ServeQuery& query) {
@@ -78,6 +46,7 @@ Result<void> read_formats(const Request& request, const Context& context, ServeQ
   ASSAY_CHECK(read_dtype(request, "weights", formats.weights));
   ASSAY_CHECK(read_dtype(request, "compute", query.compute));
   ASSAY_CHECK(read_dtype(request, "kv", formats.kv_cache));
+  if (request.has("head-weights")) ASSAY_CHECK(read_dtype(request, "head-weights", formats.outer.emplace()));
   if (!request.has("compute") && !peak_rate(query.cluster.chip, query.compute, "--compute"))
     query.compute = Dtype::fp16;
   if (const auto peak = peak_rate(query.cluster.chip, query.compute, "--compute"); !peak) {
@@ -124,42 +93,15 @@ Result<void> read_model(const Request& request, const Context& context, ServeQue
   return {};
 }
 
-Result<void> read_load(const Request& request, ServeQuery& query) {
-  std::optional<std::int64_t> prompt, output;
-  ASSAY_CHECK(read_count(request, "prompt", prompt));
-  for (const std::string& text : request.values("output"))  // a file name among them is the front end's
-    if (const auto count = parse_count(text, "--output")) output = *count;
-  query.question.prompt = prompt.value_or(1024), query.question.output = output.value_or(256);
-  if (!prompt) query.notes.emplace_back("--prompt not given: 1024 tokens");
-  if (!output) query.notes.emplace_back("--output not given: 256 tokens");
-  const Transformer& model = query.model();
-  if (const std::int64_t longest = query.question.prompt + query.question.output;
-      model.max_context > 0 && longest > model.max_context && !request.has("stretch"))
-    query.impossible = fmt::format(
-        "{} + {} tokens are beyond the {} that {} was made for; at most --prompt {}, or --stretch to let it",
-        query.question.prompt, query.question.output, model.max_context, model.id,
-        std::max<std::int64_t>(1, model.max_context - query.question.output));
-  ASSAY_CHECK(read_prefix(request, query.question));
-  if (const auto text = request.value("imbalance")) {
-    const auto load = parse_number(*text);
-    if (!load || *load < 1.0)
-      return fail("--imbalance", fmt::format("{} is not a load over the even one", in_quotes(*text)), "e.g. 1.3");
-    query.question.setup.expert_load = *load;
-  }
-  if (request.value("batch") == "0") {
-    query.impossible = "a batch of 0 sequences yields no tokens; the smallest is 1";
-  } else {
-    ASSAY_CHECK(read_count(request, "batch", query.choices.batch));
-  }
-  ASSAY_CHECK(read_count(request, "chunk", query.chunk));
+/// What was measured, in place of estimates.
+Result<void> read_measured(const Request& request, ServeQuery& query) {
   ASSAY_CHECK(read_time(request, "prefill-time", query.prefill_time));
   ASSAY_CHECK(read_time(request, "step-time", query.step_time));
-  if (request.has("mfu")) {
-    double mfu = 1.0;
-    ASSAY_CHECK(read_share(request, "mfu", mfu, true));
-    if (mfu == 0.0) return fail("--mfu", "nothing is never done", "e.g. 0.4");
-    query.mfu = mfu;
-  }
+  if (!request.has("mfu")) return {};
+  double mfu = 1.0;
+  ASSAY_CHECK(read_share(request, "mfu", mfu, true));
+  if (mfu == 0.0) return fail("--mfu", "nothing is never done", "e.g. 0.4");
+  query.mfu = mfu;
   return {};
 }
 
@@ -175,7 +117,9 @@ Result<void> read_strategy(const Request& request, ServeQuery& query) {
   if (const auto text = request.value("cache"))
     c.cache = *text == "heads" ? CacheScheme::heads : *text == "batch" ? CacheScheme::batch : CacheScheme::sequence;
   if (request.has("gather-weights")) c.weights = WeightScheme::gathered;
-  if (!c.second) c.second = 1;
+  if (c.expert.value_or(1) > 1 && c.second.value_or(1) > 1)
+    return fail("--weights-2d", "experts lie on devices of their own already: their weights are not split again",
+                "leave --ep or --weights-2d out", Error::Kind::usage);
   Parallelism given;
   given.tensor = c.tensor.value_or(1), given.pipeline = c.pipeline.value_or(1);
   ASSAY_CHECK(check_parallelism(given, query.model()));
@@ -247,7 +191,8 @@ Result<ServeQuery> read_serve_query(const Request& request, const Context& conte
   ASSAY_TRY(cluster, cluster_of(request, context));
   query.cluster = cluster;
   query.question.capacity = cluster.chip.hbm().capacity.value.value();
-  ASSAY_CHECK(read_load(request, query));
+  ASSAY_CHECK(read_serve_load(request, query));
+  ASSAY_CHECK(read_measured(request, query));
   ASSAY_CHECK(read_strategy(request, query));
   ASSAY_CHECK(read_draft(request, context, query));
   ASSAY_CHECK(read_sweep(request, query));
@@ -272,7 +217,8 @@ std::string strategy_text(const ServingStrategy& s) {
   };
   part("dp", s.data), part("tp", s.tensor), part("weights-2d", s.second), part("ep", s.expert), part("pp", s.pipeline);
   if (text.empty()) text = "one chip";
-  if (s.tensor > 1 && s.scheme.cache != CacheScheme::heads)
+  if (s.second > 1 && s.scheme.weights == WeightScheme::gathered) text += ", weights gathered";
+  if (s.tensor * s.second > 1 && s.scheme.cache != CacheScheme::heads)
     text += s.scheme.cache == CacheScheme::batch ? ", cache by batch" : ", cache by sequence";
   return text;
 }

@@ -22,11 +22,15 @@ struct ServeQuery {
   std::optional<double> prefill_time, step_time;  ///< seconds that were measured, in place of the estimates
   std::optional<double> mfu;                      ///< of prefill
   std::optional<std::int64_t> chunk;              ///< tokens of a prompt that join each decode step
+  std::optional<double> rate;                     ///< requests per second
+  std::optional<std::int64_t> prefill_servers;    ///< copies of a replica that only work on prompts
+  std::optional<std::int64_t> simulated_requests;
   std::optional<ImportedModel> draft;
   double acceptance = 0.8;
   std::vector<std::int64_t> draft_lengths, batches;
   std::vector<std::string> compared;  ///< further clusters
   std::vector<std::string> notes;
+  std::optional<ServingCalibration> steps;  ///< what is known of whole steps; nothing where efficiencies are given
   std::string impossible;  ///< why no answer can meet the request, whatever the strategy; empty: nothing known
 
   double chips() const { return static_cast<double>(cluster.chips()); }

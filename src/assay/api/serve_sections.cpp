@@ -7,6 +7,7 @@
 
 #include "assay/base/text.h"
 #include "assay/model/accounting.h"
+#include "assay/schedule/step_balance.h"
 #include "assay/search/speculation.h"
 
 namespace assay {
@@ -112,30 +113,50 @@ Members bounds_section(const ServeQuery& query, const ServingPoint& point) {
   return out;
 }
 
-Result<Members> batching_section(const ServeQuery& query, const ServingPoint& point) {
+namespace {
+
+/// Servers that only decode, and others that only work on prompts in the way that yields most.
+Members disaggregated_members(const ServeQuery& query, const PrefillPoint& prompts, double decode_requests) {
+  const double ratio = decode_requests / prompts.prompts_per_second();
+  const double per_chip = decode_requests / (query.chips() * (1.0 + ratio));
+  Members out{
+      {"prefill_strategy", strategy_text(prompts.strategy)}, {"prompts_at_once", prompts.prompts},
+      {"prefill_time", Seconds(prompts.time.estimate)},      {"prompts_per_second", prompts.prompts_per_second()},
+      {"prefill_servers_per_decode_server", ratio},          {"requests_per_second_per_chip", per_chip}};
+  const double tokens = per_chip * static_cast<double>(query.question.output);
+  out.emplace_back("tokens_per_second_per_chip", TokensPerSecond(tokens));
+  if (const auto cost = cost_of_million(query, tokens * query.chips()))
+    out.emplace_back("cost_per_million_tokens", *cost);
+  return out;
+}
+
+}  // namespace
+
+Result<Members> batching_section(const ServeQuery& query, const ServingSearch& found, const ServingPoint& point) {
   const auto output = static_cast<double>(query.question.output);
   const auto fresh = static_cast<double>(fresh_prompt(query.question));
   const auto data = static_cast<double>(point.strategy.data);
   const double prefill = prefill_seconds(query, point), step = step_seconds(query, point);
+  // What was measured is one prompt on each replica.
+  const double per_prompt = prefill / (query.prefill_time || query.mfu ? data : point.prompts);
   // A request costs its prefill and its share of every decode step.
-  const double per_request = prefill / data + output * step / point.batch;
+  const double per_request = per_prompt + output * step / point.batch;
   Members out{{"requests_per_second", 1.0 / per_request},
               {"tokens_per_second", TokensPerSecond(output / per_request)},
               {"time_to_last_token", Seconds(prefill + output * step)},
-              {"prefill_servers_per_decode_server", prefill / data * point.batch / (step * output)},
+              {"prefill_servers_per_decode_server", per_prompt * point.batch / (step * output)},
               {"finished_per_step", point.batch / output},
               {"cache_tokens_freed_per_step",
                Tokens(point.batch * static_cast<double>(query.question.prompt + query.question.output) / output)},
               {"balanced_chunk", Tokens(point.batch / data * fresh / output)}};
+  if (found.most_prompts && found.fits)
+    out.emplace_back("disaggregated", disaggregated_members(query, *found.most_prompts, point.batch / (output * step)));
   if (!query.chunk) return out;
   const auto tokens = std::min(static_cast<double>(*query.chunk), fresh);
   ASSAY_TRY(links, serving_links(query.question.setup, point.strategy, query.cluster));
   const ServingSetup& setup = query.question.setup;
-  const ServingProfile decode = make_serving_profile(setup, point.strategy, 1, decode_context(query.question));
-  // The average chunk sees what is cached already and half of the prompt.
-  const auto n = static_cast<std::int64_t>(tokens);
-  const std::int64_t seen = query.question.prompt - static_cast<std::int64_t>(std::floor((fresh - tokens) / 2.0));
-  const ServingProfile chunk = make_serving_profile(setup, point.strategy, n, std::max(n, seen));
+  const ServingProfile decode = make_serving_profile(setup, point.strategy, 1, decode_keys(query.question));
+  const ServingProfile chunk = chunk_profile(query.question, point.strategy, tokens);
   const double chunks = std::ceil(fresh / tokens);
   const ServingTime mixed = mixed_time(setup, point.strategy, decode, chunk, links, point.batch, chunks);
   // Every sequence that ends makes room for a prompt; with small chunks prompts arrive slower than sequences end.
@@ -186,7 +207,7 @@ Result<Members> speculation_section(const ServeQuery& query, const ServingPoint&
 
 Items collectives_list(const ServeQuery& query, const ServingPoint& point) {
   const ServingProfile profile =
-      make_serving_profile(query.question.setup, point.strategy, 1, decode_context(query.question));
+      make_serving_profile(query.question.setup, point.strategy, 1, decode_keys(query.question));
   constexpr std::string_view axes[] = {"replicas", "weights-2d", "experts", "context", "tensor"};
   const double sequences = std::max(profile.unit, point.batch / static_cast<double>(point.strategy.pipeline));
   Items rows;
@@ -205,6 +226,29 @@ Items collectives_list(const ServeQuery& query, const ServingPoint& point) {
                                 {"per_layer", c.count},
                                 {"bytes", Bytes(c.bytes(sequences))}});
     }
+  }
+  return rows;
+}
+
+Items balance_list(const ServeQuery& query, const ServingPoint& point) {
+  Items rows;
+  for (const StepBalance& step :
+       step_balance(query.question.setup, point.strategy, decode_context(query.question), point.batch)) {
+    Members row{{"block", step.block},
+                {"layers", step.layers},
+                {"product", step.what},
+                {"flops", Flops(step.flops)},
+                {"bytes", Bytes(step.bytes)},
+                {"intensity", Flops(step.flops) / Bytes(step.bytes)},
+                {"compute_time", Seconds(step.compute)},
+                {"memory_time", Seconds(step.memory)},
+                {"limiter", step.compute > step.memory ? "compute" : "memory"}};
+    if (step.critical)
+      row.emplace_back("critical_batch", *step.critical);
+    else
+      row.emplace_back("critical_batch", "never");
+    if (step.experts > 0.0) row.emplace_back("experts_touched", step.touched);
+    rows.emplace_back(std::move(row));
   }
   return rows;
 }

@@ -23,10 +23,12 @@ double step_seconds(const ServeQuery& query, const ServingPoint& point);
 
 Members bounds_section(const ServeQuery& query, const ServingPoint& point);
 /// Prefill and decode on the same chips, one after the other or on separate ones, and in one step with --chunk.
-Result<Members> batching_section(const ServeQuery& query, const ServingPoint& point);
+Result<Members> batching_section(const ServeQuery& query, const ServingSearch& found, const ServingPoint& point);
 Result<Members> speculation_section(const ServeQuery& query, const ServingPoint& point);
 /// Collectives of one pass through each kind of layer.
 Items collectives_list(const ServeQuery& query, const ServingPoint& point);
+/// Every product of a decode step: its intensity, and the batch at which arithmetic takes as long as memory.
+Items balance_list(const ServeQuery& query, const ServingPoint& point);
 /// The chosen strategy at the batches of --vary.
 Result<Items> sweep_list(const ServeQuery& query, const ServingPoint& point);
 /// Weights and caches in formats of 16, 8 and 4 bits.
@@ -38,6 +40,17 @@ struct SliceFound {
 };
 std::optional<SliceFound> first_slice(const ServeQuery& query, const Request& request, const Context& context,
                                       std::int64_t above, bool (*wanted)(const ServingSearch&));
+/// The slice of the chip, up to as many chips, with the least time per token, whatever the wishes.
+std::optional<SliceFound> fastest_slice(const ServeQuery& query, const Request& request, const Context& context);
+/// The chip's format of 8 or 4 bits: floating if it multiplies in it, else integer.
+Dtype narrow_format(const Chip& chip, int bits);
+/// Why nothing fits, and where it would.
+void say_too_large(const ServeQuery& query, const ServingPoint& point, const Request& request, const Context& context,
+                   Response& response);
+/// The floors of this hardware, and the first slice of the chip that meets the wishes, with narrower weights if need
+/// be.
+void say_too_slow(const ServeQuery& query, const ServingSearch& found, const Request& request, const Context& context,
+                  Response& response);
 /// The best point of each cluster, most tokens per dollar first.
 Result<Items> comparison(const ServeQuery& query, const ServingSearch& found, const Request& request,
                          const Context& context);

@@ -23,7 +23,8 @@ Program program_of(const TrainQuery& query, const Strategy& strategy) {
   plan.formats = query.question.setup.formats;
   plan.recompute = recompute_of(strategy.recompute);
   plan.optimizer = query.question.setup.optimizer;
-  return lower_training(query.imported.model, stage_mesh(p), training_rules(p), plan);
+  const auto [mesh, rules] = training_stage(p, query.imported.model);
+  return lower_training(query.imported.model, mesh, rules, plan);
 }
 
 struct Timed {
@@ -123,6 +124,26 @@ Timeline layer_timeline(const Timed& timed) {
 }
 
 }  // namespace
+
+std::string strategy_text(const Strategy& s) {
+  std::string text;
+  const auto part = [&](std::string_view word, std::int64_t n) {
+    if (n > 1) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word, n);
+  };
+  const Parallelism& p = s.parallelism;
+  part("dp", p.data), part("fsdp", p.fsdp), part("tp", p.tensor), part("cp", p.context), part("ep", p.expert),
+      part("pp", p.pipeline);
+  if (text.empty()) text = "one chip";
+  if (p.zero > 0) text += fmt::format(", zero {}", p.zero);
+  if (p.residual == ResidualScheme::sequence && p.tensor > 1) text += ", sequence-parallel";
+  if (p.context > 1 && p.context_scheme == ContextScheme::exchange) text += ", all-to-all context";
+  text += fmt::format(", micro-batch {}", s.micro_batch);
+  if (p.pipeline > 1) text += fmt::format(", {}", schedule_name(s.schedule));
+  if (s.interleave > 1) text += fmt::format(" x{}", s.interleave);
+  if (s.recompute != RecomputePolicy::none) text += fmt::format(", recompute {}", name(s.recompute));
+  if (s.offload != Offload::none) text += fmt::format(", offload {}", name(s.offload));
+  return text;
+}
 
 Result<Items> program_rows(const TrainQuery& query, const Strategy& strategy) {
   ASSAY_TRY(timed, timed_program(query, strategy));

@@ -11,6 +11,9 @@ namespace assay {
 /// The program of a strategy, one row a step, with what it costs on the cluster.
 Result<Items> program_rows(const TrainQuery& query, const Strategy& strategy);
 
+/// "fsdp 32, tp 2, sequence-parallel, micro-batch 1"
+std::string strategy_text(const Strategy& strategy);
+
 /// The part of a step on which another strategy loses most.
 std::string why_slower(const TrainingCost& best, const TrainingCost& other);
 

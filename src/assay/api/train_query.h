@@ -17,13 +17,15 @@ struct TrainQuery {
   std::optional<double> tokens;  ///< of the whole run
   Dtype compute = Dtype::bf16;
   std::size_t top = 5;
-  std::vector<std::string> notes;  ///< defaults taken
+  std::optional<StepCalibration> steps;  ///< where the chip has a calibration
+  std::vector<std::string> notes;        ///< defaults taken
 
   /// Call once the query is at its final place.
   void bind() { question.setup.model = &imported.model; }
 };
 
-Result<TrainQuery> read_train_query(const Request& request, const Context& context);
+/// The question on one cluster.
+Result<TrainQuery> read_train_query(const Request& request, const Context& context, const Cluster& cluster);
 
 /// A number of tokens "4Mi" or of sequences "1024seq"; returns sequences.
 Result<double> parse_batch(std::string_view text, std::int64_t sequence, std::string_view where);

@@ -10,6 +10,7 @@
 #include "assay/base/text.h"
 #include "assay/report/chart.h"
 #include "assay/validate/fit.h"
+#include "assay/validate/fit_serving.h"
 #include "assay/validate/fit_steps.h"
 #include "assay/validate/validation.h"
 
@@ -85,9 +86,22 @@ Value summary_row(const ValidationSummary& s) {
 
 Result<Response> answer_fit(const Request& request, const ValidationInput& input) {
   const std::string directory = *request.value("fit");
-  ASSAY_TRY(files, fit_calibrations(input));
-  ASSAY_TRY(steps, fit_steps(input));
-  files.push_back(std::move(steps));
+  // A set by its name fits what that set is about, alone.
+  const std::string set = request.arguments().empty() ? "" : request.arguments().front();
+  const bool trains = set.find("train") != std::string::npos, serves = set.find("infer") != std::string::npos;
+  std::vector<std::pair<std::string, std::string>> files;
+  if (!trains && !serves) {
+    ASSAY_TRY(fitted, fit_calibrations(input));
+    files = std::move(fitted);
+  }
+  if (!serves) {
+    ASSAY_TRY(steps, fit_steps(input));
+    files.push_back(std::move(steps));
+  }
+  if (!trains) {
+    ASSAY_TRY(serving, fit_serving(input));
+    files.push_back(std::move(serving));
+  }
   Response response;
   Items rows;
   for (auto& [path, text] : files) {
@@ -105,20 +119,21 @@ Result<Response> answer(const Request& request, const Context& context) {
   if (request.has("fit")) return answer_fit(request, input);
   ASSAY_TRY(sets, wanted_sets(request));
   const std::string filter = request.value("group").value_or("");
+  const bool show_fitted = request.has("fitted");
   std::vector<ValidationCase> cases;
   std::map<std::string, std::pair<std::int64_t, std::string>> reasons;
   Items left_out;
-  std::int64_t fitted = 0, unanswered = 0;
+  std::int64_t fitted = 0, reported = 0, unanswered = 0;
   std::string names;
   for (const ValidationSet* set : sets) {
     ASSAY_TRY(result, set->run(input));
     names += (names.empty() ? "" : ", ") + std::string(set->name);
     for (ValidationCase& one : result.cases) {
       if (one.group.find(filter) == std::string::npos) continue;
-      if (one.fitted)
-        ++fitted;
-      else
-        cases.push_back(std::move(one));
+      ++(one.fitted ? fitted : reported);
+      if (one.fitted != show_fitted) continue;
+      one.fitted = false;  // what is shown is summed up
+      cases.push_back(std::move(one));
     }
     for (UnansweredCase& one : result.unanswered) {
       if (one.group.find(filter) == std::string::npos) continue;
@@ -136,8 +151,8 @@ Result<Response> answer(const Request& request, const Context& context) {
   Response response;
   const ValidationSummary all = summarise("all", cases);
   response.headline =
-      fmt::format("{}: {} measurements that no fit has seen, median error {:.1f} %, 90 % are within {:.1f} %", names,
-                  all.n, 100.0 * all.median, 100.0 * all.p90);
+      fmt::format("{}: {} measurements that {}, median error {:.1f} %, 90 % are within {:.1f} %", names, all.n,
+                  show_fitted ? "were fitted" : "no fit has seen", 100.0 * all.median, 100.0 * all.p90);
   Items summary, rows, why;
   for (const ValidationSummary& s : sums) summary.push_back(summary_row(s));
   for (const ValidationCase& one : cases)
@@ -152,7 +167,7 @@ Result<Response> answer(const Request& request, const Context& context) {
                    [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
   for (const auto& [reason, count] : order)
     why.emplace_back(Members{{"rows", count.first}, {"why", reason}, {"first", count.second}});
-  response.results.emplace_back("reported", static_cast<std::int64_t>(all.n));
+  response.results.emplace_back("reported", reported);
   response.results.emplace_back("fitted", fitted);
   response.results.emplace_back("unanswered", unanswered);
   response.results.emplace_back("summary", std::move(summary));
@@ -161,9 +176,11 @@ Result<Response> answer(const Request& request, const Context& context) {
   response.results.emplace_back("cases", std::move(rows));
   response.table_key = "cases";
   if (request.picture()) response.picture = scatter("Predicted against measured: " + names, cases);
-  response.notes.push_back(fmt::format(
-      "{} more rows were fitted and are not reported; the split is by a hash of the shape (docs/validation.md)",
-      fitted));
+  response.notes.push_back(
+      show_fitted ? "these rows took part in the fit: their errors prove nothing"
+                  : fmt::format("{} more rows were fitted and are not reported; the split is by a hash of the shape "
+                                "(docs/validation.md)",
+                                fitted));
   if (!request.has("data") && request.arguments().empty())
     response.notes.emplace_back("sets that are not part of the project need --data DIR");
   return response;
@@ -183,6 +200,7 @@ VerbSpec validate_verb() {
       {{"set", "a set; all that can be read if left out", false}},
       {{"data", "DIR", "the directory of data sets that are not part of the project"},
        {"group", "TEXT", "only groups with this in their name"},
+       {"fitted", "", "the rows that were fitted instead of those that no fit has seen"},
        {"unanswered", "", "also list the rows that cannot be asked for, and why"},
        {"fit", "DIR", "instead fit all calibrations to the other half of the rows and write them below DIR"}},
       {{"assay validate", "kernels that we measured on an H200"},

@@ -10,7 +10,7 @@ std::span<const VerbSpec> verbs() {
   static const std::vector<VerbSpec> all = {chips_verb(),    models_verb(),   clusters_verb(), roofline_verb(),
                                             systolic_verb(), transfer_verb(), shard_verb(),    collective_verb(),
                                             layer_verb(),    train_verb(),    serve_verb(),    scaling_verb(),
-                                            solve_verb(),    validate_verb(), book_verb()};
+                                            solve_verb(),    validate_verb(), measure_verb(),  book_verb()};
   return all;
 }
 

@@ -20,6 +20,7 @@ VerbSpec scaling_verb();
 VerbSpec solve_verb();
 VerbSpec book_verb();
 VerbSpec validate_verb();
+VerbSpec measure_verb();
 
 /// Options that every verb with hardware shares.
 inline constexpr OptionSpec on_option{"on", "CLUSTER",

@@ -1,5 +1,6 @@
 #include "assay/execute/attention_kernels.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -48,9 +49,31 @@ void add_scaled(double* to, double factor, const double* from, std::int64_t n) {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
+/// Where the bias of a score stands among the terms.
+std::size_t term_of(std::int64_t query, std::int64_t key, std::int64_t head, std::int64_t heads,
+                    const AttentionPlace& place) {
+  return at(relative_bucket(query, key, place.buckets, place.causal) * heads + head);
+}
+
 }  // namespace
 
-std::pair<Numbers, Numbers> attention(const Numbers& q, const Numbers& k, const Numbers* v,
+std::int64_t relative_bucket(std::int64_t query, std::int64_t key, std::int64_t buckets, bool causal) {
+  constexpr double farthest = 128.0;
+  std::int64_t first = 0, distance = query - key;
+  if (!causal) {
+    buckets /= 2;
+    if (distance < 0) first = buckets;
+    distance = std::abs(distance);
+  }
+  distance = std::max<std::int64_t>(distance, 0);
+  const std::int64_t near = buckets / 2;
+  if (distance < near) return first + distance;
+  const double share = std::log(static_cast<double>(distance) / static_cast<double>(near)) /
+                       std::log(farthest / static_cast<double>(near));
+  return first + std::min(buckets - 1, near + static_cast<std::int64_t>(share * static_cast<double>(buckets - near)));
+}
+
+std::pair<Numbers, Numbers> attention(const Numbers& q, const Numbers& k, const Numbers* v, const Numbers* terms,
                                       const AttentionPlace& place) {
   const Sizes sizes(q, k, v, place);
   const Numbers& values = v ? *v : k;
@@ -63,11 +86,13 @@ std::pair<Numbers, Numbers> attention(const Numbers& q, const Numbers& k, const 
     for (std::int64_t s = 0; s < sizes.queries; ++s)
       for (std::int64_t n = 0; n < sizes.heads; ++n) {
         const std::size_t query = sizes.query(b, s, n);
-        double sum = 0;
+        double sum = terms && place.buckets == 0 ? std::exp(terms->values[at(n)]) : 0.0;
         for (std::int64_t t = 0; t < sizes.keys; ++t) {
-          const bool visible = sees(place.first_query + s, place.first_key + t, place);
-          const double score =
+          const bool visible = t < place.key_count && sees(place.first_query + s, place.first_key + t, place);
+          double score =
               place.scale * dot(&q.values[query * width], &k.values[sizes.key(b, t, n, place) * width], sizes.width);
+          if (place.buckets > 0)
+            score += terms->values[term_of(place.first_query + s, place.first_key + t, n, sizes.heads, place)];
           sum += weights[at(t)] = visible ? std::exp(score) : 0.0;
         }
         const double divisor = place.partial ? 1.0 : sum;
@@ -82,18 +107,21 @@ std::pair<Numbers, Numbers> attention(const Numbers& q, const Numbers& k, const 
   return {std::move(out), std::move(rest)};
 }
 
-Numbers attention_quotient(const Numbers& sums, const Numbers& weights) {
+Numbers attention_quotient(const Numbers& sums, const Numbers& weights, const Numbers* sinks) {
   Numbers out = sums;
-  const std::size_t width = at(sums.shape.back());
-  for (std::size_t i = 0; i < out.values.size(); ++i) out.values[i] /= weights.values[i / width];
+  const std::size_t width = at(sums.shape.back()), heads = at(sums.shape[2]);
+  for (std::size_t i = 0; i < out.values.size(); ++i)
+    out.values[i] /= weights.values[i / width] + (sinks ? std::exp(sinks->values[i / width % heads]) : 0.0);
   return out;
 }
 
 AttentionGradients attention_grad(const Numbers& d_out, const Numbers& q, const Numbers& k, const Numbers& v,
-                                  const Numbers& out, const Numbers& rest, const AttentionPlace& place) {
+                                  const Numbers& out, const Numbers& rest, const Numbers* terms,
+                                  const AttentionPlace& place) {
   const Sizes sizes(q, k, &v, place);
   const std::size_t width = at(sizes.width), value_dim = at(sizes.value_dim);
-  AttentionGradients grads{zeros<double>(q.shape), zeros<double>(k.shape), zeros<double>(v.shape)};
+  AttentionGradients grads{zeros<double>(q.shape), zeros<double>(k.shape), zeros<double>(v.shape), {}};
+  if (terms) grads.d_terms = zeros<double>(terms->shape);
   for (std::int64_t b = 0; b < sizes.batch; ++b)
     for (std::int64_t s = 0; s < sizes.queries; ++s)
       for (std::int64_t n = 0; n < sizes.heads; ++n) {
@@ -101,19 +129,27 @@ AttentionGradients attention_grad(const Numbers& d_out, const Numbers& q, const 
         const double* d_row = &d_out.values[query * value_dim];
         // The sum over keys of p x dp is the dot product of the result and its gradient.
         const double common = dot(d_row, &out.values[query * value_dim], sizes.value_dim);
+        double unseen = 1.0;  // the weight of the sink
         for (std::int64_t t = 0; t < sizes.keys; ++t) {
-          if (!sees(place.first_query + s, place.first_key + t, place)) continue;
+          if (t >= place.key_count || !sees(place.first_query + s, place.first_key + t, place)) continue;
           const std::size_t key = sizes.key(b, t, n, place);
           const double* q_row = &q.values[query * width];
           const double* k_row = &k.values[key * width];
-          const double p = place.flash ? std::exp(place.scale * dot(q_row, k_row, sizes.width) - rest.values[query])
-                                       : rest.values[query * at(sizes.keys) + at(t)];
+          const std::size_t term =
+              place.buckets > 0 ? term_of(place.first_query + s, place.first_key + t, n, sizes.heads, place) : 0;
+          const double shift = place.buckets > 0 ? terms->values[term] : 0.0;
+          const double p = place.flash
+                               ? std::exp(place.scale * dot(q_row, k_row, sizes.width) + shift - rest.values[query])
+                               : rest.values[query * at(sizes.keys) + at(t)];
           const double dp = dot(d_row, &v.values[key * value_dim], sizes.value_dim);
           const double ds = place.scale * p * (dp - common);
+          unseen -= p;
+          if (place.buckets > 0) grads.d_terms.values[term] += p * (dp - common);
           add_scaled(&grads.dq.values[query * width], ds, k_row, sizes.width);
           add_scaled(&grads.dk.values[key * width], ds, q_row, sizes.width);
           add_scaled(&grads.dv.values[key * value_dim], p, d_row, sizes.value_dim);
         }
+        if (terms && place.buckets == 0) grads.d_terms.values[at(n)] -= unseen * common;
       }
   return grads;
 }

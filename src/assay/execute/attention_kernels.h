@@ -11,6 +11,7 @@ namespace assay {
 struct AttentionPlace {
   std::int64_t first_query = 0, first_key = 0;  ///< positions in the sequence
   std::int64_t first_head = 0, first_kv_head = 0;
+  std::int64_t key_count = 0;          ///< of the local keys; what lies behind them is padding
   std::int64_t heads_per_kv_head = 1;  ///< 0: all heads share keys [b, t, h]
   std::int64_t value_dim = 1;
   double scale = 1;
@@ -18,21 +19,27 @@ struct AttentionPlace {
   std::int64_t window = 0, chunk = 0;  ///< 0: none
   bool flash = true;                   ///< also returns one number per query and head, else all probabilities
   bool partial = false;                ///< keys are a part: plain sums, to be added and divided later
+  std::int64_t buckets = 0;            ///< of relative positions; 0: terms of scores are sinks
 };
+
+/// The bucket of the distance between two positions: near ones have one each, far ones share them, as in T5.
+std::int64_t relative_bucket(std::int64_t query, std::int64_t key, std::int64_t buckets, bool causal);
 
 /// q [b, s, n, h], k [b, t, k, h], v [b, t, k, v] (nullptr: the leading part of k): the result [b, s, n, v] and the
 /// logarithms of the sums of exponentials [b, s, n] (the sums themselves when partial), or probabilities [b, s, n, t].
-std::pair<Numbers, Numbers> attention(const Numbers& q, const Numbers& k, const Numbers* v,
+/// `terms`, if any: a sink for each head [n], which takes weight and gives no value, or biases of scores [buckets, n].
+std::pair<Numbers, Numbers> attention(const Numbers& q, const Numbers& k, const Numbers* v, const Numbers* terms,
                                       const AttentionPlace& place);
 
-/// Sums of weighted values divided by the sums of weights.
-Numbers attention_quotient(const Numbers& sums, const Numbers& weights);
+/// Sums of weighted values divided by the sums of weights, sinks (nullptr: none) among them.
+Numbers attention_quotient(const Numbers& sums, const Numbers& weights, const Numbers* sinks);
 
 struct AttentionGradients {
-  Numbers dq, dk, dv;
+  Numbers dq, dk, dv, d_terms;
 };
 /// `rest` is the second result of attention().
 AttentionGradients attention_grad(const Numbers& d_out, const Numbers& q, const Numbers& k, const Numbers& v,
-                                  const Numbers& out, const Numbers& rest, const AttentionPlace& place);
+                                  const Numbers& out, const Numbers& rest, const Numbers* terms,
+                                  const AttentionPlace& place);
 
 }  // namespace assay

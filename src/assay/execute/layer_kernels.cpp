@@ -34,6 +34,11 @@ RowFacts facts_of(const Numbers& sums, std::int64_t row, const NormShape& shape)
   return {1.0 / std::sqrt(sums.values[at(2 * row)] / n - mean * mean + epsilon), mean};
 }
 
+/// The scale of an element of a row.
+std::size_t scale_of(std::int64_t row, std::int64_t i, const NormShape& shape) {
+  return at(row % shape.rows_per_scale * shape.local + i);
+}
+
 double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 double gelu(double x) { return 0.5 * x * (1.0 + std::erf(x / std::sqrt(2.0))); }
 double gelu_slope(double x) {
@@ -91,8 +96,8 @@ Numbers norm(const Numbers& x, const Numbers* scale, const Numbers* bias, const 
     const RowFacts row = facts_of(sums, r, shape);
     for (std::int64_t i = 0; i < shape.local; ++i) {
       double& value = out.values[at(r * shape.local + i)];
-      value =
-          (value - row.mean) * row.inverse * (scale ? scale->values[at(i)] : 1.0) + (bias ? bias->values[at(i)] : 0.0);
+      const std::size_t own = scale_of(r, i, shape);
+      value = (value - row.mean) * row.inverse * (scale ? scale->values[own] : 1.0) + (bias ? bias->values[own] : 0.0);
     }
   }
   return out;
@@ -106,7 +111,7 @@ Numbers norm_grad_sums(const Numbers& dy, const Numbers& x, const Numbers* scale
     const RowFacts row = facts_of(sums, r, shape);
     for (std::int64_t i = 0; i < shape.local; ++i) {
       const std::size_t k = at(r * shape.local + i);
-      const double g = dy.values[k] * (scale ? scale->values[at(i)] : 1.0);
+      const double g = dy.values[k] * (scale ? scale->values[scale_of(r, i, shape)] : 1.0);
       out.values[at(2 * r)] += g * (x.values[k] - row.mean) * row.inverse;
       out.values[at(2 * r + 1)] += g;
     }
@@ -116,7 +121,7 @@ Numbers norm_grad_sums(const Numbers& dy, const Numbers& x, const Numbers* scale
 
 std::array<Numbers, 3> norm_grad(const Numbers& dy, const Numbers& x, const Numbers* scale, const Numbers& sums,
                                  const Numbers& grad_sums, const NormShape& shape) {
-  Numbers dx = zeros<double>(x.shape), d_scale = zeros<double>({shape.local}), d_bias = d_scale;
+  Numbers dx = zeros<double>(x.shape), d_scale = zeros<double>({shape.local * shape.rows_per_scale}), d_bias = d_scale;
   const auto n = static_cast<double>(shape.whole);
   for (std::int64_t r = 0; r < row_count(x, shape.local); ++r) {
     const RowFacts row = facts_of(sums, r, shape);
@@ -125,10 +130,10 @@ std::array<Numbers, 3> norm_grad(const Numbers& dy, const Numbers& x, const Numb
     for (std::int64_t i = 0; i < shape.local; ++i) {
       const std::size_t k = at(r * shape.local + i);
       const double unit = (x.values[k] - row.mean) * row.inverse;
-      const double g = dy.values[k] * (scale ? scale->values[at(i)] : 1.0);
+      const double g = dy.values[k] * (scale ? scale->values[scale_of(r, i, shape)] : 1.0);
       dx.values[k] = row.inverse * (g - shift - unit * along);
-      d_scale.values[at(i)] += dy.values[k] * unit;
-      d_bias.values[at(i)] += dy.values[k];
+      d_scale.values[scale_of(r, i, shape)] += dy.values[k] * unit;
+      d_bias.values[scale_of(r, i, shape)] += dy.values[k];
     }
   }
   return {std::move(dx), std::move(d_scale), std::move(d_bias)};
@@ -170,6 +175,63 @@ std::pair<Numbers, Numbers> activate_grad(const Numbers& dy, const Numbers& up, 
     d_gate.values[i] *= up.values[i] * s * (1.0 + g * (1.0 - s));
   }
   return {std::move(d_up), std::move(d_gate)};
+}
+
+Numbers gated(const Numbers& x, const Numbers& gate) {
+  Numbers out = x;
+  const std::size_t width = at(x.shape.back());
+  for (std::size_t i = 0; i < out.values.size(); ++i) out.values[i] *= sigmoid(gate.values[i / width]);
+  return out;
+}
+
+std::pair<Numbers, Numbers> gated_grad(const Numbers& dy, const Numbers& x, const Numbers& gate) {
+  Numbers dx = gated(dy, gate), d_gate = zeros<double>(gate.shape);
+  const std::size_t width = at(x.shape.back());
+  for (std::size_t i = 0; i < dy.values.size(); ++i) {
+    const double s = sigmoid(gate.values[i / width]);
+    d_gate.values[i / width] += dy.values[i] * x.values[i] * s * (1.0 - s);
+  }
+  return {std::move(dx), std::move(d_gate)};
+}
+
+Numbers placed(const Numbers& x, const Numbers& table, std::int64_t start) {
+  Numbers out = x;
+  const std::int64_t tokens = x.shape[1], width = x.shape[2];
+  for (std::int64_t i = 0; i < element_count(x.shape); ++i)
+    out.values[at(i)] += table.values[at((start + i / width % tokens) * width + i % width)];
+  return out;
+}
+
+Numbers placed_grad(const Numbers& dy, std::int64_t rows, std::int64_t start) {
+  const std::int64_t tokens = dy.shape[1], width = dy.shape[2];
+  Numbers out = zeros<double>({rows, width});
+  for (std::int64_t i = 0; i < element_count(dy.shape); ++i)
+    out.values[at((start + i / width % tokens) * width + i % width)] += dy.values[at(i)];
+  return out;
+}
+
+namespace {
+
+/// Calls back with the place of every element in the larger array and in the smaller one.
+template <class F>
+void each_pair(const Shape& shape, const Shape& strides, F&& visit) {
+  for (std::int64_t i = 0; i < element_count(shape); ++i) {
+    std::int64_t rest = i, small = 0;
+    for (std::size_t d = shape.size(); d-- > 0; rest /= shape[d]) small += rest % shape[d] * strides[d];
+    visit(at(i), at(small));
+  }
+}
+
+}  // namespace
+
+void add_spread(Numbers& x, const Numbers& bias, const Shape& strides) {
+  each_pair(x.shape, strides, [&](std::size_t i, std::size_t j) { x.values[i] += bias.values[j]; });
+}
+
+Numbers summed_up(const Numbers& x, std::int64_t elements, const Shape& strides) {
+  Numbers out = zeros<double>({elements});
+  each_pair(x.shape, strides, [&](std::size_t i, std::size_t j) { out.values[j] += x.values[i]; });
+  return out;
 }
 
 std::vector<Numbers> split(const std::vector<const Numbers*>& in, const std::vector<std::int64_t>& widths) {

@@ -22,6 +22,7 @@ Numbers embed_grad(const Numbers& d_rows, const Numbers& tokens, const Extent& r
 struct NormShape {
   std::int64_t local = 1, whole = 1;
   bool mean = false;
+  std::int64_t rows_per_scale = 1;  ///< so many rows after one another have scales of their own
 };
 /// Sums of squares and of values of each row: [..., 2].
 Numbers norm_sums(const Numbers& x, const NormShape& shape);
@@ -41,6 +42,19 @@ Numbers rotate(const Numbers& x, std::int64_t start, std::int64_t rotated, bool 
 /// up x silu(gate), or gelu(up) without a gate (nullptr).
 Numbers activate(const Numbers& up, const Numbers* gate);
 std::pair<Numbers, Numbers> activate_grad(const Numbers& dy, const Numbers& up, const Numbers* gate);
+
+/// x times the sigmoid of one number per row.
+Numbers gated(const Numbers& x, const Numbers& gate);
+std::pair<Numbers, Numbers> gated_grad(const Numbers& dy, const Numbers& x, const Numbers& gate);
+
+/// Adds to tokens [b, s, d] the rows of a table from the position of the first token on.
+Numbers placed(const Numbers& x, const Numbers& table, std::int64_t start);
+Numbers placed_grad(const Numbers& dy, std::int64_t rows, std::int64_t start);
+
+/// For every element of an array of that shape, the element of a smaller array that has only some of its dimensions:
+/// `strides` are the smaller array's along the larger one's dimensions, 0 where it lacks them.
+void add_spread(Numbers& x, const Numbers& bias, const Shape& strides);
+Numbers summed_up(const Numbers& x, std::int64_t elements, const Shape& strides);
 
 /// Cuts rows in two, joins two, or makes keys and values: (both [b, s, n, p + v], place [b, s, r]) gives
 /// k [b, s, n, p + r] and v [b, s, n, v]. `widths` are those of the results.

@@ -9,6 +9,7 @@
 #include "assay/execute/attention_kernels.h"
 #include "assay/execute/expert_kernels.h"
 #include "assay/execute/product.h"
+#include "assay/execute/recurrence_kernels.h"
 #include "assay/execute/run_step.h"
 
 namespace assay {
@@ -70,7 +71,7 @@ StepRunner::StepRunner(const Program& program, const Transformer& model, double 
   for (const ProgramTensor& tensor : program.tensors) {
     tensors_.push_back(to_tensor(tensor));
     Tensor checked = tensors_.back();
-    // Padding of a cache lies behind the last token, where no query looks.
+    // Attention leaves the padding of a cache out.
     if (const int along = tensor.find(LogicalDim::context); along >= 0) checked.sharding.dims[at(along)] = {};
     if (is_padded(program.mesh, checked))
       throw InternalError("padded tensors are not executed: " + tensor_text(program.mesh, checked));
@@ -106,6 +107,9 @@ void StepRunner::check_layouts(const Step& step) const {
   };
   switch (step.op) {
     case Op::add:
+      for (int id : step.in)
+        if (id >= 0 && program_.tensor(id).rank == program_.tensor(step.out[0]).rank) same(id, step.out[0]);
+      break;
     case Op::activate:
       same(step.in[1], step.out[0]);
       [[fallthrough]];
@@ -180,7 +184,36 @@ Array<double> StepRunner::multiplied(const Step& step, const Operands& in) const
   const auto names = [&](int id) { return names_of(program_.tensor(id)); };
   Numbers out = product(in[0], names(step.in[0]), in[1], names(step.in[1]), names(step.out[0]));
   if (const Numbers* onto = in.maybe(2)) add(out, *onto);
+  if (const Numbers* bias = in.maybe(3)) {
+    out.shape = local_shape(program_.mesh, tensors_[at(step.out[0])]);
+    add_spread(out, *bias, spread(step.in[3], step.out[0], in.device));
+  }
   return out;
+}
+
+/// The strides of a tensor along the dimensions of another one that has all of its dimensions.
+Shape StepRunner::spread(int small, int large, std::size_t device) const {
+  const ProgramTensor &part = program_.tensor(small), &whole = program_.tensor(large);
+  Shape strides(whole.rank, 0);
+  std::int64_t stride = 1;
+  for (int i = part.rank; i-- > 0;) {
+    strides[at(whole.find(part.dims[at(i)].dim))] = stride;
+    stride *= extents_[at(small)][device][at(i)].size;
+  }
+  return strides;
+}
+
+Array<double> StepRunner::added(const Step& step, const Operands& in) const {
+  Numbers sum = in[0];
+  for (std::size_t i = 1; i < step.in.size(); ++i) {
+    const Numbers* term = in.maybe(i);
+    if (!term) continue;
+    if (program_.tensor(step.in[i]).rank == program_.tensor(step.out[0]).rank)
+      add(sum, *term);
+    else
+      add_spread(sum, *term, spread(step.in[i], step.out[0], in.device));
+  }
+  return sum;
 }
 
 Array<double> StepRunner::written_cache(const Step& step, const Operands& in) const {
@@ -210,8 +243,16 @@ NormShape StepRunner::norm_shape(int x, int scale, const Operands& in) const {
   return shape;
 }
 
+/// Where each device holds whole groups, they are rows of their own, each with its part of the scale.
+void StepRunner::cut_into_groups(const Step& step, NormShape& shape) const {
+  if (step.detail <= 0) return;
+  shape.rows_per_scale = shape.local * step.detail / shape.whole;
+  shape.whole /= step.detail;
+  shape.local = shape.whole;
+}
+
 std::vector<Array<double>> StepRunner::run_attention(const Step& step, const Attention& a, const Operands& in) const {
-  if (step.op == Op::attention && step.detail < 0) return {attention_quotient(in[0], in[1])};
+  if (step.op == Op::attention && step.detail < 0) return {attention_quotient(in[0], in[1], in.maybe(2))};
   const bool grad = step.op == Op::attention_grad;
   const int q = step.in[grad ? 1 : 0], k = step.in[grad ? 2 : 1], out = grad ? step.in[4] : step.out[0];
   const AttentionShape& shape = program_.attentions[at(step.detail)];
@@ -220,6 +261,7 @@ std::vector<Array<double>> StepRunner::run_attention(const Step& step, const Att
   AttentionPlace place;
   place.first_query = shape.keys - shape.queries + extent(q, LogicalDim::sequence, in.device).start;
   place.first_key = shape.keys - keys.dims[1].size + extent(k, along, in.device).start;
+  place.key_count = extent(k, along, in.device).count;
   place.first_head = extent(q, LogicalDim::heads, in.device).start;
   const LogicalDim by = keys.find(LogicalDim::kv_heads) >= 0 ? LogicalDim::kv_heads : LogicalDim::heads;
   if (keys.find(by) < 0) {
@@ -230,16 +272,29 @@ std::vector<Array<double>> StepRunner::run_attention(const Step& step, const Att
   }
   place.value_dim = program_.tensor(out).dims[3].size;
   place.scale = 1.0 / std::sqrt(static_cast<double>(a.head_dim));
-  place.causal = a.causal;
+  place.causal = a.causal && !a.cross;
+  place.buckets = a.sinks ? 0 : a.relative_buckets;
   place.window = a.window, place.chunk = a.chunk;
   place.flash = shape.flash;
   place.partial = program_.tensor(out).sharding.unreduced != 0;
   if (!grad) {
-    auto [result, rest] = attention(in[0], in[1], in.maybe(2), place);
+    auto [result, rest] = attention(in[0], in[1], in.maybe(2), in.maybe(3), place);
     return {std::move(result), std::move(rest)};
   }
-  AttentionGradients made = attention_grad(in[0], in[1], in[2], in[3], in[4], in[5], place);
-  return {std::move(made.dq), std::move(made.dk), std::move(made.dv)};
+  AttentionGradients made = attention_grad(in[0], in[1], in[2], in[3], in[4], in[5], in.maybe(6), place);
+  return {std::move(made.dq), std::move(made.dk), std::move(made.dv), std::move(made.d_terms)};
+}
+
+RecurrencePlace StepRunner::recurrence_place(int values, const StateSpace& s, const Operands& in) const {
+  RecurrencePlace place;
+  place.kind = s.kind;
+  const bool channels = s.kind == StateSpace::Kind::mamba1;  // a head for each of them
+  place.heads = channels ? s.inner : s.heads;
+  place.value_dim = s.inner / place.heads;
+  place.key_heads = channels ? 1 : s.key_heads;
+  place.key_dim = s.key_dim;
+  place.first_head = extents_[at(values)][in.device][2].start / place.value_dim;
+  return place;
 }
 
 std::vector<Array<double>> StepRunner::run_local(const Step& step, const Layer* layer, const Operands& in) const {
@@ -269,11 +324,13 @@ std::vector<Array<double>> StepRunner::run_local(const Step& step, const Layer* 
           shape.local *= extents_[at(step.in[0])][in.device][at(i)].size;
         return {norm_sums(in[0], shape)};
       }
-      const NormShape shape = norm_shape(step.in[0], step.in[1], in);
+      NormShape shape = norm_shape(step.in[0], step.in[1], in);
+      cut_into_groups(step, shape);
       return {norm(in[0], in.maybe(1), in.maybe(3), in.maybe(2) ? in[2] : norm_sums(in[0], shape), shape)};
     }
     case Op::norm_grad: {
-      const NormShape shape = norm_shape(step.in[1], step.in[2], in);
+      NormShape shape = norm_shape(step.in[1], step.in[2], in);
+      cut_into_groups(step, shape);
       const Numbers sums = in.maybe(3) ? in[3] : norm_sums(in[1], shape);
       const Numbers own = in.maybe(4) ? in[4] : norm_grad_sums(in[0], in[1], in.maybe(2), sums, shape);
       if (program_.tensor(step.out[0]).find(LogicalDim::other) >= 0) return {own};
@@ -288,18 +345,42 @@ std::vector<Array<double>> StepRunner::run_local(const Step& step, const Layer* 
     }
     case Op::attention:
     case Op::attention_grad:
-      return run_attention(step, *layer->attention, in);
+      return run_attention(
+          step, step.detail >= 0 && program_.attentions[at(step.detail)].cross ? *layer->cross_attention : *layer->attention,
+          in);
+    case Op::scan:
+      return {recurrence(in.all(), recurrence_place(step.in[0], *layer->state_space, in))};
+    case Op::scan_grad: {
+      std::vector<const Numbers*> inputs = in.all();
+      inputs.erase(inputs.begin());
+      return recurrence_grad(in[0], inputs, recurrence_place(step.in[1], *layer->state_space, in));
+    }
+    case Op::convolve:
+      return {convolve(in[0], in[1], in.maybe(2))};
+    case Op::convolve_grad:
+      return convolve_grad(in[0], in[1], in[2], in.maybe(3));
     case Op::activate:
       return {activate(in[0], in.maybe(1))};
     case Op::activate_grad: {
       auto [d_up, d_gate] = activate_grad(in[0], in[1], in.maybe(2));
       return {std::move(d_up), std::move(d_gate)};
     }
-    case Op::add: {
-      Numbers sum = in[0];
-      add(sum, in[1]);
-      return {std::move(sum)};
+    case Op::gate:
+      return {gated(in[0], in[1])};
+    case Op::gate_grad: {
+      auto [dx, d_gate] = gated_grad(in[0], in[1], in[2]);
+      return {std::move(dx), std::move(d_gate)};
     }
+    case Op::place:
+      return {placed(in[0], in[1], first_position() + extent(step.in[0], LogicalDim::sequence, in.device).start)};
+    case Op::place_grad:
+      return {placed_grad(in[0], extent(step.out[0], LogicalDim::positions, in.device).size,
+                          first_position() + extent(step.in[0], LogicalDim::sequence, in.device).start)};
+    case Op::bias_grad:
+      return {summed_up(in[0], element_count(local_shape(program_.mesh, tensors_[at(step.out[0])])),
+                        spread(step.out[0], step.in[0], in.device))};
+    case Op::add:
+      return {added(step, in)};
     case Op::cast:
       return {in.maybe(1) ? written_cache(step, in) : in[0]};
     case Op::split:

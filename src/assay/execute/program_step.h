@@ -4,6 +4,7 @@
 
 #include "assay/execute/devices.h"
 #include "assay/execute/layer_kernels.h"
+#include "assay/execute/recurrence_kernels.h"
 #include "assay/model/transformer.h"
 #include "assay/program/program.h"
 
@@ -40,8 +41,12 @@ class StepRunner {
   std::vector<Array<double>> run_local(const Step& step, const Layer* layer, const Operands& operands) const;
   std::vector<Array<double>> run_attention(const Step& step, const Attention& a, const Operands& operands) const;
   Array<double> multiplied(const Step& step, const Operands& operands) const;
+  Array<double> added(const Step& step, const Operands& operands) const;
+  Shape spread(int small, int large, std::size_t device) const;
   Array<double> written_cache(const Step& step, const Operands& operands) const;
   NormShape norm_shape(int x, int scale, const Operands& operands) const;
+  void cut_into_groups(const Step& step, NormShape& shape) const;
+  RecurrencePlace recurrence_place(int values, const StateSpace& s, const Operands& operands) const;
   const Extent& extent(int tensor, LogicalDim dim, std::size_t device) const;
   std::int64_t first_position() const;
   void check_layouts(const Step& step) const;

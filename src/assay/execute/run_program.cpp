@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "assay/base/result.h"
 #include "assay/execute/program_step.h"
@@ -14,11 +15,16 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 bool is_weight(const ProgramTensor& tensor) { return tensor.is_given && tensor.tensor_class == TensorClass::weight; }
 
+/// Embeddings and heads of both stacks count as one kind, -1.
+bool is_forward_of(const Block& block, int kind) {
+  return block.phase == Phase::forward && (block.kind == kind || (kind < 0 && block.kind < 0));
+}
+
 /// The weights that the forward blocks of one kind of layer (below 0: embedding and head) read, by name.
 std::map<int, std::string> weight_names(const Program& program, int kind) {
   std::map<int, std::string> names;
   for (const Block& block : program.blocks)
-    for (std::int32_t i = block.first; block.phase == Phase::forward && block.kind == kind && i < block.last; ++i)
+    for (std::int32_t i = block.first; is_forward_of(block, kind) && i < block.last; ++i)
       for (int id : program.steps[at(i)].in)
         if (id >= 0 && is_weight(program.tensor(id))) names[id] = program.tensor(id).name;
   std::map<std::string, int> seen;
@@ -40,20 +46,52 @@ int given(const Program& program, const Block& block, std::string_view name, boo
 int result_of(const Program& program, const Block& block) { return program.steps[at(block.last - 1)].out[0]; }
 
 /// The last value of the gradient of a block's input.
-int input_gradient(const Program& program, const Block& block) {
+int input_gradient(const Program& program, const Block& block, std::string_view name = "In") {
   for (std::int32_t i = block.last; i-- > block.first;)
     for (int id : program.steps[at(i)].out)
-      if (id >= 0 && program.tensor(id).is_gradient && program.tensor(id).name == "In") return id;
+      if (id >= 0 && program.tensor(id).is_gradient && program.tensor(id).name == name) return id;
   throw InternalError("a block has no gradient of its input");
+}
+
+/// Keys and values that a block uses from another layer (given), or makes for others.
+std::vector<int> lent_keys(const Program& program, const Block& block, bool is_given) {
+  std::vector<int> out;
+  for (std::int32_t i = block.first; i < block.last; ++i)
+    for (const auto& ids : {std::span<const std::int16_t>(program.steps[at(i)].in), {program.steps[at(i)].out}})
+      for (int id : ids)
+        if (id >= 0 && program.tensor(id).is_lent && program.tensor(id).is_given == is_given &&
+            std::find(out.begin(), out.end(), id) == out.end())
+          out.push_back(id);
+  std::sort(out.begin(), out.end(),
+            [&](int a, int b) { return program.tensor(a).name < program.tensor(b).name; });  // keys, then values
+  return out;
+}
+
+/// The layers of both stacks, those of the encoder first.
+struct StackedLayer {
+  const Layer* shape = nullptr;
+  int kind = -1;  ///< as the program numbers it
+  bool encodes = false;
+  std::int64_t place = 0;  ///< in its stack
+};
+std::vector<StackedLayer> all_layers(const Transformer& model) {
+  std::vector<StackedLayer> out;
+  const int decoder_kinds = static_cast<int>(model.decoder.kinds.size());
+  for (std::int64_t i = 0; model.encoder && i < model.encoder->layers(); ++i) {
+    const int kind = model.encoder->order[at(i)];
+    out.push_back({&model.encoder->kinds[at(kind)], decoder_kinds + kind, true, i});
+  }
+  for (std::int64_t i = 0; i < model.decoder.layers(); ++i)
+    out.push_back({&model.decoder.kinds[model.decoder.order[at(i)]], model.decoder.order[at(i)], false, i});
+  return out;
 }
 
 class ProgramRunner {
  public:
   ProgramRunner(const Program& program, const Transformer& model, double tokens)
       : program_(program), model_(model), step_(program, model, tokens) {
-    if (model.encoder) throw InternalError("encoders are not executed");
-    for (int kind = -1; kind < static_cast<int>(model.decoder.kinds.size()); ++kind)
-      names_.push_back(weight_names(program, kind));
+    const std::size_t kinds = model.decoder.kinds.size() + (model.encoder ? model.encoder->kinds.size() : 0);
+    for (int kind = -1; kind < static_cast<int>(kinds); ++kind) names_.push_back(weight_names(program, kind));
   }
 
   /// Weights of a layer (below 0: embedding and head) by tensor, with the names they have in NamedArrays.
@@ -69,17 +107,28 @@ class ProgramRunner {
     return out;
   }
 
-  std::int64_t layers() const { return model_.decoder.layers(); }
-  int kind(std::int64_t layer) const { return layer < 0 ? -1 : model_.decoder.order[at(layer)]; }
+  std::int64_t layers() const { return static_cast<std::int64_t>(layers_.size()); }
+  /// The number of the decoder's first layer.
+  std::int64_t first_decoding() const { return layers() - model_.decoder.layers(); }
+  const StackedLayer& layer(std::int64_t number) const { return layers_[at(number)]; }
+  int kind(std::int64_t layer) const { return layer < 0 ? -1 : layers_[at(layer)].kind; }
+  /// The layer whose keys this one uses; below 0: it makes its own.
+  std::int64_t lender(std::int64_t number) const {
+    const StackedLayer& here = layers_[at(number)];
+    if (here.encodes || !here.shape->attention || !here.shape->attention->shares_kv) return -1;
+    return first_decoding() + key_lender(model_.decoder, here.place);
+  }
   const Block& block(std::string_view name, Phase phase, int kind) const {
     for (const Block& found : program_.blocks)
       if (found.name == name && found.phase == phase && found.kind == kind) return found;
     throw InternalError("a program lacks a block");
   }
-  const Block& layer_block(std::int64_t layer, Phase phase) const { return block("layer", phase, kind(layer)); }
+  const Block& layer_block(std::int64_t layer, Phase phase) const {
+    return block(layers_[at(layer)].encodes ? "encoder layer" : "layer", phase, kind(layer));
+  }
 
   void run(const Block& which, std::int64_t layer, ProgramMemory& memory, bool once = false) {
-    const Layer* shape = layer < 0 ? nullptr : &model_.decoder.kinds[at(kind(layer))];
+    const Layer* shape = layer < 0 ? nullptr : layers_[at(layer)].shape;
     for (std::int32_t i = which.first; i < which.last; ++i)
       if (program_.steps[at(i)].once == once) step_.run(program_.steps[at(i)], shape, memory);
   }
@@ -91,6 +140,7 @@ class ProgramRunner {
   const Program& program_;
   const Transformer& model_;
   StepRunner step_;
+  std::vector<StackedLayer> layers_ = all_layers(model_);
   std::vector<std::map<int, std::string>> names_;  ///< by kind, the outer weights first
 };
 
@@ -126,19 +176,23 @@ class TrainingPass {
 
   /// Returns the sum of the losses.
   double run(const Array<double>& tokens, const Array<double>& targets) {
-    const Block& embedding = runner_.block("embedding", Phase::forward, -1);
     // Embedding and head are blocks of the same kind; they follow each other in the program.
     const Block& head = runner_.block("head", Phase::forward, -1);
-    give(outer_, given(program_, embedding, "Tokens"), tokens);
-    runner_.run(embedding, -1, outer_);
-    const Shards<double>* x = &outer_[at(result_of(program_, embedding))];
-    for (std::int64_t l = 0; l < runner_.layers(); ++l) {
-      const Block& block = runner_.layer_block(l, Phase::forward);
-      layers_[at(l)][at(given(program_, block, "In"))] = *x;
-      runner_.run(block, l, layers_[at(l)]);
-      x = &layers_[at(l)][at(result_of(program_, block))];
+    const std::int64_t decoding = runner_.first_decoding();
+    if (decoding > 0) {  // the encoder reads the same tokens
+      const Block& end = runner_.block("head", Phase::forward, -2);
+      embed(-2, tokens);
+      forward(0, decoding, outer_[at(result_of(program_, runner_.block("embedding", Phase::forward, -2)))]);
+      if (end.first < end.last) {  // a last norm
+        outer_[at(given(program_, end, "In"))] = *flowing_;
+        runner_.run(end, -1, outer_);
+        flowing_ = &outer_[at(result_of(program_, end))];
+      }
+      encoded_ = *flowing_;
     }
-    outer_[at(given(program_, head, "In"))] = *x;
+    embed(-1, tokens);
+    forward(decoding, runner_.layers(), outer_[at(result_of(program_, runner_.block("embedding", Phase::forward, -1)))]);
+    outer_[at(given(program_, head, "In"))] = *flowing_;
     give(outer_, given(program_, head, "Targets"), targets);
     runner_.run(head, -1, outer_);
     double loss = 0;
@@ -154,21 +208,92 @@ class TrainingPass {
     memory[at(id)] = runner_.step().distributed(global, id);
   }
 
-  void backward() {
-    const Block& head = runner_.block("head", Phase::backward, -1);
-    runner_.run(head, -1, outer_);
-    const Shards<double>* gradient = &outer_[at(input_gradient(program_, head))];
-    for (std::int64_t l = runner_.layers(); l-- > 0;) {
-      const Block& block = runner_.layer_block(l, Phase::backward);
-      layers_[at(l)][at(given(program_, block, {}, true))] = *gradient;
-      runner_.run(block, l, layers_[at(l)]);
-      gradient = &layers_[at(l)][at(input_gradient(program_, block))];
-    }
-    const Block& embedding = runner_.block("embedding", Phase::backward, -1);
-    outer_[at(given(program_, embedding, {}, true))] = *gradient;
+  void embed(int kind, const Array<double>& tokens) {
+    const Block& embedding = runner_.block("embedding", Phase::forward, kind);
+    give(outer_, given(program_, embedding, "Tokens"), tokens);
     runner_.run(embedding, -1, outer_);
   }
 
+  /// Layers [first, last), the first of which reads x; `flowing_` is then what the last one made.
+  void forward(std::int64_t first, std::int64_t last, const Shards<double>& x) {
+    flowing_ = &x;
+    for (std::int64_t l = first; l < last; ++l) {
+      const Block& block = runner_.layer_block(l, Phase::forward);
+      ProgramMemory& memory = layers_[at(l)];
+      memory[at(given(program_, block, "In"))] = *flowing_;
+      if (const int encoded = given(program_, block, "Encoded"); encoded >= 0) memory[at(encoded)] = encoded_;
+      if (const std::int64_t lender = runner_.lender(l); lender >= 0) {
+        const auto mine = lent_keys(program_, block, true);
+        const auto theirs = lent_keys(program_, runner_.layer_block(lender, Phase::forward), false);
+        for (std::size_t i = 0; i < mine.size(); ++i) memory[at(mine[i])] = layers_[at(lender)][at(theirs.at(i))];
+      }
+      runner_.run(block, l, memory);
+      flowing_ = &memory[at(result_of(program_, block))];
+    }
+  }
+
+  void backward() {
+    const Block& head = runner_.block("head", Phase::backward, -1);
+    const std::int64_t decoding = runner_.first_decoding();
+    runner_.run(head, -1, outer_);
+    flowing_ = &outer_[at(input_gradient(program_, head))];
+    for (std::int64_t l = runner_.layers(); l-- > decoding;) backward(l);
+    embedding_backward(-1);
+    if (decoding == 0) return;
+    const Block& end = runner_.block("head", Phase::backward, -2);
+    flowing_ = &encoded_gradient_;
+    if (end.first < end.last) {
+      outer_[at(given(program_, end, {}, true))] = encoded_gradient_;
+      runner_.run(end, -1, outer_);
+      flowing_ = &outer_[at(input_gradient(program_, end))];
+    }
+    for (std::int64_t l = decoding; l-- > 0;) backward(l);
+    embedding_backward(-2);
+  }
+
+  void embedding_backward(int kind) {
+    const Block& embedding = runner_.block("embedding", Phase::backward, kind);
+    outer_[at(given(program_, embedding, {}, true))] = *flowing_;
+    runner_.run(embedding, -1, outer_);
+  }
+
+  void backward(std::int64_t l) {
+    const Block& block = runner_.layer_block(l, Phase::backward);
+    const Block& forward = runner_.layer_block(l, Phase::forward);
+    ProgramMemory& memory = layers_[at(l)];
+    memory[at(given(program_, block, program_.tensor(result_of(program_, forward)).name, true))] = *flowing_;
+    // What later layers made of the keys that this one lends, or nothing if none came.
+    const auto lent = lent_keys(program_, forward, false);
+    for (std::size_t i = 0; i < lent.size(); ++i) {
+      const int seed = given(program_, block, program_.tensor(lent[i]).name, true);
+      auto& sums = key_gradients_[{l, i}];
+      if (sums.empty())
+        for (const Array<double>& shard : memory[at(lent[i])]) sums.push_back(zeros<double>(shard.shape));
+      memory[at(seed)] = sums;
+    }
+    runner_.run(block, l, memory);
+    flowing_ = &memory[at(input_gradient(program_, block))];
+    if (given(program_, forward, "Encoded") >= 0)
+      add_to(encoded_gradient_, memory[at(input_gradient(program_, block, "Encoded"))]);
+    if (const std::int64_t lender = runner_.lender(l); lender >= 0) {
+      const auto mine = lent_keys(program_, forward, true);
+      for (std::size_t i = 0; i < mine.size(); ++i)
+        add_to(key_gradients_[{lender, i}],
+               memory[at(input_gradient(program_, block, program_.tensor(mine[i]).name))]);
+    }
+  }
+
+  static void add_to(Shards<double>& sums, const Shards<double>& more) {
+    if (sums.empty()) {
+      sums = more;
+      return;
+    }
+    for (std::size_t d = 0; d < sums.size(); ++d) add(sums[d], more[d]);
+  }
+
+  Shards<double> encoded_, encoded_gradient_;
+  std::map<std::pair<std::int64_t, std::size_t>, Shards<double>> key_gradients_;  ///< by lending layer and tensor
+  const Shards<double>* flowing_ = nullptr;  ///< the residual stream, or its gradient
   ProgramRunner& runner_;
   const Program& program_;
   ProgramMemory outer_;
@@ -267,7 +392,7 @@ TrainingRun run_training(const Program& program, const Transformer& model, const
   }
   for (std::int64_t layer = -1; layer < runner.layers(); ++layer)
     for (const Block& block : program.blocks)
-      if (block.kind == runner.kind(layer) && block.phase != Phase::forward) {
+      if ((block.kind == runner.kind(layer) || (layer < 0 && block.kind < 0)) && block.phase != Phase::forward) {
         runner.run(block, layer, sums[at(layer + 1)], true);
         if (block.phase == Phase::update) read_updates(runner, program, block, layer, sums[at(layer + 1)], out);
       }

@@ -1,5 +1,6 @@
 // Executes whole programs on virtual devices with real numbers: training steps with their gradients, and serving steps
-// with their caches. Decoder-only models of attention and feed-forward layers.
+// with their caches. The encoder of an encoder-decoder reads the tokens that the decoder reads. Serving: layers of
+// attention and feed-forward only.
 // Invariant: what a program computes does not depend on its sharding rules, but for rounding.
 #pragma once
 #include <map>

@@ -34,8 +34,8 @@ class BackwardPass {
     build_.gradients_.resize(program_.tensors.size(), -1);
   }
 
-  void run(int result, int seed) {
-    slot(result) = static_cast<std::int16_t>(seed);
+  void run(std::span<const Builder::Seed> seeds) {
+    for (const Builder::Seed& seed : seeds) slot(seed.result) = static_cast<std::int16_t>(seed.gradient);
     for (std::int32_t i = last_ - 1; i >= first_; --i) {
       const Step step = program_.steps[at(i)];
       transpose(step);
@@ -65,7 +65,7 @@ class BackwardPass {
     const bool in_layer = program_.blocks.back().kind >= 0;
     const bool moved =
         made.op == Op::all_gather || made.op == Op::slice || tensor.tensor_class == TensorClass::used_weight;
-    if (!in_layer || !(moved || build_.recompute_.covers(made.op))) {
+    if (!in_layer || !(moved || is_made_again(producer_[at(id)]))) {
       tensor.is_kept = true;
       return id;
     }
@@ -80,6 +80,21 @@ class BackwardPass {
     }
     program_.steps.push_back(repeat);
     return again_[at(id)];
+  }
+
+  /// Whether the result of a forward step is made again.
+  bool is_made_again(std::int32_t index) const {
+    const Recompute& again = build_.recompute_;
+    const Step& step = program_.steps[at(index)];
+    if (again.covers(step.op)) return true;
+    if (step.op != Op::product) return false;
+    const ProgramTensor& weight = program_.tensor(step.in[1]);
+    const bool feeds = weight.find(LogicalDim::width) >= 0 || weight.find(LogicalDim::experts) >= 0;
+    if (again.covers_bit(feeds ? Recompute::feed_forward_products : Recompute::mixer_products)) return true;
+    if (!again.covers_bit(Recompute::second_products)) return false;
+    const auto before = std::count_if(&program_.steps[at(first_)], &program_.steps[at(index)],
+                                      [](const Step& other) { return other.op == Op::product; });
+    return before % 2 == 1;
   }
 
   /// A new gradient tensor with the shape and sharding of `of`, partial over `unreduced`.
@@ -101,7 +116,7 @@ class BackwardPass {
   bool differentiable(int id) const {
     if (id < 0) return false;
     const ProgramTensor& tensor = program_.tensor(id);
-    return !tensor.is_given || is_weight(id) || tensor.tensor_class == TensorClass::residual;
+    return !tensor.is_given || tensor.is_lent || is_weight(id) || tensor.tensor_class == TensorClass::residual;
   }
 
   void accumulate(int id, int gradient) {
@@ -121,13 +136,20 @@ class BackwardPass {
     slot(id) = static_cast<std::int16_t>(sum);
   }
 
-  /// The gradient of a tensor with its sums ended; below 0: none.
+  /// Where the gradient `held` of a tensor belongs: where the tensor lies, its sums ended but for those of copied keys.
+  Sharding settled(int id, int held) const {
+    Sharding target = whole(program_.tensor(id));
+    target.unreduced = build_.late_axes(program_.tensor(held));
+    return target;
+  }
+
+  /// The gradient of a tensor with its sums ended, but for those that may stay; below 0: none.
   int gradient(int id) {
     const int held = id < 0 ? -1 : slot(id);
     if (held < 0) return -1;
-    const int settled = build_.reshard(held, whole(program_.tensor(id)), Urgency::critical);
-    slot(id) = static_cast<std::int16_t>(settled);
-    return settled;
+    const int settled_one = build_.reshard(held, settled(id, held), Urgency::critical);
+    slot(id) = static_cast<std::int16_t>(settled_one);
+    return settled_one;
   }
 
   /// Axes that split the activations of a step but not this operand: its gradient is a partial sum over them.
@@ -139,9 +161,19 @@ class BackwardPass {
     const int d_out = gradient(step.out[0]);
     if (d_out < 0) return;
     if (step.in[2] >= 0) accumulate(step.in[2], d_out);
+    if (step.in[3] >= 0) transpose_bias(step.in[3], d_out);
     const int a = step.in[0], b = step.in[1];
     if (differentiable(a)) add_product(a, d_out, need(b));
     if (differentiable(b)) add_product(b, need(a), d_out);
+  }
+
+  bool is_bias(const Step& step, int id) const { return step.op == Op::add && is_weight(id); }
+
+  /// A bias has the sum of the gradients of all that it was added to.
+  void transpose_bias(int bias, int dy) {
+    const int made = make(bias, partial_over(bias, dy) | program_.tensor(dy).sharding.unreduced);
+    build_.emit(Op::bias_grad, {dy}, {made});
+    accumulate(bias, made);
   }
 
   /// gradient(of) += x · y
@@ -183,10 +215,11 @@ class BackwardPass {
   }
 
   void transpose_norm(const Step& step) {
-    const int dy = gradient(step.out[0]);
+    int dy = gradient(step.out[0]);
     if (dy < 0) return;
     const int x = step.in[0], scale = step.in[1];
     int sums = -1;
+    if (step.in[2] >= 0) dy = build_.settle_sums(dy);
     if (step.in[2] >= 0) {  // rows lie on several devices: so do the two dot products that their gradient needs
       sums = make(step.in[2],
                   program_.tensor(x).sharding.split_axes() & ~program_.tensor(step.in[2]).sharding.split_axes());
@@ -195,9 +228,12 @@ class BackwardPass {
       sums = build_.settle_sums(sums);
     }
     const int dx = make(x);
-    const int d_scale = scale < 0 ? -1 : make(scale, partial_over(scale, x));
-    const int bias = step.in[3], d_bias = bias < 0 ? -1 : make(bias, partial_over(bias, x));
-    build_.emit(Op::norm_grad, {dy, need(x), need(scale), need(step.in[2]), sums}, {dx, d_scale, d_bias});
+    const AxisSet late = program_.tensor(dy).sharding.unreduced;
+    program_.tensors[at(dx)].sharding.unreduced = late;
+    const int d_scale = scale < 0 ? -1 : make(scale, partial_over(scale, x) | late);
+    const int bias = step.in[3], d_bias = bias < 0 ? -1 : make(bias, partial_over(bias, x) | late);
+    build_.emit(Op::norm_grad, {dy, need(x), need(scale), need(step.in[2]), sums}, {dx, d_scale, d_bias}).detail =
+        step.detail;
     accumulate(scale, d_scale), accumulate(bias, d_bias);
     accumulate(x, dx);
   }
@@ -205,19 +241,21 @@ class BackwardPass {
   void transpose_attention(const Step& step) {
     const int d_out = gradient(step.out[0]);
     if (d_out < 0) return;
-    const int q = step.in[0], k = step.in[1], v = step.in[2];
+    const int q = step.in[0], k = step.in[1], v = step.in[2], terms = step.in[3];
     const int dq = make(q), dk = make(k, partial_over(k, q)), dv = make(v, partial_over(v, q));
+    const int d_terms = terms < 0 ? -1 : make(terms, partial_over(terms, q));
     const AttentionShape& shape = program_.attentions[at(step.detail)];
     const int rest = need(step.out[1]);  // the sums of flash attention, or the probabilities
     Step& back =
-        build_.emit(Op::attention_grad, {d_out, need(q), need(k), need(v), need(step.out[0]), rest}, {dq, dk, dv});
+        build_.emit(Op::attention_grad, {d_out, need(q), need(k), need(v), need(step.out[0]), rest, need(terms)},
+                    {dq, dk, dv, d_terms});
     back.detail = step.detail;
     // Flash attention makes the scores once more: five products instead of four.
     back.flops = step.flops * (shape.flash ? 2.5 : 2.0);
     if (!shape.flash)  // probabilities and their gradients pass through memory: read P; write, read dP; write, read,
                        // read dS
       back.bytes += 5.0 * local_bytes(program_, program_.tensor(step.out[1]));
-    accumulate(q, dq), accumulate(k, dk), accumulate(v, dv);
+    accumulate(q, dq), accumulate(k, dk), accumulate(v, dv), accumulate(terms, d_terms);
   }
 
   /// Ops whose gradient takes the gradient of the result and the inputs and yields those of all inputs.
@@ -226,11 +264,14 @@ class BackwardPass {
     back.op = op;
     std::size_t n = 0;
     bool any = false;
+    AxisSet late = 0;
     for (int id : step.out)
       if (id >= 0) {
         const int g = gradient(id);
         any |= g >= 0;
-        if (g >= 0) back.in[n++] = static_cast<std::int16_t>(g);
+        if (g < 0) continue;
+        late |= program_.tensor(g).sharding.unreduced;
+        back.in[n++] = static_cast<std::int16_t>(g);
       }
     if (!any) return;
     if (needs_inputs)
@@ -238,7 +279,7 @@ class BackwardPass {
         if (id >= 0 && n < back.in.size()) back.in[n++] = static_cast<std::int16_t>(need(id));
     n = 0;
     for (int id : step.in)
-      if (differentiable(id)) back.out[n++] = static_cast<std::int16_t>(make(id, partial_over(id, step.out[0])));
+      if (differentiable(id)) back.out[n++] = static_cast<std::int16_t>(make(id, partial_over(id, step.out[0]) | late));
     back.bytes = build_.traffic(back);
     back.flops = 2.0 * step.flops;
     back.detail = step.detail;
@@ -295,12 +336,24 @@ class BackwardPass {
         return;
       case Op::add:
       case Op::cast: {
-        const int dy = slot(step.out[0]);
+        int dy = slot(step.out[0]);
         if (dy < 0) return;
         for (int id : step.in)
-          if (id >= 0) accumulate(id, dy);
+          if (id >= 0 && is_bias(step, id)) transpose_bias(id, dy = gradient(step.out[0]));
+        for (int id : step.in)
+          if (id >= 0 && !is_bias(step, id)) accumulate(id, dy);
         return;
       }
+      case Op::place: {
+        const int dy = gradient(step.out[0]);
+        if (dy < 0) return;
+        const int table = step.in[1], d_table = make(table, partial_over(table, dy));
+        build_.emit(Op::place_grad, {dy}, {d_table});
+        accumulate(table, d_table);
+        return accumulate(step.in[0], dy);
+      }
+      case Op::gate:
+        return transpose_plain(step, Op::gate_grad, true);
       case Op::slice:
       case Op::all_gather:
       case Op::reduce_scatter:
@@ -309,7 +362,7 @@ class BackwardPass {
         const int x = step.in[0], dy = slot(step.out[0]);
         if (dy < 0 || step.out[0] == sums_) return;
         if (is_weight(x)) return accumulate(x, dy);  // reduced when the block's gradients are complete
-        return accumulate(x, build_.reshard(dy, whole(program_.tensor(x)), Urgency::critical));
+        return accumulate(x, build_.reshard(dy, settled(x, dy), Urgency::critical));
       }
       default:
         return;
@@ -345,8 +398,8 @@ class BackwardPass {
   int sums_ = -1;
 };
 
-void Builder::backward(std::int32_t first, std::int32_t last, int result, int seed) {
-  BackwardPass(*this, first, last).run(result, seed);
+void Builder::backward(std::int32_t first, std::int32_t last, std::span<const Seed> seeds) {
+  BackwardPass(*this, first, last).run(seeds);
 }
 
 }  // namespace assay

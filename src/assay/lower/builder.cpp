@@ -34,7 +34,7 @@ int Builder::given(std::string_view name, std::initializer_list<Weight::Size> di
 
 int Builder::weight(const Weight& weight) {
   const std::array<Weight::Size, 4> dims = ruled_dims(weight);
-  const int id = tensor(weight.name, std::span(dims.data(), weight.rank), TensorClass::weight, formats_.weights);
+  const int id = tensor(weight.name, std::span(dims.data(), weight.rank), TensorClass::weight, formats_.of(weight));
   program_.tensors[at(id)].is_given = true;
   return id;
 }
@@ -84,7 +84,7 @@ int Builder::copy_of(int id, std::string_view name) {
   program_.tensors.push_back(program_.tensors[at(id)]);
   ProgramTensor& copy = program_.tensors.back();
   if (!name.empty()) copy.name = name;
-  copy.is_given = copy.is_kept = false;
+  copy.is_given = copy.is_kept = copy.is_lent = false;
   if (copy.tensor_class == TensorClass::weight) copy.tensor_class = TensorClass::used_weight;
   return static_cast<int>(program_.tensors.size()) - 1;
 }
@@ -188,14 +188,21 @@ int Builder::quantised(int id) {
   return narrow;
 }
 
+AxisSet Builder::late_axes(const ProgramTensor& tensor) const {
+  if (rules_.key_replicas == 0 || tensor.find(LogicalDim::kv_heads) < 0) return 0;
+  return tensor.sharding.unreduced & rules_.key_replicas;
+}
+
 int Builder::product(std::string_view name, int activation, int weight, std::initializer_list<LogicalDim> result,
-                     int onto) {
+                     int onto, int bias) {
   int b = used(weight);
   Sharding target = program_.tensor(activation).sharding;
   {
     const ProgramTensor &x = program_.tensor(activation), &w = program_.tensor(b);
-    const AxisSet stationary = w.sharding.split_axes();
-    target.unreduced = 0;
+    // Copies of keys are made by every device that needs them, from tokens that are there for the queries.
+    const AxisSet copied = w.find(LogicalDim::kv_heads) >= 0 ? rules_.key_replicas : 0;
+    const AxisSet stationary = w.sharding.split_axes() | copied;
+    target.unreduced = x.is_gradient ? late_axes(x) : 0;
     for (int i = 0; i < x.rank; ++i) {
       const int j = w.find(x.dims[at(i)].dim);
       target.dims[at(i)] = j >= 0 ? w.sharding.dims[at(j)] : remaining(target.dims[at(i)], stationary);
@@ -224,14 +231,19 @@ int Builder::product(std::string_view name, int activation, int weight, std::ini
     kept |= made.sharding.dims[made.rank].set();
     ++made.rank;
   }
-  made.sharding.unreduced = (x.sharding.split_axes() | w.sharding.split_axes()) & ~kept;
+  made.sharding.unreduced =
+      ((x.sharding.split_axes() | w.sharding.split_axes()) & ~kept) | x.sharding.unreduced | w.sharding.unreduced;
+  const bool partial = made.sharding.unreduced != 0;
+  if (bias >= 0 && !partial) bias = bias_for(bias, made);
   program_.tensors.push_back(made);
-  const int out = static_cast<int>(program_.tensors.size()) - 1;
+  int out = static_cast<int>(program_.tensors.size()) - 1;
   Step& step = emit(Op::product, {a, b}, {out});
-  if (onto >= 0) {
-    step.in[2] = static_cast<std::int16_t>(onto);
-    step.bytes += local_bytes(program_, program_.tensor(onto));
-  }
+  const auto also_read = [&](std::size_t i, int id) {
+    step.in[i] = static_cast<std::int16_t>(id);
+    step.bytes += local_bytes(program_, program_.tensor(id));
+  };
+  if (onto >= 0) also_read(2, onto);
+  if (bias >= 0 && !partial) also_read(3, bias);
   step.flops = Flops(2.0 * union_extent(x, w));
   const bool of_weights = w.tensor_class == TensorClass::weight || w.tensor_class == TensorClass::used_weight;
   if (of_weights && w.find(LogicalDim::experts) >= 0) {
@@ -239,16 +251,37 @@ int Builder::product(std::string_view name, int activation, int weight, std::ini
     step.bytes = filled_slots * (step.bytes - weights) + touched_experts * weights;
     step.flops *= filled_slots;
   }
+  if (bias >= 0 && partial) {
+    out = settle_sums(out);
+    out = pointwise(Op::add, name, {out, bias_for(bias, program_.tensor(out))}, out);
+  }
   return out;
 }
 
-int Builder::norm(std::string_view name, int x, int scale, int bias) {
+int Builder::bias_for(int bias, const ProgramTensor& to) {
+  const ProgramTensor lying = to;  // tensors move when others are made
+  bias = used(bias);
+  Sharding like;
+  for (int i = 0; i < program_.tensor(bias).rank; ++i)
+    if (const int j = lying.find(program_.tensor(bias).dims[at(i)].dim); j >= 0)
+      like.dims[at(i)] = lying.sharding.dims[at(j)];
+  return reshard(bias, like, Urgency::ahead);
+}
+
+int Builder::norm(std::string_view name, int x, int scale, int bias, std::int64_t groups) {
   x = settle_sums(x);
+  if (groups > 0) {  // a row that several devices share is brought together
+    Sharding target = program_.tensor(x).sharding;
+    AxisList& last = target.dims[at(program_.tensor(x).rank - 1)];
+    while (!last.empty() && groups % static_cast<std::int64_t>(program_.ways(last.set())) != 0) last = last.popped();
+    x = reshard(x, target, Urgency::critical);
+  }
   if (scale >= 0) scale = used(scale);
   // Over the last dimension, or over all that a wider scale has.
   const int rank = program_.tensor(x).rank, over = scale >= 0 ? program_.tensor(scale).rank : 1;
   AxisSet split = 0;
   for (int i = rank - over; i < rank; ++i) split |= program_.tensor(x).sharding.dims[at(i)].set();
+  if (groups > 0) split = 0;
   int sums = -1;
   if (split) {  // the mean is over all devices
     ProgramTensor made = program_.tensor(x);
@@ -269,7 +302,9 @@ int Builder::norm(std::string_view name, int x, int scale, int bias) {
   for (int i = 0; i < over; ++i) like.dims[at(i)] = program_.tensor(x).sharding.dims[at(rank - over + i)];
   if (scale >= 0) scale = reshard(scale, like, Urgency::ahead);
   if (bias >= 0) bias = reshard(used(bias), like, Urgency::ahead);
-  return pointwise(Op::norm, name, {x, scale, sums, bias}, x);
+  const int out = pointwise(Op::norm, name, {x, scale, sums, bias}, x);
+  if (groups > 0) program_.steps.back().detail = static_cast<std::int16_t>(groups);
+  return out;
 }
 
 int Builder::pointwise(Op op, std::string_view name, std::initializer_list<int> in, int like) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -12,14 +13,39 @@ namespace assay {
 
 /// Which forward results are made again in the backward pass instead of being kept.
 struct Recompute {
+  /// Bits beyond those of all Ops: products of the mixer, of the feed-forward block, and every second one of a layer.
+  static constexpr int mixer_products = 61, feed_forward_products = 62, second_products = 63;
   std::uint64_t ops = 0;  ///< a bit per Op
-  bool covers(Op op) const { return ops >> static_cast<int>(op) & 1u; }
+  bool covers(Op op) const { return covers_bit(static_cast<int>(op)); }
+  bool covers_bit(int bit) const { return ops >> bit & 1u; }
   Recompute with(Op op) const { return {ops | std::uint64_t{1} << static_cast<int>(op)}; }
+  Recompute without(std::initializer_list<int> bits) const {
+    Recompute less = *this;
+    for (const int bit : bits) less.ops &= ~(std::uint64_t{1} << bit);
+    return less;
+  }
 
   static Recompute none() { return {}; }
   /// The inside of attention: scores and probabilities, where they exist at all.
   static Recompute selective() { return Recompute{}.with(Op::attention); }
   static Recompute full() { return {~std::uint64_t{0}}; }
+  /// All products are kept; attention and what is element-wise is made again.
+  static Recompute all_but_products() {
+    return full().without({static_cast<int>(Op::product), mixer_products, feed_forward_products, second_products});
+  }
+  /// Products around attention are kept, those of the feed-forward block are made again.
+  static Recompute all_but_projections() {
+    return full().without({static_cast<int>(Op::product), mixer_products, second_products});
+  }
+  /// The same, and the result of attention is kept.
+  static Recompute feed_forward() { return all_but_projections().without({static_cast<int>(Op::attention)}); }
+  /// By operator: attention, what was reduced or exchanged and every other product are kept, the rest is made again
+  /// (PyTorch's selective checkpointing as torchtitan sets it).
+  static Recompute operators() {
+    return full().without({static_cast<int>(Op::product), mixer_products, feed_forward_products,
+                           static_cast<int>(Op::attention), static_cast<int>(Op::reduce_scatter),
+                           static_cast<int>(Op::all_reduce), static_cast<int>(Op::all_to_all)});
+  }
 };
 
 /// Number formats of a program.
@@ -29,6 +55,12 @@ struct Formats {
   Dtype compute = Dtype::bf16;    ///< of the layers' products
   Dtype gradients = Dtype::bf16;  ///< of weights: summed over microbatches and devices
   Dtype kv_cache = Dtype::bf16;
+  std::optional<Dtype> outer = {};  ///< of embedding and head, where it is not that of the other weights
+
+  Dtype of(const Weight& weight) const {
+    const bool outside = weight.part == Part::embedding || weight.part == Part::positions || weight.part == Part::head;
+    return outside ? outer.value_or(weights) : weights;
+  }
 };
 
 /// Elements that share one fp32 scale in a quantised product.
@@ -69,19 +101,27 @@ class Builder {
   /// Ends partial sums where they are.
   int settle_sums(int from);
   /// Sums over the dimensions that both have and the result lacks. The activation follows the weight: it is gathered,
-  /// sliced or exchanged until both fit. `onto` is an earlier result to add to.
+  /// sliced or exchanged until both fit. `onto` is an earlier result to add to, `bias` a weight over some dimensions of
+  /// the result; a partial sum ends before a bias is added.
   int product(std::string_view name, int activation, int weight, std::initializer_list<LogicalDim> result,
-              int onto = -1);
+              int onto = -1, int bias = -1);
+  /// A bias as it is added to a tensor that lies like that.
+  int bias_for(int bias, const ProgramTensor& to);
   /// Normalises over the last dimension, or over all dimensions of `scale`, a weight like `bias`; both may be below 0.
   /// Where devices hold parts of a row they first add up the sums that the mean and the deviation need.
-  int norm(std::string_view name, int x, int scale, int bias = -1);
+  /// With `groups`, the last dimension is that many rows, and devices that hold whole rows need no others.
+  int norm(std::string_view name, int x, int scale, int bias = -1, std::int64_t groups = 0);
   /// Any other step with one result like `like` in shape and sharding.
   int pointwise(Op op, std::string_view name, std::initializer_list<int> in, int like);
   Step& emit(Op op, std::initializer_list<int> in, std::initializer_list<int> out);
 
   // --- backward
-  /// Writes the backward steps of the forward steps [first, last), whose result has the gradient `seed`.
-  void backward(std::int32_t first, std::int32_t last, int result, int seed);
+  /// A result of forward steps and its gradient, which comes from outside.
+  struct Seed {
+    int result = -1, gradient = -1;
+  };
+  /// Writes the backward steps of the forward steps [first, last).
+  void backward(std::int32_t first, std::int32_t last, std::span<const Seed> seeds);
   /// The gradient of a tensor after backward(); below 0: none.
   int gradient(int tensor) const;
   /// Ends the sums of a gradient that leaves the block.
@@ -99,6 +139,8 @@ class Builder {
 
   double union_extent(const ProgramTensor& a, const ProgramTensor& b) const;
   int quantised(int id);
+  /// Partial sums of a gradient of copied keys or values, which may stay: all that is done with them is linear.
+  AxisSet late_axes(const ProgramTensor& tensor) const;
   Bytes traffic(const Step& step) const;
   int copy_of(int id, std::string_view name);
 

@@ -25,8 +25,17 @@ struct Workload {
 /// Share of the experts that get at least one of `tokens` tokens when each picks k of n at random.
 double touched_share(double tokens, double k, double n);
 
-/// Writes the forward steps of a layer; `input` is the residual stream. Returns its new value.
-int forward_layer(Builder& builder, const Transformer& model, const Layer& layer, const Workload& work, int input,
-                  int encoded = -1);
+/// Keys and values of a layer that later layers use too; below 0: none.
+struct LentKeys {
+  int keys = -1, values = -1;
+};
+struct LayerResult {
+  int output = -1;
+  LentKeys lent;
+};
+/// Writes the forward steps of a layer; `input` is the residual stream, of which the result has the new value.
+/// `encoded` is what cross attention looks at.
+LayerResult forward_layer(Builder& builder, const Transformer& model, const Layer& layer, const Workload& work,
+                          int input, int encoded = -1);
 
 }  // namespace assay

@@ -23,7 +23,13 @@ Program empty_program(const Mesh& mesh) {
 struct Written {
   std::int32_t first = 0, last = 0;
   int input = -1, output = -1;
+  int encoded = -1;       ///< what cross attention looks at
+  LentKeys shared, lent;  ///< keys and values of an earlier layer, and those that later layers use
 };
+
+/// The two stacks of an encoder-decoder; blocks outside of their layers have the kind -1 or -2.
+enum class StackOf : std::uint8_t { decoder, encoder };
+int kind_of(StackOf stack) { return stack == StackOf::decoder ? -1 : -2; }
 
 class Lowering {
  public:
@@ -33,20 +39,35 @@ class Lowering {
     for (const Weight& weight : outer_weights(model)) outer_.push_back({weight, -1});
   }
 
+  /// The encoder's part of a workload.
+  static Workload source_of(const Workload& work) {
+    Workload source = work;
+    source.queries = source.keys = work.source;
+    return source;
+  }
+
   int residual(std::string_view name, const Workload& work) {
     return build_.given(name, {{batch, work.sequences}, {sequence, work.queries}, {d_model, model_.d_model}},
                         TensorClass::residual, build_.formats().activations);
   }
 
-  int outer(std::string_view name) {
+  Written begun(int input = -1) const {
+    Written out;
+    out.first = static_cast<std::int32_t>(program_.steps.size());
+    out.input = input;
+    return out;
+  }
+
+  /// The nth weight of that name outside of the layers; below 0 where the model has none.
+  int outer(std::string_view name, int nth = 0) {
     for (auto& [weight, id] : outer_)
-      if (weight.name == name) return id >= 0 ? id : id = build_.weight(weight);
+      if (weight.name == name && nth-- == 0) return id >= 0 ? id : id = build_.weight(weight);
     return -1;
   }
 
-  Written embedding(const Workload& work) {
-    build_.begin_block("embedding", Phase::forward, -1, 1);
-    Written out{static_cast<std::int32_t>(program_.steps.size()), 0, -1, -1};
+  Written embedding(const Workload& work, StackOf stack) {
+    build_.begin_block("embedding", Phase::forward, kind_of(stack), 1);
+    Written out = begun();
     const int tokens = build_.given("Tokens", {{batch, work.sequences}, {sequence, work.queries}},
                                     TensorClass::residual, Dtype::int32);
     program_.tensors[at(tokens)].tensor_class = TensorClass::activation;
@@ -63,17 +84,61 @@ class Lowering {
     // Reads one row per token, not the table.
     Step& step = build_.emit(Op::embed, {tokens, table}, {rows});
     step.bytes = local_bytes(program_, program_.tensor(tokens)) + 2.0 * local_bytes(program_, program_.tensor(rows));
-    out.output = build_.settle(rows, TensorClass::residual);
+    out.output = placed(build_.settle(rows, TensorClass::residual), stack);
     build_.end_block();
     out.last = static_cast<std::int32_t>(program_.steps.size());
     return out;
   }
 
-  Written layer(std::string_view name, const LayerStack& stack, std::size_t kind, int number, const Workload& work,
-                int encoded) {
+  /// The number of a stack's first norm among those outside of layers.
+  int norms_of(StackOf stack) const {
+    return stack == StackOf::decoder ? 0 : (model_.embedding_norm ? 1 : 0) + (model_.final_norm ? 1 : 0);
+  }
+  int outer_norm(int x, int nth) { return build_.norm("Norm", x, outer("norm", nth), outer("b_norm", nth)); }
+  int final_norm(int x, StackOf stack) {
+    return model_.final_norm ? outer_norm(x, norms_of(stack) + (model_.embedding_norm ? 1 : 0)) : x;
+  }
+
+  /// What the encoder hands to the decoder.
+  Written encoder_end(const Workload& work) {
+    build_.begin_block("head", Phase::forward, kind_of(StackOf::encoder), 1);
+    Written out = begun(residual("In", work));
+    out.output = final_norm(out.input, StackOf::encoder);
+    program_.tensors[at(out.output)].tensor_class = TensorClass::residual;
+    build_.end_block();
+    out.last = static_cast<std::int32_t>(program_.steps.size());
+    return out;
+  }
+
+  /// Embedded tokens with their learned positions, normalised where the model does so.
+  int placed(int x, StackOf stack) {
+    if (const int table = outer("positions", stack == StackOf::decoder ? 0 : 1); table >= 0) {
+      Sharding like;
+      like.dims[1] = program_.tensor(x).sharding.dims[2];
+      const int rows = build_.reshard(build_.used(table), like, Urgency::ahead);
+      x = build_.pointwise(Op::place, "Emb", {x, rows}, x);
+      Step& step = program_.steps.back();  // reads the rows of its positions, not the table
+      const double tokens = local_extent(program_, program_.tensor(x), 1);
+      const double width = local_extent(program_, program_.tensor(rows), 1);
+      step.bytes =
+          2.0 * local_bytes(program_, program_.tensor(x)) + storage(program_.tensor(rows).dtype, tokens * width);
+    }
+    if (model_.embedding_norm) x = outer_norm(x, norms_of(stack));
+    program_.tensors[at(x)].tensor_class = TensorClass::residual;
+    return x;
+  }
+
+  Written layer(std::string_view name, const LayerStack& stack, std::size_t kind, int number, const Workload& work) {
     build_.begin_block(name, Phase::forward, number, stack.count(kind));
-    Written out{static_cast<std::int32_t>(program_.steps.size()), 0, residual("In", work), -1};
-    out.output = forward_layer(build_, model_, stack.kinds[kind], work, out.input, encoded);
+    const Layer& shape = stack.kinds[kind];
+    Written out = begun(residual("In", work));
+    if (shape.cross_attention) out.encoded = residual("Encoded", source_of(work));
+    const std::size_t before = program_.tensors.size();
+    const LayerResult made = forward_layer(build_, model_, shape, work, out.input, out.encoded);
+    out.output = made.output, out.lent = made.lent;
+    for (std::size_t i = before; i < program_.tensors.size(); ++i)
+      if (program_.tensors[i].is_lent && program_.tensors[i].is_given)
+        (out.shared.keys < 0 ? out.shared.keys : out.shared.values) = static_cast<int>(i);
     build_.end_block();
     out.last = static_cast<std::int32_t>(program_.steps.size());
     return out;
@@ -83,15 +148,15 @@ class Lowering {
   int logits(const Workload& work, Written& out) {
     out.input = residual("In", work);
     int x = out.input;
-    if (model_.final_norm) x = build_.norm("Norm", x, outer("norm"), outer("b_norm"));
+    x = final_norm(x, StackOf::decoder);
     int head = outer("W_head");
     if (head < 0) head = outer("embedding");
-    return build_.product("Logits", x, head, {batch, sequence, vocabulary});
+    return build_.product("Logits", x, head, {batch, sequence, vocabulary}, -1, outer("b_head"));
   }
 
   Written head_and_loss(const Workload& work) {
     build_.begin_block("head", Phase::forward, -1, 1);
-    Written out{static_cast<std::int32_t>(program_.steps.size()), 0, -1, -1};
+    Written out = begun();
     const int scores = build_.settle_sums(logits(work, out));
     const int targets = copy_shape(scores, "Targets", Dtype::int32, 1);
     program_.tensors[at(targets)].is_given = true;
@@ -141,10 +206,14 @@ class Lowering {
     return static_cast<int>(program_.tensors.size()) - 1;
   }
 
-  void backward(std::string_view name, int number, std::int64_t layers, const Written& forward, int result, int seed) {
+  void backward(std::string_view name, int number, std::int64_t layers, const Written& forward) {
     build_.begin_block(name, Phase::backward, number, layers);
-    build_.backward(forward.first, forward.last, result, seed);
-    if (forward.input >= 0) build_.settle_gradient(forward.input);
+    std::vector<Builder::Seed> seeds;
+    for (int result : {forward.output, forward.lent.keys, forward.lent.values})
+      if (result >= 0) seeds.push_back({result, seed(result)});
+    build_.backward(forward.first, forward.last, seeds);
+    for (int input : {forward.input, forward.encoded, forward.shared.keys, forward.shared.values})
+      if (input >= 0) build_.settle_gradient(input);
     build_.end_block();
   }
 
@@ -193,8 +262,10 @@ class Lowering {
 
 }  // namespace
 
-double Optimizer::state_bytes() const {
-  double bytes = master ? storage(Dtype::fp32, 1.0).value() : 0.0;
+double Optimizer::master_bytes() const { return master ? storage(Dtype::fp32, 1.0).value() : 0.0; }
+
+double Optimizer::moment_bytes() const {
+  double bytes = 0.0;
   if (moments > 0) bytes += storage(first_moment, 1.0).value();
   if (moments > 1) bytes += storage(second_moment, 1.0).value();
   return bytes;
@@ -213,41 +284,49 @@ Program lower_training(const Transformer& model, const Mesh& mesh, const Shardin
     std::string_view name;
   };
   std::vector<Stacked> stacked;
-  const std::size_t outer_first = program.tensors.size();
-  const Written embedded = lowering.embedding(plan.work);
-  const std::size_t outer_last = program.tensors.size();
   // Kinds of the decoder are numbered first, also where an encoder runs before it.
-  int number = static_cast<int>(model.decoder.kinds.size()), encoded = -1;
-  const auto write = [&](std::string_view name, const LayerStack& stack, const Workload& work) {
+  const auto write = [&](std::string_view name, const LayerStack& stack, int number, const Workload& work) {
     for (std::size_t kind = 0; kind < stack.kinds.size(); ++kind, ++number) {
       const std::size_t first = program.tensors.size();
-      const Written written = lowering.layer(name, stack, kind, number, work, encoded);
+      const Written written = lowering.layer(name, stack, kind, number, work);
       stacked.push_back({written, first, program.tensors.size(), stack.count(kind), number, name});
     }
   };
-  if (model.encoder) {
-    Workload source = plan.work;
-    source.queries = source.keys = plan.work.source;
-    write("encoder layer", *model.encoder, source);
-    encoded = lowering.residual("Encoded", source);
-  }
-  number = 0;
-  write("layer", model.decoder, plan.work);
+  const std::size_t outer_first = program.tensors.size();
+  Written source_embedded, source_end;
+  if (model.encoder) source_embedded = lowering.embedding(Lowering::source_of(plan.work), StackOf::encoder);
+  const Written embedded = lowering.embedding(plan.work, StackOf::decoder);
+  const std::size_t outer_last = program.tensors.size();
+  if (model.encoder)
+    write("encoder layer", *model.encoder, static_cast<int>(model.decoder.kinds.size()),
+          Lowering::source_of(plan.work));
+  const std::size_t encoder_kinds = stacked.size(), end_first = program.tensors.size();
+  if (model.encoder) source_end = lowering.encoder_end(Lowering::source_of(plan.work));
+  const std::size_t end_last = program.tensors.size();
+  write("layer", model.decoder, 0, plan.work);
   const std::size_t head_first = program.tensors.size();
   const Written head = lowering.head_and_loss(plan.work);
   const std::size_t head_last = program.tensors.size();
-  // The embedding's weight is used by a tied head too; its gradient is complete after the embedding's backward pass.
-  if (model.tied) lowering.builder().postponed = lowering.outer("embedding");
-  lowering.backward("head", -1, 1, head, head.output, lowering.seed(head.output));
-  for (std::size_t i = stacked.size(); i-- > 0;) {
-    const Stacked& s = stacked[i];
-    lowering.backward(s.name, s.number, s.layers, s.written, s.written.output, lowering.seed(s.written.output));
+  // The embedding's weight is used by a tied head and by both stacks; its gradient is complete after the last of them.
+  if (model.tied || model.encoder) lowering.builder().postponed = lowering.outer("embedding");
+  lowering.backward("head", -1, 1, head);
+  const auto back = [&](std::size_t first, std::size_t last) {
+    for (std::size_t i = last; i-- > first;)
+      lowering.backward(stacked[i].name, stacked[i].number, stacked[i].layers, stacked[i].written);
+  };
+  back(encoder_kinds, stacked.size());
+  if (!model.encoder) lowering.builder().postponed = -1;
+  lowering.backward("embedding", -1, 1, embedded);
+  if (model.encoder) {
+    lowering.backward("head", -2, 1, source_end);
+    back(0, encoder_kinds);
+    lowering.builder().postponed = -1;
+    lowering.backward("embedding", -2, 1, source_embedded);
   }
-  lowering.builder().postponed = -1;
-  lowering.backward("embedding", -1, 1, embedded, embedded.output, lowering.seed(embedded.output));
   lowering.update("embedding", -1, 1, outer_first, outer_last, plan.optimizer);
   for (const Stacked& s : stacked)
     lowering.update(s.name, s.number, s.layers, s.first_tensor, s.last_tensor, plan.optimizer);
+  if (model.encoder) lowering.update("head", -2, 1, end_first, end_last, plan.optimizer);
   lowering.update("head", -1, 1, head_first, head_last, plan.optimizer);
   return program;
 }
@@ -256,15 +335,9 @@ Program lower_serving(const Transformer& model, const Mesh& mesh, const Sharding
                       const Formats& formats) {
   Program program = empty_program(mesh);
   Lowering lowering(program, model, rules, formats, Recompute::none());
-  lowering.embedding(work);
-  int encoded = -1;
-  if (model.encoder) {
-    Workload source = work;
-    source.queries = source.keys = work.source;
-    encoded = lowering.residual("Encoded", source);
-  }
+  lowering.embedding(work, StackOf::decoder);
   for (std::size_t kind = 0; kind < model.decoder.kinds.size(); ++kind)
-    lowering.layer("layer", model.decoder, kind, static_cast<int>(kind), work, encoded);
+    lowering.layer("layer", model.decoder, kind, static_cast<int>(kind), work);
   lowering.head_and_sample(work);
   return program;
 }

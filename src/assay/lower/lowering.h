@@ -10,11 +10,15 @@ namespace assay {
 /// What the optimizer keeps for each weight, besides the weight itself.
 struct Optimizer {
   bool master = true;  ///< a copy of the weights in fp32
+  /// The master copy is all that lies in memory where weights are shared out; it is cast as they are gathered.
+  bool cast_when_gathered = false;
   Dtype first_moment = Dtype::fp32, second_moment = Dtype::fp32;
   int moments = 2;  ///< 2 Adam, 1 momentum, 0 plain gradient descent
 
   /// Bytes of state for one parameter, the weight itself not among them.
-  double state_bytes() const;
+  double state_bytes() const { return master_bytes() + moment_bytes(); }
+  double master_bytes() const;
+  double moment_bytes() const;
 };
 
 struct TrainingPlan {

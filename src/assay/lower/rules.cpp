@@ -57,7 +57,10 @@ Sharding rule_sharding(const ShardingRules& rules, const Program& program, Tenso
   Sharding sharding;
   AxisSet spent = 0;
   for (std::size_t i = 0; i < dims.size(); ++i) {
-    const AxisList wanted = remaining(rules.at(tensor_class, dims[i].dim), spent);
+    AxisList wanted = remaining(rules.at(tensor_class, dims[i].dim), spent);
+    if (dims[i].dim == LogicalDim::kv_heads)
+      while (!wanted.empty() && std::fmod(static_cast<double>(dims[i].size), program.ways(wanted.set())) != 0.0)
+        wanted = wanted.popped();
     sharding.dims[i] = wanted;
     spent |= wanted.set();
   }

@@ -16,6 +16,9 @@ struct ShardingRules {
   std::array<AxisList, tensor_classes> spread{};
   /// Axes over which gradients of weights are summed once per optimizer step, not in every microbatch.
   AxisSet deferred = 0;
+  /// Axes that split heads but not always heads of keys. Gradients of keys and values that they leave whole stay
+  /// partial sums over them until the gradient of a weight or of the layer's input ends them.
+  AxisSet key_replicas = 0;
 
   AxisList& at(TensorClass tensor_class, LogicalDim dim) {
     return axes[static_cast<std::size_t>(tensor_class)][static_cast<std::size_t>(dim)];
@@ -26,7 +29,7 @@ struct ShardingRules {
 };
 
 /// The sharding that the rules give a tensor of these dimensions. An axis is spent once, on the first dimension that
-/// names it.
+/// names it. Heads of keys are split as far as they divide: the rest of the axes holds copies of them.
 Sharding rule_sharding(const ShardingRules& rules, const Program& program, TensorClass tensor_class,
                        std::span<const Weight::Size> dims);
 

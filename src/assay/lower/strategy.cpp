@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <numeric>
 
 namespace assay {
 namespace {
@@ -67,6 +69,46 @@ Result<void> divides(std::string_view where, std::int64_t n, std::int64_t ways, 
               fmt::format("it must divide {}: {}", n, one_of(n)));
 }
 
+/// Names of the parts of the tensor axis, outermost first.
+constexpr std::string_view tensor_parts = "YVUQ";
+
+/// How many ways each part of the tensor axis splits: products of the first ones divide the heads of keys.
+std::vector<std::int64_t> tensor_cuts(std::int64_t tensor, const Transformer& model) {
+  std::vector<std::int64_t> shared;
+  for (const LayerStack* stack : {&model.decoder, model.encoder ? &*model.encoder : nullptr})
+    for (std::size_t i = 0; stack && i < stack->kinds.size(); ++i)
+      for (const auto* a : {&stack->kinds[i].attention, &stack->kinds[i].cross_attention})
+        if (*a && (*a)->kv_rank == 0) shared.push_back(std::gcd((*a)->kv_heads, tensor));
+  std::sort(shared.begin(), shared.end());
+  std::vector<std::int64_t> cuts;
+  std::int64_t before = 1;
+  for (const std::int64_t ways : shared)
+    if (ways > before && ways < tensor && ways % before == 0 && cuts.size() + 1 < tensor_parts.size())
+      cuts.push_back(ways / before), before = ways;
+  cuts.push_back(tensor / before);
+  return cuts;
+}
+
+/// Replaces one axis by several in a list.
+AxisList cut(AxisList list, int axis, int first, int parts) {
+  if (list.empty()) return list;
+  AxisList out = cut(list.popped(), axis, first, parts).pushed(list.last());
+  for (int i = 0; list.last() == axis && i < parts; ++i) out = out.pushed(first + i);
+  return out;
+}
+
+void cut_tensor_axis(std::int64_t tensor, const Transformer& model, StageRules& stage) {
+  if (tensor == 1) return;
+  const std::vector<std::int64_t> cuts = tensor_cuts(tensor, model);
+  // The tensor axis is the last one; what is cut off lies inside of it.
+  const int axis = static_cast<int>(stage.mesh.axes.size()) - 1, parts = static_cast<int>(cuts.size()) - 1;
+  stage.mesh.axes.back().size = cuts[0];
+  for (std::size_t i = 1; i < cuts.size(); ++i) stage.mesh.axes.push_back({std::string(1, tensor_parts[i]), cuts[i]});
+  for (auto& by_class : stage.rules.axes)
+    for (AxisList& list : by_class) list = cut(list, axis, axis + 1, parts);
+  for (int i = 0; i <= parts; ++i) stage.rules.key_replicas |= axis_bit(axis + i);
+}
+
 }  // namespace
 
 Result<void> check_parallelism(const Parallelism& p, const Transformer& model) {
@@ -100,6 +142,22 @@ Mesh stage_mesh(const Parallelism& p) {
   for (std::size_t i = 0; i < 5; ++i)
     if (sizes.size[i] > 1) mesh.axes.push_back({std::string(1, stage_axis_names[i]), sizes.size[i]});
   return mesh;
+}
+
+std::string_view whole_axis(std::string_view name) {
+  return tensor_parts.find(name) != std::string_view::npos ? tensor_parts.substr(0, 1) : name;
+}
+
+StageRules training_stage(const Parallelism& p, const Transformer& model) {
+  StageRules stage{stage_mesh(p), training_rules(p)};
+  cut_tensor_axis(p.tensor, model, stage);
+  return stage;
+}
+
+StageRules serving_stage(const Parallelism& p, const ServingScheme& scheme, const Transformer& model) {
+  StageRules stage{stage_mesh(p), serving_rules(p, scheme)};
+  cut_tensor_axis(p.tensor, model, stage);
+  return stage;
 }
 
 ShardingRules training_rules(const Parallelism& p) {
@@ -152,15 +210,17 @@ ShardingRules serving_rules(const Parallelism& p, const ServingScheme& scheme) {
   set(rules, {residual, activation}, {batch}, rows);
   set(rules, {query, key_value}, {batch}, rows);
   if (scheme.weights == WeightScheme::two_dimensions) rules.at(residual, d_model) = a.x;
+  // All devices of one copy share the work of attention, but for heads: those stay where tensor parallelism makes them.
+  const AxisList group = scheme.weights == WeightScheme::two_dimensions ? all_of({a.y, a.x}) : a.y;
   switch (scheme.cache) {
     case CacheScheme::heads:
       set(rules, {query, key_value}, {heads, kv_heads}, a.y);
       break;
     case CacheScheme::batch:
-      set(rules, {query, key_value}, {batch}, all_of({rows, a.y}));
+      set(rules, {query, key_value}, {batch}, all_of({rows, group}));
       break;
     case CacheScheme::sequence:
-      rules.at(key_value, context) = a.y;
+      rules.at(key_value, context) = group;
       break;
   }
   rules.at(dispatched, experts) = a.w;

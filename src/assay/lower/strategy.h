@@ -47,6 +47,17 @@ inline constexpr std::string_view stage_axis_names = "RXWZY";
 /// The mesh of one pipeline stage. Axes of one device are left out.
 Mesh stage_mesh(const Parallelism& parallelism);
 
+/// Mesh and rules of one pipeline stage of one model.
+struct StageRules {
+  Mesh mesh;
+  ShardingRules rules;
+};
+/// As stage_mesh() and training_rules(). Where the model has fewer heads of keys than the tensor axis has devices, that
+/// axis is cut into parts Y, V, ...: the first ones split the heads of keys, the others hold copies of them.
+StageRules training_stage(const Parallelism& parallelism, const Transformer& model);
+/// The axis of stage_mesh() that an axis of a stage is, or is a part of: "Y" for "V".
+std::string_view whole_axis(std::string_view name);
+
 /// The rules of training on stage_mesh().
 ShardingRules training_rules(const Parallelism& parallelism);
 
@@ -57,8 +68,11 @@ enum class WeightScheme : std::uint8_t { one_dimension, two_dimensions, gathered
 struct ServingScheme {
   CacheScheme cache = CacheScheme::heads;
   WeightScheme weights = WeightScheme::one_dimension;
+  friend bool operator==(const ServingScheme&, const ServingScheme&) = default;
 };
 /// The rules of prefill and decode: data replicas R, X (the second direction of weights), experts W, tensor Y.
 ShardingRules serving_rules(const Parallelism& parallelism, const ServingScheme& scheme);
+/// As stage_mesh() and serving_rules(), with the tensor axis cut as in training.
+StageRules serving_stage(const Parallelism& parallelism, const ServingScheme& scheme, const Transformer& model);
 
 }  // namespace assay

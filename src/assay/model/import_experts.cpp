@@ -127,7 +127,7 @@ void glm4_moe(ConfigReader& in, Transformer& model) {
   experts.experts = in.size("n_routed_experts", 128);
   experts.experts_per_token = in.size("num_experts_per_tok", 8);
   experts.shared_width = in.count("n_shared_experts", 1) * experts.width;
-  experts.router_bias = true;
+  experts.router_correction = true;
   check_experts(in, experts, "num_experts_per_tok");
   const std::int64_t dense = in.count("first_k_dense_replace", 1);
   model.prediction_layers = in.count("num_nextn_predict_layers");
@@ -226,7 +226,7 @@ void minimax_m2(ConfigReader& in, Transformer& model) {
   experts.experts = in.size({"num_local_experts"}, 256);
   experts.experts_per_token = in.size("num_experts_per_tok", 8);
   experts.shared_width = in.count("shared_intermediate_size", 0);
-  experts.router_bias = in.flag("use_routing_bias", true);
+  experts.router_correction = in.flag("use_routing_bias", true);
   check_experts(in, experts, "num_experts_per_tok");
   if (in.flag("use_mtp", false)) model.prediction_layers = in.count("num_mtp_modules", 1);
   in.ignore({"num_mtp_modules", "mtp_transformer_layers", "attn_window_size", "sliding_window", "swa_rope_theta",

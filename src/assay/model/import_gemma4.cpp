@@ -58,9 +58,20 @@ void gemma4(ConfigReader& in, Transformer& model) {
   const auto types = read_layer_types(in, common.layers);
   const std::int64_t period = types.empty() ? in.size("sliding_window_pattern", 6) : 1;
   in.ignore({"sliding_window_pattern"});
+  const auto is_full = [&](std::int64_t i) {
+    return i + 1 == common.layers ||
+           (types.empty() ? (i + 1) % period == 0 : types[static_cast<std::size_t>(i)] == "full_attention");
+  };
+  // The last layers use the keys of the last layer of their type that makes some.
+  const std::int64_t sharing = shared > 0 ? std::max<std::int64_t>(common.layers - shared, 1) : common.layers;
+  const auto lends = [&](std::int64_t i) {
+    if (sharing == common.layers || i >= sharing) return false;
+    for (std::int64_t later = i + 1; later < sharing; ++later)
+      if (is_full(later) == is_full(i)) return false;
+    return true;
+  };
   for (std::int64_t i = 0; i < common.layers; ++i) {
-    const bool full = i + 1 == common.layers ||
-                      (types.empty() ? (i + 1) % period == 0 : types[static_cast<std::size_t>(i)] == "full_attention");
+    const bool full = is_full(i);
     Layer layer = common.layer;
     Attention& a = *layer.attention;
     if (full) {
@@ -71,7 +82,8 @@ void gemma4(ConfigReader& in, Transformer& model) {
     } else {
       a.window = window;
     }
-    if (shared > 0 && i >= common.layers - shared && i > 0) {
+    a.lends_kv = lends(i);
+    if (i >= sharing) {
       a.shares_kv = true;
       if (double_width && layer.feed_forward->experts == 0) layer.feed_forward->width *= 2;
     }

@@ -10,7 +10,7 @@ struct LatentDefaults {
   CommonDefaults common;
   std::int64_t expert_width = 1407, experts = 0, experts_per_token = 0, shared = 0, dense = 0;
   std::int64_t q_rank = 1536;
-  bool router_bias = false;
+  bool router_correction = false;
 };
 
 /// Experts after the leading dense layers.
@@ -20,7 +20,7 @@ void add_expert_layers(ConfigReader& in, Transformer& model, const Common& commo
   experts.experts = in.count("n_routed_experts", defaults.experts);
   experts.experts_per_token = in.count("num_experts_per_tok", defaults.experts_per_token);
   experts.shared_width = in.count("n_shared_experts", defaults.shared) * experts.width;
-  experts.router_bias = defaults.router_bias && in.text("topk_method", "noaux_tc") == "noaux_tc";
+  experts.router_correction = defaults.router_correction && in.text("topk_method", "noaux_tc") == "noaux_tc";
   check_experts(in, experts, "num_experts_per_tok");
   const std::int64_t dense = in.count("first_k_dense_replace", defaults.dense);
   const std::int64_t step = in.size("moe_layer_freq", 1);
@@ -80,7 +80,7 @@ void deepseek_v3(ConfigReader& in, Transformer& model) {
        .experts_per_token = 8,
        .shared = 1,
        .dense = 3,
-       .router_bias = true});
+       .router_correction = true});
 }
 
 void kimi_k2(ConfigReader& in, Transformer& model) { deepseek_v3(in, model); }
@@ -96,7 +96,7 @@ void glm4_moe_lite(ConfigReader& in, Transformer& model) {
        .shared = 1,
        .dense = 1,
        .q_rank = 768,
-       .router_bias = true});
+       .router_correction = true});
 }
 
 }  // namespace

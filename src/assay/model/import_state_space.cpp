@@ -218,7 +218,7 @@ void nemotron_h(ConfigReader& in, Transformer& model) {
     f.experts_per_token = in.size("num_experts_per_tok", 2);
     f.shared_width = in.count("n_shared_experts", 1) * in.size("moe_shared_expert_intermediate_size", 7688);
     f.latent = in.count("moe_latent_size", 0);
-    f.router_bias = true;
+    f.router_correction = true;
     check_experts(in, f, "num_experts_per_tok");
     experts.feed_forward = f;
   } else {

@@ -9,6 +9,7 @@
 #include "assay/base/text.h"
 #include "assay/base/toml.h"
 #include "assay/model/checkpoint.h"
+#include "assay/model/model_names.h"
 
 namespace assay {
 namespace {
@@ -116,11 +117,6 @@ PublishedTotal read_published(const Toml& root, std::string_view file, const std
   return total;
 }
 
-std::string id_of(std::string_view path) {
-  constexpr std::string_view folder = "models/", ending = ".toml";
-  return std::string(path.substr(folder.size(), path.size() - folder.size() - ending.size()));
-}
-
 }  // namespace
 
 std::int64_t comparable_total(const ParameterCounts& counts, PublishedTotal::Scope scope) {
@@ -144,10 +140,13 @@ Result<CatalogueModel> read_model(std::string_view document, std::string_view fi
   ASSAY_TRY(root, parse_toml(document, file));
   Faults faults(file);
   CatalogueModel model;
-  faults.only(root, "", {"id", "name", "maker", "note", "parameters", "outside", "source", "config"});
+  faults.only(root, "", {"id", "name", "aliases", "maker", "note", "parameters", "outside", "source", "config"});
   const std::string id = faults.text(root, "id"), name = faults.text(root, "name");
   model.maker = faults.text(root, "maker", false);
   model.note = faults.text(root, "note", false);
+  if (const Toml* aliases = root.find("aliases"))
+    for (const Toml& alias : aliases->items)
+      if (alias.kind != Toml::Kind::text) faults.add(alias, "aliases", "must be a list of names");
   if (const Toml* sources = root.find("source"); sources && sources->kind == Toml::Kind::table) {
     for (const auto& [key, entry] : sources->members) {
       if (entry.kind != Toml::Kind::table) {
@@ -180,7 +179,7 @@ Result<CatalogueModel> read_model(std::string_view document, std::string_view fi
 
 std::vector<std::string> model_ids(const Catalogue& catalogue) {
   std::vector<std::string> ids;
-  for (const auto& [path, text] : catalogue.files("models/")) ids.push_back(id_of(path));
+  for (const auto& [path, text] : catalogue.files("models/")) ids.push_back(model_id(path));
   return ids;
 }
 
@@ -194,6 +193,11 @@ Result<CatalogueModel> catalogue_model(std::string_view id, const Catalogue& cat
                     "file name and id are the same");
       return std::move(model);
     }
+  if (const auto known = ModelNames(catalogue).exact(id); known && *known != id) {
+    ASSAY_TRY(model, catalogue_model(*known, catalogue, where));
+    model.imported.notes.push_back(fmt::format("{} is {} in the catalogue", in_quotes(id), *known));
+    return std::move(model);
+  }
   const auto ids = model_ids(catalogue);
   const auto near = nearest(id, ids);
   return fail(std::string(where), fmt::format("unknown model {}", in_quotes(id)),
@@ -202,8 +206,10 @@ Result<CatalogueModel> catalogue_model(std::string_view id, const Catalogue& cat
 }
 
 bool names_path(std::string_view text, const Catalogue& catalogue) {
-  if (is_model_path(text)) return true;
   std::error_code failed;
+  // "meta-llama/Llama-2-7b-hf" looks like a path; it is one if there is such a thing, or if nobody is called so.
+  if (is_model_path(text))
+    return std::filesystem::exists(std::string(text), failed) || !ModelNames(catalogue).exact(text);
   if (text.starts_with('@') || !std::filesystem::is_directory(std::string(text), failed)) return false;
   const auto ids = model_ids(catalogue);
   return std::find(ids.begin(), ids.end(), text) == ids.end();

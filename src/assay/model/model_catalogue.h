@@ -41,7 +41,7 @@ bool agrees(const PublishedTotal& published, const ParameterCounts& counts);
 Result<CatalogueModel> read_model(std::string_view document, std::string_view file);
 
 std::vector<std::string> model_ids(const Catalogue& catalogue);
-/// By its id; an unknown one is an error with the nearest names.
+/// By its id or another of its names (a note then says so); an unknown one is an error with the nearest names.
 Result<CatalogueModel> catalogue_model(std::string_view id, const Catalogue& catalogue, std::string_view where);
 
 /// Whether a word of the command line is a path: by its form (is_model_path), or because it is no id and there is such

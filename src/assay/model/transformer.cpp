@@ -14,4 +14,16 @@ void LayerStack::add(const Layer& layer) {
   if (found == kinds.end()) kinds.push_back(layer);
 }
 
+std::int64_t key_lender(const LayerStack& stack, std::int64_t layer) {
+  const auto attention = [&](std::int64_t i) -> const std::optional<Attention>& {
+    return stack.kinds[stack.order[static_cast<std::size_t>(i)]].attention;
+  };
+  const Attention& a = *attention(layer);
+  for (std::int64_t i = layer; i-- > 0;)
+    if (const auto& b = attention(i); b && b->lends_kv && b->kv_heads == a.kv_heads && b->head_dim == a.head_dim &&
+                                      b->value_dim == a.value_dim && b->window == a.window)
+      return i;
+  return -1;
+}
+
 }  // namespace assay

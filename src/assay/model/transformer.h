@@ -33,8 +33,10 @@ struct Attention {
   QkNorm qk_norm = QkNorm::none;
   bool qk_norm_bias = false;
   bool sinks = false;            ///< one learned sink per head
+  bool rotary = true;            ///< queries and keys are turned by their positions
   bool output_gate = false;      ///< the query projection also yields a gate of the output
   bool shares_kv = false;        ///< uses keys and values of an earlier layer: no projections, no cache of its own
+  bool lends_kv = false;         ///< its keys and values are those of later layers, too
   bool values_are_keys = false;  ///< values are the projected keys: no projection of their own (Gemma 4)
   bool causal = true;
   bool cross = false;                 ///< keys and values come from the encoder
@@ -66,11 +68,12 @@ struct FeedForward {
   bool gated = true;       ///< two matrices up (SwiGLU, GeGLU), else one
   bool up_bias = false, down_bias = false;
   std::int64_t experts = 0, experts_per_token = 0;
-  std::int64_t shared_width = 0;  ///< of all shared experts together, which every token passes
-  std::int64_t latent = 0;        ///< routed experts work in this many dimensions, projected once; 0: d_model
-  bool shared_gate = false;       ///< a learned scalar gate on the shared experts
-  bool router_bias = false;       ///< learned, or the balancing correction of DeepSeek V3
-  bool router_scale = false;      ///< the router scales its input and each expert's share (Gemma 4)
+  std::int64_t shared_width = 0;   ///< of all shared experts together, which every token passes
+  std::int64_t latent = 0;         ///< routed experts work in this many dimensions, projected once; 0: d_model
+  bool shared_gate = false;        ///< a learned scalar gate on the shared experts
+  bool router_bias = false;        ///< learned
+  bool router_correction = false;  ///< a bias of the choice alone, set to balance the experts (DeepSeek V3)
+  bool router_scale = false;       ///< the router scales its input and each expert's share (Gemma 4)
   friend bool operator==(const FeedForward&, const FeedForward&) = default;
 };
 
@@ -95,6 +98,9 @@ struct LayerStack {
   /// Appends a layer, sharing its kind with equal ones.
   void add(const Layer& layer);
 };
+
+/// The layer whose keys and values a layer with `shares_kv` uses: the last one before it that lends keys of its shape.
+std::int64_t key_lender(const LayerStack& stack, std::int64_t layer);
 
 struct Transformer {
   std::string id, name;

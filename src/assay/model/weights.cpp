@@ -125,14 +125,18 @@ void add_mamba2(const List& list, const StateSpace& s, std::int64_t width) {
   list.matrix("W_B", {{d_model, width}, {state, groups}});
   list.matrix("W_C", {{d_model, width}, {state, groups}});
   list.matrix("W_dt", {{d_model, width}, {heads, s.heads}});
-  list.vector(s.projection_bias, "b_zx", {{inner, 2 * s.inner}});
-  list.vector(s.projection_bias, "b_BC", {{state, 2 * groups}});
+  list.vector(s.projection_bias, "b_z", {{inner, s.inner}});
+  list.vector(s.projection_bias, "b_x", {{inner, s.inner}});
+  list.vector(s.projection_bias, "b_B", {{state, groups}});
+  list.vector(s.projection_bias, "b_C", {{state, groups}});
   list.vector(s.projection_bias, "b_dt_in", {{heads, s.heads}});
   if (s.convolution > 0) {
     list.vector("conv_x", {{inner, s.inner}, {other, s.convolution}});
-    list.vector("conv_BC", {{state, 2 * groups}, {other, s.convolution}});
+    list.vector("conv_B", {{state, groups}, {other, s.convolution}});
+    list.vector("conv_C", {{state, groups}, {other, s.convolution}});
     list.vector(s.convolution_bias, "b_conv_x", {{inner, s.inner}});
-    list.vector(s.convolution_bias, "b_conv_BC", {{state, 2 * groups}});
+    list.vector(s.convolution_bias, "b_conv_B", {{state, groups}});
+    list.vector(s.convolution_bias, "b_conv_C", {{state, groups}});
   }
   list.vector("b_dt", {{heads, s.heads}});
   list.vector("A", {{heads, s.heads}});
@@ -149,9 +153,11 @@ void add_gated_delta(const List& list, const StateSpace& s, std::int64_t width) 
   list.matrix("W_beta", {{d_model, width}, {heads, s.heads}});
   list.matrix("W_alpha", {{d_model, width}, {heads, s.heads}});
   if (s.convolution > 0) {
-    list.vector("conv_qk", {{state, 2 * keys}, {other, s.convolution}});
+    list.vector("conv_q", {{state, keys}, {other, s.convolution}});
+    list.vector("conv_k", {{state, keys}, {other, s.convolution}});
     list.vector("conv_v", {{inner, s.inner}, {other, s.convolution}});
-    list.vector(s.convolution_bias, "b_conv_qk", {{state, 2 * keys}});
+    list.vector(s.convolution_bias, "b_conv_q", {{state, keys}});
+    list.vector(s.convolution_bias, "b_conv_k", {{state, keys}});
     list.vector(s.convolution_bias, "b_conv_v", {{inner, s.inner}});
   }
   list.vector("b_dt", {{heads, s.heads}});
@@ -192,6 +198,7 @@ void add_experts(std::vector<Weight>& out, const FeedForward& f, std::int64_t wi
   const Weight::Size e{experts, f.experts};
   router.matrix("W_router", {{d_model, width}, e});
   router.vector(f.router_bias, "b_router", {e});
+  router.vector(f.router_correction, "c_router", {e});
   router.vector(f.router_scale, "router_norm", {{d_model, width}});
   router.vector(f.router_scale, "expert_scale", {e});
   const std::int64_t through = f.latent > 0 ? f.latent : width;

@@ -8,13 +8,46 @@
 namespace assay {
 
 std::string_view name(Op op) {
-  constexpr std::string_view names[] = {
-      "product",     "embed",        "embed grad",     "norm",       "norm grad",       "rotate",
-      "rotate grad", "attention",    "attention grad", "activation", "activation grad", "add",
-      "split",       "split grad",   "route",          "route grad", "dispatch",        "dispatch grad",
-      "combine",     "combine grad", "scan",           "scan grad",  "convolution",     "convolution grad",
-      "cast",        "loss sums",    "loss",           "loss grad",  "sample",          "update",
-      "slice",       "all-gather",   "reduce-scatter", "all-reduce", "all-to-all"};
+  constexpr std::string_view names[] = {"product",
+                                        "embed",
+                                        "embed grad",
+                                        "place",
+                                        "place grad",
+                                        "bias grad",
+                                        "norm",
+                                        "norm grad",
+                                        "rotate",
+                                        "rotate grad",
+                                        "attention",
+                                        "attention grad",
+                                        "activation",
+                                        "activation grad",
+                                        "gate",
+                                        "gate grad",
+                                        "add",
+                                        "split",
+                                        "split grad",
+                                        "route",
+                                        "route grad",
+                                        "dispatch",
+                                        "dispatch grad",
+                                        "combine",
+                                        "combine grad",
+                                        "scan",
+                                        "scan grad",
+                                        "convolution",
+                                        "convolution grad",
+                                        "cast",
+                                        "loss sums",
+                                        "loss",
+                                        "loss grad",
+                                        "sample",
+                                        "update",
+                                        "slice",
+                                        "all-gather",
+                                        "reduce-scatter",
+                                        "all-reduce",
+                                        "all-to-all"};
   return names[static_cast<std::size_t>(op)];
 }
 
@@ -93,8 +126,13 @@ std::string step_text(const Program& program, const Step& step) {
   std::string outputs, inputs;
   for (int id : step.out)
     if (id >= 0) outputs += (outputs.empty() ? "" : ", ") + text(id);
-  if (step.op == Op::product)
-    return fmt::format("{} = {} ·{} {}", outputs, text(step.in[0]), contracted(program, step), text(step.in[1]));
+  if (step.op == Op::product) {
+    std::string product =
+        fmt::format("{} = {} ·{} {}", outputs, text(step.in[0]), contracted(program, step), text(step.in[1]));
+    for (std::size_t i = 2; i < step.in.size(); ++i)
+      if (step.in[i] >= 0) product += " + " + text(step.in[i]);
+    return product;
+  }
   for (int id : step.in)
     if (id >= 0) inputs += (inputs.empty() ? "" : step.op == Op::add ? " + " : ", ") + text(id);
   if (step.op == Op::add) return fmt::format("{} = {}", outputs, inputs);

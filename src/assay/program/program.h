@@ -3,6 +3,7 @@
 // so that a deep model costs no more than a shallow one. Invariant: a step's inputs stand before it.
 #pragma once
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -22,6 +23,9 @@ enum class Op : std::uint8_t {
   product,
   embed,
   embed_grad,
+  place,  ///< adds the row of a token's position
+  place_grad,
+  bias_grad,  ///< sums a gradient over all but the bias's dimensions; adding a bias is part of a product or a sum
   norm,
   norm_grad,
   rotate,
@@ -30,6 +34,8 @@ enum class Op : std::uint8_t {
   attention_grad,
   activate,
   activate_grad,
+  gate,  ///< times a sigmoid that all of a row share
+  gate_grad,
   add,
   split,
   split_grad,
@@ -78,6 +84,7 @@ struct ProgramTensor {
   bool is_gradient = false;  ///< listed with a d before its name
   bool is_kept = false;      ///< stays in memory from the forward to the backward pass
   bool is_given = false;     ///< a weight, an input or a cache: no step makes it
+  bool is_lent = false;      ///< keys or values that another layer makes or uses, too
   TensorClass tensor_class = TensorClass::activation;
   Dtype dtype = Dtype::bf16;
   std::uint8_t rank = 0;
@@ -95,6 +102,7 @@ struct ProgramTensor {
 struct AttentionShape {
   bool causal = true;
   bool flash = true;
+  bool cross = false;                  ///< over the encoder's tokens
   std::int64_t window = 0, chunk = 0;  ///< 0: none
   std::int64_t queries = 1, keys = 1;  ///< of one sequence, before sharding; queries are the last ones
   /// Keys that a query meets on average.
@@ -114,9 +122,9 @@ struct Step {
   bool is_repeated = false;  ///< forward work done again in the backward pass
   bool once = false;         ///< per optimizer step, not per microbatch
   AxisSet axes = 0;          ///< of a collective
-  std::array<std::int16_t, 6> in{-1, -1, -1, -1, -1, -1};
-  std::array<std::int16_t, 5> out{-1, -1, -1, -1, -1};
-  std::int16_t detail = -1;  ///< attention: index in `attentions`
+  std::array<std::int16_t, 8> in{-1, -1, -1, -1, -1, -1, -1, -1};
+  std::array<std::int16_t, 7> out{-1, -1, -1, -1, -1, -1, -1};
+  std::int16_t detail = -1;  ///< attention: index in `attentions`; norm: groups that are normalised one by one
   Flops flops;               ///< on one device
   Bytes bytes;               ///< read and written on one device, or received over the network by a collective
 };
@@ -145,8 +153,7 @@ struct Program {
   const ProgramTensor& tensor(int id) const { return tensors[static_cast<std::size_t>(id)]; }
   double ways(AxisSet axes) const {
     double n = 1.0;
-    for (int i = 0; axes != 0; ++i, axes >>= 1)
-      if (axes & 1) n *= axis_sizes[static_cast<std::size_t>(i)];
+    for (; axes != 0; axes &= axes - 1) n *= axis_sizes[static_cast<std::size_t>(std::countr_zero(axes))];
     return n;
   }
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "assay/lower/strategy.h"
+
 namespace assay {
 namespace {
 
@@ -21,7 +23,7 @@ StepTimes step_times(const Program& program, const KernelRates& rates, const Pla
     }
     AxisSet axes = 0;  // the program's axes by name on the placed mesh
     for (std::size_t i = 0; i < program.mesh.axes.size(); ++i)
-      if (step.axes >> i & 1u) axes |= axis_bit(placed_mesh.find(program.mesh.axes[i].name).value_or(0));
+      if (step.axes >> i & 1u) axes |= axis_bit(placed_mesh.find(whole_axis(program.mesh.axes[i].name)).value_or(0));
     if (!placement) {
       times.estimate.emplace_back();
       continue;

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "assay/cost/placement.h"
+#include "assay/schedule/joined_products.h"
 
 namespace assay {
 namespace {
@@ -25,7 +26,7 @@ void add_collective(PassProfile& pass, const Program& program, const Step& step)
   entry.urgency = step.urgency;
   entry.once = step.once;
   double bytes = array_bytes(program, step).value();
-  if (is_weight(before)) {
+  if (is_weight(before) || step.urgency == Urgency::afterwards) {  // weights, or their gradients
     constexpr RoleSet open = role_bit(Role::replica) | role_bit(Role::fsdp);
     const AxisSet rest = before.sharding.split_axes() & ~step.axes;
     entry.divided = roles_of(program.mesh, rest) & open;
@@ -47,6 +48,24 @@ void add_collective(PassProfile& pass, const Program& program, const Step& step)
   pass.traffic.push_back(entry);
 }
 
+bool is_plain_attention(const Program& program, const Step& step) {
+  return step.op == Op::attention && step.detail >= 0 && !program.attentions[at(step.detail)].flash;
+}
+bool is_plain_attention_grad(const Program& program, const Step& step) {
+  return step.op == Op::attention_grad && step.detail >= 0 && !program.attentions[at(step.detail)].flash;
+}
+
+/// The probabilities of plain attention: what it makes besides its result.
+const ProgramTensor& scores(const Program& program, const Step& step) {
+  return program.tensor(step.op == Op::attention ? step.out[1] : step.in[5]);
+}
+
+/// Dropped probabilities and their mask of one byte, over the probabilities (two bytes).
+constexpr double dropped_copies = 1.5;
+/// What drawing the mask moves besides, in the same measure: probabilities are read, written and their mask written;
+/// backward the mask is read, their gradients read and written.
+constexpr double dropped_traffic = 2.5;
+
 /// How much longer a step takes in the midst of others than its kernel alone.
 double stretch_of(const StepEffects& effects, const Program& program, const Step& step) {
   switch (step.op) {
@@ -57,8 +76,12 @@ double stretch_of(const StepEffects& effects, const Program& program, const Step
       return effects.product * (of_experts ? effects.expert_product : 1.0);
     }
     case Op::attention:
-    case Op::attention_grad:
-      return effects.attention;
+    case Op::attention_grad: {
+      if (!is_plain_attention(program, step) && !is_plain_attention_grad(program, step)) return effects.attention;
+      constexpr std::int64_t aligned = 8;  // elements of 16 bits in the 16 bytes that tensor cores load at once
+      const ProgramTensor& q = program.tensor(step.in[step.op == Op::attention ? 0 : 1]);
+      return effects.plain_attention * (q.dims[at(q.rank - 1)].size % aligned == 0 ? 1.0 : effects.unaligned);
+    }
     case Op::dispatch:
     case Op::dispatch_grad:
     case Op::combine:
@@ -70,14 +93,27 @@ double stretch_of(const StepEffects& effects, const Program& program, const Step
     case Op::loss:
     case Op::loss_grad:
       return effects.loss;
+    case Op::cast:
+      return effects.cast;
     default:
       return effects.pointwise;
   }
 }
 
+/// Time to move bytes as element-wise steps do.
+Seconds streamed(const KernelRates& rates, Bytes bytes) {
+  return bytes / rates.hbm / (rates.pointwise ? rates.pointwise->stream : rates.memory_share);
+}
+
 void add_block(PassProfile& pass, Bytes& widest, const Program& program, const TrainingSetup& setup,
                const Block& block) {
   double launches = 0.0, launches_again = 0.0;
+  bool routes = false;
+  JoinedProducts joined(setup.rates, program);
+  const auto add_estimate = [&](Seconds estimate, bool is_repeated) {
+    pass.estimate += estimate, launches += 1.0;
+    if (is_repeated) pass.repeated += estimate, launches_again += 1.0;
+  };
   for (std::int32_t i = block.first; i < block.last; ++i) {
     const Step& step = program.steps[at(i)];
     if (step.op == Op::slice) continue;
@@ -86,13 +122,17 @@ void add_block(PassProfile& pass, Bytes& widest, const Program& program, const T
       continue;
     }
     const KernelTime time = kernel_time(setup.rates, program, step);
-    const Seconds estimate = stretch_of(setup.effects, program, step) * time.estimate;
-    pass.compute += time.compute, pass.estimate += estimate;
-    launches += 1.0;
+    Seconds alone = time.estimate;
+    if (setup.dropout && (is_plain_attention(program, step) || is_plain_attention_grad(program, step)))
+      alone += streamed(setup.rates, dropped_traffic * local_bytes(program, scores(program, step)));
+    if (!setup.effects.joins_products || !joined.take(step))
+      add_estimate(stretch_of(setup.effects, program, step) * alone, step.is_repeated);
+    pass.compute += time.compute;
+    routes |= step.op == Op::route || step.op == Op::route_grad;
     // Ideal kernels fuse what is element-wise into what is not.
     if (step.flops.value() > 0.0) pass.memory += time.memory;
     pass.flops += step.flops;
-    if (step.is_repeated) pass.repeated += estimate, pass.repeated_flops += step.flops, launches_again += 1.0;
+    if (step.is_repeated) pass.repeated_flops += step.flops;
     Bytes around;
     for (int id : step.in)
       if (id >= 0 && !is_weight(program.tensor(id))) around += local_bytes(program, program.tensor(id));
@@ -100,9 +140,22 @@ void add_block(PassProfile& pass, Bytes& widest, const Program& program, const T
       if (id >= 0 && !is_weight(program.tensor(id))) around += local_bytes(program, program.tensor(id));
     widest = std::max(widest, around);
   }
+  for (const JoinedProducts::Product& product : joined.products())
+    add_estimate(setup.effects.product * product.estimate, product.is_repeated);
   // The host starts every kernel: short ones wait for it.
-  pass.estimate = std::max(pass.estimate, launches * setup.effects.launch);
-  pass.repeated = std::max(pass.repeated, launches_again * setup.effects.launch);
+  const Seconds launch = routes ? setup.effects.routed_launch : setup.effects.launch;
+  pass.estimate = std::max(pass.estimate, launches * launch);
+  pass.repeated = std::max(pass.repeated, launches_again * launch);
+}
+
+/// Weights that are gathered and kept for the backward pass.
+Bytes gathered_bytes(const Program& program, const Block& forward) {
+  Bytes sum;
+  for (std::int32_t i = forward.first; i < forward.last; ++i)
+    for (int id : program.steps[at(i)].out)
+      if (id >= 0 && is_weight(program.tensor(id)) && program.tensor(id).is_kept)
+        sum += local_bytes(program, program.tensor(id));
+  return sum;
 }
 
 /// What the backward pass makes again and holds until the layer is done.
@@ -113,6 +166,24 @@ Bytes made_again(const Program& program, const Block& backward) {
     if (!step.is_repeated) continue;
     for (int id : step.out)
       if (id >= 0 && !is_weight(program.tensor(id))) sum += local_bytes(program, program.tensor(id));
+  }
+  return sum;
+}
+
+/// What dropout writes beside a layer's own results: a byte for each element that goes onto the residual stream, and
+/// inside of plain attention a byte and a second copy for each probability. Flash attention draws its mask again.
+struct DropoutBytes {
+  Bytes residual, attention;
+};
+
+DropoutBytes dropout_bytes(const Program& program, const Block& forward) {
+  DropoutBytes sum;
+  for (std::int32_t i = forward.first; i < forward.last; ++i) {
+    const Step& step = program.steps[at(i)];
+    if (step.op == Op::add && program.tensor(step.out[0]).tensor_class == TensorClass::residual)
+      sum.residual += storage(Dtype::int8, local_elements(program, program.tensor(step.out[0])));
+    if (is_plain_attention(program, step))
+      sum.attention += dropped_copies * local_bytes(program, scores(program, step));
   }
   return sum;
 }
@@ -137,6 +208,7 @@ void replace_weights_traffic(PassProfile& pass, const PassProfile& from) {
 void replace_weights_traffic(LayerProfile& layer, const LayerProfile& from) {
   replace_weights_traffic(layer.forward, from.forward);
   replace_weights_traffic(layer.backward, from.backward);
+  layer.gathered = from.gathered;
 }
 
 }  // namespace
@@ -144,7 +216,7 @@ void replace_weights_traffic(LayerProfile& layer, const LayerProfile& from) {
 RoleSet roles_of(const Mesh& mesh, AxisSet axes) {
   unsigned all = 0;
   for (std::size_t i = 0; i < mesh.axes.size(); ++i)
-    if (axes >> i & 1u) all |= 1u << stage_axis_names.find(mesh.axes[i].name);
+    if (axes >> i & 1u) all |= 1u << stage_axis_names.find(whole_axis(mesh.axes[i].name));
   return static_cast<RoleSet>(all);
 }
 
@@ -154,15 +226,14 @@ void take_weights_traffic(TrainingProfile& work, const TrainingProfile& sharing)
   replace_weights_traffic(work.head, sharing.head);
 }
 
-TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key) {
+TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part) {
   const Transformer& model = *setup.model;
   Parallelism p;
   p.tensor = key.tensor, p.context = key.context, p.expert = key.expert;
   p.fsdp = key.fsdp ? key.expert * some : 1;
   p.data = (key.replicas ? some : 1) * (key.fsdp ? 1 : key.expert);
   p.zero = key.zero, p.residual = key.residual, p.context_scheme = key.context_scheme;
-  const Mesh mesh = stage_mesh(p);
-  const ShardingRules rules = training_rules(p);
+  const auto [mesh, rules] = training_stage(p, model);
   TrainingPlan plan;
   plan.work.sequences = key.micro_batch * p.data * p.fsdp;
   plan.work.queries = plan.work.keys = key.sequence;
@@ -188,9 +259,23 @@ TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key) 
       continue;
     }
     PassProfile& pass = block.phase == Phase::forward ? layer.forward : layer.backward;
+    if (part == ProfilePart::weights_traffic) {
+      for (std::int32_t i = block.first; i < block.last; ++i)
+        if (is_collective(program.steps[at(i)].op)) add_collective(pass, program, program.steps[at(i)]);
+      if (block.phase == Phase::forward) layer.gathered = gathered_bytes(program, block);
+      continue;
+    }
     add_block(pass, layer.widest, program, setup, block);
-    if (block.phase == Phase::forward) layer.kept = kept_bytes(program, block);
-    if (block.phase == Phase::backward) layer.again = made_again(program, block);
+    if (block.phase == Phase::forward) {
+      layer.gathered = gathered_bytes(program, block);
+      layer.kept = kept_bytes(program, block) - layer.gathered;
+      if (setup.dropout) {
+        const DropoutBytes drawn = dropout_bytes(program, block);
+        (key.recompute.covers(Op::add) ? layer.again : layer.kept) += drawn.residual;
+        (key.recompute.covers(Op::attention) ? layer.again : layer.kept) += drawn.attention;
+      }
+    }
+    if (block.phase == Phase::backward) layer.again += made_again(program, block);
   }
   for (std::size_t i = 0; i < profile.kinds.size(); ++i) {
     const Layer& layer = i < decoder_kinds ? model.decoder.kinds[i] : model.encoder->kinds[i - decoder_kinds];

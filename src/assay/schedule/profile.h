@@ -46,6 +46,7 @@ struct PassProfile {
 struct LayerProfile {
   PassProfile forward, backward;
   Bytes kept;                 ///< from forward to backward, for one microbatch
+  Bytes gathered;             ///< weights that are kept whole besides: of the head, whose backward pass follows at once
   Bytes again;                ///< forward results that the backward pass makes again and holds
   Bytes widest;               ///< the most that one step reads and writes besides weights
   double dense_elements = 0;  ///< of weights on one device before they are shared out over data axes
@@ -80,11 +81,14 @@ struct TrainingSetup {
   Formats formats;
   Optimizer optimizer;
   bool flash = true;
+  bool dropout = false;  ///< masks are drawn behind blocks and, without flash attention, inside of it, and kept
   double expert_load = 1.0;
   StepEffects effects;  ///< of the estimate only
 };
 
-TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key);
+/// Everything, or only how weights and gradients travel: the kernels are not priced then.
+enum class ProfilePart : std::uint8_t { all, weights_traffic };
+TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part = ProfilePart::all);
 
 /// Replaces the traffic of weights and gradients by that of `sharing`: what a microbatch computes depends on tokens and
 /// recomputation, how weights travel on how they are shared out, and neither on the other.

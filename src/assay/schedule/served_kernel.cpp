@@ -50,10 +50,27 @@ bool ServedKernel::same_work(const ServedKernel& o) const {
   const AttentionShape &mine = attention.shape, &other = o.attention.shape;
   return attends == o.attends && model == o.model && flops == o.flops && bytes == o.bytes &&
          expert_bytes == o.expert_bytes && seconds_per_flop == o.seconds_per_flop && stream_share == o.stream_share &&
-         batch == o.batch && m == o.m && n == o.n && k == o.k && share == o.share && peak == o.peak &&
-         items == o.items && attention.queries == o.attention.queries && attention.head_dim == o.attention.head_dim &&
+         quantises == o.quantises && shared_by == o.shared_by && narrow_cache == o.narrow_cache && batch == o.batch &&
+         m == o.m && n == o.n && k == o.k && share == o.share && peak == o.peak && items == o.items &&
+         attention.queries == o.attention.queries && attention.head_dim == o.attention.head_dim &&
          mine.causal == other.causal && mine.flash == other.flash && mine.window == other.window &&
          mine.chunk == other.chunk && mine.queries == other.queries && mine.keys == other.keys;
+}
+
+bool ServedKernel::joins(const ServedKernel& o) const {
+  return model == Model::product && o.model == Model::product && batch == o.batch && m == o.m && k == o.k &&
+         seconds_per_flop == o.seconds_per_flop && share == o.share && (expert_bytes > 0.0) == (o.expert_bytes > 0.0);
+}
+
+void ServedKernel::join(const ServedKernel& o) {
+  const auto add = [](StraightLine& a, const StraightLine& b) { a.fixed += b.fixed, a.moving += b.moving; };
+  add(flops, o.flops), add(bytes, o.bytes);
+  expert_bytes += o.expert_bytes, n += o.n;
+}
+
+double ServedKernel::started(const ServingEffects& effects) const {
+  if (model != Model::stream && model != Model::shares) return 1.0;
+  return is_view() ? 0.0 : effects.kernels;
 }
 
 ServedKernel served_kernel(const KernelRates& rates, const Program& one, const Step& at_one, const Program& two,
@@ -86,50 +103,78 @@ ServedKernel served_kernel(const KernelRates& rates, const Program& one, const S
     kernel.batch = line_through(sequences, a.batch, b.batch);
     kernel.m = line_through(sequences, a.m, b.m);
     kernel.n = a.n, kernel.k = a.k;
+    kernel.tiles = tile_steps(*rates.matmul, rates.cores, FlopsPerSecond(kernel.peak), kernel.share);
   }
   if (kernel.model == Model::attention || kernel.model == Model::decode) {
     kernel.items =
         line_through(sequences, attended_items(one, at_one, kernel.model), attended_items(two, at_two, kernel.model));
     kernel.attention = attention_work(one, at_one);
   }
+  if (kernel.model == Model::decode) {
+    const ProgramTensor &q = one.tensor(at_one.in[0]), &keys = one.tensor(at_one.in[1]);
+    if (keys.rank == 4)
+      kernel.shared_by = local_extent(one, q, 2) / local_extent(one, keys, 2);
+    else
+      kernel.attention.head_dim = 0.0;  // a latent cache has kernels of its own, for which no head is wide
+  }
+  if (at_one.op == Op::cast) {
+    const ProgramTensor& out = one.tensor(at_one.out[0]);
+    kernel.quantises = facts(out.dtype).bits <= 8 && out.tensor_class != TensorClass::key_value;
+  }
   return kernel;
 }
 
-double served_estimate(const KernelRates& rates, const ServedKernel& kernel, double sequences, double arithmetic,
-                       double bytes) {
-  const double launch = rates.regime.launch.value();
-  const auto stream = [&] {
+double served_estimate(const KernelRates& rates, const ServingEffects& effects, const ServedKernel& kernel,
+                       double sequences, double touched, double arithmetic, double bytes) {
+  const double launch = rates.regime.launch.value() + effects.start.value();
+  const auto stream = [&](double moved, double started) {
     return kernel.stream_share > 0.0
-               ? launch + stream_time(rates.hbm, kernel.stream_share, rates.pointwise->ramp, Bytes(bytes)).value()
-               : bytes / rates.hbm.value() / rates.memory_share;
+               ? started * launch +
+                     stream_time(rates.hbm, kernel.stream_share, rates.pointwise->ramp, Bytes(moved)).value()
+               : moved / rates.hbm.value() / rates.memory_share;
   };
   switch (kernel.model) {
     case Model::stream:
-      return stream();
+      if (kernel.is_view() && effects.joined) return 0.0;
+      return stream(effects.pointwise * bytes, effects.kernels) + (kernel.quantises ? effects.quantise.value() : 0.0);
     case Model::product: {
-      MatmulShape shape{kernel.batch(sequences), std::max(1.0, kernel.m(sequences)), kernel.n, kernel.k, Bytes(bytes)};
-      const double total =
-          matmul_time(*rates.matmul, rates.cores, FlopsPerSecond(kernel.peak), kernel.share, shape, rates.regime)
-              .total.value();
+      // Experts without tokens are no part of the product; the others have more tokens each.
+      const double used = kernel.expert_bytes > 0.0 ? touched : 1.0;
+      MatmulShape shape{used * kernel.batch(sequences), std::max(1.0, kernel.m(sequences) / used), kernel.n, kernel.k,
+                        Bytes(bytes)};
+      Regime regime = rates.regime;
+      regime.launch = Seconds(0);
+      const double total = matmul_time(*rates.matmul, rates.cores, FlopsPerSecond(kernel.peak), kernel.share, shape,
+                                       regime, kernel.tiles)
+                               .total.value();
       const double whole = 2.0 * shape.batch * shape.m * shape.n * shape.k;
-      const double load = kernel.flops(sequences) / whole;
-      return load > 1.0 ? launch + load * (total - launch) : total;
+      const double load = std::max(1.0, kernel.flops(sequences) / whole);
+      const double slower = effects.product * (kernel.expert_bytes > 0.0 ? effects.experts : 1.0);
+      return launch + slower * load * total;
     }
-    case Model::decode:
-      return launch + decode_time(rates.attention->decode, rates.cores, kernel.items(sequences), Bytes(bytes)).value();
+    case Model::decode: {
+      const double copied = effects.copies * kernel.shared_by * bytes;
+      const double read = effects.decode * decode_time(rates.attention->decode, rates.cores, kernel.items(sequences),
+                                                       kernel.attention.head_dim, Bytes(bytes))
+                                               .value();
+      const double vector = kernel.narrow_cache ? effects.vector_narrow : effects.vector;
+      const double scores = vector > 0.0 ? kernel.flops(sequences) / (vector * rates.cores.vector.value()) : 0.0;
+      return launch + (copied > 0.0 ? stream(copied, 2.0) : 0.0) + std::max(read, scores);
+    }
     case Model::attention: {
       AttentionWork work = kernel.attention;
       work.heads = kernel.items(sequences);
       work.bytes = Bytes(bytes);
-      return launch +
-             attention_time(rates.attention->forward, rates.cores, FlopsPerSecond(kernel.peak), work, false).value();
+      return launch + effects.attention * attention_time(rates.attention->forward, rates.cores,
+                                                         FlopsPerSecond(kernel.peak), work, false)
+                                              .value();
     }
     case Model::scores:
-      return stream() + arithmetic * ((1.0 + rates.matmul->droop) / kernel.share);
+      return stream(bytes, 1.0) + arithmetic * ((1.0 + rates.matmul->droop) / kernel.share);
     case Model::shares:
       break;
   }
-  return std::max(stream(), arithmetic / rates.matrix_share);
+  return std::max(stream(bytes, 1.0), arithmetic / rates.matrix_share);
 }
 
 }  // namespace assay

@@ -5,6 +5,7 @@
 
 #include "assay/cost/kernels.h"
 #include "assay/program/program.h"
+#include "assay/schedule/serving_effects.h"
 
 namespace assay {
 
@@ -30,15 +31,26 @@ struct ServedKernel {
   double expert_bytes = 0;      ///< of expert weights, of which only touched ones are read
   double seconds_per_flop = 0;  ///< at the peak; zero for kernels that only move bytes
   double stream_share = 0;      ///< of the bandwidth; zero: not calibrated
+  bool quantises = false;       ///< casts activations to 8 bits or fewer
+  double shared_by = 1;         ///< of decoding: heads of queries that share keys and values
+  bool narrow_cache = false;    ///< of decoding: a cache in 8 bits or fewer
 
   // Of a product: batch x [m,k] x [k,n], the share of the peak and the peak.
   StraightLine batch, m;
   double n = 0, k = 0, share = 0, peak = 0;
+  TileSteps tiles{};
   // Of attention: heads of all sequences, or the caches that decoding reads.
   StraightLine items;
   AttentionWork attention;
 
   bool same_work(const ServedKernel& other) const;
+  /// Whether a product that reads the same tensor can be one with this one; then adds it.
+  bool joins(const ServedKernel& other) const;
+  void join(const ServedKernel& other);
+  /// Moves nothing: another view of a tensor.
+  bool is_view() const { return bytes == StraightLine{} && expert_bytes == 0.0; }
+  /// Kernels that are started for it on average: what is element-wise may be part of another.
+  double started(const ServingEffects& effects) const;
 };
 
 /// The kernel of a step, from the same step lowered for `sequences` and for twice as many. `touched` is the share of
@@ -46,8 +58,9 @@ struct ServedKernel {
 ServedKernel served_kernel(const KernelRates& rates, const Program& one, const Step& at_one, const Program& two,
                            const Step& at_two, double sequences, double touched_one, double touched_two);
 
-/// Seconds as good kernels take: what kernel_time() estimates for the step lowered at that many sequences.
-double served_estimate(const KernelRates& rates, const ServedKernel& kernel, double sequences, double arithmetic,
-                       double bytes);
+/// Seconds as good kernels take: what kernel_time() estimates for the step lowered at that many sequences, with what
+/// the software does to kernels in the midst of others. `touched` is the share of the experts that have any token.
+double served_estimate(const KernelRates& rates, const ServingEffects& effects, const ServedKernel& kernel,
+                       double sequences, double touched, double arithmetic, double bytes);
 
 }  // namespace assay

@@ -1,6 +1,7 @@
 #include "assay/schedule/serving.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <string_view>
 
@@ -28,9 +29,47 @@ void add_or_count(std::vector<T>& list, const T& item, bool (*same)(const T&, co
   list.push_back(item);
 }
 
+/// The line of sequences that are equal shares of a batch.
+StraightLine mean_line(const std::vector<StraightLine>& lines) {
+  StraightLine mean = lines.front();
+  if (std::all_of(lines.begin(), lines.end(), [&](const StraightLine& line) { return line == mean; })) return mean;
+  mean = {};
+  for (const StraightLine& line : lines) mean.fixed += line.fixed, mean.moving += line.moving;
+  const auto n = static_cast<double>(lines.size());
+  return {mean.fixed / n, mean.moving / n};
+}
+
+/// One kernel over sequences with different contexts: its work is that of all of them.
+ServedKernel mean_kernel(const std::vector<ServedKernel>& kernels) {
+  ServedKernel mean = kernels.front();
+  for (StraightLine ServedKernel::*line :
+       {&ServedKernel::flops, &ServedKernel::bytes, &ServedKernel::batch, &ServedKernel::m, &ServedKernel::items}) {
+    std::vector<StraightLine> lines;
+    for (const ServedKernel& kernel : kernels) lines.push_back(kernel.*line);
+    mean.*line = mean_line(lines);
+  }
+  return mean;
+}
+
 bool same_kernel(const ServedKernel& a, const ServedKernel& b) { return a.same_work(b); }
 bool same_collective(const ServedCollective& a, const ServedCollective& b) {
   return a.kind == b.kind && a.over == b.over && a.bytes == b.bytes;
+}
+
+/// Products that read the same tensor become one, with the columns of all: queries, keys and values, or gate and up.
+void join_products(std::vector<ServedKernel>& kernels, const std::vector<int>& inputs) {
+  std::vector<ServedKernel> joined;
+  std::vector<int> read;
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    std::size_t j = 0;
+    while (j < joined.size() && !(read[j] == inputs[i] && joined[j].joins(kernels[i]))) ++j;
+    if (j < joined.size()) {
+      joined[j].join(kernels[i]);
+    } else {
+      joined.push_back(kernels[i]), read.push_back(inputs[i]);
+    }
+  }
+  kernels = std::move(joined);
 }
 
 /// Kernels that several kinds of layers have in common are priced once, with the first of them. Weights of experts stay
@@ -55,22 +94,11 @@ void share_kernels(ServingProfile& profile) {
   }
 }
 
-/// Sequences of each device at which slots of experts come out whole.
-std::int64_t whole_slots(const Transformer& model) {
-  std::int64_t all = 1;
-  for (const Layer& layer : model.decoder.kinds)
-    if (layer.feed_forward && layer.feed_forward->experts > 0) {
-      const std::int64_t n = layer.feed_forward->experts, k = layer.feed_forward->experts_per_token;
-      all = std::lcm(all, n / std::gcd(n, k));
-    }
-  return all;
-}
-
-double weight_elements(const std::vector<Weight>& weights, const Program& program, const ShardingRules& rules) {
+double weight_bytes(const std::vector<Weight>& weights, const Formats& formats, const Program& program,
+                    const ShardingRules& rules) {
   double sum = 0.0;
-  for (const Weight& weight : weights) {
-    sum += local_elements(rules, program, TensorClass::weight, weight);
-  }
+  for (const Weight& weight : weights)
+    sum += storage(formats.of(weight), local_elements(rules, program, TensorClass::weight, weight)).value();
   return sum;
 }
 
@@ -82,6 +110,24 @@ Parallelism ServingStrategy::parallelism() const {
   return p;
 }
 
+std::int64_t serving_unit(const ServingStrategy& strategy) {
+  const bool by_batch = strategy.scheme.cache == CacheScheme::batch;
+  std::int64_t unit = strategy.data;
+  if (by_batch) unit *= strategy.tensor;
+  if (by_batch || strategy.scheme.weights == WeightScheme::gathered) unit *= strategy.second;
+  return unit;
+}
+
+std::int64_t whole_slots(const Transformer& model) {
+  std::int64_t all = 1;
+  for (const Layer& layer : model.decoder.kinds)
+    if (layer.feed_forward && layer.feed_forward->experts > 0) {
+      const std::int64_t n = layer.feed_forward->experts, k = layer.feed_forward->experts_per_token;
+      all = std::lcm(all, n / std::gcd(n, k));
+    }
+  return all;
+}
+
 Result<StageLinks> serving_links(const ServingSetup& setup, const ServingStrategy& strategy, const Cluster& cluster) {
   return stage_links(strategy.parallelism(), strategy.layout, cluster,
                      setup.collectives ? &*setup.collectives : nullptr);
@@ -89,27 +135,34 @@ Result<StageLinks> serving_links(const ServingSetup& setup, const ServingStrateg
 
 ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t queries,
                                     std::int64_t keys, std::int64_t cache_keys) {
+  return make_serving_profile(setup, strategy, queries, ServingKeys{{keys}, {cache_keys == 0 ? keys : cache_keys}});
+}
+
+ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t queries,
+                                    const ServingKeys& keys) {
   const Transformer& model = *setup.model;
   const Parallelism p = strategy.parallelism();
-  const Mesh mesh = stage_mesh(p);
-  const ShardingRules rules = serving_rules(p, strategy.scheme);
-  if (cache_keys == 0) cache_keys = keys;
+  const auto [mesh, rules] = serving_stage(p, strategy.scheme, model);
   ServingProfile profile;
   profile.queries = static_cast<double>(queries);
-  // A whole number of sequences on every device, however batches are split.
-  std::int64_t unit = p.data;
-  if (strategy.scheme.cache == CacheScheme::batch) unit *= p.tensor;
-  if (strategy.scheme.weights == WeightScheme::gathered) unit *= p.fsdp;
+  const std::int64_t unit = serving_unit(strategy);
   profile.unit = static_cast<double>(unit);
   Workload work;
-  work.queries = queries, work.keys = keys, work.cached = true;
-  work.source = model.encoder ? keys : 0;
+  work.queries = queries, work.cached = true;
   work.expert_load = setup.expert_load;
-  work.sequences = unit * whole_slots(model);
-  const auto lowered = static_cast<double>(work.sequences);
-  const Program one = lower_serving(model, mesh, rules, work, setup.formats);
-  work.sequences *= 2;
-  const Program two = lower_serving(model, mesh, rules, work, setup.formats);
+  const std::int64_t least = unit * whole_slots(model);
+  const auto lowered = static_cast<double>(least);
+  // For each context, once and for twice as many sequences.
+  std::vector<std::pair<Program, Program>> programs;
+  programs.reserve(keys.seen.size());
+  for (std::int64_t seen : keys.seen) {
+    work.keys = seen, work.source = model.encoder ? seen : 0;
+    work.sequences = least;
+    Program once = lower_serving(model, mesh, rules, work, setup.formats);
+    work.sequences = 2 * least;
+    programs.emplace_back(std::move(once), lower_serving(model, mesh, rules, work, setup.formats));
+  }
+  const Program &one = programs.front().first, &two = programs.front().second;
   for (const Block& block : one.blocks) {
     ServingProfile::Block out;
     out.layers = static_cast<double>(block.layers);
@@ -122,6 +175,9 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
       touched_one = touched_share(lowered * profile.queries, out.per_token, out.experts);
       touched_two = touched_share(2.0 * lowered * profile.queries, out.per_token, out.experts);
     }
+    std::vector<ServedKernel> made;
+    std::vector<int> inputs;
+    made.reserve(at(block.last - block.first)), inputs.reserve(at(block.last - block.first));
     for (std::int32_t i = block.first; i < block.last; ++i) {
       const Step &s1 = one.steps[at(i)], &s2 = two.steps[at(i)];
       if (s1.op == Op::slice) continue;
@@ -130,39 +186,58 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
         add_or_count(out.collectives, {collective_of(s1.op), roles_of(mesh, s1.axes), 1.0, bytes}, &same_collective);
         continue;
       }
-      add_or_count(out.kernels, served_kernel(setup.rates, one, s1, two, s2, lowered, touched_one, touched_two),
-                   &same_kernel);
+      const auto kernel_of = [&](const std::pair<Program, Program>& pair) {
+        return served_kernel(setup.rates, pair.first, pair.first.steps[at(i)], pair.second, pair.second.steps[at(i)],
+                             lowered, touched_one, touched_two);
+      };
+      made.push_back(kernel_of(programs.front()));
+      if (programs.size() > 1) {
+        std::vector<ServedKernel> by_context;
+        for (const auto& programs_of_context : programs) by_context.push_back(kernel_of(programs_of_context));
+        made.back() = mean_kernel(by_context);
+      }
+      inputs.push_back(s1.in[0]);
       double around = 0.0;
       for (int id : s1.out)
         if (id >= 0) around += local_bytes(one, one.tensor(id)).value();
       profile.widest = std::max(profile.widest, around / lowered);
     }
+    if (setup.effects.joined) join_products(made, inputs);
+    for (const ServedKernel& kernel : made) add_or_count(out.kernels, kernel, &same_kernel);
     profile.blocks.push_back(std::move(out));
   }
   share_kernels(profile);
   // Caches and weights lie on the stages that use them.
   const auto stages = static_cast<double>(p.pipeline);
-  double weights = weight_elements(outer_weights(model), one, rules);
+  profile.weight_bytes = weight_bytes(outer_weights(model), setup.formats, one, rules);
   for (std::size_t k = 0; k < model.decoder.kinds.size(); ++k)
-    weights += static_cast<double>(model.decoder.count(k)) / stages *
-               weight_elements(layer_weights(model, model.decoder.kinds[k]), one, rules);
-  profile.weight_bytes = storage(setup.formats.weights, weights).value();
+    profile.weight_bytes += static_cast<double>(model.decoder.count(k)) / stages *
+                            weight_bytes(layer_weights(model, model.decoder.kinds[k]), setup.formats, one, rules);
+  std::vector<double> held(keys.reserved.size());
   for (const Block& block : one.blocks) {
     if (block.kind < 0) continue;
     const Layer& layer = model.decoder.kinds[at(block.kind)];
     const std::int64_t window = layer.attention ? layer.attention->window : 0;
-    std::vector<char> seen(one.tensors.size(), 0);
+    std::vector<char> counted(one.tensors.size(), 0);
     for (std::int32_t i = block.first; i < block.last; ++i)
       for (int id : one.steps[at(i)].in) {
-        if (id < 0 || seen[at(id)]) continue;
-        seen[at(id)] = 1;
+        if (id < 0 || counted[at(id)]) continue;
+        counted[at(id)] = 1;
         const ProgramTensor& tensor = one.tensor(id);
-        if (tensor.is_given && tensor.tensor_class == TensorClass::key_value &&
-            !(layer.attention && layer.attention->shares_kv))
-          profile.cache_bytes +=
-              static_cast<double>(block.layers) / stages * cache_bytes_at(one, tensor, cache_keys, window) / lowered;
+        if (!tensor.is_given || tensor.tensor_class != TensorClass::key_value ||
+            (layer.attention && layer.attention->shares_kv))
+          continue;
+        for (std::size_t r = 0; r < held.size(); ++r)
+          held[r] += static_cast<double>(block.layers) / stages *
+                     cache_bytes_at(one, tensor, keys.reserved[r], window) / lowered;
       }
   }
+  const auto shares = static_cast<double>(held.size());
+  for (double bytes : held) profile.cache_bytes += bytes / shares;
+  double squares = 0.0;
+  for (double bytes : held) squares += (bytes - profile.cache_bytes) * (bytes - profile.cache_bytes);
+  profile.cache_spread = std::sqrt(squares / shares);
+  profile.cache_groups = one.ways(rules.at(TensorClass::key_value, LogicalDim::batch).set());
   const double ways = one.ways(rules.at(TensorClass::residual, LogicalDim::batch).set());
   profile.state_bytes =
       storage(setup.formats.activations, static_cast<double>(state_values_per_sequence(model))).value() / stages /
@@ -181,8 +256,9 @@ struct StepSizes {
   double heads = 1;      ///< sequences that get a next token
 };
 
-void add_kernel(const KernelRates& rates, const ServedKernel& kernel, double sequences, double touched, double layers,
+void add_kernel(const ServingSetup& setup, const ServedKernel& kernel, double sequences, double touched, double layers,
                 ServingTime& time) {
+  const KernelRates& rates = setup.rates;
   const double flops = kernel.flops(sequences), n = layers * kernel.count;
   const double arithmetic = flops * kernel.seconds_per_flop;
   const double bytes = kernel.bytes(sequences) + kernel.expert_bytes * touched;
@@ -194,30 +270,48 @@ void add_kernel(const KernelRates& rates, const ServedKernel& kernel, double seq
     time.compute += n * arithmetic, time.memory += n * traffic;
     time.rooflines += n * std::max(arithmetic, traffic);
   }
-  time.estimate += n * served_estimate(rates, kernel, sequences, arithmetic, bytes);
+  time.estimate += n * served_estimate(rates, setup.effects, kernel, sequences, touched, arithmetic, bytes);
+  time.kernels += n * kernel.started(setup.effects);
 }
 
-void add_blocks(const KernelRates& rates, const ServingProfile& profile, const StageLinks& links,
+/// The estimate of one collective; small all-reduces are done in one shot where the software can.
+double collective_seconds(const ServingEffects& effects, const StageLinks& links, const ServedCollective& collective,
+                          double bytes) {
+  const std::size_t kind = StageLinks::line_of(collective.kind);
+  const auto& forms = links.forms[collective.over];
+  double usual = forms[kind].seconds(bytes, 1.0);
+  if (links.ways(collective.over) <= 1.0) return usual;
+  if (collective.kind == CollectiveKind::all_reduce)  // which may be a scatter and a gather, too
+    usual = std::min(usual, forms[StageLinks::line_of(CollectiveKind::reduce_scatter)].seconds(bytes, 1.0) +
+                                forms[StageLinks::line_of(CollectiveKind::all_gather)].seconds(bytes, 1.0));
+  if (collective.kind != CollectiveKind::all_reduce || effects.one_shot == Seconds(0))
+    return usual + effects.meet.value();
+  // Every device reads the whole arrays of all others: n / 2 times what a ring moves.
+  const double all = links.lines[collective.over][kind].rate.value() * bytes * links.ways(collective.over) / 2.0;
+  return std::min(usual, effects.one_shot.value() + all / links.network_share) + effects.meet.value();
+}
+
+void add_blocks(const ServingSetup& setup, const ServingProfile& profile, const StageLinks& links,
                 const StepSizes& sizes, ServingTime& time) {
   for (const ServingProfile::Block& block : profile.blocks) {
     const double sequences = block.last_tokens ? sizes.heads : sizes.tokens;
     const double touched =
         block.experts > 0.0 ? touched_share(sequences * profile.queries, block.per_token, block.experts) : 1.0;
     for (const ServedKernel& kernel : block.kernels)
-      add_kernel(rates, kernel, kernel.attends ? sizes.attention : sequences, touched, block.layers, time);
+      add_kernel(setup, kernel, kernel.attends ? sizes.attention : sequences, touched, block.layers, time);
     for (const ServedCollective& collective : block.collectives) {
       const CollectiveLine& line = links.lines[collective.over][StageLinks::line_of(collective.kind)];
       const double ideal = line.rate.value() * collective.bytes(sequences);
       const double n = block.layers * collective.count;
       time.network += n * std::max(ideal, line.floor.value());
-      time.estimate += n * links.forms[collective.over][StageLinks::line_of(collective.kind)].seconds(
-                               collective.bytes(sequences), 1.0);
+      time.estimate += n * collective_seconds(setup.effects, links, collective, collective.bytes(sequences));
+      time.kernels += n;
     }
   }
 }
 
-void finish(const ServingStrategy& strategy, const ServingProfile& profile, const StageLinks& links, double sequences,
-            ServingTime& time) {
+void finish(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
+            const StageLinks& links, double sequences, double heads, ServingTime& time) {
   const auto stages = static_cast<double>(strategy.pipeline);
   const double bytes = profile.boundary * sequences;
   const double hop = strategy.pipeline > 1
@@ -226,6 +320,11 @@ void finish(const ServingStrategy& strategy, const ServingProfile& profile, cons
                          : 0.0;
   time.lower = std::max({time.compute, time.memory, time.network});
   time.estimate += hop;
+  // The host starts every kernel: short ones wait for it.
+  if (!(setup.effects.captured && profile.queries == 1.0))
+    time.estimate = std::max(time.estimate, time.kernels * setup.effects.launch.value());
+  time.estimate += (profile.queries > 1.0 ? setup.effects.first : setup.effects.step).value() +
+                   heads / static_cast<double>(strategy.data) * stages * setup.effects.sequence.value();
   time.upper = time.compute + time.memory + time.network + hop;
 }
 
@@ -236,8 +335,8 @@ ServingTime serving_time(const ServingSetup& setup, const ServingStrategy& strat
   // Stages work on different parts of the batch at the same time.
   const double sequences = std::max(profile.unit, batch / static_cast<double>(strategy.pipeline));
   ServingTime time;
-  add_blocks(setup.rates, profile, links, {sequences, sequences, sequences}, time);
-  finish(strategy, profile, links, sequences, time);
+  add_blocks(setup, profile, links, {sequences, sequences, sequences}, time);
+  finish(setup, strategy, profile, links, sequences, sequences, time);
   return time;
 }
 
@@ -245,8 +344,8 @@ ServingTime verify_time(const ServingSetup& setup, const ServingStrategy& strate
                         const StageLinks& links, double batch) {
   const double sequences = std::max(profile.unit, batch / static_cast<double>(strategy.pipeline));
   ServingTime time;
-  add_blocks(setup.rates, profile, links, {sequences, sequences, sequences * profile.queries}, time);
-  finish(strategy, profile, links, sequences, time);
+  add_blocks(setup, profile, links, {sequences, sequences, sequences * profile.queries}, time);
+  finish(setup, strategy, profile, links, sequences, sequences, time);
   return time;
 }
 
@@ -256,11 +355,11 @@ ServingTime mixed_time(const ServingSetup& setup, const ServingStrategy& strateg
   const double sequences = std::max(decode.unit, batch / stages);
   const double joined = data * chunk.queries / stages;
   ServingTime time;
-  add_blocks(setup.rates, decode, links, {sequences + joined, sequences, sequences + data / chunks / stages}, time);
+  add_blocks(setup, decode, links, {sequences + joined, sequences, sequences + data / chunks / stages}, time);
   for (const ServingProfile::Block& block : chunk.blocks)
     for (const ServedKernel& kernel : block.kernels)
-      if (kernel.attends) add_kernel(setup.rates, kernel, chunk.unit, 1.0, block.layers / stages, time);
-  finish(strategy, decode, links, sequences + joined, time);
+      if (kernel.attends) add_kernel(setup, kernel, chunk.unit, 1.0, block.layers / stages, time);
+  finish(setup, strategy, decode, links, sequences + joined, sequences, time);
   return time;
 }
 

@@ -9,6 +9,7 @@
 
 #include "assay/lower/lowering.h"
 #include "assay/schedule/served_kernel.h"
+#include "assay/schedule/serving_effects.h"
 #include "assay/schedule/training.h"
 
 namespace assay {
@@ -19,6 +20,7 @@ struct ServingSetup {
   Formats formats;                                   ///< weights, products, activations, cache
   double expert_load = 1.0;                          ///< tokens of the busiest experts over an even share: routing skew
   std::optional<CollectiveCalibration> collectives;  ///< measured; otherwise ideal links at the chip's efficiency
+  ServingEffects effects;                            ///< of the estimate only
 };
 
 /// How one model server is split over chips; `data` replicas of it share the load.
@@ -34,8 +36,7 @@ struct ServingStrategy {
   Parallelism parallelism() const;
   friend bool operator==(const ServingStrategy& a, const ServingStrategy& b) {
     return a.tensor == b.tensor && a.second == b.second && a.pipeline == b.pipeline && a.expert == b.expert &&
-           a.data == b.data && a.scheme.cache == b.scheme.cache && a.scheme.weights == b.scheme.weights &&
-           a.layout == b.layout;
+           a.data == b.data && a.scheme == b.scheme && a.layout == b.layout;
   }
 };
 
@@ -58,7 +59,9 @@ struct ServingProfile {
   double queries = 1;       ///< tokens of a sequence in one step
   double unit = 1;          ///< sequences that all devices together work on at least
   double weight_bytes = 0;  ///< on one chip
-  double cache_bytes = 0;   ///< on one chip, per sequence of the server, at `cache_keys` tokens
+  double cache_bytes = 0;   ///< on one chip, per sequence of all replicas, at the tokens that are reserved
+  double cache_spread = 0;  ///< its standard deviation from sequence to sequence
+  double cache_groups = 1;  ///< parts of the batch whose caches lie on different chips
   double state_bytes = 0;   ///< the same, of states that do not grow
   double widest = 0;        ///< bytes of the widest step, per sequence
   double boundary = 0;      ///< bytes handed from stage to stage, per sequence
@@ -67,7 +70,20 @@ struct ServingProfile {
 /// The links of a strategy's axes; an error where they do not fit on the cluster.
 Result<StageLinks> serving_links(const ServingSetup& setup, const ServingStrategy& strategy, const Cluster& cluster);
 
-/// A profile for steps of `queries` new tokens that see `keys`; memory is counted at `cache_keys` (0: at `keys`).
+/// Sequences that all devices together work on at least: a whole number on each, however batches are split.
+std::int64_t serving_unit(const ServingStrategy& strategy);
+/// Sequences of each device at which slots of experts come out whole.
+std::int64_t whole_slots(const Transformer& model);
+
+/// What sequences of one batch look back at, and what memory is held for: each entry is an equal share of them.
+struct ServingKeys {
+  std::vector<std::int64_t> seen, reserved;
+};
+
+/// A profile for steps of `queries` new tokens of each sequence.
+ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t queries,
+                                    const ServingKeys& keys);
+/// The same for sequences that are alike; memory is counted at `cache_keys` (0: at `keys`).
 ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t queries,
                                     std::int64_t keys, std::int64_t cache_keys = 0);
 
@@ -78,6 +94,7 @@ struct ServingTime {
   double compute = 0, memory = 0, network = 0;      ///< ideal seconds
   double flops = 0;                                 ///< on one chip
   double attention_flops = 0, attention_bytes = 0;  ///< on one chip: its ratio is the intensity of attention
+  double kernels = 0;                               ///< started on one chip, collectives among them
 };
 /// One step of `batch` sequences of all replicas together.
 ServingTime serving_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,

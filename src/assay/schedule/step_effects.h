@@ -3,13 +3,17 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "assay/base/result.h"
 #include "assay/base/units.h"
+#include "assay/cost/interval.h"
 #include "assay/hardware/catalogue.h"
 #include "assay/hardware/chip.h"
+#include "assay/hardware/cluster.h"
+#include "assay/model/transformer.h"
 
 namespace assay {
 
@@ -24,26 +28,37 @@ inline constexpr std::string_view fusion_names[] = {"fused", "compiled", "eager"
 /// What the user says of the software.
 struct StepSoftware {
   Fusion fusion = Fusion::fused;
-  bool captured = false;       ///< kernels are replayed from a graph: the host does not start them one by one
-  bool tensor_overlap = true;  ///< tensor-parallel collectives run in pieces beside the products that need them
+  /// The same of logits and loss, which may be fused where layers are not and the other way round; as `fusion` if
+  /// absent.
+  std::optional<Fusion> loss = std::nullopt;
+  bool captured = false;        ///< kernels are replayed from a graph: the host does not start them one by one
+  bool fixed_capacity = false;  ///< experts get equally many slots, the rest is dropped: routing can be captured, too
+  bool first_flash = false;     ///< attention as the first FlashAttention or its Triton version does it
+  bool tensor_overlap = true;   ///< tensor-parallel collectives run in pieces beside the products that need them
 };
 
 /// All neutral: without a calibration nothing is added.
 struct StepEffects {
-  double product = 1;                           ///< time of products among other kernels over that of products alone
-  double attention = 1;                         ///< the same of attention
-  double pointwise = 1;                         ///< bytes that element-wise steps move over the fewest
-  double loss = 1;                              ///< the same of logits and loss
-  double expert_product = 1;                    ///< products of experts over those of dense layers: ragged, uneven
-  double expert_traffic = 1;                    ///< bytes to sort tokens by expert and back over the fewest
-  double tensor_waited = 1, expert_waited = 1;  ///< shares of collectives that nothing hides
+  double product = 1;                         ///< time of products among other kernels over that of products alone
+  double attention = 1, plain_attention = 1;  ///< the same of attention, with flash kernels and without
+  double unaligned = 1;                       ///< of plain attention whose heads fit no tensor core: no multiple of 8
+  double pointwise = 1;                       ///< bytes that element-wise steps move over the fewest
+  double cast = 1;                            ///< the same of what is quantised for products
+  double loss = 1;                            ///< the same of logits and loss
+  double expert_product = 1;                  ///< products of experts over those of dense layers: ragged, uneven
+  double expert_traffic = 1;                  ///< bytes to sort tokens by expert and back over the fewest
+  double tensor_waited = 1, expert_waited = 1, context_waited = 1;  ///< shares of collectives that nothing hides
   double contention = 0;         ///< share of weights' collectives that costs time although others compute meanwhile
   double gradients_waited = 0;   ///< share of the reduction of gradients that nothing hides at least
   double straggler = 0;          ///< of the step, per doubling of the chips beyond eight
   Seconds fixed;                 ///< per step: data, logging, clipping
   Seconds launch;                ///< that the host takes for each step of the program
+  Seconds routed_launch;         ///< the same in layers whose shapes depend on where tokens are routed
   double activations = 1;        ///< bytes kept for the backward pass over the fewest
   double logits = 1;             ///< bytes of logits and their gradients over the fewest
+  double reserved = 1;           ///< bytes that the allocator takes over those in use at the peak
+  Bytes context;                 ///< of the driver and the communication library, outside of the allocator
+  bool joins_products = false;   ///< those that read the same activation are one
   bool frees_gradients = false;  ///< gradients come to be in the backward pass and are freed after the update
 };
 
@@ -58,15 +73,25 @@ struct StepCalibration {
   static constexpr std::size_t ways = 4;
   std::array<double, step_families> product{1, 1, 1, 1, 1}, attention{1, 1, 1, 1, 1};
   std::array<double, step_families> tensor_overlapped{1, 1, 1, 1, 1};  ///< waited for where software overlaps them
-  std::array<double, ways> pointwise{1, 1, 1, 1}, loss{1, 1, 1, 1};
-  std::array<double, ways> activations{1, 1, 1, 1}, logits{1, 1, 1, 1};  ///< of memory
+  std::array<double, ways> pointwise{1, 1, 1, 1}, cast{1, 1, 1, 1}, loss{1, 1, 1, 1};
+  std::array<double, ways> activations{1, 1, 1, 1}, logits{1, 1, 1, 1}, reserved{1, 1, 1, 1};  ///< of memory
+  std::array<Bytes, ways> context{};
   std::array<Seconds, ways> launch{};
-  double expert_product = 1, expert_traffic = 1, expert_waited = 1;
+  double plain_attention = 1, first_flash = 1, unaligned = 1;
+  double expert_product = 1, expert_traffic = 1, expert_waited = 1, context_waited = 1;
   double contention = 0, gradients_waited = 0, straggler = 0;
   Seconds fixed;
+  std::vector<IntervalClass> time_intervals, memory_intervals;
 
   StepEffects effects(const Chip& chip, const StepSoftware& software) const;
 };
+
+/// Classes of steps by what their errors have in common, the narrowest first; and of their peaks of memory.
+std::vector<std::string> step_classes(const Cluster& cluster, const Transformer& model);
+std::vector<std::string> memory_classes(const Cluster& cluster);
+/// Where a step lies among those that were measured.
+std::vector<Coordinate> step_coordinates(const Cluster& cluster, const Transformer& model, std::int64_t sequence);
+bool has_experts(const Transformer& model);
 
 /// The numbers of catalogue/steps/training.toml; the first fault with its place.
 Result<StepCalibration> read_steps(std::string_view document, std::string_view file);

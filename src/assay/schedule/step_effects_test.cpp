@@ -35,6 +35,10 @@ TEST(StepEffects, TheFileReadsBackAsItWasWritten) {
   EXPECT_EQ(again->launch, steps.launch);
   EXPECT_EQ(again->logits, steps.logits);
   EXPECT_EQ(again->contention, steps.contention);
+  EXPECT_EQ(again->context, steps.context);
+  ASSERT_EQ(again->time_intervals.size(), steps.time_intervals.size());
+  for (std::size_t i = 0; i < steps.time_intervals.size(); ++i)
+    EXPECT_EQ(again->time_intervals[i].spread, steps.time_intervals[i].spread);
 }
 
 TEST(StepEffects, AFaultNamesItsPlace) {
@@ -72,11 +76,52 @@ TEST(StepEffects, SoftwareThatFusesLessIsSlower) {
   strategy.parallelism.fsdp = 8;
   double before = 0.0;
   for (const Fusion fusion : {Fusion::fused, Fusion::compiled, Fusion::eager}) {
-    question.setup.effects = steps.effects(cluster.chip, {fusion, false, true});
+    StepSoftware software;
+    software.fusion = fusion;
+    question.setup.effects = steps.effects(cluster.chip, software);
     const double now = price(question, cluster, strategy).estimate;
     EXPECT_GT(now, before);
     before = now;
   }
+}
+
+TEST(StepEffects, GraphsHideTheHostButNotWhereTokensAreRouted) {
+  StepCalibration steps;
+  steps.launch = {10_us, 10_us, 10_us, Seconds(0)};
+  const Cluster cluster = cluster_of("h100-sxm:8");
+  StepSoftware software;
+  software.captured = true;
+  EXPECT_EQ(steps.effects(cluster.chip, software).launch, Seconds(0));
+  EXPECT_EQ(steps.effects(cluster.chip, software).routed_launch, 10_us);
+  software.fixed_capacity = true;
+  EXPECT_EQ(steps.effects(cluster.chip, software).routed_launch, Seconds(0));
+}
+
+TEST(StepEffects, TheLossMayBeFusedWhereLayersAreNot) {
+  StepCalibration steps;
+  steps.loss = {1, 2, 3, 4}, steps.logits = {1, 2, 3, 4}, steps.pointwise = {1, 2, 3, 4};
+  StepSoftware software;
+  software.fusion = Fusion::eager, software.loss = Fusion::fused;
+  const StepEffects effects = steps.effects(cluster_of("h100-sxm:8").chip, software);
+  EXPECT_EQ(effects.pointwise, 3);
+  EXPECT_EQ(effects.loss, 1);
+  EXPECT_EQ(effects.logits, 1);
+}
+
+TEST(StepEffects, EveryStepHasAClassWithAnInterval) {
+  const StepCalibration steps = *steps_of(Catalogue::builtin());
+  const Transformer dense = load_model("llama-3-8b", Catalogue::builtin(), "test")->model;
+  const Transformer experts = load_model("mixtral-8x7b", Catalogue::builtin(), "test")->model;
+  EXPECT_EQ(step_classes(cluster_of("h100-sxm:8"), dense).front(), "dense, one node, hopper");
+  EXPECT_EQ(step_classes(cluster_of("h100-sxm:64"), dense).front(), "dense, many nodes, hopper");
+  EXPECT_EQ(step_classes(cluster_of("b200:64"), experts).front(), "experts, blackwell");
+  for (const char* cluster : {"h100-sxm:8", "a100-sxm-80:512", "b200:64", "tpu-v5p:4x4x4"})
+    for (const Transformer& model : {dense, experts}) {
+      const IntervalClass* found = interval_of(steps.time_intervals, step_classes(cluster_of(cluster), model));
+      ASSERT_NE(found, nullptr) << cluster;
+      EXPECT_GT(found->spread, 0.0);
+      EXPECT_LT(found->spread, 1.0);
+    }
 }
 
 TEST(StepEffects, TheFormOfACollectiveIsItsCalibratedEstimate) {

@@ -10,14 +10,33 @@
 namespace assay {
 
 std::string_view name(RecomputePolicy policy) {
-  constexpr std::string_view names[] = {"none", "selective", "full"};
+  constexpr std::string_view names[] = {"none",     "selective",   "full",        "operators",
+                                        "products", "projections", "feed-forward"};
   return names[static_cast<std::size_t>(policy)];
 }
 
 Recompute recompute_of(RecomputePolicy policy) {
-  return policy == RecomputePolicy::none        ? Recompute::none()
-         : policy == RecomputePolicy::selective ? Recompute::selective()
-                                                : Recompute::full();
+  switch (policy) {
+    case RecomputePolicy::none:
+      return Recompute::none();
+    case RecomputePolicy::selective:
+      return Recompute::selective();
+    case RecomputePolicy::full:
+      return Recompute::full();
+    case RecomputePolicy::operators:
+      return Recompute::operators();
+    case RecomputePolicy::products:
+      return Recompute::all_but_products();
+    case RecomputePolicy::projections:
+      return Recompute::all_but_projections();
+    case RecomputePolicy::feed_forward:
+      return Recompute::feed_forward();
+  }
+  throw InternalError("a policy of recomputation without a meaning");
+}
+
+bool names_kept(RecomputePolicy policy) {
+  return policy != RecomputePolicy::none && policy != RecomputePolicy::selective;
 }
 
 std::span<const std::array<char, 6>> axis_layouts() {
@@ -78,6 +97,13 @@ double CollectiveForm::seconds(double bytes, double count) const {
   return count * floor + rate * bytes + (root > 0.0 ? root * std::sqrt(count * bytes) : 0.0);
 }
 
+std::array<double, roles> role_sizes(const Parallelism& parallelism) {
+  std::array<double, roles> sizes{1, 1, 1, 1, 1};
+  for (const MeshAxis& axis : stage_mesh(parallelism).axes)
+    sizes[stage_axis_names.find(axis.name)] = static_cast<double>(axis.size);
+  return sizes;
+}
+
 Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layout, const Cluster& cluster,
                                const CollectiveCalibration* calibration) {
   StageLinks links;
@@ -85,6 +111,7 @@ Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layou
   const Fabric fabric = fabric_of(out_of_node && out_of_node->technology ? *out_of_node->technology : "");
   links.network_share = network_efficiency(cluster.chip);
   const Mesh mesh = whole_mesh(parallelism, layout);
+  links.size = role_sizes(parallelism);
   std::array<int, roles> axis_of{-1, -1, -1, -1, -1};
   int pipeline = -1;
   for (std::size_t i = 0; i < mesh.axes.size(); ++i) {
@@ -94,7 +121,6 @@ Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layou
       continue;
     }
     axis_of[role] = static_cast<int>(i);
-    links.size[role] = static_cast<double>(mesh.axes[i].size);
   }
   if (mesh.devices() == 1 && cluster.chips() == 1) return links;
   ASSAY_TRY(placement, Placement::make(mesh, cluster, "strategy"));
@@ -240,6 +266,8 @@ PassTime pass_time(const PassProfile& pass, const StageLinks& links, bool overla
         seconds *= effects.tensor_waited;
       else if (over & role_bit(Role::expert))
         seconds *= effects.expert_waited;
+      else if (over & role_bit(Role::context))
+        seconds *= effects.context_waited;
       (over & role_bit(Role::tensor)    ? time.tensor
        : over & role_bit(Role::expert)  ? time.expert
        : over & role_bit(Role::context) ? time.context
@@ -290,6 +318,32 @@ double bubble_time(const PipelineShape& shape, double forward, double backward) 
   return pipeline_form(shape, stage).makespan.value() - static_cast<double>(shape.microbatches) * (forward + backward);
 }
 
+/// What a stage has to hide copies behind, in seconds: both passes of a microbatch and the update.
+struct HidesCopies {
+  double forward, backward, update;
+};
+
+/// Moves activations or optimizer states of a stage to the host; what is at work stays on the chip.
+void move_to_host(const TrainingQuestion& question, Offload offload, const HidesCopies& hides, double layer_kept,
+                  double layer_share, SteadyCost::Part& out) {
+  HostLoad load;
+  if (moves_activations(offload)) {
+    load.activations = out.offloaded = out.kept;
+    out.kept = std::min(out.kept, layers_on_chip * layer_kept);
+  }
+  if (moves_states(offload)) {
+    load.states = out.memory.host = out.memory.master + out.memory.moments;
+    out.memory.buffers += std::min(1.0, layers_on_chip * layer_share) * load.states;
+    out.memory.master = out.memory.moments = 0.0;
+  }
+  load.forward = hides.forward, load.backward = hides.backward, load.update = hides.update;
+  load.overlap = question.overlap;
+  out.host = host_time(question.host, load);
+  out.forward += out.host.forward, out.backward += out.host.backward;
+  out.lower = std::max(out.lower, out.host.ideal);
+  out.upper += 2.0 * out.host.ideal;
+}
+
 }  // namespace
 
 SteadyCost steady_cost(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
@@ -314,7 +368,8 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
       grad_bytes + 2.0 * state_bytes + (question.setup.optimizer.master ? 1.0 : 2.0) * weight_bytes;
   const double memory_rate = rates.hbm.value() * (rates.pointwise ? rates.pointwise->optimizer : rates.memory_share);
 
-  std::array<PassTime, max_layer_kinds> forward, backward;  // only those of the model's kinds are filled
+  // Only those of the model's kinds are filled, and the rest costs nothing.
+  std::array<std::optional<PassTime>, max_layer_kinds> forward, backward;
   const std::size_t kinds = std::min<std::size_t>(profile.kinds.size(), forward.size());
   for (std::size_t k = 0; k < kinds; ++k) {
     forward[k] = pass_time(profile.kinds[k].forward, links, question.overlap, effects);
@@ -325,8 +380,12 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
                  head_forward = pass_time(profile.head.forward, links, question.overlap, effects),
                  head_backward = pass_time(profile.head.backward, links, question.overlap, effects);
   // What is recomputed keeps the layer's input only, and that is a tensor like any other.
-  const double kept_over_fewest = strategy.recompute == RecomputePolicy::full ? 1.0 : effects.activations;
+  const double kept_over_fewest = names_kept(strategy.recompute) ? 1.0 : effects.activations;
+  const Optimizer& optimizer = question.setup.optimizer;
+  const bool casts = optimizer.master && optimizer.cast_when_gathered && shared.weights > 1.0;
   steady.frees_gradients = effects.frees_gradients && m <= 1.0;
+  steady.scatters_gradients = shared.gradients > 1.0;
+  steady.reserved = effects.reserved, steady.context = effects.context.value();
   steady.microbatches = m;
   steady.fixed = effects.fixed.value();
   steady.stragglers = effects.straggler * std::max(0.0, std::log2(question.chips / 8.0));
@@ -336,23 +395,25 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
   steady.parts.clear();
   for (const StageSplit::Part& part : split.parts) {
     PassTime f, b;
-    double dense = 0.0, expert = 0.0, layer_elements = 0.0;
+    double dense = 0.0, expert = 0.0, layer_elements = 0.0, layer_kept = 0.0;
     SteadyCost::Part out;
     for (std::size_t k = 0; k < kinds; ++k) {
       const double n = part.layers[k];
       if (n == 0.0) continue;
-      f.add(forward[k], n), b.add(backward[k], n);
+      f.add(*forward[k], n), b.add(*backward[k], n);
       const LayerProfile& layer = profile.kinds[k];
       dense += n * layer.dense_elements, expert += n * layer.expert_elements;
       out.kept += n * layer.kept.value() * kept_over_fewest;
       layer_elements = std::max(layer_elements, elements_of(layer));
+      layer_kept = std::max(layer_kept, layer.kept.value() * kept_over_fewest);
       out.memory.workspace =
           std::max(out.memory.workspace, layer.again.value() * effects.activations + layer.widest.value());
     }
     if (part.first) f.add(embed_forward, 1.0), b.add(embed_backward, 1.0), dense += elements_of(profile.embedding);
     if (part.last) {
       f.add(head_forward, 1.0), b.add(head_backward, 1.0), dense += elements_of(profile.head);
-      out.memory.head = effects.logits * (profile.head.kept.value() + profile.head.widest.value());
+      out.memory.head =
+          effects.logits * (profile.head.kept.value() + profile.head.gathered.value() + profile.head.widest.value());
     }
     out.stages = part.stages, out.first = part.first, out.last = part.last;
     out.forward = f.chain() + f.exposed, out.backward = b.chain() + b.exposed;
@@ -372,15 +433,38 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
     // brought back while the next step begins.
     const double reduce = f.gradients + b.gradients, bring = f.new_weights + b.new_weights;
     out.gradients = question.overlap ? std::max(effects.gradients_waited * reduce, reduce - b.chain()) : reduce;
-    out.update = (dense / shared.states + expert / shared.expert_states) * update_bytes / memory_rate +
-                 (question.overlap ? std::max(0.0, bring - f.chain()) : bring);
-    out.memory.weights = weight_bytes * (dense / shared.weights + expert / shared.expert_weights);
+    const double update = (dense / shared.states + expert / shared.expert_states) * update_bytes / memory_rate;
+    out.update = update + (question.overlap ? std::max(0.0, bring - f.chain()) : bring);
+    out.memory.weights = casts ? 0.0 : weight_bytes * (dense / shared.weights + expert / shared.expert_weights);
     out.memory.gradients = grad_bytes * (dense / shared.gradients + expert / shared.expert_gradients);
-    out.memory.optimizer = state_bytes * (dense / shared.states + expert / shared.expert_states);
-    // Weights in use are whole: this layer's and the next one's.
-    if (shared.weights > 1.0) out.memory.gathered = 2.0 * weight_bytes * layer_elements;
+    out.memory.master = optimizer.master_bytes() * (dense / shared.states + expert / shared.expert_states);
+    out.memory.moments = optimizer.moment_bytes() * (dense / shared.states + expert / shared.expert_states);
+    // Weights in use are whole: this layer's and the next one's. So are gradients that are not yet reduced.
+    if (shared.weights > 1.0) out.memory.buffers = 2.0 * weight_bytes * layer_elements;
+    if (shared.gradients > 1.0) out.memory.buffers += (weight_bytes + grad_bytes) * layer_elements;
+    if (strategy.offload != Offload::none)
+      move_to_host(question, strategy.offload, {f.chain(), b.chain(), update}, layer_kept,
+                   layer_elements / (dense + expert), out);
     steady.parts.push_back(out);
   }
+}
+
+MemoryParts memory_holding(const SteadyCost& steady, const SteadyCost::Part& part, double held, double copies) {
+  MemoryParts memory = part.memory;
+  memory.weights *= copies;
+  // What goes to the host does so microbatch by microbatch: one is on its way at a time.
+  memory.activations = part.offloaded > 0.0 ? part.kept : part.kept * held;
+  memory.host += part.offloaded * held;
+  // At the loss no gradient exists yet; behind it activations make room for them. The allocator keeps memory apart by
+  // stream, and gradients that are scattered come to be on that of the collectives: room made elsewhere is none for
+  // them.
+  const double late = steady.frees_gradients ? std::min(memory.gradients, memory.activations + memory.head) : 0.0;
+  memory.gradients -= late;
+  // Either logits are there, or a layer is on its way back.
+  (memory.head > memory.workspace ? memory.workspace : memory.head) = 0.0;
+  memory.reserve = (steady.reserved - 1.0) * memory.allocated() + (steady.scatters_gradients ? late : 0.0);
+  memory.context = steady.context;
+  return memory;
 }
 
 TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
@@ -403,7 +487,8 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
     for (std::size_t r = 0; r < roles; ++r) cost.network[r] = std::max(cost.network[r], m * part.network[r]);
     slowest_lower = std::max(slowest_lower, part.lower), slowest_upper = std::max(slowest_upper, part.upper);
     sum_lower += part.stages * part.lower, sum_upper += part.stages * part.upper;
-    const double whole = m * (part.forward + part.backward) + part.gradients + part.update;
+    const double whole = m * (part.forward + part.backward) + part.gradients + part.update + part.host.update;
+    cost.host_time = std::max(cost.host_time, m * part.host.ideal + part.host.ideal_update);
     if (whole > slowest) {
       slowest = whole;
       StepParts& step = cost.parts;
@@ -411,15 +496,13 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
       step.tensor = m * part.tensor, step.context = m * part.context, step.expert = m * part.expert;
       step.weights = m * part.weights;
       step.handover = m * handover, step.gradients = part.gradients, step.update = part.update;
+      step.host = m * (part.host.forward + part.host.backward) + part.host.update;
     }
-    MemoryParts memory = part.memory;
-    memory.weights *= copies;
     // A later stage holds fewer microbatches; the first of those like this one holds the most.
     const std::int64_t first = part.first || shape.stages == 1 ? 0 : part.last ? shape.stages - 1 : 1;
     const double held = shape.stages > 1 ? peak_microbatches(shape, first) : 1.0;
-    memory.activations = part.kept * held;
-    // At the loss no gradient exists yet; behind it activations make room for them.
-    if (steady.frees_gradients) memory.gradients = std::max(0.0, memory.gradients - memory.activations - memory.head);
+    MemoryParts memory = memory_holding(steady, part, held, copies);
+    memory.stage = first;
     if (memory.total() > cost.memory.total()) cost.memory = memory;
   }
   cost.parts.bubble = stages > 1.0 ? bubble_time(shape, mean_forward, mean_backward) : 0.0;
@@ -427,14 +510,16 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
   cost.estimate = cost.parts.total();
   // Ideal hardware still has to fill the pipeline.
   const double fill = stages > 1.0 ? bubble_time(shape, 1.0, 2.0) / 3.0 / stages : 0.0;
-  cost.lower = std::min(cost.estimate, m * slowest_lower + fill * sum_lower);
+  cost.fill = fill * sum_lower;
+  cost.lower = std::min(cost.estimate, std::max(m * slowest_lower + cost.fill, cost.host_time));
   cost.upper = m * slowest_upper + (stages - 1.0) / stages * sum_upper;
   return cost;
 }
 
 Result<TrainingCost> price_strategy(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
                                     const Strategy& strategy) {
-  ASSAY_TRY(links, stage_links(strategy.parallelism, strategy.layout, cluster));
+  ASSAY_TRY(links, stage_links(strategy.parallelism, strategy.layout, cluster,
+                               question.collectives ? &*question.collectives : nullptr));
   const TrainingProfile profile = make_profile(question.setup, profile_key(strategy, sequence));
   const StageSplit split = split_stages(*question.setup.model, strategy.parallelism.pipeline);
   return training_cost(steady_cost(question, strategy, profile, links, split), strategy);

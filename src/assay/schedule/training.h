@@ -9,12 +9,15 @@
 
 #include "assay/cost/efficiency_collectives.h"
 #include "assay/cost/placement.h"
+#include "assay/schedule/offload.h"
 #include "assay/schedule/pipeline.h"
 #include "assay/schedule/profile.h"
 
 namespace assay {
 
-enum class RecomputePolicy : std::uint8_t { none, selective, full };
+enum class RecomputePolicy : std::uint8_t { none, selective, full, operators, products, projections, feed_forward };
+/// Whether a policy names what is kept; the rest is made again, whatever the software would keep besides.
+bool names_kept(RecomputePolicy policy);
 std::string_view name(RecomputePolicy policy);
 Recompute recompute_of(RecomputePolicy policy);
 
@@ -24,6 +27,7 @@ struct Strategy {
   std::int64_t interleave = 1;   ///< chunks of layers per stage
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   RecomputePolicy recompute = RecomputePolicy::none;
+  Offload offload = Offload::none;
   std::uint8_t layout = 0;  ///< which order the mesh axes are laid out in
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
@@ -31,6 +35,7 @@ struct Strategy {
 /// The estimate of collectives: floor + rate bytes + root sqrt(bytes), all in seconds and bytes.
 struct CollectiveForm {
   double floor = 0, rate = 0, root = 0;
+  friend bool operator==(const CollectiveForm&, const CollectiveForm&) = default;
   /// `count` collectives of `bytes` altogether.
   double seconds(double bytes, double count) const;
 };
@@ -65,6 +70,9 @@ std::span<const std::array<char, 6>> axis_layouts();
 /// The whole mesh in the order of a layout: P for pipeline stages and the axes of stage_mesh().
 Mesh whole_mesh(const Parallelism& parallelism, std::size_t layout);
 
+/// Devices along each role's axis.
+std::array<double, roles> role_sizes(const Parallelism& parallelism);
+
 /// The links of a strategy's axes on a cluster; an error where they do not fit. Without a calibration the estimates are
 /// the straight lines at the share of the bandwidth that the chip's file gives.
 Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layout, const Cluster& cluster,
@@ -95,22 +103,36 @@ struct StepParts {
   double bubble = 0;     ///< waiting for the pipeline to fill and drain
   double gradients = 0;  ///< reducing gradients at the end, as far as not hidden
   double update = 0;     ///< the optimizer, and bringing new weights back
+  double host = 0;       ///< copies to and from the host, as far as not hidden
   double overhead = 0;   ///< what a step costs whatever it does, and waiting for the slowest of many chips
   double total() const {
-    return compute + tensor + context + expert + weights + handover + bubble + gradients + update + overhead;
+    return compute + tensor + context + expert + weights + handover + bubble + gradients + update + host + overhead;
   }
 };
 
-/// Bytes on one chip of the fullest stage.
+/// Bytes on one chip of the fullest stage when the most are in use: at the loss, or in the backward pass of a layer.
 struct MemoryParts {
-  double weights = 0, gradients = 0, optimizer = 0, activations = 0, head = 0, gathered = 0, workspace = 0;
-  double total() const { return weights + gradients + optimizer + activations + head + gathered + workspace; }
+  double weights = 0, gradients = 0, master = 0, moments = 0;
+  double activations = 0;  ///< of all microbatches in flight
+  double head = 0;         ///< logits, their gradients and that of the head's weight
+  double buffers = 0;      ///< of collectives: weights gathered, gradients not yet reduced
+  double workspace = 0;    ///< of one layer: what is made again, and what its widest step reads and writes
+  double reserve = 0;      ///< what the allocator holds besides, in pieces that fit nothing
+  double context = 0;      ///< of the driver and the communication library
+  std::int64_t stage = 0;  ///< which one it is
+  double host = 0;         ///< offloaded: in the memory of the host, no part of the sums below
+  /// What the framework counts as allocated at the peak, what its allocator holds, what the driver shows.
+  double allocated() const { return weights + gradients + master + moments + activations + head + buffers + workspace; }
+  double reserved() const { return allocated() + reserve; }
+  double total() const { return reserved() + context; }
 };
 
 struct TrainingCost {
   double lower = 0, estimate = 0, upper = 0;  ///< seconds per step
   double compute = 0;                         ///< seconds of arithmetic at the peak, per step, mean over stages
+  double fill = 0;                            ///< seconds of the lower bound in which the pipeline fills and drains
   double memory_time = 0;                     ///< seconds of memory traffic at the peak, of the slowest stage
+  double host_time = 0;                 ///< seconds of the host link at its full rate, one direction, slowest stage
   std::array<double, roles> network{};  ///< seconds of collectives at full bandwidth by role, of the slowest stage
   StepParts parts;                      ///< of the estimate
   MemoryParts memory;
@@ -123,6 +145,7 @@ struct TrainingQuestion {
   double sequences = 1;  ///< per step over the whole cluster
   double chips = 1;
   bool overlap = true;  ///< gradients are reduced, weights gathered while others compute
+  HostLink host = {};   ///< for offloading
   std::optional<CollectiveCalibration> collectives = std::nullopt;  ///< of the estimate
 };
 
@@ -140,14 +163,18 @@ struct SteadyCost {
     std::array<double, roles> network{};
     double model_flops = 0, executed_flops = 0;
     double gradients = 0, update = 0;  ///< once a step
-    double kept = 0;                   ///< bytes
-    MemoryParts memory;                ///< without activations
+    double kept = 0;                   ///< bytes of one microbatch on the chip
+    double offloaded = 0;              ///< bytes of one microbatch on the host instead
+    HostTime host;
+    MemoryParts memory;  ///< without activations, reserve and context
   };
   std::vector<Part> parts;
   double microbatches = 1, stages = 1;
   double hop = 0, boundary_ideal = 0;  ///< seconds from a stage to the next
   double stragglers = 0, fixed = 0;    ///< share of the step, seconds of each step
   bool frees_gradients = false;        ///< none are held from one microbatch to the next
+  bool scatters_gradients = false;     ///< every device ends up with its part of them
+  double reserved = 1, context = 0;    ///< see StepEffects
 };
 
 /// Fills `steady`, whose memory is reused.
@@ -155,6 +182,9 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
                  const StageLinks& links, const StageSplit& split, SteadyCost& steady);
 SteadyCost steady_cost(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
                        const StageLinks& links, const StageSplit& split);
+
+/// Memory of a stage that holds the activations of `held` microbatches.
+MemoryParts memory_holding(const SteadyCost& steady, const SteadyCost::Part& part, double held, double copies = 1.0);
 
 /// The whole step under a schedule.
 TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy);

@@ -127,7 +127,7 @@ TEST(TrainingCost, SharingOutMoreTakesLessMemory) {
     s.parallelism.zero = zero;
     const auto cost = price_strategy(c.question, sequence, c.cluster, s);
     ASSERT_TRUE(cost);
-    const double held = cost->memory.weights + cost->memory.gradients + cost->memory.optimizer;
+    const double held = cost->memory.weights + cost->memory.gradients + cost->memory.master + cost->memory.moments;
     EXPECT_LT(held, before);
     before = held;
   }
@@ -162,7 +162,8 @@ TEST(TrainingCost, StaticMemoryIsEighteenBytesAParameterUnsharded) {
     for (const Weight& weight : layer_weights(c.model, c.model.decoder.kinds[k]))
       parameters += static_cast<double>(weight.elements() * c.model.decoder.count(k));
   for (const Weight& weight : outer_weights(c.model)) parameters += static_cast<double>(weight.elements());
-  EXPECT_NEAR(cost->memory.weights + cost->memory.gradients + cost->memory.optimizer, 18.0 * parameters, 1.0);
+  EXPECT_NEAR(cost->memory.weights + cost->memory.gradients + cost->memory.master + cost->memory.moments,
+              18.0 * parameters, 1.0);
 }
 
 TEST(StageSplit, HoldsEveryLayerOnceAndTheEndsOnce) {

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <deque>
 #include <numeric>
 
 #include "assay/search/divisors.h"
@@ -33,6 +35,20 @@ class Searcher {
       : question_(question), cluster_(cluster), choices_(choices), limits_(limits_of(*question.setup.model)) {}
 
   Result<ServingSearch> run() {
+    // Strategies whose weights alone do not fit are only looked at where no other one fits: the closest is one of them.
+    all_weights_ = question_.weight_scale * make_serving_profile(question_.setup, ServingStrategy{}, 1, 1).weight_bytes;
+    bool any = enumerate(true);
+    if (any && !found_.fits) any = enumerate(false);
+    if (!any)
+      return fail("strategy", fmt::format("no product of the given parallelism makes {} chips", cluster_.chips()),
+                  "tensor x pipeline x replicas must equal the chips; leave one of them out to have it found");
+    finish_front();
+    return std::move(found_);
+  }
+
+ private:
+  /// Prices all strategies, or those whose weights may fit and then those that cannot; whether there are any.
+  bool enumerate(bool may_fit) {
     const std::int64_t chips = cluster_.chips();
     bool any = false;
     for (std::int64_t tensor : divisors(chips)) {
@@ -54,52 +70,150 @@ class Searcher {
             if (choices_.expert ? *choices_.expert != expert
                                 : expert > 1 && (limits_.experts == 0 || limits_.experts % expert != 0))
               continue;
+            // Experts are split already: a second direction of their weights would take the same devices.
+            if (second > 1 && expert > 1) continue;
             any = true;
             ServingStrategy strategy;
             strategy.tensor = tensor, strategy.pipeline = pipeline, strategy.second = second;
             strategy.data = data, strategy.expert = expert;
-            vary(strategy);
+            const auto ways = static_cast<double>(tensor * second * pipeline * expert);
+            if ((all_weights_ / ways <= question_.capacity) == may_fit) vary(strategy);
           }
         }
       }
     }
-    if (!any)
-      return fail("strategy", fmt::format("no product of the given parallelism makes {} chips", chips),
-                  "tensor x pipeline x replicas must equal the chips; leave one of them out to have it found");
-    finish_front();
-    return std::move(found_);
+    return any;
   }
 
- private:
-  void vary(ServingStrategy strategy) {
-    std::vector<CacheScheme> caches{CacheScheme::heads};
-    if (strategy.tensor > 1) caches = {CacheScheme::heads, CacheScheme::batch, CacheScheme::sequence};
-    if (choices_.cache) caches = {*choices_.cache};
-    std::vector<WeightScheme> schemes{WeightScheme::one_dimension};
-    if (strategy.second > 1) schemes = {WeightScheme::two_dimensions};
-    if (choices_.weights) schemes = {*choices_.weights};
-    for (CacheScheme cache : caches)
-      for (WeightScheme weights : schemes) {
-        strategy.scheme = {cache, weights};
-        price(strategy);
+  /// An order of the mesh axes, with the links that it gives them.
+  struct Placed {
+    std::uint8_t layout = 0;
+    StageLinks links;
+  };
+
+  std::vector<Placed> placements(const ServingStrategy& strategy) {
+    std::vector<Placed> out;
+    std::vector<Mesh> known;
+    for (std::size_t i = 0; i < axis_layouts().size(); ++i) {
+      // Axes of one device leave no trace: many orders are the same.
+      Mesh mesh = whole_mesh(strategy.parallelism(), i);
+      const auto same = [&](const Mesh& other) {
+        return std::equal(mesh.axes.begin(), mesh.axes.end(), other.axes.begin(), other.axes.end(),
+                          [](const MeshAxis& a, const MeshAxis& b) { return a.name == b.name; });
+      };
+      if (std::any_of(known.begin(), known.end(), same)) continue;
+      known.push_back(std::move(mesh));
+      ServingStrategy placed = strategy;
+      placed.layout = static_cast<std::uint8_t>(i);
+      if (auto links = serving_links(question_.setup, placed, cluster_)) out.push_back({placed.layout, *links});
+    }
+    return out;
+  }
+
+  /// What a sharding asks of the network: kinds of collectives over sets of axes.
+  using Used = std::array<std::array<bool, 4>, 32>;
+  static void mark(const ServingProfile& profile, Used& used) {
+    for (const ServingProfile::Block& block : profile.blocks)
+      for (const ServedCollective& collective : block.collectives)
+        used[collective.over][StageLinks::line_of(collective.kind)] = true;
+  }
+
+  /// Whether every collective takes at most as long on `a` as on `b`, whatever its bytes.
+  static bool covers(const Placed& a, const Placed& b, const Used& used) {
+    const auto below = [](const CollectiveLine& x, const CollectiveLine& y) {
+      return x.rate <= y.rate && x.floor <= y.floor;
+    };
+    for (std::size_t set = 0; set < used.size(); ++set)
+      for (std::size_t kind = 0; kind < 4; ++kind) {
+        if (!used[set][kind]) continue;
+        const CollectiveForm &x = a.links.forms[set][kind], &y = b.links.forms[set][kind];
+        if (!below(a.links.lines[set][kind], b.links.lines[set][kind]) || x.floor > y.floor || x.rate > y.rate ||
+            x.root > y.root)
+          return false;
       }
+    return below(a.links.between_stages, b.links.between_stages);
   }
 
-  void price(const ServingStrategy& strategy) {
-    const Result<StageLinks> links = serving_links(question_.setup, strategy, cluster_);
-    if (!links) return;
-    const ServingProfiles profiles = serving_profiles(question_, strategy, *links);
+  void vary(ServingStrategy strategy) {
+    const std::vector<Placed> placed = placements(strategy);
+    if (placed.empty()) return;
+    const bool split = strategy.tensor * strategy.second > 1;
+    std::vector<CacheScheme> caches{CacheScheme::heads};
+    if (split) caches = {CacheScheme::heads, CacheScheme::batch, CacheScheme::sequence};
+    if (choices_.cache) caches = {*choices_.cache};
+    strategy.scheme.weights = choices_.weights      ? *choices_.weights
+                              : strategy.second > 1 ? WeightScheme::two_dimensions
+                                                    : WeightScheme::one_dimension;
+    std::deque<PrefillOption> prompts;  // of all schemes so far; they stay where they are
+    for (CacheScheme cache : caches) {
+      strategy.scheme.cache = cache;
+      price(strategy, placed, prompts);
+    }
+  }
+
+  void price(ServingStrategy strategy, const std::vector<Placed>& placed, std::deque<PrefillOption>& prompts) {
+    ServingProfiles profiles;
+    profiles.decode = make_serving_profile(question_.setup, strategy, 1, decode_keys(question_));
+    std::vector<const PrefillOption*> options;
+    Used used{};
+    mark(profiles.decode, used);
+    for (const ServingScheme& scheme : prefill_schemes(strategy)) {
+      const auto known = std::find_if(prompts.begin(), prompts.end(),
+                                      [&](const PrefillOption& option) { return option.scheme == scheme; });
+      if (known != prompts.end()) {
+        options.push_back(&*known);
+      } else {
+        ServingStrategy way = strategy;
+        way.scheme = scheme;
+        prompts.push_back(
+            {scheme, make_serving_profile(question_.setup, way, fresh_prompt(question_), question_.prompt)});
+        options.push_back(&prompts.back());
+      }
+      mark(options.back()->profile, used);
+      if (scheme.cache != strategy.scheme.cache)
+        used[role_bit(Role::tensor) | role_bit(Role::fsdp)][StageLinks::line_of(CollectiveKind::all_to_all)] = true;
+    }
+    ++found_.strategies;
+    for (std::size_t i = 0; i < placed.size(); ++i) {
+      ++found_.placements;
+      bool dropped = false;
+      for (std::size_t j = 0; j < placed.size() && !dropped; ++j)
+        dropped = j != i && covers(placed[j], placed[i], used) && (j < i || !covers(placed[i], placed[j], used));
+      found_.dropped += dropped;
+      if (dropped) continue;
+      strategy.layout = placed[i].layout;
+      for (const PrefillOption* option : options) only_prompts(strategy, *option, placed[i].links);
+      choose_prefill(question_, strategy, placed[i].links, options, profiles);
+      batches(strategy, profiles, placed[i].links);
+    }
+  }
+
+  void only_prompts(ServingStrategy strategy, const PrefillOption& option, const StageLinks& links) {
+    strategy.scheme = option.scheme;
+    const ServingProfile& p = option.profile;
+    for (double times = 1.0; times <= 16.0; times *= 4.0) {
+      PrefillPoint point{strategy, times * p.unit * static_cast<double>(strategy.pipeline), {}};
+      const double bytes = question_.weight_scale * p.weight_bytes + point.prompts * (p.cache_bytes + p.widest);
+      if (bytes > question_.capacity) return;
+      point.time = serving_time(question_.setup, strategy, p, links, point.prompts);
+      if (choices_.first_token && point.time.estimate > *choices_.first_token) return;
+      if (!found_.most_prompts || point.prompts_per_second() > found_.most_prompts->prompts_per_second())
+        found_.most_prompts = point;
+    }
+  }
+
+  void batches(const ServingStrategy& strategy, const ServingProfiles& profiles, const StageLinks& links) {
     const double unit = profiles.decode.unit * static_cast<double>(strategy.pipeline);
     if (choices_.batch) {
-      take(serving_point(question_, strategy, profiles, *links, static_cast<double>(*choices_.batch)));
+      take(serving_point(question_, strategy, profiles, links, static_cast<double>(*choices_.batch)));
       return;
     }
-    const ServingPoint first = serving_point(question_, strategy, profiles, *links, unit);
+    const ServingPoint first = serving_point(question_, strategy, profiles, links, unit);
     if (take(first); first.memory.total() > question_.capacity) return;
     // From one unit up to what fits: powers of two, the points between them, and the last one.
     const double most = std::floor(first.memory.max_batch / unit) * unit;
     const auto try_batch = [&](double batch) {
-      if (batch <= most) take(serving_point(question_, strategy, profiles, *links, batch));
+      if (batch <= most) take(serving_point(question_, strategy, profiles, links, batch));
     };
     for (double batch = 2.0 * unit; batch <= 2.0 * most; batch *= 2.0) {
       if (batch > 2.0 * unit) try_batch(0.75 * batch);
@@ -160,6 +274,7 @@ class Searcher {
   const Cluster& cluster_;
   const ServingChoices& choices_;
   Limits limits_;
+  double all_weights_ = 0;  ///< bytes
   ServingSearch found_;
 };
 
@@ -168,49 +283,6 @@ class Searcher {
 Result<ServingSearch> search_serving(const ServingQuestion& question, const Cluster& cluster,
                                      const ServingChoices& choices) {
   return Searcher(question, cluster, choices).run();
-}
-
-std::int64_t fresh_prompt(const ServingQuestion& question) {
-  return static_cast<std::int64_t>(
-      std::max(1.0, std::ceil(static_cast<double>(question.prompt) * (1.0 - question.cached_prompt) - 1e-9)));
-}
-
-std::int64_t decode_context(const ServingQuestion& question) {
-  return question.prompt + std::max<std::int64_t>(1, question.output / 2);
-}
-
-ServingProfiles serving_profiles(const ServingQuestion& question, const ServingStrategy& strategy,
-                                 const StageLinks& links) {
-  ServingProfiles profiles;
-  profiles.decode =
-      make_serving_profile(question.setup, strategy, 1, decode_context(question), question.prompt + question.output);
-  profiles.prefill = make_serving_profile(question.setup, strategy, fresh_prompt(question), question.prompt);
-  // A prompt on each replica; its stages follow each other.
-  profiles.first_token = serving_time(question.setup, strategy, profiles.prefill, links, profiles.prefill.unit);
-  return profiles;
-}
-
-ServingMemory serving_memory(const ServingQuestion& question, const ServingProfiles& profiles, double batch) {
-  const double per_sequence = profiles.decode.cache_bytes + profiles.decode.state_bytes;
-  const double prompt_space = profiles.prefill.widest * profiles.prefill.unit;
-  ServingMemory memory;
-  memory.weights = question.weight_scale * profiles.decode.weight_bytes;
-  memory.cache = per_sequence * batch;
-  memory.workspace = std::max(prompt_space, profiles.decode.widest * batch);
-  const double left = question.capacity - memory.weights - prompt_space;
-  memory.max_batch = std::max(0.0, std::floor(left / (per_sequence + profiles.decode.widest)));
-  return memory;
-}
-
-ServingPoint serving_point(const ServingQuestion& question, const ServingStrategy& strategy,
-                           const ServingProfiles& profiles, const StageLinks& links, double batch) {
-  ServingPoint point;
-  point.strategy = strategy;
-  point.batch = batch;
-  point.decode = serving_time(question.setup, strategy, profiles.decode, links, batch);
-  point.prefill = profiles.first_token;
-  point.memory = serving_memory(question, profiles, batch);
-  return point;
 }
 
 }  // namespace assay

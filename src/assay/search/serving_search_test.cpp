@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <random>
 #include <string>
 
 #include "assay/model/model_catalogue.h"
@@ -32,10 +34,7 @@ struct Case {
   }
   Case(const Case&) = delete;
 
-  ServingSearch search(ServingChoices choices = {}) const {
-    if (!choices.second) choices.second = 1;
-    return *search_serving(question, cluster, choices);
-  }
+  ServingSearch search(ServingChoices choices = {}) const { return *search_serving(question, cluster, choices); }
 };
 
 ServingStrategy tensor_only(std::int64_t ways) {
@@ -44,33 +43,124 @@ ServingStrategy tensor_only(std::int64_t ways) {
   return s;
 }
 
-TEST(ServingSearch, NoPointOfAllShardingsBeatsTheFront) {
-  const Case c("llama-3-8b", "h100-sxm:4");
+/// Every sharding, order of axes and batch, one by one: nothing that fits beats what the search found.
+void expect_nothing_better(const Case& c, std::int64_t most_tried_batch) {
   const ServingSearch found = c.search();
-  ASSERT_TRUE(found.best);
+  ASSERT_TRUE(found.best && found.fastest_prompt);
+  const std::int64_t chips = c.cluster.chips();
   std::int64_t tried = 0;
-  for (std::int64_t tensor : {1, 2, 4})
-    for (std::int64_t pipeline : {1, 2, 4})
-      for (CacheScheme cache : {CacheScheme::heads, CacheScheme::batch, CacheScheme::sequence})
-        for (double power = 1; power <= 4096; power *= 2)
-          for (double batch : {power, 1.5 * power}) {
-            if (4 % (tensor * pipeline) != 0 || batch != std::floor(batch)) continue;
-            ServingStrategy s = tensor_only(tensor);
-            s.pipeline = pipeline, s.data = 4 / tensor / pipeline, s.scheme.cache = cache;
-            const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
-            const ServingProfiles profiles = serving_profiles(c.question, s, links);
-            // The search takes whole units: every device has as many sequences as the others.
-            if (std::fmod(batch, profiles.decode.unit * static_cast<double>(pipeline)) != 0.0) continue;
-            const ServingPoint p = serving_point(c.question, s, profiles, links, batch);
-            if (p.memory.total() > c.question.capacity) continue;
-            ++tried;
-            bool matched = false;
-            for (const ServingPoint& f : found.front)
-              matched |= f.decode.estimate <= p.decode.estimate * (1.0 + 1e-12) &&
-                         f.tokens_per_second() >= p.tokens_per_second() * (1.0 - 1e-12);
-            EXPECT_TRUE(matched) << "tensor " << tensor << " pipeline " << pipeline << " batch " << batch;
-          }
-  EXPECT_GT(tried, 100);
+  double first_token = HUGE_VAL, rate = 0.0;
+  const auto price = [&](const ServingStrategy& s) {
+    const auto links = serving_links(c.question.setup, s, c.cluster);
+    if (!links) return;
+    const ServingProfiles profiles = serving_profiles(c.question, s, *links);
+    const double unit = profiles.decode.unit * static_cast<double>(s.pipeline);
+    for (double power = 1; power <= static_cast<double>(most_tried_batch); power *= 2)
+      for (double batch : {power, 1.5 * power}) {
+        // The search takes whole units: every device has as many sequences as the others.
+        if (batch != std::floor(batch) || std::fmod(batch, unit) != 0.0) continue;
+        const ServingPoint p = serving_point(c.question, s, profiles, *links, batch);
+        if (p.memory.total() > c.question.capacity) continue;
+        ++tried;
+        first_token = std::min(first_token, p.prefill.estimate), rate = std::max(rate, p.tokens_per_second());
+        bool matched = false;
+        for (const ServingPoint& f : found.front)
+          matched |= f.decode.estimate <= p.decode.estimate * (1.0 + 1e-12) &&
+                     f.tokens_per_second() >= p.tokens_per_second() * (1.0 - 1e-12);
+        EXPECT_TRUE(matched) << "tensor " << s.tensor << " second " << s.second << " pipeline " << s.pipeline
+                             << " expert " << s.expert << " layout " << int{s.layout} << " batch " << batch;
+      }
+  };
+  for (std::int64_t tensor = 1; tensor <= chips; tensor *= 2)
+    for (std::int64_t second = 1; tensor * second <= chips; second *= 2)
+      for (std::int64_t pipeline = 1; tensor * second * pipeline <= chips; pipeline *= 2)
+        for (std::int64_t expert = 1; tensor * second * pipeline * expert <= chips; expert *= 2)
+          for (CacheScheme cache : {CacheScheme::heads, CacheScheme::batch, CacheScheme::sequence})
+            for (std::uint8_t layout = 0; layout < axis_layouts().size(); ++layout) {
+              ServingStrategy s = tensor_only(tensor);
+              s.second = second, s.pipeline = pipeline, s.data = chips / tensor / second / pipeline;
+              s.expert = expert, s.layout = layout;
+              s.scheme = {cache, second > 1 ? WeightScheme::two_dimensions : WeightScheme::one_dimension};
+              if (expert > 1 && (second > 1 || !c.model.decoder.kinds.front().feed_forward->experts)) continue;
+              price(s);
+            }
+  EXPECT_GT(tried, 500);
+  EXPECT_LE(found.fastest_prompt->prefill.estimate, first_token * (1.0 + 1e-12));
+  EXPECT_GE(found.best->tokens_per_second(), rate * (1.0 - 1e-12));
+  EXPECT_GT(found.placements, found.strategies);
+}
+
+TEST(ServingSearch, NothingOfAllShardingsAndPlacementsIsBetterBehindSwitches) {
+  expect_nothing_better(Case("llama-3-8b", "h100-sxm:4"), 512);
+}
+TEST(ServingSearch, NothingOfAllShardingsAndPlacementsIsBetterOnATorus) {
+  expect_nothing_better(Case("llama-3-8b", "tpu-v5e:2x4"), 64);
+}
+TEST(ServingSearch, NothingOfAllShardingsAndPlacementsIsBetterForExperts) {
+  expect_nothing_better(Case("qwen3-30b-a3b", "h100-sxm:4"), 64);
+}
+
+// 2D weights and gathered ones store the same bytes; a long prompt of many tokens is better gathered than summed up.
+TEST(ServingSearch, PromptsMayGatherWeightsThatDecodeStepsLeaveWhereTheyAre) {
+  Case c("llama-3-70b", "tpu-v5e:4x8");
+  c.question.setup.formats.weights = Dtype::int8;
+  ServingStrategy s = tensor_only(8);
+  s.second = 4, s.scheme = {CacheScheme::batch, WeightScheme::two_dimensions};
+  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
+  double least = HUGE_VAL;
+  for (const ServingScheme& scheme : prefill_schemes(s)) {
+    ServingStrategy way = s;
+    way.scheme = scheme;
+    const PrefillOption option{
+        scheme, make_serving_profile(c.question.setup, way, fresh_prompt(c.question), c.question.prompt)};
+    EXPECT_NEAR(option.profile.weight_bytes, make_serving_profile(c.question.setup, s, 1, 1024).weight_bytes, 1.0);
+    least = std::min(least, prefill_time(c.question, s, option, links).estimate);
+  }
+  EXPECT_EQ(prefill_schemes(s).size(), 2u);
+  EXPECT_EQ(serving_profiles(c.question, s, links).first_token.estimate, least);
+}
+
+TEST(ServingMemory, PagesHoldMoreSequencesAndTheirSumIsNearlyNormal) {
+  Case c("llama-3-8b", "h100-sxm:1");
+  c.question.lengths =
+      request_lengths(*parse_lengths("lognormal:1", 800, "test"), *parse_lengths("exponential", 300, "test"), 0);
+  const ServingStrategy s = tensor_only(1);
+  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
+  const double whole = serving_memory(c.question, serving_profiles(c.question, s, links), 1).max_batch;
+  c.question.lengths = request_lengths(c.question.lengths->prompt, c.question.lengths->output, 16);
+  const ServingProfiles paged = serving_profiles(c.question, s, links);
+  const double most = serving_memory(c.question, paged, 1).max_batch;
+  EXPECT_GT(most, 3.0 * whole);  // the longest request is many times the mean
+  EXPECT_NEAR(serving_memory(c.question, paged, most).total(), c.question.capacity, 0.01 * c.question.capacity);
+  EXPECT_NEAR(overflow_probability(c.question, paged, most), 0.01, 0.004);
+  // Draw batches of sequences in flight, each at a random page of its life.
+  std::mt19937_64 random(11);
+  const auto& reserved = c.question.lengths->reserved;
+  double tokens = 0.0;
+  for (std::int64_t n : reserved) tokens += static_cast<double>(n) / static_cast<double>(reserved.size());
+  const ServingMemory memory = serving_memory(c.question, paged, most);
+  const double room = (c.question.capacity - memory.weights - memory.workspace) / paged.decode.cache_bytes * tokens;
+  int over = 0;
+  for (int trial = 0; trial < 4000; ++trial) {
+    double sum = 0.0;
+    for (double i = 0; i < most; i += 1.0) sum += static_cast<double>(reserved[random() % reserved.size()]);
+    over += sum > room;
+  }
+  EXPECT_NEAR(over / 4000.0, 0.01, 0.008);
+}
+
+// Half of the sequences of mistral see more than its window of 4096 tokens: the work is not that of their mean.
+TEST(ServingProfile, RaggedContextsAreReadEachUpToItsWindow) {
+  const Case c("mistral-7b", "h100-sxm:1");
+  const ServingStrategy s = tensor_only(1);
+  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
+  const auto read = [&](std::vector<std::int64_t> seen) {
+    const ServingProfile profile = make_serving_profile(c.question.setup, s, 1, ServingKeys{std::move(seen), {16384}});
+    return serving_time(c.question.setup, s, profile, links, 64).attention_bytes;
+  };
+  EXPECT_NEAR(read({1024, 16384}), (read({1024}) + read({16384})) / 2, 1.0);
+  EXPECT_DOUBLE_EQ(read({16384}), read({4096}));
+  EXPECT_LT(read({1024, 16384}), 0.7 * read({(1024 + 16384) / 2}));
 }
 
 TEST(ServingSearch, AlongTheFrontBothGrow) {

@@ -41,13 +41,14 @@ Result<Speculation> speculate(const ServingQuestion& question, const Transformer
   ASSAY_TRY(draft_links, serving_links(question.setup, out.draft_strategy, cluster));
   ServingSetup setup = question.setup;
   setup.model = &draft;
-  const std::int64_t context = decode_context(question);
-  const ServingProfile drafted =
-      make_serving_profile(setup, out.draft_strategy, 1, context, question.prompt + question.output);
+  ServingQuestion of_draft = question;
+  of_draft.setup.model = &draft;
+  const ServingProfile drafted = make_serving_profile(setup, out.draft_strategy, 1, decode_keys(of_draft));
   const double draft_step = serving_time(setup, out.draft_strategy, drafted, draft_links, batch).estimate;
   out.draft_memory = drafted.weight_bytes + (drafted.cache_bytes + drafted.state_bytes) * batch;
   for (std::int64_t length : lengths) {
-    const ServingProfile checked = make_serving_profile(question.setup, strategy, length + 1, context + length);
+    const ServingProfile checked =
+        make_serving_profile(question.setup, strategy, length + 1, decode_keys(question, length));
     SpeculativeLoop loop;
     loop.length = length;
     loop.draft_step = draft_step;

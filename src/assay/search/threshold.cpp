@@ -1,6 +1,7 @@
 #include "assay/search/threshold.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 namespace assay {
@@ -88,6 +89,23 @@ Threshold find_threshold(const ThresholdTest& test, const ThresholdRange& range)
   found.beside = holds_first ? after : before;
   found.tested = tester.tested();
   return found;
+}
+
+std::optional<double> nearest_change(const FactorTest& changed, double reach, double precision) {
+  for (double step = 2.0; step <= reach; step *= 2.0) {
+    std::optional<double> found;
+    for (const double side : {1.0, -1.0}) {
+      double near = std::log(step / 2.0) * side, far = std::log(step) * side;
+      if (!changed(std::exp(far))) continue;
+      while (std::abs(far - near) > std::log1p(precision)) {
+        const double middle = (near + far) / 2.0;
+        (changed(std::exp(middle)) ? far : near) = middle;
+      }
+      if (!found || std::abs(far) < std::abs(std::log(*found))) found = std::exp(far);
+    }
+    if (found) return found;
+  }
+  return std::nullopt;
 }
 
 }  // namespace assay

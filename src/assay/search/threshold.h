@@ -34,6 +34,14 @@ struct Threshold {
   bool exact = true;                   ///< false: tests ran out, or no allowed value was found in between
 };
 
+/// Whether something is no longer as it is at a factor of one.
+using FactorTest = std::function<bool(double)>;
+
+/// The factor nearest to one, by ratio, at which `changed` begins to hold: powers of two are tried on both sides up to
+/// `reach`, then the last step is halved until it is known within `precision`. The factor returned is one at which it
+/// holds; nothing where it holds at no power of two.
+std::optional<double> nearest_change(const FactorTest& changed, double reach, double precision);
+
 /// Doubles from the lower end until the condition changes, then halves the gap. Right where the condition changes
 /// once; values that are not allowed are stepped over, to the nearest that are.
 Threshold find_threshold(const ThresholdTest& test, const ThresholdRange& range);

@@ -57,5 +57,22 @@ RC_GTEST_PROP(Threshold, ASingleChangeIsFoundExactly, ()) {
   RC_ASSERT(found.value == (rises ? at : at - 1));
 }
 
+TEST(NearestChange, FindsTheNearerOfTwoSides) {
+  const auto above = [](double f) { return f >= 3.1; };
+  const auto found = nearest_change(above, 8.0, 1e-4);
+  ASSERT_TRUE(found);
+  EXPECT_GE(*found, 3.1);
+  EXPECT_NEAR(*found, 3.1, 4e-4);
+  const auto both = [](double f) { return f >= 3.1 || f <= 0.4; };
+  EXPECT_NEAR(nearest_change(both, 8.0, 1e-4).value_or(0.0), 0.4, 1e-4);
+  const auto close = [](double f) { return f >= 1.2 || f <= 0.99; };
+  EXPECT_NEAR(nearest_change(close, 8.0, 1e-4).value_or(0.0), 0.99, 2e-4);
+}
+
+TEST(NearestChange, IsNothingBeyondItsReach) {
+  EXPECT_FALSE(nearest_change([](double f) { return f > 5.0; }, 4.0, 1e-3));
+  EXPECT_FALSE(nearest_change([](double) { return false; }, 64.0, 1e-3));
+}
+
 }  // namespace
 }  // namespace assay

@@ -4,24 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <deque>
+#include <map>
 #include <unordered_map>
 
 #include "assay/base/text.h"
-#include "assay/search/divisors.h"
 
 namespace assay {
 namespace {
-
-/// The given value where the user fixed one, else all that `allowed` accepts.
-template <class T, class F>
-std::vector<T> options(const std::optional<T>& fixed, const std::vector<T>& all, F&& allowed) {
-  if (fixed) return {*fixed};
-  std::vector<T> out;
-  for (const T& value : all)
-    if (allowed(value)) out.push_back(value);
-  return out;
-}
 
 struct KeyHash {
   std::size_t operator()(const ProfileKey& key) const {
@@ -37,7 +27,7 @@ struct KeyHash {
 };
 
 struct MeshKey {
-  std::array<std::int64_t, 7> sizes;
+  std::array<std::int64_t, 6> sizes;
   friend bool operator==(const MeshKey&, const MeshKey&) = default;
 };
 struct MeshKeyHash {
@@ -60,155 +50,125 @@ bool same_costs(const StageLinks& a, const StageLinks& b) {
   return true;
 }
 
+/// Best first: work is visited in order of a bound on its time, so the first that is slower than all that are wanted
+/// ends the search.
 class Searcher {
  public:
   Searcher(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
-           const TrainingChoices& choices, double capacity, std::size_t top, bool prune)
+           const TrainingChoices& choices, double capacity, std::size_t top, bool prune, double slowest)
       : question_(question),
         model_(*question.setup.model),
         sequence_(sequence),
         cluster_(cluster),
         choices_(choices),
+        space_(question, sequence, cluster, choices),
         capacity_(capacity),
         top_(top),
-        prune_(prune) {
-    for (std::size_t k = 0; k < model_.decoder.kinds.size(); ++k) counts_.push_back(model_.decoder.count(k));
-    for (const Layer& layer : model_.decoder.kinds) {
-      if (layer.attention) heads_ = std::gcd(heads_, layer.attention->heads);
-      if (layer.feed_forward) width_ = std::gcd(width_, layer.feed_forward->width);
-      if (layer.feed_forward && layer.feed_forward->experts > 0)
-        experts_ = std::gcd(experts_, layer.feed_forward->experts);
-    }
-  }
+        prune_(prune),
+        worst_(slowest) {}
 
   Result<TrainingSearch> run() {
-    const std::int64_t chips = cluster_.chips();
-    const std::vector<std::int64_t> all = divisors(chips);
-    const auto fits_heads = [&](std::int64_t n) {
-      return (heads_ == 0 || heads_ % n == 0) && (width_ == 0 || width_ % n == 0) && n <= 256;
-    };
-    const auto tensors = options(choices_.tensor, all, fits_heads);
-    const auto pipelines =
-        options(choices_.pipeline, all, [&](std::int64_t n) { return n <= model_.decoder.layers(); });
-    const auto contexts = options(choices_.context, all, [&](std::int64_t n) {
-      return n == 1 || (n <= 64 && sequence_ / n >= 1024 && sequence_ % n == 0);
-    });
-    std::int64_t meshes = 0;
-    for (std::int64_t tp : tensors)
-      for (std::int64_t pp : pipelines)
-        for (std::int64_t cp : contexts) {
-          if (chips % (tp * pp * cp) != 0) continue;
-          ASSAY_TRY(used, split_data(tp, pp, cp, chips / (tp * pp * cp)));
-          meshes += used;
-        }
-    if (meshes == 0) return nothing_matches();
-    std::sort(found_.best.begin(), found_.best.end(),
-              [](const Candidate& a, const Candidate& b) { return a.cost.estimate < b.cost.estimate; });
+    const std::vector<Parallelism> all = space_.meshes();
+    if (all.empty()) return nothing_matches();
+    for (const Parallelism& p : all) list_work(p);
+    std::stable_sort(works_.begin(), works_.end(), [](const Work& a, const Work& b) { return a.floor < b.floor; });
+    for (const Work& work : works_) {
+      if (prune_ && work.floor >= worst_) break;
+      price(work);
+    }
+    if (found_.best.empty() && std::isinf(worst_)) find_closest(all);
+    std::stable_sort(found_.best.begin(), found_.best.end(), faster);
     return std::move(found_);
   }
 
  private:
-  /// Splits data-parallel devices into replicas and fsdp; returns how many meshes were tried.
-  Result<std::int64_t> split_data(std::int64_t tp, std::int64_t pp, std::int64_t cp, std::int64_t data) {
-    std::int64_t tried = 0;
-    for (std::int64_t fsdp : divisors(data)) {
-      if (choices_.fsdp && *choices_.fsdp != fsdp) continue;
-      if (choices_.data && *choices_.data != data / fsdp) continue;
-      const std::int64_t replicas = data / fsdp;
-      const auto experts = options(choices_.expert, divisors(data),
-                                   [&](std::int64_t n) { return n == 1 || (experts_ > 0 && experts_ % n == 0); });
-      for (std::int64_t ep : experts) {
-        if (data % ep != 0) continue;
-        Parallelism p;
-        p.data = replicas, p.fsdp = fsdp, p.tensor = tp, p.pipeline = pp, p.context = cp, p.expert = ep;
-        ++tried;
-        ASSAY_CHECK(vary_mesh(p));
-      }
-    }
-    return tried;
-  }
-
-  Result<void> vary_mesh(Parallelism p) {
-    const double per_group = question_.sequences / static_cast<double>(p.data * p.fsdp);
-    if (per_group < 1.0 || per_group != std::floor(per_group)) return {};
-    std::vector<int> zeros{0};
-    if (p.data > 1) zeros = p.fsdp > 1 ? std::vector<int>{0, 1} : std::vector<int>{0, 1, 2};
-    if (choices_.zero) zeros = {*choices_.zero};
-    std::vector<ResidualScheme> residuals{ResidualScheme::replicated};
-    if (p.tensor > 1) residuals.push_back(ResidualScheme::sequence);
-    if (choices_.residual) residuals = {*choices_.residual};
-    std::vector<ContextScheme> schemes{ContextScheme::gather};
-    if (p.context > 1 && heads_ % (p.tensor * p.context) == 0) schemes.push_back(ContextScheme::exchange);
-    if (choices_.context_scheme) schemes = {*choices_.context_scheme};
-    const std::size_t layouts = cluster_.torus ? axis_layouts().size() : 2;
-    std::vector<const StageLinks*> distinct;
-    for (std::size_t layout = 0; layout < layouts; ++layout) {
-      const StageLinks* links = links_of(p, layout);
-      if (!links || std::any_of(distinct.begin(), distinct.end(),
-                                [&](const StageLinks* known) { return same_costs(*known, *links); }))
-        continue;
-      distinct.push_back(links);
-      for (int zero : zeros)
-        for (ResidualScheme residual : residuals)
-          for (ContextScheme scheme : schemes) {
-            p.zero = zero, p.residual = residual, p.context_scheme = scheme;
-            vary_schedule(p, layout, *links, static_cast<std::int64_t>(per_group));
-          }
-    }
-    return {};
-  }
-
-  void vary_schedule(const Parallelism& p, std::size_t layout, const StageLinks& links, std::int64_t per_group) {
-    const StageSplit& split = split_of(p.pipeline);
-    std::vector<RecomputePolicy> policies{RecomputePolicy::none, RecomputePolicy::full};
-    if (!question_.setup.flash) policies.push_back(RecomputePolicy::selective);
-    if (choices_.recompute) policies = {*choices_.recompute};
-    struct Order {
-      PipelineSchedule schedule;
-      std::int64_t interleave;
-    };
-    std::vector<Order> orders{{PipelineSchedule::one_f_one_b, 1}};
-    if (p.pipeline > 1) {
-      using enum PipelineSchedule;
-      if (choices_.schedule) {
-        orders.clear();
-        if (*choices_.schedule != interleaved) orders.push_back({*choices_.schedule, choices_.interleave.value_or(1)});
-      } else {
-        orders.insert(orders.end(), {{zb_h1, 1}, {zb_h2, 1}, {zb_v, 1}, {dualpipe, 1}});
-        if (choices_.interleave && *choices_.interleave > 1) orders.clear();
-      }
-      if (!choices_.schedule || *choices_.schedule == interleaved) {
-        const std::int64_t per_stage = model_.decoder.layers() / p.pipeline;
-        for (std::int64_t v : divisors(per_stage))
-          if (v > 1 && model_.decoder.layers() % p.pipeline == 0 && (!choices_.interleave || *choices_.interleave == v))
-            orders.push_back({interleaved, v});
-      }
-    }
+  struct Placed {
+    std::uint8_t layout = 0;
+    std::size_t inner = 0;  ///< see inner_of()
+    StageLinks links;
+  };
+  /// Estimates of collectives over sets of expert, context and tensor axes.
+  using InnerForms = std::array<std::array<CollectiveForm, 4>, 8>;
+  /// Where weights, gradients and states lie.
+  struct Sharing {
+    int zero = 0;
+    Offload offload = Offload::none;
+  };
+  struct Mesh {
+    std::vector<Sharing> sharings;  ///< with which weights and optimizer states alone fit
+    std::vector<StageOrder> orders;
+  };
+  /// All strategies of a mesh that compute the same: they differ in how weights are shared out, in the order of
+  /// stages and in placement.
+  struct Work {
     Strategy strategy;
-    strategy.parallelism = p;
-    strategy.layout = static_cast<std::uint8_t>(layout);
-    for (std::int64_t micro : divisors(per_group)) {
-      if (choices_.micro_batch ? *choices_.micro_batch != micro : micro > 16) continue;
-      strategy.micro_batch = micro;
-      const std::int64_t m = per_group / micro;
-      for (RecomputePolicy policy : policies) {
-        strategy.recompute = policy;
-        bool known = false;
-        for (const Order& order : orders) {
-          ++found_.count.considered;
-          if (p.pipeline > 1 && !is_possible({order.schedule, p.pipeline, m, order.interleave})) continue;
-          strategy.schedule = order.schedule, strategy.interleave = order.interleave;
-          if (!known) {
-            const TrainingProfile& work = work_of(strategy);
-            // No stage is faster than the mean of all, and none does less than its arithmetic and memory traffic.
-            const double floor = static_cast<double>(m) * busy_seconds(work) / static_cast<double>(p.pipeline);
-            if (prune_ && found_.best.size() >= top_ && floor >= worst_) break;
-            profile_ = work;
-            take_weights_traffic(profile_, sharing_of(strategy));
-            steady_cost(question_, strategy, profile_, links, split, steady_);
-            known = true;
+    std::size_t mesh = 0;
+    double floor = 0;     ///< seconds that no such strategy is faster than
+    bool settled = true;  ///< false: the floor is that of another that does less
+  };
+
+  static bool faster(const Candidate& a, const Candidate& b) { return a.cost.estimate < b.cost.estimate; }
+
+  void list_work(const Parallelism& p) {
+    const std::int64_t per_group = space_.per_group(p);
+    if (per_group == 0) return;
+    const auto micro_batches = space_.micro_batches(per_group);
+    const auto residuals = space_.residuals(p);
+    const auto schemes = space_.context_schemes(p);
+    const auto policies = space_.policies();
+    const auto zeros = space_.zeros(p);
+    Mesh mesh{{}, space_.orders(p)};
+    found_.count.considered += static_cast<std::int64_t>(micro_batches.size() * residuals.size() * schemes.size() *
+                                                         policies.size() * zeros.size() * choices_.offloads.size() *
+                                                         mesh.orders.size() * space_.layouts(p).size());
+    Work work;
+    work.strategy.parallelism = p;
+    work.mesh = meshes_.size();
+    for (int zero : zeros)
+      for (Offload offload : choices_.offloads) {
+        Strategy s = work.strategy;
+        s.parallelism.zero = zero, s.offload = offload;
+        if (!prune_ || state_bytes(s) <= capacity_) mesh.sharings.push_back({zero, offload});
+      }
+    if (mesh.sharings.empty()) return;
+    meshes_.push_back(std::move(mesh));
+    for (ResidualScheme residual : residuals)
+      for (ContextScheme scheme : schemes)
+        for (std::int64_t micro : micro_batches) {
+          Strategy& s = work.strategy;
+          s.parallelism.residual = residual, s.parallelism.context_scheme = scheme, s.micro_batch = micro;
+          bool without = false;
+          for (RecomputePolicy policy : policies) {
+            s.recompute = policy;
+            // What is computed again comes on top: the floor without it holds until it is looked at.
+            work.settled = !without;
+            if (work.settled) work.floor = prune_ ? floor_of(s) : 0.0;
+            works_.push_back(work);
+            without |= policy == RecomputePolicy::none;
           }
-          take({strategy, training_cost(steady_, strategy)});
+        }
+  }
+
+  /// Prices everything that computes as `work` says, unless a bound rules it out.
+  void price(const Work& work) {
+    Strategy s = work.strategy;
+    if (prune_ && !work.settled && floor_of(s) >= worst_) return;
+    const auto m = static_cast<std::int64_t>(microbatches(question_, s));
+    const Mesh& mesh = meshes_[work.mesh];
+    const StageSplit& split = split_of(s.parallelism.pipeline);
+    for (const Sharing& sharing : mesh.sharings) {
+      s.parallelism.zero = sharing.zero, s.offload = sharing.offload;
+      profile_ = work_of(s);
+      take_weights_traffic(profile_, sharing_of(s));
+      for (const Placed& placed : links_of(s.parallelism)) {
+        s.layout = placed.layout;
+        steady_cost(question_, s, profile_, placed.links, split, steady_);
+        if (prune_ && (least_seconds(steady_) >= worst_ || least_memory(steady_) > capacity_)) continue;
+        for (const StageOrder& order : mesh.orders) {
+          if (s.parallelism.pipeline > 1 && !is_possible({order.schedule, s.parallelism.pipeline, m, order.interleave}))
+            continue;
+          s.schedule = order.schedule, s.interleave = order.interleave;
+          take({s, training_cost(steady_, s)});
         }
       }
     }
@@ -216,35 +176,126 @@ class Searcher {
 
   void take(const Candidate& candidate) {
     ++found_.count.evaluated;
-    if (candidate.cost.memory.total() > capacity_) {
-      if (found_.best.empty() &&
-          (!found_.closest || candidate.cost.memory.total() < found_.closest->cost.memory.total()))
-        found_.closest = candidate;
-      return;
-    }
+    if (candidate.cost.memory.total() > capacity_) return;
     ++found_.count.feasible;
-    if (found_.best.size() >= top_ && candidate.cost.estimate >= worst_) return;
-    found_.closest.reset();
+    if (candidate.cost.estimate >= worst_) return;
     found_.best.push_back(candidate);
-    if (found_.best.size() > top_) {
-      const auto slowest =
-          std::max_element(found_.best.begin(), found_.best.end(),
-                           [](const Candidate& a, const Candidate& b) { return a.cost.estimate < b.cost.estimate; });
-      found_.best.erase(slowest);
-    }
-    worst_ = 0.0;
-    for (const Candidate& kept : found_.best) worst_ = std::max(worst_, kept.cost.estimate);
+    if (found_.best.size() > top_) found_.best.erase(std::max_element(found_.best.begin(), found_.best.end(), faster));
+    if (found_.best.size() == top_)
+      worst_ = std::max_element(found_.best.begin(), found_.best.end(), faster)->cost.estimate;
   }
 
-  /// Seconds that one microbatch keeps all stages busy.
-  double busy_seconds(const TrainingProfile& profile) const {
-    const auto both = [](const LayerProfile& layer) {
-      return layer.forward.estimate.value() + layer.backward.estimate.value();
+  /// Where nothing fits: what needs the least memory, looked for among what shares out most first.
+  void find_closest(const std::vector<Parallelism>& all) {
+    std::vector<std::pair<double, Strategy>> meshes;
+    Strategy shared;
+    for (const Parallelism& p : all)
+      if (space_.per_group(p) > 0)
+        for (int zero : space_.zeros(p))
+          for (Offload offload : choices_.offloads) {
+            shared.parallelism = p, shared.parallelism.zero = zero, shared.offload = offload;
+            meshes.emplace_back(state_bytes(shared), shared);
+          }
+    std::stable_sort(meshes.begin(), meshes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto& [floor, start] : meshes) {
+      if (floor >= least) break;
+      const Parallelism& mesh = start.parallelism;
+      for (ResidualScheme residual : space_.residuals(mesh))
+        for (ContextScheme scheme : space_.context_schemes(mesh))
+          for (std::int64_t micro : space_.micro_batches(space_.per_group(mesh)))
+            for (RecomputePolicy policy : space_.policies()) {
+              Strategy s = start;
+              s.parallelism.residual = residual, s.parallelism.context_scheme = scheme;
+              s.micro_batch = micro, s.recompute = policy;
+              take_closest(s, least);
+            }
+    }
+  }
+
+  /// Memory does not depend on placement: one layout that exists will do.
+  void take_closest(Strategy s, double& least) {
+    const auto& links = links_of(s.parallelism);
+    if (links.empty()) return;
+    profile_ = work_of(s);
+    take_weights_traffic(profile_, sharing_of(s));
+    s.layout = links.front().layout;
+    steady_cost(question_, s, profile_, links.front().links, split_of(s.parallelism.pipeline), steady_);
+    if (least_memory(steady_) >= least) return;
+    const auto m = static_cast<std::int64_t>(steady_.microbatches);
+    for (const StageOrder& order : space_.orders(s.parallelism)) {
+      if (s.parallelism.pipeline > 1 && !is_possible({order.schedule, s.parallelism.pipeline, m, order.interleave}))
+        continue;
+      s.schedule = order.schedule, s.interleave = order.interleave;
+      const Candidate candidate{s, training_cost(steady_, s)};
+      ++found_.count.evaluated;
+      if (candidate.cost.memory.total() >= least) continue;
+      least = candidate.cost.memory.total();
+      found_.closest = candidate;
+    }
+  }
+
+  /// No stage is faster than the mean of all, and none does less than its arithmetic, its memory traffic and the
+  /// collectives that wait for each other. How weights travel comes on top.
+  double floor_of(const Strategy& s) {
+    double least = std::numeric_limits<double>::infinity();
+    const TrainingProfile& work = work_of(s);
+    for (const Placed& placed : links_of(s.parallelism)) {
+      const auto [known, is_new] = passes_.try_emplace({&work, placed.inner}, 0.0);
+      if (is_new) {
+        Strategy whole = s;
+        whole.parallelism.pipeline = 1;
+        steady_cost(question_, whole, work, placed.links, split_of(1), steady_);
+        known->second = steady_.parts.front().forward + steady_.parts.front().backward;
+      }
+      least = std::min(least, known->second);
+    }
+    return microbatches(question_, s) * least / static_cast<double>(s.parallelism.pipeline);
+  }
+
+  /// The same of one placement and one way to share out weights.
+  static double least_seconds(const SteadyCost& steady) {
+    double mean = 0.0;
+    for (const SteadyCost::Part& part : steady.parts)
+      mean += part.stages / steady.stages * (part.forward + part.backward);
+    return steady.microbatches * mean;
+  }
+
+  /// Every schedule holds one microbatch at least.
+  static double least_memory(const SteadyCost& steady) {
+    double most = 0.0;
+    for (const SteadyCost::Part& part : steady.parts)
+      most = std::max(most, memory_holding(steady, part, 1.0, 1.0).total());
+    return most;
+  }
+
+  /// Bytes of weights and optimizer states on the fullest stage, whatever is computed.
+  double state_bytes(const Strategy& s) {
+    const Parallelism& p = s.parallelism;
+    sizes_only_.size = role_sizes(p);
+    steady_cost(question_, s, elements_of(p), sizes_only_, split_of(p.pipeline), steady_);
+    double most = 0.0;
+    for (const SteadyCost::Part& part : steady_.parts)
+      most = std::max(most, part.memory.weights + part.memory.master + part.memory.moments);
+    return most;
+  }
+
+  /// A profile of weights only: how many elements lie on one device before data-parallel devices share them out.
+  const TrainingProfile& elements_of(const Parallelism& p) {
+    const auto known = elements_.find({p.tensor, p.expert});
+    if (known != elements_.end()) return known->second;
+    Strategy s;
+    s.parallelism.tensor = p.tensor, s.parallelism.expert = s.parallelism.data = p.expert;
+    const TrainingProfile& whole = work_of(s);
+    const auto weights = [](const LayerProfile& from) {
+      LayerProfile layer;
+      layer.dense_elements = from.dense_elements, layer.expert_elements = from.expert_elements;
+      return layer;
     };
-    double seconds = both(profile.embedding) + both(profile.head);
-    for (std::size_t k = 0; k < model_.decoder.kinds.size(); ++k)
-      seconds += static_cast<double>(counts_[k]) * both(profile.kinds[k]);
-    return seconds;
+    TrainingProfile& out = elements_[{p.tensor, p.expert}];
+    for (const LayerProfile& layer : whole.kinds) out.kinds.push_back(weights(layer));
+    out.embedding = weights(whole.embedding), out.head = weights(whole.head);
+    return out;
   }
 
   /// What a microbatch computes: it does not depend on how weights are shared out.
@@ -252,7 +303,7 @@ class Searcher {
     ProfileKey key = profile_key(strategy, sequence_);
     key.fsdp = key.replicas = false;
     key.zero = 0;
-    return half_of(key);
+    return half_of(works_made_, key, ProfilePart::all);
   }
 
   /// How weights and gradients travel: it does not depend on what a microbatch computes.
@@ -260,25 +311,41 @@ class Searcher {
     ProfileKey key = profile_key(strategy, sequence_);
     key.micro_batch = 1;
     key.recompute = Recompute::none();
-    key.residual = ResidualScheme::replicated;
-    return half_of(key);
+    key.context_scheme = ContextScheme::gather;
+    return half_of(sharings_made_, key, ProfilePart::weights_traffic);
   }
 
-  const TrainingProfile& half_of(const ProfileKey& key) {
-    const auto known = halves_.find(key);
-    if (known != halves_.end()) return known->second;
-    return halves_.emplace(key, make_profile(question_.setup, key)).first->second;
+  using Profiles = std::unordered_map<ProfileKey, TrainingProfile, KeyHash>;
+  const TrainingProfile& half_of(Profiles& made, const ProfileKey& key, ProfilePart part) const {
+    const auto known = made.find(key);
+    if (known != made.end()) return known->second;
+    return made.emplace(key, make_profile(question_.setup, key, part)).first->second;
   }
 
-  const StageLinks* links_of(const Parallelism& p, std::size_t layout) {
-    const MeshKey key{{p.data, p.fsdp, p.tensor, p.pipeline, p.context, p.expert, static_cast<std::int64_t>(layout)}};
+  /// The placements of a mesh that are possible and do not cost the same as another.
+  const std::deque<Placed>& links_of(const Parallelism& p) {
+    const MeshKey key{{p.data, p.fsdp, p.tensor, p.pipeline, p.context, p.expert}};
     const auto known = links_.find(key);
-    if (known != links_.end()) return known->second ? &*known->second : nullptr;
-    Result<StageLinks> made =
-        stage_links(p, layout, cluster_, question_.collectives ? &*question_.collectives : nullptr);
-    auto& kept = links_[key];
-    if (made) kept = *made;
-    return kept ? &*kept : nullptr;
+    if (known != links_.end()) return known->second;
+    std::deque<Placed>& kept = links_[key];
+    for (std::uint8_t layout : space_.layouts(p)) {
+      const Result<StageLinks> made =
+          stage_links(p, layout, cluster_, question_.collectives ? &*question_.collectives : nullptr);
+      if (made &&
+          std::none_of(kept.begin(), kept.end(), [&](const Placed& other) { return same_costs(other.links, *made); }))
+        kept.push_back({layout, inner_of(*made), *made});
+    }
+    return kept;
+  }
+
+  /// The number of the links of tensor, context and expert axes; the same for placements that agree on them.
+  std::size_t inner_of(const StageLinks& links) {
+    InnerForms forms;
+    for (std::size_t set = 0; set < forms.size(); ++set) forms[set] = links.forms[set << 2];
+    static_assert(role_bit(Role::expert) == 1 << 2 && role_bit(Role::tensor) == 1 << 4);
+    const auto known = std::find(inner_.begin(), inner_.end(), forms);
+    if (known == inner_.end()) return inner_.push_back(forms), inner_.size() - 1;
+    return static_cast<std::size_t>(known - inner_.begin());
   }
 
   const StageSplit& split_of(std::int64_t stages) {
@@ -298,25 +365,31 @@ class Searcher {
   std::int64_t sequence_;
   const Cluster& cluster_;
   const TrainingChoices& choices_;
+  TrainingSpace space_;
   double capacity_;
   std::size_t top_;
   bool prune_;
-  double worst_ = 0.0;  ///< time of the slowest of the best found
-  std::int64_t heads_ = 0, width_ = 0, experts_ = 0;
+  double worst_;  ///< seconds that are too slow: of the slowest of the best found once there are enough
   TrainingSearch found_;
+  std::vector<Mesh> meshes_;
+  std::vector<Work> works_;
   SteadyCost steady_;
-  TrainingProfile profile_;           ///< of the strategy at hand; its memory is reused
-  std::vector<std::int64_t> counts_;  ///< layers by kind
-  std::unordered_map<ProfileKey, TrainingProfile, KeyHash> halves_;
-  std::unordered_map<MeshKey, std::optional<StageLinks>, MeshKeyHash> links_;
+  StageLinks sizes_only_;
+  TrainingProfile profile_;  ///< of the strategy at hand; its memory is reused
+  Profiles works_made_, sharings_made_;
+  std::map<std::pair<std::int64_t, std::int64_t>, TrainingProfile> elements_;
+  std::unordered_map<MeshKey, std::deque<Placed>, MeshKeyHash> links_;
+  std::vector<InnerForms> inner_;
+  std::map<std::pair<const TrainingProfile*, std::size_t>, double> passes_;  ///< seconds of a microbatch on one stage
   std::unordered_map<std::int64_t, StageSplit> splits_;
 };
 
 }  // namespace
 
 Result<TrainingSearch> search_training(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
-                                       const TrainingChoices& choices, double capacity, std::size_t top, bool prune) {
-  return Searcher(question, sequence, cluster, choices, capacity, top, prune).run();
+                                       const TrainingChoices& choices, double capacity, std::size_t top, bool prune,
+                                       double slowest) {
+  return Searcher(question, sequence, cluster, choices, capacity, top, prune, slowest).run();
 }
 
 }  // namespace assay

@@ -2,24 +2,13 @@
 // that never discard the best.
 #pragma once
 #include <cstdint>
-#include <functional>
+#include <limits>
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "assay/schedule/training.h"
+#include "assay/search/training_space.h"
 
 namespace assay {
-
-/// What the user fixed; the rest is searched.
-struct TrainingChoices {
-  std::optional<std::int64_t> data, fsdp, tensor, pipeline, context, expert, micro_batch, interleave;
-  std::optional<int> zero;
-  std::optional<PipelineSchedule> schedule;
-  std::optional<RecomputePolicy> recompute;
-  std::optional<ResidualScheme> residual;
-  std::optional<ContextScheme> context_scheme;
-};
 
 struct Candidate {
   Strategy strategy;
@@ -38,10 +27,10 @@ struct TrainingSearch {
   SearchCount count;
 };
 
-/// Finds the `top` fastest strategies that fit into `capacity` bytes a chip. Every strategy of the space is considered;
-/// those whose arithmetic alone takes longer than the best found are not priced when `prune` is set.
+/// Finds the `top` fastest strategies that fit into `capacity` bytes a chip and take less than `slowest` seconds. With
+/// `prune`, what cannot be among them by a bound on its time or memory is not priced; the answer is the same without.
 Result<TrainingSearch> search_training(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
                                        const TrainingChoices& choices, double capacity, std::size_t top,
-                                       bool prune = true);
+                                       bool prune = true, double slowest = std::numeric_limits<double>::infinity());
 
 }  // namespace assay

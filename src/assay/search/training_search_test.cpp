@@ -109,5 +109,65 @@ TEST(TrainingSearch, KeepsWhatIsFixedAndSaysWhatNeedsLeastWhenNothingFits) {
   EXPECT_GT(none->closest->cost.memory.total(), 1e6);
 }
 
+// What the search puts together from halves is what a strategy costs when it is priced by itself.
+TEST(TrainingSearch, PricesStrategiesAsFromScratch) {
+  for (const char* where : {"h100-sxm:16", "tpu-v5e:4x4"}) {
+    const Case c(where);
+    TrainingChoices choices;
+    choices.offloads = {Offload::none, Offload::optimizer, Offload::activations, Offload::both};
+    Case linked = c;
+    linked.question.setup.model = &linked.model;
+    linked.question.host = {1e9, 0.8};  // slow enough to be waited for
+    const auto found = search_training(linked.question, sequence, linked.cluster, choices, 4e9, 300);
+    ASSERT_TRUE(found);
+    ASSERT_EQ(found->best.size(), 300u);
+    for (const Candidate& candidate : found->best) {
+      const auto cost = price_strategy(linked.question, sequence, linked.cluster, candidate.strategy);
+      ASSERT_TRUE(cost);
+      EXPECT_NEAR(candidate.cost.estimate, cost->estimate, 1e-12 * cost->estimate);
+      EXPECT_NEAR(candidate.cost.memory.total(), cost->memory.total(), 1.0);
+      EXPECT_NEAR(candidate.cost.memory.host, cost->memory.host, 1.0);
+    }
+  }
+}
+
+TEST(TrainingSearch, OffloadingIsSearchedExactly) {
+  Case c("h100-sxm:8");
+  c.question.host = {64e9, 0.8};
+  const double state = 16e6;  // a chip that holds little but weights
+  double least = 1e300;
+  for (Offload offload : {Offload::none, Offload::optimizer, Offload::activations, Offload::both}) {
+    TrainingChoices one;
+    one.offloads = {offload};
+    for (double capacity : {state, 4e8, 8e8}) {
+      const auto found = search_training(c.question, sequence, c.cluster, one, capacity, 1, true);
+      const auto all = search_training(c.question, sequence, c.cluster, one, capacity, 1, false);
+      ASSERT_TRUE(found && all);
+      ASSERT_EQ(found->best.empty(), all->best.empty());
+      if (!all->best.empty()) EXPECT_EQ(found->best.front().cost.estimate, all->best.front().cost.estimate);
+      if (capacity == 4e8 && !all->best.empty()) least = std::min(least, all->best.front().cost.estimate);
+    }
+  }
+  TrainingChoices every;
+  every.offloads = {Offload::none, Offload::optimizer, Offload::activations, Offload::both};
+  const auto found = search_training(c.question, sequence, c.cluster, every, 4e8, 1);
+  ASSERT_TRUE(found);
+  ASSERT_FALSE(found->best.empty());
+  EXPECT_EQ(found->best.front().cost.estimate, least);
+}
+
+TEST(TrainingSearch, LeavesOutWhatIsTooSlow) {
+  const Case c("h100-sxm:16");
+  const auto all = search_training(c.question, sequence, c.cluster, {}, 8e10, 5);
+  ASSERT_TRUE(all);
+  ASSERT_EQ(all->best.size(), 5u);
+  const double third = all->best[2].cost.estimate;
+  const auto some = search_training(c.question, sequence, c.cluster, {}, 8e10, 5, true, third);
+  ASSERT_TRUE(some);
+  ASSERT_FALSE(some->best.empty());
+  for (const Candidate& candidate : some->best) EXPECT_LT(candidate.cost.estimate, third);
+  EXPECT_EQ(some->best.front().cost.estimate, all->best.front().cost.estimate);
+}
+
 }  // namespace
 }  // namespace assay

@@ -46,14 +46,6 @@ CollectiveCalibration start_collective(double in_network) {
   return {curve, curve, curve, curve, in_network, across, across, across};
 }
 
-/// Four of five fitted rows lie within this factor; rows that were not fitted lie a little farther off.
-double spread_of(std::vector<double> logs) {
-  constexpr double unseen = 1.25;
-  if (logs.size() < 5) return 0.0;
-  std::sort(logs.begin(), logs.end());
-  return std::expm1(unseen * logs[static_cast<std::size_t>(spread_coverage * static_cast<double>(logs.size() - 1))]);
-}
-
 void add_spreads(const FitProblem& problem, Calibration& c) {
   SpreadCalibration& spread = c.spread.emplace();
   std::map<double*, std::vector<double>> logs;
@@ -102,6 +94,13 @@ void describe_fit(FitProblem& problem, Calibration& c) {
 
 }  // namespace
 
+double spread_of(std::vector<double> logs) {
+  constexpr double unseen = 1.25;
+  if (logs.size() < 5) return 0.0;
+  std::sort(logs.begin(), logs.end());
+  return std::expm1(unseen * logs[static_cast<std::size_t>(spread_coverage * static_cast<double>(logs.size() - 1))]);
+}
+
 std::string chip_key(const KernelRow& row) {
   std::string key = row.chip;
   for (const Override& change : row.changes) key += "," + change.value;
@@ -133,7 +132,7 @@ void start_fit(FitProblem& problem) {
     m.droop = family.id == "hopper" ? 0.2 : blackwell ? 0.3 : family.id == "ada" ? 0.35 : tpu ? 0.0 : 0.05;
     if (tpu) m.small_tile = m.fill = 0.0, m.split_cost = Seconds(0);
     c.pointwise = PointwiseCalibration{0.9, 0.75, 0.3, 0.6, 0.5_us};
-    const AttentionKernelCalibration kernel{{0.7, 50, 0.5}, {0.6, 40, 1.0}, {0.9, 1_us}};
+    const AttentionKernelCalibration kernel{{0.7, 1.0, 50, 0.5}, {0.6, 1.0, 40, 1.0}, {0.9, 1.0, 0.9, 1_us}};
     c.attention.emplace().cudnn = kernel;
     if (family.id == "hopper" || family.id == "ampere") c.attention->flash2 = kernel;
     if (family.id != "ada") c.collective = start_collective(family.id == "hopper" || blackwell ? 0.58 : 0.0);
@@ -155,7 +154,8 @@ void start_fit(FitProblem& problem) {
     h.gap = gap, h.ramp = ramp;
     return h;
   };
-  harness("h200-ops", 6_us, 200_us, 3_us);  // replayed from a graph with the caches flushed in between
+  for (const OwnTable& table : own_tables)  // replayed from a graph with the caches flushed in between
+    harness(table.source, 6_us, 200_us, 3_us).dirty = 40_MB;
   Harness& tables = harness("aiconfigurator", 2.5_us, 3000_us, 0.5_us);  // short bursts from a graph
   tables.quantise = 9_us, tables.quantise_passes = 9, tables.attention_passes = 2;
   harness("vidur", 5_us, 0_us, 0.5_us);
@@ -181,10 +181,11 @@ Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const 
     for (KernelRow& row : rows.rows)
       if (problem.harnesses.contains(row.source)) problem.kernels.push_back(std::move(row));
   };
-  for (const auto& [path, text] : input.catalogue.files("validation/h200_ops.csv")) {
-    ASSAY_TRY(own, CsvTable::parse(text, path));
-    take(read_h200_ops(own));
-  }
+  for (const OwnTable& table : own_tables)
+    for (const auto& [path, text] : input.catalogue.files(table.file)) {
+      ASSAY_TRY(own, CsvTable::parse(text, path));
+      take(read_own_ops(own, table.source));
+    }
   ASSAY_TRY(kernel_text, read_data(*input.data + "/third_party/kernels.csv", "--data"));
   ASSAY_TRY(kernel_table, CsvTable::parse(kernel_text, "third_party/kernels.csv"));
   take(read_kernels(kernel_table));
@@ -229,10 +230,6 @@ Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const 
                                  : Regime{tables.launch[matmul], tables.gap, tables.ramp};
     }
     if (c.origin("pointwise") == "(assumed)") c.pointwise = hopper.pointwise;
-    // Nobody publishes the backward pass of the faster kernels on Hopper alone: as much slower as the forward pass is
-    // faster than flash2's, but for a fifth that whole training steps show.
-    if (id == "hopper")
-      c.attention->cudnn->backward = c.attention->cudnn->forward, c.attention->cudnn->backward.share *= 0.8;
     add_spreads(problem, c);
     describe_fit(problem, c);
     files.emplace_back("calibration/" + id + ".toml", calibration_text(c));

@@ -39,6 +39,10 @@ inline double mean_of_groups(const std::map<std::string, std::pair<double, doubl
   return weights > 0.0 ? sum / weights : 0.0;
 }
 
+/// Four of five fitted rows lie within this factor, from their |log(predicted / measured)|; rows that were not fitted
+/// lie a little farther off.
+double spread_of(std::vector<double> logs);
+
 /// The misfit of those rows that `take` lets through.
 template <class Take>
 double kernel_misfit(const FitProblem& problem, Take take) {

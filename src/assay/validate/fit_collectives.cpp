@@ -48,8 +48,8 @@ void fit_curve(FitProblem& problem, const std::string& id, CollectiveKind kind, 
       parameters, [&] { return misfit(problem, mine); }, 800);
 }
 
-void fit_fabric(FitProblem& problem, Fabric fabric, AcrossCurve CollectiveCalibration::*curve) {
-  AcrossCurve shared = (*problem.calibrations.at("hopper").collective).*curve;
+void fit_fabric(FitProblem& problem, Fabric fabric, std::optional<AcrossCurve> CollectiveCalibration::*curve) {
+  AcrossCurve shared = *((*problem.calibrations.at("hopper").collective).*curve);
   const auto spread = [&] {
     for (auto& [id, calibration] : problem.calibrations)
       if (calibration.collective) (*calibration.collective).*curve = shared;

@@ -24,7 +24,7 @@ void fit_family(FitProblem& problem, const std::string& id) {
   // A chip's own file rests on our own measurement of it.
   const auto mine = [&](const KernelRow& row) {
     return is_matmul(row) && calibration_id(problem.chips.at(chip_key(row)), row.kind) == id &&
-           (id != "h200-sxm" || row.source == "h200-ops");
+           (id != "h200-sxm" || is_own(row.source));
   };
   MatmulCalibration& m = *problem.calibrations.at(id).matmul;
   std::vector<FitParameter> parameters{fit(m.memory_share, 0.5, 0.97)};
@@ -46,8 +46,8 @@ void fit_harness(FitProblem& problem, const std::string& source) {
   Harness& h = problem.harnesses.at(source);
   const auto mine = [&](const KernelRow& row) { return is_matmul(row) && row.source == source; };
   std::vector<FitParameter> parameters{fit(h.launch[matmul], 0.05_us, 60_us)};
-  if (source == "h200-ops") {
-    parameters.push_back(fit(h.gap, 20_us, 2000_us));
+  if (is_own(source)) {
+    parameters.push_back(fit(h.gap, 20_us, 20000_us));
     parameters.push_back(fit(h.ramp, 0.05_us, 8_us));
   }
   if (source == "aiconfigurator") {

@@ -28,6 +28,13 @@ class Reader {
     if (!(parsed->value >= 0.0)) return fault(node, key, "a time is not below 0");
     value = Seconds(parsed->value);
   }
+  void bytes(const Toml& node, std::string_view key, Bytes& value) {
+    if (node.kind != Toml::Kind::text) return fault(node, key, "this size has no unit", "write \"40 MB\"");
+    const auto parsed = parse_quantity(node.text, Bytes::dim, "");
+    if (!parsed) return fault(node, key, parsed.error().what, parsed.error().hint);
+    if (!(parsed->value >= 0.0)) return fault(node, key, "a size is not below 0");
+    value = Bytes(parsed->value);
+  }
   void passes(const Toml& node, std::string_view key, double& value) {
     const bool number = node.kind == Toml::Kind::number || node.kind == Toml::Kind::integer;
     if (!number || !(node.number >= 0.0)) return fault(node, key, "a number from 0 up is wanted");
@@ -66,6 +73,8 @@ void read_harness(const Toml& table, const std::string& name, const Toml* source
       reader.time(value, key, harness.gap);
     else if (key == "ramp")
       reader.time(value, key, harness.ramp);
+    else if (key == "dirty")
+      reader.bytes(value, key, harness.dirty);
     else if (key == "quantise")
       reader.time(value, key, harness.quantise);
     else if (key == "quantise_passes")
@@ -77,8 +86,9 @@ void read_harness(const Toml& table, const std::string& name, const Toml* source
     else if (key == "source" && sources && sources->find(value.text))
       has_source = true;
     else
-      reader.fault(value, name + "." + key, fmt::format("unknown or wrongly typed key {}", in_quotes(key)),
-                   "source, launch, gap, ramp, split_k, quantise, quantise_passes and attention_passes stand here");
+      reader.fault(
+          value, name + "." + key, fmt::format("unknown or wrongly typed key {}", in_quotes(key)),
+          "source, launch, gap, ramp, dirty, split_k, quantise, quantise_passes and attention_passes stand here");
   }
   if (!has_source)
     reader.fault(table, name, "these numbers have no source", "source = \"KEY\" of a [source.KEY] table");
@@ -119,6 +129,7 @@ std::string harness_text(const Harnesses& harnesses, std::string_view source) {
   for (const auto& [name, harness] : harnesses) {
     text += fmt::format("\n[harness.{}]\nsource = \"{}\"\n", name, source);
     text += fmt::format("gap = {}\nramp = {}\n", time(harness.gap), time(harness.ramp));
+    if (harness.dirty > Bytes(0)) text += fmt::format("dirty = \"{:.4g} MB\"\n", harness.dirty.in(1_MB));
     if (!harness.split_k) text += "split_k = false\n";
     if (harness.quantise > Seconds(0)) text += fmt::format("quantise = {}\n", time(harness.quantise));
     if (harness.quantise_passes > 0.0) text += fmt::format("quantise_passes = {:.4g}\n", harness.quantise_passes);

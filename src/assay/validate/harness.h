@@ -34,8 +34,9 @@ inline constexpr std::string_view kernel_kind_names[] = {
 struct Harness {
   std::array<Seconds, kernel_kinds> launch{};  ///< fixed time of a measurement, by kind
   Seconds gap, ramp;                           ///< as in Regime
-  bool split_k = true;                         ///< its kernels may split k
-  Seconds quantise;             ///< products in 8 bits or fewer also quantise their left operand: fixed time ...
+  Bytes dirty;          ///< of the cache, which was flushed by writing: reading keys and values has to push it out
+  bool split_k = true;  ///< its kernels may split k
+  Seconds quantise;     ///< products in 8 bits or fewer also quantise their left operand: fixed time ...
   double quantise_passes = 0;   ///< ... and passes over its elements, as if of one byte
   double attention_passes = 0;  ///< passes over queries, keys and values that belong to the measurement
 };

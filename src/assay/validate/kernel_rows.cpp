@@ -24,6 +24,7 @@ void set_attention(KernelRow& row, double batch, double heads, double kv_heads, 
   row.work.shape.queries = static_cast<std::int64_t>(queries);
   row.work.shape.keys = static_cast<std::int64_t>(keys);
   row.work.bytes = Bytes(batch * (head_dim + value_dim) * (2.0 * heads * queries + kv_bytes * kv_heads * keys));
+  row.work.shared = Bytes(batch * (head_dim + value_dim) * kv_bytes * (heads - kv_heads) * keys);
   row.items = batch * kv_heads;
   row.shape =
       fmt::format("b{} h{}/{} q{} k{} d{}{}", batch, heads, kv_heads, queries, keys, head_dim, causal ? " causal" : "");
@@ -182,18 +183,25 @@ class TableRow {
 
 }  // namespace
 
-KernelRows read_h200_ops(const CsvTable& table) {
+bool is_own(std::string_view source) {
+  return std::any_of(std::begin(own_tables), std::end(own_tables),
+                     [&](const OwnTable& table) { return table.source == source; });
+}
+
+KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::string_view chip) {
   KernelRows rows;
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const auto number = [&](std::string_view column) { return table.number(i, column); };
     const std::string op(table.text(i, "op")), note(table.text(i, "note"));
     const double a = number("a"), b = number("b"), c = number("c"), d = number("d"), e = number("e");
     KernelRow row;
-    row.id = fmt::format("h200-ops-{}", table.line(i));
-    row.source = "h200-ops", row.chip = "h200-sxm";
+    row.id = fmt::format("{}-{}", source, table.line(i));
+    row.source = source, row.chip = chip;
     row.measured = number("us_median") * 1_us;
-    row.compute = table.text(i, "dtype") == "fp8" ? Dtype::fp8 : Dtype::bf16;
-    const double element = row.compute == Dtype::fp8 ? 1.0 : 2.0;
+    const auto dtype = parse_dtype(table.text(i, "dtype"), "dtype");
+    row.compute = dtype && *dtype != Dtype::int8 ? *dtype : Dtype::bf16;  // copies have no arithmetic
+    const double element = facts(row.compute).bits / 8.0;
+    row.sustained = note == "sustained";
     row.group = op;
     const auto stream = [&](KernelKind kind, double bytes) {
       row.kind = kind;
@@ -202,9 +210,10 @@ KernelRows read_h200_ops(const CsvTable& table) {
     };
     if (op == "gemm" || op == "bmm") {
       row.matmul = {op == "bmm" ? d : 1.0, a, b, c, {}};
-      row.matmul.bytes = matmul_bytes(row.matmul, element, 2.0);
+      row.matmul.bytes = matmul_bytes(row.matmul, element, std::max(2.0, element));
       row.shape = fmt::format("{}x{}", b, c);
-      row.group = fmt::format("{} {}", op == "gemm" ? "matmul" : "batched matmul", table.text(i, "dtype"));
+      row.group = fmt::format("{} {}{}", op == "gemm" ? "matmul" : "batched matmul", table.text(i, "dtype"),
+                              row.sustained ? ", sustained" : "");
     } else if (op.starts_with("attn_")) {
       const bool decode = op == "attn_decode";
       row.kind = decode                    ? KernelKind::decode
@@ -253,8 +262,8 @@ KernelRows read_kernels(const CsvTable& table) {
 std::optional<Seconds> predict(const KernelRow& row, const Chip& chip, const Calibration& calibration,
                                const Harness& harness) {
   const auto format = static_cast<std::size_t>(row.compute);
-  if (!chip.peak[format]) return std::nullopt;
-  const FlopsPerSecond peak = chip.peak[format]->value;
+  if (row.kind < KernelKind::decode && !chip.peak[format]) return std::nullopt;
+  const FlopsPerSecond peak = chip.peak[format] ? chip.peak[format]->value : FlopsPerSecond(0);
   const CoreRates cores = core_rates(chip);
   const Seconds launch = harness.launch[static_cast<std::size_t>(row.kind)];
   const auto attention = [&](bool backward) {
@@ -272,7 +281,8 @@ std::optional<Seconds> predict(const KernelRow& row, const Chip& chip, const Cal
       Seconds extra(0);
       if (facts(row.compute).bits <= 8)
         extra = harness.quantise + Bytes(harness.quantise_passes * row.matmul.m * row.matmul.k) / cores.hbm;
-      const Regime regime{launch, harness.gap, harness.ramp};
+      Regime regime{launch, harness.gap, harness.ramp};
+      if (row.sustained) regime = calibration.sustained.value_or(Regime{launch, Seconds(0), harness.ramp});
       return extra + matmul_time(*calibration.matmul, cores, peak, calibration.matmul->share[format], row.matmul,
                                  regime, harness.split_k)
                          .total;
@@ -286,8 +296,8 @@ std::optional<Seconds> predict(const KernelRow& row, const Chip& chip, const Cal
       return launch + attention(false) + attention(true);
     case KernelKind::decode:
       if (!calibration.attention) return std::nullopt;
-      return launch +
-             decode_time(attention_kernel(*calibration.attention, row.attention)->decode, cores, row.items, row.bytes);
+      return launch + decode_time(attention_kernel(*calibration.attention, row.attention)->decode, cores, row.items,
+                                  row.work.head_dim, row.bytes + std::min(row.bytes, harness.dirty));
     default:
       break;
   }

@@ -28,6 +28,7 @@ struct KernelRow {
   double items = 0;  ///< decode: sequences x key-value heads
   Bytes bytes;       ///< of a stream
   Seconds measured;
+  bool sustained = false;  ///< one of a long train of the same kernel: the sustained regime, not the harness's
   bool fitted = false;
 };
 
@@ -35,8 +36,16 @@ struct KernelRows {
   std::vector<KernelRow> rows;
   std::vector<UnansweredCase> unanswered;
 };
-/// Our own H200 table (catalogue/validation/h200_ops.csv).
-KernelRows read_h200_ops(const CsvTable& table);
+/// Tables that we measured on one H200: their harness, which is also the name of their set, and their file.
+struct OwnTable {
+  std::string_view source, file;
+};
+inline constexpr OwnTable own_tables[] = {{"h200-ops", "validation/h200_ops.csv"},
+                                          {"h200-random", "validation/h200_random_ops.csv"},
+                                          {"h200-measure", "validation/h200_measure.csv"}};
+bool is_own(std::string_view source);
+/// A table in the form that `assay measure` writes, of kernels on `chip`.
+KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::string_view chip = "h200-sxm");
 /// The third-party table of kernels.
 KernelRows read_kernels(const CsvTable& table);
 

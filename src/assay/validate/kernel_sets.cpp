@@ -77,12 +77,16 @@ Result<std::string> third_party(const ValidationInput& input, std::string_view f
   return read_data(fmt::format("{}/third_party/{}", *input.data, file), "--data");
 }
 
+Result<KernelRows> own_rows(const Catalogue& catalogue, const OwnTable& table) {
+  const auto files = catalogue.files(table.file);
+  if (files.empty()) return fail(std::string(table.file), "is not in the catalogue", "", Error::Kind::missing);
+  ASSAY_TRY(own, CsvTable::parse(files.front().second, files.front().first));
+  return read_own_ops(own, table.source);
+}
+
 /// Our own table, and that of --data where it has one: rows which are not in ours took no part in the fit.
 Result<ValidationResult> run_h200_ops(const ValidationInput& input) {
-  const auto files = input.catalogue.files("validation/h200_ops.csv");
-  if (files.empty()) return fail("validation/h200_ops.csv", "is not in the catalogue", "", Error::Kind::missing);
-  ASSAY_TRY(own, CsvTable::parse(files.front().second, files.front().first));
-  KernelRows rows = read_h200_ops(own);
+  ASSAY_TRY(rows, own_rows(input.catalogue, own_tables[0]));
   const std::string other = input.data ? *input.data + "/h200_ops.csv" : "";
   std::error_code failed;
   if (other.empty() || !std::filesystem::is_regular_file(other, failed))
@@ -92,8 +96,18 @@ Result<ValidationResult> run_h200_ops(const ValidationInput& input) {
     if (row.fitted) fitted.insert(row_key(row));
   ASSAY_TRY(text, read_data(other, "--data"));
   ASSAY_TRY(table, CsvTable::parse(text, "h200_ops.csv"));
-  rows = read_h200_ops(table);
+  rows = read_own_ops(table, own_tables[0].source);
   for (KernelRow& row : rows.rows) row.fitted = fitted.contains(row_key(row));
+  return run_kernels(std::move(rows), input.catalogue);
+}
+
+Result<ValidationResult> run_h200_random(const ValidationInput& input) {
+  ASSAY_TRY(rows, own_rows(input.catalogue, own_tables[1]));
+  return run_kernels(std::move(rows), input.catalogue);
+}
+
+Result<ValidationResult> run_h200_measure(const ValidationInput& input) {
+  ASSAY_TRY(rows, own_rows(input.catalogue, own_tables[2]));
   return run_kernels(std::move(rows), input.catalogue);
 }
 
@@ -131,6 +145,12 @@ Result<ValidationResult> run_collectives(const ValidationInput& input) {
 ValidationSet h200_ops_set() {
   return {"h200-ops", "kernels that we measured on one H200: products, attention, memory-bound operations", false,
           &run_h200_ops};
+}
+ValidationSet h200_random_set() {
+  return {"h200-random", "kernels of random shapes that we measured on one H200", false, &run_h200_random};
+}
+ValidationSet h200_measure_set() {
+  return {"h200-measure", "products and copies that assay-measure-cuda measured on one H200", false, &run_h200_measure};
 }
 ValidationSet kernels_set() {
   return {"kernels", "third-party tables of kernels, A100 to GB200 and TPU v6e (needs --data)", true,

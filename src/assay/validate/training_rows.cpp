@@ -7,44 +7,10 @@
 
 #include "assay/base/text.h"
 #include "assay/model/model_catalogue.h"
+#include "assay/validate/table_line.h"
 
 namespace assay {
 namespace {
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
-/// One row of the table, column by column.
-struct Line {
-  const CsvTable& table;
-  std::size_t row;
-  std::string_view text(std::string_view column) const { return table.text(row, column); }
-  double number(std::string_view column, double missing = 0.0) const { return table.number(row, column, missing); }
-  std::int64_t count(std::string_view column, std::int64_t missing = 0) const {
-    return static_cast<std::int64_t>(std::llround(number(column, static_cast<double>(missing))));
-  }
-};
-
-struct Part {
-  std::string_view accelerator, chip;
-};
-constexpr Part parts[] = {{"H100-SXM-80GB", "h100-sxm"},
-                          {"H100-SXM-96GB-HBM2e-500W", "h100-sxm"},
-                          {"A100-SXM-80GB", "a100-sxm-80"},
-                          {"A100-SXM-40GB", "a100-sxm-40"},
-                          {"H200-SXM-141GB", "h200-sxm"},
-                          {"GB200", "gb200-nvl72"},
-                          {"B200-SXM-180GB", "b200"},
-                          {"Blackwell(184GiB: B200/GB200)", "b200"},
-                          {"TPUv3", "tpu-v3"},
-                          {"TPUv4", "tpu-v4"},
-                          {"TPUv5e", "tpu-v5e"},
-                          {"TPUv5p", "tpu-v5p"},
-                          {"TPUv6e", "tpu-v6e"},
-                          {"TPU7x(Ironwood)", "tpu-v7"},
-                          {"MI300X", "mi300x"},
-                          {"MI325X", "mi325x"}};
-
-using Why = std::optional<std::string>;
 
 bool is_new_megatron(std::string_view framework) {
   return contains(framework, "NeMo") || contains(framework, "Megatron-Bridge") || contains(framework, "NVIDIA Release");
@@ -62,67 +28,18 @@ Why contradiction(std::string_view id) {
   return std::nullopt;
 }
 
-/// "MLA q_lora=1536 kv_lora=512 ...": the number behind a name.
-std::int64_t noted(std::string_view notes, std::string_view name) {
-  const std::size_t at = notes.find(name);
-  return at == std::string_view::npos ? 0 : std::atoll(std::string(notes.substr(at + name.size())).c_str());
-}
-
-Why read_model_columns(const Line& in, Transformer& model) {
-  const std::int64_t layers = in.count("layers"), heads = in.count("n_heads");
-  model.d_model = in.count("d_model"), model.vocabulary = in.count("vocab");
-  // GPT-2's vocabulary as Megatron pads it, which its papers do not repeat.
-  if (model.vocabulary == 0 && contains(in.text("framework"), "Megatron-LM")) model.vocabulary = 51200;
-  if (layers == 0 || heads == 0 || model.d_model == 0 || model.vocabulary == 0)
-    return "the model's layers, width, heads or vocabulary are not stated";
-  const std::string_view notes = in.text("arch_notes");
-  Layer dense;
-  Attention& attention = dense.attention.emplace();
-  attention.heads = heads, attention.kv_heads = in.count("n_kv_heads", heads);
-  attention.head_dim = attention.value_dim = in.count("head_dim", model.d_model / heads);
-  if (in.text("attn_type") == "mla") {
-    attention.q_rank = noted(notes, "q_lora="), attention.kv_rank = noted(notes, "kv_lora=");
-    attention.rope_dim = noted(notes, "qk_rope="), attention.value_dim = noted(notes, " v=");
-    attention.head_dim = noted(notes, "qk_nope=") + attention.rope_dim;
-    if (attention.kv_rank == 0) return "the ranks of latent attention are not stated";
-  }
-  FeedForward& block = dense.feed_forward.emplace();
-  block.width = in.count("d_ff"), block.gated = in.text("gated_mlp") != "n";
-  Layer routed = dense;
-  const std::int64_t experts = in.count("moe_experts");
-  if (experts > 0) {
-    FeedForward& moe = *routed.feed_forward;
-    moe.width = in.count("moe_d_ff_expert"), moe.experts = experts, moe.experts_per_token = in.count("moe_topk");
-    moe.shared_width = in.count("moe_shared_experts") * moe.width;
-    if (moe.width == 0 || moe.experts_per_token == 0) return "the experts' width or number per token is not stated";
-  } else if (block.width == 0) {
-    return "the feed-forward width is not stated";
-  }
-  const std::int64_t first_dense = in.count("moe_first_dense_layers");
-  const std::int64_t every = std::max<std::int64_t>(1, noted(notes, "interleave_moe_layer_step="));
-  for (std::int64_t i = 0; i < layers; ++i) {
-    Layer layer = experts > 0 && i >= first_dense && (i + 1) % every == 0 ? routed : dense;
-    if (layer.feed_forward->width == 0) return "the feed-forward width is not stated";
-    if (contains(notes, "sliding-window(128)") && i % 2 == 0) layer.attention->window = 128;
-    if (contains(notes, "chunked local") && (i + 1) % 4 != 0) layer.attention->chunk = 8192;
-    model.decoder.add(layer);
-  }
-  return std::nullopt;
-}
-
-Why read_hardware(const Line& in, TrainingRow& row) {
+Why read_hardware(const TableLine& in, TrainingRow& row) {
   const std::string_view accelerator = in.text("accelerator"), network = in.text("interconnect");
-  const auto* part = std::find_if(std::begin(parts), std::end(parts),
-                                  [&](const Part& known) { return known.accelerator == accelerator; });
-  if (part == std::end(parts)) return fmt::format("{} is not in the catalogue", accelerator);
+  const std::optional<std::string_view> chip = chip_of(accelerator);
+  if (!chip) return fmt::format("{} is not in the catalogue", accelerator);
   const std::int64_t chips = in.count("n_chips");
   if (chips == 0) return "the number of chips is not stated";
   const std::string_view topology = in.text("topology");
   std::int64_t slices = 1;
-  if (part->chip.starts_with("tpu") && contains(topology, "x v"))
+  if (chip->starts_with("tpu") && contains(topology, "x v"))
     slices = std::max(1LL, std::atoll(std::string(topology).c_str()));
-  row.cluster = slices > 1 ? fmt::format("{}*{}:{}", slices, part->chip, chips / slices)
-                           : fmt::format("{}:{}", part->chip, chips);
+  row.cluster =
+      slices > 1 ? fmt::format("{}*{}:{}", slices, *chip, chips / slices) : fmt::format("{}:{}", *chip, chips);
   if (accelerator == "H100-SXM-96GB-HBM2e-500W")
     row.changes = {{"memory.hbm.bandwidth", "2.4 TB/s"}}, row.power = 500.0 / 700.0;
   // What a row says of its network, where that is not the one of the catalogue.
@@ -133,7 +50,7 @@ Why read_hardware(const Line& in, TrainingRow& row) {
 }
 
 /// How weights and states are shared out, from the text of the column.
-Why read_sharing(const Line& in, std::int64_t groups, TrainingRow& row) {
+Why read_sharing(const TableLine& in, std::int64_t groups, TrainingRow& row) {
   Parallelism& p = row.strategy.parallelism;
   const std::string_view text = in.text("fsdp_zero");
   p.data = groups, p.fsdp = 1, p.zero = 0;
@@ -157,7 +74,7 @@ Why read_sharing(const Line& in, std::int64_t groups, TrainingRow& row) {
   return std::nullopt;
 }
 
-Why read_strategy(const Line& in, TrainingRow& row) {
+Why read_strategy(const TableLine& in, TrainingRow& row) {
   Parallelism& p = row.strategy.parallelism;
   const bool tpu = contains(row.cluster, "tpu");
   const bool sharded = contains(in.text("fsdp_zero"), "fsdp") || contains(in.text("fsdp_zero"), "FSDP");
@@ -166,6 +83,8 @@ Why read_strategy(const Line& in, TrainingRow& row) {
   const std::int64_t chips = in.count("n_chips"), inner = p.tensor * p.pipeline * p.context;
   if (chips % inner != 0) return "the parallelism does not make up the chips";
   const std::int64_t groups = chips / inner;
+  if (!sharded && in.count("dp", groups) != groups)
+    return "the row contradicts itself: its parallelism makes other chips";
   if (auto why = read_sharing(in, groups, row)) return why;
   p.expert = in.count("ep", 1);
   if (groups % p.expert != 0) return "experts are split over tensor- or context-parallel devices too";
@@ -206,8 +125,21 @@ Why read_strategy(const Line& in, TrainingRow& row) {
   return std::nullopt;
 }
 
+/// "custom save[decoder_layer_input+context+query_proj]", "minimal", "full", "selective(op)". Lists name what is kept,
+/// on the chip or offloaded. Empty means nothing, but for torchtitan, whose configurations checkpoint by operator.
+RecomputePolicy policy_of(std::string_view text, bool flash, bool torchtitan) {
+  using enum RecomputePolicy;
+  if (text == "selective(op)" || (text.empty() && torchtitan)) return operators;
+  if (text == "selective") return flash ? none : selective;  // flash attention has nothing inside to be made again
+  if (text == "minimal") return products;
+  if (contains(text, "query_proj") || contains(text, "qkv_proj"))
+    return contains(text, "context") ? feed_forward : projections;
+  if (text.starts_with("full") && !contains(text, "layers=")) return full;
+  return contains(text, "custom") ? full : none;
+}
+
 /// What the row says of its software. Empty means unknown: nothing is recomputed then, which most such rows agree with.
-Why read_software(const Line& in, TrainingRow& row) {
+Why read_software(const TableLine& in, TrainingRow& row) {
   const std::string_view framework = in.text("framework"), notes = in.text("notes"), recompute = in.text("recompute"),
                          precision = in.text("precision");
   const double year = in.number("year", 2025);
@@ -215,20 +147,32 @@ Why read_software(const Line& in, TrainingRow& row) {
   const std::string_view flash = in.text("flash_attention");
   row.flash = flash != "n" && !(flash.empty() && contains(framework, "Megatron-LM") && year < 2024);
   // With flash attention there is nothing inside of attention to be made again.
-  if (recompute == "full" || contains(recompute, "full offload")) row.strategy.recompute = RecomputePolicy::full;
-  if (recompute == "selective" && !row.flash) row.strategy.recompute = RecomputePolicy::selective;
-  if (tpu && !recompute.empty() && recompute != "none") row.strategy.recompute = RecomputePolicy::full;
-  if (recompute == "selective(op)") return "which operators are made again (selective by operator) cannot be expressed";
+  row.states_recompute = !recompute.empty() || contains(framework, "torchtitan");
+  row.strategy.recompute = policy_of(recompute, row.flash, contains(framework, "torchtitan"));
   if (contains(in.text("task"), "lora")) return "adapters: most weights are not trained";
 
+  // Megatron's arguments have dropout of 0.1 by default; models since Llama are trained without.
+  row.dropout = contains(framework, "Megatron") && year < 2024;
+  if (contains(framework, "torchtitan")) row.view = MemoryView::reserved;  // what it logs
+  if (contains(notes, "nvidia-smi")) row.view = MemoryView::driver;
   const bool torch = contains(framework, "Composer") || contains(framework, "torchtitan");
   const bool new_megatron = is_new_megatron(framework);
   row.software.captured = contains(framework, "NVIDIA Release") || contains(framework, "Megatron-Bridge") ||
                           (contains(framework, "NeMo") && year >= 2025);
-  row.typical = in.text("trust") != "C" && !contains(framework, "TE 2.11");
+  row.trusted = in.text("trust") != "C";
+  row.typical = row.trusted && !contains(framework, "TE 2.11");
   if (torch || contains(framework, "ColossalAI") || contains(framework, "InternEvo") || contains(framework, "llm.c"))
     row.attention = AttentionKernel::flash2;
-  if (torch) row.software.fusion = contains(notes, "compile") ? Fusion::compiled : Fusion::eager;
+  row.cast_when_gathered = torch || tpu;
+  row.software.first_flash = contains(framework, "Composer");  // its benchmarks ran attn_impl triton
+  row.software.fixed_capacity = notes.starts_with("(tokendrop)");
+  const bool compiled = torch && contains(notes, "compile");
+  // XLA compiles steps as a whole: its runtime starts kernels without an interpreter.
+  const bool jax = contains(framework, "MaxText") || contains(framework, "maxtext") || contains(framework, "PaxML");
+  if (jax && !tpu) row.software.fusion = Fusion::compiled, row.software.captured = true;
+  if (torch) row.software.fusion = compiled ? Fusion::compiled : Fusion::eager;
+  // torchtitan compiles its layers; since 2025 the loss, too, which then casts no logits.
+  if (compiled) row.software.loss = year >= 2025 ? Fusion::fused : Fusion::eager;
   row.software.tensor_overlap =
       tpu || new_megatron || (contains(framework, "Megatron-LM") && year >= 2024 && !contains(framework, "TE 2.11"));
   const bool old_megatron = contains(framework, "Megatron-LM") || contains(framework, "Megatron-DeepSpeed");
@@ -243,7 +187,7 @@ Why read_software(const Line& in, TrainingRow& row) {
   return std::nullopt;
 }
 
-void read_measured(const Line& in, TrainingRow& row) {
+void read_measured(const TableLine& in, TrainingRow& row) {
   const double chips = in.number("n_chips");
   double seconds = in.number("step_time_s");
   if (seconds == 0.0) seconds = in.number("derived_step_time_s");
@@ -252,6 +196,9 @@ void read_measured(const Line& in, TrainingRow& row) {
       seconds = row.sequences * static_cast<double>(row.sequence) / (rate * chips);
   if (seconds > 0.0) row.measured = Seconds(seconds);
   if (const double peak = in.number("peak_mem_gb"); peak > 0.0) row.peak = peak * 1_GiB;
+  const std::string_view notes = in.text("notes");
+  if (const std::size_t at = notes.find("; reserved "); at != std::string_view::npos)
+    row.reserved = std::atof(std::string(notes.substr(at + 11)).c_str()) * 1_GiB;
 }
 
 std::string describe(const TrainingRow& row) {
@@ -269,17 +216,24 @@ std::string describe(const TrainingRow& row) {
 
 }  // namespace
 
+double peak_bytes(const MemoryParts& memory, MemoryView view) {
+  return view == MemoryView::allocated  ? memory.allocated()
+         : view == MemoryView::reserved ? memory.reserved()
+                                        : memory.total();
+}
+
 TrainingRows read_training(const CsvTable& table) {
   TrainingRows out;
   for (std::size_t i = 0; i < table.rows(); ++i) {
-    const Line in{table, i};
+    const TableLine in{table, i};
     TrainingRow row;
     row.id = in.text("id");
     row.group = fmt::format("{}, {}, {}", in.text("source_key"), in.text("model"), in.text("accelerator"));
     row.fitted = is_fitted(row.group);
     Why why = contradiction(row.id);
     if (!why && in.text("oom") == "y") why = "ran out of memory";
-    if (!why) why = read_model_columns(in, row.model);
+    // GPT-2's vocabulary as Megatron pads it, which its papers do not repeat.
+    if (!why) why = read_model_columns(in, contains(in.text("framework"), "Megatron-LM") ? 51200 : 0, row.model);
     if (!why) why = read_hardware(in, row);
     if (!why) why = read_strategy(in, row);
     if (!why) why = read_software(in, row);
@@ -298,7 +252,7 @@ TrainingRows read_training(const CsvTable& table) {
 Result<TrainingRows> read_h200_train(const CsvTable& table, const Catalogue& catalogue) {
   TrainingRows out;
   for (std::size_t i = 0; i < table.rows(); ++i) {
-    const Line in{table, i};
+    const TableLine in{table, i};
     TrainingRow row;
     ASSAY_TRY(model, catalogue_model(in.text("model"), catalogue, "model"));
     row.model = model.imported.model;
@@ -344,7 +298,41 @@ Result<const TrainingPredictor::Entry*> TrainingPredictor::entry(const TrainingR
   return &entries_.emplace(key, Entry{std::move(cluster), std::move(calibration)}).first->second;
 }
 
+const Cluster* TrainingPredictor::cluster(const TrainingRow& row) {
+  const auto known = entry(row);
+  return known ? &(*known)->cluster : nullptr;
+}
+
+StepFamily TrainingPredictor::family(const TrainingRow& row) {
+  const Cluster* on = cluster(row);
+  return on ? step_family(on->chip) : StepFamily::other;
+}
+
+const IntervalClass* TrainingPredictor::time_interval(const TrainingRow& row) {
+  const Cluster* on = cluster(row);
+  return on ? interval_of(steps.time_intervals, step_classes(*on, row.model)) : nullptr;
+}
+
+const IntervalClass* TrainingPredictor::memory_interval(const TrainingRow& row) {
+  const Cluster* on = cluster(row);
+  return on ? interval_of(steps.memory_intervals, memory_classes(*on)) : nullptr;
+}
+
 Result<TrainingCost> TrainingPredictor::operator()(const TrainingRow& row) {
+  using enum RecomputePolicy;
+  if (row.states_recompute) return priced(row, row.strategy.recompute);
+  // What was run has fitted; the margin is for what a row does not tell (8-bit activations, offload).
+  constexpr double margin = 1.3;
+  ASSAY_TRY(known, entry(row));
+  const double room = margin * known->cluster.chip.hbm().capacity.value.value();
+  for (const RecomputePolicy policy : {none, products, feed_forward, projections}) {
+    ASSAY_TRY(cost, priced(row, policy));
+    if (cost.memory.allocated() <= room) return cost;
+  }
+  return priced(row, full);
+}
+
+Result<TrainingCost> TrainingPredictor::priced(const TrainingRow& row, RecomputePolicy policy) {
   ASSAY_TRY(known, entry(row));
   ASSAY_CHECK(check_parallelism(row.strategy.parallelism, row.model));
   const Calibration* calibration = known->calibration ? &known->calibration->values : nullptr;
@@ -353,14 +341,21 @@ Result<TrainingCost> TrainingPredictor::operator()(const TrainingRow& row) {
   setup.model = &row.model, setup.flash = row.flash;
   setup.formats.compute = row.compute;
   setup.formats.gradients = row.small_states ? Dtype::bf16 : Dtype::fp32;
-  if (row.small_states) setup.optimizer = {false, Dtype::bf16, Dtype::bf16, 2};
+  setup.optimizer.cast_when_gathered = row.cast_when_gathered;
+  setup.dropout = row.dropout;
+  if (row.small_states) {
+    setup.optimizer.master = false;
+    setup.optimizer.first_moment = setup.optimizer.second_moment = Dtype::bf16;
+  }
   ASSAY_TRY(rates, kernel_rates(known->cluster.chip, row.compute, row.id, calibration, {row.attention}));
   setup.rates = rates, setup.effects = steps.effects(known->cluster.chip, row.software);
   setup.effects.product /= std::sqrt(row.power);  // the clock follows about the root of the power
   question.sequences = row.sequences, question.overlap = row.overlap;
   question.chips = static_cast<double>(known->cluster.chips());
   if (calibration) question.collectives = calibration->collective;
-  return price_strategy(question, row.sequence, known->cluster, row.strategy);
+  Strategy strategy = row.strategy;
+  strategy.recompute = policy;
+  return price_strategy(question, row.sequence, known->cluster, strategy);
 }
 
 }  // namespace assay

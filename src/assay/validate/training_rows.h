@@ -14,6 +14,14 @@
 
 namespace assay {
 
+/// What a peak of memory counts.
+enum class MemoryView : std::uint8_t {
+  allocated,  ///< tensors, as the framework counts them
+  reserved,   ///< what its allocator holds
+  driver      ///< all of the chip's memory in use, as nvidia-smi shows it
+};
+double peak_bytes(const MemoryParts& memory, MemoryView view);
+
 struct TrainingRow {
   std::string id, group, what;  ///< group: source, model, hardware
   Transformer model;
@@ -24,15 +32,21 @@ struct TrainingRow {
   double sequences = 1;
   std::int64_t sequence = 1;
   Dtype compute = Dtype::bf16;
-  bool small_states = false;  ///< gradients and moments in bf16, no master copy
+  bool small_states = false;        ///< gradients and moments in bf16, no master copy
+  bool cast_when_gathered = false;  ///< see Optimizer
+  bool dropout = false;
+  MemoryView view = MemoryView::allocated;
   bool flash = true;
-  bool overlap = true;  ///< gradients are reduced while others compute
+  bool overlap = true;           ///< gradients are reduced while others compute
+  bool states_recompute = true;  ///< false: nothing is recomputed where that fits, else as little as fits
   AttentionKernel attention = AttentionKernel::automatic;
   StepSoftware software;
   double power = 1;     ///< of the chip's power limit over that of the catalogue's part
-  bool typical = true;  ///< false: approximate, or of a machine whose clock is known to be held back; not for fits
+  bool trusted = true;  ///< false: approximate
+  bool typical = true;  ///< false: that, or of a machine whose clock is known to be held back; not for fits of time
   std::optional<Seconds> measured;
   std::optional<Bytes> peak;
+  std::optional<Bytes> reserved;  ///< where it is stated besides what was allocated
   bool fitted = false;
 };
 
@@ -50,6 +64,13 @@ class TrainingPredictor {
  public:
   static Result<TrainingPredictor> make(const Catalogue& catalogue);
   Result<TrainingCost> operator()(const TrainingRow& row);
+  /// Of the row's chips; `other` where they are not known.
+  StepFamily family(const TrainingRow& row);
+  /// The interval of a row's time, and of its peak of memory; nullptr: none.
+  const IntervalClass* time_interval(const TrainingRow& row);
+  const IntervalClass* memory_interval(const TrainingRow& row);
+  /// Its cluster; nullptr where the row's does not exist.
+  const Cluster* cluster(const TrainingRow& row);
 
   StepCalibration steps;  ///< those of the catalogue; a fit moves them
 
@@ -60,6 +81,7 @@ class TrainingPredictor {
     std::optional<ChipCalibration> calibration;
   };
   Result<const Entry*> entry(const TrainingRow& row);
+  Result<TrainingCost> priced(const TrainingRow& row, RecomputePolicy policy);
 
   const Catalogue* catalogue_;
   std::map<std::string, Entry> entries_;

@@ -19,12 +19,17 @@ void add_cases(const TrainingRows& rows, Figure figure, TrainingPredictor& predi
   for (const TrainingRow& row : rows.rows) {
     if (figure == Figure::time ? !row.measured : !row.peak) continue;
     const Result<TrainingCost> cost = predict(row);
-    if (!cost)
+    if (!cost) {
       result.unanswered.push_back({row.id, row.group, cost.error().what});
-    else if (figure == Figure::time)
-      result.cases.push_back({row.id, row.group, *row.measured, Seconds(cost->estimate), row.what, row.fitted, 0.0});
-    else
-      result.cases.push_back({row.id, row.group, *row.peak, Bytes(cost->memory.total()), row.what, row.fitted, 0.0});
+      continue;
+    }
+    const bool timed = figure == Figure::time;
+    const IntervalClass* interval = timed ? predict.time_interval(row) : predict.memory_interval(row);
+    const AnyQuantity measured = timed ? AnyQuantity(*row.measured) : AnyQuantity(*row.peak);
+    const AnyQuantity predicted =
+        timed ? AnyQuantity(Seconds(cost->estimate)) : AnyQuantity(Bytes(peak_bytes(cost->memory, row.view)));
+    result.cases.push_back(
+        {row.id, row.group, measured, predicted, row.what, row.fitted, interval ? interval->spread : 0.0});
   }
 }
 

@@ -1,0 +1,62 @@
+#include "assay/api/serve_software.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "assay/api/option_values.h"
+#include "assay/hardware/calibration.h"
+
+namespace assay {
+
+Result<void> read_serving_software(const Request& request, const Context& context, ServeQuery& query) {
+  static constexpr Word<Fusion> fusions[] = {
+      {"fused", Fusion::fused}, {"compiled", Fusion::compiled}, {"eager", Fusion::eager}};
+  static constexpr Word<Scheduler> schedulers[] = {
+      {"loop", Scheduler::loop}, {"native", Scheduler::native}, {"python", Scheduler::python}};
+  enum class Kernel { matrix, vector, copies };
+  static constexpr Word<Kernel> kernels[] = {
+      {"matrix", Kernel::matrix}, {"vector", Kernel::vector}, {"copies", Kernel::copies}};
+  std::optional<Fusion> fusion;
+  std::optional<Scheduler> scheduler;
+  std::optional<Kernel> kernel;
+  ASSAY_CHECK(read_word(request, "software", fusions, fusion));
+  ASSAY_CHECK(read_word(request, "scheduler", schedulers, scheduler));
+  ASSAY_CHECK(read_word(request, "cache-kernel", kernels, kernel));
+  ASSAY_TRY(steps, serving_steps_of(context.catalogue));
+  ServingSoftware software;
+  software.fusion = fusion.value_or(Fusion::fused), software.scheduler = scheduler.value_or(Scheduler::native);
+  software.captured = software.fusion != Fusion::eager;
+  software.vector_decode = kernel == Kernel::vector, software.repeats_kv = kernel == Kernel::copies;
+  query.question.setup.effects = steps.effects(query.cluster.chip, software);
+  query.steps = std::move(steps);
+  query.notes.push_back(
+      fmt::format("steps as measured: steps/serving.toml for {} kernels and a {} scheduler "
+                  "(--software --scheduler)",
+                  fusion_names[static_cast<std::size_t>(software.fusion)],
+                  scheduler_names[static_cast<std::size_t>(software.scheduler)]));
+  return {};
+}
+
+Members step_range(const ServeQuery& query, const ServingTime& time, bool prefill, double batch) {
+  Members members = range(Seconds(time.lower), Seconds(time.estimate), Seconds(time.upper));
+  if (!query.steps) return members;
+  const IntervalClass* found = interval_of(prefill ? query.steps->prefill_intervals : query.steps->decode_intervals,
+                                           serving_classes(query.cluster.chip, query.model()));
+  if (!found) return members;
+  const auto context = static_cast<double>(query.question.prompt + (prefill ? 0 : query.question.output));
+  const std::vector<std::string> beyond =
+      found->beyond(serving_coordinates(query.chips(), query.model(), batch, context));
+  std::string basis = fmt::format("steps/serving.toml: {}, {} groups", found->name, found->groups);
+  Members interval{{"low", Seconds(std::max(time.lower, time.estimate / (1.0 + found->spread)))},
+                   {"high", Seconds(time.estimate * (1.0 + found->spread))},
+                   {"coverage", spread_coverage},
+                   {"basis", std::move(basis)}};
+  Items outside;
+  for (const std::string& name : beyond) outside.emplace_back(name);
+  if (!outside.empty()) interval.emplace_back("extrapolates_in", std::move(outside));
+  members.emplace_back("interval", std::move(interval));
+  return members;
+}
+
+}  // namespace assay

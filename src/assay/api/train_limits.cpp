@@ -1,0 +1,57 @@
+#include "assay/api/train_limits.h"
+
+#include <algorithm>
+
+namespace assay {
+
+std::vector<StepLimit> step_limits(const TrainingCost& cost) {
+  const double network = *std::max_element(cost.network.begin(), cost.network.end());
+  const StepParts& p = cost.parts;
+  const double waiting =
+      p.tensor + p.context + p.expert + p.weights + p.handover + p.gradients + p.update + p.host + p.overhead;
+  std::vector<StepLimit> out{{"compute", cost.compute},
+                             {"memory", cost.memory_time},
+                             {"network", network},
+                             {"bubble", cost.fill},
+                             {"host", cost.host_time}};
+  // Links that are busy for longer than anything else are the reason for the waiting.
+  if (network < std::max(cost.compute, cost.memory_time)) out.push_back({"waiting", waiting});
+  std::stable_sort(out.begin(), out.end(),
+                   [](const StepLimit& a, const StepLimit& b) { return a.seconds > b.seconds; });
+  return out;
+}
+
+std::string_view limiter_of(const TrainingCost& cost) { return step_limits(cost).front().name; }
+
+Items limit_rows(const TrainingCost& cost) {
+  Items rows;
+  const std::vector<StepLimit> limits = step_limits(cost);
+  for (const StepLimit& limit : limits) {
+    if (limit.seconds <= 0.0) continue;
+    rows.emplace_back(Members{
+        {"limit", limit.name}, {"time", Seconds(limit.seconds)}, {"distance", limits.front().seconds / limit.seconds}});
+  }
+  return rows;
+}
+
+Members threshold_members(const TrainQuery& query, const Candidate& best) {
+  const TrainingCost& cost = best.cost;
+  Members out;
+  const auto of = [&](Role role) { return cost.network[static_cast<std::size_t>(role)]; };
+  const double data = std::max(of(Role::replica), of(Role::fsdp)), tensor = of(Role::tensor);
+  if (data > 0.0) {
+    // Weights travel once a microbatch however large it is; arithmetic grows with it.
+    out.emplace_back("compute_over_weights_traffic", cost.compute / data);
+    out.emplace_back("batch_where_weights_traffic_limits", Tokens(query.batch_tokens * data / cost.compute));
+  }
+  if (tensor > 0.0) {
+    out.emplace_back("compute_over_tensor_traffic", cost.compute / tensor);
+    out.emplace_back("largest_tensor_parallelism",
+                     static_cast<double>(best.strategy.parallelism.tensor) * cost.compute / tensor);
+  }
+  if (cost.memory_time > 0.0) out.emplace_back("compute_over_memory_traffic", cost.compute / cost.memory_time);
+  out.emplace_back("memory_left", Bytes(query.cluster.chip.hbm().capacity.value.value() - cost.memory.total()));
+  return out;
+}
+
+}  // namespace assay

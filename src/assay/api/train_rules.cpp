@@ -1,0 +1,158 @@
+#include "assay/api/train_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "assay/base/text.h"
+#include "assay/search/divisors.h"
+
+namespace assay {
+namespace {
+
+/// "4 or 8": the allowed values nearest to `n` from below and above.
+std::string nearest_of(const std::vector<std::int64_t>& allowed, std::int64_t n) {
+  std::string text;
+  const auto above = std::lower_bound(allowed.begin(), allowed.end(), n);
+  if (above != allowed.begin()) text = fmt::format("{}", *(above - 1));
+  if (above != allowed.end()) text += fmt::format("{}{}", text.empty() ? "" : " or ", *above);
+  return text;
+}
+
+struct Factor {
+  std::string_view flag;
+  std::int64_t ways;
+};
+
+std::vector<Factor> factors_of(const TrainingChoices& c) {
+  std::vector<Factor> out;
+  const std::pair<std::string_view, const std::optional<std::int64_t>*> all[] = {
+      {"--dp", &c.data}, {"--fsdp", &c.fsdp}, {"--tp", &c.tensor}, {"--cp", &c.context}, {"--pp", &c.pipeline}};
+  for (const auto& [flag, ways] : all)
+    if (*ways) out.push_back({flag, **ways});
+  return out;
+}
+
+/// The change of one factor that makes the product divide the chips, or equal them where all are given.
+std::string nearest_factors(const std::vector<Factor>& factors, std::int64_t chips, bool all_given) {
+  std::vector<std::string> changes;
+  for (const Factor& changed : factors) {
+    std::int64_t rest = 1;
+    for (const Factor& other : factors)
+      if (other.flag != changed.flag && rest <= chips) rest *= other.ways;
+    if (rest > chips || chips % rest != 0) continue;
+    std::vector<std::int64_t> allowed{chips / rest};
+    if (!all_given) allowed = divisors(chips / rest);
+    changes.push_back(fmt::format("{} {}", changed.flag, nearest_of(allowed, changed.ways)));
+  }
+  const std::string rule =
+      all_given ? "their product must equal the number of chips" : "their product must divide the number of chips";
+  return changes.empty() ? rule : fmt::format("{}: nearest is {}", rule, join(changes, ", or "));
+}
+
+Result<void> check_mesh(const TrainQuery& query) {
+  const std::int64_t chips = query.cluster.chips();
+  const std::vector<Factor> factors = factors_of(query.choices);
+  double product = 1.0;
+  std::string text;
+  for (const Factor& factor : factors) {
+    product *= static_cast<double>(factor.ways);
+    text += fmt::format("{}{} {}", text.empty() ? "" : " x ", factor.flag, factor.ways);
+  }
+  const bool all_given = factors.size() == 5;
+  const auto n = static_cast<double>(chips);
+  if (all_given ? product == n : std::fmod(n, product) == 0.0) return {};
+  return fail("strategy",
+              fmt::format("{} = {}, but {} has {} chips", text, human_number(product), query.cluster.text, chips),
+              nearest_factors(factors, chips, all_given), Error::Kind::usage);
+}
+
+/// Batches in sequences that some mesh of the space can split, on both sides of the one asked for.
+std::string nearest_batches(const TrainQuery& query, const TrainingSpace& space) {
+  std::set<std::int64_t> groups;
+  for (const Parallelism& p : space.meshes()) groups.insert(p.data * p.fsdp * query.choices.micro_batch.value_or(1));
+  const auto asked = static_cast<std::int64_t>(query.question.sequences);
+  std::set<std::int64_t> allowed;
+  for (std::int64_t n : groups) {
+    if (asked / n > 0) allowed.insert(asked / n * n);
+    allowed.insert((asked / n + 1) * n);
+  }
+  return fmt::format(
+      "a multiple of the data-parallel groups: the nearest are {} sequences; more --tp, --pp or --cp "
+      "makes fewer groups",
+      nearest_of({allowed.begin(), allowed.end()}, asked));
+}
+
+Error error_of(std::string where, std::string what, std::string hint) {
+  return Error{Error::Kind::input, std::move(where), std::move(what), std::move(hint), {}};
+}
+
+}  // namespace
+
+Result<void> check_choices(const TrainQuery& query) {
+  const TrainingChoices& c = query.choices;
+  Parallelism given;
+  given.tensor = c.tensor.value_or(1), given.context = c.context.value_or(1), given.pipeline = c.pipeline.value_or(1);
+  if (c.context_scheme) given.context_scheme = *c.context_scheme;
+  ASSAY_CHECK(check_parallelism(given, query.imported.model));
+  ASSAY_CHECK(check_mesh(query));
+  if (c.context && query.sequence % *c.context != 0)
+    return fail(
+        "--cp", fmt::format("sequences of {} tokens do not split {} ways", query.sequence, *c.context),
+        fmt::format("a divisor of the sequence: nearest is {}", nearest_of(divisors(query.sequence), *c.context)));
+  if (c.expert) {
+    Parallelism expert;
+    expert.expert = expert.data = *c.expert;
+    ASSAY_CHECK(check_parallelism(expert, query.imported.model));
+  }
+  const std::int64_t layers = query.imported.model.decoder.layers();
+  if (c.interleave && c.pipeline && *c.interleave > 1 &&
+      (layers % *c.pipeline != 0 || layers / *c.pipeline % *c.interleave != 0))
+    return fail(
+        "--interleave",
+        fmt::format("{} layers on {} stages do not split into {} chunks each", layers, *c.pipeline, *c.interleave),
+        layers % *c.pipeline == 0
+            ? fmt::format("nearest is {}", nearest_of(divisors(layers / *c.pipeline), *c.interleave))
+            : fmt::format("stages must divide the layers: nearest is --pp {}",
+                          nearest_of(divisors(layers), *c.pipeline)));
+  return {};
+}
+
+Error why_nothing_runs(const TrainQuery& query) {
+  const TrainingSpace space(query.question, query.sequence, query.cluster, query.choices);
+  const double sequences = query.question.sequences;
+  std::optional<Error> micro, order;
+  std::int64_t most_per_group = 0;
+  for (const Parallelism& p : space.meshes()) {
+    const std::int64_t per_group = space.per_group(p);
+    if (per_group == 0) continue;
+    const auto micros = space.micro_batches(per_group);
+    if (micros.empty()) {
+      if (per_group > most_per_group)
+        most_per_group = per_group,
+        micro = error_of(
+            "--micro-batch",
+            fmt::format("{} sequences of each group do not split into microbatches of {}", per_group,
+                        query.choices.micro_batch.value_or(1)),
+            fmt::format("nearest is {}", nearest_of(divisors(per_group), query.choices.micro_batch.value_or(1))));
+      continue;
+    }
+    for (const StageOrder& tried : space.orders(p)) {
+      const auto possible = check_pipeline({tried.schedule, p.pipeline, per_group / micros.front(), tried.interleave});
+      if (!possible && !order) order = possible.error();
+    }
+    if (space.orders(p).empty() && !order)
+      order = error_of("--interleave", "no number of stages has layers that split into so many chunks",
+                       fmt::format("chunks x stages must divide {} layers", query.imported.model.decoder.layers()));
+  }
+  if (order) return *order;
+  if (micro) return *micro;
+  return error_of("--batch",
+                  fmt::format("{} sequences cannot be split over {} chips as asked", human_number(sequences),
+                              query.cluster.chips()),
+                  nearest_batches(query, space));
+}
+
+}  // namespace assay

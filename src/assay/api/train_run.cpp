@@ -1,0 +1,85 @@
+#include "assay/api/train_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "assay/base/text.h"
+
+namespace assay {
+namespace {
+
+constexpr std::string_view default_restart = "10min", default_bandwidth = "100GB/s";
+
+Result<Goodput> goodput_of(const Request& request, const TrainQuery& query, const MemoryParts& memory) {
+  const auto given = [&](std::string_view option, std::string_view otherwise) {
+    return request.value(option).value_or(std::string(otherwise));
+  };
+  ASSAY_TRY(mtbf, parse_as<Seconds>(*request.value("mtbf"), "--mtbf"));
+  ASSAY_TRY(restart, parse_as<Seconds>(given("restart", default_restart), "--restart"));
+  ASSAY_TRY(bandwidth,
+            parse_as<BytesPerSecond>(given("checkpoint-bandwidth", default_bandwidth), "--checkpoint-bandwidth"));
+  // A checkpoint costs c, failures of the cluster come every f: the best interval is sqrt(2 c f) (Young 1974).
+  const Bytes state((memory.weights + memory.master + memory.moments) * query.question.chips);
+  const double c = (state / bandwidth).value(), f = mtbf.value() / query.question.chips;
+  const double interval = std::sqrt(2.0 * c * f);
+  const double lost = c / interval + (interval / 2.0 + restart.value()) / f;
+  return Goodput{std::max(0.0, 1.0 - lost), Seconds(f), Seconds(c), Seconds(interval), state};
+}
+
+}  // namespace
+
+Result<TrainingRun> training_run(const Request& request, const TrainQuery& query, const TrainingCost& cost) {
+  TrainingRun run;
+  run.steps = query.tokens ? *query.tokens / query.batch_tokens : 1.0;
+  run.lower = Seconds(run.steps * cost.lower), run.upper = Seconds(run.steps * cost.upper);
+  run.time = Seconds(run.steps * cost.estimate);
+  if (query.tokens && request.has("mtbf")) {
+    ASSAY_TRY(goodput, goodput_of(request, query, cost.memory));
+    run.goodput = goodput;
+    run.time = run.ends() ? run.time / goodput.goodput : Seconds(std::numeric_limits<double>::infinity());
+  }
+  if (const Price* price = newest_price(query.cluster.chip))
+    run.cost = run.time * price->value.value * query.question.chips;
+  return run;
+}
+
+Result<void> add_run(const Request& request, const TrainQuery& query, const TrainingCost& cost, Response& response) {
+  Members& out = response.results;
+  const Chip& chip = query.cluster.chip;
+  ASSAY_TRY(run, training_run(request, query, cost));
+  out.emplace_back("steps", std::ceil(run.steps));
+  if (run.goodput) {
+    for (const auto& [option, taken] :
+         {std::pair{"restart", default_restart}, std::pair{"checkpoint-bandwidth", default_bandwidth}})
+      if (!request.has(option)) response.notes.push_back(fmt::format("--{} not given: {}", option, taken));
+    out.emplace_back("goodput", Members{{"goodput", run.goodput->goodput},
+                                        {"failures_every", run.goodput->failures_every},
+                                        {"checkpoint_bytes", run.goodput->checkpoint},
+                                        {"checkpoint_time", run.goodput->checkpoint_time},
+                                        {"checkpoint_interval", run.goodput->checkpoint_interval}});
+    if (!run.ends()) {
+      response.notes.push_back("failures come faster than work can be redone: the run never ends");
+      return {};
+    }
+  }
+  out.emplace_back("training_time", range(run.lower, run.time, run.upper));
+  out.emplace_back("chip_hours", run.time.in(1_h) * query.question.chips);
+  if (run.cost) {
+    const Price& price = *newest_price(chip);
+    out.emplace_back("cost", *run.cost);
+    response.notes.push_back(fmt::format("cost at {} per chip ({}, {}, {})", human(price.value.value), price.provider,
+                                         price.kind, price.date));
+  }
+  if (chip.power) {
+    const Watts power = chip.power->system ? chip.power->system->value : chip.power->chip.value;
+    out.emplace_back("energy", power * run.time * query.question.chips);
+    response.notes.push_back(fmt::format("energy at {} per chip{}", human(power),
+                                         chip.power->system ? ", its share of the system included" : ""));
+  }
+  return {};
+}
+
+}  // namespace assay

@@ -1,0 +1,114 @@
+#include "assay/api/train_software.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "assay/api/interval_members.h"
+#include "assay/api/option_values.h"
+#include "assay/api/verbs.h"
+#include "assay/base/text.h"
+#include "assay/hardware/calibration.h"
+
+namespace assay {
+namespace {
+
+constexpr Word<Fusion> fusions[] = {{"fused", Fusion::fused}, {"compiled", Fusion::compiled}, {"eager", Fusion::eager}};
+
+enum class Attends { automatic, first_flash, flash2, cudnn };
+constexpr Word<Attends> kernels[] = {{"auto", Attends::automatic},
+                                     {"flash1", Attends::first_flash},
+                                     {"flash2", Attends::flash2},
+                                     {"cudnn", Attends::cudnn}};
+
+AttentionKernel kernel_of(Attends attends) {
+  return attends == Attends::cudnn       ? AttentionKernel::cudnn
+         : attends == Attends::automatic ? AttentionKernel::automatic
+                                         : AttentionKernel::flash2;
+}
+
+/// The clock follows about the root of the power that a chip may draw.
+Result<double> slowdown_of_power(const Request& request, const Chip& chip) {
+  const auto text = request.value("power");
+  if (!text) return 1.0;
+  ASSAY_TRY(limit, parse_as<Watts>(*text, "--power"));
+  if (!chip.power) return fail("--power", fmt::format("the catalogue has no power of {}", chip.id), "leave it out");
+  if (!(limit > Watts(0))) return fail("--power", "a power above zero is wanted", "e.g. 500W");
+  return std::sqrt(chip.power->chip.value / limit);
+}
+
+}  // namespace
+
+std::vector<OptionSpec> train_software_options() {
+  return {
+      {"software", "HOW", "how element-wise work is run: fused (default), compiled or eager", false,
+       "fused|compiled|eager"},
+      {"loss", "HOW", "the same of logits and loss (default: as --software)", false, "fused|compiled|eager"},
+      {"attention-kernel", "NAME", "auto (default), flash1, flash2 or cudnn", false, "auto|flash1|flash2|cudnn"},
+      {"graphs", "", "kernels are replayed from graphs: the host does not start them one by one"},
+      {"drop-tokens", "", "experts have a fixed capacity, so that graphs hold routing, too"},
+      {"no-tensor-overlap", "", "tensor-parallel collectives wait for whole products"},
+      {"dropout", "", "masks are drawn and kept, as GPT models before 2023 were trained"},
+      {"power", "WATTS", "limit of each chip, e.g. 500W (default: that of the catalogue)"},
+  };
+}
+
+Result<void> read_train_software(const Request& request, const Context& context, TrainQuery& query) {
+  std::optional<Fusion> fusion, loss;
+  std::optional<Attends> attends;
+  ASSAY_CHECK(read_word(request, "software", fusions, fusion));
+  ASSAY_CHECK(read_word(request, "loss", fusions, loss));
+  ASSAY_CHECK(read_word(request, "attention-kernel", kernels, attends));
+  query.question.setup.dropout = request.has("dropout");
+  const Chip& chip = query.cluster.chip;
+  ASSAY_TRY(calibration, calibration_of(chip, context.catalogue));
+  if (!calibration) {
+    for (const char* option :
+         {"software", "loss", "attention-kernel", "graphs", "drop-tokens", "no-tensor-overlap", "power"})
+      if (request.has(option))
+        return fail(fmt::format("--{}", option), fmt::format("{} has no calibration", chip.id),
+                    "leave it out: the estimate then takes the efficiencies of the chip's file");
+    query.notes.push_back(
+        fmt::format("{} has no calibration: the estimate takes the efficiencies of its file", chip.id));
+    return {};
+  }
+  ASSAY_TRY(slowdown, slowdown_of_power(request, chip));
+  ASSAY_TRY(rates, kernel_rates(chip, query.compute, "--compute", &calibration->values,
+                                {kernel_of(attends.value_or(Attends::automatic))}));
+  ASSAY_TRY(steps, steps_of(context.catalogue));
+  StepSoftware software;
+  software.fusion = fusion.value_or(Fusion::fused), software.loss = loss;
+  software.captured = request.has("graphs"), software.fixed_capacity = request.has("drop-tokens");
+  software.first_flash = attends == Attends::first_flash;
+  software.tensor_overlap = !request.has("no-tensor-overlap");
+  query.question.setup.rates = rates;
+  query.question.setup.effects = steps.effects(chip, software);
+  query.question.setup.effects.product *= slowdown;
+  query.question.collectives = calibration->values.collective;
+  query.steps = std::move(steps);
+  query.notes.push_back(
+      fmt::format("the estimate is that of {} and steps/training.toml for {} element-wise work{} (--software --graphs)",
+                  calibration->basis, fusion_names[static_cast<std::size_t>(software.fusion)],
+                  software.captured ? " in graphs" : ""));
+  return {};
+}
+
+Members step_interval(const TrainQuery& query, const TrainingCost& cost) {
+  if (!query.steps) return {};
+  const Transformer& model = query.imported.model;
+  const IntervalClass* found = interval_of(query.steps->time_intervals, step_classes(query.cluster, model));
+  if (!found) return {};
+  return interval_members(Seconds(cost.lower), Seconds(cost.estimate), *found,
+                          step_coordinates(query.cluster, model, query.sequence), "steps/training.toml");
+}
+
+Members memory_interval(const TrainQuery& query, const MemoryParts& memory) {
+  if (!query.steps) return {};
+  const IntervalClass* found = interval_of(query.steps->memory_intervals, memory_classes(query.cluster));
+  if (!found) return {};
+  return interval_members(Bytes(0), Bytes(memory.total()), *found,
+                          step_coordinates(query.cluster, query.imported.model, query.sequence), "steps/training.toml");
+}
+
+}  // namespace assay

@@ -1,0 +1,140 @@
+// State spaces and linear attention: projections, short convolutions, and a scan along the sequence.
+#include <algorithm>
+
+#include "assay/lower/layer_writer.h"
+
+namespace assay {
+namespace {
+
+using enum LogicalDim;
+
+std::size_t at(int id) { return static_cast<std::size_t>(id); }
+
+}  // namespace
+
+int LayerWriter::state_space(const StateSpace& s, int x) {
+  int y = -1;
+  switch (s.kind) {
+    case StateSpace::Kind::mamba1:
+      y = mamba1(s, x);
+      break;
+    case StateSpace::Kind::mamba2:
+      y = mamba2(s, x);
+      break;
+    case StateSpace::Kind::gated_delta:
+      y = gated_delta(s, x);
+      break;
+    case StateSpace::Kind::lightning:
+      y = lightning(s, x);
+      break;
+  }
+  postpone(weight("b_so"));
+  return build_.product("Mixed", y, weight("W_so"), {batch, sequence, d_model});
+}
+
+int LayerWriter::mamba1(const StateSpace& s, int x) {
+  const int projected =
+      build_.settle_sums(build_.product("X", x, weight("W_x"), {batch, sequence, inner}, -1, weight("b_x")));
+  const int z = build_.settle_sums(build_.product("Z", x, weight("W_z"), {batch, sequence, inner}, -1, weight("b_z")));
+  const int mixed = convolved(whole_sequence(projected), "conv", "b_conv");
+  int low = build_.settle_sums(build_.product("Low", mixed, weight("W_dt_down"), {batch, sequence, rank}));
+  int b = build_.settle_sums(build_.product("B", mixed, weight("W_B"), {batch, sequence, state}));
+  int c = build_.settle_sums(build_.product("C", mixed, weight("W_C"), {batch, sequence, state}));
+  if (s.inner_norms) low = norm(low, "dt_norm", "Low"), b = norm(b, "B_norm", "B"), c = norm(c, "C_norm", "C");
+  int dt = build_.settle_sums(build_.product("Dt", low, weight("W_dt"), {batch, sequence, inner}));
+  dt = build_.reshard(dt, sharding(mixed), Urgency::critical);
+  const int y = scan(s, {mixed, whole_sequence(b), whole_sequence(c), dt, along_channels("A", mixed),
+                         along_channels("b_dt", mixed), along_channels("skip", mixed)});
+  return build_.pointwise(Op::activate, "Y", {scan_result(y, z), z}, z);
+}
+
+int LayerWriter::mamba2(const StateSpace& s, int x) {
+  const auto projected = [&](std::string_view name, std::string_view w, std::string_view bias, LogicalDim to) {
+    return build_.settle_sums(build_.product(name, x, weight(w), {batch, sequence, to}, -1, weight(bias)));
+  };
+  const int z = projected("Z", "W_z", "b_z", inner);
+  const int mixed = convolved(whole_sequence(projected("X", "W_x", "b_x", inner)), "conv_x", "b_conv_x");
+  const int b = convolved(whole_sequence(projected("B", "W_B", "b_B", state)), "conv_B", "b_conv_B");
+  const int c = convolved(whole_sequence(projected("C", "W_C", "b_C", state)), "conv_C", "b_conv_C");
+  const int dt = whole_sequence(projected("Dt", "W_dt", "b_dt_in", heads));
+  const int y =
+      scan(s, {mixed, b, c, dt, along_channels("A", dt), along_channels("b_dt", dt), along_channels("skip", dt)});
+  const int gated = build_.pointwise(Op::activate, "Y", {scan_result(y, z), z}, z);
+  return s.output_norm ? build_.norm("Y", gated, weight("inner_norm"), -1, s.key_heads) : gated;
+}
+
+int LayerWriter::gated_delta(const StateSpace& s, int x) {
+  const auto projected = [&](std::string_view name, std::string_view w, LogicalDim to) {
+    return build_.settle_sums(build_.product(name, x, weight(w), {batch, sequence, to}));
+  };
+  const int q = convolved(whole_sequence(projected("Q", "W_q", state)), "conv_q", "b_conv_q");
+  const int k = convolved(whole_sequence(projected("K", "W_k", state)), "conv_k", "b_conv_k");
+  const int v = convolved(whole_sequence(projected("V", "W_v", inner)), "conv_v", "b_conv_v");
+  const int z = projected("Z", "W_z", inner);
+  const int beta = whole_sequence(projected("Beta", "W_beta", heads));
+  const int alpha = whole_sequence(projected("Alpha", "W_alpha", heads));
+  int y = scan(s, {v, q, k, beta, alpha, along_channels("A", alpha), along_channels("b_dt", alpha)});
+  ProgramTensor& made = build_.program().tensors[at(y)];  // by heads: each one is normalised by itself
+  made.rank = 4;
+  made.dims[2] = {heads, s.heads}, made.dims[3] = {value_dim, s.inner / s.heads};
+  y = scan_result(y, z);
+  if (s.output_norm) y = norm(y, "head_norm", "Y");
+  return build_.pointwise(Op::activate, "Y", {y, z}, z);
+}
+
+int LayerWriter::lightning(const StateSpace& s, int x) {
+  const auto of_heads = [&](std::string_view name, std::string_view w) {
+    return whole_sequence(build_.settle_sums(build_.product(name, x, weight(w), {batch, sequence, heads, head_dim})));
+  };
+  const int q = of_heads("Q", "W_q"), k = of_heads("K", "W_k");
+  const int v = whole_sequence(build_.settle_sums(build_.product("V", x, weight("W_v"), {batch, sequence, inner})));
+  const int gate = build_.settle_sums(build_.product("Gate", x, weight("W_og"), {batch, sequence, inner}));
+  int y = scan_result(scan(s, {v, q, k}), gate);
+  if (s.output_norm) y = norm(y, "inner_norm", "Y");
+  return build_.pointwise(Op::activate, "Y", {y, gate}, gate);
+}
+
+int LayerWriter::whole_sequence(int x) {
+  Sharding target = sharding(x);
+  const AxisList along = target.dims[1];
+  if (along.empty()) return x;
+  target.dims[1] = {};
+  // Channels are exchanged for tokens; what all channels share is gathered.
+  const Weight::Size last = build_.program().tensor(x).dims[2];
+  const std::int64_t whole = last.dim == inner ? layer_.state_space->heads : last.size;
+  const AxisList channels = joined(target.dims[2], along);
+  const auto ways = static_cast<std::int64_t>(build_.program().ways(channels.set()));
+  if ((last.dim == inner || last.dim == heads) && whole % ways == 0) target.dims[2] = channels;
+  return build_.reshard(x, target, Urgency::critical);
+}
+
+int LayerWriter::convolved(int x, std::string_view weight_name, std::string_view bias) {
+  const int w = weight(weight_name), b = weight(bias);
+  if (w < 0) return x;
+  const ProgramTensor channels = build_.program().tensor(x);
+  const int kernel = build_.bias_for(w, channels);
+  return build_.pointwise(Op::convolve, channels.name, {x, kernel, b < 0 ? b : build_.bias_for(b, channels)}, x);
+}
+
+int LayerWriter::along_channels(std::string_view name, int like) {
+  return build_.bias_for(weight(name), build_.program().tensor(like));
+}
+
+int LayerWriter::scan(const StateSpace& s, std::initializer_list<int> in) {
+  Program& program = build_.program();
+  const int y = build_.pointwise(Op::scan, "State", in, *in.begin());
+  Step& step = program.steps.back();
+  const ProgramTensor& made = program.tensor(y);
+  // Per token, value and state element: the state is decayed and added to, then read; a delta rule reads it twice.
+  const double per_element = s.kind == StateSpace::Kind::gated_delta ? 6.0 : 4.0;
+  const auto states = static_cast<double>(s.key_dim);
+  step.flops = Flops(per_element * local_elements(program, made) * states);
+  // A serving step reads the state of each sequence and writes it back.
+  if (work_.cached)
+    step.bytes += 2.0 * storage(Dtype::fp32, local_extent(program, made, 0) * local_extent(program, made, 2) * states);
+  return y;
+}
+
+int LayerWriter::scan_result(int y, int beside) { return build_.reshard(y, sharding(beside), Urgency::critical); }
+
+}  // namespace assay

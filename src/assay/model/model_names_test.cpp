@@ -1,0 +1,53 @@
+#include "assay/model/model_names.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "assay/base/toml.h"
+#include "assay/model/model_catalogue.h"
+
+namespace assay {
+namespace {
+
+const Catalogue& catalogue() {
+  static const Catalogue all = Catalogue::builtin();
+  return all;
+}
+
+TEST(ModelNames, KnowsIdsAliasesAndRepositories) {
+  const ModelNames names(catalogue());
+  EXPECT_EQ(names.exact("llama-3-8b"), "llama-3-8b");
+  EXPECT_EQ(names.exact("meta-llama/llama-2-7b-HF"), "llama-2-7b");
+  EXPECT_EQ(names.exact("Nemotron_3_Ultra"), "nemotron-3-ultra");
+  EXPECT_EQ(names.exact("llama3-8b"), std::nullopt);
+  EXPECT_EQ(names.find("llama3-8b"), "llama-3-8b");
+  EXPECT_EQ(names.find("LLAMA3.1_405B"), "llama-3.1-405b");
+  EXPECT_EQ(names.find("llama-31-405b"), std::nullopt);
+}
+
+// A name that two models claim would be decided by the alphabet.
+TEST(ModelNames, NoAliasIsClaimedTwice) {
+  const ModelNames names(catalogue());
+  for (const auto& [path, text] : catalogue().files("models/")) {
+    const auto root = parse_toml(text, path);
+    ASSERT_TRUE(root);
+    EXPECT_EQ(names.find(model_id(path)), model_id(path));
+    const Toml* aliases = root->find("aliases");
+    for (std::size_t i = 0; aliases && i < aliases->items.size(); ++i)
+      EXPECT_EQ(names.find(aliases->items[i].text), model_id(path)) << aliases->items[i].text;
+  }
+}
+
+TEST(ModelNames, ACatalogueModelIsFoundByItsOtherNamesAndSaysSo) {
+  const auto found = catalogue_model("Deci/DeciLM-7B", catalogue(), "models");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->imported.model.id, "decilm-7b");
+  ASSERT_FALSE(found->imported.notes.empty());
+  EXPECT_EQ(found->imported.notes.back(), "\"Deci/DeciLM-7B\" is decilm-7b in the catalogue");
+  EXPECT_FALSE(names_path("Deci/DeciLM-7B", catalogue()));
+  EXPECT_TRUE(names_path("Deci/unknown", catalogue()));
+}
+
+}  // namespace
+}  // namespace assay

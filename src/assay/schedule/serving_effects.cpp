@@ -1,0 +1,104 @@
+#include "assay/schedule/serving_effects.h"
+
+#include <algorithm>
+
+#include "assay/model/accounting.h"
+#include "assay/schedule/effects_file.h"
+
+namespace assay {
+namespace {
+
+constexpr std::string_view way_names[] = {"fused", "compiled", "eager", "tpu"};
+constexpr std::string_view host_names[] = {"native", "python"};
+constexpr std::string_view width_names[] = {"wide", "narrow"};
+
+/// Every number with its table and key, once for reading and writing.
+template <class C, class V>
+void visit_steps(C& c, V& v) {
+  v.table("products");
+  v.numbers("slowdown", step_family_names, c.product);
+  v.number("experts", c.experts);
+  v.time("quantise", c.quantise);
+  v.table("attention");
+  v.numbers("slowdown", step_family_names, c.attention);
+  v.numbers("decode", step_family_names, c.decode);
+  v.numbers("vector", width_names, c.vector);
+  v.number("copies", c.copies);
+  v.table("pointwise");
+  v.numbers("kernels", way_names, c.kernels);
+  v.numbers("traffic", way_names, c.pointwise);
+  v.table("collectives");
+  v.times("one_shot", step_family_names, c.one_shot);
+  v.times("meet", step_family_names, c.meet);
+  v.table("step");
+  v.times("start", way_names, c.start);
+  v.times("launch", host_names, c.launch);
+  v.times("host", scheduler_names, c.step);
+  v.times("sequence", scheduler_names, c.sequence);
+  v.time("first", c.first);
+}
+
+}  // namespace
+
+ServingEffects ServingCalibration::effects(const Chip& chip, const ServingSoftware& software) const {
+  const StepFamily which = step_family(chip);
+  const auto family = static_cast<std::size_t>(which);
+  const std::size_t way = which == StepFamily::tpu ? ways - 1 : static_cast<std::size_t>(software.fusion);
+  ServingEffects out;
+  out.joined = way != static_cast<std::size_t>(Fusion::eager);
+  out.kernels = kernels[way], out.pointwise = pointwise[way];
+  out.product = product[family], out.attention = attention[family], out.decode = decode[family];
+  out.experts = experts, out.quantise = quantise;
+  if (software.one_shot) out.one_shot = one_shot[family];
+  const auto scheduler = static_cast<std::size_t>(software.scheduler);
+  out.start = start[way], out.step = step[scheduler], out.sequence = sequence[scheduler], out.meet = meet[family];
+  if (software.scheduler != Scheduler::loop) out.first = first;
+  const bool python = software.scheduler == Scheduler::python || software.fusion != Fusion::fused;
+  if (which != StepFamily::tpu) out.launch = launch[python ? 1 : 0];
+  out.captured = software.captured;
+  if (software.repeats_kv) out.copies = copies;
+  if (software.vector_decode) out.vector = vector[0], out.vector_narrow = vector[1];
+  return out;
+}
+
+std::vector<std::string> serving_classes(const Chip& chip, const Transformer& model) {
+  const bool experts = std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(), [](const Layer& layer) {
+    return layer.feed_forward && layer.feed_forward->experts > 0;
+  });
+  const std::string of{step_family_names[static_cast<std::size_t>(step_family(chip))]};
+  const std::string kind = experts ? "experts" : "dense";
+  return {kind + ", " + of, kind, "all"};
+}
+
+std::vector<Coordinate> serving_coordinates(double chips, const Transformer& model, double batch, double context) {
+  return {{"chips", chips},
+          {"parameters", static_cast<double>(parameter_counts(model).total)},
+          {"batch", batch},
+          {"context", context}};
+}
+
+Result<ServingCalibration> read_serving_steps(std::string_view document, std::string_view file) {
+  ASSAY_TRY(root, parse_toml(document, file));
+  ServingCalibration steps;
+  EffectsReader reader(root, file);
+  visit_steps(steps, reader);
+  if (reader.first_fault()) return tl::unexpected<Error>(*reader.first_fault());
+  ASSAY_TRY(prefill, read_intervals(root, "prefill_interval", file));
+  ASSAY_TRY(decode, read_intervals(root, "decode_interval", file));
+  steps.prefill_intervals = std::move(prefill), steps.decode_intervals = std::move(decode);
+  return steps;
+}
+
+Result<ServingCalibration> serving_steps_of(const Catalogue& catalogue) {
+  for (const auto& [path, text] : catalogue.files("steps/serving.toml")) return read_serving_steps(text, path);
+  return ServingCalibration{};
+}
+
+std::string serving_steps_text(const ServingCalibration& steps, std::string_view source) {
+  EffectsWriter writer(source);
+  visit_steps(steps, writer);
+  return writer.take() + intervals_text(steps.prefill_intervals, "prefill_interval", source) +
+         intervals_text(steps.decode_intervals, "decode_interval", source);
+}
+
+}  // namespace assay

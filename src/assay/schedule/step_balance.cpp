@@ -1,0 +1,78 @@
+#include "assay/schedule/step_balance.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace assay {
+namespace {
+
+/// What arithmetic takes longer than memory, in seconds; grows with the sequences once weights are shared enough.
+struct Balance {
+  const ServedKernel& kernel;
+  double hbm, experts, per_token;
+  double touched(double sequences) const { return experts > 0.0 ? touched_share(sequences, per_token, experts) : 1.0; }
+  double bytes(double sequences) const { return kernel.bytes(sequences) + kernel.expert_bytes * touched(sequences); }
+  double compute(double sequences) const { return kernel.flops(sequences) * kernel.seconds_per_flop; }
+  bool computes(double sequences) const { return compute(sequences) >= bytes(sequences) / hbm; }
+};
+
+std::optional<double> critical_sequences(const Balance& balance, double unit) {
+  constexpr double most = 1e7;
+  if (!balance.computes(most * unit)) return std::nullopt;
+  double low = 0.0, high = most * unit;
+  while (high - low > 1e-6 * high) {
+    const double middle = 0.5 * (low + high);
+    (balance.computes(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+}  // namespace
+
+std::vector<StepBalance> step_balance(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t keys,
+                                      double batch) {
+  const Transformer& model = *setup.model;
+  const auto [mesh, rules] = serving_stage(strategy.parallelism(), strategy.scheme, model);
+  const std::int64_t least = serving_unit(strategy) * whole_slots(model);
+  const auto lowered = static_cast<double>(least), unit = static_cast<double>(serving_unit(strategy));
+  Workload work;
+  work.queries = 1, work.cached = true, work.keys = keys, work.source = model.encoder ? keys : 0;
+  work.expert_load = setup.expert_load, work.sequences = least;
+  const Program one = lower_serving(model, mesh, rules, work, setup.formats);
+  work.sequences = 2 * least;
+  const Program two = lower_serving(model, mesh, rules, work, setup.formats);
+  const double sequences = std::max(unit, batch / static_cast<double>(strategy.pipeline));
+  std::vector<StepBalance> out;
+  for (std::size_t b = 0; b < one.blocks.size(); ++b) {
+    const Block& block = one.blocks[b];
+    const Layer* layer = block.kind >= 0 ? &model.decoder.kinds[static_cast<std::size_t>(block.kind)] : nullptr;
+    double experts = 0.0, per_token = 0.0;
+    if (layer && layer->feed_forward && layer->feed_forward->experts > 0)
+      experts = static_cast<double>(layer->feed_forward->experts),
+      per_token = static_cast<double>(layer->feed_forward->experts_per_token);
+    for (std::int32_t i = block.first; i < block.last; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      const Step& step = one.steps[at];
+      if (is_collective(step.op) || step.flops.value() == 0.0) continue;
+      const auto share = [&](double n) { return experts > 0.0 ? touched_share(n, per_token, experts) : 1.0; };
+      const ServedKernel kernel =
+          served_kernel(setup.rates, one, step, two, two.steps[at], lowered, share(lowered), share(2.0 * lowered));
+      const bool routed = kernel.expert_bytes > 0.0;
+      const Balance balance{kernel, setup.rates.hbm.value(), routed ? experts : 0.0, per_token};
+      StepBalance row;
+      row.block = b == 0 ? "embedding" : layer ? fmt::format("layer kind {}", b) : "head";
+      row.what = kernel.attends ? "attention" : std::string(one.tensor(step.in[1]).name);
+      row.layers = static_cast<double>(block.layers);
+      row.flops = kernel.flops(sequences), row.bytes = balance.bytes(sequences);
+      row.compute = balance.compute(sequences), row.memory = row.bytes / setup.rates.hbm.value();
+      if (routed) row.experts = experts, row.touched = experts * balance.touched(sequences);
+      if (const auto critical = critical_sequences(balance, unit))
+        row.critical = *critical * static_cast<double>(strategy.pipeline);
+      out.push_back(std::move(row));
+    }
+  }
+  return out;
+}
+
+}  // namespace assay

@@ -1,0 +1,131 @@
+// Memory of training steps against counts made on paper.
+#include <gtest/gtest.h>
+
+#include "assay/model/model_catalogue.h"
+#include "assay/schedule/training.h"
+
+namespace assay {
+namespace {
+
+struct Case {
+  explicit Case(std::string_view name, std::string_view on)
+      : model(load_model(name, Catalogue::builtin(), "test")->model),
+        cluster(*parse_cluster(on, Catalogue::builtin(), "test")) {
+    question.setup.model = &model;
+    question.setup.rates = *kernel_rates(cluster.chip, Dtype::bf16, "test");
+    question.setup.formats.gradients = Dtype::fp32;
+    question.chips = static_cast<double>(cluster.chips());
+  }
+  TrainingQuestion question;
+  Transformer model;
+  Cluster cluster;
+};
+
+/// Bytes that one layer keeps for a token.
+double kept_per_token(const Case& c, const Strategy& strategy, std::int64_t sequence) {
+  const TrainingProfile profile = make_profile(c.question.setup, profile_key(strategy, sequence));
+  return profile.kinds[0].kept.value() / static_cast<double>(sequence * strategy.micro_batch);
+}
+
+// Korthikanti et al. 2022, equations 2 and 5: a layer of width h with a heads, s tokens and t-way tensor parallelism
+// keeps s b h (10 + 24 / t + 5 a s / (h t)) bytes with dropout, and 34 s b h / t with sequence parallelism when the
+// inside of attention is made again. They count a second mask of the residual that ours leaves out in neither.
+TEST(TrainingMemory, KeepsWhatTheFormulasOfKorthikantiSay) {
+  Case c("gpt-3-175b", "a100-sxm-80:8");
+  c.question.setup.flash = false, c.question.setup.dropout = true;
+  constexpr double h = 12288, a = 96, s = 2048, t = 8;
+  Strategy strategy;
+  strategy.parallelism.tensor = 8;
+  EXPECT_NEAR(kept_per_token(c, strategy, 2048), h * (10.0 + 24.0 / t + 5.0 * a * s / (h * t)), 0.01 * 34.0 * h);
+  strategy.parallelism.residual = ResidualScheme::sequence;
+  strategy.recompute = RecomputePolicy::selective;
+  EXPECT_NEAR(kept_per_token(c, strategy, 2048), 34.0 * h / t, 0.01 * 34.0 * h / t);
+}
+
+TEST(TrainingMemory, DropoutKeepsNothingWhereEverythingIsMadeAgain) {
+  Case c("gpt-3-175b", "a100-sxm-80:8");
+  c.question.setup.flash = false;
+  Strategy strategy;
+  strategy.recompute = RecomputePolicy::full;
+  const double without = kept_per_token(c, strategy, 2048);
+  c.question.setup.dropout = true;
+  EXPECT_EQ(kept_per_token(c, strategy, 2048), without);
+  const TrainingProfile profile = make_profile(c.question.setup, profile_key(strategy, 2048));
+  c.question.setup.dropout = false;
+  EXPECT_GT(profile.kinds[0].again, make_profile(c.question.setup, profile_key(strategy, 2048)).kinds[0].again);
+}
+
+// By operator, a Llama layer keeps its input, the first, third, fifth and seventh of its products (queries, values, one
+// of the two up, down) and the result of attention with one number per head; keys, output and gate are made again.
+TEST(TrainingMemory, ByOperatorEveryOtherProductIsKept) {
+  const Case c("llama-3-8b", "h100-sxm:8");
+  constexpr double d = 4096, queries = 32 * 128, values = 8 * 128, up = 14336;
+  Strategy strategy;
+  strategy.recompute = RecomputePolicy::operators;
+  EXPECT_NEAR(kept_per_token(c, strategy, 8192), 2.0 * (d + queries + values + queries + up + d) + 4.0 * 32.0, 1.0);
+  const TrainingProfile some = make_profile(c.question.setup, profile_key(strategy, 8192));
+  strategy.recompute = RecomputePolicy::full;
+  const TrainingProfile all = make_profile(c.question.setup, profile_key(strategy, 8192));
+  EXPECT_LT(some.kinds[0].backward.repeated_flops, 0.5 * all.kinds[0].backward.repeated_flops);
+  EXPECT_GT(some.kinds[0].backward.repeated_flops.value(), 0.0);
+}
+
+TEST(TrainingMemory, PoliciesThatKeepMoreRepeatLess) {
+  const Case c("llama-3-8b", "h100-sxm:8");
+  using enum RecomputePolicy;
+  double kept = 0.0, repeated = HUGE_VAL;
+  for (const RecomputePolicy policy : {full, projections, feed_forward, products}) {
+    Strategy strategy;
+    strategy.recompute = policy;
+    const TrainingProfile profile = make_profile(c.question.setup, profile_key(strategy, 4096));
+    const LayerProfile& layer = profile.kinds[0];
+    EXPECT_GT(layer.kept.value(), kept) << name(policy);
+    kept = layer.kept.value();
+    if (policy == products) continue;  // attention is made again, the feed-forward block is not
+    EXPECT_LT(layer.backward.repeated_flops.value(), repeated) << name(policy);
+    repeated = layer.backward.repeated_flops.value();
+  }
+}
+
+TEST(TrainingMemory, ThePeakIsAtTheLossOrInALayer) {
+  Case c("llama-3-8b", "h100-sxm:8");
+  c.question.sequences = 8;
+  c.question.setup.effects.reserved = 1.1, c.question.setup.effects.context = 2_GiB;
+  Strategy strategy;
+  strategy.parallelism.fsdp = 8;
+  const MemoryParts memory = price_strategy(c.question, 8192, c.cluster, strategy)->memory;
+  EXPECT_TRUE(memory.head == 0.0 || memory.workspace == 0.0);
+  EXPECT_NEAR(memory.reserved(), 1.1 * memory.allocated(), 1.0);
+  EXPECT_EQ(memory.total(), memory.reserved() + (2_GiB).value());
+}
+
+TEST(TrainingMemory, AMasterCopyThatIsTheWeightSavesTheirStorage) {
+  Case c("llama-3-8b", "h100-sxm:8");
+  c.question.sequences = 8;
+  Strategy strategy;
+  strategy.parallelism.fsdp = 8;
+  const MemoryParts both = price_strategy(c.question, 8192, c.cluster, strategy)->memory;
+  c.question.setup.optimizer.cast_when_gathered = true;
+  const MemoryParts one = price_strategy(c.question, 8192, c.cluster, strategy)->memory;
+  EXPECT_EQ(one.weights, 0.0);
+  EXPECT_DOUBLE_EQ(one.master, both.master);
+  EXPECT_DOUBLE_EQ(one.buffers, both.buffers);
+}
+
+// Replicas of sharded weights reduce only their own part of the gradients: 1 / fsdp of them.
+TEST(TrainingMemory, ReplicasReduceTheirPartOfShardedGradients) {
+  const Case c("llama-3-8b", "h100-sxm:64");
+  Strategy strategy;
+  strategy.parallelism.data = 4, strategy.parallelism.fsdp = 16;
+  const TrainingProfile profile = make_profile(c.question.setup, profile_key(strategy, 4096));
+  int found = 0;
+  for (const Traffic& traffic : profile.kinds[0].backward.traffic)
+    if (traffic.once && traffic.over == role_bit(Role::replica)) {
+      EXPECT_EQ(traffic.divided, role_bit(Role::fsdp));
+      ++found;
+    }
+  EXPECT_GT(found, 0);
+}
+
+}  // namespace
+}  // namespace assay

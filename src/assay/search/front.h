@@ -1,0 +1,18 @@
+// Pareto fronts: what is best in one respect for every value of another.
+#pragma once
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace assay {
+
+/// Less is better in both.
+struct FrontPoint {
+  double x = 0, y = 0;
+};
+
+/// The points that no other one beats, by index, in order of x: none is as low in both and lower in one. Of equal
+/// points the first stays.
+std::vector<std::size_t> pareto_front(std::span<const FrontPoint> points);
+
+}  // namespace assay

@@ -1,0 +1,145 @@
+#include "assay/search/serving_point.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay {
+
+ServingStrategy prefill_strategy(const ServingPoint& point) {
+  ServingStrategy strategy = point.strategy;
+  strategy.scheme = point.prefill_scheme;
+  return strategy;
+}
+
+std::int64_t fresh_prompt(const ServingQuestion& question) {
+  return static_cast<std::int64_t>(
+      std::max(1.0, std::ceil(static_cast<double>(question.prompt) * (1.0 - question.cached_prompt) - 1e-9)));
+}
+
+std::int64_t decode_context(const ServingQuestion& question) {
+  if (question.lengths) return std::llround(question.lengths->context);
+  return question.prompt + std::max<std::int64_t>(1, question.output / 2);
+}
+
+ServingKeys decode_keys(const ServingQuestion& question, std::int64_t later) {
+  const std::int64_t mean = decode_context(question) + later;
+  if (!question.lengths) return {{mean}, {question.prompt + question.output}};
+  // Without windows all work is a straight line in the context, and its mean tells everything.
+  bool bounded = false;
+  for (const Layer& layer : question.setup.model->decoder.kinds)
+    bounded |= layer.attention && (layer.attention->window > 0 || layer.attention->chunk > 0);
+  ServingKeys keys{{mean}, question.lengths->reserved};
+  if (!bounded) return keys;
+  keys.seen = question.lengths->seen;
+  for (std::int64_t& seen : keys.seen) seen += later;
+  return keys;
+}
+
+std::vector<ServingScheme> prefill_schemes(const ServingStrategy& strategy) {
+  std::vector<ServingScheme> out{{CacheScheme::heads, strategy.scheme.weights}};
+  if (strategy.scheme.weights == WeightScheme::two_dimensions)
+    out.push_back({CacheScheme::heads, WeightScheme::gathered});
+  return out;
+}
+
+ServingTime prefill_time(const ServingQuestion& question, const ServingStrategy& strategy, const PrefillOption& option,
+                         const StageLinks& links) {
+  ServingStrategy way = strategy;
+  way.scheme = option.scheme;
+  ServingTime time = serving_time(question.setup, way, option.profile, links, option.profile.unit);
+  if (option.scheme.cache == strategy.scheme.cache || strategy.tensor * strategy.second == 1) return time;
+  const RoleSet over = role_bit(Role::tensor) | role_bit(Role::fsdp);
+  const std::size_t kind = StageLinks::line_of(CollectiveKind::all_to_all);
+  const double bytes = option.profile.cache_bytes * option.profile.unit * links.ways(over);
+  const CollectiveLine& line = links.lines[over][kind];
+  const double ideal = std::max(line.floor.value(), line.rate.value() * bytes);
+  time.network += ideal, time.upper += ideal;
+  time.estimate += links.forms[over][kind].seconds(bytes, 1.0);
+  time.lower = std::max(time.lower, time.network);
+  return time;
+}
+
+ServingProfiles serving_profiles(const ServingQuestion& question, const ServingStrategy& strategy,
+                                 const StageLinks& links) {
+  std::vector<PrefillOption> options;
+  for (const ServingScheme& scheme : prefill_schemes(strategy)) {
+    ServingStrategy way = strategy;
+    way.scheme = scheme;
+    options.push_back({scheme, make_serving_profile(question.setup, way, fresh_prompt(question), question.prompt)});
+  }
+  std::vector<const PrefillOption*> all;
+  for (const PrefillOption& option : options) all.push_back(&option);
+  ServingProfiles profiles;
+  profiles.decode = make_serving_profile(question.setup, strategy, 1, decode_keys(question));
+  choose_prefill(question, strategy, links, all, profiles);
+  return profiles;
+}
+
+void choose_prefill(const ServingQuestion& question, const ServingStrategy& strategy, const StageLinks& links,
+                    const std::vector<const PrefillOption*>& options, ServingProfiles& profiles) {
+  const PrefillOption* best = nullptr;
+  for (const PrefillOption* option : options) {
+    const ServingTime time = prefill_time(question, strategy, *option, links);
+    if (best && time.estimate >= profiles.first_token.estimate) continue;
+    best = option, profiles.first_token = time;
+  }
+  if (profiles.prefill.profile.blocks.empty() || !(profiles.prefill.scheme == best->scheme)) profiles.prefill = *best;
+  if (question.lengths && question.lengths->page > 0) profiles.margin = normal_quantile(1.0 - question.overflow);
+}
+
+ServingProfile chunk_profile(const ServingQuestion& question, const ServingStrategy& strategy, double tokens) {
+  const auto n = static_cast<std::int64_t>(tokens);
+  const auto fresh = static_cast<double>(fresh_prompt(question));
+  const std::int64_t seen = question.prompt - static_cast<std::int64_t>(std::floor((fresh - tokens) / 2.0));
+  return make_serving_profile(question.setup, strategy, n, std::max(n, seen));
+}
+
+namespace {
+
+/// Standard deviation of the bytes that the caches on one chip take. Each of its sequences is as many times as large as
+/// there are groups, of which only one lies here.
+double cache_deviation(const ServingProfile& decode, double batch) {
+  return decode.cache_spread * std::sqrt(batch * decode.cache_groups);
+}
+
+}  // namespace
+
+ServingMemory serving_memory(const ServingQuestion& question, const ServingProfiles& profiles, double batch) {
+  const double per_sequence = profiles.decode.cache_bytes + profiles.decode.state_bytes;
+  const double prompt_space = profiles.prefill.profile.widest * profiles.prefill.profile.unit;
+  ServingMemory memory;
+  memory.weights = question.weight_scale * profiles.decode.weight_bytes;
+  memory.mean_cache = per_sequence * batch;
+  memory.cache = memory.mean_cache + profiles.margin * cache_deviation(profiles.decode, batch);
+  memory.workspace = std::max(prompt_space, profiles.decode.widest * batch);
+  // left = batch x (cache + workspace) + margin x deviation: a quadratic equation in the root of the batch.
+  const double left = std::max(0.0, question.capacity - memory.weights - prompt_space);
+  const double line = per_sequence + profiles.decode.widest;
+  const double half = 0.5 * profiles.margin * cache_deviation(profiles.decode, 1.0);
+  const double root = (std::sqrt(half * half + line * left) - half) / line;
+  memory.max_batch = std::floor(profiles.margin == 0.0 ? left / line : root * root);
+  return memory;
+}
+
+double overflow_probability(const ServingQuestion& question, const ServingProfiles& profiles, double batch) {
+  const ServingMemory memory = serving_memory(question, profiles, batch);
+  const double left = question.capacity - memory.weights - memory.workspace;
+  const double deviation = cache_deviation(profiles.decode, batch);
+  if (deviation == 0.0) return left < memory.mean_cache ? 1.0 : 0.0;
+  return 1.0 - normal_share((left - memory.mean_cache) / deviation);
+}
+
+ServingPoint serving_point(const ServingQuestion& question, const ServingStrategy& strategy,
+                           const ServingProfiles& profiles, const StageLinks& links, double batch) {
+  ServingPoint point;
+  point.strategy = strategy;
+  point.batch = batch;
+  point.decode = serving_time(question.setup, strategy, profiles.decode, links, batch);
+  point.prefill = profiles.first_token;
+  point.prefill_scheme = profiles.prefill.scheme;
+  point.prompts = profiles.prefill.profile.unit;
+  point.memory = serving_memory(question, profiles, batch);
+  return point;
+}
+
+}  // namespace assay

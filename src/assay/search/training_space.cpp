@@ -1,0 +1,140 @@
+#include "assay/search/training_space.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "assay/search/divisors.h"
+
+namespace assay {
+namespace {
+
+/// The given value where the user fixed one, else all that `allowed` accepts.
+template <class T, class F>
+std::vector<T> options(const std::optional<T>& fixed, const std::vector<T>& all, F&& allowed) {
+  if (fixed) return {*fixed};
+  std::vector<T> out;
+  for (const T& value : all)
+    if (allowed(value)) out.push_back(value);
+  return out;
+}
+
+}  // namespace
+
+TrainingSpace::TrainingSpace(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
+                             const TrainingChoices& choices)
+    : question_(question), model_(*question.setup.model), sequence_(sequence), cluster_(cluster), choices_(choices) {
+  for (const Layer& layer : model_.decoder.kinds) {
+    if (layer.attention) heads_ = std::gcd(heads_, layer.attention->heads);
+    if (layer.feed_forward) width_ = std::gcd(width_, layer.feed_forward->width);
+    if (layer.feed_forward && layer.feed_forward->experts > 0)
+      experts_ = std::gcd(experts_, layer.feed_forward->experts);
+  }
+}
+
+std::vector<Parallelism> TrainingSpace::meshes() const {
+  const std::int64_t chips = cluster_.chips();
+  const std::vector<std::int64_t> all = divisors(chips);
+  const auto fits_heads = [&](std::int64_t n) {
+    return (heads_ == 0 || heads_ % n == 0) && (width_ == 0 || width_ % n == 0) && n <= 256;
+  };
+  const auto tensors = options(choices_.tensor, all, fits_heads);
+  const auto pipelines = options(choices_.pipeline, all, [&](std::int64_t n) { return n <= model_.decoder.layers(); });
+  const auto contexts = options(choices_.context, all, [&](std::int64_t n) {
+    return n == 1 || (n <= 64 && sequence_ / n >= 1024 && sequence_ % n == 0);
+  });
+  std::vector<Parallelism> out;
+  for (std::int64_t tp : tensors)
+    for (std::int64_t pp : pipelines)
+      for (std::int64_t cp : contexts)
+        if (chips % (tp * pp * cp) == 0) split_data(tp, pp, cp, out);
+  return out;
+}
+
+/// Splits data-parallel devices into replicas and fsdp, experts over them.
+void TrainingSpace::split_data(std::int64_t tp, std::int64_t pp, std::int64_t cp, std::vector<Parallelism>& out) const {
+  const std::int64_t data = cluster_.chips() / (tp * pp * cp);
+  const std::vector<std::int64_t> parts = divisors(data);
+  const auto experts =
+      options(choices_.expert, parts, [&](std::int64_t n) { return n == 1 || (experts_ > 0 && experts_ % n == 0); });
+  for (std::int64_t fsdp : parts) {
+    if (choices_.fsdp && *choices_.fsdp != fsdp) continue;
+    if (choices_.data && *choices_.data != data / fsdp) continue;
+    for (std::int64_t ep : experts) {
+      if (data % ep != 0) continue;
+      Parallelism p;
+      p.data = data / fsdp, p.fsdp = fsdp, p.tensor = tp, p.pipeline = pp, p.context = cp, p.expert = ep;
+      out.push_back(p);
+    }
+  }
+}
+
+std::int64_t TrainingSpace::per_group(const Parallelism& p) const {
+  const double sequences = question_.sequences / static_cast<double>(p.data * p.fsdp);
+  return sequences < 1.0 || sequences != std::floor(sequences) ? 0 : static_cast<std::int64_t>(sequences);
+}
+
+std::vector<int> TrainingSpace::zeros(const Parallelism& p) const {
+  if (choices_.zero) return {*choices_.zero};
+  if (p.data == 1) return {0};
+  // With fsdp the replicas share out states only; without, sharing weights as well is fsdp.
+  if (p.fsdp > 1) return {0, 1};
+  return {0, 1, 2};
+}
+
+std::vector<ResidualScheme> TrainingSpace::residuals(const Parallelism& p) const {
+  if (choices_.residual) return {*choices_.residual};
+  if (p.tensor == 1) return {ResidualScheme::replicated};
+  return {ResidualScheme::replicated, ResidualScheme::sequence};
+}
+
+std::vector<ContextScheme> TrainingSpace::context_schemes(const Parallelism& p) const {
+  if (choices_.context_scheme) return {*choices_.context_scheme};
+  if (p.context == 1 || heads_ % (p.tensor * p.context) != 0) return {ContextScheme::gather};
+  return {ContextScheme::gather, ContextScheme::exchange};
+}
+
+std::vector<std::int64_t> TrainingSpace::micro_batches(std::int64_t per_group) const {
+  std::vector<std::int64_t> out;
+  for (std::int64_t micro : divisors(per_group))
+    if (choices_.micro_batch ? *choices_.micro_batch == micro : micro <= 16) out.push_back(micro);
+  return out;
+}
+
+std::vector<RecomputePolicy> TrainingSpace::policies() const {
+  if (choices_.recompute) return {*choices_.recompute};
+  if (question_.setup.flash) return {RecomputePolicy::none, RecomputePolicy::full};
+  return {RecomputePolicy::none, RecomputePolicy::selective, RecomputePolicy::full};
+}
+
+std::vector<StageOrder> TrainingSpace::orders(const Parallelism& p) const {
+  using enum PipelineSchedule;
+  if (p.pipeline == 1) return {{one_f_one_b, 1}};
+  std::vector<StageOrder> out;
+  if (choices_.schedule) {
+    if (*choices_.schedule != interleaved) out.push_back({*choices_.schedule, choices_.interleave.value_or(1)});
+  } else if (choices_.interleave.value_or(1) == 1) {
+    out = {{one_f_one_b, 1}, {zb_h1, 1}, {zb_h2, 1}, {zb_v, 1}, {dualpipe, 1}};
+  }
+  if (choices_.schedule.value_or(interleaved) == interleaved && model_.decoder.layers() % p.pipeline == 0)
+    for (std::int64_t v : divisors(model_.decoder.layers() / p.pipeline))
+      if (v > 1 && choices_.interleave.value_or(v) == v) out.push_back({interleaved, v});
+  return out;
+}
+
+std::vector<std::uint8_t> TrainingSpace::layouts(const Parallelism& p) const {
+  // A switched network is a tree: what matters most is whether stages or replicas lie outermost.
+  const std::size_t tried = cluster_.torus ? axis_layouts().size() : 2;
+  std::vector<std::uint8_t> out;
+  std::vector<std::string> seen;
+  for (std::size_t layout = 0; layout < tried; ++layout) {
+    std::string order;
+    for (const MeshAxis& axis : whole_mesh(p, layout).axes) order += axis.name;
+    if (std::find(seen.begin(), seen.end(), order) != seen.end()) continue;
+    seen.push_back(order);
+    out.push_back(static_cast<std::uint8_t>(layout));
+  }
+  return out;
+}
+
+}  // namespace assay

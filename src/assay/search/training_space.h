@@ -1,0 +1,59 @@
+// The space of training strategies: which values each choice may take for a model on a cluster, what the user fixed
+// left out.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "assay/schedule/training.h"
+
+namespace assay {
+
+/// What the user fixed; the rest is searched.
+struct TrainingChoices {
+  std::optional<std::int64_t> data, fsdp, tensor, pipeline, context, expert, micro_batch, interleave;
+  std::optional<int> zero;
+  std::optional<PipelineSchedule> schedule;
+  std::optional<RecomputePolicy> recompute;
+  std::optional<ResidualScheme> residual;
+  std::optional<ContextScheme> context_scheme;
+  std::vector<Offload> offloads{Offload::none};  ///< those that may be tried
+};
+
+/// In which order stages take their work.
+struct StageOrder {
+  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+  std::int64_t interleave = 1;
+};
+
+class TrainingSpace {
+ public:
+  TrainingSpace(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
+                const TrainingChoices& choices);
+
+  /// Degrees that multiply to the chips and divide what they split, whether or not the batch divides.
+  std::vector<Parallelism> meshes() const;
+  /// Sequences of one data-parallel group; 0 where the batch does not divide.
+  std::int64_t per_group(const Parallelism& p) const;
+
+  std::vector<int> zeros(const Parallelism& p) const;
+  std::vector<ResidualScheme> residuals(const Parallelism& p) const;
+  std::vector<ContextScheme> context_schemes(const Parallelism& p) const;
+  std::vector<std::int64_t> micro_batches(std::int64_t per_group) const;
+  std::vector<RecomputePolicy> policies() const;
+  std::vector<StageOrder> orders(const Parallelism& p) const;
+  /// Orders of the mesh's axes on the network that differ.
+  std::vector<std::uint8_t> layouts(const Parallelism& p) const;
+
+ private:
+  void split_data(std::int64_t tp, std::int64_t pp, std::int64_t cp, std::vector<Parallelism>& out) const;
+
+  const TrainingQuestion& question_;
+  const Transformer& model_;
+  std::int64_t sequence_;
+  const Cluster& cluster_;
+  const TrainingChoices& choices_;
+  std::int64_t heads_ = 0, width_ = 0, experts_ = 0;  ///< what must divide, over all kinds of layers; 0: nothing does
+};
+
+}  // namespace assay

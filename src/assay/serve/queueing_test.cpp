@@ -1,0 +1,169 @@
+#include "assay/serve/queueing.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "assay/serve/batching_simulation.h"
+
+namespace assay {
+namespace {
+
+Lengths lengths_of(const std::string& spread, std::int64_t mean) {
+  return spread.empty() ? Lengths::fixed(mean) : *parse_lengths(spread, mean, "test");
+}
+
+/// Weights of 8 ms, 0.13 MB of cache per token at 3 TB/s, prompts at 40 thousand tokens per second.
+LoadedServer server_of(BatchingPolicy policy, const std::string& spread) {
+  LoadedServer server;
+  server.policy = policy;
+  const auto cache = [](double n, double context) { return n * context * 131072 / 3e12; };
+  server.step = [cache](double n, double context) { return 8e-3 + cache(n, context); };
+  server.prefill = [](double tokens) { return 4e-3 + tokens * 2.5e-5; };
+  server.mixed = [cache](double n, double context, double tokens) {
+    return std::max(8e-3, (tokens + n) * 2.5e-5) + cache(n, context);
+  };
+  server.most = 64, server.chunk = 512, server.replicas = 2;
+  server.lengths = request_lengths(lengths_of(spread, 1000), lengths_of(spread, 200), 16);
+  return server;
+}
+
+void expect_close(double formula, double simulated, double share, const std::string& what) {
+  EXPECT_NEAR(formula, simulated, share * simulated) << what;
+}
+
+void compare(BatchingPolicy policy, const std::string& spread) {
+  const LoadedServer server = server_of(policy, spread);
+  const double saturation = loaded_times(server, 1e-3).saturation;
+  for (double used : {0.2, 0.5, 0.8, 0.9}) {
+    const LoadedTimes formula = loaded_times(server, used * saturation);
+    const LoadedTimes played = simulate_batching(server, used * saturation, {10000, 3});
+    const std::string what =
+        spread + " policy " + std::to_string(static_cast<int>(policy)) + " at " + std::to_string(used);
+    ASSERT_TRUE(formula.stable && played.stable) << what;
+    expect_close(formula.sequences, played.sequences, 0.08, what + ": sequences");
+    expect_close(formula.per_token.mean, played.per_token.mean, 0.06, what + ": time per token");
+    expect_close(formula.per_token.p90, played.per_token.p90, used < 0.9 ? 0.12 : 0.3, what + ": p90 per token");
+    // Close to saturation the tail of a wait is long, and a run of some minutes does not settle.
+    const bool calm = used<0.7, busy = used> 0.85;
+    expect_close(formula.first_token.mean, played.first_token.mean,
+                 calm   ? 0.05
+                 : busy ? 0.6
+                        : 0.2,
+                 what + ": first token");
+    expect_close(formula.first_token.p50, played.first_token.p50,
+                 calm   ? 0.05
+                 : busy ? 0.5
+                        : 0.1,
+                 what + ": p50 first token");
+    expect_close(formula.first_token.p90, played.first_token.p90,
+                 calm   ? 0.1
+                 : busy ? 0.7
+                        : 0.25,
+                 what + ": p90 first token");
+    expect_close(formula.first_token.p99, played.first_token.p99,
+                 calm   ? 0.25
+                 : busy ? 0.8
+                        : 0.6,
+                 what + ": p99 first token");
+  }
+}
+
+TEST(Queueing, FormulasAgreeWithTheSimulationWherePromptsGoFirst) {
+  compare(BatchingPolicy::interleaved, "");
+  compare(BatchingPolicy::interleaved, "lognormal:1");
+}
+TEST(Queueing, FormulasAgreeWithTheSimulationOfChunks) {
+  compare(BatchingPolicy::chunked, "");
+  compare(BatchingPolicy::chunked, "lognormal:1");
+}
+TEST(Queueing, FormulasAgreeWithTheSimulationOfSeparatePrefill) {
+  compare(BatchingPolicy::disaggregated, "");
+  compare(BatchingPolicy::disaggregated, "lognormal:1");
+}
+
+// One sequence at a time and prompts that cost nothing: an M/M/1 queue whose service is 100 steps of 10 ms on average.
+// At half load requests wait 1 s x 0.5 / (1 - 0.5) = 1 s on average before their first token.
+TEST(Queueing, OneAtATimeIsAnMm1Queue) {
+  LoadedServer server;
+  server.step = [](double, double) { return 0.01; };
+  server.prefill = [](double) { return 0.0; };
+  server.most = 1;
+  server.lengths = request_lengths(Lengths::fixed(1), lengths_of("exponential", 100), 0);
+  const LoadedTimes times = loaded_times(server, 0.5);
+  EXPECT_DOUBLE_EQ(times.saturation, 1.0);
+  // The table of lengths ends at the 99.9th percentile; the rest of a step comes on top.
+  EXPECT_NEAR(times.first_token.mean, 1.0 + 0.5 * 0.005, 0.02);
+  EXPECT_NEAR(times.per_token.mean, 0.01, 1e-4);
+  EXPECT_NEAR(times.last_token, 2.0, 0.03);
+}
+
+// Prompts of 20 ms and next to no output: an M/D/1 queue. At 0.8 of its load a wait is 0.8 x 20 / (2 x 0.2) = 40 ms.
+TEST(Queueing, PromptsAloneAreAnMd1Queue) {
+  LoadedServer server;
+  server.step = [](double, double) { return 1e-9; };
+  server.prefill = [](double) { return 0.02; };
+  server.most = 1000;
+  server.lengths = request_lengths(Lengths::fixed(512), Lengths::fixed(1), 0);
+  EXPECT_NEAR(loaded_times(server, 40.0).first_token.mean, 0.06, 1e-4);
+}
+
+TEST(Queueing, BeyondSaturationNothingIsStable) {
+  for (BatchingPolicy policy : {BatchingPolicy::interleaved, BatchingPolicy::chunked, BatchingPolicy::disaggregated}) {
+    const LoadedServer server = server_of(policy, "");
+    const double saturation = loaded_times(server, 1.0).saturation;
+    EXPECT_FALSE(loaded_times(server, 1.01 * saturation).stable);
+    // The simulation knows nothing of the formula, and its queue grows.
+    EXPECT_FALSE(simulate_batching(server, 1.3 * saturation, {4000, 1}).stable);
+    EXPECT_TRUE(simulate_batching(server, 0.85 * saturation, {4000, 1}).stable);
+  }
+}
+
+TEST(Queueing, TheLargestRateMeetsTheLatenciesAndMoreDoesNot) {
+  const LoadedServer server = server_of(BatchingPolicy::interleaved, "");
+  const double rate = largest_rate(server, 0.2, 0.015);
+  ASSERT_GT(rate, 0.0);
+  const LoadedTimes at = loaded_times(server, rate), more = loaded_times(server, 1.02 * rate);
+  EXPECT_TRUE(at.first_token.p99 <= 0.2 && at.per_token.p99 <= 0.015);
+  EXPECT_FALSE(more.stable && more.first_token.p99 <= 0.2 && more.per_token.p99 <= 0.015);
+  EXPECT_EQ(largest_rate(server, 0.001, 1.0), 0.0);  // a prompt alone takes 29 ms
+}
+
+TEST(BatchingSimulation, SameSeedSameNumbers) {
+  const LoadedServer server = server_of(BatchingPolicy::interleaved, "lognormal:1");
+  const LoadedTimes a = simulate_batching(server, 8.0, {2000, 5}), b = simulate_batching(server, 8.0, {2000, 5});
+  EXPECT_EQ(a.first_token.p99, b.first_token.p99);
+  EXPECT_NE(a.first_token.p99, simulate_batching(server, 8.0, {2000, 6}).first_token.p99);
+}
+
+// 64 sequences in flight hold 64 x (1000 + 100) tokens on average. With room for far fewer, sequences are thrown out
+// and worked on again; with ample room none is.
+TEST(BatchingSimulation, TooFewPagesThrowSequencesOut) {
+  LoadedServer server = server_of(BatchingPolicy::interleaved, "");
+  const double saturation = loaded_times(server, 1.0).saturation;
+  server.cache_tokens = 64 * 1300.0;
+  EXPECT_EQ(simulate_batching(server, 0.8 * saturation, {4000, 1}).preemptions, 0.0);
+  server.cache_tokens = 30 * 1100.0;
+  const LoadedTimes tight = simulate_batching(server, 0.6 * saturation, {4000, 1});
+  EXPECT_GT(tight.preemptions, 0.001);
+  EXPECT_LT(tight.sequences, 31.0);
+}
+
+RC_GTEST_PROP(Queueing, MoreLoadIsNeverFaster, ()) {
+  const auto policy =
+      *rc::gen::element(BatchingPolicy::interleaved, BatchingPolicy::chunked, BatchingPolicy::disaggregated);
+  const LoadedServer server = server_of(policy, "");
+  const double saturation = loaded_times(server, 1e-3).saturation;
+  const double low = *rc::gen::inRange(1, 90) / 100.0, high = low + *rc::gen::inRange(1, 9) / 100.0;
+  const LoadedTimes a = loaded_times(server, low * saturation), b = loaded_times(server, high * saturation);
+  RC_ASSERT(b.first_token.mean >= a.first_token.mean * (1.0 - 1e-9));
+  RC_ASSERT(b.per_token.mean >= a.per_token.mean * (1.0 - 1e-9));
+  RC_ASSERT(b.sequences >= a.sequences);
+  RC_ASSERT(a.first_token.p50 <= a.first_token.p90 && a.first_token.p90 <= a.first_token.p99);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,92 @@
+// The sets of inference: our own H200 steps, and published figures.
+#include <fmt/format.h>
+
+#include "assay/validate/inference_rows.h"
+#include "assay/validate/sets.h"
+
+namespace assay {
+namespace {
+
+using Take = bool (*)(const InferenceRow&);
+
+Result<CsvTable> table_of(const Catalogue& catalogue, std::string_view path) {
+  for (const auto& [name, text] : catalogue.files(path)) return CsvTable::parse(text, name);
+  return fail(std::string(path), "is not in the catalogue", "", Error::Kind::missing);
+}
+
+void add_cases(const InferenceRows& rows, Take take, InferencePredictor& predict, ValidationResult& result) {
+  result.unanswered.insert(result.unanswered.end(), rows.unanswered.begin(), rows.unanswered.end());
+  for (const InferenceRow& row : rows.rows) {
+    if (!take(row)) continue;
+    const Result<Seconds> seconds = predict(row);
+    if (!seconds)
+      result.unanswered.push_back({row.id, row.group, seconds.error().what});
+    else
+      result.cases.push_back({row.id, row.group, row.measured, *seconds, row.what, row.fitted, predict.spread(row)});
+  }
+}
+
+template <Take take>
+Result<ValidationResult> run_h200_infer(const ValidationInput& input) {
+  ASSAY_TRY(table, table_of(input.catalogue, "validation/h200_infer.csv"));
+  ASSAY_TRY(rows, read_h200_infer(table, input.catalogue));
+  ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
+  ValidationResult result;
+  add_cases(rows, take, predict, result);
+  return result;
+}
+
+Result<ValidationResult> run_h200_decode(const ValidationInput& input) {
+  ASSAY_TRY(table, table_of(input.catalogue, "validation/h200_decode.csv"));
+  ASSAY_TRY(rows, read_h200_decode(table, input.catalogue));
+  ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
+  ValidationResult result;
+  add_cases(
+      rows, [](const InferenceRow&) { return true; }, predict, result);
+  return result;
+}
+
+template <Take take>
+Result<ValidationResult> run_inference(const ValidationInput& input) {
+  ASSAY_TRY(table, table_of(input.catalogue, "validation/published_inference.csv"));
+  ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
+  ValidationResult result;
+  add_cases(read_inference(table, input.catalogue), take, predict, result);
+  if (input.data) {
+    ASSAY_TRY(text, read_data(*input.data + "/third_party/inference.csv", "--data"));
+    ASSAY_TRY(more, CsvTable::parse(text, "third_party/inference.csv"));
+    add_cases(read_inference(more, input.catalogue), take, predict, result);
+  }
+  return result;
+}
+
+bool is_prefill(const InferenceRow& row) { return row.figure == InferenceFigure::first_token; }
+bool is_step(const InferenceRow& row) { return row.figure == InferenceFigure::step; }
+bool is_token(const InferenceRow& row) {
+  return row.figure != InferenceFigure::first_token && row.figure != InferenceFigure::server_token;
+}
+
+}  // namespace
+
+ValidationSet h200_prefill_set() {
+  return {"h200-prefill", "prefill that we measured on one H200, eager software: seconds", false,
+          &run_h200_infer<&is_prefill>, true};
+}
+ValidationSet h200_decode_set() {
+  return {"h200-decode", "decode steps that we measured on one H200, a well-built loop: seconds", false,
+          &run_h200_decode, true};
+}
+ValidationSet h200_static_cache_set() {
+  return {"h200-static-cache", "decode steps on one H200 of software that copies keys and values for every head", false,
+          &run_h200_infer<&is_step>, true};
+}
+ValidationSet inference_tpot_set() {
+  return {"inference-tpot", "published time per output token, with --data also third-party: seconds", false,
+          &run_inference<&is_token>, true};
+}
+ValidationSet inference_ttft_set() {
+  return {"inference-ttft", "published time to the first token of an idle server: seconds", false,
+          &run_inference<&is_prefill>, true};
+}
+
+}  // namespace assay

@@ -1,0 +1,87 @@
+#include "assay/validate/table_line.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace assay {
+namespace {
+
+struct Part {
+  std::string_view accelerator, chip;
+};
+constexpr Part parts[] = {{"H100-SXM-80GB", "h100-sxm"},
+                          {"H100-SXM-96GB-HBM2e-500W", "h100-sxm"},
+                          {"A100-SXM-80GB", "a100-sxm-80"},
+                          {"A100-SXM-40GB", "a100-sxm-40"},
+                          {"A100-SXM-80GB(power limited 330W)", "a100-sxm-80"},
+                          {"A800-80GB", "a100-sxm-80"},
+                          {"L40S", "l40s"},
+                          {"RTX4090", "rtx-4090"},
+                          {"H200-SXM-141GB", "h200-sxm"},
+                          {"GB200", "gb200-nvl72"},
+                          {"B200-SXM-180GB", "b200"},
+                          {"Blackwell(184GiB: B200/GB200)", "b200"},
+                          {"TPUv3", "tpu-v3"},
+                          {"TPUv4", "tpu-v4"},
+                          {"TPUv5e", "tpu-v5e"},
+                          {"TPUv5p", "tpu-v5p"},
+                          {"TPUv6e", "tpu-v6e"},
+                          {"TPU7x(Ironwood)", "tpu-v7"},
+                          {"MI300X", "mi300x"},
+                          {"MI325X", "mi325x"}};
+
+}  // namespace
+
+std::int64_t noted(std::string_view notes, std::string_view name) {
+  const std::size_t at = notes.find(name);
+  return at == std::string_view::npos ? 0 : std::atoll(std::string(notes.substr(at + name.size())).c_str());
+}
+
+std::optional<std::string_view> chip_of(std::string_view accelerator) {
+  const auto* part = std::find_if(std::begin(parts), std::end(parts),
+                                  [&](const Part& known) { return known.accelerator == accelerator; });
+  if (part == std::end(parts)) return std::nullopt;
+  return part->chip;
+}
+
+Why read_model_columns(const TableLine& in, std::int64_t vocabulary, Transformer& model) {
+  const std::int64_t layers = in.count("layers"), heads = in.count("n_heads");
+  model.d_model = in.count("d_model"), model.vocabulary = in.count("vocab", vocabulary);
+  if (layers == 0 || heads == 0 || model.d_model == 0 || model.vocabulary == 0)
+    return "the model's layers, width, heads or vocabulary are not stated";
+  const std::string_view notes = in.text("arch_notes");
+  Layer dense;
+  Attention& attention = dense.attention.emplace();
+  attention.heads = heads, attention.kv_heads = in.count("n_kv_heads", heads);
+  attention.head_dim = attention.value_dim = in.count("head_dim", model.d_model / heads);
+  if (in.text("attn_type") == "mla") {
+    attention.q_rank = noted(notes, "q_lora="), attention.kv_rank = noted(notes, "kv_lora=");
+    attention.rope_dim = noted(notes, "qk_rope="), attention.value_dim = noted(notes, " v=");
+    attention.head_dim = noted(notes, "qk_nope=") + attention.rope_dim;
+    if (attention.kv_rank == 0) return "the ranks of latent attention are not stated";
+  }
+  FeedForward& block = dense.feed_forward.emplace();
+  block.width = in.count("d_ff"), block.gated = in.text("gated_mlp") != "n";
+  Layer routed = dense;
+  const std::int64_t experts = in.count("moe_experts");
+  if (experts > 0) {
+    FeedForward& moe = *routed.feed_forward;
+    moe.width = in.count("moe_d_ff_expert"), moe.experts = experts, moe.experts_per_token = in.count("moe_topk");
+    moe.shared_width = in.count("moe_shared_experts") * moe.width;
+    if (moe.width == 0 || moe.experts_per_token == 0) return "the experts' width or number per token is not stated";
+  } else if (block.width == 0) {
+    return "the feed-forward width is not stated";
+  }
+  const std::int64_t first_dense = in.count("moe_first_dense_layers");
+  const std::int64_t every = std::max<std::int64_t>(1, noted(notes, "interleave_moe_layer_step="));
+  for (std::int64_t i = 0; i < layers; ++i) {
+    Layer layer = experts > 0 && i >= first_dense && (i + 1) % every == 0 ? routed : dense;
+    if (layer.feed_forward->width == 0) return "the feed-forward width is not stated";
+    if (contains(notes, "sliding-window(128)") && i % 2 == 0) layer.attention->window = 128;
+    if (contains(notes, "chunked local") && (i + 1) % 4 != 0) layer.attention->chunk = 8192;
+    model.decoder.add(layer);
+  }
+  return std::nullopt;
+}
+
+}  // namespace assay
