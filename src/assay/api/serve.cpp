@@ -53,8 +53,10 @@ auto critical_batch(const N& num, const ServeQuery& query) {
   return num.named("critical batch", peak * weight / (work * hbm) * share);
 }
 
-Members phase_members(Members range, const ServingTime& time, double tokens, double chips) {
-  Members out{{"time", std::move(range)},
+Members phase_members(const ServingTime& time, Members interval, double tokens, double chips) {
+  Members times = range(Seconds(time.lower), Seconds(time.estimate), Seconds(time.upper));
+  if (!interval.empty()) times.emplace_back("interval", interval);
+  Members out{{"time", std::move(times)},
               {"tokens_per_second", TokensPerSecond(tokens / time.estimate)},
               {"tokens_per_second_per_chip", TokensPerSecond(tokens / time.estimate / chips)},
               {"limiter", limiter_of(time)},
@@ -66,12 +68,13 @@ Members phase_members(Members range, const ServingTime& time, double tokens, dou
               {"bandwidth_utilisation", time.memory / time.estimate}};
   if (time.attention_bytes > 0.0)
     out.emplace_back("attention_intensity", Flops(time.attention_flops) / Bytes(time.attention_bytes));
+  if (!interval.empty()) out.emplace_back("interval", std::move(interval));
   return out;
 }
 
 Members prefill_members(const ServeQuery& query, const ServingPoint& point) {
   const auto fresh = fresh_prompt(query.question);
-  Members out = phase_members(step_range(query, point.prefill, true, point.prompts), point.prefill,
+  Members out = phase_members(point.prefill, step_interval(query, point.prefill, true, point.prompts),
                               static_cast<double>(fresh) * point.prompts, query.chips());
   if (point.prompts != static_cast<double>(point.strategy.data)) out.emplace_back("prompts_at_once", point.prompts);
   if (point.prefill_scheme.weights != point.strategy.scheme.weights)
@@ -206,7 +209,7 @@ Result<Response> answer(const Request& request, const Context& context) {
   out.emplace_back("strategy", std::move(strategy));
   out.emplace_back("prefill", prefill_members(query, point));
   Members decode =
-      phase_members(step_range(query, point.decode, false, point.batch), point.decode, point.batch, query.chips());
+      phase_members(point.decode, step_interval(query, point.decode, false, point.batch), point.batch, query.chips());
   decode.front().first = "step_time";
   out.emplace_back("decode", std::move(decode));
   ASSAY_CHECK(add_memory(query, point, out));

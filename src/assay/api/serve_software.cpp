@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "assay/api/interval_members.h"
 #include "assay/api/option_values.h"
 #include "assay/hardware/calibration.h"
 
@@ -38,25 +37,14 @@ Result<void> read_serving_software(const Request& request, const Context& contex
   return {};
 }
 
-Members step_range(const ServeQuery& query, const ServingTime& time, bool prefill, double batch) {
-  Members members = range(Seconds(time.lower), Seconds(time.estimate), Seconds(time.upper));
-  if (!query.steps) return members;
+Members step_interval(const ServeQuery& query, const ServingTime& time, bool prefill, double batch) {
+  if (!query.steps) return {};
   const IntervalClass* found = interval_of(prefill ? query.steps->prefill_intervals : query.steps->decode_intervals,
                                            serving_classes(query.cluster.chip, query.model()));
-  if (!found) return members;
+  if (!found) return {};
   const auto context = static_cast<double>(query.question.prompt + (prefill ? 0 : query.question.output));
-  const std::vector<std::string> beyond =
-      found->beyond(serving_coordinates(query.chips(), query.model(), batch, context));
-  std::string basis = fmt::format("steps/serving.toml: {}, {} groups", found->name, found->groups);
-  Members interval{{"low", Seconds(std::max(time.lower, time.estimate / (1.0 + found->spread)))},
-                   {"high", Seconds(time.estimate * (1.0 + found->spread))},
-                   {"coverage", spread_coverage},
-                   {"basis", std::move(basis)}};
-  Items outside;
-  for (const std::string& name : beyond) outside.emplace_back(name);
-  if (!outside.empty()) interval.emplace_back("extrapolates_in", std::move(outside));
-  members.emplace_back("interval", std::move(interval));
-  return members;
+  return interval_members(Seconds(time.lower), Seconds(time.estimate), *found,
+                          serving_coordinates(query.chips(), query.model(), batch, context), "steps/serving.toml");
 }
 
 }  // namespace assay

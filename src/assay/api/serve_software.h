@@ -8,8 +8,8 @@ namespace assay {
 /// Sets what whole steps cost beyond their kernels, for the software that the request names or good software.
 Result<void> read_serving_software(const Request& request, const Context& context, ServeQuery& query);
 
-/// The range of a prefill's or a decode step's time; with the interval that four of five measured steps of its class
-/// lie in, and in which ways the step lies outside of what was measured.
-Members step_range(const ServeQuery& query, const ServingTime& time, bool prefill, double batch);
+/// The interval that four of five measured steps of the class of this prefill or decode step lie in, and in which ways
+/// it lies outside of what was measured; empty where nothing is known.
+Members step_interval(const ServeQuery& query, const ServingTime& time, bool prefill, double batch);
 
 }  // namespace assay

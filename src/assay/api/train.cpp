@@ -213,6 +213,7 @@ Result<Response> answer(const Request& request, const Context& context) {
                                      {"seconds", Seconds(seconds)}});
   if (request.has("list")) {
     ASSAY_TRY(rows, program_rows(query, best.strategy));
+    out.emplace_back("program_totals", program_totals(query, best.strategy));
     out.emplace_back("program", std::move(rows));
     response.table_key = "program";
   } else {
@@ -247,7 +248,7 @@ Result<Response> answer(const Request& request, const Context& context) {
                     strategy_text(best.strategy), human(Bytes(cost.memory.total())), human(Bytes(short_by)),
                     nearest_fit(query, best.strategy, capacity.value()));
   }
-  if (sizes.several) say_choice(sizes, response);
+  if (sizes.several || !sizes.best().meets) say_choice(sizes, response);
   return response;
 }
 

@@ -145,6 +145,16 @@ std::string strategy_text(const Strategy& s) {
   return text;
 }
 
+Members program_totals(const TrainQuery& query, const Strategy& strategy) {
+  const ProgramCount sum = count(program_of(query, strategy));
+  return {{"flops", sum.flops},
+          {"product_flops", sum.product_flops},
+          {"attention_flops", sum.attention_flops},
+          {"repeated_flops", sum.repeated_flops},
+          {"memory_bytes", sum.memory},
+          {"collective_bytes", sum.network}};
+}
+
 Result<Items> program_rows(const TrainQuery& query, const Strategy& strategy) {
   ASSAY_TRY(timed, timed_program(query, strategy));
   const Program& program = timed.program;

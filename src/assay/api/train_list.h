@@ -10,6 +10,8 @@ namespace assay {
 
 /// The program of a strategy, one row a step, with what it costs on the cluster.
 Result<Items> program_rows(const TrainQuery& query, const Strategy& strategy);
+/// What all lines of the program amount to on one device, with all layers and microbatches.
+Members program_totals(const TrainQuery& query, const Strategy& strategy);
 
 /// "fsdp 32, tp 2, sequence-parallel, micro-batch 1"
 std::string strategy_text(const Strategy& strategy);

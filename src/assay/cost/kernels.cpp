@@ -25,13 +25,27 @@ double stream_share(const PointwiseCalibration& fit, Op op) {
   }
 }
 
+/// The share of the experts that any token picked: what the step's bytes say of the weights that it reads.
+double touched_experts(const Program& program, const Step& step, double filled) {
+  const ProgramTensor& weight = program.tensor(step.in[1]);
+  const bool of_weights = weight.tensor_class == TensorClass::weight || weight.tensor_class == TensorClass::used_weight;
+  if (!of_weights || weight.find(LogicalDim::experts) < 0) return 1.0;
+  const Bytes weights = local_bytes(program, weight);
+  const Bytes rest =
+      local_bytes(program, program.tensor(step.in[0])) + local_bytes(program, program.tensor(step.out[0]));
+  return std::clamp((step.bytes - filled * rest) / weights, 1e-6, 1.0);
+}
+
 Seconds product_estimate(const KernelRates& rates, FlopsPerSecond peak, double share, const Program& program,
                          const Step& step) {
-  const MatmulShape shape = product_shape(program, step);
-  MatmulTime time = matmul_time(*rates.matmul, rates.cores, peak, share, shape, rates.regime);
+  MatmulShape shape = product_shape(program, step);
   const double flops = 2.0 * shape.batch * shape.m * shape.n * shape.k;
   // Experts that get more than their part make the product longer than its tensors say.
   const double load = flops > 0.0 ? step.flops.value() / flops : 1.0;
+  // Those without tokens are no part of it; the others have more tokens each.
+  const double touched = touched_experts(program, step, load);
+  shape.batch *= touched, shape.m /= touched;
+  const MatmulTime time = matmul_time(*rates.matmul, rates.cores, peak, share, shape, rates.regime);
   return load > 1.0 ? rates.regime.launch + load * (time.total - rates.regime.launch) : time.total;
 }
 

@@ -346,7 +346,8 @@ std::vector<Array<double>> StepRunner::run_local(const Step& step, const Layer* 
     case Op::attention:
     case Op::attention_grad:
       return run_attention(
-          step, step.detail >= 0 && program_.attentions[at(step.detail)].cross ? *layer->cross_attention : *layer->attention,
+          step,
+          step.detail >= 0 && program_.attentions[at(step.detail)].cross ? *layer->cross_attention : *layer->attention,
           in);
     case Op::scan:
       return {recurrence(in.all(), recurrence_place(step.in[0], *layer->state_space, in))};

@@ -191,7 +191,8 @@ class TrainingPass {
       encoded_ = *flowing_;
     }
     embed(-1, tokens);
-    forward(decoding, runner_.layers(), outer_[at(result_of(program_, runner_.block("embedding", Phase::forward, -1)))]);
+    forward(decoding, runner_.layers(),
+            outer_[at(result_of(program_, runner_.block("embedding", Phase::forward, -1)))]);
     outer_[at(given(program_, head, "In"))] = *flowing_;
     give(outer_, given(program_, head, "Targets"), targets);
     runner_.run(head, -1, outer_);
@@ -278,8 +279,7 @@ class TrainingPass {
     if (const std::int64_t lender = runner_.lender(l); lender >= 0) {
       const auto mine = lent_keys(program_, forward, true);
       for (std::size_t i = 0; i < mine.size(); ++i)
-        add_to(key_gradients_[{lender, i}],
-               memory[at(input_gradient(program_, block, program_.tensor(mine[i]).name))]);
+        add_to(key_gradients_[{lender, i}], memory[at(input_gradient(program_, block, program_.tensor(mine[i]).name))]);
     }
   }
 

@@ -65,7 +65,9 @@ class BackwardPass {
     const bool in_layer = program_.blocks.back().kind >= 0;
     const bool moved =
         made.op == Op::all_gather || made.op == Op::slice || tensor.tensor_class == TensorClass::used_weight;
-    if (!in_layer || !(moved || is_made_again(producer_[at(id)]))) {
+    // Where only the inside of attention is made again, its result is the next product's input like any other.
+    const bool result = build_.recompute_.is_selective() && made.op == Op::attention && id == made.out[0];
+    if (!in_layer || result || !(moved || is_made_again(producer_[at(id)]))) {
       tensor.is_kept = true;
       return id;
     }

@@ -28,6 +28,7 @@ struct Recompute {
   static Recompute none() { return {}; }
   /// The inside of attention: scores and probabilities, where they exist at all.
   static Recompute selective() { return Recompute{}.with(Op::attention); }
+  bool is_selective() const { return ops == selective().ops; }
   static Recompute full() { return {~std::uint64_t{0}}; }
   /// All products are kept; attention and what is element-wise is made again.
   static Recompute all_but_products() {

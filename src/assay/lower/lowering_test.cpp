@@ -199,8 +199,8 @@ TEST(Lowering, RecomputationKeepsTheInputOfALayerOnly) {
   const Bytes without_scores = kept();
   plan.recompute = Recompute::full();
   EXPECT_EQ(kept(), Bytes(tokens * d_model * fp32));
-  // Selective: all but the probabilities and the result of attention.
-  EXPECT_EQ(everything - without_scores, Bytes(fp32 * (batch * n_heads * length * length + tokens * n_heads * head)));
+  // Selective: all but the probabilities.
+  EXPECT_EQ(everything - without_scores, Bytes(fp32 * batch * n_heads * length * length));
 }
 
 TEST(Lowering, ContextParallelismGathersKeysOrExchangesHeads) {

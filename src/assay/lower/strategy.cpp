@@ -118,6 +118,12 @@ Result<void> check_parallelism(const Parallelism& p, const Transformer& model) {
       if (p.context_scheme == ContextScheme::exchange)
         ASSAY_CHECK(divides("--cp", layer.attention->heads, p.tensor * p.context, "heads"));
     }
+    if (layer.state_space) {
+      const StateSpace& s = *layer.state_space;
+      const bool channels = s.kind == StateSpace::Kind::mamba1;
+      ASSAY_CHECK(divides("--tp", channels ? s.inner : s.heads, p.tensor,
+                          channels ? "channels of the state space" : "heads of the state space"));
+    }
     if (layer.feed_forward) {
       ASSAY_CHECK(divides("--tp", layer.feed_forward->width, p.tensor, "columns of the feed-forward block"));
       if (layer.feed_forward->experts > 0)

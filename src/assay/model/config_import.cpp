@@ -142,6 +142,9 @@ Result<ImportedModel> import_config(const Json& document, std::string_view file)
     completed.members.emplace_back("tie_word_embeddings", *tied);
     config = &completed;
   }
+  if (prefix.empty())  // a wrapper that nests nothing
+    if (const Json* tower = document.find("vision_config"); tower && tower->kind == Json::Kind::object)
+      imported.notes.push_back("only the language model is read; vision_config is left out");
   ConfigReader in(*config, std::string(file), prefix);
   in.ignore({"model_type", "architectures", "dtype", "torch_dtype"});
   (*family)->fill(in, imported.model);
@@ -239,6 +242,15 @@ void add_windowed(ConfigReader& in, Transformer& model, const Common& common, st
         types.empty() ? is_sliding(i, period) : types[static_cast<std::size_t>(i)] == "sliding_attention";
     model.decoder.add(slides ? sliding : full);
   }
+}
+
+void read_attention_bias(ConfigReader& in, Attention& attention) {
+  const bool bias = in.flag("attention_bias", false);
+  set_bias(attention, bias, bias);
+}
+
+void add_all(Transformer& model, const Common& common) {
+  for (std::int64_t i = 0; i < common.layers; ++i) model.decoder.add(common.layer);
 }
 
 void set_bias(Attention& attention, bool qkv, bool output) {

@@ -31,6 +31,11 @@ class ConfigReader {
     return value && value->kind == Json::Kind::text;
   }
 
+  bool is_list(std::string_view key) const {
+    const Json* value = object_->find(key);
+    return value && value->kind == Json::Kind::list;
+  }
+
   /// A size of at least one. Without a fallback it must be there.
   std::int64_t size(std::string_view key) { return size(Keys{key}); }
   std::int64_t size(Keys keys);

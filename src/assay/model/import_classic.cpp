@@ -136,6 +136,7 @@ void bloom(ConfigReader& in, Transformer& model) {
   const std::int64_t layers = read_layers(in, {"n_layer", "num_hidden_layers"}, 2);
   Layer layer;
   layer.attention = plain_attention(in, model.d_model, in.size({"n_head", "num_attention_heads"}, 8), true);
+  layer.attention->rotary = false;  // scores fall with the distance
   layer.feed_forward = plain_feed_forward(4 * model.d_model, true);
   in.ignore({"n_inner", "skip_bias_add", "skip_bias_add_qkv", "masked_softmax_fusion", "offset_alibi"});
   add_all(model, layer, layers);
@@ -197,6 +198,7 @@ void mpt(ConfigReader& in, Transformer& model) {
     in.take(inner);
   }
   if (in.flag("learned_pos_emb", true) && !alibi) model.learned_positions = model.max_context;
+  layer.attention->rotary = false;
   in.ignore({"init_device", "init_config", "embedding_fraction", "emb_pdrop", "use_pad_tok_in_ffn"});
   add_all(model, layer, layers);
 }

@@ -23,7 +23,7 @@ void fill_t5(ConfigReader& in, Transformer& model, std::int64_t vocabulary, std:
   Attention attention;
   attention.heads = attention.kv_heads = in.size({"num_heads", "num_attention_heads"}, each ? 6 : 8);
   attention.head_dim = attention.value_dim = in.size("d_kv", 64);
-  attention.causal = false;
+  attention.causal = attention.rotary = false;
   const std::int64_t buckets = in.size("relative_attention_num_buckets", 32);
   in.ignore({"relative_attention_max_distance", "dense_act_fn", "is_gated_act", "output_past", "n_positions"});
   const std::string act = in.text("feed_forward_proj", projection);

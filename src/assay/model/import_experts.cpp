@@ -9,10 +9,6 @@
 namespace assay {
 namespace {
 
-void add_all(Transformer& model, const Common& common) {
-  for (std::int64_t i = 0; i < common.layers; ++i) model.decoder.add(common.layer);
-}
-
 void mixtral(ConfigReader& in, Transformer& model) {
   Common common = read_common(
       in, model, {.hidden = 4096, .intermediate = 14336, .layers = 32, .heads = 32, .kv_heads = 8, .context = 131072});
@@ -33,8 +29,7 @@ void phimoe(ConfigReader& in, Transformer& model) {
                                .kv_heads = 8,
                                .vocabulary = 32064,
                                .context = 131072});
-  const bool bias = in.flag("attention_bias", false);
-  set_bias(common.attention(), bias, bias);
+  read_attention_bias(in, common.attention());
   common.attention().window = in.count("sliding_window", 0);
   model.head_bias = in.flag("lm_head_bias", false);
   model.norm = {.scale = true, .bias = true, .mean = true};
@@ -85,8 +80,7 @@ void qwen3_moe(ConfigReader& in, Transformer& model) {
                                .kv_heads = 4,
                                .vocabulary = 151936,
                                .context = 32768});
-  const bool bias = in.flag("attention_bias", false);
-  set_bias(common.attention(), bias, bias);
+  read_attention_bias(in, common.attention());
   common.attention().qk_norm = Attention::QkNorm::per_head;
   FeedForward experts;
   experts.width = in.size("moe_intermediate_size", 768);
@@ -100,8 +94,7 @@ void olmoe(ConfigReader& in, Transformer& model) {
   Common common = read_common(
       in, model,
       {.hidden = 2048, .intermediate = 2048, .layers = 16, .heads = 16, .vocabulary = 50304, .context = 4096});
-  const bool bias = in.flag("attention_bias", false);
-  set_bias(common.attention(), bias, bias);
+  read_attention_bias(in, common.attention());
   common.attention().qk_norm = Attention::QkNorm::whole;
   common.feed_forward().experts = in.size("num_experts", 64);
   common.feed_forward().experts_per_token = in.size("num_experts_per_tok", 8);
@@ -171,8 +164,7 @@ void llama4(ConfigReader& in, Transformer& model) {
                                .head_dim = 128,
                                .vocabulary = 202048,
                                .context = 131072});
-  const bool bias = in.flag("attention_bias", false);
-  set_bias(common.attention(), bias, bias);
+  read_attention_bias(in, common.attention());
   in.ignore(
       {"use_qk_norm", "attn_temperature_tuning", "floor_scale", "for_llm_compressor"});  // that norm learns nothing
   FeedForward experts = common.feed_forward();
@@ -220,8 +212,7 @@ void minimax_m2(ConfigReader& in, Transformer& model) {
     const std::string type = in.text("qk_norm_type", "per_layer");
     common.attention().qk_norm = type == "per_layer" ? Attention::QkNorm::whole : Attention::QkNorm::per_head;
   }
-  const bool bias = in.flag("attention_bias", false);
-  set_bias(common.attention(), bias, bias);
+  read_attention_bias(in, common.attention());
   FeedForward& experts = common.feed_forward();
   experts.experts = in.size({"num_local_experts"}, 256);
   experts.experts_per_token = in.size("num_experts_per_tok", 8);
@@ -293,8 +284,7 @@ void grok(ConfigReader& in, Transformer& model) {
 void granitemoe(ConfigReader& in, Transformer& model) {
   Common common =
       read_common(in, model, {.hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32, .context = 2048});
-  const bool bias = in.flag("attention_bias", false);
-  set_bias(common.attention(), bias, bias);
+  read_attention_bias(in, common.attention());
   common.feed_forward().experts = in.size("num_local_experts", 8);
   common.feed_forward().experts_per_token = in.size("num_experts_per_tok", 2);
   common.feed_forward().shared_width = in.count("shared_intermediate_size", 0);
@@ -310,6 +300,7 @@ std::span<const Family> expert_families() {
       {"phimoe", "PhimoeForCausalLM", &phimoe},
       {"qwen2_moe", "Qwen2MoeForCausalLM", &qwen2_moe},
       {"qwen3_moe", "Qwen3MoeForCausalLM", &qwen3_moe},
+      {"qwen3_vl_moe_text", "", &qwen3_moe},
       {"qwen3_vl_moe_text", "", &qwen3_moe},
       {"olmoe", "OlmoeForCausalLM", &olmoe},
       {"glm4_moe", "Glm4MoeForCausalLM", &glm4_moe},

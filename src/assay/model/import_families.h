@@ -75,5 +75,9 @@ void add_mixed(Transformer& model, const Common& common, const FeedForward& expe
 
 /// All biases of an attention at once.
 void set_bias(Attention& attention, bool qkv, bool output);
+/// `attention_bias` of the common fields: of queries, keys, values and the result alike.
+void read_attention_bias(ConfigReader& in, Attention& attention);
+/// All layers alike.
+void add_all(Transformer& model, const Common& common);
 
 }  // namespace assay

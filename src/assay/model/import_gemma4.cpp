@@ -32,8 +32,7 @@ void gemma4(ConfigReader& in, Transformer& model) {
                                .vocabulary = 262144,
                                .context = 131072,
                                .tied = true});
-  const bool bias = in.flag("attention_bias", false);
-  set_bias(common.attention(), bias, bias);
+  read_attention_bias(in, common.attention());
   common.attention().qk_norm = Attention::QkNorm::per_head;
   common.layer.norms = 4;
   common.layer.token_input = in.count("hidden_size_per_layer_input", 256);

@@ -37,6 +37,7 @@ void transformer(ConfigReader& in, Transformer& model) {
   model.learned_positions = in.count("learned_positions");
   model.tied = switched_on(in, "tied");
   model.norm = read_norm(in);
+  model.final_norm = !in.has("final_norm") || in.flag("final_norm", true);
   const std::int64_t layers = read_layers(in, {"layers"}, 0);
   const bool bias = switched_on(in, "bias");
   Layer layer;

@@ -23,8 +23,7 @@ StateSpace read_gated_delta(ConfigReader& in) {
 /// Attention each full_attention_interval-th layer, with a gate from the query projection and norms of each head.
 template <class F>
 void add_qwen_hybrid(ConfigReader& in, Transformer& model, Common& common, F feed_forward_of) {
-  const bool bias = in.flag("attention_bias", false);
-  set_bias(common.attention(), bias, bias);
+  read_attention_bias(in, common.attention());
   common.attention().qk_norm = Attention::QkNorm::per_head;
   common.attention().output_gate = !in.has("attn_output_gate") || in.flag("attn_output_gate", true);
   const StateSpace linear = read_gated_delta(in);

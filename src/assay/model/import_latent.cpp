@@ -23,10 +23,18 @@ void add_expert_layers(ConfigReader& in, Transformer& model, const Common& commo
   experts.router_correction = defaults.router_correction && in.text("topk_method", "noaux_tc") == "noaux_tc";
   check_experts(in, experts, "num_experts_per_tok");
   const std::int64_t dense = in.count("first_k_dense_replace", defaults.dense);
-  const std::int64_t step = in.size("moe_layer_freq", 1);
+  // One number for all layers, or a one for each that has experts.
+  const std::vector<std::int64_t> listed =
+      in.is_list("moe_layer_freq") ? in.sizes("moe_layer_freq") : std::vector<std::int64_t>{};
+  const std::int64_t step = listed.empty() ? in.size("moe_layer_freq", 1) : 1;
+  if (!listed.empty() && static_cast<std::int64_t>(listed.size()) != common.layers)
+    return in.fault("moe_layer_freq", fmt::format("lists {} layers of {}", listed.size(), common.layers));
   model.prediction_layers = in.count("num_nextn_predict_layers");
   in.ignore({"topk_method"});
-  add_mixed(model, common, experts, [&](std::int64_t i) { return experts.experts > 0 && i >= dense && i % step == 0; });
+  add_mixed(model, common, experts, [&](std::int64_t i) {
+    return experts.experts > 0 && i >= dense && i % step == 0 &&
+           (listed.empty() || listed[static_cast<std::size_t>(i)] != 0);
+  });
 }
 
 void deepseek(ConfigReader& in, Transformer& model) {
@@ -34,8 +42,7 @@ void deepseek(ConfigReader& in, Transformer& model) {
       .common = {
           .hidden = 4096, .intermediate = 11008, .layers = 30, .heads = 32, .kv_heads = 32, .vocabulary = 102400}};
   Common common = read_common(in, model, defaults.common);
-  const bool bias = in.flag("attention_bias", false);
-  set_bias(common.attention(), bias, bias);
+  read_attention_bias(in, common.attention());
   add_expert_layers(in, model, common, defaults);
 }
 
@@ -58,8 +65,7 @@ void latent(ConfigReader& in, Transformer& model, const LatentDefaults& defaults
   attention.value_dim = in.size("v_head_dim", 128);
   attention.head_dim = in.size("qk_nope_head_dim", 128) + attention.rope_dim;
   in.ignore({"head_dim", "qk_head_dim"});
-  const bool bias = in.flag("attention_bias", false);
-  set_bias(attention, bias, bias);
+  read_attention_bias(in, attention);
   common.layer.attention = attention;
   common.layer.feed_forward = FeedForward{.width = in.size("intermediate_size", shared.intermediate)};
   add_expert_layers(in, model, common, defaults);

@@ -9,10 +9,6 @@ namespace {
 constexpr Norm layer_norm{.scale = true, .bias = true, .mean = true};
 constexpr Norm layer_norm_without_bias{.scale = true, .bias = false, .mean = true};
 
-void add_all(Transformer& model, const Common& common) {
-  for (std::int64_t i = 0; i < common.layers; ++i) model.decoder.add(common.layer);
-}
-
 // Is layer `index` one that slides, when every period-th does not (or, for alternating, every other)?
 bool all_but_each(std::int64_t index, std::int64_t period) { return period <= 0 || (index + 1) % period != 0; }
 bool none(std::int64_t, std::int64_t) { return false; }
@@ -21,8 +17,7 @@ bool from(std::int64_t index, std::int64_t first) { return index >= first; }
 
 void llama(ConfigReader& in, Transformer& model) {
   Common common = read_common(in, model, {.hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32});
-  const bool bias = in.flag("attention_bias", false);
-  set_bias(common.attention(), bias, bias);
+  read_attention_bias(in, common.attention());
   common.feed_forward().up_bias = common.feed_forward().down_bias = in.flag("mlp_bias", false);
   add_all(model, common);
 }
@@ -66,8 +61,7 @@ void qwen3(ConfigReader& in, Transformer& model) {
                                .head_dim = 128,
                                .vocabulary = 151936,
                                .context = 32768});
-  const bool bias = in.flag("attention_bias", false);
-  set_bias(common.attention(), bias, bias);
+  read_attention_bias(in, common.attention());
   common.attention().qk_norm = Attention::QkNorm::per_head;
   add_qwen_layers(in, model, common);
 }
@@ -83,8 +77,7 @@ void gemma(ConfigReader& in, Transformer& model) {
                                .vocabulary = 256000,
                                .context = 8192,
                                .tied = true});
-  const bool bias = in.flag("attention_bias", false);
-  set_bias(common.attention(), bias, bias);
+  read_attention_bias(in, common.attention());
   add_all(model, common);
 }
 
@@ -99,8 +92,7 @@ void gemma2(ConfigReader& in, Transformer& model) {
                                .vocabulary = 256000,
                                .context = 8192,
                                .tied = true});
-  const bool bias = in.flag("attention_bias", false);
-  set_bias(common.attention(), bias, bias);
+  read_attention_bias(in, common.attention());
   common.layer.norms = 4;
   in.ignore({"sliding_window_size"});
   add_windowed(in, model, common, in.count("sliding_window", 4096), &all_but_each, 2);
@@ -117,8 +109,7 @@ void gemma3(ConfigReader& in, Transformer& model) {
                                .vocabulary = 262208,
                                .context = 131072,
                                .tied = true});
-  const bool bias = in.flag("attention_bias", false);
-  set_bias(common.attention(), bias, bias);
+  read_attention_bias(in, common.attention());
   common.attention().qk_norm = Attention::QkNorm::per_head;
   common.layer.norms = 4;
   const std::int64_t window = in.count("sliding_window", 4096);
@@ -140,8 +131,7 @@ void phi3(ConfigReader& in, Transformer& model) {
 void olmo(ConfigReader& in, Transformer& model) {
   Common common =
       read_common(in, model, {.hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32, .vocabulary = 50304});
-  const bool bias = in.flag("attention_bias", false);
-  set_bias(common.attention(), bias, bias);
+  read_attention_bias(in, common.attention());
   model.norm = {.scale = false, .bias = false, .mean = true};
   add_all(model, common);
 }
@@ -150,8 +140,7 @@ void olmo(ConfigReader& in, Transformer& model) {
 void olmo2(ConfigReader& in, Transformer& model) {
   Common common =
       read_common(in, model, {.hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32, .vocabulary = 50304});
-  const bool bias = in.flag("attention_bias", false);
-  set_bias(common.attention(), bias, bias);
+  read_attention_bias(in, common.attention());
   common.attention().qk_norm = Attention::QkNorm::whole;
   add_all(model, common);
 }
@@ -159,8 +148,7 @@ void olmo2(ConfigReader& in, Transformer& model) {
 void olmo3(ConfigReader& in, Transformer& model) {
   Common common =
       read_common(in, model, {.hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32, .vocabulary = 50304});
-  const bool bias = in.flag("attention_bias", false);
-  set_bias(common.attention(), bias, bias);
+  read_attention_bias(in, common.attention());
   common.attention().qk_norm = Attention::QkNorm::whole;
   add_windowed(in, model, common, in.count("sliding_window", 4096), &all_but_each, 4);
 }
@@ -176,8 +164,7 @@ Common cohere_common(ConfigReader& in, Transformer& model, std::int64_t kv_heads
                                .vocabulary = 256000,
                                .context = 8192,
                                .tied = true});
-  const bool bias = in.flag("attention_bias", false);
-  set_bias(common.attention(), bias, bias);
+  read_attention_bias(in, common.attention());
   model.norm = layer_norm_without_bias;
   common.layer.norms = 1;
   common.layer.parallel = true;
@@ -221,8 +208,7 @@ void nemotron(ConfigReader& in, Transformer& model) {
   Common common = read_common(
       in, model,
       {.hidden = 6144, .intermediate = 24576, .layers = 32, .heads = 48, .vocabulary = 256000, .context = 4096});
-  const bool bias = in.flag("attention_bias", false);
-  set_bias(common.attention(), bias, bias);
+  read_attention_bias(in, common.attention());
   common.feed_forward().gated = false;
   common.feed_forward().up_bias = common.feed_forward().down_bias = in.flag("mlp_bias", false);
   model.norm = layer_norm;
@@ -230,14 +216,6 @@ void nemotron(ConfigReader& in, Transformer& model) {
 }
 
 void internlm(ConfigReader& in, Transformer& model) {
-  Common common =
-      read_common(in, model, {.hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32, .vocabulary = 103168});
-  const bool bias = in.flag("bias", true);
-  set_bias(common.attention(), bias, bias);
-  add_all(model, common);
-}
-
-void internlm2(ConfigReader& in, Transformer& model) {
   Common common =
       read_common(in, model, {.hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32, .vocabulary = 103168});
   const bool bias = in.flag("bias", true);
@@ -270,7 +248,7 @@ void deci(ConfigReader& in, Transformer& model) {
   }
 }
 
-void glm4(ConfigReader& in, Transformer& model) {
+void fill_glm(ConfigReader& in, Transformer& model, bool bias, int norms) {
   Common common = read_common(in, model,
                               {.hidden = 4096,
                                .intermediate = 13696,
@@ -280,24 +258,13 @@ void glm4(ConfigReader& in, Transformer& model) {
                                .head_dim = 128,
                                .vocabulary = 151552,
                                .context = 131072});
-  set_bias(common.attention(), in.flag("attention_bias", false), false);
-  common.layer.norms = 4;
+  set_bias(common.attention(), in.flag("attention_bias", bias), false);
+  common.layer.norms = norms;
   add_all(model, common);
 }
 
-void glm(ConfigReader& in, Transformer& model) {
-  Common common = read_common(in, model,
-                              {.hidden = 4096,
-                               .intermediate = 13696,
-                               .layers = 40,
-                               .heads = 32,
-                               .kv_heads = 2,
-                               .head_dim = 128,
-                               .vocabulary = 151552,
-                               .context = 131072});
-  set_bias(common.attention(), in.flag("attention_bias", true), false);
-  add_all(model, common);
-}
+void glm4(ConfigReader& in, Transformer& model) { fill_glm(in, model, false, 4); }
+void glm(ConfigReader& in, Transformer& model) { fill_glm(in, model, true, 2); }
 
 void smollm3(ConfigReader& in, Transformer& model) {
   Common common = read_common(in, model,
@@ -309,8 +276,7 @@ void smollm3(ConfigReader& in, Transformer& model) {
                                .vocabulary = 128256,
                                .context = 32768,
                                .tied = true});
-  const bool bias = in.flag("attention_bias", false);
-  set_bias(common.attention(), bias, bias);
+  read_attention_bias(in, common.attention());
   common.feed_forward().up_bias = common.feed_forward().down_bias = in.flag("mlp_bias", false);
   in.ignore({"no_rope_layers", "no_rope_layer_interval", "max_window_layers", "use_sliding_window", "layer_types"});
   add_all(model, common);
@@ -341,7 +307,12 @@ std::span<const Family> llama_families() {
       {"Yi", "YiForCausalLM", &llama},
       {"mistral", "MistralForCausalLM", &mistral},
       {"qwen2", "Qwen2ForCausalLM", &qwen2},
+      {"qwen2_vl", "Qwen2VLForConditionalGeneration", &qwen2},
+      {"qwen2_vl_text", "", &qwen2},
+      {"qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", &qwen2},
+      {"qwen2_5_vl_text", "", &qwen2},
       {"qwen3", "Qwen3ForCausalLM", &qwen3},
+      {"qwen3_vl_text", "", &qwen3},
       {"gemma", "GemmaForCausalLM", &gemma},
       {"gemma2", "Gemma2ForCausalLM", &gemma2},
       {"gemma3_text", "Gemma3ForCausalLM", &gemma3},
@@ -355,7 +326,7 @@ std::span<const Family> llama_families() {
       {"starcoder2", "Starcoder2ForCausalLM", &starcoder2},
       {"nemotron", "NemotronForCausalLM", &nemotron},
       {"internlm", "InternLMForCausalLM", &internlm},
-      {"internlm2", "InternLM2ForCausalLM", &internlm2},
+      {"internlm2", "InternLM2ForCausalLM", &internlm},
       {"deci", "DeciLMForCausalLM", &deci},
       {"glm", "GlmForCausalLM", &glm},
       {"glm4", "Glm4ForCausalLM", &glm4},

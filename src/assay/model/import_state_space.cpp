@@ -26,7 +26,11 @@ void read_outer(ConfigReader& in, Transformer& model, std::int64_t hidden, std::
   model.tied = in.flag("tie_word_embeddings", tied);
 }
 
-void add_all(Transformer& model, const Layer& layer, std::int64_t layers) {
+/// A stack of one block alone in each layer.
+void add_state_spaces(Transformer& model, const StateSpace& s, std::int64_t layers) {
+  Layer layer;
+  layer.state_space = s;
+  layer.norms = 1;
   for (std::int64_t i = 0; i < layers; ++i) model.decoder.add(layer);
 }
 
@@ -43,10 +47,7 @@ void mamba(ConfigReader& in, Transformer& model) {
   s.convolution_bias = in.flag("use_conv_bias", true);
   s.output_norm = false;
   in.ignore({"d_inner", "d_state"});
-  Layer layer;
-  layer.state_space = s;
-  layer.norms = 1;
-  add_all(model, layer, layers);
+  add_state_spaces(model, s, layers);
 }
 
 void mamba2(ConfigReader& in, Transformer& model) {
@@ -65,10 +66,7 @@ void mamba2(ConfigReader& in, Transformer& model) {
   s.convolution = in.size("conv_kernel", 4);
   s.projection_bias = in.flag("use_bias", false);
   s.convolution_bias = in.flag("use_conv_bias", true);
-  Layer layer;
-  layer.state_space = s;
-  layer.norms = 1;
-  add_all(model, layer, layers);
+  add_state_spaces(model, s, layers);
 }
 
 /// Mamba layers with attention each attn_layer_period-th and experts each expert_layer_period-th.
@@ -143,8 +141,7 @@ void bamba(ConfigReader& in, Transformer& model) {
                                .kv_heads = 8,
                                .vocabulary = 128000,
                                .context = 262144});
-  const bool bias = in.flag("attention_bias", false);
-  set_bias(common.attention(), bias, bias);
+  read_attention_bias(in, common.attention());
   common.feed_forward().up_bias = common.feed_forward().down_bias = in.flag("mlp_bias", false);
   const StateSpace s = read_mamba2(in, model.d_model, 128, 256);
   const auto attention = in.sizes("attn_layer_indices");
@@ -177,7 +174,7 @@ void falcon_h1(ConfigReader& in, Transformer& model) {
   in.ignore({"mamba_use_mlp", "mamba_norm_before_gate", "mlp_expansion_factor", "attn_layer_indices", "ssm_multipliers",
              "mlp_multipliers", "projectors_bias", "num_logits_to_keep"});
   common.layer.state_space = s;
-  add_all(model, common.layer, common.layers);
+  add_all(model, common);
 }
 
 /// Nemotron H: each layer is one block alone, as the pattern says: M Mamba 2, * attention, - feed-forward, E experts.
@@ -205,6 +202,7 @@ void nemotron_h(ConfigReader& in, Transformer& model) {
   check_groups(in, a.heads, a.kv_heads);
   a.head_dim = a.value_dim = in.size({"head_dim", "attention_head_dim"}, 128);
   a.window = in.count("sliding_window", 0);
+  a.rotary = false;  // the state spaces tell the order
   set_bias(a, attention_bias, attention_bias);
   attention.attention = a;
   dense.feed_forward = FeedForward{

@@ -157,7 +157,7 @@ double served_estimate(const KernelRates& rates, const ServingEffects& effects, 
       const double read = effects.decode * decode_time(rates.attention->decode, rates.cores, kernel.items(sequences),
                                                        kernel.attention.head_dim, Bytes(bytes))
                                                .value();
-      const double vector = kernel.narrow_cache ? effects.vector_narrow : effects.vector;
+      const double vector = kernel.narrow_cache ? effects.vector / 2.0 : effects.vector;
       const double scores = vector > 0.0 ? kernel.flops(sequences) / (vector * rates.cores.vector.value()) : 0.0;
       return launch + (copied > 0.0 ? stream(copied, 2.0) : 0.0) + std::max(read, scores);
     }

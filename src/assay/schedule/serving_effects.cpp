@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::string_view way_names[] = {"fused", "compiled", "eager", "tpu"};
 constexpr std::string_view host_names[] = {"native", "python"};
-constexpr std::string_view width_names[] = {"wide", "narrow"};
 
 /// Every number with its table and key, once for reading and writing.
 template <class C, class V>
@@ -22,7 +21,7 @@ void visit_steps(C& c, V& v) {
   v.table("attention");
   v.numbers("slowdown", step_family_names, c.attention);
   v.numbers("decode", step_family_names, c.decode);
-  v.numbers("vector", width_names, c.vector);
+  v.number("vector", c.vector);
   v.number("copies", c.copies);
   v.table("pointwise");
   v.numbers("kernels", way_names, c.kernels);
@@ -57,7 +56,7 @@ ServingEffects ServingCalibration::effects(const Chip& chip, const ServingSoftwa
   if (which != StepFamily::tpu) out.launch = launch[python ? 1 : 0];
   out.captured = software.captured;
   if (software.repeats_kv) out.copies = copies;
-  if (software.vector_decode) out.vector = vector[0], out.vector_narrow = vector[1];
+  if (software.vector_decode) out.vector = vector;
   return out;
 }
 

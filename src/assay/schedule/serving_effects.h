@@ -44,18 +44,19 @@ struct ServingEffects {
   double attention = 1;  ///< the same of attention over a prompt
   double decode = 1;     ///< the same of attention over a cache
   double experts = 1;    ///< products of experts over those of dense layers: ragged, sorted, uneven
-  double vector = 0;     ///< share of the vector units' rate that attention over a cache is bound by; 0: it is not
-  double vector_narrow = 0;  ///< the same of a cache in 8 bits or fewer, whose values are widened first
-  double copies = 0;         ///< passes over copies of keys and values, one for each head of queries; 0: none are made
-  Seconds start;             ///< of every kernel, beyond the launch of kernels that were measured one by one
-  Seconds quantise;          ///< for each product in 8 bits or fewer: activations are scaled and cast
-  Seconds launch;            ///< that the host takes for each kernel: a pass is at least as long
-  bool captured = false;     ///< but for decode steps, which are replayed from a graph
-  Seconds step;              ///< of the host between two steps: scheduling, sampling
-  Seconds sequence;          ///< of the host for each sequence of a step
-  Seconds first;             ///< of the host before the first token of a prompt
-  Seconds one_shot;          ///< latency of an all-reduce whose devices read all of the others' arrays; 0: none
-  Seconds meet;              ///< that devices wait for each other at each collective
+  double vector = 0;     ///< share of the vector units' rate that attention over a cache is bound by; 0: it is not.
+                         ///< A cache in 8 bits takes twice as long: its values are widened first
+
+  double copies = 0;      ///< passes over copies of keys and values, one for each head of queries; 0: none are made
+  Seconds start;          ///< of every kernel, beyond the launch of kernels that were measured one by one
+  Seconds quantise;       ///< for each product in 8 bits or fewer: activations are scaled and cast
+  Seconds launch;         ///< that the host takes for each kernel: a pass is at least as long
+  bool captured = false;  ///< but for decode steps, which are replayed from a graph
+  Seconds step;           ///< of the host between two steps: scheduling, sampling
+  Seconds sequence;       ///< of the host for each sequence of a step
+  Seconds first;          ///< of the host before the first token of a prompt
+  Seconds one_shot;       ///< latency of an all-reduce whose devices read all of the others' arrays; 0: none
+  Seconds meet;           ///< that devices wait for each other at each collective
 };
 
 /// The file of all effects. Numbers by family, or by how software fuses; the last of the latter is a TPU's compiler.
@@ -67,8 +68,8 @@ struct ServingCalibration {
   std::array<Seconds, ways> start{};
   std::array<Seconds, 2> launch{};            ///< by a compiled host, by an interpreted one
   std::array<Seconds, 3> step{}, sequence{};  ///< by scheduler
-  double experts = 1, copies = 0;
-  std::array<double, 2> vector{};  ///< by cache: wide, narrow
+  double experts = 1, copies = 0, vector = 0;
+
   Seconds quantise, first;
   std::vector<IntervalClass> prefill_intervals, decode_intervals;
 

@@ -181,11 +181,13 @@ Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const 
     for (KernelRow& row : rows.rows)
       if (problem.harnesses.contains(row.source)) problem.kernels.push_back(std::move(row));
   };
-  for (const OwnTable& table : own_tables)
+  for (const OwnTable& table : own_tables) {
+    if (!table.fitted) continue;
     for (const auto& [path, text] : input.catalogue.files(table.file)) {
       ASSAY_TRY(own, CsvTable::parse(text, path));
       take(read_own_ops(own, table.source));
     }
+  }
   ASSAY_TRY(kernel_text, read_data(*input.data + "/third_party/kernels.csv", "--data"));
   ASSAY_TRY(kernel_table, CsvTable::parse(kernel_text, "third_party/kernels.csv"));
   take(read_kernels(kernel_table));
@@ -240,6 +242,9 @@ Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const 
             return row.source == name && static_cast<std::size_t>(row.kind) == kind;
           }))
         h.launch[kind] = Seconds(0);
+  for (const OwnTable& table : own_tables)  // measured the same way
+    if (!table.fitted)
+      problem.harnesses[std::string(table.source)] = problem.harnesses.at(std::string(own_tables[0].source));
   std::string harness = fmt::format(
       "# How the tables were measured: nothing of this belongs to a chip.\n[source.fit]\n"
       "title = \"fit to the measured rows of the half that is not reported\"\ncommand = \"{}\"\ndate = {}\n",

@@ -75,7 +75,7 @@ ServingCalibration start_values() {
   s.sequence = {Seconds(0), 3_us, 30_us};
   s.meet = {5_us, 5_us, 5_us, Seconds(0), 5_us};
   s.one_shot = {4.4_us, 3_us, 5_us, Seconds(0), 4.4_us};  // all-reduces of inference software, timed in graphs
-  s.experts = 1.3, s.vector = {0.25, 0.12}, s.copies = 2.0, s.quantise = 3_us;
+  s.experts = 1.3, s.vector = 0.2, s.copies = 2.0, s.quantise = 3_us;
   return s;
 }
 
@@ -95,9 +95,8 @@ double strangeness(const ServingCalibration& now, const ServingCalibration& star
     add(now.start[w].value(), start.start[w].value()), add(now.pointwise[w], start.pointwise[w]);
   for (std::size_t w = 1; w < now.step.size(); ++w)
     add(now.step[w].value(), start.step[w].value()), add(now.sequence[w].value(), start.sequence[w].value());
-  for (std::size_t w = 0; w < 2; ++w)
-    add(now.launch[w].value(), start.launch[w].value()), add(now.vector[w], start.vector[w]);
-  add(now.experts, start.experts), add(now.quantise.value(), start.quantise.value());
+  for (std::size_t w = 0; w < 2; ++w) add(now.launch[w].value(), start.launch[w].value());
+  add(now.experts, start.experts), add(now.vector, start.vector), add(now.quantise.value(), start.quantise.value());
   add(now.copies, start.copies), add(now.first.value(), start.first.value());
   return sum;
 }
@@ -109,7 +108,7 @@ void fit_effects(const std::vector<InferenceRow>& rows, InferencePredictor& pred
   const auto family = [&](std::size_t f) {
     // Kernels among others are hardly faster than alone; tables of Ada are the least certain.
     return std::vector<FitParameter>{fit(s.product[f], f == other ? 0.7 : 0.95, 1.5), fit(s.attention[f], 0.85, 1.6),
-                                     fit(s.decode[f], 0.85, 1.4), fit(s.meet[f], 0.1_us, 50_us)};
+                                     fit(s.decode[f], 0.9, 1.2), fit(s.meet[f], 0.1_us, 50_us)};
   };
   for (int round = 0; round < 3; ++round) {
     const std::vector<std::vector<FitParameter>> blocks = {
@@ -120,9 +119,10 @@ void fit_effects(const std::vector<InferenceRow>& rows, InferencePredictor& pred
         {fit(s.first, 10_us, 20000_us)},
         {fit(s.step[1], 1_us, 10000_us), fit(s.sequence[1], 0.1_us, 200_us)},
         {fit(s.step[2], 1_us, 20000_us), fit(s.sequence[2], 0.1_us, 200_us)},
-        {fit(s.vector[0], 0.02, 1.0), fit(s.vector[1], 0.02, 1.0)},
+
         {fit(s.experts, 1.0, 4.0)},
         family(ampere),
+        {fit(s.vector, 0.02, 1.0), fit(s.decode[ampere], 0.9, 1.2), fit(s.decode[hopper], 0.9, 1.2)},
         family(hopper),
         family(blackwell),
         family(other),

@@ -79,9 +79,10 @@ std::vector<FitBlock> fit_blocks(TrainingPredictor& predict) {
   };
   // The same software overlaps tensor-parallel collectives on both families that have it.
   double& both = s.tensor_overlapped[hopper];
-  const FitBlock overlapped{{{{both, 0.05, 1.0, [&s](double x) { s.tensor_overlapped[hopper] = s.tensor_overlapped[blackwell] = x; }},
-                              [&both] { return both; }}},
-                            [of](const TrainingRow& row) { return of(hopper)(row) || of(blackwell)(row); }};
+  const FitBlock overlapped{
+      {{{both, 0.05, 1.0, [&s](double x) { s.tensor_overlapped[hopper] = s.tensor_overlapped[blackwell] = x; }},
+        [&both] { return both; }}},
+      [of](const TrainingRow& row) { return of(hopper)(row) || of(blackwell)(row); }};
   return {kernels(ampere),
           kernels(hopper),
           kernels(blackwell),

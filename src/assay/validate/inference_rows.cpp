@@ -65,6 +65,7 @@ Why read_software(const TableLine& in, InferenceRow& row) {
   const bool python = engine == "vLLM" || engine == "vllm" || engine == "sglang" || contains(engine, "Deepspeed");
   const bool loops = contains(engine, "gpt-fast") || contains(engine, "HuggingFace");
   s.scheduler = python ? Scheduler::python : loops ? Scheduler::loop : Scheduler::native;
+  row.typical = in.text("trust") != "C" && !contains(engine, "Deepspeed");  // its host takes its time for each token
   // Kernels of 2023 and 2024 decode on vector units; TensorRT-LLM had others for groups of eight heads alone.
   const Layer& layer = row.model.decoder.kinds.front();
   const bool eight = layer.attention && layer.attention->heads == 8 * layer.attention->kv_heads;
@@ -175,6 +176,9 @@ InferenceRows read_inference(const CsvTable& table, const Catalogue& catalogue) 
       why = known ? read_formats(in, *known, row) : Why(known.error().what);
       row.cluster = fmt::format("{}:{}", *chip, in.count("n_chips"));
     }
+    // Stages that take turns on the whole batch are as fast as one chip.
+    if (contains(in.text("engine"), "HuggingFace") && row.strategy.pipeline > 1 && chip)
+      row.strategy.pipeline = 1, row.cluster = fmt::format("{}:1", *chip);
     // Short prompts and outputs of 200 tokens are what a decode benchmark without lengths runs.
     const bool decode_only = in.text("phase") == "decode";
     row.prompt = in.count("input_len", decode_only ? 16 : 0);

@@ -10,10 +10,16 @@ constexpr std::string_view header =
     "dp_attention,weight_precision,engine,engine_version,mode,batch,input_len,output_len,phase,ttft_ms,tpot_ms,"
     "e2e_latency_ms,output_tokens_per_s,year,notes\n";
 
+/// Predictors point to it.
+const Catalogue& builtin() {
+  static const Catalogue catalogue = Catalogue::builtin();
+  return catalogue;
+}
+
 InferenceRows read(std::string_view lines) {
   const auto table = CsvTable::parse(std::string(header) + std::string(lines), "test.csv");
   EXPECT_TRUE(table);
-  return read_inference(*table, Catalogue::builtin());
+  return read_inference(*table, builtin());
 }
 
 /// llama-2-7b on one H100: engine, version, batch, prompt, output, phase, the four times, year.
@@ -54,9 +60,9 @@ TEST(InferenceRows, WhatCannotBeAskedForSaysWhy) {
 TEST(InferencePredictor, AStaticBatchIsItsPrefillAndItsSteps) {
   const InferenceRows rows =
       read(line("H100-SXM-80GB", "TensorRT-LLM", "0.9.0,static,16,128,128,prefill+decode,,,1280,,2024,"));
-  auto predict = *InferencePredictor::make(Catalogue::builtin());
+  auto predict = *InferencePredictor::make(builtin());
   InferenceRow whole = rows.rows.front(), first = whole, step = whole;
-  first.id = "first", first.figure = InferenceFigure::first_token;
+  first.id = "first", first.figure = InferenceFigure::first_token, first.measured = 1_s;
   step.id = "step", step.figure = InferenceFigure::step;
   const double prefill = predict(first)->value(), decode = predict(step)->value();
   EXPECT_NEAR(predict(whole)->value(), (prefill + 127 * decode) / 128, 1e-12);
@@ -64,7 +70,7 @@ TEST(InferencePredictor, AStaticBatchIsItsPrefillAndItsSteps) {
 }
 
 TEST(InferencePredictor, MoreSequencesThanFitTakeTurns) {
-  auto predict = *InferencePredictor::make(Catalogue::builtin());
+  auto predict = *InferencePredictor::make(builtin());
   const auto at = [&](std::string_view batch) {
     const InferenceRows rows = read(
         line("H100-SXM-80GB", "TensorRT-LLM", "0.9.0,static," + std::string(batch) + ",2048,2048,x,,,90000000,,2024,"));
@@ -79,7 +85,7 @@ TEST(InferencePredictor, MoreSequencesThanFitTakeTurns) {
 
 TEST(InferencePredictor, ARowThatBeatsTheBoundIsNotAsItSays) {
   const InferenceRows rows = read(line("H100-SXM-80GB", "vllm", ",static,1,128,128,x,,1,,,2024,"));
-  auto predict = *InferencePredictor::make(Catalogue::builtin());
+  auto predict = *InferencePredictor::make(builtin());
   const auto seconds = predict(rows.rows.front());  // 13.5 GB of weights in 1 ms
   ASSERT_FALSE(seconds);
   EXPECT_NE(seconds.error().what.find("faster than reading weights"), std::string::npos);

@@ -39,10 +39,12 @@ struct KernelRows {
 /// Tables that we measured on one H200: their harness, which is also the name of their set, and their file.
 struct OwnTable {
   std::string_view source, file;
+  bool fitted = true;  ///< its half takes part in the fit; else all of it is reported
 };
 inline constexpr OwnTable own_tables[] = {{"h200-ops", "validation/h200_ops.csv"},
                                           {"h200-random", "validation/h200_random_ops.csv"},
-                                          {"h200-measure", "validation/h200_measure.csv"}};
+                                          {"h200-measure", "validation/h200_measure.csv", false}};
+/// The source is one of these tables.
 bool is_own(std::string_view source);
 /// A table in the form that `assay measure` writes, of kernels on `chip`.
 KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::string_view chip = "h200-sxm");

@@ -81,7 +81,10 @@ Result<KernelRows> own_rows(const Catalogue& catalogue, const OwnTable& table) {
   const auto files = catalogue.files(table.file);
   if (files.empty()) return fail(std::string(table.file), "is not in the catalogue", "", Error::Kind::missing);
   ASSAY_TRY(own, CsvTable::parse(files.front().second, files.front().first));
-  return read_own_ops(own, table.source);
+  KernelRows rows = read_own_ops(own, table.source);
+  if (!table.fitted)
+    for (KernelRow& row : rows.rows) row.fitted = false;
+  return rows;
 }
 
 /// Our own table, and that of --data where it has one: rows which are not in ours took no part in the fit.
