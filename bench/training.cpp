@@ -50,8 +50,7 @@ void lower(benchmark::State& state) {
   const Question q;
   Parallelism p;
   p.fsdp = 64, p.tensor = 8;
-  const Mesh mesh = stage_mesh(p);
-  const ShardingRules rules = training_rules(p);
+  const auto [mesh, rules] = training_stage(p, q.imported.model);
   TrainingPlan plan;
   plan.work.sequences = 64, plan.work.queries = plan.work.keys = 2048;
   for (auto _ : state) benchmark::DoNotOptimize(lower_training(q.imported.model, mesh, rules, plan).steps.size());

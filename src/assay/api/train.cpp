@@ -49,8 +49,9 @@ Members strategy_members(const TrainQuery& query, const Strategy& s) {
 Members memory_members(const MemoryParts& m, Bytes capacity, bool fits) {
   Members out{{"parameters", Bytes(m.weights)},
               {"gradients", Bytes(m.gradients)},
-              {"master_weights", Bytes(m.master)},
-              {"moments", Bytes(m.moments)},
+              {"optimizer", Bytes(m.master + m.moments)},
+              {"of_which_master_weights", Bytes(m.master)},
+              {"of_which_moments", Bytes(m.moments)},
               {"activations", Bytes(m.activations)},
               {"logits_and_loss", Bytes(m.head)},
               {"communication_buffers", Bytes(m.buffers)},

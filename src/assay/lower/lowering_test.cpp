@@ -418,5 +418,26 @@ TEST(XlaTraining, SameFlopAndNoMoreBytesThanThePartitioner) {
   EXPECT_EQ(rows, 4);
 }
 
+// Eight devices share four heads of keys: Y splits them, V holds two copies, and only the gradients of W_k and W_v are
+// summed over V, each 512 x 64 numbers on a device, once in each of two layers.
+TEST(Lowering, GradientsOfCopiedKeysAreSummedOverTheCopies) {
+  const Parallelism p{.tensor = 8};
+  const auto [mesh, rules] = training_stage(p, small_llama());
+  EXPECT_EQ(mesh_text(mesh), "Y=4,V=2");
+  EXPECT_EQ(whole_axis("V"), "Y");
+  const Program program = lower_training(small_llama(), mesh, rules, plain_plan());
+  const AxisSet copies = axis_bit(1);
+  double bytes = 0;
+  int summed = 0;
+  for (const Step& step : program.steps)
+    if (is_collective(step.op) && step.axes == copies) {
+      EXPECT_EQ(step.op, Op::all_reduce);
+      EXPECT_EQ(step.urgency, Urgency::afterwards);
+      bytes += step.bytes.value(), ++summed;
+    }
+  EXPECT_EQ(summed, 2);
+  EXPECT_DOUBLE_EQ(bytes, 2 * d_model * head * fp32);
+}
+
 }  // namespace
 }  // namespace assay

@@ -12,6 +12,8 @@ namespace {
 
 /// Memory that servers leave to weights and caches: what vLLM and TensorRT-LLM take unless told otherwise.
 constexpr double memory_used = 0.9;
+/// Sequences that a server takes at most unless told otherwise (TensorRT-LLM).
+constexpr double largest_batch = 2048;
 /// Below this share of the lower bound a row is not what it says.
 constexpr double faster_than_possible = 0.98;
 
@@ -98,10 +100,11 @@ Result<Seconds> InferencePredictor::operator()(const InferenceRow& row) {
   const auto step = [&](double batch) {
     return serving_time(setup, row.strategy, *ready->decode, ready->links, batch).estimate;
   };
-  const double least = ready->decode
-                           ? serving_time(setup, row.strategy, *ready->decode, ready->links, row.batch).lower
-                           : serving_time(setup, row.strategy, *ready->prefill, ready->links, row.batch).lower;
-  if (row.measured.value() < faster_than_possible * least)
+  const double given = row.batch > 0.0 ? row.batch : ready->fitting;
+  const double least =
+      serving_time(setup, row.strategy, ready->decode ? *ready->decode : *ready->prefill, ready->links, given).lower;
+  const double sequences = row.figure == InferenceFigure::server_token ? given : 1.0;
+  if (sequences * row.measured.value() < faster_than_possible * least)
     return fail(row.id, "faster than reading weights and cache once: the load is not as stated", "");
   switch (row.figure) {
     case InferenceFigure::first_token:
@@ -116,10 +119,12 @@ Result<Seconds> InferencePredictor::operator()(const InferenceRow& row) {
     case InferenceFigure::loaded_token:
       // While a sequence yields its tokens, the prompts of all others of its replica come in.
       return Seconds(step(row.batch) + std::max(0.0, row.batch / data - 1.0) / output * prefill(data));
-    case InferenceFigure::server_token:
-      break;
+    case InferenceFigure::server_token: {
+      const double batch = std::min(ready->fitting, largest_batch * data);
+      return Seconds((prefill(data) / data + output * step(batch) / batch) / output);
+    }
   }
-  return fail(row.id, "the batch is not stated", "");
+  return fail(row.id, "no such figure", "", Error::Kind::internal);
 }
 
 }  // namespace assay

@@ -62,6 +62,7 @@ Result<ValidationResult> run_inference(const ValidationInput& input) {
 
 bool is_prefill(const InferenceRow& row) { return row.figure == InferenceFigure::first_token; }
 bool is_step(const InferenceRow& row) { return row.figure == InferenceFigure::step; }
+bool is_server(const InferenceRow& row) { return row.figure == InferenceFigure::server_token; }
 bool is_token(const InferenceRow& row) {
   return row.figure != InferenceFigure::first_token && row.figure != InferenceFigure::server_token;
 }
@@ -83,6 +84,10 @@ ValidationSet h200_static_cache_set() {
 ValidationSet inference_tpot_set() {
   return {"inference-tpot", "published time per output token, with --data also third-party: seconds", false,
           &run_inference<&is_token>, true};
+}
+ValidationSet inference_throughput_set() {
+  return {"inference-throughput", "published throughput at the largest load, as seconds per output token of the server",
+          false, &run_inference<&is_server>, true};
 }
 ValidationSet inference_ttft_set() {
   return {"inference-ttft", "published time to the first token of an idle server: seconds", false,

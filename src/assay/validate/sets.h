@@ -18,5 +18,6 @@ ValidationSet h200_decode_set();
 ValidationSet h200_static_cache_set();
 ValidationSet inference_tpot_set();
 ValidationSet inference_ttft_set();
+ValidationSet inference_throughput_set();
 
 }  // namespace assay
