@@ -94,11 +94,11 @@ Result<Response> answer_fit(const Request& request, const ValidationInput& input
     ASSAY_TRY(fitted, fit_calibrations(input));
     files = std::move(fitted);
   }
-  if (!serves) {
+  if (set.empty() || trains) {
     ASSAY_TRY(steps, fit_steps(input));
     files.push_back(std::move(steps));
   }
-  if (!trains) {
+  if (set.empty() || serves) {
     ASSAY_TRY(serving, fit_serving(input));
     files.push_back(std::move(serving));
   }
