@@ -172,7 +172,8 @@ Seconds attention_time(const AttentionPass& fit, const CoreRates& chip, FlopsPer
 }
 
 Seconds decode_time(const DecodeCalibration& fit, const CoreRates& chip, double items, double head_dim, Bytes bytes) {
-  constexpr double parts = 1.6;  // for each core: libraries split no further where there are so many
+  // FlashAttention's rule: two blocks fit on a core, and nothing is split where there are 0.8 times as many.
+  constexpr double parts = 0.8 * 2.0;
   const double narrow = items >= parts * chip.cores ? fit.share * fit.crowded : fit.share;
   return bytes / ((head_dim > wide_head ? fit.wide : narrow) * chip.hbm) + items / chip.cores * fit.item;
 }

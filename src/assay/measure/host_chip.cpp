@@ -36,7 +36,10 @@ std::string gigabytes(BytesPerSecond rate) { return fmt::format("\"{:.4g} GB/s\"
 std::string memory_level(std::string_view name, Bytes capacity, BytesPerSecond bandwidth, std::string_view per) {
   std::string text = fmt::format("\n[memory.{}]\nsource = \"system\"\n", name);
   if (!per.empty()) text += fmt::format("per = \"{}\"\n", per);
-  text += fmt::format("capacity = \"{:.0f} KiB\"\n", capacity.in(1_KiB));
+  if (capacity > Bytes(0))
+    text += fmt::format("capacity = \"{:.0f} KiB\"\n", capacity.in(1_KiB));
+  else
+    text += "capacity = { value = \"1 GiB\", source = \"assumed\", note = \"not known\" }\n";
   if (bandwidth > BytesPerSecond(0))
     text += fmt::format("bandwidth = {{ value = {}, source = \"measured\" }}\n", gigabytes(bandwidth));
   return text;
@@ -124,7 +127,7 @@ std::string host_chip_text(const HostRates& rates, const MeasureOrigin& origin, 
       "clock = {{ value = \"{:.4g} GHz\", source = \"{}\", note = \"{}\" }}\n",
       rates.units, std::max(1, m.vector_bits / 32), clock, rates.clock > Hertz(0) ? "measured" : "assumed",
       rates.clock > Hertz(0) ? "a chain of additions, one a cycle" : "not known");
-  text += memory_level("hbm", m.memory > Bytes(0) ? m.memory : 1_GiB, rates.memory, "");
+  text += memory_level("hbm", m.memory, rates.memory, "");
   for (std::size_t i = 0; i < m.caches.size() && i < rates.caches.size(); ++i) {
     const Cache& cache = m.caches[i];
     if (cache.level > 3) continue;

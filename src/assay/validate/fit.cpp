@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/validate/tables.h"
+
 namespace assay {
 namespace {
 
@@ -183,16 +185,12 @@ Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const 
   };
   for (const OwnTable& table : own_tables) {
     if (!table.fitted) continue;
-    for (const auto& [path, text] : input.catalogue.files(table.file)) {
-      ASSAY_TRY(own, CsvTable::parse(text, path));
-      take(read_own_ops(own, table.source));
-    }
+    ASSAY_TRY(own, catalogue_table(input.catalogue, table.file));
+    take(read_own_ops(own, table.source));
   }
-  ASSAY_TRY(kernel_text, read_data(*input.data + "/third_party/kernels.csv", "--data"));
-  ASSAY_TRY(kernel_table, CsvTable::parse(kernel_text, "third_party/kernels.csv"));
+  ASSAY_TRY(kernel_table, data_table(*input.data, "third_party/kernels.csv"));
   take(read_kernels(kernel_table));
-  ASSAY_TRY(collective_text, read_data(*input.data + "/third_party/collectives.csv", "--data"));
-  ASSAY_TRY(collective_table, CsvTable::parse(collective_text, "third_party/collectives.csv"));
+  ASSAY_TRY(collective_table, data_table(*input.data, "third_party/collectives.csv"));
   ASSAY_TRY(collectives, read_collectives(collective_table, input.catalogue));
   for (CollectiveRow& row : collectives.rows)
     if (problem.harnesses.contains(row.source)) problem.collectives.push_back(std::move(row));

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "assay/validate/minimise.h"
+#include "assay/validate/tables.h"
 
 namespace assay {
 namespace {
@@ -38,23 +39,16 @@ Result<std::vector<InferenceRow>> all_rows(const ValidationInput& input) {
   const auto take = [&](InferenceRows more) {
     std::move(more.rows.begin(), more.rows.end(), std::back_inserter(rows));
   };
-  for (const auto& [path, text] : input.catalogue.files("validation/h200_infer.csv")) {
-    ASSAY_TRY(table, CsvTable::parse(text, path));
-    ASSAY_TRY(own, read_h200_infer(table, input.catalogue));
-    take(std::move(own));
-  }
-  for (const auto& [path, text] : input.catalogue.files("validation/h200_decode.csv")) {
-    ASSAY_TRY(table, CsvTable::parse(text, path));
-    ASSAY_TRY(own, read_h200_decode(table, input.catalogue));
-    take(std::move(own));
-  }
-  for (const auto& [path, text] : input.catalogue.files("validation/published_inference.csv")) {
-    ASSAY_TRY(table, CsvTable::parse(text, path));
-    take(read_inference(table, input.catalogue));
-  }
+  ASSAY_TRY(prompts_table, catalogue_table(input.catalogue, "validation/h200_infer.csv"));
+  ASSAY_TRY(prompts, read_h200_infer(prompts_table, input.catalogue));
+  take(std::move(prompts));
+  ASSAY_TRY(steps_table, catalogue_table(input.catalogue, "validation/h200_decode.csv"));
+  ASSAY_TRY(steps, read_h200_decode(steps_table, input.catalogue));
+  take(std::move(steps));
+  ASSAY_TRY(published, catalogue_table(input.catalogue, "validation/published_inference.csv"));
+  take(read_inference(published, input.catalogue));
   if (input.data) {
-    ASSAY_TRY(text, read_data(*input.data + "/third_party/inference.csv", "--data"));
-    ASSAY_TRY(table, CsvTable::parse(text, "third_party/inference.csv"));
+    ASSAY_TRY(table, data_table(*input.data, "third_party/inference.csv"));
     take(read_inference(table, input.catalogue));
   }
   return rows;

@@ -1,6 +1,7 @@
 // The fit of catalogue/steps/training.toml to measured steps of the groups that are not reported: which rows, and the
 // file that comes of it.
 #include "assay/validate/fit_steps.h"
+#include "assay/validate/tables.h"
 
 #include <fmt/format.h>
 
@@ -49,23 +50,16 @@ double GroupMean::sum() const {
 }
 
 Result<std::vector<TrainingRow>> step_rows(const ValidationInput& input) {
-  TrainingRows rows;
-  for (const auto& [path, text] : input.catalogue.files("validation/h200_train.csv")) {
-    ASSAY_TRY(table, CsvTable::parse(text, path));
-    ASSAY_TRY(own, read_h200_train(table, input.catalogue));
-    rows = std::move(own);
-  }
+  ASSAY_TRY(own_table, catalogue_table(input.catalogue, "validation/h200_train.csv"));
+  ASSAY_TRY(rows, read_h200_train(own_table, input.catalogue));
   const auto take = [&](const CsvTable& table) {
     TrainingRows more = read_training(table);
     std::move(more.rows.begin(), more.rows.end(), std::back_inserter(rows.rows));
   };
-  for (const auto& [path, text] : input.catalogue.files("validation/published_training.csv")) {
-    ASSAY_TRY(table, CsvTable::parse(text, path));
-    take(table);
-  }
+  ASSAY_TRY(published, catalogue_table(input.catalogue, "validation/published_training.csv"));
+  take(published);
   if (input.data) {
-    ASSAY_TRY(text, read_data(*input.data + "/third_party/training.csv", "--data"));
-    ASSAY_TRY(table, CsvTable::parse(text, "third_party/training.csv"));
+    ASSAY_TRY(table, data_table(*input.data, "third_party/training.csv"));
     take(table);
   }
   return std::move(rows.rows);

@@ -32,13 +32,8 @@ Result<InferencePredictor> InferencePredictor::make(const Catalogue& catalogue) 
   return predictor;
 }
 
-Result<const InferencePredictor::Place*> InferencePredictor::place(const InferenceRow& row) {
-  std::string key = row.cluster;
-  for (const Override& change : row.changes) key += "," + change.path + "=" + change.value;
-  if (const auto known = places_.find(key); known != places_.end()) return &known->second;
-  ASSAY_TRY(cluster, parse_cluster(row.cluster, *catalogue_, row.id, row.changes));
-  ASSAY_TRY(calibration, calibration_of(cluster.chip, *catalogue_));
-  return &places_.emplace(key, Place{std::move(cluster), std::move(calibration)}).first->second;
+Result<const Place*> InferencePredictor::place(const InferenceRow& row) {
+  return places_.find(row.cluster, row.changes, row.id);
 }
 
 Result<const Cluster*> InferencePredictor::cluster(const InferenceRow& row) {

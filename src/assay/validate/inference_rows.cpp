@@ -193,21 +193,29 @@ InferenceRows read_inference(const CsvTable& table, const Catalogue& catalogue) 
   return out;
 }
 
+namespace {
+/// What the columns of both our tables say; `kind` names the one that tells a row's kind.
+Result<InferenceRow> own_row(const TableLine& in, std::string_view kind, const Catalogue& catalogue) {
+  InferenceRow row;
+  ASSAY_TRY(model, catalogue_model(in.text("model"), catalogue, "model"));
+  row.model = model.imported.model;
+  row.cluster = "h200-sxm:1";
+  row.batch = in.number("batch"), row.prompt = in.count("context");
+  row.id = fmt::format("{}-{}-b{}-s{}", in.text("model"), in.text(kind), in.text("batch"), in.text("context"));
+  row.fitted = is_fitted(row.id);
+  return row;
+}
+}  // namespace
+
 Result<InferenceRows> read_h200_infer(const CsvTable& table, const Catalogue& catalogue) {
   InferenceRows out;
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const TableLine in{table, i};
-    InferenceRow row;
-    ASSAY_TRY(model, catalogue_model(in.text("model"), catalogue, "model"));
-    row.model = model.imported.model;
-    row.cluster = "h200-sxm:1";
+    ASSAY_TRY(row, own_row(in, "phase", catalogue));
     const bool prefill = in.text("phase") == "prefill";
     row.software = {Fusion::eager, Scheduler::loop, !prefill, !prefill, false};
     row.attention = prefill ? AttentionKernel::flash2 : AttentionKernel::automatic;
-    row.batch = in.number("batch"), row.prompt = in.count("context");
     row.group = fmt::format("{}, {}", in.text("model"), prefill ? "eager" : "static cache");
-    row.id = fmt::format("{}-{}-b{}-s{}", in.text("model"), in.text("phase"), in.text("batch"), in.text("context"));
-    row.fitted = is_fitted(row.id);
     add_row(out, row, prefill ? InferenceFigure::first_token : InferenceFigure::step, in.number("step_s") * 1_s);
   }
   return out;
@@ -217,18 +225,12 @@ Result<InferenceRows> read_h200_decode(const CsvTable& table, const Catalogue& c
   InferenceRows out;
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const TableLine in{table, i};
-    InferenceRow row;
-    ASSAY_TRY(model, catalogue_model(in.text("model"), catalogue, "model"));
-    row.model = model.imported.model;
-    row.cluster = "h200-sxm:1";
+    ASSAY_TRY(row, own_row(in, "weights", catalogue));
     row.software = {Fusion::compiled, Scheduler::loop, true, false, false};
     row.attention = AttentionKernel::cudnn;
     if (in.text("weights") == "fp8")
       row.formats.weights = row.formats.compute = Dtype::fp8, row.formats.outer = Dtype::bf16;
-    row.batch = in.number("batch"), row.prompt = in.count("context");
     row.group = fmt::format("{}, {}", in.text("model"), in.text("weights"));
-    row.id = fmt::format("{}-{}-b{}-s{}", in.text("model"), in.text("weights"), in.text("batch"), in.text("context"));
-    row.fitted = is_fitted(row.id);
     add_row(out, row, InferenceFigure::step, in.number("step_s") * 1_s);
   }
   return out;

@@ -6,10 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "assay/hardware/calibration.h"
-#include "assay/hardware/cluster.h"
 #include "assay/search/serving_search.h"
 #include "assay/validate/csv.h"
+#include "assay/validate/places.h"
 #include "assay/validate/validation.h"
 
 namespace assay {
@@ -67,11 +66,7 @@ class InferencePredictor {
   ServingCalibration steps;  ///< those of the catalogue; a fit moves them
 
  private:
-  explicit InferencePredictor(const Catalogue& catalogue) : catalogue_(&catalogue) {}
-  struct Place {
-    Cluster cluster;
-    std::optional<ChipCalibration> calibration;
-  };
+  explicit InferencePredictor(const Catalogue& catalogue) : places_(catalogue) {}
   struct Prepared {
     const Place* place = nullptr;
     ServingSetup setup;
@@ -82,8 +77,7 @@ class InferencePredictor {
   Result<const Place*> place(const InferenceRow& row);
   Result<const Prepared*> prepared(const InferenceRow& row);
 
-  const Catalogue* catalogue_;
-  std::map<std::string, Place> places_;
+  Places places_;
   std::map<std::string, Prepared> prepared_;
 };
 

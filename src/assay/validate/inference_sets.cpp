@@ -1,18 +1,12 @@
 // The sets of inference: our own H200 steps, and published figures.
-#include <fmt/format.h>
-
 #include "assay/validate/inference_rows.h"
 #include "assay/validate/sets.h"
+#include "assay/validate/tables.h"
 
 namespace assay {
 namespace {
 
 using Take = bool (*)(const InferenceRow&);
-
-Result<CsvTable> table_of(const Catalogue& catalogue, std::string_view path) {
-  for (const auto& [name, text] : catalogue.files(path)) return CsvTable::parse(text, name);
-  return fail(std::string(path), "is not in the catalogue", "", Error::Kind::missing);
-}
 
 void add_cases(const InferenceRows& rows, Take take, InferencePredictor& predict, ValidationResult& result) {
   result.unanswered.insert(result.unanswered.end(), rows.unanswered.begin(), rows.unanswered.end());
@@ -28,7 +22,7 @@ void add_cases(const InferenceRows& rows, Take take, InferencePredictor& predict
 
 template <Take take>
 Result<ValidationResult> run_h200_infer(const ValidationInput& input) {
-  ASSAY_TRY(table, table_of(input.catalogue, "validation/h200_infer.csv"));
+  ASSAY_TRY(table, catalogue_table(input.catalogue, "validation/h200_infer.csv"));
   ASSAY_TRY(rows, read_h200_infer(table, input.catalogue));
   ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
   ValidationResult result;
@@ -37,7 +31,7 @@ Result<ValidationResult> run_h200_infer(const ValidationInput& input) {
 }
 
 Result<ValidationResult> run_h200_decode(const ValidationInput& input) {
-  ASSAY_TRY(table, table_of(input.catalogue, "validation/h200_decode.csv"));
+  ASSAY_TRY(table, catalogue_table(input.catalogue, "validation/h200_decode.csv"));
   ASSAY_TRY(rows, read_h200_decode(table, input.catalogue));
   ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
   ValidationResult result;
@@ -48,13 +42,12 @@ Result<ValidationResult> run_h200_decode(const ValidationInput& input) {
 
 template <Take take>
 Result<ValidationResult> run_inference(const ValidationInput& input) {
-  ASSAY_TRY(table, table_of(input.catalogue, "validation/published_inference.csv"));
+  ASSAY_TRY(table, catalogue_table(input.catalogue, "validation/published_inference.csv"));
   ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
   ValidationResult result;
   add_cases(read_inference(table, input.catalogue), take, predict, result);
   if (input.data) {
-    ASSAY_TRY(text, read_data(*input.data + "/third_party/inference.csv", "--data"));
-    ASSAY_TRY(more, CsvTable::parse(text, "third_party/inference.csv"));
+    ASSAY_TRY(more, data_table(*input.data, "third_party/inference.csv"));
     add_cases(read_inference(more, input.catalogue), take, predict, result);
   }
   return result;

@@ -9,6 +9,7 @@
 #include "assay/validate/collective_rows.h"
 #include "assay/validate/kernel_rows.h"
 #include "assay/validate/sets.h"
+#include "assay/validate/tables.h"
 
 namespace assay {
 namespace {
@@ -70,17 +71,15 @@ std::string row_key(const KernelRow& row) {
   return fmt::format("{} {} {} {}x{}", row.group, row.shape, row.measured.value(), row.matmul.batch, row.matmul.m);
 }
 
-Result<std::string> third_party(const ValidationInput& input, std::string_view file) {
+Result<CsvTable> third_party(const ValidationInput& input, std::string_view file) {
   if (!input.data)
     return fail("--data", "this set is not part of the project", "give the directory that holds third_party/",
                 Error::Kind::usage);
-  return read_data(fmt::format("{}/third_party/{}", *input.data, file), "--data");
+  return data_table(*input.data, fmt::format("third_party/{}", file));
 }
 
 Result<KernelRows> own_rows(const Catalogue& catalogue, const OwnTable& table) {
-  const auto files = catalogue.files(table.file);
-  if (files.empty()) return fail(std::string(table.file), "is not in the catalogue", "", Error::Kind::missing);
-  ASSAY_TRY(own, CsvTable::parse(files.front().second, files.front().first));
+  ASSAY_TRY(own, catalogue_table(catalogue, table.file));
   KernelRows rows = read_own_ops(own, table.source);
   if (!table.fitted)
     for (KernelRow& row : rows.rows) row.fitted = false;
@@ -97,32 +96,25 @@ Result<ValidationResult> run_h200_ops(const ValidationInput& input) {
   std::set<std::string> fitted;
   for (const KernelRow& row : rows.rows)
     if (row.fitted) fitted.insert(row_key(row));
-  ASSAY_TRY(text, read_data(other, "--data"));
-  ASSAY_TRY(table, CsvTable::parse(text, "h200_ops.csv"));
+  ASSAY_TRY(table, data_table(*input.data, "h200_ops.csv"));
   rows = read_own_ops(table, own_tables[0].source);
   for (KernelRow& row : rows.rows) row.fitted = fitted.contains(row_key(row));
   return run_kernels(std::move(rows), input.catalogue);
 }
 
-Result<ValidationResult> run_h200_random(const ValidationInput& input) {
-  ASSAY_TRY(rows, own_rows(input.catalogue, own_tables[1]));
-  return run_kernels(std::move(rows), input.catalogue);
-}
-
-Result<ValidationResult> run_h200_measure(const ValidationInput& input) {
-  ASSAY_TRY(rows, own_rows(input.catalogue, own_tables[2]));
+template <std::size_t table>
+Result<ValidationResult> run_own(const ValidationInput& input) {
+  ASSAY_TRY(rows, own_rows(input.catalogue, own_tables[table]));
   return run_kernels(std::move(rows), input.catalogue);
 }
 
 Result<ValidationResult> run_third_party_kernels(const ValidationInput& input) {
-  ASSAY_TRY(text, third_party(input, "kernels.csv"));
-  ASSAY_TRY(table, CsvTable::parse(text, "third_party/kernels.csv"));
+  ASSAY_TRY(table, third_party(input, "kernels.csv"));
   return run_kernels(read_kernels(table), input.catalogue);
 }
 
 Result<ValidationResult> run_collectives(const ValidationInput& input) {
-  ASSAY_TRY(text, third_party(input, "collectives.csv"));
-  ASSAY_TRY(table, CsvTable::parse(text, "third_party/collectives.csv"));
+  ASSAY_TRY(table, third_party(input, "collectives.csv"));
   ASSAY_TRY(rows, read_collectives(table, input.catalogue));
   ASSAY_TRY(harnesses, harnesses_of(input.catalogue));
   Chips chips(input.catalogue);
@@ -150,10 +142,10 @@ ValidationSet h200_ops_set() {
           &run_h200_ops};
 }
 ValidationSet h200_random_set() {
-  return {"h200-random", "kernels of random shapes that we measured on one H200", false, &run_h200_random};
+  return {"h200-random", "kernels of random shapes that we measured on one H200", false, &run_own<1>};
 }
 ValidationSet h200_measure_set() {
-  return {"h200-measure", "products and copies that assay-measure-cuda measured on one H200", false, &run_h200_measure};
+  return {"h200-measure", "products and copies that assay-measure-cuda measured on one H200", false, &run_own<2>};
 }
 ValidationSet kernels_set() {
   return {"kernels", "third-party tables of kernels, A100 to GB200 and TPU v6e (needs --data)", true,

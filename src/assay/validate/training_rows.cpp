@@ -282,24 +282,12 @@ Result<TrainingPredictor> TrainingPredictor::make(const Catalogue& catalogue) {
   return predictor;
 }
 
-Result<const TrainingPredictor::Entry*> TrainingPredictor::entry(const TrainingRow& row) {
-  std::string key = row.cluster + fmt::format(",{}", row.network.value());
-  for (const Override& change : row.changes) key += "," + change.path + "=" + change.value;
-  if (const auto known = entries_.find(key); known != entries_.end()) return &known->second;
-  ASSAY_TRY(cluster, parse_cluster(row.cluster, *catalogue_, row.id, row.changes));
-  if (row.network > BytesPerSecond(0) && !cluster.torus)
-    for (std::size_t l = 1; l < cluster.levels.size(); ++l) {
-      Level& level = cluster.levels[l];
-      const double slower = std::min(1.0, row.network / level.chip_bandwidth);
-      level.chip_bandwidth = slower * level.chip_bandwidth, level.child_bandwidth = slower * level.child_bandwidth;
-      level.in_network_reduction = false;
-    }
-  ASSAY_TRY(calibration, calibration_of(cluster.chip, *catalogue_));
-  return &entries_.emplace(key, Entry{std::move(cluster), std::move(calibration)}).first->second;
+Result<const Place*> TrainingPredictor::place(const TrainingRow& row) {
+  return places_.find(row.cluster, row.changes, row.id, row.network);
 }
 
 const Cluster* TrainingPredictor::cluster(const TrainingRow& row) {
-  const auto known = entry(row);
+  const auto known = place(row);
   return known ? &(*known)->cluster : nullptr;
 }
 
@@ -323,7 +311,7 @@ Result<TrainingCost> TrainingPredictor::operator()(const TrainingRow& row) {
   if (row.states_recompute) return priced(row, row.strategy.recompute);
   // What was run has fitted; the margin is for what a row does not tell (8-bit activations, offload).
   constexpr double margin = 1.3;
-  ASSAY_TRY(known, entry(row));
+  ASSAY_TRY(known, place(row));
   const double room = margin * known->cluster.chip.hbm().capacity.value.value();
   for (const RecomputePolicy policy : {none, products, feed_forward, projections}) {
     ASSAY_TRY(cost, priced(row, policy));
@@ -333,7 +321,7 @@ Result<TrainingCost> TrainingPredictor::operator()(const TrainingRow& row) {
 }
 
 Result<TrainingCost> TrainingPredictor::priced(const TrainingRow& row, RecomputePolicy policy) {
-  ASSAY_TRY(known, entry(row));
+  ASSAY_TRY(known, place(row));
   ASSAY_CHECK(check_parallelism(row.strategy.parallelism, row.model));
   const Calibration* calibration = known->calibration ? &known->calibration->values : nullptr;
   TrainingQuestion question;

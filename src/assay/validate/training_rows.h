@@ -1,15 +1,13 @@
 // Measured training steps: rows of a table as a model, a cluster and a strategy, and their prediction by the model that
 // `assay train` uses.
 #pragma once
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "assay/hardware/calibration.h"
-#include "assay/hardware/cluster.h"
 #include "assay/search/training_search.h"
 #include "assay/validate/csv.h"
+#include "assay/validate/places.h"
 #include "assay/validate/validation.h"
 
 namespace assay {
@@ -75,16 +73,11 @@ class TrainingPredictor {
   StepCalibration steps;  ///< those of the catalogue; a fit moves them
 
  private:
-  explicit TrainingPredictor(const Catalogue& catalogue) : catalogue_(&catalogue) {}
-  struct Entry {
-    Cluster cluster;
-    std::optional<ChipCalibration> calibration;
-  };
-  Result<const Entry*> entry(const TrainingRow& row);
+  explicit TrainingPredictor(const Catalogue& catalogue) : places_(catalogue) {}
+  Result<const Place*> place(const TrainingRow& row);
   Result<TrainingCost> priced(const TrainingRow& row, RecomputePolicy policy);
 
-  const Catalogue* catalogue_;
-  std::map<std::string, Entry> entries_;
+  Places places_;
 };
 
 }  // namespace assay

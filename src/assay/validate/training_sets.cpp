@@ -1,18 +1,12 @@
 // The sets of whole training steps: our own H200 steps and published ones, time and peak memory apart.
-#include <fmt/format.h>
-
 #include "assay/validate/sets.h"
+#include "assay/validate/tables.h"
 #include "assay/validate/training_rows.h"
 
 namespace assay {
 namespace {
 
 enum class Figure { time, memory };
-
-Result<CsvTable> catalogue_table(const Catalogue& catalogue, std::string_view path) {
-  for (const auto& [name, text] : catalogue.files(path)) return CsvTable::parse(text, name);
-  return fail(std::string(path), "is not in the catalogue", "", Error::Kind::missing);
-}
 
 void add_cases(const TrainingRows& rows, Figure figure, TrainingPredictor& predict, ValidationResult& result) {
   result.unanswered.insert(result.unanswered.end(), rows.unanswered.begin(), rows.unanswered.end());
@@ -50,8 +44,7 @@ Result<ValidationResult> run_training(const ValidationInput& input) {
   ValidationResult result;
   add_cases(read_training(table), figure, predict, result);
   if (input.data) {
-    ASSAY_TRY(text, read_data(*input.data + "/third_party/training.csv", "--data"));
-    ASSAY_TRY(more, CsvTable::parse(text, "third_party/training.csv"));
+    ASSAY_TRY(more, data_table(*input.data, "third_party/training.csv"));
     add_cases(read_training(more), figure, predict, result);
   }
   return result;

@@ -1,0 +1,31 @@
+// Where measured steps ran: clusters with the calibrations of their chips, each read once.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/hardware/calibration.h"
+#include "assay/hardware/cluster.h"
+
+namespace assay {
+
+struct Place {
+  Cluster cluster;
+  std::optional<ChipCalibration> calibration;
+};
+
+class Places {
+ public:
+  explicit Places(const Catalogue& catalogue) : catalogue_(&catalogue) {}
+  /// `network`: what a chip has between nodes, where that is less than the cluster's; 0: the cluster's.
+  Result<const Place*> find(const std::string& cluster, const std::vector<Override>& changes, std::string_view where,
+                            BytesPerSecond network = {});
+
+ private:
+  const Catalogue* catalogue_;
+  std::map<std::string, Place> known_;
+};
+
+}  // namespace assay
