@@ -159,7 +159,8 @@ void start_fit(FitProblem& problem) {
   for (const OwnTable& table : own_tables)  // replayed from a graph with the caches flushed in between
     harness(table.source, 6_us, 200_us, 3_us).dirty = 40_MB;
   Harness& tables = harness("aiconfigurator", 2.5_us, 3000_us, 0.5_us);  // short bursts from a graph
-  tables.quantise = 9_us, tables.quantise_passes = 9, tables.attention_passes = 2;
+  tables.quantise = {{Dtype::fp8, {9_us, 0.0003_us, 9}}, {Dtype::fp4, {5_us, 0.0003_us, 9}}};
+  tables.attention_passes = 2;
   harness("vidur", 5_us, 0_us, 0.5_us);
   harness("llmservingsim-prof", 3_us, 0_us, 0.5_us);
   harness("infersim", 7_us, 0_us, 0.5_us).split_k = false;

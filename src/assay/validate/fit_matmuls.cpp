@@ -52,22 +52,31 @@ void fit_harness(FitProblem& problem, const std::string& source) {
   }
   if (source == "aiconfigurator") {
     parameters.push_back(fit(h.ramp, 0.05_us, 8_us));
-    parameters.push_back(fit(h.quantise, 1_us, 30_us));
-    parameters.push_back(fit(h.quantise_passes, 0.5, 30.0));
+    parameters.push_back(fit(h.gap, 1000_us, 100000_us));
   }
   minimise(parameters, [&] { return kernel_misfit(problem, mine); });
+  for (auto& [dtype, cast] : h.quantise)
+    minimise({fit(cast.fixed, 0.5_us, 30_us), fit(cast.element, 0.00001_us, 0.01_us), fit(cast.passes, 0.5, 30.0)},
+             [&] {
+               return kernel_misfit(problem, [&](const KernelRow& row) { return mine(row) && row.compute == dtype; });
+             });
 }
 
-/// What tiles cost is the same on every GPU.
-void fit_shared(FitProblem& problem) {
-  MatmulCalibration shared = *problem.calibrations.at("hopper").matmul;
+/// What tiles cost is alike on chips whose cores keep sums in registers; Blackwell has a memory of its own for them, so
+/// that it starts the next tile while it writes the last.
+void fit_tiles(FitProblem& problem, const std::vector<std::string>& ids) {
+  MatmulCalibration shared = *problem.calibrations.at(ids.front()).matmul;
   const auto spread = [&] {
-    for (auto& [id, calibration] : problem.calibrations) {
-      if (!calibration.matmul) continue;
-      calibration.matmul->small_tile = shared.small_tile;
-      calibration.matmul->fill = shared.fill;
-      calibration.matmul->split_cost = shared.split_cost;
+    for (const std::string& id : ids) {
+      MatmulCalibration& m = *problem.calibrations.at(id).matmul;
+      m.small_tile = shared.small_tile;
+      m.fill = shared.fill;
+      m.split_cost = shared.split_cost;
     }
+  };
+  const auto mine = [&](const KernelRow& row) {
+    return is_matmul(row) &&
+           std::find(ids.begin(), ids.end(), calibration_id(problem.chips.at(chip_key(row)), row.kind)) != ids.end();
   };
   const std::vector<FitParameter> parameters{fit(shared.small_tile, 1.0, 60.0), fit(shared.fill, 8.0, 600.0),
                                              fit(shared.split_cost, 0.5_us, 12_us)};
@@ -75,7 +84,7 @@ void fit_shared(FitProblem& problem) {
       parameters,
       [&] {
         spread();
-        return kernel_misfit(problem, is_matmul);
+        return kernel_misfit(problem, mine);
       },
       120);
   spread();
@@ -92,7 +101,8 @@ void fit_matmuls(FitProblem& problem) {
     for (const auto& [id, calibration] : problem.calibrations)
       if (calibration.matmul) fit_family(problem, id);
     for (const std::string& source : sources) fit_harness(problem, source);
-    fit_shared(problem);
+    fit_tiles(problem, {"hopper", "h200-sxm", "ampere", "ada"});
+    fit_tiles(problem, {"blackwell"});
   }
 }
 

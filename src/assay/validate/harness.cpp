@@ -64,6 +64,27 @@ void read_launches(const Toml& table, Reader& reader, Harness& harness) {
   }
 }
 
+void read_quantising(const Toml& table, Reader& reader, Harness& harness) {
+  for (const auto& [format, numbers] : table.members) {
+    const auto dtype = parse_dtype(format, "");
+    if (!dtype || numbers.kind != Toml::Kind::table) {
+      reader.fault(numbers, format, "a number format and its times are wanted", "write [harness.NAME.quantise.fp8]");
+      continue;
+    }
+    Quantising& cast = harness.quantise[*dtype];
+    for (const auto& [key, value] : numbers.members) {
+      if (key == "fixed")
+        reader.time(value, key, cast.fixed);
+      else if (key == "element")
+        reader.time(value, key, cast.element);
+      else if (key == "passes")
+        reader.passes(value, key, cast.passes);
+      else
+        reader.fault(value, key, fmt::format("unknown key {}", in_quotes(key)), "fixed, element and passes stand here");
+    }
+  }
+}
+
 void read_harness(const Toml& table, const std::string& name, const Toml* sources, Reader& reader, Harness& harness) {
   bool has_source = false;
   for (const auto& [key, value] : table.members) {
@@ -75,10 +96,8 @@ void read_harness(const Toml& table, const std::string& name, const Toml* source
       reader.time(value, key, harness.ramp);
     else if (key == "dirty")
       reader.bytes(value, key, harness.dirty);
-    else if (key == "quantise")
-      reader.time(value, key, harness.quantise);
-    else if (key == "quantise_passes")
-      reader.passes(value, key, harness.quantise_passes);
+    else if (key == "quantise" && value.kind == Toml::Kind::table)
+      read_quantising(value, reader, harness);
     else if (key == "attention_passes")
       reader.passes(value, key, harness.attention_passes);
     else if (key == "split_k" && value.kind == Toml::Kind::boolean)
@@ -86,9 +105,8 @@ void read_harness(const Toml& table, const std::string& name, const Toml* source
     else if (key == "source" && sources && sources->find(value.text))
       has_source = true;
     else
-      reader.fault(
-          value, name + "." + key, fmt::format("unknown or wrongly typed key {}", in_quotes(key)),
-          "source, launch, gap, ramp, dirty, split_k, quantise, quantise_passes and attention_passes stand here");
+      reader.fault(value, name + "." + key, fmt::format("unknown or wrongly typed key {}", in_quotes(key)),
+                   "source, launch, gap, ramp, dirty, split_k, quantise and attention_passes stand here");
   }
   if (!has_source)
     reader.fault(table, name, "these numbers have no source", "source = \"KEY\" of a [source.KEY] table");
@@ -131,9 +149,10 @@ std::string harness_text(const Harnesses& harnesses, std::string_view source) {
     text += fmt::format("gap = {}\nramp = {}\n", time(harness.gap), time(harness.ramp));
     if (harness.dirty > Bytes(0)) text += fmt::format("dirty = \"{:.4g} MB\"\n", harness.dirty.in(1_MB));
     if (!harness.split_k) text += "split_k = false\n";
-    if (harness.quantise > Seconds(0)) text += fmt::format("quantise = {}\n", time(harness.quantise));
-    if (harness.quantise_passes > 0.0) text += fmt::format("quantise_passes = {:.4g}\n", harness.quantise_passes);
     if (harness.attention_passes > 0.0) text += fmt::format("attention_passes = {:.4g}\n", harness.attention_passes);
+    for (const auto& [dtype, cast] : harness.quantise)
+      text += fmt::format("[harness.{}.quantise.{}]\nfixed = {}\nelement = {}\npasses = {:.4g}\n", name,
+                          facts(dtype).name, time(cast.fixed), time(cast.element), cast.passes);
     text += fmt::format("[harness.{}.launch]\n", name);
     for (std::size_t i = 0; i < kernel_kinds; ++i)
       if (harness.launch[i] > Seconds(0))

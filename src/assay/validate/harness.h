@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "assay/base/dtype.h"
 #include "assay/base/result.h"
 #include "assay/base/units.h"
 #include "assay/hardware/catalogue.h"
@@ -30,14 +31,20 @@ inline constexpr std::string_view kernel_kind_names[] = {
     "matmul", "attention forward", "attention backward", "attention both", "decode", "stream",
     "norm",   "softmax",           "optimizer",          "collective"};
 
+/// Casting the left operand of a product to 8 bits or fewer, where that belongs to the measurement.
+struct Quantising {
+  Seconds fixed;      ///< whatever its size
+  Seconds element;    ///< of a row, which is scaled by its largest
+  double passes = 0;  ///< over all elements, as if of one byte
+};
+
 /// One way of measuring; catalogue/validation/harness.toml holds one for each table.
 struct Harness {
   std::array<Seconds, kernel_kinds> launch{};  ///< fixed time of a measurement, by kind
   Seconds gap, ramp;                           ///< as in Regime
   Bytes dirty;          ///< of the cache, which was flushed by writing: reading keys and values has to push it out
   bool split_k = true;  ///< its kernels may split k
-  Seconds quantise;     ///< products in 8 bits or fewer also quantise their left operand: fixed time ...
-  double quantise_passes = 0;   ///< ... and passes over its elements, as if of one byte
+  std::map<Dtype, Quantising> quantise;
   double attention_passes = 0;  ///< passes over queries, keys and values that belong to the measurement
 };
 using Harnesses = std::map<std::string, Harness, std::less<>>;

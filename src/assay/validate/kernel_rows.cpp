@@ -279,8 +279,10 @@ std::optional<Seconds> predict(const KernelRow& row, const Chip& chip, const Cal
     case KernelKind::matmul: {
       if (!calibration.matmul || calibration.matmul->share[format] == 0.0) return std::nullopt;
       Seconds extra(0);
-      if (facts(row.compute).bits <= 8)
-        extra = harness.quantise + Bytes(harness.quantise_passes * row.matmul.m * row.matmul.k) / cores.hbm;
+      if (const auto cast = harness.quantise.find(row.compute); cast != harness.quantise.end()) {
+        const Quantising& q = cast->second;
+        extra = q.fixed + row.matmul.k * q.element + Bytes(q.passes * row.matmul.m * row.matmul.k) / cores.hbm;
+      }
       Regime regime{launch, harness.gap, harness.ramp};
       if (row.sustained) regime = calibration.sustained.value_or(Regime{launch, Seconds(0), harness.ramp});
       return extra + matmul_time(*calibration.matmul, cores, peak, calibration.matmul->share[format], row.matmul,
