@@ -1,0 +1,62 @@
+#include "assay/schedule/pass_time.h"
+
+#include <algorithm>
+
+namespace assay {
+
+PassTime pass_time(const PassProfile& pass, const StageLinks& links, bool overlap, const StepEffects& effects) {
+  PassTime time;
+  time.compute = pass.estimate.value(), time.ideal_compute = pass.compute.value();
+  time.ideal_memory = pass.memory.value(), time.recompute = pass.repeated.value();
+  time.flops = pass.flops.value(), time.repeated_flops = pass.repeated_flops.value();
+  double background = 0.0;
+  std::uint32_t background_links = 0;
+  struct Waiting {
+    std::uint32_t links;
+    double seconds;
+  };
+  std::array<Waiting, max_traffic> waited{};
+  std::size_t waits = 0;
+  for (const Traffic& traffic : pass.traffic) {
+    const CollectiveLine& line = links.lines[traffic.over][StageLinks::line_of(traffic.kind)];
+    const double bytes = traffic.bytes / links.ways(traffic.divided), ideal = line.rate.value() * bytes;
+    double seconds = links.forms[traffic.over][StageLinks::line_of(traffic.kind)].seconds(bytes, traffic.count);
+    if (traffic.once) {
+      (traffic.urgency == Urgency::ahead ? time.new_weights : time.gradients) += seconds;
+      continue;
+    }
+    time.all_network += std::max(ideal, traffic.count * line.floor.value());
+    for (std::size_t r = 0; r < roles; ++r)
+      if (traffic.over >> r & 1u) {
+        time.ideal_network[r] += ideal;
+        break;
+      }
+    if (traffic.urgency == Urgency::critical || !overlap) {
+      const RoleSet over = traffic.over;
+      if (over & role_bit(Role::tensor))
+        seconds *= effects.tensor_waited;
+      else if (over & role_bit(Role::expert))
+        seconds *= effects.expert_waited;
+      else if (over & role_bit(Role::context))
+        seconds *= effects.context_waited;
+      (over & role_bit(Role::tensor)    ? time.tensor
+       : over & role_bit(Role::expert)  ? time.expert
+       : over & role_bit(Role::context) ? time.context
+                                        : time.exposed) += seconds;
+      waited[waits++] = {links.resources[over], seconds};
+    } else {
+      background += seconds;
+      background_links |= links.resources[traffic.over];
+    }
+  }
+  // Background traffic hides behind the chain of steps that wait for each other, but not behind collectives on the
+  // same links.
+  double shared = 0.0;
+  for (std::size_t i = 0; i < waits; ++i)
+    if (waited[i].links & background_links) shared += waited[i].seconds;
+  const double chain = time.chain();
+  time.exposed += std::max(0.0, background + shared - chain) + effects.contention * std::min(background, chain);
+  return time;
+}
+
+}  // namespace assay

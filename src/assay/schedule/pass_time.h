@@ -1,0 +1,35 @@
+// One pass of a microbatch through layers: the chain of steps that wait for each other, and what of the traffic in the
+// background it does not hide.
+#pragma once
+#include <array>
+
+#include "assay/schedule/stage_links.h"
+
+namespace assay {
+
+/// One pass of one microbatch through some layers: seconds by kind of waiting, in the three readings.
+struct PassTime {
+  double compute = 0, ideal_compute = 0, ideal_memory = 0, recompute = 0;
+  double tensor = 0, context = 0, expert = 0;  ///< critical collectives
+  double exposed = 0;                          ///< what of them is not hidden
+  std::array<double, roles> ideal_network{};   ///< collectives of each microbatch at full bandwidth, by role
+  double all_network = 0;
+  double gradients = 0, new_weights = 0;  ///< once per step
+  double flops = 0, repeated_flops = 0;
+
+  double chain() const { return compute + tensor + context + expert; }
+  void add(const PassTime& other, double times) {
+    compute += times * other.compute, ideal_compute += times * other.ideal_compute;
+    ideal_memory += times * other.ideal_memory, recompute += times * other.recompute;
+    tensor += times * other.tensor, context += times * other.context, expert += times * other.expert;
+    exposed += times * other.exposed;
+    for (std::size_t r = 0; r < roles; ++r) ideal_network[r] += times * other.ideal_network[r];
+    all_network += times * other.all_network;
+    gradients += times * other.gradients, new_weights += times * other.new_weights;
+    flops += times * other.flops, repeated_flops += times * other.repeated_flops;
+  }
+};
+
+PassTime pass_time(const PassProfile& pass, const StageLinks& links, bool overlap, const StepEffects& effects);
+
+}  // namespace assay

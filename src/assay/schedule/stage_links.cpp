@@ -1,0 +1,127 @@
+#include "assay/schedule/stage_links.h"
+
+#include <cmath>
+
+namespace assay {
+
+std::span<const std::array<char, 6>> axis_layouts() {
+  // Tensor parallelism talks most and lies innermost, except where a torus axis suits it better; pipeline stages and
+  // replicas talk least and lie outside.
+  static constexpr std::array<char, 6> all[] = {{'P', 'R', 'X', 'W', 'Z', 'Y'}, {'R', 'P', 'X', 'W', 'Z', 'Y'},
+                                                {'R', 'X', 'W', 'P', 'Z', 'Y'}, {'Y', 'Z', 'W', 'X', 'R', 'P'},
+                                                {'P', 'Y', 'Z', 'W', 'X', 'R'}, {'P', 'R', 'Y', 'X', 'W', 'Z'}};
+  return all;
+}
+
+Mesh whole_mesh(const Parallelism& parallelism, std::size_t layout) {
+  const Mesh stage = stage_mesh(parallelism);
+  Mesh mesh;
+  for (const char axis : axis_layouts()[layout]) {
+    if (axis == 'P' && parallelism.pipeline > 1) mesh.axes.push_back({"P", parallelism.pipeline});
+    for (const MeshAxis& known : stage.axes)
+      if (known.name[0] == axis) mesh.axes.push_back(known);
+  }
+  if (mesh.axes.empty()) mesh.axes.push_back({"X", 1});
+  return mesh;
+}
+
+namespace {
+
+constexpr CollectiveKind line_kinds[4] = {CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
+                                          CollectiveKind::all_reduce, CollectiveKind::all_to_all};
+
+/// The links that a set of mesh axes uses: torus axes, or levels of the tree that are really crossed.
+std::uint32_t resources_of(const Placement& placement, const CollectiveGroup& group, AxisSet axes, std::size_t mesh) {
+  std::uint32_t bits = 0;
+  if (!group.axes.empty() || group.levels.empty())
+    for (std::size_t i = 0; i < mesh; ++i)
+      if (axes >> i & 1u)
+        for (const AxisPart& part : placement.parts(static_cast<int>(i))) bits |= 1u << part.axis;
+  for (std::size_t l = 0; l < group.levels.size(); ++l)
+    if (group.levels[l].groups > 1.0) bits |= 1u << (16 + l);
+  return bits;
+}
+
+/// collective_estimate() of a group is a constant, a part that grows with the bytes and one that grows with their
+/// root; three sizes tell them.
+CollectiveForm form_of(const CollectiveCalibration& fit, CollectiveKind kind, const CollectiveGroup& group,
+                       Fabric fabric) {
+  constexpr double one = 1e6, four = 4e6;
+  const auto at = [&](double bytes) { return collective_estimate(fit, kind, Bytes(bytes), group, fabric).value(); };
+  CollectiveForm form;
+  form.floor = at(0.0);
+  const double a = at(one) - form.floor, b = at(four) - form.floor;  // x + y and 4 x + 2 y
+  form.rate = (b - 2.0 * a) / 2.0 / one;
+  form.root = (4.0 * a - b) / 2.0 / std::sqrt(one);
+  return form;
+}
+
+}  // namespace
+
+double CollectiveForm::seconds(double bytes, double count) const {
+  return count * floor + rate * bytes + (root > 0.0 ? root * std::sqrt(count * bytes) : 0.0);
+}
+
+std::array<double, roles> role_sizes(const Parallelism& parallelism) {
+  std::array<double, roles> sizes{1, 1, 1, 1, 1};
+  for (const MeshAxis& axis : stage_mesh(parallelism).axes)
+    sizes[stage_axis_names.find(axis.name)] = static_cast<double>(axis.size);
+  return sizes;
+}
+
+Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layout, const Cluster& cluster,
+                               const CollectiveCalibration* calibration) {
+  StageLinks links;
+  const auto& out_of_node = cluster.chip.network.scale_out;
+  const Fabric fabric = fabric_of(out_of_node && out_of_node->technology ? *out_of_node->technology : "");
+  links.network_share = network_efficiency(cluster.chip);
+  const Mesh mesh = whole_mesh(parallelism, layout);
+  links.size = role_sizes(parallelism);
+  std::array<int, roles> axis_of{-1, -1, -1, -1, -1};
+  int pipeline = -1;
+  for (std::size_t i = 0; i < mesh.axes.size(); ++i) {
+    const std::size_t role = stage_axis_names.find(mesh.axes[i].name);
+    if (role == std::string_view::npos) {
+      pipeline = static_cast<int>(i);
+      continue;
+    }
+    axis_of[role] = static_cast<int>(i);
+  }
+  if (mesh.devices() == 1 && cluster.chips() == 1) return links;
+  ASSAY_TRY(placement, Placement::make(mesh, cluster, "strategy"));
+  for (std::size_t set = 1; set < 32; ++set) {
+    AxisSet axes = 0;
+    bool present = true;
+    for (std::size_t r = 0; r < roles; ++r)
+      if (set >> r & 1u) {
+        if (axis_of[r] < 0) {
+          present = false;
+          continue;
+        }
+        axes |= axis_bit(axis_of[r]);
+      }
+    if (axes == 0) continue;
+    if (!present) {  // axes of one device add nothing: the same as the set without them
+      std::size_t rest = 0;
+      for (std::size_t r = 0; r < roles; ++r)
+        if (set >> r & 1u && axis_of[r] >= 0) rest |= std::size_t{1} << r;
+      links.lines[set] = links.lines[rest];
+      links.forms[set] = links.forms[rest];
+      links.resources[set] = links.resources[rest];
+      continue;
+    }
+    const CollectiveGroup group = placement.group(axes);
+    for (std::size_t k = 0; k < 4; ++k) {
+      const CollectiveLine line = links.lines[set][k] = collective_line(line_kinds[k], group);
+      links.forms[set][k] = calibration
+                                ? form_of(*calibration, line_kinds[k], group, fabric)
+                                : CollectiveForm{line.floor.value(), line.rate.value() / links.network_share, 0};
+    }
+    links.resources[set] = resources_of(placement, group, axes, mesh.axes.size());
+  }
+  if (pipeline >= 0)
+    links.between_stages = collective_line(CollectiveKind::permute, placement.group(axis_bit(pipeline)));
+  return links;
+}
+
+}  // namespace assay

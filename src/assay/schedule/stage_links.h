@@ -1,0 +1,59 @@
+// The links of a strategy's axes: a mesh laid on a cluster, and what collectives over every set of its axes cost.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "assay/cost/efficiency_collectives.h"
+#include "assay/cost/placement.h"
+#include "assay/schedule/profile.h"
+
+namespace assay {
+
+/// The estimate of collectives: floor + rate bytes + root sqrt(bytes), all in seconds and bytes.
+struct CollectiveForm {
+  double floor = 0, rate = 0, root = 0;
+  friend bool operator==(const CollectiveForm&, const CollectiveForm&) = default;
+  /// `count` collectives of `bytes` altogether.
+  double seconds(double bytes, double count) const;
+};
+
+/// Straight-line costs of collectives over every set of roles of a placed mesh.
+struct StageLinks {
+  std::array<double, roles> size{1, 1, 1, 1, 1};
+  std::array<std::array<CollectiveLine, 4>, 32> lines{};  ///< by set of roles, then gather, scatter, reduce, exchange
+  std::array<std::array<CollectiveForm, 4>, 32> forms{};  ///< the same as estimates
+  std::array<std::uint32_t, 32> resources{};              ///< links that a set of roles uses, a bit each
+  CollectiveLine between_stages;                          ///< per byte handed from a stage to the next
+  double network_share = 1.0;                             ///< of ideal bandwidth that good collectives reach
+
+  /// The place of a kind in `lines`.
+  static constexpr std::size_t line_of(CollectiveKind kind) {
+    return kind == CollectiveKind::all_gather       ? 0
+           : kind == CollectiveKind::reduce_scatter ? 1
+           : kind == CollectiveKind::all_reduce     ? 2
+                                                    : 3;
+  }
+  double ways(RoleSet set) const {
+    double n = 1.0;
+    for (std::size_t i = 0; i < roles; ++i)
+      if (set >> i & 1u) n *= size[i];
+    return n;
+  }
+};
+
+/// Orders in which axes may be laid out, outermost first. On a switched network the last one lies closest together.
+std::span<const std::array<char, 6>> axis_layouts();
+
+/// The whole mesh in the order of a layout: P for pipeline stages and the axes of stage_mesh().
+Mesh whole_mesh(const Parallelism& parallelism, std::size_t layout);
+
+/// Devices along each role's axis.
+std::array<double, roles> role_sizes(const Parallelism& parallelism);
+
+/// The links of a strategy's axes on a cluster; an error where they do not fit. Without a calibration the estimates are
+/// the straight lines at the share of the bandwidth that the chip's file gives.
+Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layout, const Cluster& cluster,
+                               const CollectiveCalibration* calibration = nullptr);
+
+}  // namespace assay
