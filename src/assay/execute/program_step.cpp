@@ -210,10 +210,18 @@ Array<double> StepRunner::added(const Step& step, const Operands& in) const {
     if (!term) continue;
     if (program_.tensor(step.in[i]).rank == program_.tensor(step.out[0]).rank)
       add(sum, *term);
-    else
+    else if (is_first_of(step.out[0], in.device))
       add_spread(sum, *term, spread(step.in[i], step.out[0], in.device));
   }
   return sum;
+}
+
+bool StepRunner::is_first_of(int tensor, std::size_t device) const {
+  const AxisSet summed = program_.tensor(tensor).sharding.unreduced;
+  const Coordinates& place = devices_.at(device);
+  for (std::size_t axis = 0; axis < place.size(); ++axis)
+    if ((summed & axis_bit(static_cast<int>(axis))) != 0 && place[axis] != 0) return false;
+  return true;
 }
 
 Array<double> StepRunner::written_cache(const Step& step, const Operands& in) const {

@@ -42,6 +42,8 @@ class StepRunner {
   std::vector<Array<double>> run_attention(const Step& step, const Attention& a, const Operands& operands) const;
   Array<double> multiplied(const Step& step, const Operands& operands) const;
   Array<double> added(const Step& step, const Operands& operands) const;
+  /// Whether a device is the first of those that hold partial sums of one part: the one that adds what comes once.
+  bool is_first_of(int tensor, std::size_t device) const;
   Shape spread(int small, int large, std::size_t device) const;
   Array<double> written_cache(const Step& step, const Operands& operands) const;
   NormShape norm_shape(int x, int scale, const Operands& operands) const;

@@ -63,8 +63,8 @@ class BackwardPass {
     // In a layer, what was gathered is gathered again rather than kept whole; the backward pass of the head follows its
     // forward pass at once, so nothing there is made twice.
     const bool in_layer = program_.blocks.back().kind >= 0;
-    const bool moved =
-        made.op == Op::all_gather || made.op == Op::slice || tensor.tensor_class == TensorClass::used_weight;
+    const bool moved = made.op == Op::all_gather || made.op == Op::slice || is_copy_of_gathered(made) ||
+                       tensor.tensor_class == TensorClass::used_weight;
     // Where only the inside of attention is made again, its result is the next product's input like any other.
     const bool result = build_.recompute_.is_selective() && made.op == Op::attention && id == made.out[0];
     if (!in_layer || result || !(moved || is_made_again(producer_[at(id)]))) {
@@ -82,6 +82,13 @@ class BackwardPass {
     }
     program_.steps.push_back(repeat);
     return again_[at(id)];
+  }
+
+  /// Tokens that were gathered and copied for their experts: as good as gathered.
+  bool is_copy_of_gathered(const Step& made) const {
+    if (made.op != Op::dispatch) return false;
+    const std::int32_t source = producer_[at(made.in[0])];
+    return source >= 0 && program_.steps[at(source)].op == Op::all_gather;
   }
 
   /// Whether the result of a forward step is made again.
@@ -279,9 +286,17 @@ class BackwardPass {
     if (needs_inputs)
       for (int id : step.in)
         if (id >= 0 && n < back.in.size()) back.in[n++] = static_cast<std::int16_t>(need(id));
+    // What is multiplied by a partial sum has a partial gradient.
+    const auto of_others = [&](int id) {
+      AxisSet axes = 0;
+      for (int other : step.in)
+        if (other >= 0 && other != id) axes |= program_.tensor(other).sharding.unreduced;
+      return axes;
+    };
     n = 0;
     for (int id : step.in)
-      if (differentiable(id)) back.out[n++] = static_cast<std::int16_t>(make(id, partial_over(id, step.out[0]) | late));
+      if (differentiable(id))
+        back.out[n++] = static_cast<std::int16_t>(make(id, partial_over(id, step.out[0]) | of_others(id) | late));
     back.bytes = build_.traffic(back);
     back.flops = 2.0 * step.flops;
     back.detail = step.detail;
@@ -314,9 +329,13 @@ class BackwardPass {
       case Op::convolve:
         return transpose_plain(step, Op::convolve_grad, true);
       case Op::dispatch: {  // tokens only: the choice of experts has no gradient through their positions
-        const int dy = gradient(step.out[0]);
+        int dy = slot(step.out[0]);
         if (dy < 0) return;
-        const int dx = make(step.in[0]);
+        // A token's copies are added up before partial sums end.
+        Sharding target = program_.tensor(step.out[0]).sharding;
+        target.unreduced = program_.tensor(dy).sharding.unreduced & ~target.split_axes();
+        dy = build_.reshard(dy, target, Urgency::critical);
+        const int dx = make(step.in[0], target.unreduced);
         build_.emit(Op::dispatch_grad, {dy, need(step.in[1])}, {dx});
         return accumulate(step.in[0], dx);
       }
@@ -364,7 +383,11 @@ class BackwardPass {
         const int x = step.in[0], dy = slot(step.out[0]);
         if (dy < 0 || step.out[0] == sums_) return;
         if (is_weight(x)) return accumulate(x, dy);  // reduced when the block's gradients are complete
-        return accumulate(x, build_.reshard(dy, settled(x, dy), Urgency::critical));
+        Sharding target = settled(x, dy);
+        // An exchange carries partial sums as it would whole ones.
+        if (step.op == Op::all_to_all)
+          target.unreduced |= program_.tensor(dy).sharding.unreduced & ~target.split_axes();
+        return accumulate(x, build_.reshard(dy, target, Urgency::critical));
       }
       default:
         return;

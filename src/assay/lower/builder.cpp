@@ -155,6 +155,15 @@ int Builder::reshard(int from, const Sharding& target, Urgency urgency, std::str
   return current;
 }
 
+int Builder::moved(int id, const Sharding& target) {
+  if (program_.tensor(id).sharding == target) return id;
+  if (moved_.size() <= at(id)) moved_.resize(at(id) + 64, -1);
+  int there = moved_[at(id)];
+  if (there < 0 || program_.tensor(there).sharding != target) there = reshard(id, target, Urgency::critical);
+  moved_[at(id)] = static_cast<std::int16_t>(there);
+  return there;
+}
+
 int Builder::settle(int from, TensorClass tensor_class, std::string_view name) {
   Sharding target = rule_sharding(rules_, program_, tensor_class, dims_of(program_.tensor(from)));
   const int id = reshard(from, target, Urgency::critical, name);
@@ -208,13 +217,7 @@ int Builder::product(std::string_view name, int activation, int weight, std::ini
       target.dims[at(i)] = j >= 0 ? w.sharding.dims[at(j)] : remaining(target.dims[at(i)], stationary);
     }
   }
-  int a = activation;
-  if (program_.tensor(activation).sharding != target) {
-    if (moved_.size() <= at(activation)) moved_.resize(at(activation) + 64, -1);
-    a = moved_[at(activation)];
-    if (a < 0 || program_.tensor(a).sharding != target) a = reshard(activation, target, Urgency::critical);
-    moved_[at(activation)] = static_cast<std::int16_t>(a);
-  }
+  int a = moved(activation, target);
   const bool in_layer = program_.blocks.back().kind >= 0 &&
                         program_.tensor(b).find(LogicalDim::other) < 0;  // routers keep their precision
   if (in_layer) a = quantised(a), b = quantised(b);

@@ -97,6 +97,8 @@ class Builder {
 
   // --- steps
   int reshard(int from, const Sharding& target, Urgency urgency, std::string_view name = {});
+  /// The same for what several steps of a block may want in one place: done once, not for each.
+  int moved(int id, const Sharding& target);
   /// To the rules of a class, ending partial sums.
   int settle(int from, TensorClass tensor_class, std::string_view name = {});
   /// Ends partial sums where they are.

@@ -73,6 +73,8 @@ class LayerWriter {
   int dense(const FeedForward& f, int x, std::string_view in, std::string_view gate, std::string_view out, int onto,
             std::initializer_list<LogicalDim> hidden, std::initializer_list<LogicalDim> result, bool biased);
   int experts_block(const FeedForward& f, int x);
+  /// y + what the expert that all tokens share makes of x.
+  int with_shared_expert(const FeedForward& f, int x, int y);
   /// Where a result lies when only its partial sums have ended, on the way to `target`.
   Sharding summed(int from, const Sharding& target);
 

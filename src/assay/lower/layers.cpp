@@ -127,56 +127,99 @@ int LayerWriter::experts_block(const FeedForward& f, int x) {
   const double k = static_cast<double>(f.experts_per_token), n = static_cast<double>(f.experts);
   const int scores = build_.settle_sums(
       build_.product("Router", x, weight("W_router"), {batch, sequence, other}, -1, weight("b_router")));
-  const int gates = build_.pointwise(Op::route, "Route", {scores}, scores);
-  // The tokens as each device sends them: slots of all experts, from the tokens that it holds.
+  int gates = build_.pointwise(Op::route, "Route", {scores}, scores);
   int through = x;
   if (f.latent > 0)
     through = build_.settle_sums(build_.product("Latent", x, weight("W_latent_in"), {batch, sequence, rank}));
+  const Sharding home = sharding(through);
+  const LogicalDim inside = f.latent > 0 ? rank : d_model;
+  const std::int64_t row = program.tensor(through).dims[2].size;
+  const std::array<Weight::Size, 2> places{Weight::Size{experts, f.experts}, Weight::Size{capacity, 1}};
+  const Sharding there = build_.ruled(TensorClass::dispatched, places);
+  const std::array<Weight::Size, 3> first{places[0], Weight::Size{inside, row}, Weight::Size{width, f.width}};
+  const Sharding matrix = build_.ruled(TensorClass::used_weight, first);
+  // Where tokens lie when only the exchange between experts is left to do.
+  const AxisSet leave = there.dims[0].set();
+  Sharding near = home;
+  for (std::size_t i = 0; i < 2; ++i) near.dims[i] = remaining(home.dims[i], matrix.split_axes() & ~leave);
+  near.dims[2] = matrix.dims[1];
+  const auto slots_of = [&](AxisList holders) {
+    const double ways = program.ways(holders.set());
+    return std::ceil(work_.tokens() * k * work_.expert_load / n / ways) * ways;
+  };
+  // Slots have no order of their own, so the axes that leave for the experts go innermost, where they can.
+  const auto holders_of = [&](const Sharding& held) {
+    const AxisList all = joined(held.dims[0], held.dims[1]);
+    const AxisSet stay = there.dims[1].set();
+    return joined(joined(remaining(there.dims[1], ~all.set()), remaining(all, stay | leave)), remaining(all, ~leave));
+  };
+  // Tokens are brought together before they are copied for their experts, and the experts' partial sums are added up
+  // over experts before they are over devices, if that moves fewer numbers. An exchange between experts would carry
+  // the copies of all devices that share a token: then each sends its own tokens, and gets whole sums back.
+  bool late = near == home;
+  if (!late && (leave & (home.split_axes() | near.split_axes())) == 0)
+    late = 2.0 * n * slots_of(holders_of(near)) * static_cast<double>(row) >
+           work_.tokens() * (2.0 * static_cast<double>(row) + n);
+  if (late) {
+    through = build_.moved(through, near);
+    Sharding beside = near;
+    beside.dims[2] = {};
+    gates = build_.reshard(gates, beside, Urgency::critical);
+  }
+  // The tokens as each device sends them: slots of all experts, from the tokens that it holds.
   const ProgramTensor held = program.tensor(through);
   ProgramTensor sent = held;
   sent.name = "Sent";
   sent.tensor_class = TensorClass::activation;
+  sent.is_given = sent.is_kept = false;
   sent.sharding = {};
-  // Slots have no order of their own, so the axes that leave for the experts go innermost, where they can.
-  const std::array<Weight::Size, 2> places{Weight::Size{experts, f.experts}, Weight::Size{capacity, 1}};
-  const Sharding there = build_.ruled(TensorClass::dispatched, places);
-  const AxisList all = joined(held.sharding.dims[0], held.sharding.dims[1]);
-  const AxisSet stay = there.dims[1].set(), leave = there.dims[0].set();
-  const AxisList holders =
-      joined(joined(remaining(there.dims[1], ~all.set()), remaining(all, stay | leave)), remaining(all, ~leave));
-  const double slots =
-      std::ceil(work_.tokens() * k * work_.expert_load / n / program.ways(holders.set())) * program.ways(holders.set());
+  sent.sharding.dims[1] = holders_of(held.sharding);
+  sent.sharding.dims[2] = held.sharding.dims[2];
+  const double slots = slots_of(sent.sharding.dims[1]);
   sent.dims[0] = {experts, f.experts};
   sent.dims[1] = {capacity, static_cast<std::int64_t>(slots)};
-  sent.sharding.dims[1] = holders;
-  sent.sharding.dims[2] = held.sharding.dims[2];
   program.tensors.push_back(sent);
   const int out = static_cast<int>(program.tensors.size()) - 1;
   build_.emit(Op::dispatch, {through, gates}, {out});
   build_.touched_experts = touched_share(work_.tokens(), k, n);
   build_.filled_slots = work_.tokens() * k * work_.expert_load / (n * slots);
-  int at_experts = build_.settle(out, TensorClass::dispatched, "Expert");
-  const LogicalDim inside = f.latent > 0 ? rank : d_model;
-  int done = dense(f, at_experts, "W_in", "W_gate", "W_out", -1, {experts, capacity, width},
-                   {experts, capacity, inside}, true);
-  if (const int bias = weight("b_out"); bias >= 0) {  // where the experts are, when their partial sums have ended
-    done = build_.reshard(done, summed(done, sent.sharding), Urgency::critical);
+  Sharding at_experts = there;
+  at_experts.dims[2] = matrix.dims[1];
+  const int arrived = build_.reshard(out, at_experts, Urgency::critical, "Expert");
+  program.tensors[at(arrived)].tensor_class = TensorClass::dispatched;
+  int done =
+      dense(f, arrived, "W_in", "W_gate", "W_out", -1, {experts, capacity, width}, {experts, capacity, inside}, true);
+  Sharding back = sent.sharding;
+  if (late) back.unreduced = sharding(done).unreduced;
+  if (const int bias = weight("b_out"); bias >= 0) {  // where the experts are; of partial sums, it is a term of one
+    if (!late) done = build_.reshard(done, summed(done, sent.sharding), Urgency::critical);
     done = build_.pointwise(Op::add, "Down", {done, build_.bias_for(bias, program.tensor(done))}, done);
   }
-  done = build_.reshard(done, sent.sharding, Urgency::critical, "Back");
+  done = build_.reshard(done, back, Urgency::critical, "Back");
   build_.touched_experts = build_.filled_slots = 1.0;
   int y = build_.pointwise(Op::combine, "Moe", {done, gates}, through);
-  if (f.latent > 0) y = build_.product("Moe", y, weight("W_latent_out"), {batch, sequence, d_model});
-  if (f.shared_width == 0) return y;
+  program.tensors[at(y)].sharding.unreduced = back.unreduced;
+  if (f.latent > 0) {
+    y = build_.reshard(y, home, Urgency::critical);
+    y = build_.product("Moe", y, weight("W_latent_out"), {batch, sequence, d_model});
+  }
+  return f.shared_width == 0 ? y : with_shared_expert(f, x, y);
+}
+
+int LayerWriter::with_shared_expert(const FeedForward& f, int x, int y) {
   int common = dense(f, x, "W_in_shared", "W_gate_shared", "W_out_shared", -1, {batch, sequence, width},
                      {batch, sequence, d_model}, false);
-  common = build_.settle(common, TensorClass::residual);
+  // Partial sums that lie alike are added before they are reduced.
+  const bool together = sharding(y) == sharding(common);
+  if (!together) common = build_.settle(common, TensorClass::residual);
   if (f.shared_gate) {
     const int share = build_.product("Share", x, weight("W_shared_gate"), {batch, sequence, other});
-    common = build_.pointwise(Op::gate, "Shared", {common, build_.settle(share, TensorClass::residual)}, common);
+    Sharding beside = sharding(common);
+    beside.unreduced = 0, beside.dims[2] = {};
+    common = build_.pointwise(Op::gate, "Shared", {common, build_.reshard(share, beside, Urgency::critical)}, common);
   }
-  y = build_.settle(y, TensorClass::residual);
-  return add({y, common}, "Moe");
+  if (!together) y = build_.settle(y, TensorClass::residual);
+  return build_.pointwise(Op::add, "Moe", {y, common}, y);
 }
 
 Sharding LayerWriter::summed(int from, const Sharding& target) {

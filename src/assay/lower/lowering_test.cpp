@@ -239,6 +239,54 @@ TEST(Lowering, ExpertParallelismExchangesTokensThereAndBack) {
   EXPECT_EQ(reduced, 2 * 7.0 / 8 * shared * fp32);
 }
 
+TEST(Lowering, ExpertsPartialSumsAreCombinedBeforeTheyAreReduced) {
+  // As many bytes as a dense layer moves, not one tensor per chosen expert; the gradient of the gates comes on top.
+  const double each = 0.75 * tokens * d_model * fp32, gates = 0.75 * tokens * 8 * fp32;
+  const Program whole = train({.tensor = 4}, plain_plan(), small_experts());
+  EXPECT_EQ(count(whole, block(whole, "layer", Phase::forward)).network, Bytes(2 * 2 * each));
+  EXPECT_EQ(count(whole, block(whole, "layer", Phase::backward)).network, Bytes(2 * (2 * each + gates)));
+  const Parallelism split{.tensor = 4, .residual = ResidualScheme::sequence};
+  const Program cut = train(split, plain_plan(), small_experts());
+  const Block &forward = block(cut, "layer", Phase::forward), &backward = block(cut, "layer", Phase::backward);
+  EXPECT_EQ(traffic(cut, forward, Op::all_gather).bytes, 2 * each + gates);
+  EXPECT_EQ(traffic(cut, forward, Op::reduce_scatter).bytes, 2 * each);
+  // Tokens and gates are gathered again, and copied for their experts again.
+  EXPECT_EQ(traffic(cut, backward, Op::all_gather).bytes, 4 * each + gates);
+  EXPECT_EQ(traffic(cut, backward, Op::reduce_scatter).bytes, 2 * each + gates);
+  EXPECT_EQ(traffic(cut, backward, Op::dispatch).steps, 1);
+}
+
+TEST(Lowering, OneExpertPerTokenIsReachedWithTheFewestBytesToo) {
+  // Gates would come on top of equal tokens, so that tokens go to their expert before they are gathered.
+  Transformer m = small_experts();
+  m.decoder.kinds[0].feed_forward->experts_per_token = 1;
+  const Program program = train({.tensor = 4, .residual = ResidualScheme::sequence}, plain_plan(), m);
+  EXPECT_EQ(count(program, block(program, "layer", Phase::forward)).network, Bytes(4 * 0.75 * tokens * d_model * fp32));
+}
+
+TEST(Lowering, AnExchangeOfExpertsCarriesWholeSumsWhereTokensAreSplit) {
+  // Tokens of two experts each, from a quarter of the tokens of every second device: one of two leaves.
+  const double copies = tokens / 2 * 2 * d_model * fp32;
+  const Parallelism split{.data = 2, .tensor = 4, .expert = 2, .residual = ResidualScheme::sequence};
+  const Program cut = train(split, plain_plan(), small_experts());
+  EXPECT_EQ(traffic(cut, block(cut, "layer", Phase::forward), Op::all_to_all).bytes, 2 * copies / 4 / 2);
+  // Where every device of a group has all tokens, the exchange is the same in either order.
+  const Program whole = train({.data = 2, .tensor = 4, .expert = 2}, plain_plan(), small_experts());
+  for (Phase phase : {Phase::forward, Phase::backward})
+    EXPECT_EQ(traffic(whole, block(whole, "layer", phase), Op::all_to_all).bytes, 2 * copies / 2);
+  EXPECT_EQ(traffic(whole, block(whole, "layer", Phase::forward), Op::all_reduce).bytes,
+            2 * 2 * 0.75 * tokens / 2 * d_model * fp32);
+}
+
+TEST(Lowering, AFewTokensReduceNoMoreThanThemselves) {
+  // One token at two of eight experts: eight slots, of which one sum of one row leaves.
+  const Parallelism p{.tensor = 4};
+  const Workload work{.sequences = 1, .queries = 1, .keys = 64, .cached = true};
+  const Program program = lower_serving(small_experts(), stage_mesh(p), serving_rules(p, {}), work, Formats{});
+  EXPECT_EQ(traffic(program, block(program, "layer", Phase::forward), Op::all_reduce).bytes,
+            2 * 2 * 0.75 * d_model * 2);
+}
+
 TEST(Lowering, DecodingReadsWeightsAndCachesOnce) {
   const Workload work{.sequences = 8, .queries = 1, .keys = 1024, .cached = true};
   const Program program = lower_serving(small_llama(), {}, {}, work, Formats{});
