@@ -49,6 +49,7 @@ std::vector<OptionSpec> train_software_options() {
       {"graphs", "", "kernels are replayed from graphs: the host does not start them one by one"},
       {"drop-tokens", "", "experts have a fixed capacity, so that graphs hold routing, too"},
       {"no-tensor-overlap", "", "tensor-parallel collectives wait for whole products"},
+      {"no-expert-overlap", "", "tokens travel to experts while nothing else is done, whatever the schedule allows"},
       {"dropout", "", "masks are drawn and kept, as GPT models before 2023 were trained"},
       {"power", "WATTS", "limit of each chip, e.g. 500W (default: that of the catalogue)"},
   };
@@ -64,8 +65,8 @@ Result<void> read_train_software(const Request& request, const Context& context,
   const Chip& chip = query.cluster.chip;
   ASSAY_TRY(calibration, calibration_of(chip, context.catalogue));
   if (!calibration) {
-    for (const char* option :
-         {"software", "loss", "attention-kernel", "graphs", "drop-tokens", "no-tensor-overlap", "power"})
+    for (const char* option : {"software", "loss", "attention-kernel", "graphs", "drop-tokens", "no-tensor-overlap",
+                               "no-expert-overlap", "power"})
       if (request.has(option))
         return fail(fmt::format("--{}", option), fmt::format("{} has no calibration", chip.id),
                     "leave it out: the estimate then takes the efficiencies of the chip's file");
@@ -82,6 +83,7 @@ Result<void> read_train_software(const Request& request, const Context& context,
   software.captured = request.has("graphs"), software.fixed_capacity = request.has("drop-tokens");
   software.first_flash = attends == Attends::first_flash;
   software.tensor_overlap = !request.has("no-tensor-overlap");
+  software.expert_overlap = !request.has("no-expert-overlap");
   query.question.setup.rates = rates;
   query.question.setup.effects = steps.effects(chip, software);
   query.question.setup.effects.product *= slowdown;

@@ -1,6 +1,7 @@
 // The links that a collective may use, in a form without strings or memory of its own, so that a search can make and
 // price millions of them. What people read, names and sources, is in CollectiveLabels.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -42,6 +43,20 @@ class FixedList {
 inline constexpr std::size_t max_torus_axes = 6;
 inline constexpr std::size_t max_tree_levels = 8;
 
+/// Tokens go to several experts each, picked at random; some models first pick some of the groups of experts.
+struct Routing {
+  double copies = 1, groups = 1, picked = 1;
+
+  /// Copies that enter a level's children, of all: one is enough for all experts in the same child.
+  double sent_share(double children) const {
+    const double reached =
+        std::max(1.0, groups > 1.0 ? std::max(std::min(children, picked), children * picked / groups) : children);
+    double missed = 1.0;  // the chance that no expert lies in a child
+    for (double i = 0.0; i < copies; ++i) missed *= 1.0 - 1.0 / reached;
+    return reached * (1.0 - missed) / copies;
+  }
+};
+
 /// Some axes of a torus, or the levels of a tree that are crossed; both where a collective spans slices.
 struct CollectiveGroup {
   /// `share` groups interleave along the axis and use the same links: each has 1/share of their bandwidth, and its
@@ -66,6 +81,7 @@ struct CollectiveGroup {
   bool one_way = false;  ///< rings carry data in one direction only
   double inner = 1;      ///< devices that hold other shards of the same array
   double imbalance = 1;  ///< of a ragged all-to-all: what the busiest device receives over the mean
+  Routing routing;       ///< of an all-to-all
 
   bool torus() const { return levels.empty(); }
   /// Torus axes within slices, and the network between slices.

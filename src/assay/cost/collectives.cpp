@@ -176,7 +176,8 @@ Crossing crossing(CollectiveKind kind, const CollectiveGroup& group, const Colle
     const double part = level.lanes / (group.devices * group.inner);  // of the array below one child
     // The busiest chip's own port is the narrowest place: what comes for it does not come by other chips' ports.
     const double more = kind == CollectiveKind::ragged_all_to_all ? group.imbalance : 1.0;
-    return {part * (1.0 - part) * more, part * more};
+    const double once = group.routing.sent_share(1.0 / part);
+    return {part * (1.0 - part) * more * once, part * more * once};
   }
   const bool whole = in_network(kind, level) || rooted(kind) || kind == CollectiveKind::permute ||
                      kind == CollectiveKind::point_to_point;

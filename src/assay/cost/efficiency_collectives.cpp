@@ -50,7 +50,7 @@ Seconds inside(const CollectiveCalibration& fit, const CollectiveCurve& curve, C
                const CollectiveGroup& group, const CollectiveGroup::TreeLevel& node, CollectiveAlgorithm algorithm) {
   const double n = node.groups, lanes = std::max(1.0, lanes_used(kind, group, node));
   double share = share_received(kind, n);
-  if (exchanges(kind)) share *= group.imbalance;
+  if (exchanges(kind)) share *= group.imbalance * group.routing.sent_share(group.devices);
   const BytesPerSecond ring = curve.share * lanes * node.chip_bandwidth / (1.0 + curve.pair / n);
   const Seconds by_ring = share * bytes / ring;
   if (kind != CollectiveKind::all_reduce || !node.reduces || fit.in_network == 0.0 ||
@@ -93,7 +93,8 @@ Seconds collective_estimate(const CollectiveCalibration& fit, CollectiveKind kin
   const BytesPerSecond rate = across.share * out;
   double share = share_received(kind, group.devices);
   if (exchanges(kind))  // the part of a node's bytes that leaves it
-    share = members / group.devices * (1.0 - members / group.devices) * group.imbalance;
+    share =
+        members / group.devices * (1.0 - members / group.devices) * group.imbalance * group.routing.sent_share(nodes);
   else if (kind == CollectiveKind::all_reduce && algorithm == CollectiveAlgorithm::automatic)
     share = share_received(kind, nodes);  // nodes reduce first: a tree over nodes
   const Seconds between = share * bytes / rate;

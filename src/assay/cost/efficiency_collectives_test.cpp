@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <vector>
+
 namespace assay {
 namespace {
 
@@ -97,6 +99,53 @@ RC_GTEST_PROP(CollectiveEstimate, MoreBytesNeverTakeLess, ()) {
   const CollectiveGroup g = group(members, nodes, true);
   RC_ASSERT(collective_estimate(fit, kind, Bytes(2 * bytes), g) >= collective_estimate(fit, kind, Bytes(bytes), g));
   RC_ASSERT(collective_estimate(fit, kind, Bytes(bytes), g) >= collective_cost(Plain{}, kind, Bytes(bytes), g).lower);
+}
+
+/// Copies that enter children over all copies, by trying out every choice of experts that are picked one after another,
+/// where children hold one group of experts each or several, and groups are picked first.
+double tried_out(int children, int copies, int groups, int picked) {
+  double sum = 0, ways = 0;
+  for (unsigned set = 0; set < 1u << groups; ++set) {
+    if (__builtin_popcount(set) != picked) continue;
+    std::vector<int> open;  // a slot of each child that lies in a picked group
+    for (int child = 0; child < children; ++child)
+      if (set >> (child * groups / children) & 1u) open.push_back(child);
+    std::vector<std::size_t> choice(static_cast<std::size_t>(copies), 0);
+    for (bool more = true; more;) {
+      unsigned touched = 0;
+      for (const std::size_t c : choice) touched |= 1u << open[c];
+      sum += __builtin_popcount(touched), ways += 1;
+      std::size_t at = 0;
+      while (at < choice.size() && ++choice[at] == open.size()) choice[at++] = 0;
+      more = at < choice.size();
+    }
+  }
+  return sum / ways / copies;
+}
+
+TEST(Routing, SendsOneCopyToAllExpertsOfAChild) {
+  EXPECT_EQ((Routing{1, 1, 1}.sent_share(8)), 1.0);
+  EXPECT_NEAR((Routing{4, 1, 1}.sent_share(1)), 0.25, 1e-15);  // one child holds them all
+  for (const int children : {2, 4, 8})
+    for (const int copies : {1, 2, 4})
+      EXPECT_NEAR((Routing{double(copies), 1, 1}.sent_share(children)), tried_out(children, copies, 1, 1), 1e-12);
+  // Groups that are picked first leave a part of the children.
+  EXPECT_NEAR((Routing{4, 4, 2}.sent_share(4)), tried_out(4, 4, 4, 2), 1e-12);
+  EXPECT_NEAR((Routing{4, 4, 2}.sent_share(8)), tried_out(8, 4, 4, 2), 1e-12);
+}
+
+TEST(Routing, LessLeavesANodeWhereItHoldsSeveralExpertsOfAToken) {
+  CollectiveGroup flat = group(8, 2), routed = flat;
+  routed.routing = {8, 1, 1};
+  const auto seconds = [](const CollectiveGroup& g) {
+    return collective_estimate(simple(), CollectiveKind::all_to_all, 16_GB, g).value();
+  };
+  // 8 copies to one of two nodes: both are reached but for 1 of 128 tokens, so that 2 of 8 copies are sent.
+  const double latency = (17 + 50) * 1e-6;
+  EXPECT_NEAR((seconds(routed) - latency) / (seconds(flat) - latency), 2.0 * (1 - 1.0 / 256) / 8, 1e-9);
+  EXPECT_NEAR((collective_cost(Plain{}, CollectiveKind::all_to_all, 16_GB, routed).bandwidth /
+               collective_cost(Plain{}, CollectiveKind::all_to_all, 16_GB, flat).bandwidth),
+              2.0 * (1 - 1.0 / 256) / 8, 1e-9);
 }
 
 }  // namespace

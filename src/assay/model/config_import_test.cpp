@@ -36,6 +36,15 @@ TEST(ConfigImport, ADefaultConfigurationIsTheLibrarys) {
   EXPECT_EQ(total(R"({"model_type": "t5"})"), 60'506'624);
 }
 
+TEST(ConfigImport, GroupsOfExpertsDivideThemAndHoldThosePicked) {
+  const auto v3 = import_config(R"({"model_type": "deepseek_v3"})", "config.json");
+  ASSERT_TRUE(v3);
+  EXPECT_EQ(v3->model.decoder.kinds.back().feed_forward->expert_groups, 8);
+  EXPECT_EQ(v3->model.decoder.kinds.back().feed_forward->groups_per_token, 4);
+  expect_fault(R"({"model_type": "deepseek_v3", "n_group": 7})", "n_group");
+  expect_fault(R"({"model_type": "deepseek_v3", "topk_group": 9})", "topk_group");
+}
+
 TEST(ConfigImport, EveryFamilyReadsItsDefaults) {
   for (const std::string& type : known_model_types()) {
     if (type == "transformer" || type == "deci" || type == "nemotron_h") continue;  // these say what each layer is

@@ -1,6 +1,8 @@
 // DeepSeek and its relatives: shared experts behind leading dense layers, and multi-head latent attention.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "assay/model/import_families.h"
 
 namespace assay {
@@ -10,8 +12,21 @@ struct LatentDefaults {
   CommonDefaults common;
   std::int64_t expert_width = 1407, experts = 0, experts_per_token = 0, shared = 0, dense = 0;
   std::int64_t q_rank = 1536;
+  std::int64_t groups = 1, groups_per_token = 1;
   bool router_correction = false;
 };
+
+/// Groups of experts, some of which a token picks first: so many nodes it goes to at most.
+void read_groups(ConfigReader& in, FeedForward& experts, const LatentDefaults& defaults) {
+  if (experts.experts == 0) return;
+  const std::int64_t groups = std::max<std::int64_t>(1, in.count("n_group", defaults.groups)),
+                     picked = std::max<std::int64_t>(1, in.count("topk_group", defaults.groups_per_token));
+  if (experts.experts % groups != 0)
+    return in.fault("n_group", fmt::format("must divide the {} experts, got {}", experts.experts, groups));
+  if (picked > groups)
+    return in.fault("topk_group", fmt::format("must be at most n_group = {}, got {}", groups, picked));
+  experts.expert_groups = groups, experts.groups_per_token = picked;
+}
 
 /// Experts after the leading dense layers.
 void add_expert_layers(ConfigReader& in, Transformer& model, const Common& common, const LatentDefaults& defaults) {
@@ -22,6 +37,7 @@ void add_expert_layers(ConfigReader& in, Transformer& model, const Common& commo
   experts.shared_width = in.count("n_shared_experts", defaults.shared) * experts.width;
   experts.router_correction = defaults.router_correction && in.text("topk_method", "noaux_tc") == "noaux_tc";
   check_experts(in, experts, "num_experts_per_tok");
+  read_groups(in, experts, defaults);
   const std::int64_t dense = in.count("first_k_dense_replace", defaults.dense);
   // One number for all layers, or a one for each that has experts.
   const std::vector<std::int64_t> listed =
@@ -86,6 +102,8 @@ void deepseek_v3(ConfigReader& in, Transformer& model) {
        .experts_per_token = 8,
        .shared = 1,
        .dense = 3,
+       .groups = 8,
+       .groups_per_token = 4,
        .router_correction = true});
 }
 

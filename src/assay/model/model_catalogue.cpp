@@ -193,7 +193,7 @@ Result<CatalogueModel> catalogue_model(std::string_view id, const Catalogue& cat
                     "file name and id are the same");
       return std::move(model);
     }
-  if (const auto known = ModelNames(catalogue).exact(id); known && *known != id) {
+  if (const auto known = ModelNames(catalogue).find(id); known && *known != id) {
     ASSAY_TRY(model, catalogue_model(*known, catalogue, where));
     model.imported.notes.push_back(fmt::format("{} is {} in the catalogue", in_quotes(id), *known));
     return std::move(model);
@@ -209,7 +209,7 @@ bool names_path(std::string_view text, const Catalogue& catalogue) {
   std::error_code failed;
   // "meta-llama/Llama-2-7b-hf" looks like a path; it is one if there is such a thing, or if nobody is called so.
   if (is_model_path(text))
-    return std::filesystem::exists(std::string(text), failed) || !ModelNames(catalogue).exact(text);
+    return std::filesystem::exists(std::string(text), failed) || !ModelNames(catalogue).find(text);
   if (text.starts_with('@') || !std::filesystem::is_directory(std::string(text), failed)) return false;
   const auto ids = model_ids(catalogue);
   return std::find(ids.begin(), ids.end(), text) == ids.end();

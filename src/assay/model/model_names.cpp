@@ -5,23 +5,21 @@
 namespace assay {
 namespace {
 
-std::string lower(std::string_view name) {
-  std::string out(name);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return out;
-}
-
+/// In lower case, without spaces, dashes and underscores but between digits: there llama-2-7b is not llama-27b.
 std::string plain(std::string_view name) {
-  std::string out = lower(name);
-  std::erase_if(out, [](char c) { return c == ' ' || c == '-' || c == '_'; });
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  std::string out;
+  bool apart = false;
+  for (const char c : name) {
+    if (c == ' ' || c == '-' || c == '_') {
+      apart = true;
+      continue;
+    }
+    if (apart && !out.empty() && digit(out.back()) && digit(c)) out += '-';
+    apart = false;
+    out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
   return out;
-}
-
-std::optional<std::string> looked_up(const std::map<std::string, std::string>& ids, const std::string& name) {
-  const auto found = ids.find(name);
-  if (found == ids.end()) return std::nullopt;
-  return found->second;
 }
 
 constexpr std::string_view folder = "models/", ending = ".toml";
@@ -33,10 +31,7 @@ std::string model_id(std::string_view path) {
   return std::string(path.substr(folder.size(), path.size() - folder.size() - ending.size()));
 }
 
-void ModelNames::add(std::string_view name, const std::string& id) {
-  exact_.emplace(lower(name), id);
-  plain_.emplace(plain(name), id);
-}
+void ModelNames::add(std::string_view name, const std::string& id) { ids_.emplace(plain(name), id); }
 
 ModelNames::ModelNames(const Catalogue& catalogue) {
   const auto files = catalogue.files(folder);
@@ -54,8 +49,10 @@ ModelNames::ModelNames(const Catalogue& catalogue) {
   }
 }
 
-std::optional<std::string> ModelNames::exact(std::string_view name) const { return looked_up(exact_, lower(name)); }
-
-std::optional<std::string> ModelNames::find(std::string_view name) const { return looked_up(plain_, plain(name)); }
+std::optional<std::string> ModelNames::find(std::string_view name) const {
+  const auto found = ids_.find(plain(name));
+  if (found == ids_.end()) return std::nullopt;
+  return found->second;
+}
 
 }  // namespace assay

@@ -17,16 +17,14 @@ class ModelNames {
  public:
   explicit ModelNames(const Catalogue& catalogue);
 
-  /// The id of the model that is called exactly so, but for upper and lower case.
-  std::optional<std::string> exact(std::string_view name) const;
-  /// The same where spaces, dashes and underscores do not matter either, as tables of measurements write names:
-  /// "LLAMA3_70B".
+  /// The id of the model that is called so. Upper and lower case do not matter, nor do spaces, dashes and underscores
+  /// other than between digits: "LLAMA3_70B".
   std::optional<std::string> find(std::string_view name) const;
 
  private:
   void add(std::string_view name, const std::string& id);
 
-  std::map<std::string, std::string> exact_, plain_;  ///< ids by name, in lower case and as plain() writes it
+  std::map<std::string, std::string> ids_;  ///< by name as plain() writes it
 };
 
 }  // namespace assay

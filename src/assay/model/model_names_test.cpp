@@ -17,11 +17,12 @@ const Catalogue& catalogue() {
 
 TEST(ModelNames, KnowsIdsAliasesAndRepositories) {
   const ModelNames names(catalogue());
-  EXPECT_EQ(names.exact("llama-3-8b"), "llama-3-8b");
-  EXPECT_EQ(names.exact("meta-llama/llama-2-7b-HF"), "llama-2-7b");
-  EXPECT_EQ(names.exact("Nemotron_3_Ultra"), "nemotron-3-ultra");
-  EXPECT_EQ(names.exact("llama3-8b"), std::nullopt);
+  EXPECT_EQ(names.find("llama-3-8b"), "llama-3-8b");
+  EXPECT_EQ(names.find("meta-llama/llama-2-7b-HF"), "llama-2-7b");
+  EXPECT_EQ(names.find("Nemotron_3_Ultra"), "nemotron-3-ultra");
   EXPECT_EQ(names.find("llama3-8b"), "llama-3-8b");
+  EXPECT_EQ(names.find("Llama 2 - 7B"), "llama-2-7b");
+  EXPECT_EQ(names.find("llama-27b"), std::nullopt);
   EXPECT_EQ(names.find("LLAMA3.1_405B"), "llama-3.1-405b");
   EXPECT_EQ(names.find("llama-31-405b"), std::nullopt);
 }

@@ -68,7 +68,8 @@ struct FeedForward {
   bool gated = true;       ///< two matrices up (SwiGLU, GeGLU), else one
   bool up_bias = false, down_bias = false;
   std::int64_t experts = 0, experts_per_token = 0;
-  std::int64_t shared_width = 0;   ///< of all shared experts together, which every token passes
+  std::int64_t expert_groups = 1, groups_per_token = 1;  ///< a token's experts lie in so many of the groups
+  std::int64_t shared_width = 0;                         ///< of all shared experts together, which every token passes
   std::int64_t latent = 0;         ///< routed experts work in this many dimensions, projected once; 0: d_model
   bool shared_gate = false;        ///< a learned scalar gate on the shared experts
   bool router_bias = false;        ///< learned

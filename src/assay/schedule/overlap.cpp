@@ -12,7 +12,7 @@ std::size_t at(int id) { return static_cast<std::size_t>(id); }
 }  // namespace
 
 StepTimes step_times(const Program& program, const KernelRates& rates, const Placement* placement,
-                     const Mesh& placed_mesh, double network_share) {
+                     const Mesh& placed_mesh, double network_share, const Routing& routing) {
   StepTimes times;
   times.estimate.reserve(program.steps.size());
   for (const Step& step : program.steps) {
@@ -28,8 +28,10 @@ StepTimes step_times(const Program& program, const KernelRates& rates, const Pla
       times.estimate.emplace_back();
       continue;
     }
+    CollectiveGroup group = placement->group(axes);
+    if (program.tensor(step.in[0]).find(LogicalDim::experts) >= 0) group.routing = routing;
     const CollectiveCost<Plain> cost =
-        collective_cost(Plain{}, collective_of(step.op), array_bytes(program, step), placement->group(axes));
+        collective_cost(Plain{}, collective_of(step.op), array_bytes(program, step), group);
     times.estimate.push_back(cost.bandwidth / network_share + cost.latency);
   }
   return times;

@@ -14,7 +14,7 @@ struct StepTimes {
   std::vector<Seconds> estimate;
 };
 StepTimes step_times(const Program& program, const KernelRates& rates, const Placement* placement,
-                     const Mesh& placed_mesh, double network_share);
+                     const Mesh& placed_mesh, double network_share, const Routing& routing = {});
 
 struct ScheduledStep {
   std::int32_t step = 0;

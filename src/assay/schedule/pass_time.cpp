@@ -35,9 +35,7 @@ PassTime pass_time(const PassProfile& pass, const StageLinks& links, bool overla
       const RoleSet over = traffic.over;
       if (over & role_bit(Role::tensor))
         seconds *= effects.tensor_waited;
-      else if (over & role_bit(Role::expert))
-        seconds *= effects.expert_waited;
-      else if (over & role_bit(Role::context))
+      else if (!(over & role_bit(Role::expert)) && over & role_bit(Role::context))
         seconds *= effects.context_waited;
       (over & role_bit(Role::tensor)    ? time.tensor
        : over & role_bit(Role::expert)  ? time.expert

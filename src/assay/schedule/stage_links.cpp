@@ -69,8 +69,20 @@ std::array<double, roles> role_sizes(const Parallelism& parallelism) {
   return sizes;
 }
 
+Routing routing_of(const Transformer& model) {
+  Routing routing;
+  for (const Layer& layer : model.decoder.kinds) {
+    if (!layer.feed_forward) continue;
+    const FeedForward& experts = *layer.feed_forward;
+    if (static_cast<double>(experts.experts_per_token) > routing.copies)
+      routing = {static_cast<double>(experts.experts_per_token), static_cast<double>(experts.expert_groups),
+                 static_cast<double>(experts.groups_per_token)};
+  }
+  return routing;
+}
+
 Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layout, const Cluster& cluster,
-                               const CollectiveCalibration* calibration) {
+                               const CollectiveCalibration* calibration, const Routing& routing) {
   StageLinks links;
   const auto& out_of_node = cluster.chip.network.scale_out;
   const Fabric fabric = fabric_of(out_of_node && out_of_node->technology ? *out_of_node->technology : "");
@@ -110,7 +122,8 @@ Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layou
       links.resources[set] = links.resources[rest];
       continue;
     }
-    const CollectiveGroup group = placement.group(axes);
+    CollectiveGroup group = placement.group(axes);
+    if (set & role_bit(Role::expert)) group.routing = routing;
     for (std::size_t k = 0; k < 4; ++k) {
       const CollectiveLine line = links.lines[set][k] = collective_line(line_kinds[k], group);
       links.forms[set][k] = calibration

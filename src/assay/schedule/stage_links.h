@@ -54,6 +54,9 @@ std::array<double, roles> role_sizes(const Parallelism& parallelism);
 /// The links of a strategy's axes on a cluster; an error where they do not fit. Without a calibration the estimates are
 /// the straight lines at the share of the bandwidth that the chip's file gives.
 Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layout, const Cluster& cluster,
-                               const CollectiveCalibration* calibration = nullptr);
+                               const CollectiveCalibration* calibration = nullptr, const Routing& routing = {});
+
+/// Of the layers that send tokens to the most experts.
+Routing routing_of(const Transformer& model);
 
 }  // namespace assay

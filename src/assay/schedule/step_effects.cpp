@@ -66,7 +66,8 @@ StepEffects StepCalibration::effects(const Chip& chip, const StepSoftware& softw
   out.pointwise = pointwise[way], out.cast = cast[way], out.loss = loss[loss_way],
   out.launch = software.captured ? Seconds(0) : launch[way];
   out.routed_launch = software.captured && software.fixed_capacity ? Seconds(0) : launch[way];
-  out.expert_product = expert_product, out.expert_traffic = expert_traffic, out.expert_waited = expert_waited;
+  out.expert_product = expert_product, out.expert_traffic = expert_traffic;
+  out.expert_waited = software.expert_overlap ? expert_waited : 1.0;
   out.context_waited = context_waited;
   out.tensor_waited = software.tensor_overlap ? tensor_overlapped[family] : 1.0;
   out.contention = contention, out.gradients_waited = gradients_waited;

@@ -35,6 +35,7 @@ struct StepSoftware {
   bool fixed_capacity = false;  ///< experts get equally many slots, the rest is dropped: routing can be captured, too
   bool first_flash = false;     ///< attention as the first FlashAttention or its Triton version does it
   bool tensor_overlap = true;   ///< tensor-parallel collectives run in pieces beside the products that need them
+  bool expert_overlap = true;   ///< where the schedule allows it, tokens travel to experts while others compute
 };
 
 /// All neutral: without a calibration nothing is added.
@@ -47,18 +48,19 @@ struct StepEffects {
   double loss = 1;                            ///< the same of logits and loss
   double expert_product = 1;                  ///< products of experts over those of dense layers: ragged, uneven
   double expert_traffic = 1;                  ///< bytes to sort tokens by expert and back over the fewest
-  double tensor_waited = 1, expert_waited = 1, context_waited = 1;  ///< shares of collectives that nothing hides
-  double contention = 0;         ///< share of weights' collectives that costs time although others compute meanwhile
-  double gradients_waited = 0;   ///< share of the reduction of gradients that nothing hides at least
-  double straggler = 0;          ///< of the step, per doubling of the chips beyond eight
-  Seconds fixed;                 ///< per step: data, logging, clipping
-  Seconds launch;                ///< that the host takes for each step of the program
-  Seconds routed_launch;         ///< the same in layers whose shapes depend on where tokens are routed
-  double activations = 1;        ///< bytes kept for the backward pass over the fewest
-  double logits = 1;             ///< bytes of logits and their gradients over the fewest
-  double reserved = 1;           ///< bytes that the allocator takes over those in use at the peak
-  Bytes context;                 ///< of the driver and the communication library, outside of the allocator
-  bool joins_products = false;   ///< those that read the same activation are one
+  double tensor_waited = 1, context_waited = 1;  ///< shares of collectives that nothing hides
+  double expert_waited = 1;     ///< the same of experts, under schedules that have another microbatch at work meanwhile
+  double contention = 0;        ///< share of weights' collectives that costs time although others compute meanwhile
+  double gradients_waited = 0;  ///< share of the reduction of gradients that nothing hides at least
+  double straggler = 0;         ///< of the step, per doubling of the chips beyond eight
+  Seconds fixed;                ///< per step: data, logging, clipping
+  Seconds launch;               ///< that the host takes for each step of the program
+  Seconds routed_launch;        ///< the same in layers whose shapes depend on where tokens are routed
+  double activations = 1;       ///< bytes kept for the backward pass over the fewest
+  double logits = 1;            ///< bytes of logits and their gradients over the fewest
+  double reserved = 1;          ///< bytes that the allocator takes over those in use at the peak
+  Bytes context;                ///< of the driver and the communication library, outside of the allocator
+  bool joins_products = false;  ///< those that read the same activation are one
   bool frees_gradients = false;  ///< gradients come to be in the backward pass and are freed after the update
 };
 

@@ -188,6 +188,10 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
     out.forward = f.chain() + f.exposed, out.backward = b.chain() + b.exposed;
     out.compute = f.compute + b.compute, out.recompute = b.recompute;
     out.tensor = f.tensor + b.tensor, out.context = f.context + b.context, out.expert = f.expert + b.expert;
+    if (out.expert > 0.0) {
+      const double share = std::min(1.0 - effects.expert_waited, out.compute / out.expert);
+      out.hidden_forward = share * f.expert, out.hidden_backward = share * b.expert;
+    }
     out.weights = f.exposed + b.exposed;
     out.ideal_compute = f.ideal_compute + b.ideal_compute, out.ideal_memory = f.ideal_memory + b.ideal_memory;
     out.lower = std::max(out.ideal_compute, out.ideal_memory);
@@ -236,6 +240,13 @@ MemoryParts memory_holding(const SteadyCost& steady, const SteadyCost::Part& par
   return memory;
 }
 
+/// Whether forward passes run beside backward passes of other microbatches, so that one computes while experts of the
+/// other exchange tokens.
+static bool hides_experts(const Strategy& strategy) {
+  return strategy.parallelism.pipeline > 1 &&
+         (strategy.schedule == PipelineSchedule::interleaved || strategy.schedule == PipelineSchedule::dualpipe);
+}
+
 TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
   const double m = steady.microbatches, stages = steady.stages;
   const PipelineShape shape{strategy.schedule, strategy.parallelism.pipeline, static_cast<std::int64_t>(m),
@@ -245,10 +256,13 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
   TrainingCost cost;
   double slowest = -1.0, slowest_lower = 0.0, slowest_upper = 0.0, sum_lower = 0.0, sum_upper = 0.0;
   double mean_forward = 0.0, mean_backward = 0.0;
+  const double hides = hides_experts(strategy) ? 1.0 : 0.0;
   for (const SteadyCost::Part& part : steady.parts) {
     const double share = part.stages / stages;
-    mean_forward += share * (part.forward + handover / 2.0);
-    mean_backward += share * (part.backward + handover / 2.0);
+    const double forward = part.forward - hides * part.hidden_forward,
+                 backward = part.backward - hides * part.hidden_backward;
+    mean_forward += share * (forward + handover / 2.0);
+    mean_backward += share * (backward + handover / 2.0);
     cost.compute += share * m * part.ideal_compute;
     cost.model_flops += share * m * part.model_flops;
     cost.executed_flops += share * m * part.executed_flops;
@@ -256,13 +270,14 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
     for (std::size_t r = 0; r < roles; ++r) cost.network[r] = std::max(cost.network[r], m * part.network[r]);
     slowest_lower = std::max(slowest_lower, part.lower), slowest_upper = std::max(slowest_upper, part.upper);
     sum_lower += part.stages * part.lower, sum_upper += part.stages * part.upper;
-    const double whole = m * (part.forward + part.backward) + part.gradients + part.update + part.host.update;
+    const double whole = m * (forward + backward) + part.gradients + part.update + part.host.update;
     cost.host_time = std::max(cost.host_time, m * part.host.ideal + part.host.ideal_update);
     if (whole > slowest) {
       slowest = whole;
       StepParts& step = cost.parts;
       step.compute = m * part.compute, step.recompute = m * part.recompute;
-      step.tensor = m * part.tensor, step.context = m * part.context, step.expert = m * part.expert;
+      step.tensor = m * part.tensor, step.context = m * part.context;
+      step.expert = m * (part.expert - hides * (part.hidden_forward + part.hidden_backward));
       step.weights = m * part.weights;
       step.handover = m * handover, step.gradients = part.gradients, step.update = part.update;
       step.host = m * (part.host.forward + part.host.backward) + part.host.update;
@@ -287,8 +302,9 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
 
 Result<TrainingCost> price_strategy(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
                                     const Strategy& strategy) {
-  ASSAY_TRY(links, stage_links(strategy.parallelism, strategy.layout, cluster,
-                               question.collectives ? &*question.collectives : nullptr));
+  ASSAY_TRY(links,
+            stage_links(strategy.parallelism, strategy.layout, cluster,
+                        question.collectives ? &*question.collectives : nullptr, routing_of(*question.setup.model)));
   const TrainingProfile profile = make_profile(question.setup, profile_key(strategy, sequence));
   const StageSplit split = split_stages(*question.setup.model, strategy.parallelism.pipeline);
   return training_cost(steady_cost(question, strategy, profile, links, split), strategy);

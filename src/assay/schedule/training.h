@@ -98,6 +98,8 @@ struct SteadyCost {
     bool first = false, last = false;
     double forward = 0, backward = 0;  ///< seconds, everything that is waited for included
     double compute = 0, recompute = 0, tensor = 0, context = 0, expert = 0, weights = 0;
+    double hidden_forward = 0, hidden_backward = 0;  ///< of experts, where a schedule runs both passes side by side
+    double least() const { return forward + backward - hidden_forward - hidden_backward; }  ///< under any schedule
     double lower = 0, upper = 0, ideal_compute = 0, ideal_memory = 0;
     std::array<double, roles> network{};
     double model_flops = 0, executed_flops = 0;

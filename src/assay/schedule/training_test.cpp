@@ -70,8 +70,8 @@ Direct direct(const Case& c, const Strategy& s) {
   const Program program = lower_training(c.model, stage_mesh(p), training_rules(p), plan);
   const Mesh mesh = whole_mesh(p, s.layout);
   const Placement placement = *Placement::make(mesh, c.cluster, "test");
-  const StepTimes times =
-      step_times(program, c.question.setup.rates, &placement, mesh, network_efficiency(c.cluster.chip));
+  const StepTimes times = step_times(program, c.question.setup.rates, &placement, mesh,
+                                     network_efficiency(c.cluster.chip), routing_of(c.model));
   Direct sum;
   for (const Block& block : program.blocks)
     for (std::int32_t i = block.first; i < block.last; ++i) {
@@ -105,6 +105,26 @@ TEST(TrainingCost, EqualsTheProgramPricedStepByStep) {
                     1e-9 * want.waited + 1e-12);
       }
     }
+}
+
+TEST(TrainingCost, ExpertsExchangeTokensBesideAnotherMicrobatchWhereTheScheduleHasOne) {
+  Case c("h100-sxm:16", 64, 8);
+  Strategy s = strategy_of(8, 1, 1);
+  s.parallelism.expert = 8, s.parallelism.pipeline = 2, s.schedule = PipelineSchedule::one_f_one_b;
+  const auto expert_seconds = [&](PipelineSchedule schedule, std::int64_t interleave, double waited) {
+    Strategy used = s;
+    used.schedule = schedule, used.interleave = interleave;
+    c.question.setup.effects.expert_waited = waited;
+    const auto cost = price_strategy(c.question, sequence, c.cluster, used);
+    EXPECT_TRUE(cost);
+    EXPECT_NEAR(cost->parts.total(), cost->estimate, 1e-12 * cost->estimate);
+    return cost->parts.expert;
+  };
+  const double whole = expert_seconds(PipelineSchedule::one_f_one_b, 1, 1.0);
+  EXPECT_GT(whole, 0.0);
+  EXPECT_DOUBLE_EQ(expert_seconds(PipelineSchedule::one_f_one_b, 1, 0.25), whole);
+  EXPECT_NEAR(expert_seconds(PipelineSchedule::interleaved, 2, 0.25), 0.25 * whole, 1e-9 * whole);
+  EXPECT_NEAR(expert_seconds(PipelineSchedule::dualpipe, 1, 0.25), 0.25 * whole, 1e-9 * whole);
 }
 
 TEST(TrainingCost, BoundsEncloseTheIdealAndTheLowerIsNeverAboveTheEstimate) {

@@ -246,7 +246,7 @@ class Searcher {
         Strategy whole = s;
         whole.parallelism.pipeline = 1;
         steady_cost(question_, whole, work, placed.links, split_of(1), steady_);
-        known->second = steady_.parts.front().forward + steady_.parts.front().backward;
+        known->second = steady_.parts.front().least();
       }
       least = std::min(least, known->second);
     }
@@ -256,8 +256,7 @@ class Searcher {
   /// The same of one placement and one way to share out weights.
   static double least_seconds(const SteadyCost& steady) {
     double mean = 0.0;
-    for (const SteadyCost::Part& part : steady.parts)
-      mean += part.stages / steady.stages * (part.forward + part.backward);
+    for (const SteadyCost::Part& part : steady.parts) mean += part.stages / steady.stages * part.least();
     return steady.microbatches * mean;
   }
 
@@ -330,7 +329,8 @@ class Searcher {
     std::deque<Placed>& kept = links_[key];
     for (std::uint8_t layout : space_.layouts(p)) {
       const Result<StageLinks> made =
-          stage_links(p, layout, cluster_, question_.collectives ? &*question_.collectives : nullptr);
+          stage_links(p, layout, cluster_, question_.collectives ? &*question_.collectives : nullptr,
+                      routing_of(*question_.setup.model));
       if (made &&
           std::none_of(kept.begin(), kept.end(), [&](const Placed& other) { return same_costs(other.links, *made); }))
         kept.push_back({layout, inner_of(*made), *made});

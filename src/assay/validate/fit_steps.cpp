@@ -53,7 +53,7 @@ Result<std::vector<TrainingRow>> step_rows(const ValidationInput& input) {
   ASSAY_TRY(own_table, catalogue_table(input.catalogue, "validation/h200_train.csv"));
   ASSAY_TRY(rows, read_h200_train(own_table, input.catalogue));
   const auto take = [&](const CsvTable& table) {
-    TrainingRows more = read_training(table);
+    TrainingRows more = read_training(table, input.catalogue);
     std::move(more.rows.begin(), more.rows.end(), std::back_inserter(rows.rows));
   };
   ASSAY_TRY(published, catalogue_table(input.catalogue, "validation/published_training.csv"));

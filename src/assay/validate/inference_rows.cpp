@@ -104,28 +104,6 @@ Why read_strategy(const TableLine& in, InferenceRow& row) {
   return std::nullopt;
 }
 
-/// "meta-llama/Meta-Llama-3-8B" as the catalogue writes it.
-std::string model_id(std::string_view text) {
-  std::string id(text.substr(text.rfind('/') == std::string_view::npos ? 0 : text.rfind('/') + 1));
-  std::transform(id.begin(), id.end(), id.begin(), [](unsigned char c) { return std::tolower(c); });
-  for (const std::string_view end : {"-instruct", "-hf"})
-    if (id.ends_with(end)) id.resize(id.size() - end.size());
-  std::string out;
-  for (const char c : id)
-    if (c != ' ') out += c;
-  return out;
-}
-
-Why read_model(const TableLine& in, const Catalogue& catalogue, InferenceRow& row) {
-  // GPT-2's vocabulary as it is padded for tensor parallelism.
-  Why why = read_model_columns(in, contains(in.text("model"), "GPT-") ? 51200 : 0, row.model);
-  if (!why) return why;
-  const auto known = catalogue_model(model_id(in.text("model")), catalogue, "model");
-  if (!known) return why;
-  row.model = known->imported.model;
-  return std::nullopt;
-}
-
 void add_row(InferenceRows& out, InferenceRow row, InferenceFigure figure, Seconds measured) {
   row.figure = figure, row.measured = measured;
   row.what = describe(row);
@@ -156,6 +134,7 @@ Why add_figures(const TableLine& in, const InferenceRow& row, InferenceRows& out
 
 InferenceRows read_inference(const CsvTable& table, const Catalogue& catalogue) {
   InferenceRows out;
+  KnownModels known_models(catalogue);
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const TableLine in{table, i};
     InferenceRow row;
@@ -168,7 +147,8 @@ InferenceRows read_inference(const CsvTable& table, const Catalogue& catalogue) 
       why = "the row contradicts itself: throughput does not follow from latency";
     const std::optional<std::string_view> chip = chip_of(in.text("accelerator"));
     if (!why && !chip) why = fmt::format("{} is not in the catalogue", in.text("accelerator"));
-    if (!why) why = read_model(in, catalogue, row);
+    // GPT-2's vocabulary as it is padded for tensor parallelism.
+    if (!why) why = read_model(in, contains(in.text("model"), "GPT-") ? 51200 : 0, known_models, row.model);
     if (!why) why = read_software(in, row);
     if (!why) why = read_strategy(in, row);
     if (!why) {

@@ -3,32 +3,34 @@
 #include <algorithm>
 #include <iterator>
 
+#include "assay/model/model_catalogue.h"
+
 namespace assay {
 namespace {
 
-struct Part {
+struct KnownChip {
   std::string_view accelerator, chip;
 };
-constexpr Part parts[] = {{"H100-SXM-80GB", "h100-sxm"},
-                          {"H100-SXM-96GB-HBM2e-500W", "h100-sxm"},
-                          {"A100-SXM-80GB", "a100-sxm-80"},
-                          {"A100-SXM-40GB", "a100-sxm-40"},
-                          {"A100-SXM-80GB(power limited 330W)", "a100-sxm-80"},
-                          {"A800-80GB", "a100-sxm-80"},
-                          {"L40S", "l40s"},
-                          {"RTX4090", "rtx-4090"},
-                          {"H200-SXM-141GB", "h200-sxm"},
-                          {"GB200", "gb200-nvl72"},
-                          {"B200-SXM-180GB", "b200"},
-                          {"Blackwell(184GiB: B200/GB200)", "b200"},
-                          {"TPUv3", "tpu-v3"},
-                          {"TPUv4", "tpu-v4"},
-                          {"TPUv5e", "tpu-v5e"},
-                          {"TPUv5p", "tpu-v5p"},
-                          {"TPUv6e", "tpu-v6e"},
-                          {"TPU7x(Ironwood)", "tpu-v7"},
-                          {"MI300X", "mi300x"},
-                          {"MI325X", "mi325x"}};
+constexpr KnownChip chips[] = {{"H100-SXM-80GB", "h100-sxm"},
+                               {"H100-SXM-96GB-HBM2e-500W", "h100-sxm"},
+                               {"A100-SXM-80GB", "a100-sxm-80"},
+                               {"A100-SXM-40GB", "a100-sxm-40"},
+                               {"A100-SXM-80GB(power limited 330W)", "a100-sxm-80"},
+                               {"A800-80GB", "a100-sxm-80"},
+                               {"L40S", "l40s"},
+                               {"RTX4090", "rtx-4090"},
+                               {"H200-SXM-141GB", "h200-sxm"},
+                               {"GB200", "gb200-nvl72"},
+                               {"B200-SXM-180GB", "b200"},
+                               {"Blackwell(184GiB: B200/GB200)", "b200"},
+                               {"TPUv3", "tpu-v3"},
+                               {"TPUv4", "tpu-v4"},
+                               {"TPUv5e", "tpu-v5e"},
+                               {"TPUv5p", "tpu-v5p"},
+                               {"TPUv6e", "tpu-v6e"},
+                               {"TPU7x(Ironwood)", "tpu-v7"},
+                               {"MI300X", "mi300x"},
+                               {"MI325X", "mi325x"}};
 
 }  // namespace
 
@@ -38,13 +40,41 @@ std::int64_t noted(std::string_view notes, std::string_view name) {
 }
 
 std::optional<std::string_view> chip_of(std::string_view accelerator) {
-  const auto* part = std::find_if(std::begin(parts), std::end(parts),
-                                  [&](const Part& known) { return known.accelerator == accelerator; });
-  if (part == std::end(parts)) return std::nullopt;
+  const auto* part = std::find_if(std::begin(chips), std::end(chips),
+                                  [&](const KnownChip& known) { return known.accelerator == accelerator; });
+  if (part == std::end(chips)) return std::nullopt;
   return part->chip;
 }
 
-Why read_model_columns(const TableLine& in, std::int64_t vocabulary, Transformer& model) {
+const Transformer* KnownModels::find(std::string_view name) {
+  const auto known = read_.find(name);
+  if (known != read_.end()) return known->second ? &*known->second : nullptr;
+  std::optional<Transformer>& model = read_[std::string(name)];
+  std::optional<std::string> id = names_.find(name);
+  std::string_view bare = name.substr(name.rfind('/') == std::string_view::npos ? 0 : name.rfind('/') + 1);
+  for (const std::string_view end : {"-Instruct", "-instruct", "-hf"})
+    if (!id && bare.ends_with(end)) bare.remove_suffix(end.size());
+  if (!id) id = names_.find(bare);
+  if (!id) return nullptr;
+  const auto read = catalogue_model(*id, catalogue_, "model");
+  if (read) model = read->imported.model;
+  return model ? &*model : nullptr;
+}
+
+namespace {
+
+/// How a model groups its experts is taken from another of as many.
+void take_groups(const Transformer& from, Transformer& to) {
+  for (const Layer& known : from.decoder.kinds) {
+    if (!known.feed_forward || known.feed_forward->experts == 0) continue;
+    for (Layer& layer : to.decoder.kinds)
+      if (layer.feed_forward && layer.feed_forward->experts == known.feed_forward->experts)
+        layer.feed_forward->expert_groups = known.feed_forward->expert_groups,
+        layer.feed_forward->groups_per_token = known.feed_forward->groups_per_token;
+  }
+}
+
+Why read_columns(const TableLine& in, std::int64_t vocabulary, Transformer& model) {
   const std::int64_t layers = in.count("layers"), heads = in.count("n_heads");
   model.d_model = in.count("d_model"), model.vocabulary = in.count("vocab", vocabulary);
   if (layers == 0 || heads == 0 || model.d_model == 0 || model.vocabulary == 0)
@@ -81,6 +111,17 @@ Why read_model_columns(const TableLine& in, std::int64_t vocabulary, Transformer
     if (contains(notes, "chunked local") && (i + 1) % 4 != 0) layer.attention->chunk = 8192;
     model.decoder.add(layer);
   }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Why read_model(const TableLine& in, std::int64_t vocabulary, KnownModels& known, Transformer& model) {
+  const Transformer* found = known.find(in.text("model"));
+  const Why why = read_columns(in, vocabulary, model);
+  if (!why && found) take_groups(*found, model);
+  if (!why || !found) return why;
+  model = *found;
   return std::nullopt;
 }
 

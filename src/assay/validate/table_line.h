@@ -1,10 +1,12 @@
 // Columns that tables of training and inference have in common: a row's model and its hardware.
 #pragma once
 #include <cmath>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "assay/model/model_names.h"
 #include "assay/model/transformer.h"
 #include "assay/validate/csv.h"
 
@@ -32,7 +34,20 @@ std::int64_t noted(std::string_view notes, std::string_view name);
 /// The catalogue's chip of an accelerator as the tables name it.
 std::optional<std::string_view> chip_of(std::string_view accelerator);
 
-/// The model that the columns describe; `vocabulary` stands in where they do not state it.
-Why read_model_columns(const TableLine& in, std::int64_t vocabulary, Transformer& model);
+/// The catalogue's models by the names that tables give them, each read once.
+class KnownModels {
+ public:
+  explicit KnownModels(const Catalogue& catalogue) : catalogue_(catalogue), names_(catalogue) {}
+  const Transformer* find(std::string_view name);
+
+ private:
+  const Catalogue& catalogue_;
+  ModelNames names_;
+  std::map<std::string, std::optional<Transformer>, std::less<>> read_;
+};
+
+/// The model that the columns describe, where `vocabulary` stands in if they do not state it; else the catalogue's of
+/// that name. How experts are grouped no column states: that is the catalogue's.
+Why read_model(const TableLine& in, std::int64_t vocabulary, KnownModels& known, Transformer& model);
 
 }  // namespace assay

@@ -222,8 +222,9 @@ double peak_bytes(const MemoryParts& memory, MemoryView view) {
                                         : memory.total();
 }
 
-TrainingRows read_training(const CsvTable& table) {
+TrainingRows read_training(const CsvTable& table, const Catalogue& catalogue) {
   TrainingRows out;
+  KnownModels known(catalogue);
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const TableLine in{table, i};
     TrainingRow row;
@@ -233,7 +234,7 @@ TrainingRows read_training(const CsvTable& table) {
     Why why = contradiction(row.id);
     if (!why && in.text("oom") == "y") why = "ran out of memory";
     // GPT-2's vocabulary as Megatron pads it, which its papers do not repeat.
-    if (!why) why = read_model_columns(in, contains(in.text("framework"), "Megatron-LM") ? 51200 : 0, row.model);
+    if (!why) why = read_model(in, contains(in.text("framework"), "Megatron-LM") ? 51200 : 0, known, row.model);
     if (!why) why = read_hardware(in, row);
     if (!why) why = read_strategy(in, row);
     if (!why) why = read_software(in, row);

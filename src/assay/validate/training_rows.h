@@ -55,7 +55,7 @@ struct TrainingRows {
 /// Our own H200 table (catalogue/validation/h200_train.csv); models come from the catalogue.
 Result<TrainingRows> read_h200_train(const CsvTable& table, const Catalogue& catalogue);
 /// Tables of published and third-party steps.
-TrainingRows read_training(const CsvTable& table);
+TrainingRows read_training(const CsvTable& table, const Catalogue& catalogue);
 
 /// Prices rows; what chips and their calibrations say is read once.
 class TrainingPredictor {

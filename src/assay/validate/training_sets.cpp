@@ -42,10 +42,10 @@ Result<ValidationResult> run_training(const ValidationInput& input) {
   ASSAY_TRY(table, catalogue_table(input.catalogue, "validation/published_training.csv"));
   ASSAY_TRY(predict, TrainingPredictor::make(input.catalogue));
   ValidationResult result;
-  add_cases(read_training(table), figure, predict, result);
+  add_cases(read_training(table, input.catalogue), figure, predict, result);
   if (input.data) {
     ASSAY_TRY(more, data_table(*input.data, "third_party/training.csv"));
-    add_cases(read_training(more), figure, predict, result);
+    add_cases(read_training(more, input.catalogue), figure, predict, result);
   }
   return result;
 }
