@@ -88,6 +88,33 @@ Direct direct(const Case& c, const Strategy& s) {
   return sum;
 }
 
+TEST(StepTimes, CopiesOfKeysReceiveTheirOwnPartOfTheTensorAxis) {
+  // Four heads of keys on eight devices: pairs sum their gradients. Within a node a pair has the links of all eight,
+  // so that the price equals that of a mesh on which pairs are an axis of their own.
+  Case c("h100-sxm:8", 64);
+  for (Layer& layer : c.model.decoder.kinds) layer.attention->kv_heads = 4;
+  const Parallelism p{.tensor = 8};
+  const auto [mesh, rules] = training_stage(p, c.model);
+  ASSERT_EQ(mesh_text(mesh), "Y=4,V=2");
+  TrainingPlan plan;
+  plan.work.queries = plan.work.keys = sequence;
+  const Program program = lower_training(c.model, mesh, rules, plan);
+  const Mesh whole = whole_mesh(p, 0);
+  const Placement placement = *Placement::make(whole, c.cluster, "test"),
+                  cut = *Placement::make(mesh, c.cluster, "test");
+  const StepTimes times = step_times(program, c.question.setup.rates, &placement, whole, 1.0);
+  int parts = 0;
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    const Step& step = program.steps[i];
+    if (!is_collective(step.op) || step.axes != axis_bit(1)) continue;
+    const auto exact =
+        collective_cost(Plain{}, collective_of(step.op), array_bytes(program, step), cut.group(step.axes));
+    EXPECT_NEAR(times.estimate[i] / (exact.bandwidth + exact.latency), 1.0, 1e-9);
+    ++parts;
+  }
+  EXPECT_EQ(parts, 2);
+}
+
 TEST(TrainingCost, EqualsTheProgramPricedStepByStep) {
   const Case dense("h100-sxm:16", 64), experts("h100-sxm:16", 64, 8);
   for (const Case* c : {&dense, &experts})
