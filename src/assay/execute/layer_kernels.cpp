@@ -57,8 +57,11 @@ void copy_columns(const Numbers& from, std::int64_t from_column, Numbers& to, st
 }  // namespace
 
 Numbers embed(const Numbers& tokens, const Numbers& table, const Extent& rows) {
-  const std::int64_t width = table.shape[1];
-  Numbers out = zeros<double>({tokens.shape[0], tokens.shape[1], width});
+  Shape shape = table.shape;
+  shape[0] = tokens.shape[1];
+  shape.insert(shape.begin(), tokens.shape[0]);
+  const std::int64_t width = element_count(table.shape) / table.shape[0];
+  Numbers out = zeros<double>(shape);
   for (std::size_t i = 0; i < tokens.values.size(); ++i) {
     const std::int64_t row = static_cast<std::int64_t>(tokens.values[i]) - rows.start;
     if (row >= 0 && row < rows.count)
@@ -68,8 +71,10 @@ Numbers embed(const Numbers& tokens, const Numbers& table, const Extent& rows) {
 }
 
 Numbers embed_grad(const Numbers& d_rows, const Numbers& tokens, const Extent& rows) {
-  const std::int64_t width = d_rows.shape.back();
-  Numbers out = zeros<double>({rows.size, width});
+  Shape shape(d_rows.shape.begin() + 1, d_rows.shape.end());
+  shape[0] = rows.size;
+  const std::int64_t width = element_count(shape) / rows.size;
+  Numbers out = zeros<double>(shape);
   for (std::size_t i = 0; i < tokens.values.size(); ++i) {
     const std::int64_t row = static_cast<std::int64_t>(tokens.values[i]) - rows.start;
     if (row < 0 || row >= rows.count) continue;

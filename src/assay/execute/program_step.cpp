@@ -240,6 +240,11 @@ Array<double> StepRunner::written_cache(const Step& step, const Operands& in) co
   return out;
 }
 
+bool StepRunner::is_sums_of(int made, int x) const {
+  const ProgramTensor &sums = program_.tensor(made), &rows = program_.tensor(x);
+  return sums.rank != rows.rank || sums.dims[at(sums.rank - 1)].dim != rows.dims[at(rows.rank - 1)].dim;
+}
+
 NormShape StepRunner::norm_shape(int x, int scale, const Operands& in) const {
   const ProgramTensor& rows = program_.tensor(x);
   const int over = scale >= 0 ? program_.tensor(scale).rank : 1;
@@ -323,9 +328,7 @@ std::vector<Array<double>> StepRunner::run_local(const Step& step, const Layer* 
     case Op::embed_grad:
       return {embed_grad(in[0], in[1], vocabulary(step.out[0]))};
     case Op::norm: {
-      const bool sums_only = program_.tensor(step.out[0]).rank != program_.tensor(step.in[0]).rank ||
-                             program_.tensor(step.out[0]).find(LogicalDim::other) >= 0;
-      if (sums_only) {
+      if (is_sums_of(step.out[0], step.in[0])) {
         // All dimensions that the sums lack were summed over.
         NormShape shape{1, 1, model_.norm.mean};
         for (int i = program_.tensor(step.out[0]).rank - 1; i < program_.tensor(step.in[0]).rank; ++i)
@@ -341,7 +344,7 @@ std::vector<Array<double>> StepRunner::run_local(const Step& step, const Layer* 
       cut_into_groups(step, shape);
       const Numbers sums = in.maybe(3) ? in[3] : norm_sums(in[1], shape);
       const Numbers own = in.maybe(4) ? in[4] : norm_grad_sums(in[0], in[1], in.maybe(2), sums, shape);
-      if (program_.tensor(step.out[0]).find(LogicalDim::other) >= 0) return {own};
+      if (is_sums_of(step.out[0], step.in[1])) return {own};
       auto [dx, d_scale, d_bias] = norm_grad(in[0], in[1], in.maybe(2), sums, own, shape);
       return {std::move(dx), std::move(d_scale), std::move(d_bias)};
     }

@@ -46,6 +46,8 @@ class StepRunner {
   bool is_first_of(int tensor, std::size_t device) const;
   Shape spread(int small, int large, std::size_t device) const;
   Array<double> written_cache(const Step& step, const Operands& operands) const;
+  /// Whether a norm makes the sums of rows, not the rows.
+  bool is_sums_of(int made, int x) const;
   NormShape norm_shape(int x, int scale, const Operands& operands) const;
   void cut_into_groups(const Step& step, NormShape& shape) const;
   RecurrencePlace recurrence_place(int values, const StateSpace& s, const Operands& operands) const;

@@ -45,6 +45,33 @@ int given(const Program& program, const Block& block, std::string_view name, boo
 
 int result_of(const Program& program, const Block& block) { return program.steps[at(block.last - 1)].out[0]; }
 
+/// Embedded tokens, where the layers begin. What the layers have from the token itself comes after them.
+int embedded_by(const Program& program, const Block& block) {
+  int found = -1;
+  for (std::int32_t i = block.first; i < block.last; ++i) {
+    const int made = program.steps[at(i)].out[0];
+    if (program.tensor(made).name == "TokenRows") break;
+    if (program.tensor(made).tensor_class == TensorClass::residual) found = made;
+  }
+  return found;
+}
+
+/// What all layers have from the token itself: the last that an embedding makes; below 0: they have nothing.
+int token_inputs_by(const Program& program, const Block& block) {
+  const int last = result_of(program, block);
+  return program.tensor(last).name == "TokenInputs" ? last : -1;
+}
+
+/// One layer's part of it: [B, S, layers, width] to [B, S, width].
+Shards<double> token_input(const Shards<double>& all, std::int64_t layer) {
+  Shards<double> out;
+  for (const Array<double>& shard : all) {
+    out.push_back(part(shard, 2, layer, 1));
+    out.back().shape.erase(out.back().shape.begin() + 2);
+  }
+  return out;
+}
+
 /// The last value of the gradient of a block's input.
 int input_gradient(const Program& program, const Block& block, std::string_view name = "In") {
   for (std::int32_t i = block.last; i-- > block.first;)
@@ -182,7 +209,7 @@ class TrainingPass {
     if (decoding > 0) {  // the encoder reads the same tokens
       const Block& end = runner_.block("head", Phase::forward, -2);
       embed(-2, tokens);
-      forward(0, decoding, outer_[at(result_of(program_, runner_.block("embedding", Phase::forward, -2)))]);
+      forward(0, decoding, outer_[at(embedded_by(program_, runner_.block("embedding", Phase::forward, -2)))]);
       if (end.first < end.last) {  // a last norm
         outer_[at(given(program_, end, "In"))] = *flowing_;
         runner_.run(end, -1, outer_);
@@ -192,7 +219,7 @@ class TrainingPass {
     }
     embed(-1, tokens);
     forward(decoding, runner_.layers(),
-            outer_[at(result_of(program_, runner_.block("embedding", Phase::forward, -1)))]);
+            outer_[at(embedded_by(program_, runner_.block("embedding", Phase::forward, -1)))]);
     outer_[at(given(program_, head, "In"))] = *flowing_;
     give(outer_, given(program_, head, "Targets"), targets);
     runner_.run(head, -1, outer_);
@@ -223,6 +250,8 @@ class TrainingPass {
       ProgramMemory& memory = layers_[at(l)];
       memory[at(given(program_, block, "In"))] = *flowing_;
       if (const int encoded = given(program_, block, "Encoded"); encoded >= 0) memory[at(encoded)] = encoded_;
+      if (const int token = given(program_, block, "TokenInput"); token >= 0)
+        memory[at(token)] = token_input(outer_[at(token_inputs())], runner_.layer(l).place);
       if (const std::int64_t lender = runner_.lender(l); lender >= 0) {
         const auto mine = lent_keys(program_, block, true);
         const auto theirs = lent_keys(program_, runner_.layer_block(lender, Phase::forward), false);
@@ -252,9 +281,25 @@ class TrainingPass {
     embedding_backward(-2);
   }
 
+  int token_inputs() const { return token_inputs_by(program_, runner_.block("embedding", Phase::forward, -1)); }
+
   void embedding_backward(int kind) {
     const Block& embedding = runner_.block("embedding", Phase::backward, kind);
-    outer_[at(given(program_, embedding, {}, true))] = *flowing_;
+    const Block& forward = runner_.block("embedding", Phase::forward, kind);
+    const auto seed = [&](int result) { return at(given(program_, embedding, program_.tensor(result).name, true)); };
+    outer_[seed(embedded_by(program_, forward))] = *flowing_;
+    if (const int inputs = kind == -1 ? token_inputs() : -1; inputs >= 0) {
+      Shards<double> all;
+      for (std::size_t d = 0; d < outer_[at(inputs)].size(); ++d) {
+        all.push_back(zeros<double>(outer_[at(inputs)][d].shape));
+        for (const auto& [layer, gradient] : token_gradients_) {
+          Array<double> one = gradient[d];
+          one.shape.insert(one.shape.begin() + 2, 1);
+          copy_block(one, Shape(4, 0), one.shape, all.back(), {0, 0, layer, 0});
+        }
+      }
+      outer_[seed(inputs)] = all;
+    }
     runner_.run(embedding, -1, outer_);
   }
 
@@ -274,6 +319,8 @@ class TrainingPass {
     }
     runner_.run(block, l, memory);
     flowing_ = &memory[at(input_gradient(program_, block))];
+    if (given(program_, forward, "TokenInput") >= 0)
+      token_gradients_[runner_.layer(l).place] = memory[at(input_gradient(program_, block, "TokenInput"))];
     if (given(program_, forward, "Encoded") >= 0)
       add_to(encoded_gradient_, memory[at(input_gradient(program_, block, "Encoded"))]);
     if (const std::int64_t lender = runner_.lender(l); lender >= 0) {
@@ -293,6 +340,7 @@ class TrainingPass {
 
   Shards<double> encoded_, encoded_gradient_;
   std::map<std::pair<std::int64_t, std::size_t>, Shards<double>> key_gradients_;  ///< by lending layer and tensor
+  std::map<std::int64_t, Shards<double>> token_gradients_;                        ///< by layer of the decoder
   const Shards<double>* flowing_ = nullptr;  ///< the residual stream, or its gradient
   ProgramRunner& runner_;
   const Program& program_;
@@ -411,11 +459,13 @@ ServingRun run_serving(const Program& program, const Transformer& model, const N
   const int input = given(program, embedding, "Tokens");
   outer[at(input)] = step.distributed(tokens, input);
   runner.run(embedding, -1, outer);
-  Shards<double> x = outer[at(result_of(program, embedding))];
+  Shards<double> x = outer[at(embedded_by(program, embedding))];
   for (std::int64_t l = 0; l < runner.layers(); ++l) {
     const Block& block = runner.layer_block(l, Phase::forward);
     ProgramMemory memory = runner.memory(l, weights);
     memory[at(given(program, block, "In"))] = x;
+    if (const int token = given(program, block, "TokenInput"); token >= 0)
+      memory[at(token)] = token_input(outer[at(token_inputs_by(program, embedding))], runner.layer(l).place);
     give_caches(runner, program, block, caches[at(l)], memory);
     runner.run(block, l, memory);
     x = memory[at(result_of(program, block))];

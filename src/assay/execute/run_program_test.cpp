@@ -94,6 +94,21 @@ std::vector<Variety> varieties() {
     out.push_back({"experts with biases, a gated shared one", model({l})});
   }
   {
+    Transformer m = model({grouped});
+    m.embedding_width = 8, m.tied = true, m.learned_positions = 12;
+    out.push_back({"narrow embedding, tied", m});
+    m.tied = false;
+    out.push_back({"narrow embedding and head", m});
+  }
+  {
+    Layer near = grouped, far = grouped;
+    for (Layer* one : {&near, &far}) one->norms = 5, one->token_input = 8;
+    near.attention->window = 3;
+    Transformer m = model({near, far});
+    m.token_input_vocabulary = 32, m.tied = true;
+    out.push_back({"an input of each layer from the token", m});
+  }
+  {
     Layer l = grouped;
     l.attention->kv_heads = 1;
     l.attention->qk_norm = Attention::QkNorm::per_head;

@@ -39,6 +39,8 @@ class LayerWriter {
   }
   /// Attention and feed-forward read the same input; their partial sums are added before they are reduced.
   int parallel(int x);
+  /// x + what the layer makes of the token itself, gated by x.
+  int with_token_input(int x);
   /// A new tensor like `like` with another size of one dimension.
   int resized(int like, std::string_view name, LogicalDim dim, std::int64_t size);
   Sharding sharding(int id) { return build_.program().tensor(id).sharding; }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "assay/lower/layer_writer.h"
+#include "assay/model/layer_parts.h"
 
 namespace assay {
 namespace {
@@ -24,9 +25,7 @@ LayerWriter::LayerWriter(Builder& builder, const Transformer& model, const Layer
 
 int LayerWriter::write(int input) {
   int x = input;
-  const int mixers = (layer_.attention || layer_.state_space ? 1 : 0) + (layer_.cross_attention ? 1 : 0) +
-                     (layer_.feed_forward ? 1 : 0);
-  sandwich_ = mixers > 0 && layer_.norms == 2 * mixers && !layer_.parallel;
+  sandwich_ = has_sandwich_norms(layer_);
   if (layer_.parallel && layer_.feed_forward && layer_.attention) return parallel(x);
   if (layer_.attention && layer_.state_space) {  // side by side
     const int normal = normed(x);
@@ -39,7 +38,18 @@ int LayerWriter::write(int input) {
   }
   if (layer_.cross_attention) x = joined_to(x, attention_block(*layer_.cross_attention, normed(x)), "Mid");
   if (layer_.feed_forward) x = joined_to(x, feed_forward(*layer_.feed_forward, normed(x), -1), "Out");
-  return x;
+  return layer_.token_input > 0 ? with_token_input(x) : x;
+}
+
+int LayerWriter::with_token_input(int x) {
+  int gate = build_.settle_sums(build_.product("TokenGate", x, weight("W_token_gate"), {batch, sequence, rank}));
+  const int token =
+      build_.given("TokenInput", {{batch, work_.sequences}, {sequence, work_.queries}, {rank, layer_.token_input}},
+                   TensorClass::residual, build_.formats().activations);
+  gate = build_.reshard(gate, sharding(token), Urgency::critical);
+  const int act = build_.pointwise(Op::activate, "TokenAct", {token, gate}, gate);
+  const int y = build_.product("TokenOut", act, weight("W_token"), {batch, sequence, d_model});
+  return add({x, norm(build_.settle(y, TensorClass::residual), "norm", "PostNorm")}, "Out");
 }
 
 int LayerWriter::weight(std::string_view name) {

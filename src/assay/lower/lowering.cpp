@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "assay/model/layer_parts.h"
+
 namespace assay {
 namespace {
 
@@ -24,6 +26,7 @@ struct Written {
   std::int32_t first = 0, last = 0;
   int input = -1, output = -1;
   int encoded = -1;       ///< what cross attention looks at
+  int token = -1;         ///< what a layer has from the token itself; of the embedding, what all have
   LentKeys shared, lent;  ///< keys and values of an earlier layer, and those that later layers use
 };
 
@@ -71,23 +74,44 @@ class Lowering {
     const int tokens = build_.given("Tokens", {{batch, work.sequences}, {sequence, work.queries}},
                                     TensorClass::residual, Dtype::int32);
     program_.tensors[at(tokens)].tensor_class = TensorClass::activation;
-    const int table = build_.used(outer("embedding"));
-    const int rows = residual("Emb", work);
+    int x = build_.settle(looked_up("Emb", tokens, outer("embedding")), TensorClass::residual);
+    if (model_.embedding_width > 0)
+      x = build_.settle(build_.product("Emb", x, outer("W_embed_in"), {batch, sequence, d_model}),
+                        TensorClass::residual);
+    out.output = placed(x, stack);
+    if (stack == StackOf::decoder && token_input_width(model_.decoder) > 0) out.token = token_inputs(tokens, x);
+    build_.end_block();
+    out.last = static_cast<std::int32_t>(program_.steps.size());
+    return out;
+  }
+
+  /// The rows of a table that tokens name, as partial sums where its vocabulary is split.
+  int looked_up(std::string_view name, int tokens, int table) {
+    table = build_.used(table);
+    const ProgramTensor weights = program_.tensor(table);
+    std::array<Weight::Size, 4> dims{program_.tensor(tokens).dims[0], program_.tensor(tokens).dims[1]};
+    std::copy_n(&weights.dims[1], weights.rank - 1, &dims[2]);
+    const int rows = build_.tensor(name, std::span(dims.data(), weights.rank + 1u), TensorClass::residual,
+                                   build_.formats().activations);
     ProgramTensor& made = program_.tensors[at(rows)];
-    made.is_given = false;
     made.tensor_class = TensorClass::activation;
-    const ProgramTensor& weights = program_.tensor(table);
-    const int along = weights.find(vocabulary);
-    made.sharding.unreduced = along < 0 ? 0 : weights.sharding.dims[at(along)].set();
+    made.sharding.unreduced = weights.sharding.dims[0].set();
     for (AxisList& list : made.sharding.dims) list = remaining(list, made.sharding.unreduced);
     for (std::size_t i = 0; i < 2; ++i) program_.tensors[at(tokens)].sharding.dims[i] = made.sharding.dims[i];
     // Reads one row per token, not the table.
     Step& step = build_.emit(Op::embed, {tokens, table}, {rows});
     step.bytes = local_bytes(program_, program_.tensor(tokens)) + 2.0 * local_bytes(program_, program_.tensor(rows));
-    out.output = placed(build_.settle(rows, TensorClass::residual), stack);
-    build_.end_block();
-    out.last = static_cast<std::int32_t>(program_.steps.size());
-    return out;
+    return rows;
+  }
+
+  /// What all layers have from the token itself: a row of its own and a part of its embedding.
+  int token_inputs(int tokens, int embedded) {
+    const int rows = build_.settle(looked_up("TokenRows", tokens, outer("token_inputs")), TensorClass::residual);
+    int part = build_.product("TokenPart", embedded, outer("W_token_inputs"), {batch, sequence, other, rank});
+    part = build_.norm("TokenPart", build_.settle(part, TensorClass::residual), outer("token_norm"));
+    const int sum = build_.pointwise(Op::add, "TokenInputs", {rows, part}, part);
+    program_.tensors[at(sum)].tensor_class = TensorClass::residual;
+    return sum;
   }
 
   /// The number of a stack's first norm among those outside of layers.
@@ -136,9 +160,12 @@ class Lowering {
     const std::size_t before = program_.tensors.size();
     const LayerResult made = forward_layer(build_, model_, shape, work, out.input, out.encoded);
     out.output = made.output, out.lent = made.lent;
-    for (std::size_t i = before; i < program_.tensors.size(); ++i)
-      if (program_.tensors[i].is_lent && program_.tensors[i].is_given)
-        (out.shared.keys < 0 ? out.shared.keys : out.shared.values) = static_cast<int>(i);
+    for (std::size_t i = before; i < program_.tensors.size(); ++i) {
+      const ProgramTensor& tensor = program_.tensors[i];
+      if (!tensor.is_given) continue;
+      if (tensor.is_lent) (out.shared.keys < 0 ? out.shared.keys : out.shared.values) = static_cast<int>(i);
+      if (tensor.tensor_class == TensorClass::residual) out.token = static_cast<int>(i);
+    }
     build_.end_block();
     out.last = static_cast<std::int32_t>(program_.steps.size());
     return out;
@@ -149,6 +176,8 @@ class Lowering {
     out.input = residual("In", work);
     int x = out.input;
     x = final_norm(x, StackOf::decoder);
+    if (model_.embedding_width > 0)
+      x = build_.settle_sums(build_.product("Narrow", x, outer("W_embed_out"), {batch, sequence, rank}));
     int head = outer("W_head");
     if (head < 0) head = outer("embedding");
     return build_.product("Logits", x, head, {batch, sequence, vocabulary}, -1, outer("b_head"));
@@ -209,10 +238,12 @@ class Lowering {
   void backward(std::string_view name, int number, std::int64_t layers, const Written& forward) {
     build_.begin_block(name, Phase::backward, number, layers);
     std::vector<Builder::Seed> seeds;
-    for (int result : {forward.output, forward.lent.keys, forward.lent.values})
+    const int for_layers = number < 0 ? forward.token : -1;
+    for (int result : {forward.output, forward.lent.keys, forward.lent.values, for_layers})
       if (result >= 0) seeds.push_back({result, seed(result)});
     build_.backward(forward.first, forward.last, seeds);
-    for (int input : {forward.input, forward.encoded, forward.shared.keys, forward.shared.values})
+    const int from_token = number < 0 ? -1 : forward.token;
+    for (int input : {forward.input, forward.encoded, forward.shared.keys, forward.shared.values, from_token})
       if (input >= 0) build_.settle_gradient(input);
     build_.end_block();
   }

@@ -92,6 +92,27 @@ TEST(Lowering, TrainingCostsSixFlopPerWeightAndTokenAndTwelvePerScore) {
   EXPECT_EQ(sum.flops, Flops(products + attention));
 }
 
+TEST(Lowering, NarrowEmbeddingsAndInputsFromTheTokenAreProductsToo) {
+  Transformer m = small_llama();
+  m.embedding_width = 128, m.tied = true;
+  const double narrow = 2 * 128 * d_model + vocabulary * 128;  // in, out, and the head
+  EXPECT_EQ(count(train({}, plain_plan(), m)).product_flops, Flops(6 * tokens * (layers * layer_matrices + narrow)));
+  m = small_llama();
+  m.token_input_vocabulary = 1024;
+  m.decoder.kinds[0].token_input = 32, m.decoder.kinds[0].norms = 3;
+  // Every layer has a gate and a way back, and its part of the projected embedding.
+  const double inputs = layers * 3 * 32 * d_model;
+  const Program program = train({}, plain_plan(), m);
+  EXPECT_EQ(count(program).product_flops, Flops(6 * tokens * (layers * layer_matrices + table + inputs)));
+  // One row of each table per token is read, and written.
+  const Block& embedding = block(program, "embedding", Phase::forward);
+  double looked_up = 0;
+  for (std::int32_t i = embedding.first; i < embedding.last; ++i)
+    if (const Step& step = program.steps[static_cast<std::size_t>(i)]; step.op == Op::embed)
+      looked_up += step.bytes.value();
+  EXPECT_EQ(looked_up, tokens * fp32 * (2 + 2 * (d_model + layers * 32)));
+}
+
 TEST(Lowering, CausalFlashAttentionDoesHalfOfTheScoresAndMakesThemAgain) {
   TrainingPlan plan = plain_plan();
   plan.work.flash = plan.work.causal_flops = true;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "assay/model/layer_parts.h"
+
 namespace assay {
 
 std::int64_t LayerStack::count(std::size_t kind) const {
@@ -12,6 +14,18 @@ void LayerStack::add(const Layer& layer) {
   const auto found = std::find(kinds.begin(), kinds.end(), layer);
   order.push_back(static_cast<std::uint16_t>(found - kinds.begin()));
   if (found == kinds.end()) kinds.push_back(layer);
+}
+
+bool has_sandwich_norms(const Layer& layer) {
+  const int blocks =
+      (layer.attention || layer.state_space ? 1 : 0) + (layer.cross_attention ? 1 : 0) + (layer.feed_forward ? 1 : 0);
+  // The input from the token has one of its own.
+  const int norms = layer.norms - (layer.token_input > 0 ? 1 : 0);
+  return blocks > 0 && norms == 2 * blocks && !layer.parallel;
+}
+
+std::int64_t token_input_width(const LayerStack& stack) {
+  return stack.kinds.empty() ? 0 : stack.kinds.front().token_input;
 }
 
 std::int64_t key_lender(const LayerStack& stack, std::int64_t layer) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "assay/model/layer_parts.h"
+
 namespace assay {
 namespace {
 
@@ -267,10 +269,8 @@ std::string shape_text(const Weight& weight) {
 std::vector<Weight> layer_weights(const Transformer& model, const Layer& layer) {
   std::vector<Weight> out;
   out.reserve(24);
-  const int blocks =
-      (layer.attention || layer.state_space ? 1 : 0) + (layer.cross_attention ? 1 : 0) + (layer.feed_forward ? 1 : 0);
   // One norm in front of each block, the rest behind it; in a parallel layer all norms come first.
-  const bool sandwich = blocks > 0 && layer.norms == 2 * blocks && !layer.parallel;
+  const bool sandwich = has_sandwich_norms(layer);
   int left = layer.norms;
   const auto norms = [&](int wanted) {
     for (; wanted > 0 && left > 0; --wanted, --left) add_norm(out, model.norm, model.d_model);
@@ -295,8 +295,8 @@ std::vector<Weight> layer_weights(const Transformer& model, const Layer& layer) 
   block(layer.feed_forward, add_feed_forward);
   if (layer.token_input > 0) {
     const List list(out, Part::mlp);
-    list.matrix("W_token_gate", {{d_model, model.d_model}, {other, layer.token_input}});
-    list.matrix("W_token", {{other, layer.token_input}, {d_model, model.d_model}});
+    list.matrix("W_token_gate", {{d_model, model.d_model}, {rank, layer.token_input}});
+    list.matrix("W_token", {{rank, layer.token_input}, {d_model, model.d_model}});
   }
   norms(left);
   return out;
@@ -307,17 +307,14 @@ std::vector<Weight> outer_weights(const Transformer& model) {
   const std::int64_t stacks = model.encoder ? 2 : 1;
   const std::int64_t embedded = model.embedding_width > 0 ? model.embedding_width : model.d_model;
   const List embedding(out, Part::embedding), head(out, Part::head), table(out, Part::positions);
-  embedding.vector("embedding", {{vocabulary, model.vocabulary}, {d_model, embedded}});
-  if (embedded != model.d_model) embedding.matrix("W_embed_in", {{other, embedded}, {d_model, model.d_model}});
-  std::int64_t inputs = 0, input_width = 0;  // what all layers together take from the token itself
-  for (std::size_t i = 0; i < model.decoder.kinds.size(); ++i) {
-    inputs += model.decoder.count(i) * model.decoder.kinds[i].token_input;
-    input_width = std::max(input_width, model.decoder.kinds[i].token_input);
-  }
-  if (inputs > 0) {
-    embedding.vector("token_inputs", {{vocabulary, model.token_input_vocabulary}, {other, inputs}});
-    embedding.matrix("W_token_inputs", {{d_model, model.d_model}, {other, inputs}});
-    embedding.vector("token_norm", {{other, input_width}});
+  const Weight::Size narrow{embedded == model.d_model ? d_model : rank, embedded};
+  embedding.vector("embedding", {{vocabulary, model.vocabulary}, narrow});
+  if (embedded != model.d_model) embedding.matrix("W_embed_in", {narrow, {d_model, model.d_model}});
+  if (const Weight::Size inputs{rank, token_input_width(model.decoder)}; inputs.size > 0) {
+    const Weight::Size each{other, model.decoder.layers()};
+    embedding.vector("token_inputs", {{vocabulary, model.token_input_vocabulary}, each, inputs});
+    embedding.matrix("W_token_inputs", {{d_model, model.d_model}, each, inputs});
+    embedding.vector("token_norm", {inputs});
   }
   for (std::int64_t i = 0; i < stacks; ++i) {
     table.vector(model.learned_positions > 0, "positions",
@@ -326,9 +323,8 @@ std::vector<Weight> outer_weights(const Transformer& model) {
     if (model.embedding_norm) add_norm(out, model.norm, model.d_model);
     if (model.final_norm) add_norm(out, model.norm, model.d_model);
   }
-  if (embedded != model.d_model && model.head)
-    head.matrix("W_embed_out", {{d_model, model.d_model}, {other, embedded}});
-  if (model.head && !model.tied) head.matrix("W_head", {{d_model, embedded}, {vocabulary, model.vocabulary}});
+  if (embedded != model.d_model && model.head) head.matrix("W_embed_out", {{d_model, model.d_model}, narrow});
+  if (model.head && !model.tied) head.matrix("W_head", {narrow, {vocabulary, model.vocabulary}});
   head.vector(model.head && model.head_bias, "b_head", {{vocabulary, model.vocabulary}});
   return out;
 }

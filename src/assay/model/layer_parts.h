@@ -1,0 +1,15 @@
+// What follows from a layer's description and both its weights and its steps need.
+#pragma once
+#include <cstdint>
+
+#include "assay/model/transformer.h"
+
+namespace assay {
+
+/// Whether a layer's mixer and feed-forward block each have a norm on either side.
+bool has_sandwich_norms(const Layer& layer);
+
+/// The width of what the layers have from the token itself: all of them, or none (0).
+std::int64_t token_input_width(const LayerStack& stack);
+
+}  // namespace assay
