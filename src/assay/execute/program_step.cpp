@@ -48,6 +48,7 @@ struct StepRunner::Operands {
   const Step& step;
   const ProgramMemory& memory;
   std::size_t device;
+  Numbers* state = nullptr;  ///< of a recurrent step, from earlier tokens
 
   /// nullptr where the step has no such input.
   const Numbers* maybe(std::size_t i) const {
@@ -149,8 +150,13 @@ void StepRunner::run(const Step& step, const Layer* layer, ProgramMemory& memory
   }
   for (int id : step.out)
     if (id >= 0) memory[at(id)].assign(devices_.count(), {});
+  Shards<double>* state = nullptr;
+  if (states_ && (step.op == Op::scan || step.op == Op::convolve)) {
+    if (states_->size() == next_state_) states_->emplace_back(devices_.count());
+    state = &(*states_)[next_state_++];
+  }
   for (std::size_t d = 0; d < devices_.count(); ++d) {
-    std::vector<Numbers> made = run_local(step, layer, {step, memory, d});
+    std::vector<Numbers> made = run_local(step, layer, {step, memory, d, state ? &(*state)[d] : nullptr});
     std::size_t next = 0;
     for (int id : step.out) {
       if (id < 0) continue;
@@ -361,14 +367,14 @@ std::vector<Array<double>> StepRunner::run_local(const Step& step, const Layer* 
           step.detail >= 0 && program_.attentions[at(step.detail)].cross ? *layer->cross_attention : *layer->attention,
           in);
     case Op::scan:
-      return {recurrence(in.all(), recurrence_place(step.in[0], *layer->state_space, in))};
+      return {recurrence(in.all(), recurrence_place(step.in[0], *layer->state_space, in), in.state)};
     case Op::scan_grad: {
       std::vector<const Numbers*> inputs = in.all();
       inputs.erase(inputs.begin());
       return recurrence_grad(in[0], inputs, recurrence_place(step.in[1], *layer->state_space, in));
     }
     case Op::convolve:
-      return {convolve(in[0], in[1], in.maybe(2))};
+      return {convolve(in[0], in[1], in.maybe(2), in.state)};
     case Op::convolve_grad:
       return convolve_grad(in[0], in[1], in[2], in.maybe(3));
     case Op::activate:

@@ -23,6 +23,8 @@ class StepRunner {
 
   /// Runs a step of a block of `layer` (nullptr: embedding and head).
   void run(const Step& step, const Layer* layer, ProgramMemory& memory);
+  /// From now on recurrent steps go on from these states, one after the other, and leave new ones; nullptr: from none.
+  void carry(std::vector<Shards<double>>* states) { states_ = states, next_state_ = 0; }
 
   Shards<double> distributed(const Array<double>& global, int tensor) const;
   /// The global array; notes how far devices that should hold the same disagree.
@@ -61,6 +63,8 @@ class StepRunner {
   VirtualDevices<double> devices_;
   std::vector<Tensor> tensors_;
   std::vector<std::vector<std::vector<Extent>>> extents_;  ///< by tensor, device and dimension
+  std::vector<Shards<double>>* states_ = nullptr;
+  std::size_t next_state_ = 0;
   double disagreement_ = 0, byte_error_ = 0;
   Bytes moved_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 namespace assay {
 namespace {
@@ -172,14 +173,17 @@ void step_forward(const Token& token, bool delta, State& state, std::vector<doub
 
 }  // namespace
 
-Numbers recurrence(const std::vector<const Numbers*>& in, const RecurrencePlace& place) {
+Numbers recurrence(const std::vector<const Numbers*>& in, const RecurrencePlace& place, Numbers* carried) {
   Numbers out = zeros<double>(in[0]->shape);
-  const std::int64_t heads = Head(in, place, 0).local_heads();
+  const std::int64_t heads = Head(in, place, 0).local_heads(), sequences = in[0]->shape[0];
   const std::size_t values = at(place.value_dim);
+  if (carried && carried->values.empty()) *carried = zeros<double>({heads, sequences, place.key_dim, place.value_dim});
   for (std::int64_t h = 0; h < heads; ++h) {
     const Head head(in, place, h);
     for (std::int64_t b = 0; b < in[0]->shape[0]; ++b) {
       State state(at(place.key_dim) * values, 0.0);
+      double* const kept = carried ? &carried->values[at(h * sequences + b) * state.size()] : nullptr;
+      if (kept) std::copy_n(kept, state.size(), state.begin());
       std::vector<double> written;
       for (std::int64_t t = 0; t < head.tokens(); ++t) {
         const Token token = head.token(b, t);
@@ -191,6 +195,7 @@ Numbers recurrence(const std::vector<const Numbers*>& in, const RecurrencePlace&
         }
         for (std::size_t v = 0; v < values; ++v) y[v] += token.skip * token.value[v];
       }
+      if (kept) std::copy(state.begin(), state.end(), kept);
     }
   }
   return out;
@@ -281,8 +286,18 @@ Numbers convolution_sums(const Numbers& x, const Numbers& weights, const Numbers
 
 }  // namespace
 
-Numbers convolve(const Numbers& x, const Numbers& weights, const Numbers* bias) {
-  Numbers out = convolution_sums(x, weights, bias);
+Numbers convolve(const Numbers& x, const Numbers& weights, const Numbers* bias, Numbers* before) {
+  const std::int64_t reach = weights.shape[1] - 1, tokens = x.shape[1];
+  Numbers out;
+  if (before) {
+    if (before->values.empty()) *before = zeros<double>({x.shape[0], reach, x.shape[2]});
+    const std::vector<Numbers> both{*before, x};
+    const Numbers all = joined(std::span<const Numbers>(both), 1);
+    out = part(convolution_sums(all, weights, bias), 1, reach, tokens);
+    *before = part(all, 1, tokens, reach);
+  } else {
+    out = convolution_sums(x, weights, bias);
+  }
   for (double& value : out.values) value = silu(value);
   return out;
 }

@@ -19,13 +19,15 @@ struct RecurrencePlace {
 
 /// Inputs in the order of the program's step. Mamba: x, B, C, dt, A, dt's bias, skip. Gated delta rule: v, q, k, beta,
 /// alpha, A, bias. Lightning attention: v, q, k.
-Numbers recurrence(const std::vector<const Numbers*>& in, const RecurrencePlace& place);
+/// `state` holds those of all sequences and heads that are here: empty before the first token, new ones afterwards.
+Numbers recurrence(const std::vector<const Numbers*>& in, const RecurrencePlace& place, Numbers* state = nullptr);
 /// Gradients of all inputs, in their order.
 std::vector<Numbers> recurrence_grad(const Numbers& dy, const std::vector<const Numbers*>& in,
                                      const RecurrencePlace& place);
 
 /// silu of a sum over the last `width` tokens of x [b, s, c], each channel by itself: weights [c, width], maybe a bias.
-Numbers convolve(const Numbers& x, const Numbers& weights, const Numbers* bias);
+/// `before` holds the tokens of x before these that a sum reaches back to, likewise.
+Numbers convolve(const Numbers& x, const Numbers& weights, const Numbers* bias, Numbers* before = nullptr);
 std::vector<Numbers> convolve_grad(const Numbers& dy, const Numbers& x, const Numbers& weights, const Numbers* bias);
 
 }  // namespace assay

@@ -386,6 +386,14 @@ std::vector<int> fresh_entries(const Program& program, const Block& block) {
   return out;
 }
 
+/// Keys and values of a block as a later layer reads them: its caches with the new tokens, or those alone.
+std::vector<int> readable_keys(const Program& program, const Block& block) {
+  std::vector<int> out;
+  for (std::int32_t i = block.first; i < block.last; ++i)
+    if (const Step& step = program.steps[at(i)]; step.op == Op::cast && step.in[1] >= 0) out.push_back(step.out[0]);
+  return out.empty() ? lent_keys(program, block, false) : out;
+}
+
 /// Gives a block's caches their old entries, with room for the new ones.
 void give_caches(ProgramRunner& runner, const Program& program, const Block& block, const LayerCache& cache,
                  ProgramMemory& memory) {
@@ -449,10 +457,10 @@ TrainingRun run_training(const Program& program, const Transformer& model, const
 }
 
 ServingRun run_serving(const Program& program, const Transformer& model, const NamedArrays& weights,
-                       const Array<double>& tokens, std::vector<LayerCache>& caches) {
+                       const Array<double>& tokens, ServedSequences& kept) {
   ProgramRunner runner(program, model, 1);
   StepRunner& step = runner.step();
-  caches.resize(at(runner.layers()));
+  kept.caches.resize(at(runner.layers())), kept.states.resize(at(runner.layers()));
   ProgramMemory outer = runner.memory(-1, weights);
   const Block& embedding = runner.block("embedding", Phase::forward, -1);
   const Block& head = runner.block("head", Phase::forward, -1);
@@ -460,22 +468,32 @@ ServingRun run_serving(const Program& program, const Transformer& model, const N
   outer[at(input)] = step.distributed(tokens, input);
   runner.run(embedding, -1, outer);
   Shards<double> x = outer[at(embedded_by(program, embedding))];
-  for (std::int64_t l = 0; l < runner.layers(); ++l) {
+  std::map<std::int64_t, std::vector<Shards<double>>> lent;  // by layer: keys and values that later ones use
+  for (std::int64_t l = runner.first_decoding(); l < runner.layers(); ++l) {
     const Block& block = runner.layer_block(l, Phase::forward);
     ProgramMemory memory = runner.memory(l, weights);
     memory[at(given(program, block, "In"))] = x;
+    if (const std::int64_t lender = runner.lender(l); lender >= 0) {
+      const auto mine = lent_keys(program, block, true);
+      for (std::size_t i = 0; i < mine.size(); ++i) memory[at(mine[i])] = lent.at(lender).at(i);
+    }
+    if (const int encoded = given(program, block, "Encoded"); encoded >= 0)
+      memory[at(encoded)] = step.distributed(kept.encoded, encoded);
     if (const int token = given(program, block, "TokenInput"); token >= 0)
       memory[at(token)] = token_input(outer[at(token_inputs_by(program, embedding))], runner.layer(l).place);
-    give_caches(runner, program, block, caches[at(l)], memory);
+    give_caches(runner, program, block, kept.caches[at(l)], memory);
+    step.carry(&kept.states[at(l)]);
     runner.run(block, l, memory);
     x = memory[at(result_of(program, block))];
+    for (int id : readable_keys(program, block)) lent[l].push_back(memory[at(id)]);
     const std::vector<int> fresh = fresh_entries(program, block);
     std::vector<Array<double>> entries;
     for (int id : fresh) entries.push_back(step.collected(id, memory));
     // Latent attention caches one row per token: the latent and the positional part.
-    if (model.decoder.kinds[at(runner.kind(l))].attention->kv_rank > 0 && entries.size() == 2)
+    const std::optional<Attention>& attention = model.decoder.kinds[at(runner.kind(l))].attention;
+    if (attention && attention->kv_rank > 0 && entries.size() == 2)
       entries = {joined(std::span<const Array<double>>(entries), 2)};
-    LayerCache& cache = caches[at(l)];
+    LayerCache& cache = kept.caches[at(l)];
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if (cache.size() <= i) {
         cache.push_back(entries[i]);

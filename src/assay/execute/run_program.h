@@ -1,6 +1,6 @@
 // Executes whole programs on virtual devices with real numbers: training steps with their gradients, and serving steps
-// with their caches. The encoder of an encoder-decoder reads the tokens that the decoder reads. Serving: layers of
-// attention and feed-forward only.
+// with their caches and states. The encoder of an encoder-decoder reads the tokens that the decoder reads when it is
+// trained; served, what it made is given.
 // Invariant: what a program computes does not depend on its sharding rules, but for rounding.
 #pragma once
 #include <map>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "assay/execute/array.h"
+#include "assay/execute/layout.h"
 #include "assay/model/transformer.h"
 #include "assay/program/program.h"
 
@@ -38,13 +39,20 @@ TrainingRun run_training(const Program& program, const Transformer& model, const
 /// Keys and values of one layer, or what latent attention holds instead: [sequences, tokens so far, ...] each.
 using LayerCache = std::vector<Array<double>>;
 
+/// What a server keeps of its sequences from step to step; empty before the first one.
+struct ServedSequences {
+  std::vector<LayerCache> caches;                   ///< by layer
+  std::vector<std::vector<Shards<double>>> states;  ///< by layer and recurrent step, as the devices hold them
+  Array<double> encoded;                            ///< what an encoder made: [sequences, tokens, d_model]
+};
+
 struct ServingRun {
   Array<double> logits;  ///< [sequences, 1, vocabulary] of the last token
   Array<double> chosen;  ///< [sequences, 1]
   RunFacts facts;
 };
-/// One serving step; the new tokens are appended to `caches` (one per layer, empty before the first step).
+/// One serving step; the new tokens are appended to what is kept.
 ServingRun run_serving(const Program& program, const Transformer& model, const NamedArrays& weights,
-                       const Array<double>& tokens, std::vector<LayerCache>& caches);
+                       const Array<double>& tokens, ServedSequences& kept);
 
 }  // namespace assay

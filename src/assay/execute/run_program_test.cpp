@@ -162,8 +162,7 @@ StateSpace recurrent(StateSpace::Kind kind) {
   return s;
 }
 
-/// What is trained only: serving steps of these are not executed.
-std::vector<Variety> trained_varieties() {
+std::vector<Variety> all_varieties() {
   std::vector<Variety> out;
   const Layer grouped = layer(grouped_attention(), dense());
   {
@@ -208,8 +207,8 @@ std::vector<Variety> trained_varieties() {
     l.state_space = recurrent(mamba2);
     out.push_back({"attention beside a state space", model({l})});
   }
-  const std::vector<Variety> served = varieties();
-  out.insert(out.end(), served.begin(), served.end());
+  const std::vector<Variety> more = varieties();
+  out.insert(out.end(), more.begin(), more.end());
   return out;
 }
 
@@ -315,7 +314,7 @@ std::vector<Scheme> schemes(const Transformer& m) {
 }
 
 TEST(RunTraining, EverySchemeGivesTheGradientsOfOneDevice) {
-  for (const Variety& variety : trained_varieties()) {
+  for (const Variety& variety : all_varieties()) {
     const NamedArrays weights = weights_of(variety.model);
     const TrainingRun one = train(variety.model, {}, plan(variety.model), weights);
     for (const Scheme& scheme : schemes(variety.model)) {
@@ -334,7 +333,7 @@ TEST(RunTraining, MicrobatchesAndRecomputationChangeNothing) {
        {.data = 2, .fsdp = 2, .tensor = 2, .zero = 1, .residual = ResidualScheme::sequence}},
       {"fsdp x tensor, split d_model", {.fsdp = 2, .tensor = 2, .residual = ResidualScheme::model}},
       {"fsdp x context", {.fsdp = 2, .context = 2}}};
-  for (const Variety& variety : trained_varieties()) {
+  for (const Variety& variety : all_varieties()) {
     const NamedArrays weights = weights_of(variety.model);
     const TrainingRun one = train(variety.model, {}, plan(variety.model), weights);
     for (const Scheme& scheme : some)
@@ -349,7 +348,7 @@ TEST(RunTraining, MicrobatchesAndRecomputationChangeNothing) {
 
 TEST(RunTraining, GradientsAreFiniteDifferencesOfTheLoss) {
   constexpr double step = 3e-6;  // errors: step squared from the cut-off, 1e-16 / step from rounding
-  for (const Variety& variety : trained_varieties()) {
+  for (const Variety& variety : all_varieties()) {
     const NamedArrays weights = weights_of(variety.model);
     TrainingPlan how = plan(variety.model);
     how.work.sequences = 2;
@@ -376,7 +375,7 @@ TEST(RunTraining, GradientsAreFiniteDifferencesOfTheLoss) {
 }
 
 TEST(RunTraining, FlashAttentionEqualsPlainAttention) {
-  for (const Variety& variety : trained_varieties()) {
+  for (const Variety& variety : all_varieties()) {
     SCOPED_TRACE(variety.name);
     const NamedArrays weights = weights_of(variety.model);
     TrainingPlan plain = plan(variety.model);
@@ -480,26 +479,34 @@ Workload served(const Transformer& m, std::int64_t queries, std::int64_t keys) {
   Workload work;
   work.sequences = sequences, work.queries = queries, work.keys = keys;
   work.cached = keys > queries;
+  work.source = m.encoder ? length : 0;
   if (has_experts(m)) work.expert_load = 2.0;
   return work;
 }
 
 ServingRun serve(const Transformer& m, const ServingCase& how, const NamedArrays& weights, const Array<double>& tokens,
-                 std::int64_t from, std::int64_t to, std::vector<LayerCache>& caches) {
+                 std::int64_t from, std::int64_t to, ServedSequences& kept) {
   const auto [mesh, rules] = serving_stage(how.parallelism, how.scheme, m);
   const Program program = lower_serving(m, mesh, rules, served(m, to - from, to), Formats{});
-  return run_serving(program, m, weights, part(tokens, 1, from, to - from), caches);
+  return run_serving(program, m, weights, part(tokens, 1, from, to - from), kept);
+}
+
+/// Before the first token; of an encoder-decoder with what its encoder made.
+ServedSequences unserved(const Transformer& m) {
+  ServedSequences out;
+  if (m.encoder) out.encoded = random_reals<double>({sequences, length, m.d_model}, 5);
+  return out;
 }
 
 TEST(RunServing, CachedDecodingEqualsRecomputation) {
   constexpr std::int64_t prompt = 4;
-  for (const Variety& variety : varieties()) {
+  for (const Variety& variety : all_varieties()) {
     const Transformer& m = variety.model;
     const NamedArrays weights = weights_of(m);
     const Array<double> tokens = random_tokens(length, m.vocabulary, 3);
     std::vector<ServingRun> expected;
     for (std::int64_t keys = prompt; keys <= length; ++keys) {
-      std::vector<LayerCache> fresh;
+      ServedSequences fresh = unserved(m);
       expected.push_back(serve(m, {"one device", {}, {}}, weights, tokens, 0, keys, fresh));
     }
     const auto check = [&](const ServingRun& run, std::int64_t keys) {
@@ -511,12 +518,12 @@ TEST(RunServing, CachedDecodingEqualsRecomputation) {
     };
     for (const ServingCase& how : serving_cases(m)) {
       SCOPED_TRACE(variety.name + ", " + how.name);
-      std::vector<LayerCache> caches;
-      ASSERT_NO_THROW(check(serve(m, how, weights, tokens, 0, prompt, caches), prompt));
+      ServedSequences kept = unserved(m);
+      ASSERT_NO_THROW(check(serve(m, how, weights, tokens, 0, prompt, kept), prompt));
       // Two tokens at once (a chunk of a prompt, or a draft to verify), then one by one.
-      ASSERT_NO_THROW(check(serve(m, how, weights, tokens, prompt, prompt + 2, caches), prompt + 2));
+      ASSERT_NO_THROW(check(serve(m, how, weights, tokens, prompt, prompt + 2, kept), prompt + 2));
       for (std::int64_t keys = prompt + 3; keys <= length; ++keys)
-        ASSERT_NO_THROW(check(serve(m, how, weights, tokens, keys - 1, keys, caches), keys));
+        ASSERT_NO_THROW(check(serve(m, how, weights, tokens, keys - 1, keys, kept), keys));
     }
   }
 }
