@@ -46,7 +46,8 @@ Members strategy_members(const TrainQuery& query, const Strategy& s) {
   return out;
 }
 
-Members memory_members(const MemoryParts& m, Bytes capacity, bool fits) {
+Members memory_members(const TrainQuery& query, const TrainingCost& cost, Bytes capacity, bool fits) {
+  const MemoryParts& m = cost.memory;
   Members out{{"parameters", Bytes(m.weights)},
               {"gradients", Bytes(m.gradients)},
               {"optimizer", Bytes(m.master + m.moments)},
@@ -63,7 +64,10 @@ Members memory_members(const MemoryParts& m, Bytes capacity, bool fits) {
               {"fullest_stage", m.stage},
               {"capacity", capacity},
               {"fits", fits}};
-  if (m.host > 0.0) out.emplace_back("on_the_host", Bytes(m.host));
+  if (cost.host_memory > 0.0) {
+    out.emplace_back("on_the_host", Bytes(cost.host_memory));
+    out.emplace_back("host_capacity", Bytes(query.question.host.capacity));
+  }
   return out;
 }
 
@@ -83,33 +87,20 @@ Members breakdown_members(const StepParts& part) {
   return members;
 }
 
-/// The change of one thing that would fit, or needs the least memory.
+/// The change of one thing that would fit, or lacks the least memory.
 std::string nearest_fit(const TrainQuery& query, const Strategy& strategy, double capacity) {
-  const auto total = [&](const Strategy& changed) {
-    const auto cost = price_strategy(query.question, query.sequence, query.cluster, changed);
-    return cost ? cost->memory.total() : std::numeric_limits<double>::infinity();
-  };
   std::vector<std::pair<std::string, Strategy>> changes;
-  if (strategy.recompute != RecomputePolicy::full) {
+  const auto change = [&](std::string text, auto&& edit) {
     Strategy s = strategy;
-    s.recompute = RecomputePolicy::full;
-    changes.emplace_back("--recompute full", s);
-  }
-  if (strategy.parallelism.zero < 3 && strategy.parallelism.data > 1) {
-    Strategy s = strategy;
-    s.parallelism.zero = 3;
-    changes.emplace_back("--zero 3", s);
-  }
-  if (strategy.offload == Offload::none) {
-    Strategy s = strategy;
-    s.offload = Offload::both;
-    changes.emplace_back("--offload both", s);
-  }
-  if (strategy.micro_batch > 1) {
-    Strategy s = strategy;
-    s.micro_batch = 1;
-    changes.emplace_back("--micro-batch 1", s);
-  }
+    edit(s);
+    if (!(s == strategy)) changes.emplace_back(std::move(text), s);
+  };
+  change("--recompute full", [](Strategy& s) { s.recompute = RecomputePolicy::full; });
+  if (strategy.parallelism.data > 1) change("--zero 3", [](Strategy& s) { s.parallelism.zero = 3; });
+  if (query.question.host.capacity > 0.0)
+    for (const Offload offload : {Offload::both, Offload::optimizer, Offload::activations})
+      change(fmt::format("--offload {}", name(offload)), [&](Strategy& s) { s.offload = offload; });
+  change("--micro-batch 1", [](Strategy& s) { s.micro_batch = 1; });
   // Weights, gradients and optimizer states of the whole model have to lie somewhere, however they are shared out.
   const ParameterCounts counts = parameter_counts(query.imported.model);
   const Formats& formats = query.question.setup.formats;
@@ -120,11 +111,19 @@ std::string nearest_fit(const TrainQuery& query, const Strategy& strategy, doubl
                                  human(Bytes(states)), std::ceil(states / capacity));
   double least = std::numeric_limits<double>::infinity();
   for (const auto& [text, changed] : changes) {
-    const double bytes = total(changed);
-    if (bytes < least) {
-      least = bytes;
-      best = fmt::format("{} needs {}{}", text, human(Bytes(bytes)), bytes <= capacity ? ", which fits" : "");
-    }
+    const auto cost = price_strategy(query.question, query.sequence, query.cluster, changed);
+    if (!cost) continue;
+    const double on_chip = cost->memory.total(), on_host = cost->host_memory - query.question.host.capacity;
+    // Of those that fit the one that leaves the most room, of the others the one that lacks the least.
+    const double lacks = on_host > 0.0 ? std::max(0.0, on_chip - capacity) + on_host : on_chip - capacity;
+    if (lacks >= least) continue;
+    least = lacks;
+    best = fmt::format("{} needs {}", text, human(Bytes(on_chip)));
+    if (on_host > 0.0)
+      best += fmt::format(" and {} of the host, {} more than a chip's part of it", human(Bytes(cost->host_memory)),
+                          human(Bytes(on_host)));
+    else if (lacks <= 0.0)
+      best += ", which fits";
   }
   return best;
 }
@@ -191,7 +190,7 @@ Result<Response> answer(const Request& request, const Context& context) {
   out.emplace_back("tokens_per_second", rate);
   out.emplace_back("tokens_per_second_per_chip", rate / query.question.chips);
   out.emplace_back("flops_per_second_per_chip", Flops(cost.model_flops) / Seconds(cost.estimate));
-  out.emplace_back("memory", memory_members(cost.memory, capacity, fits));
+  out.emplace_back("memory", memory_members(query, cost, capacity, fits));
   if (Members interval = memory_interval(query, cost.memory); !interval.empty())
     out.emplace_back("memory_interval", std::move(interval));
   out.emplace_back("breakdown", breakdown_members(cost.parts));
@@ -243,11 +242,18 @@ Result<Response> answer(const Request& request, const Context& context) {
                     100.0 * cost.model_flops / cost.estimate / peak.value.value(), strategy_text(best.strategy));
   } else {
     const double short_by = cost.memory.total() - capacity.value();
+    const double short_on_host = cost.host_memory - query.question.host.capacity;
+    std::string shortfall = short_by > 0.0 ? fmt::format("{} a chip, {} more than it has",
+                                                         human(Bytes(cost.memory.total())), human(Bytes(short_by)))
+                                           : std::string();
+    if (short_on_host > 0.0)
+      shortfall +=
+          fmt::format("{}{} of the host for each chip, {} more than its part of it", shortfall.empty() ? "" : ", and ",
+                      human(Bytes(cost.host_memory)), human(Bytes(short_on_host)));
     response.outcome = Outcome::infeasible;
     response.headline =
-        fmt::format("does not fit: {} with {} needs {} a chip, {} more than it has; {}", query.imported.model.id,
-                    strategy_text(best.strategy), human(Bytes(cost.memory.total())), human(Bytes(short_by)),
-                    nearest_fit(query, best.strategy, capacity.value()));
+        fmt::format("does not fit: {} with {} needs {}; {}", query.imported.model.id, strategy_text(best.strategy),
+                    shortfall, nearest_fit(query, best.strategy, capacity.value()));
   }
   if (sizes.several || !sizes.best().meets) say_choice(sizes, response);
   return response;

@@ -30,10 +30,20 @@ Program program_of(const TrainQuery& query, const Strategy& strategy) {
 struct Timed {
   Program program;
   StepTimes times;
+  HostCopies copies;  ///< of a layer
 };
 
+/// What one layer of the kind that is drawn copies to its host and back.
+HostCopies copies_of(const TrainQuery& query, const Strategy& strategy) {
+  if (!moves_activations(strategy.offload)) return {};
+  const TrainingProfile profile = make_profile(query.question.setup, profile_key(strategy, query.sequence));
+  const HostLink& host = query.question.host;
+  const double kept = profile.kinds.front().kept.value();
+  return {Seconds(host.copy(kept, 0.0) / host.share), Seconds(host.copy(0.0, kept) / host.share)};
+}
+
 Result<Timed> timed_program(const TrainQuery& query, const Strategy& strategy) {
-  Timed out{program_of(query, strategy), {}};
+  Timed out{program_of(query, strategy), {}, copies_of(query, strategy)};
   const Mesh mesh = whole_mesh(strategy.parallelism, strategy.layout);
   std::optional<Placement> placement;
   if (query.cluster.chips() > 1) {
@@ -107,7 +117,7 @@ Timeline layer_timeline(const Timed& timed) {
   }
   if (forward) blocks = {*forward, *forward};
   if (backward) blocks.push_back(*backward);
-  const OverlapSchedule schedule = schedule_blocks(program, blocks, timed.times);
+  const OverlapSchedule schedule = schedule_blocks(program, blocks, timed.times, timed.copies);
   Timeline timeline;
   timeline.lanes.push_back({"chip"});
   for (AxisSet axes : schedule.lanes) timeline.lanes.push_back({fmt::format("net {}", axes_text(program.mesh, axes))});
@@ -120,6 +130,12 @@ Timeline layer_timeline(const Timed& timed) {
     timeline.bars.push_back({static_cast<std::size_t>(done.lane), done.start, done.end,
                              (tensor.is_gradient ? "d" : "") + std::string(tensor.name), colour});
   }
+  if (schedule.copies.empty()) return timeline;
+  timeline.classes.emplace_back("copy");
+  const std::size_t out = timeline.lanes.size();
+  timeline.lanes.push_back({"to host"}), timeline.lanes.push_back({"from host"});
+  for (const ScheduledCopy& copy : schedule.copies)
+    timeline.bars.push_back({copy.in ? out + 1 : out, copy.start, copy.end, "activations", 4});
   return timeline;
 }
 
@@ -192,7 +208,8 @@ std::string why_slower(const TrainingCost& best, const TrainingCost& other) {
       {"handing over between stages", b.handover - a.handover},
       {"pipeline bubble", b.bubble - a.bubble},
       {"gradient reduction not hidden", b.gradients - a.gradients},
-      {"optimizer update", b.update - a.update}};
+      {"optimizer update", b.update - a.update},
+      {"host link not hidden", b.host - a.host}};
   const auto worst = std::max_element(std::begin(parts_), std::end(parts_),
                                       [](const auto& x, const auto& y) { return x.second < y.second; });
   if (worst->second <= 0.0) return "equal";

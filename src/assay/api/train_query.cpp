@@ -77,6 +77,15 @@ Result<void> read_choices(const Request& request, TrainingChoices& choices) {
   return {};
 }
 
+/// What is moved must lie somewhere: the chip's file has to say how large the host is.
+Result<void> check_host(const TrainQuery& query) {
+  const Chip& chip = query.cluster.chip;
+  if (query.choices.offloads == std::vector<Offload>{Offload::none}) return {};
+  if (chip.host.memory && chip.host.memory_bandwidth) return {};
+  return fail("--offload", fmt::format("the file of {} does not say what memory its host has", chip.id),
+              "say it with --set host.memory=2TiB --set host.memory_bandwidth=500GB/s");
+}
+
 Result<void> read_formats(const Request& request, TrainQuery& query) {
   ASSAY_CHECK(read_dtype(request, "compute", query.compute));
   Formats& formats = query.question.setup.formats;
@@ -112,6 +121,14 @@ Result<void> read_formats(const Request& request, TrainQuery& query) {
 }
 
 }  // namespace
+
+HostLink host_link(const Chip& chip) {
+  const Host& host = chip.host;
+  const auto chips = static_cast<double>(host.chips.value);
+  return {host.pcie.value.value(), network_efficiency(chip),
+          host.memory_bandwidth ? host.memory_bandwidth->value.value() / chips : 0.0,
+          host.memory ? host.memory->value.value() / chips : 0.0};
+}
 
 std::vector<OptionSpec> train_options() {
   std::vector<OptionSpec> options{
@@ -199,7 +216,7 @@ Result<TrainQuery> read_train_query(const Request& request, const Context& conte
     ASSAY_TRY(top, parse_count(*text, "--top"));
     query.top = static_cast<std::size_t>(std::min<std::int64_t>(top, 100));
   }
-  query.question.host = {cluster.chip.host.pcie.value.value(), network_efficiency(cluster.chip)};
+  query.question.host = host_link(cluster.chip);
   query.question.setup.flash = !request.has("plain-attention");
   query.question.overlap = !request.has("no-overlap");
   if (const auto text = request.value("expert-load")) {
@@ -211,6 +228,7 @@ Result<TrainQuery> read_train_query(const Request& request, const Context& conte
   ASSAY_CHECK(read_formats(request, query));
   ASSAY_CHECK(read_train_software(request, context, query));
   ASSAY_CHECK(read_choices(request, query.choices));
+  ASSAY_CHECK(check_host(query));
   ASSAY_CHECK(check_choices(query));
   return query;
 }

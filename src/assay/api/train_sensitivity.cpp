@@ -62,6 +62,11 @@ std::vector<Rate> rates_of(const TrainQuery& query, const Strategy& strategy) {
   if (strategy.offload != Offload::none)
     out.push_back({"host link bandwidth", chip.host.pcie.value,
                    [](Cluster& c, double f) { c.chip.host.pcie.value = f * c.chip.host.pcie.value; }});
+  if (strategy.offload != Offload::none && chip.host.memory_bandwidth)
+    out.push_back({"host memory bandwidth", chip.host.memory_bandwidth->value, [](Cluster& c, double f) {
+                     auto& rate = c.chip.host.memory_bandwidth->value;
+                     rate = f * rate;
+                   }});
   if (cluster.chips() == 1) return out;
   if (cluster.torus && chip.network.scale_up)
     out.push_back({"link bandwidth", chip.network.scale_up->link_bandwidth.value, [](Cluster& c, double f) {
@@ -117,7 +122,7 @@ class Varied {
       *out = std::move(read);
     }
     out->cluster = std::move(cluster);
-    out->question.host.rate = out->cluster.chip.host.pcie.value.value();
+    out->question.host = host_link(out->cluster.chip);
     if (rate.scale_calibrated) rate.scale_calibrated(out->question, factor);
     out->bind();
     return out;

@@ -78,6 +78,8 @@ struct ScaleUp {
 struct Host {
   Count chips;
   Sourced<BytesPerSecond> pcie;
+  Maybe<Bytes> memory;                     ///< of the whole host
+  Maybe<BytesPerSecond> memory_bandwidth;  ///< the same, reading and writing together
   Maybe<Shape> shape;
   Maybe<std::int64_t> trays;
 };
@@ -226,6 +228,8 @@ void visit_chip(C& chip, V& v) {
   v.table("host", chip.host, [](auto& x, auto& w) {
     w.number("chips", x.chips);
     w.number("pcie", x.pcie);
+    w.number("memory", x.memory);
+    w.number("memory_bandwidth", x.memory_bandwidth);
     w.number("shape", x.shape);
     w.number("trays", x.trays);
   });

@@ -4,21 +4,22 @@
 
 namespace assay {
 
-HostTime host_time(const HostLink& link, const HostLoad& load) {
-  HostTime time;
-  if (load.activations <= 0.0 && load.states <= 0.0) return time;
-  const double reached = link.rate * link.share;
-  const double copy = load.activations / reached, states = load.states / reached;
-  const auto beyond = [&](double seconds, double hidden) {
-    return load.overlap ? std::max(0.0, seconds - hidden) : seconds;
+double HostLink::copy(double out, double in) const { return std::max({out / rate, in / rate, (out + in) / memory}); }
+
+// Two layers are on the chip: while one computes, the results of the one before it leave, or those of the one behind it
+// arrive. Among its likes a layer then takes as long as the busiest of its lanes.
+// The states of a layer change just before its first forward pass of the next step: clipping has seen all gradients by
+// then, and the stream hides behind a whole pass instead of behind the update alone.
+void HostTime::add(const HostLink& link, const HostLayer& layer, double layers, bool overlap) {
+  const auto lanes = [&](double chip, double out, double in) {
+    const double copy = link.copy(out, in) / link.share;
+    return overlap ? std::max(chip, copy) : chip + copy;
   };
-  time.forward = beyond(copy, load.forward);
-  time.backward = beyond(copy, load.backward);
-  // Clipping needs all gradients before the first state may change: the stream hides behind the update alone.
-  time.update = beyond(states, load.update);
-  time.ideal = load.activations / link.rate;
-  time.ideal_update = load.states / link.rate;
-  return time;
+  forward += layers * (lanes(layer.forward, layer.activations, 0.0) - layer.forward);
+  backward += layers * (lanes(layer.backward, 0.0, layer.activations) - layer.backward);
+  first += layers * lanes(layer.forward + layer.update, layer.activations + layer.states, layer.states);
+  ideal += layers * link.copy(layer.activations, layer.activations);
+  ideal_update += layers * link.copy(layer.states, layer.states);
 }
 
 }  // namespace assay

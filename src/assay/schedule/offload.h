@@ -18,30 +18,39 @@ constexpr bool moves_activations(Offload offload) {
   return offload == Offload::activations || offload == Offload::both;
 }
 
-/// The link of one chip to its host, both directions at once.
+/// One chip's way to the memory of its host: a lane out, a lane in, and the memory that both share.
 struct HostLink {
-  double rate = 0;   ///< bytes a second, one way
-  double share = 1;  ///< of it that copies reach
+  double rate = 0;      ///< bytes a second, one way
+  double share = 1;     ///< of the rates that copies reach
+  double memory = 0;    ///< bytes a second of the chip's part of the host's memory, reading and writing together
+  double capacity = 0;  ///< bytes of the chip's part of the host's memory
+
+  /// Seconds in which both copies are done, side by side, at the full rates.
+  double copy(double out, double in) const;
+};
+
+/// What one layer copies and what it does meanwhile.
+struct HostLayer {
+  double activations = 0;            ///< bytes of a microbatch: out in the forward, back in the backward pass
+  double states = 0;                 ///< bytes of the optimizer: in and out once a step
+  double forward = 0, backward = 0;  ///< seconds of the chip, all that is waited for included
+  double update = 0;                 ///< seconds of the chip
 };
 
 /// Seconds of the host link for one stage.
 struct HostTime {
-  double forward = 0, backward = 0;  ///< of a microbatch, as far as computing does not hide it
-  double update = 0;                 ///< of the optimizer states, as far as the update itself does not
-  double ideal = 0;                  ///< one direction at the full rate, of a microbatch
+  double forward = 0, backward = 0;  ///< of a microbatch, beyond what the chip takes
+  double first = 0;                  ///< of a forward pass that updates the weights on its way: all of it
+  double update = 0;                 ///< the part of that which neither the pass nor the update takes anyway
+  double ideal = 0;                  ///< at the full rates, of a microbatch
   double ideal_update = 0;           ///< the same of the states
-};
 
-struct HostLoad {
-  double activations = 0;            ///< bytes of a microbatch that leave and come back
-  double states = 0;                 ///< bytes of the optimizer that come and leave once a step
-  double forward = 0, backward = 0;  ///< seconds of a microbatch that can hide copies
-  double update = 0;                 ///< seconds of the update on the chip
-  bool overlap = true;               ///< copies run while others compute
+  void add(const HostLink& link, const HostLayer& layer, double layers, bool overlap);
 };
-HostTime host_time(const HostLink& link, const HostLoad& load);
 
 /// Layers whose activations are on the chip at once: the one at work and the one on its way.
 inline constexpr double layers_on_chip = 2.0;
+/// Layers whose states are on the chip at once: one comes, one is at work, one leaves.
+inline constexpr double layers_passing = 3.0;
 
 }  // namespace assay

@@ -37,12 +37,23 @@ StepTimes step_times(const Program& program, const KernelRates& rates, const Pla
   return times;
 }
 
-OverlapSchedule schedule_blocks(const Program& program, const std::vector<Block>& blocks, const StepTimes& times) {
+OverlapSchedule schedule_blocks(const Program& program, const std::vector<Block>& blocks, const StepTimes& times,
+                                const HostCopies& copies) {
   OverlapSchedule schedule;
   std::vector<Seconds> ready(program.tensors.size());  // when a tensor is there; inputs are from the start
   std::vector<Seconds> free(1);
   Seconds chain;  // the steps that wait for each other
+  Seconds out_free, in_free, before_last, last_start;
   for (const Block& block : blocks) {
+    if (copies.in > Seconds() && block.phase == Phase::backward) {
+      const Seconds start = std::max(in_free, last_start);
+      in_free = start + copies.in;
+      schedule.copies.push_back({true, start, in_free});
+      chain = std::max(chain, in_free);
+    } else if (block.phase == Phase::forward) {
+      chain = std::max(chain, before_last);
+    }
+    before_last = out_free, last_start = chain;
     for (std::int32_t i = block.first; i < block.last; ++i) {
       const Step& step = program.steps[at(i)];
       if (step.once) continue;
@@ -63,6 +74,11 @@ OverlapSchedule schedule_blocks(const Program& program, const std::vector<Block>
       if (step.urgency == Urgency::critical) chain = end;
       schedule.end = std::max(schedule.end, end);
       if (end > start) schedule.steps.push_back({i, static_cast<std::int32_t>(lane), start, end});
+    }
+    if (copies.out > Seconds() && block.phase == Phase::forward) {
+      const Seconds start = std::max(out_free, chain);
+      out_free = start + copies.out;
+      schedule.copies.push_back({false, start, out_free});
     }
   }
   return schedule;

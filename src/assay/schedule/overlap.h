@@ -22,13 +22,25 @@ struct ScheduledStep {
   Seconds start, end;
 };
 
+/// What each layer copies to its host behind its forward and from there ahead of its backward pass.
+struct HostCopies {
+  Seconds out, in;
+};
+struct ScheduledCopy {
+  bool in = false;  ///< on the lane from the host
+  Seconds start, end;
+};
+
 struct OverlapSchedule {
   std::vector<AxisSet> lanes;  ///< of the network lanes, from lane 1 on
   std::vector<ScheduledStep> steps;
+  std::vector<ScheduledCopy> copies;
   Seconds end;
 };
 
-/// Runs the blocks one after the other, each once.
-OverlapSchedule schedule_blocks(const Program& program, const std::vector<Block>& blocks, const StepTimes& times);
+/// Runs the blocks one after the other, each once. With copies, two layers have room on the chip: a forward pass waits
+/// until the layer before the last is out, a backward pass until its own is in.
+OverlapSchedule schedule_blocks(const Program& program, const std::vector<Block>& blocks, const StepTimes& times,
+                                const HostCopies& copies = {});
 
 }  // namespace assay

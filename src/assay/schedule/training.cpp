@@ -87,27 +87,27 @@ double bubble_time(const PipelineShape& shape, double forward, double backward) 
   return pipeline_form(shape, stage).makespan.value() - static_cast<double>(shape.microbatches) * (forward + backward);
 }
 
-/// What a stage has to hide copies behind, in seconds: both passes of a microbatch and the update.
-struct HidesCopies {
-  double forward, backward, update;
-};
-
 /// Moves activations or optimizer states of a stage to the host; what is at work stays on the chip.
-void move_to_host(const TrainingQuestion& question, Offload offload, const HidesCopies& hides, double layer_kept,
-                  double layer_share, SteadyCost::Part& out) {
-  HostLoad load;
+void move_to_host(Offload offload, double layer_kept, double layer_share, SteadyCost::Part& out) {
   if (moves_activations(offload)) {
-    load.activations = out.offloaded = out.kept;
+    out.offloaded = out.kept;
     out.kept = std::min(out.kept, layers_on_chip * layer_kept);
   }
   if (moves_states(offload)) {
-    load.states = out.memory.host = out.memory.master + out.memory.moments;
-    out.memory.buffers += std::min(1.0, layers_on_chip * layer_share) * load.states;
+    out.memory.host = out.memory.master + out.memory.moments;
+    out.memory.buffers += std::min(1.0, layers_passing * layer_share) * out.memory.host;
     out.memory.master = out.memory.moments = 0.0;
   }
-  load.forward = hides.forward, load.backward = hides.backward, load.update = hides.update;
-  load.overlap = question.overlap;
-  out.host = host_time(question.host, load);
+}
+
+/// Adds what the host's lanes take beyond the chip to both passes and, once a step, to the first one.
+void wait_for_host(Offload offload, bool overlap, double update, SteadyCost::Part& out) {
+  if (moves_states(offload)) {
+    // That pass is as long as the busiest of the chip, the host and the links that bring new weights.
+    const double brought = out.update - update;
+    const double first = overlap ? std::max(out.forward + update + brought, out.host.first) : out.host.first + brought;
+    out.host.update = first - (out.forward + out.host.forward + update + brought);
+  }
   out.forward += out.host.forward, out.backward += out.host.backward;
   out.lower = std::max(out.lower, out.host.ideal);
   out.upper += 2.0 * out.host.ideal;
@@ -151,7 +151,9 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
   // What is recomputed keeps the layer's input only, and that is a tensor like any other.
   const double kept_over_fewest = names_kept(strategy.recompute) ? 1.0 : effects.activations;
   const Optimizer& optimizer = question.setup.optimizer;
-  const bool casts = optimizer.master && optimizer.cast_when_gathered && shared.weights > 1.0;
+  const bool states_move = moves_states(strategy.offload);
+  // A master copy on the host is too far away to gather from.
+  const bool casts = optimizer.master && optimizer.cast_when_gathered && shared.weights > 1.0 && !states_move;
   steady.frees_gradients = effects.frees_gradients && m <= 1.0;
   steady.scatters_gradients = shared.gradients > 1.0;
   steady.reserved = effects.reserved, steady.context = effects.context.value();
@@ -161,6 +163,12 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
   steady.stages = stages;
   steady.boundary_ideal = stages > 1.0 ? profile.boundary.value() * links.between_stages.rate.value() : 0.0;
   steady.hop = stages > 1.0 ? steady.boundary_ideal / links.network_share + links.between_stages.floor.value() : 0.0;
+  const auto on_host = [&](const LayerProfile& layer, const PassTime& f, const PassTime& b, double kept) {
+    const double elements = layer.dense_elements / shared.states + layer.expert_elements / shared.expert_states;
+    return HostLayer{moves_activations(strategy.offload) ? kept : 0.0,
+                     states_move ? elements * (optimizer.master_bytes() + optimizer.moment_bytes()) : 0.0,
+                     f.chain() + f.exposed, b.chain() + b.exposed, elements * update_bytes / memory_rate};
+  };
   steady.parts.clear();
   for (const StageSplit::Part& part : split.parts) {
     PassTime f, b;
@@ -171,10 +179,13 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
       if (n == 0.0) continue;
       f.add(*forward[k], n), b.add(*backward[k], n);
       const LayerProfile& layer = profile.kinds[k];
+      const double kept = layer.kept.value() * kept_over_fewest;
       dense += n * layer.dense_elements, expert += n * layer.expert_elements;
-      out.kept += n * layer.kept.value() * kept_over_fewest;
+      out.kept += n * kept;
+      if (strategy.offload != Offload::none)
+        out.host.add(question.host, on_host(layer, *forward[k], *backward[k], kept), n, question.overlap);
       layer_elements = std::max(layer_elements, elements_of(layer));
-      layer_kept = std::max(layer_kept, layer.kept.value() * kept_over_fewest);
+      layer_kept = std::max(layer_kept, kept);
       out.memory.workspace =
           std::max(out.memory.workspace, layer.again.value() * effects.activations + layer.widest.value());
     }
@@ -215,9 +226,16 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
     // Weights in use are whole: this layer's and the next one's. So are gradients that are not yet reduced.
     if (shared.weights > 1.0) out.memory.buffers = 2.0 * weight_bytes * layer_elements;
     if (shared.gradients > 1.0) out.memory.buffers += (weight_bytes + grad_bytes) * layer_elements;
-    if (strategy.offload != Offload::none)
-      move_to_host(question, strategy.offload, {f.chain(), b.chain(), update}, layer_kept,
-                   layer_elements / (dense + expert), out);
+    if (strategy.offload != Offload::none) {
+      // Nothing of the ends is kept on the host but their states.
+      if (part.first)
+        out.host.add(question.host, on_host(profile.embedding, embed_forward, embed_backward, 0.0), 1.0,
+                     question.overlap);
+      if (part.last)
+        out.host.add(question.host, on_host(profile.head, head_forward, head_backward, 0.0), 1.0, question.overlap);
+      move_to_host(strategy.offload, layer_kept, layer_elements / (dense + expert), out);
+      wait_for_host(strategy.offload, question.overlap, update, out);
+    }
     steady.parts.push_back(out);
   }
 }
@@ -287,6 +305,7 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
     const double held = shape.stages > 1 ? peak_microbatches(shape, first) : 1.0;
     MemoryParts memory = memory_holding(steady, part, held, copies);
     memory.stage = first;
+    cost.host_memory = std::max(cost.host_memory, memory.host);
     if (memory.total() > cost.memory.total()) cost.memory = memory;
   }
   cost.parts.bubble = stages > 1.0 ? bubble_time(shape, mean_forward, mean_backward) : 0.0;

@@ -59,7 +59,7 @@ struct MemoryParts {
   double reserve = 0;      ///< what the allocator holds besides, in pieces that fit nothing
   double context = 0;      ///< of the driver and the communication library
   std::int64_t stage = 0;  ///< which one it is
-  double host = 0;         ///< offloaded: in the memory of the host, no part of the sums below
+  double host = 0;         ///< in the memory of the host: no part of the sums below
   /// What the framework counts as allocated at the peak, what its allocator holds, what the driver shows.
   double allocated() const { return weights + gradients + master + moments + activations + head + buffers + workspace; }
   double reserved() const { return allocated() + reserve; }
@@ -75,6 +75,7 @@ struct TrainingCost {
   std::array<double, roles> network{};  ///< seconds of collectives at full bandwidth by role, of the slowest stage
   StepParts parts;                      ///< of the estimate
   MemoryParts memory;
+  double host_memory = 0;                      ///< bytes of a chip on its host, of the stage that has the most there
   double model_flops = 0, executed_flops = 0;  ///< of a step, per chip, mean over stages
 };
 
@@ -84,7 +85,7 @@ struct TrainingQuestion {
   double sequences = 1;  ///< per step over the whole cluster
   double chips = 1;
   bool overlap = true;  ///< gradients are reduced, weights gathered while others compute
-  HostLink host = {};   ///< for offloading
+  HostLink host = {};   ///< for offloading; what lies there must fit as well
   std::optional<CollectiveCalibration> collectives = std::nullopt;  ///< of the estimate
 };
 

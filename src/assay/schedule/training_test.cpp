@@ -250,5 +250,32 @@ TEST(Overlap, NoLaneDoesTwoThingsAtOnceAndInputsComeFirst) {
   EXPECT_GE(schedule.end.value(), *std::max_element(lane_end.begin(), lane_end.end()));
 }
 
+// Ten equal layers: the first two run freely, each further one waits for the busiest of the chip and the host's lane.
+TEST(Overlap, ALayerTakesAsLongAsItsBusiestLane) {
+  const Case c("tpu-v5p:4x4x4", 64);
+  const Strategy s = strategy_of(1, 1, 1);
+  TrainingPlan plan;
+  plan.work.sequences = 1, plan.work.queries = plan.work.keys = sequence;
+  const Program program = lower_training(c.model, stage_mesh(s.parallelism), training_rules(s.parallelism), plan);
+  const StepTimes times = step_times(program, c.question.setup.rates, nullptr, whole_mesh(s.parallelism, 0), 1.0);
+  const Block &forward = program.blocks[1],
+              &backward = *std::find_if(program.blocks.begin(), program.blocks.end(), [&](const Block&b) {
+                return b.phase == Phase::backward && b.kind == program.blocks[1].kind;
+              });
+  for (const Block& block : {forward, backward}) {
+    const double alone = schedule_blocks(program, {block}, times).end.value();
+    for (double factor : {0.3, 1.0, 2.5}) {
+      const Seconds copy(factor * alone);
+      const std::vector<Block> layers(10, block);
+      const OverlapSchedule schedule = schedule_blocks(program, layers, times, {copy, copy});
+      EXPECT_EQ(schedule.copies.size(), 10u);
+      const double longest = std::max(alone, copy.value());
+      const double expected =
+          block.phase == Phase::forward ? 2.0 * alone + 8.0 * longest : copy.value() + 9.0 * longest + alone;
+      EXPECT_NEAR(schedule.end.value(), expected, 1e-9 * expected) << factor;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace assay

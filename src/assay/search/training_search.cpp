@@ -174,9 +174,14 @@ class Searcher {
     }
   }
 
+  /// Bytes that are too many, on the chip and on its host.
+  double excess(const TrainingCost& cost) const {
+    return std::max(0.0, cost.memory.total() - capacity_) + std::max(0.0, cost.host_memory - question_.host.capacity);
+  }
+
   void take(const Candidate& candidate) {
     ++found_.count.evaluated;
-    if (candidate.cost.memory.total() > capacity_) return;
+    if (excess(candidate.cost) > 0.0) return;
     ++found_.count.feasible;
     if (candidate.cost.estimate >= worst_) return;
     found_.best.push_back(candidate);
@@ -185,7 +190,7 @@ class Searcher {
       worst_ = std::max_element(found_.best.begin(), found_.best.end(), faster)->cost.estimate;
   }
 
-  /// Where nothing fits: what needs the least memory, looked for among what shares out most first.
+  /// Where nothing fits: what is nearest to it, looked for among what shares out most first.
   void find_closest(const std::vector<Parallelism>& all) {
     std::vector<std::pair<double, Strategy>> meshes;
     Strategy shared;
@@ -199,7 +204,7 @@ class Searcher {
     std::stable_sort(meshes.begin(), meshes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     double least = std::numeric_limits<double>::infinity();
     for (const auto& [floor, start] : meshes) {
-      if (floor >= least) break;
+      if (floor - capacity_ >= least) break;
       const Parallelism& mesh = start.parallelism;
       for (ResidualScheme residual : space_.residuals(mesh))
         for (ContextScheme scheme : space_.context_schemes(mesh))
@@ -221,7 +226,7 @@ class Searcher {
     take_weights_traffic(profile_, sharing_of(s));
     s.layout = links.front().layout;
     steady_cost(question_, s, profile_, links.front().links, split_of(s.parallelism.pipeline), steady_);
-    if (least_memory(steady_) >= least) return;
+    if (least_memory(steady_) - capacity_ >= least) return;
     const auto m = static_cast<std::int64_t>(steady_.microbatches);
     for (const StageOrder& order : space_.orders(s.parallelism)) {
       if (s.parallelism.pipeline > 1 && !is_possible({order.schedule, s.parallelism.pipeline, m, order.interleave}))
@@ -229,8 +234,8 @@ class Searcher {
       s.schedule = order.schedule, s.interleave = order.interleave;
       const Candidate candidate{s, training_cost(steady_, s)};
       ++found_.count.evaluated;
-      if (candidate.cost.memory.total() >= least) continue;
-      least = candidate.cost.memory.total();
+      if (excess(candidate.cost) >= least) continue;
+      least = excess(candidate.cost);
       found_.closest = candidate;
     }
   }

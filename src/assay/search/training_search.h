@@ -23,12 +23,13 @@ struct SearchCount {
 
 struct TrainingSearch {
   std::vector<Candidate> best;       ///< that fit, fastest first
-  std::optional<Candidate> closest;  ///< where none fits: the one that needs the least memory
+  std::optional<Candidate> closest;  ///< where none fits: the one that lacks the least memory
   SearchCount count;
 };
 
-/// Finds the `top` fastest strategies that fit into `capacity` bytes a chip and take less than `slowest` seconds. With
-/// `prune`, what cannot be among them by a bound on its time or memory is not priced; the answer is the same without.
+/// Finds the `top` fastest strategies that fit into `capacity` bytes a chip and its part of the host, and take less
+/// than `slowest` seconds. With `prune`, what cannot be among them by a bound on its time or memory is not priced; the
+/// answer is the same without.
 Result<TrainingSearch> search_training(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
                                        const TrainingChoices& choices, double capacity, std::size_t top,
                                        bool prune = true, double slowest = std::numeric_limits<double>::infinity());

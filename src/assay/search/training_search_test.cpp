@@ -117,7 +117,7 @@ TEST(TrainingSearch, PricesStrategiesAsFromScratch) {
     choices.offloads = {Offload::none, Offload::optimizer, Offload::activations, Offload::both};
     Case linked = c;
     linked.question.setup.model = &linked.model;
-    linked.question.host = {1e9, 0.8};  // slow enough to be waited for
+    linked.question.host = {1e9, 0.8, 1.5e9, 1e12};  // slow enough to be waited for
     const auto found = search_training(linked.question, sequence, linked.cluster, choices, 4e9, 300);
     ASSERT_TRUE(found);
     ASSERT_EQ(found->best.size(), 300u);
@@ -133,7 +133,7 @@ TEST(TrainingSearch, PricesStrategiesAsFromScratch) {
 
 TEST(TrainingSearch, OffloadingIsSearchedExactly) {
   Case c("h100-sxm:8");
-  c.question.host = {64e9, 0.8};
+  c.question.host = {64e9, 0.8, 70e9, 256e9};
   const double state = 16e6;  // a chip that holds little but weights
   double least = 1e300;
   for (Offload offload : {Offload::none, Offload::optimizer, Offload::activations, Offload::both}) {
