@@ -4,14 +4,16 @@
 #include <cmath>
 #include <vector>
 
+#include "assay/serve/batching_chain.h"
+
 namespace assay {
 namespace {
 
 /// What prompts do to a server: means over their lengths.
 struct PromptWork {
-  double taken = 0, taken_squared = 0;  ///< seconds that a prompt takes from decoding, and the mean of their square
-  double busy = 0, busy_squared = 0;    ///< the same of the prompts' server
-  std::vector<double> own;              ///< seconds from its start to the first token; each an equal share
+  double taken = 0, taken_squared = 0, taken_cubed = 0;  ///< seconds that a prompt takes from decoding, and powers
+  double busy = 0, busy_squared = 0;                     ///< the same of the prompts' server
+  std::vector<double> own;  ///< seconds from its start to the first token; each an equal share
 };
 
 PromptWork prompt_work(const LoadedServer& server, double sequences) {
@@ -36,26 +38,29 @@ PromptWork prompt_work(const LoadedServer& server, double sequences) {
       own = busy = taken = server.prefill(tokens);
       if (server.policy == BatchingPolicy::disaggregated) taken = 0.0;
     }
-    work.taken += taken / n, work.taken_squared += taken * taken / n;
+    work.taken += taken / n, work.taken_squared += taken * taken / n, work.taken_cubed += taken * taken * taken / n;
     work.busy += busy / n, work.busy_squared += busy * busy / n;
     work.own.push_back(own);
   }
   return work;
 }
 
-/// How much more the number of sequences varies than if they came at random. Decoding stands still while prompts are
-/// worked on, so that all that arrive in such a busy period of an M/G/1 queue start together: batches whose dispersion
-/// E[x^2] / E[x] counts for as long as two sequences of a batch stay together.
-double peakedness(const LoadedServer& server, const PromptWork& work, double rate) {
+/// Decoding stands still while prompts are worked on, so that all that arrive in such a busy period of an M/G/1 queue
+/// start together: batches whose dispersion is E[x^2] / E[x].
+double dispersion(const PromptWork& work, double rate) {
   const double used = std::min(0.999, rate * work.taken), left = 1.0 - used;
   const double variance = std::max(0.0, work.taken_squared - work.taken * work.taken);
-  const double dispersion = (used + rate * rate * variance) / (left * left) + 1.0 / left;
-  const auto table = server.lengths.output.table();  // sorted: the i-th is the shorter one of n - i pairs
-  double together = 0.0;
+  return (used + rate * rate * variance) / (left * left) + 1.0 / left;
+}
+
+/// How long two sequences that start together stay together, over how long one stays; 1/2 where they end at random.
+double together(const Lengths& output) {
+  const auto table = output.table();  // sorted: the i-th is the shorter one of n - i pairs
+  double sum = 0.0;
   const auto n = static_cast<double>(table.size());
   for (std::size_t i = 0; i < table.size(); ++i)
-    together += static_cast<double>(table[i]) * (2.0 * (n - static_cast<double>(i)) - 1.0) / (n * n);
-  return 1.0 + (dispersion - 1.0) * together / server.lengths.output.mean();
+    sum += static_cast<double>(table[i]) * (2.0 * (n - static_cast<double>(i)) - 1.0) / (n * n);
+  return sum / output.mean();
 }
 
 /// Sequences in a processor-sharing queue whose n members leave at the rate n / (steps x seconds(n)), at most `most` of
@@ -66,7 +71,7 @@ struct Sharing {
 };
 
 template <class F>
-Sharing share_steps(double rate, double steps, double most, double peaked, F seconds) {
+Sharing share_steps(double rate, double steps, double most, double peaked, double full, F seconds) {
   const double lumps = std::max(1.0, std::round(most / peaked)), lump = most / lumps;
   // Products of many ratios: as logarithms, and relative to the largest.
   const auto n = static_cast<std::size_t>(lumps);
@@ -79,8 +84,9 @@ Sharing share_steps(double rate, double steps, double most, double peaked, F sec
     const double p = std::exp(log[k] - top), x = static_cast<double>(k);
     sum += p, first += p * x, second += p * x * x;
   }
-  // Beyond `most` it falls by the same ratio each time.
-  const double ratio = ratio_at(lumps);
+  // Beyond `most` each that leaves lets one prompt in, and its work is waited for: not a share of the time as before,
+  // but all of it. So the number falls by the utilisation of the full server each time.
+  const double ratio = rate * full;
   const double last = std::exp(log.back() - top), beyond = last * ratio / (1.0 - ratio);
   sum += beyond, first += beyond * lumps, second += beyond * lumps * lumps;
   Sharing out;
@@ -159,6 +165,39 @@ Spread first_token(const PromptWork& work, const Wait& place, const Wait& prompt
   });
 }
 
+/// P(x > t) for a gamma distribution of that shape and scale 1: a series for small t, a continued fraction beyond.
+double gamma_tail(double shape, double t) {
+  if (t <= 0.0) return 1.0;
+  const double front = std::exp(shape * std::log(t) - t - std::lgamma(shape));
+  if (t < shape + 1.0) {
+    double term = 1.0 / shape, sum = term;
+    for (double k = shape + 1.0; term > 1e-12 * sum; k += 1.0) sum += term *= t / k;
+    return std::max(0.0, 1.0 - front * sum);
+  }
+  double b = t + 1.0 - shape, c = 1e300, d = 1.0 / b, h = d;
+  for (double k = 1.0; k < 1000.0; k += 1.0) {
+    const double a = -k * (k - shape);
+    b += 2.0, d = 1.0 / (a * d + b), c = b + a / c;
+    h *= d * c;
+    if (std::abs(d * c - 1.0) < 1e-12) break;
+  }
+  return front * h;
+}
+
+/// A mean over tokens: P(value > t) from its first three moments (a shifted gamma distribution, normal without skew).
+struct TokenMean {
+  double tokens, mean, variance, third;  ///< central moments
+  double above(double t) const {
+    if (variance <= 0.0) return t < mean ? 1.0 : 0.0;
+    const double z = (t - mean) / std::sqrt(variance), skew = third / (variance * std::sqrt(variance));
+    if (skew < 1e-3) return 1.0 - normal_share(z);
+    return gamma_tail(4.0 / (skew * skew), 4.0 / (skew * skew) + 2.0 * z / skew);
+  }
+};
+
+/// How much of a variance is left in the mean over `x` times as long as the value stays alike.
+double left_in_mean(double x) { return x > 1e-6 ? 2.0 / (x * x) * (x - 1.0 + std::exp(-x)) : 1.0; }
+
 /// Time per token of a request, over its life: the number of sequences beside it changes, and prompts come in between.
 /// `place` is what it waits after its first token.
 Spread per_token(const LoadedServer& server, const Sharing& sharing, const PromptWork& work, double rate, double mean,
@@ -166,33 +205,73 @@ Spread per_token(const LoadedServer& server, const Sharing& sharing, const Promp
   const Lengths output = server.lengths.output.thinned(server.lengths.output.is_fixed() ? 1 : 64);
   // How many steps the number of sequences stays alike: the mean rest of an output.
   const double memory = 0.5 * output.mean() * (1.0 + output.squared_variation());
+  const double sequences = std::max(1.0, sharing.sequences), context = server.lengths.context;
+  // Prompts that go first interrupt a step for a whole busy period of theirs, and those start at random: a compound
+  // Poisson process. A full batch lets in one at a time.
+  const double used = std::min(0.999, rate * work.taken), left = 1.0 - (1.0 - sharing.full) * used;
+  const double squared = work.taken_squared / (left * left * left);
+  const double cubed =
+      work.taken_cubed / std::pow(left, 4) + 3.0 * rate * work.taken_squared * work.taken_squared / std::pow(left, 5);
+  // A sequence whose prompt is done also waits for those behind it: as many busy periods as an M/G/1 queue is left
+  // with.
+  const double behind =
+      (1.0 - sharing.full) * (used + 0.5 * rate * rate * work.taken_squared / left) * work.taken / left;
+  // Pieces of prompts make steps longer by as much each, for as long as there are any.
+  const bool in_pieces = server.policy == BatchingPolicy::chunked;
+  const double alone = in_pieces ? server.step(sequences, context) : 0.0;
+  const double longer = in_pieces ? std::max(1e-12, server.mixed(sequences, context, server.chunk) - alone) : 0.0;
+  const double share = in_pieces ? std::clamp((mean - alone) / longer, 0.0, 1.0) : 0.0;
+  const double run =
+      in_pieces ? work.busy_squared / (2.0 * work.busy * std::max(1e-3, 1.0 - rate * work.busy)) / mean : 1.0;
   struct Group {
-    double tokens, deviation;
+    TokenMean mean, ceiling;
   };
   std::vector<Group> groups;
   for (const std::int64_t length : output.table()) {
     const auto n = static_cast<double>(length);
-    const double x = n / memory;
-    const double kept = x > 1e-6 ? 2.0 / (x * x) * (x - 1.0 + std::exp(-x)) : 1.0;
-    groups.push_back({n, std::sqrt(slope * slope * sharing.variance * kept + rate * mean * work.taken_squared / n)});
+    const double beside = slope * slope * sharing.variance * left_in_mean(n / memory);
+    if (in_pieces) {
+      const double pieces = share * (1.0 - share) * longer * longer * left_in_mean(n / run);
+      groups.push_back({{n, mean, beside + pieces, 0.0}, {n, mean + (1.0 - share) * longer, beside, 0.0}});
+    } else {
+      const double starts = rate * mean * (1.0 - used);  // per token
+      TokenMean one{n, mean, beside + starts * squared / n, starts * cubed / (n * n)};
+      if (behind > 0.0) {  // nothing, but with probability `used` exponential
+        const double twice = 2.0 * behind * behind / used, thrice = 3.0 * twice * behind / used;
+        one.mean += behind * (1.0 / n - 1.0 / output.mean());
+        one.variance += (twice - behind * behind) / (n * n);
+        one.third += (thrice - 3.0 * twice * behind + 2.0 * behind * behind * behind) / (n * n * n);
+      }
+      groups.push_back({one, one});
+    }
   }
-  const auto above = [&](const Group& g, double t) {
-    return g.deviation > 0.0 ? 1.0 - normal_share((t - mean) / g.deviation) : (t < mean ? 1.0 : 0.0);
-  };
   constexpr int parts = 16;
   return spread(mean + place.mean / output.mean(), [&](double t) {
     double sum = 0.0;
+    const auto above = [&](const Group& g, double seconds) {
+      return std::min(g.mean.above(seconds), g.ceiling.above(seconds));
+    };
     for (const Group& g : groups) {
       sum += (1.0 - place.probability) * above(g, t);
       for (int i = 0; place.probability > 0.0 && i < parts; ++i)
-        sum += place.probability / parts * above(g, t + place.scale() * std::log1p(-(i + 0.5) / parts) / g.tokens);
+        sum += place.probability / parts * above(g, t + place.scale() * std::log1p(-(i + 0.5) / parts) / g.mean.tokens);
     }
     return sum / static_cast<double>(groups.size());
   });
 }
 
+/// Steps that a sequence holds a place of the batch: with pieces also those in which its prompt is worked on.
+double steps_in_batch(const LoadedServer& server) {
+  double steps = server.lengths.output.mean();
+  if (server.policy != BatchingPolicy::chunked) return steps;
+  const auto prompts = server.lengths.prompt.table();
+  for (const std::int64_t tokens : prompts)
+    steps += std::ceil(static_cast<double>(tokens) / server.chunk) / static_cast<double>(prompts.size());
+  return steps;
+}
+
 double saturation_of(const LoadedServer& server) {
-  const double steps = server.lengths.output.mean(), context = server.lengths.context;
+  const double steps = steps_in_batch(server), context = server.lengths.context;
   const PromptWork full = prompt_work(server, server.most);
   double saturation = 1.0 / (full.taken + steps * server.step(server.most, context) / server.most);
   if (server.policy == BatchingPolicy::chunked) saturation = std::min(saturation, 1.0 / full.busy);
@@ -210,19 +289,40 @@ LoadedTimes loaded_times(const LoadedServer& server, double rate) {
   out.utilisation = rate / out.saturation;
   out.stable = out.utilisation < 1.0;
   if (!out.stable) return out;
+  // Seconds of the full server that a request takes, and their squared variation.
+  const PromptWork crowded = prompt_work(server, server.most);
+  const double decoding = steps_in_batch(server) * server.step(server.most, context) / server.most;
+  const double full = crowded.taken + decoding;
+  const double varies = crowded.taken_squared - crowded.taken * crowded.taken;
+  const auto variation = [&](double of_output) { return (varies + decoding * decoding * of_output) / (full * full); };
   // What a prompt takes from decoding depends on the sequences beside it, and those on what prompts take.
   Sharing sharing;
   PromptWork work = prompt_work(server, 1.0);
   const auto stretched = [&](double n) {
     return server.step(n, context) / std::max(1e-9, 1.0 - std::min(1.0 - 1e-9, rate * work.taken));
   };
-  const int rounds = server.policy == BatchingPolicy::chunked ? 30 : 1;
-  for (int i = 0; i < rounds; ++i) {
-    sharing = share_steps(rate, steps, server.most, peakedness(server, work, rate), stretched);
-    if (rounds > 1) work = prompt_work(server, std::max(1.0, sharing.sequences));
+  const double clumps = dispersion(work, rate) - 1.0, stay = together(server.lengths.output);
+  double scale = 0.5 * (1.0 + variation(server.lengths.output.squared_variation()));
+  if (server.policy == BatchingPolicy::interleaved) {
+    // The chain lets sequences end at random. Where they end more alike, clumps last longer: as if there were fewer and
+    // larger sequences (Hayward's approximation); and a full batch frees its places more regularly.
+    const double lumps = std::max(1.0, std::round(server.most * (1.0 + 0.5 * clumps) / (1.0 + stay * clumps)));
+    const double lump = server.most / lumps;
+    std::vector<double> prompts = work.own;
+    for (double& seconds : prompts) seconds *= lump;
+    const ChainTimes chain =
+        solve_chain({rate / lump, prompts,
+                     [&](double k) { return k / (steps * server.step(std::max(1.0, k * lump), context)); }, lumps});
+    sharing = {lump * chain.sequences, lump * lump * chain.variance, chain.waiting, chain.idle, chain.full};
+    scale /= 0.5 * (1.0 + variation(1.0));
+  } else {
+    const int rounds = server.policy == BatchingPolicy::chunked ? 30 : 1;
+    for (int i = 0; i < rounds; ++i) {
+      sharing = share_steps(rate, steps, server.most, 1.0 + stay * (dispersion(work, rate) - 1.0), full, stretched);
+      if (rounds > 1) work = prompt_work(server, std::max(1.0, sharing.sequences));
+    }
   }
   out.sequences = sharing.sequences;
-  const double scale = 0.5 * (1.0 + server.lengths.output.squared_variation());
   out.waiting = scale * sharing.waiting;
   const Wait place{sharing.full, out.waiting / rate};
   const bool apart = server.policy == BatchingPolicy::disaggregated;
@@ -231,9 +331,9 @@ LoadedTimes loaded_times(const LoadedServer& server, double rate) {
   if (apart) {
     const double servers = server.prefill_servers * server.replicas, all = rate * server.replicas;
     const double load = all * work.busy, used = load / servers;
-    const double variation = work.busy_squared / (work.busy * work.busy);  // one plus the squared variation
+    const double squared = work.busy_squared / (work.busy * work.busy);  // one plus the squared variation
     prompts.probability = all_busy(servers, load);
-    prompts.mean = prompts.probability * work.busy / (servers * (1.0 - used)) * 0.5 * variation;
+    prompts.mean = prompts.probability * work.busy / (servers * (1.0 - used)) * 0.5 * squared;
     out.prefill_share = used;
   } else {
     const double used = rate * work.busy;
