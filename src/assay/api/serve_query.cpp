@@ -117,9 +117,21 @@ Result<void> read_strategy(const Request& request, ServeQuery& query) {
   if (const auto text = request.value("cache"))
     c.cache = *text == "heads" ? CacheScheme::heads : *text == "batch" ? CacheScheme::batch : CacheScheme::sequence;
   if (request.has("gather-weights")) c.weights = WeightScheme::gathered;
-  if (c.expert.value_or(1) > 1 && c.second.value_or(1) > 1)
-    return fail("--weights-2d", "experts lie on devices of their own already: their weights are not split again",
-                "leave --ep or --weights-2d out", Error::Kind::usage);
+  if (c.expert.value_or(1) > 1 && c.second.value_or(1) > 1) {
+    std::int64_t experts = 0;
+    for (const Layer& layer : query.model().decoder.kinds)
+      if (layer.feed_forward) experts = std::max(experts, layer.feed_forward->experts);
+    const std::int64_t ways = *c.expert * *c.second;
+    const bool enough = ways <= experts && experts % ways == 0;
+    return fail(
+        "--weights-2d",
+        "--ep gives devices experts of their own: a second direction would split the same weights again, with a "
+        "gather and a sum for every product",
+        enough ? fmt::format("--ep {} splits them as many ways; tokens travel twice a layer however many", ways)
+               : fmt::format("{} experts go to at most {} devices; beyond that --tp {} splits each of them", experts,
+                             experts, c.tensor.value_or(1) * *c.second),
+        Error::Kind::usage);
+  }
   Parallelism given;
   given.tensor = c.tensor.value_or(1), given.pipeline = c.pipeline.value_or(1);
   ASSAY_CHECK(check_parallelism(given, query.model()));

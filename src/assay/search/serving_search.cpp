@@ -41,7 +41,8 @@ class Searcher {
     if (any && !found_.fits) any = enumerate(false);
     if (!any)
       return fail("strategy", fmt::format("no product of the given parallelism makes {} chips", cluster_.chips()),
-                  "tensor x pipeline x replicas must equal the chips; leave one of them out to have it found");
+                  "tensor x second direction of weights x pipeline x replicas must equal the chips, and experts divide "
+                  "the replicas; leave one of them out to have it found");
     finish_front();
     return std::move(found_);
   }
@@ -70,7 +71,8 @@ class Searcher {
             if (choices_.expert ? *choices_.expert != expert
                                 : expert > 1 && (limits_.experts == 0 || limits_.experts % expert != 0))
               continue;
-            // Experts are split already: a second direction of their weights would take the same devices.
+            // Experts on more devices divide the same weights as many ways, and their tokens travel twice a layer
+            // however many devices there are; a second direction adds a gather and a sum to every product.
             if (second > 1 && expert > 1) continue;
             any = true;
             ServingStrategy strategy;
