@@ -117,11 +117,16 @@ Result<void> read_serve_load(const Request& request, ServeQuery& query) {
   const std::int64_t longest_prompt = lengths ? lengths->prompt.largest() : query.question.prompt,
                      longest_output = lengths ? lengths->output.largest() : query.question.output;
   if (const std::int64_t longest = longest_prompt + longest_output;
-      model.max_context > 0 && longest > model.max_context && !request.has("stretch"))
-    query.impossible = fmt::format(
-        "{} + {} tokens are beyond the {} that {} was made for; at most --prompt {}, or --stretch to let it",
-        longest_prompt, longest_output, model.max_context, model.id,
-        std::max<std::int64_t>(1, model.max_context - longest_output));
+      model.max_context > 0 && longest > model.max_context && !request.has("stretch")) {
+    const std::int64_t prompt_left = model.max_context - longest_output,
+                       output_left = model.max_context - longest_prompt;
+    const std::string most = prompt_left > 0   ? fmt::format("--prompt {}", prompt_left)
+                             : output_left > 0 ? fmt::format("--output {}", output_left)
+                                               : fmt::format("{} together", model.max_context);
+    query.impossible =
+        fmt::format("{} + {} tokens are beyond the {} that {} was made for; at most {}, or --stretch to let it",
+                    longest_prompt, longest_output, model.max_context, model.id, most);
+  }
   ASSAY_CHECK(read_prefix(request, query.question));
   if (const auto text = request.value("imbalance")) {
     const auto load = parse_number(*text);

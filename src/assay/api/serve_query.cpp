@@ -200,6 +200,10 @@ void bind(ServeQuery& query) { query.question.setup.model = &query.imported.mode
 Result<ServeQuery> read_serve_query(const Request& request, const Context& context) {
   ServeQuery query;
   ASSAY_CHECK(read_model(request, context, query));
+  if (const auto on = request.value("on");
+      on && !on->starts_with('@') && (on->find(',') != on->npos || on->find("..") != on->npos))
+    return fail("--on", fmt::format("serve answers for one cluster, got {}", in_quotes(*on)),
+                "others beside it: --compare CLUSTER, as often as you like", Error::Kind::usage);
   ASSAY_TRY(cluster, cluster_of(request, context));
   query.cluster = cluster;
   query.question.capacity = cluster.chip.hbm().capacity.value.value();

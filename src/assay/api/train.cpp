@@ -107,8 +107,10 @@ std::string nearest_fit(const TrainQuery& query, const Strategy& strategy, doubl
   const double states = static_cast<double>(counts.total) *
                         (storage(formats.weights, 1.0).value() + storage(formats.gradients, 1.0).value() +
                          query.question.setup.optimizer.state_bytes());
-  std::string best = fmt::format("its weights, gradients and optimizer states take {}: {} such chips hold them",
-                                 human(Bytes(states)), std::ceil(states / capacity));
+  const double chips = std::ceil(states / capacity);
+  const std::string more = fmt::format("its weights, gradients and optimizer states take {}: {} such chips hold them",
+                                       human(Bytes(states)), chips);
+  std::string best = more;
   double least = std::numeric_limits<double>::infinity();
   for (const auto& [text, changed] : changes) {
     const auto cost = price_strategy(query.question, query.sequence, query.cluster, changed);
@@ -125,7 +127,8 @@ std::string nearest_fit(const TrainQuery& query, const Strategy& strategy, doubl
     else if (lacks <= 0.0)
       best += ", which fits";
   }
-  return best;
+  // No single change helps where the chips are too few for what every strategy has to hold.
+  return least > 0.0 && chips > query.question.chips ? more : best;
 }
 
 void explain(const TrainQuery& query, const Candidate& best, Response& response) {
@@ -233,6 +236,9 @@ Result<Response> answer(const Request& request, const Context& context) {
   if (sizes.several) add_sizes(request, sizes, response);
   if (request.picture()) response.picture = sizes.several ? sizes_picture(sizes) : training_picture(query, best);
   if (request.explain()) explain(query, best, response);
+  if (query.choices.schedule && best.strategy.parallelism.pipeline == 1)
+    response.notes.emplace_back(
+        "--schedule orders the work of pipeline stages, and this has none: --pp N asks for them");
   response.notes.push_back(
       "MFU counts three forward passes, causal attention as the mask leaves it; HFU counts what is "
       "executed, forward work done again included");

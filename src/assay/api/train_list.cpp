@@ -78,7 +78,8 @@ Result<PipelineResult> simulate(const TrainQuery& query, const Candidate& best) 
   const TrainingProfile profile = make_profile(query.question.setup, profile_key(s, query.sequence));
   const double m = microbatches(query.question, s);
   const PipelineShape shape{s.schedule, s.parallelism.pipeline, static_cast<std::int64_t>(m), s.interleave};
-  const auto chunks = static_cast<double>(chunks_per_stage(shape));
+  // What one microbatch passes on a stage: of dualpipe's two copies of the model only one.
+  const double chunks = static_cast<double>(model_parts(shape)) / static_cast<double>(shape.stages);
   const StepParts& p = best.cost.parts;
   double forward = 0.0, backward = 0.0;
   for (const LayerProfile& layer : profile.kinds)

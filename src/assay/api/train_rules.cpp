@@ -47,8 +47,8 @@ std::string nearest_factors(const std::vector<Factor>& factors, std::int64_t chi
     if (!all_given) allowed = divisors(chips / rest);
     changes.push_back(fmt::format("{} {}", changed.flag, nearest_of(allowed, changed.ways)));
   }
-  const std::string rule =
-      all_given ? "their product must equal the number of chips" : "their product must divide the number of chips";
+  const std::string rule = fmt::format("{} must {} the number of chips", factors.size() > 1 ? "their product" : "it",
+                                       all_given ? "equal" : "divide");
   return changes.empty() ? rule : fmt::format("{}: nearest is {}", rule, join(changes, ", or "));
 }
 
@@ -64,8 +64,8 @@ Result<void> check_mesh(const TrainQuery& query) {
   const bool all_given = factors.size() == 5;
   const auto n = static_cast<double>(chips);
   if (all_given ? product == n : std::fmod(n, product) == 0.0) return {};
-  return fail("strategy",
-              fmt::format("{} = {}, but {} has {} chips", text, human_number(product), query.cluster.text, chips),
+  if (factors.size() > 1) text += fmt::format(" = {}", human_number(product));
+  return fail("strategy", fmt::format("{}, but {} has {} chips", text, query.cluster.text, chips),
               nearest_factors(factors, chips, all_given), Error::Kind::usage);
 }
 
