@@ -45,17 +45,26 @@ void search(benchmark::State& state) {
 }
 BENCHMARK(search)->ArgName("pruned")->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
 
-/// One program: lowering a training step of a dense model with sharded weights and tensor parallelism.
-void lower(benchmark::State& state) {
-  const Question q;
+/// One program: lowering a training step with sharded weights and tensor parallelism, and counting its work.
+void lower(benchmark::State& state, const char* id, std::int64_t experts) {
+  const ImportedModel imported = *load_model(id, Catalogue::builtin(), "bench");
   Parallelism p;
-  p.fsdp = 64, p.tensor = 8;
-  const auto [mesh, rules] = training_stage(p, q.imported.model);
+  p.fsdp = 64, p.tensor = 8, p.expert = experts;
+  const auto [mesh, rules] = training_stage(p, imported.model);
   TrainingPlan plan;
   plan.work.sequences = 64, plan.work.queries = plan.work.keys = 2048;
-  for (auto _ : state) benchmark::DoNotOptimize(lower_training(q.imported.model, mesh, rules, plan).steps.size());
+  std::size_t steps = 0;
+  for (auto _ : state) {
+    const Program program = lower_training(imported.model, mesh, rules, plan);
+    benchmark::DoNotOptimize(count(program).flops);
+    steps = program.steps.size();
+  }
+  state.counters["steps"] = static_cast<double>(steps);
 }
-BENCHMARK(lower)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(lower, gpt_3, "gpt-3-175b", 1)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(lower, llama_70b, "llama-3-70b", 1)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(lower, mixtral, "mixtral-8x22b", 8)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(lower, deepseek_v3, "deepseek-v3", 8)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 

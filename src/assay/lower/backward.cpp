@@ -21,16 +21,16 @@ class BackwardPass {
  public:
   BackwardPass(Builder& builder, std::int32_t first, std::int32_t last)
       : build_(builder), program_(builder.program_), first_(first), last_(last) {
-    producer_.resize(program_.tensors.size(), -1);
-    for (std::int32_t i = first; i < last; ++i)
+    forward_.resize(program_.tensors.size());
+    weights_.reserve(64);
+    for (std::int32_t i = first; i < last; ++i) {
       for (int id : program_.steps[at(i)].out)
-        if (id >= 0) producer_[at(id)] = i;
-    for (std::int32_t i = first; i < last; ++i)
+        if (id >= 0) forward_[at(id)].producer = i;
       for (int id : program_.steps[at(i)].in)
         if (id >= 0 && program_.tensor(id).tensor_class == TensorClass::weight) weights_.push_back(id);
+    }
     std::sort(weights_.begin(), weights_.end());
     weights_.erase(std::unique(weights_.begin(), weights_.end()), weights_.end());
-    again_.resize(program_.tensors.size(), -1);
     build_.gradients_.resize(program_.tensors.size(), -1);
   }
 
@@ -57,9 +57,10 @@ class BackwardPass {
       if (tensor.tensor_class == TensorClass::residual) tensor.is_kept = true;
       return id;
     }
-    if (at(id) >= producer_.size() || producer_[at(id)] < 0) return id;  // made in this pass
-    if (again_[at(id)] >= 0) return again_[at(id)];
-    const Step made = program_.steps[at(producer_[at(id)])];
+    if (at(id) >= forward_.size() || forward_[at(id)].producer < 0) return id;  // made in this pass
+    if (forward_[at(id)].again >= 0) return forward_[at(id)].again;
+    const std::int32_t producer = forward_[at(id)].producer;
+    const Step made = program_.steps[at(producer)];
     // In a layer, what was gathered is gathered again rather than kept whole; the backward pass of the head follows its
     // forward pass at once, so nothing there is made twice.
     const bool in_layer = program_.blocks.back().kind >= 0;
@@ -67,7 +68,7 @@ class BackwardPass {
                        tensor.tensor_class == TensorClass::used_weight;
     // Where only the inside of attention is made again, its result is the next product's input like any other.
     const bool result = build_.recompute_.is_selective() && made.op == Op::attention && id == made.out[0];
-    if (!in_layer || result || !(moved || is_made_again(producer_[at(id)]))) {
+    if (!in_layer || result || !(moved || is_made_again(producer))) {
       tensor.is_kept = true;
       return id;
     }
@@ -77,11 +78,11 @@ class BackwardPass {
     for (std::int16_t& out : repeat.out) {
       if (out < 0) continue;
       const int copy = build_.copy_of(out, {});
-      again_[at(out)] = static_cast<std::int16_t>(copy);
+      forward_[at(out)].again = copy;
       out = static_cast<std::int16_t>(copy);
     }
     program_.steps.push_back(repeat);
-    return again_[at(id)];
+    return forward_[at(id)].again;
   }
 
   /// Tokens that were gathered and copied for their experts: as good as gathered.
@@ -398,10 +399,8 @@ class BackwardPass {
   void finish_weights() {
     for (int w : weights_) {
       if (slot(w) < 0 || w == build_.postponed) continue;
-      const ProgramTensor weight = program_.tensor(w);
       int held = slot(w);
-      const Sharding last =
-          rule_sharding(build_.rules_, program_, TensorClass::gradient, std::span(weight.dims.data(), weight.rank));
+      const Sharding last = build_.beside(w, TensorClass::gradient);
       // Axes whose sum waits split nothing yet.
       Sharding target = last;
       target.unreduced = program_.tensor(held).sharding.unreduced & build_.rules_.deferred;
@@ -417,9 +416,12 @@ class BackwardPass {
   Builder& build_;
   Program& program_;
   std::int32_t first_, last_;
-  std::vector<std::int32_t> producer_;  ///< by forward tensor: the step that makes it
-  std::vector<int> weights_;            ///< that the forward steps use
-  std::vector<std::int16_t> again_;     ///< by forward tensor: as made again
+  struct Forward {
+    std::int32_t producer = -1;  ///< the step that makes it
+    int again = -1;              ///< as made again
+  };
+  std::vector<Forward> forward_;  ///< by forward tensor
+  std::vector<int> weights_;      ///< that the forward steps use
   int sums_ = -1;
 };
 

@@ -11,6 +11,20 @@ std::span<const Weight::Size> dims_of(const ProgramTensor& tensor) { return {ten
 
 bool is_narrow(Dtype dtype) { return facts(dtype).bits < 16; }
 
+/// Where the dimensions of a tensor stand: find() of all of them at once. Moves and casts do not change it.
+class Places {
+ public:
+  explicit Places(const ProgramTensor& tensor) {
+    place_.fill(-1);
+    for (int i = tensor.rank; i-- > 0;) place_[index(tensor.dims[at(i)].dim)] = static_cast<std::int8_t>(i);
+  }
+  int of(LogicalDim dim) const { return place_[index(dim)]; }
+
+ private:
+  static std::size_t index(LogicalDim dim) { return static_cast<std::size_t>(dim); }
+  std::array<std::int8_t, logical_dims> place_;
+};
+
 }  // namespace
 
 int Builder::tensor(std::string_view name, std::span<const Weight::Size> dims, TensorClass tensor_class, Dtype dtype) {
@@ -69,15 +83,19 @@ Bytes Builder::traffic(const Step& step) const {
 }
 
 Step& Builder::emit(Op op, std::initializer_list<int> in, std::initializer_list<int> out) {
-  Step step;
+  Step& step = program_.steps.emplace_back();
   step.op = op;
-  std::size_t i = 0;
-  for (int id : in) step.in[i++] = static_cast<std::int16_t>(id);
-  i = 0;
-  for (int id : out) step.out[i++] = static_cast<std::int16_t>(id);
-  step.bytes = traffic(step);
-  program_.steps.push_back(step);
-  return program_.steps.back();
+  Bytes moved;
+  const auto take = [&](std::initializer_list<int> ids, std::int16_t* place) {
+    for (int id : ids) {
+      *place++ = static_cast<std::int16_t>(id);
+      if (id >= 0) moved += local_bytes(program_, program_.tensor(id));
+    }
+  };
+  take(in, step.in.data());
+  take(out, step.out.data());
+  step.bytes = moved;
+  return step;
 }
 
 int Builder::copy_of(int id, std::string_view name) {
@@ -89,15 +107,19 @@ int Builder::copy_of(int id, std::string_view name) {
   return static_cast<int>(program_.tensors.size()) - 1;
 }
 
-int Builder::reshard(int from, const Sharding& target, Urgency urgency, std::string_view name) {
-  if (program_.tensor(from).sharding == target) return from;
+int Builder::moved(int from, const Sharding& target, Urgency urgency, std::string_view name) {
   int current = from;
-  const auto move = [&](Op op, AxisSet axes, auto&& change) {
+  Sharding now = program_.tensor(from).sharding;
+  const std::size_t rank = program_.tensor(from).rank;
+  // Brings `current` to where `now` says.
+  const auto move = [&](Op op, AxisSet axes) {
     const double n = program_.ways(axes);
     const Bytes before = local_bytes(program_, program_.tensor(current));
     const int next = copy_of(current, name);
-    change(program_.tensors[at(next)].sharding);
-    Step& step = emit(op, {current}, {next});
+    program_.tensors[at(next)].sharding = now;
+    Step& step = program_.steps.emplace_back();
+    step.op = op;
+    step.in[0] = static_cast<std::int16_t>(current), step.out[0] = static_cast<std::int16_t>(next);
     step.axes = axes;
     step.urgency = urgency;
     step.bytes = op == Op::slice        ? Bytes(0)
@@ -106,56 +128,63 @@ int Builder::reshard(int from, const Sharding& target, Urgency urgency, std::str
                                         : (n - 1.0) / n * before;
     current = next;
   };
-  const auto sharding = [&]() -> const Sharding& { return program_.tensor(current).sharding; };
   const auto begins = [](AxisList list, AxisList of) { return common_prefix(list, of) == list; };
-  const std::size_t rank = program_.tensor(from).rank;
-  const AxisSet wanted = target.split_axes();
+  // Of the dimensions that change; the axes of all others concern nobody else.
+  AxisSet held = 0, wanted = 0;
+  for (std::size_t i = 0; i < max_tensor_rank; ++i)
+    if (now.dims[i] != target.dims[i]) held |= now.dims[i].set(), wanted |= target.dims[i].set();
   const auto cut = [&] {
-    if ((wanted & ~sharding().used_axes()) == 0) return;
-    for (std::size_t i = 0; i < rank; ++i) {
-      const AxisList fresh = remaining(target.dims[i], sharding().used_axes());
-      if (!fresh.empty() && begins(joined(sharding().dims[i], fresh), target.dims[i]))
-        move(Op::slice, fresh.set(), [&](Sharding& s) { s.dims[i] = joined(s.dims[i], fresh); });
+    const AxisSet missing = wanted & ~(held | now.unreduced);
+    for (std::size_t i = 0; missing != 0 && i < rank; ++i) {
+      const AxisList fresh = remaining(target.dims[i], ~missing);
+      const AxisList grown = joined(now.dims[i], fresh);
+      if (fresh.empty() || !begins(grown, target.dims[i])) continue;
+      now.dims[i] = grown;
+      held |= fresh.set();
+      move(Op::slice, fresh.set());
     }
   };
   // Free first: what the target splits and nobody holds yet.
   cut();
   // Partial sums end where the target splits them, or everywhere.
-  for (std::size_t i = 0; (wanted & sharding().unreduced) != 0 && i < rank; ++i) {
-    const AxisSet scattered = target.dims[i].set() & sharding().unreduced;
-    if (scattered)
-      move(Op::reduce_scatter, scattered, [&](Sharding& s) {
-        s.unreduced &= ~scattered;
-        s.dims[i] = joined(s.dims[i], remaining(target.dims[i], ~scattered));
-      });
+  for (std::size_t i = 0; (wanted & now.unreduced) != 0 && i < rank; ++i)
+    if (const AxisSet scattered = target.dims[i].set() & now.unreduced) {
+      now.unreduced &= ~scattered;
+      held |= scattered;
+      now.dims[i] = joined(now.dims[i], remaining(target.dims[i], ~scattered));
+      move(Op::reduce_scatter, scattered);
+    }
+  if (const AxisSet rest = now.unreduced & ~target.unreduced) {
+    now.unreduced &= ~rest;
+    move(Op::all_reduce, rest);
   }
-  if (const AxisSet rest = sharding().unreduced & ~target.unreduced)
-    move(Op::all_reduce, rest, [&](Sharding& s) { s.unreduced &= ~rest; });
   // Axes that change their dimension; only inner ones can, because blocks stay contiguous.
   AxisSet leaving = 0;
-  for (std::size_t i = 0; i < rank; ++i) leaving |= sharding().dims[i].set() & ~target.dims[i].set();
+  for (std::size_t i = 0; (held & wanted) != 0 && i < rank; ++i) leaving |= now.dims[i].set() & ~target.dims[i].set();
   for (std::size_t i = 0; (leaving & wanted) != 0 && i < rank; ++i)
     for (std::size_t j = 0; j < rank; ++j) {
-      const AxisSet moved = i == j ? 0 : sharding().dims[i].set() & target.dims[j].set();
+      const AxisSet moved = i == j ? 0 : now.dims[i].set() & target.dims[j].set();
       if (moved == 0) continue;
-      const AxisList left = remaining(sharding().dims[i], moved);
-      const AxisList grown = joined(sharding().dims[j], remaining(target.dims[j], ~moved));
-      if (begins(left, sharding().dims[i]) && begins(grown, target.dims[j]))
-        move(Op::all_to_all, moved, [&](Sharding& s) { s.dims[i] = left, s.dims[j] = grown; });
+      const AxisList left = remaining(now.dims[i], moved);
+      const AxisList grown = joined(now.dims[j], remaining(target.dims[j], ~moved));
+      if (!begins(left, now.dims[i]) || !begins(grown, target.dims[j])) continue;
+      now.dims[i] = left, now.dims[j] = grown;
+      move(Op::all_to_all, moved);
     }
   // Gather what the target does not split, or splits in another order: one collective for all of it.
   AxisSet gathered = 0;
-  for (std::size_t i = 0; i < rank; ++i)
-    gathered |= sharding().dims[i].set() & ~common_prefix(sharding().dims[i], target.dims[i]).set();
-  if (gathered)
-    move(Op::all_gather, gathered, [&](Sharding& s) {
-      for (AxisList& list : s.dims) list = remaining(list, gathered);
-    });
-  cut();
+  for (std::size_t i = 0; held != 0 && i < rank; ++i)
+    gathered |= now.dims[i].set() & ~common_prefix(now.dims[i], target.dims[i]).set();
+  if (gathered) {
+    for (AxisList& list : now.dims) list = remaining(list, gathered);
+    held &= ~gathered;
+    move(Op::all_gather, gathered);
+  }
+  if (current != from) cut();
   return current;
 }
 
-int Builder::moved(int id, const Sharding& target) {
+int Builder::moved_once(int id, const Sharding& target) {
   if (program_.tensor(id).sharding == target) return id;
   if (moved_.size() <= at(id)) moved_.resize(at(id) + 64, -1);
   int there = moved_[at(id)];
@@ -172,16 +201,10 @@ int Builder::settle(int from, TensorClass tensor_class, std::string_view name) {
 }
 
 int Builder::settle_sums(int from) {
+  if (program_.tensor(from).sharding.unreduced == 0) return from;
   Sharding target = program_.tensor(from).sharding;
   target.unreduced = 0;
-  return reshard(from, target, Urgency::critical);
-}
-
-double Builder::union_extent(const ProgramTensor& a, const ProgramTensor& b) const {
-  double n = local_elements(program_, a);
-  for (int i = 0; i < b.rank; ++i)
-    if (a.find(b.dims[at(i)].dim) < 0) n *= local_extent(program_, b, i);
-  return n;
+  return moved(from, target, Urgency::critical, {});
 }
 
 int Builder::quantised(int id) {
@@ -205,21 +228,23 @@ AxisSet Builder::late_axes(const ProgramTensor& tensor) const {
 int Builder::product(std::string_view name, int activation, int weight, std::initializer_list<LogicalDim> result,
                      int onto, int bias) {
   int b = used(weight);
+  const Places in_x(program_.tensor(activation)), in_w(program_.tensor(b));
+  const AxisSet weight_axes = program_.tensor(b).sharding.split_axes();
   Sharding target = program_.tensor(activation).sharding;
   {
     const ProgramTensor &x = program_.tensor(activation), &w = program_.tensor(b);
     // Copies of keys are made by every device that needs them, from tokens that are there for the queries.
-    const AxisSet copied = w.find(LogicalDim::kv_heads) >= 0 ? rules_.key_replicas : 0;
-    const AxisSet stationary = w.sharding.split_axes() | copied;
+    const AxisSet copied = in_w.of(LogicalDim::kv_heads) >= 0 ? rules_.key_replicas : 0;
+    const AxisSet stationary = weight_axes | copied;
     target.unreduced = x.is_gradient ? late_axes(x) : 0;
     for (int i = 0; i < x.rank; ++i) {
-      const int j = w.find(x.dims[at(i)].dim);
+      const int j = in_w.of(x.dims[at(i)].dim);
       target.dims[at(i)] = j >= 0 ? w.sharding.dims[at(j)] : remaining(target.dims[at(i)], stationary);
     }
   }
-  int a = moved(activation, target);
-  const bool in_layer = program_.blocks.back().kind >= 0 &&
-                        program_.tensor(b).find(LogicalDim::other) < 0;  // routers keep their precision
+  int a = moved_once(activation, target);
+  const bool in_layer =
+      program_.blocks.back().kind >= 0 && in_w.of(LogicalDim::other) < 0;  // routers keep their precision
   if (in_layer) a = quantised(a), b = quantised(b);
   const ProgramTensor x = program_.tensor(a), w = program_.tensor(b);
   ProgramTensor made;
@@ -228,14 +253,14 @@ int Builder::product(std::string_view name, int activation, int weight, std::ini
   made.dtype = formats_.activations;
   AxisSet kept = 0;
   for (LogicalDim dim : result) {
-    const int i = x.find(dim), j = w.find(dim);
+    const int i = in_x.of(dim), j = in_w.of(dim);
     made.dims[made.rank] = i >= 0 ? x.dims[at(i)] : w.dims[at(j)];
     made.sharding.dims[made.rank] = i >= 0 ? x.sharding.dims[at(i)] : w.sharding.dims[at(j)];
     kept |= made.sharding.dims[made.rank].set();
     ++made.rank;
   }
   made.sharding.unreduced =
-      ((x.sharding.split_axes() | w.sharding.split_axes()) & ~kept) | x.sharding.unreduced | w.sharding.unreduced;
+      ((x.sharding.split_axes() | weight_axes) & ~kept) | x.sharding.unreduced | w.sharding.unreduced;
   const bool partial = made.sharding.unreduced != 0;
   if (bias >= 0 && !partial) bias = bias_for(bias, made);
   program_.tensors.push_back(made);
@@ -247,9 +272,12 @@ int Builder::product(std::string_view name, int activation, int weight, std::ini
   };
   if (onto >= 0) also_read(2, onto);
   if (bias >= 0 && !partial) also_read(3, bias);
-  step.flops = Flops(2.0 * union_extent(x, w));
+  double extent = local_elements(program_, x);  // of all dimensions of both
+  for (int i = 0; i < w.rank; ++i)
+    if (in_x.of(w.dims[at(i)].dim) < 0) extent *= local_extent(program_, w, i);
+  step.flops = Flops(2.0 * extent);
   const bool of_weights = w.tensor_class == TensorClass::weight || w.tensor_class == TensorClass::used_weight;
-  if (of_weights && w.find(LogicalDim::experts) >= 0) {
+  if (of_weights && in_w.of(LogicalDim::experts) >= 0) {
     const Bytes weights = local_bytes(program_, w);
     step.bytes = filled_slots * (step.bytes - weights) + touched_experts * weights;
     step.flops *= filled_slots;

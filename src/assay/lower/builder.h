@@ -1,5 +1,6 @@
 // Writes programs: makes tensors, inserts the collectives that their shardings demand, and derives the backward pass.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -70,7 +71,13 @@ inline constexpr double scale_block = 128.0;
 class Builder {
  public:
   Builder(Program& program, const ShardingRules& rules, const Formats& formats, Recompute recompute)
-      : program_(program), rules_(rules), formats_(formats), recompute_(recompute) {}
+      : program_(program), rules_(rules), formats_(formats), recompute_(recompute) {
+    constexpr auto weight = static_cast<std::size_t>(TensorClass::weight);
+    for (std::size_t i = 0; i < tensor_classes; ++i)
+      like_weights_[i] = rules.axes[i] == rules.axes[weight] && rules.spread[i] == rules.spread[weight];
+    used_.reserve(program.tensors.capacity());
+    gradients_.reserve(program.tensors.capacity());
+  }
 
   Program& program() { return program_; }
   const Formats& formats() const { return formats_; }
@@ -91,14 +98,24 @@ class Builder {
     return rule_sharding(rules_, program_, tensor_class, dims);
   }
 
+  /// Where a gradient or state of a weight lies by the rules of its class, which mostly are those of the weight.
+  Sharding beside(int weight, TensorClass tensor_class) const {
+    const ProgramTensor& w = program_.tensor(weight);
+    return like_weights_[static_cast<std::size_t>(tensor_class)]
+               ? w.sharding
+               : ruled(tensor_class, std::span(w.dims.data(), w.rank));
+  }
+
   // --- blocks
   void begin_block(std::string_view name, Phase phase, int kind, std::int64_t layers);
   void end_block();
 
   // --- steps
-  int reshard(int from, const Sharding& target, Urgency urgency, std::string_view name = {});
+  int reshard(int from, const Sharding& target, Urgency urgency, std::string_view name = {}) {
+    return program_.tensor(from).sharding == target ? from : moved(from, target, urgency, name);
+  }
   /// The same for what several steps of a block may want in one place: done once, not for each.
-  int moved(int id, const Sharding& target);
+  int moved_once(int id, const Sharding& target);
   /// To the rules of a class, ending partial sums.
   int settle(int from, TensorClass tensor_class, std::string_view name = {});
   /// Ends partial sums where they are.
@@ -140,7 +157,8 @@ class Builder {
  private:
   friend class BackwardPass;
 
-  double union_extent(const ProgramTensor& a, const ProgramTensor& b) const;
+  /// As reshard(), of a tensor that does not lie there yet.
+  int moved(int from, const Sharding& target, Urgency urgency, std::string_view name);
   int quantised(int id);
   /// Partial sums of a gradient of copied keys or values, which may stay: all that is done with them is linear.
   AxisSet late_axes(const ProgramTensor& tensor) const;
@@ -151,7 +169,8 @@ class Builder {
   const ShardingRules& rules_;
   Formats formats_;
   Recompute recompute_;
-  std::vector<std::int16_t> used_;       ///< by weight: as used in this pass
+  std::array<bool, tensor_classes> like_weights_{};  ///< by class: its rules are those of weights
+  std::vector<std::int16_t> used_;                   ///< by weight: as used in this pass
   std::vector<std::int16_t> moved_;      ///< by tensor: as the last product of this pass that moved it used it
   std::vector<std::int16_t> quantised_;  ///< by tensor: its quantised form in this pass
   std::vector<std::int16_t> gradients_;  ///< by tensor

@@ -171,7 +171,7 @@ int LayerWriter::experts_block(const FeedForward& f, int x) {
     late = 2.0 * n * slots_of(holders_of(near)) * static_cast<double>(row) >
            work_.tokens() * (2.0 * static_cast<double>(row) + n);
   if (late) {
-    through = build_.moved(through, near);
+    through = build_.moved_once(through, near);
     Sharding beside = near;
     beside.dims[2] = {};
     gates = build_.reshard(gates, beside, Urgency::critical);

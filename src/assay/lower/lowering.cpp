@@ -38,8 +38,10 @@ class Lowering {
  public:
   Lowering(Program& program, const Transformer& model, const ShardingRules& rules, const Formats& formats,
            Recompute recompute)
-      : build_(program, rules, formats, recompute), program_(program), model_(model), rules_(rules) {
-    for (const Weight& weight : outer_weights(model)) outer_.push_back({weight, -1});
+      : build_(program, rules, formats, recompute), program_(program), model_(model) {
+    const std::vector<Weight> weights = outer_weights(model);
+    outer_.reserve(weights.size());
+    for (const Weight& weight : weights) outer_.push_back({weight, -1});
   }
 
   /// The encoder's part of a workload.
@@ -237,11 +239,12 @@ class Lowering {
 
   void backward(std::string_view name, int number, std::int64_t layers, const Written& forward) {
     build_.begin_block(name, Phase::backward, number, layers);
-    std::vector<Builder::Seed> seeds;
+    std::array<Builder::Seed, 4> seeds;
+    std::size_t count = 0;
     const int for_layers = number < 0 ? forward.token : -1;
     for (int result : {forward.output, forward.lent.keys, forward.lent.values, for_layers})
-      if (result >= 0) seeds.push_back({result, seed(result)});
-    build_.backward(forward.first, forward.last, seeds);
+      if (result >= 0) seeds[count++] = {result, seed(result)};
+    build_.backward(forward.first, forward.last, std::span(seeds.data(), count));
     const int from_token = number < 0 ? -1 : forward.token;
     for (int input : {forward.input, forward.encoded, forward.shared.keys, forward.shared.values, from_token})
       if (input >= 0) build_.settle_gradient(input);
@@ -261,11 +264,12 @@ class Lowering {
               const Optimizer& optimizer) {
     build_.begin_block(name, Phase::update, kind, layers);
     for (std::size_t i = first; i < last; ++i) {
-      const ProgramTensor weight = program_.tensors[i];
+      if (program_.tensors[i].tensor_class != TensorClass::weight) continue;
       const int gradient = build_.gradient(static_cast<int>(i));
-      if (weight.tensor_class != TensorClass::weight || gradient < 0) continue;
+      if (gradient < 0) continue;
+      const ProgramTensor weight = program_.tensors[i];
       ProgramTensor mine = weight;
-      mine.sharding = rule_sharding(rules_, program_, TensorClass::optimizer, {weight.dims.data(), weight.rank});
+      mine.sharding = build_.beside(static_cast<int>(i), TensorClass::optimizer);
       mine.is_given = false;
       program_.tensors.push_back(mine);
       const int updated = static_cast<int>(program_.tensors.size()) - 1;
@@ -287,7 +291,6 @@ class Lowering {
   Builder build_;
   Program& program_;
   const Transformer& model_;
-  const ShardingRules& rules_;
   std::vector<std::pair<Weight, int>> outer_;
 };
 

@@ -6,23 +6,6 @@
 
 namespace assay {
 
-AxisList remaining(AxisList list, AxisSet without) {
-  if (list.empty()) return list;
-  const AxisList outer = remaining(list.popped(), without);
-  return without & axis_bit(list.last()) ? outer : outer.pushed(list.last());
-}
-
-AxisList joined(AxisList a, AxisList b) {
-  if (b.empty()) return a;
-  return joined(a, b.popped()).pushed(b.last());
-}
-
-AxisList common_prefix(AxisList a, AxisList b) {
-  // As words, a longer list is larger; of two equally long ones that differ, neither is the prefix.
-  while (a != b) (a.bits() > b.bits() ? a : b) = (a.bits() > b.bits() ? a : b).popped();
-  return a;
-}
-
 namespace {
 
 /// Splits dimensions by further axes, one after the other, the outermost first.
@@ -31,7 +14,7 @@ void place(AxisList axes, const Program& program, std::span<const Weight::Size> 
   place(axes.popped(), program, dims, sharding);
   const double ways = program.ways(axis_bit(axes.last()));
   const auto divides = [&](std::size_t i) {
-    return std::fmod(static_cast<double>(dims[i].size), ways * program.ways(sharding.dims[i].set())) == 0.0;
+    return dims[i].size % static_cast<std::int64_t>(ways * program.ways(sharding.dims[i])) == 0;
   };
   std::size_t found = dims.size();
   for (std::size_t i = 0; i < dims.size() && found == dims.size(); ++i)
@@ -43,7 +26,7 @@ void place(AxisList axes, const Program& program, std::span<const Weight::Size> 
   if (found == dims.size())
     for (std::size_t i = 0; i < dims.size(); ++i) {
       const auto size = static_cast<double>(dims[i].size);
-      const double shards = ways * program.ways(sharding.dims[i].set());
+      const double shards = ways * program.ways(sharding.dims[i]);
       const double waste = std::ceil(size / shards) * shards / size;
       if (size >= shards && waste < least) found = i, least = waste;
     }
@@ -57,14 +40,17 @@ Sharding rule_sharding(const ShardingRules& rules, const Program& program, Tenso
   Sharding sharding;
   AxisSet spent = 0;
   for (std::size_t i = 0; i < dims.size(); ++i) {
-    AxisList wanted = remaining(rules.at(tensor_class, dims[i].dim), spent);
+    AxisList wanted = rules.at(tensor_class, dims[i].dim);
+    if (wanted.empty()) continue;
+    wanted = remaining(wanted, spent);
     if (dims[i].dim == LogicalDim::kv_heads)
-      while (!wanted.empty() && std::fmod(static_cast<double>(dims[i].size), program.ways(wanted.set())) != 0.0)
+      while (!wanted.empty() && dims[i].size % static_cast<std::int64_t>(program.ways(wanted)) != 0)
         wanted = wanted.popped();
     sharding.dims[i] = wanted;
     spent |= wanted.set();
   }
-  place(remaining(rules.spread[static_cast<std::size_t>(tensor_class)], spent), program, dims, sharding);
+  const AxisList spread = rules.spread[static_cast<std::size_t>(tensor_class)];
+  if (!spread.empty()) place(remaining(spread, spent), program, dims, sharding);
   return sharding;
 }
 

@@ -40,10 +40,18 @@ double local_elements(const ShardingRules& rules, const Program& program, Tensor
                       const Weight& weight);
 
 /// All axes of the list but those in `without`, in order.
-AxisList remaining(AxisList list, AxisSet without);
+constexpr AxisList remaining(AxisList list, AxisSet without) {
+  if ((list.set() & without) == 0) return list;
+  const AxisList outer = remaining(list.popped(), without);
+  return without & axis_bit(list.last()) ? outer : outer.pushed(list.last());
+}
 /// The axes of both, those of `b` inside.
-AxisList joined(AxisList a, AxisList b);
+constexpr AxisList joined(AxisList a, AxisList b) { return b.empty() ? a : joined(a, b.popped()).pushed(b.last()); }
 /// What both lists begin with: the blocks that a dimension is cut into either way.
-AxisList common_prefix(AxisList a, AxisList b);
+constexpr AxisList common_prefix(AxisList a, AxisList b) {
+  // As words, a longer list is larger; of two equally long ones that differ, neither is the prefix.
+  while (a != b) (a.bits() > b.bits() ? a : b) = (a.bits() > b.bits() ? a : b).popped();
+  return a;
+}
 
 }  // namespace assay

@@ -304,6 +304,7 @@ std::vector<Weight> layer_weights(const Transformer& model, const Layer& layer) 
 
 std::vector<Weight> outer_weights(const Transformer& model) {
   std::vector<Weight> out;
+  out.reserve(12);
   const std::int64_t stacks = model.encoder ? 2 : 1;
   const std::int64_t embedded = model.embedding_width > 0 ? model.embedding_width : model.d_model;
   const List embedding(out, Part::embedding), head(out, Part::head), table(out, Part::positions);

@@ -156,6 +156,11 @@ struct Program {
     for (; axes != 0; axes &= axes - 1) n *= axis_sizes[static_cast<std::size_t>(std::countr_zero(axes))];
     return n;
   }
+  double ways(AxisList axes) const {
+    double n = 1.0;
+    for (; !axes.empty(); axes = axes.popped()) n *= axis_sizes[static_cast<std::size_t>(axes.last())];
+    return n;
+  }
 };
 
 /// Elements of a dimension on one device, padded up where it does not divide. Inline, as the two below: lowering asks
@@ -163,7 +168,7 @@ struct Program {
 inline double local_extent(const Program& program, const ProgramTensor& tensor, int dim) {
   const auto size = static_cast<double>(tensor.dims[static_cast<std::size_t>(dim)].size);
   const AxisList axes = tensor.sharding.dims[static_cast<std::size_t>(dim)];
-  return axes.empty() ? size : std::ceil(size / program.ways(axes.set()));
+  return axes.empty() ? size : std::ceil(size / program.ways(axes));
 }
 inline double local_elements(const Program& program, const ProgramTensor& tensor) {
   double n = 1.0;

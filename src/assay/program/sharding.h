@@ -29,9 +29,9 @@ class AxisList {
   constexpr AxisList popped() const { return AxisList(bits_ >> 4); }
   constexpr std::uint32_t bits() const { return bits_; }
   constexpr AxisSet set() const {
-    AxisSet all = 0;
-    for (std::uint32_t rest = bits_; rest != 0; rest >>= 4) all |= axis_bit(static_cast<int>(rest & 15u) - 1);
-    return all;
+    AxisSet all = 1u << (bits_ & 15u) | 1u << (bits_ >> 4 & 15u);  // one or two axes without a branch; no axis is bit 0
+    for (std::uint32_t rest = bits_ >> 8; rest != 0; rest >>= 4) all |= 1u << (rest & 15u);
+    return all >> 1;
   }
   /// Major first.
   std::vector<int> axes() const {
@@ -53,11 +53,16 @@ struct Sharding {
 
   constexpr AxisSet split_axes() const {
     AxisSet all = 0;
-    for (AxisList list : dims) all |= list.set();
+    for (AxisList list : dims)
+      if (!list.empty()) all |= list.set();
     return all;
   }
   constexpr AxisSet used_axes() const { return split_axes() | unreduced; }
-  friend constexpr bool operator==(const Sharding&, const Sharding&) = default;
+  friend constexpr bool operator==(const Sharding& a, const Sharding& b) {
+    AxisSet differ = a.unreduced ^ b.unreduced;  // no branch per dimension: programs compare all the time
+    for (std::size_t i = 0; i < max_tensor_rank; ++i) differ |= a.dims[i].bits() ^ b.dims[i].bits();
+    return differ == 0;
+  }
 };
 
 /// A dimension of a tensor: a name (or the number as text) and its global size.
