@@ -88,7 +88,7 @@ class BackwardPass {
   /// Tokens that were gathered and copied for their experts: as good as gathered.
   bool is_copy_of_gathered(const Step& made) const {
     if (made.op != Op::dispatch) return false;
-    const std::int32_t source = producer_[at(made.in[0])];
+    const std::int32_t source = forward_[at(made.in[0])].producer;
     return source >= 0 && program_.steps[at(source)].op == Op::all_gather;
   }
 
