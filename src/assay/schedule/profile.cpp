@@ -89,6 +89,11 @@ double stretch_of(const StepEffects& effects, const Program& program, const Step
     case Op::route:
     case Op::route_grad:
       return effects.expert_traffic;
+    case Op::scan:
+    case Op::scan_grad:
+    case Op::convolve:
+    case Op::convolve_grad:
+      return effects.scan;
     case Op::loss_sums:
     case Op::loss:
     case Op::loss_grad:

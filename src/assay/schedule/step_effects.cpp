@@ -26,6 +26,7 @@ void visit_steps(C& c, V& v) {
   v.numbers("casts", way_names, c.cast);
   v.numbers("loss", way_names, c.loss);
   v.number("experts", c.expert_traffic);
+  v.number("scans", c.scan);
   v.table("collectives");
   v.numbers("tensor_overlapped", step_family_names, c.tensor_overlapped);
   v.number("experts", c.expert_waited);
@@ -66,7 +67,7 @@ StepEffects StepCalibration::effects(const Chip& chip, const StepSoftware& softw
   out.pointwise = pointwise[way], out.cast = cast[way], out.loss = loss[loss_way],
   out.launch = software.captured ? Seconds(0) : launch[way];
   out.routed_launch = software.captured && software.fixed_capacity ? Seconds(0) : launch[way];
-  out.expert_product = expert_product, out.expert_traffic = expert_traffic;
+  out.scan = scan, out.expert_product = expert_product, out.expert_traffic = expert_traffic;
   out.expert_waited = software.expert_overlap ? expert_waited : 1.0;
   out.context_waited = context_waited;
   out.tensor_waited = software.tensor_overlap ? tensor_overlapped[family] : 1.0;
@@ -82,6 +83,11 @@ StepEffects StepCalibration::effects(const Chip& chip, const StepSoftware& softw
 bool has_experts(const Transformer& model) {
   return std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(),
                      [](const Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; });
+}
+
+bool has_state_spaces(const Transformer& model) {
+  return std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(),
+                     [](const Layer& layer) { return layer.state_space.has_value(); });
 }
 
 std::vector<std::string> step_classes(const Cluster& cluster, const Transformer& model) {

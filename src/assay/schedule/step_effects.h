@@ -46,8 +46,9 @@ struct StepEffects {
   double pointwise = 1;                       ///< bytes that element-wise steps move over the fewest
   double cast = 1;                            ///< the same of what is quantised for products
   double loss = 1;                            ///< the same of logits and loss
-  double expert_product = 1;                  ///< products of experts over those of dense layers: ragged, uneven
-  double expert_traffic = 1;                  ///< bytes to sort tokens by expert and back over the fewest
+  double scan = 1;            ///< of state spaces: their kernels over memory traffic or arithmetic alone
+  double expert_product = 1;  ///< products of experts over those of dense layers: ragged, uneven
+  double expert_traffic = 1;  ///< bytes to sort tokens by expert and back over the fewest
   double tensor_waited = 1, context_waited = 1;  ///< shares of collectives that nothing hides
   double expert_waited = 1;     ///< the same of experts, under schedules that have another microbatch at work meanwhile
   double contention = 0;        ///< share of weights' collectives that costs time although others compute meanwhile
@@ -80,7 +81,7 @@ struct StepCalibration {
   std::array<Bytes, ways> context{};
   std::array<Seconds, ways> launch{};
   double plain_attention = 1, first_flash = 1, unaligned = 1;
-  double expert_product = 1, expert_traffic = 1, expert_waited = 1, context_waited = 1;
+  double scan = 1, expert_product = 1, expert_traffic = 1, expert_waited = 1, context_waited = 1;
   double contention = 0, gradients_waited = 0, straggler = 0;
   Seconds fixed;
   std::vector<IntervalClass> time_intervals, memory_intervals;
@@ -94,6 +95,7 @@ std::vector<std::string> memory_classes(const Cluster& cluster);
 /// Where a step lies among those that were measured.
 std::vector<Coordinate> step_coordinates(const Cluster& cluster, const Transformer& model, std::int64_t sequence);
 bool has_experts(const Transformer& model);
+bool has_state_spaces(const Transformer& model);
 
 /// The numbers of catalogue/steps/training.toml; the first fault with its place.
 Result<StepCalibration> read_steps(std::string_view document, std::string_view file);
