@@ -48,9 +48,10 @@ struct LoadedTimes {
 
 /// `rate` requests per second of one replica, as a Poisson process.
 /// Prompts are an M/G/1 queue (M/G/c where they have servers of their own) whose server is away for the rest of a
-/// decode step; sequences share decode steps, which is a birth-death process whose rates depend on their number: a
+/// decode step. Where they go before decode steps, the requests at the server are a Markov chain (batching_chain.h);
+/// otherwise sequences share decode steps, a birth-death process whose rates depend on their number: a
 /// processor-sharing queue, insensitive to the distribution of lengths. Beyond `most` sequences they queue; that wait
-/// is scaled by (1 + squared variation of the output) / 2 as in heavy traffic.
+/// is scaled by (1 + squared variation of what a request takes) / 2 as in heavy traffic.
 LoadedTimes loaded_times(const LoadedServer& server, double rate);
 
 /// The largest rate at which 99 in 100 first tokens come within `first_token` and tokens within `per_token` seconds;
