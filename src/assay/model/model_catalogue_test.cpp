@@ -38,7 +38,7 @@ TEST(ModelCatalogue, MostTotalsAreExact) {
 }
 
 TEST(ModelCatalogue, AnUnknownIdHasNearNames) {
-  const auto found = catalogue_model("llama3-8b", catalogue(), "models");
+  const auto found = catalogue_model("llama-3-9b", catalogue(), "models");
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().kind, Error::Kind::missing);
   EXPECT_NE(found.error().hint.find("llama-3-8b"), std::string::npos) << found.error().hint;
