@@ -10,6 +10,38 @@
 namespace assay {
 namespace {
 
+/// The chance that none of `drawn` of `all` things, drawn without putting back, is among `marked` ones.
+double none_drawn(double all, double marked, double drawn) {
+  double chance = 1.0;
+  for (double i = 0.0; i < drawn; ++i) chance *= std::max(0.0, all - marked - i) / std::max(1.0, all - i);
+  return chance;
+}
+
+double choose(double n, double k) {
+  double ways = 1.0;
+  for (double i = 0.0; i < k; ++i) ways *= (n - i) / (k - i);
+  return n < k ? 0.0 : ways;
+}
+
+}  // namespace
+
+double Routing::sent_share(double children) const {
+  if (copies <= 1.0) return 1.0;
+  const double open = experts * picked / groups;  // experts in the groups that were picked
+  double touched = 0.0;                           // the chance that a child holds one of them
+  if (children >= groups) {
+    touched = picked / groups * (1.0 - none_drawn(open, experts / children, copies));
+  } else {  // several groups lie in a child; so many of them are picked
+    const double own = groups / children;
+    for (double j = 1.0; j <= std::min(own, picked); ++j)
+      touched += choose(own, j) * choose(groups - own, picked - j) / choose(groups, picked) *
+                 (1.0 - none_drawn(open, j * experts / groups, copies));
+  }
+  return children * touched / copies;
+}
+
+namespace {
+
 /// "X", "X=4" or "X=4:2" on a torus.
 Result<AxisPart> parse_part(const Cluster& cluster, std::string_view text, std::string_view where) {
   const std::size_t equals = text.find('='), colon = text.find(':');

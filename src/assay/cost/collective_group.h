@@ -1,7 +1,6 @@
 // The links that a collective may use, in a form without strings or memory of its own, so that a search can make and
 // price millions of them. What people read, names and sources, is in CollectiveLabels.
 #pragma once
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -43,18 +42,12 @@ class FixedList {
 inline constexpr std::size_t max_torus_axes = 6;
 inline constexpr std::size_t max_tree_levels = 8;
 
-/// Tokens go to several experts each, picked at random; some models first pick some of the groups of experts.
+/// Tokens go to several experts each, any with the same chance; some models first pick some of the groups of experts.
 struct Routing {
-  double copies = 1, groups = 1, picked = 1;
+  double copies = 1, experts = 1, groups = 1, picked = 1;
 
-  /// Copies that enter a level's children, of all: one is enough for all experts in the same child.
-  double sent_share(double children) const {
-    const double reached =
-        std::max(1.0, groups > 1.0 ? std::max(std::min(children, picked), children * picked / groups) : children);
-    double missed = 1.0;  // the chance that no expert lies in a child
-    for (double i = 0.0; i < copies; ++i) missed *= 1.0 - 1.0 / reached;
-    return reached * (1.0 - missed) / copies;
-  }
+  /// Copies that enter a level's children, of all: one is enough for all of a token's experts in the same child.
+  double sent_share(double children) const;
 };
 
 /// Some axes of a torus, or the levels of a tree that are crossed; both where a collective spans slices.

@@ -37,9 +37,6 @@ double share_received(CollectiveKind kind, double n) {
     case CollectiveKind::all_gather:
     case CollectiveKind::reduce_scatter:
       return (n - 1.0) / n;
-    case CollectiveKind::all_to_all:
-    case CollectiveKind::ragged_all_to_all:
-      return (n - 1.0) / (n * n);  // the array is that of all devices
     default:
       return 1.0;
   }
@@ -50,7 +47,9 @@ Seconds inside(const CollectiveCalibration& fit, const CollectiveCurve& curve, C
                const CollectiveGroup& group, const CollectiveGroup::TreeLevel& node, CollectiveAlgorithm algorithm) {
   const double n = node.groups, lanes = std::max(1.0, lanes_used(kind, group, node));
   double share = share_received(kind, n);
-  if (exchanges(kind)) share *= group.imbalance * group.routing.sent_share(group.devices);
+  // The array is that of all devices, and what goes to other nodes first goes to the chip in its place there.
+  if (exchanges(kind))
+    share = (n - 1.0) / (n * group.devices) * group.imbalance * group.routing.sent_share(group.devices);
   const BytesPerSecond ring = curve.share * lanes * node.chip_bandwidth / (1.0 + curve.pair / n);
   const Seconds by_ring = share * bytes / ring;
   if (kind != CollectiveKind::all_reduce || !node.reduces || fit.in_network == 0.0 ||

@@ -101,51 +101,55 @@ RC_GTEST_PROP(CollectiveEstimate, MoreBytesNeverTakeLess, ()) {
   RC_ASSERT(collective_estimate(fit, kind, Bytes(bytes), g) >= collective_cost(Plain{}, kind, Bytes(bytes), g).lower);
 }
 
-/// Copies that enter children over all copies, by trying out every choice of experts that are picked one after another,
-/// where children hold one group of experts each or several, and groups are picked first.
-double tried_out(int children, int copies, int groups, int picked) {
+/// The same by trying out every choice of groups and of different experts in them.
+double tried_out(const Routing& r, unsigned children) {
+  const auto experts = static_cast<unsigned>(r.experts), groups = static_cast<unsigned>(r.groups);
   double sum = 0, ways = 0;
-  for (unsigned set = 0; set < 1u << groups; ++set) {
-    if (__builtin_popcount(set) != picked) continue;
-    std::vector<int> open;  // a slot of each child that lies in a picked group
-    for (int child = 0; child < children; ++child)
-      if (set >> (child * groups / children) & 1u) open.push_back(child);
-    std::vector<std::size_t> choice(static_cast<std::size_t>(copies), 0);
-    for (bool more = true; more;) {
+  for (unsigned picked = 0; picked < 1u << groups; ++picked) {
+    if (__builtin_popcount(picked) != static_cast<int>(r.picked)) continue;
+    for (unsigned set = 0; set < 1u << experts; ++set) {
+      if (__builtin_popcount(set) != static_cast<int>(r.copies)) continue;
       unsigned touched = 0;
-      for (const std::size_t c : choice) touched |= 1u << open[c];
-      sum += __builtin_popcount(touched), ways += 1;
-      std::size_t at = 0;
-      while (at < choice.size() && ++choice[at] == open.size()) choice[at++] = 0;
-      more = at < choice.size();
+      bool is_open = true;
+      for (unsigned e = 0; e < experts; ++e)
+        if (set >> e & 1u)
+          touched |= 1u << e * children / experts, is_open &= (picked >> e * groups / experts & 1u) != 0;
+      if (is_open) sum += __builtin_popcount(touched), ways += 1;
     }
   }
-  return sum / ways / copies;
+  return sum / ways / r.copies;
 }
 
 TEST(Routing, SendsOneCopyToAllExpertsOfAChild) {
-  EXPECT_EQ((Routing{1, 1, 1}.sent_share(8)), 1.0);
-  EXPECT_NEAR((Routing{4, 1, 1}.sent_share(1)), 0.25, 1e-15);  // one child holds them all
-  for (const int children : {2, 4, 8})
-    for (const int copies : {1, 2, 4})
-      EXPECT_NEAR((Routing{double(copies), 1, 1}.sent_share(children)), tried_out(children, copies, 1, 1), 1e-12);
-  // Groups that are picked first leave a part of the children.
-  EXPECT_NEAR((Routing{4, 4, 2}.sent_share(4)), tried_out(4, 4, 4, 2), 1e-12);
-  EXPECT_NEAR((Routing{4, 4, 2}.sent_share(8)), tried_out(8, 4, 4, 2), 1e-12);
+  EXPECT_EQ((Routing{1, 8, 1, 1}.sent_share(8)), 1.0);
+  for (const Routing& r :
+       {Routing{2, 8, 1, 1}, Routing{4, 16, 1, 1}, Routing{4, 16, 4, 2}, Routing{3, 16, 8, 3}, Routing{6, 16, 8, 4}})
+    for (const unsigned children : {1u, 2u, 4u, 8u, 16u})
+      if (children <= r.experts) EXPECT_NEAR(r.sent_share(children), tried_out(r, children), 1e-12) << children;
 }
 
 TEST(Routing, LessLeavesANodeWhereItHoldsSeveralExpertsOfAToken) {
   CollectiveGroup flat = group(2, 2), routed = flat;
-  routed.routing = {8, 1, 1};
+  routed.routing = {8, 64, 1, 1};
+  const double sent = routed.routing.sent_share(2);
+  EXPECT_NEAR(sent, 2.0 / 8, 0.002);  // both nodes are reached but for a few tokens
   const auto seconds = [](const CollectiveGroup& g) {
     return collective_estimate(simple(), CollectiveKind::all_to_all, 16_GB, g).value();
   };
-  // 8 copies to one of two nodes: both are reached but for 1 of 128 tokens, so that 2 of 8 copies are sent.
   const double latency = (11 + 50) * 1e-6;
-  EXPECT_NEAR((seconds(routed) - latency) / (seconds(flat) - latency), 2.0 * (1 - 1.0 / 256) / 8, 1e-9);
+  EXPECT_NEAR((seconds(routed) - latency) / (seconds(flat) - latency), sent, 1e-9);
   EXPECT_NEAR((collective_cost(Plain{}, CollectiveKind::all_to_all, 16_GB, routed).bandwidth /
                collective_cost(Plain{}, CollectiveKind::all_to_all, 16_GB, flat).bandwidth),
-              2.0 * (1 - 1.0 / 256) / 8, 1e-9);
+              sent, 1e-9);
+}
+
+TEST(CollectiveEstimate, AChipHandsOnNoMoreThanItHolds) {
+  // 8 GB on 8 chips of two nodes: 1 GB each, of which 3/4 goes to another place in the node, at half of 100 GB/s; and
+  // half leaves a node of 4 GB at 40 GB/s, which takes longer.
+  EXPECT_NEAR(us(collective_estimate(simple(), CollectiveKind::all_to_all, 8_GB, group(4, 2))), 13 + 50 + 50000, 1e-6);
+  CollectiveGroup wide = group(4, 2);
+  wide.levels[1].chip_bandwidth = 1000_GB_per_s;
+  EXPECT_NEAR(us(collective_estimate(simple(), CollectiveKind::all_to_all, 8_GB, wide)), 13 + 50 + 15000, 1e-6);
 }
 
 }  // namespace

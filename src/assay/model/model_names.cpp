@@ -50,7 +50,14 @@ ModelNames::ModelNames(const Catalogue& catalogue) {
 }
 
 std::optional<std::string> ModelNames::find(std::string_view name) const {
-  const auto found = ids_.find(plain(name));
+  std::string known = plain(name);
+  auto found = ids_.find(known);
+  // What was trained further has the same shape.
+  for (const std::string_view end : {"instruct", "hf"})
+    if (found == ids_.end() && known.ends_with(end)) {
+      known.resize(known.size() - end.size());
+      found = ids_.find(known);
+    }
   if (found == ids_.end()) return std::nullopt;
   return found->second;
 }

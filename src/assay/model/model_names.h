@@ -18,7 +18,7 @@ class ModelNames {
   explicit ModelNames(const Catalogue& catalogue);
 
   /// The id of the model that is called so. Upper and lower case do not matter, nor do spaces, dashes and underscores
-  /// other than between digits: "LLAMA3_70B".
+  /// other than between digits, nor does an "-Instruct" or "-hf" at the end: "LLAMA3_70B".
   std::optional<std::string> find(std::string_view name) const;
 
  private:

@@ -23,6 +23,7 @@ TEST(ModelNames, KnowsIdsAliasesAndRepositories) {
   EXPECT_EQ(names.find("llama3-8b"), "llama-3-8b");
   EXPECT_EQ(names.find("Llama 2 - 7B"), "llama-2-7b");
   EXPECT_EQ(names.find("llama-27b"), std::nullopt);
+  EXPECT_EQ(names.find("Llama-3.1-8B-Instruct"), "llama-3.1-8b");
   EXPECT_EQ(names.find("LLAMA3.1_405B"), "llama-3.1-405b");
   EXPECT_EQ(names.find("llama-31-405b"), std::nullopt);
 }

@@ -75,8 +75,8 @@ Routing routing_of(const Transformer& model) {
     if (!layer.feed_forward) continue;
     const FeedForward& experts = *layer.feed_forward;
     if (static_cast<double>(experts.experts_per_token) > routing.copies)
-      routing = {static_cast<double>(experts.experts_per_token), static_cast<double>(experts.expert_groups),
-                 static_cast<double>(experts.groups_per_token)};
+      routing = {static_cast<double>(experts.experts_per_token), static_cast<double>(experts.experts),
+                 static_cast<double>(experts.expert_groups), static_cast<double>(experts.groups_per_token)};
   }
   return routing;
 }

@@ -109,8 +109,17 @@ void wait_for_host(Offload offload, bool overlap, double update, SteadyCost::Par
     out.host.update = first - (out.forward + out.host.forward + update + brought);
   }
   out.forward += out.host.forward, out.backward += out.host.backward;
-  out.lower = std::max(out.lower, out.host.ideal);
-  out.upper += 2.0 * out.host.ideal;
+  // What is hidden of experts does not make a pass shorter than its copies.
+  out.hidden_forward = std::min(out.hidden_forward, std::max(0.0, out.forward - out.host.lane_forward));
+  out.hidden_backward = std::min(out.hidden_backward, std::max(0.0, out.backward - out.host.lane_backward));
+  out.upper += out.host.in_turn;
+}
+
+/// Whether forward passes run beside backward passes of other microbatches, so that one computes while experts of the
+/// other exchange tokens.
+bool hides_experts(const Strategy& strategy) {
+  return strategy.parallelism.pipeline > 1 &&
+         (strategy.schedule == PipelineSchedule::interleaved || strategy.schedule == PipelineSchedule::dualpipe);
 }
 
 }  // namespace
@@ -200,7 +209,7 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
     out.compute = f.compute + b.compute, out.recompute = b.recompute;
     out.tensor = f.tensor + b.tensor, out.context = f.context + b.context, out.expert = f.expert + b.expert;
     if (out.expert > 0.0) {
-      const double share = std::min(1.0 - effects.expert_waited, out.compute / out.expert);
+      const double share = std::clamp(1.0 - effects.expert_waited, 0.0, out.compute / out.expert);
       out.hidden_forward = share * f.expert, out.hidden_backward = share * b.expert;
     }
     out.weights = f.exposed + b.exposed;
@@ -258,13 +267,6 @@ MemoryParts memory_holding(const SteadyCost& steady, const SteadyCost::Part& par
   return memory;
 }
 
-/// Whether forward passes run beside backward passes of other microbatches, so that one computes while experts of the
-/// other exchange tokens.
-static bool hides_experts(const Strategy& strategy) {
-  return strategy.parallelism.pipeline > 1 &&
-         (strategy.schedule == PipelineSchedule::interleaved || strategy.schedule == PipelineSchedule::dualpipe);
-}
-
 TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
   const double m = steady.microbatches, stages = steady.stages;
   const PipelineShape shape{strategy.schedule, strategy.parallelism.pipeline, static_cast<std::int64_t>(m),
@@ -273,7 +275,7 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
   const double handover = 2.0 * static_cast<double>(strategy.interleave) * steady.hop;
   TrainingCost cost;
   double slowest = -1.0, slowest_lower = 0.0, slowest_upper = 0.0, sum_lower = 0.0, sum_upper = 0.0;
-  double mean_forward = 0.0, mean_backward = 0.0;
+  double mean_forward = 0.0, mean_backward = 0.0, states = 0.0;
   const double hides = hides_experts(strategy) ? 1.0 : 0.0;
   for (const SteadyCost::Part& part : steady.parts) {
     const double share = part.stages / stages;
@@ -290,6 +292,7 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
     sum_lower += part.stages * part.lower, sum_upper += part.stages * part.upper;
     const double whole = m * (forward + backward) + part.gradients + part.update + part.host.update;
     cost.host_time = std::max(cost.host_time, m * part.host.ideal + part.host.ideal_update);
+    states = std::max(states, part.host.ideal_update);
     if (whole > slowest) {
       slowest = whole;
       StepParts& step = cost.parts;
@@ -315,7 +318,7 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
   const double fill = stages > 1.0 ? bubble_time(shape, 1.0, 2.0) / 3.0 / stages : 0.0;
   cost.fill = fill * sum_lower;
   cost.lower = std::min(cost.estimate, std::max(m * slowest_lower + cost.fill, cost.host_time));
-  cost.upper = m * slowest_upper + (stages - 1.0) / stages * sum_upper;
+  cost.upper = m * slowest_upper + (stages - 1.0) / stages * sum_upper + states;
   return cost;
 }
 

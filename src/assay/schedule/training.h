@@ -71,7 +71,7 @@ struct TrainingCost {
   double compute = 0;                         ///< seconds of arithmetic at the peak, per step, mean over stages
   double fill = 0;                            ///< seconds of the lower bound in which the pipeline fills and drains
   double memory_time = 0;                     ///< seconds of memory traffic at the peak, of the slowest stage
-  double host_time = 0;                 ///< seconds of the host link at its full rate, one direction, slowest stage
+  double host_time = 0;                 ///< seconds of the busiest of the host's lanes at its full rate, slowest stage
   std::array<double, roles> network{};  ///< seconds of collectives at full bandwidth by role, of the slowest stage
   StepParts parts;                      ///< of the estimate
   MemoryParts memory;

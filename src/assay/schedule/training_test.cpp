@@ -166,6 +166,20 @@ TEST(TrainingCost, BoundsEncloseTheIdealAndTheLowerIsNeverAboveTheEstimate) {
   }
 }
 
+TEST(TrainingCost, BoundsEncloseOffloadingToo) {
+  Case c("h100-sxm:8", 64);
+  c.question.host = {20e9, 0.8, 40e9, 1e12};
+  for (const Offload offload : {Offload::none, Offload::activations, Offload::optimizer, Offload::both})
+    for (const bool overlap : {true, false}) {
+      Strategy s = strategy_of(1, 8, 1);
+      s.offload = offload, c.question.overlap = overlap;
+      const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+      ASSERT_TRUE(cost);
+      EXPECT_LE(cost->lower, cost->estimate);
+      EXPECT_LE(cost->lower, cost->upper);
+    }
+}
+
 TEST(TrainingCost, SharingOutMoreTakesLessMemory) {
   const Case c("h100-sxm:16", 64);
   double before = 1e30;

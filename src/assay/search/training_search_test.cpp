@@ -55,6 +55,24 @@ TEST(TrainingSearch, PruningNeverLosesTheBest) {
   }
 }
 
+// Schedules that hide the exchange between experts are the faster for it: a bound must allow for that.
+TEST(TrainingSearch, PruningNeverLosesAScheduleThatHidesExperts) {
+  for (const double waited : {0.0, 0.25, 1.0}) {
+    Case c("h100-sxm:16");
+    for (Layer& layer : c.model.decoder.kinds)
+      layer.feed_forward->experts = 8, layer.feed_forward->experts_per_token = 2;
+    c.question.setup.effects.expert_waited = waited;
+    for (double capacity : {4e9, 8e10}) {
+      const auto cut = search_training(c.question, sequence, c.cluster, {}, capacity, 3, true);
+      const auto all = search_training(c.question, sequence, c.cluster, {}, capacity, 3, false);
+      ASSERT_TRUE(cut && all);
+      ASSERT_EQ(cut->best.size(), all->best.size());
+      for (std::size_t i = 0; i < all->best.size(); ++i)
+        EXPECT_DOUBLE_EQ(cut->best[i].cost.estimate, all->best[i].cost.estimate);
+    }
+  }
+}
+
 // Every split of eight chips over data, fsdp, tensor and pipeline, priced one by one without the search's caches.
 TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
   const Case c("h100-sxm:8");

@@ -97,11 +97,14 @@ void fit_matmuls(FitProblem& problem) {
   for (const KernelRow& row : problem.kernels)
     if (row.fitted && is_matmul(row) && std::find(sources.begin(), sources.end(), row.source) == sources.end())
       sources.push_back(row.source);
+  std::vector<std::string> registers;  // GPUs whose cores keep sums there
+  for (const auto& [id, calibration] : problem.calibrations)
+    if (calibration.matmul && id != "blackwell" && id != "tpu") registers.push_back(id);
   for (int round = 0; round < 6; ++round) {
     for (const auto& [id, calibration] : problem.calibrations)
       if (calibration.matmul) fit_family(problem, id);
     for (const std::string& source : sources) fit_harness(problem, source);
-    fit_tiles(problem, {"hopper", "h200-sxm", "ampere", "ada"});
+    fit_tiles(problem, registers);
     fit_tiles(problem, {"blackwell"});
   }
 }

@@ -51,9 +51,7 @@ const Transformer* KnownModels::find(std::string_view name) {
   if (known != read_.end()) return known->second ? &*known->second : nullptr;
   std::optional<Transformer>& model = read_[std::string(name)];
   std::optional<std::string> id = names_.find(name);
-  std::string_view bare = name.substr(name.rfind('/') == std::string_view::npos ? 0 : name.rfind('/') + 1);
-  for (const std::string_view end : {"-Instruct", "-instruct", "-hf"})
-    if (!id && bare.ends_with(end)) bare.remove_suffix(end.size());
+  const std::string_view bare = name.substr(name.rfind('/') == std::string_view::npos ? 0 : name.rfind('/') + 1);
   if (!id) id = names_.find(bare);
   if (!id) return nullptr;
   const auto read = catalogue_model(*id, catalogue_, "model");
@@ -72,6 +70,15 @@ void take_groups(const Transformer& from, Transformer& to) {
         layer.feed_forward->expert_groups = known.feed_forward->expert_groups,
         layer.feed_forward->groups_per_token = known.feed_forward->groups_per_token;
   }
+}
+
+/// Whether a size that the columns state is not the model's.
+bool contradicted(const TableLine& in, const Transformer& model) {
+  std::int64_t heads = 0;
+  for (const Layer& layer : model.decoder.kinds)
+    if (layer.attention) heads = std::max(heads, layer.attention->heads);
+  const auto differs = [&](std::string_view column, std::int64_t known) { return in.count(column, known) != known; };
+  return differs("layers", model.decoder.layers()) || differs("d_model", model.d_model) || differs("n_heads", heads);
 }
 
 Why read_columns(const TableLine& in, std::int64_t vocabulary, Transformer& model) {
@@ -122,7 +129,7 @@ Why read_model(const TableLine& in, std::int64_t vocabulary, KnownModels& known,
   if (!why && found) take_groups(*found, model);
   if (!why || !found) return why;
   model = *found;
-  return std::nullopt;
+  return contradicted(in, model) ? Why("the columns contradict the catalogue's model of that name") : Why();
 }
 
 }  // namespace assay
