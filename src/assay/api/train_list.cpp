@@ -33,12 +33,13 @@ struct Timed {
   HostCopies copies;  ///< of a layer
 };
 
-/// What one layer of the kind that is drawn copies to its host and back.
+/// What one layer of the decoder's first kind copies to its host and back.
 HostCopies copies_of(const TrainQuery& query, const Strategy& strategy) {
   if (!moves_activations(strategy.offload)) return {};
   const TrainingProfile profile = make_profile(query.question.setup, profile_key(strategy, query.sequence));
   const HostLink& host = query.question.host;
-  const double kept = profile.kinds.front().kept.value();
+  const double over_fewest = names_kept(strategy.recompute) ? 1.0 : query.question.setup.effects.activations;
+  const double kept = profile.kinds.front().kept.value() * over_fewest;
   return {Seconds(host.copy(kept, 0.0) / host.share), Seconds(host.copy(0.0, kept) / host.share)};
 }
 
@@ -84,7 +85,7 @@ Result<PipelineResult> simulate(const TrainQuery& query, const Candidate& best) 
   double forward = 0.0, backward = 0.0;
   for (const LayerProfile& layer : profile.kinds)
     forward += layer.forward.estimate.value(), backward += layer.backward.estimate.value();
-  const double busy = (p.compute + p.tensor + p.context + p.expert + p.weights) / m / chunks;
+  const double busy = (p.compute + p.tensor + p.context + p.expert + p.weights + p.host) / m / chunks;
   const double share = forward / (forward + backward);
   PipelineInput input;
   input.shape = shape;
