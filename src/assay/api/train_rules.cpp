@@ -35,8 +35,16 @@ std::vector<Factor> factors_of(const TrainingChoices& c) {
   return out;
 }
 
+/// Whether a model can be split so many ways by one flag alone.
+bool can_be_split(const Transformer& model, std::string_view flag, std::int64_t ways) {
+  Parallelism p;
+  (flag == "--tp" ? p.tensor : flag == "--cp" ? p.context : flag == "--pp" ? p.pipeline : p.data) = ways;
+  return check_parallelism(p, model).has_value();
+}
+
 /// The change of one factor that makes the product divide the chips, or equal them where all are given.
-std::string nearest_factors(const std::vector<Factor>& factors, std::int64_t chips, bool all_given) {
+std::string nearest_factors(const std::vector<Factor>& factors, std::int64_t chips, bool all_given,
+                            const Transformer& model) {
   std::vector<std::string> changes;
   for (const Factor& changed : factors) {
     std::int64_t rest = 1;
@@ -45,6 +53,8 @@ std::string nearest_factors(const std::vector<Factor>& factors, std::int64_t chi
     if (rest > chips || chips % rest != 0) continue;
     std::vector<std::int64_t> allowed{chips / rest};
     if (!all_given) allowed = divisors(chips / rest);
+    std::erase_if(allowed, [&](std::int64_t ways) { return !can_be_split(model, changed.flag, ways); });
+    if (allowed.empty()) continue;
     changes.push_back(fmt::format("{} {}", changed.flag, nearest_of(allowed, changed.ways)));
   }
   const std::string rule = fmt::format("{} must {} the number of chips", factors.size() > 1 ? "their product" : "it",
@@ -66,7 +76,7 @@ Result<void> check_mesh(const TrainQuery& query) {
   if (all_given ? product == n : std::fmod(n, product) == 0.0) return {};
   if (factors.size() > 1) text += fmt::format(" = {}", human_number(product));
   return fail("strategy", fmt::format("{}, but {} has {} chips", text, query.cluster.text, chips),
-              nearest_factors(factors, chips, all_given), Error::Kind::usage);
+              nearest_factors(factors, chips, all_given, query.imported.model), Error::Kind::usage);
 }
 
 /// Batches in sequences that some mesh of the space can split, on both sides of the one asked for.
