@@ -55,11 +55,12 @@ void fit_harness(FitProblem& problem, const std::string& source) {
     parameters.push_back(fit(h.gap, 1000_us, 100000_us));
   }
   minimise(parameters, [&] { return kernel_misfit(problem, mine); });
-  for (auto& [dtype, cast] : h.quantise)
+  for (auto& entry : h.quantise) {
+    Quantising& cast = entry.second;
+    const auto in_format = [&](const KernelRow& row) { return mine(row) && row.compute == entry.first; };
     minimise({fit(cast.fixed, 0.5_us, 30_us), fit(cast.element, 0.00001_us, 0.01_us), fit(cast.passes, 0.5, 30.0)},
-             [&] {
-               return kernel_misfit(problem, [&](const KernelRow& row) { return mine(row) && row.compute == dtype; });
-             });
+             [&] { return kernel_misfit(problem, in_format); });
+  }
 }
 
 /// What tiles cost is alike on chips whose cores keep sums in registers; Blackwell has a memory of its own for them, so
