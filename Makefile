@@ -17,9 +17,9 @@ release: install-packages build/release/build.ninja
 
 run: build ## build, then plan a training run: the answer, its derivation, two pictures
 	@build/release/assay $(ARGS)
-	@build/release/assay train $(PLAN) --output build/layers.svg
+	@build/release/assay train $(PLAN) --output build/step.svg
 	@build/release/assay scaling llama-3-70b --on tpu-v5p:16x20x28 --output build/scaling.svg
-	@echo; echo "pictures: build/layers.svg (what each resource does during two layers), build/scaling.svg (arithmetic against communication)"
+	@echo; echo "pictures: build/step.svg (what each stage or resource does when), build/scaling.svg (arithmetic against communication)"
 
 # One ctest run over all three builds, so that its closing lines speak for everything.
 test: release asan fuzz-build ## run every check and test, with and without sanitizers, and fuzz for a few seconds
