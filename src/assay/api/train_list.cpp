@@ -38,8 +38,8 @@ HostCopies copies_of(const TrainQuery& query, const Strategy& strategy) {
   if (!moves_activations(strategy.offload)) return {};
   const TrainingProfile profile = make_profile(query.question.setup, profile_key(strategy, query.sequence));
   const HostLink& host = query.question.host;
-  const double over_fewest = names_kept(strategy.recompute) ? 1.0 : query.question.setup.effects.activations;
-  const double kept = profile.kinds.front().kept.value() * over_fewest;
+  const double kept =
+      profile.kinds.front().kept.value() * kept_over_fewest(query.question.setup.effects, strategy.recompute);
   return {Seconds(host.copy(kept, 0.0) / host.share), Seconds(host.copy(0.0, kept) / host.share)};
 }
 

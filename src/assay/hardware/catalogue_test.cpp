@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "assay/base/text.h"
+#include "assay/hardware/test_directory.h"
 
 namespace assay {
 namespace {
@@ -54,31 +54,6 @@ struct Numbers {
   void named_tables(std::string_view key, const std::vector<T>& values, std::span<const std::string_view>, F visit) {
     for (const T& value : values) table(std::string(key) + "." + value.name, value, visit);
   }
-};
-
-/// A directory that is gone at the end of the test.
-class Directory {
- public:
-  Directory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "assay-catalogue-XXXXXX").string();
-    if (mkdtemp(pattern.data())) path_ = pattern;
-  }
-  Directory(const Directory&) = delete;
-  Directory& operator=(const Directory&) = delete;
-  ~Directory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  void write(const std::string& name, std::string_view text) const {
-    const auto file = std::filesystem::path(path_) / name;
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file, std::ios::binary) << text;
-  }
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
 };
 
 std::string replaced(std::string text, std::string_view from, std::string_view to) {
@@ -176,7 +151,7 @@ TEST(Catalogue, AnUnknownChipAnswersWithTheNearest) {
 }
 
 TEST(Overlay, AFileReplacesTheOneOfItsName) {
-  const Directory directory;
+  const TestDirectory directory;
   directory.write("chips/l4.toml", replaced(builtin_text("chips/l4.toml"), "\"NVIDIA L4 24GB\"", "\"my L4\""));
   Catalogue catalogue = Catalogue::builtin();
   const auto before = catalogue.chip_ids();
@@ -186,7 +161,7 @@ TEST(Overlay, AFileReplacesTheOneOfItsName) {
 }
 
 TEST(Overlay, AFileOutsideOfChipsIsAChipToo) {
-  const Directory directory;
+  const TestDirectory directory;
   directory.write("mine.toml", replaced(builtin_text("chips/l4.toml"), "\"l4\"", "\"mine\""));
   Catalogue catalogue = Catalogue::builtin();
   ASSERT_TRUE(catalogue.overlay(directory.path()));
@@ -196,14 +171,14 @@ TEST(Overlay, AFileOutsideOfChipsIsAChipToo) {
 TEST(Overlay, WhatIsNoCatalogueIsRefused) {
   Catalogue catalogue = Catalogue::builtin();
   EXPECT_EQ(catalogue.overlay("/nowhere/at/all").error().what, "\"/nowhere/at/all\" is not a directory");
-  const Directory directory;
+  const TestDirectory directory;
   EXPECT_EQ(catalogue.overlay(directory.path()).error().hint, "a chip is DIR/chips/ID.toml");
   directory.write("huge.toml", std::string((1 << 20) + 1, '#'));
   EXPECT_TRUE(catalogue.overlay(directory.path()).error().what.ends_with("is larger than 1 MiB"));
 }
 
 TEST(ReadFile, AFileThatCannotBeReadIsMissing) {
-  const Directory directory;
+  const TestDirectory directory;
   directory.write("a.toml", "x = 1\n");
   EXPECT_EQ(*read_file(directory.file("a.toml"), "--on"), "x = 1\n");
   EXPECT_EQ(read_file(directory.file("b.toml"), "--on").error().kind, Error::Kind::missing);

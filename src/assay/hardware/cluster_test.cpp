@@ -3,11 +3,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
+
+#include "assay/hardware/test_directory.h"
 
 namespace assay {
 namespace {
@@ -25,23 +24,13 @@ std::string refused(std::string_view text) {
 /// A file that is gone at the end of the test.
 class File {
  public:
-  File(const std::string& name, std::string_view text) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "assay-cluster-XXXXXX").string();
-    if (mkdtemp(pattern.data())) directory_ = pattern;
-    path_ = directory_ + "/" + name;
-    std::ofstream(path_, std::ios::binary) << text;
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  ~File() {
-    std::error_code ignored;
-    std::filesystem::remove_all(directory_, ignored);
-  }
+  File(const std::string& name, std::string_view text) : path_(directory_.file(name)) { directory_.write(name, text); }
   const std::string& path() const { return path_; }
   std::string argument(const std::string& after = "") const { return "@" + path_ + after; }
 
  private:
-  std::string directory_, path_;
+  TestDirectory directory_;
+  std::string path_;
 };
 
 TEST(Cluster, AChipAloneIsOne) {

@@ -34,8 +34,9 @@ Recompute recompute_of(RecomputePolicy policy) {
   throw InternalError("a policy of recomputation without a meaning");
 }
 
-bool names_kept(RecomputePolicy policy) {
-  return policy != RecomputePolicy::none && policy != RecomputePolicy::selective;
+double kept_over_fewest(const StepEffects& effects, RecomputePolicy policy) {
+  const bool names_kept = policy != RecomputePolicy::none && policy != RecomputePolicy::selective;
+  return names_kept ? 1.0 : effects.activations;
 }
 
 double microbatches(const TrainingQuestion& question, const Strategy& strategy) {
@@ -157,8 +158,7 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
                  embed_backward = pass_time(profile.embedding.backward, links, question.overlap, effects),
                  head_forward = pass_time(profile.head.forward, links, question.overlap, effects),
                  head_backward = pass_time(profile.head.backward, links, question.overlap, effects);
-  // What is recomputed keeps the layer's input only, and that is a tensor like any other.
-  const double kept_over_fewest = names_kept(strategy.recompute) ? 1.0 : effects.activations;
+  const double over_fewest = kept_over_fewest(effects, strategy.recompute);
   const Optimizer& optimizer = question.setup.optimizer;
   const bool states_move = moves_states(strategy.offload);
   // A master copy on the host is too far away to gather from.
@@ -188,7 +188,7 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
       if (n == 0.0) continue;
       f.add(*forward[k], n), b.add(*backward[k], n);
       const LayerProfile& layer = profile.kinds[k];
-      const double kept = layer.kept.value() * kept_over_fewest;
+      const double kept = layer.kept.value() * over_fewest;
       dense += n * layer.dense_elements, expert += n * layer.expert_elements;
       out.kept += n * kept;
       if (strategy.offload != Offload::none)

@@ -16,8 +16,9 @@
 namespace assay {
 
 enum class RecomputePolicy : std::uint8_t { none, selective, full, operators, products, projections, feed_forward };
-/// Whether a policy names what is kept; the rest is made again, whatever the software would keep besides.
-bool names_kept(RecomputePolicy policy);
+/// Bytes that software keeps of a layer over the fewest. Where a policy names what is kept, the rest is made again,
+/// whatever the software would keep besides.
+double kept_over_fewest(const StepEffects& effects, RecomputePolicy policy);
 std::string_view name(RecomputePolicy policy);
 Recompute recompute_of(RecomputePolicy policy);
 

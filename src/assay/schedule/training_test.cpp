@@ -55,6 +55,15 @@ Strategy strategy_of(std::int64_t data, std::int64_t fsdp, std::int64_t tensor, 
 
 constexpr std::int64_t sequence = 2048;
 
+/// A stage's program for so many sequences at once, in the question's formats.
+Program program_of(const Case& c, const Strategy& s, std::int64_t sequences) {
+  TrainingPlan plan;
+  plan.work.sequences = sequences, plan.work.queries = plan.work.keys = sequence;
+  plan.formats = c.question.setup.formats;
+  plan.recompute = recompute_of(s.recompute);
+  return lower_training(c.model, stage_mesh(s.parallelism), training_rules(s.parallelism), plan);
+}
+
 /// Seconds of the program itself, lowered with the real sizes of every axis and priced step by step.
 struct Direct {
   double compute = 0, waited = 0, hidden = 0, once = 0;
@@ -62,12 +71,7 @@ struct Direct {
 
 Direct direct(const Case& c, const Strategy& s) {
   const Parallelism& p = s.parallelism;
-  TrainingPlan plan;
-  plan.work.sequences = s.micro_batch * p.data * p.fsdp;
-  plan.work.queries = plan.work.keys = sequence;
-  plan.formats = c.question.setup.formats;
-  plan.recompute = recompute_of(s.recompute);
-  const Program program = lower_training(c.model, stage_mesh(p), training_rules(p), plan);
+  const Program program = program_of(c, s, s.micro_batch * p.data * p.fsdp);
   const Mesh mesh = whole_mesh(p, s.layout);
   const Placement placement = *Placement::make(mesh, c.cluster, "test");
   const StepTimes times = step_times(program, c.question.setup.rates, &placement, mesh,
@@ -246,9 +250,7 @@ TEST(StageSplit, HoldsEveryLayerOnceAndTheEndsOnce) {
 TEST(Overlap, NoLaneDoesTwoThingsAtOnceAndInputsComeFirst) {
   const Case c("tpu-v5p:4x4x4", 64);
   const Strategy s = strategy_of(1, 16, 4);
-  TrainingPlan plan;
-  plan.work.sequences = 16, plan.work.queries = plan.work.keys = sequence;
-  const Program program = lower_training(c.model, stage_mesh(s.parallelism), training_rules(s.parallelism), plan);
+  const Program program = program_of(c, s, 16);
   const Mesh mesh = whole_mesh(s.parallelism, 0);
   const Placement placement = *Placement::make(mesh, c.cluster, "test");
   const StepTimes times = step_times(program, c.question.setup.rates, &placement, mesh, 1.0);
@@ -268,9 +270,7 @@ TEST(Overlap, NoLaneDoesTwoThingsAtOnceAndInputsComeFirst) {
 TEST(Overlap, ALayerTakesAsLongAsItsBusiestLane) {
   const Case c("tpu-v5p:4x4x4", 64);
   const Strategy s = strategy_of(1, 1, 1);
-  TrainingPlan plan;
-  plan.work.sequences = 1, plan.work.queries = plan.work.keys = sequence;
-  const Program program = lower_training(c.model, stage_mesh(s.parallelism), training_rules(s.parallelism), plan);
+  const Program program = program_of(c, s, 1);
   const StepTimes times = step_times(program, c.question.setup.rates, nullptr, whole_mesh(s.parallelism, 0), 1.0);
   const Block &forward = program.blocks[1],
               &backward = *std::find_if(program.blocks.begin(), program.blocks.end(), [&](const Block&b) {

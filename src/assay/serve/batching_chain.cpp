@@ -83,7 +83,10 @@ ChainTimes solve_chain(const ChainServer& server) {
   // What crosses from n up is what crosses from n + 1 down. All relative to an empty server; rescaled where large.
   std::vector<double> at{1.0};
   double largest = 1.0;
-  const auto longest = most + static_cast<std::size_t>(std::ceil(40.0 / std::max(1e-3, 1.0 - used))) + 50;
+  // Beyond a full batch levels fall by about the utilisation each: so many make them e^-40 of the first, and close to
+  // saturation there is an end to it.
+  constexpr double falls = 40.0, least_room = 1e-3;
+  const auto longest = most + static_cast<std::size_t>(std::ceil(falls / std::max(least_room, 1.0 - used))) + 50;
   std::vector<double> up;  // up[n]: crosses from n and below to above n
   for (std::size_t n = 0; n < longest; ++n) {
     // Spread what leaves n upwards over the levels that it crosses.
