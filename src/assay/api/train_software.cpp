@@ -16,6 +16,9 @@ namespace {
 
 constexpr Word<Fusion> fusions[] = {{"fused", Fusion::fused}, {"compiled", Fusion::compiled}, {"eager", Fusion::eager}};
 
+constexpr Word<TensorOverlap> tensor_overlaps[] = {
+    {"all", TensorOverlap::all}, {"backward", TensorOverlap::backward}, {"none", TensorOverlap::none}};
+
 enum class Attends { automatic, first_flash, flash2, cudnn };
 constexpr Word<Attends> kernels[] = {{"auto", Attends::automatic},
                                      {"flash1", Attends::first_flash},
@@ -48,7 +51,10 @@ std::vector<OptionSpec> train_software_options() {
       {"attention-kernel", "NAME", "auto (default), flash1, flash2 or cudnn", false, "auto|flash1|flash2|cudnn"},
       {"graphs", "", "kernels are replayed from graphs: the host does not start them one by one"},
       {"drop-tokens", "", "experts have a fixed capacity, so that graphs hold routing, too"},
-      {"no-tensor-overlap", "", "tensor-parallel collectives wait for whole products"},
+      {"tensor-overlap", "HOW",
+       "tensor-parallel collectives that run beside products: all (default), backward (where gradients of weights are "
+       "made meanwhile) or none",
+       false, "all|backward|none"},
       {"no-expert-overlap", "", "tokens travel to experts while nothing else is done, whatever the schedule allows"},
       {"dropout", "", "masks are drawn and kept, as GPT models before 2023 were trained"},
       {"power", "WATTS", "limit of each chip, e.g. 500W (default: that of the catalogue)"},
@@ -58,14 +64,16 @@ std::vector<OptionSpec> train_software_options() {
 Result<void> read_train_software(const Request& request, const Context& context, TrainQuery& query) {
   std::optional<Fusion> fusion, loss;
   std::optional<Attends> attends;
+  std::optional<TensorOverlap> tensor;
   ASSAY_CHECK(read_word(request, "software", fusions, fusion));
   ASSAY_CHECK(read_word(request, "loss", fusions, loss));
   ASSAY_CHECK(read_word(request, "attention-kernel", kernels, attends));
+  ASSAY_CHECK(read_word(request, "tensor-overlap", tensor_overlaps, tensor));
   query.question.setup.dropout = request.has("dropout");
   const Chip& chip = query.cluster.chip;
   ASSAY_TRY(calibration, calibration_of(chip, context.catalogue));
   if (!calibration) {
-    for (const char* option : {"software", "loss", "attention-kernel", "graphs", "drop-tokens", "no-tensor-overlap",
+    for (const char* option : {"software", "loss", "attention-kernel", "graphs", "drop-tokens", "tensor-overlap",
                                "no-expert-overlap", "power"})
       if (request.has(option))
         return fail(fmt::format("--{}", option), fmt::format("{} has no calibration", chip.id),
@@ -82,7 +90,7 @@ Result<void> read_train_software(const Request& request, const Context& context,
   software.fusion = fusion.value_or(Fusion::fused), software.loss = loss;
   software.captured = request.has("graphs"), software.fixed_capacity = request.has("drop-tokens");
   software.first_flash = attends == Attends::first_flash;
-  software.tensor_overlap = !request.has("no-tensor-overlap");
+  software.tensor_overlap = tensor.value_or(TensorOverlap::all);
   software.expert_overlap = !request.has("no-expert-overlap");
   query.question.setup.rates = rates;
   query.question.setup.effects = steps.effects(chip, software);

@@ -47,7 +47,7 @@ std::vector<JoinedProducts::Product> JoinedProducts::products() const {
     out.push_back({matmul_time(*rates_.matmul, rates_.cores, rates_.rate(joint.dtype),
                                matmul_share(*rates_.matmul, joint.dtype), joint.shape, rates_.regime)
                        .total,
-                   joint.is_repeated});
+                   joint.is_repeated, joint.kind == Kind::of_weight});
   return out;
 }
 

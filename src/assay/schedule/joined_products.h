@@ -18,6 +18,7 @@ class JoinedProducts {
   struct Product {
     Seconds estimate;
     bool is_repeated = false;
+    bool of_weight = false;  ///< the gradient of one
   };
   std::vector<Product> products() const;
 

@@ -33,10 +33,13 @@ PassTime pass_time(const PassProfile& pass, const StageLinks& links, bool overla
       }
     if (traffic.urgency == Urgency::critical || !overlap) {
       const RoleSet over = traffic.over;
-      if (over & role_bit(Role::tensor))
+      if (over & role_bit(Role::tensor)) {
+        // Gradients of inputs take as long as those of weights, so that what is gathered again has as much room.
+        if (traffic.beside) seconds -= (1.0 - effects.beside_waited) * std::min(seconds, pass.weight_gradients.value());
         seconds *= effects.tensor_waited;
-      else if (!(over & role_bit(Role::expert)) && over & role_bit(Role::context))
+      } else if (!(over & role_bit(Role::expert)) && over & role_bit(Role::context)) {
         seconds *= effects.context_waited;
+      }
       (over & role_bit(Role::tensor)    ? time.tensor
        : over & role_bit(Role::expert)  ? time.expert
        : over & role_bit(Role::context) ? time.context

@@ -18,13 +18,23 @@ bool is_weight(const ProgramTensor& tensor) {
   return tensor.tensor_class == TensorClass::weight || tensor.tensor_class == TensorClass::used_weight;
 }
 
-void add_collective(PassProfile& pass, const Program& program, const Step& step) {
+/// Whether gradients of weights can be made while a collective of the backward pass is under way: the sum of an input's
+/// gradient is not what they read, and a kept input that is gathered again can be asked for before it is needed. What
+/// arrives from the layer behind is waited for, and so is what forward work done again needs.
+bool runs_beside(const Step& step, const ProgramTensor& before, Phase phase) {
+  if (phase != Phase::backward || step.urgency != Urgency::critical) return false;
+  if (step.op == Op::all_gather) return before.is_kept && !before.is_gradient;
+  return (step.op == Op::reduce_scatter || step.op == Op::all_reduce) && !step.is_repeated;
+}
+
+void add_collective(PassProfile& pass, const Program& program, const Step& step, Phase phase) {
   const ProgramTensor& before = program.tensor(step.in[0]);
   Traffic entry;
   entry.kind = collective_of(step.op);
   entry.over = roles_of(program.mesh, step.axes);
   entry.urgency = step.urgency;
   entry.once = step.once;
+  entry.beside = runs_beside(step, before, phase);
   double bytes = array_bytes(program, step).value();
   if (is_weight(before) || step.urgency == Urgency::afterwards) {  // weights, or their gradients
     constexpr RoleSet open = role_bit(Role::replica) | role_bit(Role::fsdp);
@@ -38,7 +48,7 @@ void add_collective(PassProfile& pass, const Program& program, const Step& step)
   const bool bucketed = entry.urgency != Urgency::critical;
   for (Traffic& known : pass.traffic)
     if (known.kind == entry.kind && known.over == entry.over && known.divided == entry.divided &&
-        known.urgency == entry.urgency && known.once == entry.once) {
+        known.urgency == entry.urgency && known.once == entry.once && known.beside == entry.beside) {
       known.bytes += bytes;
       if (!bucketed) known.count += 1.0;
       return;
@@ -105,6 +115,11 @@ double stretch_of(const StepEffects& effects, const Program& program, const Step
   }
 }
 
+bool makes_weight_gradient(const Program& program, const Step& step) {
+  return step.op == Op::product && program.tensor(step.out[0]).is_gradient && !is_weight(program.tensor(step.in[0])) &&
+         !is_weight(program.tensor(step.in[1]));
+}
+
 /// Time to move bytes as element-wise steps do.
 Seconds streamed(const KernelRates& rates, Bytes bytes) {
   return bytes / rates.hbm / (rates.pointwise ? rates.pointwise->stream : rates.memory_share);
@@ -115,15 +130,16 @@ void add_block(PassProfile& pass, Bytes& widest, const Program& program, const T
   double launches = 0.0, launches_again = 0.0;
   bool routes = false;
   JoinedProducts joined(setup.rates, program);
-  const auto add_estimate = [&](Seconds estimate, bool is_repeated) {
+  const auto add_estimate = [&](Seconds estimate, bool is_repeated, bool of_weight) {
     pass.estimate += estimate, launches += 1.0;
+    if (of_weight) pass.weight_gradients += estimate;
     if (is_repeated) pass.repeated += estimate, launches_again += 1.0;
   };
   for (std::int32_t i = block.first; i < block.last; ++i) {
     const Step& step = program.steps[at(i)];
     if (step.op == Op::slice) continue;
     if (is_collective(step.op)) {
-      add_collective(pass, program, step);
+      add_collective(pass, program, step, block.phase);
       continue;
     }
     const KernelTime time = kernel_time(setup.rates, program, step);
@@ -131,7 +147,8 @@ void add_block(PassProfile& pass, Bytes& widest, const Program& program, const T
     if (setup.dropout && (is_plain_attention(program, step) || is_plain_attention_grad(program, step)))
       alone += streamed(setup.rates, dropped_traffic * local_bytes(program, scores(program, step)));
     if (!setup.effects.joins_products || !joined.take(step))
-      add_estimate(stretch_of(setup.effects, program, step) * alone, step.is_repeated);
+      add_estimate(stretch_of(setup.effects, program, step) * alone, step.is_repeated,
+                   makes_weight_gradient(program, step));
     pass.compute += time.compute;
     routes |= step.op == Op::route || step.op == Op::route_grad;
     // Ideal kernels fuse what is element-wise into what is not.
@@ -146,7 +163,7 @@ void add_block(PassProfile& pass, Bytes& widest, const Program& program, const T
     widest = std::max(widest, around);
   }
   for (const JoinedProducts::Product& product : joined.products())
-    add_estimate(setup.effects.product * product.estimate, product.is_repeated);
+    add_estimate(setup.effects.product * product.estimate, product.is_repeated, product.of_weight);
   // The host starts every kernel: short ones wait for it.
   const Seconds launch = routes ? setup.effects.routed_launch : setup.effects.launch;
   pass.estimate = std::max(pass.estimate, launches * launch);
@@ -259,14 +276,14 @@ TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key, 
       for (std::int32_t i = block.first; i < block.last; ++i) {
         Step step = program.steps[at(i)];
         step.urgency = Urgency::ahead;
-        if (is_collective(step.op)) add_collective(layer.backward, program, step);
+        if (is_collective(step.op)) add_collective(layer.backward, program, step, block.phase);
       }
       continue;
     }
     PassProfile& pass = block.phase == Phase::forward ? layer.forward : layer.backward;
     if (part == ProfilePart::weights_traffic) {
       for (std::int32_t i = block.first; i < block.last; ++i)
-        if (is_collective(program.steps[at(i)].op)) add_collective(pass, program, program.steps[at(i)]);
+        if (is_collective(program.steps[at(i)].op)) add_collective(pass, program, program.steps[at(i)], block.phase);
       if (block.phase == Phase::forward) layer.gathered = gathered_bytes(program, block);
       continue;
     }

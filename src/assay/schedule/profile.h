@@ -29,16 +29,18 @@ struct Traffic {
   RoleSet divided = 0;  ///< data axes that split the array besides: their sizes divide the bytes
   Urgency urgency = Urgency::critical;
   bool once = false;
-  double bytes = 0;  ///< of the arrays as one group sees them
-  double count = 0;  ///< collectives that pay latency one after the other
+  bool beside = false;  ///< in the backward pass: gradients of weights are made meanwhile, if software lets them
+  double bytes = 0;     ///< of the arrays as one group sees them
+  double count = 0;     ///< collectives that pay latency one after the other
 };
 
-inline constexpr std::size_t max_traffic = 20;
+inline constexpr std::size_t max_traffic = 24;
 
 /// One pass of one microbatch through one layer, the embedding or the head.
 struct PassProfile {
   Seconds compute, memory, estimate;  ///< sums of the steps; forward work done again is part of it
   Seconds repeated;                   ///< the part of `estimate` that is forward work done again
+  Seconds weight_gradients;           ///< the part of it that makes gradients of weights, for which nobody waits
   Flops flops, repeated_flops;
   FixedList<Traffic, max_traffic> traffic;
 };

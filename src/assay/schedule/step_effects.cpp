@@ -29,10 +29,12 @@ void visit_steps(C& c, V& v) {
   v.number("scans", c.scan);
   v.table("collectives");
   v.numbers("tensor_overlapped", step_family_names, c.tensor_overlapped);
+  v.number("tensor_beside", c.beside_waited);
   v.number("experts", c.expert_waited);
   v.number("context", c.context_waited);
   v.number("contention", c.contention);
   v.number("gradients", c.gradients_waited);
+  v.number("omni_path", c.omni_path);
   v.table("step");
   v.number("straggler", c.straggler);
   v.time("fixed", c.fixed);
@@ -70,7 +72,8 @@ StepEffects StepCalibration::effects(const Chip& chip, const StepSoftware& softw
   out.scan = scan, out.expert_product = expert_product, out.expert_traffic = expert_traffic;
   out.expert_waited = software.expert_overlap ? expert_waited : 1.0;
   out.context_waited = context_waited;
-  out.tensor_waited = software.tensor_overlap ? tensor_overlapped[family] : 1.0;
+  out.tensor_waited = software.tensor_overlap == TensorOverlap::all ? tensor_overlapped[family] : 1.0;
+  out.beside_waited = software.tensor_overlap == TensorOverlap::none ? 1.0 : beside_waited;
   out.contention = contention, out.gradients_waited = gradients_waited;
   out.activations = activations[way], out.logits = logits[loss_way];
   out.reserved = reserved[way], out.context = context[way];

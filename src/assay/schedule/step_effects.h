@@ -25,6 +25,13 @@ enum class Fusion : std::uint8_t {
 };
 inline constexpr std::string_view fusion_names[] = {"fused", "compiled", "eager"};
 
+/// Which tensor-parallel collectives run beside products.
+enum class TensorOverlap : std::uint8_t {
+  none,      ///< each waits for what is before it
+  backward,  ///< those of gradients beside products that make gradients of weights
+  all        ///< the others, too: in pieces beside the products that need them
+};
+
 /// What the user says of the software.
 struct StepSoftware {
   Fusion fusion = Fusion::fused;
@@ -34,8 +41,8 @@ struct StepSoftware {
   bool captured = false;        ///< kernels are replayed from a graph: the host does not start them one by one
   bool fixed_capacity = false;  ///< experts get equally many slots, the rest is dropped: routing can be captured, too
   bool first_flash = false;     ///< attention as the first FlashAttention or its Triton version does it
-  bool tensor_overlap = true;   ///< tensor-parallel collectives run in pieces beside the products that need them
-  bool expert_overlap = true;   ///< where the schedule allows it, tokens travel to experts while others compute
+  TensorOverlap tensor_overlap = TensorOverlap::all;
+  bool expert_overlap = true;  ///< where the schedule allows it, tokens travel to experts while others compute
 };
 
 /// All neutral: without a calibration nothing is added.
@@ -50,6 +57,7 @@ struct StepEffects {
   double expert_product = 1;  ///< products of experts over those of dense layers: ragged, uneven
   double expert_traffic = 1;  ///< bytes to sort tokens by expert and back over the fewest
   double tensor_waited = 1, context_waited = 1;  ///< shares of collectives that nothing hides
+  double beside_waited = 1;     ///< of tensor-parallel collectives beside gradients of weights, before `tensor_waited`
   double expert_waited = 1;     ///< the same of experts, under schedules that have another microbatch at work meanwhile
   double contention = 0;        ///< share of weights' collectives that costs time although others compute meanwhile
   double gradients_waited = 0;  ///< share of the reduction of gradients that nothing hides at least
@@ -75,14 +83,16 @@ StepFamily step_family(const Chip& chip);
 struct StepCalibration {
   static constexpr std::size_t ways = 4;
   std::array<double, step_families> product{1, 1, 1, 1, 1}, attention{1, 1, 1, 1, 1};
-  std::array<double, step_families> tensor_overlapped{1, 1, 1, 1, 1};  ///< waited for where software overlaps them
+  std::array<double, step_families> tensor_overlapped{1, 1, 1, 1, 1};  ///< waited for where software overlaps all
   std::array<double, ways> pointwise{1, 1, 1, 1}, cast{1, 1, 1, 1}, loss{1, 1, 1, 1};
   std::array<double, ways> activations{1, 1, 1, 1}, logits{1, 1, 1, 1}, reserved{1, 1, 1, 1};  ///< of memory
   std::array<Bytes, ways> context{};
   std::array<Seconds, ways> launch{};
   double plain_attention = 1, first_flash = 1, unaligned = 1;
+  double beside_waited = 1;
   double scan = 1, expert_product = 1, expert_traffic = 1, expert_waited = 1, context_waited = 1;
   double contention = 0, gradients_waited = 0, straggler = 0;
+  double omni_path = 1;  ///< of its bandwidth that collectives see, over that of other networks
   Seconds fixed;
   std::vector<IntervalClass> time_intervals, memory_intervals;
 

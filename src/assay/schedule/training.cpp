@@ -82,10 +82,11 @@ Sharing sharing(const Parallelism& p, const StageLinks& links) {
           links.ways(states & no_expert)};
 }
 
-/// Seconds that a pipeline idles, from the mean times of one microbatch on one stage.
+/// Seconds of a step that a stage idles, from the mean times of one microbatch on one stage. Stages begin the next step
+/// one after the other, as they ended the last one.
 double bubble_time(const PipelineShape& shape, double forward, double backward) {
   const StageTimes stage{Seconds(forward), Seconds(backward / 2.0), Seconds(backward / 2.0)};
-  return pipeline_form(shape, stage).makespan.value() - static_cast<double>(shape.microbatches) * (forward + backward);
+  return pipeline_form(shape, stage).interval.value() - static_cast<double>(shape.microbatches) * (forward + backward);
 }
 
 /// Moves activations or optimizer states of a stage to the host; what is at work stays on the chip.
@@ -170,8 +171,17 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
   steady.fixed = effects.fixed.value();
   steady.stragglers = effects.straggler * std::max(0.0, std::log2(question.chips / 8.0));
   steady.stages = stages;
-  steady.boundary_ideal = stages > 1.0 ? profile.boundary.value() * links.between_stages.rate.value() : 0.0;
-  steady.hop = stages > 1.0 ? steady.boundary_ideal / links.network_share + links.between_stages.floor.value() : 0.0;
+  steady.boundary_ideal = steady.hop = 0.0;
+  if (stages > 1.0) {
+    // Tensor-parallel devices that all have the same to hand on send a part each; the receivers gather.
+    const bool same = strategy.parallelism.residual == ResidualScheme::replicated && strategy.parallelism.tensor > 1;
+    const double bytes = profile.boundary.value(), parts = same ? links.ways(role_bit(Role::tensor)) : 1.0;
+    steady.boundary_ideal = bytes / parts * links.between_stages.rate.value();
+    steady.hop = steady.boundary_ideal / links.network_share + links.between_stages.floor.value();
+    if (same)
+      steady.hop +=
+          links.forms[role_bit(Role::tensor)][StageLinks::line_of(CollectiveKind::all_gather)].seconds(bytes, 1);
+  }
   const auto on_host = [&](const LayerProfile& layer, const PassTime& f, const PassTime& b, double kept) {
     const double elements = layer.dense_elements / shared.states + layer.expert_elements / shared.expert_states;
     return HostLayer{moves_activations(strategy.offload) ? kept : 0.0,

@@ -158,6 +158,60 @@ TEST(TrainingCost, ExpertsExchangeTokensBesideAnotherMicrobatchWhereTheScheduleH
   EXPECT_NEAR(expert_seconds(PipelineSchedule::dualpipe, 1, 0.25), 0.25 * whole, 1e-9 * whole);
 }
 
+// A layer gathers and scatters its input twice each way, and gathers both inputs again for gradients of weights: of ten
+// collectives as large as each other, the two scattered sums of gradients and the two that are gathered again have
+// gradients of weights beside them. Replicated, with all but its last product made again, it is two sums of five.
+TEST(TrainingCost, GradientsOfWeightsAreMadeBesideCollectivesOfTheBackwardPass) {
+  Case c("h100-sxm:2", 64);
+  const auto waited = [&](const Strategy& s, double beside) {
+    c.question.setup.effects.beside_waited = beside;
+    const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+    EXPECT_TRUE(cost);
+    return cost->parts.tensor;
+  };
+  Strategy s = strategy_of(1, 1, 2);
+  s.parallelism.residual = ResidualScheme::sequence;
+  EXPECT_NEAR(waited(s, 0.0) / waited(s, 1.0), 0.6, 0.02);
+  EXPECT_NEAR(waited(s, 0.5) / waited(s, 1.0), 0.8, 0.01);
+  s.parallelism.residual = ResidualScheme::replicated, s.recompute = RecomputePolicy::full;
+  EXPECT_NEAR(waited(s, 0.0) / waited(s, 1.0), 0.6, 0.02);
+}
+
+TEST(TrainingCost, WhatAllTensorParallelDevicesHaveIsHandedOnInParts) {
+  const Case c("h100-sxm:16", 64);
+  Strategy s = strategy_of(1, 1, 8);
+  s.parallelism.pipeline = 2, s.schedule = PipelineSchedule::one_f_one_b;
+  const auto handover = [&](ResidualScheme residual) {
+    s.parallelism.residual = residual;
+    const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+    EXPECT_TRUE(cost);
+    return cost->parts.handover;
+  };
+  const auto links = stage_links(s.parallelism, s.layout, c.cluster);
+  ASSERT_TRUE(links);
+  const double whole = 2.0 * sequence * 1024;
+  const double gather =
+      links->forms[role_bit(Role::tensor)][StageLinks::line_of(CollectiveKind::all_gather)].seconds(whole, 1.0);
+  const double parts = handover(ResidualScheme::sequence), same = handover(ResidualScheme::replicated);
+  EXPECT_GT(parts, 0.0);
+  EXPECT_NEAR(same, parts + 2.0 * 64.0 * gather, 1e-9 * same);
+}
+
+TEST(TrainingCost, StagesGoOnWithTheNextStepAsTheyEndedTheLast) {
+  const Case c("h100-sxm:4", 64);
+  Strategy s = strategy_of(1, 1, 1);
+  s.parallelism.pipeline = 4;
+  const auto bubble = [&](PipelineSchedule schedule) {
+    s.schedule = schedule;
+    const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+    EXPECT_TRUE(cost);
+    return cost->parts.bubble / cost->estimate;
+  };
+  EXPECT_LT(bubble(PipelineSchedule::zb_h2), 0.01);
+  EXPECT_GT(bubble(PipelineSchedule::zb_h1), bubble(PipelineSchedule::zb_h2));
+  EXPECT_GT(bubble(PipelineSchedule::one_f_one_b), bubble(PipelineSchedule::zb_h1));
+}
+
 TEST(TrainingCost, BoundsEncloseTheIdealAndTheLowerIsNeverAboveTheEstimate) {
   const Case c("tpu-v5p:4x4x4", 64);
   for (const Strategy& s : {strategy_of(1, 64, 1), strategy_of(4, 4, 4), strategy_of(64, 1, 1)}) {

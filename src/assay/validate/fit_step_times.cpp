@@ -15,9 +15,11 @@ void make_neutral(StepCalibration& s) {
   s.product = s.attention = {1, 1, 1, 1, 1};
   s.pointwise = s.cast = s.loss = {1.5, 1.5, 1.5, 1.0};
   s.tensor_overlapped = {1.0, 0.5, 0.5, 0.5, 0.5};
+  s.beside_waited = 0.5;
   s.launch = {20_us, 20_us, 20_us, Seconds(0)};
   s.plain_attention = s.first_flash = s.unaligned = 1.0;
   s.scan = 1.5, s.expert_product = 1.0, s.expert_traffic = 1.0, s.expert_waited = 0.5, s.context_waited = 0.5;
+  s.omni_path = 0.5;
   s.contention = 0.5, s.gradients_waited = 0.5, s.straggler = 0.005, s.fixed = 5e-3 * 1_s;
 }
 
@@ -97,6 +99,10 @@ std::vector<FitBlock> fit_blocks(TrainingPredictor& predict) {
           casts(fused),
           casts(compiled),
           casts(way_of_tpu),
+          {{tuned(s.beside_waited, 0.05, 1.0)},
+           [](const TrainingRow& row) {
+             return row.software.tensor_overlap != TensorOverlap::none && row.strategy.parallelism.tensor > 1;
+           }},
           overlapped,
           {{tuned(s.tensor_overlapped[tpu], 0.05, 1.0)}, of(tpu)},
           {{tuned(s.contention, 0.01, 1.0)}, [](const TrainingRow& row) { return row.strategy.parallelism.fsdp > 1; }},
@@ -107,6 +113,7 @@ std::vector<FitBlock> fit_blocks(TrainingPredictor& predict) {
            [](const TrainingRow& row) { return row.strategy.parallelism.context > 1; }},
           {{tuned(s.gradients_waited, 0.01, 1.0)},
            [](const TrainingRow& row) { return row.overlap && row.strategy.parallelism.data > 1; }},
+          {{tuned(s.omni_path, 0.1, 1.0)}, [](const TrainingRow& row) { return row.omni_path; }},
           {{tuned(s.straggler, 1e-4, 0.02), tuned(s.fixed, 10_us, 60000_us)}, [](const TrainingRow&) { return true; }}};
 }
 

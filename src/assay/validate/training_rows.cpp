@@ -43,6 +43,7 @@ Why read_hardware(const TableLine& in, TrainingRow& row) {
   if (accelerator == "H100-SXM-96GB-HBM2e-500W")
     row.changes = {{"memory.hbm.bandwidth", "2.4 TB/s"}}, row.power = 500.0 / 700.0;
   // What a row says of its network, where that is not the one of the catalogue.
+  row.omni_path = contains(network, "Omni-Path");
   if (contains(network, "4x Omni-Path 100Gb") || contains(network, "4x100Gb")) row.network = BytesPerSecond(6.25e9);
   if (contains(network, "4x IB HDR") || contains(network, "800 Gbps")) row.network = BytesPerSecond(12.5e9);
   if (contains(network, "1600 Gbps/node")) row.network = BytesPerSecond(25e9);
@@ -173,8 +174,13 @@ Why read_software(const TableLine& in, TrainingRow& row) {
   if (torch) row.software.fusion = compiled ? Fusion::compiled : Fusion::eager;
   // torchtitan compiles its layers; since 2025 the loss, too, which then casts no logits.
   if (compiled) row.software.loss = year >= 2025 ? Fusion::fused : Fusion::eager;
-  row.software.tensor_overlap =
+  // Megatron-LM reduces an input's gradient beside the product of the weight's since 2022, its forks as they follow;
+  // InternEvo has the same products. The rest in pieces is for newer software.
+  const bool all =
       tpu || new_megatron || (contains(framework, "Megatron-LM") && year >= 2024 && !contains(framework, "TE 2.11"));
+  const bool backward = (contains(framework, "Megatron-LM") && year >= 2022) || contains(framework, "InternEvo") ||
+                        (contains(framework, "Megatron-DeepSpeed") && year >= 2023);
+  row.software.tensor_overlap = all ? TensorOverlap::all : backward ? TensorOverlap::backward : TensorOverlap::none;
   const bool old_megatron = contains(framework, "Megatron-LM") || contains(framework, "Megatron-DeepSpeed");
   row.overlap = !(old_megatron && (year < 2024 || contains(framework, "TE 2.11")));
 
@@ -284,7 +290,7 @@ Result<TrainingPredictor> TrainingPredictor::make(const Catalogue& catalogue) {
 }
 
 Result<const Place*> TrainingPredictor::place(const TrainingRow& row) {
-  return places_.find(row.cluster, row.changes, row.id, row.network);
+  return places_.find(row.cluster, row.changes, row.id, (row.omni_path ? steps.omni_path : 1.0) * row.network);
 }
 
 const Cluster* TrainingPredictor::cluster(const TrainingRow& row) {

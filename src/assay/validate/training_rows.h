@@ -26,6 +26,7 @@ struct TrainingRow {
   std::string cluster;            ///< in the CLUSTER grammar
   std::vector<Override> changes;  ///< where the measured part differs from the catalogue's chip
   BytesPerSecond network;         ///< of one chip's share of the interfaces; 0: as the catalogue has it
+  bool omni_path = false;
   Strategy strategy;
   double sequences = 1;
   std::int64_t sequence = 1;
