@@ -4,7 +4,8 @@
 
 namespace assay {
 
-PassTime pass_time(const PassProfile& pass, const StageLinks& links, bool overlap, const StepEffects& effects) {
+PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, const StageLinks& links, bool overlap,
+                   const StepEffects& effects) {
   PassTime time;
   time.compute = pass.estimate.value(), time.ideal_compute = pass.compute.value();
   time.ideal_memory = pass.memory.value(), time.recompute = pass.repeated.value();
@@ -15,15 +16,15 @@ PassTime pass_time(const PassProfile& pass, const StageLinks& links, bool overla
     std::uint32_t links;
     double seconds;
   };
-  std::array<Waiting, max_traffic> waited{};
+  std::array<Waiting, 2 * max_traffic> waited;
   std::size_t waits = 0;
-  for (const Traffic& traffic : pass.traffic) {
+  const auto add = [&](const Traffic& traffic) {
     const CollectiveLine& line = links.lines[traffic.over][StageLinks::line_of(traffic.kind)];
     const double bytes = traffic.bytes / links.ways(traffic.divided), ideal = line.rate.value() * bytes;
     double seconds = links.forms[traffic.over][StageLinks::line_of(traffic.kind)].seconds(bytes, traffic.count);
     if (traffic.once) {
       (traffic.urgency == Urgency::ahead ? time.new_weights : time.gradients) += seconds;
-      continue;
+      return;
     }
     time.all_network += std::max(ideal, traffic.count * line.floor.value());
     for (std::size_t r = 0; r < roles; ++r)
@@ -49,7 +50,9 @@ PassTime pass_time(const PassProfile& pass, const StageLinks& links, bool overla
       background += seconds;
       background_links |= links.resources[traffic.over];
     }
-  }
+  };
+  for (const Traffic& traffic : pass.traffic) add(traffic);
+  for (const Traffic& traffic : weights) add(traffic);
   // Background traffic hides behind the chain of steps that wait for each other, but not behind collectives on the
   // same links.
   double shared = 0.0;

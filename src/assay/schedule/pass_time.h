@@ -2,6 +2,7 @@
 // background it does not hide.
 #pragma once
 #include <array>
+#include <span>
 
 #include "assay/schedule/stage_links.h"
 
@@ -30,6 +31,8 @@ struct PassTime {
   }
 };
 
-PassTime pass_time(const PassProfile& pass, const StageLinks& links, bool overlap, const StepEffects& effects);
+/// `weights` is the traffic of weights and gradients where the pass is without it.
+PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, const StageLinks& links, bool overlap,
+                   const StepEffects& effects);
 
 }  // namespace assay

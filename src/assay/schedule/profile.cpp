@@ -27,7 +27,9 @@ bool runs_beside(const Step& step, const ProgramTensor& before, Phase phase) {
   return (step.op == Op::reduce_scatter || step.op == Op::all_reduce) && !step.is_repeated;
 }
 
-void add_collective(PassProfile& pass, const Program& program, const Step& step, Phase phase) {
+void add_collective(PassProfile& pass, const Program& program, const Step& step, Phase phase, ProfilePart part) {
+  const bool of_work = step.urgency == Urgency::critical && !step.once;
+  if (part == (of_work ? ProfilePart::weights_traffic : ProfilePart::work)) return;
   const ProgramTensor& before = program.tensor(step.in[0]);
   Traffic entry;
   entry.kind = collective_of(step.op);
@@ -125,8 +127,8 @@ Seconds streamed(const KernelRates& rates, Bytes bytes) {
   return bytes / rates.hbm / (rates.pointwise ? rates.pointwise->stream : rates.memory_share);
 }
 
-void add_block(PassProfile& pass, Bytes& widest, const Program& program, const TrainingSetup& setup,
-               const Block& block) {
+void add_block(PassProfile& pass, Bytes& widest, const Program& program, const TrainingSetup& setup, const Block& block,
+               ProfilePart part) {
   double launches = 0.0, launches_again = 0.0;
   bool routes = false;
   JoinedProducts joined(setup.rates, program);
@@ -139,7 +141,7 @@ void add_block(PassProfile& pass, Bytes& widest, const Program& program, const T
     const Step& step = program.steps[at(i)];
     if (step.op == Op::slice) continue;
     if (is_collective(step.op)) {
-      add_collective(pass, program, step, block.phase);
+      add_collective(pass, program, step, block.phase, part);
       continue;
     }
     const KernelTime time = kernel_time(setup.rates, program, step);
@@ -218,21 +220,6 @@ void add_weights(LayerProfile& layer, const std::vector<Weight>& weights, const 
   }
 }
 
-void replace_weights_traffic(PassProfile& pass, const PassProfile& from) {
-  FixedList<Traffic, max_traffic> traffic;
-  for (const Traffic& entry : pass.traffic)
-    if (entry.urgency == Urgency::critical && !entry.once) traffic.push_back(entry);
-  for (const Traffic& entry : from.traffic)
-    if (entry.urgency != Urgency::critical || entry.once) traffic.push_back(entry);
-  pass.traffic = traffic;
-}
-
-void replace_weights_traffic(LayerProfile& layer, const LayerProfile& from) {
-  replace_weights_traffic(layer.forward, from.forward);
-  replace_weights_traffic(layer.backward, from.backward);
-  layer.gathered = from.gathered;
-}
-
 }  // namespace
 
 RoleSet roles_of(const Mesh& mesh, AxisSet axes) {
@@ -240,12 +227,6 @@ RoleSet roles_of(const Mesh& mesh, AxisSet axes) {
   for (std::size_t i = 0; i < mesh.axes.size(); ++i)
     if (axes >> i & 1u) all |= 1u << stage_axis_names.find(whole_axis(mesh.axes[i].name));
   return static_cast<RoleSet>(all);
-}
-
-void take_weights_traffic(TrainingProfile& work, const TrainingProfile& sharing) {
-  for (std::size_t k = 0; k < work.kinds.size(); ++k) replace_weights_traffic(work.kinds[k], sharing.kinds[k]);
-  replace_weights_traffic(work.embedding, sharing.embedding);
-  replace_weights_traffic(work.head, sharing.head);
 }
 
 TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part) {
@@ -276,20 +257,20 @@ TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key, 
       for (std::int32_t i = block.first; i < block.last; ++i) {
         Step step = program.steps[at(i)];
         step.urgency = Urgency::ahead;
-        if (is_collective(step.op)) add_collective(layer.backward, program, step, block.phase);
+        if (is_collective(step.op)) add_collective(layer.backward, program, step, block.phase, part);
       }
       continue;
     }
     PassProfile& pass = block.phase == Phase::forward ? layer.forward : layer.backward;
+    if (block.phase == Phase::forward) layer.gathered = gathered_bytes(program, block);
     if (part == ProfilePart::weights_traffic) {
       for (std::int32_t i = block.first; i < block.last; ++i)
-        if (is_collective(program.steps[at(i)].op)) add_collective(pass, program, program.steps[at(i)], block.phase);
-      if (block.phase == Phase::forward) layer.gathered = gathered_bytes(program, block);
+        if (is_collective(program.steps[at(i)].op))
+          add_collective(pass, program, program.steps[at(i)], block.phase, part);
       continue;
     }
-    add_block(pass, layer.widest, program, setup, block);
+    add_block(pass, layer.widest, program, setup, block, part);
     if (block.phase == Phase::forward) {
-      layer.gathered = gathered_bytes(program, block);
       layer.kept = kept_bytes(program, block) - layer.gathered;
       if (setup.dropout) {
         const DropoutBytes drawn = dropout_bytes(program, block);

@@ -88,12 +88,9 @@ struct TrainingSetup {
   StepEffects effects;  ///< of the estimate only
 };
 
-/// Everything, or only how weights and gradients travel: the kernels are not priced then.
-enum class ProfilePart : std::uint8_t { all, weights_traffic };
+/// Everything, or one of two halves: what a microbatch computes depends on tokens and recomputation, how weights and
+/// gradients travel on how they are shared out, and neither on the other.
+enum class ProfilePart : std::uint8_t { all, work, weights_traffic };
 TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part = ProfilePart::all);
-
-/// Replaces the traffic of weights and gradients by that of `sharing`: what a microbatch computes depends on tokens and
-/// recomputation, how weights travel on how they are shared out, and neither on the other.
-void take_weights_traffic(TrainingProfile& work, const TrainingProfile& sharing);
 
 }  // namespace assay

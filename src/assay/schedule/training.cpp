@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "assay/schedule/pass_time.h"
 #include "assay/schedule/pipeline_forms.h"
 
 namespace assay {
@@ -129,12 +128,12 @@ bool hides_experts(const Strategy& strategy) {
 SteadyCost steady_cost(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
                        const StageLinks& links, const StageSplit& split) {
   SteadyCost steady;
-  steady_cost(question, strategy, profile, links, split, steady);
+  steady_cost(question, strategy, profile, nullptr, links, split, steady);
   return steady;
 }
 
 void steady_cost(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
-                 const StageLinks& links, const StageSplit& split, SteadyCost& steady) {
+                 const TrainingProfile* weights, const StageLinks& links, const StageSplit& split, SteadyCost& steady) {
   const double m = microbatches(question, strategy);
   const auto stages = static_cast<double>(strategy.parallelism.pipeline);
   const Formats& formats = question.setup.formats;
@@ -148,17 +147,20 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
       grad_bytes + 2.0 * state_bytes + (question.setup.optimizer.master ? 1.0 : 2.0) * weight_bytes;
   const double memory_rate = rates.hbm.value() * (rates.pointwise ? rates.pointwise->optimizer : rates.memory_share);
 
-  // Only those of the model's kinds are filled, and the rest costs nothing.
-  std::array<std::optional<PassTime>, max_layer_kinds> forward, backward;
-  const std::size_t kinds = std::min<std::size_t>(profile.kinds.size(), forward.size());
-  for (std::size_t k = 0; k < kinds; ++k) {
-    forward[k] = pass_time(profile.kinds[k].forward, links, question.overlap, effects);
-    backward[k] = pass_time(profile.kinds[k].backward, links, question.overlap, effects);
-  }
-  const PassTime embed_forward = pass_time(profile.embedding.forward, links, question.overlap, effects),
-                 embed_backward = pass_time(profile.embedding.backward, links, question.overlap, effects),
-                 head_forward = pass_time(profile.head.forward, links, question.overlap, effects),
-                 head_backward = pass_time(profile.head.backward, links, question.overlap, effects);
+  const auto passes = [&](const LayerProfile& layer, const LayerProfile* sharing) -> std::array<PassTime, 2> {
+    const auto pass = [&](PassProfile LayerProfile::*which) {
+      const std::span<const Traffic> more = sharing ? (sharing->*which).traffic : std::span<const Traffic>();
+      return pass_time(layer.*which, more, links, question.overlap, effects);
+    };
+    return {pass(&LayerProfile::forward), pass(&LayerProfile::backward)};
+  };
+  const std::size_t kinds = std::min(profile.kinds.size(), max_layer_kinds);
+  steady.layers.resize(kinds);
+  for (std::size_t k = 0; k < kinds; ++k)
+    steady.layers[k] = passes(profile.kinds[k], weights ? &weights->kinds[k] : nullptr);
+  const auto [embed_forward, embed_backward] = passes(profile.embedding, weights ? &weights->embedding : nullptr);
+  const auto [head_forward, head_backward] = passes(profile.head, weights ? &weights->head : nullptr);
+  const Bytes head_gathered = (weights ? weights : &profile)->head.gathered;
   const double over_fewest = kept_over_fewest(effects, strategy.recompute);
   const Optimizer& optimizer = question.setup.optimizer;
   const bool states_move = moves_states(strategy.offload);
@@ -192,17 +194,18 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
   for (const StageSplit::Part& part : split.parts) {
     PassTime f, b;
     double dense = 0.0, expert = 0.0, layer_elements = 0.0, layer_kept = 0.0;
-    SteadyCost::Part out;
+    SteadyCost::Part& out = steady.parts.emplace_back();
     for (std::size_t k = 0; k < kinds; ++k) {
       const double n = part.layers[k];
       if (n == 0.0) continue;
-      f.add(*forward[k], n), b.add(*backward[k], n);
+      const auto& [forward, backward] = steady.layers[k];
+      f.add(forward, n), b.add(backward, n);
       const LayerProfile& layer = profile.kinds[k];
       const double kept = layer.kept.value() * over_fewest;
       dense += n * layer.dense_elements, expert += n * layer.expert_elements;
       out.kept += n * kept;
       if (strategy.offload != Offload::none)
-        out.host.add(question.host, on_host(layer, *forward[k], *backward[k], kept), n, question.overlap);
+        out.host.add(question.host, on_host(layer, forward, backward, kept), n, question.overlap);
       layer_elements = std::max(layer_elements, elements_of(layer));
       layer_kept = std::max(layer_kept, kept);
       out.memory.workspace =
@@ -212,7 +215,7 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
     if (part.last) {
       f.add(head_forward, 1.0), b.add(head_backward, 1.0), dense += elements_of(profile.head);
       out.memory.head =
-          effects.logits * (profile.head.kept.value() + profile.head.gathered.value() + profile.head.widest.value());
+          effects.logits * (profile.head.kept.value() + head_gathered.value() + profile.head.widest.value());
     }
     out.stages = part.stages, out.first = part.first, out.last = part.last;
     out.forward = f.chain() + f.exposed, out.backward = b.chain() + b.exposed;
@@ -255,7 +258,6 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
       move_to_host(strategy.offload, layer_kept, layer_elements / (dense + expert), out);
       wait_for_host(strategy.offload, question.overlap, update, out);
     }
-    steady.parts.push_back(out);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "assay/schedule/offload.h"
+#include "assay/schedule/pass_time.h"
 #include "assay/schedule/pipeline.h"
 #include "assay/schedule/profile.h"
 #include "assay/schedule/stage_links.h"
@@ -112,6 +113,7 @@ struct SteadyCost {
     MemoryParts memory;  ///< without activations, reserve and context
   };
   std::vector<Part> parts;
+  std::vector<std::array<PassTime, 2>> layers;  ///< of each kind, forward and backward
   double microbatches = 1, stages = 1;
   double hop = 0, boundary_ideal = 0;  ///< seconds from a stage to the next
   double stragglers = 0, fixed = 0;    ///< share of the step, seconds of each step
@@ -120,9 +122,9 @@ struct SteadyCost {
   double reserved = 1, context = 0;    ///< see StepEffects
 };
 
-/// Fills `steady`, whose memory is reused.
+/// Fills `steady`, whose memory is reused. Where the profile is of work alone, `weights` is its other half.
 void steady_cost(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
-                 const StageLinks& links, const StageSplit& split, SteadyCost& steady);
+                 const TrainingProfile* weights, const StageLinks& links, const StageSplit& split, SteadyCost& steady);
 SteadyCost steady_cost(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
                        const StageLinks& links, const StageSplit& split);
 

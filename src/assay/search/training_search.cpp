@@ -156,13 +156,13 @@ class Searcher {
     const auto m = static_cast<std::int64_t>(microbatches(question_, s));
     const Mesh& mesh = meshes_[work.mesh];
     const StageSplit& split = split_of(s.parallelism.pipeline);
+    const TrainingProfile& profile = work_of(s);
     for (const Sharing& sharing : mesh.sharings) {
       s.parallelism.zero = sharing.zero, s.offload = sharing.offload;
-      profile_ = work_of(s);
-      take_weights_traffic(profile_, sharing_of(s));
+      const TrainingProfile& traffic = sharing_of(s);
       for (const Placed& placed : links_of(s.parallelism)) {
         s.layout = placed.layout;
-        steady_cost(question_, s, profile_, placed.links, split, steady_);
+        steady_cost(question_, s, profile, &traffic, placed.links, split, steady_);
         if (prune_ && (least_seconds(steady_) >= worst_ || least_memory(steady_) > capacity_)) continue;
         for (const StageOrder& order : mesh.orders) {
           if (s.parallelism.pipeline > 1 && !is_possible({order.schedule, s.parallelism.pipeline, m, order.interleave}))
@@ -222,10 +222,9 @@ class Searcher {
   void take_closest(Strategy s, double& least) {
     const auto& links = links_of(s.parallelism);
     if (links.empty()) return;
-    profile_ = work_of(s);
-    take_weights_traffic(profile_, sharing_of(s));
     s.layout = links.front().layout;
-    steady_cost(question_, s, profile_, links.front().links, split_of(s.parallelism.pipeline), steady_);
+    steady_cost(question_, s, work_of(s), &sharing_of(s), links.front().links, split_of(s.parallelism.pipeline),
+                steady_);
     if (least_memory(steady_) - capacity_ >= least) return;
     const auto m = static_cast<std::int64_t>(steady_.microbatches);
     for (const StageOrder& order : space_.orders(s.parallelism)) {
@@ -250,19 +249,28 @@ class Searcher {
       if (is_new) {
         Strategy whole = s;
         whole.parallelism.pipeline = 1;
-        steady_cost(question_, whole, work, placed.links, split_of(1), steady_);
+        steady_cost(question_, whole, work, nullptr, placed.links, split_of(1), steady_);
         known->second = steady_.parts.front().least();
       }
       least = std::min(least, known->second);
     }
-    return microbatches(question_, s) * least / static_cast<double>(s.parallelism.pipeline);
+    return least_step(steady_, microbatches(question_, s) * least / static_cast<double>(s.parallelism.pipeline));
   }
 
-  /// The same of one placement and one way to share out weights.
+  /// The same of one placement and one way to share out weights, with all that the slowest stage does at the end of a
+  /// step; only the bubble is missing.
   static double least_seconds(const SteadyCost& steady) {
-    double mean = 0.0;
-    for (const SteadyCost::Part& part : steady.parts) mean += part.stages / steady.stages * part.least();
-    return steady.microbatches * mean;
+    double most = 0.0;
+    for (const SteadyCost::Part& part : steady.parts)
+      most = std::max(most, steady.microbatches * part.least() + part.gradients + part.update + part.host.update);
+    return least_step(steady, most + steady.microbatches * 2.0 * steady.hop);
+  }
+
+  /// A step whose slowest stage takes `stage` seconds at least, rounded down: sums that are equal are not always equal
+  /// to the last bit.
+  static double least_step(const SteadyCost& steady, double stage) {
+    constexpr double rounding = 1e-12;
+    return (1.0 - rounding) * ((1.0 + steady.stragglers) * stage + steady.fixed);
   }
 
   /// Every schedule holds one microbatch at least.
@@ -277,7 +285,7 @@ class Searcher {
   double state_bytes(const Strategy& s) {
     const Parallelism& p = s.parallelism;
     sizes_only_.size = role_sizes(p);
-    steady_cost(question_, s, elements_of(p), sizes_only_, split_of(p.pipeline), steady_);
+    steady_cost(question_, s, elements_of(p), nullptr, sizes_only_, split_of(p.pipeline), steady_);
     double most = 0.0;
     for (const SteadyCost::Part& part : steady_.parts)
       most = std::max(most, part.memory.weights + part.memory.master + part.memory.moments);
@@ -307,7 +315,7 @@ class Searcher {
     ProfileKey key = profile_key(strategy, sequence_);
     key.fsdp = key.replicas = false;
     key.zero = 0;
-    return half_of(works_made_, key, ProfilePart::all);
+    return half_of(works_made_, key, ProfilePart::work);
   }
 
   /// How weights and gradients travel: it does not depend on what a microbatch computes.
@@ -380,7 +388,6 @@ class Searcher {
   std::vector<Work> works_;
   SteadyCost steady_;
   StageLinks sizes_only_;
-  TrainingProfile profile_;  ///< of the strategy at hand; its memory is reused
   Profiles works_made_, sharings_made_;
   std::map<std::pair<std::int64_t, std::int64_t>, TrainingProfile> elements_;
   std::unordered_map<MeshKey, std::deque<Placed>, MeshKeyHash> links_;
