@@ -55,6 +55,10 @@ ProfileKey profile_key(const Strategy& strategy, std::int64_t sequence) {
   return key;
 }
 
+double straggler_share(const TrainingQuestion& question) {
+  return question.setup.effects.straggler * std::max(0.0, std::log2(question.chips / 8.0));
+}
+
 namespace {
 
 double elements_of(const LayerProfile& layer) { return layer.dense_elements + layer.expert_elements; }
@@ -171,7 +175,7 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
   steady.reserved = effects.reserved, steady.context = effects.context.value();
   steady.microbatches = m;
   steady.fixed = effects.fixed.value();
-  steady.stragglers = effects.straggler * std::max(0.0, std::log2(question.chips / 8.0));
+  steady.stragglers = straggler_share(question);
   steady.stages = stages;
   steady.boundary_ideal = steady.hop = 0.0;
   if (stages > 1.0) {

@@ -94,6 +94,9 @@ struct TrainingQuestion {
 /// Microbatches of a strategy; not whole where the batch does not divide.
 double microbatches(const TrainingQuestion& question, const Strategy& strategy);
 
+/// Time of a step that is spent waiting for the slowest of many chips, over the rest.
+double straggler_share(const TrainingQuestion& question);
+
 /// What one microbatch costs on each kind of stage: all that does not depend on the pipeline's schedule.
 struct SteadyCost {
   struct Part {

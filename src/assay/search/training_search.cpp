@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <map>
 #include <unordered_map>
 
@@ -22,18 +21,6 @@ struct KeyHash {
     mix((key.fsdp ? 1u : 0u) | (key.replicas ? 2u : 0u) | static_cast<unsigned>(key.zero) << 2 |
         static_cast<unsigned>(key.residual) << 4 | static_cast<unsigned>(key.context_scheme) << 6);
     mix(key.recompute.ops);
-    return static_cast<std::size_t>(h);
-  }
-};
-
-struct MeshKey {
-  std::array<std::int64_t, 6> sizes;
-  friend bool operator==(const MeshKey&, const MeshKey&) = default;
-};
-struct MeshKeyHash {
-  std::size_t operator()(const MeshKey& key) const {
-    std::uint64_t h = 1469598103934665603ull;
-    for (std::int64_t v : key.sizes) h = (h ^ static_cast<std::uint64_t>(v)) * 1099511628211ull;
     return static_cast<std::size_t>(h);
   }
 };
@@ -65,7 +52,8 @@ class Searcher {
         capacity_(capacity),
         top_(top),
         prune_(prune),
-        worst_(slowest) {}
+        worst_(slowest),
+        stragglers_(straggler_share(question)) {}
 
   Result<TrainingSearch> run() {
     const std::vector<Parallelism> all = space_.meshes();
@@ -95,15 +83,25 @@ class Searcher {
     Offload offload = Offload::none;
   };
   struct Mesh {
+    Parallelism parallelism;
     std::vector<Sharing> sharings;  ///< with which weights and optimizer states alone fit
     std::vector<StageOrder> orders;
+    std::vector<Placed> placements;  ///< that are possible and do not cost the same as another
+  };
+  /// What a microbatch computes, and the seconds that it takes at least on one stage by the links of its inner axes.
+  struct Microbatch {
+    TrainingProfile profile;
+    std::vector<std::optional<double>> least;
   };
   /// All strategies of a mesh that compute the same: they differ in how weights are shared out, in the order of
   /// stages and in placement.
   struct Work {
-    Strategy strategy;
-    std::size_t mesh = 0;
-    double floor = 0;     ///< seconds that no such strategy is faster than
+    double floor = 0;  ///< seconds that no such strategy is faster than
+    std::int64_t micro_batch = 1;
+    std::uint32_t mesh = 0;
+    ResidualScheme residual = ResidualScheme::replicated;
+    ContextScheme context_scheme = ContextScheme::gather;
+    RecomputePolicy recompute = RecomputePolicy::none;
     bool settled = true;  ///< false: the floor is that of another that does less
   };
 
@@ -117,50 +115,58 @@ class Searcher {
     const auto schemes = space_.context_schemes(p);
     const auto policies = space_.policies();
     const auto zeros = space_.zeros(p);
-    Mesh mesh{{}, space_.orders(p)};
-    found_.count.considered += static_cast<std::int64_t>(micro_batches.size() * residuals.size() * schemes.size() *
-                                                         policies.size() * zeros.size() * choices_.offloads.size() *
-                                                         mesh.orders.size() * space_.layouts(p).size());
-    Work work;
-    work.strategy.parallelism = p;
-    work.mesh = meshes_.size();
+    const auto layouts = space_.layouts(p);
+    Mesh mesh{p, {}, space_.orders(p), {}};
+    found_.count.considered +=
+        static_cast<std::int64_t>(micro_batches.size() * residuals.size() * schemes.size() * policies.size() *
+                                  zeros.size() * choices_.offloads.size() * mesh.orders.size() * layouts.size());
     for (int zero : zeros)
       for (Offload offload : choices_.offloads) {
-        Strategy s = work.strategy;
-        s.parallelism.zero = zero, s.offload = offload;
+        Strategy s;
+        s.parallelism = p, s.parallelism.zero = zero, s.offload = offload;
         if (!prune_ || state_bytes(s) <= capacity_) mesh.sharings.push_back({zero, offload});
       }
     if (mesh.sharings.empty()) return;
+    mesh.placements = placements(p, layouts);
     meshes_.push_back(std::move(mesh));
+    Work work;
+    work.mesh = static_cast<std::uint32_t>(meshes_.size() - 1);
     for (ResidualScheme residual : residuals)
       for (ContextScheme scheme : schemes)
         for (std::int64_t micro : micro_batches) {
-          Strategy& s = work.strategy;
-          s.parallelism.residual = residual, s.parallelism.context_scheme = scheme, s.micro_batch = micro;
+          work.residual = residual, work.context_scheme = scheme, work.micro_batch = micro;
           bool without = false;
           for (RecomputePolicy policy : policies) {
-            s.recompute = policy;
+            work.recompute = policy;
             // What is computed again comes on top: the floor without it holds until it is looked at.
             work.settled = !without;
-            if (work.settled) work.floor = prune_ ? floor_of(s) : 0.0;
+            if (work.settled) work.floor = prune_ ? floor_of(strategy_of(work), meshes_.back()) : 0.0;
             works_.push_back(work);
             without |= policy == RecomputePolicy::none;
           }
         }
   }
 
+  Strategy strategy_of(const Work& work) const {
+    Strategy s;
+    s.parallelism = meshes_[work.mesh].parallelism;
+    s.parallelism.residual = work.residual, s.parallelism.context_scheme = work.context_scheme;
+    s.micro_batch = work.micro_batch, s.recompute = work.recompute;
+    return s;
+  }
+
   /// Prices everything that computes as `work` says, unless a bound rules it out.
   void price(const Work& work) {
-    Strategy s = work.strategy;
-    if (prune_ && !work.settled && floor_of(s) >= worst_) return;
-    const auto m = static_cast<std::int64_t>(microbatches(question_, s));
+    Strategy s = strategy_of(work);
     const Mesh& mesh = meshes_[work.mesh];
+    if (prune_ && !work.settled && floor_of(s, mesh) >= worst_) return;
+    const auto m = static_cast<std::int64_t>(microbatches(question_, s));
     const StageSplit& split = split_of(s.parallelism.pipeline);
-    const TrainingProfile& profile = work_of(s);
+    const TrainingProfile& profile = work_of(s).profile;
     for (const Sharing& sharing : mesh.sharings) {
       s.parallelism.zero = sharing.zero, s.offload = sharing.offload;
       const TrainingProfile& traffic = sharing_of(s);
-      for (const Placed& placed : links_of(s.parallelism)) {
+      for (const Placed& placed : mesh.placements) {
         s.layout = placed.layout;
         steady_cost(question_, s, profile, &traffic, placed.links, split, steady_);
         if (prune_ && (least_seconds(steady_) >= worst_ || least_memory(steady_) > capacity_)) continue;
@@ -206,6 +212,8 @@ class Searcher {
     for (const auto& [floor, start] : meshes) {
       if (floor - capacity_ >= least) break;
       const Parallelism& mesh = start.parallelism;
+      const auto placed = placements(mesh, space_.layouts(mesh));
+      if (placed.empty()) continue;
       for (ResidualScheme residual : space_.residuals(mesh))
         for (ContextScheme scheme : space_.context_schemes(mesh))
           for (std::int64_t micro : space_.micro_batches(space_.per_group(mesh)))
@@ -213,17 +221,15 @@ class Searcher {
               Strategy s = start;
               s.parallelism.residual = residual, s.parallelism.context_scheme = scheme;
               s.micro_batch = micro, s.recompute = policy;
-              take_closest(s, least);
+              take_closest(s, placed.front(), least);
             }
     }
   }
 
   /// Memory does not depend on placement: one layout that exists will do.
-  void take_closest(Strategy s, double& least) {
-    const auto& links = links_of(s.parallelism);
-    if (links.empty()) return;
-    s.layout = links.front().layout;
-    steady_cost(question_, s, work_of(s), &sharing_of(s), links.front().links, split_of(s.parallelism.pipeline),
+  void take_closest(Strategy s, const Placed& placed, double& least) {
+    s.layout = placed.layout;
+    steady_cost(question_, s, work_of(s).profile, &sharing_of(s), placed.links, split_of(s.parallelism.pipeline),
                 steady_);
     if (least_memory(steady_) - capacity_ >= least) return;
     const auto m = static_cast<std::int64_t>(steady_.microbatches);
@@ -241,36 +247,36 @@ class Searcher {
 
   /// No stage is faster than the mean of all, and none does less than its arithmetic, its memory traffic and the
   /// collectives that wait for each other. How weights travel comes on top.
-  double floor_of(const Strategy& s) {
+  double floor_of(const Strategy& s, const Mesh& mesh) {
     double least = std::numeric_limits<double>::infinity();
-    const TrainingProfile& work = work_of(s);
-    for (const Placed& placed : links_of(s.parallelism)) {
-      const auto [known, is_new] = passes_.try_emplace({&work, placed.inner}, 0.0);
-      if (is_new) {
+    Microbatch& work = work_of(s);
+    for (const Placed& placed : mesh.placements) {
+      if (work.least.size() <= placed.inner) work.least.resize(inner_.size());
+      std::optional<double>& known = work.least[placed.inner];
+      if (!known) {
         Strategy whole = s;
         whole.parallelism.pipeline = 1;
-        steady_cost(question_, whole, work, nullptr, placed.links, split_of(1), steady_);
-        known->second = steady_.parts.front().least();
+        steady_cost(question_, whole, work.profile, nullptr, placed.links, split_of(1), steady_);
+        known = steady_.parts.front().least();
       }
-      least = std::min(least, known->second);
+      least = std::min(least, *known);
     }
-    return least_step(steady_, microbatches(question_, s) * least / static_cast<double>(s.parallelism.pipeline));
+    return least_step(microbatches(question_, s) * least / static_cast<double>(s.parallelism.pipeline));
   }
 
-  /// The same of one placement and one way to share out weights, with all that the slowest stage does at the end of a
-  /// step; only the bubble is missing.
-  static double least_seconds(const SteadyCost& steady) {
+  /// The same of one placement and one way to share out weights, with all that the slowest stage does once a step; only
+  /// the bubble is missing.
+  double least_seconds(const SteadyCost& steady) const {
     double most = 0.0;
     for (const SteadyCost::Part& part : steady.parts)
       most = std::max(most, steady.microbatches * part.least() + part.gradients + part.update + part.host.update);
-    return least_step(steady, most + steady.microbatches * 2.0 * steady.hop);
+    return least_step(most + steady.microbatches * 2.0 * steady.hop);
   }
 
-  /// A step whose slowest stage takes `stage` seconds at least, rounded down: sums that are equal are not always equal
-  /// to the last bit.
-  static double least_step(const SteadyCost& steady, double stage) {
+  /// A step whose slowest stage takes `stage` seconds. Rounded down: sums in another order differ in their last bits.
+  double least_step(double stage) const {
     constexpr double rounding = 1e-12;
-    return (1.0 - rounding) * ((1.0 + steady.stragglers) * stage + steady.fixed);
+    return (1.0 - rounding) * ((1.0 + stragglers_) * stage + question_.setup.effects.fixed.value());
   }
 
   /// Every schedule holds one microbatch at least.
@@ -298,7 +304,7 @@ class Searcher {
     if (known != elements_.end()) return known->second;
     Strategy s;
     s.parallelism.tensor = p.tensor, s.parallelism.expert = s.parallelism.data = p.expert;
-    const TrainingProfile& whole = work_of(s);
+    const TrainingProfile& whole = work_of(s).profile;
     const auto weights = [](const LayerProfile& from) {
       LayerProfile layer;
       layer.dense_elements = from.dense_elements, layer.expert_elements = from.expert_elements;
@@ -311,11 +317,14 @@ class Searcher {
   }
 
   /// What a microbatch computes: it does not depend on how weights are shared out.
-  const TrainingProfile& work_of(const Strategy& strategy) {
+  Microbatch& work_of(const Strategy& strategy) {
     ProfileKey key = profile_key(strategy, sequence_);
     key.fsdp = key.replicas = false;
     key.zero = 0;
-    return half_of(works_made_, key, ProfilePart::work);
+    const auto known = works_made_.find(key);
+    if (known != works_made_.end()) return known->second;
+    return works_made_.emplace(key, Microbatch{make_profile(question_.setup, key, ProfilePart::work), {}})
+        .first->second;
   }
 
   /// How weights and gradients travel: it does not depend on what a microbatch computes.
@@ -324,23 +333,14 @@ class Searcher {
     key.micro_batch = 1;
     key.recompute = Recompute::none();
     key.context_scheme = ContextScheme::gather;
-    return half_of(sharings_made_, key, ProfilePart::weights_traffic);
+    const auto known = sharings_made_.find(key);
+    if (known != sharings_made_.end()) return known->second;
+    return sharings_made_.emplace(key, make_profile(question_.setup, key, ProfilePart::weights_traffic)).first->second;
   }
 
-  using Profiles = std::unordered_map<ProfileKey, TrainingProfile, KeyHash>;
-  const TrainingProfile& half_of(Profiles& made, const ProfileKey& key, ProfilePart part) const {
-    const auto known = made.find(key);
-    if (known != made.end()) return known->second;
-    return made.emplace(key, make_profile(question_.setup, key, part)).first->second;
-  }
-
-  /// The placements of a mesh that are possible and do not cost the same as another.
-  const std::deque<Placed>& links_of(const Parallelism& p) {
-    const MeshKey key{{p.data, p.fsdp, p.tensor, p.pipeline, p.context, p.expert}};
-    const auto known = links_.find(key);
-    if (known != links_.end()) return known->second;
-    std::deque<Placed>& kept = links_[key];
-    for (std::uint8_t layout : space_.layouts(p)) {
+  std::vector<Placed> placements(const Parallelism& p, const std::vector<std::uint8_t>& layouts) {
+    std::vector<Placed> kept;
+    for (std::uint8_t layout : layouts) {
       const Result<StageLinks> made =
           stage_links(p, layout, cluster_, question_.collectives ? &*question_.collectives : nullptr,
                       routing_of(*question_.setup.model));
@@ -383,16 +383,16 @@ class Searcher {
   std::size_t top_;
   bool prune_;
   double worst_;  ///< seconds that are too slow: of the slowest of the best found once there are enough
+  double stragglers_;
   TrainingSearch found_;
   std::vector<Mesh> meshes_;
   std::vector<Work> works_;
   SteadyCost steady_;
   StageLinks sizes_only_;
-  Profiles works_made_, sharings_made_;
+  std::unordered_map<ProfileKey, Microbatch, KeyHash> works_made_;
+  std::unordered_map<ProfileKey, TrainingProfile, KeyHash> sharings_made_;
   std::map<std::pair<std::int64_t, std::int64_t>, TrainingProfile> elements_;
-  std::unordered_map<MeshKey, std::deque<Placed>, MeshKeyHash> links_;
   std::vector<InnerForms> inner_;
-  std::map<std::pair<const TrainingProfile*, std::size_t>, double> passes_;  ///< seconds of a microbatch on one stage
   std::unordered_map<std::int64_t, StageSplit> splits_;
 };
 
