@@ -82,19 +82,33 @@ TileSteps tile_steps(const MatmulCalibration& fit, const CoreRates& chip, FlopsP
 
 namespace {
 
+using Splits = std::array<double, 4>;
+constexpr Splits splits{1.0, 2.0, 4.0, 8.0};  ///< parts that k may be cut into
+
+/// Elements of k that a core does, for each split.
+Splits parts_of(const MatmulCalibration& fit, double k) {
+  Splits part{};
+  for (std::size_t i = 0; i < part.size(); ++i) part[i] = k / splits[i] + fit.fill;
+  return part;
+}
+
+/// What adding up partial sums in fp32 takes, for each split.
+Splits adding_parts(const MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape) {
+  const double partial = 4.0 * shape.batch * shape.m * shape.n / (fit.memory_share * chip.hbm).value();
+  Splits adding{};
+  for (std::size_t i = 1; i < adding.size(); ++i) adding[i] = fit.split_cost.value() + splits[i] * partial;
+  return adding;
+}
+
+/// A last round that is part full costs between its share and a whole one: cores do not run in step.
+double waves_of(double rounds) { return 0.5 * std::ceil(rounds) + 0.5 * std::max(1.0, rounds); }
+
 /// Cut into tiles, and along k where that pays, on as many cores as there are: the best choice of a library.
 double tiled_arithmetic(const MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape,
                         const TileSteps& steps, bool may_split, TileChoice& choice) {
-  // Of each split of k: the part that a core does, and what adding up partial sums in fp32 takes.
-  constexpr std::array<double, 4> splits{1.0, 2.0, 4.0, 8.0};
   const std::size_t ways = may_split ? splits.size() : 1;
-  const double stream = (fit.memory_share * chip.hbm).value(), share_of_core = 1.0 / chip.cores;
-  const double partial = 4.0 * shape.batch * shape.m * shape.n / stream;
-  std::array<double, splits.size()> part{}, adding{};
-  for (std::size_t i = 0; i < ways; ++i) {
-    part[i] = shape.k / splits[i] + fit.fill;
-    adding[i] = i > 0 ? fit.split_cost.value() + splits[i] * partial : 0.0;
-  }
+  const double share_of_core = 1.0 / chip.cores;
+  const Splits part = parts_of(fit, shape.k), adding = adding_parts(fit, chip, shape);
   // The smallest tile that holds all rows is a good guess, after which most others need no look.
   const int guess = shape.m <= 16.0 ? 0 : shape.m <= 32.0 ? 1 : shape.m <= 64.0 ? 3 : shape.m <= 128.0 ? 4 : 5;
   constexpr double nearly = 1.0 - 1e-12;  // bounds are rounded
@@ -109,9 +123,7 @@ double tiled_arithmetic(const MatmulCalibration& fit, const CoreRates& chip, con
     if (nearly * steps[t] * std::max(part[ways - 1], fair * part[0]) >= best) continue;
     for (std::size_t i = 0; i < ways; ++i) {
       if (nearly * (steps[t] * std::max(1.0, fair * splits[i]) * part[i] + adding[i]) >= best) continue;
-      const double rounds = tiles / chip.cores * splits[i];
-      // A last round that is part full costs between its share and a whole one: cores do not run in step.
-      const double waves = 0.5 * std::ceil(rounds) + 0.5 * std::max(1.0, rounds);
+      const double waves = waves_of(tiles / chip.cores * splits[i]);
       const double seconds = waves * steps[t] * part[i] + adding[i];
       if (seconds < best) best = seconds, choice = {tile.m, tile.n, splits[i], waves};
     }
@@ -119,22 +131,11 @@ double tiled_arithmetic(const MatmulCalibration& fit, const CoreRates& chip, con
   return best;
 }
 
-}  // namespace
-
-MatmulTime matmul_time(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
-                       const MatmulShape& shape, const Regime& regime, bool may_split) {
-  const bool tiled = !fit.fork && !chip.systolic;
-  return matmul_time(fit, chip, peak, share, shape, regime, tiled ? tile_steps(fit, chip, peak, share) : TileSteps{},
-                     may_split);
-}
-
-MatmulTime matmul_time(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
-                       const MatmulShape& shape, const Regime& regime, const TileSteps& steps, bool may_split) {
+/// The time of a product whose arithmetic is known.
+MatmulTime with_memory(const MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape,
+                       const Regime& regime, Seconds arithmetic) {
   MatmulTime time;
-  const FlopsPerSecond rate = share * peak;
-  if (fit.fork) return forked_time(fit, chip, rate, shape, regime);
-  time.arithmetic = chip.systolic ? systolic_arithmetic(chip, rate, shape)
-                                  : Seconds(tiled_arithmetic(fit, chip, shape, steps, may_split, time.tile));
+  time.arithmetic = arithmetic;
   const double busy = time.arithmetic / (time.arithmetic + regime.gap);
   time.sustained = time.arithmetic * (1.0 + fit.droop * busy);
   time.memory = stream_time(chip.hbm, fit.memory_share, regime.ramp, shape.bytes);
@@ -142,6 +143,62 @@ MatmulTime matmul_time(const MatmulCalibration& fit, const CoreRates& chip, Flop
   time.total =
       regime.launch + (chip.systolic ? std::max(time.sustained, time.memory) : overlapped(time.sustained, time.memory));
   return time;
+}
+
+MatmulTime searched_time(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond rate,
+                         const MatmulShape& shape, const Regime& regime, const TileSteps& steps, bool may_split) {
+  if (fit.fork) return forked_time(fit, chip, rate, shape, regime);
+  if (chip.systolic) return with_memory(fit, chip, shape, regime, systolic_arithmetic(chip, rate, shape));
+  TileChoice tile;
+  const Seconds arithmetic(tiled_arithmetic(fit, chip, shape, steps, may_split, tile));
+  MatmulTime time = with_memory(fit, chip, shape, regime, arithmetic);
+  time.tile = tile;
+  return time;
+}
+
+}  // namespace
+
+TileRows tile_rows(const MatmulCalibration& fit, const CoreRates& chip, const TileSteps& steps, double batch, double n,
+                   double k, double most) {
+  TileRows rows;
+  if (fit.fork || chip.systolic) return rows;
+  constexpr double unit = tile_sizes[0].m;
+  const auto count = static_cast<std::size_t>(std::ceil(most / unit));
+  const Splits part = parts_of(fit, k);
+  Splits none;
+  none.fill(HUGE_VAL);
+  rows.assign(count, none);
+  for (std::size_t t = 0; t < steps.size(); ++t) {
+    const TileSize& tile = tile_sizes[t];
+    const auto high = static_cast<std::size_t>(tile.m / unit);
+    for (std::size_t first = 0; first < count; first += high) {
+      const double tiles = batch * static_cast<double>(first / high + 1) * std::ceil(n * tile.over_n);
+      const double rounds = tiles / chip.cores;
+      Splits seconds;
+      for (std::size_t i = 0; i < splits.size(); ++i) seconds[i] = waves_of(rounds * splits[i]) * steps[t] * part[i];
+      for (std::size_t row = first; row < std::min(first + high, count); ++row)
+        for (std::size_t i = 0; i < splits.size(); ++i) rows[row][i] = std::min(rows[row][i], seconds[i]);
+    }
+  }
+  return rows;
+}
+
+MatmulTime matmul_time(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
+                       const MatmulShape& shape, const Regime& regime, bool may_split) {
+  const bool tiled = !fit.fork && !chip.systolic;
+  return searched_time(fit, chip, share * peak, shape, regime, tiled ? tile_steps(fit, chip, peak, share) : TileSteps{},
+                       may_split);
+}
+
+MatmulTime matmul_time(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
+                       const MatmulShape& shape, const Regime& regime, const TileSteps& steps, const TileRows& rows) {
+  const double row = std::ceil(shape.m * tile_sizes[0].over_m);
+  if (!(row <= static_cast<double>(rows.size())))
+    return searched_time(fit, chip, share * peak, shape, regime, steps, true);
+  const Splits &tiles = rows[static_cast<std::size_t>(row) - 1], adding = adding_parts(fit, chip, shape);
+  double best = tiles[0];
+  for (std::size_t i = 1; i < splits.size(); ++i) best = std::min(best, tiles[i] + adding[i]);
+  return with_memory(fit, chip, shape, regime, Seconds(best));
 }
 
 Seconds stream_time(BytesPerSecond hbm, double share, Seconds ramp, Bytes bytes) {

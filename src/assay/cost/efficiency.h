@@ -2,11 +2,11 @@
 // A matrix product: tiles come in waves over the cores, a tile has to be filled, k may be split, the clock gives way
 // under sustained power, memory takes time to reach its rate, and a kernel has to be launched. Attention: the same
 // tiles with a softmax between. The rest streams memory. docs/calibration.md has the formulas and their fit.
-// Nothing here allocates; a search calls it a million times.
+// No time allocates; a search asks for a million of them.
 #pragma once
 #include <array>
-
 #include <optional>
+#include <vector>
 
 #include "assay/base/units.h"
 #include "assay/hardware/calibration.h"
@@ -51,9 +51,15 @@ MatmulTime matmul_time(const MatmulCalibration& fit, const CoreRates& chip, Flop
 /// Seconds of each tile that libraries choose among, for one element of k: all that does not depend on the shape.
 using TileSteps = std::array<double, 7>;
 TileSteps tile_steps(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share);
-/// The same time, where many shapes are asked for.
+/// What the search over tiles finds for products that differ in their rows alone: for up to 16, up to 32, ... rows the
+/// seconds of the best tile with k in 1, 2, 4 and 8 parts, before these are added up. Every tile has a multiple of 16
+/// rows, so that nothing else about the rows matters. Made for up to `most` rows; none on systolic arrays and CPUs.
+using TileRows = std::vector<std::array<double, 4>>;
+TileRows tile_rows(const MatmulCalibration& fit, const CoreRates& chip, const TileSteps& steps, double batch, double n,
+                   double k, double most);
+/// The same time without the choice of a tile, where many shapes are asked for. Rows beyond those found are searched.
 MatmulTime matmul_time(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
-                       const MatmulShape& shape, const Regime& regime, const TileSteps& steps, bool may_split = true);
+                       const MatmulShape& shape, const Regime& regime, const TileSteps& steps, const TileRows& rows);
 
 /// Memory streamed at a share of its rate, which it reaches only after a while: large and small transfers in one form.
 Seconds stream_time(BytesPerSecond hbm, double share, Seconds ramp, Bytes bytes);

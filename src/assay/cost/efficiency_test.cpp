@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <cmath>
+#include <tuple>
 
 namespace assay {
 namespace {
@@ -57,6 +58,22 @@ TEST(Matmul, SplittingKHelpsFewTilesAndCanBeForbidden) {
   const Seconds with = matmul_time(ideal(), chip(), peak, 1.0, s, {}).arithmetic;
   const Seconds without = matmul_time(ideal(), chip(), peak, 1.0, s, {}, false).arithmetic;
   EXPECT_LT(with, 0.5 * without);
+}
+
+TEST(Matmul, TilesFoundAheadGiveTheSameBits) {
+  MatmulCalibration fit = ideal();
+  fit.small_tile = 20, fit.fill = 300, fit.split_cost = Seconds(3e-6), fit.droop = 0.1, fit.memory_share = 0.9;
+  const TileSteps steps = tile_steps(fit, chip(), peak, 0.8);
+  for (const auto& [batch, n, k] : {std::tuple{1.0, 2304.0, 7168.0}, {1.0, 128.0, 65536.0}, {16.0, 512.0, 128.0}}) {
+    const TileRows rows = tile_rows(fit, chip(), steps, batch, n, k, 1000);
+    ASSERT_EQ(rows.size(), 63u);
+    for (double m = 0.5; m < 1100; m += 0.5) {  // the last ones are beyond the rows
+      const MatmulShape s = shape(m, n, k, batch);
+      const Regime regime{Seconds(1e-6), Seconds(1e-6), Seconds(1e-6)};
+      const MatmulTime found = matmul_time(fit, chip(), peak, 0.8, s, regime, steps, rows);
+      EXPECT_EQ(found.total.value(), matmul_time(fit, chip(), peak, 0.8, s, regime).total.value());
+    }
+  }
 }
 
 TEST(Matmul, SustainedPowerCostsTheDroopAndABurstLess) {

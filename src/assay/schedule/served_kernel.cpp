@@ -124,6 +124,12 @@ ServedKernel served_kernel(const KernelRates& rates, const Program& one, const S
   return kernel;
 }
 
+void find_tiles(const KernelRates& rates, ServedKernel& kernel, double sequences) {
+  if (kernel.model != Model::product || kernel.expert_bytes > 0.0 || kernel.batch.moving != 0.0) return;
+  kernel.rows = tile_rows(*rates.matmul, rates.cores, kernel.tiles, kernel.batch.fixed, kernel.n, kernel.k,
+                          std::max(1.0, kernel.m(sequences)));
+}
+
 double served_estimate(const KernelRates& rates, const ServingEffects& effects, const ServedKernel& kernel,
                        double sequences, double touched, double arithmetic, double bytes) {
   const double launch = rates.regime.launch.value() + effects.start.value();
@@ -145,7 +151,7 @@ double served_estimate(const KernelRates& rates, const ServingEffects& effects, 
       Regime regime = rates.regime;
       regime.launch = Seconds(0);
       const double total = matmul_time(*rates.matmul, rates.cores, FlopsPerSecond(kernel.peak), kernel.share, shape,
-                                       regime, kernel.tiles)
+                                       regime, kernel.tiles, kernel.rows)
                                .total.value();
       const double whole = 2.0 * shape.batch * shape.m * shape.n * shape.k;
       const double load = std::max(1.0, kernel.flops(sequences) / whole);

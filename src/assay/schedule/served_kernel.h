@@ -39,6 +39,7 @@ struct ServedKernel {
   StraightLine batch, m;
   double n = 0, k = 0, share = 0, peak = 0;
   TileSteps tiles{};
+  TileRows rows;  ///< of a product that is asked for at many batches
   // Of attention: heads of all sequences, or the caches that decoding reads.
   StraightLine items;
   AttentionWork attention;
@@ -57,6 +58,10 @@ struct ServedKernel {
 /// the experts that the step's tokens reach in each.
 ServedKernel served_kernel(const KernelRates& rates, const Program& one, const Step& at_one, const Program& two,
                            const Step& at_two, double sequences, double touched_one, double touched_two);
+
+/// Finds the tiles of a product for up to `sequences` ahead. Products of experts have none: as many of them take part
+/// as tokens touch.
+void find_tiles(const KernelRates& rates, ServedKernel& kernel, double sequences);
 
 /// Seconds as good kernels take: what kernel_time() estimates for the step lowered at that many sequences, with what
 /// the software does to kernels in the midst of others. `touched` is the share of the experts that have any token.

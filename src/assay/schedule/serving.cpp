@@ -247,6 +247,11 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
   return profile;
 }
 
+void find_tiles(const ServingSetup& setup, ServingProfile& profile, double sequences) {
+  for (ServingProfile::Block& block : profile.blocks)
+    for (ServedKernel& kernel : block.kernels) find_tiles(setup.rates, kernel, sequences);
+}
+
 namespace {
 
 /// Sequences that each kind of work sees in one step.

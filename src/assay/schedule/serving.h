@@ -87,6 +87,10 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
 ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t queries,
                                     std::int64_t keys, std::int64_t cache_keys = 0);
 
+/// Finds the tiles of all products for steps of up to `sequences` ahead: worth it where one profile is asked for the
+/// time of many batches. No time changes.
+void find_tiles(const ServingSetup& setup, ServingProfile& profile, double sequences);
+
 struct ServingTime {
   double lower = 0;      ///< the largest of arithmetic, memory traffic and network at ideal rates
   double rooflines = 0;  ///< every kernel at its own roofline, one after the other, without the network
