@@ -271,11 +271,11 @@ void add_kernel(const ServingSetup& setup, const ServedKernel& kernel, double se
   time.flops += n * flops;
   if (kernel.attends) time.attention_flops += n * flops, time.attention_bytes += n * bytes;
   // Ideal kernels fuse what is element-wise.
-  if (arithmetic > 0.0) {
-    time.compute += n * arithmetic, time.memory += n * traffic;
-    time.rooflines += n * std::max(arithmetic, traffic);
-  }
-  time.estimate += n * served_estimate(rates, setup.effects, kernel, sequences, touched, arithmetic, bytes);
+  const double roofline = arithmetic > 0.0 ? std::max(arithmetic, traffic) : 0.0;
+  if (arithmetic > 0.0) time.compute += n * arithmetic, time.memory += n * traffic, time.rooflines += n * roofline;
+  // What the software does to kernels may speed them up over those measured alone, but never beyond the chip.
+  time.estimate +=
+      n * std::max(roofline, served_estimate(rates, setup.effects, kernel, sequences, touched, arithmetic, bytes));
   time.kernels += n * kernel.started(setup.effects);
 }
 

@@ -224,5 +224,21 @@ RC_GTEST_PROP(ServingTime, NeverBelowTheWeightsNorThePeak, ()) {
   RC_ASSERT(time.compute <= time.estimate);
 }
 
+TEST(Serving, NoKernelBeatsItsRooflineHoweverFastTheSoftware) {
+  for (const Served& s : served()) {
+    Case c(s.model, s.where, true);
+    c.setup.effects.product = c.setup.effects.decode = c.setup.effects.attention = 0.1;
+    const StageLinks links = links_of(c, s.strategy);
+    for (std::int64_t queries : {1, 512}) {
+      const ServingProfile profile = make_serving_profile(c.setup, s.strategy, queries, 2048);
+      for (double batch : {1.0, 64.0}) {
+        const ServingTime time = serving_time(c.setup, s.strategy, profile, links, batch);
+        EXPECT_GE(time.estimate, time.rooflines * (1.0 - 1e-12)) << s.model;
+        EXPECT_GE(time.estimate, time.lower * (1.0 - 1e-12)) << s.model;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace assay
