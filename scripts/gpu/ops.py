@@ -173,4 +173,5 @@ def main():
         row("adamw_fused", "bf16", [elements], lambda: adamw(elements), False)
 
 
-main()
+if __name__ == "__main__":
+    main()

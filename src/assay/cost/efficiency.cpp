@@ -138,7 +138,7 @@ MatmulTime with_memory(const MatmulCalibration& fit, const CoreRates& chip, cons
   time.arithmetic = arithmetic;
   const double busy = time.arithmetic / (time.arithmetic + regime.gap);
   time.sustained = time.arithmetic * (1.0 + fit.droop * busy);
-  time.memory = stream_time(chip.hbm, fit.memory_share, regime.ramp, shape.bytes);
+  time.memory = stream_time(chip.hbm, fit.memory_share * (shape.grouped ? fit.grouped : 1.0), regime.ramp, shape.bytes);
   // A systolic array's compiler prefetches across products, so that the longer of both is all there is.
   time.total =
       regime.launch + (chip.systolic ? std::max(time.sustained, time.memory) : overlapped(time.sustained, time.memory));

@@ -29,6 +29,7 @@ CoreRates core_rates(const Chip& chip);
 struct MatmulShape {
   double batch = 1, m = 1, n = 1, k = 1;
   Bytes bytes;
+  bool grouped = false;  ///< each of the batch has rows of its own: experts
 };
 
 /// How a product is cut up: what the search over tiles found.

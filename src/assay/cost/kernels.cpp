@@ -114,6 +114,7 @@ MatmulShape product_shape(const Program& program, const Step& step) {
                       &c = program.tensor(step.out[0]);
   MatmulShape shape;
   shape.bytes = step.bytes;
+  shape.grouped = b.find(LogicalDim::experts) >= 0;
   for (int i = 0; i < c.rank; ++i) {
     const LogicalDim dim = c.dims[static_cast<std::size_t>(i)].dim;
     const bool left = a.find(dim) >= 0, right = b.find(dim) >= 0;

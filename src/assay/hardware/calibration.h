@@ -21,6 +21,7 @@ struct MatmulCalibration {
   std::array<double, 12> share{};  ///< by compute format, at the clock of a short burst; 0: not measured
   double droop = 0;                ///< how much longer arithmetic takes at the clock that sustained power allows
   double memory_share = 1;
+  double grouped = 1;     ///< what of it is left where every expert multiplies its own rows in one kernel
   double small_tile = 0;  ///< elements: what a tile loses to its edges, against one of 128 x 256
   double fill = 0;        ///< elements of k that a tile's prologue and epilogue are worth
   Seconds split_cost;     ///< of a second pass that adds partial sums when k is split over cores
@@ -142,6 +143,7 @@ void visit_calibration(C& c, V& v) {
     w.formats("share", x.share);
     w.number("droop", x.droop);
     w.share("memory_share", x.memory_share);
+    w.share("grouped", x.grouped);
     w.number("small_tile", x.small_tile);
     w.number("fill", x.fill);
     w.time("split_cost", x.split_cost);

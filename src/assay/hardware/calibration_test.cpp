@@ -22,6 +22,7 @@ source = "fit"
 share = { bf16 = 0.9, fp8 = 0.8 }
 droop = 0.25
 memory_share = 0.95
+grouped = 0.7
 small_tile = 15
 fill = 128
 split_cost = "4 us"
@@ -68,6 +69,7 @@ source = "fitt"
 share = { bf16 = 1.9, bf17 = 0.5 }
 droop = "much"
 memory_share = 0.95
+grouped = 0.7
 small_tile = 15
 fil = 128
 split_cost = 4

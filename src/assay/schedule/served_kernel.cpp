@@ -144,7 +144,8 @@ double served_estimate(const KernelRates& rates, const ServingEffects& effects, 
       if (kernel.is_view() && effects.joined) return 0.0;
       return stream(effects.pointwise * bytes, effects.kernels) + (kernel.quantises ? effects.quantise.value() : 0.0);
     case Model::product: {
-      // Experts without tokens are no part of the product; the others have more tokens each.
+      // Experts without tokens are no part of the product; the others have more tokens each. Serving software brings
+      // kernels of its own for them: `effects.experts`, not the calibration's grouped products.
       const double used = kernel.expert_bytes > 0.0 ? touched : 1.0;
       MatmulShape shape{used * kernel.batch(sequences), std::max(1.0, kernel.m(sequences) / used), kernel.n, kernel.k,
                         Bytes(bytes)};

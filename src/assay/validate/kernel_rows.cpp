@@ -115,6 +115,7 @@ class TableRow {
   std::optional<std::string> read_matmul(KernelRow& out, double groups) {
     out.kind = KernelKind::matmul;
     out.matmul.batch = groups * std::max(1.0, number("batch", 1));
+    out.matmul.grouped = groups > 1.0;
     out.matmul.m = number("m"), out.matmul.n = number("n"), out.matmul.k = number("k");
     if (!(out.matmul.m > 0 && out.matmul.n > 0 && out.matmul.k > 0)) return "the sizes are not given";
     // An accumulating gradient reads and writes fp32.
@@ -214,6 +215,15 @@ KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::str
       row.shape = fmt::format("{}x{}", b, c);
       row.group = fmt::format("{} {}{}", op == "gemm" ? "matmul" : "batched matmul", table.text(i, "dtype"),
                               row.sustained ? ", sustained" : "");
+    } else if (op == "grouped_gemm" || op == "grouped_wgrad") {
+      // Experts without rows are no part of it; the others have more each.
+      const bool gradient = op == "grouped_wgrad";
+      const double rows_of_all = gradient ? c : a, touched = d * (1.0 - std::pow(1.0 - 1.0 / d, rows_of_all));
+      row.matmul = gradient ? MatmulShape{touched, a, b, c / touched, {}, true}
+                            : MatmulShape{touched, a / touched, b, c, {}, true};
+      row.matmul.bytes = matmul_bytes(row.matmul, element, std::max(2.0, element));
+      row.shape = fmt::format("{}x{}", b, gradient ? a : c);
+      row.group = gradient ? "grouped matmul, gradients of weights" : "grouped matmul";
     } else if (op.starts_with("attn_")) {
       const bool decode = op == "attn_decode";
       row.kind = decode                    ? KernelKind::decode

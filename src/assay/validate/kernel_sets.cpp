@@ -147,6 +147,9 @@ ValidationSet h200_random_set() {
 ValidationSet h200_measure_set() {
   return {"h200-measure", "products and copies that assay-measure-cuda measured on one H200", false, &run_own<2>};
 }
+ValidationSet h200_experts_set() {
+  return {"h200-experts", "products of experts that we measured on one H200", false, &run_own<3>};
+}
 ValidationSet kernels_set() {
   return {"kernels", "third-party tables of kernels, A100 to GB200 and TPU v6e (needs --data)", true,
           &run_third_party_kernels};
