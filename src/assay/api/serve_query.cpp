@@ -30,7 +30,8 @@ Result<void> set_rates(const Request& request, const Context& context, ServeQuer
       std::any_of(sets.begin(), sets.end(), [](const std::string& set) { return set.starts_with("efficiency."); });
   ASSAY_TRY(calibration, calibration_of(chip, context.catalogue));
   const bool used = calibration && !own_shares;
-  ASSAY_TRY(rates, kernel_rates(chip, query.compute, "--compute", used ? &calibration->values : nullptr));
+  ASSAY_TRY(rates,
+            kernel_rates(chip, query.compute, "--compute", used ? &calibration->values : nullptr, {.serves = true}));
   setup.rates = rates;
   setup.collectives.reset(), setup.effects = {}, query.steps.reset();
   if (!used) return {};

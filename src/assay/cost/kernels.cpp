@@ -101,6 +101,7 @@ Result<KernelRates> kernel_rates(const Chip& chip, Dtype compute, std::string_vi
   if (!calibration) return rates;
   if (calibration->sustained) rates.regime = *calibration->sustained;
   rates.matmul = calibration->matmul;
+  if (rates.matmul && software.serves) rates.matmul->grouped = 1.0;
   rates.pointwise = calibration->pointwise;
   if (calibration->attention) {
     const AttentionKernelCalibration* kernel = attention_kernel(*calibration->attention, software.attention);

@@ -31,6 +31,7 @@ struct KernelRates {
 /// Which software runs the steps.
 struct KernelSoftware {
   AttentionKernel attention = AttentionKernel::automatic;
+  bool serves = false;  ///< with kernels of its own for experts: they stream as other products do
 };
 
 /// `compute` must be a format of the chip; the error names those it has. Without a calibration the estimate uses the

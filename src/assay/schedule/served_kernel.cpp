@@ -144,11 +144,11 @@ double served_estimate(const KernelRates& rates, const ServingEffects& effects, 
       if (kernel.is_view() && effects.joined) return 0.0;
       return stream(effects.pointwise * bytes, effects.kernels) + (kernel.quantises ? effects.quantise.value() : 0.0);
     case Model::product: {
-      // Experts without tokens are no part of the product; the others have more tokens each. Serving software brings
-      // kernels of its own for them: `effects.experts`, not the calibration's grouped products.
+      // Experts without tokens are no part of the product; the others have more tokens each.
       const double used = kernel.expert_bytes > 0.0 ? touched : 1.0;
-      MatmulShape shape{used * kernel.batch(sequences), std::max(1.0, kernel.m(sequences) / used), kernel.n, kernel.k,
-                        Bytes(bytes)};
+      MatmulShape shape{
+          used * kernel.batch(sequences), std::max(1.0, kernel.m(sequences) / used), kernel.n, kernel.k, Bytes(bytes),
+          kernel.expert_bytes > 0.0};
       Regime regime = rates.regime;
       regime.launch = Seconds(0);
       const double total = matmul_time(*rates.matmul, rates.cores, FlopsPerSecond(kernel.peak), kernel.share, shape,

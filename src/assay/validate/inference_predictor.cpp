@@ -65,7 +65,7 @@ Result<const InferencePredictor::Prepared*> InferencePredictor::prepared(const I
   const Calibration* calibration = where->calibration ? &where->calibration->values : nullptr;
   ServingSetup& setup = made.setup;
   setup.model = &row.model, setup.formats = row.formats;
-  ASSAY_TRY(rates, kernel_rates(where->cluster.chip, row.formats.compute, row.id, calibration, {row.attention}));
+  ASSAY_TRY(rates, kernel_rates(where->cluster.chip, row.formats.compute, row.id, calibration, {row.attention, true}));
   setup.rates = rates;
   if (calibration) setup.collectives = calibration->collective;
   setup.effects = steps.effects(where->cluster.chip, row.software);
