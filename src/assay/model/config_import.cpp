@@ -15,7 +15,7 @@ constexpr std::int64_t most_layers = 10'000;
 
 std::vector<std::span<const Family>> all_families() {
   return {llama_families(),  expert_families(), latent_families(),          classic_families(), state_space_families(),
-          hybrid_families(), gemma4_families(), encoder_decoder_families(), generic_families()};
+          hybrid_families(), gemma4_families(), encoder_decoder_families(), generic_families(), renamed_families()};
 }
 
 const Family* family_of(std::string_view model_type) {
@@ -40,7 +40,7 @@ std::vector<std::string> known_architectures() {
   return names;
 }
 
-/// By model_type, else by the first of `architectures`.
+/// By the first of `architectures` where that is known, else by model_type.
 Result<const Family*> choose_family(const Json& config, std::string_view file) {
   const Json* type = config.find("model_type");
   const Json* list = config.find("architectures");
@@ -48,15 +48,18 @@ Result<const Family*> choose_family(const Json& config, std::string_view file) {
   if (list && list->kind == Json::Kind::list && !list->items.empty() && list->items[0].kind == Json::Kind::text)
     architecture = list->items[0].text;
   if (type && type->kind == Json::Kind::text) {
-    if (const Family* family = family_of(type->text)) return family;
-    // A checkpoint with code of its own may name its type as it likes.
-    if (const Family* family = family_by_architecture(architecture)) return family;
+    const Family* named = family_of(type->text);
+    const Family* built = family_by_architecture(architecture);
+    // A checkpoint with code of its own may name its type as it likes, even as another family's.
+    if (built && (!named || named->fill != built->fill)) return built;
+    if (named) return named;
     const auto known = known_model_types();
     return fail(
         fmt::format("{}: model_type", file), fmt::format("unknown model type {}", in_quotes(type->text)),
         nearest(type->text, known).empty() ? "docs/models.md lists what is read" : suggestion(type->text, known));
   }
   if (const Family* family = family_by_architecture(architecture)) return family;
+  if (architecture.empty() && config.find("ssm_cfg")) return family_of("mamba_ssm");
   if (architecture.empty())
     return fail(fmt::format("{}: model_type", file), "neither model_type nor architectures is given",
                 "is this the config.json of a model?");

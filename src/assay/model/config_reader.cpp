@@ -265,6 +265,20 @@ const Json* ConfigReader::object(std::string_view key) {
   return value;
 }
 
+std::vector<const Json*> ConfigReader::objects(std::string_view key) {
+  std::string_view found;
+  std::vector<const Json*> out;
+  const Json* value = read({key}, found);
+  if (!value) return out;
+  for (const Json& item : value->items) {
+    if (item.kind != Json::Kind::object) break;
+    out.push_back(&item);
+  }
+  if (value->kind != Json::Kind::list || out.size() != value->items.size())
+    fault(key, fmt::format("must be a list of objects, got {}", describe(value->kind)), "");
+  return out;
+}
+
 void ConfigReader::ignore(Keys keys) { read_.insert(read_.end(), keys.begin(), keys.end()); }
 
 void ConfigReader::fault(std::string_view key, std::string what, std::string hint) {

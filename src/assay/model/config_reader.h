@@ -31,6 +31,11 @@ class ConfigReader {
     return value && value->kind == Json::Kind::text;
   }
 
+  bool is_negative(std::string_view key) const {
+    const Json* value = object_->find(key);
+    return value && value->kind == Json::Kind::integer && value->integer < 0;
+  }
+
   bool is_list(std::string_view key) const {
     const Json* value = object_->find(key);
     return value && value->kind == Json::Kind::list;
@@ -53,6 +58,8 @@ class ConfigReader {
   double factor(std::string_view key, double fallback);
   /// An object inside this one, or null. It is read with a reader of its own.
   const Json* object(std::string_view key);
+  /// A list of objects.
+  std::vector<const Json*> objects(std::string_view key);
 
   /// Keys that are known and change no shape.
   void ignore(Keys keys);

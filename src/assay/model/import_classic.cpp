@@ -151,7 +151,8 @@ void falcon(ConfigReader& in, Transformer& model) {
   model.norm = layer_norm;
   const std::int64_t layers = read_layers(in, {"num_hidden_layers", "n_layer"}, 32);
   const std::int64_t heads = in.size({"num_attention_heads", "n_head"}, 71);
-  const bool is_new = in.flag("new_decoder_architecture", false);
+  // The 40 B were first published under a type of their own that has groups of keys throughout.
+  const bool is_new = in.flag("new_decoder_architecture", in.has("n_head_kv"));
   const bool multi_query = in.flag("multi_query", true);
   const bool bias = in.flag("bias", false);
   Layer layer;
@@ -164,7 +165,7 @@ void falcon(ConfigReader& in, Transformer& model) {
   layer.parallel = in.flag("parallel_attn", true) || is_new;
   const std::int64_t norms = in.count("num_ln_in_parallel_attn", 0);
   layer.norms = is_new ? (norms == 1 ? 1 : 2) : layer.parallel ? 1 : 2;
-  in.ignore({"alibi"});
+  in.ignore({"alibi", "ff_factor"});
   add_all(model, layer, layers);
 }
 
@@ -203,10 +204,28 @@ void mpt(ConfigReader& in, Transformer& model) {
   add_all(model, layer, layers);
 }
 
+/// Phi 1 to 2 as their own code wrote them: the names of GPT-2.
+Common read_old_phi(ConfigReader& in, Transformer& model) {
+  Common common;
+  model.d_model = in.size("n_embd");
+  model.vocabulary = in.size("vocab_size", 51200);
+  model.max_context = in.count("n_positions", 2048);
+  model.tied = in.flag("tie_word_embeddings", false);
+  common.layers = read_layers(in, {"n_layer"}, 24);
+  common.layer.attention = plain_attention(in, model.d_model, in.size("n_head", 32), true);
+  common.attention().kv_heads = in.derived("n_head_kv", common.attention().heads, "as many as heads");
+  check_groups(in, common.attention().heads, common.attention().kv_heads);
+  common.layer.feed_forward = plain_feed_forward(in.derived("n_inner", 4 * model.d_model, "4 x n_embd"), true);
+  return common;
+}
+
 /// Phi 1 to 2: one norm feeds both blocks; biases everywhere, also of the head.
 void phi(ConfigReader& in, Transformer& model) {
   Common common =
-      read_common(in, model, {.hidden = 2048, .intermediate = 8192, .layers = 24, .heads = 32, .vocabulary = 51200});
+      in.has("n_embd")
+          ? read_old_phi(in, model)
+          : read_common(in, model,
+                        {.hidden = 2048, .intermediate = 8192, .layers = 24, .heads = 32, .vocabulary = 51200});
   set_bias(common.attention(), true, true);
   if (in.flag("qk_layernorm", false)) {
     common.attention().qk_norm = Attention::QkNorm::per_head;
@@ -253,6 +272,7 @@ std::span<const Family> classic_families() {
       {"RefinedWebModel", "", &falcon},
       {"mpt", "MPTForCausalLM", &mpt},
       {"phi", "PhiForCausalLM", &phi},
+      {"phi-msft", "", &phi},
       {"stablelm", "StableLmForCausalLM", &stablelm},
   };
   return families;

@@ -102,8 +102,8 @@ void olmoe(ConfigReader& in, Transformer& model) {
   add_all(model, common);
 }
 
-/// GLM 4.5 to 4.7: leading dense layers, shared experts, corrections of the router.
-void glm4_moe(ConfigReader& in, Transformer& model) {
+/// GLM 4.5 to 4.7 and dots: leading dense layers, shared experts, corrections of the router.
+void fill_glm4_moe(ConfigReader& in, Transformer& model, bool qk_norm) {
   Common common = read_common(in, model,
                               {.hidden = 4096,
                                .intermediate = 10944,
@@ -114,7 +114,7 @@ void glm4_moe(ConfigReader& in, Transformer& model) {
                                .vocabulary = 151552,
                                .context = 131072});
   set_bias(common.attention(), in.flag("attention_bias", false), false);
-  if (in.flag("use_qk_norm", false)) common.attention().qk_norm = Attention::QkNorm::per_head;
+  if (qk_norm) common.attention().qk_norm = Attention::QkNorm::per_head;
   FeedForward experts;
   experts.width = in.size("moe_intermediate_size", 1408);
   experts.experts = in.size("n_routed_experts", 128);
@@ -125,6 +125,14 @@ void glm4_moe(ConfigReader& in, Transformer& model) {
   const std::int64_t dense = in.count("first_k_dense_replace", 1);
   model.prediction_layers = in.count("num_nextn_predict_layers");
   add_mixed(model, common, experts, [&](std::int64_t i) { return i >= dense; });
+}
+
+void glm4_moe(ConfigReader& in, Transformer& model) { fill_glm4_moe(in, model, in.flag("use_qk_norm", false)); }
+
+void dots1(ConfigReader& in, Transformer& model) {
+  in.ignore({"max_window_layers"});
+  if (in.has("sliding_window")) in.fault("sliding_window", "windows are not understood for this architecture");
+  fill_glm4_moe(in, model, true);
 }
 
 /// gpt-oss: every other layer sees a short window; learned sinks; biases everywhere, also in router and experts.
@@ -301,9 +309,10 @@ std::span<const Family> expert_families() {
       {"qwen2_moe", "Qwen2MoeForCausalLM", &qwen2_moe},
       {"qwen3_moe", "Qwen3MoeForCausalLM", &qwen3_moe},
       {"qwen3_vl_moe_text", "", &qwen3_moe},
-      {"qwen3_vl_moe_text", "", &qwen3_moe},
       {"olmoe", "OlmoeForCausalLM", &olmoe},
       {"glm4_moe", "Glm4MoeForCausalLM", &glm4_moe},
+      {"glm4v_moe_text", "", &glm4_moe},
+      {"dots1", "Dots1ForCausalLM", &dots1},
       {"gpt_oss", "GptOssForCausalLM", &gpt_oss},
       {"llama4_text", "Llama4ForCausalLM", &llama4},
       {"llama4", "Llama4ForConditionalGeneration", &llama4},

@@ -26,6 +26,7 @@ std::span<const Family> gemma4_families();
 std::span<const Family> hybrid_families();
 std::span<const Family> encoder_decoder_families();
 std::span<const Family> generic_families();
+std::span<const Family> renamed_families();
 
 /// Defaults of the fields that llama-like configurations share.
 struct CommonDefaults {
@@ -77,6 +78,8 @@ void add_mixed(Transformer& model, const Common& common, const FeedForward& expe
 void set_bias(Attention& attention, bool qkv, bool output);
 /// `attention_bias` of the common fields: of queries, keys, values and the result alike.
 void read_attention_bias(ConfigReader& in, Attention& attention);
+/// The Mamba 2 mixer of hybrids, whose keys start with mamba_.
+StateSpace read_mamba2(ConfigReader& in, std::int64_t hidden, std::int64_t heads, std::int64_t state);
 /// All layers alike.
 void add_all(Transformer& model, const Common& common);
 

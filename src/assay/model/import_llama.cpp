@@ -1,6 +1,4 @@
 // Dense decoders with gated feed-forward blocks and rotary positions: llama and its relatives.
-#include <fmt/format.h>
-
 #include "assay/model/import_families.h"
 
 namespace assay {
@@ -179,6 +177,7 @@ void cohere(ConfigReader& in, Transformer& model) {
 
 void cohere2(ConfigReader& in, Transformer& model) {
   const Common common = cohere_common(in, model, 0);
+  in.ignore({"layer_switch", "use_parallel_block", "use_parallel_embedding", "use_gated_activation"});
   const std::int64_t window = in.count("sliding_window", 4096);
   const std::int64_t period = in.has("layer_types")
                                   ? in.count("sliding_window_pattern", 0)
@@ -221,31 +220,6 @@ void internlm(ConfigReader& in, Transformer& model) {
   const bool bias = in.flag("bias", true);
   set_bias(common.attention(), bias, bias);
   add_all(model, common);
-}
-
-/// DeciLM: as many key heads as each layer is found to need.
-void deci(ConfigReader& in, Transformer& model) {
-  in.ignore({"num_key_value_heads"});
-  model.d_model = in.size("hidden_size", 4096);
-  model.vocabulary = in.size("vocab_size", 32000);
-  model.max_context = in.count("max_position_embeddings", 8192);
-  model.tied = in.flag("tie_word_embeddings", false);
-  const std::int64_t layers = read_layers(in, {"num_hidden_layers"}, 32);
-  Layer layer;
-  layer.attention = Attention{.heads = in.size("num_attention_heads", 32)};
-  layer.attention->head_dim = read_head_dim(in, "head_dim", model.d_model, layer.attention->heads);
-  layer.attention->value_dim = layer.attention->head_dim;
-  layer.feed_forward = FeedForward{.width = in.size("intermediate_size", 14336)};
-  const auto kv_heads = in.sizes("num_key_value_heads_per_layer", 1);
-  if (static_cast<std::int64_t>(kv_heads.size()) != layers) {
-    in.fault("num_key_value_heads_per_layer", fmt::format("lists {} layers of {}", kv_heads.size(), layers));
-    return;
-  }
-  for (std::int64_t heads : kv_heads) {
-    layer.attention->kv_heads = heads;
-    check_groups(in, layer.attention->heads, heads);
-    model.decoder.add(layer);
-  }
 }
 
 void fill_glm(ConfigReader& in, Transformer& model, bool bias, int norms) {
@@ -327,7 +301,6 @@ std::span<const Family> llama_families() {
       {"nemotron", "NemotronForCausalLM", &nemotron},
       {"internlm", "InternLMForCausalLM", &internlm},
       {"internlm2", "InternLM2ForCausalLM", &internlm},
-      {"deci", "DeciLMForCausalLM", &deci},
       {"glm", "GlmForCausalLM", &glm},
       {"glm4", "Glm4ForCausalLM", &glm4},
       {"smollm3", "SmolLM3ForCausalLM", &smollm3},

@@ -46,7 +46,7 @@ void mamba(ConfigReader& in, Transformer& model) {
   s.projection_bias = in.flag("use_bias", false);
   s.convolution_bias = in.flag("use_conv_bias", true);
   s.output_norm = false;
-  in.ignore({"d_inner", "d_state"});
+  in.ignore({"d_inner", "d_state", "pad_vocab_size_multiple"});
   add_state_spaces(model, s, layers);
 }
 
@@ -66,6 +66,43 @@ void mamba2(ConfigReader& in, Transformer& model) {
   s.convolution = in.size("conv_kernel", 4);
   s.projection_bias = in.flag("use_bias", false);
   s.convolution_bias = in.flag("use_conv_bias", true);
+  add_state_spaces(model, s, layers);
+}
+
+/// Mamba 1 and 2 as their authors' own code writes them: no type, sizes of the mixer in ssm_cfg, a padded vocabulary.
+void mamba_ssm(ConfigReader& in, Transformer& model) {
+  model.d_model = in.size("d_model", 2560);
+  const std::int64_t multiple = in.size("pad_vocab_size_multiple", 8);
+  model.vocabulary = (in.size("vocab_size", 50277) + multiple - 1) / multiple * multiple;
+  model.tied = in.flag("tie_embeddings", true);
+  if (!in.flag("rms_norm", true)) model.norm = {.scale = true, .bias = true, .mean = true};
+  const std::int64_t layers = read_layers(in, {"n_layer"}, 64);
+  const Json nothing;
+  const Json* object = in.object("ssm_cfg");
+  ConfigReader inner(object ? *object : nothing, in.file(), "ssm_cfg.");
+  StateSpace s;
+  s.convolution_bias = true;
+  const std::string type = inner.text("layer", "Mamba1");
+  const bool second = type == "Mamba2";
+  if (!second && type != "Mamba1") inner.fault("layer", fmt::format("unknown mixer {}", in_quotes(type)));
+  s.kind = second ? StateSpace::Kind::mamba2 : StateSpace::Kind::mamba1;
+  s.inner = inner.size("expand", 2) * model.d_model;
+  s.key_dim = inner.size("d_state", second ? 128 : 16);
+  s.convolution = inner.size("d_conv", 4);
+  if (second) {
+    const std::int64_t head_dim = inner.size("headdim", 64);
+    if (s.inner % head_dim != 0)
+      inner.fault("headdim", fmt::format("must divide the width of {}, got {}", s.inner, head_dim));
+    s.heads = std::max<std::int64_t>(s.inner / head_dim, 1);
+    s.key_heads = inner.size("ngroups", 1);
+  } else {
+    s.dt_rank = read_dt_rank(inner, "dt_rank", model.d_model);
+    s.output_norm = false;
+  }
+  inner.check_unread();
+  in.take(inner);
+  if (!in.sizes("attn_layer_idx").empty()) in.fault("attn_layer_idx", "attention between its layers is not understood");
+  if (in.count("d_intermediate") > 0) in.fault("d_intermediate", "feed-forward blocks are not understood here");
   add_state_spaces(model, s, layers);
 }
 
@@ -109,7 +146,8 @@ void jamba(ConfigReader& in, Transformer& model) {
   }
 }
 
-/// The Mamba 2 mixer of hybrids, whose keys start with mamba_.
+}  // namespace
+
 StateSpace read_mamba2(ConfigReader& in, std::int64_t hidden, std::int64_t heads, std::int64_t state) {
   StateSpace s;
   s.kind = StateSpace::Kind::mamba2;
@@ -131,6 +169,8 @@ StateSpace read_mamba2(ConfigReader& in, std::int64_t hidden, std::int64_t heads
   s.projection_bias = in.flag("mamba_proj_bias", false);
   return s;
 }
+
+namespace {
 
 void bamba(ConfigReader& in, Transformer& model) {
   Common common = read_common(in, model,
@@ -258,6 +298,7 @@ std::span<const Family> state_space_families() {
       {"mamba", "MambaForCausalLM", &mamba},
       {"falcon_mamba", "FalconMambaForCausalLM", &mamba},
       {"mamba2", "Mamba2ForCausalLM", &mamba2},
+      {"mamba_ssm", "", &mamba_ssm},
       {"jamba", "JambaForCausalLM", &jamba},
       {"bamba", "BambaForCausalLM", &bamba},
       {"falcon_h1", "FalconH1ForCausalLM", &falcon_h1},
