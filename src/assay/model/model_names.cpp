@@ -42,10 +42,11 @@ ModelNames::ModelNames(const Catalogue& catalogue) {
     const std::string id = model_id(path);
     if (const Toml* aliases = root->find("aliases"))
       for (const Toml& alias : aliases->items) add(alias.text, id);
-    if (const Toml* sources = root->find("source"))
-      for (const auto& [key, source] : sources->members)
-        if (const Toml* url = source.find("url"); url && url->text.starts_with(hub))
-          add(std::string_view(url->text).substr(hub.size()), id);
+    // Its own page, by that key: pages under other keys may be those of other models, of which it is a part.
+    const Toml* sources = root->find("source");
+    const Toml* card = sources ? sources->find("card") : nullptr;
+    if (const Toml* url = card ? card->find("url") : nullptr; url && url->text.starts_with(hub))
+      add(std::string_view(url->text).substr(hub.size()), id);
   }
 }
 

@@ -26,10 +26,11 @@ TEST(ModelNames, KnowsIdsAliasesAndRepositories) {
   EXPECT_EQ(names.find("Llama-3.1-8B-Instruct"), "llama-3.1-8b");
   EXPECT_EQ(names.find("LLAMA3.1_405B"), "llama-3.1-405b");
   EXPECT_EQ(names.find("llama-31-405b"), std::nullopt);
+  EXPECT_EQ(names.find("deepseek-ai/DeepSeek-V2"), "deepseek-v2");  // not a few layers of it
 }
 
 // A name that two models claim would be decided by the alphabet.
-TEST(ModelNames, NoAliasIsClaimedTwice) {
+TEST(ModelNames, NoNameIsClaimedTwice) {
   const ModelNames names(catalogue());
   for (const auto& [path, text] : catalogue().files("models/")) {
     const auto root = parse_toml(text, path);
@@ -38,6 +39,10 @@ TEST(ModelNames, NoAliasIsClaimedTwice) {
     const Toml* aliases = root->find("aliases");
     for (std::size_t i = 0; aliases && i < aliases->items.size(); ++i)
       EXPECT_EQ(names.find(aliases->items[i].text), model_id(path)) << aliases->items[i].text;
+    constexpr std::string_view hub = "https://huggingface.co/";
+    const Toml* card = root->find("source")->find("card");
+    if (const Toml* url = card ? card->find("url") : nullptr; url && url->text.starts_with(hub))
+      EXPECT_EQ(names.find(std::string_view(url->text).substr(hub.size())), model_id(path)) << url->text;
   }
 }
 
