@@ -72,6 +72,7 @@ Result<std::set<std::string>> shards_of(const fs::path& index, std::string_view 
       return fail(place, fmt::format("{} must name a .safetensors file beside it", in_quotes(tensor)), "");
     shards.insert(file.text);
   }
+  if (shards.empty()) return fail(place, "names no tensors", "is it complete?");
   return shards;
 }
 
@@ -100,6 +101,9 @@ Result<Checkpoint> read_directory(const fs::path& directory, std::string_view wh
   } else if (fs::is_regular_file(single, failed)) {
     ASSAY_CHECK(add_safetensors(single, where, out));
   }
+  if (!out.imported && !out.notes.empty())
+    return fail(std::string(where), fmt::format("{}: {}", in_quotes(directory.string()), out.notes.front()),
+                "put them or its config.json beside the index", Error::Kind::missing);
   if (!out.imported && out.tensors.empty())
     return fail(std::string(where),
                 fmt::format("{} has neither config.json nor safetensors", in_quotes(directory.string())),

@@ -175,6 +175,13 @@ TEST_F(Checkpoints, ShardsOfAnIndex) {
   EXPECT_EQ(both->tensors.size(), 2U);
 }
 
+TEST_F(Checkpoints, AnIndexWithoutItsShardsSaysSo) {
+  write("model.safetensors.index.json", R"({"weight_map": {"a": "one.safetensors"}})");
+  EXPECT_NE(read().error().what.find("1 of 1 shards are missing"), std::string::npos);
+  write("model.safetensors.index.json", R"({"weight_map": {}})");
+  EXPECT_NE(read().error().what.find("names no tensors"), std::string::npos);
+}
+
 TEST_F(Checkpoints, AnIndexNamesNoFileElsewhere) {
   write("model.safetensors.index.json", R"({"weight_map": {"a": "../secret.safetensors"}})");
   const auto checkpoint = read();

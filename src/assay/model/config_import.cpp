@@ -47,6 +47,9 @@ Result<const Family*> choose_family(const Json& config, std::string_view file) {
   std::string architecture;
   if (list && list->kind == Json::Kind::list && !list->items.empty() && list->items[0].kind == Json::Kind::text)
     architecture = list->items[0].text;
+  if (type && type->kind != Json::Kind::text && type->kind != Json::Kind::null)
+    return fail(fmt::format("{}: model_type", file), fmt::format("must be text, got {}", describe(type->kind)),
+                "e.g. \"llama\"");
   if (type && type->kind == Json::Kind::text) {
     const Family* named = family_of(type->text);
     const Family* built = family_by_architecture(architecture);
@@ -119,7 +122,11 @@ Result<ImportedModel> import_config(const Json& document, std::string_view file)
   std::string prefix;
   // A multimodal wrapper holds the language model's configuration inside.
   for (const char* key : {"text_config", "llm_config", "language_config"})
-    if (const Json* inner = document.find(key); inner && inner->kind == Json::Kind::object && !inner->members.empty()) {
+    if (const Json* inner = document.find(key); inner && inner->kind != Json::Kind::null) {
+      if (inner->kind != Json::Kind::object)
+        return fail(fmt::format("{}: {}", file, key), fmt::format("must be an object, got {}", describe(inner->kind)),
+                    "it holds the configuration of the language model");
+      if (inner->members.empty()) continue;
       config = inner;
       prefix = fmt::format("{}.", key);
       std::string towers;
@@ -178,7 +185,8 @@ std::int64_t read_layers(ConfigReader& in, ConfigReader::Keys keys, std::int64_t
 }
 
 std::int64_t read_head_dim(ConfigReader& in, std::string_view key, std::int64_t hidden, std::int64_t heads) {
-  if (!in.has(key) && hidden % heads != 0) {
+  // A width or a number of heads that was no size has been reported; that it does not divide would mislead.
+  if (!in.has(key) && hidden % heads != 0 && !in.failed()) {
     in.fault(key, fmt::format("{} heads do not divide a width of {}, and {} is not given", heads, hidden, key));
     return 1;
   }

@@ -91,6 +91,7 @@ TEST(ConfigImport, ReportsEveryFault) {
       faults(R"({"model_type": "llama", "hidden_size": -1, "vocab_size": "many", "num_hidden_layers": 2.5})");
   for (const char* part : {"hidden_size", "vocab_size", "num_hidden_layers"})
     EXPECT_NE(text.find(part), std::string::npos) << text;
+  EXPECT_EQ(text.find("do not divide"), std::string::npos) << text;  // a width of -1 is one fault, not two
 }
 
 TEST(ConfigImport, RefusesSizesThatCannotBe) {
@@ -112,6 +113,10 @@ TEST(ConfigImport, RefusesWhatIsNoConfiguration) {
   expect_fault("", "empty");
   expect_fault("   \n", "empty");
   expect_fault("[1, 2]", "a configuration is an object");
+  expect_fault(R"({"model_type": 5})", "must be text");
+  expect_fault(R"({"model_type": "llama", "text_config": 5})", "must be an object");
+  expect_fault(R"({"model_type": "nemotron-nas", "num_hidden_layers": 1, "block_configs": [1]})", "list of objects");
+  expect_fault(R"({"ssm_cfg": {"layer": "Mamba3"}})", "unknown mixer");
   expect_fault(R"({"model_type": "llama")", "not JSON");
   expect_fault(
       "\x7f"

@@ -50,17 +50,17 @@ Result<std::vector<CheckpointTensor>> parse_safetensors(std::string_view bytes, 
     const Json& entry = member.second;
     if (name == "__metadata__") continue;
     const Json *dtype = entry.find("dtype"), *shape = entry.find("shape"), *offsets = entry.find("data_offsets");
-    const auto fault = [&](std::string what) {
-      return fail(fmt::format("{}: {}", file, in_quotes(name)), std::move(what), "");
+    const auto fault = [&](std::string what, std::string hint = "is it a safetensors file?") {
+      return fail(fmt::format("{}: {}", file, in_quotes(name)), std::move(what), std::move(hint));
     };
     if (!dtype || dtype->kind != Json::Kind::text) return fault("dtype must be text");
     const auto bits = bits_of(dtype->text);
     if (!bits) return fault(fmt::format("unknown dtype {}", in_quotes(dtype->text)));
     if (!shape || shape->kind != Json::Kind::list || shape->items.size() > 16)
-      return fault("shape must be a list of sizes");
+      return fault("shape must be a list of at most 16 sizes");
     CheckpointTensor tensor{name, dtype->text, {}, 1, 0};
     for (const Json& size : shape->items) {
-      if (size.kind != Json::Kind::integer || size.integer < 0) return fault("shape must be a list of sizes");
+      if (size.kind != Json::Kind::integer || size.integer < 0) return fault("shape must be a list of sizes from 0 on");
       if (__builtin_mul_overflow(tensor.elements, size.integer, &tensor.elements) ||
           tensor.elements > (std::int64_t{1} << 56))
         return fault("the shape has more elements than can be counted");
@@ -71,7 +71,8 @@ Result<std::vector<CheckpointTensor>> parse_safetensors(std::string_view bytes, 
       return fault("data_offsets must be two numbers");
     const std::int64_t begin = offsets->items[0].integer, end = offsets->items[1].integer;
     if (begin < 0 || end < begin || static_cast<std::uint64_t>(end) > data)
-      return fault(fmt::format("data_offsets {} to {} are not within the {} bytes of data", begin, end, data));
+      return fault(fmt::format("data_offsets {} to {} are not within the {} bytes of data", begin, end, data),
+                   "is it complete?");
     const std::int64_t expected = (tensor.elements * *bits + 7) / 8;
     if (end - begin != expected)
       return fault(fmt::format("the shape takes {} bytes, data_offsets span {}", expected, end - begin));
