@@ -115,6 +115,7 @@ void add_sizes(Members& out, const Transformer& model) {
     out.emplace_back("expert_width", experts->width);
     if (experts->shared_width > 0) out.emplace_back("shared_width", experts->shared_width);
   }
+  if (model.streams > 1) out.emplace_back("streams", model.streams);
   out.emplace_back("vocabulary", model.vocabulary);
   if (model.max_context > 0) out.emplace_back("context", model.max_context);
   out.emplace_back("tied", model.tied);
@@ -134,6 +135,8 @@ std::string mixer_text(const Layer& layer) {
     if (a.window > 0) text += fmt::format(", window {}", a.window);
     if (a.chunk > 0) text += fmt::format(", chunks of {}", a.chunk);
     if (a.shares_kv) text += ", keys of an earlier layer";
+    if (a.compression > 0) text += fmt::format(", a key per {} tokens", a.compression);
+    if (a.index_heads > 0) text += fmt::format(", {} picked", a.index_picks);
   }
   if (layer.cross_attention) text += ", cross attention";
   return text.empty() ? "none" : text;
@@ -167,8 +170,8 @@ Items layer_kinds(const Transformer& model, const Query& query, bool list) {
         const Attention& a = *layer.attention;
         const double keys = mean_keys(a, static_cast<double>(*query.sequence), query.mask);
         row.emplace_back("keys_per_query", keys);
-        row.emplace_back("attention_flops_per_token", Flops(2.0 * static_cast<double>(a.heads) *
-                                                            static_cast<double>(a.head_dim + a.value_dim) * keys));
+        row.emplace_back("attention_flops_per_token",
+                         Flops(attention_flops(a, static_cast<double>(*query.sequence), query.mask)));
       }
       if (list) {
         Items weights;

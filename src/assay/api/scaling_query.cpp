@@ -8,6 +8,7 @@
 #include "assay/api/option_values.h"
 #include "assay/api/verbs.h"
 #include "assay/base/text.h"
+#include "assay/lower/lowering.h"
 #include "assay/model/model_catalogue.h"
 
 namespace assay {
@@ -118,6 +119,7 @@ Result<void> read_layer(const Request& request, const Context& context, ScalingQ
   if (request.has("gated"))
     return fail("--gated", "a model says itself whether its MLP is gated", "leave it out", Error::Kind::usage);
   ASSAY_TRY(imported, load_model(request.arguments().front(), context.catalogue, "model"));
+  ASSAY_CHECK(check_lowers(imported.model, "model"));
   const Transformer& model = imported.model;
   const LayerStack& stack = model.decoder;
   std::optional<std::size_t> most;

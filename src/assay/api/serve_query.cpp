@@ -11,6 +11,7 @@
 #include "assay/api/verbs.h"
 #include "assay/base/text.h"
 #include "assay/hardware/calibration.h"
+#include "assay/lower/lowering.h"
 #include "assay/model/accounting.h"
 #include "assay/model/model_catalogue.h"
 #include "assay/search/speculation.h"
@@ -64,6 +65,7 @@ Result<void> read_formats(const Request& request, const Context& context, ServeQ
 
 Result<void> read_model(const Request& request, const Context& context, ServeQuery& query) {
   ASSAY_TRY(imported, load_model(request.arguments().front(), context.catalogue, "MODEL"));
+  ASSAY_CHECK(check_lowers(imported.model, "MODEL"));
   query.imported = imported;
   Transformer& model = query.imported.model;
   std::optional<std::int64_t> kv_heads;
@@ -157,6 +159,7 @@ Result<void> read_draft(const Request& request, const Context& context, ServeQue
     query.draft = own;
   } else {
     ASSAY_TRY(draft, load_model(*text, context.catalogue, "--draft"));
+    ASSAY_CHECK(check_lowers(draft.model, "--draft"));
     query.draft = draft;
   }
   if (!request.has("acceptance")) query.notes.emplace_back("--acceptance not given: 0.8 of drafted tokens are right");

@@ -9,6 +9,7 @@
 #include "assay/api/train_software.h"
 #include "assay/api/verbs.h"
 #include "assay/base/text.h"
+#include "assay/lower/lowering.h"
 #include "assay/model/model_catalogue.h"
 
 namespace assay {
@@ -182,6 +183,7 @@ std::vector<OptionSpec> train_options() {
 Result<TrainQuery> read_train_query(const Request& request, const Context& context, const Cluster& cluster) {
   TrainQuery query;
   ASSAY_TRY(imported, load_model(request.arguments().front(), context.catalogue, "MODEL"));
+  ASSAY_CHECK(check_lowers(imported.model, "MODEL"));
   query.imported = imported;
   query.cluster = cluster;
   query.question.chips = static_cast<double>(cluster.chips());

@@ -1,5 +1,7 @@
 #include "assay/lower/lowering.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "assay/model/layer_parts.h"
@@ -303,6 +305,23 @@ double Optimizer::moment_bytes() const {
   if (moments > 0) bytes += storage(first_moment, 1.0).value();
   if (moments > 1) bytes += storage(second_moment, 1.0).value();
   return bytes;
+}
+
+Result<void> check_lowers(const Transformer& model, std::string_view where) {
+  std::string_view what = model.streams > 1 ? "several residual streams" : "";
+  for (const Layer& layer : model.decoder.kinds) {
+    if (!layer.attention) continue;
+    const Attention& a = *layer.attention;
+    if (a.compression > 0)
+      what = "attention over compressed keys";
+    else if (a.index_heads > 0 && what.empty())
+      what = "attention over keys that an index picks";
+    else if ((a.output_groups > 0 || a.one_cache || (a.q_rank > 0 && a.kv_rank == 0)) && what.empty())
+      what = "attention with queries or results of low rank";
+  }
+  if (what.empty()) return {};
+  return fail(std::string(where), fmt::format("{} has {}, for which there is no program yet", model.id, what),
+              "`assay models` counts its parameters, FLOP and cache");
 }
 
 Program lower_training(const Transformer& model, const Mesh& mesh, const ShardingRules& rules,

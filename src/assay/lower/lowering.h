@@ -29,6 +29,10 @@ struct TrainingPlan {
   Optimizer optimizer;
 };
 
+/// An error that names what of a model has no program yet: it can be counted, but neither trained nor served.
+/// `where` names the argument.
+Result<void> check_lowers(const Transformer& model, std::string_view where);
+
 /// One optimizer step of one pipeline stage that holds all layers: forward and backward of each kind of layer,
 /// embedding, head and loss, and the update.
 Program lower_training(const Transformer& model, const Mesh& mesh, const ShardingRules& rules,

@@ -508,5 +508,17 @@ TEST(Lowering, GradientsOfCopiedKeysAreSummedOverTheCopies) {
   EXPECT_DOUBLE_EQ(bytes, 2 * d_model * head * fp32);
 }
 
+TEST(Lowering, WhatHasNoProgramYetIsNamed) {
+  Transformer model = small_llama();
+  EXPECT_TRUE(check_lowers(model, "MODEL"));
+  model.decoder.kinds[0].attention->compression = 4;
+  const auto refused = check_lowers(model, "MODEL");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().what.find("compressed keys"), std::string::npos);
+  model.decoder.kinds[0].attention->compression = 0;
+  model.streams = 4;
+  EXPECT_NE(check_lowers(model, "MODEL").error().what.find("residual streams"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace assay

@@ -58,14 +58,43 @@ std::int64_t state_values(const StateSpace& s) {
   return state + channels * (s.convolution - 1);
 }
 
+/// Of a token, while it is in the window.
 std::int64_t kv_values(const Attention& a) {
   if (a.shares_kv) return 0;
-  if (a.kv_rank > 0) return a.kv_rank + a.rope_dim;
-  return a.kv_heads * (a.head_dim + a.value_dim);
+  const std::int64_t index = a.compression > 0 || a.index_heads == 0 ? 0 : a.index_dim;
+  if (a.kv_rank > 0) return a.kv_rank + a.rope_dim + index;
+  return a.kv_heads * (a.head_dim + (a.one_cache ? 0 : a.value_dim)) + index;
+}
+
+/// Of a key that stands for several tokens.
+std::int64_t compressed_values(const Attention& a) {
+  if (a.compression == 0) return 0;
+  return a.kv_heads * a.head_dim + (a.index_heads > 0 ? a.index_dim : 0);
+}
+
+/// What one more token adds, in whole values.
+std::int64_t kv_growth(const Attention& a) {
+  return kv_values(a) + (a.compression > 0 ? compressed_values(a) / a.compression : 0);
 }
 
 double attention_flops_per_key(const Attention& a) {
   return 2.0 * static_cast<double>(a.heads) * static_cast<double>(a.head_dim + a.value_dim);
+}
+
+/// Scores of the index: a product per head, and their weighted sum.
+double index_flops_per_key(const Attention& a) {
+  return 2.0 * static_cast<double>(a.index_heads) * static_cast<double>(a.index_dim + 1);
+}
+
+/// Keys of `each` tokens that are complete when a query looks at them, `most` of them at most, on average.
+double mean_complete(double sequence, double each, double most, MaskCount count) {
+  if (count == MaskCount::full) return std::min(most, std::floor(sequence / each));
+  // Query t meets floor(t / each) of them as long as these are at most `most`; the area under these steps leaves out
+  // what a query's own token completes.
+  const double one = count == MaskCount::exact ? 1 : 0;
+  const double growing = std::min(sequence, (most + 1) * each - one), whole = std::floor(growing / each);
+  const double met = each * whole * (whole - 1) / 2 + whole * (growing - whole * each + one);
+  return (met + (sequence - growing) * most) / sequence;
 }
 
 }  // namespace
@@ -125,15 +154,30 @@ double mean_keys(const Attention& a, double sequence, MaskCount count) {
   double limit = sequence;
   if (a.window > 0) limit = std::min(limit, static_cast<double>(a.window));
   if (a.chunk > 0) limit = std::min(limit, static_cast<double>(a.chunk));
-  if (count == MaskCount::full) return limit;
+  const double picks = a.index_heads > 0 ? static_cast<double>(a.index_picks) : sequence;
+  if (a.compression == 0) limit = std::min(limit, picks);
+  const double compressed =
+      a.compression > 0 ? mean_complete(sequence, static_cast<double>(a.compression), picks, count) : 0.0;
+  if (count == MaskCount::full) return limit + compressed;
   // The area under the mask, or with the diagonal counted in full: 1 + 2 + ... + n is n (n + 1) / 2.
   const double one = count == MaskCount::exact ? 1 : 0;
   if (a.chunk > 0 && limit < sequence) {  // whole chunks, and the rest as a shorter one
     const double chunks = std::floor(sequence / limit), rest = sequence - chunks * limit;
-    return (chunks * limit * (limit + one) + rest * (rest + one)) / 2 / sequence;
+    return (chunks * limit * (limit + one) + rest * (rest + one)) / 2 / sequence + compressed;
   }
   // The first `limit` queries see 1, 2, ... keys, all later ones `limit`.
-  return (limit * (limit + one) / 2 + (sequence - limit) * limit) / sequence;
+  return (limit * (limit + one) / 2 + (sequence - limit) * limit) / sequence + compressed;
+}
+
+double mean_candidates(const Attention& a, double sequence, MaskCount count) {
+  if (a.index_heads == 0 || sequence <= 0) return 0.0;
+  if (a.compression == 0) return mean_keys({}, sequence, count);
+  return mean_complete(sequence, static_cast<double>(a.compression), sequence, count);
+}
+
+double attention_flops(const Attention& a, double sequence, MaskCount count) {
+  return attention_flops_per_key(a) * mean_keys(a, sequence, count) +
+         index_flops_per_key(a) * mean_candidates(a, sequence, count);
 }
 
 template <class N>
@@ -155,6 +199,11 @@ TokenFlops<N> token_flops(const N& num, const Transformer& model, std::int64_t s
                          num.given("keys per query", mean_keys(*a, tokens, count), name(count)));
       attention = first_attention ? part : attention + part;
       first_attention = false;
+      if (a->index_heads > 0)
+        attention = attention +
+                    num.given("layers", layers, "of one kind") *
+                        (num.given("per candidate", Flops(index_flops_per_key(*a)), "2 index heads x (index dim + 1)") *
+                         num.given("candidates per query", mean_candidates(*a, tokens, count), name(count)));
     }
     if (layer.state_space) {
       const auto part =
@@ -180,7 +229,7 @@ template TokenFlops<Traced> token_flops(const Traced&, const Transformer&, std::
 std::int64_t kv_values_per_token(const Transformer& model) {
   std::int64_t values = 0;
   for (std::size_t i = 0; i < model.decoder.kinds.size(); ++i)
-    if (const auto& a = model.decoder.kinds[i].attention) values += model.decoder.count(i) * kv_values(*a);
+    if (const auto& a = model.decoder.kinds[i].attention) values += model.decoder.count(i) * kv_growth(*a);
   return values;
 }
 
@@ -193,6 +242,8 @@ std::int64_t kv_values_per_sequence(const Transformer& model, std::int64_t seque
       if (layer.attention->window > 0) tokens = std::min(tokens, layer.attention->window);
       if (layer.attention->chunk > 0) tokens = std::min(tokens, layer.attention->chunk);
       values += model.decoder.count(i) * tokens * kv_values(*layer.attention);
+      if (const std::int64_t each = layer.attention->compression; each > 0)
+        values += model.decoder.count(i) * (sequence / each) * compressed_values(*layer.attention);
     }
     if (layer.cross_attention) values += model.decoder.count(i) * sequence * kv_values(*layer.cross_attention);
   }
@@ -215,10 +266,12 @@ typename N::template Number<Dim{.byte = 1}> kv_bytes_per_token(const N& num, con
     const auto& a = model.decoder.kinds[i].attention;
     if (!a) continue;
     const auto part = num.given("layers", static_cast<double>(model.decoder.count(i)), "of one kind") *
-                      num.given("values of a layer", static_cast<double>(kv_values(*a)),
-                                a->shares_kv     ? "keys of an earlier layer"
-                                : a->kv_rank > 0 ? "kv rank + rope dim"
-                                                 : "kv heads x (head_dim + value_dim)");
+                      num.given("values of a layer", static_cast<double>(kv_growth(*a)),
+                                a->shares_kv         ? "keys of an earlier layer"
+                                : a->compression > 0 ? "keys of the window, and the compressed ones' share"
+                                : a->kv_rank > 0     ? "kv rank + rope dim"
+                                : a->one_cache       ? "kv heads x head_dim"
+                                                     : "kv heads x (head_dim + value_dim)");
     values = first ? part : values + part;
     first = false;
   }
@@ -233,7 +286,7 @@ std::string_view name(KeepPolicy policy) {
 }
 
 std::vector<Kept> kept_activations(const Transformer& model, const Layer& layer, KeepPolicy policy) {
-  std::vector<Kept> kept{{"layer input", model.d_model, {}}};
+  std::vector<Kept> kept{{"layer input", model.streams * model.d_model, {}}};
   if (policy == KeepPolicy::full) return kept;
   const bool all = policy != KeepPolicy::matmuls;
   const auto keep = [&](std::string_view what, std::int64_t elements, std::optional<Dtype> dtype = {}) {
@@ -241,22 +294,27 @@ std::vector<Kept> kept_activations(const Transformer& model, const Layer& layer,
   };
   const auto keep_attention = [&](const Attention& a) {
     if (all) keep("normalised input", model.d_model);
-    if (a.kv_rank > 0) {
-      keep("compressed queries", a.q_rank);
-      keep("compressed keys and values", a.kv_rank + a.rope_dim);
+    keep("compressed queries", a.q_rank);
+    if (a.kv_rank > 0) keep("compressed keys and values", a.kv_rank + a.rope_dim);
+    const std::int64_t pooled = a.compression > 0 ? (a.overlapping ? 4 : 2) : 0;
+    keep("keys to pool and their weights", pooled * a.head_dim);
+    if (a.index_heads > 0) {
+      keep("queries and weights of the index", a.index_heads * (a.index_dim + 1));
+      keep("keys of the index", (a.compression > 0 ? pooled : 1) * a.index_dim);
     }
     keep("queries", a.heads * a.head_dim);
     if (!a.shares_kv) {
       const std::int64_t heads = a.kv_rank > 0 ? a.heads : a.kv_heads;
       keep("keys", heads * a.head_dim);
-      keep("values", heads * a.value_dim);
+      if (!a.one_cache) keep("values", heads * a.value_dim);
     }
     if (a.output_gate) keep("output gate", a.heads * a.value_dim);
     if (policy == KeepPolicy::none) {
       keep("attention output", a.heads * a.value_dim);
       keep("softmax sums", a.heads, Dtype::fp32);
     }
-    keep("after attention", model.d_model);
+    keep("output in groups", a.output_groups * a.output_rank);
+    keep("after attention", model.streams * model.d_model);
   };
   if (layer.attention) keep_attention(*layer.attention);
   if (layer.cross_attention) keep_attention(*layer.cross_attention);

@@ -44,12 +44,18 @@ std::string_view name(MaskCount count);
 /// Keys that a query meets on average in a sequence of that many tokens.
 double mean_keys(const Attention& attention, double sequence, MaskCount count);
 
+/// Keys that the index of a sparse attention scores for a query on average; 0 where it has none.
+double mean_candidates(const Attention& attention, double sequence, MaskCount count);
+
+/// Forward FLOP of one token in scores, weighted sums and the scores of an index.
+double attention_flops(const Attention& attention, double sequence, MaskCount count);
+
 /// Forward FLOP of one token under a number policy. One multiply-add is two.
 template <class N>
 struct TokenFlops {
   using F = typename N::template Number<Dim{.flop = 1}>;
   F matmul;                    ///< 2 x the matrices that the token passes, head included
-  F attention;                 ///< scores and weighted sum
+  F attention;                 ///< scores and weighted sum, and the scores of an index
   F state_space;               ///< recurrences and short convolutions, in their recurrent form
   F forward, backward, train;  ///< backward is twice forward, train their sum
 };

@@ -30,17 +30,25 @@ double counted_keys(const Attention& a, std::int64_t sequence) {
       if (a.chunk > 0) seen = seen && query / a.chunk == key / a.chunk;
       pairs += seen ? 1 : 0;
     }
+  if (a.index_heads > 0 && a.compression == 0) pairs = 0;  // of all keys, those that are picked
+  for (std::int64_t query = 0; query < sequence; ++query) {
+    std::int64_t others = a.compression > 0 ? (query + 1) / a.compression : a.index_heads > 0 ? query + 1 : 0;
+    if (a.index_heads > 0) others = std::min(others, a.index_picks);
+    pairs += others;
+  }
   return static_cast<double>(pairs) / static_cast<double>(sequence);
 }
 
 RC_GTEST_PROP(MeanKeys, AreThoseThatTheMaskLeaves, ()) {
   Attention a;
   const auto sequence = *rc::gen::inRange<std::int64_t>(1, 60);
-  const auto kind = *rc::gen::inRange(0, 4);
+  const auto kind = *rc::gen::inRange(0, 7);
   const auto limit = *rc::gen::inRange<std::int64_t>(1, 70);
   a.causal = kind != 0;
   if (kind == 2) a.window = limit;
   if (kind == 3) a.chunk = limit;
+  if (kind > 4) a.window = 8, a.compression = *rc::gen::inRange<std::int64_t>(1, 9);
+  if (kind == 4 || kind == 6) a.index_heads = 1, a.index_picks = limit;
   const double expected = counted_keys(a, sequence);
   RC_ASSERT(std::abs(mean_keys(a, static_cast<double>(sequence), MaskCount::exact) - expected) < 1e-9 * expected);
   RC_ASSERT(mean_keys(a, static_cast<double>(sequence), MaskCount::full) >= expected - 1e-9);
@@ -114,6 +122,30 @@ TEST(Cache, OfGroupedQueriesHoldsKeysAndValues) {
 
 // 61 layers of 512 + 64 values.
 TEST(Cache, OfLatentAttentionHoldsTheCompressedPart) { EXPECT_EQ(kv_values_per_token(model("deepseek-v3")), 61 * 576); }
+
+// All 43 layers keep 128 tokens of 512 values; of 1000 tokens, 21 layers keep 250 keys and the index's 128 values each,
+// 20 layers keep 7 keys.
+TEST(Cache, OfCompressedKeysGrowsWithTheirNumber) {
+  const Transformer m = model("deepseek-v4-flash");
+  EXPECT_EQ(kv_values_per_sequence(m, 1000), 43 * 128 * 512 + 21 * 250 * (512 + 128) + 20 * 7 * 512);
+  EXPECT_EQ(kv_values_per_token(m), 43 * 512 + 21 * (512 + 128) / 4 + 20 * 512 / 128);
+}
+
+// The index scores all complete keys, (0 + 0 + 0 + 1 + 1 + 1 + 1 + 2) / 8 of 4 tokens each, with 64 heads of 128
+// values.
+TEST(TokenFlops, OfAnIndexAreThoseOfItsCandidates) {
+  const Attention a{.heads = 64,
+                    .head_dim = 512,
+                    .value_dim = 512,
+                    .window = 8,
+                    .compression = 4,
+                    .index_heads = 64,
+                    .index_dim = 128,
+                    .index_picks = 512};
+  EXPECT_EQ(mean_candidates(a, 8, MaskCount::exact), 0.75);
+  EXPECT_EQ(mean_keys(a, 8, MaskCount::exact), 4.5 + 0.75);
+  EXPECT_EQ(attention_flops(a, 8, MaskCount::exact), 2.0 * 64 * 1024 * 5.25 + 2.0 * 64 * 129 * 0.75);
+}
 
 // Every other of 36 layers keeps 128 tokens at most; a layer has 2 x 8 x 64 values a token.
 TEST(Cache, OfWindowsIsCapped) {

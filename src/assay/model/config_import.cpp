@@ -14,8 +14,9 @@ namespace {
 constexpr std::int64_t most_layers = 10'000;
 
 std::vector<std::span<const Family>> all_families() {
-  return {llama_families(),  expert_families(), latent_families(),          classic_families(), state_space_families(),
-          hybrid_families(), gemma4_families(), encoder_decoder_families(), generic_families(), renamed_families()};
+  return {llama_families(),       expert_families(),  latent_families(),    classic_families(),
+          state_space_families(), hybrid_families(),  gemma4_families(),    encoder_decoder_families(),
+          generic_families(),     renamed_families(), compressed_families()};
 }
 
 const Family* family_of(std::string_view model_type) {

@@ -20,6 +20,7 @@ struct Family {
 std::span<const Family> llama_families();
 std::span<const Family> expert_families();
 std::span<const Family> latent_families();
+std::span<const Family> compressed_families();
 std::span<const Family> classic_families();
 std::span<const Family> state_space_families();
 std::span<const Family> gemma4_families();
@@ -80,6 +81,8 @@ void set_bias(Attention& attention, bool qkv, bool output);
 void read_attention_bias(ConfigReader& in, Attention& attention);
 /// The Mamba 2 mixer of hybrids, whose keys start with mamba_.
 StateSpace read_mamba2(ConfigReader& in, std::int64_t hidden, std::int64_t heads, std::int64_t state);
+/// The light attention that picks keys for sparse attention; it starts from compressed queries.
+void read_index(ConfigReader& in, Attention& attention, std::int64_t heads, std::int64_t picks);
 /// All layers alike.
 void add_all(Transformer& model, const Common& common);
 

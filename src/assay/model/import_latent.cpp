@@ -14,6 +14,7 @@ struct LatentDefaults {
   std::int64_t q_rank = 1536;
   std::int64_t groups = 1, groups_per_token = 1;
   bool router_correction = false;
+  std::int64_t index_heads = 0;  ///< of the light attention that picks keys (DeepSeek V3.2)
 };
 
 /// Groups of experts, some of which a token picks first: so many nodes it goes to at most.
@@ -81,6 +82,10 @@ void latent(ConfigReader& in, Transformer& model, const LatentDefaults& defaults
   attention.value_dim = in.size("v_head_dim", 128);
   attention.head_dim = in.size("qk_nope_head_dim", 128) + attention.rope_dim;
   in.ignore({"head_dim", "qk_head_dim"});
+  if (defaults.index_heads > 0) {
+    read_index(in, attention, defaults.index_heads, 2048);
+    in.ignore({"indexer_rope_interleave"});
+  }
   read_attention_bias(in, attention);
   common.layer.attention = attention;
   common.layer.feed_forward = FeedForward{.width = in.size("intermediate_size", shared.intermediate)};
@@ -92,19 +97,40 @@ void deepseek_v2(ConfigReader& in, Transformer& model) {
          {.common = {.hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32, .vocabulary = 102400}});
 }
 
-void deepseek_v3(ConfigReader& in, Transformer& model) {
+const LatentDefaults v3_defaults{
+    .common =
+        {.hidden = 7168, .intermediate = 18432, .layers = 61, .heads = 128, .vocabulary = 129280, .context = 4096},
+    .expert_width = 2048,
+    .experts = 256,
+    .experts_per_token = 8,
+    .shared = 1,
+    .dense = 3,
+    .groups = 8,
+    .groups_per_token = 4,
+    .router_correction = true};
+
+void deepseek_v3(ConfigReader& in, Transformer& model) { latent(in, model, v3_defaults); }
+
+void deepseek_v32(ConfigReader& in, Transformer& model) {
+  LatentDefaults defaults = v3_defaults;
+  defaults.index_heads = 64;
+  latent(in, model, defaults);
+}
+
+/// GLM 5: the same with other sizes.
+void glm_moe_dsa(ConfigReader& in, Transformer& model) {
   latent(
       in, model,
       {.common =
-           {.hidden = 7168, .intermediate = 18432, .layers = 61, .heads = 128, .vocabulary = 129280, .context = 4096},
+           {.hidden = 6144, .intermediate = 12288, .layers = 78, .heads = 64, .vocabulary = 154880, .context = 202752},
        .expert_width = 2048,
        .experts = 256,
        .experts_per_token = 8,
        .shared = 1,
        .dense = 3,
-       .groups = 8,
-       .groups_per_token = 4,
-       .router_correction = true});
+       .q_rank = 2048,
+       .router_correction = true,
+       .index_heads = 32});
 }
 
 void kimi_k2(ConfigReader& in, Transformer& model) { deepseek_v3(in, model); }
@@ -130,6 +156,8 @@ std::span<const Family> latent_families() {
       {"deepseek", "DeepseekForCausalLM", &deepseek},
       {"deepseek_v2", "DeepseekV2ForCausalLM", &deepseek_v2},
       {"deepseek_v3", "DeepseekV3ForCausalLM", &deepseek_v3},
+      {"deepseek_v32", "DeepseekV32ForCausalLM", &deepseek_v32},
+      {"glm_moe_dsa", "GlmMoeDsaForCausalLM", &glm_moe_dsa},
       {"kimi_k2", "KimiK2ForCausalLM", &kimi_k2},
       {"glm4_moe_lite", "Glm4MoeLiteForCausalLM", &glm4_moe_lite},
   };

@@ -19,12 +19,13 @@ struct Norm {
 
 /// Softmax attention. Multi-head latent attention when `kv_rank` is positive.
 struct Attention {
-  enum class QkNorm { none, per_head, whole };  ///< one scale per head dimension, or one per head and dimension
+  /// One scale per head dimension, of queries and keys or of keys alone, or one per head and dimension.
+  enum class QkNorm { none, per_head, keys, whole };
 
   std::int64_t heads = 1, kv_heads = 1;
   std::int64_t head_dim = 1;   ///< of queries and keys; with MLA the part without position plus `rope_dim`
   std::int64_t value_dim = 1;  ///< of values
-  std::int64_t q_rank = 0;     ///< MLA: rank of the queries' compression; 0: not compressed
+  std::int64_t q_rank = 0;     ///< rank of the queries' compression; 0: not compressed
   std::int64_t kv_rank = 0;    ///< MLA: rank of the keys' and values' compression, which is what the cache holds
   std::int64_t rope_dim = 0;   ///< MLA: the part of a key that carries position, shared by all heads
   std::int64_t window = 0;     ///< tokens a query sees at most; 0: all before it
@@ -38,6 +39,14 @@ struct Attention {
   bool shares_kv = false;        ///< uses keys and values of an earlier layer: no projections, no cache of its own
   bool lends_kv = false;         ///< its keys and values are those of later layers, too
   bool values_are_keys = false;  ///< values are the projected keys: no projection of their own (Gemma 4)
+  bool one_cache = false;        ///< and the same after norms and rotation, so that the cache holds them once
+  /// Beside the window, queries see one key for each so many tokens, pooled by learned weights; 0: none (DeepSeek V4).
+  std::int64_t compression = 0;
+  bool overlapping = false;  ///< such a key is pooled from twice as many tokens
+  /// A light attention of so many heads picks the (compressed) keys that queries see; 0 heads: no picking.
+  std::int64_t index_heads = 0, index_dim = 0, index_picks = 0;
+  /// The result is projected in groups of heads, each to this rank, then to d_model; 0: in one step.
+  std::int64_t output_groups = 0, output_rank = 0;
   bool causal = true;
   bool cross = false;                 ///< keys and values come from the encoder
   std::int64_t relative_buckets = 0;  ///< learned relative position biases, one per bucket and head
@@ -111,8 +120,9 @@ struct Transformer {
   std::int64_t token_types = 0;             ///< rows of a segment table
   std::int64_t embedding_width = 0;         ///< where it differs from d_model and is projected; 0: d_model
   std::int64_t token_input_vocabulary = 0;  ///< rows of the table of `Layer::token_input`
-  bool tied = false;                        ///< the head is the transposed embedding
-  bool head = true;                         ///< has a language-model head
+  std::int64_t streams = 1;  ///< copies of the residual stream, mixed around each block (hyper-connections)
+  bool tied = false;         ///< the head is the transposed embedding
+  bool head = true;          ///< has a language-model head
   bool head_bias = false;
   bool embedding_norm = false;
   bool final_norm = true;

@@ -50,26 +50,59 @@ void add_qk_norms(const List& list, const Attention& a) {
     else
       list.vector(name, {{head_dim, a.head_dim}});
   };
-  scale("q_norm", heads, a.heads);
-  if (a.qk_norm_bias) scale("b_q_norm", heads, a.heads);
+  const bool queries = a.qk_norm != Attention::QkNorm::keys;
+  if (queries) scale("q_norm", heads, a.heads);
+  if (queries && a.qk_norm_bias) scale("b_q_norm", heads, a.heads);
   if (a.shares_kv) return;
   scale("k_norm", kv_heads, a.kv_heads);
   if (a.qk_norm_bias) scale("b_k_norm", kv_heads, a.kv_heads);
 }
 
+/// Queries through a low rank.
+void add_compressed_queries(const List& list, const Attention& a, std::int64_t width) {
+  list.matrix("W_qa", {{d_model, width}, {rank, a.q_rank}});
+  list.vector(a.q_bias, "b_qa", {{rank, a.q_rank}});
+  list.vector("qa_norm", {{rank, a.q_rank}});
+  list.matrix("W_qb", {{rank, a.q_rank}, {heads, a.heads}, {head_dim, a.head_dim}});
+}
+
+/// What pools tokens to one key of `size`: keys and their weights (of either half of a window where these overlap), a
+/// weight for each place in the window, and a norm.
+struct PoolNames {
+  std::string_view keys, weights, places, norm;
+};
+void add_pool(const List& list, const Attention& a, std::int64_t width, std::int64_t size, const PoolNames& names) {
+  const Weight::Size made{head_dim, (a.overlapping ? 2 : 1) * size};
+  list.matrix(names.keys, {{d_model, width}, made});
+  list.matrix(names.weights, {{d_model, width}, made});
+  list.vector(names.places, {{positions, a.compression}, made});
+  list.vector(names.norm, {{head_dim, size}});
+}
+
+void add_sparse_keys(const List& list, const Attention& a, std::int64_t width) {
+  if (a.compression > 0) add_pool(list, a, width, a.head_dim, {"W_pool", "W_pool_gate", "pool_places", "pool_norm"});
+  if (a.index_heads == 0) return;
+  list.matrix("W_iq", {{rank, a.q_rank}, {heads, a.index_heads}, {head_dim, a.index_dim}});
+  list.matrix("W_iw", {{d_model, width}, {heads, a.index_heads}});
+  if (a.compression > 0) {
+    add_pool(list, a, width, a.index_dim, {"W_ipool", "W_ipool_gate", "ipool_places", "ipool_norm"});
+  } else {
+    list.matrix("W_ik", {{d_model, width}, {head_dim, a.index_dim}});
+    list.vector("ik_norm", {{head_dim, a.index_dim}});
+    list.vector("b_ik_norm", {{head_dim, a.index_dim}});
+  }
+}
+
 /// Multi-head latent attention: queries, keys and values through low ranks.
 void add_latent_attention(const List& list, const Attention& a, std::int64_t width) {
-  if (a.q_rank > 0) {
-    list.matrix("W_qa", {{d_model, width}, {rank, a.q_rank}});
-    list.vector(a.q_bias, "b_qa", {{rank, a.q_rank}});
-    list.vector("qa_norm", {{rank, a.q_rank}});
-    list.matrix("W_qb", {{rank, a.q_rank}, {heads, a.heads}, {head_dim, a.head_dim}});
-  } else {
+  if (a.q_rank > 0)
+    add_compressed_queries(list, a, width);
+  else
     list.matrix("W_q", {{d_model, width}, {heads, a.heads}, {head_dim, a.head_dim}});
-  }
   list.matrix("W_kva", {{d_model, width}, {rank, a.kv_rank + a.rope_dim}});
   list.vector(a.k_bias, "b_kva", {{rank, a.kv_rank + a.rope_dim}});
   list.vector("kva_norm", {{rank, a.kv_rank}});
+  add_sparse_keys(list, a, width);
   list.matrix("W_kvb", {{rank, a.kv_rank}, {heads, a.heads}, {head_dim, a.head_dim - a.rope_dim + a.value_dim}});
   list.matrix("W_o", {{heads, a.heads}, {value_dim, a.value_dim}, {d_model, width}});
   list.vector(a.o_bias, "b_o", {{d_model, width}});
@@ -79,8 +112,11 @@ void add_attention(std::vector<Weight>& out, const Attention& a, std::int64_t wi
   const List list(out, Part::attention);
   if (a.kv_rank > 0) return add_latent_attention(list, a, width);
   const bool cross = a.cross;
-  list.matrix(cross ? "W_cq" : "W_q", {{d_model, width}, {heads, a.heads}, {head_dim, a.head_dim}});
-  list.vector(a.q_bias, cross ? "b_cq" : "b_q", {{heads, a.heads}, {head_dim, a.head_dim}});
+  if (a.q_rank > 0)
+    add_compressed_queries(list, a, width);
+  else
+    list.matrix(cross ? "W_cq" : "W_q", {{d_model, width}, {heads, a.heads}, {head_dim, a.head_dim}});
+  list.vector(a.q_bias && a.q_rank == 0, cross ? "b_cq" : "b_q", {{heads, a.heads}, {head_dim, a.head_dim}});
   if (a.output_gate) list.matrix("W_og", {{d_model, width}, {heads, a.heads}, {value_dim, a.value_dim}});
   if (!a.shares_kv) {
     list.matrix(cross ? "W_ck" : "W_k", {{d_model, width}, {kv_heads, a.kv_heads}, {head_dim, a.head_dim}});
@@ -91,13 +127,20 @@ void add_attention(std::vector<Weight>& out, const Attention& a, std::int64_t wi
     }
   }
   add_qk_norms(list, a);
+  add_sparse_keys(list, a, width);
   list.vector(a.sinks, "sinks", {{heads, a.heads}});
   // Positions go through it, not tokens: no matrix in the sense of work per token.
   List(out, Part::positions)
       .vector(a.relative_projection, "W_rel", {{d_model, width}, {heads, a.heads}, {head_dim, a.head_dim}});
   List(out, Part::positions)
       .vector(a.relative_buckets > 0, "relative", {{positions, a.relative_buckets}, {heads, a.heads}});
-  list.matrix(cross ? "W_co" : "W_o", {{heads, a.heads}, {value_dim, a.value_dim}, {d_model, width}});
+  if (a.output_groups > 0) {
+    const Weight::Size groups{heads, a.output_groups}, narrow{rank, a.output_rank};
+    list.matrix("W_oa", {groups, {value_dim, a.heads / a.output_groups * a.value_dim}, narrow});
+    list.matrix("W_ob", {groups, narrow, {d_model, width}});
+  } else {
+    list.matrix(cross ? "W_co" : "W_o", {{heads, a.heads}, {value_dim, a.value_dim}, {d_model, width}});
+  }
   list.vector(a.o_bias, cross ? "b_co" : "b_o", {{d_model, width}});
 }
 
@@ -238,6 +281,17 @@ void add_feed_forward(std::vector<Weight>& out, const FeedForward& f, std::int64
   list.vector(f.down_bias, "b_out", {{d_model, width}});
 }
 
+/// Several residual streams: for each block, weights that gather the streams to its input, spread its result over them
+/// and mix them, all from the streams themselves; one scale for each of the three.
+void add_streams(std::vector<Weight>& out, const Transformer& model) {
+  if (model.streams == 1) return;
+  const List list(out, Part::streams);
+  const Weight::Size mixed{other, (2 + model.streams) * model.streams};
+  list.matrix("W_mix", {{other, model.streams}, {d_model, model.d_model}, mixed});
+  list.vector("b_mix", {mixed});
+  list.vector("mix_scale", {{other, 3}});
+}
+
 }  // namespace
 
 std::string_view letter(LogicalDim dim) {
@@ -247,9 +301,9 @@ std::string_view letter(LogicalDim dim) {
 }
 
 std::string_view name(Part part) {
-  static constexpr std::string_view names[part_count] = {"embedding", "positions", "attention",      "state_space",
-                                                         "mlp",       "experts",   "shared_experts", "router",
-                                                         "norm",      "head"};
+  static constexpr std::string_view names[part_count] = {
+      "embedding",      "positions", "attention", "state_space", "mlp", "experts",
+      "shared_experts", "router",    "norm",      "streams",     "head"};
   return names[static_cast<std::size_t>(part)];
 }
 
@@ -278,6 +332,7 @@ std::vector<Weight> layer_weights(const Transformer& model, const Layer& layer) 
   if (layer.parallel) norms(left);
   const auto block = [&](const auto& content, auto add) {
     if (!content) return;
+    add_streams(out, model);
     norms(1);
     add(out, *content, model.d_model);
     if (sandwich) norms(1);
@@ -323,6 +378,12 @@ std::vector<Weight> outer_weights(const Transformer& model) {
     table.vector(model.token_types > 0, "token_types", {{positions, model.token_types}, {d_model, model.d_model}});
     if (model.embedding_norm) add_norm(out, model.norm, model.d_model);
     if (model.final_norm) add_norm(out, model.norm, model.d_model);
+  }
+  if (model.streams > 1) {  // gathers the streams at the end
+    const List streams(out, Part::streams);
+    streams.matrix("W_mix", {{other, model.streams}, {d_model, model.d_model}, {other, model.streams}});
+    streams.vector("b_mix", {{other, model.streams}});
+    streams.vector("mix_scale", {{other, 1}});
   }
   if (embedded != model.d_model && model.head) head.matrix("W_embed_out", {{d_model, model.d_model}, narrow});
   if (model.head && !model.tied) head.matrix("W_head", {narrow, {vocabulary, model.vocabulary}});

@@ -45,9 +45,10 @@ enum class Part : std::uint8_t {
   shared_experts,
   router,
   norm,
+  streams,  ///< mixing of several residual streams
   head
 };
-inline constexpr std::size_t part_count = 10;
+inline constexpr std::size_t part_count = 11;
 std::string_view name(Part part);
 
 struct Weight {

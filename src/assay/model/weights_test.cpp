@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "assay/model/accounting.h"
+
 namespace assay {
 namespace {
 
@@ -193,6 +195,26 @@ TEST(Weights, BothStacksOfAnEncoderDecoderEndInANorm) {
   const std::int64_t alone = total(outer_weights(model));
   model.encoder = model.decoder;
   EXPECT_EQ(total(outer_weights(model)) - alone, 4096);
+}
+
+// DeepSeek V4 in small, by hand. Attention: queries 8 x 3 + 3 + 3 x 4 x 6, keys 8 x 6 + 6, pooling 2 x 8 x 12 + 4 x 12
+// + 6, the index 3 x 2 x 4 + 8 x 2 and its pooling 2 x 8 x 8 + 4 x 8 + 4, sinks 4, results 2 x 12 x 5 + 2 x 5 x 8.
+TEST(Weights, OfCompressedAttentionAndSeveralStreams) {
+  Attention a{.heads = 4, .kv_heads = 1, .head_dim = 6, .value_dim = 6, .q_rank = 3, .window = 2};
+  a.qk_norm = Attention::QkNorm::keys;
+  a.sinks = a.values_are_keys = a.one_cache = a.overlapping = true;
+  a.compression = 4, a.index_heads = 2, a.index_dim = 4, a.index_picks = 1, a.output_groups = 2, a.output_rank = 5;
+  Layer layer;
+  layer.attention = a;
+  layer.feed_forward = FeedForward{.width = 7};
+  Transformer model;
+  model.d_model = 8, model.streams = 2;
+  model.decoder.add(layer);
+  const ParameterCounts counts = layer_parameter_counts(model, layer);
+  EXPECT_EQ(counts.of(Part::attention), 99 + 54 + 246 + 40 + 164 + 4 + 200);
+  EXPECT_EQ(counts.of(Part::streams), 2 * (2 * 8 * 8 + 8 + 3));  // around each block: 8 = (2 + 2) x 2 weights
+  EXPECT_EQ(counts.of(Part::mlp), 3 * 8 * 7);
+  EXPECT_EQ(counts.of(Part::norm), 2 * 8);
 }
 
 }  // namespace

@@ -89,6 +89,17 @@ constexpr Wild wild[] = {
       "original_max_position_embeddings": 4096, "type": "yarn"}, "routed_scaling_factor": 2.5, "scoring_func":
       "sigmoid", "seq_aux": true, "tie_word_embeddings": false, "topk_group": 4, "topk_method": "noaux_tc",
       "v_head_dim": 128, "vocab_size": 129280})"},
+    // That of DeepSeek V3, and in each layer 1536 x 64 x 128 for queries of the index, 7168 x 128 for its keys, a norm
+    // with a bias and 7168 x 64 for the weights of its heads.
+    {"latent attention over picked keys",
+     671'026'419'200 + 61 * (1'536 * 64 * 128 + 7'168 * 128 + 2 * 128 + 7'168 * 64), R"({"model_type": "deepseek_v32",
+      "architectures": ["DeepseekV32ForCausalLM"], "attention_bias": false, "first_k_dense_replace": 3,
+      "hidden_size": 7168, "index_head_dim": 128, "index_n_heads": 64, "index_topk": 2048, "intermediate_size": 18432,
+      "kv_lora_rank": 512, "max_position_embeddings": 163840, "moe_intermediate_size": 2048, "moe_layer_freq": 1,
+      "n_group": 8, "n_routed_experts": 256, "n_shared_experts": 1, "num_attention_heads": 128,
+      "num_experts_per_tok": 8, "num_hidden_layers": 61, "num_key_value_heads": 128, "num_nextn_predict_layers": 1,
+      "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "topk_group": 4, "topk_method": "noaux_tc",
+      "v_head_dim": 128, "vocab_size": 129280})"},
     {"queries without compression", 15'706'484'224, R"({"model_type": "deepseek_v2", "first_k_dense_replace": 1,
       "hidden_size": 2048, "intermediate_size": 10944, "kv_lora_rank": 512, "moe_intermediate_size": 1408,
       "moe_layer_freq": 1, "n_group": 1, "n_routed_experts": 64, "n_shared_experts": 2, "num_attention_heads": 16,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "assay/lower/lowering.h"
 #include "assay/model/model_catalogue.h"
 
 namespace assay {
@@ -55,7 +56,7 @@ const Transformer* KnownModels::find(std::string_view name) {
   if (!id) id = names_.find(bare);
   if (!id) return nullptr;
   const auto read = catalogue_model(*id, catalogue_, "model");
-  if (read) model = read->imported.model;
+  if (read && check_lowers(read->imported.model, "model")) model = read->imported.model;
   return model ? &*model : nullptr;
 }
 
