@@ -131,7 +131,7 @@ int Builder::moved(int from, const Sharding& target, Urgency urgency, std::strin
   const auto begins = [](AxisList list, AxisList of) { return common_prefix(list, of) == list; };
   // Of the dimensions that change; the axes of all others concern nobody else.
   AxisSet held = 0, wanted = 0;
-  for (std::size_t i = 0; i < max_tensor_rank; ++i)
+  for (std::size_t i = 0; i < rank; ++i)
     if (now.dims[i] != target.dims[i]) held |= now.dims[i].set(), wanted |= target.dims[i].set();
   const auto cut = [&] {
     const AxisSet missing = wanted & ~(held | now.unreduced);
@@ -176,7 +176,7 @@ int Builder::moved(int from, const Sharding& target, Urgency urgency, std::strin
   for (std::size_t i = 0; held != 0 && i < rank; ++i)
     gathered |= now.dims[i].set() & ~common_prefix(now.dims[i], target.dims[i]).set();
   if (gathered) {
-    for (AxisList& list : now.dims) list = remaining(list, gathered);
+    for (std::size_t i = 0; i < rank; ++i) now.dims[i] = remaining(now.dims[i], gathered);
     held &= ~gathered;
     move(Op::all_gather, gathered);
   }
@@ -246,21 +246,23 @@ int Builder::product(std::string_view name, int activation, int weight, std::ini
   const bool in_layer =
       program_.blocks.back().kind >= 0 && in_w.of(LogicalDim::other) < 0;  // routers keep their precision
   if (in_layer) a = quantised(a), b = quantised(b);
-  const ProgramTensor x = program_.tensor(a), w = program_.tensor(b);
   ProgramTensor made;
   made.name = name;
   made.tensor_class = TensorClass::activation;
   made.dtype = formats_.activations;
-  AxisSet kept = 0;
-  for (LogicalDim dim : result) {
-    const int i = in_x.of(dim), j = in_w.of(dim);
-    made.dims[made.rank] = i >= 0 ? x.dims[at(i)] : w.dims[at(j)];
-    made.sharding.dims[made.rank] = i >= 0 ? x.sharding.dims[at(i)] : w.sharding.dims[at(j)];
-    kept |= made.sharding.dims[made.rank].set();
-    ++made.rank;
+  {
+    const ProgramTensor &x = program_.tensor(a), &w = program_.tensor(b);
+    AxisSet kept = 0;
+    for (LogicalDim dim : result) {
+      const int i = in_x.of(dim), j = in_w.of(dim);
+      made.dims[made.rank] = i >= 0 ? x.dims[at(i)] : w.dims[at(j)];
+      made.sharding.dims[made.rank] = i >= 0 ? x.sharding.dims[at(i)] : w.sharding.dims[at(j)];
+      kept |= made.sharding.dims[made.rank].set();
+      ++made.rank;
+    }
+    made.sharding.unreduced =
+        ((x.sharding.split_axes() | weight_axes) & ~kept) | x.sharding.unreduced | w.sharding.unreduced;
   }
-  made.sharding.unreduced =
-      ((x.sharding.split_axes() | weight_axes) & ~kept) | x.sharding.unreduced | w.sharding.unreduced;
   const bool partial = made.sharding.unreduced != 0;
   if (bias >= 0 && !partial) bias = bias_for(bias, made);
   program_.tensors.push_back(made);
@@ -272,6 +274,7 @@ int Builder::product(std::string_view name, int activation, int weight, std::ini
   };
   if (onto >= 0) also_read(2, onto);
   if (bias >= 0 && !partial) also_read(3, bias);
+  const ProgramTensor &x = program_.tensor(a), &w = program_.tensor(b);
   double extent = local_elements(program_, x);  // of all dimensions of both
   for (int i = 0; i < w.rank; ++i)
     if (in_x.of(w.dims[at(i)].dim) < 0) extent *= local_extent(program_, w, i);
