@@ -1,10 +1,9 @@
 #include "assay/execute/product.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 
 #include "assay/base/result.h"
+#include "assay/execute/blas.h"
 
 namespace assay {
 namespace {
@@ -16,15 +15,8 @@ std::size_t find(const DimensionNames& names, const std::string& name) {
   return at == names.end() ? nowhere : static_cast<std::size_t>(at - names.begin());
 }
 
-void multiply_matrices(blasint m, blasint n, blasint k, const double* a, const double* b, double* c) {
-  cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1.0, a, k, b, n, 0.0, c, n);
-}
-void multiply_matrices(blasint m, blasint n, blasint k, const float* a, const float* b, float* c) {
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1.0f, a, k, b, n, 0.0f, c, n);
-}
-
 /// Sums do not depend on how many processors there are; set once, for the process.
-void use_one_thread() { [[maybe_unused]] static const bool done = (openblas_set_num_threads(1), true); }
+void use_one_thread() { [[maybe_unused]] static const bool done = (use_blas_threads(1), true); }
 
 std::int64_t size_of(const Shape& shape, const std::vector<std::size_t>& dims) {
   std::int64_t size = 1;
@@ -75,8 +67,7 @@ Array<T> product(const Array<T>& left, const DimensionNames& left_names, const A
   use_one_thread();
   if (!c.values.empty() && k > 0)
     for (std::int64_t i = 0; i < batch; ++i)
-      multiply_matrices(static_cast<blasint>(m), static_cast<blasint>(n), static_cast<blasint>(k),
-                        a.values.data() + i * m * k, b.values.data() + i * k * n, c.values.data() + i * m * n);
+      multiply_matrices(m, n, k, a.values.data() + i * m * k, b.values.data() + i * k * n, c.values.data() + i * m * n);
   std::vector<std::size_t> order;
   for (const std::string& name : result_names) {
     const std::size_t at = find(names, name);

@@ -1,7 +1,5 @@
 #include "assay/measure/cpu.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -9,6 +7,7 @@
 #include <memory>
 #include <random>
 
+#include "assay/execute/blas.h"
 #include "assay/measure/team.h"
 
 namespace assay {
@@ -53,15 +52,6 @@ void fill(Pool& pool, Team& team) {
   });
 }
 
-void multiply(const ProductShape& s, const float* a, const float* b, float* c) {
-  const auto m = static_cast<blasint>(s.m), n = static_cast<blasint>(s.n), k = static_cast<blasint>(s.k);
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1.0f, a, k, b, n, 0.0f, c, n);
-}
-void multiply(const ProductShape& s, const double* a, const double* b, double* c) {
-  const auto m = static_cast<blasint>(s.m), n = static_cast<blasint>(s.n), k = static_cast<blasint>(s.k);
-  cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1.0, a, k, b, n, 0.0, c, n);
-}
-
 /// Reads all bytes, wide enough for every vector unit, and returns something that depends on them.
 std::uint64_t read_all(const std::byte* from, std::size_t bytes) {
   using Block [[gnu::vector_size(32)]] = std::uint64_t;
@@ -83,7 +73,7 @@ class Run {
     fill(operands_, team_);
     team_.run([&](int) {});
     std::memset(results_.data(), 0, results_.bytes());
-    openblas_set_num_threads(threads);
+    use_blas_threads(threads);
   }
 
   /// Everything in rounds, and the fastest of their medians: what disturbs the machine for a while does not come again.
@@ -145,7 +135,7 @@ class Run {
       out_.rows.push_back(timed({"gemm", dtype, shape.m, shape.n, shape.k}, [&] {
         const auto* left = reinterpret_cast<const T*>(operands_.next(a));
         const auto* right = reinterpret_cast<const T*>(operands_.next(b));
-        multiply(shape, left, right, reinterpret_cast<T*>(results_.next(c)));
+        multiply_matrices(shape.m, shape.n, shape.k, left, right, reinterpret_cast<T*>(results_.next(c)));
       }));
     }
   }
@@ -224,7 +214,7 @@ Measurement measure_cpu(const CpuRequest& request, const Machine& machine) {
   out.facts = facts_of(used);
   const auto clock = static_cast<std::int64_t>(measured_clock().value());
   out.facts.emplace_back("clock Hz", std::to_string(clock));
-  out.facts.emplace_back("BLAS", openblas_get_config());
+  out.facts.emplace_back("BLAS", blas_configuration());
   try {
     Run(out, request.extent, threads, machine).all();
   } catch (const std::bad_alloc&) {
