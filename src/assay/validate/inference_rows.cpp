@@ -91,16 +91,17 @@ Why read_strategy(const TableLine& in, InferenceRow& row) {
   ServingStrategy& s = row.strategy;
   s.tensor = in.count("tp", 1), s.pipeline = std::max<std::int64_t>(1, in.count("pp", 1));
   s.data = std::max<std::int64_t>(1, in.count("dp_attention", 1));
-  if (s.tensor * s.pipeline * s.data != chips) {
-    if (s.data > 1 && s.tensor * s.pipeline == chips && s.tensor % s.data == 0)
-      s.tensor /= s.data;  // attention is data-parallel inside of what is called the tensor group
-    else
-      return "the parallelism does not make up the chips";
-  }
-  // Experts that lie on devices of one tensor group count as slices of all of them: the same bytes at even routing.
-  const std::int64_t experts = in.count("ep", 1);
-  if (experts > 1 && s.data > 1 && s.data % experts == 0) s.expert = experts;
-  if (experts > 1 && s.data > 1 && s.data % experts != 0) s.expert = s.data;
+  // Batches are those of one data-parallel group of attention: where that is not stated, a tensor group whose devices
+  // have a batch each tells.
+  const double batch = in.number("batch"), all = in.number("concurrency");
+  if (in.text("dp_attention").empty() && s.tensor > 1 && batch > 0.0 && all == batch * static_cast<double>(s.tensor))
+    s.data = s.tensor;
+  // Attention may be data-parallel inside of what is called the tensor group.
+  const bool inside = s.data > 1 && s.tensor * s.pipeline == chips && s.tensor % s.data == 0;
+  if (inside) s.tensor /= s.data;
+  if (s.tensor * s.pipeline * s.data != chips) return "the parallelism does not make up the chips";
+  // Experts lie on all devices of the group, whole or in slices: the same bytes at even routing.
+  if (has_experts(row.model) && (inside || in.count("ep", 1) > 1)) s.expert = s.data;
   return std::nullopt;
 }
 
