@@ -186,8 +186,9 @@ std::int64_t read_layers(ConfigReader& in, ConfigReader::Keys keys, std::int64_t
 }
 
 std::int64_t read_head_dim(ConfigReader& in, std::string_view key, std::int64_t hidden, std::int64_t heads) {
-  // A width or a number of heads that was no size has been reported; that it does not divide would mislead.
-  if (!in.has(key) && hidden % heads != 0 && !in.failed()) {
+  // A width that was no size has been reported and read as 1: that heads do not divide it would mislead.
+  const bool reported = hidden == 1 && in.failed();
+  if (!in.has(key) && hidden % heads != 0 && !reported) {
     in.fault(key, fmt::format("{} heads do not divide a width of {}, and {} is not given", heads, hidden, key));
     return 1;
   }
