@@ -269,6 +269,7 @@ typename N::template Number<Dim{.byte = 1}> kv_bytes_per_token(const N& num, con
                       num.given("values of a layer", static_cast<double>(kv_growth(*a)),
                                 a->shares_kv         ? "keys of an earlier layer"
                                 : a->compression > 0 ? "keys of the window, and the compressed ones' share"
+                                : a->index_heads > 0 ? "kv rank + rope dim + index dim"
                                 : a->kv_rank > 0     ? "kv rank + rope dim"
                                 : a->one_cache       ? "kv heads x head_dim"
                                                      : "kv heads x (head_dim + value_dim)");

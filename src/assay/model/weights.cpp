@@ -66,11 +66,11 @@ void add_compressed_queries(const List& list, const Attention& a, std::int64_t w
   list.matrix("W_qb", {{rank, a.q_rank}, {heads, a.heads}, {head_dim, a.head_dim}});
 }
 
-/// What pools tokens to one key of `size`: keys and their weights (of either half of a window where these overlap), a
-/// weight for each place in the window, and a norm.
 struct PoolNames {
   std::string_view keys, weights, places, norm;
 };
+/// What pools tokens to one key of `size`: keys and their weights (of either half of a window where these overlap), a
+/// weight for each place in the window, and a norm.
 void add_pool(const List& list, const Attention& a, std::int64_t width, std::int64_t size, const PoolNames& names) {
   const Weight::Size made{head_dim, (a.overlapping ? 2 : 1) * size};
   list.matrix(names.keys, {{d_model, width}, made});
