@@ -84,11 +84,14 @@ class Simulation {
       a.prompt = random_.draw(server_.lengths.prompt), a.output = random_.draw(server_.lengths.output);
       const double start = std::max(free.top(), time);
       free.pop();
-      a.first = start + server_.prefill(static_cast<double>(a.prompt));
+      const double work = server_.prefill(static_cast<double>(a.prompt));
+      a.first = start + work;
+      prefilled_ += work / servers;
       a.ready = a.first + server_.transfer;
       free.push(a.first);
       if (random_.share() < 1.0 / server_.replicas) requests_.push_back(a);
     }
+    prefilled_ /= time;
     std::sort(requests_.begin(), requests_.end(), [](const Arrival& x, const Arrival& y) { return x.ready < y.ready; });
   }
 
@@ -160,7 +163,11 @@ class Simulation {
   void pass(double time) {
     now_ += time;
     decoding_ += time * static_cast<double>(active_.size());
-    queued_ += time * static_cast<double>(waiting_.size());
+    // Those who could be in the batch if their prompts were done wait for prompts, not for a place.
+    if (!waiting_.empty() && !has_room(requests_[waiting_.front()]))
+      queued_ += time * static_cast<double>(waiting_.size());
+    else
+      queued_ += time * std::max(0.0, static_cast<double>(active_.size() + waiting_.size()) - server_.most);
   }
 
   /// A step of all active sequences: each gets a token, some end.
@@ -219,7 +226,7 @@ class Simulation {
     out.per_token.mean = life / tokens;  // of tokens, as Little's law counts
     out.last_token = last / n;
     out.sequences = decoding_ / now_, out.waiting = queued_ / now_;
-    out.prefill_share = prefill_ / now_;
+    out.prefill_share = server_.policy == BatchingPolicy::disaggregated ? prefilled_ : prefill_ / now_;
     out.utilisation = 1.0 - idle_ / now_;
     out.preemptions = static_cast<double>(preempted_) / static_cast<double>(requests_.size());
     // Where more arrive than leave, the queue is a share of all requests in the end.
@@ -236,6 +243,7 @@ class Simulation {
   std::vector<std::size_t> active_;  ///< in the order they came
   std::size_t next_ = 0, ended_ = 0;
   std::int64_t pages_ = 0, preempted_ = 0;
+  double prefilled_ = 0;  ///< share of the time that the servers of prompts work
   double now_ = 0, idle_ = 0, prefill_ = 0, decoding_ = 0, queued_ = 0, context_ = 0, backlog_ = 0;
 };
 

@@ -97,7 +97,7 @@ Result<LoadedServer> loaded_server(const ServingQuestion& question, const Cluste
     server.chunk = static_cast<double>(*choices.chunk);
     // What is added to a step by a piece of a prompt, over sequences for a few sizes of the piece.
     std::vector<std::pair<double, Polyline>> added{{0.0, {}}};
-    for (double n : {1.0, server.most}) added.front().second.add(n, 0.0);
+    for (double n : grid(1.0, server.most, server.most)) added.front().second.add(n, 0.0);
     for (double share : {0.25, 0.5, 1.0}) {
       const double tokens = std::max(1.0, std::floor(share * server.chunk));
       if (tokens <= added.back().first) continue;

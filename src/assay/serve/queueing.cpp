@@ -270,6 +270,28 @@ double steps_in_batch(const LoadedServer& server) {
   return steps;
 }
 
+/// How long a request holds one of `places` that are taken, where pieces of prompts join steps: while its own prompt is
+/// worked on, and for each token. A token's step is longer where one of the other places has its prompt worked on; a
+/// full batch alone has no such place, and a server with one place never.
+struct Held {
+  double prompt = 0, token = 0;  ///< seconds
+};
+
+Held held(const LoadedServer& server, double places) {
+  const double output = server.lengths.output.mean(), pieces = steps_in_batch(server) - output;
+  const PromptWork work = prompt_work(server, places - 1.0);
+  Held out;
+  for (double seconds : work.own) out.prompt += seconds / static_cast<double>(work.own.size());
+  const double alone = server.step(places, server.lengths.context), with_piece = out.prompt / pieces;
+  // The share of its time in which a place has its prompt worked on depends on how long tokens take, and they on it.
+  out.token = alone;
+  for (int i = 0; i < 40; ++i) {
+    const double share = std::min(1.0, (places - 1.0) * out.prompt / (out.prompt + output * out.token));
+    out.token = 0.5 * (out.token + 1.0 / (share / with_piece + (1.0 - share) / alone));
+  }
+  return out;
+}
+
 double saturation_of(const LoadedServer& server) {
   const double steps = steps_in_batch(server), context = server.lengths.context;
   const PromptWork full = prompt_work(server, server.most);
@@ -297,6 +319,7 @@ LoadedTimes loaded_times(const LoadedServer& server, double rate) {
   const auto variation = [&](double of_output) { return (varies + decoding * decoding * of_output) / (full * full); };
   // What a prompt takes from decoding depends on the sequences beside it, and those on what prompts take.
   Sharing sharing;
+  double own_place = 0.0;  // share of the prompts before which stood the one whose place they got: that was waited for
   PromptWork work = prompt_work(server, 1.0);
   const auto stretched = [&](double n) {
     return server.step(n, context) / std::max(1e-9, 1.0 - std::min(1.0 - 1e-9, rate * work.taken));
@@ -315,12 +338,31 @@ LoadedTimes loaded_times(const LoadedServer& server, double rate) {
                      [&](double k) { return k / (steps * server.step(std::max(1.0, k * lump), context)); }, lumps});
     sharing = {lump * chain.sequences, lump * lump * chain.variance, chain.waiting, chain.idle, chain.full};
     scale /= 0.5 * (1.0 + variation(1.0));
-  } else {
-    const int rounds = server.policy == BatchingPolicy::chunked ? 30 : 1;
-    for (int i = 0; i < rounds; ++i) {
-      sharing = share_steps(rate, steps, server.most, 1.0 + stay * (dispersion(work, rate) - 1.0), full, stretched);
-      if (rounds > 1) work = prompt_work(server, std::max(1.0, sharing.sequences));
+  } else if (server.policy == BatchingPolicy::chunked) {
+    // Places are held by prompts and by decoding; the sequences are those of the latter.
+    const auto seconds = [&](double n) {
+      const Held of = held(server, n);
+      return of.token + of.prompt / steps;
+    };
+    sharing = share_steps(rate, steps, server.most, 1.0 + stay * clumps, full, seconds);
+    const Held usual = held(server, std::max(1.0, sharing.sequences));
+    sharing.sequences *= steps * usual.token / (usual.prompt + steps * usual.token);
+    // Requests whose prompts queue hold no place yet. Pieces meet no more sequences than there are on average, since a
+    // full batch takes none: at most the pieces' share of the time is spent in longer steps.
+    const double pieces = steps_in_batch(server) - steps;
+    for (int i = 0; i < 20; ++i) {
+      const double sequences = std::max(1.0, sharing.sequences);
+      work = prompt_work(server, sequences);
+      double prompt = 0.0;
+      for (double own : work.own) prompt += own / static_cast<double>(work.own.size());
+      const double share = std::min(1.0, rate * prompt);
+      const double rates = share * pieces / prompt + (1.0 - share) / server.step(sequences, context);
+      sharing.sequences = std::min(sharing.sequences, rate * steps / rates);
     }
+    const Held crowd = held(server, server.most);
+    own_place = std::min(1.0 / server.most, sharing.full / (rate * (crowd.prompt + steps * crowd.token)));
+  } else {
+    sharing = share_steps(rate, steps, server.most, 1.0 + stay * clumps, full, stretched);
   }
   out.sequences = sharing.sequences;
   out.waiting = scale * sharing.waiting;
@@ -336,8 +378,8 @@ LoadedTimes loaded_times(const LoadedServer& server, double rate) {
     prompts.mean = prompts.probability * work.busy / (servers * (1.0 - used)) * 0.5 * squared;
     out.prefill_share = used;
   } else {
-    const double used = rate * work.busy;
-    prompts = {used, rate * work.busy_squared / (2.0 * (1.0 - used))};
+    const double others = rate * (1.0 - own_place), used = others * work.busy;
+    prompts = {used, others * work.busy_squared / (2.0 * (1.0 - used))};
     out.prefill_share = rate * work.taken;
     busy = 1.0 - sharing.idle;
     step = server.step(std::max(1.0, sharing.sequences), context);

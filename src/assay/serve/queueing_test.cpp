@@ -156,6 +156,22 @@ TEST(Queueing, OneAtATimeIsAnMm1Queue) {
   EXPECT_NEAR(times.last_token, 2.0, 0.03);
 }
 
+// With one place no prompt is worked on while a sequence decodes: an M/D/1 queue whose service is four pieces of 20 ms
+// and 100 steps of 10 ms, 1.08 s. At 0.8 of its load a wait is 0.8 x 1.08 / (2 x 0.2) = 2.16 s, and the prompt 80 ms.
+TEST(Queueing, ChunksOnOnePlaceAreAnMd1Queue) {
+  LoadedServer server;
+  server.policy = BatchingPolicy::chunked;
+  server.step = [](double, double) { return 0.01; };
+  server.mixed = [](double, double, double) { return 0.02; };
+  server.most = 1, server.chunk = 256;
+  server.lengths = request_lengths(Lengths::fixed(1024), Lengths::fixed(100), 0);
+  const LoadedTimes times = loaded_times(server, 0.8 / 1.08);
+  EXPECT_NEAR(times.saturation, 1.0 / 1.08, 1e-9);
+  EXPECT_NEAR(times.per_token.mean, 0.01, 1e-6);
+  EXPECT_NEAR(times.per_token.p99, 0.01, 1e-4);
+  EXPECT_NEAR(times.first_token.mean, 2.16 + 0.08, 0.03);  // the rest of a step comes on top
+}
+
 // Prompts of 20 ms and next to no output: an M/D/1 queue. At 0.8 of its load a wait is 0.8 x 20 / (2 x 0.2) = 40 ms.
 TEST(Queueing, PromptsAloneAreAnMd1Queue) {
   LoadedServer server;
