@@ -81,7 +81,7 @@ std::optional<std::string> output_file(const Request& request) {
   const auto& own = request.verb().options;
   const bool has_own = std::any_of(own.begin(), own.end(), [](const OptionSpec& o) { return o.name == "output"; });
   for (const std::string& value : request.values("output"))
-    if (!has_own || !parse_count(value, "--output")) return value;
+    if (!has_own || (!parse_count(value, "--output") && !parse_number(value))) return value;
   return std::nullopt;
 }
 

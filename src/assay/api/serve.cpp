@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/api/experts.h"
 #include "assay/api/serve_load.h"
 #include "assay/api/serve_picture.h"
 #include "assay/api/serve_sections.h"
@@ -44,18 +45,14 @@ auto critical_batch(const N& num, const ServeQuery& query) {
   const auto hbm = num.given("hbm bandwidth", *query.cluster.chip.hbm().bandwidth);
   const auto weight = num.given("bytes of a weight", storage(query.question.setup.formats.weights, 1.0), "--weights");
   const auto work = num.given("flops of a weight and token", Flops(2.0), "one multiply and one add");
-  double spread = 1.0;
-  for (const Layer& layer : query.model().decoder.kinds)
-    if (layer.feed_forward && layer.feed_forward->experts > 0)
-      spread = std::max(spread, static_cast<double>(layer.feed_forward->experts) /
-                                    static_cast<double>(layer.feed_forward->experts_per_token));
-  const auto share = num.given("experts over experts per token", spread, "each expert sees that part of the tokens");
+  const auto share = num.given("experts over experts per token", most_expert_load(query.model()),
+                               "each expert sees that part of the tokens");
   return num.named("critical batch", peak * weight / (work * hbm) * share);
 }
 
 Members phase_members(const ServingTime& time, Members interval, double tokens, double chips) {
   Members times = range(Seconds(time.lower), Seconds(time.estimate), Seconds(time.upper));
-  if (!interval.empty()) times.emplace_back("interval", interval);
+  if (!interval.empty()) times.emplace_back("interval", std::move(interval));
   Members out{{"time", std::move(times)},
               {"tokens_per_second", TokensPerSecond(tokens / time.estimate)},
               {"tokens_per_second_per_chip", TokensPerSecond(tokens / time.estimate / chips)},
@@ -68,7 +65,6 @@ Members phase_members(const ServingTime& time, Members interval, double tokens, 
               {"bandwidth_utilisation", time.memory / time.estimate}};
   if (time.attention_bytes > 0.0)
     out.emplace_back("attention_intensity", Flops(time.attention_flops) / Bytes(time.attention_bytes));
-  if (!interval.empty()) out.emplace_back("interval", std::move(interval));
   return out;
 }
 
@@ -194,6 +190,11 @@ Result<Response> answer(const Request& request, const Context& context) {
     ASSAY_TRY(loaded, best_under_load(query, found, point));
     point = loaded;
   }
+  std::optional<Speculation> speculation;
+  if (query.draft && found.fits) {
+    ASSAY_TRY(drafted, with_draft(query, point, response));
+    speculation = drafted;
+  }
   const ServingStrategy& s = point.strategy;
   out.emplace_back("batch", point.batch);
   Members strategy{{"dp", s.data},
@@ -212,6 +213,7 @@ Result<Response> answer(const Request& request, const Context& context) {
       phase_members(point.decode, step_interval(query, point.decode, false, point.batch), point.batch, query.chips());
   decode.front().first = "step_time";
   out.emplace_back("decode", std::move(decode));
+  note_intervals(query, point, response);
   ASSAY_CHECK(add_memory(query, point, out));
   out.emplace_back("bounds", bounds_section(query, point));
   out.emplace_back("critical_batch", critical_batch(Plain{}, query));
@@ -234,10 +236,7 @@ Result<Response> answer(const Request& request, const Context& context) {
     ASSAY_TRY(load, load_section(query, point, response));
     out.emplace_back("load", std::move(load));
   }
-  if (query.draft) {
-    ASSAY_TRY(speculation, speculation_section(query, point));
-    out.emplace_back("speculation", std::move(speculation));
-  }
+  if (speculation) out.emplace_back("speculation", speculation_section(query, point, *speculation));
   if (request.has("fits")) add_fits(query, point, request, context, out);
   if (request.has("products")) out.emplace_back("products", balance_list(query, point));
   if (request.has("list")) out.emplace_back("collectives", collectives_list(query, point));
@@ -248,9 +247,10 @@ Result<Response> answer(const Request& request, const Context& context) {
     out.emplace_back("sweep", std::move(sweep));
     response.table_key = "sweep";
   }
-  if (!query.compared.empty()) {
+  if (!query.compared.empty() || !query.compared_formats.empty()) {
     ASSAY_TRY(compared, comparison(query, found, request, context));
-    out.emplace_back("comparison", std::move(compared));
+    out.emplace_back("comparison", std::move(compared.best));
+    out.emplace_back("front_of_all", std::move(compared.front));
     response.table_key = "comparison";
   }
   out.emplace_back("search", Members{{"strategies", found.strategies},
@@ -320,11 +320,13 @@ VerbSpec serve_verb() {
        {"cache", "HOW", "how the cache is split within a tensor-parallel group", false, "heads|batch|sequence"},
        {"prefix-hit", "SHARE", "of the prompt that is cached already, or its tokens"},
        {"imbalance", "F", "tokens of the busiest experts over an even share (default 1)"},
+       dispatch_option,
        {"chunk", "N", "tokens of a prompt that join each decode step of a replica"},
        {"draft", "MODEL", "drafts tokens for speculative decoding; mtp: one layer of the model itself"},
        {"acceptance", "A", "share of drafted tokens that are right (default 0.8)"},
        {"draft-length", "K", "drafted tokens of a loop (default: the best)"},
        {"compare", "CLUSTER", "another cluster to compare with", true},
+       {"formats", "LIST", "also compare weights, cache and, where the chip can, products in these: fp8,int4"},
        {"vary", "batch=1..512", "sweep the batch of the strategy: doubling, or a list"},
        {"fits", "", "also what fits in which format, the longest context, the smallest slice"},
        {"list", "", "also list the collectives of a decode step"},

@@ -8,6 +8,7 @@
 #include "assay/api/verbs.h"
 #include "assay/base/text.h"
 #include "assay/model/accounting.h"
+#include "assay/search/front.h"
 #include "assay/search/serving_fit.h"
 
 namespace assay {
@@ -109,17 +110,75 @@ std::optional<SliceFound> fastest_slice(const ServeQuery& query, const Request& 
   return out;
 }
 
-Result<Items> comparison(const ServeQuery& query, const ServingSearch& found, const Request& request,
-                         const Context& context) {
+namespace {
+
+/// A cluster and formats that the question is asked of, and what the search found or why there is none.
+struct Alternative {
+  ServeQuery query;
+  Result<ServingSearch> found;
+};
+
+/// Weights in a format, the cache in the same or 8 bits, products in it where the chip can.
+void take_format(Dtype format, const Chip& chip, ServeQuery& query) {
+  Formats& formats = query.question.setup.formats;
+  formats.weights = format;
+  formats.kv_cache = facts(format).bits >= 8 ? format : facts(format).is_integer ? Dtype::int8 : Dtype::fp8;
+  if (chip.peak[static_cast<std::size_t>(format)] && facts(format).bits <= facts(formats.activations).bits)
+    formats.compute = query.compute = format;
+}
+
+std::string format_text(const ServeQuery& query) {
+  const Formats& formats = query.question.setup.formats;
+  if (formats.weights == formats.kv_cache && formats.weights == query.compute) return std::string(name(query.compute));
+  return fmt::format("weights {}, cache {}, products {}", name(formats.weights), name(formats.kv_cache),
+                     name(query.compute));
+}
+
+/// Every cluster in every format, the question's own first.
+Result<std::vector<Alternative>> alternatives(const ServeQuery& query, const ServingSearch& found,
+                                              const Request& request, const Context& context) {
+  std::vector<Alternative> out{{query, found}};
+  std::vector<Cluster> clusters{query.cluster};
+  for (const std::string& text : query.compared) {
+    ASSAY_TRY(cluster, parse_cluster(text, context.catalogue, "--compare"));
+    clusters.push_back(cluster);
+  }
+  std::vector<std::optional<Dtype>> formats{std::nullopt};
+  for (Dtype format : query.compared_formats) formats.emplace_back(format);
+  for (std::size_t c = 0; c < clusters.size(); ++c)
+    for (std::size_t f = c == 0 ? 1 : 0; f < formats.size(); ++f) {
+      ServeQuery asked = query;
+      if (formats[f]) take_format(*formats[f], clusters[c].chip, asked);
+      auto other = on_other_cluster(asked, clusters[c], request, context);
+      if (!other) {
+        asked.cluster = clusters[c];
+        out.push_back({std::move(asked), tl::unexpected(other.error())});
+        continue;
+      }
+      bind(*other);
+      auto there = search_serving(other->question, clusters[c], query.choices);
+      out.push_back({*std::move(other), std::move(there)});
+    }
+  return out;
+}
+
+/// The best point of each, most tokens per dollar first.
+Items best_of_each(const std::vector<Alternative>& all, bool formats) {
   struct Row {
     double tokens_per_dollar = -1.0;
     Members members;
   };
   std::vector<Row> rows;
-  const auto add = [&](const ServeQuery& q, const ServingSearch& s) {
+  for (const auto& [q, found] : all) {
     Row row;
-    row.members = {{"cluster", q.cluster.text}, {"chips", q.cluster.chips()}, {"meets", s.best.has_value()}};
-    if (const ServingPoint* p = s.best ? &*s.best : s.closest ? &*s.closest : nullptr) {
+    row.members = {{"cluster", q.cluster.text}, {"chips", q.cluster.chips()}};
+    if (formats) row.members.emplace_back("formats", format_text(q));
+    row.members.emplace_back("meets", found && found->best.has_value());
+    const ServingPoint* p = !found           ? nullptr
+                            : found->best    ? &*found->best
+                            : found->closest ? &*found->closest
+                                             : nullptr;
+    if (p) {
       const double rate = p->tokens_per_second();
       row.members.emplace_back("fits", p->memory.total() <= q.question.capacity);
       row.members.emplace_back("batch", p->batch);
@@ -128,42 +187,63 @@ Result<Items> comparison(const ServeQuery& query, const ServingSearch& found, co
       row.members.emplace_back("throughput", TokensPerSecond(rate));
       row.members.emplace_back("throughput_per_chip", TokensPerSecond(rate / q.chips()));
       if (const auto cost = cost_of_million(q, rate)) {
-        if (s.best) row.tokens_per_dollar = 1e6 / cost->value();
+        if (found->best) row.tokens_per_dollar = 1e6 / cost->value();
         row.members.emplace_back("cost", *cost);
         row.members.emplace_back("tokens_per_dollar", Tokens(1e6) / *cost);
       }
       row.members.emplace_back("strategy", strategy_text(p->strategy));
+    } else if (!found) {
+      // A chip without the format, or chips that the given sharding does not split.
+      row.members.emplace_back("why", found.error().what + "; " + found.error().hint);
     }
     rows.push_back(std::move(row));
-  };
-  add(query, found);
-  for (const std::string& text : query.compared) {
-    ASSAY_TRY(cluster, parse_cluster(text, context.catalogue, "--compare"));
-    // A chip without the format, or chips that the given sharding does not split: a row that says so.
-    const auto cannot = [&](const Error& error) {
-      rows.push_back({-1.0,
-                      {{"cluster", cluster.text},
-                       {"chips", cluster.chips()},
-                       {"meets", false},
-                       {"why", error.what + "; " + error.hint}}});
-    };
-    auto other = on_other_cluster(query, cluster, request, context);
-    if (!other) {
-      cannot(other.error());
-      continue;
-    }
-    bind(*other);
-    const auto there = search_serving(other->question, cluster, query.choices);
-    if (there)
-      add(*other, *there);
-    else
-      cannot(there.error());
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const Row& a, const Row& b) { return a.tokens_per_dollar > b.tokens_per_dollar; });
   Items out;
   for (Row& row : rows) out.emplace_back(std::move(row.members));
   return out;
+}
+
+/// Points of all fronts that no other one beats in time per token and in cost, or in tokens per chip where a chip has
+/// no price.
+Items joint_front(const std::vector<Alternative>& all, bool formats) {
+  const bool priced = std::all_of(all.begin(), all.end(),
+                                  [](const Alternative& a) { return newest_price(a.query.cluster.chip) != nullptr; });
+  std::vector<FrontPoint> points;
+  std::vector<std::pair<const ServeQuery*, const ServingPoint*>> of;
+  for (const auto& [q, found] : all) {
+    if (!found) continue;
+    for (const ServingPoint& p : found->front) {
+      const double rate = p.tokens_per_second();
+      points.push_back({p.decode.estimate, priced ? cost_of_million(q, rate)->value() : q.chips() / rate});
+      of.emplace_back(&q, &p);
+    }
+  }
+  Items rows;
+  for (std::size_t i : pareto_front(points)) {
+    const auto& [q, p] = of[i];
+    Members row{{"cluster", q->cluster.text}, {"chips", q->cluster.chips()}};
+    if (formats) row.emplace_back("formats", format_text(*q));
+    const double rate = p->tokens_per_second();
+    row.emplace_back("batch", p->batch);
+    row.emplace_back("latency", Seconds(p->decode.estimate));
+    row.emplace_back("ttft", Seconds(p->prefill.estimate));
+    row.emplace_back("throughput_per_chip", TokensPerSecond(rate / q->chips()));
+    if (const auto cost = cost_of_million(*q, rate)) row.emplace_back("cost", *cost);
+    row.emplace_back("strategy", strategy_text(p->strategy));
+    rows.emplace_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace
+
+Result<Comparison> comparison(const ServeQuery& query, const ServingSearch& found, const Request& request,
+                              const Context& context) {
+  ASSAY_TRY(all, alternatives(query, found, request, context));
+  const bool formats = !query.compared_formats.empty();
+  return Comparison{best_of_each(all, formats), joint_front(all, formats)};
 }
 
 }  // namespace assay

@@ -11,10 +11,17 @@ namespace assay {
 void say_too_large(const ServeQuery& query, const ServingPoint& point, const Request& request, const Context& context,
                    Response& response) {
   const double weights = serving_bounds(query, point.batch).weights;
-  response.headline = fmt::format(
-      "does not fit: with {} a chip needs {} and has {}; weights alone take {}, that is {} such chips",
-      strategy_text(point.strategy), human(Bytes(point.memory.total())), human(Bytes(query.question.capacity)),
-      human(Bytes(weights)), std::ceil(weights / query.question.capacity));
+  response.headline = fmt::format("does not fit: with {} a chip needs {} and has {}; ", strategy_text(point.strategy),
+                                  human(Bytes(point.memory.total())), human(Bytes(query.question.capacity)));
+  if (weights > query.question.capacity * query.chips())
+    response.headline += fmt::format("weights alone take {}, that is {} such chips", human(Bytes(weights)),
+                                     std::ceil(weights / query.question.capacity));
+  else if (point.memory.max_batch >= 1.0)
+    response.headline += fmt::format("at most --batch {} fits", human_number(point.memory.max_batch));
+  else
+    response.headline +=
+        fmt::format("weights take {} of it, and what is left is too little for one sequence of {} tokens",
+                    human(Bytes(point.memory.weights)), query.question.prompt + query.question.output);
   const auto slice = first_slice(query, request, context, query.cluster.chips() + 1,
                                  [](const ServingSearch& found) { return found.fits; });
   if (!slice) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/api/experts.h"
 #include "assay/api/option_values.h"
 #include "assay/api/serve_load.h"
 #include "assay/base/text.h"
@@ -83,7 +84,8 @@ Result<void> read_rate(const Request& request, ServeQuery& query) {
   if (number.ends_with("/s")) number.remove_suffix(2);
   const auto rate = parse_number(trim(number));
   if (!rate || !(*rate > 0.0) || *rate > 1e9)
-    return fail("--rate", fmt::format("{} is not a number of requests per second", in_quotes(*text)),
+    return fail("--rate",
+                fmt::format("{} is not a number of requests per second above 0 and up to 1e9", in_quotes(*text)),
                 "e.g. 10 or 2.5/s");
   query.rate = *rate;
   ASSAY_CHECK(read_count(request, "prefill-servers", query.prefill_servers));
@@ -102,8 +104,11 @@ Result<void> read_rate(const Request& request, ServeQuery& query) {
 Result<void> read_serve_load(const Request& request, ServeQuery& query) {
   std::optional<std::int64_t> prompt, output;
   ASSAY_CHECK(read_count(request, "prompt", prompt));
-  for (const std::string& text : request.values("output"))  // a file name among them is the front end's
-    if (const auto count = parse_count(text, "--output")) output = *count;
+  for (const std::string& text : request.values("output")) {
+    if (!parse_count(text, "--output") && !parse_number(text)) continue;  // a file name is the front end's
+    ASSAY_TRY(count, parse_count(text, "--output"));
+    output = count;
+  }
   query.question.prompt = prompt.value_or(1024), query.question.output = output.value_or(256);
   const auto has_mean = [&](std::string_view option) {
     const auto text = request.value(option);
@@ -130,10 +135,17 @@ Result<void> read_serve_load(const Request& request, ServeQuery& query) {
   ASSAY_CHECK(read_prefix(request, query.question));
   if (const auto text = request.value("imbalance")) {
     const auto load = parse_number(*text);
-    if (!load || *load < 1.0)
-      return fail("--imbalance", fmt::format("{} is not a load over the even one", in_quotes(*text)), "e.g. 1.3");
+    const double most = most_expert_load(model);
+    if (most == 1.0)
+      return fail("--imbalance", fmt::format("{} has no experts to choose from", model.id), "leave it out");
+    if (!load || !(*load >= 1.0) || *load > most)
+      return fail("--imbalance",
+                  fmt::format("{} is not a load from 1 to {}, the busiest expert's if all tokens pick the same",
+                              in_quotes(*text), human_number(most)),
+                  "e.g. 1.3");
     query.question.setup.expert_load = *load;
   }
+  ASSAY_CHECK(read_dispatch(request, model, query.question.setup.dispatch));
   if (request.value("batch") == "0") {
     query.impossible = "a batch of 0 sequences yields no tokens; the smallest is 1";
   } else {

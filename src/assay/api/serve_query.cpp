@@ -55,6 +55,11 @@ Result<void> read_formats(const Request& request, const Context& context, ServeQ
     query.impossible = fmt::format("{}; {}", peak.error().what, peak.error().hint);
     return {};
   }
+  if (facts(query.compute).bits > facts(formats.activations).bits)
+    return fail(
+        "--compute",
+        fmt::format("products of {} activations gain nothing from {}", name(formats.activations), name(query.compute)),
+        fmt::format("--compute {}, or a narrower format to which activations are cast", name(formats.activations)));
   formats.compute = query.compute;
   ASSAY_CHECK(set_rates(request, context, query));
   query.notes.push_back(
@@ -119,7 +124,13 @@ Result<void> read_strategy(const Request& request, ServeQuery& query) {
   ASSAY_CHECK(read_time(request, "tpot", c.per_token));
   if (const auto text = request.value("cache"))
     c.cache = *text == "heads" ? CacheScheme::heads : *text == "batch" ? CacheScheme::batch : CacheScheme::sequence;
-  if (request.has("gather-weights")) c.weights = WeightScheme::gathered;
+  if (request.has("gather-weights")) {
+    if (c.second.value_or(1) == 1)
+      return fail("--gather-weights",
+                  "is about weights that are split in two directions, and --weights-2d is not given",
+                  "add --weights-2d 2", Error::Kind::usage);
+    c.weights = WeightScheme::gathered;
+  }
   if (c.expert.value_or(1) > 1 && c.second.value_or(1) > 1) {
     std::int64_t experts = 0;
     for (const Layer& layer : query.model().decoder.kinds)
@@ -217,6 +228,11 @@ Result<ServeQuery> read_serve_query(const Request& request, const Context& conte
   ASSAY_CHECK(read_draft(request, context, query));
   ASSAY_CHECK(read_sweep(request, query));
   query.compared = request.values("compare");
+  if (const auto text = request.value("formats"))
+    for (const std::string& part : split(*text, ',')) {
+      ASSAY_TRY(format, parse_dtype(trim(part), "--formats"));
+      query.compared_formats.push_back(format);
+    }
   ASSAY_CHECK(read_formats(request, context, query));
   return query;
 }

@@ -28,7 +28,8 @@ struct ServeQuery {
   std::optional<ImportedModel> draft;
   double acceptance = 0.8;
   std::vector<std::int64_t> draft_lengths, batches;
-  std::vector<std::string> compared;  ///< further clusters
+  std::vector<std::string> compared;    ///< further clusters
+  std::vector<Dtype> compared_formats;  ///< further formats of weights
   std::vector<std::string> notes;
   std::optional<ServingCalibration> steps;  ///< what is known of whole steps; nothing where efficiencies are given
   std::string impossible;  ///< why no answer can meet the request, whatever the strategy; empty: nothing known

@@ -177,9 +177,31 @@ Result<Members> batching_section(const ServeQuery& query, const ServingSearch& f
   return out;
 }
 
-Result<Members> speculation_section(const ServeQuery& query, const ServingPoint& point) {
-  ASSAY_TRY(found, speculate(query.question, query.draft->model, query.cluster, point.strategy, point.batch,
-                             query.acceptance, query.draft_lengths));
+Result<Speculation> with_draft(const ServeQuery& query, ServingPoint& point, Response& response) {
+  const ServingQuestion& question = query.question;
+  const Transformer& draft = query.draft->model;
+  ASSAY_TRY(most, batch_beside_draft(question, draft, query.cluster, point.strategy));
+  if (point.batch > most && (query.choices.batch || most < 1.0)) {
+    response.outcome = Outcome::infeasible;
+    response.headline =
+        most < 1.0
+            ? fmt::format(
+                  "does not fit: beside the draft {} there is no room for one sequence with {}; take a smaller "
+                  "draft, or more chips",
+                  draft.id, strategy_text(point.strategy))
+            : fmt::format("does not fit: beside the draft {} there is room for --batch {} with {}, not for {}",
+                          draft.id, human_number(most), strategy_text(point.strategy), human_number(point.batch));
+  } else if (point.batch > most) {
+    ASSAY_TRY(links, serving_links(question.setup, point.strategy, query.cluster));
+    const ServingProfiles profiles = serving_profiles(question, point.strategy, links);
+    response.notes.push_back(fmt::format("batch {} of the {} that fit alone: the draft takes memory, too",
+                                         human_number(most), human_number(point.batch)));
+    point = serving_point(question, point.strategy, profiles, links, most);
+  }
+  return speculate(question, draft, query.cluster, point.strategy, point.batch, query.acceptance, query.draft_lengths);
+}
+
+Members speculation_section(const ServeQuery& query, const ServingPoint& point, const Speculation& found) {
   const SpeculativeLoop& best = found.loops[found.best];
   const double total = point.memory.total() + found.draft_memory;
   Members out{{"draft_length", best.length},

@@ -4,6 +4,7 @@
 
 #include "assay/api/serve_query.h"
 #include "assay/report/response.h"
+#include "assay/search/speculation.h"
 
 namespace assay {
 
@@ -24,7 +25,10 @@ double step_seconds(const ServeQuery& query, const ServingPoint& point);
 Members bounds_section(const ServeQuery& query, const ServingPoint& point);
 /// Prefill and decode on the same chips, one after the other or on separate ones, and in one step with --chunk.
 Result<Members> batching_section(const ServeQuery& query, const ServingSearch& found, const ServingPoint& point);
-Result<Members> speculation_section(const ServeQuery& query, const ServingPoint& point);
+/// Loops of the draft. A batch that was not asked for shrinks until the draft fits beside it; one that was is
+/// infeasible.
+Result<Speculation> with_draft(const ServeQuery& query, ServingPoint& point, Response& response);
+Members speculation_section(const ServeQuery& query, const ServingPoint& point, const Speculation& found);
 /// Collectives of one pass through each kind of layer.
 Items collectives_list(const ServeQuery& query, const ServingPoint& point);
 /// Every product of a decode step: its intensity, and the batch at which arithmetic takes as long as memory.
@@ -51,8 +55,12 @@ void say_too_large(const ServeQuery& query, const ServingPoint& point, const Req
 /// be.
 void say_too_slow(const ServeQuery& query, const ServingSearch& found, const Request& request, const Context& context,
                   Response& response);
-/// The best point of each cluster, most tokens per dollar first.
-Result<Items> comparison(const ServeQuery& query, const ServingSearch& found, const Request& request,
-                         const Context& context);
+/// The clusters of --compare in the formats of --formats: the best point of each, most tokens per dollar first, and the
+/// front of time per token against cost over all of them.
+struct Comparison {
+  Items best, front;
+};
+Result<Comparison> comparison(const ServeQuery& query, const ServingSearch& found, const Request& request,
+                              const Context& context);
 
 }  // namespace assay

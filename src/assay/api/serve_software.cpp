@@ -4,6 +4,7 @@
 
 #include "assay/api/interval_members.h"
 #include "assay/api/option_values.h"
+#include "assay/base/text.h"
 #include "assay/hardware/calibration.h"
 
 namespace assay {
@@ -45,6 +46,23 @@ Members step_interval(const ServeQuery& query, const ServingTime& time, bool pre
   const auto context = static_cast<double>(query.question.prompt + (prefill ? 0 : query.question.output));
   return interval_members(Seconds(time.lower), Seconds(time.estimate), *found,
                           serving_coordinates(query.chips(), query.model(), batch, context), "steps/serving.toml");
+}
+
+void note_intervals(const ServeQuery& query, const ServingPoint& point, Response& response) {
+  for (bool prefill : {true, false}) {
+    const Value interval(prefill ? step_interval(query, point.prefill, true, point.prompts)
+                                 : step_interval(query, point.decode, false, point.batch));
+    const Value *basis = interval.find("basis"), *rows = interval.find("rows"),
+                *outside = interval.find("extrapolates_in");
+    if (!basis) continue;
+    std::string text = fmt::format("interval of {}: {} rows of {}", prefill ? "prefill" : "decode", scalar_text(*rows),
+                                   scalar_text(*basis));
+    std::vector<std::string> names;
+    if (outside)
+      for (const Value& name : *outside->items()) names.push_back(scalar_text(name));
+    if (!names.empty()) text += fmt::format("; {} beyond what was measured", join(names, " and "));
+    response.notes.push_back(std::move(text));
+  }
 }
 
 }  // namespace assay

@@ -11,5 +11,7 @@ Result<void> read_serving_software(const Request& request, const Context& contex
 /// The interval that four of five measured steps of the class of this prefill or decode step lie in, and in which ways
 /// it lies outside of what was measured; empty where nothing is known.
 Members step_interval(const ServeQuery& query, const ServingTime& time, bool prefill, double batch);
+/// What the intervals of a point rest on, for people.
+void note_intervals(const ServeQuery& query, const ServingPoint& point, Response& response);
 
 }  // namespace assay

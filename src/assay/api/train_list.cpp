@@ -52,7 +52,8 @@ Result<Timed> timed_program(const TrainQuery& query, const Strategy& strategy) {
     placement = placed;
   }
   out.times = step_times(out.program, query.question.setup.rates, placement ? &*placement : nullptr, mesh,
-                         network_efficiency(query.cluster.chip), routing_of(query.imported.model));
+                         network_efficiency(query.cluster.chip),
+                         routing_of(query.imported.model, query.question.setup.dispatch));
   return out;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "assay/api/experts.h"
 #include "assay/api/option_values.h"
 #include "assay/api/train_rules.h"
 #include "assay/api/train_software.h"
@@ -164,6 +165,7 @@ std::vector<OptionSpec> train_options() {
       {"moments", "DTYPE", "of Adam's moments (default fp32)"},
       {"optimizer", "DTYPE", "of the master copy: fp32, none, or shared (fp32, cast as weights are gathered)"},
       {"expert-load", "X", "slots of the busiest expert over an even share (default 1)"},
+      dispatch_option,
       {"top", "N", "runners-up to show (default 5)"},
       {"list", "", "print the program"},
       {"timeline", "FILE.json", "write the pipeline as a Chrome trace"},
@@ -227,6 +229,7 @@ Result<TrainQuery> read_train_query(const Request& request, const Context& conte
       return fail("--expert-load", fmt::format("{} is not a number from 1 up", in_quotes(*text)), "1 is an even load");
     query.question.setup.expert_load = *load;
   }
+  ASSAY_CHECK(read_dispatch(request, query.imported.model, query.question.setup.dispatch));
   ASSAY_CHECK(read_formats(request, query));
   ASSAY_CHECK(read_train_software(request, context, query));
   ASSAY_CHECK(read_choices(request, query.choices));

@@ -55,8 +55,15 @@ std::string list_text(const Items& items) {
 
 std::string range_text(const Value& value) {
   std::string text = scalar_text(*value.find("lower")) + " .. " + scalar_text(*value.find("upper"));
-  if (const Value* estimate = value.find("estimate")) text += fmt::format("  (estimate {})", scalar_text(*estimate));
-  return text;
+  const Value *estimate = value.find("estimate"), *interval = value.find("interval");
+  if (!estimate) return text;
+  text += fmt::format("  (estimate {}", scalar_text(*estimate));
+  const Value *low = interval ? interval->find("low") : nullptr, *high = interval ? interval->find("high") : nullptr,
+              *coverage = interval ? interval->find("coverage") : nullptr;
+  if (low && high && coverage)
+    text +=
+        fmt::format(", {:.0f} % within {} .. {}", 100.0 * *numeric(*coverage), scalar_text(*low), scalar_text(*high));
+  return text + ")";
 }
 
 /// One cell or one line: scalars, ranges and lists of scalars.

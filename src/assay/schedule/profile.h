@@ -77,6 +77,12 @@ struct ProfileKey {
 };
 
 /// What holds for all strategies of one question.
+/// How tokens reach experts on another node.
+enum class Dispatch : std::uint8_t {
+  per_node,   ///< one copy, which is passed on inside of the node
+  per_expert  ///< a copy for each of them
+};
+
 struct TrainingSetup {
   const Transformer* model = nullptr;
   KernelRates rates;
@@ -85,6 +91,7 @@ struct TrainingSetup {
   bool flash = true;
   bool dropout = false;  ///< masks are drawn behind blocks and, without flash attention, inside of it, and kept
   double expert_load = 1.0;
+  Dispatch dispatch = Dispatch::per_node;
   StepEffects effects;  ///< of the estimate only
 };
 

@@ -130,7 +130,7 @@ std::int64_t whole_slots(const Transformer& model) {
 
 Result<StageLinks> serving_links(const ServingSetup& setup, const ServingStrategy& strategy, const Cluster& cluster) {
   return stage_links(strategy.parallelism(), strategy.layout, cluster,
-                     setup.collectives ? &*setup.collectives : nullptr, routing_of(*setup.model));
+                     setup.collectives ? &*setup.collectives : nullptr, routing_of(*setup.model, setup.dispatch));
 }
 
 ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t queries,

@@ -17,8 +17,9 @@ namespace assay {
 struct ServingSetup {
   const Transformer* model = nullptr;
   KernelRates rates;
-  Formats formats;                                   ///< weights, products, activations, cache
-  double expert_load = 1.0;                          ///< tokens of the busiest experts over an even share: routing skew
+  Formats formats;           ///< weights, products, activations, cache
+  double expert_load = 1.0;  ///< tokens of the busiest experts over an even share: routing skew
+  Dispatch dispatch = Dispatch::per_node;
   std::optional<CollectiveCalibration> collectives;  ///< measured; otherwise ideal links at the chip's efficiency
   ServingEffects effects;                            ///< of the estimate only
 };

@@ -224,7 +224,7 @@ RC_GTEST_PROP(ServingTime, NeverBelowTheWeightsNorThePeak, ()) {
   RC_ASSERT(time.compute <= time.estimate);
 }
 
-TEST(Serving, NoKernelBeatsItsRooflineHoweverFastTheSoftware) {
+TEST(ServingTime, NoKernelBeatsItsRooflineHoweverFastTheSoftware) {
   for (const Served& s : served()) {
     Case c(s.model, s.where, true);
     c.setup.effects.product = c.setup.effects.decode = c.setup.effects.attention = 0.1;

@@ -69,8 +69,9 @@ std::array<double, roles> role_sizes(const Parallelism& parallelism) {
   return sizes;
 }
 
-Routing routing_of(const Transformer& model) {
+Routing routing_of(const Transformer& model, Dispatch dispatch) {
   Routing routing;
+  if (dispatch == Dispatch::per_expert) return routing;  // as if every copy were a token of its own
   for (const Layer& layer : model.decoder.kinds) {
     if (!layer.feed_forward) continue;
     const FeedForward& experts = *layer.feed_forward;

@@ -57,6 +57,6 @@ Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layou
                                const CollectiveCalibration* calibration = nullptr, const Routing& routing = {});
 
 /// Of the layers that send tokens to the most experts.
-Routing routing_of(const Transformer& model);
+Routing routing_of(const Transformer& model, Dispatch dispatch = Dispatch::per_node);
 
 }  // namespace assay

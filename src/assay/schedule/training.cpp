@@ -340,9 +340,9 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
 
 Result<TrainingCost> price_strategy(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
                                     const Strategy& strategy) {
-  ASSAY_TRY(links,
-            stage_links(strategy.parallelism, strategy.layout, cluster,
-                        question.collectives ? &*question.collectives : nullptr, routing_of(*question.setup.model)));
+  ASSAY_TRY(links, stage_links(strategy.parallelism, strategy.layout, cluster,
+                               question.collectives ? &*question.collectives : nullptr,
+                               routing_of(*question.setup.model, question.setup.dispatch)));
   const TrainingProfile profile = make_profile(question.setup, profile_key(strategy, sequence));
   const StageSplit split = split_stages(*question.setup.model, strategy.parallelism.pipeline);
   return training_cost(steady_cost(question, strategy, profile, links, split), strategy);

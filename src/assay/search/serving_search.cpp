@@ -7,6 +7,7 @@
 #include <cmath>
 #include <deque>
 #include <numeric>
+#include <string>
 
 #include "assay/search/divisors.h"
 
@@ -40,14 +41,27 @@ class Searcher {
     bool any = enumerate(true);
     if (any && !found_.fits) any = enumerate(false);
     if (!any)
-      return fail("strategy", fmt::format("no product of the given parallelism makes {} chips", cluster_.chips()),
-                  "tensor x second direction of weights x pipeline x replicas must equal the chips, and experts divide "
-                  "the replicas; leave one of them out to have it found");
+      return fail("strategy",
+                  fmt::format("{} does not make {}", given_text(),
+                              cluster_.chips() == 1 ? "one chip" : fmt::format("{} chips", cluster_.chips())),
+                  "--tp x --weights-2d x --pp x --dp must equal the chips, and --ep divide --dp; leave one of them out "
+                  "to have it found");
     finish_front();
     return std::move(found_);
   }
 
  private:
+  /// What was fixed, as it is written: "--tp 4 --dp 3".
+  std::string given_text() const {
+    std::string text;
+    const auto add = [&](std::string_view option, const std::optional<std::int64_t>& n) {
+      if (n) text += fmt::format("{}--{} {}", text.empty() ? "" : " ", option, *n);
+    };
+    add("tp", choices_.tensor), add("weights-2d", choices_.second), add("pp", choices_.pipeline);
+    add("dp", choices_.data), add("ep", choices_.expert);
+    return text;
+  }
+
   /// Prices all strategies, or those whose weights may fit and then those that cannot; whether there are any.
   bool enumerate(bool may_fit) {
     const std::int64_t chips = cluster_.chips();

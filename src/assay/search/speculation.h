@@ -29,6 +29,10 @@ struct Speculation {
 /// The draft as one layer of the model itself, with its embedding and head: multi-token prediction.
 Transformer prediction_module(const Transformer& model);
 
+/// The most sequences that fit beside the weights and caches of the draft; 0 where not one does.
+Result<double> batch_beside_draft(const ServingQuestion& question, const Transformer& draft, const Cluster& cluster,
+                                  const ServingStrategy& strategy);
+
 /// Loops of `lengths` drafted tokens for a batch of `strategy`. The draft runs on the same chips: as many ways of
 /// tensor parallelism as its heads allow, the rest as replicas.
 Result<Speculation> speculate(const ServingQuestion& question, const Transformer& draft, const Cluster& cluster,

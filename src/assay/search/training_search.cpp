@@ -343,7 +343,7 @@ class Searcher {
     for (std::uint8_t layout : layouts) {
       const Result<StageLinks> made =
           stage_links(p, layout, cluster_, question_.collectives ? &*question_.collectives : nullptr,
-                      routing_of(*question_.setup.model));
+                      routing_of(*question_.setup.model, question_.setup.dispatch));
       if (made &&
           std::none_of(kept.begin(), kept.end(), [&](const Placed& other) { return same_costs(other.links, *made); }))
         kept.push_back({layout, inner_of(*made), *made});

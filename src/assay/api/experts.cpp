@@ -1,0 +1,27 @@
+#include "assay/api/experts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace assay {
+
+Result<void> read_dispatch(const Request& request, const Transformer& model, Dispatch& out) {
+  const auto text = request.value("dispatch");
+  if (!text) return {};
+  if (most_expert_load(model) == 1.0)
+    return fail("--dispatch", fmt::format("{} has no experts to choose from", model.id), "leave --dispatch out");
+  out = *text == "expert" ? Dispatch::per_expert : Dispatch::per_node;
+  return {};
+}
+
+double most_expert_load(const Transformer& model) {
+  double most = 1.0;
+  for (const Layer& layer : model.decoder.kinds)
+    if (layer.feed_forward && layer.feed_forward->experts > 0)
+      most = std::max(most, static_cast<double>(layer.feed_forward->experts) /
+                                static_cast<double>(layer.feed_forward->experts_per_token));
+  return most;
+}
+
+}  // namespace assay

@@ -1,0 +1,20 @@
+// Options about experts that training and serving share.
+#pragma once
+#include "assay/api/request.h"
+#include "assay/model/transformer.h"
+#include "assay/schedule/stage_links.h"
+
+namespace assay {
+
+inline constexpr OptionSpec dispatch_option{
+    "dispatch", "HOW",
+    "tokens travel to each node once and on to their experts inside (node, default), or once for each expert (expert)",
+    false, "node|expert"};
+/// --dispatch; an error where the model has no experts.
+Result<void> read_dispatch(const Request& request, const Transformer& model, Dispatch& out);
+
+/// Tokens of the busiest expert over an even share if all tokens picked the same ones: experts over those that a token
+/// picks. 1 without experts.
+double most_expert_load(const Transformer& model);
+
+}  // namespace assay
