@@ -55,6 +55,29 @@ TEST(TrainingSearch, PruningNeverLosesTheBest) {
   }
 }
 
+// The bounds count stragglers, fixed costs, copies to the host and what is done once a step: what they leave out must
+// not be faster for it.
+TEST(TrainingSearch, PruningNeverLosesTheBestOfStepsWithCostsOfTheirOwn) {
+  for (const bool overlap : {true, false}) {
+    Case c("h100-sxm:32");
+    c.question.overlap = overlap;
+    c.question.setup.effects.straggler = 0.05;
+    c.question.setup.effects.fixed = 10_ms;
+    c.question.host = {1e9, 0.8, 1.5e9, 1e12};  // slow enough to be waited for
+    TrainingChoices choices;
+    choices.offloads = {Offload::none, Offload::optimizer, Offload::both};
+    for (double capacity : {4e8, 8e10}) {
+      const auto cut = search_training(c.question, sequence, c.cluster, choices, capacity, 20, true);
+      const auto all = search_training(c.question, sequence, c.cluster, choices, capacity, 20, false);
+      ASSERT_TRUE(cut && all);
+      ASSERT_EQ(cut->best.size(), all->best.size());
+      for (std::size_t i = 0; i < all->best.size(); ++i)
+        EXPECT_EQ(cut->best[i].cost.estimate, all->best[i].cost.estimate);
+      if (!all->best.empty()) EXPECT_LT(cut->count.evaluated, all->count.evaluated / 2);
+    }
+  }
+}
+
 // Schedules that hide the exchange between experts are the faster for it: a bound must allow for that.
 TEST(TrainingSearch, PruningNeverLosesAScheduleThatHidesExperts) {
   for (const double waited : {0.0, 0.25, 1.0}) {
