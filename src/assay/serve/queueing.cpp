@@ -271,8 +271,8 @@ double steps_in_batch(const LoadedServer& server) {
 }
 
 /// How long a request holds one of `places` that are taken, where pieces of prompts join steps: while its own prompt is
-/// worked on, and for each token. A token's step is longer while one of the other places has its prompt worked on; where
-/// all of them decode, no piece joins.
+/// worked on, and for each token. A token's step is longer while one of the other places has its prompt worked on;
+/// where all of them decode, no piece joins.
 struct Held {
   double prompt = 0, token = 0;  ///< seconds
 };
