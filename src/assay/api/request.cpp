@@ -135,7 +135,13 @@ Result<Request> parse_request(std::span<const std::string> words) {
       const std::size_t equals = word.find('=');
       const std::string name = word.substr(2, equals == std::string::npos ? std::string::npos : equals - 2);
       const OptionSpec* option = find_option(*verb, name);
-      if (!option && verb->passes_options) {
+      // A number of tokens is no file to write to: it belongs to the command that is passed on.
+      const std::string after = equals != std::string::npos ? word.substr(equals + 1)
+                                : i + 1 < words.size()      ? words[i + 1]
+                                                            : "";
+      const bool is_length =
+          name == "output" && (after == "?" || parse_number(after) || parse_count(after, "--output"));
+      if (verb->passes_options && (!option || is_length)) {
         request.arguments_.push_back(std::move(word));
         continue;
       }
