@@ -316,7 +316,7 @@ void add_blocks(const ServingSetup& setup, const ServingProfile& profile, const 
 }
 
 void finish(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
-            const StageLinks& links, double sequences, double heads, ServingTime& time) {
+            const StageLinks& links, double sequences, double heads, bool decodes, ServingTime& time) {
   const auto stages = static_cast<double>(strategy.pipeline);
   const double bytes = profile.boundary * sequences;
   const double hop = strategy.pipeline > 1
@@ -325,10 +325,10 @@ void finish(const ServingSetup& setup, const ServingStrategy& strategy, const Se
                          : 0.0;
   time.lower = std::max({time.compute, time.memory, time.network});
   time.estimate += hop;
-  // The host starts every kernel: short ones wait for it.
-  if (!(setup.effects.captured && profile.queries == 1.0))
+  // The host starts every kernel: short ones wait for it. Steps of as many tokens each time are replayed from graphs.
+  if (!(setup.effects.captured && decodes))
     time.estimate = std::max(time.estimate, time.kernels * setup.effects.launch.value());
-  time.estimate += (profile.queries > 1.0 ? setup.effects.first : setup.effects.step).value() +
+  time.estimate += (decodes ? setup.effects.step : setup.effects.first).value() +
                    heads / static_cast<double>(strategy.data) * stages * setup.effects.sequence.value();
   time.upper = time.compute + time.memory + time.network + hop;
 }
@@ -341,7 +341,7 @@ ServingTime serving_time(const ServingSetup& setup, const ServingStrategy& strat
   const double sequences = std::max(profile.unit, batch / static_cast<double>(strategy.pipeline));
   ServingTime time;
   add_blocks(setup, profile, links, {sequences, sequences, sequences}, time);
-  finish(setup, strategy, profile, links, sequences, sequences, time);
+  finish(setup, strategy, profile, links, sequences, sequences, profile.queries == 1.0, time);
   return time;
 }
 
@@ -350,7 +350,7 @@ ServingTime verify_time(const ServingSetup& setup, const ServingStrategy& strate
   const double sequences = std::max(profile.unit, batch / static_cast<double>(strategy.pipeline));
   ServingTime time;
   add_blocks(setup, profile, links, {sequences, sequences, sequences * profile.queries}, time);
-  finish(setup, strategy, profile, links, sequences, sequences, time);
+  finish(setup, strategy, profile, links, sequences, sequences, true, time);
   return time;
 }
 
@@ -364,7 +364,7 @@ ServingTime mixed_time(const ServingSetup& setup, const ServingStrategy& strateg
   for (const ServingProfile::Block& block : chunk.blocks)
     for (const ServedKernel& kernel : block.kernels)
       if (kernel.attends) add_kernel(setup, kernel, chunk.unit, 1.0, block.layers / stages, time);
-  finish(setup, strategy, decode, links, sequences + joined, sequences, time);
+  finish(setup, strategy, decode, links, sequences + joined, sequences, true, time);
   return time;
 }
 

@@ -240,5 +240,17 @@ TEST(ServingTime, NoKernelBeatsItsRooflineHoweverFastTheSoftware) {
   }
 }
 
+TEST(ServingTime, ChecksOfDraftsAreReplayedAsStepsOfOneTokenAre) {
+  Case c("llama-3-8b", "h100-sxm:8", true);
+  c.setup.effects.captured = true, c.setup.effects.launch = 1e-3 * 1_s;
+  const ServingStrategy s = strategy_of(8);
+  const ServingProfile one = make_serving_profile(c.setup, s, 1, 2048), two = make_serving_profile(c.setup, s, 2, 2048);
+  const double step = serving_time(c.setup, s, one, links_of(c, s), 4).estimate,
+               check = verify_time(c.setup, s, two, links_of(c, s), 4).estimate;
+  EXPECT_GE(check, step);
+  EXPECT_LT(check, 1.1 * step);
+  EXPECT_GT(serving_time(c.setup, s, two, links_of(c, s), 4).estimate, 10.0 * step);  // a prompt's kernels are started
+}
+
 }  // namespace
 }  // namespace assay
