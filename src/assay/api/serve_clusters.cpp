@@ -98,13 +98,15 @@ std::optional<SliceFound> first_slice(const ServeQuery& query, const Request& re
   return out;
 }
 
-std::optional<SliceFound> fastest_slice(const ServeQuery& query, const Request& request, const Context& context) {
+std::optional<SliceFound> fastest_slice(const ServeQuery& query, const Request& request, const Context& context,
+                                        bool first_token) {
   std::optional<SliceFound> out;
   ServingChoices choices = any_sharding(query);
   choices.first_token.reset(), choices.per_token.reset();
   each_slice(query, request, context, 1, choices, [&](const std::string& text, const ServingSearch& found) {
-    if (found.fastest_token && (!out || found.fastest_token->decode.estimate < out->point.decode.estimate))
-      out = SliceFound{text, *found.fastest_token};
+    const auto& point = first_token ? found.fastest_prompt : found.fastest_token;
+    const auto seconds = [&](const ServingPoint& p) { return first_token ? p.prefill.estimate : p.decode.estimate; };
+    if (point && (!out || seconds(*point) < seconds(out->point))) out = SliceFound{text, *point};
     return false;
   });
   return out;

@@ -40,7 +40,8 @@ void say_too_slow(const ServeQuery& query, const ServingSearch& found, const Req
   const double token = found.fastest_token->decode.estimate, prompt = found.fastest_prompt->prefill.estimate;
   const double bound = serving_bounds(query, found.fastest_token->batch).step();
   std::string missed;
-  if (query.choices.first_token && prompt > *query.choices.first_token)
+  const bool late = query.choices.first_token && prompt > *query.choices.first_token;
+  if (late)
     missed = fmt::format("--ttft {} is below the floor of {} ({})", human(Seconds(*query.choices.first_token)),
                          human(Seconds(prompt)), strategy_text(found.fastest_prompt->strategy));
   if (query.choices.per_token && token > *query.choices.per_token)
@@ -50,9 +51,11 @@ void say_too_slow(const ServeQuery& query, const ServingSearch& found, const Req
                           human(Seconds(bound)));
   if (missed.empty()) missed = "each latency can be met, but not both at once";
   response.headline = missed;
-  response.results.emplace_back("floors", Members{{"time_to_first_token", Seconds(prompt)},
-                                                  {"time_per_token", Seconds(token)},
-                                                  {"time_per_token_bound", Seconds(bound)}});
+  response.results.emplace_back("floors",
+                                Members{{"time_to_first_token", Seconds(prompt)},
+                                        {"time_to_first_token_bound", Seconds(found.fastest_prompt->prefill.lower)},
+                                        {"time_per_token", Seconds(token)},
+                                        {"time_per_token_bound", Seconds(bound)}});
   const auto wanted = [](const ServingSearch& s) { return s.best.has_value(); };
   auto slice = first_slice(query, request, context, query.cluster.chips() + 1, wanted);
   // Where more chips do not help, fewer bytes may.
@@ -66,7 +69,7 @@ void say_too_slow(const ServeQuery& query, const ServingSearch& found, const Req
   }
   if (!slice) {
     response.notes.emplace_back("no slice of this chip up to 512 chips meets it, nor do weights of 4 bits");
-    if (const auto fastest = fastest_slice(query, request, context))
+    if (const auto fastest = fastest_slice(query, request, context, late))
       response.results.emplace_back("fastest",
                                     Members{{"cluster", fastest->text},
                                             {"strategy", strategy_text(fastest->point.strategy)},

@@ -44,8 +44,10 @@ struct SliceFound {
 };
 std::optional<SliceFound> first_slice(const ServeQuery& query, const Request& request, const Context& context,
                                       std::int64_t above, bool (*wanted)(const ServingSearch&));
-/// The slice of the chip, up to as many chips, with the least time per token, whatever the wishes.
-std::optional<SliceFound> fastest_slice(const ServeQuery& query, const Request& request, const Context& context);
+/// The slice of the chip, up to as many chips, with the least time to the first token or per token, whatever the
+/// wishes.
+std::optional<SliceFound> fastest_slice(const ServeQuery& query, const Request& request, const Context& context,
+                                        bool first_token);
 /// The chip's format of 8 or 4 bits: floating if it multiplies in it, else integer.
 Dtype narrow_format(const Chip& chip, int bits);
 /// Why nothing fits, and where it would.
