@@ -55,11 +55,12 @@ Result<void> read_distributions(const Request& request, bool prompt_given, bool 
     const auto text = request.value(option);
     return text && (lengths_need_mean(*text) || text->starts_with('p'));
   };
+  const bool apart = query.model().encoder.has_value();  // prompts and outputs do not share a context
   if (limit > 0 && !request.has("stretch")) {
     if (open("output-lengths") &&
-        outputs.cut(std::max<std::int64_t>(1, limit - std::min(limit / 2, prompts.largest()))))
+        outputs.cut(apart ? limit : std::max<std::int64_t>(1, limit - std::min(limit / 2, prompts.largest()))))
       query.notes.push_back(fmt::format("outputs are cut at {} tokens: the context ends there", outputs.largest()));
-    if (open("prompt-lengths") && prompts.cut(limit - outputs.largest()))
+    if (open("prompt-lengths") && prompts.cut(apart ? limit : limit - outputs.largest()))
       query.notes.push_back(fmt::format("prompts are cut at {} tokens: the context ends there", prompts.largest()));
   }
   question.prompt = std::max<std::int64_t>(1, std::llround(prompts.mean()));
@@ -121,8 +122,14 @@ Result<void> read_serve_load(const Request& request, ServeQuery& query) {
   const auto& lengths = query.question.lengths;
   const std::int64_t longest_prompt = lengths ? lengths->prompt.largest() : query.question.prompt,
                      longest_output = lengths ? lengths->output.largest() : query.question.output;
-  if (const std::int64_t longest = longest_prompt + longest_output;
-      model.max_context > 0 && longest > model.max_context && !request.has("stretch")) {
+  // An encoder reads the prompt and a decoder writes the output: each has all of the context to itself.
+  const std::int64_t longest =
+      model.encoder ? std::max(longest_prompt, longest_output) : longest_prompt + longest_output;
+  const bool beyond = model.max_context > 0 && longest > model.max_context && !request.has("stretch");
+  if (beyond && model.encoder) {
+    query.impossible = fmt::format("{} tokens are beyond the {} that {} was made for on each side; --stretch lets it",
+                                   longest, model.max_context, model.id);
+  } else if (beyond) {
     const std::int64_t prompt_left = model.max_context - longest_output,
                        output_left = model.max_context - longest_prompt;
     const std::string most = prompt_left > 0   ? fmt::format("--prompt {}", prompt_left)

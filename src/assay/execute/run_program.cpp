@@ -386,6 +386,15 @@ std::vector<int> fresh_entries(const Program& program, const Block& block) {
   return out;
 }
 
+/// Keys and values that a block made of what the encoder made; nothing where it has them in a cache, or has none.
+std::vector<int> encoded_entries(const Program& program, const Block& block) {
+  for (std::int32_t i = block.first; i < block.last; ++i)
+    if (const Step& step = program.steps[at(i)]; step.op == Op::attention && step.detail >= 0)
+      if (program.attentions[at(step.detail)].cross && !program.tensor(step.in[1]).is_given)
+        return {step.in[1], step.in[2]};
+  return {};
+}
+
 /// Keys and values of a block as a later layer reads them: its caches with the new tokens, or those alone.
 std::vector<int> readable_keys(const Program& program, const Block& block) {
   std::vector<int> out;
@@ -461,6 +470,7 @@ ServingRun run_serving(const Program& program, const Transformer& model, const N
   ProgramRunner runner(program, model, 1);
   StepRunner& step = runner.step();
   kept.caches.resize(at(runner.layers())), kept.states.resize(at(runner.layers()));
+  kept.encoded_caches.resize(at(runner.layers()));
   ProgramMemory outer = runner.memory(-1, weights);
   const Block& embedding = runner.block("embedding", Phase::forward, -1);
   const Block& head = runner.block("head", Phase::forward, -1);
@@ -482,10 +492,17 @@ ServingRun run_serving(const Program& program, const Transformer& model, const N
     if (const int token = given(program, block, "TokenInput"); token >= 0)
       memory[at(token)] = token_input(outer[at(token_inputs_by(program, embedding))], runner.layer(l).place);
     give_caches(runner, program, block, kept.caches[at(l)], memory);
+    LayerCache& encoded_cache = kept.encoded_caches[at(l)];
+    constexpr std::string_view encoded_names[] = {"CK_cache", "CV_cache"};
+    for (std::size_t i = 0; i < 2; ++i)
+      if (const int id = given(program, block, encoded_names[i]); id >= 0)
+        memory[at(id)] = step.distributed(encoded_cache.at(i), id);
     step.carry(&kept.states[at(l)]);
     runner.run(block, l, memory);
     x = memory[at(result_of(program, block))];
     for (int id : readable_keys(program, block)) lent[l].push_back(memory[at(id)]);
+    if (encoded_cache.empty())
+      for (int id : encoded_entries(program, block)) encoded_cache.push_back(step.collected(id, memory));
     const std::vector<int> fresh = fresh_entries(program, block);
     std::vector<Array<double>> entries;
     for (int id : fresh) entries.push_back(step.collected(id, memory));

@@ -43,6 +43,7 @@ using LayerCache = std::vector<Array<double>>;
 struct ServedSequences {
   std::vector<LayerCache> caches;                   ///< by layer
   std::vector<std::vector<Shards<double>>> states;  ///< by layer and recurrent step, as the devices hold them
+  std::vector<LayerCache> encoded_caches;           ///< by layer: keys and values of what the encoder made
   Array<double> encoded;                            ///< what an encoder made: [sequences, tokens, d_model]
 };
 

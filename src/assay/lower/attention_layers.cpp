@@ -22,7 +22,15 @@ int LayerWriter::attention_block(const Attention& a, int x) {
     int k, v;
     int q =
         build_.product("Q", x, weight(wq), {batch, sequence, heads, head_dim}, -1, weight(a.cross ? "b_cq" : "b_q"));
-    if (a.shares_kv) {
+    // What the encoder made is projected in the first step of a sequence; then keys and values lie in a cache.
+    const bool known = a.cross && work_.cached && work_.keys > work_.queries;
+    const auto encoded_cache = [&](std::string_view name, Weight::Size size) {
+      return build_.given(name, {{batch, work_.sequences}, {context, work_.source}, {kv_heads, a.kv_heads}, size},
+                          TensorClass::key_value, build_.formats().kv_cache);
+    };
+    if (known) {
+      k = encoded_cache("CK_cache", {head_dim, a.head_dim}), v = encoded_cache("CV_cache", {value_dim, a.value_dim});
+    } else if (a.shares_kv) {
       k = shared(a, "K", a.head_dim, head_dim), v = shared(a, "V", a.value_dim, value_dim);
     } else {
       k = build_.product("K", source, weight(wk), {batch, sequence, kv_heads, head_dim}, -1,
@@ -34,7 +42,7 @@ int LayerWriter::attention_block(const Attention& a, int x) {
     }
     if (a.qk_norm != Attention::QkNorm::none) {
       q = norm(q, "q_norm", "Q");
-      if (!a.shares_kv) k = norm(k, "k_norm", "K");
+      if (!a.shares_kv && !known) k = norm(k, "k_norm", "K");
     }
     if (a.rotary && model_.learned_positions == 0 && a.relative_buckets == 0 && !a.cross) {
       q = build_.pointwise(Op::rotate, "Q", {q}, q);

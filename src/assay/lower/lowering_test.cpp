@@ -324,6 +324,28 @@ TEST(Lowering, DecodingReadsWeightsAndCachesOnce) {
   EXPECT_GT(count(program, layer).memory, Bytes(2 * (layer_weights_count + cache)));
 }
 
+// Keys and values of what the encoder made: two products of D x (N H) in the first step, none later.
+TEST(Lowering, DecodingReadsWhatTheEncoderMadeFromACache) {
+  Transformer m = small_llama();
+  m.decoder = {}, m.encoder.emplace();
+  Layer l = small_llama().decoder.kinds[0];
+  m.encoder->add(l);
+  l.cross_attention = l.attention;
+  l.cross_attention->cross = true, l.cross_attention->causal = false, l.norms = 3;
+  m.decoder.add(l);
+  const auto projections = [&](std::int64_t queries, std::int64_t keys) {
+    const Workload work{.sequences = 2, .queries = queries, .keys = keys, .cached = true, .source = 256};
+    const Program program = lower_serving(m, {}, {}, work, Formats{});
+    int found = 0;
+    for (const Step& step : program.steps)
+      if (step.op == Op::product)
+        found += program.tensor(step.in[1]).name == "W_ck" || program.tensor(step.in[1]).name == "W_cv";
+    return found;
+  };
+  EXPECT_EQ(projections(256, 256), 2);
+  EXPECT_EQ(projections(1, 257), 0);
+}
+
 TEST(Lowering, LatentDecodingNeverExpandsItsCache) {
   // DeepSeek V3: 128 heads, latent 512 + 64 of position.
   Transformer m = small_llama();
