@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "assay/base/text.h"
+#include "assay/model/accounting.h"
 
 namespace assay {
 namespace {
@@ -344,6 +345,20 @@ TEST(Lowering, DecodingReadsWhatTheEncoderMadeFromACache) {
   };
   EXPECT_EQ(projections(256, 256), 2);
   EXPECT_EQ(projections(1, 257), 0);
+}
+
+// A program and the accounting of models agree on what selective recomputation keeps.
+TEST(Lowering, SelectiveRecomputationKeepsWhatModelsCount) {
+  TrainingPlan plan = plain_plan();
+  plan.work.flash = true;
+  plan.formats = {};
+  plan.recompute = Recompute::selective();
+  const Program program = train({}, plan);
+  double kept = 0.0;
+  for (const Block& block : program.blocks)
+    if (block.kind >= 0 && block.phase == Phase::forward)
+      kept += static_cast<double>(block.layers) * kept_bytes(program, block).value();
+  EXPECT_DOUBLE_EQ(kept / tokens, kept_bytes_per_token(small_llama(), KeepPolicy::selective, Dtype::bf16).value());
 }
 
 TEST(Lowering, LatentDecodingNeverExpandsItsCache) {

@@ -310,10 +310,9 @@ std::vector<Kept> kept_activations(const Transformer& model, const Layer& layer,
       if (!a.one_cache) keep("values", heads * a.value_dim);
     }
     if (a.output_gate) keep("output gate", a.heads * a.value_dim);
-    if (policy == KeepPolicy::none) {
-      keep("attention output", a.heads * a.value_dim);
-      keep("softmax sums", a.heads, Dtype::fp32);
-    }
+    // The output projection reads the result, whether the inside of attention is made again or not.
+    if (all) keep("attention output", a.heads * a.value_dim);
+    if (policy == KeepPolicy::none) keep("softmax sums", a.heads, Dtype::fp32);
     keep("output in groups", a.output_groups * a.output_rank);
     keep("after attention", model.streams * model.d_model);
   };
