@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "assay/api/experts.h"
@@ -122,6 +123,28 @@ Result<void> read_formats(const Request& request, TrainQuery& query) {
   return {};
 }
 
+/// Slots that every expert has, filled or not. What is dropped depends on the router, which no configuration tells.
+Result<void> read_capacity(const Request& request, TrainQuery& query) {
+  const auto text = request.value("capacity");
+  if (!text) return {};
+  if (request.has("expert-load"))
+    return fail("--capacity", "--expert-load says how full experts are that drop nothing", "give one of them",
+                Error::Kind::usage);
+  const auto& kinds = query.imported.model.decoder.kinds;
+  if (std::none_of(kinds.begin(), kinds.end(),
+                   [](const Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; }))
+    return fail("--capacity", fmt::format("{} has no experts", query.imported.model.id), "leave it out");
+  const auto factor = parse_number(*text);
+  if (!factor || !(*factor > 0.0) || *factor > 1e6)
+    return fail("--capacity", fmt::format("{} is not a number above 0", in_quotes(*text)), "1.25 is usual");
+  query.question.setup.expert_load = *factor;
+  query.notes.push_back(
+      fmt::format("--capacity {}: experts compute and exchange that share of an even load; how many "
+                  "tokens find no slot depends on the router and is not known",
+                  human_number(*factor)));
+  return {};
+}
+
 }  // namespace
 
 HostLink host_link(const Chip& chip) {
@@ -166,6 +189,8 @@ std::vector<OptionSpec> train_options() {
       {"optimizer", "DTYPE", "of the master copy: fp32, none, or shared (fp32, cast as weights are gathered)"},
       {"expert-load", "X", "slots of the busiest expert over an even share (default 1)"},
       dispatch_option,
+      {"capacity", "F",
+       "slots of each expert over an even share: padded where they stay empty, dropped what finds none"},
       {"top", "N", "runners-up to show (default 5)"},
       {"list", "", "print the program"},
       {"timeline", "FILE.json", "write the pipeline as a Chrome trace"},
@@ -230,6 +255,7 @@ Result<TrainQuery> read_train_query(const Request& request, const Context& conte
     query.question.setup.expert_load = *load;
   }
   ASSAY_CHECK(read_dispatch(request, query.imported.model, query.question.setup.dispatch));
+  ASSAY_CHECK(read_capacity(request, query));
   ASSAY_CHECK(read_formats(request, query));
   ASSAY_CHECK(read_train_software(request, context, query));
   ASSAY_CHECK(read_choices(request, query.choices));

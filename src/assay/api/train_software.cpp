@@ -88,7 +88,8 @@ Result<void> read_train_software(const Request& request, const Context& context,
   ASSAY_TRY(steps, steps_of(context.catalogue));
   StepSoftware software;
   software.fusion = fusion.value_or(Fusion::fused), software.loss = loss;
-  software.captured = request.has("graphs"), software.fixed_capacity = request.has("drop-tokens");
+  software.captured = request.has("graphs"),
+  software.fixed_capacity = request.has("drop-tokens") || request.has("capacity");
   software.first_flash = attends == Attends::first_flash;
   software.tensor_overlap = tensor.value_or(TensorOverlap::all);
   software.expert_overlap = !request.has("no-expert-overlap");
