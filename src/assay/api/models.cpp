@@ -17,12 +17,13 @@ namespace {
 struct Query {
   std::optional<std::int64_t> sequence, batch;
   Dtype kv = Dtype::bf16, weights = Dtype::bf16;
+  std::optional<Quantisation> quantised;  ///< weights that lie in another format than the others
   MaskCount mask = MaskCount::exact;
 };
 
-Result<Query> read_query(const Request& request, const Transformer& model) {
+Result<Query> read_query(const Request& request, const ImportedModel& imported) {
   Query query;
-  query.weights = model.dtype;
+  query.weights = imported.model.dtype;
   if (const auto text = request.value("seq")) {
     ASSAY_TRY(sequence, parse_count(*text, "--seq"));
     query.sequence = sequence;
@@ -43,8 +44,12 @@ Result<Query> read_query(const Request& request, const Transformer& model) {
     query.kv = dtype;
   }
   if (const auto text = request.value("weights")) {
-    ASSAY_TRY(dtype, parse_dtype(*text, "--weights"));
-    query.weights = dtype;
+    ASSAY_TRY(format, parse_number_format(*text, "--weights"));
+    query.quantised.reset();
+    if (format.is_plain())
+      query.weights = format.dtype;
+    else
+      query.quantised = linear_layers(format);
   }
   const std::string mask = request.value("attention").value_or("exact");
   query.mask = mask == "full" ? MaskCount::full : mask == "half" ? MaskCount::half : MaskCount::exact;
@@ -261,6 +266,15 @@ void add_checkpoint(Response& response, const Checkpoint& checkpoint, const Para
   response.results.emplace_back("checkpoint", std::move(out));
 }
 
+/// Which weights lie in which format, and what that comes to.
+Members weight_formats(const Query& query, Bytes weights, const ParameterCounts& counts) {
+  Members out;
+  if (query.quantised) out.emplace_back("quantised", text(*query.quantised));
+  out.emplace_back(query.quantised ? "others" : "all", name(query.weights));
+  out.emplace_back("bits_per_parameter", 8.0 * weights.value() / static_cast<double>(counts.total));
+  return out;
+}
+
 void add_model(Response& response, const ImportedModel& imported, const Query& query, bool list, bool explain) {
   const Transformer& model = imported.model;
   const ParameterCounts counts = parameter_counts(model);
@@ -268,7 +282,11 @@ void add_model(Response& response, const ImportedModel& imported, const Query& q
   const TokenFlops<Plain> flops = token_flops(Plain{}, model, sequence, query.mask);
   Members& out = response.results;
   out.emplace_back("parameters", parameters_of(counts));
-  out.emplace_back("weight_bytes", storage(query.weights, static_cast<double>(counts.total)));
+  const Bytes weights = weight_bytes(model, [&](const Weight& w) {
+    return query.quantised && query.quantised->covers(w) ? query.quantised->format : NumberFormat(query.weights);
+  });
+  out.emplace_back("weight_bytes", weights);
+  out.emplace_back("weight_formats", weight_formats(query, weights, counts));
   out.emplace_back("flops_per_token", flops_of(flops, model, query));
   out.emplace_back("kv_bytes_per_token", kv_bytes_per_token(Plain{}, model, query.kv));
   if (query.sequence) {
@@ -351,7 +369,7 @@ Result<Response> answer(const Request& request, const Context& context) {
     response.notes = checkpoint.notes;
     if (checkpoint.imported) {
       const Transformer& model = checkpoint.imported->model;
-      ASSAY_TRY(query, read_query(request, model));
+      ASSAY_TRY(query, read_query(request, *checkpoint.imported));
       response.results.emplace_back("id", model.id);
       response.results.emplace_back("family", checkpoint.imported->family);
       add_model(response, *checkpoint.imported, query, request.has("list"), request.explain());
@@ -374,7 +392,7 @@ Result<Response> answer(const Request& request, const Context& context) {
     entry = std::move(found);
   }
   const Transformer& model = entry.imported.model;
-  ASSAY_TRY(query, read_query(request, model));
+  ASSAY_TRY(query, read_query(request, entry.imported));
   response.results = {{"id", model.id}, {"name", model.name}};
   if (!entry.maker.empty()) response.results.emplace_back("maker", entry.maker);
   response.results.emplace_back("family", entry.imported.family);
@@ -405,7 +423,9 @@ VerbSpec models_verb() {
           {{"seq", "N", "tokens of a sequence: counts attention and the cache of a sequence"},
            {"batch", "N", "sequences: counts the whole cache"},
            {"kv", "DTYPE", "format of the cache (bf16)"},
-           {"weights", "DTYPE", "format of the weights (as published)"},
+           {"weights", "DTYPE",
+            "format of the weights (as published); with scales, as mxfp4, nvfp4, int4-g128, fp8-128x128: of linear "
+            "layers"},
            {"attention", "COUNT", "keys that a query meets: exact, half or full sequence", false, "exact|half|full"},
            {"list", "", "list every weight with its dimensions"}},
           {{"assay models", "all models"},

@@ -43,7 +43,7 @@ template <class N>
 auto critical_batch(const N& num, const ServeQuery& query) {
   const auto peak = num.given("peak", *peak_rate(query.cluster.chip, query.compute, "--compute"));
   const auto hbm = num.given("hbm bandwidth", *query.cluster.chip.hbm().bandwidth);
-  const auto weight = num.given("bytes of a weight", storage(query.question.setup.formats.weights, 1.0), "--weights");
+  const auto weight = num.given("bytes of a weight", storage(query.question.setup.formats.most(), 1.0), "--weights");
   const auto work = num.given("flops of a weight and token", Flops(2.0), "one multiply and one add");
   const auto share = num.given("experts over experts per token", most_expert_load(query.model()),
                                "each expert sees that part of the tokens");
@@ -302,9 +302,11 @@ VerbSpec serve_verb() {
        {"rate", "R", "requests per second that arrive at random: waits, percentiles, the most that can be served"},
        {"simulate", "N", "with --rate: also play out N requests one by one"},
        {"prefill-servers", "N", "with --rate: copies of a replica that only work on prompts"},
-       {"weights", "DTYPE", "of weights (default: as published)"},
+       {"weights", "DTYPE",
+        "of weights (default: as published); with scales, as mxfp4, nvfp4, int4-g128, fp8-128x128: of linear layers"},
        {"kv", "DTYPE", "of the cache (default bf16)"},
-       {"compute", "DTYPE", "of products (default bf16)"},
+       {"compute", "DTYPE",
+        "of products (default bf16; as published where activations are quantised and the chip can)"},
        {"head-weights", "DTYPE", "of embedding and head (default: as the other weights)"},
        {"software", "HOW", "how kernels are made: fused (default), compiled or eager", false, "fused|compiled|eager"},
        {"scheduler", "WHO", "what the host runs between steps: loop, native (default) or python", false,

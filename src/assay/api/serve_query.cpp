@@ -41,16 +41,32 @@ Result<void> set_rates(const Request& request, const Context& context, ServeQuer
   return read_serving_software(request, context, query);
 }
 
+/// What products are made in unless told: the format of weights that are published with quantised activations where
+/// the chip multiplies in it, else bf16 or, on older chips, fp16.
+Dtype usual_compute(const Chip& chip, const Formats& formats) {
+  const auto has = [&](Dtype dtype) { return chip.peak[static_cast<std::size_t>(dtype)].has_value(); };
+  if (formats.quantised && formats.quantised->products && has(formats.quantised->format.dtype))
+    return formats.quantised->format.dtype;
+  return has(Dtype::bf16) ? Dtype::bf16 : Dtype::fp16;
+}
+
+std::string weights_text(const Formats& formats) {
+  if (!formats.quantised) return std::string(name(formats.weights));
+  return fmt::format("{} (others {})", text(*formats.quantised), name(formats.weights));
+}
+
 Result<void> read_formats(const Request& request, const Context& context, ServeQuery& query) {
   Formats& formats = query.question.setup.formats;
   formats.weights = query.model().dtype;
   if (facts(formats.weights).bits > 16) formats.weights = Dtype::bf16;
-  ASSAY_CHECK(read_dtype(request, "weights", formats.weights));
+  if (const auto text = request.value("weights")) {
+    ASSAY_TRY(format, parse_number_format(*text, "--weights"));
+    formats.set_weights(format);
+  }
+  query.compute = usual_compute(query.cluster.chip, formats);
   ASSAY_CHECK(read_dtype(request, "compute", query.compute));
   ASSAY_CHECK(read_dtype(request, "kv", formats.kv_cache));
   if (request.has("head-weights")) ASSAY_CHECK(read_dtype(request, "head-weights", formats.outer.emplace()));
-  if (!request.has("compute") && !peak_rate(query.cluster.chip, query.compute, "--compute"))
-    query.compute = Dtype::fp16;
   if (const auto peak = peak_rate(query.cluster.chip, query.compute, "--compute"); !peak) {
     query.impossible = fmt::format("{}; {}", peak.error().what, peak.error().hint);
     return {};
@@ -64,7 +80,7 @@ Result<void> read_formats(const Request& request, const Context& context, ServeQ
   ASSAY_CHECK(set_rates(request, context, query));
   query.notes.push_back(
       fmt::format("formats: weights {}, cache {}, products {}; change them with --weights --kv --compute",
-                  name(formats.weights), name(formats.kv_cache), name(query.compute)));
+                  weights_text(formats), name(formats.kv_cache), name(query.compute)));
   return {};
 }
 
@@ -242,6 +258,8 @@ Result<ServeQuery> on_other_cluster(const ServeQuery& query, const Cluster& clus
   ServeQuery other = query;
   other.cluster = cluster;
   other.question.capacity = cluster.chip.hbm().capacity.value.value();
+  Formats& formats = other.question.setup.formats;
+  if (!request.has("compute")) other.compute = formats.compute = usual_compute(cluster.chip, formats);
   ASSAY_CHECK(set_rates(request, context, other));
   return other;
 }

@@ -56,7 +56,8 @@ ServingBounds serving_bounds(const ServeQuery& query, double batch) {
   const KernelRates& rates = query.question.setup.rates;
   ServingBounds bounds;
   const double values = static_cast<double>(kv_values_per_sequence(query.model(), decode_context(query.question)));
-  bounds.weights = storage(formats.weights, query.parameters).value();
+  const double counted = weight_bytes(query.model(), [&](const Weight& w) { return formats.of(w); }).value();
+  bounds.weights = query.question.weight_scale * counted;
   bounds.weights_read = bounds.weights * read_share(query.model(), batch);
   bounds.cache = storage(formats.kv_cache, values * batch).value();
   const double hbm = rates.hbm.value() * query.chips();

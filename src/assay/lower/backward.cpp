@@ -113,6 +113,7 @@ class BackwardPass {
     ProgramTensor& made = program_.tensors[at(id)];
     made.is_gradient = true;
     made.dtype = is_weight(of) ? build_.formats_.gradients : build_.formats_.activations;
+    made.scale_bits = 0;
     made.sharding.unreduced = unreduced;
     return id;
   }

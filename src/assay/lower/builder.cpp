@@ -48,7 +48,9 @@ int Builder::given(std::string_view name, std::initializer_list<Weight::Size> di
 
 int Builder::weight(const Weight& weight) {
   const std::array<Weight::Size, 4> dims = ruled_dims(weight);
-  const int id = tensor(weight.name, std::span(dims.data(), weight.rank), TensorClass::weight, formats_.of(weight));
+  const NumberFormat format = formats_.of(weight);
+  const int id = tensor(weight.name, std::span(dims.data(), weight.rank), TensorClass::weight, format.dtype);
+  program_.tensors[at(id)].scale_bits = format.scale_bits_per_element();
   program_.tensors[at(id)].is_given = true;
   return id;
 }
@@ -213,6 +215,7 @@ int Builder::quantised(int id) {
   if (quantised_[at(id)] >= 0) return quantised_[at(id)];
   const int narrow = copy_of(id, {});
   program_.tensors[at(narrow)].dtype = formats_.compute;
+  program_.tensors[at(narrow)].scale_bits = 0;
   Step& step = emit(Op::cast, {id}, {narrow});
   step.bytes += storage(Dtype::fp32, local_elements(program_, program_.tensor(id)) / scale_block);
   step.urgency = program_.tensor(narrow).tensor_class == TensorClass::used_weight ? Urgency::ahead : Urgency::critical;
@@ -245,7 +248,9 @@ int Builder::product(std::string_view name, int activation, int weight, std::ini
   int a = moved_once(activation, target);
   const bool in_layer =
       program_.blocks.back().kind >= 0 && in_w.of(LogicalDim::other) < 0;  // routers keep their precision
-  if (in_layer) a = quantised(a), b = quantised(b);
+  // Of a model that is quantised in part, the rest is multiplied as it is.
+  const bool as_is = formats_.quantised && !is_narrow(program_.tensor(b).dtype);
+  if (in_layer && !as_is) a = quantised(a), b = quantised(b);
   ProgramTensor made;
   made.name = name;
   made.tensor_class = TensorClass::activation;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "assay/lower/rules.h"
+#include "assay/model/quantisation.h"
 
 namespace assay {
 
@@ -57,9 +58,21 @@ struct Formats {
   Dtype compute = Dtype::bf16;    ///< of the layers' products
   Dtype gradients = Dtype::bf16;  ///< of weights: summed over microbatches and devices
   Dtype kv_cache = Dtype::bf16;
-  std::optional<Dtype> outer = {};  ///< of embedding and head, where it is not that of the other weights
+  std::optional<Dtype> outer = {};             ///< of embedding and head, where it is not that of the other weights
+  std::optional<Quantisation> quantised = {};  ///< weights that lie in another format than the others
 
-  Dtype of(const Weight& weight) const {
+  /// A plain format is that of all weights, as the textbook counts; one with scales that of the linear layers.
+  void set_weights(NumberFormat format) {
+    quantised.reset();
+    if (format.is_plain())
+      weights = format.dtype;
+    else
+      quantised = linear_layers(format);
+  }
+  /// That of most weights.
+  NumberFormat most() const { return quantised ? quantised->format : NumberFormat(weights); }
+  NumberFormat of(const Weight& weight) const {
+    if (quantised && quantised->covers(weight)) return quantised->format;
     const bool outside = weight.part == Part::embedding || weight.part == Part::positions || weight.part == Part::head;
     return outside ? outer.value_or(weights) : weights;
   }

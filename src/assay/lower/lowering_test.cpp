@@ -361,6 +361,24 @@ TEST(Lowering, SelectiveRecomputationKeepsWhatModelsCount) {
   EXPECT_DOUBLE_EQ(kept / tokens, kept_bytes_per_token(small_llama(), KeepPolicy::selective, Dtype::bf16).value());
 }
 
+// Matrices of experts in 4.25 bits, the rest in 16: what a step reads of them, and nothing else changes.
+TEST(Lowering, QuantisedWeightsBringTheirScales) {
+  const Transformer m = small_experts();
+  Formats formats;
+  formats.quantised = linear_layers(NumberFormat(Dtype::fp4, 8, 32));
+  formats.quantised->parts = 0, formats.quantised->add(Part::experts);
+  const Workload work{.sequences = 64, .queries = 1, .keys = 256, .cached = true};
+  const Program program = lower_serving(m, {}, {}, work, formats);
+  for (const ProgramTensor& tensor : program.tensors) {
+    if (tensor.tensor_class != TensorClass::weight) continue;
+    const bool expert = tensor.find(LogicalDim::experts) >= 0;
+    EXPECT_DOUBLE_EQ(local_bytes(program, tensor).value(), local_elements(program, tensor) * (expert ? 4.25 : 16) / 8)
+        << tensor.name;
+  }
+  for (const Step& step : program.steps)  // weights alone: activations stay as they are
+    if (step.op == Op::product) EXPECT_EQ(program.tensor(step.in[0]).dtype, Dtype::bf16);
+}
+
 TEST(Lowering, LatentDecodingNeverExpandsItsCache) {
   // DeepSeek V3: 128 heads, latent 512 + 64 of position.
   Transformer m = small_llama();

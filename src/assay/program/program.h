@@ -87,6 +87,7 @@ struct ProgramTensor {
   bool is_lent = false;      ///< keys or values that another layer makes or uses, too
   TensorClass tensor_class = TensorClass::activation;
   Dtype dtype = Dtype::bf16;
+  double scale_bits = 0;  ///< for each element, of scales that blocks of a quantised weight share
   std::uint8_t rank = 0;
   std::array<Weight::Size, 5> dims{};
   Sharding sharding;
@@ -176,7 +177,7 @@ inline double local_elements(const Program& program, const ProgramTensor& tensor
   return n;
 }
 inline Bytes local_bytes(const Program& program, const ProgramTensor& tensor) {
-  return storage(tensor.dtype, local_elements(program, tensor));
+  return Bytes(local_elements(program, tensor) * (facts(tensor.dtype).bits + tensor.scale_bits) / 8.0);
 }
 
 /// The tensor in the terms of the sharding algebra, with the letters of its dimensions.
