@@ -24,6 +24,7 @@ struct Query {
 Result<Query> read_query(const Request& request, const ImportedModel& imported) {
   Query query;
   query.weights = imported.model.dtype;
+  query.quantised = imported.quantisation;
   if (const auto text = request.value("seq")) {
     ASSAY_TRY(sequence, parse_count(*text, "--seq"));
     query.sequence = sequence;

@@ -59,6 +59,7 @@ Result<void> read_formats(const Request& request, const Context& context, ServeQ
   Formats& formats = query.question.setup.formats;
   formats.weights = query.model().dtype;
   if (facts(formats.weights).bits > 16) formats.weights = Dtype::bf16;
+  formats.quantised = query.imported.quantisation;
   if (const auto text = request.value("weights")) {
     ASSAY_TRY(format, parse_number_format(*text, "--weights"));
     formats.set_weights(format);

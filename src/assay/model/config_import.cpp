@@ -6,6 +6,7 @@
 
 #include "assay/base/text.h"
 #include "assay/model/import_families.h"
+#include "assay/model/import_quantisation.h"
 #include "assay/model/weights.h"
 
 namespace assay {
@@ -170,6 +171,11 @@ Result<ImportedModel> import_config(const Json& document, std::string_view file)
   auto dtype = read_dtype(*config);
   if (!dtype) dtype = read_dtype(document);
   if (dtype) imported.model.dtype = *dtype;
+  for (const Json* where : {config, &document})
+    if (const Json* entry = where->find("quantization_config"); entry && entry->kind != Json::Kind::null) {
+      imported.quantisation = read_quantisation(*entry, imported.model, imported.notes);
+      break;
+    }
   return imported;
 }
 
