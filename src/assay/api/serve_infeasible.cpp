@@ -8,6 +8,28 @@
 
 namespace assay {
 
+namespace {
+
+/// The widest of the narrower formats in which weights fit where they were asked to.
+void say_narrower(const ServeQuery& query, Response& response) {
+  for (int bits : {8, 4}) {
+    const Dtype narrow = narrow_format(query.cluster.chip, bits);
+    if (query.question.setup.formats.most().bits() <= bits) continue;
+    ServeQuery narrower = query;
+    bind(narrower);
+    narrower.question.setup.formats.set_weights(narrow);
+    const auto found = search_serving(narrower.question, narrower.cluster, narrower.choices);
+    if (!found || !found->fits || !found->best) continue;
+    response.results.emplace_back("would_fit_here", Members{{"weights", name(narrow)},
+                                                            {"strategy", strategy_text(found->best->strategy)},
+                                                            {"time_per_token", Seconds(found->best->decode.estimate)}});
+    response.notes.push_back(fmt::format("{} fits it with --weights {}", query.cluster.text, name(narrow)));
+    return;
+  }
+}
+
+}  // namespace
+
 void say_too_large(const ServeQuery& query, const ServingPoint& point, const Request& request, const Context& context,
                    Response& response) {
   const double weights = serving_bounds(query, point.batch).weights;
@@ -22,6 +44,7 @@ void say_too_large(const ServeQuery& query, const ServingPoint& point, const Req
     response.headline +=
         fmt::format("weights take {} of it, and what is left is too little for one sequence of {} tokens",
                     human(Bytes(point.memory.weights)), query.question.prompt + query.question.output);
+  say_narrower(query, response);
   const auto slice = first_slice(query, request, context, query.cluster.chips() + 1,
                                  [](const ServingSearch& found) { return found.fits; });
   if (!slice) {
@@ -62,8 +85,8 @@ void say_too_slow(const ServeQuery& query, const ServingSearch& found, const Req
   ServeQuery narrower = query;
   Formats& formats = narrower.question.setup.formats;
   for (int bits : {8, 4}) {
-    if (slice || facts(query.question.setup.formats.weights).bits <= bits) continue;
-    formats.weights = narrow_format(query.cluster.chip, bits);
+    if (slice || query.question.setup.formats.most().bits() <= bits) continue;
+    formats.set_weights(narrow_format(query.cluster.chip, bits));
     formats.kv_cache = narrow_format(query.cluster.chip, 8);
     slice = first_slice(narrower, request, context, query.cluster.chips(), wanted);
   }
@@ -83,16 +106,15 @@ void say_too_slow(const ServeQuery& query, const ServingSearch& found, const Req
               {"batch", slice->point.batch},
               {"time_to_first_token", Seconds(slice->point.prefill.estimate)},
               {"time_per_token", Seconds(slice->point.decode.estimate)}};
-  if (formats.weights != query.question.setup.formats.weights) {
+  const bool other_formats = formats.most() != query.question.setup.formats.most();
+  if (other_formats) {
     met.emplace_back("weights", name(formats.weights));
     met.emplace_back("kv", name(formats.kv_cache));
   }
   response.results.emplace_back("would_meet", std::move(met));
-  response.notes.push_back(
-      fmt::format("{} meets it{}", slice->text,
-                  formats.weights != query.question.setup.formats.weights
-                      ? fmt::format(" with --weights {} --kv {}", name(formats.weights), name(formats.kv_cache))
-                      : ""));
+  response.notes.push_back(fmt::format(
+      "{} meets it{}", slice->text,
+      other_formats ? fmt::format(" with --weights {} --kv {}", name(formats.weights), name(formats.kv_cache)) : ""));
 }
 
 }  // namespace assay
