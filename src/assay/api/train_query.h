@@ -16,6 +16,7 @@ struct TrainQuery {
   double batch_tokens = 0;
   std::optional<double> tokens;  ///< of the whole run
   Dtype compute = Dtype::bf16;
+  std::optional<Watts> power;  ///< limit of each chip, where it is below what the chip may draw
   std::size_t top = 5;
   std::optional<StepCalibration> steps;  ///< where the chip has a calibration
   std::vector<std::string> notes;        ///< defaults taken

@@ -7,13 +7,32 @@
 #include <limits>
 
 #include "assay/base/text.h"
+#include "assay/model/accounting.h"
 
 namespace assay {
 namespace {
 
 constexpr std::string_view default_restart = "10min", default_bandwidth = "100GB/s";
 
-Result<Goodput> goodput_of(const Request& request, const TrainQuery& query, const MemoryParts& memory) {
+/// What a restart needs: every weight and every optimizer state once, however many chips hold copies. A master copy
+/// that is cast as weights are gathered is the only one.
+Bytes checkpoint_bytes(const TrainQuery& query) {
+  const Optimizer& optimizer = query.question.setup.optimizer;
+  const double weight = optimizer.master && optimizer.cast_when_gathered
+                            ? 0.0
+                            : storage(query.question.setup.formats.weights, 1.0).value();
+  const auto parameters = static_cast<double>(parameter_counts(query.imported.model).total);
+  return Bytes(parameters * (weight + optimizer.state_bytes()));
+}
+
+/// Of a chip and its share of the system; a limit holds for the chip.
+Watts power_of(const TrainQuery& query) {
+  const Power& power = *query.cluster.chip.power;
+  const Watts whole = power.system ? power.system->value : power.chip.value;
+  return query.power ? whole - (power.chip.value - *query.power) : whole;
+}
+
+Result<Goodput> goodput_of(const Request& request, const TrainQuery& query) {
   const auto given = [&](std::string_view option, std::string_view otherwise) {
     return request.value(option).value_or(std::string(otherwise));
   };
@@ -22,11 +41,12 @@ Result<Goodput> goodput_of(const Request& request, const TrainQuery& query, cons
   ASSAY_TRY(bandwidth,
             parse_as<BytesPerSecond>(given("checkpoint-bandwidth", default_bandwidth), "--checkpoint-bandwidth"));
   // A checkpoint costs c, failures of the cluster come every f: the best interval is sqrt(2 c f) (Young 1974).
-  const Bytes state((memory.weights + memory.master + memory.moments) * query.question.chips);
+  const Bytes state = checkpoint_bytes(query);
   const double c = (state / bandwidth).value(), f = mtbf.value() / query.question.chips;
   const double interval = std::sqrt(2.0 * c * f);
   const double lost = c / interval + (interval / 2.0 + restart.value()) / f;
-  return Goodput{std::max(0.0, 1.0 - lost), Seconds(f), Seconds(c), Seconds(interval), state};
+  return Goodput{std::max(0.0, 1.0 - lost),         Seconds(f), Seconds(c), Seconds(interval),
+                 Seconds(interval / 2.0) + restart, state};
 }
 
 }  // namespace
@@ -37,9 +57,10 @@ Result<TrainingRun> training_run(const Request& request, const TrainQuery& query
   run.lower = Seconds(run.steps * cost.lower), run.upper = Seconds(run.steps * cost.upper);
   run.time = Seconds(run.steps * cost.estimate);
   if (query.tokens && request.has("mtbf")) {
-    ASSAY_TRY(goodput, goodput_of(request, query, cost.memory));
+    ASSAY_TRY(goodput, goodput_of(request, query));
     run.goodput = goodput;
-    run.time = run.ends() ? run.time / goodput.goodput : Seconds(std::numeric_limits<double>::infinity());
+    for (Seconds* time : {&run.lower, &run.time, &run.upper})
+      *time = run.ends() ? *time / goodput.goodput : Seconds(std::numeric_limits<double>::infinity());
   }
   if (const Price* price = newest_price(query.cluster.chip))
     run.cost = run.time * price->value.value * query.question.chips;
@@ -60,10 +81,14 @@ Result<void> add_run(const Request& request, const TrainQuery& query, const Trai
                                         {"checkpoint_bytes", run.goodput->checkpoint},
                                         {"checkpoint_time", run.goodput->checkpoint_time},
                                         {"checkpoint_interval", run.goodput->checkpoint_interval}});
-    if (!run.ends()) {
-      response.notes.push_back("failures come faster than work can be redone: the run never ends");
-      return {};
-    }
+  }
+  if (!run.ends()) {
+    for (const char* key : {"training_time", "chip_hours", "cost", "energy"}) out.emplace_back(key, Value());
+    response.outcome = Outcome::infeasible;
+    response.notes.push_back(fmt::format(
+        "the run never ends: a failure every {}, and {} to restart and to redo half an interval of {}",
+        human(run.goodput->failures_every), human(run.goodput->lost_each), human(run.goodput->checkpoint_interval)));
+    return {};
   }
   out.emplace_back("training_time", range(run.lower, run.time, run.upper));
   out.emplace_back("chip_hours", run.time.in(1_h) * query.question.chips);
@@ -72,9 +97,11 @@ Result<void> add_run(const Request& request, const TrainQuery& query, const Trai
     out.emplace_back("cost", *run.cost);
     response.notes.push_back(fmt::format("cost at {} per chip ({}, {}, {})", human(price.value.value), price.provider,
                                          price.kind, price.date));
+  } else {
+    out.emplace_back("cost", Value());
   }
   if (chip.power) {
-    const Watts power = chip.power->system ? chip.power->system->value : chip.power->chip.value;
+    const Watts power = power_of(query);
     out.emplace_back("energy", power * run.time * query.question.chips);
     response.notes.push_back(fmt::format("energy at {} per chip{}", human(power),
                                          chip.power->system ? ", its share of the system included" : ""));

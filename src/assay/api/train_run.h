@@ -9,6 +9,7 @@ namespace assay {
 struct Goodput {
   double goodput = 1;  ///< share of the time that makes progress; 0 where none does
   Seconds failures_every, checkpoint_time, checkpoint_interval;
+  Seconds lost_each;  ///< to a failure: the restart, and work since the last checkpoint
   Bytes checkpoint;
 };
 

@@ -31,14 +31,26 @@ AttentionKernel kernel_of(Attends attends) {
                                          : AttentionKernel::flash2;
 }
 
-/// The clock follows about the root of the power that a chip may draw.
-Result<double> slowdown_of_power(const Request& request, const Chip& chip) {
+/// The clock follows about the root of the power that a chip may draw, as long as most of it goes into arithmetic:
+/// at a quarter, half of the clock, memory and links take what is left.
+Result<double> slowdown_of_power(const Request& request, TrainQuery& query) {
+  constexpr double least_share = 0.25;
+  const Chip& chip = query.cluster.chip;
   const auto text = request.value("power");
   if (!text) return 1.0;
   ASSAY_TRY(limit, parse_as<Watts>(*text, "--power"));
   if (!chip.power) return fail("--power", fmt::format("the catalogue has no power of {}", chip.id), "leave it out");
-  if (!(limit > Watts(0))) return fail("--power", "a power above zero is wanted", "e.g. 500W");
-  return std::sqrt(chip.power->chip.value / limit);
+  const Watts whole = chip.power->chip.value, least = least_share * whole;
+  if (limit < least)
+    return fail("--power", fmt::format("{} is too little to run {} on", human(limit), chip.id),
+                fmt::format("from {} to {}", human(least), human(whole)));
+  if (limit >= whole) {
+    query.notes.push_back(
+        fmt::format("--power {} limits nothing: {} draws {} at most", human(limit), chip.id, human(whole)));
+    return 1.0;
+  }
+  query.power = limit;
+  return std::sqrt(whole / limit);
 }
 
 }  // namespace
@@ -82,7 +94,7 @@ Result<void> read_train_software(const Request& request, const Context& context,
         fmt::format("{} has no calibration: the estimate takes the efficiencies of its file", chip.id));
     return {};
   }
-  ASSAY_TRY(slowdown, slowdown_of_power(request, chip));
+  ASSAY_TRY(slowdown, slowdown_of_power(request, query));
   ASSAY_TRY(rates, kernel_rates(chip, query.compute, "--compute", &calibration->values,
                                 {kernel_of(attends.value_or(Attends::automatic))}));
   ASSAY_TRY(steps, steps_of(context.catalogue));
