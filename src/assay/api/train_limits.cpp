@@ -7,8 +7,7 @@ namespace assay {
 std::vector<StepLimit> step_limits(const TrainingCost& cost) {
   const double network = *std::max_element(cost.network.begin(), cost.network.end());
   const StepParts& p = cost.parts;
-  const double waiting =
-      p.tensor + p.context + p.expert + p.weights + p.handover + p.gradients + p.update + p.host + p.overhead;
+  const double waiting = p.tensor + p.context + p.expert + p.weights + p.handover + p.gradients + p.host + p.overhead;
   std::vector<StepLimit> out{{"compute", cost.compute},
                              {"memory", cost.memory_time},
                              {"network", network},
@@ -36,18 +35,28 @@ Items limit_rows(const TrainingCost& cost) {
 
 Members threshold_members(const TrainQuery& query, const Candidate& best) {
   const TrainingCost& cost = best.cost;
+  const Parallelism& p = best.strategy.parallelism;
   Members out;
   const auto of = [&](Role role) { return cost.network[static_cast<std::size_t>(role)]; };
-  const double data = std::max(of(Role::replica), of(Role::fsdp)), tensor = of(Role::tensor);
-  if (data > 0.0) {
-    // Weights travel once a microbatch however large it is; arithmetic grows with it.
+  const Role busier = of(Role::replica) > of(Role::fsdp) ? Role::replica : Role::fsdp;
+  if (const double data = of(busier); data > 0.0) {
     out.emplace_back("compute_over_weights_traffic", cost.compute / data);
-    out.emplace_back("batch_where_weights_traffic_limits", Tokens(query.batch_tokens * data / cost.compute));
+    const double end = cost.end_network[static_cast<std::size_t>(busier)], each = data - end;
+    // Weights travel once a microbatch however long it is; its arithmetic grows with it.
+    if (each > 0.0) {
+      const double micro_batch = static_cast<double>(best.strategy.micro_batch * query.sequence);
+      out.emplace_back("microbatch_where_weights_traffic_limits", Tokens(micro_batch * each / cost.compute));
+    }
+    // Gradients are reduced once a step however many microbatches it has; where these are limited already, no batch
+    // is large enough.
+    if (end > 0.0)
+      out.emplace_back("batch_where_gradients_limit",
+                       each < cost.compute ? Value(Tokens(query.batch_tokens * end / (cost.compute - each))) : Value());
   }
-  if (tensor > 0.0) {
+  if (const double tensor = of(Role::tensor); tensor > 0.0) {
     out.emplace_back("compute_over_tensor_traffic", cost.compute / tensor);
-    out.emplace_back("largest_tensor_parallelism",
-                     static_cast<double>(best.strategy.parallelism.tensor) * cost.compute / tensor);
+    // n devices share arithmetic by n and pass on (n - 1) / n of what lies between blocks.
+    out.emplace_back("largest_tensor_parallelism", 1.0 + static_cast<double>(p.tensor - 1) * cost.compute / tensor);
   }
   if (cost.memory_time > 0.0) out.emplace_back("compute_over_memory_traffic", cost.compute / cost.memory_time);
   out.emplace_back("memory_left", Bytes(query.cluster.chip.hbm().capacity.value.value() - cost.memory.total()));

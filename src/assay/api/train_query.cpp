@@ -11,6 +11,7 @@
 #include "assay/api/train_software.h"
 #include "assay/api/verbs.h"
 #include "assay/base/text.h"
+#include "assay/cost/operation.h"
 #include "assay/lower/lowering.h"
 #include "assay/model/model_catalogue.h"
 
@@ -80,6 +81,23 @@ Result<void> read_choices(const Request& request, TrainingChoices& choices) {
   return {};
 }
 
+/// No expert gets a token twice, so that all tokens are the most that one gets.
+Result<void> check_load(const Transformer& model, double load) {
+  if (load > 1.0 && !has_experts(model))
+    return fail("--expert-load", fmt::format("{} has no experts", model.id), "leave it out");
+  for (const Layer& layer : model.decoder.kinds) {
+    if (!layer.feed_forward || layer.feed_forward->experts == 0) continue;
+    const FeedForward& f = *layer.feed_forward;
+    const double most = static_cast<double>(f.experts) / static_cast<double>(f.experts_per_token);
+    if (load > most)
+      return fail("--expert-load",
+                  fmt::format("{} is more than every token: {} sends each to {} of {} experts", human_number(load),
+                              model.id, f.experts_per_token, f.experts),
+                  fmt::format("from 1 (an even load) to {} (all to one expert)", human_number(most)));
+  }
+  return {};
+}
+
 /// What is moved must lie somewhere: the chip's file has to say how large the host is.
 Result<void> check_host(const TrainQuery& query) {
   const Chip& chip = query.cluster.chip;
@@ -91,6 +109,12 @@ Result<void> check_host(const TrainQuery& query) {
 
 Result<void> read_formats(const Request& request, TrainQuery& query) {
   ASSAY_CHECK(read_dtype(request, "compute", query.compute));
+  const Chip& chip = query.cluster.chip;
+  const bool has_rate = peak_rate(chip, query.compute, "--compute").has_value();
+  if (!request.has("compute") && !has_rate && peak_rate(chip, Dtype::fp16, "--compute")) {
+    query.notes.push_back(fmt::format("{} has no {} arithmetic: fp16 (--compute)", chip.id, name(query.compute)));
+    query.compute = query.question.setup.formats.weights = Dtype::fp16;
+  }
   Formats& formats = query.question.setup.formats;
   Optimizer& optimizer = query.question.setup.optimizer;
   formats.compute = query.compute;
@@ -98,6 +122,9 @@ Result<void> read_formats(const Request& request, TrainQuery& query) {
   ASSAY_CHECK(read_dtype(request, "params", formats.weights));
   if (facts(query.compute).bits >= 16) formats.activations = query.compute;
   ASSAY_CHECK(read_dtype(request, "grads", formats.gradients));
+  if (facts(formats.gradients).bits < 8 || facts(formats.gradients).is_integer)
+    return fail("--grads", fmt::format("sums of gradients in {} are not modelled", name(formats.gradients)),
+                "fp32, or a shorter floating-point format");
   ASSAY_CHECK(read_dtype(request, "moments", optimizer.first_moment));
   optimizer.second_moment = optimizer.first_moment;
   optimizer.master = facts(formats.weights).bits < 32;
@@ -250,8 +277,9 @@ Result<TrainQuery> read_train_query(const Request& request, const Context& conte
   query.question.overlap = !request.has("no-overlap");
   if (const auto text = request.value("expert-load")) {
     const auto load = parse_number(*text);
-    if (!load || *load < 1.0 || *load > 1e6)
+    if (!load || *load < 1.0)
       return fail("--expert-load", fmt::format("{} is not a number from 1 up", in_quotes(*text)), "1 is an even load");
+    ASSAY_CHECK(check_load(query.imported.model, *load));
     query.question.setup.expert_load = *load;
   }
   ASSAY_CHECK(read_dispatch(request, query.imported.model, query.question.setup.dispatch));

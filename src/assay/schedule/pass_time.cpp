@@ -10,6 +10,7 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
   time.compute = pass.estimate.value(), time.ideal_compute = pass.compute.value();
   time.ideal_memory = pass.memory.value(), time.recompute = pass.repeated.value();
   time.flops = pass.flops.value(), time.repeated_flops = pass.repeated_flops.value();
+  time.model_flops = pass.model_flops.value();
   double background = 0.0;
   std::uint32_t background_links = 0;
   struct Waiting {
@@ -22,18 +23,18 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
     const CollectiveLine& line = links.lines[traffic.over][StageLinks::line_of(traffic.kind)];
     const double bytes = traffic.bytes / links.ways(traffic.divided), ideal = line.rate.value() * bytes;
     double seconds = links.forms[traffic.over][StageLinks::line_of(traffic.kind)].seconds(bytes, traffic.count);
+    (traffic.once ? time.all_once : time.all_network) += std::max(ideal, traffic.count * line.floor.value());
+    for (std::size_t r = 0; r < roles; ++r)
+      if (traffic.over >> r & 1u) {
+        (traffic.once ? time.ideal_once : time.ideal_network)[r] += ideal;
+        break;
+      }
     if (traffic.once) {
       (traffic.urgency == Urgency::ahead ? time.new_weights : time.gradients) += seconds;
       return;
     }
-    time.all_network += std::max(ideal, traffic.count * line.floor.value());
-    for (std::size_t r = 0; r < roles; ++r)
-      if (traffic.over >> r & 1u) {
-        time.ideal_network[r] += ideal;
-        break;
-      }
     if (traffic.urgency == Urgency::critical || !overlap) {
-      const RoleSet over = traffic.over;
+      const RoleSet over = traffic.urgency == Urgency::critical ? traffic.over : RoleSet(0);
       if (over & role_bit(Role::tensor)) {
         // Gradients of inputs take as long as those of weights, so that what is gathered again has as much room.
         if (traffic.beside) seconds -= (1.0 - effects.beside_waited) * std::min(seconds, pass.weight_gradients.value());
@@ -45,7 +46,7 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
        : over & role_bit(Role::expert)  ? time.expert
        : over & role_bit(Role::context) ? time.context
                                         : time.exposed) += seconds;
-      waited[waits++] = {links.resources[over], seconds};
+      waited[waits++] = {links.resources[traffic.over], seconds};
     } else {
       background += seconds;
       background_links |= links.resources[traffic.over];
@@ -54,12 +55,13 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
   for (const Traffic& traffic : pass.traffic) add(traffic);
   for (const Traffic& traffic : weights) add(traffic);
   // Background traffic hides behind the chain of steps that wait for each other, but not behind collectives on the
-  // same links.
+  // same links. What shares the chip with others slows them down, but never by more than it takes alone: then it waits.
   double shared = 0.0;
   for (std::size_t i = 0; i < waits; ++i)
     if (waited[i].links & background_links) shared += waited[i].seconds;
   const double chain = time.chain();
-  time.exposed += std::max(0.0, background + shared - chain) + effects.contention * std::min(background, chain);
+  const double beside = std::max(0.0, background + shared - chain) + effects.contention * std::min(background, chain);
+  time.exposed += std::min(background, beside);
   return time;
 }
 

@@ -15,8 +15,10 @@ struct PassTime {
   double exposed = 0;                          ///< what of them is not hidden
   std::array<double, roles> ideal_network{};   ///< collectives of each microbatch at full bandwidth, by role
   double all_network = 0;
-  double gradients = 0, new_weights = 0;  ///< once per step
-  double flops = 0, repeated_flops = 0;
+  double gradients = 0, new_weights = 0;   ///< once per step
+  std::array<double, roles> ideal_once{};  ///< the same at full bandwidth, by role
+  double all_once = 0;
+  double flops = 0, repeated_flops = 0, model_flops = 0;
 
   double chain() const { return compute + tensor + context + expert; }
   void add(const PassTime& other, double times) {
@@ -25,9 +27,11 @@ struct PassTime {
     tensor += times * other.tensor, context += times * other.context, expert += times * other.expert;
     exposed += times * other.exposed;
     for (std::size_t r = 0; r < roles; ++r) ideal_network[r] += times * other.ideal_network[r];
-    all_network += times * other.all_network;
+    for (std::size_t r = 0; r < roles; ++r) ideal_once[r] += times * other.ideal_once[r];
+    all_network += times * other.all_network, all_once += times * other.all_once;
     gradients += times * other.gradients, new_weights += times * other.new_weights;
     flops += times * other.flops, repeated_flops += times * other.repeated_flops;
+    model_flops += times * other.model_flops;
   }
 };
 

@@ -156,6 +156,8 @@ void add_block(PassProfile& pass, Bytes& widest, const Program& program, const T
     // Ideal kernels fuse what is element-wise into what is not.
     if (step.flops.value() > 0.0) pass.memory += time.memory;
     pass.flops += step.flops;
+    const bool of_slots = program.tensor(step.in[0]).find(LogicalDim::capacity) >= 0;
+    pass.model_flops += of_slots ? step.flops / setup.expert_load : step.flops;
     if (step.is_repeated) pass.repeated_flops += step.flops;
     Bytes around;
     for (int id : step.in)

@@ -42,6 +42,7 @@ struct PassProfile {
   Seconds repeated;                   ///< the part of `estimate` that is forward work done again
   Seconds weight_gradients;           ///< the part of it that makes gradients of weights, for which nobody waits
   Flops flops, repeated_flops;
+  Flops model_flops;  ///< the part of `flops` that tokens need: that of experts under an even load
   FixedList<Traffic, max_traffic> traffic;
 };
 

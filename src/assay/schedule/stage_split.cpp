@@ -4,36 +4,72 @@
 
 namespace assay {
 
-StageSplit split_stages(const Transformer& model, std::int64_t stages) {
+namespace {
+
+/// Lengths of the runs of layers in model order: one a stage, or folded two, the second ones from the last stage back.
+/// Stages with one layer more lie in the middle, or folded at the far end: the ends also hold the embedding and the
+/// head.
+std::vector<std::int64_t> runs_of(std::int64_t layers, std::int64_t stages, bool folded) {
+  const std::int64_t extra = layers % stages, low = folded ? stages - extra : (stages - extra) / 2;
+  const auto layers_of = [&](std::int64_t s) { return layers / stages + (s >= low && s < low + extra ? 1 : 0); };
+  std::vector<std::int64_t> runs;
+  for (std::int64_t s = 0; s < stages; ++s) runs.push_back(folded ? layers_of(s) / 2 : layers_of(s));
+  if (folded)
+    for (std::int64_t s = stages; s-- > 0;) runs.push_back(layers_of(s) - layers_of(s) / 2);
+  return runs;
+}
+
+/// Runs of layers on `stages` stages, each where `stage_of` says.
+template <class F>
+StageSplit laid(const Transformer& model, std::int64_t stages, const std::vector<std::int64_t>& runs, F&& stage_of) {
   std::vector<std::size_t> order;  // kinds of the decoder are numbered first
   if (model.encoder)
     for (std::uint16_t kind : model.encoder->order) order.push_back(model.decoder.kinds.size() + kind);
   for (std::uint16_t kind : model.decoder.order) order.push_back(kind);
-  const auto layers = static_cast<std::int64_t>(order.size());
-  StageSplit split;
-  std::int64_t next = 0;
-  for (std::int64_t s = 0; s < stages; ++s) {
-    // Stages with one layer more lie in the middle: the ends also hold the embedding and the head.
-    const std::int64_t extra = layers % stages, low = (stages - extra) / 2;
-    const std::int64_t mine = layers / stages + (s >= low && s < low + extra ? 1 : 0);
-    StageSplit::Part part;
-    part.stages = 1;
-    part.first = s == 0, part.last = s == stages - 1;
-    for (std::int64_t i = 0; i < mine; ++i, ++next) {
-      const std::size_t kind = order[static_cast<std::size_t>(next)];
+  std::vector<StageSplit::Part> all(static_cast<std::size_t>(stages));
+  std::size_t next = 0;
+  for (std::size_t run = 0; run < runs.size(); ++run) {
+    StageSplit::Part& part = all[stage_of(run)];
+    part.first |= run == 0, part.last |= run + 1 == runs.size();
+    for (std::int64_t i = 0; i < runs[run]; ++i) {
+      const std::size_t kind = order[next++];
       if (kind >= max_layer_kinds) throw InternalError("a model with more kinds of layers than can be priced");
       ++part.layers[kind];
     }
-    bool merged = false;
-    for (StageSplit::Part& known : split.parts)
-      if (known.layers == part.layers && known.first == part.first && known.last == part.last) {
-        ++known.stages;
-        merged = true;
-        break;
-      }
-    if (!merged) split.parts.push_back(part);
+  }
+  StageSplit split;
+  for (std::size_t s = 0; s < all.size(); ++s) {
+    StageSplit::Part& part = all[s];
+    part.stages = 1, part.at = static_cast<std::int16_t>(s);
+    std::size_t known = 0;
+    while (known < split.parts.size() &&
+           !(split.parts[known].layers == part.layers && split.parts[known].first == part.first &&
+             split.parts[known].last == part.last))
+      ++known;
+    if (known < split.parts.size())
+      ++split.parts[known].stages;
+    else
+      split.parts.push_back(part);
+    split.part_of.push_back(static_cast<std::int16_t>(known));
   }
   return split;
+}
+
+std::int64_t layers_of(const Transformer& model) {
+  return model.decoder.layers() + (model.encoder ? model.encoder->layers() : 0);
+}
+
+}  // namespace
+
+StageSplit split_stages(const Transformer& model, std::int64_t stages, bool folded) {
+  const auto p = static_cast<std::size_t>(stages);
+  return laid(model, stages, runs_of(layers_of(model), stages, folded),
+              [p](std::size_t run) { return run < p ? run : 2 * p - 1 - run; });
+}
+
+StageSplit split_parts(const Transformer& model, std::int64_t stages, std::int64_t chunks, bool folded) {
+  const std::vector<std::int64_t> runs = runs_of(layers_of(model), folded ? stages : stages * chunks, folded);
+  return laid(model, static_cast<std::int64_t>(runs.size()), runs, [](std::size_t run) { return run; });
 }
 
 }  // namespace assay

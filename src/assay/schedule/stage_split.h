@@ -17,10 +17,15 @@ struct StageSplit {
   struct Part {
     std::array<std::int16_t, max_layer_kinds> layers{};  ///< by kind
     std::int16_t stages = 0;                             ///< that are like this
+    std::int16_t at = 0;                                 ///< the first of them
     bool first = false, last = false;                    ///< holds the embedding, the head
   };
   std::vector<Part> parts;
+  std::vector<std::int16_t> part_of;  ///< which of them each stage is
 };
-StageSplit split_stages(const Transformer& model, std::int64_t stages);
+/// Folded, a stage has two runs of layers that lie like a V, so that the first one holds both ends of the model.
+StageSplit split_stages(const Transformer& model, std::int64_t stages, bool folded = false);
+/// Every run of layers by itself, in model order: `chunks` a stage, or two where they are folded.
+StageSplit split_parts(const Transformer& model, std::int64_t stages, std::int64_t chunks, bool folded = false);
 
 }  // namespace assay

@@ -221,7 +221,7 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
       out.memory.head =
           effects.logits * (profile.head.kept.value() + head_gathered.value() + profile.head.widest.value());
     }
-    out.stages = part.stages, out.first = part.first, out.last = part.last;
+    out.stages = part.stages, out.at = part.at, out.first = part.first, out.last = part.last;
     out.forward = f.chain() + f.exposed, out.backward = b.chain() + b.exposed;
     out.compute = f.compute + b.compute, out.recompute = b.recompute;
     out.tensor = f.tensor + b.tensor, out.context = f.context + b.context, out.expert = f.expert + b.expert;
@@ -234,16 +234,19 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
     out.lower = std::max(out.ideal_compute, out.ideal_memory);
     for (std::size_t r = 0; r < roles; ++r) {
       out.network[r] = f.ideal_network[r] + b.ideal_network[r];
+      out.end_network[r] = f.ideal_once[r] + b.ideal_once[r];
       out.lower = std::max(out.lower, out.network[r]);
     }
-    out.upper =
-        std::max(out.ideal_compute, out.ideal_memory) + f.all_network + b.all_network + 2.0 * steady.boundary_ideal;
-    out.model_flops = 3.0 * f.flops, out.executed_flops = f.flops + b.flops;
+    out.upper = out.ideal_compute + out.ideal_memory + f.all_network + b.all_network + 2.0 * steady.boundary_ideal;
+    out.model_flops = 3.0 * f.model_flops, out.executed_flops = f.flops + b.flops;
     // The end of the step: gradients are reduced while the last microbatch's backward pass runs, new weights are
     // brought back while the next step begins.
     const double reduce = f.gradients + b.gradients, bring = f.new_weights + b.new_weights;
     out.gradients = question.overlap ? std::max(effects.gradients_waited * reduce, reduce - b.chain()) : reduce;
-    const double update = (dense / shared.states + expert / shared.expert_states) * update_bytes / memory_rate;
+    const double updated = (dense / shared.states + expert / shared.expert_states) * update_bytes;
+    const double update = updated / memory_rate;
+    out.end_memory = updated / rates.hbm.value();
+    out.end_upper = out.end_memory + f.all_once + b.all_once;
     out.update = update + (question.overlap ? std::max(0.0, bring - f.chain()) : bring);
     out.memory.weights = casts ? 0.0 : weight_bytes * (dense / shared.weights + expert / shared.expert_weights);
     out.memory.gradients = grad_bytes * (dense / shared.gradients + expert / shared.expert_gradients);
@@ -267,7 +270,7 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
 
 MemoryParts memory_holding(const SteadyCost& steady, const SteadyCost::Part& part, double held, double copies) {
   MemoryParts memory = part.memory;
-  memory.weights *= copies;
+  memory.weights *= copies, memory.gradients *= copies;
   // What goes to the host does so microbatch by microbatch: one is on its way at a time.
   memory.activations = part.offloaded > 0.0 ? part.kept : part.kept * held;
   memory.host += part.offloaded * held;
@@ -283,15 +286,39 @@ MemoryParts memory_holding(const SteadyCost& steady, const SteadyCost::Part& par
   return memory;
 }
 
+MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, const Strategy& strategy,
+                      std::int64_t stage) {
+  const PipelineShape shape{strategy.schedule, strategy.parallelism.pipeline,
+                            static_cast<std::int64_t>(steady.microbatches), strategy.interleave};
+  const double held = shape.stages > 1 ? peak_microbatches(shape, stage) : 1.0;
+  // Both directions pass every stage, each with a part of the model and gradients of its own.
+  const double copies = strategy.schedule == PipelineSchedule::dualpipe && shape.stages > 1 ? 2.0 : 1.0;
+  MemoryParts memory = memory_holding(steady, part, held, copies);
+  memory.stage = stage;
+  return memory;
+}
+
+std::vector<MemoryParts> stage_memory(const SteadyCost& steady, const StageSplit& split, const Strategy& strategy) {
+  std::vector<MemoryParts> out;
+  for (std::size_t s = 0; s < split.part_of.size(); ++s)
+    out.push_back(memory_at(steady, steady.parts[static_cast<std::size_t>(split.part_of[s])], strategy,
+                            static_cast<std::int64_t>(s)));
+  return out;
+}
+
+StageSplit stage_split(const Transformer& model, const Strategy& strategy) {
+  const std::int64_t stages = strategy.parallelism.pipeline;
+  return split_stages(model, stages, stages > 1 && is_folded(strategy.schedule));
+}
+
 TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
   const double m = steady.microbatches, stages = steady.stages;
   const PipelineShape shape{strategy.schedule, strategy.parallelism.pipeline, static_cast<std::int64_t>(m),
                             strategy.interleave};
-  const double copies = strategy.schedule == PipelineSchedule::dualpipe && stages > 1.0 ? 2.0 : 1.0;
   const double handover = 2.0 * static_cast<double>(strategy.interleave) * steady.hop;
   TrainingCost cost;
   double slowest = -1.0, slowest_lower = 0.0, slowest_upper = 0.0, sum_lower = 0.0, sum_upper = 0.0;
-  double mean_forward = 0.0, mean_backward = 0.0, states = 0.0;
+  double mean_forward = 0.0, mean_backward = 0.0, states = 0.0, busiest = 0.0, end_upper = 0.0;
   const double hides = hides_experts(strategy) ? 1.0 : 0.0;
   for (const SteadyCost::Part& part : steady.parts) {
     const double share = part.stages / stages;
@@ -302,8 +329,14 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
     cost.compute += share * m * part.ideal_compute;
     cost.model_flops += share * m * part.model_flops;
     cost.executed_flops += share * m * part.executed_flops;
-    cost.memory_time = std::max(cost.memory_time, m * part.ideal_memory);
-    for (std::size_t r = 0; r < roles; ++r) cost.network[r] = std::max(cost.network[r], m * part.network[r]);
+    cost.memory_time = std::max(cost.memory_time, m * part.ideal_memory + part.end_memory);
+    cost.end_memory_time = std::max(cost.end_memory_time, part.end_memory);
+    for (std::size_t r = 0; r < roles; ++r) {
+      cost.network[r] = std::max(cost.network[r], m * part.network[r] + part.end_network[r]);
+      cost.end_network[r] = std::max(cost.end_network[r], part.end_network[r]);
+      busiest = std::max(busiest, cost.network[r]);
+    }
+    end_upper = std::max(end_upper, part.end_upper);
     slowest_lower = std::max(slowest_lower, part.lower), slowest_upper = std::max(slowest_upper, part.upper);
     sum_lower += part.stages * part.lower, sum_upper += part.stages * part.upper;
     const double whole = m * (forward + backward) + part.gradients + part.update + part.host.update;
@@ -320,10 +353,7 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
       step.host = m * (part.host.forward + part.host.backward) + part.host.update;
     }
     // A later stage holds fewer microbatches; the first of those like this one holds the most.
-    const std::int64_t first = part.first || shape.stages == 1 ? 0 : part.last ? shape.stages - 1 : 1;
-    const double held = shape.stages > 1 ? peak_microbatches(shape, first) : 1.0;
-    MemoryParts memory = memory_holding(steady, part, held, copies);
-    memory.stage = first;
+    const MemoryParts memory = memory_at(steady, part, strategy, part.at);
     cost.host_memory = std::max(cost.host_memory, memory.host);
     if (memory.total() > cost.memory.total()) cost.memory = memory;
   }
@@ -333,19 +363,52 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
   // Ideal hardware still has to fill the pipeline.
   const double fill = stages > 1.0 ? bubble_time(shape, 1.0, 2.0) / 3.0 / stages : 0.0;
   cost.fill = fill * sum_lower;
-  cost.lower = std::min(cost.estimate, std::max(m * slowest_lower + cost.fill, cost.host_time));
-  cost.upper = m * slowest_upper + (stages - 1.0) / stages * sum_upper + states;
+  // What is there once a step may fall into the time in which others fill the pipeline.
+  busiest = std::max({busiest, cost.memory_time, cost.host_time});
+  cost.lower = std::min(cost.estimate, std::max(m * slowest_lower + cost.fill, busiest));
+  cost.upper = m * slowest_upper + (stages - 1.0) / stages * sum_upper + end_upper + states;
   return cost;
 }
 
-Result<TrainingCost> price_strategy(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
-                                    const Strategy& strategy) {
+Result<SteadyCost> price_stages(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
+                                const Strategy& strategy, const StageSplit& split) {
   ASSAY_TRY(links, stage_links(strategy.parallelism, strategy.layout, cluster,
                                question.collectives ? &*question.collectives : nullptr,
                                routing_of(*question.setup.model, question.setup.dispatch)));
   const TrainingProfile profile = make_profile(question.setup, profile_key(strategy, sequence));
-  const StageSplit split = split_stages(*question.setup.model, strategy.parallelism.pipeline);
-  return training_cost(steady_cost(question, strategy, profile, links, split), strategy);
+  return steady_cost(question, strategy, profile, links, split);
+}
+
+Result<PipelineInput> pipeline_input(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
+                                     const Strategy& strategy) {
+  PipelineInput input;
+  input.shape = {strategy.schedule, strategy.parallelism.pipeline,
+                 static_cast<std::int64_t>(microbatches(question, strategy)), strategy.interleave};
+  const Transformer& model = *question.setup.model;
+  const std::int64_t stages = input.shape.stages;
+  const StageSplit runs = split_parts(model, stages, model_parts(input.shape) / stages, is_folded(strategy.schedule));
+  ASSAY_TRY(parts, price_stages(question, sequence, cluster, strategy, runs));
+  const double hides = hides_experts(strategy) ? 1.0 : 0.0;
+  for (const std::int16_t at : runs.part_of) {
+    const SteadyCost::Part& part = parts.parts[static_cast<std::size_t>(at)];
+    const double backward = part.backward - hides * part.hidden_backward;
+    input.times.push_back(
+        {Seconds(part.forward - hides * part.hidden_forward), Seconds(backward / 2.0), Seconds(backward / 2.0)});
+  }
+  const StageSplit split = stage_split(model, strategy);
+  ASSAY_TRY(steady, price_stages(question, sequence, cluster, strategy, split));
+  for (const std::int16_t at : split.part_of) {
+    const SteadyCost::Part& part = steady.parts[static_cast<std::size_t>(at)];
+    input.at_end.emplace_back(std::max(0.0, part.gradients + part.update + part.host.update));
+  }
+  input.transfer = Seconds(steady.hop), input.transfer_blocks = true;
+  return input;
+}
+
+Result<TrainingCost> price_strategy(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
+                                    const Strategy& strategy) {
+  ASSAY_TRY(steady, price_stages(question, sequence, cluster, strategy, stage_split(*question.setup.model, strategy)));
+  return training_cost(steady, strategy);
 }
 
 }  // namespace assay

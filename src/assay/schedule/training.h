@@ -73,9 +73,11 @@ struct TrainingCost {
   double compute = 0;                         ///< seconds of arithmetic at the peak, per step, mean over stages
   double fill = 0;                            ///< seconds of the lower bound in which the pipeline fills and drains
   double memory_time = 0;                     ///< seconds of memory traffic at the peak, of the slowest stage
+  double end_memory_time = 0;                 ///< the part of it that the update takes, once a step
   double host_time = 0;                 ///< seconds of the busiest of the host's lanes at its full rate, slowest stage
   std::array<double, roles> network{};  ///< seconds of collectives at full bandwidth by role, of the slowest stage
-  StepParts parts;                      ///< of the estimate
+  std::array<double, roles> end_network{};  ///< the part of them that is there once a step
+  StepParts parts;                          ///< of the estimate
   MemoryParts memory;
   double host_memory = 0;                      ///< bytes of a chip on its host, of the stage that has the most there
   double model_flops = 0, executed_flops = 0;  ///< of a step, per chip, mean over stages
@@ -100,14 +102,16 @@ double straggler_share(const TrainingQuestion& question);
 /// What one microbatch costs on each kind of stage: all that does not depend on the pipeline's schedule.
 struct SteadyCost {
   struct Part {
-    double stages = 1;  ///< that are like this
+    double stages = 1;    ///< that are like this
+    std::int64_t at = 0;  ///< the first of them
     bool first = false, last = false;
     double forward = 0, backward = 0;  ///< seconds, everything that is waited for included
     double compute = 0, recompute = 0, tensor = 0, context = 0, expert = 0, weights = 0;
     double hidden_forward = 0, hidden_backward = 0;  ///< of experts, where a schedule runs both passes side by side
     double least() const { return forward + backward - hidden_forward - hidden_backward; }  ///< under any schedule
     double lower = 0, upper = 0, ideal_compute = 0, ideal_memory = 0;
-    std::array<double, roles> network{};
+    std::array<double, roles> network{}, end_network{};  ///< of a microbatch, and once a step
+    double end_upper = 0, end_memory = 0;                ///< once a step: all of it in turn, memory traffic at the peak
     double model_flops = 0, executed_flops = 0;
     double gradients = 0, update = 0;  ///< once a step
     double kept = 0;                   ///< bytes of one microbatch on the chip
@@ -131,13 +135,30 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
 SteadyCost steady_cost(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
                        const StageLinks& links, const StageSplit& split);
 
-/// Memory of a stage that holds the activations of `held` microbatches.
+/// How layers lie on the stages of a strategy.
+StageSplit stage_split(const Transformer& model, const Strategy& strategy);
+/// Stages hold two parts that lie like a V.
+constexpr bool is_folded(PipelineSchedule schedule) { return schedule == PipelineSchedule::zb_v; }
+
+/// Memory of a stage that holds the activations of `held` microbatches and `copies` of its part of the model.
 MemoryParts memory_holding(const SteadyCost& steady, const SteadyCost::Part& part, double held, double copies = 1.0);
+/// The same of a stage under a schedule, as it is when the most is in use.
+MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, const Strategy& strategy,
+                      std::int64_t stage);
 
 /// The whole step under a schedule.
 TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy);
 
+/// The same step event by event: every part of the model with its own times, sends, and what a stage does at the end.
+Result<PipelineInput> pipeline_input(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
+                                     const Strategy& strategy);
+
 ProfileKey profile_key(const Strategy& strategy, std::int64_t sequence);
+
+/// What a microbatch costs where the layers of a strategy lie as `split` says, and the memory of each of its stages.
+Result<SteadyCost> price_stages(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
+                                const Strategy& strategy, const StageSplit& split);
+std::vector<MemoryParts> stage_memory(const SteadyCost& steady, const StageSplit& split, const Strategy& strategy);
 
 /// Prices one strategy from scratch.
 Result<TrainingCost> price_strategy(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,

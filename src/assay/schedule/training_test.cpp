@@ -301,6 +301,112 @@ TEST(StageSplit, HoldsEveryLayerOnceAndTheEndsOnce) {
   }
 }
 
+// Folded, seven more layers than twice four: every layer once, both ends on the first stage, the same layers in parts.
+TEST(StageSplit, FoldedHoldsBothEndsOnTheFirstStage) {
+  const Transformer model = small_model(8);
+  for (std::int64_t stages : {2, 3, 4}) {
+    const StageSplit split = split_stages(model, stages, true), parts = split_parts(model, stages, 2, true);
+    ASSERT_EQ(split.part_of.size(), static_cast<std::size_t>(stages));
+    ASSERT_EQ(parts.part_of.size(), static_cast<std::size_t>(2 * stages));
+    const auto layers = [](const StageSplit& of, std::int64_t stage) {
+      std::int64_t sum = 0;
+      for (std::int16_t n : of.parts[static_cast<std::size_t>(of.part_of[static_cast<std::size_t>(stage)])].layers)
+        sum += n;
+      return sum;
+    };
+    std::int64_t all = 0;
+    for (std::int64_t s = 0; s < stages; ++s) {
+      const StageSplit::Part& part = split.parts[static_cast<std::size_t>(split.part_of[static_cast<std::size_t>(s)])];
+      EXPECT_EQ(part.first, s == 0);
+      EXPECT_EQ(part.last, s == 0);
+      EXPECT_EQ(layers(split, s), layers(parts, s) + layers(parts, 2 * stages - 1 - s));
+      all += layers(split, s);
+    }
+    EXPECT_EQ(all, model.decoder.layers());
+  }
+}
+
+// What is in the background may be in the way; then it waits, so that overlapping never makes a step longer.
+TEST(Training, OverlapIsNeverSlower) {
+  for (const std::int64_t experts : {0, 8})
+    for (const double contention : {0.0, 0.5, 2.0})
+      for (const Strategy& s : {strategy_of(1, 16, 1), strategy_of(4, 4, 1), strategy_of(1, 8, 2),
+                                strategy_of(1, 16, 1, 1, experts > 0 ? 8 : 1)}) {
+        Case c("h100-sxm:16", 64, experts);
+        c.question.setup.effects.contention = contention, c.question.setup.effects.tensor_waited = 0.5;
+        const auto beside = price_strategy(c.question, sequence, c.cluster, s);
+        c.question.overlap = false;
+        const auto apart = price_strategy(c.question, sequence, c.cluster, s);
+        ASSERT_TRUE(beside && apart);
+        EXPECT_LE(beside->estimate, apart->estimate * (1.0 + 1e-12));
+      }
+}
+
+// Model FLOP are those of tokens: slots that imbalance fills besides cost time, not more of them.
+TEST(Training, ImbalanceOfExpertsIsNoModelWork) {
+  Case c("h100-sxm:8", 16, 8);
+  const Strategy s = strategy_of(1, 8, 1, 1, 8);
+  const auto even = price_strategy(c.question, sequence, c.cluster, s);
+  c.question.setup.expert_load = 2.0;
+  const auto skewed = price_strategy(c.question, sequence, c.cluster, s);
+  ASSERT_TRUE(even && skewed);
+  EXPECT_NEAR(skewed->model_flops, even->model_flops, 1e-9 * even->model_flops);
+  EXPECT_GT(skewed->executed_flops, 1.2 * even->executed_flops);
+  EXPECT_GT(skewed->estimate, even->estimate);
+}
+
+// Sixteen replicas sum fp32 gradients once a step: 2 x 15/16 of the bytes pass the slowest link of each chip, and the
+// update reads and writes all states. Ideal hardware has to do both, whatever the batch.
+TEST(Training, BoundsCountWhatIsThereOnceAStep) {
+  Case c("h100-sxm:16", 16);
+  c.question.setup.formats.gradients = Dtype::fp32;
+  const Strategy s = strategy_of(16, 1, 1);
+  const auto one = price_strategy(c.question, sequence, c.cluster, s);
+  c.question.sequences = 32;
+  const auto two = price_strategy(c.question, sequence, c.cluster, s);
+  ASSERT_TRUE(one && two);
+  const auto replica = static_cast<std::size_t>(Role::replica);
+  EXPECT_GT(one->end_network[replica], 0.0);
+  EXPECT_DOUBLE_EQ(one->network[replica], one->end_network[replica]);
+  EXPECT_DOUBLE_EQ(two->network[replica], one->network[replica]);
+  EXPECT_GT(one->end_memory_time, 0.0);
+  EXPECT_NEAR(two->memory_time - two->end_memory_time, 2.0 * (one->memory_time - one->end_memory_time), 1e-12);
+  EXPECT_GE(one->lower, one->network[replica]);
+  // In turn: arithmetic, memory and network add up.
+  EXPECT_NEAR(one->upper, one->compute + one->memory_time + one->network[replica], 1e-9 * one->upper);
+}
+
+TEST(Training, DualpipeHoldsGradientsOfBothItsParts) {
+  const Case c("h100-sxm:4", 16);
+  Strategy s = strategy_of(1, 1, 1);
+  s.parallelism.pipeline = 4;
+  const auto one = price_strategy(c.question, sequence, c.cluster, s);
+  s.schedule = PipelineSchedule::dualpipe;
+  const auto both = price_strategy(c.question, sequence, c.cluster, s);
+  ASSERT_TRUE(one && both);
+  EXPECT_NEAR(both->memory.gradients, 2.0 * one->memory.gradients, 1e-4 * one->memory.gradients);
+}
+
+// The events are those of the estimate: every stage is busy for as long as its layers, its sends and the end of the
+// step take, and the whole takes about as long.
+TEST(Training, EventsOfAPipelineTakeAsLongAsItsEstimate) {
+  const Case c("h100-sxm:4", 32);
+  using enum PipelineSchedule;
+  for (const PipelineSchedule schedule : {gpipe, one_f_one_b, interleaved, zb_h1, zb_v, dualpipe}) {
+    Strategy s = strategy_of(1, 1, 1);
+    s.parallelism.pipeline = 4, s.schedule = schedule, s.interleave = schedule == interleaved ? 2 : 1;
+    const auto input = pipeline_input(c.question, sequence, c.cluster, s);
+    const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+    ASSERT_TRUE(input && cost);
+    EXPECT_EQ(input->times.size(), static_cast<std::size_t>(model_parts(input->shape)));
+    EXPECT_GT(input->times.back().forward, input->times[1].forward);  // the head
+    EXPECT_GT(input->transfer, Seconds());
+    const auto result = simulate_pipeline(*input);
+    ASSERT_TRUE(result);
+    EXPECT_NEAR(result->interval.value(), cost->estimate, 0.25 * cost->estimate) << schedule_name(schedule);
+  }
+}
+
 TEST(Overlap, NoLaneDoesTwoThingsAtOnceAndInputsComeFirst) {
   const Case c("tpu-v5p:4x4x4", 64);
   const Strategy s = strategy_of(1, 16, 4);
