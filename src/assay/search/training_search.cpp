@@ -59,10 +59,13 @@ class Searcher {
     const std::vector<Parallelism> all = space_.meshes();
     if (all.empty()) return nothing_matches();
     for (const Parallelism& p : all) list_work(p);
-    std::stable_sort(works_.begin(), works_.end(), [](const Work& a, const Work& b) { return a.floor < b.floor; });
-    for (const Work& work : works_) {
-      if (prune_ && work.floor >= worst_) break;
+    std::make_heap(works_.begin(), works_.end(), later);
+    while (!works_.empty() && !(prune_ && works_.front().floor >= worst_)) {
+      std::pop_heap(works_.begin(), works_.end(), later);
+      const Work work = works_.back();
+      works_.pop_back();
       price(work);
+      if (work.recompute == space_.policies().front()) list_other_policies(work);
     }
     if (found_.best.empty() && std::isinf(worst_)) find_closest(all);
     std::stable_sort(found_.best.begin(), found_.best.end(), faster);
@@ -87,11 +90,44 @@ class Searcher {
     std::vector<Sharing> sharings;  ///< with which weights and optimizer states alone fit
     std::vector<StageOrder> orders;
     std::vector<Placed> placements;  ///< that are possible and do not cost the same as another
+
+    std::uint64_t every_order() const { return ~std::uint64_t{0} >> (64 - orders.size()); }
+    std::uint64_t orders_of(bool folded) const {
+      std::uint64_t bits = 0;
+      for (std::size_t o = 0; o < orders.size(); ++o)
+        if (is_folded(orders[o].schedule) == folded) bits |= std::uint64_t{1} << o;
+      return bits;
+    }
   };
-  /// What a microbatch computes, and the seconds that it takes at least on one stage by the links of its inner axes.
+  /// Orders of a mesh's stages, a bit each, by its sharings.
+  struct Fits {
+    std::vector<std::uint64_t> orders;
+    std::uint64_t every = 0;
+    bool all() const {
+      return std::all_of(orders.begin(), orders.end(), [&](std::uint64_t bits) { return bits == every; });
+    }
+  };
+  /// Seconds of a microbatch in both passes that nothing hides: a layer of each kind, the embedding and the head.
+  struct Least {
+    std::vector<double> kinds;
+    double embedding = 0, head = 0;
+
+    /// Of the slowest stage.
+    double slowest(const StageSplit& split) const {
+      double most = 0.0;
+      for (const StageSplit::Part& part : split.parts) {
+        double sum = (part.first ? embedding : 0.0) + (part.last ? head : 0.0);
+        for (std::size_t k = 0; k < kinds.size(); ++k) sum += part.layers[k] * kinds[k];
+        most = std::max(most, sum);
+      }
+      return most;
+    }
+  };
+  /// What a microbatch computes, and the least that it takes by the links of its inner axes.
   struct Microbatch {
     TrainingProfile profile;
-    std::vector<std::optional<double>> least;
+    TrainingProfile memory;  ///< the same without its times
+    std::vector<std::optional<Least>> least;
   };
   /// All strategies of a mesh that compute the same: they differ in how weights are shared out, in the order of
   /// stages and in placement.
@@ -102,9 +138,12 @@ class Searcher {
     ResidualScheme residual = ResidualScheme::replicated;
     ContextScheme context_scheme = ContextScheme::gather;
     RecomputePolicy recompute = RecomputePolicy::none;
-    bool settled = true;  ///< false: the floor is that of another that does less
+    std::uint32_t group = 0;  ///< the same for those that differ in recomputation only
   };
 
+  static bool later(const Work& a, const Work& b) {
+    return a.floor != b.floor ? a.floor > b.floor : a.group != b.group ? a.group > b.group : a.recompute > b.recompute;
+  }
   static bool faster(const Candidate& a, const Candidate& b) { return a.cost.estimate < b.cost.estimate; }
 
   void list_work(const Parallelism& p) {
@@ -117,6 +156,7 @@ class Searcher {
     const auto zeros = space_.zeros(p);
     const auto layouts = space_.layouts(p);
     Mesh mesh{p, {}, space_.orders(p), {}};
+    if (mesh.orders.size() > 64) throw InternalError("more orders of stages than bits");
     found_.count.considered +=
         static_cast<std::int64_t>(micro_batches.size() * residuals.size() * schemes.size() * policies.size() *
                                   zeros.size() * choices_.offloads.size() * mesh.orders.size() * layouts.size());
@@ -131,20 +171,33 @@ class Searcher {
     meshes_.push_back(std::move(mesh));
     Work work;
     work.mesh = static_cast<std::uint32_t>(meshes_.size() - 1);
+    work.group = works_.empty() ? 0 : works_.back().group;  // nothing is taken before all is listed
     for (ResidualScheme residual : residuals)
       for (ContextScheme scheme : schemes)
         for (std::int64_t micro : micro_batches) {
           work.residual = residual, work.context_scheme = scheme, work.micro_batch = micro;
-          bool without = false;
-          for (RecomputePolicy policy : policies) {
-            work.recompute = policy;
-            // What is computed again comes on top: the floor without it holds until it is looked at.
-            work.settled = !without;
-            if (work.settled) work.floor = prune_ ? floor_of(strategy_of(work), meshes_.back()) : 0.0;
-            works_.push_back(work);
-            without |= policy == RecomputePolicy::none;
-          }
+          // What is computed again comes on top, so that other policies are looked at once this one is.
+          work.recompute = policies.front();
+          work.floor = prune_ ? floor_of(strategy_of(work), meshes_.back()) : 0.0;
+          ++work.group;
+          works_.push_back(work);
         }
+  }
+
+  /// The same work with more made again, where less does not fit.
+  void list_other_policies(Work work) {
+    const std::vector<RecomputePolicy> policies = space_.policies();
+    if (policies.size() == 1) return;
+    const std::vector<std::uint64_t>& fitting = fitting_orders(work);
+    const std::uint64_t every = meshes_[work.mesh].every_order();
+    if (std::all_of(fitting.begin(), fitting.end(), [&](std::uint64_t bits) { return bits == every; })) return;
+    for (std::size_t i = 1; i < policies.size(); ++i) {
+      work.recompute = policies[i];
+      if (prune_) work.floor = floor_of(strategy_of(work), meshes_[work.mesh]);
+      if (prune_ && work.floor >= worst_) continue;
+      works_.push_back(work);
+      std::push_heap(works_.begin(), works_.end(), later);
+    }
   }
 
   Strategy strategy_of(const Work& work) const {
@@ -155,29 +208,103 @@ class Searcher {
     return s;
   }
 
-  /// Prices everything that computes as `work` says, unless a bound rules it out.
+  /// Prices everything that computes as `work` says, unless a bound rules it out or less work fits.
   void price(const Work& work) {
     Strategy s = strategy_of(work);
     const Mesh& mesh = meshes_[work.mesh];
-    if (prune_ && !work.settled && floor_of(s, mesh) >= worst_) return;
+    const Fits less = less_fits(work);
+    if (less.all()) return;
     const auto m = static_cast<std::int64_t>(microbatches(question_, s));
-    const StageSplit& split = split_of(s.parallelism.pipeline);
     const TrainingProfile& profile = work_of(s).profile;
-    for (const Sharing& sharing : mesh.sharings) {
-      s.parallelism.zero = sharing.zero, s.offload = sharing.offload;
+    const std::vector<std::uint64_t>* fitting = prune_ ? &fitting_orders(work) : nullptr;
+    for (std::size_t i = 0; i < mesh.sharings.size(); ++i) {
+      const std::uint64_t left = ~less.orders[i] & (fitting ? (*fitting)[i] : mesh.every_order());
+      if (left == 0) continue;
+      s.parallelism.zero = mesh.sharings[i].zero, s.offload = mesh.sharings[i].offload;
       const TrainingProfile& traffic = sharing_of(s);
       for (const Placed& placed : mesh.placements) {
         s.layout = placed.layout;
-        steady_cost(question_, s, profile, &traffic, placed.links, split, steady_);
-        if (prune_ && (least_seconds(steady_) >= worst_ || least_memory(steady_) > capacity_)) continue;
-        for (const StageOrder& order : mesh.orders) {
-          if (s.parallelism.pipeline > 1 && !is_possible({order.schedule, s.parallelism.pipeline, m, order.interleave}))
+        for (const bool folded : {false, true}) {
+          if (!(left & mesh.orders_of(folded))) continue;
+          // Folded or not, stages do the same altogether; only copies to the host do not add up.
+          if (prune_ && folded && left & mesh.orders_of(false) && s.offload == Offload::none &&
+              mean_seconds(steady_) >= worst_)
             continue;
-          s.schedule = order.schedule, s.interleave = order.interleave;
-          take({s, training_cost(steady_, s)});
+          steady_cost(question_, s, profile, &traffic, placed.links, split_of(s.parallelism.pipeline, folded), steady_);
+          if (prune_ && least_seconds(steady_) >= worst_) continue;
+          for (std::size_t o = 0; o < mesh.orders.size(); ++o) {
+            const StageOrder& order = mesh.orders[o];
+            if (is_folded(order.schedule) != folded || !(left >> o & 1u) || !is_possible(s, order, m)) continue;
+            s.schedule = order.schedule, s.interleave = order.interleave;
+            take({s, training_cost(steady_, s)});
+          }
         }
       }
     }
+  }
+
+  static bool is_possible(const Strategy& s, const StageOrder& order, std::int64_t m) {
+    const std::int64_t stages = s.parallelism.pipeline;
+    return stages == 1 || assay::is_possible({order.schedule, stages, m, order.interleave});
+  }
+
+  /// Where a policy fits that makes a part of what `work` makes again, and no more. Placement does not matter to it.
+  Fits less_fits(const Work& work) {
+    const Mesh& mesh = meshes_[work.mesh];
+    Fits any{std::vector<std::uint64_t>(mesh.sharings.size()), mesh.every_order()};
+    const std::uint64_t again = recompute_of(work.recompute).ops;
+    for (const RecomputePolicy policy : space_.policies()) {
+      const std::uint64_t part = recompute_of(policy).ops;
+      if (part == again || (part & ~again) != 0) continue;
+      Work less = work;
+      less.recompute = policy;
+      const std::vector<std::uint64_t>& fits = fitting_orders(less);
+      for (std::size_t i = 0; i < fits.size(); ++i) any.orders[i] |= fits[i];
+      if (any.all()) break;
+    }
+    return any;
+  }
+
+  /// Orders of stages under which work fits into memory, a bit each, by how weights are shared out.
+  const std::vector<std::uint64_t>& fitting_orders(const Work& work) {
+    const std::uint64_t key = std::uint64_t{work.group} * 16 + static_cast<std::uint64_t>(work.recompute);
+    const auto [known, is_new] = fitting_.try_emplace(key);
+    std::vector<std::uint64_t>& out = known->second;
+    if (!is_new) return out;
+    Strategy s = strategy_of(work);
+    const Mesh& mesh = meshes_[work.mesh];
+    const auto m = static_cast<std::int64_t>(microbatches(question_, s));
+    TrainingProfile& profile = work_of(s).memory;
+    sizes_only_.size = role_sizes(s.parallelism);
+    for (const Sharing& sharing : mesh.sharings) {
+      s.parallelism.zero = sharing.zero, s.offload = sharing.offload;
+      profile.head.gathered = sharing_of(s).head.gathered;
+      std::uint64_t bits = 0;
+      for (const bool folded : {false, true}) {
+        if (!mesh.orders_of(folded)) continue;
+        steady_cost(question_, s, profile, nullptr, sizes_only_, split_of(s.parallelism.pipeline, folded), steady_);
+        if (least_memory(steady_) > capacity_) continue;
+        for (std::size_t o = 0; o < mesh.orders.size(); ++o) {
+          const StageOrder& order = mesh.orders[o];
+          if (is_folded(order.schedule) != folded || !is_possible(s, order, m)) continue;
+          s.schedule = order.schedule, s.interleave = order.interleave;
+          if (fits(steady_, s)) bits |= std::uint64_t{1} << o;
+        }
+      }
+      // What no schedule can run needs no more of them.
+      for (std::size_t o = 0; o < mesh.orders.size(); ++o)
+        if (!is_possible(s, mesh.orders[o], m)) bits |= std::uint64_t{1} << o;
+      out.push_back(bits);
+    }
+    return out;
+  }
+
+  bool fits(const SteadyCost& steady, const Strategy& s) const {
+    for (const SteadyCost::Part& part : steady.parts) {
+      const MemoryParts memory = memory_at(steady, part, s, part.at);
+      if (memory.total() > capacity_ || memory.host > question_.host.capacity) return false;
+    }
+    return true;
   }
 
   /// Bytes that are too many, on the chip and on its host.
@@ -190,7 +317,16 @@ class Searcher {
     if (excess(candidate.cost) > 0.0) return;
     ++found_.count.feasible;
     if (candidate.cost.estimate >= worst_) return;
-    found_.best.push_back(candidate);
+    // The same on other links is no other strategy.
+    const auto same = std::find_if(found_.best.begin(), found_.best.end(), [&](const Candidate& other) {
+      Strategy moved = other.strategy;
+      moved.layout = candidate.strategy.layout;
+      return moved == candidate.strategy;
+    });
+    if (same == found_.best.end())
+      found_.best.push_back(candidate);
+    else if (faster(candidate, *same))
+      *same = candidate;
     if (found_.best.size() > top_) found_.best.erase(std::max_element(found_.best.begin(), found_.best.end(), faster));
     if (found_.best.size() == top_)
       worst_ = std::max_element(found_.best.begin(), found_.best.end(), faster)->cost.estimate;
@@ -229,13 +365,15 @@ class Searcher {
   /// Memory does not depend on placement: one layout that exists will do.
   void take_closest(Strategy s, const Placed& placed, double& least) {
     s.layout = placed.layout;
-    steady_cost(question_, s, work_of(s).profile, &sharing_of(s), placed.links, split_of(s.parallelism.pipeline),
-                steady_);
-    if (least_memory(steady_) - capacity_ >= least) return;
-    const auto m = static_cast<std::int64_t>(steady_.microbatches);
+    std::optional<bool> priced;
     for (const StageOrder& order : space_.orders(s.parallelism)) {
-      if (s.parallelism.pipeline > 1 && !is_possible({order.schedule, s.parallelism.pipeline, m, order.interleave}))
-        continue;
+      const bool folded = is_folded(order.schedule);
+      if (priced != folded)
+        steady_cost(question_, s, work_of(s).profile, &sharing_of(s), placed.links,
+                    split_of(s.parallelism.pipeline, folded), steady_);
+      priced = folded;
+      if (least_memory(steady_) - capacity_ >= least) continue;
+      if (!is_possible(s, order, static_cast<std::int64_t>(steady_.microbatches))) continue;
       s.schedule = order.schedule, s.interleave = order.interleave;
       const Candidate candidate{s, training_cost(steady_, s)};
       ++found_.count.evaluated;
@@ -245,23 +383,40 @@ class Searcher {
     }
   }
 
-  /// No stage is faster than the mean of all, and none does less than its arithmetic, its memory traffic and the
-  /// collectives that wait for each other. How weights travel comes on top.
+  /// The slowest stage does no less than its arithmetic, its memory traffic and the collectives that wait for each
+  /// other. How weights travel comes on top.
   double floor_of(const Strategy& s, const Mesh& mesh) {
     double least = std::numeric_limits<double>::infinity();
     Microbatch& work = work_of(s);
+    const std::int64_t stages = s.parallelism.pipeline;
     for (const Placed& placed : mesh.placements) {
       if (work.least.size() <= placed.inner) work.least.resize(inner_.size());
-      std::optional<double>& known = work.least[placed.inner];
-      if (!known) {
-        Strategy whole = s;
-        whole.parallelism.pipeline = 1;
-        steady_cost(question_, whole, work.profile, nullptr, placed.links, split_of(1), steady_);
-        known = steady_.parts.front().least();
-      }
-      least = std::min(least, *known);
+      std::optional<Least>& known = work.least[placed.inner];
+      if (!known) known = least_of(s, work, placed.links);
+      for (const bool folded : {false, true})
+        if (mesh.orders_of(folded)) least = std::min(least, known->slowest(split_of(stages, stages > 1 && folded)));
     }
-    return least_step(microbatches(question_, s) * least / static_cast<double>(s.parallelism.pipeline));
+    return least_step(microbatches(question_, s) * least);
+  }
+
+  /// From two stages, which have an end each.
+  Least least_of(Strategy s, const Microbatch& work, const StageLinks& links) {
+    s.parallelism.pipeline = 2;
+    const StageSplit& split = split_of(2);
+    steady_cost(question_, s, work.profile, nullptr, links, split, steady_);
+    // Schedules may hide as much of the exchange between experts as software lets them.
+    const double hidden = 1.0 - std::min(1.0, question_.setup.effects.expert_waited);
+    Least least;
+    for (const auto& [forward, backward] : steady_.layers)
+      least.kinds.push_back(forward.chain() + forward.exposed + backward.chain() + backward.exposed);
+    for (std::size_t i = 0; i < split.parts.size(); ++i) {
+      double rest = steady_.parts[i].forward + steady_.parts[i].backward;
+      for (std::size_t k = 0; k < least.kinds.size(); ++k) rest -= split.parts[i].layers[k] * least.kinds[k];
+      (split.parts[i].first ? least.embedding : least.head) = std::max(0.0, rest);
+    }
+    for (std::size_t k = 0; k < least.kinds.size(); ++k)
+      least.kinds[k] -= hidden * (steady_.layers[k][0].expert + steady_.layers[k][1].expert);
+    return least;
   }
 
   /// The same of one placement and one way to share out weights, with all that the slowest stage does once a step; only
@@ -271,6 +426,13 @@ class Searcher {
     for (const SteadyCost::Part& part : steady.parts)
       most = std::max(most, steady.microbatches * part.least() + part.gradients + part.update + part.host.update);
     return least_step(most + steady.microbatches * 2.0 * steady.hop);
+  }
+
+  /// The same of the mean stage, without the end of a step.
+  double mean_seconds(const SteadyCost& steady) const {
+    double sum = 0.0;
+    for (const SteadyCost::Part& part : steady.parts) sum += part.stages * part.least();
+    return least_step(steady.microbatches * (sum / steady.stages + 2.0 * steady.hop));
   }
 
   /// A step whose slowest stage takes `stage` seconds. Rounded down: sums in another order differ in their last bits.
@@ -287,15 +449,20 @@ class Searcher {
     return most;
   }
 
-  /// Bytes of weights and optimizer states on the fullest stage, whatever is computed.
+  /// Bytes of weights and optimizer states on the fullest stage, whatever is computed and however stages are ordered.
   double state_bytes(const Strategy& s) {
     const Parallelism& p = s.parallelism;
     sizes_only_.size = role_sizes(p);
-    steady_cost(question_, s, elements_of(p), nullptr, sizes_only_, split_of(p.pipeline), steady_);
-    double most = 0.0;
-    for (const SteadyCost::Part& part : steady_.parts)
-      most = std::max(most, part.memory.weights + part.memory.master + part.memory.moments);
-    return most;
+    double least = std::numeric_limits<double>::infinity();
+    for (const bool folded : {false, true}) {
+      if (folded && p.pipeline == 1) break;
+      steady_cost(question_, s, elements_of(p), nullptr, sizes_only_, split_of(p.pipeline, folded), steady_);
+      double most = 0.0;
+      for (const SteadyCost::Part& part : steady_.parts)
+        most = std::max(most, part.memory.weights + part.memory.master + part.memory.moments);
+      least = std::min(least, most);
+    }
+    return least;
   }
 
   /// A profile of weights only: how many elements lie on one device before data-parallel devices share them out.
@@ -310,10 +477,24 @@ class Searcher {
       layer.dense_elements = from.dense_elements, layer.expert_elements = from.expert_elements;
       return layer;
     };
-    TrainingProfile& out = elements_[{p.tensor, p.expert}];
-    for (const LayerProfile& layer : whole.kinds) out.kinds.push_back(weights(layer));
-    out.embedding = weights(whole.embedding), out.head = weights(whole.head);
+    return elements_[{p.tensor, p.expert}] = only(whole, weights);
+  }
+
+  /// A profile of what `part` leaves of each layer.
+  template <class F>
+  static TrainingProfile only(const TrainingProfile& whole, F&& part) {
+    TrainingProfile out;
+    for (const LayerProfile& layer : whole.kinds) out.kinds.push_back(part(layer));
+    out.embedding = part(whole.embedding), out.head = part(whole.head);
     return out;
+  }
+  static TrainingProfile memory_of(const TrainingProfile& whole) {
+    return only(whole, [](const LayerProfile& from) {
+      LayerProfile layer;
+      layer.kept = from.kept, layer.gathered = from.gathered, layer.again = from.again, layer.widest = from.widest;
+      layer.dense_elements = from.dense_elements, layer.expert_elements = from.expert_elements;
+      return layer;
+    });
   }
 
   /// What a microbatch computes: it does not depend on how weights are shared out.
@@ -323,8 +504,9 @@ class Searcher {
     key.zero = 0;
     const auto known = works_made_.find(key);
     if (known != works_made_.end()) return known->second;
-    return works_made_.emplace(key, Microbatch{make_profile(question_.setup, key, ProfilePart::work), {}})
-        .first->second;
+    TrainingProfile made = make_profile(question_.setup, key, ProfilePart::work);
+    TrainingProfile memory = memory_of(made);
+    return works_made_.emplace(key, Microbatch{std::move(made), std::move(memory), {}}).first->second;
   }
 
   /// How weights and gradients travel: it does not depend on what a microbatch computes.
@@ -361,10 +543,10 @@ class Searcher {
     return static_cast<std::size_t>(known - inner_.begin());
   }
 
-  const StageSplit& split_of(std::int64_t stages) {
-    const auto known = splits_.find(stages);
+  const StageSplit& split_of(std::int64_t stages, bool folded = false) {
+    const auto known = splits_.find({stages, folded});
     if (known != splits_.end()) return known->second;
-    return splits_.emplace(stages, split_stages(model_, stages)).first->second;
+    return splits_.emplace(std::pair(stages, folded), split_stages(model_, stages, folded)).first->second;
   }
 
   Result<TrainingSearch> nothing_matches() const {
@@ -393,7 +575,8 @@ class Searcher {
   std::unordered_map<ProfileKey, TrainingProfile, KeyHash> sharings_made_;
   std::map<std::pair<std::int64_t, std::int64_t>, TrainingProfile> elements_;
   std::vector<InnerForms> inner_;
-  std::unordered_map<std::int64_t, StageSplit> splits_;
+  std::map<std::pair<std::int64_t, bool>, StageSplit> splits_;
+  std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> fitting_;  ///< see fitting_orders()
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 namespace assay {
@@ -24,6 +25,10 @@ Transformer tiny_model() {
   for (int i = 0; i < 4; ++i) model.decoder.add(layer);
   return model;
 }
+
+constexpr RecomputePolicy every_policy[] = {
+    RecomputePolicy::none,     RecomputePolicy::selective,   RecomputePolicy::full,        RecomputePolicy::operators,
+    RecomputePolicy::products, RecomputePolicy::projections, RecomputePolicy::feed_forward};
 
 struct Case {
   Transformer model = tiny_model();
@@ -99,8 +104,9 @@ TEST(TrainingSearch, PruningNeverLosesAScheduleThatHidesExperts) {
 // Every split of eight chips over data, fsdp, tensor and pipeline, priced one by one without the search's caches.
 TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
   const Case c("h100-sxm:8");
-  const double capacity = 8e10;
-  double best = 1e30;
+  constexpr std::array<double, 4> capacities{3e8, 6e8, 1.2e9, 8e10};
+  std::array<double, 4> best;
+  best.fill(1e30);
   for (std::int64_t tp = 1; tp <= 8; tp *= 2)
     for (std::int64_t pp = 1; pp * tp <= 8 && pp <= 4; pp *= 2)
       for (std::int64_t fsdp = 1; fsdp * pp * tp <= 8; fsdp *= 2) {
@@ -109,26 +115,64 @@ TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
         s.parallelism.data = 8 / (tp * pp * fsdp);
         const std::int64_t per_group = 32 / (s.parallelism.data * fsdp);
         for (std::int64_t micro = 1; micro <= std::min<std::int64_t>(per_group, 16); micro *= 2)
-          for (int zero = 0; zero <= (s.parallelism.data > 1 ? (fsdp > 1 ? 1 : 2) : 0); ++zero)
+          for (int zero = 0; zero <= (s.parallelism.data > 1 ? 2 : 0); ++zero)
             for (int residual = 0; residual <= (tp > 1 ? 1 : 0); ++residual)
-              for (int full = 0; full <= 1; ++full)
+              for (RecomputePolicy policy : every_policy)
                 for (std::uint8_t layout = 0; layout < 2; ++layout) {
                   s.micro_batch = micro, s.layout = layout;
                   s.parallelism.zero = zero;
                   s.parallelism.residual = static_cast<ResidualScheme>(residual);
-                  s.recompute = full ? RecomputePolicy::full : RecomputePolicy::none;
+                  s.recompute = policy;
                   const auto cost = price_strategy(c.question, sequence, c.cluster, s);
                   ASSERT_TRUE(cost);
-                  if (cost->memory.total() <= capacity) best = std::min(best, cost->estimate);
+                  for (std::size_t i = 0; i < capacities.size(); ++i)
+                    if (cost->memory.total() <= capacities[i]) best[i] = std::min(best[i], cost->estimate);
                 }
       }
   TrainingChoices choices;
   choices.context = 1;
   choices.schedule = PipelineSchedule::one_f_one_b;
-  const auto found = search_training(c.question, sequence, c.cluster, choices, capacity, 1);
+  for (std::size_t i = 0; i < capacities.size(); ++i) {
+    const auto found = search_training(c.question, sequence, c.cluster, choices, capacities[i], 1);
+    ASSERT_TRUE(found);
+    ASSERT_EQ(found->best.empty(), best[i] == 1e30);
+    const double estimate = found->best.empty() ? best[i] : found->best.front().cost.estimate;
+    EXPECT_NEAR(estimate, best[i], 1e-9 * best[i]);
+  }
+}
+
+// Why a policy need not be priced where one fits that makes a part of the same again.
+TEST(TrainingSearch, MakingMoreAgainIsNeverFaster) {
+  for (const char* where : {"h100-sxm:16", "tpu-v5e:4x4"}) {
+    Case c(where);
+    c.question.setup.effects.contention = 0.3, c.question.setup.effects.gradients_waited = 0.1;
+    Strategy s;
+    s.parallelism.fsdp = 4, s.parallelism.tensor = 2, s.parallelism.pipeline = 2;
+    for (const PipelineSchedule schedule : {PipelineSchedule::one_f_one_b, PipelineSchedule::zb_v})
+      for (const RecomputePolicy less : every_policy)
+        for (const RecomputePolicy more : every_policy) {
+          if ((recompute_of(less).ops & ~recompute_of(more).ops) != 0) continue;
+          s.schedule = schedule;
+          s.recompute = less;
+          const auto a = price_strategy(c.question, sequence, c.cluster, s);
+          s.recompute = more;
+          const auto b = price_strategy(c.question, sequence, c.cluster, s);
+          ASSERT_TRUE(a && b);
+          EXPECT_LE(a->estimate, b->estimate * (1.0 + 1e-12)) << name(less) << " " << name(more);
+        }
+  }
+}
+
+TEST(TrainingSearch, RunnersUpAreOtherStrategies) {
+  const Case c("tpu-v5e:4x4");
+  const auto found = search_training(c.question, sequence, c.cluster, {}, 8e10, 20);
   ASSERT_TRUE(found);
-  ASSERT_FALSE(found->best.empty());
-  EXPECT_NEAR(found->best.front().cost.estimate, best, 1e-9 * best);
+  for (std::size_t i = 0; i < found->best.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      Strategy other = found->best[j].strategy;
+      other.layout = found->best[i].strategy.layout;
+      EXPECT_FALSE(other == found->best[i].strategy);
+    }
 }
 
 TEST(TrainingSearch, KeepsWhatIsFixedAndSaysWhatNeedsLeastWhenNothingFits) {

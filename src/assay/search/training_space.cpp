@@ -77,9 +77,7 @@ std::int64_t TrainingSpace::per_group(const Parallelism& p) const {
 std::vector<int> TrainingSpace::zeros(const Parallelism& p) const {
   if (choices_.zero) return {*choices_.zero};
   if (p.data == 1) return {0};
-  // With fsdp the replicas share out states only; without, sharing weights as well is fsdp.
-  if (p.fsdp > 1) return {0, 1};
-  return {0, 1, 2};
+  return {0, 1, 2};  // sharing out weights as well is fsdp
 }
 
 std::vector<ResidualScheme> TrainingSpace::residuals(const Parallelism& p) const {
@@ -103,8 +101,8 @@ std::vector<std::int64_t> TrainingSpace::micro_batches(std::int64_t per_group) c
 
 std::vector<RecomputePolicy> TrainingSpace::policies() const {
   if (choices_.recompute) return {*choices_.recompute};
-  if (question_.setup.flash) return {RecomputePolicy::none, RecomputePolicy::full};
-  return {RecomputePolicy::none, RecomputePolicy::selective, RecomputePolicy::full};
+  using enum RecomputePolicy;
+  return {none, selective, feed_forward, operators, projections, products, full};
 }
 
 std::vector<StageOrder> TrainingSpace::orders(const Parallelism& p) const {

@@ -40,6 +40,7 @@ class TrainingSpace {
   std::vector<ResidualScheme> residuals(const Parallelism& p) const;
   std::vector<ContextScheme> context_schemes(const Parallelism& p) const;
   std::vector<std::int64_t> micro_batches(std::int64_t per_group) const;
+  /// In an order in which none comes before another that makes a part of the same again.
   std::vector<RecomputePolicy> policies() const;
   std::vector<StageOrder> orders(const Parallelism& p) const;
   /// Orders of the mesh's axes on the network that differ.
