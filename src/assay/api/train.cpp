@@ -71,6 +71,23 @@ Members memory_members(const TrainQuery& query, const TrainingCost& cost, Bytes 
   return out;
 }
 
+/// Every stage when it is fullest.
+Result<Items> stage_rows(const TrainQuery& query, const Strategy& strategy) {
+  const StageSplit split = stage_split(query.imported.model, strategy);
+  ASSAY_TRY(steady, price_stages(query.question, query.sequence, query.cluster, strategy, split));
+  Items rows;
+  for (const MemoryParts& m : stage_memory(steady, split, strategy))
+    rows.emplace_back(Members{{"stage", m.stage},
+                              {"parameters", Bytes(m.weights)},
+                              {"gradients", Bytes(m.gradients)},
+                              {"optimizer", Bytes(m.master + m.moments)},
+                              {"activations", Bytes(m.activations)},
+                              {"logits_and_loss", Bytes(m.head)},
+                              {"buffers_and_workspace", Bytes(m.buffers + m.workspace)},
+                              {"total", Bytes(m.total())}});
+  return rows;
+}
+
 Members breakdown_members(const StepParts& part) {
   Members members{{"compute", Seconds(part.compute)},
                   {"of_which_recompute", Seconds(part.recompute)},
@@ -144,20 +161,48 @@ void explain(const TrainQuery& query, const Candidate& best, Response& response)
                                  "every step of the program: the larger of arithmetic and memory traffic");
   auto time = compute;
   const StepParts& p = cost.parts;
-  const std::pair<const char*, double> waits[] = {
-      {"tensor collectives", p.tensor},   {"context collectives", p.context},
-      {"expert collectives", p.expert},   {"exposed weights traffic", p.weights},
-      {"stage handover", p.handover},     {"pipeline bubble", p.bubble},
-      {"exposed gradients", p.gradients}, {"update", p.update},
-      {"exposed host link", p.host},      {"overhead", p.overhead}};
-  for (const auto& [word, seconds] : waits)
-    if (seconds > 0.0) time = time + num.given(word, Seconds(seconds), "steps of the program on the cluster's links");
+  struct Wait {
+    const char* word;
+    double seconds;
+    const char* source;
+  };
+  constexpr const char* on_links = "steps of the program on the cluster's links";
+  const Wait waits[] = {
+      {"tensor collectives", p.tensor, on_links},
+      {"context collectives", p.context, on_links},
+      {"expert collectives", p.expert, on_links},
+      {"exposed weights traffic", p.weights, on_links},
+      {"stage handover", p.handover, "activations and their gradients on the links between stages"},
+      {"pipeline bubble", p.bubble, "the closed form of the schedule with the mean times of its stages"},
+      {"exposed gradients", p.gradients, "their reduction, as far as the last backward pass does not hide it"},
+      {"update", p.update, "memory traffic of the optimizer, and new weights that are waited for"},
+      {"exposed host link", p.host, "copies to and from the host, as far as nothing hides them"},
+      {"overhead", p.overhead, "steps/training.toml: a step's fixed cost, and waiting for the slowest chip"}};
+  for (const auto& [word, seconds, source] : waits)
+    if (seconds > 0.0) time = time + num.given(word, Seconds(seconds), source);
   const auto step = num.named("step time", time);
   const auto model = num.given("model flops per chip", Flops(cost.model_flops), "three times the forward pass");
   const auto mfu = num.named("mfu", model / (step * peak));
   const auto batch = num.given("batch", Tokens(query.batch_tokens), "--batch");
   const auto rate = num.named("tokens per second per chip", batch / step / chips);
-  response.derived = {step.id, mfu.id, rate.id, arithmetic.id};
+  const auto at_peak = num.given("arithmetic at the peak", Seconds(cost.compute), "mean over stages");
+  const auto memory = num.given("memory traffic at the peak", Seconds(cost.memory_time), "the update included");
+  const auto network =
+      num.given("network at full bandwidth", Seconds(*std::max_element(cost.network.begin(), cost.network.end())),
+                "the busiest kind of axis, gradients included");
+  const auto limit = num.named("limit of ideal hardware", max(max(at_peak, memory), network));
+  const MemoryParts& m = cost.memory;
+  const std::pair<const char*, double> held[] = {
+      {"gradients", m.gradients},   {"master weights", m.master},
+      {"moments", m.moments},       {"activations of microbatches in flight", m.activations},
+      {"logits and loss", m.head},  {"communication buffers", m.buffers},
+      {"workspace", m.workspace},   {"allocator overhead", m.reserve},
+      {"driver context", m.context}};
+  auto bytes = num.given("parameters", Bytes(m.weights), "of the fullest stage");
+  for (const auto& [word, size] : held)
+    if (size > 0.0) bytes = bytes + num.given(word, Bytes(size), "of the fullest stage");
+  const auto total = num.named("memory", bytes);
+  response.derived = {step.id, mfu.id, rate.id, arithmetic.id, limit.id, total.id};
 }
 
 Result<Response> answer(const Request& request, const Context& context) {
@@ -182,9 +227,10 @@ Result<Response> answer(const Request& request, const Context& context) {
   out.emplace_back("sequences", query.question.sequences);
   out.emplace_back("sequence_length", query.sequence);
   out.emplace_back("strategy", strategy_members(query, best.strategy));
-  out.emplace_back("step_time", range(Seconds(cost.lower), Seconds(cost.estimate), Seconds(cost.upper)));
+  Members step = range(Seconds(cost.lower), Seconds(cost.estimate), Seconds(cost.upper));
   if (Members interval = step_interval(query, cost); !interval.empty())
-    out.emplace_back("step_time_interval", std::move(interval));
+    step.emplace_back("interval", std::move(interval));
+  out.emplace_back("step_time", std::move(step));
   out.emplace_back("limiter", fits ? limiter_of(cost) : std::string_view("memory capacity"));
   out.emplace_back("limits", limit_rows(cost));
   out.emplace_back("mfu", cost.model_flops / cost.estimate / peak.value.value());
@@ -194,6 +240,14 @@ Result<Response> answer(const Request& request, const Context& context) {
   out.emplace_back("tokens_per_second_per_chip", rate / query.question.chips);
   out.emplace_back("flops_per_second_per_chip", Flops(cost.model_flops) / Seconds(cost.estimate));
   out.emplace_back("memory", memory_members(query, cost, capacity, fits));
+  if (best.strategy.parallelism.pipeline > 1) {
+    ASSAY_TRY(rows, stage_rows(query, best.strategy));
+    out.emplace_back("memory_by_stage", std::move(rows));
+  }
+  response.notes.push_back(
+      cost.memory.head > 0.0
+          ? "memory is that of the fullest moment, at the loss: no layer's workspace is in use then"
+          : "memory is that of the fullest moment, in the backward pass of a layer: no logits are there then");
   if (Members interval = memory_interval(query, cost.memory); !interval.empty())
     out.emplace_back("memory_interval", std::move(interval));
   out.emplace_back("breakdown", breakdown_members(cost.parts));
@@ -209,7 +263,7 @@ Result<Response> answer(const Request& request, const Context& context) {
                                       {"why", why_slower(best.cost, other.cost)},
                                       {"memory", Bytes(other.cost.memory.total())}});
   }
-  if (!alternatives.empty()) out.emplace_back("alternatives", std::move(alternatives));
+  out.emplace_back("alternatives", std::move(alternatives));
   out.emplace_back("search", Members{{"considered", found.count.considered},
                                      {"evaluated", found.count.evaluated},
                                      {"feasible", found.count.feasible},
@@ -219,8 +273,6 @@ Result<Response> answer(const Request& request, const Context& context) {
     out.emplace_back("program_totals", program_totals(query, best.strategy));
     out.emplace_back("program", std::move(rows));
     response.table_key = "program";
-  } else {
-    response.table_key = "alternatives";
   }
   if (const auto file = request.value("timeline")) {
     ASSAY_TRY(trace, timeline_json(query, best));
@@ -280,7 +332,7 @@ VerbSpec train_verb() {
           {{"assay train llama-3-70b --on tpu-v5p:16x16x16 --batch 4Mi --seq 4096", "the best strategy"},
            {"assay train llama-3-70b --on h100-sxm:1024 --batch 1024seq --seq 8192 --tp 8 --pp 4 --tokens 15T",
             "time, cost and energy of a run"},
-           {"assay train llama-3-8b --on tpu-v5e:4x4 --batch 64seq --seq 2048 --fsdp 16 --list", "the program"},
+           {"assay train llama-3-8b --on tpu-v5e:4x4 --batch 64seq --seq 2048 --tp 4 --list", "the program"},
            {"assay train llama-3-8b --on h100-sxm:8..64 --batch 256seq --seq 8192 --tokens 1T --pareto",
             "time against cost over sizes"}},
           &answer,

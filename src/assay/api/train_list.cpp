@@ -74,42 +74,48 @@ std::string lane_name(const Program& program, const Step& step) {
   return step.flops.value() > 0.0 ? "math" : "memory";
 }
 
-/// One pipeline stage as equal chunks, for the event simulation.
-Result<PipelineResult> simulate(const TrainQuery& query, const Candidate& best) {
-  const Strategy& s = best.strategy;
-  const TrainingProfile profile = make_profile(query.question.setup, profile_key(s, query.sequence));
-  const double m = microbatches(query.question, s);
-  const PipelineShape shape{s.schedule, s.parallelism.pipeline, static_cast<std::int64_t>(m), s.interleave};
-  // What one microbatch passes on a stage: of dualpipe's two copies of the model only one.
-  const double chunks = static_cast<double>(model_parts(shape)) / static_cast<double>(shape.stages);
-  const StepParts& p = best.cost.parts;
-  double forward = 0.0, backward = 0.0;
-  for (const LayerProfile& layer : profile.kinds)
-    forward += layer.forward.estimate.value(), backward += layer.backward.estimate.value();
-  const double busy = (p.compute + p.tensor + p.context + p.expert + p.weights + p.host) / m / chunks;
-  const double share = forward / (forward + backward);
-  PipelineInput input;
-  input.shape = shape;
-  input.times = {{Seconds(busy * share), Seconds(busy * (1.0 - share) / 2.0), Seconds(busy * (1.0 - share) / 2.0)}};
-  input.transfer = Seconds(p.handover / m / 2.0 / chunks);
-  return simulate_pipeline(input);
+/// "F3": the forward pass of the fourth microbatch; "F3.1" through the stage's second part of the model.
+std::string event_name(const PipelineEvent& event, bool in_parts) {
+  constexpr std::string_view words[] = {"F", "B", "W", "B", "send ", "reduce gradients, update"};
+  std::string text(words[static_cast<std::size_t>(event.work)]);
+  if (event.work == PipelineWork::at_end) return text;
+  text += fmt::format("{}", event.microbatch);
+  return in_parts ? text + fmt::format(".{}", event.chunk) : text;
 }
 
 /// What each stage does when.
-Timeline pipeline_timeline(const PipelineResult& result, std::int64_t stages) {
+Result<Timeline> pipeline_timeline(const TrainQuery& query, const Candidate& best) {
+  ASSAY_TRY(input, pipeline_input(query.question, query.sequence, query.cluster, best.strategy));
+  ASSAY_TRY(result, simulate_pipeline(input));
   Timeline timeline;
-  timeline.classes = {"forward", "backward", "weight gradients"};
-  for (std::int64_t i = 0; i < stages; ++i) timeline.lanes.push_back({fmt::format("stage {}", i)});
-  for (const PipelineEvent& event : result.events) {
-    const int colour = event.work == PipelineWork::forward ? 0 : event.work == PipelineWork::backward_weight ? 2 : 1;
-    timeline.bars.push_back(
-        {static_cast<std::size_t>(event.stage), event.start, event.end, fmt::format("{}", event.microbatch), colour});
-  }
+  timeline.title = fmt::format("{} on {}: the pipeline of one step", query.imported.model.id, query.cluster.text);
+  timeline.subtitle =
+      fmt::format("{}, bubble {:.1f} % of a step of {}", schedule_name(best.strategy.schedule),
+                  100.0 * best.cost.parts.bubble / best.cost.estimate, human(Seconds(best.cost.estimate)));
+  timeline.classes = {"forward", "backward", "weight gradients", "handing over", "end of the step"};
+  for (std::int64_t i = 0; i < input.shape.stages; ++i) timeline.lanes.push_back({fmt::format("stage {}", i)});
+  const auto colour_of = [](PipelineWork work) {
+    switch (work) {
+      case PipelineWork::forward:
+        return 0;
+      case PipelineWork::backward_weight:
+        return 2;
+      case PipelineWork::send:
+        return 3;
+      case PipelineWork::at_end:
+        return 4;
+      default:
+        return 1;
+    }
+  };
+  for (const PipelineEvent& event : result.events)
+    timeline.bars.push_back({static_cast<std::size_t>(event.stage), event.start, event.end,
+                             event_name(event, chunks_per_stage(input.shape) > 1), colour_of(event.work)});
   return timeline;
 }
 
 /// What each resource does during two layers forward and one backward, so that gathering ahead is seen.
-Timeline layer_timeline(const Timed& timed) {
+Timeline layer_timeline(const TrainQuery& query, const Candidate& best, const Timed& timed) {
   const Program& program = timed.program;
   std::vector<Block> blocks;
   const Block *forward = nullptr, *backward = nullptr;
@@ -122,6 +128,9 @@ Timeline layer_timeline(const Timed& timed) {
   if (backward) blocks.push_back(*backward);
   const OverlapSchedule schedule = schedule_blocks(program, blocks, timed.times, timed.copies);
   Timeline timeline;
+  timeline.title =
+      fmt::format("{} on {}: two layers forward, one backward", query.imported.model.id, query.cluster.text);
+  timeline.subtitle = mesh_text(whole_mesh(best.strategy.parallelism, best.strategy.layout));
   timeline.lanes.push_back({"chip"});
   for (AxisSet axes : schedule.lanes) timeline.lanes.push_back({fmt::format("net {}", axes_text(program.mesh, axes))});
   timeline.classes = {"arithmetic", "memory", "collective", "forward again"};
@@ -191,7 +200,7 @@ Result<Items> program_rows(const TrainQuery& query, const Strategy& strategy) {
                   {"when", urgency_text(step)},
                   {"resource", lane_name(program, step)},
                   {"kind", name(step.op)}};
-      if (!moves) row.emplace_back("flops", step.flops);
+      row.emplace_back("flops", moves ? Value() : Value(step.flops));
       row.emplace_back("bytes", step.bytes);
       row.emplace_back("time", timed.times.estimate[static_cast<std::size_t>(i)]);
       rows.emplace_back(std::move(row));
@@ -221,31 +230,18 @@ std::string why_slower(const TrainingCost& best, const TrainingCost& other) {
 
 Result<std::string> timeline_json(const TrainQuery& query, const Candidate& best) {
   if (best.strategy.parallelism.pipeline > 1) {
-    ASSAY_TRY(result, simulate(query, best));
-    return chrome_trace_json(pipeline_timeline(result, best.strategy.parallelism.pipeline));
+    ASSAY_TRY(timeline, pipeline_timeline(query, best));
+    return chrome_trace_json(timeline);
   }
   ASSAY_TRY(timed, timed_program(query, best.strategy));
-  return chrome_trace_json(layer_timeline(timed));
+  return chrome_trace_json(layer_timeline(query, best, timed));
 }
 
 Scene training_picture(const TrainQuery& query, const Candidate& best) {
-  Timeline timeline;
-  if (best.strategy.parallelism.pipeline > 1) {
-    if (const auto result = simulate(query, best)) {
-      timeline = pipeline_timeline(*result, best.strategy.parallelism.pipeline);
-      timeline.title = fmt::format("{} on {}: the pipeline of one step", query.imported.model.id, query.cluster.text);
-      timeline.subtitle =
-          fmt::format("{}, bubble {:.1f} %", schedule_name(best.strategy.schedule), 100.0 * result->bubble);
-      return draw_timeline(timeline);
-    }
-  }
-  if (const auto timed = timed_program(query, best.strategy)) {
-    timeline = layer_timeline(*timed);
-    timeline.title =
-        fmt::format("{} on {}: two layers forward, one backward", query.imported.model.id, query.cluster.text);
-    timeline.subtitle = mesh_text(whole_mesh(best.strategy.parallelism, best.strategy.layout));
-  }
-  return draw_timeline(timeline);
+  if (best.strategy.parallelism.pipeline > 1)
+    if (const auto timeline = pipeline_timeline(query, best)) return draw_timeline(*timeline);
+  const auto timed = timed_program(query, best.strategy);
+  return draw_timeline(timed ? layer_timeline(query, best, *timed) : Timeline{});
 }
 
 }  // namespace assay

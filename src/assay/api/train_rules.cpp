@@ -76,7 +76,7 @@ Result<void> check_mesh(const TrainQuery& query) {
   if (all_given ? product == n : std::fmod(n, product) == 0.0) return {};
   if (factors.size() > 1) text += fmt::format(" = {}", human_number(product));
   return fail("strategy", fmt::format("{}, but {} has {} chips", text, query.cluster.text, chips),
-              nearest_factors(factors, chips, all_given, query.imported.model), Error::Kind::usage);
+              nearest_factors(factors, chips, all_given, query.imported.model));
 }
 
 /// Batches in sequences that some mesh of the space can split, on both sides of the one asked for.

@@ -206,8 +206,20 @@ void add_sizes(const Request& request, const TrainSizes& sizes, Response& respon
     if (sizes.deadline) row.insert(row.end() - 1, {"meets_deadline", size.meets});
     rows.emplace_back(std::move(row));
     fitting.push_back(&size);
-    points.push_back({size.run->time.value(), size.run->cost ? size.run->cost->value() : size.query.question.chips});
   }
+  // Money and chips are not the same axis: what has no price is on the front only where nothing has one.
+  const bool priced =
+      std::any_of(fitting.begin(), fitting.end(), [](const auto* size) { return size->run->cost.has_value(); });
+  if (priced)
+    std::erase_if(fitting, [&](const SizedTraining* size) {
+      if (size->run->cost) return false;
+      if (request.has("pareto"))
+        response.notes.push_back(fmt::format("{} is not on the front: the catalogue has no price of {}",
+                                             size->query.cluster.text, size->query.cluster.chip.id));
+      return true;
+    });
+  for (const SizedTraining* size : fitting)
+    points.push_back({size->run->time.value(), priced ? size->run->cost->value() : size->query.question.chips});
   response.results.emplace_back("sizes", std::move(rows));
   response.table_key = "sizes";
   response.notes.insert(response.notes.end(), sizes.notes.begin(), sizes.notes.end());
