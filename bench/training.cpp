@@ -26,7 +26,7 @@ struct Question {
   }
 };
 
-/// The search without pruning: every strategy is evaluated.
+/// The search without pruning: every strategy is evaluated, but for those that make again what fits when it is kept.
 void search(benchmark::State& state) {
   Question q;
   TrainingChoices choices;
