@@ -298,6 +298,11 @@ MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, co
   return memory;
 }
 
+MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, const Strategy& strategy) {
+  const auto others = static_cast<std::int64_t>(part.stages) - 1;
+  return memory_at(steady, part, strategy, is_folded(strategy.schedule) ? part.at + others : part.at);
+}
+
 std::vector<MemoryParts> stage_memory(const SteadyCost& steady, const StageSplit& split, const Strategy& strategy) {
   std::vector<MemoryParts> out;
   for (std::size_t s = 0; s < split.part_of.size(); ++s)
@@ -352,8 +357,7 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
       step.handover = m * handover, step.gradients = part.gradients, step.update = part.update;
       step.host = m * (part.host.forward + part.host.backward) + part.host.update;
     }
-    // A later stage holds fewer microbatches; the first of those like this one holds the most.
-    const MemoryParts memory = memory_at(steady, part, strategy, part.at);
+    const MemoryParts memory = memory_at(steady, part, strategy);
     cost.host_memory = std::max(cost.host_memory, memory.host);
     if (memory.total() > cost.memory.total()) cost.memory = memory;
   }

@@ -145,6 +145,8 @@ MemoryParts memory_holding(const SteadyCost& steady, const SteadyCost::Part& par
 /// The same of a stage under a schedule, as it is when the most is in use.
 MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, const Strategy& strategy,
                       std::int64_t stage);
+/// Of the fullest stage like `part`: later ones hold fewer microbatches, or no fewer where stages are folded.
+MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, const Strategy& strategy);
 
 /// The whole step under a schedule.
 TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy);

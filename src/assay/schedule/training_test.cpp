@@ -387,6 +387,23 @@ TEST(Training, DualpipeHoldsGradientsOfBothItsParts) {
   EXPECT_NEAR(both->memory.gradients, 2.0 * one->memory.gradients, 1e-4 * one->memory.gradients);
 }
 
+TEST(Training, MemoryIsThatOfTheFullestStage) {
+  using enum PipelineSchedule;
+  for (const double sequences : {4.0, 6.0, 8.0, 32.0})
+    for (const PipelineSchedule schedule : {gpipe, one_f_one_b, zb_h1, zb_h2, zb_v, dualpipe}) {
+      const Case c("h100-sxm:4", sequences);
+      Strategy s = strategy_of(1, 1, 1);
+      s.parallelism.pipeline = 4, s.schedule = schedule;
+      if (!is_possible({schedule, 4, static_cast<std::int64_t>(sequences), 1})) continue;
+      const StageSplit split = stage_split(c.model, s);
+      const auto steady = price_stages(c.question, sequence, c.cluster, s, split);
+      ASSERT_TRUE(steady);
+      double most = 0.0;
+      for (const MemoryParts& memory : stage_memory(*steady, split, s)) most = std::max(most, memory.total());
+      EXPECT_DOUBLE_EQ(training_cost(*steady, s).memory.total(), most) << schedule_name(schedule) << " " << sequences;
+    }
+}
+
 // The events are those of the estimate: every stage is busy for as long as its layers, its sends and the end of the
 // step take, and the whole takes about as long.
 TEST(Training, EventsOfAPipelineTakeAsLongAsItsEstimate) {

@@ -301,7 +301,7 @@ class Searcher {
 
   bool fits(const SteadyCost& steady, const Strategy& s) const {
     for (const SteadyCost::Part& part : steady.parts) {
-      const MemoryParts memory = memory_at(steady, part, s, part.at);
+      const MemoryParts memory = memory_at(steady, part, s);
       if (memory.total() > capacity_ || memory.host > question_.host.capacity) return false;
     }
     return true;
