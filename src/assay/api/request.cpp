@@ -135,12 +135,15 @@ Result<Request> parse_request(std::span<const std::string> words) {
       const std::size_t equals = word.find('=');
       const std::string name = word.substr(2, equals == std::string::npos ? std::string::npos : equals - 2);
       const OptionSpec* option = find_option(*verb, name);
-      // A number of tokens is no file to write to: it belongs to the command that is passed on.
+      // Of a command that is passed on, a number after --output is a length where the command knows one.
       const std::string after = equals != std::string::npos ? word.substr(equals + 1)
                                 : i + 1 < words.size()      ? words[i + 1]
                                                             : "";
-      const bool is_length =
-          name == "output" && (after == "?" || parse_number(after) || parse_count(after, "--output"));
+      const bool is_number = after == "?" || parse_number(after) || parse_count(after, "--output");
+      const auto inner = find_verb(words[words.size() > 1 ? 1 : 0]);
+      const bool is_length = name == "output" && is_number && inner &&
+                             std::any_of((*inner)->options.begin(), (*inner)->options.end(),
+                                         [](const OptionSpec& own) { return own.name == "output"; });
       if (verb->passes_options && (!option || is_length)) {
         request.arguments_.push_back(std::move(word));
         continue;

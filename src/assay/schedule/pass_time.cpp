@@ -19,6 +19,9 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
   };
   std::array<Waiting, 2 * max_traffic> waited;
   std::size_t waits = 0;
+  // Gradients of inputs take as long as those of weights, so that inputs that are gathered again have as much room as
+  // sums that are scattered.
+  double room_of_sums = pass.weight_gradients.value(), room_of_gathers = room_of_sums;
   const auto add = [&](const Traffic& traffic) {
     const CollectiveLine& line = links.lines[traffic.over][StageLinks::line_of(traffic.kind)];
     const double bytes = traffic.bytes / links.ways(traffic.divided), ideal = line.rate.value() * bytes;
@@ -36,8 +39,13 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
     if (traffic.urgency == Urgency::critical || !overlap) {
       const RoleSet over = traffic.urgency == Urgency::critical ? traffic.over : RoleSet(0);
       if (over & role_bit(Role::tensor)) {
-        // Gradients of inputs take as long as those of weights, so that what is gathered again has as much room.
-        if (traffic.beside) seconds -= (1.0 - effects.beside_waited) * std::min(seconds, pass.weight_gradients.value());
+        if (traffic.beside) {
+          double& room = traffic.kind == CollectiveKind::all_gather ? room_of_gathers : room_of_sums;
+          const double hidden = std::min(seconds, room);
+          room -= hidden;
+          seconds -= (1.0 - effects.beside_waited) * hidden;
+          time.beside += effects.tensor_waited * (1.0 - effects.beside_waited) * hidden;
+        }
         seconds *= effects.tensor_waited;
       } else if (!(over & role_bit(Role::expert)) && over & role_bit(Role::context)) {
         seconds *= effects.context_waited;

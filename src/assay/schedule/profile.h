@@ -77,13 +77,13 @@ struct ProfileKey {
   }
 };
 
-/// What holds for all strategies of one question.
 /// How tokens reach experts on another node.
 enum class Dispatch : std::uint8_t {
   per_node,   ///< one copy, which is passed on inside of the node
   per_expert  ///< a copy for each of them
 };
 
+/// What holds for all strategies of one question.
 struct TrainingSetup {
   const Transformer* model = nullptr;
   KernelRates rates;

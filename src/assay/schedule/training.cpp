@@ -127,6 +127,13 @@ bool hides_experts(const Strategy& strategy) {
          (strategy.schedule == PipelineSchedule::interleaved || strategy.schedule == PipelineSchedule::dualpipe);
 }
 
+/// Whether gradients of weights are made when a stage would wait, not beside those of inputs.
+bool puts_off_weights(const Strategy& strategy) {
+  using enum PipelineSchedule;
+  return strategy.parallelism.pipeline > 1 && (strategy.schedule == zb_h1 || strategy.schedule == zb_h2 ||
+                                               strategy.schedule == zb_v || strategy.schedule == dualpipe);
+}
+
 }  // namespace
 
 SteadyCost steady_cost(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
@@ -225,6 +232,7 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
     out.forward = f.chain() + f.exposed, out.backward = b.chain() + b.exposed;
     out.compute = f.compute + b.compute, out.recompute = b.recompute;
     out.tensor = f.tensor + b.tensor, out.context = f.context + b.context, out.expert = f.expert + b.expert;
+    out.beside = b.beside;
     if (out.expert > 0.0) {
       const double share = std::clamp(1.0 - effects.expert_waited, 0.0, out.compute / out.expert);
       out.hidden_forward = share * f.expert, out.hidden_backward = share * b.expert;
@@ -324,11 +332,11 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
   TrainingCost cost;
   double slowest = -1.0, slowest_lower = 0.0, slowest_upper = 0.0, sum_lower = 0.0, sum_upper = 0.0;
   double mean_forward = 0.0, mean_backward = 0.0, states = 0.0, busiest = 0.0, end_upper = 0.0;
-  const double hides = hides_experts(strategy) ? 1.0 : 0.0;
+  const double hides = hides_experts(strategy) ? 1.0 : 0.0, alone = puts_off_weights(strategy) ? 1.0 : 0.0;
   for (const SteadyCost::Part& part : steady.parts) {
     const double share = part.stages / stages;
     const double forward = part.forward - hides * part.hidden_forward,
-                 backward = part.backward - hides * part.hidden_backward;
+                 backward = part.backward - hides * part.hidden_backward + alone * part.beside;
     mean_forward += share * (forward + handover / 2.0);
     mean_backward += share * (backward + handover / 2.0);
     cost.compute += share * m * part.ideal_compute;
@@ -351,7 +359,7 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
       slowest = whole;
       StepParts& step = cost.parts;
       step.compute = m * part.compute, step.recompute = m * part.recompute;
-      step.tensor = m * part.tensor, step.context = m * part.context;
+      step.tensor = m * (part.tensor + alone * part.beside), step.context = m * part.context;
       step.expert = m * (part.expert - hides * (part.hidden_forward + part.hidden_backward));
       step.weights = m * part.weights;
       step.handover = m * handover, step.gradients = part.gradients, step.update = part.update;
@@ -392,10 +400,10 @@ Result<PipelineInput> pipeline_input(const TrainingQuestion& question, std::int6
   const std::int64_t stages = input.shape.stages;
   const StageSplit runs = split_parts(model, stages, model_parts(input.shape) / stages, is_folded(strategy.schedule));
   ASSAY_TRY(parts, price_stages(question, sequence, cluster, strategy, runs));
-  const double hides = hides_experts(strategy) ? 1.0 : 0.0;
+  const double hides = hides_experts(strategy) ? 1.0 : 0.0, alone = puts_off_weights(strategy) ? 1.0 : 0.0;
   for (const std::int16_t at : runs.part_of) {
     const SteadyCost::Part& part = parts.parts[static_cast<std::size_t>(at)];
-    const double backward = part.backward - hides * part.hidden_backward;
+    const double backward = part.backward - hides * part.hidden_backward + alone * part.beside;
     input.times.push_back(
         {Seconds(part.forward - hides * part.hidden_forward), Seconds(backward / 2.0), Seconds(backward / 2.0)});
   }

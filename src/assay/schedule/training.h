@@ -108,6 +108,7 @@ struct SteadyCost {
     double forward = 0, backward = 0;  ///< seconds, everything that is waited for included
     double compute = 0, recompute = 0, tensor = 0, context = 0, expert = 0, weights = 0;
     double hidden_forward = 0, hidden_backward = 0;  ///< of experts, where a schedule runs both passes side by side
+    double beside = 0;  ///< of collectives, that gradients of weights hide unless a schedule puts these off
     double least() const { return forward + backward - hidden_forward - hidden_backward; }  ///< under any schedule
     double lower = 0, upper = 0, ideal_compute = 0, ideal_memory = 0;
     std::array<double, roles> network{}, end_network{};  ///< of a microbatch, and once a step

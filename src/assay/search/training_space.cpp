@@ -102,6 +102,7 @@ std::vector<std::int64_t> TrainingSpace::micro_batches(std::int64_t per_group) c
 std::vector<RecomputePolicy> TrainingSpace::policies() const {
   if (choices_.recompute) return {*choices_.recompute};
   using enum RecomputePolicy;
+  if (!choices_.every_policy) return {none, full};
   return {none, selective, feed_forward, operators, projections, products, full};
 }
 

@@ -15,6 +15,7 @@ struct TrainingChoices {
   std::optional<int> zero;
   std::optional<PipelineSchedule> schedule;
   std::optional<RecomputePolicy> recompute;
+  bool every_policy = true;  ///< where none is given: all of them, or only none and full
   std::optional<ResidualScheme> residual;
   std::optional<ContextScheme> context_scheme;
   std::vector<Offload> offloads{Offload::none};  ///< those that may be tried
