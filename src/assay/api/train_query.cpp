@@ -82,18 +82,18 @@ Result<void> read_choices(const Request& request, TrainingChoices& choices) {
 }
 
 /// No expert gets a token twice, so that all tokens are the most that one gets.
-Result<void> check_load(const Transformer& model, double load) {
+Result<void> check_load(const Transformer& model, double load, std::string_view option) {
   if (load > 1.0 && !has_experts(model))
-    return fail("--expert-load", fmt::format("{} has no experts", model.id), "leave it out");
+    return fail(std::string(option), fmt::format("{} has no experts", model.id), "leave it out");
   for (const Layer& layer : model.decoder.kinds) {
     if (!layer.feed_forward || layer.feed_forward->experts == 0) continue;
     const FeedForward& f = *layer.feed_forward;
     const double most = static_cast<double>(f.experts) / static_cast<double>(f.experts_per_token);
     if (load > most)
-      return fail("--expert-load",
+      return fail(std::string(option),
                   fmt::format("{} is more than every token: {} sends each to {} of {} experts", human_number(load),
                               model.id, f.experts_per_token, f.experts),
-                  fmt::format("from 1 (an even load) to {} (all to one expert)", human_number(most)));
+                  fmt::format("at most {}: all to one expert; 1 is an even load", human_number(most)));
   }
   return {};
 }
@@ -164,6 +164,7 @@ Result<void> read_capacity(const Request& request, TrainQuery& query) {
   const auto factor = parse_number(*text);
   if (!factor || !(*factor > 0.0) || *factor > 1e6)
     return fail("--capacity", fmt::format("{} is not a number above 0", in_quotes(*text)), "1.25 is usual");
+  ASSAY_CHECK(check_load(query.imported.model, *factor, "--capacity"));
   query.question.setup.expert_load = *factor;
   query.notes.push_back(
       fmt::format("--capacity {}: experts compute and exchange that share of an even load; how many "
@@ -279,7 +280,7 @@ Result<TrainQuery> read_train_query(const Request& request, const Context& conte
     const auto load = parse_number(*text);
     if (!load || *load < 1.0)
       return fail("--expert-load", fmt::format("{} is not a number from 1 up", in_quotes(*text)), "1 is an even load");
-    ASSAY_CHECK(check_load(query.imported.model, *load));
+    ASSAY_CHECK(check_load(query.imported.model, *load, "--expert-load"));
     query.question.setup.expert_load = *load;
   }
   ASSAY_CHECK(read_dispatch(request, query.imported.model, query.question.setup.dispatch));

@@ -186,14 +186,18 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
   steady.stages = stages;
   steady.boundary_ideal = steady.hop = 0.0;
   if (stages > 1.0) {
-    // Tensor-parallel devices that all have the same to hand on send a part each; the receivers gather.
-    const bool same = strategy.parallelism.residual == ResidualScheme::replicated && strategy.parallelism.tensor > 1;
-    const double bytes = profile.boundary.value(), parts = same ? links.ways(role_bit(Role::tensor)) : 1.0;
-    steady.boundary_ideal = bytes / parts * links.between_stages.rate.value();
-    steady.hop = steady.boundary_ideal / links.network_share + links.between_stages.floor.value();
-    if (same)
-      steady.hop +=
-          links.forms[role_bit(Role::tensor)][StageLinks::line_of(CollectiveKind::all_gather)].seconds(bytes, 1);
+    const CollectiveLine& line = links.between_stages;
+    const double bytes = profile.boundary.value();
+    steady.boundary_ideal = bytes * line.rate.value();
+    steady.hop = steady.boundary_ideal / links.network_share + line.floor.value();
+    // Tensor-parallel devices that all have the same to hand on send a part each where that pays; the receivers gather.
+    if (strategy.parallelism.residual == ResidualScheme::replicated && strategy.parallelism.tensor > 1) {
+      constexpr RoleSet tensor = role_bit(Role::tensor);
+      const double part = steady.boundary_ideal / links.ways(tensor);
+      const double gather = links.forms[tensor][StageLinks::line_of(CollectiveKind::all_gather)].seconds(bytes, 1);
+      if (const double parts = part / links.network_share + line.floor.value() + gather; parts < steady.hop)
+        steady.hop = parts, steady.boundary_ideal = part;
+    }
   }
   const auto on_host = [&](const LayerProfile& layer, const PassTime& f, const PassTime& b, double kept) {
     const double elements = layer.dense_elements / shared.states + layer.expert_elements / shared.expert_states;

@@ -94,9 +94,9 @@ void fit_tiles(FitProblem& problem, const std::vector<std::string>& ids) {
 /// Products of experts, by our own table of them: its harness is that of our other kernels but for what starts one. The
 /// kernels are alike on all GPUs.
 void fit_grouped(FitProblem& problem) {
-  const std::string source(own_tables[3].source);
+  const std::string source = "h200-experts";
   Harness& h = problem.harnesses.at(source);
-  h = problem.harnesses.at(std::string(own_tables[0].source));
+  h = problem.harnesses.at("h200-ops");
   double& grouped = problem.calibrations.at("h200-sxm").matmul->grouped;
   minimise({fit(grouped, 0.3, 1.0), fit(h.launch[matmul], 0.05_us, 60_us)},
            [&] { return kernel_misfit(problem, [&](const KernelRow& row) { return row.source == source; }); });
