@@ -63,7 +63,8 @@ Result<void> read_choices(const Request& request, TrainingChoices& choices) {
                                                        {"products", products},
                                                        {"projections", projections},
                                                        {"feed-forward", feed_forward}};
-  ASSAY_CHECK(read_word(request, "recompute", policies, choices.recompute));
+  choices.every_policy = request.value("recompute") == "auto";
+  if (!choices.every_policy) ASSAY_CHECK(read_word(request, "recompute", policies, choices.recompute));
   static constexpr Word<ResidualScheme> residuals[] = {{"replicated", ResidualScheme::replicated},
                                                        {"sequence", ResidualScheme::sequence},
                                                        {"model", ResidualScheme::model}};
@@ -200,8 +201,10 @@ std::vector<OptionSpec> train_options() {
       {"schedule", "NAME", "gpipe, 1f1b, interleaved, zb, zb-h1, zb-h2, zb-v or dualpipe"},
       {"recompute", "POLICY",
        "none, selective (inside of attention), full; or what is kept besides a layer's input: products, projections "
-       "(those around attention), operators (attention and every other product); feed-forward: made again is only that",
-       false, "none|selective|full|operators|products|projections|feed-forward"},
+       "(those around attention), operators (attention and every other product); feed-forward: made again is only "
+       "that; "
+       "auto searches all",
+       false, "none|selective|full|operators|products|projections|feed-forward|auto"},
       {"offload", "WHAT", "to the host: none (default), optimizer, activations, both, or auto to search all", false,
        "none|optimizer|activations|both|auto"},
       {"sequence-parallel", "", "split activations between tensor-parallel blocks by sequence"},
