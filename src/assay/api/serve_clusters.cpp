@@ -161,6 +161,7 @@ Result<std::vector<Alternative>> alternatives(const ServeQuery& query, const Ser
       auto there = search_serving(other->question, clusters[c], query.choices);
       out.push_back({*std::move(other), std::move(there)});
     }
+  for (Alternative& one : out) bind(one.query);  // they have moved
   return out;
 }
 

@@ -151,6 +151,11 @@ PipelineForm pipeline_form(const PipelineShape& shape, const StageTimes& stage, 
   throw InternalError("unknown pipeline schedule");
 }
 
+bool splits_backward(PipelineSchedule schedule) {
+  using enum PipelineSchedule;
+  return schedule == zb_h1 || schedule == zb_h2 || schedule == zb_v || schedule == dualpipe;
+}
+
 double peak_microbatches(const PipelineShape& shape, std::int64_t stage) {
   const std::int64_t p = shape.stages, m = shape.microbatches, v = shape.chunks;
   const auto number = [](std::int64_t n) { return static_cast<double>(n); };
@@ -188,8 +193,7 @@ StageTimes slowest_stage(const PipelineInput& input) {
 Seconds pipeline_lower_bound(const PipelineInput& input) {
   const PipelineShape& shape = input.shape;
   const bool dual = shape.schedule == PipelineSchedule::dualpipe;
-  const bool split = dual || shape.schedule == PipelineSchedule::zb_h1 || shape.schedule == PipelineSchedule::zb_h2 ||
-                     shape.schedule == PipelineSchedule::zb_v;
+  const bool split = splits_backward(shape.schedule);
   const auto times = [&](std::int64_t part) -> const StageTimes& {
     return input.times[input.times.size() == 1 ? 0 : static_cast<std::size_t>(part)];
   };

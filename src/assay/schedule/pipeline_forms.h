@@ -21,6 +21,9 @@ struct PipelineForm {
 PipelineForm pipeline_form(const PipelineShape& shape, const StageTimes& stage, Seconds transfer = {},
                            Seconds pair_saving = {});
 
+/// Whether gradients of weights are made when a stage would wait, apart from those of inputs.
+bool splits_backward(PipelineSchedule schedule);
+
 /// Activations that a stage holds at most, in microbatches through a whole stage; exact for every possible shape.
 double peak_microbatches(const PipelineShape& shape, std::int64_t stage);
 

@@ -127,11 +127,9 @@ bool hides_experts(const Strategy& strategy) {
          (strategy.schedule == PipelineSchedule::interleaved || strategy.schedule == PipelineSchedule::dualpipe);
 }
 
-/// Whether gradients of weights are made when a stage would wait, not beside those of inputs.
+/// Whether products of weights' gradients are not there to hide collectives: they are put off.
 bool puts_off_weights(const Strategy& strategy) {
-  using enum PipelineSchedule;
-  return strategy.parallelism.pipeline > 1 && (strategy.schedule == zb_h1 || strategy.schedule == zb_h2 ||
-                                               strategy.schedule == zb_v || strategy.schedule == dualpipe);
+  return strategy.parallelism.pipeline > 1 && splits_backward(strategy.schedule);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "assay/base/text.h"
+#include "assay/lower/layers.h"
 
 namespace assay {
 namespace {
@@ -218,7 +219,7 @@ KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::str
     } else if (op == "grouped_gemm" || op == "grouped_wgrad") {
       // Experts without rows are no part of it; the others have more each.
       const bool gradient = op == "grouped_wgrad";
-      const double rows_of_all = gradient ? c : a, touched = d * (1.0 - std::pow(1.0 - 1.0 / d, rows_of_all));
+      const double rows_of_all = gradient ? c : a, touched = d * touched_share(rows_of_all, 1.0, d);
       row.matmul = gradient ? MatmulShape{touched, a, b, c / touched, {}, true}
                             : MatmulShape{touched, a / touched, b, c, {}, true};
       row.matmul.bytes = matmul_bytes(row.matmul, element, std::max(2.0, element));
