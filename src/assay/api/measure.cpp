@@ -72,6 +72,15 @@ Members fitted_numbers(const Calibration& c) {
   };
   regime("burst", c.burst);
   regime("sustained", c.sustained);
+  if (c.attention && c.attention->cudnn) {
+    const auto& [forward, backward, decode] = *c.attention->cudnn;
+    const auto pass = [](const AttentionPass& one) {
+      return Members{{"share", one.share}, {"softmax", one.softmax}, {"passes", one.passes}};
+    };
+    out.emplace_back("attention_forward", pass(forward));
+    out.emplace_back("attention_backward", pass(backward));
+    out.emplace_back("decode", Members{{"share", decode.share}, {"crowded", decode.crowded}, {"item", decode.item}});
+  }
   if (c.pointwise) out.emplace_back("streams", Members{{"share", c.pointwise->stream}, {"ramp", c.pointwise->ramp}});
   if (c.collective) {
     Items curves;

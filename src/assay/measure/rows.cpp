@@ -21,6 +21,8 @@ std::string rows_text(const Measurement& measurement) {
       "# Medians and minima in microseconds.\n"
       "# gemm: a=M b=N c=K, A[M,K] x B (GPU: B[N,K]^T, CPU: B[K,N]); bmm: d=batch; copy: a=bytes read=bytes written; "
       "read: a=bytes.\n"
+      "# attn_*: a=batch b=heads c=kv heads d=sequence e=head dim, note=kernel; bwd without forward; attn_decode: one "
+      "query, d=KV length.\n"
       "# all_gather, reduce_scatter, all_reduce, all_to_all: a=bytes of the whole array, b=ranks.\n";
   for (const auto& [key, value] : measurement.facts) text += std::string(fact_mark) + key + ": " + value + "\n";
   for (const std::string& note : measurement.notes) text += "# note " + note + "\n";

@@ -134,9 +134,8 @@ void start_fit(FitProblem& problem) {
     m.droop = family.id == "hopper" ? 0.2 : blackwell ? 0.3 : family.id == "ada" ? 0.35 : tpu ? 0.0 : 0.05;
     if (tpu) m.small_tile = m.fill = 0.0, m.split_cost = Seconds(0);
     c.pointwise = PointwiseCalibration{0.9, 0.75, 0.3, 0.6, 0.5_us};
-    const AttentionKernelCalibration kernel{{0.7, 1.0, 50, 0.5}, {0.6, 1.0, 40, 1.0}, {0.9, 1.0, 0.9, 1_us}};
-    c.attention.emplace().cudnn = kernel;
-    if (family.id == "hopper" || family.id == "ampere") c.attention->flash2 = kernel;
+    c.attention.emplace().cudnn = attention_start;
+    if (family.id == "hopper" || family.id == "ampere") c.attention->flash2 = attention_start;
     if (family.id != "ada") c.collective = start_collective(family.id == "hopper" || blackwell ? 0.58 : 0.0);
     // What starts a kernel: eager frameworks as whole training steps show it, compiled and captured ones as tables do.
     c.host = tpu ? HostCalibration{2_us, 2_us, 2_us} : HostCalibration{31_us, 10_us, 2_us};
@@ -241,9 +240,12 @@ Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const 
             return row.source == name && static_cast<std::size_t>(row.kind) == kind;
           }))
         h.launch[kind] = Seconds(0);
-  for (const OwnTable& table : own_tables)  // measured the same way
-    if (!table.fitted)
-      problem.harnesses[std::string(table.source)] = problem.harnesses.at(std::string(own_tables[0].source));
+  for (const OwnTable& table : own_tables)  // measured the same way, but all kernels are replayed from a graph
+    if (!table.fitted) {
+      Harness& h = problem.harnesses[std::string(table.source)] = own;
+      for (const KernelKind kind : {KernelKind::attention_forward, KernelKind::attention_backward, KernelKind::decode})
+        h.launch[static_cast<std::size_t>(kind)] = h.launch[matmul];
+    }
   std::string harness = fmt::format(
       "# How the tables were measured: nothing of this belongs to a chip.\n[source.fit]\n"
       "title = \"fit to the measured rows of the half that is not reported\"\ncommand = \"{}\"\ndate = {}\n",

@@ -11,6 +11,7 @@
 #include "assay/hardware/calibration.h"
 #include "assay/validate/collective_rows.h"
 #include "assay/validate/kernel_rows.h"
+#include "assay/validate/minimise.h"
 #include "assay/validate/validation.h"
 
 namespace assay {
@@ -63,6 +64,11 @@ double kernel_misfit(const FitProblem& problem, Take take) {
 void start_fit(FitProblem& problem);
 void fit_matmuls(FitProblem& problem);
 void fit_attention(FitProblem& problem);
+/// Where the numbers of an attention kernel start, and the bounds of those of one pass (`wide`: it has rows with heads
+/// above wide_head).
+inline constexpr AttentionKernelCalibration attention_start{
+    {0.7, 1.0, 50, 0.5}, {0.6, 1.0, 40, 1.0}, {0.9, 1.0, 0.9, 1_us}};
+void add_pass(AttentionPass& pass, bool wide, std::vector<FitParameter>& parameters);
 void fit_pointwise(FitProblem& problem);
 void fit_collectives(FitProblem& problem);
 

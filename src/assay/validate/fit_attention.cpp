@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "assay/validate/fit.h"
-#include "assay/validate/minimise.h"
 
 namespace assay {
 namespace {
@@ -58,18 +57,10 @@ void fit_kernel(FitProblem& problem, const std::string& id, AttentionKernel choi
         problem, [&](const KernelRow& row) { return mine(row) && row.kind == kind && row.work.head_dim > wide_head; });
   };
   const bool both = has(KernelKind::attention_both);
-  if (both || has(KernelKind::attention_forward)) {
-    parameters.push_back(fit(kernel.forward.share, 0.1, 1.0));
-    parameters.push_back(fit(kernel.forward.softmax, 1.0, 200.0));
-    parameters.push_back(fit(kernel.forward.passes, 0.01, 6.0));
-    if (wide(KernelKind::attention_forward)) parameters.push_back(fit(kernel.forward.wide, 0.2, 1.0));
-  }
-  if (both || has(KernelKind::attention_backward)) {
-    parameters.push_back(fit(kernel.backward.share, 0.1, 1.0));
-    parameters.push_back(fit(kernel.backward.softmax, 1.0, 200.0));
-    parameters.push_back(fit(kernel.backward.passes, 0.01, 6.0));
-    if (wide(KernelKind::attention_backward)) parameters.push_back(fit(kernel.backward.wide, 0.2, 1.0));
-  }
+  if (both || has(KernelKind::attention_forward))
+    add_pass(kernel.forward, wide(KernelKind::attention_forward), parameters);
+  if (both || has(KernelKind::attention_backward))
+    add_pass(kernel.backward, wide(KernelKind::attention_backward), parameters);
   minimise(
       parameters, [&] { return kernel_misfit(problem, mine); }, 1500);
 }
@@ -92,6 +83,13 @@ void fit_decode(FitProblem& problem, const std::string& id, AttentionKernel choi
 }
 
 }  // namespace
+
+void add_pass(AttentionPass& pass, bool wide, std::vector<FitParameter>& parameters) {
+  parameters.push_back(fit(pass.share, 0.1, 1.0));
+  parameters.push_back(fit(pass.softmax, 1.0, 200.0));
+  parameters.push_back(fit(pass.passes, 0.01, 6.0));
+  if (wide) parameters.push_back(fit(pass.wide, 0.2, 1.0));
+}
 
 void fit_attention(FitProblem& problem) {
   const auto all = [](const KernelRow& row) { return is_attention(row) || row.kind == KernelKind::decode; };

@@ -10,7 +10,6 @@
 #include "assay/validate/collective_rows.h"
 #include "assay/validate/fit.h"
 #include "assay/validate/kernel_rows.h"
-#include "assay/validate/minimise.h"
 
 namespace assay {
 namespace {
@@ -139,6 +138,34 @@ void fit_gpu_products(Problem& p, const Calibration* start) {
   objective();
 }
 
+bool is_attention(const KernelRow& row) {
+  return row.kind == KernelKind::attention_forward || row.kind == KernelKind::attention_backward;
+}
+
+/// All rows of a GPU are replayed from a graph, attention as products are.
+void launch_alike(Harness& harness) {
+  for (const KernelKind kind : {KernelKind::attention_forward, KernelKind::attention_backward, KernelKind::decode})
+    harness.launch[static_cast<std::size_t>(kind)] = harness.launch[matmul];
+}
+
+void fit_attention(Problem& p, const Calibration* start) {
+  AttentionKernelCalibration& kernel = p.calibration.attention.emplace().cudnn.emplace(attention_start);
+  if (start && start->attention && start->attention->cudnn) kernel = *start->attention->cudnn;
+  launch_alike(p.harness);
+  for (const KernelKind kind : {KernelKind::attention_forward, KernelKind::attention_backward}) {
+    if (!p.has(kind)) continue;
+    std::vector<FitParameter> parameters;
+    add_pass(kind == KernelKind::attention_forward ? kernel.forward : kernel.backward, false, parameters);
+    minimise(
+        parameters, [&] { return p.misfit([&](const KernelRow& row) { return row.kind == kind; }); }, 1500);
+  }
+  if (!p.has(KernelKind::decode)) return;
+  minimise(
+      {fit(kernel.decode.share, 0.1, 1.0), fit(kernel.decode.item, 0.01_us, 10_us),
+       fit(kernel.decode.crowded, 0.3, 1.0)},
+      [&] { return p.misfit([](const KernelRow& row) { return row.kind == KernelKind::decode; }); }, 1500);
+}
+
 /// A step that streams is launched as a product is.
 Seconds launch_of(const Calibration& c) { return c.sustained ? c.sustained->launch : Seconds(0); }
 
@@ -202,15 +229,20 @@ std::vector<ValidationCase> cases_of(const Problem& p) {
 
 /// How far the fitted rows lie off, by class.
 void add_spread(Problem& p) {
-  std::vector<double> products, streams, ranks;
+  std::vector<double> products, attention, decode, streams, ranks;
   for (const KernelRow& row : p.kernels)
     if (const auto time = row.fitted ? p.predicted(row) : std::nullopt)
-      (is_product(row) ? products : streams).push_back(std::abs(std::log(*time / row.measured)));
+      (is_product(row)                  ? products
+       : is_attention(row)              ? attention
+       : row.kind == KernelKind::decode ? decode
+                                        : streams)
+          .push_back(std::abs(std::log(*time / row.measured)));
   for (const CollectiveRow& row : p.collectives)
     if (row.fitted && p.calibration.collective)
       ranks.push_back(std::abs(std::log(predict(row, *p.calibration.collective, p.harness) / row.measured)));
   SpreadCalibration& spread = p.calibration.spread.emplace();
   spread.matmul = spread_of(std::move(products)), spread.pointwise = spread_of(std::move(streams));
+  spread.attention = spread_of(std::move(attention)), spread.decode = spread_of(std::move(decode));
   spread.collective = spread_of(std::move(ranks));
 }
 
@@ -256,6 +288,7 @@ MeasuredFit fit_measured(const CsvTable& table, const Chip& chip, const Calibrat
   const bool cpu = chip.family == "cpu";
   if (problem.has(KernelKind::matmul)) cpu ? fit_cpu_products(problem) : fit_gpu_products(problem, start);
   if (cpu && problem.has(KernelKind::stream)) fit_streams(problem);
+  if (problem.has(KernelKind::attention_forward)) fit_attention(problem, start);
   if (!problem.collectives.empty()) fit_ranks(problem);
   add_spread(problem);
   result.cases = cases_of(problem);
@@ -277,6 +310,7 @@ std::vector<ValidationCase> check_measured(const CsvTable& table, const Chip& ch
   if (const auto& burst = calibration.burst) {
     problem.harness.launch[matmul] = burst->launch;
     problem.harness.gap = burst->gap, problem.harness.ramp = burst->ramp;
+    launch_alike(problem.harness);
   }
   std::vector<ValidationCase> cases = cases_of(problem);
   for (ValidationCase& one : cases) one.fitted = false;

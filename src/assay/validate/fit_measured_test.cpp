@@ -9,6 +9,8 @@
 #include "assay/cost/efficiency_collectives.h"
 #include "assay/hardware/catalogue.h"
 #include "assay/measure/grid.h"
+#include "assay/validate/harness.h"
+#include "assay/validate/kernel_rows.h"
 
 namespace assay {
 namespace {
@@ -104,6 +106,41 @@ TEST(FitMeasured, AGpusNumbersComeBackFromBothRegimes) {
   EXPECT_FALSE(fit.calibration.pointwise);  // no chip's own: norms and softmax were not measured
   ASSERT_EQ(fit.unanswered.size(), 1u);
   EXPECT_EQ(fit.unanswered.front().group, "upload");
+}
+
+TEST(FitMeasured, AttentionComesBackWithTheProductsLaunch) {
+  const Catalogue catalogue = Catalogue::builtin();
+  const Chip chip = *catalogue.chip("h200-sxm", "");
+  Calibration truth;
+  const AttentionKernelCalibration known{{0.5, 1.0, 60, 0.8}, {0.35, 1.0, 30, 1.5}, {0.6, 0.7, 0.9, 2_us}};
+  truth.attention.emplace().cudnn = known;
+  MatmulCalibration& m = truth.matmul.emplace();
+  m.share[static_cast<std::size_t>(Dtype::bf16)] = 0.8;
+  m.droop = 0.3, m.memory_share = 0.85, m.small_tile = 15, m.fill = 128, m.split_cost = 4_us;
+  truth.burst = Regime{5_us, 300_us, 2_us};
+  Harness harness;
+  harness.launch.fill(5_us);
+  Measurement measured;
+  for (const ProductShape& s : gpu_products(Extent::quick, 16))
+    measured.rows.push_back(product_row(chip, truth, s, "bf16", false));
+  for (const char* op : {"attn_fwd_causal", "attn_bwd_causal", "attn_decode"})
+    for (const std::int64_t batch : {1, 4, 64})
+      for (const std::int64_t heads : {8, 16, 32, 64})
+        for (const std::int64_t tokens : {256, 512, 1024, 2048, 4096, 8192})
+          for (const std::int64_t size : {64, 128})  // one size does not tell the softmax from the products
+            measured.rows.push_back({op, "bf16", batch, heads, 8, tokens, size, 1_us, 1_us, "cudnn"});
+  const KernelRows rows = read_own_ops(table_of(measured), chip.id, chip.id);
+  for (std::size_t i = 0; i < rows.rows.size(); ++i)
+    if (rows.rows[i].kind != KernelKind::matmul) measured.rows[i].median = *predict(rows.rows[i], chip, truth, harness);
+  const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, made_up);
+  const AttentionKernelCalibration& found = *fit.calibration.attention->cudnn;
+  EXPECT_NEAR(found.forward.share, known.forward.share, 0.06);
+  EXPECT_NEAR(found.backward.share, known.backward.share, 0.06);
+  EXPECT_NEAR(found.decode.share, known.decode.share, 0.06);
+  EXPECT_NEAR(found.decode.crowded, known.decode.crowded, 0.08);
+  for (const ValidationSummary& group : summarise_groups(fit.cases))
+    if (group.group != "matmul bf16") EXPECT_LT(group.median, 0.05) << group.group;
+  EXPECT_LT(fit.calibration.spread->attention, 0.1);
 }
 
 TEST(FitMeasured, CurvesOfCollectivesComeBack) {

@@ -145,7 +145,8 @@ ValidationSet h200_random_set() {
   return {"h200-random", "kernels of random shapes that we measured on one H200", false, &run_own<1>};
 }
 ValidationSet h200_measure_set() {
-  return {"h200-measure", "products and copies that assay-measure-cuda measured on one H200", false, &run_own<2>};
+  return {"h200-measure", "products, attention and copies that assay-measure-cuda measured on one H200", false,
+          &run_own<2>};
 }
 ValidationSet h200_experts_set() {
   return {"h200-experts", "products of experts that we measured on one H200", false, &run_own<3>};

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "assay/measure/cuda/attention.h"
 #include "assay/measure/cuda/collectives.h"
 #include "assay/measure/cuda/operands.h"
 
@@ -39,6 +40,7 @@ class Run {
       fill(a_, block_), fill(b_, block_);
       if (attempt(name(format) + " products", [&] { verify(format); })) products(format);
     }
+    if (request_.extent != Extent::check) measure_attention(out_, request_.extent, clock_);
     host_copies();
   }
 
@@ -210,7 +212,6 @@ Measurement measure_gpu(const GpuRequest& request) {
     out.notes.push_back(std::string("the GPU is not measured: ") + failure.what());
   }
   if (!out.rows.empty()) measure_collectives(out, request.extent);
-  out.notes.emplace_back("attention is not measured: the toolkit has no library for it");
   return out;
 }
 

@@ -1,0 +1,14 @@
+// Causal attention in bf16. cudnn/ holds it where cuDNN is, no_cudnn/ stands in elsewhere.
+#pragma once
+#include <cstdint>
+
+#include "assay/measure/cuda/device.h"
+#include "assay/measure/gpu.h"
+
+namespace assay::cuda {
+
+/// Adds rows attn_fwd_causal, attn_bwd_causal and attn_decode with the note "cudnn", checked first against the host's
+/// arithmetic, and notes what is missing.
+void measure_attention(Measurement& out, Extent extent, Clock& clock);
+
+}  // namespace assay::cuda
