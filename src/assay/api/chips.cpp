@@ -167,17 +167,22 @@ Members derived(const Chip& chip) {
   if (chip.host.trays)
     out.emplace_back("chips_per_tray",
                      static_cast<double>(chip.host.chips.value) / static_cast<double>(chip.host.trays->value));
-  for (const Price& price : chip.prices)
-    if (const auto peak = peak_of(reference); peak && price.kind == "on-demand") {
-      out.emplace_back("flops_per_dollar", peak->value / price.value.value);
-      break;
-    }
+  if (const auto peak = peak_of(reference)) {
+    Items by_price;
+    for (const Price& price : chip.prices)
+      if (price.kind == "on-demand")
+        by_price.emplace_back(Members{{"provider", price.provider},
+                                      {"date", price.date},
+                                      {"flops_per_dollar", peak->value / price.value.value}});
+    if (const Price* price = newest_price(chip))
+      out.emplace_back("flops_per_dollar", peak->value / price->value.value);
+    if (!by_price.empty()) out.emplace_back("by_price", std::move(by_price));
+  }
   return out;
 }
 
 Value price_value(const Chip& chip) {
-  for (const Price& price : chip.prices)
-    if (price.kind == "on-demand") return price.value.value;
+  if (const Price* price = newest_price(chip)) return price->value.value;
   return {};
 }
 
@@ -211,7 +216,7 @@ Response list_chips(const Catalogue& catalogue, Result<void>& failed) {
   response.results.emplace_back("chips", std::move(rows));
   response.table_key = "chips";
   response.notes.emplace_back(
-      "peaks are dense; critical intensity is peak over HBM bandwidth, FLOP/B; prices are dated list prices per "
+      "peaks are dense; critical intensity is peak over HBM bandwidth, FLOP/B; prices are the newest list prices per "
       "chip-hour");
   return response;
 }

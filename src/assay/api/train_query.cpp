@@ -163,8 +163,12 @@ Result<void> read_capacity(const Request& request, TrainQuery& query) {
                    [](const Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; }))
     return fail("--capacity", fmt::format("{} has no experts", query.imported.model.id), "leave it out");
   const auto factor = parse_number(*text);
-  if (!factor || !(*factor > 0.0) || *factor > 1e6)
-    return fail("--capacity", fmt::format("{} is not a number above 0", in_quotes(*text)), "1.25 is usual");
+  if (!factor || !(*factor >= 1.0) || *factor > 1e6)
+    return fail("--capacity",
+                fmt::format("{} is not a number of at least 1: with fewer slots than an even load tokens are dropped for "
+                            "certain, and the model's work is not done",
+                            in_quotes(*text)),
+                "1.25 is usual");
   ASSAY_CHECK(check_load(query.imported.model, *factor, "--capacity"));
   query.question.setup.expert_load = *factor;
   query.notes.push_back(
@@ -232,6 +236,8 @@ std::vector<OptionSpec> train_options() {
       {"sensitivity", "", "how the step time follows each rate of the hardware and the batch, and where that turns"},
       {"mtbf", "TIME", "mean time between failures of one chip: adds goodput (e.g. 50000h)"},
       {"restart", "TIME", "to detect a failure and restart (default 10min)"},
+      {"checkpoint-interval", "TIME", "between two checkpoints (default: the best, after Young)"},
+      {"checkpoint-size", "BYTES", "of one checkpoint (default: every weight and optimizer state once)"},
       {"checkpoint-bandwidth", "RATE", "at which the cluster writes checkpoints (default 100GB/s)"},
   };
   for (const OptionSpec& option : train_software_options()) options.push_back(option);

@@ -32,18 +32,34 @@ Watts power_of(const TrainQuery& query) {
   return query.power ? whole - (power.chip.value - *query.power) : whole;
 }
 
+/// The value of an option that must be above 0.
+template <class Q>
+Result<Q> positive(std::string_view text, std::string option) {
+  ASSAY_TRY(value, parse_as<Q>(text, option));
+  if (!(value > Q(0))) return fail(std::move(option), fmt::format("{} is not above 0", in_quotes(text)), "give what it really is");
+  return value;
+}
+
 Result<Goodput> goodput_of(const Request& request, const TrainQuery& query) {
   const auto given = [&](std::string_view option, std::string_view otherwise) {
     return request.value(option).value_or(std::string(otherwise));
   };
-  ASSAY_TRY(mtbf, parse_as<Seconds>(*request.value("mtbf"), "--mtbf"));
-  ASSAY_TRY(restart, parse_as<Seconds>(given("restart", default_restart), "--restart"));
+  ASSAY_TRY(mtbf, positive<Seconds>(*request.value("mtbf"), "--mtbf"));
+  ASSAY_TRY(restart, positive<Seconds>(given("restart", default_restart), "--restart"));
   ASSAY_TRY(bandwidth,
-            parse_as<BytesPerSecond>(given("checkpoint-bandwidth", default_bandwidth), "--checkpoint-bandwidth"));
+            positive<BytesPerSecond>(given("checkpoint-bandwidth", default_bandwidth), "--checkpoint-bandwidth"));
   // A checkpoint costs c, failures of the cluster come every f: the best interval is sqrt(2 c f) (Young 1974).
-  const Bytes state = checkpoint_bytes(query);
+  Bytes state = checkpoint_bytes(query);
+  if (const auto text = request.value("checkpoint-size")) {
+    ASSAY_TRY(size, positive<Bytes>(*text, "--checkpoint-size"));
+    state = size;
+  }
   const double c = (state / bandwidth).value(), f = mtbf.value() / query.question.chips;
-  const double interval = std::sqrt(2.0 * c * f);
+  double interval = std::sqrt(2.0 * c * f);
+  if (const auto text = request.value("checkpoint-interval")) {
+    ASSAY_TRY(wanted, positive<Seconds>(*text, "--checkpoint-interval"));
+    interval = wanted.value();
+  }
   const double lost = c / interval + (interval / 2.0 + restart.value()) / f;
   return Goodput{std::max(0.0, 1.0 - lost),         Seconds(f), Seconds(c), Seconds(interval),
                  Seconds(interval / 2.0) + restart, state};
@@ -99,12 +115,16 @@ Result<void> add_run(const Request& request, const TrainQuery& query, const Trai
                                          price.kind, price.date));
   } else {
     out.emplace_back("cost", Value());
+    response.notes.push_back(fmt::format("no cost: {} has no list price per hour in the catalogue", chip.id));
   }
   if (chip.power) {
     const Watts power = power_of(query);
     out.emplace_back("energy", power * run.time * query.question.chips);
     response.notes.push_back(fmt::format("energy at {} per chip{}", human(power),
                                          chip.power->system ? ", its share of the system included" : ""));
+  } else {
+    out.emplace_back("energy", Value());
+    response.notes.push_back(fmt::format("no energy: the power of {} is not published", chip.id));
   }
   return {};
 }
