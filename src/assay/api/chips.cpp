@@ -171,11 +171,9 @@ Members derived(const Chip& chip) {
     Items by_price;
     for (const Price& price : chip.prices)
       if (price.kind == "on-demand")
-        by_price.emplace_back(Members{{"provider", price.provider},
-                                      {"date", price.date},
-                                      {"flops_per_dollar", peak->value / price.value.value}});
-    if (const Price* price = newest_price(chip))
-      out.emplace_back("flops_per_dollar", peak->value / price->value.value);
+        by_price.emplace_back(Members{
+            {"provider", price.provider}, {"date", price.date}, {"flops_per_dollar", peak->value / price.value.value}});
+    if (const Price* price = newest_price(chip)) out.emplace_back("flops_per_dollar", peak->value / price->value.value);
     if (!by_price.empty()) out.emplace_back("by_price", std::move(by_price));
   }
   return out;

@@ -226,6 +226,10 @@ Result<Response> answer(const Request& request, const Context& context) {
       "{:.1f} %",
       id, table.rows(), all.n, 100.0 * all.median, 100.0 * all.p90);
   response.results.emplace_back("chip", id);
+  constexpr double scattered = 0.5;
+  if (all.p90 > scattered)
+    response.notes.emplace_back(
+        "these rows follow no model: was the machine busy with something else? measure again when it is idle");
   response.results.emplace_back("name", fitted.chip.name);
   response.results.emplace_back("rows", static_cast<std::int64_t>(table.rows()));
   if (id == host) response.results.emplace_back("machine", machine_members(fitted.chip));

@@ -45,7 +45,8 @@ Members step_interval(const ServeQuery& query, const ServingTime& time, bool pre
   if (!found) return {};
   const auto context = static_cast<double>(query.question.prompt + (prefill ? 0 : query.question.output));
   return interval_members(Seconds(time.lower), Seconds(time.estimate), *found,
-                          serving_coordinates(query.chips(), query.model(), batch, context), "steps/serving.toml");
+                          serving_coordinates(query.chips(), query.model(), batch, context),
+                          query.cluster.chip.architecture, "steps/serving.toml");
 }
 
 void note_intervals(const ServeQuery& query, const ServingPoint& point, Response& response) {

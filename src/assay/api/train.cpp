@@ -248,8 +248,15 @@ Result<Response> answer(const Request& request, const Context& context) {
       cost.memory.head > 0.0
           ? "memory is that of the fullest moment, at the loss: no layer's workspace is in use then"
           : "memory is that of the fullest moment, in the backward pass of a layer: no logits are there then");
-  if (Members interval = memory_interval(query, cost.memory); !interval.empty())
+  if (Members interval = memory_interval(query, cost.memory); !interval.empty()) {
+    const auto high = std::find_if(interval.begin(), interval.end(), [](const auto& m) { return m.first == "high"; });
+    if (const auto most = numeric(high->second); fits && most && *most > capacity.value())
+      response.notes.push_back(
+          fmt::format("it may not fit: peaks of the kind were measured up to {} for such an estimate, and {} is there; "
+                      "--micro-batch, --recompute or a higher --zero make room",
+                      human(Bytes(*most)), human(capacity)));
     out.emplace_back("memory_interval", std::move(interval));
+  }
   out.emplace_back("breakdown", breakdown_members(cost.parts));
   out.emplace_back("bubble", cost.parts.bubble / cost.estimate);
   if (query.tokens) ASSAY_CHECK(add_run(request, query, cost, response));

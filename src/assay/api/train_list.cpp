@@ -90,8 +90,9 @@ Result<Timeline> pipeline_timeline(const TrainQuery& query, const Candidate& bes
   Timeline timeline;
   timeline.title = fmt::format("{} on {}: the pipeline of one step", query.imported.model.id, query.cluster.text);
   timeline.subtitle =
-      fmt::format("{}, bubble {:.1f} % of a step of {}", schedule_name(best.strategy.schedule),
-                  100.0 * best.cost.parts.bubble / best.cost.estimate, human(Seconds(best.cost.estimate)));
+      fmt::format("{}: one step alone takes {} to drain; steps in a row take {} each, {:.1f} % of it bubble",
+                  schedule_name(best.strategy.schedule), human(result.makespan), human(Seconds(best.cost.estimate)),
+                  100.0 * best.cost.parts.bubble / best.cost.estimate);
   timeline.classes = {"forward", "backward", "weight gradients", "handing over", "end of the step"};
   for (std::int64_t i = 0; i < input.shape.stages; ++i) timeline.lanes.push_back({fmt::format("stage {}", i)});
   const auto colour_of = [](PipelineWork work) {

@@ -164,11 +164,12 @@ Result<void> read_capacity(const Request& request, TrainQuery& query) {
     return fail("--capacity", fmt::format("{} has no experts", query.imported.model.id), "leave it out");
   const auto factor = parse_number(*text);
   if (!factor || !(*factor >= 1.0) || *factor > 1e6)
-    return fail("--capacity",
-                fmt::format("{} is not a number of at least 1: with fewer slots than an even load tokens are dropped for "
-                            "certain, and the model's work is not done",
-                            in_quotes(*text)),
-                "1.25 is usual");
+    return fail(
+        "--capacity",
+        fmt::format("{} is not a number of at least 1: with fewer slots than an even load tokens are dropped for "
+                    "certain, and the model's work is not done",
+                    in_quotes(*text)),
+        "1.25 is usual");
   ASSAY_CHECK(check_load(query.imported.model, *factor, "--capacity"));
   query.question.setup.expert_load = *factor;
   query.notes.push_back(

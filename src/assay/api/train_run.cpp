@@ -36,7 +36,8 @@ Watts power_of(const TrainQuery& query) {
 template <class Q>
 Result<Q> positive(std::string_view text, std::string option) {
   ASSAY_TRY(value, parse_as<Q>(text, option));
-  if (!(value > Q(0))) return fail(std::move(option), fmt::format("{} is not above 0", in_quotes(text)), "give what it really is");
+  if (!(value > Q(0)))
+    return fail(std::move(option), fmt::format("{} is not above 0", in_quotes(text)), "give what it really is");
   return value;
 }
 

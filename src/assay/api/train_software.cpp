@@ -84,18 +84,11 @@ Result<void> read_train_software(const Request& request, const Context& context,
   query.question.setup.dropout = request.has("dropout");
   const Chip& chip = query.cluster.chip;
   ASSAY_TRY(calibration, calibration_of(chip, context.catalogue));
-  if (!calibration) {
-    for (const char* option : {"software", "loss", "attention-kernel", "graphs", "drop-tokens", "tensor-overlap",
-                               "no-expert-overlap", "power"})
-      if (request.has(option))
-        return fail(fmt::format("--{}", option), fmt::format("{} has no calibration", chip.id),
-                    "leave it out: the estimate then takes the efficiencies of the chip's file");
-    query.notes.push_back(
-        fmt::format("{} has no calibration: the estimate takes the efficiencies of its file", chip.id));
-    return {};
-  }
+  if (!calibration && request.has("attention-kernel"))
+    return fail("--attention-kernel", fmt::format("{} has no calibration", chip.id),
+                "leave it out: attention then takes the efficiencies of the chip's file");
   ASSAY_TRY(slowdown, slowdown_of_power(request, query));
-  ASSAY_TRY(rates, kernel_rates(chip, query.compute, "--compute", &calibration->values,
+  ASSAY_TRY(rates, kernel_rates(chip, query.compute, "--compute", calibration ? &calibration->values : nullptr,
                                 {kernel_of(attends.value_or(Attends::automatic))}));
   ASSAY_TRY(steps, steps_of(context.catalogue));
   StepSoftware software;
@@ -108,12 +101,13 @@ Result<void> read_train_software(const Request& request, const Context& context,
   query.question.setup.rates = rates;
   query.question.setup.effects = steps.effects(chip, software);
   query.question.setup.effects.product *= slowdown;
-  query.question.collectives = calibration->values.collective;
+  if (calibration) query.question.collectives = calibration->values.collective;
   query.steps = std::move(steps);
   query.notes.push_back(
       fmt::format("the estimate is that of {} and steps/training.toml for {} element-wise work{} (--software --graphs)",
-                  calibration->basis, fusion_names[static_cast<std::size_t>(software.fusion)],
-                  software.captured ? " in graphs" : ""));
+                  calibration ? calibration->basis
+                              : fmt::format("the efficiencies in chips/{}.toml, which has no calibration,", chip.id),
+                  fusion_names[static_cast<std::size_t>(software.fusion)], software.captured ? " in graphs" : ""));
   return {};
 }
 
@@ -123,7 +117,8 @@ Members step_interval(const TrainQuery& query, const TrainingCost& cost) {
   const IntervalClass* found = interval_of(query.steps->time_intervals, step_classes(query.cluster, model));
   if (!found) return {};
   return interval_members(Seconds(cost.lower), Seconds(cost.estimate), *found,
-                          step_coordinates(query.cluster, model, query.sequence), "steps/training.toml");
+                          step_coordinates(query.cluster, model, query.sequence), query.cluster.chip.architecture,
+                          "steps/training.toml");
 }
 
 Members memory_interval(const TrainQuery& query, const MemoryParts& memory) {
@@ -131,7 +126,8 @@ Members memory_interval(const TrainQuery& query, const MemoryParts& memory) {
   const IntervalClass* found = interval_of(query.steps->memory_intervals, memory_classes(query.cluster));
   if (!found) return {};
   return interval_members(Bytes(0), Bytes(memory.total()), *found,
-                          step_coordinates(query.cluster, query.imported.model, query.sequence), "steps/training.toml");
+                          step_coordinates(query.cluster, query.imported.model, query.sequence),
+                          query.cluster.chip.architecture, "steps/training.toml");
 }
 
 }  // namespace assay

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -71,17 +72,67 @@ Scene scatter(const std::string& title, const std::vector<ValidationCase>& cases
   return draw(chart);
 }
 
-Value summary_row(const ValidationSummary& s) {
-  return Members{{"group", s.group},
-                 {"n", static_cast<std::int64_t>(s.n)},
-                 {"mape", s.mape},
-                 {"median_ape", s.median},
-                 {"p90_ape", s.p90},
-                 {"bias", s.bias},
-                 {"within_10", s.within_10},
-                 {"within_20", s.within_20},
-                 {"rank_correlation", s.rank},
-                 {"covered", s.covered}};
+/// What --by sorts errors by.
+struct SortKey {
+  std::string_view word;
+  std::string (*of)(const ValidationCase&);
+};
+constexpr SortKey sort_keys[] = {
+    {"group", [](const ValidationCase& one) { return one.group; }},
+    {"source", [](const ValidationCase& one) { return std::string(one.source()); }},
+    {"hardware", [](const ValidationCase& one) { return one.traits.hardware; }},
+    {"family", [](const ValidationCase& one) { return one.traits.family; }},
+    {"regime", [](const ValidationCase& one) { return one.traits.regime; }},
+};
+
+Result<const SortKey*> sort_key(const Request& request) {
+  const std::string word = request.value("by").value_or("group");
+  std::vector<std::string> words;
+  for (const SortKey& one : sort_keys) {
+    if (one.word == word) return &one;
+    words.emplace_back(one.word);
+  }
+  return fail("--by", fmt::format("nothing to sort by is called {}", in_quotes(word)), suggestion(word, words),
+              Error::Kind::usage);
+}
+
+bool contains(std::string_view text, std::string_view part) {
+  return std::search(text.begin(), text.end(), part.begin(), part.end(), [](char a, char b) {
+           return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+         }) != text.end();
+}
+
+Members summary_row(const ValidationSummary& s) {
+  return {{"group", s.group},
+          {"n", static_cast<std::int64_t>(s.n)},
+          {"mape", s.mape},
+          {"median_ape", s.median},
+          {"p90_ape", s.p90},
+          {"bias", s.bias},
+          {"within_10", s.within_10},
+          {"within_20", s.within_20},
+          {"rank_correlation", s.rank},
+          {"covered", s.covered}};
+}
+
+/// One row per value of the key: its rows, and its groups counted alike.
+std::vector<Value> sorted_summaries(const std::vector<ValidationCase>& cases, const SortKey& key) {
+  std::vector<std::string> order;
+  for (const ValidationCase& one : cases)
+    if (std::find(order.begin(), order.end(), key.of(one)) == order.end()) order.push_back(key.of(one));
+  std::vector<Value> rows;
+  for (const std::string& wanted : order) {
+    std::vector<ValidationCase> members;
+    for (const ValidationCase& one : cases)
+      if (key.of(one) == wanted) members.push_back(one);
+    const std::vector<ValidationSummary> groups = summarise_groups(members);
+    Members row = summary_row(summarise(wanted.empty() ? "-" : wanted, members));
+    const bool several = groups.size() > 1;  // then all of them and their mean follow
+    row.emplace_back("groups", static_cast<std::int64_t>(several ? groups.size() - 2 : 1));
+    row.emplace_back("mean_of_groups", groups.back().mape);
+    rows.emplace_back(std::move(row));
+  }
+  return rows;
 }
 
 Result<Response> answer_fit(const Request& request, const ValidationInput& input) {
@@ -120,6 +171,7 @@ Result<Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(sets, wanted_sets(request));
   const std::string filter = request.value("group").value_or("");
   const bool show_fitted = request.has("fitted");
+  ASSAY_TRY(key, sort_key(request));
   std::vector<ValidationCase> cases;
   std::map<std::string, std::pair<std::int64_t, std::string>> reasons;
   Items left_out;
@@ -129,14 +181,14 @@ Result<Response> answer(const Request& request, const Context& context) {
     ASSAY_TRY(result, set->run(input));
     names += (names.empty() ? "" : ", ") + std::string(set->name);
     for (ValidationCase& one : result.cases) {
-      if (one.group.find(filter) == std::string::npos) continue;
+      if (!contains(one.group, filter)) continue;
       ++(one.fitted ? fitted : reported);
       if (one.fitted != show_fitted) continue;
       one.fitted = false;  // what is shown is summed up
       cases.push_back(std::move(one));
     }
     for (UnansweredCase& one : result.unanswered) {
-      if (one.group.find(filter) == std::string::npos) continue;
+      if (!contains(one.group, filter)) continue;
       ++unanswered;
       auto& [count, example] = reasons[one.why];
       if (count++ == 0) example = one.id;
@@ -154,14 +206,19 @@ Result<Response> answer(const Request& request, const Context& context) {
       fmt::format("{}: {} measurements that {}, median error {:.1f} %, 90 % are within {:.1f} %", names, all.n,
                   show_fitted ? "were fitted" : "no fit has seen", 100.0 * all.median, 100.0 * all.p90);
   Items summary, rows, why;
-  for (const ValidationSummary& s : sums) summary.push_back(summary_row(s));
+  for (const ValidationSummary& s : sums) summary.emplace_back(summary_row(s));
+  if (request.has("by")) {
+    summary = sorted_summaries(cases, *key);
+    summary.emplace_back(summary_row(all));
+  }
   for (const ValidationCase& one : cases)
     rows.emplace_back(Members{{"id", one.id},
                               {"group", one.group},
                               {"what", one.what},
                               {"measured", one.measured},
                               {"predicted", one.predicted},
-                              {"error", one.error()}});
+                              {"error", one.error()},
+                              {"covered", one.covered()}});
   std::vector<std::pair<std::string, std::pair<std::int64_t, std::string>>> order(reasons.begin(), reasons.end());
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
@@ -200,6 +257,7 @@ VerbSpec validate_verb() {
       {{"set", "a set; all that can be read if left out", false}},
       {{"data", "DIR", "the directory of data sets that are not part of the project"},
        {"group", "TEXT", "only groups with this in their name"},
+       {"by", "WHAT", "sort errors by group (default), source, hardware, family of models or regime"},
        {"fitted", "", "the rows that were fitted instead of those that no fit has seen"},
        {"unanswered", "", "also list the rows that cannot be asked for, and why"},
        {"fit", "DIR", "instead fit all calibrations to the other half of the rows and write them below DIR"}},

@@ -40,6 +40,10 @@ Result<IntervalClass> read_class(const Toml& table, const std::string& key, std:
   out.spread = *spread, out.rows = std::llround(*rows), out.groups = std::llround(*groups);
   if (const Toml* seen = table.find("seen"))
     for (const auto& [what, range] : seen->members) {
+      if (what == "hardware") {
+        for (const Toml& item : range.items) out.hardware.push_back(item.text);
+        continue;
+      }
       if (range.items.size() != 2 || !number_of(&range.items[0]) || !number_of(&range.items[1]))
         return tl::unexpected(fault(file, range, key + ".seen." + what, "the least and the largest are wanted"));
       out.seen.push_back({what, range.items[0].number, range.items[1].number});
@@ -49,8 +53,9 @@ Result<IntervalClass> read_class(const Toml& table, const std::string& key, std:
 
 }  // namespace
 
-std::vector<std::string> IntervalClass::beyond(std::span<const Coordinate> at) const {
+std::vector<std::string> IntervalClass::beyond(std::span<const Coordinate> at, std::string_view architecture) const {
   std::vector<std::string> out;
+  if (std::find(hardware.begin(), hardware.end(), architecture) == hardware.end()) out.emplace_back("hardware");
   for (const Coordinate& one : at)
     for (const Range& range : seen)
       if (range.name == one.name && (one.value < range.low || one.value > range.high)) out.push_back(one.name);
@@ -89,12 +94,15 @@ std::vector<IntervalClass> interval_classes(const std::vector<Residual>& residua
     if (groups.size() < fewest) continue;
     IntervalClass made;
     made.name = name;
-    for (const Residual& one : members)
+    for (const Residual& one : members) {
+      if (std::find(made.hardware.begin(), made.hardware.end(), one.architecture) == made.hardware.end())
+        made.hardware.push_back(one.architecture);
       for (const Coordinate& at : one.at) {
         auto range = std::find_if(made.seen.begin(), made.seen.end(), [&](const auto& r) { return r.name == at.name; });
         if (range == made.seen.end()) range = made.seen.insert(range, {at.name, at.value, at.value});
         range->low = std::min(range->low, at.value), range->high = std::max(range->high, at.value);
       }
+    }
     made.rows = static_cast<std::int64_t>(members.size()), made.groups = static_cast<std::int64_t>(groups.size());
     made.spread = residual_spread(std::move(members), coverage);
     out.push_back(std::move(made));
@@ -126,11 +134,12 @@ std::string intervals_text(const std::vector<IntervalClass>& classes, std::strin
     const IntervalClass& one = classes[i];
     text += fmt::format("\n[{}.{}]\nsource = \"{}\"\nclass = \"{}\"\nspread = {:.3g}\nrows = {}\ngroups = {}\n", key,
                         i + 1, source, one.name, one.spread, one.rows, one.groups);
-    if (one.seen.empty()) continue;
-    text += "seen = { ";
-    for (std::size_t k = 0; k < one.seen.size(); ++k)
-      text +=
-          fmt::format("{}{} = [{:.4g}, {:.4g}]", k ? ", " : "", one.seen[k].name, one.seen[k].low, one.seen[k].high);
+    text += "seen = { hardware = [";
+    for (std::size_t k = 0; k < one.hardware.size(); ++k)
+      text += fmt::format("{}\"{}\"", k ? ", " : "", one.hardware[k]);
+    text += "]";
+    for (const IntervalClass::Range& range : one.seen)
+      text += fmt::format(", {} = [{:.4g}, {:.4g}]", range.name, range.low, range.high);
     text += " }\n";
   }
   return text;

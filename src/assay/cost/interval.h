@@ -26,6 +26,7 @@ struct Residual {
   double log_ratio = 0;              ///< log(predicted / measured)
   std::vector<std::string> classes;  ///< that the row belongs to, the narrowest first
   std::vector<Coordinate> at;
+  std::string architecture = {};  ///< of the chips
 };
 
 /// Measurements of a class lie within a factor of 1 + spread of the estimate.
@@ -36,11 +37,12 @@ struct IntervalClass {
   };
   std::string name;
   double spread = 0;
-  std::int64_t rows = 0, groups = 0;  ///< that the spread was taken from
-  std::vector<Range> seen;            ///< where these rows lie
+  std::int64_t rows = 0, groups = 0;       ///< that the spread was taken from
+  std::vector<Range> seen;                 ///< where these rows lie
+  std::vector<std::string> hardware = {};  ///< architectures of their chips
 
-  /// The coordinates that lie outside of what was seen: the estimate extrapolates there.
-  std::vector<std::string> beyond(std::span<const Coordinate> at) const;
+  /// The coordinates that lie outside of what was seen, "hardware" among them: the estimate extrapolates there.
+  std::vector<std::string> beyond(std::span<const Coordinate> at, std::string_view architecture) const;
 };
 
 /// The spread that holds a share `coverage` of what comes next: groups weigh alike, and a group more than there are is

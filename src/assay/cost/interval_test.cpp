@@ -33,7 +33,7 @@ TEST(Interval, ClassesWithFewGroupsAreLeftToWiderOnes) {
   std::vector<Residual> residuals;
   for (int i = 0; i < 6; ++i) {
     const std::string family = i < 5 ? "old" : "new";
-    residuals.push_back({std::to_string(i), 0.1, {"dense, " + family, "dense"}, {{"chips", 8.0 * (i + 1)}}});
+    residuals.push_back({std::to_string(i), 0.1, {"dense, " + family, "dense"}, {{"chips", 8.0 * (i + 1)}}, "Hopper"});
   }
   const std::vector<IntervalClass> classes = interval_classes(residuals, 0.8);
   ASSERT_EQ(classes.size(), 2u);
@@ -41,13 +41,14 @@ TEST(Interval, ClassesWithFewGroupsAreLeftToWiderOnes) {
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->name, "dense");
   EXPECT_EQ(found->groups, 6);
-  EXPECT_TRUE(found->beyond(std::vector<Coordinate>{{"chips", 48.0}}).empty());
-  EXPECT_EQ(found->beyond(std::vector<Coordinate>{{"chips", 64.0}}), std::vector<std::string>{"chips"});
+  EXPECT_TRUE(found->beyond(std::vector<Coordinate>{{"chips", 48.0}}, "Hopper").empty());
+  EXPECT_EQ(found->beyond(std::vector<Coordinate>{{"chips", 64.0}}, "Hopper"), std::vector<std::string>{"chips"});
+  EXPECT_EQ(found->beyond({}, "Ada Lovelace"), std::vector<std::string>{"hardware"});
 }
 
 TEST(Interval, TheTextReadsBack) {
-  const std::vector<IntervalClass> classes = {{"dense", 0.125, 12, 5, {{"chips", 1, 64}, {"sequence", 512, 8192}}},
-                                              {"experts", 0.3, 7, 6, {}}};
+  const std::vector<IntervalClass> classes = {
+      {"dense", 0.125, 12, 5, {{"chips", 1, 64}, {"sequence", 512, 8192}}, {"Ampere"}}, {"experts", 0.3, 7, 6, {}}};
   const auto toml = parse_toml(intervals_text(classes, "interval", "fit"), "test.toml");
   ASSERT_TRUE(toml) << toml.error().what;
   const auto back = read_intervals(*toml, "interval", "test.toml");
@@ -57,6 +58,7 @@ TEST(Interval, TheTextReadsBack) {
   EXPECT_DOUBLE_EQ((*back)[0].spread, 0.125);
   ASSERT_EQ((*back)[0].seen.size(), 2u);
   EXPECT_DOUBLE_EQ((*back)[0].seen[1].high, 8192);
+  EXPECT_EQ((*back)[0].hardware, std::vector<std::string>{"Ampere"});
   EXPECT_FALSE(read_intervals(*parse_toml("[interval.1]\nspread = 0.1\n", "test.toml"), "interval", "test.toml"));
 }
 

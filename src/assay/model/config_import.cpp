@@ -75,11 +75,24 @@ Result<const Family*> choose_family(const Json& config, std::string_view file) {
 }
 
 /// What the number format of the published weights is called, where it is one of ours.
-std::optional<Dtype> read_dtype(const Json& config) {
+std::optional<Dtype> read_dtype(const Json& config, std::vector<std::string>& notes) {
   for (const char* key : {"dtype", "torch_dtype"})
-    if (const Json* value = config.find(key); value && value->kind == Json::Kind::text)
+    if (const Json* value = config.find(key); value && value->kind == Json::Kind::text) {
       if (const auto dtype = parse_dtype(value->text, key)) return *dtype;
+      if (value->text != "auto")
+        notes.push_back(fmt::format("{} {} is no format that is known: bf16 is taken", key, in_quotes(value->text)));
+    }
   return std::nullopt;
+}
+
+/// A family whose layers are all of one kind may still list them.
+void check_layer_types(ConfigReader& in, std::int64_t layers) {
+  if (in.was_read("layer_types") || !in.has("layer_types")) return;
+  for (const std::string& type : read_layer_types(in, layers))
+    if (type != "full_attention" && type != "attention") {
+      in.fault("layer_types", fmt::format("has {}, and all layers of this architecture are alike", in_quotes(type)));
+      return;
+    }
 }
 
 /// Sizes that are each in range may still make a model that nothing can count.
@@ -160,6 +173,7 @@ Result<ImportedModel> import_config(const Json& document, std::string_view file)
   ConfigReader in(*config, std::string(file), prefix);
   in.ignore({"model_type", "architectures", "dtype", "torch_dtype"});
   (*family)->fill(in, imported.model);
+  check_layer_types(in, imported.model.decoder.layers());
   in.check_unread();
   ASSAY_CHECK(in.finish());
   ASSAY_CHECK(check_total(imported.model, file));
@@ -168,8 +182,8 @@ Result<ImportedModel> import_config(const Json& document, std::string_view file)
     imported.notes.push_back(fmt::format("{} multi-token prediction layer{} not counted",
                                          imported.model.prediction_layers,
                                          imported.model.prediction_layers == 1 ? " is" : "s are"));
-  auto dtype = read_dtype(*config);
-  if (!dtype) dtype = read_dtype(document);
+  auto dtype = read_dtype(*config, imported.notes);
+  if (!dtype && config != &document) dtype = read_dtype(document, imported.notes);
   if (dtype) imported.model.dtype = *dtype;
   for (const Json* where : {config, &document})
     if (const Json* entry = where->find("quantization_config"); entry && entry->kind != Json::Kind::null) {

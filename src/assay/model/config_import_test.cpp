@@ -106,6 +106,8 @@ TEST(ConfigImport, RefusesSizesThatCannotBe) {
   expect_fault(R"({"model_type": "deepseek_v2", "n_routed_experts": 64})", "num_experts_per_tok");
   expect_fault(R"({"model_type": "gpt_oss", "layer_types": ["full_attention"]})", "lists 1 layers");
   expect_fault(R"({"model_type": "gemma3_text", "num_hidden_layers": 1, "layer_types": ["odd"]})", "unknown type");
+  expect_fault(R"({"model_type": "llama", "layer_types": ["full_attention"]})", "lists 1 layers");
+  expect_fault(R"({"model_type": "llama", "num_hidden_layers": 1, "layer_types": ["mamba"]})", "are alike");
   expect_fault(R"({"model_type": "nemotron_h", "hybrid_override_pattern": "MX"})", "unknown kind of layer");
 }
 

@@ -117,6 +117,10 @@ std::string shown(const Json& value) {
 ConfigReader::ConfigReader(const Json& object, std::string file, std::string prefix)
     : object_(&object), file_(std::move(file)), prefix_(std::move(prefix)) {}
 
+bool ConfigReader::was_read(std::string_view key) const {
+  return std::find(read_.begin(), read_.end(), key) != read_.end();
+}
+
 bool ConfigReader::has(std::string_view key) const {
   const Json* value = object_->find(key);
   return value && value->kind != Json::Kind::null;
@@ -291,7 +295,7 @@ void ConfigReader::fault(std::string_view key, std::string what, std::string hin
 void ConfigReader::check_unread() {
   for (const auto& [key, value] : object_->members) {
     if (!speaks_of_shape(key) || !can_be_size(value)) continue;
-    if (std::find(read_.begin(), read_.end(), key) != read_.end()) continue;
+    if (was_read(key)) continue;
     const std::string quoted = in_quotes(key);
     faults_.push_back({Error::Kind::input,
                        fmt::format("{}: {}{}", file_, prefix_, quoted.substr(1, quoted.size() - 2)),

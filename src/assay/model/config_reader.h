@@ -23,6 +23,7 @@ class ConfigReader {
 
   /// There, and not null.
   bool has(std::string_view key) const;
+  bool was_read(std::string_view key) const;
   /// There, even if null: null often switches off what the library would have by default.
   bool given(std::string_view key) const { return object_->find(key) != nullptr; }
 

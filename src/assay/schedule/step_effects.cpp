@@ -105,10 +105,7 @@ std::vector<std::string> step_classes(const Cluster& cluster, const Transformer&
   return {regime + ", " + of, regime, "all"};
 }
 
-std::vector<std::string> memory_classes(const Cluster& cluster) {
-  if (step_family(cluster.chip) == StepFamily::tpu) return {};
-  return {"gpu"};
-}
+std::vector<std::string> memory_classes(const Cluster&) { return {"gpu"}; }
 
 std::vector<Coordinate> step_coordinates(const Cluster& cluster, const Transformer& model, std::int64_t sequence) {
   return {{"chips", static_cast<double>(cluster.chips())},

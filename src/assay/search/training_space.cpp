@@ -111,8 +111,10 @@ std::vector<StageOrder> TrainingSpace::orders(const Parallelism& p) const {
   if (p.pipeline == 1) return {{one_f_one_b, 1}};
   std::vector<StageOrder> out;
   if (choices_.schedule) {
-    if (*choices_.schedule != interleaved) out.push_back({*choices_.schedule, choices_.interleave.value_or(1)});
-    else if (choices_.interleave == 1) out.push_back({one_f_one_b, 1});  // one chunk is that
+    if (*choices_.schedule != interleaved)
+      out.push_back({*choices_.schedule, choices_.interleave.value_or(1)});
+    else if (choices_.interleave == 1)
+      out.push_back({one_f_one_b, 1});  // one chunk is that
   } else if (choices_.interleave.value_or(1) == 1) {
     out = {{one_f_one_b, 1}, {zb_h1, 1}, {zb_h2, 1}, {zb_v, 1}, {dualpipe, 1}};
   }

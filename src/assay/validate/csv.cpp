@@ -82,7 +82,8 @@ Result<std::string> read_data(const std::string& path, std::string_view where) {
   std::error_code failed;
   if (!fs::is_regular_file(path, failed))
     return fail(std::string(where), fmt::format("no file {}", in_quotes(path)),
-                "give the directory that holds the data sets", Error::Kind::missing);
+                where == "--data" ? "give the directory that holds the data sets" : "is the path right?",
+                Error::Kind::missing);
   if (fs::file_size(path, failed) > limit)
     return fail(std::string(where), fmt::format("{} is larger than 256 MiB", in_quotes(path)), "");
   std::ifstream in(path, std::ios::binary);

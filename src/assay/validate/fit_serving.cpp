@@ -149,7 +149,8 @@ void fit_intervals(const std::vector<InferenceRow>& rows, InferencePredictor& pr
       (row.figure == InferenceFigure::first_token ? prefill : decode)
           .push_back({row.group, std::log(*seconds / row.measured), serving_classes(cluster.chip, row.model),
                       serving_coordinates(static_cast<double>(cluster.chips()), row.model, row.batch,
-                                          static_cast<double>(row.prompt + row.output))});
+                                          static_cast<double>(row.prompt + row.output)),
+                      cluster.chip.architecture});
     }
   }
   predict.steps = whole;

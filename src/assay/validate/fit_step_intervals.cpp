@@ -46,7 +46,7 @@ void fit_step_intervals(const std::vector<TrainingRow>& timed, const std::vector
     const Cluster& cluster = *predict.cluster(row);
     return Residual{row.group, std::log(predicted / measured),
                     of_memory ? memory_classes(cluster) : step_classes(cluster, row.model),
-                    step_coordinates(cluster, row.model, row.sequence)};
+                    step_coordinates(cluster, row.model, row.sequence), cluster.chip.architecture};
   };
   cross_validate(
       timed, predict, [&](const std::vector<TrainingRow>& rows) { fit_step_times(rows, predict, false); },

@@ -16,7 +16,8 @@ void add_cases(const InferenceRows& rows, Take take, InferencePredictor& predict
     if (!seconds)
       result.unanswered.push_back({row.id, row.group, seconds.error().what});
     else
-      result.cases.push_back({row.id, row.group, row.measured, *seconds, row.what, row.fitted, predict.spread(row)});
+      result.cases.push_back({row.id, row.group, row.measured, *seconds, row.what, row.fitted, predict.spread(row),
+                              step_traits(row.group, row.model, **predict.cluster(row))});
   }
 }
 

@@ -60,8 +60,14 @@ Result<ValidationResult> run_kernels(KernelRows rows, const Catalogue& catalogue
       what = fmt::format("{}[{},{},{}]", name(row.compute), row.matmul.m, row.matmul.n, row.matmul.k);
     if (row.matmul.batch > 1.0) what = fmt::format("{} x {}", row.matmul.batch, what);
     const auto& spread = entry->calibration->values.spread;
-    result.cases.push_back({row.id, row.group, row.measured, *predicted, std::move(what), row.fitted,
-                            spread ? spread_of(*spread, row.kind) : 0.0});
+    result.cases.push_back({row.id,
+                            row.group,
+                            row.measured,
+                            *predicted,
+                            std::move(what),
+                            row.fitted,
+                            spread ? spread_of(*spread, row.kind) : 0.0,
+                            {row.chip, "", std::string(kernel_kind_names[static_cast<std::size_t>(row.kind)])}});
   }
   return result;
 }
@@ -127,10 +133,14 @@ Result<ValidationResult> run_collectives(const ValidationInput& input) {
       result.unanswered.push_back({row.id, row.group, fmt::format("{} has no calibration for this", row.chip)});
       continue;
     }
-    result.cases.push_back({row.id, row.group, row.measured,
-                            predict(row, *entry->calibration->values.collective, harness->second), row.shape,
+    result.cases.push_back({row.id,
+                            row.group,
+                            row.measured,
+                            predict(row, *entry->calibration->values.collective, harness->second),
+                            row.shape,
                             row.fitted,
-                            entry->calibration->values.spread ? entry->calibration->values.spread->collective : 0.0});
+                            entry->calibration->values.spread ? entry->calibration->values.spread->collective : 0.0,
+                            {row.chip, "", row.across ? "across nodes" : "in a node"}});
   }
   return result;
 }

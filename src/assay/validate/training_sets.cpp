@@ -22,8 +22,9 @@ void add_cases(const TrainingRows& rows, Figure figure, TrainingPredictor& predi
     const AnyQuantity measured = timed ? AnyQuantity(*row.measured) : AnyQuantity(*row.peak);
     const AnyQuantity predicted =
         timed ? AnyQuantity(Seconds(cost->estimate)) : AnyQuantity(Bytes(peak_bytes(cost->memory, row.view)));
-    result.cases.push_back(
-        {row.id, row.group, measured, predicted, row.what, row.fitted, interval ? interval->spread : 0.0});
+    result.cases.push_back({row.id, row.group, measured, predicted, row.what, row.fitted,
+                            interval ? interval->spread : 0.0,
+                            step_traits(row.group, row.model, *predict.cluster(row))});
   }
 }
 

@@ -1,11 +1,15 @@
 #include "assay/validate/validation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdint>
 #include <numeric>
 
 #include "assay/base/text.h"
+#include "assay/schedule/step_effects.h"
 #include "assay/validate/sets.h"
 
 namespace assay {
@@ -76,7 +80,7 @@ ValidationSummary summarise(std::string group, std::span<const ValidationCase> c
     if (one.fitted) continue;
     relative.push_back(one.error());
     absolute.push_back(std::abs(one.error()));
-    if (std::abs(std::log(one.predicted.value / one.measured.value)) <= std::log1p(one.spread)) covered += 1.0;
+    if (one.covered()) covered += 1.0;
     measured.push_back(one.measured.value), predicted.push_back(one.predicted.value);
   }
   sum.n = absolute.size();
@@ -120,6 +124,21 @@ std::vector<ValidationSummary> summarise_groups(std::span<const ValidationCase> 
     sums.push_back(macro);
   }
   return sums;
+}
+
+CaseTraits step_traits(std::string_view group, const Transformer& model, const Cluster& cluster) {
+  const std::vector<std::string> parts = split(group, ',');
+  std::string family;
+  for (const char c : trim(parts[parts.size() > 2 ? 1 : 0])) {
+    if (std::isdigit(static_cast<unsigned char>(c)) != 0 && family.ends_with('v')) family.pop_back();  // DeepSeekV3
+    if (std::isalpha(static_cast<unsigned char>(c)) == 0) break;
+    family += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  const std::string_view work = has_experts(model) ? "experts" : has_state_spaces(model) ? "state spaces" : "dense";
+  const std::string_view spread = cluster.chips() == 1                        ? "one chip"
+                                  : cluster.chips() <= cluster.chips_per_node ? "one node"
+                                                                              : "many nodes";
+  return {cluster.chip.id, family, fmt::format("{}, {}", work, spread)};
 }
 
 bool is_fitted(std::string_view shape) {

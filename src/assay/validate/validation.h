@@ -9,8 +9,15 @@
 #include "assay/base/result.h"
 #include "assay/base/units.h"
 #include "assay/hardware/catalogue.h"
+#include "assay/hardware/cluster.h"
+#include "assay/model/transformer.h"
 
 namespace assay {
+
+/// What errors can be sorted by; empty where it does not apply.
+struct CaseTraits {
+  std::string hardware, family, regime;
+};
 
 /// One measurement that was predicted. Time in seconds, or memory in bytes: both are of one dimension.
 struct ValidationCase {
@@ -19,9 +26,15 @@ struct ValidationCase {
   std::string what = {};  ///< the request or the shape, for people
   bool fitted = false;    ///< took part in a fit, so it proves nothing and is not reported
   double spread = 0;      ///< of the estimate's interval, see SpreadCalibration; 0: none
+  CaseTraits traits = {};
 
   /// Predicted over measured, less 1.
   double error() const { return predicted.value / measured.value - 1.0; }
+  bool covered() const {
+    return measured.value <= predicted.value * (1.0 + spread) && measured.value >= predicted.value / (1.0 + spread);
+  }
+  /// Who measured it: its id without the number.
+  std::string_view source() const { return std::string_view(id).substr(0, id.rfind('-')); }
 };
 
 /// A measurement that cannot be asked for, and why.
@@ -63,6 +76,10 @@ struct ValidationSummary {
 ValidationSummary summarise(std::string group, std::span<const ValidationCase> cases);
 /// One summary per group in order of first appearance, then one of all, and one that counts every group alike.
 std::vector<ValidationSummary> summarise_groups(std::span<const ValidationCase> cases);
+
+/// Traits of a whole step. `group` names the model, see TrainingRow and InferenceRow: "llama" is the family of
+/// Llama-3-70B. The regime: dense, experts or state spaces; one chip, one node or many.
+CaseTraits step_traits(std::string_view group, const Transformer& model, const Cluster& cluster);
 
 /// Which half a row belongs to: the shape, not the row, is hashed, so that a shape is never in both.
 /// Odd hashes are fitted, even ones are reported.
