@@ -251,6 +251,9 @@ Result<Response> answer(const Request& request, const Context& context) {
     response.headline = fmt::format("{}: no value up to {} gives {}", line.name(), human_count(found.value), until);
     response.outcome = Outcome::infeasible;
   }
+  if (found.alternates)
+    response.notes.emplace_back(
+        "the condition does not change once: the table shows values beyond this one where it does not hold");
   if (!found.exact) response.notes.emplace_back("not every value in between could be tried, so a nearer one may exist");
   return response;
 }

@@ -48,6 +48,14 @@ std::optional<std::int64_t> allowed_between(Tester& tester, std::int64_t low, st
   return std::nullopt;
 }
 
+/// Looks at up to `most` multiples of `unit` between two values; false: there are more.
+bool look_between(Tester& tester, std::int64_t low, std::int64_t high, std::int64_t unit) {
+  constexpr std::int64_t most = 48;
+  const std::int64_t stride = unit * ((high - low) / unit / most + 1);
+  for (std::int64_t value = (low / unit + 1) * unit; value < high && !tester.spent(); value += stride) tester.at(value);
+  return stride == unit && !tester.spent();
+}
+
 }  // namespace
 
 Threshold find_threshold(const ThresholdTest& test, const ThresholdRange& range) {
@@ -74,6 +82,7 @@ Threshold find_threshold(const ThresholdTest& test, const ThresholdRange& range)
     found.tested = tester.tested();
     return found;
   }
+  const std::int64_t low = *before, high = *after;
   while (*after - *before > 1) {
     const auto middle = allowed_between(tester, *before, *after, *first);
     if (!middle) {
@@ -87,7 +96,25 @@ Threshold find_threshold(const ThresholdTest& test, const ThresholdRange& range)
   found.kind = holds_first ? Threshold::Kind::largest : Threshold::Kind::smallest;
   found.value = holds_first ? *before : *after;
   found.beside = holds_first ? after : before;
+  const std::vector<Threshold::Tested> path = tester.tested();
+  const bool all = look_between(tester, low, high, *first);
   found.tested = tester.tested();
+  // The outermost that holds, and the nearest beyond it that does not.
+  for (const Threshold::Tested& one : found.tested)
+    if (one.holds && one.value >= low && one.value <= high)
+      found.value = holds_first ? std::max(found.value, one.value) : std::min(found.value, one.value);
+  found.beside = holds_first ? high : low;
+  for (const Threshold::Tested& one : found.tested) {
+    if (one.value < low || one.value > high || one.holds) continue;
+    if (holds_first ? one.value < found.value : one.value > found.value)
+      found.alternates = true;
+    else
+      found.beside = holds_first ? std::min(*found.beside, one.value) : std::max(*found.beside, one.value);
+  }
+  if (found.alternates)
+    found.exact = all;
+  else
+    found.tested = path;  // the rest says nothing new
   return found;
 }
 

@@ -32,6 +32,7 @@ struct Threshold {
   std::optional<std::int64_t> beside;  ///< the nearest allowed value where it does not hold
   std::vector<Tested> tested;          ///< allowed values, in order of value
   bool exact = true;                   ///< false: tests ran out, or no allowed value was found in between
+  bool alternates = false;             ///< beyond `value` it fails again here and there, as where divisors decide
 };
 
 /// Whether something is no longer as it is at a factor of one.
@@ -42,8 +43,9 @@ using FactorTest = std::function<bool(double)>;
 /// holds; nothing where it holds at no power of two.
 std::optional<double> nearest_change(const FactorTest& changed, double reach, double precision);
 
-/// Doubles from the lower end until the condition changes, then halves the gap. Right where the condition changes
-/// once; values that are not allowed are stepped over, to the nearest that are.
+/// Doubles from the lower end until the condition changes, then halves the gap, and looks at values all over it: where
+/// the condition changes more than once, the outermost value at which it was seen to hold is the answer. Values that
+/// are not allowed are stepped over, to the nearest that are.
 Threshold find_threshold(const ThresholdTest& test, const ThresholdRange& range);
 
 }  // namespace assay

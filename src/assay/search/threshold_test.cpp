@@ -43,6 +43,32 @@ TEST(Threshold, KeepsToMultiplesWhereOnlyTheseAreAllowed) {
   EXPECT_EQ(found.beside, 434176);
 }
 
+TEST(Threshold, AConditionThatComesAndGoesIsAnsweredByItsOutermostValue) {
+  // Batches of 16384 tokens: even ones from 44 up and all from 50 up.
+  const auto test = [](std::int64_t n) -> std::optional<bool> {
+    if (n % 16384 != 0) return std::nullopt;
+    const std::int64_t k = n / 16384;
+    return k >= 50 || (k >= 44 && k % 2 == 0);
+  };
+  const Threshold found = find_threshold(test, {});
+  EXPECT_EQ(found.kind, Threshold::Kind::smallest);
+  EXPECT_EQ(found.value, 44 * 16384);
+  EXPECT_EQ(found.beside, 43 * 16384);
+  EXPECT_TRUE(found.alternates);
+  EXPECT_TRUE(found.exact);
+  // The largest, in the same way.
+  const Threshold largest = find_threshold(
+      [&](std::int64_t n) -> std::optional<bool> {
+        const auto holds = test(n);
+        return holds ? std::optional(!*holds) : std::nullopt;
+      },
+      {});
+  EXPECT_EQ(largest.kind, Threshold::Kind::largest);
+  EXPECT_EQ(largest.value, 49 * 16384);
+  EXPECT_EQ(largest.beside, 50 * 16384);
+  EXPECT_TRUE(largest.alternates);
+}
+
 TEST(Threshold, SaysWhenNothingChangesOrNothingIsAllowed) {
   EXPECT_EQ(find_threshold([](std::int64_t) { return true; }, {}).kind, Threshold::Kind::always);
   EXPECT_EQ(find_threshold([](std::int64_t) { return false; }, {}).kind, Threshold::Kind::never);
