@@ -314,7 +314,6 @@ void add_model(Response& response, const ImportedModel& imported, const Query& q
     for (const std::string& text : imported.defaults) defaults.emplace_back(text);
     out.emplace_back("defaults", std::move(defaults));
   }
-  response.table_key = "layer_kinds";
   response.notes.insert(response.notes.end(), imported.notes.begin(), imported.notes.end());
   if (!query.sequence)
     response.notes.emplace_back("FLOP are those of the matrices; --seq N adds attention in a sequence of N tokens");
@@ -399,9 +398,16 @@ Result<Response> answer(const Request& request, const Context& context) {
   response.results.emplace_back("family", entry.imported.family);
   add_model(response, entry.imported, query, request.has("list"), request.explain());
   const ParameterCounts counts = parameter_counts(model);
-  response.results.emplace_back("published", Members{{"parameters", entry.published.text},
-                                                     {"source", entry.published.source},
-                                                     {"agrees", agrees(entry.published, counts)}});
+  const PublishedTotal& total = entry.published;
+  Members published{{"parameters", total.text}};
+  if (total.half_unit > 0.0) published.emplace_back("stated_within", total.half_unit / total.value);
+  if (total.outside > 0.0) {
+    published.emplace_back("of_these_not_counted", static_cast<std::int64_t>(total.outside));
+    published.emplace_back("not_counted", total.outside_what);
+  }
+  published.emplace_back("source", total.source);
+  published.emplace_back("agrees", agrees(total, counts));
+  response.results.emplace_back("published", std::move(published));
   Items sources;
   for (const SourceEntry& source : entry.sources)
     sources.emplace_back(Members{{"key", source.key},

@@ -101,7 +101,7 @@ PublishedTotal read_published(const Toml& root, std::string_view file, const std
   if (const Toml* outside = root.find("outside")) {
     PublishedTotal other;
     faults.only(*outside, "outside.", {"value", "what"});
-    faults.text(*outside, "what");
+    total.outside_what = faults.text(*outside, "what");
     if (!read_total(faults.text(*outside, "value"), other))
       faults.add(*outside, "outside.value", "is no number of parameters", "\"866,652,672\"");
     total.outside = other.value;
