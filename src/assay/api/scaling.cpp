@@ -242,6 +242,8 @@ std::string headline(const Query& query, const SchemeLinks& links, const std::ve
       fmt::format("compute-bound from {} tokens per chip with FSDP, up to {} ways of tensor parallelism",
                   human_number(std::round(min_tokens_data_parallel(Plain{}, pure, WeightsAre::sharded).value())),
                   human_number(std::floor(max_tensor_ways(Plain{}, rule) * 10.0) / 10.0));
+  if (const double group = links.activations.devices; !query.slice.torus && group < max_tensor_ways(Plain{}, rule))
+    text += fmt::format(" by links that end after {}", human_number(group));
   if (links.mixed) {
     const auto both = rates_of(query, links.mixed->weights, links.mixed->activations, Counting::approximate);
     text +=

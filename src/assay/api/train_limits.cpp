@@ -56,7 +56,11 @@ Members threshold_members(const TrainQuery& query, const Candidate& best) {
   if (const double tensor = of(Role::tensor); tensor > 0.0) {
     out.emplace_back("compute_over_tensor_traffic", cost.compute / tensor);
     // n devices share arithmetic by n and pass on (n - 1) / n of what lies between blocks.
-    out.emplace_back("largest_tensor_parallelism", 1.0 + static_cast<double>(p.tensor - 1) * cost.compute / tensor);
+    double ways = 1.0 + static_cast<double>(p.tensor - 1) * cost.compute / tensor;
+    // Links as fast as these end with the node.
+    if (const std::int64_t node = query.cluster.chips_per_node; !query.cluster.torus && p.tensor <= node)
+      ways = std::min(ways, static_cast<double>(node));
+    out.emplace_back("largest_tensor_parallelism", ways);
   }
   if (cost.memory_time > 0.0) out.emplace_back("compute_over_memory_traffic", cost.compute / cost.memory_time);
   out.emplace_back("memory_left", Bytes(query.cluster.chip.hbm().capacity.value.value() - cost.memory.total()));
