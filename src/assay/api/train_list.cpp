@@ -176,17 +176,19 @@ std::string strategy_text(const Strategy& s) {
 
 Members program_totals(const TrainQuery& query, const Strategy& strategy) {
   const ProgramCount sum = count(program_of(query, strategy));
-  return {{"flops", sum.flops},
-          {"product_flops", sum.product_flops},
-          {"attention_flops", sum.attention_flops},
-          {"repeated_flops", sum.repeated_flops},
-          {"memory_bytes", sum.memory},
-          {"collective_bytes", sum.network}};
+  const auto stages = static_cast<double>(strategy.parallelism.pipeline);  // the mean of what they do
+  return {{"flops", sum.flops / stages},
+          {"product_flops", sum.product_flops / stages},
+          {"attention_flops", sum.attention_flops / stages},
+          {"repeated_flops", sum.repeated_flops / stages},
+          {"memory_bytes", sum.memory / stages},
+          {"collective_bytes", sum.network / stages}};
 }
 
 Result<Items> program_rows(const TrainQuery& query, const Strategy& strategy) {
   ASSAY_TRY(timed, timed_program(query, strategy));
   const Program& program = timed.program;
+  const std::int64_t stages = strategy.parallelism.pipeline;
   Items rows;
   std::int64_t line = 0;
   for (const Block& block : program.blocks)
@@ -194,8 +196,9 @@ Result<Items> program_rows(const TrainQuery& query, const Strategy& strategy) {
       const Step& step = program.steps[static_cast<std::size_t>(i)];
       const bool moves = is_collective(step.op);
       Members row{{"line", ++line},
-                  {"block", fmt::format("{} {}{}", block.name, name(block.phase),
-                                        block.layers > 1 ? fmt::format(" x{}", block.layers) : "")},
+                  {"block", fmt::format("{} {}{}{}", block.name, name(block.phase),
+                                        block.layers > 1 ? fmt::format(" x{}", block.layers) : "",
+                                        block.layers > 1 && stages > 1 ? fmt::format(" over {} stages", stages) : "")},
                   {"text", step_text(program, step)},
                   {"critical", step.urgency == Urgency::critical && !step.once},
                   {"when", urgency_text(step)},
