@@ -102,11 +102,18 @@ Items front_list(const ServeQuery& query, const ServingSearch& found) {
 }
 
 Result<void> add_memory(const ServeQuery& query, const ServingPoint& point, Members& out) {
-  Members memory{
-      {"weights", Bytes(point.memory.weights)},     {"kv_cache", Bytes(point.memory.cache)},
-      {"workspace", Bytes(point.memory.workspace)}, {"total", Bytes(point.memory.total())},
-      {"capacity", Bytes(query.question.capacity)}, {"fits", point.memory.total() <= query.question.capacity},
-      {"max_batch", point.memory.max_batch}};
+  Members memory{{"weights", Bytes(point.memory.weights)},
+                 {"kv_cache", Bytes(point.memory.cache)},
+                 {"workspace", Bytes(point.memory.workspace)}};
+  for (const auto& [part, bytes] :
+       {std::pair{"allocator_overhead", point.memory.reserve}, std::pair{"driver_context", point.memory.driver},
+        std::pair{"communication_library", point.memory.communication},
+        std::pair{"captured_graphs", point.memory.graphs}})
+    if (bytes > 0.0) memory.emplace_back(part, Bytes(bytes));
+  memory.emplace_back("total", Bytes(point.memory.total()));
+  memory.emplace_back("capacity", Bytes(query.question.capacity));
+  memory.emplace_back("fits", point.memory.total() <= query.question.capacity);
+  memory.emplace_back("max_batch", point.memory.max_batch);
   if (const auto& lengths = query.question.lengths) {
     ASSAY_TRY(links, serving_links(query.question.setup, point.strategy, query.cluster));
     const ServingProfiles profiles = serving_profiles(query.question, point.strategy, links);
@@ -330,6 +337,8 @@ VerbSpec serve_verb() {
        {"compare", "CLUSTER", "another cluster to compare with", true},
        {"formats", "LIST", "also compare weights, cache and, where the chip can, products in these: fp8,int4"},
        {"vary", "batch=1..512", "sweep the batch of the strategy: doubling, or a list"},
+       {"memory-share", "SHARE",
+        "of a chip's memory that the server may take (default 1; vLLM and others ask for 0.9)"},
        {"fits", "", "also what fits in which format, the longest context, the smallest slice"},
        {"list", "", "also list the collectives of a decode step"},
        {"products", "", "also list its products, with the batch at which each would be bound by arithmetic"},

@@ -59,27 +59,32 @@ Dtype narrow_format(const Chip& chip, int bits) {
 Items fits_list(const ServeQuery& query, double batch) {
   const Chip& chip = query.cluster.chip;
   const double capacity = query.question.capacity;
+  const RuntimeMemory& runtime = query.question.setup.effects.memory;
+  const auto left_of = [&](std::int64_t chips) {
+    return static_cast<double>(chips) * left_on_chip(runtime, capacity, chips > 1);
+  };
   const std::int64_t context = query.question.prompt + query.question.output;
   Items rows;
   for (Dtype dtype : {Dtype::bf16, narrow_format(chip, 8), narrow_format(chip, 4)}) {
     const double weights = storage(dtype, query.parameters).value();
     const double sequence = storage(dtype, static_cast<double>(kv_values_per_sequence(query.model(), context))).value();
-    Members row{{"format", name(dtype)},
-                {"weights", Bytes(weights)},
-                {"kv_bytes_per_token", storage(dtype, static_cast<double>(kv_values_per_token(query.model())))},
-                {"kv_cache_of_a_sequence", Bytes(sequence)},
-                {"chips_for_weights", weights / capacity},
-                {"least_chips", static_cast<std::int64_t>(std::ceil(weights / capacity))}};
-    if (const auto slice = smallest_slice(chip, weights)) {
-      const double left = static_cast<double>(slice->chips) * capacity - weights;
+    Members row{
+        {"format", name(dtype)},
+        {"weights", Bytes(weights)},
+        {"kv_bytes_per_token", storage(dtype, static_cast<double>(kv_values_per_token(query.model())))},
+        {"kv_cache_of_a_sequence", Bytes(sequence)},
+        {"chips_for_weights", weights / left_of(1)},
+        {"least_chips", weights <= left_of(1) ? 1 : static_cast<std::int64_t>(std::ceil(2.0 * weights / left_of(2)))}};
+    if (const auto slice = smallest_slice(runtime, chip, capacity, weights)) {
+      const double left = left_of(slice->chips) - weights;
       row.emplace_back("smallest_slice", slice->text);
       row.emplace_back("slice_chips", slice->chips);
       row.emplace_back("left_for_caches", Bytes(left));
       if (sequence > 0.0) row.emplace_back("caches", static_cast<std::int64_t>(std::floor(left / sequence)));
     }
-    if (const auto slice = smallest_slice(chip, weights + batch * sequence))
+    if (const auto slice = smallest_slice(runtime, chip, capacity, weights + batch * sequence))
       row.emplace_back("slice_for_batch", slice->text), row.emplace_back("slice_for_batch_chips", slice->chips);
-    const double left = query.chips() * capacity - weights;
+    const double left = left_of(query.cluster.chips()) - weights;
     if (sequence > 0.0) row.emplace_back("max_batch_here", std::max(0.0, std::floor(left / sequence)));
     rows.emplace_back(std::move(row));
   }

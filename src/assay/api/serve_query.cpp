@@ -238,7 +238,9 @@ Result<ServeQuery> read_serve_query(const Request& request, const Context& conte
                 "others beside it: --compare CLUSTER, as often as you like", Error::Kind::usage);
   ASSAY_TRY(cluster, cluster_of(request, context));
   query.cluster = cluster;
-  query.question.capacity = cluster.chip.hbm().capacity.value.value();
+  ASSAY_CHECK(read_share(request, "memory-share", query.memory_share, true));
+  if (query.memory_share == 0.0) return fail("--memory-share", "nothing is left to serve with", "e.g. 0.9");
+  query.question.capacity = query.memory_share * cluster.chip.hbm().capacity.value.value();
   ASSAY_CHECK(read_serve_load(request, query));
   ASSAY_CHECK(read_measured(request, query));
   ASSAY_CHECK(read_strategy(request, query));
@@ -258,7 +260,7 @@ Result<ServeQuery> on_other_cluster(const ServeQuery& query, const Cluster& clus
                                     const Context& context) {
   ServeQuery other = query;
   other.cluster = cluster;
-  other.question.capacity = cluster.chip.hbm().capacity.value.value();
+  other.question.capacity = query.memory_share * cluster.chip.hbm().capacity.value.value();
   Formats& formats = other.question.setup.formats;
   if (!request.has("compute")) other.compute = formats.compute = usual_compute(cluster.chip, formats);
   ASSAY_CHECK(set_rates(request, context, other));

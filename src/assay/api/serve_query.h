@@ -17,6 +17,7 @@ struct ServeQuery {
   ServingQuestion question;  ///< its model is set by bind()
   ServingChoices choices;
   Dtype compute = Dtype::bf16;
+  double memory_share = 1;            ///< of each chip's memory that may be used
   double parameters = 0, active = 0;  ///< of the model, and those that one token passes; given or counted
 
   std::optional<double> prefill_time, step_time;  ///< seconds that were measured, in place of the estimates

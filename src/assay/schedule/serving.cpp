@@ -19,6 +19,61 @@ double cache_bytes_at(const Program& program, ProgramTensor tensor, std::int64_t
   return local_bytes(program, tensor).value();
 }
 
+/// Bytes on one device that are alive at the same time, at the fullest moment: a tensor lives from the step that makes
+/// it to the last one that reads it, and what passes on to other blocks to the end.
+class FullestMoment {
+ public:
+  explicit FullestMoment(const Program& program)
+      : program_(program), last_(program.tensors.size(), never), alive_(program.tensors.size(), 0.0) {}
+
+  /// Of the activations of a block, or of the weights that it gathers.
+  double operator()(const Block& block, bool gathered) {
+    for (std::int32_t i = block.first; i < block.last; ++i)
+      for (int id : program_.steps[at(i)].in)
+        if (id >= 0) last_[at(id)] = i;
+    double held = 0.0, most = 0.0;
+    const auto begin = [&](int id) {
+      if (id < 0 || alive_[at(id)] > 0.0 || !counts(program_.tensor(id), gathered)) return;
+      held += alive_[at(id)] = local_bytes(program_, program_.tensor(id)).value();
+    };
+    const auto end = [&](int id) { held -= alive_[at(id)], alive_[at(id)] = 0.0; };
+    for (std::int32_t i = block.first; i < block.last; ++i) {
+      const Step& step = program_.steps[at(i)];
+      const auto end_inputs = [&] {
+        for (int id : step.in)
+          if (id >= 0 && last_[at(id)] == i) end(id);
+      };
+      if (!gathered)
+        for (int id : step.in) begin(id);        // of the blocks before
+      if (step.bytes == Bytes(0)) end_inputs();  // another view of the same memory
+      for (int id : step.out) begin(id);
+      most = std::max(most, held);
+      end_inputs();
+      for (int id : step.out)  // what only a backward pass would read
+        if (id >= 0 && last_[at(id)] == never && program_.tensor(id).tensor_class != TensorClass::residual) end(id);
+    }
+    for (std::int32_t i = block.first; i < block.last; ++i) {
+      for (int id : program_.steps[at(i)].in)
+        if (id >= 0) last_[at(id)] = never, alive_[at(id)] = 0.0;
+      for (int id : program_.steps[at(i)].out)
+        if (id >= 0) alive_[at(id)] = 0.0;
+    }
+    return most;
+  }
+
+ private:
+  static bool counts(const ProgramTensor& tensor, bool gathered) {
+    if (tensor.is_given || (tensor.tensor_class == TensorClass::used_weight) != gathered) return false;
+    const bool cache = tensor.tensor_class == TensorClass::key_value && tensor.find(LogicalDim::context) >= 0;
+    return !cache;
+  }
+
+  static constexpr std::int32_t never = -1;
+  const Program& program_;
+  std::vector<std::int32_t> last_;  ///< step that reads a tensor last
+  std::vector<double> alive_;       ///< bytes; 0: not alive
+};
+
 template <class T>
 void add_or_count(std::vector<T>& list, const T& item, bool (*same)(const T&, const T&)) {
   for (T& known : list)
@@ -163,6 +218,7 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
     programs.emplace_back(std::move(once), lower_serving(model, mesh, rules, work, setup.formats));
   }
   const Program &one = programs.front().first, &two = programs.front().second;
+  FullestMoment fullest(one);
   for (const Block& block : one.blocks) {
     ServingProfile::Block out;
     out.layers = static_cast<double>(block.layers);
@@ -197,15 +253,21 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
         made.back() = mean_kernel(by_context);
       }
       inputs.push_back(s1.in[0]);
-      double around = 0.0;
-      for (int id : s1.out)
-        if (id >= 0) around += local_bytes(one, one.tensor(id)).value();
-      profile.widest = std::max(profile.widest, around / lowered);
     }
+    profile.widest = std::max(profile.widest, fullest(block, false) / lowered);
+    if (strategy.scheme.weights == WeightScheme::gathered)
+      profile.gathered = std::max(profile.gathered, fullest(block, true));
     if (setup.effects.joined) join_products(made, inputs);
     for (const ServedKernel& kernel : made) add_or_count(out.kernels, kernel, &same_kernel);
     profile.blocks.push_back(std::move(out));
   }
+  for (const ServingProfile::Block& block : profile.blocks) {
+    double started = 0.0;
+    for (const ServedKernel& kernel : block.kernels) started += kernel.count * kernel.started(setup.effects);
+    for (const ServedCollective& collective : block.collectives) started += collective.count;
+    profile.kernels += block.layers / static_cast<double>(p.pipeline) * started;
+  }
+  profile.together = p.tensor * p.fsdp * p.pipeline * p.expert > 1;
   share_kernels(profile);
   // Caches and weights lie on the stages that use them.
   const auto stages = static_cast<double>(p.pipeline);
@@ -219,6 +281,7 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
     const Layer& layer = model.decoder.kinds[at(block.kind)];
     const std::int64_t window = layer.attention ? layer.attention->window : 0;
     std::vector<char> counted(one.tensors.size(), 0);
+    double copied = 0.0;
     for (std::int32_t i = block.first; i < block.last; ++i)
       for (int id : one.steps[at(i)].in) {
         if (id < 0 || counted[at(id)]) continue;
@@ -227,10 +290,15 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
         if (!tensor.is_given || tensor.tensor_class != TensorClass::key_value ||
             (layer.attention && layer.attention->shares_kv))
           continue;
-        for (std::size_t r = 0; r < held.size(); ++r)
-          held[r] += static_cast<double>(block.layers) / stages *
-                     cache_bytes_at(one, tensor, keys.reserved[r], window) / lowered;
+        for (std::size_t r = 0; r < held.size(); ++r) {
+          const double layer_bytes = cache_bytes_at(one, tensor, keys.reserved[r], window) / lowered;
+          held[r] += static_cast<double>(block.layers) / stages * layer_bytes;
+          if (queries == 1 && setup.effects.copies > 0.0 && layer.attention && layer.attention->kv_rank == 0)
+            copied += layer_bytes / static_cast<double>(held.size()) *
+                      static_cast<double>(layer.attention->heads / layer.attention->kv_heads);
+        }
       }
+    profile.widest = std::max(profile.widest, copied);  // of one layer at a time
   }
   const auto shares = static_cast<double>(held.size());
   for (double bytes : held) profile.cache_bytes += bytes / shares;

@@ -64,7 +64,10 @@ struct ServingProfile {
   double cache_spread = 0;  ///< its standard deviation from sequence to sequence
   double cache_groups = 1;  ///< parts of the batch whose caches lie on different chips
   double state_bytes = 0;   ///< the same, of states that do not grow
-  double widest = 0;        ///< bytes of the widest step, per sequence
+  double widest = 0;        ///< bytes of activations at the fullest moment, per sequence
+  double gathered = 0;      ///< bytes of weights of other chips that are here at the same time
+  double kernels = 0;       ///< that one chip starts in a step
+  bool together = false;    ///< several chips make one server
   double boundary = 0;      ///< bytes handed from stage to stage, per sequence
 };
 

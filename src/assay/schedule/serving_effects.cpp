@@ -57,6 +57,8 @@ ServingEffects ServingCalibration::effects(const Chip& chip, const ServingSoftwa
   out.captured = software.captured;
   if (software.repeats_kv) out.copies = copies;
   if (software.vector_decode) out.vector = vector;
+  out.memory = memory[way];
+  if (!software.captured) out.memory.graphs = 0;
   return out;
 }
 
@@ -88,9 +90,45 @@ Result<ServingCalibration> read_serving_steps(std::string_view document, std::st
   return steps;
 }
 
+Result<void> read_serving_memory(std::string_view document, std::string_view file, ServingCalibration& steps) {
+  constexpr std::string_view kinds[] = {"gpu", "tpu"};
+  ASSAY_TRY(root, parse_toml(document, file));
+  EffectsReader reader(root, file);
+  std::array<double, 2> hidden{}, graphs{};
+  std::array<Bytes, 2> context{}, communication{}, kernel{};
+  std::array<double, ServingCalibration::ways> activations{};
+  reader.table("driver");
+  reader.numbers("hidden", kinds, hidden);
+  reader.table("process");
+  reader.sizes("context", kinds, context);
+  reader.sizes("communication", kinds, communication);
+  reader.table("graphs");
+  reader.numbers("captured", kinds, graphs);
+  reader.sizes("kernel", kinds, kernel);
+  reader.table("activations");
+  reader.numbers("held", way_names, activations);
+  if (reader.first_fault()) return tl::unexpected<Error>(*reader.first_fault());
+  for (std::size_t way = 0; way < ServingCalibration::ways; ++way) {
+    const std::size_t kind = way + 1 == ServingCalibration::ways ? 1 : 0;
+    RuntimeMemory& memory = steps.memory[way];
+    memory.hidden = hidden[kind], memory.graphs = graphs[kind], memory.activations = activations[way];
+    memory.context = context[kind], memory.communication = communication[kind], memory.kernel = kernel[kind];
+  }
+  return {};
+}
+
 Result<ServingCalibration> serving_steps_of(const Catalogue& catalogue) {
-  for (const auto& [path, text] : catalogue.files("steps/serving.toml")) return read_serving_steps(text, path);
-  return ServingCalibration{};
+  ServingCalibration steps;
+  for (const auto& [path, text] : catalogue.files("steps/serving.toml")) {
+    ASSAY_TRY(read, read_serving_steps(text, path));
+    steps = std::move(read);
+  }
+  for (const auto& [path, text] : catalogue.files("steps/serving_memory.toml"))
+    ASSAY_CHECK(read_serving_memory(text, path, steps));
+  // One allocator serves training and serving.
+  ASSAY_TRY(training, steps_of(catalogue));
+  for (std::size_t way = 0; way < ServingCalibration::ways; ++way) steps.memory[way].reserved = training.reserved[way];
+  return steps;
 }
 
 std::string serving_steps_text(const ServingCalibration& steps, std::string_view source) {

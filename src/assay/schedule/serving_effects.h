@@ -35,8 +35,21 @@ struct ServingSoftware {
   bool vector_decode = false;  ///< attention over a cache runs on vector units, once for each head of queries
 };
 
+/// Memory of a chip that holds neither weights nor caches: what its driver, libraries and graphs take. None of it by
+/// default. catalogue/steps/serving_memory.toml holds the numbers and where they come from.
+struct RuntimeMemory {
+  double hidden = 0;    ///< share of the capacity that the driver keeps from all processes
+  Bytes context;        ///< of one process: driver, libraries, code of kernels
+  Bytes communication;  ///< the same of the communication library, where several chips make one server
+  Bytes kernel;         ///< of one kernel in one graph
+  double graphs = 0;    ///< decode steps that are captured, one for each size of the batch
+  double reserved = 1;  ///< bytes that the allocator holds over those of activations; it cuts weights and caches whole
+  double activations = 1;  ///< bytes of activations over the fewest
+};
+
 /// All neutral: without a calibration nothing is added.
 struct ServingEffects {
+  RuntimeMemory memory;
   bool joined = false;   ///< products that read the same input are one kernel: queries, keys and values; gate and up
   double kernels = 1;    ///< that element-wise steps take over their number in the program
   double pointwise = 1;  ///< bytes that element-wise steps move over the fewest
@@ -69,6 +82,7 @@ struct ServingCalibration {
   std::array<Seconds, 2> launch{};            ///< by a compiled host, by an interpreted one
   std::array<Seconds, 3> step{}, sequence{};  ///< by scheduler
   double experts = 1, copies = 0, vector = 0;
+  std::array<RuntimeMemory, ways> memory{};  ///< of a file of its own: it is not fitted with the others
 
   Seconds quantise, first;
   std::vector<IntervalClass> prefill_intervals, decode_intervals;
@@ -81,8 +95,9 @@ std::vector<std::string> serving_classes(const Chip& chip, const Transformer& mo
 /// Where a step of `batch` sequences with `context` tokens each lies among those that were measured.
 std::vector<Coordinate> serving_coordinates(double chips, const Transformer& model, double batch, double context);
 
-/// The numbers of a file like catalogue/steps/serving.toml; the first fault with its place.
+/// The numbers of files like catalogue/steps/serving.toml and serving_memory.toml; the first fault with its place.
 Result<ServingCalibration> read_serving_steps(std::string_view document, std::string_view file);
+Result<void> read_serving_memory(std::string_view document, std::string_view file, ServingCalibration& steps);
 /// Those of the catalogue; neutral ones where it has none.
 Result<ServingCalibration> serving_steps_of(const Catalogue& catalogue);
 /// The tables that read back as these; `source` is the key of their source.

@@ -47,6 +47,28 @@ TEST(ServingEffects, TheCatalogueHasThem) {
   EXPECT_GT(steps->step[2], steps->step[1]);  // an interpreted scheduler takes longer
 }
 
+TEST(ServingEffects, GpusKeepMemoryForThemselvesAndGraphsAreOfThoseWhoCapture) {
+  const ServingCalibration steps = *serving_steps_of(Catalogue::builtin());
+  const RuntimeMemory gpu = steps.effects(chip("h100-sxm"), {}).memory;
+  EXPECT_GT(gpu.hidden, 0.0);
+  EXPECT_GT(gpu.context, 1_GiB);
+  EXPECT_GT(gpu.communication, 0_GiB);
+  EXPECT_GT(gpu.graphs * gpu.kernel, 100_KiB);
+  EXPECT_EQ(gpu.reserved, steps_of(Catalogue::builtin())->reserved[0]);
+  ServingSoftware eager;
+  eager.fusion = Fusion::eager, eager.captured = false;
+  EXPECT_EQ(steps.effects(chip("h100-sxm"), eager).memory.graphs, 0.0);
+  EXPECT_GT(steps.effects(chip("h100-sxm"), eager).memory.activations, gpu.activations);
+  const RuntimeMemory tpu = steps.effects(chip("tpu-v5e"), {}).memory;
+  EXPECT_EQ(tpu.context + tpu.communication + tpu.kernel, 0_GiB);
+  EXPECT_EQ(tpu.hidden, 0.0);
+  EXPECT_EQ(tpu.reserved, 1.0);
+  ServingCalibration none;
+  const auto read = read_serving_memory("[source.x]\ntitle = \"x\"\n", "serving_memory.toml", none);
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().where.find("serving_memory.toml:"), std::string::npos);
+}
+
 TEST(ServingEffects, SoftwareDecidesWhoLaunchesAndWhatItCosts) {
   const ServingCalibration s = some_values();
   const Chip h100 = chip("h100-sxm");

@@ -134,6 +134,29 @@ TEST(ServingProfile, ACompleteCacheIsCountedAsIfTheStepSawIt) {
 //   cache    16 x 8192 x 2 x 40 layers x 40 heads x 128 x 2 B = 107.374 GB, an eighth of it per chip
 //   weights  the layers' matrices 40 x (4 x 5120^2 + 3 x 5120 x 13824) and the head 5120 x 32000: 12.8516e9 x 2 B
 // at 820 GB/s: 107.374e9 / 8 / 820e9 = 16.368 ms and 25.703e9 / 8 / 820e9 = 3.918 ms. The arithmetic is far below.
+TEST(ServingProfile, ActivationsAreThoseThatAreAliveTogether) {
+  // Of each token at the activation: the residual (4096), gate, up and their product (14336 each), two bytes each.
+  const Case c("llama-3-8b", "h100-sxm:8");
+  const double token = 2.0 * (4096 + 3 * 14336);
+  EXPECT_DOUBLE_EQ(make_serving_profile(c.setup, strategy_of(1), 1000, 1000).widest, 1000 * token);
+  // Over two chips the residual is whole on each.
+  EXPECT_DOUBLE_EQ(make_serving_profile(c.setup, strategy_of(2), 1000, 1000).widest, 1000 * (token - 3 * 14336.0));
+  // Copies of keys and values for each of 32 heads are there for one layer at a time: 8192 tokens, 4096 wide, twice.
+  Case copies("llama-3-8b", "h100-sxm:1");
+  copies.setup.effects.copies = 1;
+  EXPECT_DOUBLE_EQ(make_serving_profile(copies.setup, strategy_of(1), 1, 8192).widest, 8192.0 * 4096 * 2 * 2);
+}
+
+TEST(ServingProfile, GatheredWeightsAreThoseOfOneProductAtATime) {
+  // The widest matrix of a layer of Llama 3 8B, 4096 x 14336, is whole on every chip while it is used.
+  const Case c("llama-3-8b", "h100-sxm:4");
+  ServingStrategy s;
+  s.second = 4, s.scheme.weights = WeightScheme::gathered;
+  EXPECT_GE(make_serving_profile(c.setup, s, 1000, 1000).gathered, 2.0 * 4096 * 14336);
+  s.scheme.weights = WeightScheme::two_dimensions;
+  EXPECT_EQ(make_serving_profile(c.setup, s, 1000, 1000).gathered, 0.0);
+}
+
 TEST(ServingTime, DecodingReadsWeightsAndCacheOnce) {
   const Case c("llama-2-13b", "tpu-v5e:2x4");
   const ServingStrategy s = strategy_of(8);

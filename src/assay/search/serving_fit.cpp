@@ -33,10 +33,16 @@ std::vector<SliceSize> slice_sizes(const Chip& chip) {
   return out;
 }
 
-std::optional<SliceSize> smallest_slice(const Chip& chip, double bytes) {
-  const double capacity = chip.hbm().capacity.value.value();
+double left_on_chip(const RuntimeMemory& runtime, double capacity, bool together) {
+  ServingMemory memory;
+  add_runtime(runtime, capacity, together, 0.0, memory);
+  return capacity - memory.runtime();
+}
+
+std::optional<SliceSize> smallest_slice(const RuntimeMemory& runtime, const Chip& chip, double capacity, double bytes) {
   for (SliceSize& slice : slice_sizes(chip))
-    if (static_cast<double>(slice.chips) * capacity >= bytes) return std::move(slice);
+    if (static_cast<double>(slice.chips) * left_on_chip(runtime, capacity, slice.chips > 1) >= bytes)
+      return std::move(slice);
   return std::nullopt;
 }
 

@@ -18,8 +18,10 @@ struct SliceSize {
 /// Powers of two from one chip, and whole domains: up to a pod of a torus, up to 4096 chips behind switches.
 std::vector<SliceSize> slice_sizes(const Chip& chip);
 
-/// The first slice with that many bytes of memory in all.
-std::optional<SliceSize> smallest_slice(const Chip& chip, double bytes);
+/// Bytes of one chip that are left for weights, caches and activations; `together`: one of several of a server.
+double left_on_chip(const RuntimeMemory& runtime, double capacity, bool together);
+/// The first slice of chips with that capacity that has so many bytes of such memory in all.
+std::optional<SliceSize> smallest_slice(const RuntimeMemory& runtime, const Chip& chip, double capacity, double bytes);
 
 /// The most tokens, prompt and output together, with which the batch fits; nothing where even the output alone does
 /// not. At most `limit`, for caches that stop growing.

@@ -106,26 +106,44 @@ double cache_deviation(const ServingProfile& decode, double batch) {
 
 }  // namespace
 
+void add_runtime(const RuntimeMemory& runtime, double capacity, bool together, double kernels, ServingMemory& memory) {
+  memory.driver = runtime.hidden * capacity + runtime.context.value();
+  memory.communication = together ? runtime.communication.value() : 0.0;
+  memory.graphs = runtime.graphs * kernels * runtime.kernel.value();
+}
+
 ServingMemory serving_memory(const ServingQuestion& question, const ServingProfiles& profiles, double batch) {
+  const RuntimeMemory& runtime = question.setup.effects.memory;
   const double per_sequence = profiles.decode.cache_bytes + profiles.decode.state_bytes;
-  const double prompt_space = profiles.prefill.profile.widest * profiles.prefill.profile.unit;
+  const ServingProfile &prompt = profiles.prefill.profile, &decode = profiles.decode;
+  const double prompt_space = runtime.activations * prompt.widest * prompt.unit + prompt.gathered;
+  const double step_space = runtime.activations * decode.widest;
   ServingMemory memory;
+  add_runtime(runtime, question.capacity, profiles.decode.together, profiles.decode.kernels, memory);
   memory.weights = question.weight_scale * profiles.decode.weight_bytes;
   memory.mean_cache = per_sequence * batch;
   memory.cache = memory.mean_cache + profiles.margin * cache_deviation(profiles.decode, batch);
-  memory.workspace = std::max(prompt_space, profiles.decode.widest * batch);
-  // left = batch x (cache + workspace) + margin x deviation: a quadratic equation in the root of the batch.
-  const double left = std::max(0.0, question.capacity - memory.weights - prompt_space);
-  const double line = per_sequence + profiles.decode.widest;
+  memory.workspace = std::max(prompt_space, step_space * batch + decode.gathered);
+  memory.reserve = (runtime.reserved - 1.0) * memory.workspace;
+  // left = batch x line + margin x deviation: a quadratic equation in the root of the batch.
   const double half = 0.5 * profiles.margin * cache_deviation(profiles.decode, 1.0);
-  const double root = (std::sqrt(half * half + line * left) - half) / line;
-  memory.max_batch = std::floor(profiles.margin == 0.0 ? left / line : root * root);
+  const auto most = [&](double left, double line) {
+    left = std::max(0.0, left);
+    if (half == 0.0) return left / line;
+    const double root = (std::sqrt(half * half + line * left) - half) / line;
+    return root * root;
+  };
+  // Activations of a prompt and of a decode step take turns in the same memory.
+  const double left = question.capacity - memory.weights - memory.runtime();
+  memory.max_batch = std::floor(
+      std::min(most(left - runtime.reserved * prompt_space, per_sequence),
+               most(left - runtime.reserved * decode.gathered, per_sequence + runtime.reserved * step_space)));
   return memory;
 }
 
 double overflow_probability(const ServingQuestion& question, const ServingProfiles& profiles, double batch) {
   const ServingMemory memory = serving_memory(question, profiles, batch);
-  const double left = question.capacity - memory.weights - memory.workspace;
+  const double left = question.capacity - (memory.total() - memory.cache);
   const double deviation = cache_deviation(profiles.decode, batch);
   if (deviation == 0.0) return left < memory.mean_cache ? 1.0 : 0.0;
   return 1.0 - normal_share((left - memory.mean_cache) / deviation);

@@ -20,9 +20,14 @@ struct ServingQuestion {
 
 struct ServingMemory {
   double weights = 0, cache = 0, workspace = 0;  ///< bytes on one chip; the cache as it is rarely exceeded
+  double driver = 0, communication = 0;          ///< of the driver with what it hides, of the library between chips
+  double graphs = 0;                             ///< captured decode steps
+  double reserve = 0;                            ///< what the allocator holds besides, in pieces that fit nothing
   double mean_cache = 0;                         ///< bytes on one chip
   double max_batch = 0;                          ///< sequences over all replicas
-  double total() const { return weights + cache + workspace; }
+  /// All that does not depend on the batch, but for weights.
+  double runtime() const { return driver + communication + graphs; }
+  double total() const { return weights + cache + workspace + reserve + runtime(); }
 };
 
 struct ServingPoint {
@@ -76,6 +81,8 @@ void choose_prefill(const ServingQuestion& question, const ServingStrategy& stra
 /// A piece of a prompt of the question: the average one sees what is cached already and half of the rest.
 ServingProfile chunk_profile(const ServingQuestion& question, const ServingStrategy& strategy, double tokens);
 
+/// Fills in what driver, communication library and graphs take of one chip; `together`: one of several of a server.
+void add_runtime(const RuntimeMemory& runtime, double capacity, bool together, double kernels, ServingMemory& memory);
 /// Memory of a batch, and the largest batch that fits.
 ServingMemory serving_memory(const ServingQuestion& question, const ServingProfiles& profiles, double batch);
 /// Probability that the caches of a chip need more than its memory has left, at any one time.

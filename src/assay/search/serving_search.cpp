@@ -38,6 +38,9 @@ class Searcher {
   Result<ServingSearch> run() {
     // Strategies whose weights alone do not fit are only looked at where no other one fits: the closest is one of them.
     all_weights_ = question_.weight_scale * make_serving_profile(question_.setup, ServingStrategy{}, 1, 1).weight_bytes;
+    ServingMemory runtime;
+    add_runtime(question_.setup.effects.memory, question_.capacity, false, 0.0, runtime);
+    left_ = question_.capacity - runtime.runtime();
     bool any = enumerate(true);
     if (any && !found_.fits) any = enumerate(false);
     if (!any)
@@ -93,7 +96,7 @@ class Searcher {
             strategy.tensor = tensor, strategy.pipeline = pipeline, strategy.second = second;
             strategy.data = data, strategy.expert = expert;
             const auto ways = static_cast<double>(tensor * second * pipeline * expert);
-            if ((all_weights_ / ways <= question_.capacity) == may_fit) vary(strategy);
+            if ((all_weights_ / ways <= left_) == may_fit) vary(strategy);
           }
         }
       }
@@ -209,7 +212,12 @@ class Searcher {
     const ServingProfile& p = option.profile;
     for (double times = 1.0; times <= 16.0; times *= 4.0) {
       PrefillPoint point{strategy, times * p.unit * static_cast<double>(strategy.pipeline), {}};
-      const double bytes = question_.weight_scale * p.weight_bytes + point.prompts * (p.cache_bytes + p.widest);
+      const RuntimeMemory& runtime = question_.setup.effects.memory;
+      ServingMemory memory;
+      add_runtime(runtime, question_.capacity, p.together, 0.0, memory);
+      const double space = runtime.activations * p.widest * point.prompts + p.gathered;
+      const double bytes = question_.weight_scale * p.weight_bytes + point.prompts * p.cache_bytes +
+                           runtime.reserved * space + memory.runtime();
       if (bytes > question_.capacity) return;
       point.time = serving_time(question_.setup, strategy, p, links, point.prompts);
       if (choices_.first_token && point.time.estimate > *choices_.first_token) return;
@@ -291,6 +299,7 @@ class Searcher {
   const ServingChoices& choices_;
   Limits limits_;
   double all_weights_ = 0;  ///< bytes
+  double left_ = 0;         ///< bytes of a chip that its driver leaves
   ServingSearch found_;
 };
 

@@ -120,6 +120,41 @@ TEST(ServingSearch, PromptsMayGatherWeightsThatDecodeStepsLeaveWhereTheyAre) {
   EXPECT_EQ(serving_profiles(c.question, s, links).first_token.estimate, least);
 }
 
+TEST(ServingMemory, DriverLibrariesGraphsAndAllocatorTakeTheirParts) {
+  Case c("llama-3-8b", "h100-sxm:2");
+  c.question.prompt = 1000, c.question.output = 200;
+  ServingStrategy s;
+  s.tensor = 2;
+  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
+  const auto bare = serving_memory(c.question, serving_profiles(c.question, s, links), 8);
+  EXPECT_EQ(bare.runtime() + bare.reserve, 0.0);
+  EXPECT_EQ(bare.total(), bare.weights + bare.cache + bare.workspace);
+  RuntimeMemory& runtime = c.question.setup.effects.memory;
+  runtime = {0.01, 1_GiB, 2_GiB, 3_KiB, 50, 1.1, 1.2};
+  const ServingProfiles profiles = serving_profiles(c.question, s, links);
+  const ServingMemory memory = serving_memory(c.question, profiles, 8);
+  EXPECT_DOUBLE_EQ(memory.driver, (0.01 * 80 * 1_GiB + 1_GiB).value());
+  EXPECT_DOUBLE_EQ(memory.communication, (2_GiB).value());
+  EXPECT_DOUBLE_EQ(memory.graphs, 50 * profiles.decode.kernels * (3_KiB).value());
+  EXPECT_DOUBLE_EQ(memory.workspace, 1.2 * bare.workspace);
+  EXPECT_NEAR(memory.reserve, 0.1 * memory.workspace, 1.0);
+  // A step of 32 layers starts ten to thirty kernels in each.
+  EXPECT_GT(profiles.decode.kernels, 32 * 10);
+  EXPECT_LT(profiles.decode.kernels, 32 * 30);
+  // The largest batch fills what is left, and alone a chip needs no communication library.
+  EXPECT_LE(serving_memory(c.question, profiles, memory.max_batch).total(), c.question.capacity);
+  EXPECT_GT(serving_memory(c.question, profiles, memory.max_batch + 1).total(), c.question.capacity);
+  EXPECT_LT(memory.max_batch, bare.max_batch);
+  const ServingStrategy one;
+  EXPECT_EQ(serving_memory(c.question,
+                           serving_profiles(c.question, one,
+                                            *serving_links(c.question.setup, one,
+                                                           *parse_cluster("h100-sxm:1", catalogue(), "test"))),
+                           8)
+                .communication,
+            0.0);
+}
+
 TEST(ServingMemory, PagesHoldMoreSequencesAndTheirSumIsNearlyNormal) {
   Case c("llama-3-8b", "h100-sxm:1");
   c.question.lengths =
@@ -255,12 +290,24 @@ TEST(ServingSearch, ModelsThatDoNotFitNameTheNearestPoint) {
 
 TEST(ServingFit, SlicesAreThoseThatExist) {
   const Chip v5e = *catalogue().chip("tpu-v5e", "test");
-  const auto text = [&](double bytes) { return smallest_slice(v5e, bytes)->text; };
+  const auto text = [&](double bytes) {
+    return smallest_slice({}, v5e, v5e.hbm().capacity.value.value(), bytes)->text;
+  };
   EXPECT_EQ(text(35e9), "2x2");
   EXPECT_EQ(text(70e9), "4x2");
   EXPECT_EQ(text(140e9), "4x4");
-  EXPECT_FALSE(smallest_slice(v5e, 1e15));
-  EXPECT_EQ(smallest_slice(*catalogue().chip("h100-sxm", "test"), 141e9)->text, "2");
+  EXPECT_FALSE(smallest_slice({}, v5e, v5e.hbm().capacity.value.value(), 1e15));
+  const Chip h100 = *catalogue().chip("h100-sxm", "test");
+  const double capacity = h100.hbm().capacity.value.value();
+  EXPECT_EQ(smallest_slice({}, h100, capacity, 141e9)->text, "2");
+  // 80 GiB - 1 % - 1.5 GiB = 77.7 GiB of one, 77.2 GiB of each of several: 154.4 GiB of two.
+  RuntimeMemory runtime;
+  runtime.hidden = 0.01, runtime.context = 1.5 * 1_GiB, runtime.communication = 0.5 * 1_GiB;
+  const auto gib = [&](double n) { return (n * 1_GiB).value(); };
+  EXPECT_EQ(smallest_slice(runtime, h100, capacity, gib(77.6))->text, "1");
+  EXPECT_EQ(smallest_slice(runtime, h100, capacity, gib(77.8))->text, "2");
+  EXPECT_EQ(smallest_slice(runtime, h100, capacity, gib(154.3))->text, "2");
+  EXPECT_EQ(smallest_slice(runtime, h100, capacity, gib(154.5))->text, "4");
 }
 
 TEST(ServingFit, TheLongestContextFillsMemory) {

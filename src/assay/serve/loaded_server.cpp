@@ -124,7 +124,7 @@ Result<LoadedServer> loaded_server(const ServingQuestion& question, const Cluste
     double reserved = 0.0;
     for (std::int64_t n : server.lengths.reserved)
       reserved += static_cast<double>(n) / static_cast<double>(server.lengths.reserved.size());
-    const double left = question.capacity - point.memory.weights - point.memory.workspace;
+    const double left = question.capacity - (point.memory.total() - point.memory.cache);
     server.cache_tokens = left / (data * profiles.decode.cache_bytes) * reserved;
   }
   return server;
