@@ -21,8 +21,8 @@ struct PublishedTotal {
   Scope scope = Scope::all;
   double outside = 0.0;  ///< of `value`, what is no part of the language model: a vision tower
   std::string outside_what;
-  std::string text;      ///< as it stands in the file: "8,030,261,248", "175 B", "~22 B" where it is but a name
-  std::string source;    ///< "models/llama-3-8b.toml:4 (card)"
+  std::string text;    ///< as it stands in the file: "8,030,261,248", "175 B", "~22 B" where it is but a name
+  std::string source;  ///< "models/llama-3-8b.toml:4 (card)"
 };
 
 /// One file of catalogue/models.

@@ -254,5 +254,40 @@ TEST(TrainingSearch, LeavesOutWhatIsTooSlow) {
   EXPECT_EQ(some->best.front().cost.estimate, all->best.front().cost.estimate);
 }
 
+// Whatever the space leaves out shows here: a choice that is given is one that the search had.
+TEST(TrainingSearch, FixingAChoiceNeverFindsABetterStrategy) {
+  for (const char* where : {"h100-sxm:8", "tpu-v5e:4x4"})
+    for (const std::int64_t long_sequence : {2048, 16384})
+      for (const double capacity : {6e8, 2e9, 8e10}) {
+        Case c(where);
+        c.question.sequences = long_sequence > sequence ? 2 : 32;
+        const auto best = [&](const TrainingChoices& choices) {
+          const auto found = search_training(c.question, long_sequence, c.cluster, choices, capacity, 1);
+          return found && !found->best.empty() ? found->best.front().cost.estimate : HUGE_VAL;
+        };
+        const double free = best({});
+        const auto expect_no_better = [&](const TrainingChoices& choices, const char* what, std::int64_t value) {
+          EXPECT_GE(best(choices), free * (1.0 - 1e-12))
+              << where << " " << long_sequence << " tokens, " << what << value;
+        };
+        for (const std::int64_t n : {1, 2, 4, 8}) {
+          using Degree = std::optional<std::int64_t> TrainingChoices::*;
+          const std::pair<const char*, Degree> degrees[] = {
+              {"data ", &TrainingChoices::data},         {"fsdp ", &TrainingChoices::fsdp},
+              {"tensor ", &TrainingChoices::tensor},     {"context ", &TrainingChoices::context},
+              {"pipeline ", &TrainingChoices::pipeline}, {"microbatch ", &TrainingChoices::micro_batch}};
+          for (const auto& [what, degree] : degrees) {
+            TrainingChoices choices;
+            choices.*degree = n;
+            expect_no_better(choices, what, n);
+            for (const int zero : {0, 1, 2, 3}) {
+              choices.zero = zero;
+              expect_no_better(choices, what, 10 * n + zero);
+            }
+          }
+        }
+      }
+}
+
 }  // namespace
 }  // namespace assay

@@ -76,8 +76,9 @@ std::int64_t TrainingSpace::per_group(const Parallelism& p) const {
 
 std::vector<int> TrainingSpace::zeros(const Parallelism& p) const {
   if (choices_.zero) return {*choices_.zero};
-  if (p.data == 1) return {0};
-  return {0, 1, 2};  // sharing out weights as well is fsdp
+  // Sharing out weights as well is fsdp, which takes context-parallel devices along; without it they are left.
+  if (p.data == 1) return p.fsdp == 1 && p.context > 1 ? std::vector<int>{0, 1, 2, 3} : std::vector<int>{0};
+  return {0, 1, 2};
 }
 
 std::vector<ResidualScheme> TrainingSpace::residuals(const Parallelism& p) const {
