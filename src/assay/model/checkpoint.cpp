@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <set>
 
 #include "assay/base/text.h"
+#include "assay/model/weights.h"
 
 namespace assay {
 namespace {
@@ -129,12 +132,45 @@ Result<Checkpoint> read_gguf(const fs::path& path, std::string_view where) {
 
 }  // namespace
 
+void take_formats(Checkpoint& checkpoint) {
+  if (!checkpoint.imported || checkpoint.tensors.empty()) return;
+  static constexpr std::pair<std::string_view, Dtype> plain[] = {{"F64", Dtype::fp64},    {"F32", Dtype::fp32},
+                                                                 {"F16", Dtype::fp16},    {"BF16", Dtype::bf16},
+                                                                 {"F8_E4M3", Dtype::fp8}, {"F8_E5M2", Dtype::fp8}};
+  ImportedModel& imported = *checkpoint.imported;
+  std::array<double, std::size(plain)> elements{};
+  double packed = 0.0, packed_bits = 0.0, matrices = 0.0;
+  for (const CheckpointTensor& tensor : checkpoint.tensors) {
+    if (!counts_as_parameter(tensor.name)) continue;
+    const auto count = static_cast<double>(tensor.elements);
+    if (tensor.shape.size() > 1) matrices += count;
+    const auto found =
+        std::find_if(std::begin(plain), std::end(plain), [&](const auto& one) { return one.first == tensor.dtype; });
+    if (found != std::end(plain))
+      elements[static_cast<std::size_t>(found - std::begin(plain))] += count;
+    else
+      packed += count, packed_bits += 8.0 * tensor.bytes;
+  }
+  const auto most = std::max_element(elements.begin(), elements.end());
+  if (*most > packed) imported.model.dtype = plain[static_cast<std::size_t>(most - elements.begin())].second;
+  // A few packed tensors among others are masks and tables.
+  constexpr int block = 256;
+  const double bits = packed > 0.0 ? packed_bits / packed : 0.0;
+  if (imported.quantisation || !(packed > 0.5 * matrices) || bits > 16.0) return;
+  const Dtype base = bits >= 8.0 ? Dtype::int8 : Dtype::int4;
+  const int more = std::max(0, static_cast<int>(std::lround((bits - facts(base).bits) * block)));
+  imported.quantisation = linear_layers(more > 0 ? NumberFormat(base, more, block) : NumberFormat(base));
+  imported.quantisation->add(Part::embedding), imported.quantisation->add(Part::head);
+  checkpoint.notes.push_back(fmt::format("its packed tensors have {} bits an element on average{}", human_number(bits),
+                                         bits < 4.0 ? "; fewer than 4 are counted as 4" : ""));
+}
+
 bool is_model_path(std::string_view text) {
   return text.find('/') != std::string_view::npos || text == "." || text == ".." || text.ends_with(".json") ||
          text.ends_with(".safetensors") || text.ends_with(".gguf");
 }
 
-Result<Checkpoint> read_checkpoint(const std::string& text, std::string_view where) {
+static Result<Checkpoint> read_path(const std::string& text, std::string_view where) {
   fs::path path(text);
   std::error_code failed;
   if (fs::is_directory(path, failed)) {
@@ -155,6 +191,12 @@ Result<Checkpoint> read_checkpoint(const std::string& text, std::string_view whe
   ASSAY_TRY(imported, read_config(path, where));
   out.imported = std::move(imported);
   return out;
+}
+
+Result<Checkpoint> read_checkpoint(const std::string& text, std::string_view where) {
+  ASSAY_TRY(checkpoint, read_path(text, where));
+  take_formats(checkpoint);
+  return std::move(checkpoint);
 }
 
 bool counts_as_parameter(std::string_view name) {

@@ -39,6 +39,11 @@ struct Checkpoint {
   std::vector<std::string> notes;
 };
 
+/// Gives the imported model the formats that its tensors have: the plain one that most elements have, and where
+/// matrices are packed in blocks the bits of an element on average, scales included. A quantisation that the
+/// configuration states is left.
+void take_formats(Checkpoint& checkpoint);
+
 /// Whether a word on the command line is a path and not an id: it has a slash, or ends in .json, .safetensors or .gguf,
 /// or is "." or "..".
 bool is_model_path(std::string_view text);

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "assay/model/weights.h"
+
 namespace assay {
 namespace {
 
@@ -101,6 +103,32 @@ TEST(Gguf, ReadsTensorsAndConfiguration) {
   EXPECT_TRUE(imported->model.tied);
   EXPECT_EQ(imported->model.vocabulary, 3);
   EXPECT_EQ(elements, 3 * 64 + 64 + 2 * 64 + 2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 256);
+}
+
+TEST(Gguf, TheModelHasTheFormatsOfItsTensors) {
+  const auto header = parse_gguf(tiny_gguf(), "tiny.gguf");
+  ASSERT_TRUE(header);
+  Checkpoint checkpoint;
+  checkpoint.tensors = header->tensors;
+  checkpoint.imported = *import_config(header->config, "tiny.gguf");
+  take_formats(checkpoint);
+  const ImportedModel& imported = *checkpoint.imported;
+  ASSERT_TRUE(imported.quantisation);
+  EXPECT_EQ(imported.quantisation->format.bits(), 8.5);  // Q8_0: 34 bytes for 32
+  double bytes = 0;
+  for (const CheckpointTensor& each : checkpoint.tensors)
+    if (each.shape.size() > 1) bytes += each.bytes;
+  const Bytes counted = weight_bytes(imported.model, [&](const Weight& weight) {
+    return imported.quantisation->covers(weight) ? imported.quantisation->format : NumberFormat(Dtype::bf16);
+  });
+  EXPECT_EQ(counted, Bytes(bytes + 3 * 64 * 2.0));  // norms in bf16
+
+  for (CheckpointTensor& each : checkpoint.tensors)
+    each.dtype = "F16", each.bytes = 2.0 * static_cast<double>(each.elements);
+  checkpoint.imported = *import_config(header->config, "tiny.gguf");
+  take_formats(checkpoint);
+  EXPECT_FALSE(checkpoint.imported->quantisation);
+  EXPECT_EQ(checkpoint.imported->model.dtype, Dtype::fp16);
 }
 
 TEST(Gguf, EveryTruncationIsAnError) {

@@ -6,7 +6,9 @@
 
 namespace assay {
 
-bool Quantisation::covers(const Weight& weight) const { return weight.matrix && has(weight.part); }
+bool Quantisation::covers(const Weight& weight) const {
+  return has(weight.part) && (weight.matrix || weight.part == Part::embedding);
+}
 
 Quantisation linear_layers(NumberFormat format) {
   Quantisation made{format, 0, false};

@@ -21,7 +21,7 @@ struct Quantisation {
   bool has(Part part) const { return parts >> static_cast<int>(part) & 1u; }
   void add(Part part) { parts = static_cast<std::uint16_t>(parts | 1u << static_cast<int>(part)); }
   void remove(Part part) { parts = static_cast<std::uint16_t>(parts & ~(1u << static_cast<int>(part))); }
-  /// Of the parts, the matrices alone.
+  /// Of the parts, the matrices and tables alone.
   bool covers(const Weight& weight) const;
 };
 
