@@ -425,7 +425,7 @@ RC_GTEST_PROP(RunReshard, AnyShardingBecomesAnyOther, ()) {
   const int from = builder.tensor("A", {{LogicalDim::batch, 8}, {LogicalDim::sequence, 8}, {d_model, 8}},
                                   TensorClass::activation, Dtype::fp32);
   const Sharding before = random_sharding(~AxisSet{0}), after = random_sharding(before.unreduced);
-  program.tensors[0].sharding = before;
+  program.place(from, before);
   const int to = builder.reshard(from, after, Urgency::critical);
   RC_ASSERT(program.tensor(to).sharding == after);
   const Transformer none;

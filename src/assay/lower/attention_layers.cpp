@@ -86,13 +86,12 @@ int LayerWriter::cached(int fresh, const Attention& a, std::string_view name) {
   made.dtype = build_.formats().kv_cache;
   made.is_given = true, made.is_kept = false;
   made.sharding = build_.ruled(TensorClass::key_value, std::span(made.dims.data(), made.rank));
-  program.tensors.push_back(made);
-  const int before = static_cast<int>(program.tensors.size()) - 1;
+  const int before = program.add(made);
   if (a.shares_kv) return before;  // the layer that made them wrote them
   const int after = build_.pointwise(Op::cast, name, {fresh, before}, before);
   program.tensors[at(after)].tensor_class = TensorClass::key_value;
   const ProgramTensor& written = program.tensor(fresh);
-  program.steps.back().bytes = local_bytes(program, written) + storage(made.dtype, local_elements(program, written));
+  program.steps.back().bytes = local_bytes(written, written.elements) + storage(made.dtype, written.elements);
   return after;
 }
 
@@ -185,8 +184,7 @@ int LayerWriter::attend(const Attention& a, int q, int k, int v, Weight::Size re
   out.tensor_class = TensorClass::activation;
   out.dims[3] = result;
   out.sharding.unreduced = over;
-  program.tensors.push_back(out);
-  const int o = static_cast<int>(program.tensors.size()) - 1;
+  const int o = program.add(out);
   // Flash attention keeps one number per query and head; plain attention keeps all probabilities.
   ProgramTensor rest = out;
   if (shape.flash) {
@@ -196,8 +194,7 @@ int LayerWriter::attend(const Attention& a, int q, int k, int v, Weight::Size re
     rest.dims[3] = {context, shape.keys};
     rest.sharding.dims[3] = {};
   }
-  program.tensors.push_back(rest);
-  const int second = static_cast<int>(program.tensors.size()) - 1;
+  const int second = program.add(rest);
   const int terms = score_terms(a, q);
   // Sinks count once: where keys lie on several devices, when their sums have been added up.
   const bool sinks_last = a.sinks && over != 0;
@@ -209,7 +206,7 @@ int LayerWriter::attend(const Attention& a, int q, int k, int v, Weight::Size re
   const double met = shape.flash ? shape.mean_keys() : static_cast<double>(shape.keys);
   step.flops = Flops(2.0 * rows * met / program.ways(over) * static_cast<double>(queries.dims[3].size + result.size));
   if (!shape.flash)  // scores are written, read, written as probabilities (counted as a result) and read
-    step.bytes += 3.0 * local_bytes(program, program.tensor(second));
+    step.bytes += 3.0 * build_.bytes(second);
   return over ? merged(o, second, sinks_last ? terms : -1) : build_.reshard(o, beside_output(o), Urgency::critical);
 }
 

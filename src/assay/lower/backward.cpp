@@ -21,16 +21,8 @@ class BackwardPass {
  public:
   BackwardPass(Builder& builder, std::int32_t first, std::int32_t last)
       : build_(builder), program_(builder.program_), first_(first), last_(last) {
-    forward_.resize(program_.tensors.size());
+    again_.resize(program_.tensors.size(), -1);
     weights_.reserve(64);
-    for (std::int32_t i = first; i < last; ++i) {
-      for (int id : program_.steps[at(i)].out)
-        if (id >= 0) forward_[at(id)].producer = i;
-      for (int id : program_.steps[at(i)].in)
-        if (id >= 0 && program_.tensor(id).tensor_class == TensorClass::weight) weights_.push_back(id);
-    }
-    std::sort(weights_.begin(), weights_.end());
-    weights_.erase(std::unique(weights_.begin(), weights_.end()), weights_.end());
     build_.gradients_.resize(program_.tensors.size(), -1);
   }
 
@@ -57,9 +49,9 @@ class BackwardPass {
       if (tensor.tensor_class == TensorClass::residual) tensor.is_kept = true;
       return id;
     }
-    if (at(id) >= forward_.size() || forward_[at(id)].producer < 0) return id;  // made in this pass
-    if (forward_[at(id)].again >= 0) return forward_[at(id)].again;
-    const std::int32_t producer = forward_[at(id)].producer;
+    const std::int32_t producer = tensor.producer;
+    if (producer < first_ || producer >= last_) return id;  // made in this pass
+    if (again_[at(id)] >= 0) return again_[at(id)];
     const Step made = program_.steps[at(producer)];
     // In a layer, what was gathered is gathered again rather than kept whole; the backward pass of the head follows its
     // forward pass at once, so nothing there is made twice.
@@ -78,17 +70,17 @@ class BackwardPass {
     for (std::int16_t& out : repeat.out) {
       if (out < 0) continue;
       const int copy = build_.copy_of(out, {});
-      forward_[at(out)].again = copy;
+      again_[at(out)] = static_cast<std::int16_t>(copy);
       out = static_cast<std::int16_t>(copy);
     }
     program_.steps.push_back(repeat);
-    return forward_[at(id)].again;
+    return again_[at(id)];
   }
 
   /// Tokens that were gathered and copied for their experts: as good as gathered.
   bool is_copy_of_gathered(const Step& made) const {
     if (made.op != Op::dispatch) return false;
-    const std::int32_t source = forward_[at(made.in[0])].producer;
+    const std::int32_t source = program_.tensor(made.in[0]).producer;
     return source >= 0 && program_.steps[at(source)].op == Op::all_gather;
   }
 
@@ -130,8 +122,15 @@ class BackwardPass {
     return !tensor.is_given || tensor.is_lent || is_weight(id) || tensor.tensor_class == TensorClass::residual;
   }
 
+  /// A weight that the block's gradients are of.
+  void note(int id) {
+    if (program_.tensor(id).tensor_class != TensorClass::weight) return;
+    if (std::find(weights_.begin(), weights_.end(), id) == weights_.end()) weights_.push_back(id);
+  }
+
   void accumulate(int id, int gradient) {
     if (!differentiable(id)) return;
+    note(id);
     std::int16_t& held = slot(id);
     if (held < 0) {
       held = static_cast<std::int16_t>(gradient);
@@ -198,14 +197,15 @@ class BackwardPass {
     result.is_gradient = true;
     if (is_weight(of)) {
       Step& step = program_.steps.back();
-      step.bytes -= local_bytes(program_, result);
+      step.bytes -= build_.bytes(made);
       result.dtype = build_.formats_.gradients;
-      step.bytes += local_bytes(program_, result);
+      step.bytes += build_.bytes(made);
     }
     if (held >= 0 && program_.tensor(held).sharding == result.sharding) {  // sums in place
       Step& step = program_.steps.back();
       step.in[2] = static_cast<std::int16_t>(held);
-      step.bytes += local_bytes(program_, result);
+      step.bytes += build_.bytes(made);
+      note(of);
       slot(of) = static_cast<std::int16_t>(made);
     } else {
       accumulate(of, made);
@@ -265,7 +265,7 @@ class BackwardPass {
     back.flops = step.flops * (shape.flash ? 2.5 : 2.0);
     if (!shape.flash)  // probabilities and their gradients pass through memory: read P; write, read dP; write, read,
                        // read dS
-      back.bytes += 5.0 * local_bytes(program_, program_.tensor(step.out[1]));
+      back.bytes += 5.0 * build_.bytes(step.out[1]);
     accumulate(q, dq), accumulate(k, dk), accumulate(v, dv), accumulate(terms, d_terms);
   }
 
@@ -398,6 +398,7 @@ class BackwardPass {
 
   /// Gradients of weights are summed over devices: over some axes in every microbatch, over the others once.
   void finish_weights() {
+    std::sort(weights_.begin(), weights_.end());
     for (int w : weights_) {
       if (slot(w) < 0 || w == build_.postponed) continue;
       int held = slot(w);
@@ -417,12 +418,8 @@ class BackwardPass {
   Builder& build_;
   Program& program_;
   std::int32_t first_, last_;
-  struct Forward {
-    std::int32_t producer = -1;  ///< the step that makes it
-    int again = -1;              ///< as made again
-  };
-  std::vector<Forward> forward_;  ///< by forward tensor
-  std::vector<int> weights_;      ///< that the forward steps use
+  std::vector<std::int16_t> again_;  ///< by forward tensor: as made again
+  std::vector<int> weights_;         ///< that have gradients from this pass
   int sums_ = -1;
 };
 

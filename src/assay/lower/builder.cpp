@@ -35,8 +35,7 @@ int Builder::tensor(std::string_view name, std::span<const Weight::Size> dims, T
   made.rank = static_cast<std::uint8_t>(dims.size());
   std::copy(dims.begin(), dims.end(), made.dims.begin());
   if (tensor_class != TensorClass::activation) made.sharding = rule_sharding(rules_, program_, tensor_class, dims);
-  program_.tensors.push_back(made);
-  return static_cast<int>(program_.tensors.size()) - 1;
+  return program_.add(made);
 }
 
 int Builder::given(std::string_view name, std::initializer_list<Weight::Size> dims, TensorClass tensor_class,
@@ -78,9 +77,9 @@ void Builder::end_block() { program_.blocks.back().last = static_cast<std::int32
 Bytes Builder::traffic(const Step& step) const {
   Bytes sum;
   for (int id : step.in)
-    if (id >= 0) sum += local_bytes(program_, program_.tensor(id));
+    if (id >= 0) sum += bytes(id);
   for (int id : step.out)
-    if (id >= 0) sum += local_bytes(program_, program_.tensor(id));
+    if (id >= 0) sum += bytes(id);
   return sum;
 }
 
@@ -88,14 +87,18 @@ Step& Builder::emit(Op op, std::initializer_list<int> in, std::initializer_list<
   Step& step = program_.steps.emplace_back();
   step.op = op;
   Bytes moved;
-  const auto take = [&](std::initializer_list<int> ids, std::int16_t* place) {
-    for (int id : ids) {
-      *place++ = static_cast<std::int16_t>(id);
-      if (id >= 0) moved += local_bytes(program_, program_.tensor(id));
-    }
-  };
-  take(in, step.in.data());
-  take(out, step.out.data());
+  std::int16_t* place = step.in.data();
+  for (int id : in) {
+    *place++ = static_cast<std::int16_t>(id);
+    if (id >= 0) moved += bytes(id);
+  }
+  place = step.out.data();
+  for (int id : out) {
+    *place++ = static_cast<std::int16_t>(id);
+    if (id < 0) continue;
+    moved += bytes(id);
+    program_.tensors[at(id)].producer = static_cast<std::int16_t>(program_.steps.size() - 1);
+  }
   step.bytes = moved;
   return step;
 }
@@ -105,6 +108,7 @@ int Builder::copy_of(int id, std::string_view name) {
   ProgramTensor& copy = program_.tensors.back();
   if (!name.empty()) copy.name = name;
   copy.is_given = copy.is_kept = copy.is_lent = false;
+  copy.producer = -1;
   if (copy.tensor_class == TensorClass::weight) copy.tensor_class = TensorClass::used_weight;
   return static_cast<int>(program_.tensors.size()) - 1;
 }
@@ -116,9 +120,10 @@ int Builder::moved(int from, const Sharding& target, Urgency urgency, std::strin
   // Brings `current` to where `now` says.
   const auto move = [&](Op op, AxisSet axes) {
     const double n = program_.ways(axes);
-    const Bytes before = local_bytes(program_, program_.tensor(current));
+    const Bytes before = bytes(current);
     const int next = copy_of(current, name);
-    program_.tensors[at(next)].sharding = now;
+    program_.place(next, now);
+    program_.tensors[at(next)].producer = static_cast<std::int16_t>(program_.steps.size());
     Step& step = program_.steps.emplace_back();
     step.op = op;
     step.in[0] = static_cast<std::int16_t>(current), step.out[0] = static_cast<std::int16_t>(next);
@@ -133,11 +138,15 @@ int Builder::moved(int from, const Sharding& target, Urgency urgency, std::strin
   const auto begins = [](AxisList list, AxisList of) { return common_prefix(list, of) == list; };
   // Of the dimensions that change; the axes of all others concern nobody else.
   AxisSet held = 0, wanted = 0;
+  std::size_t begin = rank, end = 0;
   for (std::size_t i = 0; i < rank; ++i)
-    if (now.dims[i] != target.dims[i]) held |= now.dims[i].set(), wanted |= target.dims[i].set();
+    if (now.dims[i] != target.dims[i]) {
+      held |= now.dims[i].set(), wanted |= target.dims[i].set();
+      begin = std::min(begin, i), end = i + 1;
+    }
   const auto cut = [&] {
     const AxisSet missing = wanted & ~(held | now.unreduced);
-    for (std::size_t i = 0; missing != 0 && i < rank; ++i) {
+    for (std::size_t i = begin; missing != 0 && i < end; ++i) {
       const AxisList fresh = remaining(target.dims[i], ~missing);
       const AxisList grown = joined(now.dims[i], fresh);
       if (fresh.empty() || !begins(grown, target.dims[i])) continue;
@@ -149,7 +158,7 @@ int Builder::moved(int from, const Sharding& target, Urgency urgency, std::strin
   // Free first: what the target splits and nobody holds yet.
   cut();
   // Partial sums end where the target splits them, or everywhere.
-  for (std::size_t i = 0; (wanted & now.unreduced) != 0 && i < rank; ++i)
+  for (std::size_t i = begin; (wanted & now.unreduced) != 0 && i < end; ++i)
     if (const AxisSet scattered = target.dims[i].set() & now.unreduced) {
       now.unreduced &= ~scattered;
       held |= scattered;
@@ -162,9 +171,10 @@ int Builder::moved(int from, const Sharding& target, Urgency urgency, std::strin
   }
   // Axes that change their dimension; only inner ones can, because blocks stay contiguous.
   AxisSet leaving = 0;
-  for (std::size_t i = 0; (held & wanted) != 0 && i < rank; ++i) leaving |= now.dims[i].set() & ~target.dims[i].set();
-  for (std::size_t i = 0; (leaving & wanted) != 0 && i < rank; ++i)
-    for (std::size_t j = 0; j < rank; ++j) {
+  for (std::size_t i = begin; (held & wanted) != 0 && i < end; ++i)
+    leaving |= now.dims[i].set() & ~target.dims[i].set();
+  for (std::size_t i = begin; (leaving & wanted) != 0 && i < end; ++i)
+    for (std::size_t j = begin; j < end; ++j) {
       const AxisSet moved = i == j ? 0 : now.dims[i].set() & target.dims[j].set();
       if (moved == 0) continue;
       const AxisList left = remaining(now.dims[i], moved);
@@ -175,10 +185,10 @@ int Builder::moved(int from, const Sharding& target, Urgency urgency, std::strin
     }
   // Gather what the target does not split, or splits in another order: one collective for all of it.
   AxisSet gathered = 0;
-  for (std::size_t i = 0; held != 0 && i < rank; ++i)
+  for (std::size_t i = begin; held != 0 && i < end; ++i)
     gathered |= now.dims[i].set() & ~common_prefix(now.dims[i], target.dims[i]).set();
   if (gathered) {
-    for (std::size_t i = 0; i < rank; ++i) now.dims[i] = remaining(now.dims[i], gathered);
+    for (std::size_t i = begin; i < end; ++i) now.dims[i] = remaining(now.dims[i], gathered);
     held &= ~gathered;
     move(Op::all_gather, gathered);
   }
@@ -217,7 +227,7 @@ int Builder::quantised(int id) {
   program_.tensors[at(narrow)].dtype = formats_.compute;
   program_.tensors[at(narrow)].scale_bits = 0;
   Step& step = emit(Op::cast, {id}, {narrow});
-  step.bytes += storage(Dtype::fp32, local_elements(program_, program_.tensor(id)) / scale_block);
+  step.bytes += storage(Dtype::fp32, program_.tensor(id).elements / scale_block);
   step.urgency = program_.tensor(narrow).tensor_class == TensorClass::used_weight ? Urgency::ahead : Urgency::critical;
   quantised_[at(id)] = static_cast<std::int16_t>(narrow);
   return narrow;
@@ -270,23 +280,22 @@ int Builder::product(std::string_view name, int activation, int weight, std::ini
   }
   const bool partial = made.sharding.unreduced != 0;
   if (bias >= 0 && !partial) bias = bias_for(bias, made);
-  program_.tensors.push_back(made);
-  int out = static_cast<int>(program_.tensors.size()) - 1;
+  int out = program_.add(made);
   Step& step = emit(Op::product, {a, b}, {out});
   const auto also_read = [&](std::size_t i, int id) {
     step.in[i] = static_cast<std::int16_t>(id);
-    step.bytes += local_bytes(program_, program_.tensor(id));
+    step.bytes += bytes(id);
   };
   if (onto >= 0) also_read(2, onto);
   if (bias >= 0 && !partial) also_read(3, bias);
   const ProgramTensor &x = program_.tensor(a), &w = program_.tensor(b);
-  double extent = local_elements(program_, x);  // of all dimensions of both
+  double extent = x.elements;  // of all dimensions of both
   for (int i = 0; i < w.rank; ++i)
     if (in_x.of(w.dims[at(i)].dim) < 0) extent *= local_extent(program_, w, i);
   step.flops = Flops(2.0 * extent);
   const bool of_weights = w.tensor_class == TensorClass::weight || w.tensor_class == TensorClass::used_weight;
   if (of_weights && in_w.of(LogicalDim::experts) >= 0) {
-    const Bytes weights = local_bytes(program_, w);
+    const Bytes weights = bytes(b);
     step.bytes = filled_slots * (step.bytes - weights) + touched_experts * weights;
     step.flops *= filled_slots;
   }
@@ -332,8 +341,7 @@ int Builder::norm(std::string_view name, int x, int scale, int bias, std::int64_
     made.dims[at(rank - over)] = {LogicalDim::other, 2};
     for (int i = rank - over; i < rank; ++i) made.sharding.dims[at(i)] = {};
     made.sharding.unreduced = split;
-    program_.tensors.push_back(made);
-    sums = static_cast<int>(program_.tensors.size()) - 1;
+    sums = program_.add(made);
     emit(Op::norm, {x}, {sums});
     sums = settle_sums(sums);
   }

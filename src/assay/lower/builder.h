@@ -106,6 +106,12 @@ class Builder {
   /// The weight as products use it: gathered where the rules say so, once per pass.
   int used(int weight);
 
+  /// Bytes of a tensor on one device.
+  Bytes bytes(int id) const {
+    const ProgramTensor& tensor = program_.tensor(id);
+    return local_bytes(tensor, tensor.elements);
+  }
+
   /// What the rules say of a tensor.
   Sharding ruled(TensorClass tensor_class, std::span<const Weight::Size> dims) const {
     return rule_sharding(rules_, program_, tensor_class, dims);

@@ -106,8 +106,7 @@ int LayerWriter::resized(int like, std::string_view name, LogicalDim dim, std::i
   made.name = name;
   made.is_given = made.is_kept = false;
   made.dims[at(made.find(dim))].size = size;
-  build_.program().tensors.push_back(made);
-  return static_cast<int>(build_.program().tensors.size()) - 1;
+  return build_.program().add(made);
 }
 
 int LayerWriter::feed_forward(const FeedForward& f, int x, int onto) {
@@ -188,8 +187,7 @@ int LayerWriter::experts_block(const FeedForward& f, int x) {
   const double slots = slots_of(sent.sharding.dims[1]);
   sent.dims[0] = {experts, f.experts};
   sent.dims[1] = {capacity, static_cast<std::int64_t>(slots)};
-  program.tensors.push_back(sent);
-  const int out = static_cast<int>(program.tensors.size()) - 1;
+  const int out = program.add(sent);
   build_.emit(Op::dispatch, {through, gates}, {out});
   build_.touched_experts = touched_share(work_.tokens(), k, n);
   build_.filled_slots = work_.tokens() * k * work_.expert_load / (n * slots);

@@ -13,12 +13,13 @@ using enum LogicalDim;
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
-Program empty_program(const Mesh& mesh) {
+Program empty_program(const Transformer& model, const Mesh& mesh) {
+  const std::size_t kinds = model.decoder.kinds.size() + (model.encoder ? model.encoder->kinds.size() : 0);
   Program program;
   program.mesh = mesh;
   for (std::size_t i = 0; i < mesh.axes.size(); ++i) program.axis_sizes[i] = static_cast<double>(mesh.axes[i].size);
-  program.tensors.reserve(448);  // of a dense layer with all its gradients and updates
-  program.steps.reserve(320);
+  program.tensors.reserve(160 + 288 * kinds);  // of a dense layer with all its gradients and updates
+  program.steps.reserve(64 + 160 * kinds);
   program.blocks.reserve(16);
   return program;
 }
@@ -97,14 +98,15 @@ class Lowering {
     std::copy_n(&weights.dims[1], weights.rank - 1, &dims[2]);
     const int rows = build_.tensor(name, std::span(dims.data(), weights.rank + 1u), TensorClass::residual,
                                    build_.formats().activations);
-    ProgramTensor& made = program_.tensors[at(rows)];
-    made.tensor_class = TensorClass::activation;
-    made.sharding.unreduced = weights.sharding.dims[0].set();
-    for (AxisList& list : made.sharding.dims) list = remaining(list, made.sharding.unreduced);
-    for (std::size_t i = 0; i < 2; ++i) program_.tensors[at(tokens)].sharding.dims[i] = made.sharding.dims[i];
+    program_.tensors[at(rows)].tensor_class = TensorClass::activation;
+    Sharding there = program_.tensor(rows).sharding, named = program_.tensor(tokens).sharding;
+    there.unreduced = weights.sharding.dims[0].set();
+    for (AxisList& list : there.dims) list = remaining(list, there.unreduced);
+    for (std::size_t i = 0; i < 2; ++i) named.dims[i] = there.dims[i];
+    program_.place(rows, there), program_.place(tokens, named);
     // Reads one row per token, not the table.
     Step& step = build_.emit(Op::embed, {tokens, table}, {rows});
-    step.bytes = local_bytes(program_, program_.tensor(tokens)) + 2.0 * local_bytes(program_, program_.tensor(rows));
+    step.bytes = build_.bytes(tokens) + 2.0 * build_.bytes(rows);
     return rows;
   }
 
@@ -148,8 +150,7 @@ class Lowering {
       Step& step = program_.steps.back();  // reads the rows of its positions, not the table
       const double tokens = local_extent(program_, program_.tensor(x), 1);
       const double width = local_extent(program_, program_.tensor(rows), 1);
-      step.bytes =
-          2.0 * local_bytes(program_, program_.tensor(x)) + storage(program_.tensor(rows).dtype, tokens * width);
+      step.bytes = 2.0 * build_.bytes(x) + storage(program_.tensor(rows).dtype, tokens * width);
     }
     if (model_.embedding_norm) x = outer_norm(x, norms_of(stack));
     program_.tensors[at(x)].tensor_class = TensorClass::residual;
@@ -216,7 +217,9 @@ class Lowering {
     int best = scores;
     if (!parts.empty()) {
       best = copy_shape(scores, "Best", Dtype::fp32, 2 * static_cast<std::int64_t>(program_.ways(parts.set())));
-      program_.tensors[at(best)].sharding.dims[2] = parts;
+      Sharding split = program_.tensor(best).sharding;
+      split.dims[2] = parts;
+      program_.place(best, split);
       build_.emit(Op::sample, {scores}, {best});
       Sharding everywhere = program_.tensor(best).sharding;
       everywhere.dims[2] = {};
@@ -235,8 +238,7 @@ class Lowering {
     made.rank = n > 1 ? 3 : 2;
     for (std::size_t i = 0; i < 2; ++i) made.dims[i] = source.dims[i], made.sharding.dims[i] = source.sharding.dims[i];
     made.dims[2] = {other, n};
-    program_.tensors.push_back(made);
-    return static_cast<int>(program_.tensors.size()) - 1;
+    return program_.add(made);
   }
 
   void backward(std::string_view name, int number, std::int64_t layers, const Written& forward) {
@@ -257,8 +259,7 @@ class Lowering {
   int seed(int result) {
     ProgramTensor made = program_.tensor(result);
     made.is_gradient = made.is_given = true;
-    program_.tensors.push_back(made);
-    return static_cast<int>(program_.tensors.size()) - 1;
+    return program_.add(made);
   }
 
   /// Updates the weights among tensors [first, last) of a stack of `layers`.
@@ -269,19 +270,18 @@ class Lowering {
       if (program_.tensors[i].tensor_class != TensorClass::weight) continue;
       const int gradient = build_.gradient(static_cast<int>(i));
       if (gradient < 0) continue;
-      const ProgramTensor weight = program_.tensors[i];
-      ProgramTensor mine = weight;
+      ProgramTensor mine = program_.tensors[i];
+      const Sharding sharding = mine.sharding;
       mine.sharding = build_.beside(static_cast<int>(i), TensorClass::optimizer);
       mine.is_given = false;
-      program_.tensors.push_back(mine);
-      const int updated = static_cast<int>(program_.tensors.size()) - 1;
+      const int updated = program_.add(mine);
       Step& step = build_.emit(Op::update, {gradient, static_cast<int>(i)}, {updated});
-      const double elements = local_elements(program_, mine);
+      const double elements = program_.tensor(updated).elements;
       step.once = true;
       step.bytes = storage(build_.formats().gradients, elements) + Bytes(2.0 * elements * optimizer.state_bytes()) +
                    storage(build_.formats().weights, optimizer.master ? elements : 2.0 * elements);
       const std::size_t before = program_.steps.size();
-      build_.reshard(updated, weight.sharding, Urgency::afterwards);
+      build_.reshard(updated, sharding, Urgency::afterwards);
       for (std::size_t s = before; s < program_.steps.size(); ++s) program_.steps[s].once = true;
     }
     build_.end_block();
@@ -326,7 +326,7 @@ Result<void> check_lowers(const Transformer& model, std::string_view where) {
 
 Program lower_training(const Transformer& model, const Mesh& mesh, const ShardingRules& rules,
                        const TrainingPlan& plan) {
-  Program program = empty_program(mesh);
+  Program program = empty_program(model, mesh);
   program.microbatches = plan.microbatches;
   Lowering lowering(program, model, rules, plan.formats, plan.recompute);
   struct Stacked {
@@ -386,7 +386,7 @@ Program lower_training(const Transformer& model, const Mesh& mesh, const Shardin
 
 Program lower_serving(const Transformer& model, const Mesh& mesh, const ShardingRules& rules, const Workload& work,
                       const Formats& formats) {
-  Program program = empty_program(mesh);
+  Program program = empty_program(model, mesh);
   Lowering lowering(program, model, rules, formats, Recompute::none());
   lowering.embedding(work, StackOf::decoder);
   for (std::size_t kind = 0; kind < model.decoder.kinds.size(); ++kind)
@@ -402,7 +402,7 @@ Bytes kept_bytes(const Program& program, const Block& forward) {
     if (id < 0 || counted[at(id)]) return;
     counted[at(id)] = 1;
     const ProgramTensor& tensor = program.tensor(id);
-    if (tensor.is_kept) sum += local_bytes(program, tensor);
+    if (tensor.is_kept) sum += local_bytes(tensor, tensor.elements);
   };
   for (std::int32_t i = forward.first; i < forward.last; ++i) {
     for (int id : program.steps[at(i)].in) add(id);

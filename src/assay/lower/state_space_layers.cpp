@@ -77,6 +77,7 @@ int LayerWriter::gated_delta(const StateSpace& s, int x) {
   ProgramTensor& made = build_.program().tensors[at(y)];  // by heads: each one is normalised by itself
   made.rank = 4;
   made.dims[2] = {heads, s.heads}, made.dims[3] = {value_dim, s.inner / s.heads};
+  build_.program().place(y, Sharding(made.sharding));
   y = scan_result(y, z);
   if (s.output_norm) y = norm(y, "head_norm", "Y");
   return build_.pointwise(Op::activate, "Y", {y, z}, z);
@@ -128,7 +129,7 @@ int LayerWriter::scan(const StateSpace& s, std::initializer_list<int> in) {
   // Per token, value and state element: the state is decayed and added to, then read; a delta rule reads it twice.
   const double per_element = s.kind == StateSpace::Kind::gated_delta ? 6.0 : 4.0;
   const auto states = static_cast<double>(s.key_dim);
-  step.flops = Flops(per_element * local_elements(program, made) * states);
+  step.flops = Flops(per_element * made.elements * states);
   // A serving step reads the state of each sequence and writes it back.
   if (work_.cached)
     step.bytes += 2.0 * storage(Dtype::fp32, local_extent(program, made, 0) * local_extent(program, made, 2) * states);

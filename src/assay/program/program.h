@@ -91,6 +91,8 @@ struct ProgramTensor {
   std::uint8_t rank = 0;
   std::array<Weight::Size, 5> dims{};
   Sharding sharding;
+  double elements = 0;         ///< on one device, counted when it enters a program
+  std::int16_t producer = -1;  ///< the step that makes it; below 0: none
 
   int find(LogicalDim dim) const {
     for (int i = 0; i < rank; ++i)
@@ -126,8 +128,8 @@ struct Step {
   std::array<std::int16_t, 8> in{-1, -1, -1, -1, -1, -1, -1, -1};
   std::array<std::int16_t, 7> out{-1, -1, -1, -1, -1, -1, -1};
   std::int16_t detail = -1;  ///< attention: index in `attentions`; norm: groups that are normalised one by one
-  Flops flops;               ///< on one device
-  Bytes bytes;               ///< read and written on one device, or received over the network by a collective
+  Flops flops;  ///< on one device
+  Bytes bytes;  ///< read and written on one device, or received over the network by a collective
 };
 
 enum class Phase : std::uint8_t { forward, backward, update };
@@ -152,6 +154,10 @@ struct Program {
   std::int64_t microbatches = 1;
 
   const ProgramTensor& tensor(int id) const { return tensors[static_cast<std::size_t>(id)]; }
+  /// Takes a tensor in and gives its number.
+  int add(const ProgramTensor& tensor);
+  /// A tensor lies elsewhere.
+  void place(int id, const Sharding& sharding);
   double ways(AxisSet axes) const {
     double n = 1.0;
     for (; axes != 0; axes &= axes - 1) n *= axis_sizes[static_cast<std::size_t>(std::countr_zero(axes))];
@@ -176,8 +182,22 @@ inline double local_elements(const Program& program, const ProgramTensor& tensor
   for (int i = 0; i < tensor.rank; ++i) n *= local_extent(program, tensor, i);
   return n;
 }
+inline Bytes local_bytes(const ProgramTensor& tensor, double elements) {
+  return Bytes(elements * (facts(tensor.dtype).bits + tensor.scale_bits) / 8.0);
+}
 inline Bytes local_bytes(const Program& program, const ProgramTensor& tensor) {
-  return Bytes(local_elements(program, tensor) * (facts(tensor.dtype).bits + tensor.scale_bits) / 8.0);
+  return local_bytes(tensor, local_elements(program, tensor));
+}
+inline int Program::add(const ProgramTensor& tensor) {
+  tensors.push_back(tensor);
+  tensors.back().elements = local_elements(*this, tensors.back());
+  tensors.back().producer = -1;
+  return static_cast<int>(tensors.size()) - 1;
+}
+inline void Program::place(int id, const Sharding& sharding) {
+  ProgramTensor& tensor = tensors[static_cast<std::size_t>(id)];
+  tensor.sharding = sharding;
+  tensor.elements = local_elements(*this, tensor);
 }
 
 /// The tensor in the terms of the sharding algebra, with the letters of its dimensions.
