@@ -6,9 +6,11 @@
 
 #include "assay/api/verbs.h"
 #include "assay/base/text.h"
+#include "assay/lower/lowering.h"
 #include "assay/model/accounting.h"
 #include "assay/model/checkpoint.h"
 #include "assay/model/model_catalogue.h"
+#include "assay/program/elementwise.h"
 
 namespace assay {
 namespace {
@@ -68,6 +70,23 @@ Members parameters_of(const ParameterCounts& counts) {
   return out;
 }
 
+/// With all that a training step does beside products, but for recomputation and the update of weights. Nothing where
+/// the model has no program.
+Members exact_flops(const TokenFlops<Plain>& flops, const Transformer& model, const Query& query) {
+  if (!check_lowers(model, "models")) return {};
+  TrainingPlan plan;
+  plan.work.queries = plan.work.keys = plan.work.source = *query.sequence;
+  plan.work.causal_flops = query.mask != MaskCount::full;
+  for (const Layer& layer : model.decoder.kinds)  // as many sequences as experts: all of these have equally many tokens
+    if (layer.feed_forward) plan.work.sequences = std::max(plan.work.sequences, layer.feed_forward->experts);
+  const auto [mesh, rules] = training_stage({}, model);
+  const Program program = lower_training(model, mesh, rules, plan);
+  const double share = 1.0 / plan.work.tokens();
+  const Flops forward = flops.forward + share * elementwise_flops(program, Phase::forward);
+  const Flops backward = flops.backward + share * elementwise_flops(program, Phase::backward);
+  return {{"forward", forward}, {"backward", backward}, {"train", forward + backward}};
+}
+
 Members flops_of(const TokenFlops<Plain>& flops, const Transformer& model, const Query& query) {
   Members out{
       {"forward", flops.forward}, {"backward", flops.backward}, {"train", flops.train}, {"matmul", flops.matmul}};
@@ -75,6 +94,7 @@ Members flops_of(const TokenFlops<Plain>& flops, const Transformer& model, const
     out.emplace_back("attention", flops.attention);
     out.emplace_back("sequence", *query.sequence);
     out.emplace_back("mask", name(query.mask));
+    if (Members exact = exact_flops(flops, model, query); !exact.empty()) out.emplace_back("exact", std::move(exact));
   }
   if (state_values_per_sequence(model) > 0) out.emplace_back("state_space", flops.state_space);
   return out;
@@ -316,7 +336,8 @@ void add_model(Response& response, const ImportedModel& imported, const Query& q
   }
   response.notes.insert(response.notes.end(), imported.notes.begin(), imported.notes.end());
   if (!query.sequence)
-    response.notes.emplace_back("FLOP are those of the matrices; --seq N adds attention in a sequence of N tokens");
+    response.notes.emplace_back(
+        "FLOP are those of the matrices; --seq N adds attention in a sequence of N tokens, and exact counts");
   std::string active;
   if (counts.active != counts.total) active = fmt::format(", {} active", human_count(counts.active));
   response.headline = fmt::format("{}: {} parameters{}, {} per token forward, {} of cache per token", model.name,
@@ -421,26 +442,28 @@ Result<Response> answer(const Request& request, const Context& context) {
 }  // namespace
 
 VerbSpec models_verb() {
-  return {"models",
-          "the catalogue of models; counts parameters, FLOP and cache",
-          "Without an argument, one line per model. With one: parameters by part, FLOP per token, bytes of cache and "
-          "of kept activations. Reads Hugging Face configurations, headers of safetensors and GGUF files, and compares "
-          "tensors with the configuration beside them.",
-          {{"model", "an id, config.json, a directory, file.safetensors, file.gguf, or @file.toml", false}},
-          {{"seq", "N", "tokens of a sequence: counts attention and the cache of a sequence"},
-           {"batch", "N", "sequences: counts the whole cache"},
-           {"kv", "DTYPE", "format of the cache (bf16)"},
-           {"weights", "DTYPE",
-            "format of the weights (as published); with scales, as mxfp4, nvfp4, int4-g128, fp8-128x128: of linear "
-            "layers"},
-           {"attention", "COUNT", "keys that a query meets: exact, half or full sequence", false, "exact|half|full"},
-           {"list", "", "list every weight with its dimensions"}},
-          {{"assay models", "all models"},
-           {"assay models llama-3-70b --seq 8192 --kv int8", "one model at a sequence length"},
-           {"assay models deepseek-v3 --explain", "how the counts come about"},
-           {"assay models gpt2 --list", "each weight with its dimensions"}},
-          &answer,
-          false};
+  return {
+      "models",
+      "the catalogue of models; counts parameters, FLOP and cache",
+      "Without an argument, one line per model. With one: parameters by part, FLOP per token, bytes of cache and "
+      "of kept activations. Reads Hugging Face configurations, headers of safetensors and GGUF files, and compares "
+      "tensors with the configuration beside them.",
+      {{"model", "an id, config.json, a directory, file.safetensors, file.gguf, or @file.toml", false}},
+      {{"seq", "N",
+        "tokens of a sequence: counts attention, what is done beside products (exact), and the cache of a sequence"},
+       {"batch", "N", "sequences: counts the whole cache"},
+       {"kv", "DTYPE", "format of the cache (bf16)"},
+       {"weights", "DTYPE",
+        "format of the weights (as published); with scales, as mxfp4, nvfp4, int4-g128, fp8-128x128: of linear "
+        "layers"},
+       {"attention", "COUNT", "keys that a query meets: exact, half or full sequence", false, "exact|half|full"},
+       {"list", "", "list every weight with its dimensions"}},
+      {{"assay models", "all models"},
+       {"assay models llama-3-70b --seq 8192 --kv int8", "one model at a sequence length"},
+       {"assay models deepseek-v3 --explain", "how the counts come about"},
+       {"assay models gpt2 --list", "each weight with its dimensions"}},
+      &answer,
+      false};
 }
 
 }  // namespace assay

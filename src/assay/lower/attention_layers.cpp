@@ -103,6 +103,7 @@ int LayerWriter::latent_attention(const Attention& a, int x) {
   }
   q = build_.product("Q", q, weight(a.q_rank > 0 ? "W_qb" : "W_q"), {batch, sequence, heads, head_dim});
   q = build_.pointwise(Op::rotate, "Q", {q}, q);
+  build_.program().steps.back().detail = static_cast<std::int16_t>(a.rope_dim);
   const int both =
       build_.settle_sums(build_.product("C_kv", x, weight("W_kva"), {batch, sequence, rank}, -1, weight("b_kva")));
   // The latent part is normalised, the rest is a key's position, shared by all heads.

@@ -17,6 +17,7 @@ Program empty_program(const Transformer& model, const Mesh& mesh) {
   const std::size_t kinds = model.decoder.kinds.size() + (model.encoder ? model.encoder->kinds.size() : 0);
   Program program;
   program.mesh = mesh;
+  program.centred_norms = model.norm.mean;
   for (std::size_t i = 0; i < mesh.axes.size(); ++i) program.axis_sizes[i] = static_cast<double>(mesh.axes[i].size);
   program.tensors.reserve(160 + 288 * kinds);  // of a dense layer with all its gradients and updates
   program.steps.reserve(64 + 160 * kinds);
@@ -308,7 +309,10 @@ double Optimizer::moment_bytes() const {
 }
 
 Result<void> check_lowers(const Transformer& model, std::string_view where) {
-  std::string_view what = model.streams > 1 ? "several residual streams" : "";
+  constexpr std::size_t most_kinds = 64;  // tensors of a program are numbered with 15 bits
+  std::string_view what = model.streams > 1                         ? "several residual streams"
+                          : model.decoder.kinds.size() > most_kinds ? "more than 64 kinds of layers"
+                                                                    : "";
   for (const Layer& layer : model.decoder.kinds) {
     if (!layer.attention) continue;
     const Attention& a = *layer.attention;

@@ -10,6 +10,7 @@
 
 #include "assay/base/text.h"
 #include "assay/model/accounting.h"
+#include "assay/program/elementwise.h"
 
 namespace assay {
 namespace {
@@ -81,6 +82,26 @@ Traffic traffic(const Program& program, const Block& block, Op op) {
 }
 
 // --- hand-worked
+
+TEST(Elementwise, OfASmallLlamaByHand) {
+  const Program program = train({});
+  // Per token and layer: two norms 4 D, rotations 3 (N + K) H, 5 for each of N S scores and D quotients, a gated
+  // activation 2 F, two sums D: 4,096 + 2,304 + 10,752 + 3,072 + 1,024. The loss: 4 V + 2.
+  const double forward = layers * 21'248 + 16'386;
+  EXPECT_DOUBLE_EQ(elementwise_flops(program, Phase::forward).value(), tokens * forward);
+  // Norms 9 D each, rotations again, 3 for each score and 2 D, 5 F, two sums D where gradients meet:
+  // 9,216 + 2,304 + 7,168 + 7,680 + 1,024. The loss 3 V, and a row of the embedding.
+  const double backward = layers * 27'392 + 12'288 + 512;
+  EXPECT_DOUBLE_EQ(elementwise_flops(program, Phase::backward).value(), tokens * backward);
+}
+
+TEST(Elementwise, DevicesThatShareTokensShareTheWork) {
+  for (const Transformer& model : {small_llama(), small_experts()}) {
+    const Program one = train({}, plain_plan(), model), four = train({.fsdp = 4}, plain_plan(), model);
+    for (Phase phase : {Phase::forward, Phase::backward})
+      EXPECT_DOUBLE_EQ(4.0 * elementwise_flops(four, phase).value(), elementwise_flops(one, phase).value());
+  }
+}
 
 TEST(Lowering, TrainingCostsSixFlopPerWeightAndTokenAndTwelvePerScore) {
   // Products: 2 FLOP per weight and token forward, 4 backward; the embedding is looked up.

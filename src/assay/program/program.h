@@ -127,7 +127,9 @@ struct Step {
   AxisSet axes = 0;          ///< of a collective
   std::array<std::int16_t, 8> in{-1, -1, -1, -1, -1, -1, -1, -1};
   std::array<std::int16_t, 7> out{-1, -1, -1, -1, -1, -1, -1};
-  std::int16_t detail = -1;  ///< attention: index in `attentions`; norm: groups that are normalised one by one
+  /// Attention: index in `attentions`; norm: groups that are normalised one by one; rotate: dimensions that turn, if
+  /// not all.
+  std::int16_t detail = -1;
   Flops flops;  ///< on one device
   Bytes bytes;  ///< read and written on one device, or received over the network by a collective
 };
@@ -152,6 +154,7 @@ struct Program {
   std::vector<Block> blocks;
   std::vector<AttentionShape> attentions;
   std::int64_t microbatches = 1;
+  bool centred_norms = false;  ///< norms subtract the mean
 
   const ProgramTensor& tensor(int id) const { return tensors[static_cast<std::size_t>(id)]; }
   /// Takes a tensor in and gives its number.
