@@ -67,7 +67,7 @@ Items fits_list(const ServeQuery& query, double batch) {
   Items rows;
   for (Dtype dtype : {Dtype::bf16, narrow_format(chip, 8), narrow_format(chip, 4)}) {
     const double weights = storage(dtype, query.parameters).value();
-    const double sequence = storage(dtype, static_cast<double>(kv_values_per_sequence(query.model(), context))).value();
+    const double sequence = storage(dtype, cache_values(query, context)).value();
     Members row{
         {"format", name(dtype)},
         {"weights", Bytes(weights)},

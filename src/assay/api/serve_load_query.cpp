@@ -159,6 +159,11 @@ Result<void> read_serve_load(const Request& request, ServeQuery& query) {
     ASSAY_CHECK(read_count(request, "batch", query.choices.batch));
   }
   ASSAY_CHECK(read_count(request, "chunk", query.chunk));
+  for (const char* option : {"chunk", "prefix-hit"})
+    if (model.encoder && request.has(option))
+      return fail(fmt::format("--{}", option),
+                  fmt::format("all tokens of a prompt see each other in the encoder of {}: it is read whole", model.id),
+                  "leave it out");
   return read_rate(request, query);
 }
 

@@ -105,11 +105,16 @@ Result<void> read_model(const Request& request, const Context& context, ServeQue
   const ParameterCounts counts = parameter_counts(model);
   const auto total = static_cast<double>(counts.total);
   query.parameters = total, query.active = static_cast<double>(counts.active_matrix);
+  for (std::size_t k = 0; model.encoder && k < model.encoder->kinds.size(); ++k)
+    query.encoder_active += static_cast<double>(model.encoder->count(k) *
+                                                layer_parameter_counts(model, model.encoder->kinds[k]).active_matrix);
+  query.active -= query.encoder_active;
   std::optional<std::int64_t> parameters;
   ASSAY_CHECK(read_count(request, "parameters", parameters));
   if (parameters) {
     query.parameters = static_cast<double>(*parameters);
-    query.active = query.parameters * static_cast<double>(counts.active) / total;
+    query.active = query.parameters * (static_cast<double>(counts.active) - query.encoder_active) / total;
+    query.encoder_active *= query.parameters / total;
     query.question.weight_scale = query.parameters / total;
     query.notes.push_back(
         fmt::format("--parameters: memory and bounds count {} parameters, not {}; times of kernels do not",
@@ -181,6 +186,10 @@ Result<void> read_draft(const Request& request, const Context& context, ServeQue
                   "add --draft MODEL, or --draft mtp", Error::Kind::usage);
   const auto text = request.value("draft");
   if (!text) return {};
+  if (*text == "mtp" && query.model().encoder)
+    return fail("--draft",
+                fmt::format("{} is an encoder-decoder: none of its layers predicts tokens by itself", query.model().id),
+                "name a small model that drafts");
   if (*text == "mtp") {
     ImportedModel own;
     own.model = prediction_module(query.model());
@@ -226,6 +235,12 @@ Result<void> read_sweep(const Request& request, ServeQuery& query) {
 }
 
 }  // namespace
+
+double cache_values(const ServeQuery& query, std::int64_t tokens) {
+  const Transformer& model = query.model();
+  const std::int64_t source = model.encoder ? std::min(tokens, query.question.prompt) : 0;
+  return static_cast<double>(kv_values_per_sequence(model, tokens - source, source));
+}
 
 void bind(ServeQuery& query) { query.question.setup.model = &query.imported.model; }
 

@@ -19,6 +19,7 @@ struct ServeQuery {
   Dtype compute = Dtype::bf16;
   double memory_share = 1;            ///< of each chip's memory that may be used
   double parameters = 0, active = 0;  ///< of the model, and those that one token passes; given or counted
+  double encoder_active = 0;          ///< those that a token of the prompt passes in an encoder
 
   std::optional<double> prefill_time, step_time;  ///< seconds that were measured, in place of the estimates
   std::optional<double> mfu;                      ///< of prefill
@@ -44,6 +45,9 @@ Result<ServeQuery> read_serve_query(const Request& request, const Context& conte
 /// The same question of another cluster; an error where its chip lacks the compute format.
 Result<ServeQuery> on_other_cluster(const ServeQuery& query, const Cluster& cluster, const Request& request,
                                     const Context& context);
+
+/// Values of the cache of one sequence that holds `tokens` tokens of prompt and output.
+double cache_values(const ServeQuery& query, std::int64_t tokens);
 
 /// Points the question to the query's own model: after every copy.
 void bind(ServeQuery& query);

@@ -31,8 +31,13 @@ double read_share(const Transformer& model, double tokens) {
     }
     all += total, read += total - idle;
   }
+  // The encoder has read its prompts before.
+  double encoder = 0.0;
+  for (std::size_t k = 0; model.encoder && k < model.encoder->kinds.size(); ++k)
+    encoder +=
+        static_cast<double>(model.encoder->count(k) * layer_parameter_counts(model, model.encoder->kinds[k]).total);
   const auto rest = static_cast<double>(parameter_counts(model).total) - all;
-  return (read + rest) / (all + rest);
+  return (read + rest - encoder) / (all + rest);
 }
 
 /// One way into the network along one axis of a torus in both directions, or into the switches.
@@ -55,7 +60,7 @@ ServingBounds serving_bounds(const ServeQuery& query, double batch) {
   const Formats& formats = query.question.setup.formats;
   const KernelRates& rates = query.question.setup.rates;
   ServingBounds bounds;
-  const double values = static_cast<double>(kv_values_per_sequence(query.model(), decode_context(query.question)));
+  const double values = cache_values(query, decode_context(query.question));
   const double counted = weight_bytes(query.model(), [&](const Weight& w) { return formats.of(w); }).value();
   bounds.weights = query.question.weight_scale * counted;
   bounds.weights_read = bounds.weights * read_share(query.model(), batch);
@@ -70,7 +75,8 @@ ServingBounds serving_bounds(const ServeQuery& query, double batch) {
 double prefill_seconds(const ServeQuery& query, const ServingPoint& point) {
   if (query.prefill_time) return *query.prefill_time;
   if (!query.mfu) return point.prefill.estimate;
-  const double flops = 2.0 * query.active * static_cast<double>(fresh_prompt(query.question));
+  const double each = query.model().encoder ? query.encoder_active : query.active;
+  const double flops = 2.0 * each * static_cast<double>(fresh_prompt(query.question));
   return flops / (query.chips() / static_cast<double>(point.strategy.data) *
                   query.question.setup.rates.rate(query.compute).value() * *query.mfu);
 }
@@ -256,7 +262,8 @@ Items collectives_list(const ServeQuery& query, const ServingPoint& point) {
 Items balance_list(const ServeQuery& query, const ServingPoint& point) {
   Items rows;
   for (const StepBalance& step :
-       step_balance(query.question.setup, point.strategy, decode_context(query.question), point.batch)) {
+       step_balance(query.question.setup, point.strategy, decode_keys(query.question).seen.front(), point.batch,
+                    decode_keys(query.question).source)) {
     Members row{{"block", step.block},
                 {"layers", step.layers},
                 {"product", step.what},

@@ -399,6 +399,19 @@ Program lower_serving(const Transformer& model, const Mesh& mesh, const Sharding
   return program;
 }
 
+Program lower_encoder(const Transformer& model, const Mesh& mesh, const ShardingRules& rules, const Workload& work,
+                      const Formats& formats) {
+  Program program = empty_program(mesh);
+  Lowering lowering(program, model, rules, formats, Recompute::none());
+  Workload source = Lowering::source_of(work);
+  source.cached = false;  // all of its tokens see each other, once
+  lowering.embedding(source, StackOf::encoder);
+  for (std::size_t kind = 0; kind < model.encoder->kinds.size(); ++kind)
+    lowering.layer("encoder layer", *model.encoder, kind, static_cast<int>(kind), source);
+  lowering.encoder_end(source);
+  return program;
+}
+
 Bytes kept_bytes(const Program& program, const Block& forward) {
   Bytes sum;
   std::vector<char> counted(program.tensors.size(), 0);

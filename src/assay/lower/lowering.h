@@ -43,6 +43,11 @@ Program lower_training(const Transformer& model, const Mesh& mesh, const Shardin
 Program lower_serving(const Transformer& model, const Mesh& mesh, const ShardingRules& rules, const Workload& work,
                       const Formats& formats);
 
+/// The encoder's pass over work.source tokens of each sequence, before the first step of the decoder. Kinds of blocks
+/// are those of the encoder's layers.
+Program lower_encoder(const Transformer& model, const Mesh& mesh, const ShardingRules& rules, const Workload& work,
+                      const Formats& formats);
+
 /// Bytes on one device that stay from the forward to the backward pass of one layer of that kind, for one microbatch.
 Bytes kept_bytes(const Program& program, const Block& forward);
 

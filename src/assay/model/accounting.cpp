@@ -234,6 +234,10 @@ std::int64_t kv_values_per_token(const Transformer& model) {
 }
 
 std::int64_t kv_values_per_sequence(const Transformer& model, std::int64_t sequence) {
+  return kv_values_per_sequence(model, sequence, sequence);
+}
+
+std::int64_t kv_values_per_sequence(const Transformer& model, std::int64_t sequence, std::int64_t source) {
   std::int64_t values = 0;
   for (std::size_t i = 0; i < model.decoder.kinds.size(); ++i) {
     const Layer& layer = model.decoder.kinds[i];
@@ -245,7 +249,7 @@ std::int64_t kv_values_per_sequence(const Transformer& model, std::int64_t seque
       if (const std::int64_t each = layer.attention->compression; each > 0)
         values += model.decoder.count(i) * (sequence / each) * compressed_values(*layer.attention);
     }
-    if (layer.cross_attention) values += model.decoder.count(i) * sequence * kv_values(*layer.cross_attention);
+    if (layer.cross_attention) values += model.decoder.count(i) * source * kv_values(*layer.cross_attention);
   }
   return values;
 }

@@ -68,6 +68,8 @@ TokenFlops<N> token_flops(const N& num, const Transformer& model, std::int64_t s
 std::int64_t kv_values_per_token(const Transformer& model);
 /// Values of the cache of one sequence: windows and chunks are capped, shared keys count once.
 std::int64_t kv_values_per_sequence(const Transformer& model, std::int64_t sequence);
+/// The same where an encoder has `source` tokens and the decoder `sequence`.
+std::int64_t kv_values_per_sequence(const Transformer& model, std::int64_t sequence, std::int64_t source);
 /// Values of the states that do not grow with the sequence.
 std::int64_t state_values_per_sequence(const Transformer& model);
 

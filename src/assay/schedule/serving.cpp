@@ -12,11 +12,19 @@ namespace {
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
-/// Bytes on one device of a cache once it holds `keys` tokens, or its window.
-double cache_bytes_at(const Program& program, ProgramTensor tensor, std::int64_t keys, std::int64_t window) {
-  const int along = tensor.find(LogicalDim::context);
+/// Bytes on one device of a cache once it holds `keys` tokens, or its window. What an encoder's tokens become is made
+/// in the first step and is no cache yet: its tokens lie along the sequence.
+double cache_bytes_at(const Program& program, ProgramTensor tensor, std::int64_t keys, std::int64_t window,
+                      Dtype format) {
+  const int along = tensor.find(tensor.is_given ? LogicalDim::context : LogicalDim::sequence);
   if (along >= 0) tensor.dims[at(along)].size = window > 0 ? std::min(window, keys) : keys;
+  if (!tensor.is_given) tensor.dtype = format;
   return local_bytes(program, tensor).value();
+}
+
+/// Attention over what the encoder made.
+bool is_cross(const Program& program, const Step& step) {
+  return step.op == Op::attention && step.detail >= 0 && program.attentions[at(step.detail)].cross;
 }
 
 /// Bytes on one device that are alive at the same time, at the fullest moment: a tensor lives from the step that makes
@@ -63,7 +71,8 @@ class FullestMoment {
 
  private:
   static bool counts(const ProgramTensor& tensor, bool gathered) {
-    if (tensor.is_given || (tensor.tensor_class == TensorClass::used_weight) != gathered) return false;
+    const bool passed = tensor.tensor_class == TensorClass::residual;  // of the block before
+    if ((tensor.is_given && !passed) || (tensor.tensor_class == TensorClass::used_weight) != gathered) return false;
     const bool cache = tensor.tensor_class == TensorClass::key_value && tensor.find(LogicalDim::context) >= 0;
     return !cache;
   }
@@ -208,59 +217,71 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
   const std::int64_t least = unit * whole_slots(model);
   const auto lowered = static_cast<double>(least);
   // For each context, once and for twice as many sequences.
-  std::vector<std::pair<Program, Program>> programs;
+  using Pair = std::pair<Program, Program>;
+  const auto twice = [&](auto lower) {
+    work.sequences = least;
+    Program once = lower(model, mesh, rules, work, setup.formats);
+    work.sequences = 2 * least;
+    return Pair(std::move(once), lower(model, mesh, rules, work, setup.formats));
+  };
+  std::vector<Pair> programs;
   programs.reserve(keys.seen.size());
   for (std::int64_t seen : keys.seen) {
-    work.keys = seen, work.source = model.encoder ? seen : 0;
-    work.sequences = least;
-    Program once = lower_serving(model, mesh, rules, work, setup.formats);
-    work.sequences = 2 * least;
-    programs.emplace_back(std::move(once), lower_serving(model, mesh, rules, work, setup.formats));
+    work.keys = std::max(queries, seen - keys.source);
+    work.source = keys.source > 0 ? keys.source : model.encoder ? seen : 0;
+    programs.push_back(twice(lower_serving));
   }
-  const Program &one = programs.front().first, &two = programs.front().second;
-  FullestMoment fullest(one);
-  for (const Block& block : one.blocks) {
-    ServingProfile::Block out;
-    out.layers = static_cast<double>(block.layers);
-    const Layer* layer = block.kind >= 0 ? &model.decoder.kinds[at(block.kind)] : nullptr;
-    out.last_tokens = !layer && block.last == one.blocks.back().last;
-    double touched_one = 1.0, touched_two = 1.0;
-    if (layer && layer->feed_forward && layer->feed_forward->experts > 0) {
-      out.experts = static_cast<double>(layer->feed_forward->experts);
-      out.per_token = static_cast<double>(layer->feed_forward->experts_per_token);
-      touched_one = touched_share(lowered * profile.queries, out.per_token, out.experts);
-      touched_two = touched_share(2.0 * lowered * profile.queries, out.per_token, out.experts);
-    }
-    std::vector<ServedKernel> made;
-    std::vector<int> inputs;
-    made.reserve(at(block.last - block.first)), inputs.reserve(at(block.last - block.first));
-    for (std::int32_t i = block.first; i < block.last; ++i) {
-      const Step &s1 = one.steps[at(i)], &s2 = two.steps[at(i)];
-      if (s1.op == Op::slice) continue;
-      if (is_collective(s1.op)) {
-        const StraightLine bytes = line_through(lowered, array_bytes(one, s1).value(), array_bytes(two, s2).value());
-        add_or_count(out.collectives, {collective_of(s1.op), roles_of(mesh, s1.axes), 1.0, bytes}, &same_collective);
-        continue;
+  const bool encodes = keys.source > 0 && work.keys == queries;
+  profile.prompts = queries > 1 || encodes;
+  const auto add_program = [&](const std::vector<Pair>& pairs, const LayerStack& stack, double tokens) {
+    const Program &one = pairs.front().first, &two = pairs.front().second;
+    FullestMoment fullest(one);
+    for (const Block& block : one.blocks) {
+      ServingProfile::Block out;
+      out.layers = static_cast<double>(block.layers), out.tokens = tokens;
+      const Layer* layer = block.kind >= 0 ? &stack.kinds[at(block.kind)] : nullptr;
+      out.last_tokens = !layer && &stack == &model.decoder && block.last == one.blocks.back().last;
+      double touched_one = 1.0, touched_two = 1.0;
+      if (layer && layer->feed_forward && layer->feed_forward->experts > 0) {
+        out.experts = static_cast<double>(layer->feed_forward->experts);
+        out.per_token = static_cast<double>(layer->feed_forward->experts_per_token);
+        touched_one = touched_share(lowered * tokens, out.per_token, out.experts);
+        touched_two = touched_share(2.0 * lowered * tokens, out.per_token, out.experts);
       }
-      const auto kernel_of = [&](const std::pair<Program, Program>& pair) {
-        return served_kernel(setup.rates, pair.first, pair.first.steps[at(i)], pair.second, pair.second.steps[at(i)],
-                             lowered, touched_one, touched_two);
-      };
-      made.push_back(kernel_of(programs.front()));
-      if (programs.size() > 1) {
-        std::vector<ServedKernel> by_context;
-        for (const auto& programs_of_context : programs) by_context.push_back(kernel_of(programs_of_context));
-        made.back() = mean_kernel(by_context);
+      std::vector<ServedKernel> made;
+      std::vector<int> inputs;
+      made.reserve(at(block.last - block.first)), inputs.reserve(at(block.last - block.first));
+      for (std::int32_t i = block.first; i < block.last; ++i) {
+        const Step &s1 = one.steps[at(i)], &s2 = two.steps[at(i)];
+        if (s1.op == Op::slice) continue;
+        if (is_collective(s1.op)) {
+          const StraightLine bytes = line_through(lowered, array_bytes(one, s1).value(), array_bytes(two, s2).value());
+          add_or_count(out.collectives, {collective_of(s1.op), roles_of(mesh, s1.axes), 1.0, bytes}, &same_collective);
+          continue;
+        }
+        const auto kernel_of = [&](const Pair& pair) {
+          return served_kernel(setup.rates, pair.first, pair.first.steps[at(i)], pair.second, pair.second.steps[at(i)],
+                               lowered, touched_one, touched_two);
+        };
+        made.push_back(kernel_of(pairs.front()));
+        if (pairs.size() > 1) {
+          std::vector<ServedKernel> by_context;
+          for (const Pair& of_context : pairs) by_context.push_back(kernel_of(of_context));
+          made.back() = mean_kernel(by_context);
+        }
+        inputs.push_back(s1.in[0]);
       }
-      inputs.push_back(s1.in[0]);
+      profile.widest = std::max(profile.widest, fullest(block, false) / lowered);
+      if (strategy.scheme.weights == WeightScheme::gathered)
+        profile.gathered = std::max(profile.gathered, fullest(block, true));
+      if (setup.effects.joined) join_products(made, inputs);
+      for (const ServedKernel& kernel : made) add_or_count(out.kernels, kernel, &same_kernel);
+      profile.blocks.push_back(std::move(out));
     }
-    profile.widest = std::max(profile.widest, fullest(block, false) / lowered);
-    if (strategy.scheme.weights == WeightScheme::gathered)
-      profile.gathered = std::max(profile.gathered, fullest(block, true));
-    if (setup.effects.joined) join_products(made, inputs);
-    for (const ServedKernel& kernel : made) add_or_count(out.kernels, kernel, &same_kernel);
-    profile.blocks.push_back(std::move(out));
-  }
+  };
+  if (encodes) add_program({twice(lower_encoder)}, *model.encoder, static_cast<double>(keys.source));
+  add_program(programs, model.decoder, profile.queries);
+  const Program& one = programs.front().first;
   for (const ServingProfile::Block& block : profile.blocks) {
     double started = 0.0;
     for (const ServedKernel& kernel : block.kernels) started += kernel.count * kernel.started(setup.effects);
@@ -272,9 +293,10 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
   // Caches and weights lie on the stages that use them.
   const auto stages = static_cast<double>(p.pipeline);
   profile.weight_bytes = weight_bytes(outer_weights(model), setup.formats, one, rules);
-  for (std::size_t k = 0; k < model.decoder.kinds.size(); ++k)
-    profile.weight_bytes += static_cast<double>(model.decoder.count(k)) / stages *
-                            weight_bytes(layer_weights(model, model.decoder.kinds[k]), setup.formats, one, rules);
+  for (const LayerStack* stack : {&model.decoder, model.encoder ? &*model.encoder : nullptr})
+    for (std::size_t k = 0; stack && k < stack->kinds.size(); ++k)
+      profile.weight_bytes += static_cast<double>(stack->count(k)) / stages *
+                              weight_bytes(layer_weights(model, stack->kinds[k]), setup.formats, one, rules);
   std::vector<double> held(keys.reserved.size());
   for (const Block& block : one.blocks) {
     if (block.kind < 0) continue;
@@ -285,13 +307,18 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
     for (std::int32_t i = block.first; i < block.last; ++i)
       for (int id : one.steps[at(i)].in) {
         if (id < 0 || counted[at(id)]) continue;
-        counted[at(id)] = 1;
         const ProgramTensor& tensor = one.tensor(id);
-        if (!tensor.is_given || tensor.tensor_class != TensorClass::key_value ||
+        const bool cross = is_cross(one, one.steps[at(i)]) && id != one.steps[at(i)].in[0];
+        if (!(tensor.is_given || cross) || tensor.tensor_class != TensorClass::key_value ||
             (layer.attention && layer.attention->shares_kv))
           continue;
+        counted[at(id)] = 1;
         for (std::size_t r = 0; r < held.size(); ++r) {
-          const double layer_bytes = cache_bytes_at(one, tensor, keys.reserved[r], window) / lowered;
+          // Where memory is held for fewer tokens than the prompt has, all of them are its own.
+          const std::int64_t source = std::min(keys.source, keys.reserved[r]);
+          const std::int64_t tokens = cross && source > 0 ? source : keys.reserved[r] - source;
+          const double layer_bytes =
+              cache_bytes_at(one, tensor, tokens, cross ? 0 : window, setup.formats.kv_cache) / lowered;
           held[r] += static_cast<double>(block.layers) / stages * layer_bytes;
           if (queries == 1 && setup.effects.copies > 0.0 && layer.attention && layer.attention->kv_rank == 0)
             copied += layer_bytes / static_cast<double>(held.size()) *
@@ -311,8 +338,17 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
       storage(setup.formats.activations, static_cast<double>(state_values_per_sequence(model))).value() / stages /
       ways / static_cast<double>(p.tensor);
   profile.boundary =
-      storage(setup.formats.activations, static_cast<double>(model.d_model) * profile.queries).value() / ways;
+      storage(setup.formats.activations,
+              static_cast<double>(model.d_model) * (encodes ? static_cast<double>(keys.source) : profile.queries))
+          .value() /
+      ways;
   return profile;
+}
+
+ServingProfile make_prompt_profile(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t fresh,
+                                   std::int64_t prompt) {
+  if (!setup.model->encoder) return make_serving_profile(setup, strategy, fresh, prompt);
+  return make_serving_profile(setup, strategy, 1, ServingKeys{{prompt + 1}, {prompt + 1}, prompt});
 }
 
 void find_tiles(const ServingSetup& setup, ServingProfile& profile, double sequences) {
@@ -369,7 +405,7 @@ void add_blocks(const ServingSetup& setup, const ServingProfile& profile, const 
   for (const ServingProfile::Block& block : profile.blocks) {
     const double sequences = block.last_tokens ? sizes.heads : sizes.tokens;
     const double touched =
-        block.experts > 0.0 ? touched_share(sequences * profile.queries, block.per_token, block.experts) : 1.0;
+        block.experts > 0.0 ? touched_share(sequences * block.tokens, block.per_token, block.experts) : 1.0;
     for (const ServedKernel& kernel : block.kernels)
       add_kernel(setup, kernel, kernel.attends ? sizes.attention : sequences, touched, block.layers, time);
     for (const ServedCollective& collective : block.collectives) {
@@ -409,7 +445,7 @@ ServingTime serving_time(const ServingSetup& setup, const ServingStrategy& strat
   const double sequences = std::max(profile.unit, batch / static_cast<double>(strategy.pipeline));
   ServingTime time;
   add_blocks(setup, profile, links, {sequences, sequences, sequences}, time);
-  finish(setup, strategy, profile, links, sequences, sequences, profile.queries == 1.0, time);
+  finish(setup, strategy, profile, links, sequences, sequences, !profile.prompts, time);
   return time;
 }
 

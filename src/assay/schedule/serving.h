@@ -52,12 +52,14 @@ struct ServingProfile {
   struct Block {
     double layers = 1;
     bool last_tokens = false;           ///< the head: works on the last token of each sequence alone
+    double tokens = 1;                  ///< of a sequence that pass it in one step
     double experts = 0, per_token = 0;  ///< of a mixture: experts, and how many a token picks
     std::vector<ServedKernel> kernels;
     std::vector<ServedCollective> collectives;
   };
   std::vector<Block> blocks;
   double queries = 1;       ///< tokens of a sequence in one step
+  bool prompts = false;     ///< a pass over prompts: no two are alike, and none is replayed from a graph
   double unit = 1;          ///< sequences that all devices together work on at least
   double weight_bytes = 0;  ///< on one chip
   double cache_bytes = 0;   ///< on one chip, per sequence of all replicas, at the tokens that are reserved
@@ -82,6 +84,8 @@ std::int64_t whole_slots(const Transformer& model);
 /// What sequences of one batch look back at, and what memory is held for: each entry is an equal share of them.
 struct ServingKeys {
   std::vector<std::int64_t> seen, reserved;
+  /// Of an encoder-decoder: of those tokens, as many are the encoder's and the others the decoder's. 0: each has all.
+  std::int64_t source = 0;
 };
 
 /// A profile for steps of `queries` new tokens of each sequence.
@@ -90,6 +94,10 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
 /// The same for sequences that are alike; memory is counted at `cache_keys` (0: at `keys`).
 ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t queries,
                                     std::int64_t keys, std::int64_t cache_keys = 0);
+/// The pass over a prompt of which `fresh` tokens are not in the cache. Where there is an encoder it reads the prompt,
+/// and the decoder makes its first step: keys and values of the prompt are projected once.
+ServingProfile make_prompt_profile(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t fresh,
+                                   std::int64_t prompt);
 
 /// Finds the tiles of all products for steps of up to `sequences` ahead: worth it where one profile is asked for the
 /// time of many batches. No time changes.

@@ -31,13 +31,14 @@ std::optional<double> critical_sequences(const Balance& balance, double unit) {
 }  // namespace
 
 std::vector<StepBalance> step_balance(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t keys,
-                                      double batch) {
+                                      double batch, std::int64_t source) {
   const Transformer& model = *setup.model;
   const auto [mesh, rules] = serving_stage(strategy.parallelism(), strategy.scheme, model);
   const std::int64_t least = serving_unit(strategy) * whole_slots(model);
   const auto lowered = static_cast<double>(least), unit = static_cast<double>(serving_unit(strategy));
   Workload work;
-  work.queries = 1, work.cached = true, work.keys = keys, work.source = model.encoder ? keys : 0;
+  work.queries = 1, work.cached = true, work.keys = keys - source;
+  work.source = source > 0 ? source : model.encoder ? keys : 0;
   work.expert_load = setup.expert_load, work.sequences = least;
   const Program one = lower_serving(model, mesh, rules, work, setup.formats);
   work.sequences = 2 * least;

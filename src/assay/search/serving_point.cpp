@@ -22,13 +22,15 @@ std::int64_t decode_context(const ServingQuestion& question) {
 }
 
 ServingKeys decode_keys(const ServingQuestion& question, std::int64_t later) {
-  const std::int64_t mean = decode_context(question) + later;
-  if (!question.lengths) return {{mean}, {question.prompt + question.output}};
+  const std::int64_t source = question.setup.model->encoder ? question.prompt : 0;
+  // The decoder's first token belongs to the prompt's pass.
+  const std::int64_t mean = std::max(decode_context(question), source > 0 ? source + 2 : 0) + later;
+  if (!question.lengths) return {{mean}, {question.prompt + question.output}, source};
   // Without windows all work is a straight line in the context, and its mean tells everything.
   bool bounded = false;
   for (const Layer& layer : question.setup.model->decoder.kinds)
     bounded |= layer.attention && (layer.attention->window > 0 || layer.attention->chunk > 0);
-  ServingKeys keys{{mean}, question.lengths->reserved};
+  ServingKeys keys{{mean}, question.lengths->reserved, source};
   if (!bounded) return keys;
   keys.seen = question.lengths->seen;
   for (std::int64_t& seen : keys.seen) seen += later;
@@ -65,7 +67,7 @@ ServingProfiles serving_profiles(const ServingQuestion& question, const ServingS
   for (const ServingScheme& scheme : prefill_schemes(strategy)) {
     ServingStrategy way = strategy;
     way.scheme = scheme;
-    options.push_back({scheme, make_serving_profile(question.setup, way, fresh_prompt(question), question.prompt)});
+    options.push_back({scheme, make_prompt_profile(question.setup, way, fresh_prompt(question), question.prompt)});
   }
   std::vector<const PrefillOption*> all;
   for (const PrefillOption& option : options) all.push_back(&option);

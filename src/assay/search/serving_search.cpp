@@ -185,7 +185,7 @@ class Searcher {
         ServingStrategy way = strategy;
         way.scheme = scheme;
         prompts.push_back(
-            {scheme, make_serving_profile(question_.setup, way, fresh_prompt(question_), question_.prompt)});
+            {scheme, make_prompt_profile(question_.setup, way, fresh_prompt(question_), question_.prompt)});
         options.push_back(&prompts.back());
       }
       mark(options.back()->profile, used);

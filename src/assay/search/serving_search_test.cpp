@@ -155,6 +155,39 @@ TEST(ServingMemory, DriverLibrariesGraphsAndAllocatorTakeTheirParts) {
             0.0);
 }
 
+TEST(ServingProfile, AnEncoderReadsThePromptAndTheDecoderKeepsTwoCaches) {
+  // T5 11B: 24 layers in each stack, width 1024, 128 heads of 128, feed-forward 65536, not gated; table 32128 x 1024.
+  Case c("t5-11b", "h100-sxm:1");
+  c.question.setup.formats.weights = Dtype::bf16;
+  c.question.prompt = 400, c.question.output = 100;
+  const ServingStrategy one;
+  const StageLinks links = *serving_links(c.question.setup, one, c.cluster);
+  const ServingProfiles profiles = serving_profiles(c.question, one, links);
+  // Keys and values of 400 tokens from the encoder and of 100 of the decoder's own, in 24 layers, two bytes each.
+  const double token = 2.0 * 24 * 2 * 128 * 128;
+  EXPECT_DOUBLE_EQ(profiles.decode.cache_bytes, (400 + 100) * token);
+  EXPECT_DOUBLE_EQ(profiles.prefill.profile.cache_bytes, (400 + 1) * token);
+  // Attention 4 x 1024 x 16384, feed-forward 2 x 1024 x 65536; the decoder has attention twice.
+  const double attention = 4.0 * 1024 * 16384, mlp = 2.0 * 1024 * 65536, table = 32128.0 * 1024;
+  EXPECT_NEAR(profiles.decode.weight_bytes, 2.0 * (24 * (3 * attention + 2 * mlp) + table), 1e6);
+  // Prefill: the encoder's 400 tokens through its matrices and 400 x 400 scores; in the decoder keys and values of 400
+  // tokens, all the rest for one; the head once.
+  const double scores = 2.0 * 2 * 16384;
+  const double prefill = 24 * 400 * (2 * (attention + mlp) + 400 * scores) +
+                         24 * (400 * 2 * attention / 2 + 2 * (attention + attention / 2 + mlp) + (1 + 400) * scores) +
+                         2 * table;
+  EXPECT_NEAR(profiles.first_token.flops, prefill, 0.001 * prefill);
+  // Decode: no matrix of the encoder, no projection of its tokens; 50 own and 400 other keys.
+  const ServingTime step = serving_time(c.question.setup, one, profiles.decode, links, 1);
+  const double decode = 24 * (2 * (attention + attention / 2 + mlp) + (50 + 400) * scores) + 2 * table;
+  EXPECT_NEAR(step.flops, decode, 0.001 * decode);
+  EXPECT_TRUE(profiles.prefill.profile.prompts);
+  EXPECT_FALSE(profiles.decode.prompts);
+  // One token of output: still a step behind the first one.
+  c.question.output = 1;
+  EXPECT_FALSE(serving_profiles(c.question, one, links).decode.prompts);
+}
+
 TEST(ServingMemory, PagesHoldMoreSequencesAndTheirSumIsNearlyNormal) {
   Case c("llama-3-8b", "h100-sxm:1");
   c.question.lengths =

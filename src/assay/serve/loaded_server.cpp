@@ -42,7 +42,7 @@ Polyline prefill_times(const ServingQuestion& question, const ServingStrategy& s
   for (double tokens : grid(low, high, std::max(1.5, std::pow(high / low, 1.0 / 12.0)))) {
     ServingQuestion one = question;
     one.prompt = static_cast<std::int64_t>(tokens);
-    const ServingProfile profile = make_serving_profile(question.setup, strategy, fresh_prompt(one), one.prompt);
+    const ServingProfile profile = make_prompt_profile(question.setup, strategy, fresh_prompt(one), one.prompt);
     line.add(tokens, scale * serving_time(question.setup, strategy, profile, links, profile.unit).estimate);
   }
   return line;

@@ -75,7 +75,7 @@ Result<const InferencePredictor::Prepared*> InferencePredictor::prepared(const I
   std::int64_t context = step ? row.prompt : row.prompt + std::max<std::int64_t>(1, row.output / 2);
   if (row.cache > 0) context = row.cache;
   if (row.figure != InferenceFigure::step)
-    made.prefill = make_serving_profile(setup, row.strategy, row.prompt, row.prompt);
+    made.prefill = make_prompt_profile(setup, row.strategy, row.prompt, row.prompt);
   if (row.figure != InferenceFigure::first_token)
     made.decode = make_serving_profile(setup, row.strategy, 1, context, step ? context : row.prompt + row.output);
   made.fitting = made.decode ? fitting_batch(*made.decode, where->cluster.chip.hbm().capacity.value) : row.batch;
