@@ -401,7 +401,7 @@ Program lower_serving(const Transformer& model, const Mesh& mesh, const Sharding
 
 Program lower_encoder(const Transformer& model, const Mesh& mesh, const ShardingRules& rules, const Workload& work,
                       const Formats& formats) {
-  Program program = empty_program(mesh);
+  Program program = empty_program(model, mesh);
   Lowering lowering(program, model, rules, formats, Recompute::none());
   Workload source = Lowering::source_of(work);
   source.cached = false;  // all of its tokens see each other, once
