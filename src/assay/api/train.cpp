@@ -9,6 +9,7 @@
 
 #include "assay/api/train_limits.h"
 #include "assay/api/train_list.h"
+#include "assay/api/train_rules.h"
 #include "assay/api/train_sensitivity.h"
 #include "assay/api/train_sizes.h"
 #include "assay/api/train_software.h"
@@ -295,9 +296,7 @@ Result<Response> answer(const Request& request, const Context& context) {
   if (sizes.several) add_sizes(request, sizes, response);
   if (request.picture()) response.picture = sizes.several ? sizes_picture(sizes) : training_picture(query, best);
   if (request.explain()) explain(query, best, response);
-  if (query.choices.schedule && best.strategy.parallelism.pipeline == 1)
-    response.notes.emplace_back(
-        "--schedule orders the work of pipeline stages, and this has none: --pp N asks for them");
+  add_idle_notes(request, query, best.strategy, response.notes);
   response.notes.push_back(
       "MFU counts three forward passes, causal attention as the mask leaves it; HFU counts what is "
       "executed, forward work done again included");

@@ -165,4 +165,34 @@ Error why_nothing_runs(const TrainQuery& query) {
                   nearest_batches(query, space));
 }
 
+void add_idle_notes(const Request& request, const TrainQuery& query, const Strategy& strategy,
+                    std::vector<std::string>& notes) {
+  const Parallelism& p = strategy.parallelism;
+  const bool tpu = step_family(query.cluster.chip) == StepFamily::tpu, dense = !has_experts(query.imported.model);
+  struct Idle {
+    std::string_view option;
+    bool idle;
+    std::string_view why;
+  };
+  const Idle options[] = {
+      {"schedule", p.pipeline == 1, "orders the work of pipeline stages, and this has none: --pp N asks for them"},
+      {"interleave", p.pipeline == 1, "splits pipeline stages, and this has none: --pp N asks for them"},
+      {"sequence-parallel", p.tensor == 1, "goes with tensor parallelism, and this has none: --tp N asks for it"},
+      {"tensor-overlap", p.tensor == 1, "goes with tensor parallelism, and this has none: --tp N asks for it"},
+      {"context-scheme", p.context == 1, "goes with context parallelism, and this has none: --cp N asks for it"},
+      {"drop-tokens", dense, "is about experts, and the model has none"},
+      {"no-expert-overlap", dense, "is about experts, and the model has none"},
+      {"attention-kernel", request.has("plain-attention"), "does nothing beside --plain-attention"},
+      {"software", tpu, "does nothing on TPUs: one compiler was measured there"},
+      {"graphs", tpu, "does nothing on TPUs: programs are launched whole there"},
+      {"mtbf", !query.tokens, "adds failures to a run, and --tokens is not given"},
+      {"restart", !request.has("mtbf"), "is the cost of a failure, and --mtbf is not given"},
+      {"checkpoint-interval", !request.has("mtbf"), "guards against failures, and --mtbf is not given"},
+      {"checkpoint-size", !request.has("mtbf"), "guards against failures, and --mtbf is not given"},
+      {"checkpoint-bandwidth", !request.has("mtbf"), "guards against failures, and --mtbf is not given"},
+  };
+  for (const auto& [option, idle, why] : options)
+    if (idle && request.has(option)) notes.push_back(fmt::format("--{} {}", option, why));
+}
+
 }  // namespace assay

@@ -10,4 +10,8 @@ Result<void> check_choices(const TrainQuery& query);
 /// Why no strategy of the space can be run at all: batch, microbatch, interleaving or schedule.
 Error why_nothing_runs(const TrainQuery& query);
 
+/// Which options do nothing for a strategy, and what they would need.
+void add_idle_notes(const Request& request, const TrainQuery& query, const Strategy& strategy,
+                    std::vector<std::string>& notes);
+
 }  // namespace assay

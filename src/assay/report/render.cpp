@@ -53,17 +53,18 @@ std::string list_text(const Items& items) {
   return text;
 }
 
+/// The estimate first: bounds are those of ideal hardware, and real hardware may lie above both.
 std::string range_text(const Value& value) {
-  std::string text = scalar_text(*value.find("lower")) + " .. " + scalar_text(*value.find("upper"));
+  const std::string bounds = scalar_text(*value.find("lower")) + " .. " + scalar_text(*value.find("upper"));
   const Value *estimate = value.find("estimate"), *interval = value.find("interval");
-  if (!estimate) return text;
-  text += fmt::format("  (estimate {}", scalar_text(*estimate));
+  if (!estimate) return bounds;
+  std::string text = scalar_text(*estimate) + "  (";
   const Value *low = interval ? interval->find("low") : nullptr, *high = interval ? interval->find("high") : nullptr,
               *coverage = interval ? interval->find("coverage") : nullptr;
   if (low && high && coverage)
     text +=
-        fmt::format(", {:.0f} % within {} .. {}", 100.0 * *numeric(*coverage), scalar_text(*low), scalar_text(*high));
-  return text + ")";
+        fmt::format("{:.0f} % within {} .. {}; ", 100.0 * *numeric(*coverage), scalar_text(*low), scalar_text(*high));
+  return fmt::format("{}ideal {})", text, bounds);
 }
 
 /// One cell or one line: scalars, ranges and lists of scalars.
