@@ -64,6 +64,7 @@ Members fitted_numbers(const Calibration& c) {
       numbers.emplace_back("droop", m->droop);
       numbers.emplace_back("small_tile", m->small_tile);
       numbers.emplace_back("split_cost", m->split_cost);
+      if (m->port) numbers.emplace_back("port", *m->port);
     }
     out.emplace_back("products", std::move(numbers));
   }

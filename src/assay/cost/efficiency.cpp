@@ -61,6 +61,7 @@ CoreRates core_rates(const Chip& chip) {
   rates.cores = static_cast<double>(chip.cores.count.value);
   rates.hbm = chip.hbm().bandwidth->value;
   rates.vector = vector_fma_rate(chip).value;
+  if (const auto& bf16 = chip.peak[static_cast<std::size_t>(Dtype::bf16)]) rates.bf16 = bf16->value;
   const MatrixUnit& unit = chip.matrix_unit;
   rates.systolic = unit.rows.has_value() && chip.family == "tpu";
   if (rates.systolic) {
@@ -72,11 +73,18 @@ CoreRates core_rates(const Chip& chip) {
 }
 
 TileSteps tile_steps(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share) {
-  static_assert(std::tuple_size_v<TileSteps> == std::size(tile_sizes));
-  TileSteps steps{};
+  TileSteps steps;
+  static_assert(std::tuple_size_v<decltype(steps.seconds)> == std::size(tile_sizes));
   const double per_core = (share * peak).value() / chip.cores;
-  for (std::size_t t = 0; t < steps.size(); ++t)
-    steps[t] = 2.0 * tile_sizes[t].m * tile_sizes[t].n * (1.0 + fit.small_tile * tile_sizes[t].edges) / per_core;
+  // Formats are as much faster as they are narrower; a tile's start and end take as long in all of them.
+  const double faster = chip.bf16.value() > 0.0 ? peak / chip.bf16 : 1.0;
+  const double loaded = fit.port ? std::min(4.0, 2.0 / faster) / fit.port->value() : 0.0;
+  steps.fill = fit.fill * faster;
+  for (std::size_t t = 0; t < steps.seconds.size(); ++t) {
+    const TileSize& tile = tile_sizes[t];
+    const double arithmetic = 2.0 * tile.m * tile.n * (1.0 + fit.small_tile * tile.edges) / per_core;
+    steps.seconds[t] = std::max(arithmetic, (tile.m + tile.n) * loaded);
+  }
   return steps;
 }
 
@@ -86,9 +94,9 @@ using Splits = std::array<double, 4>;
 constexpr Splits splits{1.0, 2.0, 4.0, 8.0};  ///< parts that k may be cut into
 
 /// Elements of k that a core does, for each split.
-Splits parts_of(const MatmulCalibration& fit, double k) {
+Splits parts_of(const TileSteps& steps, double k) {
   Splits part{};
-  for (std::size_t i = 0; i < part.size(); ++i) part[i] = k / splits[i] + fit.fill;
+  for (std::size_t i = 0; i < part.size(); ++i) part[i] = k / splits[i] + steps.fill;
   return part;
 }
 
@@ -108,7 +116,7 @@ double tiled_arithmetic(const MatmulCalibration& fit, const CoreRates& chip, con
                         const TileSteps& steps, bool may_split, TileChoice& choice) {
   const std::size_t ways = may_split ? splits.size() : 1;
   const double share_of_core = 1.0 / chip.cores;
-  const Splits part = parts_of(fit, shape.k), adding = adding_parts(fit, chip, shape);
+  const Splits part = parts_of(steps, shape.k), adding = adding_parts(fit, chip, shape);
   // The smallest tile that holds all rows is a good guess, after which most others need no look.
   const int guess = shape.m <= 16.0 ? 0 : shape.m <= 32.0 ? 1 : shape.m <= 64.0 ? 3 : shape.m <= 128.0 ? 4 : 5;
   constexpr double nearly = 1.0 - 1e-12;  // bounds are rounded
@@ -120,11 +128,11 @@ double tiled_arithmetic(const MatmulCalibration& fit, const CoreRates& chip, con
     const double tiles = shape.batch * std::ceil(shape.m * tile.over_m) * std::ceil(shape.n * tile.over_n);
     // At least the time of one round of one tile, and of all tiles if cores were never idle.
     const double fair = tiles * share_of_core;
-    if (nearly * steps[t] * std::max(part[ways - 1], fair * part[0]) >= best) continue;
+    if (nearly * steps.seconds[t] * std::max(part[ways - 1], fair * part[0]) >= best) continue;
     for (std::size_t i = 0; i < ways; ++i) {
-      if (nearly * (steps[t] * std::max(1.0, fair * splits[i]) * part[i] + adding[i]) >= best) continue;
+      if (nearly * (steps.seconds[t] * std::max(1.0, fair * splits[i]) * part[i] + adding[i]) >= best) continue;
       const double waves = waves_of(tiles / chip.cores * splits[i]);
-      const double seconds = waves * steps[t] * part[i] + adding[i];
+      const double seconds = waves * steps.seconds[t] * part[i] + adding[i];
       if (seconds < best) best = seconds, choice = {tile.m, tile.n, splits[i], waves};
     }
   }
@@ -164,18 +172,19 @@ TileRows tile_rows(const MatmulCalibration& fit, const CoreRates& chip, const Ti
   if (fit.fork || chip.systolic) return rows;
   constexpr double unit = tile_sizes[0].m;
   const auto count = static_cast<std::size_t>(std::ceil(most / unit));
-  const Splits part = parts_of(fit, k);
+  const Splits part = parts_of(steps, k);
   Splits none;
   none.fill(HUGE_VAL);
   rows.assign(count, none);
-  for (std::size_t t = 0; t < steps.size(); ++t) {
+  for (std::size_t t = 0; t < steps.seconds.size(); ++t) {
     const TileSize& tile = tile_sizes[t];
     const auto high = static_cast<std::size_t>(tile.m / unit);
     for (std::size_t first = 0; first < count; first += high) {
       const double tiles = batch * static_cast<double>(first / high + 1) * std::ceil(n * tile.over_n);
       const double rounds = tiles / chip.cores;
       Splits seconds;
-      for (std::size_t i = 0; i < splits.size(); ++i) seconds[i] = waves_of(rounds * splits[i]) * steps[t] * part[i];
+      for (std::size_t i = 0; i < splits.size(); ++i)
+        seconds[i] = waves_of(rounds * splits[i]) * steps.seconds[t] * part[i];
       for (std::size_t row = first; row < std::min(first + high, count); ++row)
         for (std::size_t i = 0; i < splits.size(); ++i) rows[row][i] = std::min(rows[row][i], seconds[i]);
     }

@@ -20,6 +20,7 @@ struct CoreRates {
   double cores = 1;
   BytesPerSecond hbm;
   FlopsPerSecond vector;                   ///< of the vector units, in fp32
+  FlopsPerSecond bf16;                     ///< dense peak of products in 16 bits; 0 where it has none
   bool systolic = false;                   ///< products are padded to the array instead of cut into waves of tiles
   double pad_m = 1, pad_k = 1, pad_n = 1;  ///< of a systolic array
 };
@@ -49,8 +50,11 @@ struct MatmulTime {
 MatmulTime matmul_time(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
                        const MatmulShape& shape, const Regime& regime, bool may_split = true);
 
-/// Seconds of each tile that libraries choose among, for one element of k: all that does not depend on the shape.
-using TileSteps = std::array<double, 7>;
+/// All about tiles that does not depend on the shape.
+struct TileSteps {
+  std::array<double, 7> seconds{};  ///< of each tile that libraries choose among, for one element of k
+  double fill = 0;                  ///< elements of k that a prologue and an epilogue are worth
+};
 TileSteps tile_steps(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share);
 /// What the search over tiles finds for products that differ in their rows alone: for up to 16, up to 32, ... rows the
 /// seconds of the best tile with k in 1, 2, 4 and 8 parts, before these are added up. Every tile has a multiple of 16

@@ -53,6 +53,35 @@ TEST(Matmul, AnEmptyCoreIsPaidFor) {
   EXPECT_NEAR(time.total.value(), 1.505 * 65.536e-3, 1e-9);
 }
 
+TEST(Matmul, ATileStartsAndEndsAsSlowlyInNarrowFormats) {
+  // One wave of 128 x 256 tiles, k = 3000, and 1000 elements of bf16 to fill each: 65.536 us an element of k. A format
+  // that is twice as fast halves the products alone.
+  MatmulShape s = shape(1280, 2560, 3000);
+  s.bytes = Bytes(0);
+  MatmulCalibration fit = ideal();
+  fit.small_tile = 1.0, fit.fill = 1000;
+  CoreRates rates = chip();
+  rates.bf16 = peak;
+  EXPECT_NEAR(matmul_time(fit, rates, peak, 1.0, s, {}, false).total.value(), 4000 * 65.536e-6, 1e-9);
+  EXPECT_NEAR(matmul_time(fit, rates, 2.0 * peak, 1.0, s, {}, false).total.value(), (1500 + 1000) * 65.536e-6, 1e-9);
+}
+
+TEST(Matmul, ACoreWaitsForItsOperands) {
+  // A tile of 128 x 256 multiplies one element of k in 65.536 us and loads 384 of two bytes for it: 131.072 us through
+  // a port of 768 B in that time. Smaller tiles load more for each product. Half as wide elements at the same rate of
+  // products would be another format, twice as fast: both halve.
+  MatmulShape s = shape(1280, 2560, 1000);
+  s.bytes = Bytes(0);
+  MatmulCalibration fit = ideal();
+  fit.port = BytesPerSecond(768 / 131.072e-6);
+  CoreRates rates = chip();
+  rates.bf16 = peak;
+  const MatmulTime time = matmul_time(fit, rates, peak, 1.0, s, {}, false);
+  EXPECT_EQ(time.tile.m * time.tile.n, 128.0 * 256.0);
+  EXPECT_NEAR(time.total.value(), 131.072e-3, 1e-9);
+  EXPECT_NEAR(matmul_time(fit, rates, 2.0 * peak, 1.0, s, {}, false).total.value(), 65.536e-3, 1e-9);
+}
+
 TEST(Matmul, SplittingKHelpsFewTilesAndCanBeForbidden) {
   const MatmulShape s = shape(128, 128, 65536);
   const Seconds with = matmul_time(ideal(), chip(), peak, 1.0, s, {}).arithmetic;
@@ -63,6 +92,7 @@ TEST(Matmul, SplittingKHelpsFewTilesAndCanBeForbidden) {
 TEST(Matmul, TilesFoundAheadGiveTheSameBits) {
   MatmulCalibration fit = ideal();
   fit.small_tile = 20, fit.fill = 300, fit.split_cost = Seconds(3e-6), fit.droop = 0.1, fit.memory_share = 0.9;
+  fit.port = BytesPerSecond(1e7);
   const TileSteps steps = tile_steps(fit, chip(), peak, 0.8);
   for (const auto& [batch, n, k] : {std::tuple{1.0, 2304.0, 7168.0}, {1.0, 128.0, 65536.0}, {16.0, 512.0, 128.0}}) {
     const TileRows rows = tile_rows(fit, chip(), steps, batch, n, k, 1000);

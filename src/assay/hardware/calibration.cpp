@@ -48,6 +48,9 @@ class Reader {
     if (find(key)) time(key, value.emplace());
   }
   void size(std::string_view key, Bytes& value) { read_quantity(key, value, 1_GB, "2 MB"); }
+  void rate(std::string_view key, std::optional<BytesPerSecond>& value) {
+    if (find(key)) read_quantity(key, value.emplace(), 100_TB_per_s, "140 GB/s");
+  }
   void formats(std::string_view key, std::array<double, 12>& shares) {
     const Toml* node = required(key);
     if (!node) return;
@@ -212,6 +215,9 @@ class Writer {
     if (value) time(key, *value);
   }
   void size(std::string_view key, Bytes value) { line(key, fmt::format("\"{} MB\"", significant(value.in(1_MB)))); }
+  void rate(std::string_view key, const std::optional<BytesPerSecond>& value) {
+    if (value) line(key, fmt::format("\"{} GB/s\"", significant(value->in(1_GB_per_s))));
+  }
   void formats(std::string_view key, const std::array<double, 12>& shares) {
     std::string list;
     for (const DtypeFacts& dtype : all_dtypes())

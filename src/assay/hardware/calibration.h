@@ -23,8 +23,10 @@ struct MatmulCalibration {
   double memory_share = 1;
   double grouped = 1;     ///< what of it is left where every expert multiplies its own rows in one kernel
   double small_tile = 0;  ///< elements: what a tile loses to its edges, against one of 128 x 256
-  double fill = 0;        ///< elements of k that a tile's prologue and epilogue are worth
+  double fill = 0;        ///< elements of k that a tile's prologue and epilogue are worth, in bf16: a time
   Seconds split_cost;     ///< of a second pass that adds partial sums when k is split over cores
+  /// At which operands reach one core from the cache that all share; not bounded where absent.
+  std::optional<BytesPerSecond> port;
   /// A CPU: what it takes to start the other cores and to wait for them. A product runs on as many as pay off, and its
   /// operands are copied into panels first, so that memory adds to arithmetic instead of hiding behind it.
   std::optional<Seconds> fork;
@@ -147,6 +149,7 @@ void visit_calibration(C& c, V& v) {
     w.number("small_tile", x.small_tile);
     w.number("fill", x.fill);
     w.time("split_cost", x.split_cost);
+    w.rate("port", x.port);
     w.time("fork", x.fork);
   });
   const auto regime = [](auto& x, auto& w) {

@@ -26,6 +26,7 @@ grouped = 0.7
 small_tile = 15
 fill = 128
 split_cost = "4 us"
+port = "140 GB/s"
 [burst]
 source = "fit"
 launch = "6 us"
@@ -44,6 +45,7 @@ TEST(Calibration, NumbersArriveWithTheirUnits) {
   EXPECT_EQ(c.matmul->share[static_cast<std::size_t>(Dtype::bf16)], 0.9);
   EXPECT_EQ(c.matmul->share[static_cast<std::size_t>(Dtype::fp32)], 0.0);
   EXPECT_NEAR(c.matmul->split_cost.in(1_us), 4.0, 1e-12);
+  EXPECT_NEAR(c.matmul->port->in(1_GB_per_s), 140.0, 1e-9);
   EXPECT_NEAR(c.burst->gap.in(1_us), 200.0, 1e-9);
   EXPECT_FALSE(c.attention);
   EXPECT_EQ(c.origin("matmul"), "calibration/small.toml:10 (fit)");

@@ -35,7 +35,7 @@ Calibration& add(FitProblem& problem, std::string_view id, std::string_view name
   c.sources.push_back({"assumed", "not measured here: taken over from the nearest family, or from whole training steps",
                        std::string(fit_command), "", std::string(fit_date), "", ""});
   MatmulCalibration& m = c.matmul.emplace();
-  m.memory_share = 0.9, m.small_tile = 15, m.fill = 128, m.split_cost = 4_us;
+  m.memory_share = 0.9, m.small_tile = 15, m.fill = 128, m.split_cost = 4_us, m.port = 100_GB_per_s;
   return c;
 }
 
@@ -132,7 +132,8 @@ void start_fit(FitProblem& problem) {
     // Short bursts do not show how far the clock gives way. Fitted where a family has both regimes; else what whole
     // training steps (Blackwell: 0.58 to 0.62 of the peak) and sustained tables of one chip (Ada) show.
     m.droop = family.id == "hopper" ? 0.2 : blackwell ? 0.3 : family.id == "ada" ? 0.35 : tpu ? 0.0 : 0.05;
-    if (tpu) m.small_tile = m.fill = 0.0, m.split_cost = Seconds(0);
+    if (blackwell) m.port.reset();
+    if (tpu) m.small_tile = m.fill = 0.0, m.split_cost = Seconds(0), m.port.reset();
     c.pointwise = PointwiseCalibration{0.9, 0.75, 0.3, 0.6, 0.5_us};
     c.attention.emplace().cudnn = attention_start;
     if (family.id == "hopper" || family.id == "ampere") c.attention->flash2 = attention_start;
@@ -158,7 +159,10 @@ void start_fit(FitProblem& problem) {
   for (const OwnTable& table : own_tables)  // replayed from a graph with the caches flushed in between
     harness(table.source, 6_us, 200_us, 3_us).dirty = 40_MB;
   Harness& tables = harness("aiconfigurator", 2.5_us, 3000_us, 0.5_us);  // short bursts from a graph
-  tables.quantise = {{Dtype::fp8, {9_us, 0.0003_us, 9}}, {Dtype::fp4, {5_us, 0.0003_us, 9}}};
+  for (const std::string architecture : {"Ada Lovelace", "Hopper", "Blackwell", "Blackwell Ultra"})
+    tables.quantise[{Dtype::fp8, architecture}] = {9_us, 0.0003_us, 9};
+  for (const std::string architecture : {"Blackwell", "Blackwell Ultra"})
+    tables.quantise[{Dtype::fp4, architecture}] = {5_us, 0.0003_us, 9};
   tables.attention_passes = 2;
   harness("vidur", 5_us, 0_us, 0.5_us);
   harness("llmservingsim-prof", 3_us, 0_us, 0.5_us);

@@ -57,14 +57,17 @@ void fit_harness(FitProblem& problem, const std::string& source) {
   minimise(parameters, [&] { return kernel_misfit(problem, mine); });
   for (auto& entry : h.quantise) {
     Quantising& cast = entry.second;
-    const auto in_format = [&](const KernelRow& row) { return mine(row) && row.compute == entry.first; };
+    const auto in_format = [&](const KernelRow& row) {
+      return mine(row) && row.compute == entry.first.first &&
+             problem.chips.at(chip_key(row)).architecture == entry.first.second;
+    };
     minimise({fit(cast.fixed, 0.5_us, 30_us), fit(cast.element, 0.00001_us, 0.01_us), fit(cast.passes, 0.5, 30.0)},
              [&] { return kernel_misfit(problem, in_format); });
   }
 }
 
 /// What tiles cost is alike on chips whose cores keep sums in registers; Blackwell has a memory of its own for them, so
-/// that it starts the next tile while it writes the last.
+/// that it starts the next tile while it writes the last, and pairs of its cores load operands together.
 void fit_tiles(FitProblem& problem, const std::vector<std::string>& ids) {
   MatmulCalibration shared = *problem.calibrations.at(ids.front()).matmul;
   const auto spread = [&] {
@@ -73,21 +76,23 @@ void fit_tiles(FitProblem& problem, const std::vector<std::string>& ids) {
       m.small_tile = shared.small_tile;
       m.fill = shared.fill;
       m.split_cost = shared.split_cost;
+      m.port = shared.port;
     }
   };
   const auto mine = [&](const KernelRow& row) {
     return is_matmul(row) &&
            std::find(ids.begin(), ids.end(), calibration_id(problem.chips.at(chip_key(row)), row.kind)) != ids.end();
   };
-  const std::vector<FitParameter> parameters{fit(shared.small_tile, 1.0, 60.0), fit(shared.fill, 8.0, 600.0),
-                                             fit(shared.split_cost, 0.5_us, 12_us)};
+  std::vector<FitParameter> parameters{fit(shared.small_tile, 1.0, 60.0), fit(shared.fill, 8.0, 600.0),
+                                       fit(shared.split_cost, 0.5_us, 12_us)};
+  if (shared.port) parameters.push_back(fit(*shared.port, 5_GB_per_s, 1000_GB_per_s));
   minimise(
       parameters,
       [&] {
         spread();
         return kernel_misfit(problem, mine);
       },
-      120);
+      200);
   spread();
 }
 

@@ -111,7 +111,7 @@ void fit_cpu_products(Problem& p) {
 
 void fit_gpu_products(Problem& p, const Calibration* start) {
   MatmulCalibration& m = p.calibration.matmul.emplace();
-  m.memory_share = 0.9, m.small_tile = 15, m.fill = 128, m.split_cost = 4_us, m.droop = 0.2;
+  m.memory_share = 0.9, m.small_tile = 15, m.fill = 128, m.split_cost = 4_us, m.port = 140_GB_per_s, m.droop = 0.2;
   Regime& burst = p.calibration.burst.emplace(Regime{6_us, 200_us, 3_us});
   Regime& sustained = p.calibration.sustained.emplace(Regime{2_us, Seconds(0), 0.5_us});
   if (start && start->matmul) m = *start->matmul;

@@ -64,23 +64,32 @@ void read_launches(const Toml& table, Reader& reader, Harness& harness) {
   }
 }
 
+void read_cast(const Toml& numbers, Reader& reader, Quantising& cast) {
+  for (const auto& [key, value] : numbers.members) {
+    if (key == "fixed")
+      reader.time(value, key, cast.fixed);
+    else if (key == "element")
+      reader.time(value, key, cast.element);
+    else if (key == "passes")
+      reader.passes(value, key, cast.passes);
+    else
+      reader.fault(value, key, fmt::format("unknown key {}", in_quotes(key)), "fixed, element and passes stand here");
+  }
+}
+
 void read_quantising(const Toml& table, Reader& reader, Harness& harness) {
-  for (const auto& [format, numbers] : table.members) {
+  for (const auto& [format, architectures] : table.members) {
     const auto dtype = parse_dtype(format, "");
-    if (!dtype || numbers.kind != Toml::Kind::table) {
-      reader.fault(numbers, format, "a number format and its times are wanted", "write [harness.NAME.quantise.fp8]");
+    if (!dtype || architectures.kind != Toml::Kind::table) {
+      reader.fault(architectures, format, "a number format is wanted", "write [harness.NAME.quantise.fp8.Hopper]");
       continue;
     }
-    Quantising& cast = harness.quantise[*dtype];
-    for (const auto& [key, value] : numbers.members) {
-      if (key == "fixed")
-        reader.time(value, key, cast.fixed);
-      else if (key == "element")
-        reader.time(value, key, cast.element);
-      else if (key == "passes")
-        reader.passes(value, key, cast.passes);
+    for (const auto& [architecture, numbers] : architectures.members) {
+      if (numbers.kind == Toml::Kind::table)
+        read_cast(numbers, reader, harness.quantise[{*dtype, architecture}]);
       else
-        reader.fault(value, key, fmt::format("unknown key {}", in_quotes(key)), "fixed, element and passes stand here");
+        reader.fault(numbers, architecture, "an architecture and its times are wanted",
+                     "write [harness.NAME.quantise.fp8.Hopper]");
     }
   }
 }
@@ -150,9 +159,9 @@ std::string harness_text(const Harnesses& harnesses, std::string_view source) {
     if (harness.dirty > Bytes(0)) text += fmt::format("dirty = \"{:.4g} MB\"\n", harness.dirty.in(1_MB));
     if (!harness.split_k) text += "split_k = false\n";
     if (harness.attention_passes > 0.0) text += fmt::format("attention_passes = {:.4g}\n", harness.attention_passes);
-    for (const auto& [dtype, cast] : harness.quantise)
-      text += fmt::format("[harness.{}.quantise.{}]\nfixed = {}\nelement = {}\npasses = {:.4g}\n", name,
-                          facts(dtype).name, time(cast.fixed), time(cast.element), cast.passes);
+    for (const auto& [key, cast] : harness.quantise)
+      text += fmt::format("[harness.{}.quantise.{}.\"{}\"]\nfixed = {}\nelement = {}\npasses = {:.4g}\n", name,
+                          facts(key.first).name, key.second, time(cast.fixed), time(cast.element), cast.passes);
     text += fmt::format("[harness.{}.launch]\n", name);
     for (std::size_t i = 0; i < kernel_kinds; ++i)
       if (harness.launch[i] > Seconds(0))

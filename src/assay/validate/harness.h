@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "assay/base/dtype.h"
@@ -44,7 +45,7 @@ struct Harness {
   Seconds gap, ramp;                           ///< as in Regime
   Bytes dirty;          ///< of the cache, which was flushed by writing: reading keys and values has to push it out
   bool split_k = true;  ///< its kernels may split k
-  std::map<Dtype, Quantising> quantise;
+  std::map<std::pair<Dtype, std::string>, Quantising> quantise;  ///< by format and architecture, which has its kernels
   double attention_passes = 0;  ///< passes over queries, keys and values that belong to the measurement
 };
 using Harnesses = std::map<std::string, Harness, std::less<>>;

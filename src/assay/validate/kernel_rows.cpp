@@ -290,7 +290,7 @@ std::optional<Seconds> predict(const KernelRow& row, const Chip& chip, const Cal
     case KernelKind::matmul: {
       if (!calibration.matmul || calibration.matmul->share[format] == 0.0) return std::nullopt;
       Seconds extra(0);
-      if (const auto cast = harness.quantise.find(row.compute); cast != harness.quantise.end()) {
+      if (const auto cast = harness.quantise.find({row.compute, chip.architecture}); cast != harness.quantise.end()) {
         const Quantising& q = cast->second;
         extra = q.fixed + row.matmul.k * q.element + Bytes(q.passes * row.matmul.m * row.matmul.k) / cores.hbm;
       }

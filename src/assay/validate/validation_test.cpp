@@ -118,13 +118,13 @@ TEST(Harness, ReadsBackAndRefusesWhatItDoesNotKnow) {
   Harnesses harnesses;
   Harness& h = harnesses["mine"];
   h.launch[0] = 6.2_us, h.gap = 200_us, h.split_k = false;
-  h.quantise[Dtype::fp8] = {9_us, 0.0005_us, 2};
+  h.quantise[{Dtype::fp8, "Ada Lovelace"}] = {9_us, 0.0005_us, 2};
   const std::string source = "[source.fit]\ntitle = \"t\"\n";
   const auto read = read_harnesses(source + harness_text(harnesses, "fit"), "h.toml");
   ASSERT_TRUE(read) << read.error().where << read.error().what;
   EXPECT_NEAR(read->at("mine").launch[0].in(1_us), 6.2, 1e-9);
   EXPECT_FALSE(read->at("mine").split_k);
-  EXPECT_NEAR(read->at("mine").quantise.at(Dtype::fp8).element.in(1_us), 0.0005, 1e-9);
+  EXPECT_NEAR(read->at("mine").quantise.at({Dtype::fp8, "Ada Lovelace"}).element.in(1_us), 0.0005, 1e-9);
   const auto wrong = read_harnesses("[harness.a]\ngap = 3\nspeed = 1\n", "h.toml");
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().also.size(), 2u);
