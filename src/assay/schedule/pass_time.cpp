@@ -62,6 +62,12 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
   };
   for (const Traffic& traffic : pass.traffic) add(traffic);
   for (const Traffic& traffic : weights) add(traffic);
+  // Power is what the chip draws on the average of many steps: while it moves bytes or waits, it cools.
+  if (const double compute = time.compute; compute > 0.0) {
+    const double idle = std::max(0.0, 1.0 - pass.busy.value() / time.chain());
+    time.compute = std::max(compute - idle * pass.slowed.value(), std::min(compute, pass.started.value()));
+    time.recompute *= time.compute / compute;
+  }
   // Background traffic hides behind the chain of steps that wait for each other, but not behind collectives on the
   // same links. What shares the chip with others slows them down, but never by more than it takes alone: then it waits.
   double shared = 0.0;

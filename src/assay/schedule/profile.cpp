@@ -67,6 +67,11 @@ bool is_plain_attention_grad(const Program& program, const Step& step) {
   return step.op == Op::attention_grad && step.detail >= 0 && !program.attentions[at(step.detail)].flash;
 }
 
+bool is_flash_attention(const Program& program, const Step& step) {
+  return (step.op == Op::attention || step.op == Op::attention_grad) && !is_plain_attention(program, step) &&
+         !is_plain_attention_grad(program, step);
+}
+
 /// The probabilities of plain attention: what it makes besides its result.
 const ProgramTensor& scores(const Program& program, const Step& step) {
   return program.tensor(step.op == Op::attention ? step.out[1] : step.in[5]);
@@ -132,6 +137,7 @@ void add_block(PassProfile& pass, Bytes& widest, const Program& program, const T
   double launches = 0.0, launches_again = 0.0;
   bool routes = false;
   JoinedProducts joined(setup.rates, program);
+  const double droop = setup.rates.matmul ? setup.rates.matmul->droop / (1.0 + setup.rates.matmul->droop) : 0.0;
   const auto add_estimate = [&](Seconds estimate, bool is_repeated, bool of_weight) {
     pass.estimate += estimate, launches += 1.0;
     if (of_weight) pass.weight_gradients += estimate;
@@ -148,9 +154,12 @@ void add_block(PassProfile& pass, Bytes& widest, const Program& program, const T
     Seconds alone = time.estimate;
     if (setup.dropout && (is_plain_attention(program, step) || is_plain_attention_grad(program, step)))
       alone += streamed(setup.rates, dropped_traffic * local_bytes(program, scores(program, step)));
-    if (!setup.effects.joins_products || !joined.take(step))
-      add_estimate(stretch_of(setup.effects, program, step) * alone, step.is_repeated,
-                   makes_weight_gradient(program, step));
+    if (!setup.effects.joins_products || !joined.take(step)) {
+      const Seconds stretched = stretch_of(setup.effects, program, step) * alone;
+      add_estimate(stretched, step.is_repeated, makes_weight_gradient(program, step));
+      if (step.op == Op::product) pass.slowed += droop * stretched;
+      if (step.op == Op::product || is_flash_attention(program, step)) pass.busy += stretched;
+    }
     pass.compute += time.compute;
     routes |= step.op == Op::route || step.op == Op::route_grad;
     // Ideal kernels fuse what is element-wise into what is not.
@@ -166,10 +175,14 @@ void add_block(PassProfile& pass, Bytes& widest, const Program& program, const T
       if (id >= 0 && !is_weight(program.tensor(id))) around += local_bytes(program, program.tensor(id));
     widest = std::max(widest, around);
   }
-  for (const JoinedProducts::Product& product : joined.products())
-    add_estimate(setup.effects.product * product.estimate, product.is_repeated, product.of_weight);
+  for (const JoinedProducts::Product& product : joined.products()) {
+    const Seconds stretched = setup.effects.product * product.estimate;
+    add_estimate(stretched, product.is_repeated, product.of_weight);
+    pass.slowed += droop * stretched, pass.busy += stretched;
+  }
   // The host starts every kernel: short ones wait for it.
   const Seconds launch = routes ? setup.effects.routed_launch : setup.effects.launch;
+  pass.started += launches * launch;
   pass.estimate = std::max(pass.estimate, launches * launch);
   pass.repeated = std::max(pass.repeated, launches_again * launch);
 }

@@ -41,6 +41,9 @@ struct PassProfile {
   Seconds compute, memory, estimate;  ///< sums of the steps; forward work done again is part of it
   Seconds repeated;                   ///< the part of `estimate` that is forward work done again
   Seconds weight_gradients;           ///< the part of it that makes gradients of weights, for which nobody waits
+  Seconds busy;                       ///< the part of it in which matrix units draw their full power
+  Seconds slowed;                     ///< what the clock of sustained power adds to it if they always do
+  Seconds started;                    ///< what the host takes to start its kernels: it is never shorter
   Flops flops, repeated_flops;
   Flops model_flops;  ///< the part of `flops` that tokens need: that of experts under an even load
   FixedList<Traffic, max_traffic> traffic;

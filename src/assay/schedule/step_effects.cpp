@@ -105,7 +105,11 @@ std::vector<std::string> step_classes(const Cluster& cluster, const Transformer&
   return {regime + ", " + of, regime, "all"};
 }
 
-std::vector<std::string> memory_classes(const Cluster&) { return {"gpu"}; }
+std::vector<std::string> memory_classes(const Cluster& cluster) {
+  if (step_family(cluster.chip) == StepFamily::tpu) return {"gpu"};  // none was measured there
+  // One node has one way to split a model; many have stages that hold more than others and states that are shared out.
+  return {cluster.chips() > cluster.chips_per_node ? "many nodes" : "one node", "gpu"};
+}
 
 std::vector<Coordinate> step_coordinates(const Cluster& cluster, const Transformer& model, std::int64_t sequence) {
   return {{"chips", static_cast<double>(cluster.chips())},
