@@ -14,6 +14,8 @@ namespace {
 constexpr double memory_used = 0.9;
 /// Sequences that a server takes at most unless told otherwise (TensorRT-LLM).
 constexpr double largest_batch = 2048;
+/// Tokens of prompts that a server takes into one step unless told otherwise (vLLM, SGLang and TensorRT-LLM).
+constexpr double largest_step = 8192;
 /// Below this share of the lower bound a row is not what it says.
 constexpr double faster_than_possible = 0.98;
 
@@ -111,9 +113,16 @@ Result<Seconds> InferencePredictor::operator()(const InferenceRow& row) {
       const double together = row.cache > 0 ? row.batch : std::min(row.batch, ready->fitting);
       return Seconds((prefill(row.batch) + row.batch / together * (output - 1.0) * step(together)) / output);
     }
-    case InferenceFigure::loaded_token:
-      // While a sequence yields its tokens, the prompts of all others of its replica come in.
-      return Seconds(step(row.batch) + std::max(0.0, row.batch / data - 1.0) / output * prefill(data));
+    case InferenceFigure::loaded_token: {
+      // While a sequence yields its tokens, the prompts of all others of its replica come in: those that came during a
+      // step together, as far as the server takes that many tokens. Such a step yields tokens, too, so that what a
+      // step costs with a single token (reading weights, starting kernels) is paid once.
+      const double arriving = std::max(0.0, row.batch / data - 1.0) / output;
+      const double together =
+          std::max(1.0, std::min(arriving, std::floor(largest_step / static_cast<double>(row.prompt))));
+      const double prompts = prefill(together * data);
+      return Seconds(step(row.batch) + arriving / together * std::max(0.0, prompts - step(data)));
+    }
     case InferenceFigure::server_token: {
       const double batch = std::min(ready->fitting, largest_batch * data);
       return Seconds((prefill(data) / data + output * step(batch) / batch) / output);

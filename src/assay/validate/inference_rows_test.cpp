@@ -69,6 +69,19 @@ TEST(InferencePredictor, AStaticBatchIsItsPrefillAndItsSteps) {
   EXPECT_GT(predict.spread(whole), 0.0);
 }
 
+TEST(InferencePredictor, PromptsThatComeDuringAStepAreTakenInTogether) {
+  // 33 sequences of 16 tokens each: two prompts of others arrive in each step, and that step yields tokens, too.
+  const InferenceRows rows = read(line("H100-SXM-80GB", "vllm", "0.19,agg,33,1024,16,serving,400,1000,,,2026,"));
+  auto predict = *InferencePredictor::make(builtin());
+  const auto figure = [&](InferenceFigure of, double batch) {
+    InferenceRow row = rows.rows.front();
+    row.id = std::to_string(batch), row.figure = of, row.batch = batch, row.measured = 1_s;
+    return predict(row)->value();
+  };
+  const double step = figure(InferenceFigure::step, 33), alone = figure(InferenceFigure::step, 1);
+  EXPECT_NEAR(figure(InferenceFigure::loaded_token, 33), step + figure(InferenceFigure::first_token, 2) - alone, 1e-12);
+}
+
 TEST(InferencePredictor, MoreSequencesThanFitTakeTurns) {
   auto predict = *InferencePredictor::make(builtin());
   const auto at = [&](std::string_view batch) {
