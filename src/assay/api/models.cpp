@@ -336,8 +336,7 @@ void add_model(Response& response, const ImportedModel& imported, const Query& q
   }
   response.notes.insert(response.notes.end(), imported.notes.begin(), imported.notes.end());
   if (!query.sequence)
-    response.notes.emplace_back(
-        "FLOP are those of the matrices; --seq N adds attention in a sequence of N tokens, and exact counts");
+    response.notes.emplace_back("FLOP are those of the matrices; --seq N adds attention in a sequence of N tokens");
   std::string active;
   if (counts.active != counts.total) active = fmt::format(", {} active", human_count(counts.active));
   response.headline = fmt::format("{}: {} parameters{}, {} per token forward, {} of cache per token", model.name,
@@ -442,28 +441,26 @@ Result<Response> answer(const Request& request, const Context& context) {
 }  // namespace
 
 VerbSpec models_verb() {
-  return {
-      "models",
-      "the catalogue of models; counts parameters, FLOP and cache",
-      "Without an argument, one line per model. With one: parameters by part, FLOP per token, bytes of cache and "
-      "of kept activations. Reads Hugging Face configurations, headers of safetensors and GGUF files, and compares "
-      "tensors with the configuration beside them.",
-      {{"model", "an id, config.json, a directory, file.safetensors, file.gguf, or @file.toml", false}},
-      {{"seq", "N",
-        "tokens of a sequence: counts attention, what is done beside products (exact), and the cache of a sequence"},
-       {"batch", "N", "sequences: counts the whole cache"},
-       {"kv", "DTYPE", "format of the cache (bf16)"},
-       {"weights", "DTYPE",
-        "format of the weights (as published); with scales, as mxfp4, nvfp4, int4-g128, fp8-128x128: of linear "
-        "layers"},
-       {"attention", "COUNT", "keys that a query meets: exact, half or full sequence", false, "exact|half|full"},
-       {"list", "", "list every weight with its dimensions"}},
-      {{"assay models", "all models"},
-       {"assay models llama-3-70b --seq 8192 --kv int8", "one model at a sequence length"},
-       {"assay models deepseek-v3 --explain", "how the counts come about"},
-       {"assay models gpt2 --list", "each weight with its dimensions"}},
-      &answer,
-      false};
+  return {"models",
+          "the catalogue of models; counts parameters, FLOP and cache",
+          "Without an argument, one line per model. With one: parameters by part, FLOP per token, bytes of cache and "
+          "of kept activations. Reads Hugging Face configurations, headers of safetensors and GGUF files, and compares "
+          "tensors with the configuration beside them.",
+          {{"model", "an id, config.json, a directory, file.safetensors, file.gguf, or @file.toml", false}},
+          {{"seq", "N", "tokens of a sequence: counts attention, exact FLOP and the cache of a sequence"},
+           {"batch", "N", "sequences: counts the whole cache"},
+           {"kv", "DTYPE", "format of the cache (bf16)"},
+           {"weights", "DTYPE",
+            "format of the weights (as published); with scales, as mxfp4, nvfp4, int4-g128, fp8-128x128: of linear "
+            "layers"},
+           {"attention", "COUNT", "keys that a query meets: exact, half or full sequence", false, "exact|half|full"},
+           {"list", "", "list every weight with its dimensions"}},
+          {{"assay models", "all models"},
+           {"assay models llama-3-70b --seq 8192 --kv int8", "one model at a sequence length"},
+           {"assay models deepseek-v3 --explain", "how the counts come about"},
+           {"assay models gpt2 --list", "each weight with its dimensions"}},
+          &answer,
+          false};
 }
 
 }  // namespace assay
