@@ -31,7 +31,13 @@ struct Sizes {
   }
 };
 
-bool sees(std::int64_t query, std::int64_t key, const AttentionPlace& place) {
+/// Whether the local query at `row` of all sequences, which stands at position `query`, sees a key.
+bool sees(std::int64_t row, std::int64_t query, std::int64_t key, const AttentionPlace& place) {
+  if (place.picks) {
+    const std::int64_t picks = place.picks->shape[2];
+    const double* first = &place.picks->values[static_cast<std::size_t>(row * picks)];
+    if (std::find(first, first + picks, static_cast<double>(key)) == first + picks) return false;
+  }
   if (place.causal && key > query) return false;
   if (place.window > 0 && key <= query - place.window) return false;
   return place.chunk == 0 || key / place.chunk == query / place.chunk;
@@ -88,7 +94,8 @@ std::pair<Numbers, Numbers> attention(const Numbers& q, const Numbers& k, const 
         const std::size_t query = sizes.query(b, s, n);
         double sum = terms && place.buckets == 0 ? std::exp(terms->values[at(n)]) : 0.0;
         for (std::int64_t t = 0; t < sizes.keys; ++t) {
-          const bool visible = t < place.key_count && sees(place.first_query + s, place.first_key + t, place);
+          const bool visible =
+              t < place.key_count && sees(b * sizes.queries + s, place.first_query + s, place.first_key + t, place);
           double score =
               place.scale * dot(&q.values[query * width], &k.values[sizes.key(b, t, n, place) * width], sizes.width);
           if (place.buckets > 0)
@@ -105,6 +112,28 @@ std::pair<Numbers, Numbers> attention(const Numbers& q, const Numbers& k, const 
         if (place.flash) rest.values[query] = place.partial ? sum : std::log(sum);
       }
   return {std::move(out), std::move(rest)};
+}
+
+Numbers picked_keys(const Numbers& q, const Numbers& k, const Numbers& w, std::int64_t picks,
+                    std::int64_t first_query) {
+  const std::int64_t queries = q.shape[1], heads = q.shape[2], width = q.shape[3], keys = k.shape[1];
+  Numbers out = zeros<double>({q.shape[0], queries, picks});
+  for (std::int64_t row = 0; row < q.shape[0] * queries; ++row) {
+    const std::int64_t seen = std::min(keys, first_query + row % queries + 1);
+    std::vector<std::pair<double, std::int64_t>> scores;  // negative, so that the highest comes first
+    for (std::int64_t t = 0; t < seen; ++t) {
+      double score = 0;
+      for (std::int64_t j = 0; j < heads; ++j)
+        score += w.values[at(row * heads + j)] *
+                 std::max(0.0, dot(&q.values[at((row * heads + j) * width)],
+                                   &k.values[at((row / queries * keys + t) * width)], width));
+      scores.emplace_back(-score, t);
+    }
+    std::sort(scores.begin(), scores.end());
+    for (std::int64_t i = 0; i < picks; ++i)
+      out.values[at(row * picks + i)] = i < seen ? static_cast<double>(scores[at(i)].second) : -1.0;
+  }
+  return out;
 }
 
 Numbers attention_quotient(const Numbers& sums, const Numbers& weights, const Numbers* sinks) {
@@ -131,7 +160,8 @@ AttentionGradients attention_grad(const Numbers& d_out, const Numbers& q, const 
         const double common = dot(d_row, &out.values[query * value_dim], sizes.value_dim);
         double unseen = 1.0;  // the weight of the sink
         for (std::int64_t t = 0; t < sizes.keys; ++t) {
-          if (t >= place.key_count || !sees(place.first_query + s, place.first_key + t, place)) continue;
+          const std::int64_t row = b * sizes.queries + s;
+          if (t >= place.key_count || !sees(row, place.first_query + s, place.first_key + t, place)) continue;
           const std::size_t key = sizes.key(b, t, n, place);
           const double* q_row = &q.values[query * width];
           const double* k_row = &k.values[key * width];

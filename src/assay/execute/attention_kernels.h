@@ -20,7 +20,12 @@ struct AttentionPlace {
   bool flash = true;                   ///< also returns one number per query and head, else all probabilities
   bool partial = false;                ///< keys are a part: plain sums, to be added and divided later
   std::int64_t buckets = 0;            ///< of relative positions; 0: terms of scores are sinks
+  const Numbers* picks = nullptr;      ///< [b, s, p]: positions of the keys that a query sees; nullptr: all
 };
+
+/// The positions [b, s, picks] of the keys with the highest scores, below 0 where there are fewer: sums over heads of
+/// w [b, s, j] x max(0, q [b, s, j, h] · k [b, t, h]). Queries stand at `first_query` and after, keys at 0 and after.
+Numbers picked_keys(const Numbers& q, const Numbers& k, const Numbers& w, std::int64_t picks, std::int64_t first_query);
 
 /// The bucket of the distance between two positions: near ones have one each, far ones share them, as in T5.
 std::int64_t relative_bucket(std::int64_t query, std::int64_t key, std::int64_t buckets, bool causal);

@@ -295,6 +295,7 @@ std::vector<Array<double>> StepRunner::run_attention(const Step& step, const Att
   place.buckets = a.sinks ? 0 : a.relative_buckets;
   place.window = a.window, place.chunk = a.chunk;
   place.flash = shape.flash;
+  place.picks = in.maybe(grad ? 7 : 4);
   place.partial = program_.tensor(out).sharding.unreduced != 0;
   if (!grad) {
     auto [result, rest] = attention(in[0], in[1], in.maybe(2), in.maybe(3), place);
@@ -366,6 +367,9 @@ std::vector<Array<double>> StepRunner::run_local(const Step& step, const Layer* 
           step,
           step.detail >= 0 && program_.attentions[at(step.detail)].cross ? *layer->cross_attention : *layer->attention,
           in);
+    case Op::pick:
+      return {picked_keys(in[0], in[1], in[2], width(step.out[0]),
+                          first_position() + extent(step.in[0], LogicalDim::sequence, in.device).start)};
     case Op::scan:
       return {recurrence(in.all(), recurrence_place(step.in[0], *layer->state_space, in), in.state)};
     case Op::scan_grad: {

@@ -374,14 +374,17 @@ Array<double> rows(const Array<double>& all, std::int64_t start, std::int64_t co
 /// The new tokens' entries of the caches of a block, in order.
 std::vector<int> fresh_entries(const Program& program, const Block& block) {
   std::vector<int> out;
-  int latent = -1, place = -1;
+  int index = -1, latent = -1, place = -1;
   for (std::int32_t i = block.first; i < block.last; ++i) {
     const Step& step = program.steps[at(i)];
     if (step.op == Op::cast && step.in[1] >= 0) out.push_back(step.in[0]);
     if (step.op == Op::norm && program.tensor(step.out[0]).name == "C") latent = step.out[0];
     if (step.op == Op::rotate && program.tensor(step.out[0]).name == "K_pos") place = step.out[0];
-    if (step.op == Op::attention && step.detail >= 0 && out.empty())
+    if (step.op == Op::pick && out.empty()) index = step.in[1];
+    if (step.op == Op::attention && step.detail >= 0 && out.empty()) {
       out = latent >= 0 ? std::vector<int>{latent, place} : std::vector<int>{step.in[1], step.in[2]};
+      if (index >= 0) out.insert(out.begin(), index);
+    }
   }
   return out;
 }
@@ -508,8 +511,11 @@ ServingRun run_serving(const Program& program, const Transformer& model, const N
     for (int id : fresh) entries.push_back(step.collected(id, memory));
     // Latent attention caches one row per token: the latent and the positional part.
     const std::optional<Attention>& attention = model.decoder.kinds[at(runner.kind(l))].attention;
-    if (attention && attention->kv_rank > 0 && entries.size() == 2)
-      entries = {joined(std::span<const Array<double>>(entries), 2)};
+    if (attention && attention->kv_rank > 0 && entries.size() == (attention->index_heads > 0 ? 3u : 2u)) {
+      const Array<double> row = joined(std::span<const Array<double>>(entries).last(2), 2);
+      entries.resize(entries.size() - 2);
+      entries.push_back(row);
+    }
     LayerCache& cache = kept.caches[at(l)];
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if (cache.size() <= i) {

@@ -31,6 +31,13 @@ Attention latent_attention(std::int64_t q_rank) {
   return a;
 }
 
+/// Over the keys that an index picks.
+Attention picking_attention(std::int64_t picks) {
+  Attention a = latent_attention(8);
+  a.index_heads = 2, a.index_dim = 4, a.index_picks = picks;
+  return a;
+}
+
 FeedForward dense() {
   FeedForward f;
   f.width = 24;
@@ -148,6 +155,7 @@ std::vector<Variety> varieties() {
   out.push_back(
       {"latent attention", model({layer(latent_attention(8), dense()), layer(latent_attention(8), dense())})});
   out.push_back({"latent attention with experts", model({layer(latent_attention(0), experts())})});
+  out.push_back({"picked keys", model({layer(picking_attention(3), dense()), layer(latent_attention(8), experts())})});
   return out;
 }
 
@@ -353,7 +361,13 @@ TEST(RunTraining, GradientsAreFiniteDifferencesOfTheLoss) {
     TrainingPlan how = plan(variety.model);
     how.work.sequences = 2;
     const TrainingRun one = train(variety.model, {}, how, weights);
-    ASSERT_EQ(one.gradients.size(), weights.size());
+    // What an index picks has no gradient.
+    const auto picks = [](const auto& named) {
+      return named.first.ends_with("W_iq") || named.first.ends_with("W_iw") || named.first.ends_with("W_ik") ||
+             named.first.ends_with("ik_norm");
+    };
+    ASSERT_EQ(one.gradients.size(),
+              weights.size() - static_cast<std::size_t>(std::count_if(weights.begin(), weights.end(), picks)));
     for (const auto& [name, gradient] : one.gradients) {
       // The entry with the largest gradient: of an embedding most are zero.
       std::size_t most = 0;
@@ -382,6 +396,18 @@ TEST(RunTraining, FlashAttentionEqualsPlainAttention) {
     plain.work.flash = false;
     expect_equal(train(variety.model, {.tensor = 2, .context = 2}, plain, weights),
                  train(variety.model, {}, plan(variety.model), weights));
+  }
+}
+
+TEST(RunTraining, PickingAllKeysIsDenseAttention) {
+  const auto of = [](const Attention& a) { return model({layer(a, dense())}); };
+  const Transformer few = of(picking_attention(3)), all = of(picking_attention(length)), none = of(latent_attention(8));
+  const NamedArrays weights = weights_of(few);
+  for (const Parallelism& p : {Parallelism{}, Parallelism{.fsdp = 2, .tensor = 2, .context = 2}}) {
+    const TrainingRun dense_run = train(none, p, plan(none), weights);
+    EXPECT_NEAR(train(all, p, plan(all), weights).loss, dense_run.loss, 1e-12);
+    EXPECT_LT(difference(train(all, p, plan(all), weights).gradients, dense_run.gradients), 1e-9);
+    EXPECT_GT(std::abs(train(few, p, plan(few), weights).loss - dense_run.loss), 1e-6);
   }
 }
 

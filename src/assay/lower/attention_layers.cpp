@@ -75,7 +75,7 @@ int LayerWriter::shared(const Attention& a, std::string_view name, std::int64_t 
   return keys;
 }
 
-int LayerWriter::cached(int fresh, const Attention& a, std::string_view name) {
+int LayerWriter::cached(int fresh, const Attention& a, std::string_view name, bool whole) {
   Program& program = build_.program();
   ProgramTensor made = program.tensor(fresh);
   // The first of the new tokens looks back a window, the last one sees all new ones.
@@ -86,6 +86,7 @@ int LayerWriter::cached(int fresh, const Attention& a, std::string_view name) {
   made.dtype = build_.formats().kv_cache;
   made.is_given = true, made.is_kept = false;
   made.sharding = build_.ruled(TensorClass::key_value, std::span(made.dims.data(), made.rank));
+  if (whole) made.sharding.dims[1] = {};
   const int before = program.add(made);
   if (a.shares_kv) return before;  // the layer that made them wrote them
   const int after = build_.pointwise(Op::cast, name, {fresh, before}, before);
@@ -101,6 +102,7 @@ int LayerWriter::latent_attention(const Attention& a, int x) {
     q = build_.product("C_q", x, weight("W_qa"), {batch, sequence, rank}, -1, weight("b_qa"));
     q = norm(q, "qa_norm", "C_q");
   }
+  const int low = q;
   q = build_.product("Q", q, weight(a.q_rank > 0 ? "W_qb" : "W_q"), {batch, sequence, heads, head_dim});
   q = build_.pointwise(Op::rotate, "Q", {q}, q);
   build_.program().steps.back().detail = static_cast<std::int16_t>(a.rope_dim);
@@ -111,12 +113,12 @@ int LayerWriter::latent_attention(const Attention& a, int x) {
   build_.emit(Op::split, {both}, {c, place});
   c = norm(c, "kva_norm", "C");
   place = build_.pointwise(Op::rotate, "K_pos", {place}, place);
-  const int expansion = weight("W_kvb");
+  const int expansion = weight("W_kvb"), picked = picked_keys(a, x, low);
   if (!work_.cached) {
     int k, v;
     expand(a, c, place, expansion, sequence, k, v);
     return attend(a, build_.settle(q, TensorClass::query), build_.settle(k, TensorClass::key_value),
-                  build_.settle(v, TensorClass::key_value), {value_dim, a.value_dim});
+                  build_.settle(v, TensorClass::key_value), {value_dim, a.value_dim}, picked);
   }
   // The cache holds what was compressed.
   int latent = resized(both, "Latent", rank, a.kv_rank + a.rope_dim);
@@ -126,7 +128,48 @@ int LayerWriter::latent_attention(const Attention& a, int x) {
   // latent form 2 kv_rank + rope_dim - head_dim - value_dim more than otherwise per head, key and query.
   const std::int64_t once = a.kv_rank * (a.head_dim - a.rope_dim + a.value_dim);
   const std::int64_t per_query = 2 * a.kv_rank + a.rope_dim - a.head_dim - a.value_dim;
-  return work_.queries * per_query < once ? absorbed(a, q, latent, expansion) : expanded(a, q, latent, expansion);
+  // Queries that see keys of their own share no expanded ones.
+  const bool few = picked >= 0 && a.index_picks < work_.keys;
+  return few || work_.queries * per_query < once ? absorbed(a, q, latent, expansion, picked)
+                                                 : expanded(a, q, latent, expansion, picked);
+}
+
+int LayerWriter::picked_keys(const Attention& a, int x, int low) {
+  if (a.index_heads == 0) return -1;
+  Program& program = build_.program();
+  const auto turned = [&](int t, std::string_view name) {
+    t = build_.pointwise(Op::rotate, name, {t}, t);
+    program.steps.back().detail = static_cast<std::int16_t>(std::min(a.rope_dim, a.index_dim));
+    return t;
+  };
+  // Queries of the index lie where those of attention do, so that what they pick need not move.
+  const std::array<Weight::Size, 5> dims = program.tensor(low).dims;
+  low = build_.moved_once(low, build_.ruled(TensorClass::query, std::span(dims.data(), 3)));
+  const int q =
+      turned(build_.settle_sums(build_.product("IQ", low, weight("W_iq"), {batch, sequence, other, head_dim})), "IQ");
+  int k = build_.settle_sums(build_.product("IK", x, weight("W_ik"), {batch, sequence, head_dim}));
+  const int scale = weight("ik_norm");
+  k = turned(build_.norm("IK", k, scale, weight("b_ik_norm")), "IK");
+  k = build_.settle(k, TensorClass::key_value);
+  if (work_.cached) k = cached(k, a, "IK_cache", true);
+  int w = build_.settle_sums(build_.product("IW", x, weight("W_iw"), {batch, sequence, other}));
+  Sharding beside = sharding(q);
+  beside.dims[3] = {};
+  w = build_.reshard(w, beside, Urgency::critical);
+  ProgramTensor made = program.tensor(q);
+  made.name = "Picked";
+  made.dtype = Dtype::int32;
+  made.rank = 3;
+  made.dims[2] = {other, std::min(a.index_picks, work_.keys)};
+  const int picked = program.add(made);
+  Step& step = build_.emit(Op::pick, {q, k, w}, {picked});
+  AttentionShape candidates;
+  candidates.causal = a.causal && work_.causal_flops;
+  candidates.queries = work_.queries, candidates.keys = work_.keys;
+  const double scores = local_extent(program, made, 0) * local_extent(program, made, 1) * candidates.mean_keys();
+  step.flops = Flops(2.0 * scores * static_cast<double>(a.index_heads * (a.index_dim + 1)));
+  step.bytes += 2.0 * storage(Dtype::fp32, scores);  // written by the products, read by the choice
+  return picked;
 }
 
 void LayerWriter::expand(const Attention& a, int c, int place, int expansion, LogicalDim along, int& k, int& v) {
@@ -140,16 +183,16 @@ void LayerWriter::expand(const Attention& a, int c, int place, int expansion, Lo
   build_.emit(Op::split, {both, place}, {k, v});
 }
 
-int LayerWriter::expanded(const Attention& a, int q, int latent, int expansion) {
+int LayerWriter::expanded(const Attention& a, int q, int latent, int expansion, int picked) {
   const int c = resized(latent, "C", rank, a.kv_rank), place = resized(latent, "K_pos", rank, a.rope_dim);
   build_.emit(Op::split, {latent}, {c, place});
   int k, v;
   expand(a, c, place, expansion, context, k, v);
   return attend(a, build_.settle(q, TensorClass::query), build_.settle(k, TensorClass::key_value),
-                build_.settle(v, TensorClass::key_value), {value_dim, a.value_dim});
+                build_.settle(v, TensorClass::key_value), {value_dim, a.value_dim}, picked);
 }
 
-int LayerWriter::absorbed(const Attention& a, int q, int latent, int expansion) {
+int LayerWriter::absorbed(const Attention& a, int q, int latent, int expansion, int picked) {
   const int w = build_.used(expansion);
   const int w_k = resized(w, "W_kb", head_dim, a.head_dim - a.rope_dim);
   const int w_v = resized(w, "W_vb", head_dim, a.value_dim);
@@ -163,11 +206,11 @@ int LayerWriter::absorbed(const Attention& a, int q, int latent, int expansion) 
   int whole = resized(q, "Q_lat", head_dim, a.kv_rank + a.rope_dim);
   build_.emit(Op::split, {turned, place}, {whole});
   whole = build_.settle(whole, TensorClass::query);
-  const int o = attend(a, whole, latent, -1, {rank, a.kv_rank});
+  const int o = attend(a, whole, latent, -1, {rank, a.kv_rank}, picked);
   return build_.product("O", o, w_v, {batch, sequence, heads, value_dim});
 }
 
-int LayerWriter::attend(const Attention& a, int q, int k, int v, Weight::Size result) {
+int LayerWriter::attend(const Attention& a, int q, int k, int v, Weight::Size result, int picked) {
   Program& program = build_.program();
   const ProgramTensor& keys = program.tensor(k);
   const int along = keys.find(context);
@@ -176,6 +219,7 @@ int LayerWriter::attend(const Attention& a, int q, int k, int v, Weight::Size re
   shape.causal = a.causal && !a.cross && work_.causal_flops;
   shape.flash = work_.flash || over != 0;
   shape.window = a.window, shape.chunk = a.chunk;
+  shape.picks = picked >= 0 ? a.index_picks : 0;
   shape.queries = work_.queries;
   shape.keys = a.cross ? work_.source : work_.keys;
   shape.cross = a.cross;
@@ -199,13 +243,18 @@ int LayerWriter::attend(const Attention& a, int q, int k, int v, Weight::Size re
   const int terms = score_terms(a, q);
   // Sinks count once: where keys lie on several devices, when their sums have been added up.
   const bool sinks_last = a.sinks && over != 0;
-  Step& step = build_.emit(Op::attention, {q, k, v, sinks_last ? -1 : terms}, {o, second});
+  Step& step = build_.emit(Op::attention, {q, k, v, sinks_last ? -1 : terms, picked}, {o, second});
   step.detail = static_cast<std::int16_t>(program.attentions.size() - 1);
   const ProgramTensor& queries = program.tensor(q);
   const double rows =
       local_extent(program, queries, 0) * local_extent(program, queries, 1) * local_extent(program, queries, 2);
   const double met = shape.flash ? shape.mean_keys() : static_cast<double>(shape.keys);
   step.flops = Flops(2.0 * rows * met / program.ways(over) * static_cast<double>(queries.dims[3].size + result.size));
+  if (picked >= 0 && v < 0 && shape.picks < shape.keys) {  // each query reads its own keys, which all heads share
+    const double tokens = local_extent(program, queries, 0) * local_extent(program, queries, 1);
+    const auto row = static_cast<double>(program.tensor(k).dims[2].size);
+    step.bytes += storage(program.tensor(k).dtype, tokens * met / program.ways(over) * row) - build_.bytes(k);
+  }
   if (!shape.flash)  // scores are written, read, written as probabilities (counted as a result) and read
     step.bytes += 3.0 * build_.bytes(second);
   return over ? merged(o, second, sinks_last ? terms : -1) : build_.reshard(o, beside_output(o), Urgency::critical);

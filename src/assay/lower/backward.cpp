@@ -252,14 +252,14 @@ class BackwardPass {
   void transpose_attention(const Step& step) {
     const int d_out = gradient(step.out[0]);
     if (d_out < 0) return;
-    const int q = step.in[0], k = step.in[1], v = step.in[2], terms = step.in[3];
+    const int q = step.in[0], k = step.in[1], v = step.in[2], terms = step.in[3], picked = step.in[4];
     const int dq = make(q), dk = make(k, partial_over(k, q)), dv = make(v, partial_over(v, q));
     const int d_terms = terms < 0 ? -1 : make(terms, partial_over(terms, q));
     const AttentionShape& shape = program_.attentions[at(step.detail)];
     const int rest = need(step.out[1]);  // the sums of flash attention, or the probabilities
-    Step& back =
-        build_.emit(Op::attention_grad, {d_out, need(q), need(k), need(v), need(step.out[0]), rest, need(terms)},
-                    {dq, dk, dv, d_terms});
+    Step& back = build_.emit(Op::attention_grad,
+                             {d_out, need(q), need(k), need(v), need(step.out[0]), rest, need(terms), need(picked)},
+                             {dq, dk, dv, d_terms});
     back.detail = step.detail;
     // Flash attention makes the scores once more: five products instead of four.
     back.flops = step.flops * (shape.flash ? 2.5 : 2.0);

@@ -50,17 +50,20 @@ class LayerWriter {
   void lend(int keys, std::string_view name);
   /// Keys or values of an earlier layer.
   int shared(const Attention& a, std::string_view name, std::int64_t size, LogicalDim dim);
-  /// The cache with the new keys (or values) written into its last places, in the cache's format.
-  int cached(int fresh, const Attention& a, std::string_view name);
+  /// The cache with the new keys (or values) written into its last places, in the cache's format. A `whole` one is not
+  /// split by position.
+  int cached(int fresh, const Attention& a, std::string_view name, bool whole = false);
   int latent_attention(const Attention& a, int x);
+  /// The keys that queries attend to, by an index that makes its queries of `low`, the compressed ones; below 0: all.
+  int picked_keys(const Attention& a, int x, int low);
   /// Keys and values of all heads from their latent form.
   void expand(const Attention& a, int c, int place, int expansion, LogicalDim along, int& k, int& v);
-  int expanded(const Attention& a, int q, int latent, int expansion);
+  int expanded(const Attention& a, int q, int latent, int expansion, int picked);
   /// Attention in latent form: the keys' half of the expansion is applied to the queries, the values' half to the
   /// result, and all heads share the cache.
-  int absorbed(const Attention& a, int q, int latent, int expansion);
+  int absorbed(const Attention& a, int q, int latent, int expansion, int picked);
   /// Values below 0: they are the leading part of the keys.
-  int attend(const Attention& a, int q, int k, int v, Weight::Size result);
+  int attend(const Attention& a, int q, int k, int v, Weight::Size result, int picked = -1);
   /// Sinks, or biases by relative position, beside queries; below 0: the layer has none.
   int score_terms(const Attention& a, int q);
   /// Where the output projection wants the result of attention: tokens as in the rest of the layer, heads as its

@@ -318,7 +318,7 @@ Result<void> check_lowers(const Transformer& model, std::string_view where) {
     const Attention& a = *layer.attention;
     if (a.compression > 0)
       what = "attention over compressed keys";
-    else if (a.index_heads > 0 && what.empty())
+    else if (a.index_heads > 0 && (a.kv_rank == 0 || a.q_rank == 0) && what.empty())
       what = "attention over keys that an index picks";
     else if ((a.output_groups > 0 || a.one_cache || (a.q_rank > 0 && a.kv_rank == 0)) && what.empty())
       what = "attention with queries or results of low rank";

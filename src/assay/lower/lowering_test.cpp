@@ -83,6 +83,56 @@ Traffic traffic(const Program& program, const Block& block, Op op) {
 
 // --- hand-worked
 
+/// Latent attention over 8 keys that an index of two heads picks.
+Transformer small_picking() {
+  Transformer m = small_llama();
+  m.decoder = {};
+  Layer l = small_llama().decoder.kinds[0];
+  Attention& a = *l.attention;
+  a = {};
+  a.heads = a.kv_heads = 4, a.head_dim = 24, a.rope_dim = 8, a.value_dim = 16, a.kv_rank = 32, a.q_rank = 48;
+  a.index_heads = 2, a.index_dim = 16, a.index_picks = 8;
+  m.decoder.add(l);
+  return m;
+}
+
+TEST(PickedKeys, FlopByHand) {
+  const Transformer m = small_picking();
+  TrainingPlan plan;
+  plan.work.sequences = 2, plan.work.queries = plan.work.keys = 32;
+  const Program program = train({}, plan, m);
+  double picked = 0, attended = 0;
+  for (std::int32_t i = program.blocks[1].first; i < program.blocks[1].last; ++i) {
+    const Step& step = program.steps[static_cast<std::size_t>(i)];
+    if (step.op == Op::pick) picked += step.flops.value();
+    if (step.op == Op::attention) attended += step.flops.value();
+  }
+  // Of 32 queries the first eight see 1 to 8 keys, the others 8: (36 + 24 x 8) / 32 = 7.125 on average, of 16.5.
+  EXPECT_DOUBLE_EQ(attended, 2.0 * (2 * 32 * 4) * 7.125 * (24 + 16));
+  EXPECT_DOUBLE_EQ(picked, 2.0 * (2 * 32) * 16.5 * 2 * (16 + 1));
+  EXPECT_DOUBLE_EQ(attended + picked, 64 * token_flops(Plain{}, m, 32).attention.value());
+}
+
+TEST(PickedKeys, DecodingReadsThePickedLatentsAndTheKeysOfTheIndex) {
+  const Transformer m = small_picking();
+  Workload work;
+  work.sequences = 2, work.queries = 1, work.keys = 32, work.cached = true;
+  const auto [mesh, rules] = serving_stage({}, {}, m);
+  const Program program = lower_serving(m, mesh, rules, work, {});
+  double cached = 0;
+  for (const Step& step : program.steps) {
+    if (step.op ==
+        Op::pick)  // queries, keys and weights in bf16, numbers of keys in int32, scores in fp32 there and back
+      EXPECT_DOUBLE_EQ(step.bytes.value(), 2 * (2 * (2 * 16 + 32 * 16 + 2) + 4 * 8 + 2 * 4 * 32));
+    if (step.op == Op::attention)  // queries and results in latent form, sums in fp32, numbers of keys, eight latents
+      EXPECT_DOUBLE_EQ(step.bytes.value(), 2 * (2 * 4 * (40 + 32) + 4 * 4 + 4 * 8 + 2 * 8 * 40));
+    for (int id : step.in)
+      if (id >= 0 && program.tensor(id).is_given && program.tensor(id).tensor_class == TensorClass::key_value)
+        if (step.op == Op::cast) cached += local_bytes(program, program.tensor(id)).value();
+  }
+  EXPECT_DOUBLE_EQ(cached, 2.0 * 2 * static_cast<double>(kv_values_per_sequence(m, 32)));
+}
+
 TEST(Elementwise, OfASmallLlamaByHand) {
   const Program program = train({});
   // Per token and layer: two norms 4 D, rotations 3 (N + K) H, 5 for each of N S scores and D quotients, a gated

@@ -303,7 +303,10 @@ std::vector<Kept> kept_activations(const Transformer& model, const Layer& layer,
     if (a.kv_rank > 0) keep("compressed keys and values", a.kv_rank + a.rope_dim);
     const std::int64_t pooled = a.compression > 0 ? (a.overlapping ? 4 : 2) : 0;
     keep("keys to pool and their weights", pooled * a.head_dim);
-    if (a.index_heads > 0) {
+    // What picks has no gradient: where it is not made again, its result is all that is kept.
+    if (a.index_heads > 0 && a.compression == 0 && all) {
+      keep("picked keys", a.index_picks, Dtype::int32);
+    } else if (a.index_heads > 0) {
       keep("queries and weights of the index", a.index_heads * (a.index_dim + 1));
       keep("keys of the index", (a.compression > 0 ? pooled : 1) * a.index_dim);
     }

@@ -82,8 +82,9 @@ void add_pool(const List& list, const Attention& a, std::int64_t width, std::int
 void add_sparse_keys(const List& list, const Attention& a, std::int64_t width) {
   if (a.compression > 0) add_pool(list, a, width, a.head_dim, {"W_pool", "W_pool_gate", "pool_places", "pool_norm"});
   if (a.index_heads == 0) return;
-  list.matrix("W_iq", {{rank, a.q_rank}, {heads, a.index_heads}, {head_dim, a.index_dim}});
-  list.matrix("W_iw", {{d_model, width}, {heads, a.index_heads}});
+  // Every device needs the sum over all heads of an index: no rule splits them.
+  list.matrix("W_iq", {{rank, a.q_rank}, {other, a.index_heads}, {head_dim, a.index_dim}});
+  list.matrix("W_iw", {{d_model, width}, {other, a.index_heads}});
   if (a.compression > 0) {
     add_pool(list, a, width, a.index_dim, {"W_ipool", "W_ipool_gate", "ipool_places", "ipool_norm"});
   } else {

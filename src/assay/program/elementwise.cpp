@@ -34,6 +34,11 @@ class Counted {
       case Op::attention_grad:
         // Of a score, P (dP - d) and its scaling; d is the sum of dO O.
         return scores() * (relative(6) ? 4.0 : 3.0) + sinks(6) + 2.0 * taken(0);
+      case Op::pick: {  // of each head and score max(0, s), and a comparison of their sum
+        const ProgramTensor& q = program_.tensor(step_.in[0]);
+        const auto heads = static_cast<double>(q.dims[2].size), width = static_cast<double>(q.dims[3].size);
+        return step_.flops.value() / (2.0 * heads * (width + 1.0)) * (heads + 1.0);
+      }
       case Op::activate:
         return (has(1) ? 2.0 : 1.0) * out;
       case Op::activate_grad:

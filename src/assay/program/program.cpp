@@ -8,46 +8,16 @@
 namespace assay {
 
 std::string_view name(Op op) {
-  constexpr std::string_view names[] = {"product",
-                                        "embed",
-                                        "embed grad",
-                                        "place",
-                                        "place grad",
-                                        "bias grad",
-                                        "norm",
-                                        "norm grad",
-                                        "rotate",
-                                        "rotate grad",
-                                        "attention",
-                                        "attention grad",
-                                        "activation",
-                                        "activation grad",
-                                        "gate",
-                                        "gate grad",
-                                        "add",
-                                        "split",
-                                        "split grad",
-                                        "route",
-                                        "route grad",
-                                        "dispatch",
-                                        "dispatch grad",
-                                        "combine",
-                                        "combine grad",
-                                        "scan",
-                                        "scan grad",
-                                        "convolution",
-                                        "convolution grad",
-                                        "cast",
-                                        "loss sums",
-                                        "loss",
-                                        "loss grad",
-                                        "sample",
-                                        "update",
-                                        "slice",
-                                        "all-gather",
-                                        "reduce-scatter",
-                                        "all-reduce",
-                                        "all-to-all"};
+  constexpr std::string_view names[] = {
+      "product",      "embed",          "embed grad", "place",          "place grad",
+      "bias grad",    "norm",           "norm grad",  "rotate",         "rotate grad",
+      "attention",    "attention grad", "pick",       "activation",     "activation grad",
+      "gate",         "gate grad",      "add",        "split",          "split grad",
+      "route",        "route grad",     "dispatch",   "dispatch grad",  "combine",
+      "combine grad", "scan",           "scan grad",  "convolution",    "convolution grad",
+      "cast",         "loss sums",      "loss",       "loss grad",      "sample",
+      "update",       "slice",          "all-gather", "reduce-scatter", "all-reduce",
+      "all-to-all"};
   return names[static_cast<std::size_t>(op)];
 }
 
@@ -58,7 +28,9 @@ std::string_view name(Phase phase) {
 
 double AttentionShape::mean_keys() const {
   const auto q = static_cast<double>(queries), k = static_cast<double>(keys);
-  if (!causal) return window > 0 ? std::min(k, static_cast<double>(window)) : k;
+  // Picked keys are anywhere, but as many as those of a window.
+  const std::int64_t most = picks > 0 && (window == 0 || picks < window) ? picks : window;
+  if (!causal) return most > 0 ? std::min(k, static_cast<double>(most)) : k;
   // Query i (from 0) stands at position k - q + i and sees the keys up to itself, no further back than the window and
   // not beyond the start of its chunk.
   const double before = k - q;
@@ -68,8 +40,8 @@ double AttentionShape::mean_keys() const {
     if (q == 1.0) return std::fmod(k - 1.0, c) + 1.0;
     return (std::min(c, k) + 1.0) / 2.0;
   }
-  if (window > 0) {
-    const auto w = static_cast<double>(window);
+  if (most > 0) {
+    const auto w = static_cast<double>(most);
     if (k <= w) return before + (q + 1.0) / 2.0;
     // The first queries see fewer than w keys: those with position below w - 1.
     const double ramp = std::max(0.0, std::min(q, w - before));

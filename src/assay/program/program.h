@@ -32,6 +32,7 @@ enum class Op : std::uint8_t {
   rotate_grad,
   attention,
   attention_grad,
+  pick,  ///< the keys that queries attend to, by the scores of an index; has no gradient
   activate,
   activate_grad,
   gate,  ///< times a sigmoid that all of a row share
@@ -107,6 +108,7 @@ struct AttentionShape {
   bool flash = true;
   bool cross = false;                  ///< over the encoder's tokens
   std::int64_t window = 0, chunk = 0;  ///< 0: none
+  std::int64_t picks = 0;              ///< keys that an index picks for a query; 0: all
   std::int64_t queries = 1, keys = 1;  ///< of one sequence, before sharding; queries are the last ones
   /// Keys that a query meets on average.
   double mean_keys() const;
