@@ -244,6 +244,13 @@ Seconds decode_time(const DecodeCalibration& fit, const CoreRates& chip, double 
   return bytes / ((head_dim > wide_head ? fit.wide : narrow) * chip.hbm) + items / chip.cores * fit.item;
 }
 
+Seconds split_attention_time(const AttentionPass& fit, FlopsPerSecond peak, const AttentionWork& work, double items) {
+  constexpr double side = 128, rows = side / 2.0;  // of a tile of scores
+  const double tiles = items * std::ceil(work.queries * work.heads / items / rows) * work.shape.mean_keys() / side;
+  const double share = work.head_dim > wide_head ? fit.share * fit.wide : fit.share;
+  return Flops(tiles * 4.0 * rows * side * (work.head_dim + fit.softmax)) / (share * peak);
+}
+
 const AttentionKernelCalibration* attention_kernel(const AttentionCalibration& fit, AttentionKernel choice) {
   const auto* flash2 = fit.flash2 ? &*fit.flash2 : nullptr;
   const auto* cudnn = fit.cudnn ? &*fit.cudnn : nullptr;

@@ -54,11 +54,12 @@ Seconds attention_estimate(const KernelRates& rates, FlopsPerSecond peak, const 
   const std::size_t first = backward ? 1 : 0;
   const ProgramTensor &q = program.tensor(step.in[first]), &k = program.tensor(step.in[first + 1]);
   const AttentionShape& shape = program.attentions[static_cast<std::size_t>(step.detail)];
-  if (!backward && shape.queries <= most_decode_queries) {
-    const double items = local_extent(program, k, 0) * (k.rank == 4 ? local_extent(program, k, 2) : 1.0);
+  const double items = local_extent(program, k, 0) * (k.rank == 4 ? local_extent(program, k, 2) : 1.0);
+  const auto read = [&] {
     return decode_time(rates.attention->decode, rates.cores, items, k.rank == 4 ? local_extent(program, k, 3) : 0.0,
                        step.bytes);
-  }
+  };
+  if (!backward && shape.queries <= most_decode_queries) return read();
   AttentionWork work;
   work.queries = local_extent(program, q, 1);
   work.heads = local_extent(program, q, 0) * local_extent(program, q, 2);
@@ -71,8 +72,10 @@ Seconds attention_estimate(const KernelRates& rates, FlopsPerSecond peak, const 
     const double kv_heads = local_extent(program, k, 0) * local_extent(program, k, 2);
     work.shared = (work.heads / kv_heads - 1.0) * 2.0 * local_bytes(program, k);
   }
-  return attention_time(backward ? rates.attention->backward : rates.attention->forward, rates.cores, peak, work,
-                        backward);
+  const Seconds whole = attention_time(backward ? rates.attention->backward : rates.attention->forward, rates.cores,
+                                       peak, work, backward);
+  if (backward || !is_split(shape)) return whole;
+  return std::max(read(), std::min(whole, split_attention_time(rates.attention->forward, peak, work, items)));
 }
 
 }  // namespace

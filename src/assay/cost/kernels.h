@@ -45,6 +45,12 @@ double matmul_share(const MatmulCalibration& fit, Dtype dtype);
 
 /// Fewer queries than this per sequence read the cache rather than multiply.
 inline constexpr std::int64_t most_decode_queries = 8;
+/// Up to this many over a longer cache are worked on as in decoding, with the cache split over the cores, but they may
+/// be bound by arithmetic: the rows of one tile of scores.
+inline constexpr std::int64_t most_split_queries = 64;
+inline bool is_split(const AttentionShape& shape) {
+  return shape.queries > most_decode_queries && shape.queries <= most_split_queries && shape.queries < shape.keys;
+}
 
 struct KernelTime {
   Seconds compute;   ///< arithmetic at the peak

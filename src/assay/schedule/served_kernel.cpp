@@ -23,14 +23,14 @@ Model model_of(const KernelRates& rates, const Program& program, const Step& ste
   const bool attends = step.op == Op::attention && step.detail >= 0;
   if (attends && rates.attention && is_flash(program, step)) {
     const AttentionShape& shape = program.attentions[static_cast<std::size_t>(step.detail)];
-    return shape.queries <= most_decode_queries ? Model::decode : Model::attention;
+    return shape.queries <= most_decode_queries ? Model::decode : is_split(shape) ? Model::split : Model::attention;
   }
   return attends && share > 0.0 ? Model::scores : Model::shares;
 }
 
-/// Sequences times heads of queries, or of keys for decoding.
+/// Sequences times heads of queries, or of keys where the cache is split.
 double attended_items(const Program& program, const Step& step, Model model) {
-  const ProgramTensor& tensor = program.tensor(step.in[model == Model::decode ? 1 : 0]);
+  const ProgramTensor& tensor = program.tensor(step.in[model == Model::attention ? 0 : 1]);
   return local_extent(program, tensor, 0) * (tensor.rank == 4 ? local_extent(program, tensor, 2) : 1.0);
 }
 
@@ -50,9 +50,9 @@ bool ServedKernel::same_work(const ServedKernel& o) const {
   const AttentionShape &mine = attention.shape, &other = o.attention.shape;
   return attends == o.attends && model == o.model && flops == o.flops && bytes == o.bytes &&
          expert_bytes == o.expert_bytes && seconds_per_flop == o.seconds_per_flop && stream_share == o.stream_share &&
-         quantises == o.quantises && shared_by == o.shared_by && narrow_cache == o.narrow_cache && batch == o.batch &&
-         m == o.m && n == o.n && k == o.k && share == o.share && peak == o.peak && items == o.items &&
-         attention.queries == o.attention.queries && attention.head_dim == o.attention.head_dim &&
+         quantises == o.quantises && shared_by == o.shared_by && narrow_cache == o.narrow_cache && latent == o.latent &&
+         batch == o.batch && m == o.m && n == o.n && k == o.k && share == o.share && peak == o.peak &&
+         items == o.items && attention.queries == o.attention.queries && attention.head_dim == o.attention.head_dim &&
          mine.causal == other.causal && mine.flash == other.flash && mine.window == other.window &&
          mine.chunk == other.chunk && mine.queries == other.queries && mine.keys == other.keys;
 }
@@ -105,17 +105,17 @@ ServedKernel served_kernel(const KernelRates& rates, const Program& one, const S
     kernel.n = a.n, kernel.k = a.k;
     kernel.tiles = tile_steps(*rates.matmul, rates.cores, FlopsPerSecond(kernel.peak), kernel.share);
   }
-  if (kernel.model == Model::attention || kernel.model == Model::decode) {
+  const bool split = kernel.model == Model::split || kernel.model == Model::decode;
+  if (kernel.model == Model::attention || split) {
     kernel.items =
         line_through(sequences, attended_items(one, at_one, kernel.model), attended_items(two, at_two, kernel.model));
     kernel.attention = attention_work(one, at_one);
   }
-  if (kernel.model == Model::decode) {
+  if (split) {
     const ProgramTensor &q = one.tensor(at_one.in[0]), &keys = one.tensor(at_one.in[1]);
-    if (keys.rank == 4)
-      kernel.shared_by = local_extent(one, q, 2) / local_extent(one, keys, 2);
-    else
-      kernel.attention.head_dim = 0.0;  // a latent cache has kernels of its own, for which no head is wide
+    if (keys.rank == 4 || kernel.model == Model::split)
+      kernel.shared_by = local_extent(one, q, 2) / (keys.rank == 4 ? local_extent(one, keys, 2) : 1.0);
+    kernel.latent = keys.rank != 4;
   }
   if (at_one.op == Op::cast) {
     const ProgramTensor& out = one.tensor(at_one.out[0]);
@@ -159,11 +159,22 @@ double served_estimate(const KernelRates& rates, const ServingEffects& effects, 
       const double slower = effects.product * (kernel.expert_bytes > 0.0 ? effects.experts : 1.0);
       return launch + slower * load * total;
     }
+    case Model::split:
     case Model::decode: {
+      const double items = kernel.items(sequences);
       const double copied = effects.copies * kernel.shared_by * bytes;
-      const double read = effects.decode * decode_time(rates.attention->decode, rates.cores, kernel.items(sequences),
-                                                       kernel.attention.head_dim, Bytes(bytes))
-                                               .value();
+      // A latent cache has kernels of its own, for which no head is wide.
+      double read = effects.decode * decode_time(rates.attention->decode, rates.cores, items,
+                                                 kernel.latent ? 0.0 : kernel.attention.head_dim, Bytes(bytes))
+                                         .value();
+      if (kernel.model == Model::split) {
+        AttentionWork work = kernel.attention;
+        work.heads = items * kernel.shared_by, work.bytes = Bytes(bytes);
+        const AttentionPass& pass = rates.attention->forward;
+        const Seconds whole = attention_time(pass, rates.cores, FlopsPerSecond(kernel.peak), work, false);
+        const Seconds split = split_attention_time(pass, FlopsPerSecond(kernel.peak), work, items);
+        read = std::max(read, effects.attention * std::min(whole, split).value());
+      }
       const double vector = kernel.narrow_cache ? effects.vector / 2.0 : effects.vector;
       const double scores = vector > 0.0 ? kernel.flops(sequences) / (vector * rates.cores.vector.value()) : 0.0;
       return launch + (copied > 0.0 ? stream(copied, 2.0) : 0.0) + std::max(read, scores);

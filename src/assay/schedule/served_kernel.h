@@ -22,7 +22,7 @@ inline StraightLine line_through(double x, double at_x, double at_2x) {
 
 struct ServedKernel {
   /// Which model the estimate comes from; `shares` where the chip has no calibration for it.
-  enum class Model : std::uint8_t { shares, stream, product, decode, attention, scores };
+  enum class Model : std::uint8_t { shares, stream, product, decode, split, attention, scores };
 
   Model model = Model::shares;
   bool attends = false;         ///< its work is that of single sequences, not of tokens
@@ -34,6 +34,7 @@ struct ServedKernel {
   bool quantises = false;       ///< casts activations to 8 bits or fewer
   double shared_by = 1;         ///< of decoding: heads of queries that share keys and values
   bool narrow_cache = false;    ///< of decoding: a cache in 8 bits or fewer
+  bool latent = false;          ///< of decoding: keys of all heads are one compressed cache
 
   // Of a product: batch x [m,k] x [k,n], the share of the peak and the peak.
   StraightLine batch, m;
