@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "assay/base/text.h"
+#include "assay/execute/blas.h"
 #include "assay/measure/cpu.h"
 #include "assay/measure/process.h"
 #include "assay/validate/csv.h"
@@ -71,6 +72,7 @@ Result<MeasuredTable> cpu_table(const Request& request, const Context& context) 
     wanted.threads = static_cast<int>(threads);
   }
   wanted.extent = request.has("check") ? Extent::check : request.has("quick") ? Extent::quick : Extent::full;
+  ASSAY_CHECK(check_blas());
   const Machine machine = read_machine();
   Measurement measured = measure_cpu(wanted, machine);
   if (measured.rows.empty())

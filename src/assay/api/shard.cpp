@@ -6,6 +6,7 @@
 #include "assay/api/verbs.h"
 #include "assay/base/text.h"
 #include "assay/cost/placement.h"
+#include "assay/execute/blas.h"
 #include "assay/execute/run_plan.h"
 #include "assay/report/sharding_scene.h"
 #include "assay/sharding/backward.h"
@@ -228,7 +229,10 @@ Result<Response> answer(const Request& request, const Context& context) {
   response.headline =
       fmt::format("{}: {} received per device", moves.empty() ? "no communication" : moves, human(plan.bytes));
   if (request.picture()) response.picture = picture_of(query, mesh, plan, response.headline);
-  if (request.has("check")) ASSAY_CHECK(add_check(query, mesh, plan, response));
+  if (request.has("check")) {
+    ASSAY_CHECK(check_blas());
+    ASSAY_CHECK(add_check(query, mesh, plan, response));
+  }
   return response;
 }
 

@@ -8,10 +8,12 @@
 namespace assay {
 namespace {
 
+constexpr const char* file = "libopenblas.so.0";
+
 class Library {
  public:
   Library() : handle_(dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
-    if (!handle_) throw InternalError(std::string(file) + ", which products of matrices need, cannot be loaded");
+    if (!handle_) throw InternalError(std::string(file) + " is needed, and nobody asked whether it is there");
     find("cblas_sgemm", sgemm), find("cblas_dgemm", dgemm);
     find("openblas_set_num_threads", set_num_threads), find("openblas_get_config", get_config);
   }
@@ -22,8 +24,6 @@ class Library {
   decltype(&openblas_get_config) get_config;
 
  private:
-  static constexpr const char* file = "libopenblas.so.0";
-
   template <class Function>
   void find(const char* name, Function& function) {
     function = reinterpret_cast<Function>(dlsym(handle_, name));
@@ -39,6 +39,17 @@ const Library& library() {
 }
 
 }  // namespace
+
+Result<void> check_blas(const char* name) {
+  if (!name) name = file;
+  void* found = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+  if (!found)
+    return fail(name, "cannot be loaded, and products of matrices need it",
+                "install OpenBLAS (Debian: libopenblas0-pthread), or name its directory in LD_LIBRARY_PATH",
+                Error::Kind::missing);
+  if (name != file) dlclose(found);
+  return {};
+}
 
 void multiply_matrices(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float* c) {
   const auto rows = static_cast<blasint>(m), columns = static_cast<blasint>(n), inner = static_cast<blasint>(k);

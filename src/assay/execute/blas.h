@@ -4,7 +4,12 @@
 #include <cstdint>
 #include <string>
 
+#include "assay/base/result.h"
+
 namespace assay {
+
+/// Whether the library can be loaded, or another one of that name; ask before the first product.
+Result<void> check_blas(const char* name = nullptr);
 
 /// c[m, n] = a[m, k] b[k, n], rows one after the other.
 void multiply_matrices(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float* c);

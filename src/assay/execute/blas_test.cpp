@@ -23,5 +23,13 @@ TEST(Blas, MultipliesRowsByColumns) {
 
 TEST(Blas, SaysWhatItIs) { EXPECT_NE(blas_configuration().find("OpenBLAS"), std::string::npos); }
 
+TEST(Blas, ALibraryThatIsNotThereIsSaidWithItsRemedy) {
+  EXPECT_TRUE(check_blas());
+  const auto found = check_blas("libno-such-library.so.0");
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().kind, Error::Kind::missing);
+  EXPECT_NE(found.error().hint.find("install OpenBLAS"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace assay
