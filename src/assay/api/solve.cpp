@@ -119,6 +119,21 @@ void collect_keys(const Value& value, const std::string& prefix, std::vector<std
     }
 }
 
+/// Keys that a word may have meant: those below it, those that end in it, or those that are spelled like it.
+std::string meant(const std::string& word, const Value& results) {
+  std::vector<std::string> keys, below, behind;
+  collect_keys(results, "", keys);
+  for (const std::string& key : keys) {
+    if (key.starts_with(word + ".")) below.push_back(key);
+    if (key.ends_with("." + word) || key.find("." + word + ".") != key.npos) behind.push_back(key);
+  }
+  const std::vector<std::string>& some = below.empty() ? behind : below;
+  constexpr std::size_t most = 4;
+  if (!some.empty())
+    return "e.g. " + join({some.begin(), some.begin() + std::min<std::ptrdiff_t>(most, std::ssize(some))}, ", ");
+  return suggestion(word, keys);
+}
+
 /// Whether the answer meets the condition.
 Result<bool> holds(const Condition& condition, const Response& response) {
   const Value results{response.results};
@@ -127,11 +142,12 @@ Result<bool> holds(const Condition& condition, const Response& response) {
     if (!value) value = find_path(results, key);
   if (!value) {
     if (response.outcome == Outcome::infeasible) return false;
-    std::vector<std::string> keys;
-    collect_keys(results, "", keys);
     return fail("--until", fmt::format("the answer has no {}", condition.keys.front()),
-                suggestion(condition.keys.front(), keys), Error::Kind::usage);
+                meant(condition.keys.front(), results), Error::Kind::usage);
   }
+  if (value->members() || value->items())
+    return fail("--until", fmt::format("{} has parts", condition.keys.front()), meant(condition.keys.front(), results),
+                Error::Kind::usage);
   const auto number = numeric(*value);
   if (!condition.quantity || !number) {
     const bool same = scalar_text(*value) == condition.text;

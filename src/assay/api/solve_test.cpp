@@ -71,5 +71,16 @@ TEST(Solve, RefusesWhatItCannotSolve) {
     EXPECT_FALSE(solve(line)) << line;
 }
 
+TEST(Solve, KeysThatHavePartsOrStandElsewhereAreNamed) {
+  const std::string serve = "serve llama-3-8b --on h100-sxm:1 --batch ? --until ";
+  const auto parts = solve(serve + "'decode.step_time>10ms'");
+  ASSERT_FALSE(parts);
+  EXPECT_NE(parts.error().hint.find("decode.step_time.estimate"), std::string::npos) << parts.error().hint;
+  const auto elsewhere = solve(serve + "'step_time>10ms'");
+  ASSERT_FALSE(elsewhere);
+  EXPECT_NE(elsewhere.error().hint.find("decode.step_time.estimate"), std::string::npos) << elsewhere.error().hint;
+  EXPECT_TRUE(solve(serve + "'decode.step_time.estimate>10ms'"));
+}
+
 }  // namespace
 }  // namespace assay
