@@ -101,7 +101,9 @@ Items front_list(const ServeQuery& query, const ServingSearch& found) {
   return front;
 }
 
-Result<void> add_memory(const ServeQuery& query, const ServingPoint& point, Members& out) {
+Result<void> add_memory(const ServeQuery& query, const ServingPoint& point,
+                        const std::optional<Speculation>& speculation, Members& out) {
+  const double total = point.memory.total() + (speculation ? speculation->draft_memory : 0.0);
   Members memory{{"weights", Bytes(point.memory.weights)},
                  {"kv_cache", Bytes(point.memory.cache)},
                  {"workspace", Bytes(point.memory.workspace)}};
@@ -110,10 +112,11 @@ Result<void> add_memory(const ServeQuery& query, const ServingPoint& point, Memb
         std::pair{"communication_library", point.memory.communication},
         std::pair{"captured_graphs", point.memory.graphs}})
     if (bytes > 0.0) memory.emplace_back(part, Bytes(bytes));
-  memory.emplace_back("total", Bytes(point.memory.total()));
+  if (speculation) memory.emplace_back("draft", Bytes(speculation->draft_memory));
+  memory.emplace_back("total", Bytes(total));
   memory.emplace_back("capacity", Bytes(query.question.capacity));
-  memory.emplace_back("fits", point.memory.total() <= query.question.capacity);
-  memory.emplace_back("max_batch", point.memory.max_batch);
+  memory.emplace_back("fits", total <= query.question.capacity);
+  memory.emplace_back("max_batch", speculation ? speculation->max_batch : point.memory.max_batch);
   if (const auto& lengths = query.question.lengths) {
     ASSAY_TRY(links, serving_links(query.question.setup, point.strategy, query.cluster));
     const ServingProfiles profiles = serving_profiles(query.question, point.strategy, links);
@@ -156,25 +159,15 @@ void explain(const ServeQuery& query, const ServingPoint& point, Response& respo
   response.derived = {critical.id, rate.id};
 }
 
-Result<void> add_picture(const ServeQuery& query, const ServingSearch& found, const ServingPoint& point,
-                         const Request& request, const Context& context, Response& response) {
-  std::vector<std::pair<ServeQuery, ServingSearch>> others;
-  for (const std::string& text : query.compared) {
-    ASSAY_TRY(cluster, parse_cluster(text, context.catalogue, "--compare"));
-    auto other = on_other_cluster(query, cluster, request, context);
-    if (!other) continue;  // the table says why
-    bind(*other);
-    auto there = search_serving(other->question, cluster, query.choices);
-    if (there) others.emplace_back(*std::move(other), *std::move(there));
-  }
-  ASSAY_TRY(chart, serve_chart(query, found, point, request.value("picture").value_or("front"), others));
-  response.picture = draw(chart);
-  return {};
-}
-
 Result<Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(query, read_serve_query(request, context));
   bind(query);
+  std::optional<ServingSearch> search;
+  if (const bool possible = query.question.setup.rates.hbm.value() > 0.0 && request.value("batch") != "0"; possible) {
+    ASSAY_TRY(first, search_serving(query.question, query.cluster, query.choices));
+    ASSAY_TRY(taken, first_that_serves(query, std::move(first), request, context));
+    search = std::move(taken);
+  }
   Response response;
   response.notes = query.imported.notes;
   response.notes.insert(response.notes.end(), query.notes.begin(), query.notes.end());
@@ -182,13 +175,13 @@ Result<Response> answer(const Request& request, const Context& context) {
   out.emplace_back("model", query.model().id);
   out.emplace_back("cluster", query.cluster.text);
   out.emplace_back("chips", query.cluster.chips());
-  if (query.question.setup.rates.hbm.value() == 0.0 || request.value("batch") == "0") {
+  if (!search) {
     response.outcome = Outcome::infeasible;
     response.headline = query.impossible;
     out.emplace_back("impossible", query.impossible);
     return response;
   }
-  ASSAY_TRY(found, search_serving(query.question, query.cluster, query.choices));
+  const ServingSearch& found = *search;
   if (!found.best && !found.closest)
     return fail("--batch", "no strategy serves a batch as asked",
                 "give fewer of --tp --pp --ep --dp, or another batch");
@@ -221,7 +214,7 @@ Result<Response> answer(const Request& request, const Context& context) {
   decode.front().first = "step_time";
   out.emplace_back("decode", std::move(decode));
   note_intervals(query, point, response);
-  ASSAY_CHECK(add_memory(query, point, out));
+  ASSAY_CHECK(add_memory(query, point, speculation, out));
   out.emplace_back("bounds", bounds_section(query, point));
   out.emplace_back("critical_batch", critical_batch(Plain{}, query));
   if (query.question.lengths) {
@@ -254,8 +247,10 @@ Result<Response> answer(const Request& request, const Context& context) {
     out.emplace_back("sweep", std::move(sweep));
     response.table_key = "sweep";
   }
+  std::vector<Comparison::Front> fronts;
   if (!query.compared.empty() || !query.compared_formats.empty()) {
     ASSAY_TRY(compared, comparison(query, found, request, context));
+    fronts = std::move(compared.fronts);
     out.emplace_back("comparison", std::move(compared.best));
     out.emplace_back("front_of_all", std::move(compared.front));
     response.table_key = "comparison";
@@ -264,7 +259,10 @@ Result<Response> answer(const Request& request, const Context& context) {
                                      {"placements", found.placements},
                                      {"dropped", found.dropped},
                                      {"points", found.points}});
-  if (request.picture()) ASSAY_CHECK(add_picture(query, found, point, request, context, response));
+  if (request.picture()) {
+    ASSAY_TRY(chart, serve_chart(query, found, point, request.value("picture").value_or("front"), fronts));
+    response.picture = draw(chart);
+  }
   if (request.explain()) explain(query, point, response);
   const std::string first = fmt::format("{} to the first token, {} per token, {} with {}, batch {}; {} limits decoding",
                                         human(Seconds(point.prefill.estimate)), human(Seconds(point.decode.estimate)),
@@ -311,7 +309,7 @@ VerbSpec serve_verb() {
        {"prefill-servers", "N", "with --rate: copies of a replica that only work on prompts"},
        {"weights", "DTYPE",
         "of weights (default: as published); with scales, as mxfp4, nvfp4, int4-g128, fp8-128x128: of linear layers"},
-       {"kv", "DTYPE", "of the cache (default bf16)"},
+       {"kv", "DTYPE", "of the cache (default bf16); a scale per tensor takes no memory"},
        {"compute", "DTYPE",
         "of products (default bf16; as published where activations are quantised and the chip can)"},
        {"head-weights", "DTYPE", "of embedding and head (default: as the other weights)"},
@@ -327,7 +325,7 @@ VerbSpec serve_verb() {
        {"weights-2d", "N", "ways that weights are split in their other direction"},
        {"gather-weights", "", "with --weights-2d: weights are gathered before use, sequences are split instead"},
        {"cache", "HOW", "how the cache is split within a tensor-parallel group", false, "heads|batch|sequence"},
-       {"prefix-hit", "SHARE", "of the prompt that is cached already, or its tokens"},
+       {"prefix-hit", "SHARE", "of the prompt that is cached already (0.5, 50%), or its tokens (512)"},
        {"imbalance", "F", "tokens of the busiest experts over an even share (default 1)"},
        dispatch_option,
        {"chunk", "N", "tokens of a prompt that join each decode step of a replica"},

@@ -141,13 +141,22 @@ std::string format_text(const ServeQuery& query) {
                      name(query.compute));
 }
 
+/// Changes of --set are about the chip of --on.
+Result<Cluster> other_cluster(const ServeQuery& query, const std::string& text, const Request& request,
+                              const Context& context) {
+  ASSAY_TRY(cluster, parse_cluster(text, context.catalogue, "--compare"));
+  if (chip_text(cluster) != chip_text(query.cluster)) return cluster;
+  ASSAY_TRY(overrides, overrides_of(request));
+  return parse_cluster(text, context.catalogue, "--compare", overrides);
+}
+
 /// Every cluster in every format, the question's own first.
 Result<std::vector<Alternative>> alternatives(const ServeQuery& query, const ServingSearch& found,
                                               const Request& request, const Context& context) {
   std::vector<Alternative> out{{query, found}};
   std::vector<Cluster> clusters{query.cluster};
   for (const std::string& text : query.compared) {
-    ASSAY_TRY(cluster, parse_cluster(text, context.catalogue, "--compare"));
+    ASSAY_TRY(cluster, other_cluster(query, text, request, context));
     clusters.push_back(cluster);
   }
   std::vector<std::optional<Dtype>> formats{std::nullopt};
@@ -251,7 +260,35 @@ Result<Comparison> comparison(const ServeQuery& query, const ServingSearch& foun
                               const Context& context) {
   ASSAY_TRY(all, alternatives(query, found, request, context));
   const bool formats = !query.compared_formats.empty();
-  return Comparison{best_of_each(all, formats), joint_front(all, formats)};
+  Comparison out{best_of_each(all, formats), joint_front(all, formats), {}};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].found) continue;  // the table says why
+    const std::string name = all[i].query.cluster.text + (formats ? ", " + format_text(all[i].query) : "");
+    out.fronts.push_back({name, std::move(all[i].query), *std::move(all[i].found)});
+  }
+  return out;
+}
+
+Result<ServingSearch> first_that_serves(ServeQuery& query, ServingSearch found, const Request& request,
+                                        const Context& context) {
+  if (query.sizes.empty()) return found;
+  const std::string asked = query.cluster.text;
+  for (std::size_t i = 1; i < query.sizes.size() && !found.best; ++i) {
+    const auto cluster = other_cluster(query, query.sizes[i], request, context);
+    auto other = cluster ? on_other_cluster(query, *cluster, request, context) : Result<ServeQuery>(query);
+    if (!cluster || !other) continue;
+    bind(*other);
+    auto there = search_serving(other->question, *cluster, other->choices);
+    if (!there || !there->best) continue;
+    std::erase(other->compared, query.sizes[i]);
+    other->compared.insert(other->compared.begin(), asked);
+    query = *std::move(other), found = *std::move(there);
+    bind(query);
+  }
+  query.notes.push_back(
+      fmt::format("--on names {} clusters: {} is {}", query.sizes.size(), query.cluster.text,
+                  found.best ? "the first that does what was asked; comparison has all" : "the first"));
+  return found;
 }
 
 }  // namespace assay

@@ -33,13 +33,18 @@ void say_narrower(const ServeQuery& query, Response& response) {
 void say_too_large(const ServeQuery& query, const ServingPoint& point, const Request& request, const Context& context,
                    Response& response) {
   const double weights = serving_bounds(query, point.batch).weights;
+  double most = point.memory.max_batch;
+  if (query.draft) most = batch_beside_draft(query.question, *query.draft, query.cluster, point.strategy).value_or(0.0);
   response.headline = fmt::format("does not fit: with {} a chip needs {} and has {}; ", strategy_text(point.strategy),
                                   human(Bytes(point.memory.total())), human(Bytes(query.question.capacity)));
   if (weights > query.question.capacity * query.chips())
     response.headline += fmt::format("weights alone take {}, that is {} such chips", human(Bytes(weights)),
                                      std::ceil(weights / query.question.capacity));
+  else if (most >= 1.0)
+    response.headline +=
+        fmt::format("at most --batch {} fits{}", human_number(most), query.draft ? " beside the draft" : "");
   else if (point.memory.max_batch >= 1.0)
-    response.headline += fmt::format("at most --batch {} fits", human_number(point.memory.max_batch));
+    response.headline += "beside the draft there is no room for one sequence";
   else
     response.headline +=
         fmt::format("weights take {} of it, and what is left is too little for one sequence of {} tokens",

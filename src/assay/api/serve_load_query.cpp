@@ -11,16 +11,36 @@
 namespace assay {
 namespace {
 
-/// A share of the prompt, or a number of its tokens.
-Result<void> read_prefix(const Request& request, ServingQuestion& question) {
+/// A share of the prompt ("0.5", "50%"), or a number of its tokens ("512"). At least the last token is worked on: that
+/// yields the next one.
+Result<void> read_prefix(const Request& request, ServeQuery& query) {
   const auto text = request.value("prefix-hit");
-  const auto number = text ? parse_number(*text) : std::nullopt;
-  if (!number || *number < 1.0) return read_share(request, "prefix-hit", question.cached_prompt, false);
-  ASSAY_TRY(tokens, parse_count(*text, "--prefix-hit"));
-  if (tokens >= question.prompt)
-    return fail("--prefix-hit", fmt::format("{} tokens of a prompt of {}", tokens, question.prompt),
-                "at least the last token is worked on: that yields the next one");
-  question.cached_prompt = static_cast<double>(tokens) / static_cast<double>(question.prompt);
+  if (!text) return {};
+  ServingQuestion& question = query.question;
+  const auto most = static_cast<double>(question.prompt - 1);
+  const bool percent = text->ends_with('%');
+  const auto number = parse_number(percent ? text->substr(0, text->size() - 1) : *text);
+  double tokens = 0.0;
+  if (*text == "1")
+    return fail("--prefix-hit", "1 may mean one token or all of the prompt",
+                "100% for the prompt, 2 or more for tokens", Error::Kind::usage);
+  if (percent || !number || *number < 1.0 || (*number == 1.0 && text->find('.') != text->npos)) {
+    const double share = number ? *number / (percent ? 100.0 : 1.0) : -1.0;
+    if (!(share >= 0.0 && share <= 1.0))
+      return fail("--prefix-hit", fmt::format("{} is neither a share nor tokens of the prompt", in_quotes(*text)),
+                  "e.g. 0.5, 50% or 512");
+    tokens = share * static_cast<double>(question.prompt);
+  } else {
+    ASSAY_TRY(count, parse_count(*text, "--prefix-hit"));
+    if (count > question.prompt)
+      return fail("--prefix-hit", fmt::format("{} tokens of a prompt of {}", count, question.prompt),
+                  fmt::format("at most {}", question.prompt));
+    tokens = static_cast<double>(count);
+  }
+  tokens = std::min(tokens, most);
+  question.cached_prompt = tokens / static_cast<double>(question.prompt);
+  query.notes.push_back(fmt::format("--prefix-hit: {} of the prompt's {} tokens are in the cache", human_number(tokens),
+                                    human_count(question.prompt)));
   return {};
 }
 
@@ -139,7 +159,7 @@ Result<void> read_serve_load(const Request& request, ServeQuery& query) {
         fmt::format("{} + {} tokens are beyond the {} that {} was made for; at most {}, or --stretch to let it",
                     longest_prompt, longest_output, model.max_context, model.id, most);
   }
-  ASSAY_CHECK(read_prefix(request, query.question));
+  ASSAY_CHECK(read_prefix(request, query));
   if (const auto text = request.value("imbalance")) {
     const auto load = parse_number(*text);
     const double most = most_expert_load(model);

@@ -35,8 +35,14 @@ void add_batches(Chart& chart, const ServeQuery& query, const ServingSearch& fou
   }
 }
 
-Chart front_chart(const ServeQuery& query, const ServingSearch& found,
-                  const std::vector<std::pair<ServeQuery, ServingSearch>>& others) {
+/// Of what the fronts differ in.
+std::string compared_title(const ServeQuery& query) {
+  return fmt::format("{} {}", query.model().id,
+                     query.compared.empty() ? fmt::format("on {} in several formats", query.cluster.text)
+                                            : std::string("on several clusters"));
+}
+
+Chart front_chart(const ServeQuery& query, const ServingSearch& found, const std::vector<Comparison::Front>& fronts) {
   Chart chart = titled(query, "the best batch and sharding at every latency");
   chart.x = {"time per output token", "s", ScaleKind::log, std::nullopt, NumberStyle::si};
   chart.y = {"tokens per second and chip", "tokens/s", ScaleKind::linear, std::nullopt, NumberStyle::si};
@@ -46,20 +52,19 @@ Chart front_chart(const ServeQuery& query, const ServingSearch& found,
       series.points.push_back({point.decode.estimate, point.tokens_per_second() / q.chips()});
     chart.series.push_back(std::move(series));
   };
-  if (others.empty()) {
+  if (fronts.empty()) {
     add_batches(chart, query, found);
   } else {
-    chart.title = query.model().id + " on several clusters";
-    line(query, found, query.cluster.text, 1);
-    for (std::size_t i = 0; i < others.size(); ++i)
-      line(others[i].first, others[i].second, others[i].first.cluster.text, static_cast<int>((i + 1) % 8) + 1);
+    chart.title = compared_title(query);
+    for (std::size_t i = 0; i < fronts.size(); ++i)
+      line(fronts[i].query, fronts[i].found, fronts[i].name, static_cast<int>(i % 8) + 1);
   }
   // Where the way of sharding changes, and both ends.
   std::string before;
   for (std::size_t i = 0; i < found.front.size(); ++i) {
     const ServingPoint& point = found.front[i];
     const std::string text = strategy_text(point.strategy);
-    if (others.empty() && text != before)
+    if (fronts.empty() && text != before)
       chart.points.push_back({fmt::format("{}, batch {}", text, human_number(point.batch)), point.decode.estimate,
                               point.tokens_per_second() / query.chips(), 0});
     before = text;
@@ -93,20 +98,20 @@ Result<Chart> step_chart(const ServeQuery& query, const ServingPoint& point) {
 }
 
 Result<Chart> cost_chart(const ServeQuery& query, const ServingSearch& found,
-                         const std::vector<std::pair<ServeQuery, ServingSearch>>& others) {
+                         const std::vector<Comparison::Front>& fronts) {
   Chart chart = titled(query, "cost of a million tokens at every latency");
-  if (!others.empty()) chart.title = query.model().id + " on several clusters";
+  if (!fronts.empty()) chart.title = compared_title(query);
   chart.x = {"time per output token", "s", ScaleKind::log, std::nullopt, NumberStyle::si};
   chart.y = {"cost of a million tokens", "USD", ScaleKind::log, std::nullopt, NumberStyle::compact};
-  const auto add = [&](const ServeQuery& q, const ServingSearch& s) {
-    ChartSeries series{q.cluster.text, {}, SeriesStyle::line, static_cast<int>(chart.series.size() % 8) + 1};
+  const auto add = [&](const ServeQuery& q, const ServingSearch& s, const std::string& name) {
+    ChartSeries series{name, {}, SeriesStyle::line, static_cast<int>(chart.series.size() % 8) + 1};
     for (const ServingPoint& p : s.front)
       if (const auto cost = cost_of_million(q, p.tokens_per_second()))
         series.points.push_back({p.decode.estimate, cost->value()});
     if (!series.points.empty()) chart.series.push_back(std::move(series));
   };
-  add(query, found);
-  for (const auto& [q, s] : others) add(q, s);
+  if (fronts.empty()) add(query, found, query.cluster.text);
+  for (const Comparison::Front& front : fronts) add(front.query, front.found, front.name);
   if (chart.series.empty())
     return fail("--picture", fmt::format("the catalogue has no price of {}", query.cluster.chip.id),
                 "draw the front instead, or add a price to the chip's file");
@@ -116,10 +121,10 @@ Result<Chart> cost_chart(const ServeQuery& query, const ServingSearch& found,
 }  // namespace
 
 Result<Chart> serve_chart(const ServeQuery& query, const ServingSearch& found, const ServingPoint& point,
-                          std::string_view what, const std::vector<std::pair<ServeQuery, ServingSearch>>& others) {
+                          std::string_view what, const std::vector<Comparison::Front>& fronts) {
   if (what == "step") return step_chart(query, point);
-  if (what == "cost") return cost_chart(query, found, others);
-  return front_chart(query, found, others);
+  if (what == "cost") return cost_chart(query, found, fronts);
+  return front_chart(query, found, fronts);
 }
 
 }  // namespace assay

@@ -2,13 +2,13 @@
 #pragma once
 #include <string_view>
 
-#include "assay/api/serve_query.h"
+#include "assay/api/serve_sections.h"
 #include "assay/report/chart.h"
 
 namespace assay {
 
-/// `what` is front, step or cost. `others` are fronts of further clusters with their names.
+/// `what` is front, step or cost. `fronts` are those of all clusters and formats that are compared; empty: of none.
 Result<Chart> serve_chart(const ServeQuery& query, const ServingSearch& found, const ServingPoint& point,
-                          std::string_view what, const std::vector<std::pair<ServeQuery, ServingSearch>>& others);
+                          std::string_view what, const std::vector<Comparison::Front>& fronts);
 
 }  // namespace assay

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/api/cluster_range.h"
 #include "assay/api/option_values.h"
 #include "assay/api/serve_load.h"
 #include "assay/api/serve_software.h"
@@ -162,7 +163,7 @@ Result<void> read_strategy(const Request& request, ServeQuery& query) {
     return fail(
         "--weights-2d",
         "--ep gives devices experts of their own: a second direction would split the same weights again, with a "
-        "gather and a sum for every product",
+        "gather and a sum for every product, and attention is split by --tp in either case",
         enough ? fmt::format("--ep {} splits them as many ways; tokens travel twice a layer however many", ways)
                : fmt::format("{} experts go to at most {} devices; beyond that --tp {} splits each of them", experts,
                              experts, c.tensor.value_or(1) * *c.second),
@@ -191,13 +192,11 @@ Result<void> read_draft(const Request& request, const Context& context, ServeQue
                 fmt::format("{} is an encoder-decoder: none of its layers predicts tokens by itself", query.model().id),
                 "name a small model that drafts");
   if (*text == "mtp") {
-    ImportedModel own;
-    own.model = prediction_module(query.model());
-    query.draft = own;
+    query.draft = prediction_module(query.model());
   } else {
     ASSAY_TRY(draft, load_model(*text, context.catalogue, "--draft"));
     ASSAY_CHECK(check_lowers(draft.model, "--draft"));
-    query.draft = draft;
+    query.draft = Draft{draft.model, false};
   }
   if (!request.has("acceptance")) query.notes.emplace_back("--acceptance not given: 0.8 of drafted tokens are right");
   ASSAY_CHECK(read_share(request, "acceptance", query.acceptance, true));
@@ -247,11 +246,11 @@ void bind(ServeQuery& query) { query.question.setup.model = &query.imported.mode
 Result<ServeQuery> read_serve_query(const Request& request, const Context& context) {
   ServeQuery query;
   ASSAY_CHECK(read_model(request, context, query));
-  if (const auto on = request.value("on");
-      on && !on->starts_with('@') && (on->find(',') != on->npos || on->find("..") != on->npos))
-    return fail("--on", fmt::format("serve answers for one cluster, got {}", in_quotes(*on)),
-                "others beside it: --compare CLUSTER, as often as you like", Error::Kind::usage);
-  ASSAY_TRY(cluster, cluster_of(request, context));
+  ASSAY_TRY(range, parse_cluster_range(request.value("on").value_or(""), "--on"));
+  if (range.clusters.size() > 1) query.sizes = range.clusters;
+  ASSAY_TRY(overrides, overrides_of(request));
+  ASSAY_TRY(cluster, query.sizes.empty() ? cluster_of(request, context)
+                                         : parse_cluster(query.sizes.front(), context.catalogue, "--on", overrides));
   query.cluster = cluster;
   ASSAY_CHECK(read_share(request, "memory-share", query.memory_share, true));
   if (query.memory_share == 0.0) return fail("--memory-share", "nothing is left to serve with", "e.g. 0.9");
@@ -261,7 +260,16 @@ Result<ServeQuery> read_serve_query(const Request& request, const Context& conte
   ASSAY_CHECK(read_strategy(request, query));
   ASSAY_CHECK(read_draft(request, context, query));
   ASSAY_CHECK(read_sweep(request, query));
-  query.compared = request.values("compare");
+  for (std::size_t i = 1; i < query.sizes.size(); ++i) {
+    // Of sizes that were counted up, those that a chip does not come in are left out.
+    const auto size = parse_cluster(query.sizes[i], context.catalogue, "--on", overrides);
+    if (!size && !range.is_range) return tl::unexpected<Error>(size.error());
+    if (size)
+      query.compared.push_back(query.sizes[i]);
+    else
+      query.notes.push_back(fmt::format("{} left out: {}", query.sizes[i], size.error().what));
+  }
+  for (std::string& text : request.values("compare")) query.compared.push_back(std::move(text));
   if (const auto text = request.value("formats"))
     for (const std::string& part : split(*text, ',')) {
       ASSAY_TRY(format, parse_dtype(trim(part), "--formats"));

@@ -8,6 +8,7 @@
 #include "assay/hardware/cluster.h"
 #include "assay/model/config_import.h"
 #include "assay/search/serving_search.h"
+#include "assay/search/speculation.h"
 
 namespace assay {
 
@@ -27,10 +28,11 @@ struct ServeQuery {
   std::optional<double> rate;                     ///< requests per second
   std::optional<std::int64_t> prefill_servers;    ///< copies of a replica that only work on prompts
   std::optional<std::int64_t> simulated_requests;
-  std::optional<ImportedModel> draft;
+  std::optional<Draft> draft;
   double acceptance = 0.8;
   std::vector<std::int64_t> draft_lengths, batches;
   std::vector<std::string> compared;    ///< further clusters
+  std::vector<std::string> sizes;       ///< those of --on, where there are several: the first that does is answered for
   std::vector<Dtype> compared_formats;  ///< further formats of weights
   std::vector<std::string> notes;
   std::optional<ServingCalibration> steps;  ///< what is known of whole steps; nothing where efficiencies are given

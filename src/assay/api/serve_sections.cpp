@@ -186,18 +186,18 @@ Result<Members> batching_section(const ServeQuery& query, const ServingSearch& f
 
 Result<Speculation> with_draft(const ServeQuery& query, ServingPoint& point, Response& response) {
   const ServingQuestion& question = query.question;
-  const Transformer& draft = query.draft->model;
+  const Draft& draft = *query.draft;
+  const std::string name = draft.shares_outer ? "module" : draft.model.id;
   ASSAY_TRY(most, batch_beside_draft(question, draft, query.cluster, point.strategy));
   if (point.batch > most && (query.choices.batch || most < 1.0)) {
     response.outcome = Outcome::infeasible;
     response.headline =
-        most < 1.0
-            ? fmt::format(
-                  "does not fit: beside the draft {} there is no room for one sequence with {}; take a smaller "
-                  "draft, or more chips",
-                  draft.id, strategy_text(point.strategy))
-            : fmt::format("does not fit: beside the draft {} there is room for --batch {} with {}, not for {}",
-                          draft.id, human_number(most), strategy_text(point.strategy), human_number(point.batch));
+        most < 1.0 ? fmt::format(
+                         "does not fit: beside the draft {} there is no room for one sequence with {}; take a smaller "
+                         "draft, or more chips",
+                         name, strategy_text(point.strategy))
+                   : fmt::format("does not fit: beside the draft {} there is room for --batch {} with {}, not for {}",
+                                 name, human_number(most), strategy_text(point.strategy), human_number(point.batch));
   } else if (point.batch > most) {
     ASSAY_TRY(links, serving_links(question.setup, point.strategy, query.cluster));
     const ServingProfiles profiles = serving_profiles(question, point.strategy, links);
@@ -205,7 +205,10 @@ Result<Speculation> with_draft(const ServeQuery& query, ServingPoint& point, Res
                                          human_number(most), human_number(point.batch)));
     point = serving_point(question, point.strategy, profiles, links, most);
   }
-  return speculate(question, draft, query.cluster, point.strategy, point.batch, query.acceptance, query.draft_lengths);
+  ASSAY_TRY(found, speculate(question, draft, query.cluster, point.strategy, point.batch, query.acceptance,
+                             query.draft_lengths));
+  found.max_batch = most;
+  return found;
 }
 
 Members speculation_section(const ServeQuery& query, const ServingPoint& point, const Speculation& found) {

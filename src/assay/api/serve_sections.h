@@ -60,8 +60,17 @@ void say_too_slow(const ServeQuery& query, const ServingSearch& found, const Req
 /// The clusters of --compare in the formats of --formats: the best point of each, most tokens per dollar first, and the
 /// front of time per token against cost over all of them.
 struct Comparison {
+  struct Front {
+    std::string name;
+    ServeQuery query;
+    ServingSearch found;
+  };
   Items best, front;
+  std::vector<Front> fronts;  ///< of each, the question's own first
 };
+/// Of the clusters of --on, takes the first where the search finds what was asked for, and compares with the others.
+Result<ServingSearch> first_that_serves(ServeQuery& query, ServingSearch found, const Request& request,
+                                        const Context& context);
 Result<Comparison> comparison(const ServeQuery& query, const ServingSearch& found, const Request& request,
                               const Context& context);
 

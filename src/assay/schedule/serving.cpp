@@ -292,7 +292,7 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
   share_kernels(profile);
   // Caches and weights lie on the stages that use them.
   const auto stages = static_cast<double>(p.pipeline);
-  profile.weight_bytes = weight_bytes(outer_weights(model), setup.formats, one, rules);
+  profile.weight_bytes = profile.outer_bytes = weight_bytes(outer_weights(model), setup.formats, one, rules);
   for (const LayerStack* stack : {&model.decoder, model.encoder ? &*model.encoder : nullptr})
     for (std::size_t k = 0; stack && k < stack->kinds.size(); ++k)
       profile.weight_bytes += static_cast<double>(stack->count(k)) / stages *

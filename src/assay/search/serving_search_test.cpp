@@ -8,6 +8,7 @@
 #include <random>
 #include <string>
 
+#include "assay/hardware/calibration.h"
 #include "assay/model/model_catalogue.h"
 #include "assay/search/serving_fit.h"
 #include "assay/search/speculation.h"
@@ -361,7 +362,7 @@ TEST(Speculation, TokensOfALoopAreAGeometricSum) {
 
 TEST(Speculation, ALoopIsItsDraftsAndOneCheck) {
   const Case c("llama-3-70b", "h100-sxm:8");
-  const Transformer draft = load_model("llama-3-8b", catalogue(), "test")->model;
+  const Draft draft{load_model("llama-3-8b", catalogue(), "test")->model, false};
   const auto found = speculate(c.question, draft, c.cluster, tensor_only(8), 1, 0.8, {1, 2, 3, 4, 5, 6, 7, 8});
   ASSERT_TRUE(found);
   const StageLinks links = *serving_links(c.question.setup, tensor_only(8), c.cluster);
@@ -377,6 +378,50 @@ TEST(Speculation, ALoopIsItsDraftsAndOneCheck) {
   // At batch 1 weights rule: checking 9 tokens costs hardly more than one, and the draft is 8.8 times smaller.
   EXPECT_LT(found->loops.back().verify_step, 1.05 * alone);
   EXPECT_GT(alone / found->loops[found->best].per_token(), 1.5);
+}
+
+TEST(Speculation, AModuleSharesEmbeddingAndHeadAndTheBatchLeavesRoomForIt) {
+  // A layer of Llama 3 70B has 855,654,400 parameters, the projection before it 2 x 8192 x 8192; keys and values of
+  // 1280 tokens are 8 x 128 x 2 each; all in two bytes over eight chips.
+  const Case c("llama-3-70b", "h100-sxm:8");
+  const Draft module = prediction_module(c.model);
+  const ServingStrategy s = tensor_only(8);
+  const double weights = 2.0 * (855654400.0 + 2.0 * 8192 * 8192) / 8, sequence = 2.0 * 1280 * 2048 / 8;
+  const Speculation found = *speculate(c.question, module, c.cluster, s, 10, 0.8, {1});
+  EXPECT_NEAR(found.draft_memory, weights + 10 * sequence, 0.001 * weights);  // norms are whole on every chip
+  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
+  const ServingProfiles profiles = serving_profiles(c.question, s, links);
+  const double most = *batch_beside_draft(c.question, module, c.cluster, s);
+  EXPECT_LT(most, serving_memory(c.question, profiles, 1).max_batch);
+  EXPECT_LE(serving_memory(c.question, profiles, most).total() + weights + most * sequence,
+            1.001 * c.question.capacity);
+  EXPECT_GT(serving_memory(c.question, profiles, most + 1).total() + weights + (most + 1) * sequence,
+            0.999 * c.question.capacity);
+  // Stages hold the module for their own sequences, and experts stay where they are.
+  ServingStrategy staged;
+  staged.tensor = 4, staged.pipeline = 2;
+  EXPECT_EQ(speculate(c.question, module, c.cluster, staged, 8, 0.8, {1})->draft_strategy.data, 2);
+}
+
+TEST(Speculation, CheckingOneTokenMoreNeverJumps) {
+  Case c("llama-3-70b", "h100-sxm:8");
+  const auto calibration = *calibration_of(c.cluster.chip, catalogue());
+  c.question.setup.rates = *kernel_rates(c.cluster.chip, Dtype::bf16, "test", &calibration->values, {.serves = true});
+  const ServingStrategy s = tensor_only(8);
+  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
+  for (std::int64_t context : {1000, 8000, 100000})
+    for (double batch : {1.0, 8.0}) {  // 8 x 16 tokens fill one tile of products
+      double before = 0.0;
+      for (std::int64_t queries = 1; queries <= 16; ++queries) {
+        const ServingProfile profile = make_serving_profile(c.question.setup, s, queries, context);
+        const double time = verify_time(c.question.setup, s, profile, links, batch).estimate;
+        if (before > 0.0) {
+          EXPECT_GE(time, before * 0.999) << context << ' ' << batch << ' ' << queries;
+          EXPECT_LE(time, before * 1.05) << context << ' ' << batch << ' ' << queries;
+        }
+        before = time;
+      }
+    }
 }
 
 RC_GTEST_PROP(Speculation, BetterDraftsAreNeverSlowerAndLonger, ()) {

@@ -19,23 +19,32 @@ struct SpeculativeLoop {
   double per_token() const { return loop / tokens; }
 };
 
+/// What drafts: a model of its own, or a module of the large one that shares its embedding and head.
+struct Draft {
+  Transformer model;
+  bool shares_outer = false;
+};
+
 struct Speculation {
   ServingStrategy draft_strategy;
   double draft_memory = 0;             ///< bytes on one chip: weights and cache of the draft
+  double max_batch = 0;                ///< sequences that fit beside it
   std::vector<SpeculativeLoop> loops;  ///< by length
   std::size_t best = 0;                ///< in loops: least time per token
 };
 
-/// The draft as one layer of the model itself, with its embedding and head: multi-token prediction.
-Transformer prediction_module(const Transformer& model);
+/// One more layer of the model itself behind a projection of its last state and the next token's embedding, 2 d to d,
+/// with the model's own embedding and head: multi-token prediction. DeepSeek-V3 technical report, section 2.2.
+Draft prediction_module(const Transformer& model);
 
 /// The most sequences that fit beside the weights and caches of the draft; 0 where not one does.
-Result<double> batch_beside_draft(const ServingQuestion& question, const Transformer& draft, const Cluster& cluster,
+Result<double> batch_beside_draft(const ServingQuestion& question, const Draft& draft, const Cluster& cluster,
                                   const ServingStrategy& strategy);
 
 /// Loops of `lengths` drafted tokens for a batch of `strategy`. The draft runs on the same chips: as many ways of
-/// tensor parallelism as its heads allow, the rest as replicas.
-Result<Speculation> speculate(const ServingQuestion& question, const Transformer& draft, const Cluster& cluster,
+/// tensor parallelism as its heads allow, the rest as replicas; a module as the model itself. The host schedules once
+/// per loop.
+Result<Speculation> speculate(const ServingQuestion& question, const Draft& draft, const Cluster& cluster,
                               const ServingStrategy& strategy, double batch, double acceptance,
                               const std::vector<std::int64_t>& lengths);
 

@@ -1,0 +1,75 @@
+// What people ask `assay serve`, through the same call that a front end makes; arithmetic by hand in the comments.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "assay/api/request.h"
+#include "assay/report/response.h"
+
+namespace assay {
+namespace {
+
+Result<Response> ask_line(const std::string& line, bool picture = false) {
+  static const Catalogue catalogue = Catalogue::builtin();
+  const auto words = split_words("serve " + line);
+  if (!words) return tl::unexpected<Error>(words.error());
+  auto request = parse_request(*words);
+  if (!request) return tl::unexpected<Error>(request.error());
+  if (picture) request->want_picture();
+  return ask(*request, Context{catalogue});
+}
+
+Value value_at(const Response& response, const std::string& path) {
+  const auto found = find_path(Value(response.results), path);
+  EXPECT_TRUE(found) << path;
+  return found.value_or(Value(0.0));
+}
+double number(const Response& response, const std::string& path) {
+  return numeric(value_at(response, path)).value_or(-1.0);
+}
+bool says(const Response& response, std::string_view text) {
+  return std::any_of(response.notes.begin(), response.notes.end(),
+                     [&](const std::string& note) { return note.find(text) != note.npos; });
+}
+
+TEST(Serve, APrefixIsAShareOrTokensAndOneIsNeither) {
+  const std::string run = "llama-3-8b --on h100-sxm:1 --prompt 1000 --output 100 --batch 1 --prefix-hit ";
+  for (const auto& [text, fresh] : {std::pair{"0.5", 500.0}, std::pair{"50%", 500.0}, std::pair{"600", 400.0},
+                                    std::pair{"1.0", 1.0}, std::pair{"100%", 1.0}, std::pair{"1000", 1.0}}) {
+    const auto answer = ask_line(run + text);
+    ASSERT_TRUE(answer) << text;
+    EXPECT_EQ(number(*answer, "prefill.fresh_tokens"), fresh) << text;
+    EXPECT_TRUE(says(*answer, "--prefix-hit: ")) << text;
+  }
+  for (const char* text : {"1", "1001", "110%", "-0.1", "most"}) EXPECT_FALSE(ask_line(run + text)) << text;
+}
+
+TEST(Serve, SeveralSizesAreAnsweredForTheFirstThatServes) {
+  // 131.4 GiB of weights and 0.39 GiB of cache for each sequence of 1280 tokens; two chips have 2 x 75.7 GiB besides
+  // what the runtime keeps: 16 sequences fit and 64 do not.
+  const auto answer = ask_line("llama-3-70b --on h100-sxm:1..8 --prompt 1024 --output 256 --batch 16");
+  ASSERT_TRUE(answer) << answer.error().what;
+  EXPECT_EQ(number(*answer, "chips"), 2);
+  EXPECT_EQ(value_at(*answer, "comparison").items()->size(), 4u);
+  const auto tight = ask_line("llama-3-70b --on h100-sxm:1..8 --prompt 1024 --output 256 --batch 64");
+  EXPECT_EQ(number(*tight, "chips"), 4);
+  const auto listed = ask_line("llama-3-8b --on h100-sxm:1,b200:1 --batch 8");
+  EXPECT_EQ(value_at(*listed, "comparison").items()->size(), 2u);
+  EXPECT_FALSE(ask_line("llama-3-8b --on h100-sxm:1,tpu-v99:1 --batch 8"));
+}
+
+TEST(Serve, PicturesShowTheFormatsThatAreCompared) {
+  const auto answer = ask_line("llama-3-8b --on h100-sxm:1 --formats fp8,int4", true);
+  ASSERT_TRUE(answer) << answer.error().what;
+  ASSERT_TRUE(answer->picture);
+}
+
+TEST(Serve, TwoDirectionsBesideExpertsNameWhatSplitsAsMuch) {
+  const auto answer = ask_line("mixtral-8x7b --on h100-sxm:8 --ep 2 --weights-2d 2 --batch 16");
+  ASSERT_FALSE(answer);
+  EXPECT_NE(answer.error().hint.find("--ep 4"), std::string::npos) << answer.error().hint;
+}
+
+}  // namespace
+}  // namespace assay
