@@ -113,7 +113,7 @@ std::string nearest_fit(const TrainQuery& query, const Strategy& strategy, doubl
     edit(s);
     if (!(s == strategy)) changes.emplace_back(std::move(text), s);
   };
-  change("--recompute full", [](Strategy& s) { s.recompute = RecomputePolicy::full; });
+  change("--recompute full", [](Strategy& s) { s.recompute = Recompute::full(); });
   if (strategy.parallelism.data > 1) change("--zero 3", [](Strategy& s) { s.parallelism.zero = 3; });
   if (query.question.host.capacity > 0.0)
     for (const Offload offload : {Offload::both, Offload::optimizer, Offload::activations})
@@ -249,6 +249,14 @@ Result<Response> answer(const Request& request, const Context& context) {
       cost.memory.head > 0.0
           ? "memory is that of the fullest moment, at the loss: no layer's workspace is in use then"
           : "memory is that of the fullest moment, in the backward pass of a layer: no logits are there then");
+  if (query.steps && best.strategy.parallelism.tensor > 1 && !request.has("tensor-overlap"))
+    response.notes.emplace_back(
+        "tensor-parallel collectives run in pieces beside the products that need them (--tensor-overlap all)");
+  if (best.strategy.offload != Offload::none && !request.has("offload"))
+    response.notes.push_back(fmt::format(
+        "offload {} was found to be fastest: each chip needs {} of the host's memory and a link of {} each way; "
+        "--offload none leaves it out",
+        name(best.strategy.offload), human(Bytes(cost.host_memory)), human(BytesPerSecond(query.question.host.rate))));
   if (Members interval = memory_interval(query, cost.memory); !interval.empty()) {
     const auto high = std::find_if(interval.begin(), interval.end(), [](const auto& m) { return m.first == "high"; });
     if (const auto most = numeric(high->second); fits && most && *most > capacity.value())

@@ -21,7 +21,7 @@ Program program_of(const TrainQuery& query, const Strategy& strategy) {
   plan.work.expert_load = query.question.setup.expert_load;
   plan.microbatches = static_cast<std::int64_t>(microbatches(query.question, strategy));
   plan.formats = query.question.setup.formats;
-  plan.recompute = recompute_of(strategy.recompute);
+  plan.recompute = strategy.recompute;
   plan.optimizer = query.question.setup.optimizer;
   const auto [mesh, rules] = training_stage(p, query.imported.model);
   return lower_training(query.imported.model, mesh, rules, plan);
@@ -169,7 +169,7 @@ std::string strategy_text(const Strategy& s) {
   text += fmt::format(", micro-batch {}", s.micro_batch);
   if (p.pipeline > 1) text += fmt::format(", {}", schedule_name(s.schedule));
   if (s.interleave > 1) text += fmt::format(" x{}", s.interleave);
-  if (s.recompute != RecomputePolicy::none) text += fmt::format(", recompute {}", name(s.recompute));
+  if (s.recompute != Recompute::none()) text += fmt::format(", recompute {}", name(s.recompute));
   if (s.offload != Offload::none) text += fmt::format(", offload {}", name(s.offload));
   return text;
 }

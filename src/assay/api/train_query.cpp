@@ -55,16 +55,10 @@ Result<void> read_choices(const Request& request, TrainingChoices& choices) {
     ASSAY_TRY(schedule, parse_schedule(*text, "--schedule"));
     choices.schedule = schedule;
   }
-  using enum RecomputePolicy;
-  static constexpr Word<RecomputePolicy> policies[] = {{"none", none},
-                                                       {"selective", selective},
-                                                       {"full", full},
-                                                       {"operators", operators},
-                                                       {"products", products},
-                                                       {"projections", projections},
-                                                       {"feed-forward", feed_forward}};
-  choices.every_policy = request.value("recompute") == "auto";
-  if (!choices.every_policy) ASSAY_CHECK(read_word(request, "recompute", policies, choices.recompute));
+  if (const auto text = request.value("recompute"); text && *text != "auto") {
+    ASSAY_TRY(recompute, parse_recompute(*text, "--recompute"));
+    choices.recompute = recompute;
+  }
   static constexpr Word<ResidualScheme> residuals[] = {{"replicated", ResidualScheme::replicated},
                                                        {"sequence", ResidualScheme::sequence},
                                                        {"model", ResidualScheme::model}};
@@ -73,12 +67,10 @@ Result<void> read_choices(const Request& request, TrainingChoices& choices) {
   static constexpr Word<ContextScheme> schemes[] = {{"ring", ContextScheme::gather},
                                                     {"all-to-all", ContextScheme::exchange}};
   ASSAY_CHECK(read_word(request, "context-scheme", schemes, choices.context_scheme));
-  if (const auto text = request.value("offload")) {
-    using enum Offload;
-    choices.offloads.clear();
-    for (const Offload offload : {none, optimizer, activations, both})
-      if (*text == "auto" || *text == name(offload)) choices.offloads.push_back(offload);
-  }
+  const std::string offload = request.value("offload").value_or("auto");
+  choices.offloads.clear();
+  for (const Offload way : {Offload::none, Offload::optimizer, Offload::activations, Offload::both})
+    if (offload == "auto" || offload == name(way)) choices.offloads.push_back(way);
   return {};
 }
 
@@ -100,10 +92,16 @@ Result<void> check_load(const Transformer& model, double load, std::string_view 
 }
 
 /// What is moved must lie somewhere: the chip's file has to say how large the host is.
-Result<void> check_host(const TrainQuery& query) {
+Result<void> check_host(const Request& request, TrainQuery& query) {
   const Chip& chip = query.cluster.chip;
   if (query.choices.offloads == std::vector<Offload>{Offload::none}) return {};
   if (chip.host.memory && chip.host.memory_bandwidth) return {};
+  if (!request.has("offload")) {
+    query.choices.offloads = {Offload::none};
+    query.notes.push_back(
+        fmt::format("nothing is offloaded: the file of {} does not say what memory its host has", chip.id));
+    return {};
+  }
   return fail("--offload", fmt::format("the file of {} does not say what memory its host has", chip.id),
               "say it with --set host.memory=2TiB --set host.memory_bandwidth=500GB/s");
 }
@@ -207,10 +205,9 @@ std::vector<OptionSpec> train_options() {
       {"recompute", "POLICY",
        "none, selective (inside of attention), full; or what is kept besides a layer's input: products, projections "
        "(those around attention), operators (attention and every other product); feed-forward: made again is only "
-       "that; "
-       "auto searches all",
-       false, "none|selective|full|operators|products|projections|feed-forward|auto"},
-      {"offload", "WHAT", "to the host: none (default), optimizer, activations, both, or auto to search all", false,
+       "that; auto (default) searches all. Or a list of what is made again: norms, rotary, scores, attention, "
+       "attention-products, ffn-products, second-products, ffn-act, router, dispatch, scans, residual, collectives"},
+      {"offload", "WHAT", "to the host: none, optimizer, activations, both, or auto (default) to search all", false,
        "none|optimizer|activations|both|auto"},
       {"sequence-parallel", "", "split activations between tensor-parallel blocks by sequence"},
       {"residual", "HOW", "what lies between blocks: replicated, sequence or model", false,
@@ -298,7 +295,7 @@ Result<TrainQuery> read_train_query(const Request& request, const Context& conte
   ASSAY_CHECK(read_formats(request, query));
   ASSAY_CHECK(read_train_software(request, context, query));
   ASSAY_CHECK(read_choices(request, query.choices));
-  ASSAY_CHECK(check_host(query));
+  ASSAY_CHECK(check_host(request, query));
   ASSAY_CHECK(check_choices(query));
   return query;
 }

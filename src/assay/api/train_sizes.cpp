@@ -49,19 +49,8 @@ Result<void> search_size(const Request& request, const TrainSizes& sizes, SizedT
   query.bind();
   const double capacity = query.cluster.chip.hbm().capacity.value.value();
   const double slowest = sizes.quick ? slowest_step(sizes, query) : never;
-  const bool every = query.choices.every_policy;  // --recompute auto
-  const auto search = [&](bool every_policy) {
-    query.choices.every_policy = every_policy;
-    return search_training(query.question, query.sequence, query.cluster, query.choices, capacity, query.top + 1, true,
-                           slowest);
-  };
-  // Where nothing needs to be made again, ways to make some of it again are not worth their search.
-  ASSAY_TRY(found, search(every));
-  const bool is_tight = found.best.empty() || found.best.front().strategy.recompute != RecomputePolicy::none;
-  if (is_tight && !every && !query.choices.recompute) {
-    ASSAY_TRY(all, search(true));
-    found = std::move(all);
-  }
+  ASSAY_TRY(found, search_training(query.question, query.sequence, query.cluster, query.choices, capacity,
+                                   query.top + 1, true, slowest));
   size.found = std::move(found);
   if (!size.shown() && slowest == never) return tl::unexpected<Error>(why_nothing_runs(query));
   if (!size.fits()) {

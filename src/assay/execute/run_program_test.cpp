@@ -346,7 +346,7 @@ TEST(RunTraining, MicrobatchesAndRecomputationChangeNothing) {
     const TrainingRun one = train(variety.model, {}, plan(variety.model), weights);
     for (const Scheme& scheme : some)
       for (const Recompute& recompute : {Recompute::none(), Recompute::selective(), Recompute::full()}) {
-        SCOPED_TRACE(fmt::format("{}, {}, recompute {:x}", variety.name, scheme.name, recompute.ops));
+        SCOPED_TRACE(fmt::format("{}, {}, recompute {}", variety.name, scheme.name, name(recompute)));
         TrainingPlan how = plan(variety.model, 2);
         how.recompute = recompute;
         ASSERT_NO_THROW(expect_equal(train(variety.model, scheme.parallelism, how, weights), one));

@@ -41,10 +41,12 @@ class BackwardPass {
     return build_.gradients_[at(id)];
   }
 
-  /// A forward value in the backward pass: kept, or made again.
-  int need(int id) {
+  /// A forward value in the backward pass: kept, or made again. The gradient of the step that made it takes it as it
+  /// is.
+  int need(int id, bool by_own_gradient = false) {
     if (id < 0) return id;
     ProgramTensor& tensor = program_.tensors[at(id)];
+    if (!by_own_gradient) tensor.is_needed = true;
     if (tensor.is_given) {
       if (tensor.tensor_class == TensorClass::residual) tensor.is_kept = true;
       return id;
@@ -53,14 +55,9 @@ class BackwardPass {
     if (producer < first_ || producer >= last_) return id;  // made in this pass
     if (again_[at(id)] >= 0) return again_[at(id)];
     const Step made = program_.steps[at(producer)];
-    // In a layer, what was gathered is gathered again rather than kept whole; the backward pass of the head follows its
-    // forward pass at once, so nothing there is made twice.
+    // The backward pass of the head follows its forward pass at once, so nothing there is made twice.
     const bool in_layer = program_.blocks.back().kind >= 0;
-    const bool moved = made.op == Op::all_gather || made.op == Op::slice || is_copy_of_gathered(made) ||
-                       tensor.tensor_class == TensorClass::used_weight;
-    // Where only the inside of attention is made again, its result is the next product's input like any other.
-    const bool result = build_.recompute_.is_selective() && made.op == Op::attention && id == made.out[0];
-    if (!in_layer || result || !(moved || is_made_again(producer))) {
+    if (!in_layer || !is_made_again(producer, id)) {
       tensor.is_kept = true;
       return id;
     }
@@ -77,26 +74,16 @@ class BackwardPass {
     return again_[at(id)];
   }
 
-  /// Tokens that were gathered and copied for their experts: as good as gathered.
-  bool is_copy_of_gathered(const Step& made) const {
-    if (made.op != Op::dispatch) return false;
-    const std::int32_t source = program_.tensor(made.in[0]).producer;
-    return source >= 0 && program_.steps[at(source)].op == Op::all_gather;
-  }
-
-  /// Whether the result of a forward step is made again.
-  bool is_made_again(std::int32_t index) const {
-    const Recompute& again = build_.recompute_;
+  /// Whether the result `id` of a forward step is made again.
+  bool is_made_again(std::int32_t index, int id) const {
     const Step& step = program_.steps[at(index)];
-    if (again.covers(step.op)) return true;
-    if (step.op != Op::product) return false;
-    const ProgramTensor& weight = program_.tensor(step.in[1]);
-    const bool feeds = weight.find(LogicalDim::width) >= 0 || weight.find(LogicalDim::experts) >= 0;
-    if (again.covers_bit(feeds ? Recompute::feed_forward_products : Recompute::mixer_products)) return true;
-    if (!again.covers_bit(Recompute::second_products)) return false;
-    const auto before = std::count_if(&program_.steps[at(first_)], &program_.steps[at(index)],
-                                      [](const Step& other) { return other.op == Op::product; });
-    return before % 2 == 1;
+    const std::int32_t source = step.in[0] < 0 ? -1 : program_.tensor(step.in[0]).producer;
+    if (is_gathered(program_, step, id, source < 0 ? nullptr : &program_.steps[at(source)])) return true;
+    const auto before = build_.recompute_.covers(ForwardPart::second_products)
+                            ? std::count_if(&program_.steps[at(first_)], &program_.steps[at(index)],
+                                            [](const Step& other) { return other.op == Op::product; })
+                            : 0;
+    return build_.recompute_.meets(parts_of(program_, step, id, before));
   }
 
   /// A new gradient tensor with the shape and sharding of `of`, partial over `unreduced`.
@@ -258,7 +245,7 @@ class BackwardPass {
     const AttentionShape& shape = program_.attentions[at(step.detail)];
     const int rest = need(step.out[1]);  // the sums of flash attention, or the probabilities
     Step& back = build_.emit(Op::attention_grad,
-                             {d_out, need(q), need(k), need(v), need(step.out[0]), rest, need(terms), need(picked)},
+                             {d_out, need(q), need(k), need(v), need(step.out[0], true), rest, need(terms), need(picked)},
                              {dq, dk, dv, d_terms});
     back.detail = step.detail;
     // Flash attention makes the scores once more: five products instead of four.

@@ -8,48 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "assay/lower/recompute.h"
 #include "assay/lower/rules.h"
 #include "assay/model/quantisation.h"
 
 namespace assay {
-
-/// Which forward results are made again in the backward pass instead of being kept.
-struct Recompute {
-  /// Bits beyond those of all Ops: products of the mixer, of the feed-forward block, and every second one of a layer.
-  static constexpr int mixer_products = 61, feed_forward_products = 62, second_products = 63;
-  std::uint64_t ops = 0;  ///< a bit per Op
-  bool covers(Op op) const { return covers_bit(static_cast<int>(op)); }
-  bool covers_bit(int bit) const { return ops >> bit & 1u; }
-  Recompute with(Op op) const { return {ops | std::uint64_t{1} << static_cast<int>(op)}; }
-  Recompute without(std::initializer_list<int> bits) const {
-    Recompute less = *this;
-    for (const int bit : bits) less.ops &= ~(std::uint64_t{1} << bit);
-    return less;
-  }
-
-  static Recompute none() { return {}; }
-  /// The inside of attention: scores and probabilities, where they exist at all.
-  static Recompute selective() { return Recompute{}.with(Op::attention); }
-  bool is_selective() const { return ops == selective().ops; }
-  static Recompute full() { return {~std::uint64_t{0}}; }
-  /// All products are kept; attention and what is element-wise is made again.
-  static Recompute all_but_products() {
-    return full().without({static_cast<int>(Op::product), mixer_products, feed_forward_products, second_products});
-  }
-  /// Products around attention are kept, those of the feed-forward block are made again.
-  static Recompute all_but_projections() {
-    return full().without({static_cast<int>(Op::product), mixer_products, second_products});
-  }
-  /// The same, and the result of attention is kept.
-  static Recompute feed_forward() { return all_but_projections().without({static_cast<int>(Op::attention)}); }
-  /// By operator: attention, what was reduced or exchanged and every other product are kept, the rest is made again
-  /// (PyTorch's selective checkpointing as torchtitan sets it).
-  static Recompute operators() {
-    return full().without({static_cast<int>(Op::product), mixer_products, feed_forward_products,
-                           static_cast<int>(Op::attention), static_cast<int>(Op::reduce_scatter),
-                           static_cast<int>(Op::all_reduce), static_cast<int>(Op::all_to_all)});
-  }
-};
 
 /// Number formats of a program.
 struct Formats {

@@ -83,6 +83,7 @@ inline constexpr std::size_t tensor_classes = 9;
 struct ProgramTensor {
   std::string_view name;
   bool is_gradient = false;  ///< listed with a d before its name
+  bool is_needed = false;    ///< the gradient of a later step reads it, or a copy that is made again
   bool is_kept = false;      ///< stays in memory from the forward to the backward pass
   bool is_given = false;     ///< a weight, an input or a cache: no step makes it
   bool is_lent = false;      ///< keys or values that another layer makes or uses, too

@@ -9,45 +9,53 @@ bool is_weight(const ProgramTensor& tensor) {
 
 }  // namespace
 
-bool JoinedProducts::take(const Step& step) {
-  if (step.op != Op::product || !rates_.matmul) return false;
-  const ProgramTensor &a = program_.tensor(step.in[0]), &b = program_.tensor(step.in[1]),
-                      &out = program_.tensor(step.out[0]);
+std::optional<JoinedProducts::Part> JoinedProducts::part_of(const KernelRates& rates, const Program& program,
+                                                            const Step& step) {
+  using enum Part::Kind;
+  if (step.op != Op::product || !rates.matmul) return std::nullopt;
+  const ProgramTensor &a = program.tensor(step.in[0]), &b = program.tensor(step.in[1]),
+                      &out = program.tensor(step.out[0]);
   for (const ProgramTensor* tensor : {&a, &b, &out})  // experts are ragged, routers keep their precision
-    if (tensor->find(LogicalDim::experts) >= 0 || tensor->find(LogicalDim::other) >= 0) return false;
-  if (!(rates_.rate(a.dtype).value() > 0.0) || !(matmul_share(*rates_.matmul, a.dtype) > 0.0)) return false;
-  const Kind kind = !is_weight(b) ? Kind::of_weight : out.is_gradient ? Kind::of_input : Kind::forward;
-  if (kind == Kind::of_weight && is_weight(a)) return false;
-  MatmulShape shape = product_shape(program_, step);
-  const int reads = kind == Kind::of_input ? step.in[2] : step.in[0];
-  if (kind != Kind::of_input && step.in[2] >= 0) return false;  // adds to an earlier sum
-  for (Joint& joint : joints_) {
-    if (reads < 0 || joint.kind != kind || joint.is_repeated != step.is_repeated || joint.reads != reads ||
-        joint.dtype != a.dtype || joint.shape.m != shape.m || joint.shape.batch != shape.batch)
+    if (tensor->find(LogicalDim::experts) >= 0 || tensor->find(LogicalDim::other) >= 0) return std::nullopt;
+  if (!(rates.rate(a.dtype).value() > 0.0) || !(matmul_share(*rates.matmul, a.dtype) > 0.0)) return std::nullopt;
+  const Part::Kind kind = !is_weight(b) ? of_weight : out.is_gradient ? of_input : forward;
+  if (kind == of_weight && is_weight(a)) return std::nullopt;
+  if (kind != of_input && step.in[2] >= 0) return std::nullopt;  // adds to an earlier sum
+  const MatmulShape shape = product_shape(program, step);
+  if (kind == of_input)  // the sum stays inside
+    return Part{kind, step.is_repeated, a.dtype, step.in[2], step.out[0], shape, 2.0 * local_bytes(program, out)};
+  return Part{kind, step.is_repeated, a.dtype, step.in[0], step.in[0], shape, local_bytes(program, a)};
+}
+
+bool JoinedProducts::take(const Part& part) {
+  for (Part& joint : joints_) {
+    if (part.reads < 0 || joint.kind != part.kind || joint.is_repeated != part.is_repeated ||
+        joint.next != part.reads || joint.dtype != part.dtype || joint.shape.m != part.shape.m ||
+        joint.shape.batch != part.shape.batch)
       continue;
-    if (kind == Kind::of_input) {
-      if (joint.shape.n != shape.n) continue;
-      joint.shape.k += shape.k, joint.reads = step.out[0];
-      joint.shape.bytes += shape.bytes - 2.0 * local_bytes(program_, out);  // the sum stays inside
+    if (part.kind == Part::Kind::of_input) {
+      if (joint.shape.n != part.shape.n) continue;
+      joint.shape.k += part.shape.k;
     } else {
-      if (joint.shape.k != shape.k) continue;
-      joint.shape.n += shape.n;
-      joint.shape.bytes += shape.bytes - local_bytes(program_, a);
+      if (joint.shape.k != part.shape.k) continue;
+      joint.shape.n += part.shape.n;
     }
+    joint.next = part.next;
+    joint.shape.bytes += part.shape.bytes - part.shared;
     return true;
   }
-  if (kind == Kind::of_input && reads >= 0) return false;
-  joints_.push_back({kind, step.is_repeated, kind == Kind::of_input ? step.out[0] : step.in[0], a.dtype, shape});
+  if (part.kind == Part::Kind::of_input && part.reads >= 0) return false;
+  joints_.push_back(part);
   return true;
 }
 
 std::vector<JoinedProducts::Product> JoinedProducts::products() const {
   std::vector<Product> out;
-  for (const Joint& joint : joints_)
+  for (const Part& joint : joints_)
     out.push_back({matmul_time(*rates_.matmul, rates_.cores, rates_.rate(joint.dtype),
                                matmul_share(*rates_.matmul, joint.dtype), joint.shape, rates_.regime)
                        .total,
-                   joint.is_repeated, joint.kind == Kind::of_weight});
+                   joint.is_repeated, joint.kind == Part::Kind::of_weight});
   return out;
 }
 

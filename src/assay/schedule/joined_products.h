@@ -1,6 +1,7 @@
 // Products that read the same activation, as one: software that lays the weights of queries, keys and values (or of the
 // gate and the way up) side by side multiplies once, and so do the gradients of the input and of the weights.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "assay/cost/kernels.h"
@@ -9,10 +10,23 @@ namespace assay {
 
 class JoinedProducts {
  public:
-  JoinedProducts(const KernelRates& rates, const Program& program) : rates_(rates), program_(program) {}
+  explicit JoinedProducts(const KernelRates& rates) : rates_(rates) {}
 
-  /// Takes a step of a block, in order; false: it is not one that is joined with others.
-  bool take(const Step& step);
+  /// A product of a program as others may join it.
+  struct Part {
+    enum class Kind : std::uint8_t { forward, of_input, of_weight } kind = Kind::forward;
+    bool is_repeated = false;
+    Dtype dtype = Dtype::bf16;
+    int reads = -1;  ///< what all of them read; of gradients of an input, the sum that it adds to
+    int next = -1;   ///< what the next one has to read to be joined
+    MatmulShape shape;
+    Bytes shared;  ///< of its traffic, which a product that is joined does not have
+  };
+  /// Nothing where the step is none that is joined with others.
+  static std::optional<Part> part_of(const KernelRates& rates, const Program& program, const Step& step);
+
+  /// Takes a product of a block, in order; false: it must run alone.
+  bool take(const Part& part);
 
   /// What was taken, a product each.
   struct Product {
@@ -23,18 +37,8 @@ class JoinedProducts {
   std::vector<Product> products() const;
 
  private:
-  enum class Kind { forward, of_input, of_weight };
-  struct Joint {
-    Kind kind = Kind::forward;
-    bool is_repeated = false;
-    int reads = -1;  ///< what all of them read; of gradients of an input, what the last one wrote
-    Dtype dtype = Dtype::bf16;
-    MatmulShape shape;
-  };
-
   const KernelRates& rates_;
-  const Program& program_;
-  std::vector<Joint> joints_;
+  std::vector<Part> joints_;
 };
 
 }  // namespace assay

@@ -1,10 +1,11 @@
 #include "assay/schedule/profile.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 
 #include "assay/cost/placement.h"
-#include "assay/schedule/joined_products.h"
+#include "assay/schedule/repeatable_layer.h"
 
 namespace assay {
 namespace {
@@ -23,13 +24,14 @@ bool is_weight(const ProgramTensor& tensor) {
 /// arrives from the layer behind is waited for, and so is what forward work done again needs.
 bool runs_beside(const Step& step, const ProgramTensor& before, Phase phase) {
   if (phase != Phase::backward || step.urgency != Urgency::critical) return false;
-  if (step.op == Op::all_gather) return before.is_kept && !before.is_gradient;
+  if (step.op == Op::all_gather) return step.is_repeated && !before.is_gradient;  // as far as `before` is kept
   return (step.op == Op::reduce_scatter || step.op == Op::all_reduce) && !step.is_repeated;
 }
 
-void add_collective(PassProfile& pass, const Program& program, const Step& step, Phase phase, ProfilePart part) {
+/// Nothing where it belongs to the other part.
+std::optional<Traffic> traffic_of(const Program& program, const Step& step, Phase phase, ProfilePart part) {
   const bool of_work = step.urgency == Urgency::critical && !step.once;
-  if (part == (of_work ? ProfilePart::weights_traffic : ProfilePart::work)) return;
+  if (part == (of_work ? ProfilePart::weights_traffic : ProfilePart::work)) return std::nullopt;
   const ProgramTensor& before = program.tensor(step.in[0]);
   Traffic entry;
   entry.kind = collective_of(step.op);
@@ -37,27 +39,17 @@ void add_collective(PassProfile& pass, const Program& program, const Step& step,
   entry.urgency = step.urgency;
   entry.once = step.once;
   entry.beside = runs_beside(step, before, phase);
-  double bytes = array_bytes(program, step).value();
+  entry.bytes = array_bytes(program, step).value();
+  entry.count = 1.0;
   if (is_weight(before) || step.urgency == Urgency::afterwards) {  // weights, or their gradients
     constexpr RoleSet open = role_bit(Role::replica) | role_bit(Role::fsdp);
     const AxisSet rest = before.sharding.split_axes() & ~step.axes;
     entry.divided = roles_of(program.mesh, rest) & open;
     for (std::size_t i = 0; i < program.mesh.axes.size(); ++i)
       if (rest & axis_bit(static_cast<int>(i)) && roles_of(program.mesh, axis_bit(static_cast<int>(i))) & open)
-        bytes *= program.axis_sizes[i];
+        entry.bytes *= program.axis_sizes[i];
   }
-  // Weights of a layer travel together, activations one after the other.
-  const bool bucketed = entry.urgency != Urgency::critical;
-  for (Traffic& known : pass.traffic)
-    if (known.kind == entry.kind && known.over == entry.over && known.divided == entry.divided &&
-        known.urgency == entry.urgency && known.once == entry.once && known.beside == entry.beside) {
-      known.bytes += bytes;
-      if (!bucketed) known.count += 1.0;
-      return;
-    }
-  entry.bytes = bytes;
-  entry.count = 1.0;
-  pass.traffic.push_back(entry);
+  return entry;
 }
 
 bool is_plain_attention(const Program& program, const Step& step) {
@@ -132,60 +124,147 @@ Seconds streamed(const KernelRates& rates, Bytes bytes) {
   return bytes / rates.hbm / (rates.pointwise ? rates.pointwise->stream : rates.memory_share);
 }
 
-void add_block(PassProfile& pass, Bytes& widest, const Program& program, const TrainingSetup& setup, const Block& block,
-               ProfilePart part) {
-  double launches = 0.0, launches_again = 0.0;
-  bool routes = false;
-  JoinedProducts joined(setup.rates, program);
-  const double droop = setup.rates.matmul ? setup.rates.matmul->droop / (1.0 + setup.rates.matmul->droop) : 0.0;
-  const auto add_estimate = [&](Seconds estimate, bool is_repeated, bool of_weight) {
-    pass.estimate += estimate, launches += 1.0;
-    if (of_weight) pass.weight_gradients += estimate;
-    if (is_repeated) pass.repeated += estimate, launches_again += 1.0;
-  };
-  for (std::int32_t i = block.first; i < block.last; ++i) {
-    const Step& step = program.steps[at(i)];
-    if (step.op == Op::slice) continue;
-    if (is_collective(step.op)) {
-      add_collective(pass, program, step, block.phase, part);
-      continue;
-    }
-    const KernelTime time = kernel_time(setup.rates, program, step);
-    Seconds alone = time.estimate;
-    if (setup.dropout && (is_plain_attention(program, step) || is_plain_attention_grad(program, step)))
-      alone += streamed(setup.rates, dropped_traffic * local_bytes(program, scores(program, step)));
-    if (!setup.effects.joins_products || !joined.take(step)) {
-      const Seconds stretched = stretch_of(setup.effects, program, step) * alone;
-      add_estimate(stretched, step.is_repeated, makes_weight_gradient(program, step));
-      if (step.op == Op::product) pass.slowed += droop * stretched;
-      if (step.op == Op::product || is_flash_attention(program, step)) pass.busy += stretched;
-    }
-    pass.compute += time.compute;
-    routes |= step.op == Op::route || step.op == Op::route_grad;
-    // Ideal kernels fuse what is element-wise into what is not.
-    if (step.flops.value() > 0.0) pass.memory += time.memory;
-    pass.flops += step.flops;
-    const bool of_slots = program.tensor(step.in[0]).find(LogicalDim::capacity) >= 0;
-    pass.model_flops += of_slots ? step.flops / setup.expert_load : step.flops;
-    if (step.is_repeated) pass.repeated_flops += step.flops;
-    Bytes around;
-    for (int id : step.in)
-      if (id >= 0 && !is_weight(program.tensor(id))) around += local_bytes(program, program.tensor(id));
-    for (int id : step.out)
-      if (id >= 0 && !is_weight(program.tensor(id))) around += local_bytes(program, program.tensor(id));
-    widest = std::max(widest, around);
-  }
-  for (const JoinedProducts::Product& product : joined.products()) {
-    const Seconds stretched = setup.effects.product * product.estimate;
-    add_estimate(stretched, product.is_repeated, product.of_weight);
-    pass.slowed += droop * stretched, pass.busy += stretched;
-  }
-  // The host starts every kernel: short ones wait for it.
-  const Seconds launch = routes ? setup.effects.routed_launch : setup.effects.launch;
-  pass.started += launches * launch;
-  pass.estimate = std::max(pass.estimate, launches * launch);
-  pass.repeated = std::max(pass.repeated, launches_again * launch);
+struct KernelCost {
+  Seconds estimate, compute, memory;
+  Flops flops, model_flops;
+};
+
+KernelCost cost_of(const TrainingSetup& setup, const Program& program, const Step& step) {
+  const KernelTime time = kernel_time(setup.rates, program, step);
+  Seconds alone = time.estimate;
+  if (setup.dropout && (is_plain_attention(program, step) || is_plain_attention_grad(program, step)))
+    alone += streamed(setup.rates, dropped_traffic * local_bytes(program, scores(program, step)));
+  const bool of_slots = program.tensor(step.in[0]).find(LogicalDim::capacity) >= 0;
+  // Ideal kernels fuse what is element-wise into what is not.
+  return {stretch_of(setup.effects, program, step) * alone, time.compute,
+          step.flops.value() > 0.0 ? time.memory : Seconds(), step.flops,
+          of_slots ? step.flops / setup.expert_load : step.flops};
 }
+
+/// Prices the steps of a block, those of a layer as what can be done again, too.
+class BlockPricer {
+ public:
+  BlockPricer(const TrainingSetup& setup, const Program& program, ProfilePart part)
+      : setup_(setup), program_(program), part_(part), numbers_(program.tensors.size()) {}
+
+  void add(const Block& block, LayerProfile& layer, RepeatableLayer* repeatable) {
+    PassProfile& pass = block.phase == Phase::forward ? layer.forward : layer.backward;
+    if (block.phase == Phase::forward) std::fill(numbers_.begin(), numbers_.end(), std::int16_t{-1});
+    if (repeatable && block.phase == Phase::forward) {
+      const std::size_t steps = at(block.last - block.first);
+      repeatable->steps.reserve(steps), repeatable->tensors.reserve(3 * steps);
+    }
+    double launches = 0.0;
+    bool routes = false;
+    JoinedProducts joined(setup_.rates);
+    std::int64_t products = 0;
+    const auto add_estimate = [&](Seconds estimate, bool of_weight) {
+      pass.estimate += estimate, launches += 1.0;
+      if (of_weight) pass.weight_gradients += estimate;
+    };
+    for (std::int32_t i = block.first; i < block.last; ++i) {
+      const Step& step = program_.steps[at(i)];
+      if (step.is_repeated) continue;
+      RepeatableLayer::Step* again = nullptr;
+      if (repeatable && block.phase == Phase::forward) again = &record(block, i, products, *repeatable);
+      if (step.op == Op::product) ++products;
+      if (step.op == Op::slice) continue;
+      if (is_collective(step.op)) {
+        if (const auto traffic = traffic_of(program_, step, block.phase, part_)) pass.add(*traffic);
+        if (again) add_repeated_traffic(step, *again, *repeatable);
+        continue;
+      }
+      if (part_ == ProfilePart::weights_traffic) continue;
+      const KernelCost cost = cost_of(setup_, program_, step);
+      std::optional<JoinedProducts::Part> part;
+      if (setup_.effects.joins_products) part = JoinedProducts::part_of(setup_.rates, program_, step);
+      const bool is_product = step.op == Op::product, full_power = is_product || is_flash_attention(program_, step);
+      if (!part || !joined.take(*part)) {
+        add_estimate(cost.estimate, makes_weight_gradient(program_, step));
+        if (is_product) pass.slowed += droop(setup_.rates) * cost.estimate;
+        if (full_power) pass.busy += cost.estimate;
+      }
+      pass.compute += cost.compute, pass.memory += cost.memory;
+      pass.flops += cost.flops, pass.model_flops += cost.model_flops;
+      routes |= step.op == Op::route || step.op == Op::route_grad;
+      layer.widest = std::max(layer.widest, around(step));
+      if (!again) continue;
+      again->is_kernel = true, again->is_product = is_product, again->full_power = full_power;
+      again->estimate = cost.estimate, again->compute = cost.compute, again->memory = cost.memory;
+      again->flops = cost.flops, again->model_flops = cost.model_flops;
+      if (!part) continue;
+      again->joined = static_cast<std::int16_t>(repeatable->joined.size());
+      repeatable->joined.push_back(*part);
+    }
+    for (const JoinedProducts::Product& product : joined.products()) {
+      const Seconds stretched = setup_.effects.product * product.estimate;
+      add_estimate(stretched, product.of_weight);
+      pass.slowed += droop(setup_.rates) * stretched, pass.busy += stretched;
+    }
+    // The host starts every kernel: short ones wait for it.
+    const Seconds launch = routes ? setup_.effects.routed_launch : setup_.effects.launch;
+    if (repeatable && block.phase == Phase::backward)
+      repeatable->launches = launches, repeatable->launch = launch;
+    else
+      pass.estimate = std::max(pass.estimate, launches * launch), pass.started += launches * launch;
+  }
+
+ private:
+  /// A forward step with its tensors, by their numbers in the layer.
+  RepeatableLayer::Step& record(const Block& block, std::int32_t index, std::int64_t products, RepeatableLayer& layer) {
+    const Step& step = program_.steps[at(index)];
+    RepeatableLayer::Step& again = layer.steps.emplace_back();
+    for (std::size_t i = 0; i < step.in.size(); ++i) again.in[i] = number_of(step.in[i], layer);
+    for (std::size_t o = 0; o < step.out.size(); ++o) {
+      const int id = step.out[o];
+      again.out[o] = number_of(id, layer);
+      if (id >= 0 && !is_weight(program_.tensor(id))) again.made += local_bytes(program_, program_.tensor(id));
+    }
+    again.first = parts_of(program_, step, step.out[0], products),
+    again.others = parts_of(program_, step, -1, products);
+    const Step* source = nullptr;
+    for (std::int32_t i = block.first; i < index && step.op == Op::dispatch; ++i)
+      if (program_.steps[at(i)].out[0] == step.in[0]) source = &program_.steps[at(i)];
+    again.reads_own = step.op == Op::attention;
+    again.is_gathered = is_gathered(program_, step, step.out[0], source);
+    return again;
+  }
+
+  void add_repeated_traffic(Step step, RepeatableLayer::Step& again, RepeatableLayer& layer) {
+    step.is_repeated = true;
+    const auto traffic = traffic_of(program_, step, Phase::backward, part_);
+    if (!traffic) return;
+    again.traffic = static_cast<std::int16_t>(layer.traffic.size());
+    layer.traffic.push_back(*traffic);
+  }
+
+  std::int16_t number_of(int id, RepeatableLayer& layer) {
+    if (id < 0) return -1;
+    std::int16_t& number = numbers_[at(id)];
+    if (number < 0) {
+      const ProgramTensor& tensor = program_.tensor(id);
+      number = static_cast<std::int16_t>(layer.tensors.size());
+      layer.tensors.push_back({tensor.is_needed, !tensor.is_given || tensor.tensor_class == TensorClass::residual,
+                               local_bytes(program_, tensor)});
+    }
+    return number;
+  }
+
+  /// Bytes that a step reads and writes besides weights.
+  Bytes around(const Step& step) const {
+    Bytes sum;
+    for (int id : step.in)
+      if (id >= 0 && !is_weight(program_.tensor(id))) sum += local_bytes(program_, program_.tensor(id));
+    for (int id : step.out)
+      if (id >= 0 && !is_weight(program_.tensor(id))) sum += local_bytes(program_, program_.tensor(id));
+    return sum;
+  }
+
+  const TrainingSetup& setup_;
+  const Program& program_;
+  ProfilePart part_;
+  std::vector<std::int16_t> numbers_;  ///< of tensors in the layer at hand
+};
 
 /// Weights that are gathered and kept for the backward pass.
 Bytes gathered_bytes(const Program& program, const Block& forward) {
@@ -194,18 +273,6 @@ Bytes gathered_bytes(const Program& program, const Block& forward) {
     for (int id : program.steps[at(i)].out)
       if (id >= 0 && is_weight(program.tensor(id)) && program.tensor(id).is_kept)
         sum += local_bytes(program, program.tensor(id));
-  return sum;
-}
-
-/// What the backward pass makes again and holds until the layer is done.
-Bytes made_again(const Program& program, const Block& backward) {
-  Bytes sum;
-  for (std::int32_t i = backward.first; i < backward.last; ++i) {
-    const Step& step = program.steps[at(i)];
-    if (!step.is_repeated) continue;
-    for (int id : step.out)
-      if (id >= 0 && !is_weight(program.tensor(id))) sum += local_bytes(program, program.tensor(id));
-  }
   return sum;
 }
 
@@ -244,7 +311,18 @@ RoleSet roles_of(const Mesh& mesh, AxisSet axes) {
   return static_cast<RoleSet>(all);
 }
 
-TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part) {
+void PassProfile::add(const Traffic& more) {
+  for (Traffic& known : traffic)
+    if (known.kind == more.kind && known.over == more.over && known.divided == more.divided &&
+        known.urgency == more.urgency && known.once == more.once && known.beside == more.beside) {
+      known.bytes += more.bytes;
+      if (more.urgency == Urgency::critical) known.count += more.count;
+      return;
+    }
+  traffic.push_back(more);
+}
+
+PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part) : setup_(&setup) {
   const Transformer& model = *setup.model;
   Parallelism p;
   p.tensor = key.tensor, p.context = key.context, p.expert = key.expert;
@@ -258,12 +336,14 @@ TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key, 
   plan.work.source = model.encoder ? key.sequence : 0;
   plan.work.flash = setup.flash;
   plan.work.expert_load = setup.expert_load;
-  plan.formats = setup.formats, plan.recompute = key.recompute, plan.optimizer = setup.optimizer;
+  plan.formats = setup.formats, plan.optimizer = setup.optimizer;
   const Program program = lower_training(model, mesh, rules, plan);
 
-  TrainingProfile profile;
+  TrainingProfile& profile = base_;
   const std::size_t decoder_kinds = model.decoder.kinds.size();
   profile.kinds.resize(decoder_kinds + (model.encoder ? model.encoder->kinds.size() : 0));
+  forwards_.resize(profile.kinds.size());
+  BlockPricer pricer(setup, program, part);
   for (const Block& block : program.blocks) {
     LayerProfile& layer = block.kind >= 0             ? profile.kinds[at(block.kind)]
                           : block.name == "embedding" ? profile.embedding
@@ -272,28 +352,20 @@ TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key, 
       for (std::int32_t i = block.first; i < block.last; ++i) {
         Step step = program.steps[at(i)];
         step.urgency = Urgency::ahead;
-        if (is_collective(step.op)) add_collective(layer.backward, program, step, block.phase, part);
+        if (!is_collective(step.op)) continue;
+        if (const auto traffic = traffic_of(program, step, block.phase, part)) layer.backward.add(*traffic);
       }
       continue;
     }
-    PassProfile& pass = block.phase == Phase::forward ? layer.forward : layer.backward;
+    RepeatableLayer* repeatable = block.kind >= 0 ? &forwards_[at(block.kind)] : nullptr;
     if (block.phase == Phase::forward) layer.gathered = gathered_bytes(program, block);
-    if (part == ProfilePart::weights_traffic) {
-      for (std::int32_t i = block.first; i < block.last; ++i)
-        if (is_collective(program.steps[at(i)].op))
-          add_collective(pass, program, program.steps[at(i)], block.phase, part);
-      continue;
-    }
-    add_block(pass, layer.widest, program, setup, block, part);
-    if (block.phase == Phase::forward) {
-      layer.kept = kept_bytes(program, block) - layer.gathered;
-      if (setup.dropout) {
-        const DropoutBytes drawn = dropout_bytes(program, block);
-        (key.recompute.covers(Op::add) ? layer.again : layer.kept) += drawn.residual;
-        (key.recompute.covers(Op::attention) ? layer.again : layer.kept) += drawn.attention;
-      }
-    }
-    if (block.phase == Phase::backward) layer.again += made_again(program, block);
+    pricer.add(block, layer, repeatable);
+    if (block.phase != Phase::forward || part == ProfilePart::weights_traffic) continue;
+    const DropoutBytes drawn = setup.dropout ? dropout_bytes(program, block) : DropoutBytes{};
+    if (repeatable)
+      repeatable->dropped_residual = drawn.residual, repeatable->dropped_attention = drawn.attention;
+    else
+      layer.kept = kept_bytes(program, block) - layer.gathered + drawn.residual + drawn.attention;
   }
   for (std::size_t i = 0; i < profile.kinds.size(); ++i) {
     const Layer& layer = i < decoder_kinds ? model.decoder.kinds[i] : model.encoder->kinds[i - decoder_kinds];
@@ -312,7 +384,10 @@ TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key, 
       }
       break;
     }
-  return profile;
+}
+
+TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part) {
+  return PolicyProfiles(setup, key, part).with(key.recompute);
 }
 
 }  // namespace assay

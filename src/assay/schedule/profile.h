@@ -47,6 +47,9 @@ struct PassProfile {
   Flops flops, repeated_flops;
   Flops model_flops;  ///< the part of `flops` that tokens need: that of experts under an even load
   FixedList<Traffic, max_traffic> traffic;
+
+  /// Weights of a layer travel together, activations one after the other.
+  void add(const Traffic& more);
 };
 
 struct LayerProfile {
@@ -73,11 +76,7 @@ struct ProfileKey {
   ResidualScheme residual = ResidualScheme::replicated;
   ContextScheme context_scheme = ContextScheme::gather;
   Recompute recompute;
-  friend bool operator==(const ProfileKey& a, const ProfileKey& b) {
-    return a.tensor == b.tensor && a.context == b.context && a.expert == b.expert && a.micro_batch == b.micro_batch &&
-           a.sequence == b.sequence && a.fsdp == b.fsdp && a.replicas == b.replicas && a.zero == b.zero &&
-           a.residual == b.residual && a.context_scheme == b.context_scheme && a.recompute.ops == b.recompute.ops;
-  }
+  friend bool operator==(const ProfileKey&, const ProfileKey&) = default;
 };
 
 /// How tokens reach experts on another node.
@@ -102,6 +101,7 @@ struct TrainingSetup {
 /// Everything, or one of two halves: what a microbatch computes depends on tokens and recomputation, how weights and
 /// gradients travel on how they are shared out, and neither on the other.
 enum class ProfilePart : std::uint8_t { all, work, weights_traffic };
+
 TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part = ProfilePart::all);
 
 }  // namespace assay

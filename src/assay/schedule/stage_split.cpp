@@ -19,9 +19,10 @@ std::vector<std::int64_t> runs_of(std::int64_t layers, std::int64_t stages, bool
   return runs;
 }
 
-/// Runs of layers on `stages` stages, each where `stage_of` says.
+/// Runs of layers on `stages` stages, each where `stage_of` says, and mirrored also as far from the other end.
 template <class F>
-StageSplit laid(const Transformer& model, std::int64_t stages, const std::vector<std::int64_t>& runs, F&& stage_of) {
+StageSplit laid(const Transformer& model, std::int64_t stages, const std::vector<std::int64_t>& runs, bool mirrored,
+                F&& stage_of) {
   std::vector<std::size_t> order;  // kinds of the decoder are numbered first
   if (model.encoder)
     for (std::uint16_t kind : model.encoder->order) order.push_back(model.decoder.kinds.size() + kind);
@@ -36,6 +37,14 @@ StageSplit laid(const Transformer& model, std::int64_t stages, const std::vector
       if (kind >= max_layer_kinds) throw InternalError("a model with more kinds of layers than can be priced");
       ++part.layers[kind];
     }
+  }
+  for (std::size_t s = 0; mirrored && s < all.size() - 1 - s; ++s) {
+    StageSplit::Part &near = all[s], &far = all[all.size() - 1 - s];
+    for (std::size_t k = 0; k < max_layer_kinds; ++k)
+      near.layers[k] = static_cast<std::int16_t>(near.layers[k] + far.layers[k]);
+    near.first |= far.first, near.last |= far.last;
+    near.passed = 0.5;
+    far = near;
   }
   StageSplit split;
   for (std::size_t s = 0; s < all.size(); ++s) {
@@ -61,15 +70,16 @@ std::int64_t layers_of(const Transformer& model) {
 
 }  // namespace
 
-StageSplit split_stages(const Transformer& model, std::int64_t stages, bool folded) {
+StageSplit split_stages(const Transformer& model, std::int64_t stages, StageLayout layout) {
   const auto p = static_cast<std::size_t>(stages);
-  return laid(model, stages, runs_of(layers_of(model), stages, folded),
-              [p](std::size_t run) { return run < p ? run : 2 * p - 1 - run; });
+  return laid(model, stages, runs_of(layers_of(model), stages, layout == StageLayout::folded),
+              layout == StageLayout::mirrored, [p](std::size_t run) { return run < p ? run : 2 * p - 1 - run; });
 }
 
-StageSplit split_parts(const Transformer& model, std::int64_t stages, std::int64_t chunks, bool folded) {
+StageSplit split_parts(const Transformer& model, std::int64_t stages, std::int64_t chunks, StageLayout layout) {
+  const bool folded = layout == StageLayout::folded;
   const std::vector<std::int64_t> runs = runs_of(layers_of(model), folded ? stages : stages * chunks, folded);
-  return laid(model, static_cast<std::int64_t>(runs.size()), runs, [](std::size_t run) { return run; });
+  return laid(model, static_cast<std::int64_t>(runs.size()), runs, false, [](std::size_t run) { return run; });
 }
 
 }  // namespace assay

@@ -19,13 +19,20 @@ struct StageSplit {
     std::int16_t stages = 0;                             ///< that are like this
     std::int16_t at = 0;                                 ///< the first of them
     bool first = false, last = false;                    ///< holds the embedding, the head
+    double passed = 1;                                   ///< share of all that which one microbatch passes
   };
   std::vector<Part> parts;
   std::vector<std::int16_t> part_of;  ///< which of them each stage is
 };
-/// Folded, a stage has two runs of layers that lie like a V, so that the first one holds both ends of the model.
-StageSplit split_stages(const Transformer& model, std::int64_t stages, bool folded = false);
-/// Every run of layers by itself, in model order: `chunks` a stage, or two where they are folded.
-StageSplit split_parts(const Transformer& model, std::int64_t stages, std::int64_t chunks, bool folded = false);
+enum class StageLayout : std::uint8_t {
+  straight,
+  folded,   ///< two runs of layers a stage that lie like a V, so that the first one holds both ends of the model
+  mirrored  ///< two copies of the model from opposite ends: a microbatch passes one of a stage's two runs
+};
+inline constexpr StageLayout stage_layouts[] = {StageLayout::straight, StageLayout::folded, StageLayout::mirrored};
+StageSplit split_stages(const Transformer& model, std::int64_t stages, StageLayout layout = StageLayout::straight);
+/// Every run of layers of one copy by itself, in model order: `chunks` a stage, or two where they are folded.
+StageSplit split_parts(const Transformer& model, std::int64_t stages, std::int64_t chunks,
+                       StageLayout layout = StageLayout::straight);
 
 }  // namespace assay

@@ -7,35 +7,9 @@
 
 namespace assay {
 
-std::string_view name(RecomputePolicy policy) {
-  constexpr std::string_view names[] = {"none",     "selective",   "full",        "operators",
-                                        "products", "projections", "feed-forward"};
-  return names[static_cast<std::size_t>(policy)];
-}
-
-Recompute recompute_of(RecomputePolicy policy) {
-  switch (policy) {
-    case RecomputePolicy::none:
-      return Recompute::none();
-    case RecomputePolicy::selective:
-      return Recompute::selective();
-    case RecomputePolicy::full:
-      return Recompute::full();
-    case RecomputePolicy::operators:
-      return Recompute::operators();
-    case RecomputePolicy::products:
-      return Recompute::all_but_products();
-    case RecomputePolicy::projections:
-      return Recompute::all_but_projections();
-    case RecomputePolicy::feed_forward:
-      return Recompute::feed_forward();
-  }
-  throw InternalError("a policy of recomputation without a meaning");
-}
-
-double kept_over_fewest(const StepEffects& effects, RecomputePolicy policy) {
-  const bool names_kept = policy != RecomputePolicy::none && policy != RecomputePolicy::selective;
-  return names_kept ? 1.0 : effects.activations;
+double kept_over_fewest(const StepEffects& effects, Recompute recompute) {
+  using enum ForwardPart;
+  return recompute.includes(Recompute::of({norms, activations, residual})) ? 1.0 : effects.activations;
 }
 
 double microbatches(const TrainingQuestion& question, const Strategy& strategy) {
@@ -51,7 +25,7 @@ ProfileKey profile_key(const Strategy& strategy, std::int64_t sequence) {
   key.fsdp = p.fsdp > 1, key.replicas = p.data > 1;
   key.zero = p.zero;
   key.residual = p.residual, key.context_scheme = p.context_scheme;
-  key.recompute = recompute_of(strategy.recompute);
+  key.recompute = strategy.recompute;
   return key;
 }
 
@@ -132,34 +106,39 @@ bool puts_off_weights(const Strategy& strategy) {
   return strategy.parallelism.pipeline > 1 && splits_backward(strategy.schedule);
 }
 
+/// A microbatch on a stage under a schedule: seconds of both passes, and what the schedule changes in them.
+struct ScheduledPasses {
+  double forward = 0, backward = 0;
+  double hidden = 0;   ///< of experts, in both
+  double put_off = 0;  ///< of collectives in the backward pass, beside which nothing is left to run
+};
+
+ScheduledPasses scheduled(const SteadyCost::Part& part, const Strategy& strategy) {
+  ScheduledPasses out{part.forward, part.backward, 0.0, 0.0};
+  if (hides_experts(strategy)) {
+    out.forward -= part.hidden_forward, out.backward -= part.hidden_backward;
+    out.hidden = part.hidden_forward + part.hidden_backward;
+  }
+  if (puts_off_weights(strategy)) out.backward += out.put_off = part.beside;
+  return out;
+}
+
 }  // namespace
 
 SteadyCost steady_cost(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
                        const StageLinks& links, const StageSplit& split) {
   SteadyCost steady;
-  steady_cost(question, strategy, profile, nullptr, links, split, steady);
+  fill_passes(question, strategy, profile, nullptr, links, steady);
+  fill_stages(question, strategy, profile, nullptr, links, split, steady);
   return steady;
 }
 
-void steady_cost(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
-                 const TrainingProfile* weights, const StageLinks& links, const StageSplit& split, SteadyCost& steady) {
-  const double m = microbatches(question, strategy);
-  const auto stages = static_cast<double>(strategy.parallelism.pipeline);
-  const Formats& formats = question.setup.formats;
-  const KernelRates& rates = question.setup.rates;
-  const StepEffects& effects = question.setup.effects;
-  const Sharing shared = sharing(strategy.parallelism, links);
-  const double weight_bytes = storage(formats.weights, 1.0).value(),
-               grad_bytes = storage(formats.gradients, 1.0).value();
-  const double state_bytes = question.setup.optimizer.state_bytes();
-  const double update_bytes =
-      grad_bytes + 2.0 * state_bytes + (question.setup.optimizer.master ? 1.0 : 2.0) * weight_bytes;
-  const double memory_rate = rates.hbm.value() * (rates.pointwise ? rates.pointwise->optimizer : rates.memory_share);
-
+void fill_passes(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
+                 const TrainingProfile* weights, const StageLinks& links, SteadyCost& steady) {
   const auto passes = [&](const LayerProfile& layer, const LayerProfile* sharing) -> std::array<PassTime, 2> {
     const auto pass = [&](PassProfile LayerProfile::*which) {
       const std::span<const Traffic> more = sharing ? (sharing->*which).traffic : std::span<const Traffic>();
-      return pass_time(layer.*which, more, links, question.overlap, effects);
+      return pass_time(layer.*which, more, links, question.overlap, question.setup.effects);
     };
     return {pass(&LayerProfile::forward), pass(&LayerProfile::backward)};
   };
@@ -167,70 +146,160 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
   steady.layers.resize(kinds);
   for (std::size_t k = 0; k < kinds; ++k)
     steady.layers[k] = passes(profile.kinds[k], weights ? &weights->kinds[k] : nullptr);
-  const auto [embed_forward, embed_backward] = passes(profile.embedding, weights ? &weights->embedding : nullptr);
-  const auto [head_forward, head_backward] = passes(profile.head, weights ? &weights->head : nullptr);
-  const Bytes head_gathered = (weights ? weights : &profile)->head.gathered;
-  const double over_fewest = kept_over_fewest(effects, strategy.recompute);
-  const Optimizer& optimizer = question.setup.optimizer;
-  const bool states_move = moves_states(strategy.offload);
-  // A master copy on the host is too far away to gather from.
-  const bool casts = optimizer.master && optimizer.cast_when_gathered && shared.weights > 1.0 && !states_move;
-  steady.frees_gradients = effects.frees_gradients && m <= 1.0;
-  steady.scatters_gradients = shared.gradients > 1.0;
+  steady.embedding = passes(profile.embedding, weights ? &weights->embedding : nullptr);
+  steady.head = passes(profile.head, weights ? &weights->head : nullptr);
+  steady.boundary_ideal = steady.hop = 0.0;
+  if (strategy.parallelism.pipeline == 1) return;
+  const CollectiveLine& line = links.between_stages;
+  const double handed = profile.boundary.value();
+  steady.boundary_ideal = handed * line.rate.value();
+  steady.hop = steady.boundary_ideal / links.network_share + line.floor.value();
+  // Tensor-parallel devices that all have the same to hand on send a part each where that pays; the receivers gather.
+  if (strategy.parallelism.residual == ResidualScheme::replicated && strategy.parallelism.tensor > 1) {
+    constexpr RoleSet tensor = role_bit(Role::tensor);
+    const double part = steady.boundary_ideal / links.ways(tensor);
+    const double gather = links.forms[tensor][StageLinks::line_of(CollectiveKind::all_gather)].seconds(handed, 1);
+    if (const double parts = part / links.network_share + line.floor.value() + gather; parts < steady.hop)
+      steady.hop = parts, steady.boundary_ideal = part;
+  }
+}
+
+namespace {
+
+/// How weights, gradients and optimizer states of a strategy lie in memory.
+struct StateBytes {
+  Sharing shared;
+  double weight = 0, gradient = 0;  ///< bytes of each element
+  double updated = 0;               ///< bytes that the optimizer moves for each
+  const Optimizer* optimizer = nullptr;
+  bool states_move = false;
+  bool casts = false;  ///< the master copy is all that there is of the weights
+
+  StateBytes(const TrainingQuestion& question, const Strategy& strategy, const StageLinks& links)
+      : shared(sharing(strategy.parallelism, links)),
+        weight(storage(question.setup.formats.weights, 1.0).value()),
+        gradient(storage(question.setup.formats.gradients, 1.0).value()),
+        optimizer(&question.setup.optimizer),
+        states_move(moves_states(strategy.offload)) {
+    updated = gradient + 2.0 * optimizer->state_bytes() + (optimizer->master ? 1.0 : 2.0) * weight;
+    // A master copy on the host is too far away to gather from.
+    casts = optimizer->master && optimizer->cast_when_gathered && shared.weights > 1.0 && !states_move;
+  }
+  /// Elements whose states are on one device.
+  double states_of(const LayerProfile& layer) const {
+    return layer.dense_elements / shared.states + layer.expert_elements / shared.expert_states;
+  }
+};
+
+/// What a stage holds, before anything goes to the host.
+struct StageElements {
+  double dense = 0, expert = 0;
+  double largest_layer = 0;  ///< elements
+  double most_kept = 0;      ///< bytes of a layer, of one microbatch
+};
+
+StageElements add_memory(const StateBytes& bytes, const StepEffects& effects, const TrainingProfile& profile,
+                         const Bytes& head_gathered, double over_fewest, const StageSplit::Part& part,
+                         SteadyCost::Part& out) {
+  StageElements sum;
+  const std::size_t kinds = std::min(profile.kinds.size(), max_layer_kinds);
+  for (std::size_t k = 0; k < kinds; ++k) {
+    const double n = part.layers[k];
+    if (n == 0.0) continue;
+    const LayerProfile& layer = profile.kinds[k];
+    const double kept = layer.kept.value() * over_fewest;
+    sum.dense += n * layer.dense_elements, sum.expert += n * layer.expert_elements;
+    out.kept += n * part.passed * kept;
+    sum.largest_layer = std::max(sum.largest_layer, elements_of(layer));
+    sum.most_kept = std::max(sum.most_kept, kept);
+    out.memory.workspace =
+        std::max(out.memory.workspace, layer.again.value() * effects.activations + layer.widest.value());
+  }
+  if (part.first) sum.dense += elements_of(profile.embedding);
+  if (part.last) {
+    sum.dense += elements_of(profile.head);
+    out.memory.head =
+        effects.logits * (profile.head.kept.value() + head_gathered.value() + profile.head.widest.value());
+  }
+  out.stages = part.stages, out.at = part.at, out.first = part.first, out.last = part.last;
+  const Sharing& shared = bytes.shared;
+  // Two stages that hold the same layers keep the states of half of them each.
+  const double states = part.passed * (sum.dense / shared.states + sum.expert / shared.expert_states);
+  out.memory.weights =
+      bytes.casts ? 0.0 : bytes.weight * (sum.dense / shared.weights + sum.expert / shared.expert_weights);
+  out.memory.gradients = bytes.gradient * (sum.dense / shared.gradients + sum.expert / shared.expert_gradients);
+  out.memory.master = bytes.optimizer->master_bytes() * states;
+  out.memory.moments = bytes.optimizer->moment_bytes() * states;
+  // Weights in use are whole: this layer's and the next one's. So are gradients that are not yet reduced.
+  if (shared.weights > 1.0) out.memory.buffers = 2.0 * bytes.weight * sum.largest_layer;
+  if (shared.gradients > 1.0) out.memory.buffers += (bytes.weight + bytes.gradient) * sum.largest_layer;
+  return sum;
+}
+
+/// What memory depends on besides its parts.
+void set_memory_rules(const TrainingQuestion& question, const Strategy& strategy, const StateBytes& bytes,
+                      SteadyCost& steady) {
+  const StepEffects& effects = question.setup.effects;
+  steady.microbatches = microbatches(question, strategy);
+  steady.stages = static_cast<double>(strategy.parallelism.pipeline);
+  steady.frees_gradients = effects.frees_gradients && steady.microbatches <= 1.0;
+  steady.scatters_gradients = bytes.shared.gradients > 1.0;
   steady.reserved = effects.reserved, steady.context = effects.context.value();
-  steady.microbatches = m;
+  steady.parts.clear();
+}
+
+}  // namespace
+
+void fill_memory(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
+                 const TrainingProfile* weights, const StageLinks& links, const StageSplit& split, SteadyCost& steady) {
+  const StateBytes bytes(question, strategy, links);
+  const StepEffects& effects = question.setup.effects;
+  const double over_fewest = kept_over_fewest(effects, strategy.recompute);
+  set_memory_rules(question, strategy, bytes, steady);
+  for (const StageSplit::Part& part : split.parts) {
+    SteadyCost::Part& out = steady.parts.emplace_back();
+    const StageElements sum =
+        add_memory(bytes, effects, profile, (weights ? weights : &profile)->head.gathered, over_fewest, part, out);
+    move_to_host(strategy.offload, sum.most_kept, sum.largest_layer / (sum.dense + sum.expert), out);
+  }
+}
+
+void fill_stages(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
+                 const TrainingProfile* weights, const StageLinks& links, const StageSplit& split, SteadyCost& steady) {
+  const KernelRates& rates = question.setup.rates;
+  const StepEffects& effects = question.setup.effects;
+  const StateBytes bytes(question, strategy, links);
+  const Sharing& shared = bytes.shared;
+  const double memory_rate = rates.hbm.value() * (rates.pointwise ? rates.pointwise->optimizer : rates.memory_share);
+  const auto& [embed_forward, embed_backward] = steady.embedding;
+  const auto& [head_forward, head_backward] = steady.head;
+  const double over_fewest = kept_over_fewest(effects, strategy.recompute);
+  set_memory_rules(question, strategy, bytes, steady);
   steady.fixed = effects.fixed.value();
   steady.stragglers = straggler_share(question);
-  steady.stages = stages;
-  steady.boundary_ideal = steady.hop = 0.0;
-  if (stages > 1.0) {
-    const CollectiveLine& line = links.between_stages;
-    const double bytes = profile.boundary.value();
-    steady.boundary_ideal = bytes * line.rate.value();
-    steady.hop = steady.boundary_ideal / links.network_share + line.floor.value();
-    // Tensor-parallel devices that all have the same to hand on send a part each where that pays; the receivers gather.
-    if (strategy.parallelism.residual == ResidualScheme::replicated && strategy.parallelism.tensor > 1) {
-      constexpr RoleSet tensor = role_bit(Role::tensor);
-      const double part = steady.boundary_ideal / links.ways(tensor);
-      const double gather = links.forms[tensor][StageLinks::line_of(CollectiveKind::all_gather)].seconds(bytes, 1);
-      if (const double parts = part / links.network_share + line.floor.value() + gather; parts < steady.hop)
-        steady.hop = parts, steady.boundary_ideal = part;
-    }
-  }
   const auto on_host = [&](const LayerProfile& layer, const PassTime& f, const PassTime& b, double kept) {
-    const double elements = layer.dense_elements / shared.states + layer.expert_elements / shared.expert_states;
+    const double elements = bytes.states_of(layer);
     return HostLayer{moves_activations(strategy.offload) ? kept : 0.0,
-                     states_move ? elements * (optimizer.master_bytes() + optimizer.moment_bytes()) : 0.0,
-                     f.chain() + f.exposed, b.chain() + b.exposed, elements * update_bytes / memory_rate};
+                     bytes.states_move ? elements * bytes.optimizer->state_bytes() : 0.0, f.chain() + f.exposed,
+                     b.chain() + b.exposed, elements * bytes.updated / memory_rate};
   };
-  steady.parts.clear();
   for (const StageSplit::Part& part : split.parts) {
     PassTime f, b;
-    double dense = 0.0, expert = 0.0, layer_elements = 0.0, layer_kept = 0.0;
     SteadyCost::Part& out = steady.parts.emplace_back();
-    for (std::size_t k = 0; k < kinds; ++k) {
-      const double n = part.layers[k];
+    const StageElements sum =
+        add_memory(bytes, effects, profile, (weights ? weights : &profile)->head.gathered, over_fewest, part, out);
+    for (std::size_t k = 0; k < steady.layers.size(); ++k) {
+      const double n = part.layers[k] * part.passed;
       if (n == 0.0) continue;
       const auto& [forward, backward] = steady.layers[k];
       f.add(forward, n), b.add(backward, n);
+      if (strategy.offload == Offload::none) continue;
       const LayerProfile& layer = profile.kinds[k];
-      const double kept = layer.kept.value() * over_fewest;
-      dense += n * layer.dense_elements, expert += n * layer.expert_elements;
-      out.kept += n * kept;
-      if (strategy.offload != Offload::none)
-        out.host.add(question.host, on_host(layer, forward, backward, kept), n, question.overlap);
-      layer_elements = std::max(layer_elements, elements_of(layer));
-      layer_kept = std::max(layer_kept, kept);
-      out.memory.workspace =
-          std::max(out.memory.workspace, layer.again.value() * effects.activations + layer.widest.value());
+      out.host.add(question.host, on_host(layer, forward, backward, layer.kept.value() * over_fewest), n,
+                   question.overlap);
     }
-    if (part.first) f.add(embed_forward, 1.0), b.add(embed_backward, 1.0), dense += elements_of(profile.embedding);
-    if (part.last) {
-      f.add(head_forward, 1.0), b.add(head_backward, 1.0), dense += elements_of(profile.head);
-      out.memory.head =
-          effects.logits * (profile.head.kept.value() + head_gathered.value() + profile.head.widest.value());
-    }
-    out.stages = part.stages, out.at = part.at, out.first = part.first, out.last = part.last;
+    if (part.first) f.add(embed_forward, part.passed), b.add(embed_backward, part.passed);
+    if (part.last) f.add(head_forward, part.passed), b.add(head_backward, part.passed);
     out.forward = f.chain() + f.exposed, out.backward = b.chain() + b.exposed;
     out.compute = f.compute + b.compute, out.recompute = b.recompute;
     out.tensor = f.tensor + b.tensor, out.context = f.context + b.context, out.expert = f.expert + b.expert;
@@ -253,34 +322,28 @@ void steady_cost(const TrainingQuestion& question, const Strategy& strategy, con
     // brought back while the next step begins.
     const double reduce = f.gradients + b.gradients, bring = f.new_weights + b.new_weights;
     out.gradients = question.overlap ? std::max(effects.gradients_waited * reduce, reduce - b.chain()) : reduce;
-    const double updated = (dense / shared.states + expert / shared.expert_states) * update_bytes;
+    const double updated =
+        part.passed * (sum.dense / shared.states + sum.expert / shared.expert_states) * bytes.updated;
     const double update = updated / memory_rate;
     out.end_memory = updated / rates.hbm.value();
     out.end_upper = out.end_memory + f.all_once + b.all_once;
     out.update = update + (question.overlap ? std::max(0.0, bring - f.chain()) : bring);
-    out.memory.weights = casts ? 0.0 : weight_bytes * (dense / shared.weights + expert / shared.expert_weights);
-    out.memory.gradients = grad_bytes * (dense / shared.gradients + expert / shared.expert_gradients);
-    out.memory.master = optimizer.master_bytes() * (dense / shared.states + expert / shared.expert_states);
-    out.memory.moments = optimizer.moment_bytes() * (dense / shared.states + expert / shared.expert_states);
-    // Weights in use are whole: this layer's and the next one's. So are gradients that are not yet reduced.
-    if (shared.weights > 1.0) out.memory.buffers = 2.0 * weight_bytes * layer_elements;
-    if (shared.gradients > 1.0) out.memory.buffers += (weight_bytes + grad_bytes) * layer_elements;
     if (strategy.offload != Offload::none) {
       // Nothing of the ends is kept on the host but their states.
       if (part.first)
-        out.host.add(question.host, on_host(profile.embedding, embed_forward, embed_backward, 0.0), 1.0,
+        out.host.add(question.host, on_host(profile.embedding, embed_forward, embed_backward, 0.0), part.passed,
                      question.overlap);
       if (part.last)
-        out.host.add(question.host, on_host(profile.head, head_forward, head_backward, 0.0), 1.0, question.overlap);
-      move_to_host(strategy.offload, layer_kept, layer_elements / (dense + expert), out);
+        out.host.add(question.host, on_host(profile.head, head_forward, head_backward, 0.0), part.passed,
+                     question.overlap);
+      move_to_host(strategy.offload, sum.most_kept, sum.largest_layer / (sum.dense + sum.expert), out);
       wait_for_host(strategy.offload, question.overlap, update, out);
     }
   }
 }
 
-MemoryParts memory_holding(const SteadyCost& steady, const SteadyCost::Part& part, double held, double copies) {
+MemoryParts memory_holding(const SteadyCost& steady, const SteadyCost::Part& part, double held) {
   MemoryParts memory = part.memory;
-  memory.weights *= copies, memory.gradients *= copies;
   // What goes to the host does so microbatch by microbatch: one is on its way at a time.
   memory.activations = part.offloaded > 0.0 ? part.kept : part.kept * held;
   memory.host += part.offloaded * held;
@@ -301,16 +364,15 @@ MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, co
   const PipelineShape shape{strategy.schedule, strategy.parallelism.pipeline,
                             static_cast<std::int64_t>(steady.microbatches), strategy.interleave};
   const double held = shape.stages > 1 ? peak_microbatches(shape, stage) : 1.0;
-  // Both directions pass every stage, each with a part of the model and gradients of its own.
-  const double copies = strategy.schedule == PipelineSchedule::dualpipe && shape.stages > 1 ? 2.0 : 1.0;
-  MemoryParts memory = memory_holding(steady, part, held, copies);
+  MemoryParts memory = memory_holding(steady, part, held);
   memory.stage = stage;
   return memory;
 }
 
 MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, const Strategy& strategy) {
   const auto others = static_cast<std::int64_t>(part.stages) - 1;
-  return memory_at(steady, part, strategy, is_folded(strategy.schedule) ? part.at + others : part.at);
+  return memory_at(steady, part, strategy,
+                   layout_of(strategy.schedule) == StageLayout::folded ? part.at + others : part.at);
 }
 
 std::vector<MemoryParts> stage_memory(const SteadyCost& steady, const StageSplit& split, const Strategy& strategy) {
@@ -323,7 +385,7 @@ std::vector<MemoryParts> stage_memory(const SteadyCost& steady, const StageSplit
 
 StageSplit stage_split(const Transformer& model, const Strategy& strategy) {
   const std::int64_t stages = strategy.parallelism.pipeline;
-  return split_stages(model, stages, stages > 1 && is_folded(strategy.schedule));
+  return split_stages(model, stages, stages > 1 ? layout_of(strategy.schedule) : StageLayout::straight);
 }
 
 TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
@@ -334,11 +396,9 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
   TrainingCost cost;
   double slowest = -1.0, slowest_lower = 0.0, slowest_upper = 0.0, sum_lower = 0.0, sum_upper = 0.0;
   double mean_forward = 0.0, mean_backward = 0.0, states = 0.0, busiest = 0.0, end_upper = 0.0;
-  const double hides = hides_experts(strategy) ? 1.0 : 0.0, alone = puts_off_weights(strategy) ? 1.0 : 0.0;
   for (const SteadyCost::Part& part : steady.parts) {
     const double share = part.stages / stages;
-    const double forward = part.forward - hides * part.hidden_forward,
-                 backward = part.backward - hides * part.hidden_backward + alone * part.beside;
+    const auto [forward, backward, hidden, put_off] = scheduled(part, strategy);
     mean_forward += share * (forward + handover / 2.0);
     mean_backward += share * (backward + handover / 2.0);
     cost.compute += share * m * part.ideal_compute;
@@ -361,8 +421,8 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
       slowest = whole;
       StepParts& step = cost.parts;
       step.compute = m * part.compute, step.recompute = m * part.recompute;
-      step.tensor = m * (part.tensor + alone * part.beside), step.context = m * part.context;
-      step.expert = m * (part.expert - hides * (part.hidden_forward + part.hidden_backward));
+      step.tensor = m * (part.tensor + put_off), step.context = m * part.context;
+      step.expert = m * (part.expert - hidden);
       step.weights = m * part.weights;
       step.handover = m * handover, step.gradients = part.gradients, step.update = part.update;
       step.host = m * (part.host.forward + part.host.backward) + part.host.update;
@@ -400,14 +460,11 @@ Result<PipelineInput> pipeline_input(const TrainingQuestion& question, std::int6
                  static_cast<std::int64_t>(microbatches(question, strategy)), strategy.interleave};
   const Transformer& model = *question.setup.model;
   const std::int64_t stages = input.shape.stages;
-  const StageSplit runs = split_parts(model, stages, model_parts(input.shape) / stages, is_folded(strategy.schedule));
+  const StageSplit runs = split_parts(model, stages, model_parts(input.shape) / stages, layout_of(strategy.schedule));
   ASSAY_TRY(parts, price_stages(question, sequence, cluster, strategy, runs));
-  const double hides = hides_experts(strategy) ? 1.0 : 0.0, alone = puts_off_weights(strategy) ? 1.0 : 0.0;
   for (const std::int16_t at : runs.part_of) {
-    const SteadyCost::Part& part = parts.parts[static_cast<std::size_t>(at)];
-    const double backward = part.backward - hides * part.hidden_backward + alone * part.beside;
-    input.times.push_back(
-        {Seconds(part.forward - hides * part.hidden_forward), Seconds(backward / 2.0), Seconds(backward / 2.0)});
+    const ScheduledPasses passes = scheduled(parts.parts[static_cast<std::size_t>(at)], strategy);
+    input.times.push_back({Seconds(passes.forward), Seconds(passes.backward / 2.0), Seconds(passes.backward / 2.0)});
   }
   const StageSplit split = stage_split(model, strategy);
   ASSAY_TRY(steady, price_stages(question, sequence, cluster, strategy, split));

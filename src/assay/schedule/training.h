@@ -16,19 +16,16 @@
 
 namespace assay {
 
-enum class RecomputePolicy : std::uint8_t { none, selective, full, operators, products, projections, feed_forward };
-/// Bytes that software keeps of a layer over the fewest. Where a policy names what is kept, the rest is made again,
-/// whatever the software would keep besides.
-double kept_over_fewest(const StepEffects& effects, RecomputePolicy policy);
-std::string_view name(RecomputePolicy policy);
-Recompute recompute_of(RecomputePolicy policy);
+/// Bytes that software keeps of a layer over the fewest. Where all that is element-wise is made again, what is kept is
+/// named, whatever the software would keep besides.
+double kept_over_fewest(const StepEffects& effects, Recompute recompute);
 
 struct Strategy {
   Parallelism parallelism;
   std::int64_t micro_batch = 1;  ///< sequences of one data-parallel device group
   std::int64_t interleave = 1;   ///< chunks of layers per stage
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
-  RecomputePolicy recompute = RecomputePolicy::none;
+  Recompute recompute;
   Offload offload = Offload::none;
   std::uint8_t layout = 0;  ///< which order the mesh axes are laid out in
   friend bool operator==(const Strategy&, const Strategy&) = default;
@@ -122,6 +119,7 @@ struct SteadyCost {
   };
   std::vector<Part> parts;
   std::vector<std::array<PassTime, 2>> layers;  ///< of each kind, forward and backward
+  std::array<PassTime, 2> embedding, head;      ///< the same of the ends
   double microbatches = 1, stages = 1;
   double hop = 0, boundary_ideal = 0;  ///< seconds from a stage to the next
   double stragglers = 0, fixed = 0;    ///< share of the step, seconds of each step
@@ -130,19 +128,32 @@ struct SteadyCost {
   double reserved = 1, context = 0;    ///< see StepEffects
 };
 
-/// Fills `steady`, whose memory is reused. Where the profile is of work alone, `weights` is its other half.
-void steady_cost(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
+// In parts, each of which fills its share of `steady`, whose memory is reused. Where the profile is of work alone,
+// `weights` is its other half.
+
+/// The passes of a microbatch through each kind of layer and the ends, and the way from a stage to the next: how layers
+/// lie on stages does not matter to them, nor does offloading.
+void fill_passes(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
+                 const TrainingProfile* weights, const StageLinks& links, SteadyCost& steady);
+/// The memory of each kind of stage, and nothing that takes time.
+void fill_memory(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
+                 const TrainingProfile* weights, const StageLinks& links, const StageSplit& split, SteadyCost& steady);
+/// Everything, once the passes are there.
+void fill_stages(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
                  const TrainingProfile* weights, const StageLinks& links, const StageSplit& split, SteadyCost& steady);
 SteadyCost steady_cost(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
                        const StageLinks& links, const StageSplit& split);
 
 /// How layers lie on the stages of a strategy.
 StageSplit stage_split(const Transformer& model, const Strategy& strategy);
-/// Stages hold two parts that lie like a V.
-constexpr bool is_folded(PipelineSchedule schedule) { return schedule == PipelineSchedule::zb_v; }
+constexpr StageLayout layout_of(PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::zb_v       ? StageLayout::folded
+         : schedule == PipelineSchedule::dualpipe ? StageLayout::mirrored
+                                                  : StageLayout::straight;
+}
 
-/// Memory of a stage that holds the activations of `held` microbatches and `copies` of its part of the model.
-MemoryParts memory_holding(const SteadyCost& steady, const SteadyCost::Part& part, double held, double copies = 1.0);
+/// Memory of a stage that holds the activations of `held` microbatches.
+MemoryParts memory_holding(const SteadyCost& steady, const SteadyCost::Part& part, double held);
 /// The same of a stage under a schedule, as it is when the most is in use.
 MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, const Strategy& strategy,
                       std::int64_t stage);

@@ -38,7 +38,7 @@ TEST(TrainingMemory, KeepsWhatTheFormulasOfKorthikantiSay) {
   strategy.parallelism.tensor = 8;
   EXPECT_NEAR(kept_per_token(c, strategy, 2048), h * (10.0 + 24.0 / t + 5.0 * a * s / (h * t)), 0.01 * 34.0 * h);
   strategy.parallelism.residual = ResidualScheme::sequence;
-  strategy.recompute = RecomputePolicy::selective;
+  strategy.recompute = Recompute::selective();
   EXPECT_NEAR(kept_per_token(c, strategy, 2048), 34.0 * h / t, 0.01 * 34.0 * h / t);
 }
 
@@ -46,7 +46,7 @@ TEST(TrainingMemory, DropoutKeepsNothingWhereEverythingIsMadeAgain) {
   Case c("gpt-3-175b", "a100-sxm-80:8");
   c.question.setup.flash = false;
   Strategy strategy;
-  strategy.recompute = RecomputePolicy::full;
+  strategy.recompute = Recompute::full();
   const double without = kept_per_token(c, strategy, 2048);
   c.question.setup.dropout = true;
   EXPECT_EQ(kept_per_token(c, strategy, 2048), without);
@@ -62,10 +62,10 @@ TEST(TrainingMemory, ByOperatorEveryOtherProductIsKept) {
   const Case c("llama-3-8b", "h100-sxm:8");
   constexpr double d = 4096, queries = 32 * 128, values = 8 * 128, up = 14336;
   Strategy strategy;
-  strategy.recompute = RecomputePolicy::operators;
+  strategy.recompute = Recompute::operators();
   EXPECT_NEAR(kept_per_token(c, strategy, 8192), 2.0 * (d + queries + values + queries + up) + 4.0 * 32.0, 1.0);
   const TrainingProfile some = make_profile(c.question.setup, profile_key(strategy, 8192));
-  strategy.recompute = RecomputePolicy::full;
+  strategy.recompute = Recompute::full();
   const TrainingProfile all = make_profile(c.question.setup, profile_key(strategy, 8192));
   EXPECT_LT(some.kinds[0].backward.repeated_flops, 0.5 * all.kinds[0].backward.repeated_flops);
   EXPECT_GT(some.kinds[0].backward.repeated_flops.value(), 0.0);
@@ -73,16 +73,16 @@ TEST(TrainingMemory, ByOperatorEveryOtherProductIsKept) {
 
 TEST(TrainingMemory, PoliciesThatKeepMoreRepeatLess) {
   const Case c("llama-3-8b", "h100-sxm:8");
-  using enum RecomputePolicy;
   double kept = 0.0, repeated = HUGE_VAL;
-  for (const RecomputePolicy policy : {full, projections, feed_forward, products}) {
+  for (const Recompute policy : {Recompute::full(), Recompute::all_but_projections(), Recompute::feed_forward(),
+                                 Recompute::all_but_products()}) {
     Strategy strategy;
     strategy.recompute = policy;
     const TrainingProfile profile = make_profile(c.question.setup, profile_key(strategy, 4096));
     const LayerProfile& layer = profile.kinds[0];
     EXPECT_GT(layer.kept.value(), kept) << name(policy);
     kept = layer.kept.value();
-    if (policy == products) continue;  // attention is made again, the feed-forward block is not
+    if (policy == Recompute::all_but_products()) continue;  // attention is made again, the feed-forward block is not
     EXPECT_LT(layer.backward.repeated_flops.value(), repeated) << name(policy);
     repeated = layer.backward.repeated_flops.value();
   }

@@ -60,7 +60,7 @@ Program program_of(const Case& c, const Strategy& s, std::int64_t sequences) {
   TrainingPlan plan;
   plan.work.sequences = sequences, plan.work.queries = plan.work.keys = sequence;
   plan.formats = c.question.setup.formats;
-  plan.recompute = recompute_of(s.recompute);
+  plan.recompute = s.recompute;
   return lower_training(c.model, stage_mesh(s.parallelism), training_rules(s.parallelism), plan);
 }
 
@@ -125,8 +125,8 @@ TEST(TrainingCost, EqualsTheProgramPricedStepByStep) {
     for (Strategy s : {strategy_of(1, 16, 1), strategy_of(4, 2, 2), strategy_of(16, 1, 1), strategy_of(2, 1, 8),
                        strategy_of(1, 4, 2, 2), strategy_of(2, 4, 2)}) {
       if (c == &experts && s.parallelism.data * s.parallelism.fsdp % 4 == 0) s.parallelism.expert = 4;
-      for (RecomputePolicy policy : {RecomputePolicy::none, RecomputePolicy::full}) {
-        s.recompute = policy;
+      for (const RecomputePolicy& policy : recompute_policies) {
+        s.recompute = policy.parts;
         const double m = microbatches(c->question, s);
         const auto cost = price_strategy(c->question, sequence, c->cluster, s);
         ASSERT_TRUE(cost) << cost.error().what;
@@ -155,7 +155,8 @@ TEST(TrainingCost, ExpertsExchangeTokensBesideAnotherMicrobatchWhereTheScheduleH
   EXPECT_GT(whole, 0.0);
   EXPECT_DOUBLE_EQ(expert_seconds(PipelineSchedule::one_f_one_b, 1, 0.25), whole);
   EXPECT_NEAR(expert_seconds(PipelineSchedule::interleaved, 2, 0.25), 0.25 * whole, 1e-9 * whole);
-  EXPECT_NEAR(expert_seconds(PipelineSchedule::dualpipe, 1, 0.25), 0.25 * whole, 1e-9 * whole);
+  // Of eight layers the first has no experts: four stand on the slower stage, or half of all seven on both.
+  EXPECT_NEAR(expert_seconds(PipelineSchedule::dualpipe, 1, 0.25), 0.25 * whole * 3.5 / 4.0, 1e-9 * whole);
 }
 
 // A layer gathers and scatters its input twice each way, and gathers both inputs again for gradients of weights: of ten
@@ -173,7 +174,7 @@ TEST(TrainingCost, GradientsOfWeightsAreMadeBesideCollectivesOfTheBackwardPass) 
   s.parallelism.residual = ResidualScheme::sequence;
   EXPECT_NEAR(waited(s, 0.0) / waited(s, 1.0), 0.6, 0.02);
   EXPECT_NEAR(waited(s, 0.5) / waited(s, 1.0), 0.8, 0.01);
-  s.parallelism.residual = ResidualScheme::replicated, s.recompute = RecomputePolicy::full;
+  s.parallelism.residual = ResidualScheme::replicated, s.recompute = Recompute::full();
   EXPECT_NEAR(waited(s, 0.0) / waited(s, 1.0), 0.6, 0.02);
 }
 
@@ -278,7 +279,7 @@ TEST(TrainingCost, RecomputationTradesTimeForMemory) {
   const Case c("h100-sxm:16", 64);
   Strategy s = strategy_of(1, 16, 1);
   const auto kept = price_strategy(c.question, sequence, c.cluster, s);
-  s.recompute = RecomputePolicy::full;
+  s.recompute = Recompute::full();
   const auto again = price_strategy(c.question, sequence, c.cluster, s);
   ASSERT_TRUE(kept && again);
   EXPECT_LT(again->memory.activations, 0.2 * kept->memory.activations);
@@ -327,7 +328,8 @@ TEST(StageSplit, HoldsEveryLayerOnceAndTheEndsOnce) {
 TEST(StageSplit, FoldedHoldsBothEndsOnTheFirstStage) {
   const Transformer model = small_model(8);
   for (std::int64_t stages : {2, 3, 4}) {
-    const StageSplit split = split_stages(model, stages, true), parts = split_parts(model, stages, 2, true);
+    const StageSplit split = split_stages(model, stages, StageLayout::folded),
+                     parts = split_parts(model, stages, 2, StageLayout::folded);
     ASSERT_EQ(split.part_of.size(), static_cast<std::size_t>(stages));
     ASSERT_EQ(parts.part_of.size(), static_cast<std::size_t>(2 * stages));
     const auto layers = [](const StageSplit& of, std::int64_t stage) {
@@ -407,6 +409,37 @@ TEST(Training, DualpipeHoldsGradientsOfBothItsParts) {
   const auto both = price_strategy(c.question, sequence, c.cluster, s);
   ASSERT_TRUE(one && both);
   EXPECT_NEAR(both->memory.gradients, 2.0 * one->memory.gradients, 1e-4 * one->memory.gradients);
+}
+
+// Both directions pass every stage with half of the microbatches: parts that differ take their mean, and the ends of
+// the model lie on both ends of the pipeline.
+TEST(Training, DualpipeTakesTheMeanOfItsTwoParts) {
+  const Case c("h100-sxm:4", 16, 8);
+  Strategy s = strategy_of(1, 1, 1);
+  s.parallelism.pipeline = 4, s.schedule = PipelineSchedule::dualpipe;
+  const StageSplit split = stage_split(c.model, s);
+  const auto steady = price_stages(c.question, sequence, c.cluster, s, split);
+  const auto input = pipeline_input(c.question, sequence, c.cluster, s);
+  ASSERT_TRUE(steady && input);
+  const auto result = simulate_pipeline(*input);
+  ASSERT_TRUE(result);
+  const auto part_seconds = [&](std::size_t part) {
+    const StageTimes& t = input->times[part];
+    return (t.forward + t.backward_input + t.backward_weight).value();
+  };
+  for (std::size_t stage = 0; stage < 4; ++stage) {
+    const SteadyCost::Part& part = steady->parts[static_cast<std::size_t>(split.part_of[stage])];
+    EXPECT_EQ(part.first, stage == 0 || stage == 3);
+    EXPECT_EQ(part.last, part.first);
+    EXPECT_NEAR(part.forward + part.backward + part.beside, (part_seconds(stage) + part_seconds(3 - stage)) / 2.0,
+                1e-9 * part.forward);
+    double busy = 0.0;
+    for (const PipelineEvent& event : result->events)
+      if (event.stage == static_cast<std::int64_t>(stage) && event.work != PipelineWork::send &&
+          event.work != PipelineWork::at_end)
+        busy += (event.end - event.start).value();
+    EXPECT_NEAR(busy, 16.0 * (part.forward + part.backward + part.beside), 1e-9 * busy);
+  }
 }
 
 TEST(Training, MemoryIsThatOfTheFullestStage) {

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <unordered_map>
 
 #include "assay/base/text.h"
+#include "assay/schedule/repeatable_layer.h"
 
 namespace assay {
 namespace {
@@ -20,7 +22,6 @@ struct KeyHash {
     mix(static_cast<std::uint64_t>(key.expert)), mix(static_cast<std::uint64_t>(key.micro_batch));
     mix((key.fsdp ? 1u : 0u) | (key.replicas ? 2u : 0u) | static_cast<unsigned>(key.zero) << 2 |
         static_cast<unsigned>(key.residual) << 4 | static_cast<unsigned>(key.context_scheme) << 6);
-    mix(key.recompute.ops);
     return static_cast<std::size_t>(h);
   }
 };
@@ -49,6 +50,7 @@ class Searcher {
         cluster_(cluster),
         choices_(choices),
         space_(question, sequence, cluster, choices),
+        policies_(space_.policies()),
         capacity_(capacity),
         top_(top),
         prune_(prune),
@@ -59,14 +61,14 @@ class Searcher {
     const std::vector<Parallelism> all = space_.meshes();
     if (all.empty()) return nothing_matches();
     for (const Parallelism& p : all) list_work(p);
-    std::make_heap(works_.begin(), works_.end(), later);
-    while (!works_.empty() && !(prune_ && works_.front().floor >= worst_)) {
-      std::pop_heap(works_.begin(), works_.end(), later);
-      const Work work = works_.back();
-      works_.pop_back();
-      price(work);
-      if (work.recompute == space_.policies().front()) list_other_policies(work);
-    }
+    std::sort(works_.begin(), works_.end(), sooner);
+    settled_.resize(works_.size() + 1);
+    // First what makes nothing again and moves nothing to the host: bounds are worth what has been found before.
+    for (const bool is_simple : {true, false})
+      for (const Work& work : works_) {
+        if (prune_ ? work.floor >= worst_ : is_simple) break;
+        price(work, is_simple);
+      }
     if (found_.best.empty() && std::isinf(worst_)) find_closest(all);
     std::stable_sort(found_.best.begin(), found_.best.end(), faster);
     return std::move(found_);
@@ -80,54 +82,50 @@ class Searcher {
   };
   /// Estimates of collectives over sets of expert, context and tensor axes.
   using InnerForms = std::array<std::array<CollectiveForm, 4>, 8>;
+  static constexpr std::size_t offload_ways = std::size(offload_names);
   /// Where weights, gradients and states lie.
   struct Sharing {
     int zero = 0;
-    Offload offload = Offload::none;
+    std::uint8_t offloads = 0;  ///< a bit each: with which weights and optimizer states alone fit
+
+    bool allows(Offload offload) const { return offloads >> static_cast<unsigned>(offload) & 1u; }
   };
   struct Mesh {
     Parallelism parallelism;
-    std::vector<Sharing> sharings;  ///< with which weights and optimizer states alone fit
+    std::vector<Sharing> sharings;
     std::vector<StageOrder> orders;
     std::vector<Placed> placements;  ///< that are possible and do not cost the same as another
 
     std::uint64_t every_order() const { return ~std::uint64_t{0} >> (64 - orders.size()); }
-    std::uint64_t orders_of(bool folded) const {
-      std::uint64_t bits = 0;
-      for (std::size_t o = 0; o < orders.size(); ++o)
-        if (is_folded(orders[o].schedule) == folded) bits |= std::uint64_t{1} << o;
-      return bits;
-    }
-  };
-  /// Orders of a mesh's stages, a bit each, by its sharings.
-  struct Fits {
-    std::vector<std::uint64_t> orders;
-    std::uint64_t every = 0;
-    bool all() const {
-      return std::all_of(orders.begin(), orders.end(), [&](std::uint64_t bits) { return bits == every; });
-    }
-  };
-  /// Seconds of a microbatch in both passes that nothing hides: a layer of each kind, the embedding and the head.
-  struct Least {
-    std::vector<double> kinds;
-    double embedding = 0, head = 0;
+    std::array<std::uint64_t, std::size(stage_layouts)> by_layout{};
 
-    /// Of the slowest stage.
-    double slowest(const StageSplit& split) const {
-      double most = 0.0;
-      for (const StageSplit::Part& part : split.parts) {
-        double sum = (part.first ? embedding : 0.0) + (part.last ? head : 0.0);
-        for (std::size_t k = 0; k < kinds.size(); ++k) sum += part.layers[k] * kinds[k];
-        most = std::max(most, sum);
-      }
-      return most;
-    }
+    std::uint64_t orders_of(StageLayout layout) const { return by_layout[static_cast<std::size_t>(layout)]; }
   };
-  /// What a microbatch computes, and the least that it takes by the links of its inner axes.
-  struct Microbatch {
+  /// Orders of a mesh's stages, a bit each, by what lies on the host.
+  using Orders = std::array<std::uint64_t, offload_ways>;
+  static std::uint64_t& orders_with(Orders& orders, Offload offload) {
+    return orders[static_cast<std::size_t>(offload)];
+  }
+  /// What nothing hides: of a layer of each kind, the embedding and the head.
+  struct Least {
+    struct Share {
+      double passes = 0;              ///< seconds of a microbatch
+      double reduce = 0, behind = 0;  ///< seconds of gradients once a step, and of the backward pass beside them
+      void add(const Share& other, double times) {
+        passes += times * other.passes, reduce += times * other.reduce, behind += times * other.behind;
+      }
+    };
+    FixedList<Share, max_layer_kinds> kinds;
+    Share embedding, head;
+  };
+  /// What a microbatch computes under a policy, and the least that it takes by the links of its inner axes.
+  struct Priced {
     TrainingProfile profile;
-    TrainingProfile memory;  ///< the same without its times
-    std::vector<std::optional<Least>> least;
+    std::vector<std::pair<std::size_t, Least>> least;  ///< by Placed::inner
+  };
+  struct Microbatch {
+    PolicyProfiles profiles;
+    std::vector<std::unique_ptr<Priced>> policies;  ///< made when asked for
   };
   /// All strategies of a mesh that compute the same: they differ in how weights are shared out, in the order of
   /// stages and in placement.
@@ -137,12 +135,13 @@ class Searcher {
     std::uint32_t mesh = 0;
     ResidualScheme residual = ResidualScheme::replicated;
     ContextScheme context_scheme = ContextScheme::gather;
-    RecomputePolicy recompute = RecomputePolicy::none;
-    std::uint32_t group = 0;  ///< the same for those that differ in recomputation only
+    std::uint8_t policy = 0;     ///< of policies_
+    std::uint64_t possible = 0;  ///< orders of stages that exist for as many microbatches
+    std::uint32_t group = 0;     ///< its number
   };
 
-  static bool later(const Work& a, const Work& b) {
-    return a.floor != b.floor ? a.floor > b.floor : a.group != b.group ? a.group > b.group : a.recompute > b.recompute;
+  static bool sooner(const Work& a, const Work& b) {
+    return a.floor != b.floor ? a.floor < b.floor : a.group < b.group;
   }
   static bool faster(const Candidate& a, const Candidate& b) { return a.cost.estimate < b.cost.estimate; }
 
@@ -152,20 +151,25 @@ class Searcher {
     const auto micro_batches = space_.micro_batches(per_group);
     const auto residuals = space_.residuals(p);
     const auto schemes = space_.context_schemes(p);
-    const auto policies = space_.policies();
     const auto zeros = space_.zeros(p);
     const auto layouts = space_.layouts(p);
-    Mesh mesh{p, {}, space_.orders(p), {}};
+    Mesh mesh{p, {}, space_.orders(p), {}, {}};
     if (mesh.orders.size() > 64) throw InternalError("more orders of stages than bits");
+    for (std::size_t o = 0; o < mesh.orders.size(); ++o)
+      mesh.by_layout[static_cast<std::size_t>(layout_of(mesh.orders[o].schedule))] |= std::uint64_t{1} << o;
     found_.count.considered +=
-        static_cast<std::int64_t>(micro_batches.size() * residuals.size() * schemes.size() * policies.size() *
+        static_cast<std::int64_t>(micro_batches.size() * residuals.size() * schemes.size() * policies_.size() *
                                   zeros.size() * choices_.offloads.size() * mesh.orders.size() * layouts.size());
-    for (int zero : zeros)
+    for (int zero : zeros) {
+      Sharing sharing{zero, 0};
       for (Offload offload : choices_.offloads) {
         Strategy s;
         s.parallelism = p, s.parallelism.zero = zero, s.offload = offload;
-        if (!prune_ || state_bytes(s) <= capacity_) mesh.sharings.push_back({zero, offload});
+        if (!prune_ || state_bytes(s) <= capacity_)
+          sharing.offloads = static_cast<std::uint8_t>(sharing.offloads | 1u << static_cast<unsigned>(offload));
       }
+      if (sharing.offloads != 0) mesh.sharings.push_back(sharing);
+    }
     if (mesh.sharings.empty()) return;
     mesh.placements = placements(p, layouts);
     meshes_.push_back(std::move(mesh));
@@ -177,126 +181,177 @@ class Searcher {
         for (std::int64_t micro : micro_batches) {
           work.residual = residual, work.context_scheme = scheme, work.micro_batch = micro;
           // What is computed again comes on top, so that other policies are looked at once this one is.
-          work.recompute = policies.front();
-          work.floor = prune_ ? floor_of(strategy_of(work), meshes_.back()) : 0.0;
+          work.possible = possible_orders(strategy_of(work), meshes_.back());
+          if (work.possible == 0) continue;
+          work.floor = prune_ ? floor_of(strategy_of(work), work) : 0.0;
           ++work.group;
           works_.push_back(work);
         }
-  }
-
-  /// The same work with more made again, where less does not fit.
-  void list_other_policies(Work work) {
-    const std::vector<RecomputePolicy> policies = space_.policies();
-    if (policies.size() == 1) return;
-    const std::vector<std::uint64_t>& fitting = fitting_orders(work);
-    const std::uint64_t every = meshes_[work.mesh].every_order();
-    if (std::all_of(fitting.begin(), fitting.end(), [&](std::uint64_t bits) { return bits == every; })) return;
-    for (std::size_t i = 1; i < policies.size(); ++i) {
-      work.recompute = policies[i];
-      if (prune_) work.floor = floor_of(strategy_of(work), meshes_[work.mesh]);
-      if (prune_ && work.floor >= worst_) continue;
-      works_.push_back(work);
-      std::push_heap(works_.begin(), works_.end(), later);
-    }
   }
 
   Strategy strategy_of(const Work& work) const {
     Strategy s;
     s.parallelism = meshes_[work.mesh].parallelism;
     s.parallelism.residual = work.residual, s.parallelism.context_scheme = work.context_scheme;
-    s.micro_batch = work.micro_batch, s.recompute = work.recompute;
+    s.micro_batch = work.micro_batch, s.recompute = policies_[work.policy];
     return s;
   }
 
-  /// Prices everything that computes as `work` says, unless a bound rules it out or less work fits.
-  void price(const Work& work) {
+  /// Prices everything that computes as `work` says, under every policy, unless a bound rules it out or less work fits.
+  void price(Work work, bool is_simple) {
     Strategy s = strategy_of(work);
     const Mesh& mesh = meshes_[work.mesh];
-    const Fits less = less_fits(work);
-    if (less.all()) return;
-    const auto m = static_cast<std::int64_t>(microbatches(question_, s));
-    const TrainingProfile& profile = work_of(s).profile;
-    const std::vector<std::uint64_t>* fitting = prune_ ? &fitting_orders(work) : nullptr;
+    const TrainingProfile& least_work = priced(s, 0).profile;
+    std::vector<std::uint8_t>& others = others_;
+    others.clear();
+    for (std::size_t policy = 1; policy < policies_.size() && !is_simple; ++policy) {
+      s.recompute = policies_[policy];
+      work.policy = static_cast<std::uint8_t>(policy);
+      if (!prune_ || floor_of(s, work) < worst_) others.push_back(work.policy);
+    }
+    const std::size_t offloads = is_simple ? 1 : choices_.offloads.size();
     for (std::size_t i = 0; i < mesh.sharings.size(); ++i) {
-      const std::uint64_t left = ~less.orders[i] & (fitting ? (*fitting)[i] : mesh.every_order());
-      if (left == 0) continue;
-      s.parallelism.zero = mesh.sharings[i].zero, s.offload = mesh.sharings[i].offload;
+      if (settled_[work.group] >> i & 1u) continue;
+      bool is_settled = is_simple;
+      s.parallelism.zero = mesh.sharings[i].zero;
       const TrainingProfile& traffic = sharing_of(s);
+      left_.assign(policies_.size(), std::nullopt);
       for (const Placed& placed : mesh.placements) {
         s.layout = placed.layout;
-        for (const bool folded : {false, true}) {
-          if (!(left & mesh.orders_of(folded))) continue;
-          // Folded or not, stages do the same altogether; only copies to the host do not add up.
-          if (prune_ && folded && left & mesh.orders_of(false) && s.offload == Offload::none &&
-              mean_seconds(steady_) >= worst_)
-            continue;
-          steady_cost(question_, s, profile, &traffic, placed.links, split_of(s.parallelism.pipeline, folded), steady_);
-          if (prune_ && least_seconds(steady_) >= worst_) continue;
-          for (std::size_t o = 0; o < mesh.orders.size(); ++o) {
-            const StageOrder& order = mesh.orders[o];
-            if (is_folded(order.schedule) != folded || !(left >> o & 1u) || !is_possible(s, order, m)) continue;
-            s.schedule = order.schedule, s.interleave = order.interleave;
-            take({s, training_cost(steady_, s)});
-          }
+        fill_passes(question_, s, least_work, &traffic, placed.links, steady_);
+        work.policy = 0, s.recompute = policies_[0];
+        // What is too slow with the least work is so with more, and what fits needs no more.
+        if (!price_passes(s, work, i, placed, least_work, traffic, offloads)) continue;
+        if (fitting_orders(work, i, Offload::none) == mesh.every_order()) continue;
+        is_settled = false;
+        for (const std::uint8_t policy : others) {
+          work.policy = policy, s.recompute = policies_[policy];
+          const TrainingProfile& profile = priced(s, policy).profile;
+          for (std::size_t k = 0; k < steady_.layers.size(); ++k)  // all that a policy changes
+            steady_.layers[k][1] = pass_time(profile.kinds[k].backward, traffic.kinds[k].backward.traffic, placed.links,
+                                             question_.overlap, question_.setup.effects);
+          price_passes(s, work, i, placed, profile, traffic, offloads);
         }
       }
+      if (is_settled) settled_[work.group] = static_cast<std::uint8_t>(settled_[work.group] | 1u << i);
     }
   }
 
+  /// Prices the stages of a microbatch whose passes are known; false where all are too slow whatever is done once.
+  bool price_passes(Strategy s, const Work& work, std::size_t i, const Placed& placed, const TrainingProfile& profile,
+                    const TrainingProfile& traffic, std::size_t offloads) {
+    const Mesh& mesh = meshes_[work.mesh];
+    const double m = microbatches(question_, s);
+    const Least least = least_of(steady_);
+    bool may_be_fast = false;
+    for (const StageLayout layout : stage_layouts) {
+      const std::uint64_t of_split = mesh.orders_of(layout) & work.possible;
+      if (of_split == 0) continue;
+      const StageSplit& split = split_of(s.parallelism.pipeline, layout);
+      if (prune_ && least_step(slowest_stage(least, m, split) + 2.0 * m * steady_.hop) >= worst_) continue;
+      may_be_fast = true;
+      std::optional<Orders>& left = left_[work.policy];
+      if (!left) left = orders_left(work, i, offloads);
+      for (std::size_t o = 0; o < offloads; ++o) {
+        s.offload = choices_.offloads[o];
+        const std::uint64_t orders = orders_with(*left, s.offload) & of_split;
+        if (orders == 0) continue;
+        fill_stages(question_, s, profile, &traffic, placed.links, split, steady_);
+        if (!prune_ || least_seconds(steady_) < worst_) take_orders(s, mesh, orders);
+      }
+    }
+    return may_be_fast;
+  }
+
+  void take_orders(Strategy s, const Mesh& mesh, std::uint64_t orders) {
+    for (std::size_t o = 0; o < mesh.orders.size(); ++o) {
+      const StageOrder& order = mesh.orders[o];
+      if (!(orders >> o & 1u)) continue;
+      s.schedule = order.schedule, s.interleave = order.interleave;
+      take({s, training_cost(steady_, s)});
+    }
+  }
+
+  std::uint64_t possible_orders(const Strategy& s, const Mesh& mesh) const {
+    const auto m = static_cast<std::int64_t>(microbatches(question_, s));
+    std::uint64_t bits = 0;
+    for (std::size_t o = 0; o < mesh.orders.size(); ++o)
+      if (is_possible(s, mesh.orders[o], m)) bits |= std::uint64_t{1} << o;
+    return bits;
+  }
   static bool is_possible(const Strategy& s, const StageOrder& order, std::int64_t m) {
     const std::int64_t stages = s.parallelism.pipeline;
     return stages == 1 || assay::is_possible({order.schedule, stages, m, order.interleave});
   }
 
-  /// Where a policy fits that makes a part of what `work` makes again, and no more. Placement does not matter to it.
-  Fits less_fits(const Work& work) {
-    const Mesh& mesh = meshes_[work.mesh];
-    Fits any{std::vector<std::uint64_t>(mesh.sharings.size()), mesh.every_order()};
-    const std::uint64_t again = recompute_of(work.recompute).ops;
-    for (const RecomputePolicy policy : space_.policies()) {
-      const std::uint64_t part = recompute_of(policy).ops;
-      if (part == again || (part & ~again) != 0) continue;
-      Work less = work;
-      less.recompute = policy;
-      const std::vector<std::uint64_t>& fits = fitting_orders(less);
-      for (std::size_t i = 0; i < fits.size(); ++i) any.orders[i] |= fits[i];
-      if (any.all()) break;
-    }
-    return any;
+  /// Activations that go to the host pass its link twice; a stage has at least the mean of all.
+  bool is_too_slow(const Work& work, Offload offload) {
+    if (!moves_activations(offload)) return false;
+    const Strategy s = strategy_of(work);
+    const TrainingProfile& profile = priced(s, work.policy).profile;
+    double kept = 0.0;
+    for (const StageSplit::Part& part : split_of(1, StageLayout::straight).parts)
+      for (std::size_t k = 0; k < profile.kinds.size(); ++k) kept += part.layers[k] * profile.kinds[k].kept.value();
+    kept *= kept_over_fewest(question_.setup.effects, s.recompute) / static_cast<double>(s.parallelism.pipeline);
+    return least_step(microbatches(question_, s) * 2.0 * kept / question_.host.rate) >= worst_;
   }
 
-  /// Orders of stages under which work fits into memory, a bit each, by how weights are shared out.
-  const std::vector<std::uint64_t>& fitting_orders(const Work& work) {
-    const std::uint64_t key = std::uint64_t{work.group} * 16 + static_cast<std::uint64_t>(work.recompute);
-    const auto [known, is_new] = fitting_.try_emplace(key);
-    std::vector<std::uint64_t>& out = known->second;
-    if (!is_new) return out;
-    Strategy s = strategy_of(work);
-    const Mesh& mesh = meshes_[work.mesh];
-    const auto m = static_cast<std::int64_t>(microbatches(question_, s));
-    TrainingProfile& profile = work_of(s).memory;
-    sizes_only_.size = role_sizes(s.parallelism);
-    for (const Sharing& sharing : mesh.sharings) {
-      s.parallelism.zero = sharing.zero, s.offload = sharing.offload;
-      profile.head.gathered = sharing_of(s).head.gathered;
-      std::uint64_t bits = 0;
-      for (const bool folded : {false, true}) {
-        if (!mesh.orders_of(folded)) continue;
-        steady_cost(question_, s, profile, nullptr, sizes_only_, split_of(s.parallelism.pipeline, folded), steady_);
-        if (least_memory(steady_) > capacity_) continue;
-        for (std::size_t o = 0; o < mesh.orders.size(); ++o) {
-          const StageOrder& order = mesh.orders[o];
-          if (is_folded(order.schedule) != folded || !is_possible(s, order, m)) continue;
-          s.schedule = order.schedule, s.interleave = order.interleave;
-          if (fits(steady_, s)) bits |= std::uint64_t{1} << o;
-        }
+  /// Orders of stages worth pricing where weights are shared out in the `i`-th way: those that fit, where nothing fits
+  /// that does a part of the same. Copies and work done again only add, but for one thing: work done again spares
+  /// copies of activations, so that a policy says nothing of those that make more again once activations go to the
+  /// host.
+  Orders orders_left(const Work& work, std::size_t i, std::size_t offloads) {
+    using enum Offload;
+    Orders left{};
+    for (std::size_t o = 0; o < offloads; ++o)
+      orders_with(left, choices_.offloads[o]) = meshes_[work.mesh].every_order();
+    Work less = work;
+    for (less.policy = 0; less.policy < work.policy; ++less.policy) {
+      if (!policies_[work.policy].includes(policies_[less.policy])) continue;
+      const std::uint64_t fit = fitting_orders(less, i, none);
+      for (std::uint64_t& orders : left) orders &= ~fit;
+      if (orders_with(left, optimizer) | orders_with(left, both)) {
+        const std::uint64_t without_states = fitting_orders(less, i, optimizer);
+        for (const Offload more : {optimizer, both}) orders_with(left, more) &= ~without_states;
       }
-      // What no schedule can run needs no more of them.
-      for (std::size_t o = 0; o < mesh.orders.size(); ++o)
-        if (!is_possible(s, mesh.orders[o], m)) bits |= std::uint64_t{1} << o;
-      out.push_back(bits);
+      if (left == Orders{}) return left;
     }
-    return out;
+    for (const Offload more : {none, optimizer, activations, both}) {
+      std::uint64_t& orders = orders_with(left, more);
+      if (more != none && orders != 0) orders &= ~fitting_orders(work, i, none);
+      for (const Offload fewer : {optimizer, activations})
+        if (more == both && orders != 0) orders &= ~fitting_orders(work, i, fewer);
+      if (prune_ && orders != 0) orders &= is_too_slow(work, more) ? 0 : fitting_orders(work, i, more);
+    }
+    return left;
+  }
+
+  /// Orders of stages under which work fits into memory; none where the user did not allow that.
+  std::uint64_t fitting_orders(const Work& work, std::size_t i, Offload offload) {
+    const Mesh& mesh = meshes_[work.mesh];
+    if (!mesh.sharings[i].allows(offload)) return 0;
+    const std::uint64_t key =
+        ((std::uint64_t{work.group} * 16 + work.policy) * 4 + i) * offload_ways + static_cast<std::uint64_t>(offload);
+    const auto [known, is_new] = fitting_.try_emplace(key);
+    std::uint64_t& bits = known->second;
+    if (!is_new) return bits;
+    Strategy s = strategy_of(work);
+    s.parallelism.zero = mesh.sharings[i].zero, s.offload = offload;
+    const TrainingProfile &profile = priced(s, work.policy).profile, &traffic = sharing_of(s);
+    sizes_only_.size = role_sizes(s.parallelism);
+    bits = mesh.every_order() & ~work.possible;  // what no schedule can run needs no more of them
+    for (const StageLayout layout : stage_layouts) {
+      const std::uint64_t of_split = mesh.orders_of(layout) & work.possible;
+      if (of_split == 0) continue;
+      fill_memory(question_, s, profile, &traffic, sizes_only_, split_of(s.parallelism.pipeline, layout), memory_);
+      if (least_memory(memory_) > capacity_) continue;
+      for (std::size_t o = 0; o < mesh.orders.size(); ++o) {
+        if (!(of_split >> o & 1u)) continue;
+        s.schedule = mesh.orders[o].schedule, s.interleave = mesh.orders[o].interleave;
+        if (fits(memory_, s)) bits |= std::uint64_t{1} << o;
+      }
+    }
+    return bits;
   }
 
   bool fits(const SteadyCost& steady, const Strategy& s) const {
@@ -353,25 +408,26 @@ class Searcher {
       for (ResidualScheme residual : space_.residuals(mesh))
         for (ContextScheme scheme : space_.context_schemes(mesh))
           for (std::int64_t micro : space_.micro_batches(space_.per_group(mesh)))
-            for (RecomputePolicy policy : space_.policies()) {
+            for (std::size_t policy = 0; policy < policies_.size(); ++policy) {
               Strategy s = start;
               s.parallelism.residual = residual, s.parallelism.context_scheme = scheme;
-              s.micro_batch = micro, s.recompute = policy;
-              take_closest(s, placed.front(), least);
+              s.micro_batch = micro, s.recompute = policies_[policy];
+              take_closest(s, policy, placed.front(), least);
             }
     }
   }
 
   /// Memory does not depend on placement: one layout that exists will do.
-  void take_closest(Strategy s, const Placed& placed, double& least) {
+  void take_closest(Strategy s, std::size_t policy, const Placed& placed, double& least) {
     s.layout = placed.layout;
-    std::optional<bool> priced;
+    const TrainingProfile &profile = priced(s, policy).profile, &traffic = sharing_of(s);
+    fill_passes(question_, s, profile, &traffic, placed.links, steady_);
+    std::optional<StageLayout> filled;
     for (const StageOrder& order : space_.orders(s.parallelism)) {
-      const bool folded = is_folded(order.schedule);
-      if (priced != folded)
-        steady_cost(question_, s, work_of(s).profile, &sharing_of(s), placed.links,
-                    split_of(s.parallelism.pipeline, folded), steady_);
-      priced = folded;
+      const StageLayout layout = layout_of(order.schedule);
+      if (filled != layout)
+        fill_stages(question_, s, profile, &traffic, placed.links, split_of(s.parallelism.pipeline, layout), steady_);
+      filled = layout;
       if (least_memory(steady_) - capacity_ >= least) continue;
       if (!is_possible(s, order, static_cast<std::int64_t>(steady_.microbatches))) continue;
       s.schedule = order.schedule, s.interleave = order.interleave;
@@ -385,38 +441,53 @@ class Searcher {
 
   /// The slowest stage does no less than its arithmetic, its memory traffic and the collectives that wait for each
   /// other. How weights travel comes on top.
-  double floor_of(const Strategy& s, const Mesh& mesh) {
+  double floor_of(const Strategy& s, const Work& of) {
     double least = std::numeric_limits<double>::infinity();
-    Microbatch& work = work_of(s);
-    const std::int64_t stages = s.parallelism.pipeline;
+    const Mesh& mesh = meshes_[of.mesh];
+    Priced& work = priced(s, of.policy);
+    const double m = microbatches(question_, s);
     for (const Placed& placed : mesh.placements) {
-      if (work.least.size() <= placed.inner) work.least.resize(inner_.size());
-      std::optional<Least>& known = work.least[placed.inner];
-      if (!known) known = least_of(s, work, placed.links);
-      for (const bool folded : {false, true})
-        if (mesh.orders_of(folded)) least = std::min(least, known->slowest(split_of(stages, stages > 1 && folded)));
+      auto known = std::find_if(work.least.begin(), work.least.end(),
+                                [&](const auto& least_on) { return least_on.first == placed.inner; });
+      if (known == work.least.end()) {
+        fill_passes(question_, s, work.profile, nullptr, placed.links, steady_);
+        known = work.least.insert(known, {placed.inner, least_of(steady_)});
+      }
+      for (const StageLayout layout : stage_layouts)
+        if (mesh.orders_of(layout) & of.possible)
+          least = std::min(least, slowest_stage(known->second, m, split_of(s.parallelism.pipeline, layout)));
     }
-    return least_step(microbatches(question_, s) * least);
+    return least_step(least);
   }
 
-  /// From two stages, which have an end each.
-  Least least_of(Strategy s, const Microbatch& work, const StageLinks& links) {
-    s.parallelism.pipeline = 2;
-    const StageSplit& split = split_of(2);
-    steady_cost(question_, s, work.profile, nullptr, links, split, steady_);
+  Least least_of(const SteadyCost& steady) const {
     // Schedules may hide as much of the exchange between experts as software lets them.
     const double hidden = 1.0 - std::min(1.0, question_.setup.effects.expert_waited);
+    const auto share = [&](const std::array<PassTime, 2>& passes) {
+      const auto& [f, b] = passes;
+      return Least::Share{f.chain() + f.exposed + b.chain() + b.exposed - hidden * (f.expert + b.expert),
+                          f.gradients + b.gradients, b.chain()};
+    };
     Least least;
-    for (const auto& [forward, backward] : steady_.layers)
-      least.kinds.push_back(forward.chain() + forward.exposed + backward.chain() + backward.exposed);
-    for (std::size_t i = 0; i < split.parts.size(); ++i) {
-      double rest = steady_.parts[i].forward + steady_.parts[i].backward;
-      for (std::size_t k = 0; k < least.kinds.size(); ++k) rest -= split.parts[i].layers[k] * least.kinds[k];
-      (split.parts[i].first ? least.embedding : least.head) = std::max(0.0, rest);
-    }
-    for (std::size_t k = 0; k < least.kinds.size(); ++k)
-      least.kinds[k] -= hidden * (steady_.layers[k][0].expert + steady_.layers[k][1].expert);
+    for (const auto& passes : steady.layers) least.kinds.push_back(share(passes));
+    least.embedding = share(steady.embedding), least.head = share(steady.head);
     return least;
+  }
+
+  /// Seconds of all microbatches on the slowest stage, and of gradients behind them.
+  double slowest_stage(const Least& least, double m, const StageSplit& split) const {
+    double most = 0.0;
+    for (const StageSplit::Part& part : split.parts) {
+      Least::Share sum;
+      for (std::size_t k = 0; k < least.kinds.size(); ++k) sum.add(least.kinds[k], part.layers[k]);
+      if (part.first) sum.add(least.embedding, 1.0);
+      if (part.last) sum.add(least.head, 1.0);
+      const double waited =
+          question_.overlap ? std::max(question_.setup.effects.gradients_waited * sum.reduce, sum.reduce - sum.behind)
+                            : sum.reduce;
+      most = std::max(most, part.passed * (m * sum.passes + waited));
+    }
+    return most;
   }
 
   /// The same of one placement and one way to share out weights, with all that the slowest stage does once a step; only
@@ -428,13 +499,6 @@ class Searcher {
     return least_step(most + steady.microbatches * 2.0 * steady.hop);
   }
 
-  /// The same of the mean stage, without the end of a step.
-  double mean_seconds(const SteadyCost& steady) const {
-    double sum = 0.0;
-    for (const SteadyCost::Part& part : steady.parts) sum += part.stages * part.least();
-    return least_step(steady.microbatches * (sum / steady.stages + 2.0 * steady.hop));
-  }
-
   /// A step whose slowest stage takes `stage` seconds. Rounded down: sums in another order differ in their last bits.
   double least_step(double stage) const {
     constexpr double rounding = 1e-12;
@@ -444,69 +508,44 @@ class Searcher {
   /// Every schedule holds one microbatch at least.
   static double least_memory(const SteadyCost& steady) {
     double most = 0.0;
-    for (const SteadyCost::Part& part : steady.parts)
-      most = std::max(most, memory_holding(steady, part, 1.0, 1.0).total());
+    for (const SteadyCost::Part& part : steady.parts) most = std::max(most, memory_holding(steady, part, 1.0).total());
     return most;
   }
 
   /// Bytes of weights and optimizer states on the fullest stage, whatever is computed and however stages are ordered.
   double state_bytes(const Strategy& s) {
     const Parallelism& p = s.parallelism;
+    Strategy any;
+    any.parallelism.tensor = p.tensor, any.parallelism.expert = any.parallelism.data = p.expert;
+    const TrainingProfile& profile = priced(any, 0).profile;
     sizes_only_.size = role_sizes(p);
     double least = std::numeric_limits<double>::infinity();
-    for (const bool folded : {false, true}) {
-      if (folded && p.pipeline == 1) break;
-      steady_cost(question_, s, elements_of(p), nullptr, sizes_only_, split_of(p.pipeline, folded), steady_);
+    for (const StageLayout layout : stage_layouts) {
+      if (layout != StageLayout::straight && p.pipeline == 1) break;
+      fill_memory(question_, s, profile, nullptr, sizes_only_, split_of(p.pipeline, layout), memory_);
       double most = 0.0;
-      for (const SteadyCost::Part& part : steady_.parts)
+      for (const SteadyCost::Part& part : memory_.parts)
         most = std::max(most, part.memory.weights + part.memory.master + part.memory.moments);
       least = std::min(least, most);
     }
     return least;
   }
 
-  /// A profile of weights only: how many elements lie on one device before data-parallel devices share them out.
-  const TrainingProfile& elements_of(const Parallelism& p) {
-    const auto known = elements_.find({p.tensor, p.expert});
-    if (known != elements_.end()) return known->second;
-    Strategy s;
-    s.parallelism.tensor = p.tensor, s.parallelism.expert = s.parallelism.data = p.expert;
-    const TrainingProfile& whole = work_of(s).profile;
-    const auto weights = [](const LayerProfile& from) {
-      LayerProfile layer;
-      layer.dense_elements = from.dense_elements, layer.expert_elements = from.expert_elements;
-      return layer;
-    };
-    return elements_[{p.tensor, p.expert}] = only(whole, weights);
-  }
-
-  /// A profile of what `part` leaves of each layer.
-  template <class F>
-  static TrainingProfile only(const TrainingProfile& whole, F&& part) {
-    TrainingProfile out;
-    for (const LayerProfile& layer : whole.kinds) out.kinds.push_back(part(layer));
-    out.embedding = part(whole.embedding), out.head = part(whole.head);
-    return out;
-  }
-  static TrainingProfile memory_of(const TrainingProfile& whole) {
-    return only(whole, [](const LayerProfile& from) {
-      LayerProfile layer;
-      layer.kept = from.kept, layer.gathered = from.gathered, layer.again = from.again, layer.widest = from.widest;
-      layer.dense_elements = from.dense_elements, layer.expert_elements = from.expert_elements;
-      return layer;
-    });
-  }
-
-  /// What a microbatch computes: it does not depend on how weights are shared out.
-  Microbatch& work_of(const Strategy& strategy) {
+  /// What a microbatch computes under a policy: it does not depend on how weights are shared out.
+  Priced& priced(const Strategy& strategy, std::size_t policy) {
     ProfileKey key = profile_key(strategy, sequence_);
     key.fsdp = key.replicas = false;
     key.zero = 0;
-    const auto known = works_made_.find(key);
-    if (known != works_made_.end()) return known->second;
-    TrainingProfile made = make_profile(question_.setup, key, ProfilePart::work);
-    TrainingProfile memory = memory_of(made);
-    return works_made_.emplace(key, Microbatch{std::move(made), std::move(memory), {}}).first->second;
+    key.recompute = Recompute::none();
+    auto known = works_made_.find(key);
+    if (known == works_made_.end()) {
+      Microbatch made{PolicyProfiles(question_.setup, key, ProfilePart::work), {}};
+      made.policies.resize(policies_.size());
+      known = works_made_.emplace(key, std::move(made)).first;
+    }
+    std::unique_ptr<Priced>& under = known->second.policies[policy];
+    if (!under) under = std::make_unique<Priced>(Priced{known->second.profiles.with(policies_[policy]), {}});
+    return *under;
   }
 
   /// How weights and gradients travel: it does not depend on what a microbatch computes.
@@ -543,10 +582,10 @@ class Searcher {
     return static_cast<std::size_t>(known - inner_.begin());
   }
 
-  const StageSplit& split_of(std::int64_t stages, bool folded = false) {
-    const auto known = splits_.find({stages, folded});
+  const StageSplit& split_of(std::int64_t stages, StageLayout layout) {
+    const auto known = splits_.find({stages, layout});
     if (known != splits_.end()) return known->second;
-    return splits_.emplace(std::pair(stages, folded), split_stages(model_, stages, folded)).first->second;
+    return splits_.emplace(std::pair(stages, layout), split_stages(model_, stages, layout)).first->second;
   }
 
   Result<TrainingSearch> nothing_matches() const {
@@ -561,6 +600,7 @@ class Searcher {
   const Cluster& cluster_;
   const TrainingChoices& choices_;
   TrainingSpace space_;
+  std::vector<Recompute> policies_;
   double capacity_;
   std::size_t top_;
   bool prune_;
@@ -570,13 +610,16 @@ class Searcher {
   std::vector<Mesh> meshes_;
   std::vector<Work> works_;
   SteadyCost steady_;
+  SteadyCost memory_;  ///< of which only the memory is filled
   StageLinks sizes_only_;
   std::unordered_map<ProfileKey, Microbatch, KeyHash> works_made_;
   std::unordered_map<ProfileKey, TrainingProfile, KeyHash> sharings_made_;
-  std::map<std::pair<std::int64_t, std::int64_t>, TrainingProfile> elements_;
   std::vector<InnerForms> inner_;
-  std::map<std::pair<std::int64_t, bool>, StageSplit> splits_;
-  std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> fitting_;  ///< see fitting_orders()
+  std::map<std::pair<std::int64_t, StageLayout>, StageSplit> splits_;
+  std::vector<std::optional<Orders>> left_;  ///< see orders_left(), by policy, of one way to share out weights
+  std::vector<std::uint8_t> others_;         ///< policies beyond the first that may be fast enough
+  std::unordered_map<std::uint64_t, std::uint64_t> fitting_;  ///< see fitting_orders()
+  std::vector<std::uint8_t> settled_;  ///< by work: ways to share out weights that need no more than the least work
 };
 
 }  // namespace

@@ -28,9 +28,10 @@ struct TrainingSearch {
 };
 
 /// Finds the `top` fastest strategies, each with its best placement, that fit into `capacity` bytes a chip and its part
-/// of the host, and take less than `slowest` seconds. Nothing is made again that fits when it is kept: a policy of
-/// recomputation does not count where one that makes less again fits, because it cannot be faster. With `prune`, what
-/// cannot be among them by a bound on its time or memory is not priced; the answer is the same without.
+/// of the host, and take less than `slowest` seconds. Nothing is made again or moved to the host that fits when it is
+/// kept on the chip: more of either does not count where less fits, because it cannot be faster; only work that spares
+/// copies can. With `prune`, what cannot be among them by a bound on its time or memory is not priced; the answer is
+/// the same without.
 Result<TrainingSearch> search_training(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
                                        const TrainingChoices& choices, double capacity, std::size_t top,
                                        bool prune = true, double slowest = std::numeric_limits<double>::infinity());

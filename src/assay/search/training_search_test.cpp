@@ -26,9 +26,7 @@ Transformer tiny_model() {
   return model;
 }
 
-constexpr RecomputePolicy every_policy[] = {
-    RecomputePolicy::none,     RecomputePolicy::selective,   RecomputePolicy::full,        RecomputePolicy::operators,
-    RecomputePolicy::products, RecomputePolicy::projections, RecomputePolicy::feed_forward};
+constexpr Offload every_offload[] = {Offload::none, Offload::optimizer, Offload::activations, Offload::both};
 
 struct Case {
   Transformer model = tiny_model();
@@ -70,7 +68,7 @@ TEST(TrainingSearch, PruningNeverLosesTheBestOfStepsWithCostsOfTheirOwn) {
     c.question.setup.effects.fixed = 10_ms;
     c.question.host = {1e9, 0.8, 1.5e9, 1e12};  // slow enough to be waited for
     TrainingChoices choices;
-    choices.offloads = {Offload::none, Offload::optimizer, Offload::both};
+    choices.offloads.assign(std::begin(every_offload), std::end(every_offload));
     for (double capacity : {4e8, 8e10}) {
       const auto cut = search_training(c.question, sequence, c.cluster, choices, capacity, 20, true);
       const auto all = search_training(c.question, sequence, c.cluster, choices, capacity, 20, false);
@@ -101,9 +99,12 @@ TEST(TrainingSearch, PruningNeverLosesAScheduleThatHidesExperts) {
   }
 }
 
-// Every split of eight chips over data, fsdp, tensor and pipeline, priced one by one without the search's caches.
+// Every split of eight chips over data, fsdp, tensor and pipeline, with every policy of recomputation and everything
+// that can go to the host, priced one by one without the search's caches. The link is fast enough that offloading wins
+// where memory is short, and slow enough to be waited for.
 TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
-  const Case c("h100-sxm:8");
+  Case c("h100-sxm:8");
+  c.question.host = {30e9, 0.8, 40e9, 256e9};
   constexpr std::array<double, 4> capacities{3e8, 6e8, 1.2e9, 8e10};
   std::array<double, 4> best;
   best.fill(1e30);
@@ -117,12 +118,13 @@ TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
         for (std::int64_t micro = 1; micro <= std::min<std::int64_t>(per_group, 16); micro *= 2)
           for (int zero = 0; zero <= (s.parallelism.data > 1 ? 2 : 0); ++zero)
             for (int residual = 0; residual <= (tp > 1 ? 1 : 0); ++residual)
-              for (RecomputePolicy policy : every_policy)
-                for (std::uint8_t layout = 0; layout < 2; ++layout) {
-                  s.micro_batch = micro, s.layout = layout;
+              for (const RecomputePolicy& policy : recompute_policies)
+                for (const Offload offload : every_offload) {
+                  // On one node all placements are alike.
+                  s.micro_batch = micro, s.offload = offload;
                   s.parallelism.zero = zero;
                   s.parallelism.residual = static_cast<ResidualScheme>(residual);
-                  s.recompute = policy;
+                  s.recompute = policy.parts;
                   const auto cost = price_strategy(c.question, sequence, c.cluster, s);
                   ASSERT_TRUE(cost);
                   for (std::size_t i = 0; i < capacities.size(); ++i)
@@ -132,6 +134,7 @@ TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
   TrainingChoices choices;
   choices.context = 1;
   choices.schedule = PipelineSchedule::one_f_one_b;
+  choices.offloads.assign(std::begin(every_offload), std::end(every_offload));
   for (std::size_t i = 0; i < capacities.size(); ++i) {
     const auto found = search_training(c.question, sequence, c.cluster, choices, capacities[i], 1);
     ASSERT_TRUE(found);
@@ -149,16 +152,16 @@ TEST(TrainingSearch, MakingMoreAgainIsNeverFaster) {
     Strategy s;
     s.parallelism.fsdp = 4, s.parallelism.tensor = 2, s.parallelism.pipeline = 2;
     for (const PipelineSchedule schedule : {PipelineSchedule::one_f_one_b, PipelineSchedule::zb_v})
-      for (const RecomputePolicy less : every_policy)
-        for (const RecomputePolicy more : every_policy) {
-          if ((recompute_of(less).ops & ~recompute_of(more).ops) != 0) continue;
+      for (const auto& [less_name, less] : recompute_policies)
+        for (const auto& [more_name, more] : recompute_policies) {
+          if (!more.includes(less)) continue;
           s.schedule = schedule;
           s.recompute = less;
           const auto a = price_strategy(c.question, sequence, c.cluster, s);
           s.recompute = more;
           const auto b = price_strategy(c.question, sequence, c.cluster, s);
           ASSERT_TRUE(a && b);
-          EXPECT_LE(a->estimate, b->estimate * (1.0 + 1e-12)) << name(less) << " " << name(more);
+          EXPECT_LE(a->estimate, b->estimate * (1.0 + 1e-12)) << less_name << " " << more_name;
         }
   }
 }
@@ -178,13 +181,13 @@ TEST(TrainingSearch, RunnersUpAreOtherStrategies) {
 TEST(TrainingSearch, KeepsWhatIsFixedAndSaysWhatNeedsLeastWhenNothingFits) {
   const Case c("h100-sxm:16");
   TrainingChoices choices;
-  choices.tensor = 4, choices.pipeline = 2, choices.recompute = RecomputePolicy::full;
+  choices.tensor = 4, choices.pipeline = 2, choices.recompute = Recompute::full();
   const auto found = search_training(c.question, sequence, c.cluster, choices, 8e10, 4);
   ASSERT_TRUE(found);
   for (const Candidate& candidate : found->best) {
     EXPECT_EQ(candidate.strategy.parallelism.tensor, 4);
     EXPECT_EQ(candidate.strategy.parallelism.pipeline, 2);
-    EXPECT_EQ(candidate.strategy.recompute, RecomputePolicy::full);
+    EXPECT_EQ(candidate.strategy.recompute, Recompute::full());
     EXPECT_LE(candidate.cost.memory.total(), 8e10);
   }
   const auto none = search_training(c.question, sequence, c.cluster, choices, 1e6, 4);

@@ -100,11 +100,11 @@ std::vector<std::int64_t> TrainingSpace::micro_batches(std::int64_t per_group) c
   return out;
 }
 
-std::vector<RecomputePolicy> TrainingSpace::policies() const {
+std::vector<Recompute> TrainingSpace::policies() const {
   if (choices_.recompute) return {*choices_.recompute};
-  using enum RecomputePolicy;
-  if (!choices_.every_policy) return {none, full};
-  return {none, selective, feed_forward, operators, projections, products, full};
+  std::vector<Recompute> out;
+  for (const RecomputePolicy& policy : recompute_policies) out.push_back(policy.parts);
+  return out;
 }
 
 std::vector<StageOrder> TrainingSpace::orders(const Parallelism& p) const {

@@ -14,8 +14,7 @@ struct TrainingChoices {
   std::optional<std::int64_t> data, fsdp, tensor, pipeline, context, expert, micro_batch, interleave;
   std::optional<int> zero;
   std::optional<PipelineSchedule> schedule;
-  std::optional<RecomputePolicy> recompute;
-  bool every_policy = true;  ///< where none is given: all of them, or only none and full
+  std::optional<Recompute> recompute;
   std::optional<ResidualScheme> residual;
   std::optional<ContextScheme> context_scheme;
   std::vector<Offload> offloads{Offload::none};  ///< those that may be tried
@@ -42,7 +41,7 @@ class TrainingSpace {
   std::vector<ContextScheme> context_schemes(const Parallelism& p) const;
   std::vector<std::int64_t> micro_batches(std::int64_t per_group) const;
   /// In an order in which none comes before another that makes a part of the same again.
-  std::vector<RecomputePolicy> policies() const;
+  std::vector<Recompute> policies() const;
   std::vector<StageOrder> orders(const Parallelism& p) const;
   /// Orders of the mesh's axes on the network that differ.
   std::vector<std::uint8_t> layouts(const Parallelism& p) const;

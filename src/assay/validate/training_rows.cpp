@@ -128,15 +128,14 @@ Why read_strategy(const TableLine& in, TrainingRow& row) {
 
 /// "custom save[decoder_layer_input+context+query_proj]", "minimal", "full", "selective(op)". Lists name what is kept,
 /// on the chip or offloaded. Empty means nothing, but for torchtitan, whose configurations checkpoint by operator.
-RecomputePolicy policy_of(std::string_view text, bool flash, bool torchtitan) {
-  using enum RecomputePolicy;
-  if (text == "selective(op)" || (text.empty() && torchtitan)) return operators;
-  if (text == "selective") return flash ? none : selective;  // flash attention has nothing inside to be made again
-  if (text == "minimal") return products;
+Recompute policy_of(std::string_view text, bool flash, bool torchtitan) {
+  if (text == "selective(op)" || (text.empty() && torchtitan)) return Recompute::operators();
+  if (text == "selective" && !flash) return Recompute::selective();  // flash attention has nothing inside
+  if (text == "minimal") return Recompute::all_but_products();
   if (contains(text, "query_proj") || contains(text, "qkv_proj"))
-    return contains(text, "context") ? feed_forward : projections;
-  if (text.starts_with("full") && !contains(text, "layers=")) return full;
-  return contains(text, "custom") ? full : none;
+    return contains(text, "context") ? Recompute::feed_forward() : Recompute::all_but_projections();
+  if (text.starts_with("full") && !contains(text, "layers=")) return Recompute::full();
+  return contains(text, "custom") ? Recompute::full() : Recompute::none();
 }
 
 /// What the row says of its software. Empty means unknown: nothing is recomputed then, which most such rows agree with.
@@ -215,8 +214,7 @@ std::string describe(const TrainingRow& row) {
   };
   add("dp", p.data), add("fsdp", p.fsdp), add("tp", p.tensor), add("pp", p.pipeline), add("cp", p.context);
   add("ep", p.expert), add("interleave", row.strategy.interleave), add("micro-batch", row.strategy.micro_batch);
-  if (row.strategy.recompute != RecomputePolicy::none)
-    text += fmt::format(" recompute {}", name(row.strategy.recompute));
+  if (row.strategy.recompute != Recompute::none()) text += fmt::format(" recompute {}", name(row.strategy.recompute));
   return fmt::format("{}, {} x {} tokens, {}", text, human_number(row.sequences), row.sequence, name(row.compute));
 }
 
@@ -267,7 +265,7 @@ Result<TrainingRows> read_h200_train(const CsvTable& table, const Catalogue& cat
     row.sequences = in.number("batch"), row.sequence = in.count("seq");
     row.strategy.micro_batch = in.count("batch");
     const bool again = in.text("remat") == "1", compiled = in.text("compiled") == "1";
-    if (again) row.strategy.recompute = RecomputePolicy::full;
+    if (again) row.strategy.recompute = Recompute::full();
     row.software.fusion = compiled ? Fusion::compiled : Fusion::eager;
     row.attention = AttentionKernel::flash2;  // what PyTorch's attention takes for these shapes
     row.small_states = true;
@@ -314,20 +312,20 @@ const IntervalClass* TrainingPredictor::memory_interval(const TrainingRow& row) 
 }
 
 Result<TrainingCost> TrainingPredictor::operator()(const TrainingRow& row) {
-  using enum RecomputePolicy;
   if (row.states_recompute) return priced(row, row.strategy.recompute);
   // What was run has fitted; the margin is for what a row does not tell (8-bit activations, offload).
   constexpr double margin = 1.3;
   ASSAY_TRY(known, place(row));
   const double room = margin * known->cluster.chip.hbm().capacity.value.value();
-  for (const RecomputePolicy policy : {none, products, feed_forward, projections}) {
+  for (const Recompute policy : {Recompute::none(), Recompute::all_but_products(), Recompute::feed_forward(),
+                                 Recompute::all_but_projections()}) {
     ASSAY_TRY(cost, priced(row, policy));
     if (cost.memory.allocated() <= room) return cost;
   }
-  return priced(row, full);
+  return priced(row, Recompute::full());
 }
 
-Result<TrainingCost> TrainingPredictor::priced(const TrainingRow& row, RecomputePolicy policy) {
+Result<TrainingCost> TrainingPredictor::priced(const TrainingRow& row, Recompute policy) {
   ASSAY_TRY(known, place(row));
   ASSAY_CHECK(check_parallelism(row.strategy.parallelism, row.model));
   const Calibration* calibration = known->calibration ? &known->calibration->values : nullptr;

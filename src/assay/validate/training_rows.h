@@ -76,7 +76,7 @@ class TrainingPredictor {
  private:
   explicit TrainingPredictor(const Catalogue& catalogue) : places_(catalogue) {}
   Result<const Place*> place(const TrainingRow& row);
-  Result<TrainingCost> priced(const TrainingRow& row, RecomputePolicy policy);
+  Result<TrainingCost> priced(const TrainingRow& row, Recompute policy);
 
   Places places_;
 };

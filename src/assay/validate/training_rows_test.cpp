@@ -33,7 +33,7 @@ TEST(TrainingRows, ARowBecomesModelClusterAndStrategy) {
   EXPECT_EQ(p.zero, 1);
   EXPECT_EQ(p.residual, ResidualScheme::sequence);
   EXPECT_EQ(row.strategy.interleave, 2);
-  EXPECT_EQ(row.strategy.recompute, RecomputePolicy::full);
+  EXPECT_EQ(row.strategy.recompute, Recompute::full());
   EXPECT_EQ(row.compute, Dtype::fp8);
   EXPECT_DOUBLE_EQ(row.measured->value(), 128.0 * 8192.0 / (1000.0 * 64.0));
   EXPECT_DOUBLE_EQ(row.peak->value(), 70.0 * 1024.0 * 1024.0 * 1024.0);

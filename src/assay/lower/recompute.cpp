@@ -1,0 +1,98 @@
+#include "assay/lower/recompute.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "assay/base/text.h"
+
+namespace assay {
+namespace {
+
+constexpr std::string_view part_names[] = {
+    "norms",   "rotary", "scores",   "attention", "attention-products", "ffn-products", "second-products",
+    "ffn-act", "router", "dispatch", "scans",     "residual",           "collectives"};
+static_assert(std::size(part_names) == forward_parts);
+
+constexpr ForwardPart part_at(std::size_t i) { return static_cast<ForwardPart>(i); }
+
+ForwardPart part_of(Op op) {
+  switch (op) {
+    case Op::norm:
+      return ForwardPart::norms;
+    case Op::rotate:
+      return ForwardPart::rotary;
+    case Op::attention:
+      return ForwardPart::attention;
+    case Op::activate:
+    case Op::gate:
+      return ForwardPart::activations;
+    case Op::route:
+      return ForwardPart::router;
+    case Op::dispatch:
+    case Op::combine:
+      return ForwardPart::dispatch;
+    case Op::scan:
+    case Op::convolve:
+      return ForwardPart::scans;
+    default:
+      return is_collective(op) ? ForwardPart::collectives : ForwardPart::residual;
+  }
+}
+
+}  // namespace
+
+std::string_view name(ForwardPart part) { return part_names[static_cast<std::size_t>(part)]; }
+
+std::string name(Recompute recompute) {
+  for (const RecomputePolicy& policy : recompute_policies)
+    if (policy.parts == recompute) return std::string(policy.name);
+  std::string list;
+  for (std::size_t i = 0; i < forward_parts; ++i)
+    if (recompute.covers(part_at(i))) list += fmt::format("{}{}", list.empty() ? "" : ",", part_names[i]);
+  return list;
+}
+
+Result<Recompute> parse_recompute(std::string_view text, std::string_view where) {
+  for (const RecomputePolicy& policy : recompute_policies)
+    if (policy.name == text) return policy.parts;
+  Recompute list;
+  for (std::string_view rest = text;;) {
+    const std::size_t comma = rest.find(',');
+    const std::string_view word = rest.substr(0, comma);
+    const auto* known = std::find(std::begin(part_names), std::end(part_names), word);
+    if (known == std::end(part_names)) {
+      std::vector<std::string_view> policies;
+      for (const RecomputePolicy& policy : recompute_policies) policies.push_back(policy.name);
+      return fail(std::string(where), fmt::format("unknown policy of recomputation {}", in_quotes(word)),
+                  fmt::format("one of {}; or a list of what is made again: {}", fmt::join(policies, ", "),
+                              fmt::join(part_names, ", ")),
+                  Error::Kind::usage);
+    }
+    list = list.with(part_at(static_cast<std::size_t>(known - std::begin(part_names))));
+    if (comma == std::string_view::npos) return list;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+Recompute parts_of(const Program& program, const Step& step, int id, std::int64_t products_before) {
+  using enum ForwardPart;
+  if (step.op == Op::product) {
+    const ProgramTensor& weight = program.tensor(step.in[1]);
+    const bool feeds = weight.find(LogicalDim::width) >= 0 || weight.find(LogicalDim::experts) >= 0;
+    const Recompute kind = Recompute::of({feeds ? feed_forward_products : attention_products});
+    return products_before % 2 == 1 ? kind.with(second_products) : kind;
+  }
+  const Recompute kind = Recompute::of({part_of(step.op)});
+  return step.op == Op::attention && id != step.out[0] ? kind.with(scores) : kind;
+}
+
+bool is_gathered(const Program& program, const Step& step, int id, const Step* source) {
+  if (step.op == Op::all_gather || step.op == Op::slice) return true;
+  // Tokens that were gathered and copied for their experts are as good as gathered.
+  if (step.op == Op::dispatch && source && source->op == Op::all_gather) return true;
+  return program.tensor(id).tensor_class == TensorClass::used_weight;
+}
+
+}  // namespace assay

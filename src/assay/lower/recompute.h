@@ -1,0 +1,101 @@
+// Recomputation: which forward results of a layer are made again in the backward pass instead of being kept.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "assay/base/result.h"
+#include "assay/program/program.h"
+
+namespace assay {
+
+/// Kinds of forward results, each kept or made again.
+enum class ForwardPart : std::uint8_t {
+  norms,
+  rotary,
+  scores,                 ///< what attention makes besides its result: probabilities, or the sums of flash attention
+  attention,              ///< its result, and the scores with it
+  attention_products,     ///< and those of other mixers
+  feed_forward_products,  ///< those of experts among them
+  second_products,        ///< every second product of a layer
+  activations,            ///< activation functions and gates
+  router,
+  dispatch,     ///< tokens at their experts, and what comes back
+  scans,        ///< state-space scans and convolutions
+  residual,     ///< sums on the residual stream, and copies that are split or cast
+  collectives,  ///< what was reduced or exchanged
+};
+inline constexpr std::size_t forward_parts = 13;
+
+/// A set of them. Whatever it says, what was gathered is gathered again, and a layer's input is kept.
+struct Recompute {
+  std::uint16_t parts = 0;
+
+  constexpr Recompute with(ForwardPart part) const { return {static_cast<std::uint16_t>(parts | bit(part))}; }
+  constexpr Recompute without(Recompute other) const { return {static_cast<std::uint16_t>(parts & ~other.parts)}; }
+  constexpr bool covers(ForwardPart part) const { return (parts & bit(part)) != 0; }
+  constexpr bool meets(Recompute other) const { return (parts & other.parts) != 0; }
+  constexpr bool includes(Recompute other) const { return (other.parts & ~parts) == 0; }
+  friend constexpr bool operator==(Recompute, Recompute) = default;
+
+  static constexpr Recompute of(std::initializer_list<ForwardPart> list) {
+    Recompute set;
+    for (const ForwardPart part : list) set = set.with(part);
+    return set;
+  }
+  static constexpr Recompute none() { return {}; }
+  /// The inside of attention: scores and probabilities, where they exist at all.
+  static constexpr Recompute selective() { return of({ForwardPart::scores}); }
+  static constexpr Recompute full() { return {(1u << forward_parts) - 1u}; }
+  /// All products are kept; attention and what is element-wise is made again.
+  static constexpr Recompute all_but_products() {
+    using enum ForwardPart;
+    return full().without(of({attention_products, feed_forward_products, second_products}));
+  }
+  /// Products around attention are kept, those of the feed-forward block are made again.
+  static constexpr Recompute all_but_projections() {
+    return full().without(of({ForwardPart::attention_products, ForwardPart::second_products}));
+  }
+  /// The same, and the result of attention is kept.
+  static constexpr Recompute feed_forward() {
+    return all_but_projections().without(of({ForwardPart::attention, ForwardPart::scores}));
+  }
+  /// By operator: attention, what was reduced or exchanged and every other product are kept, the rest is made again
+  /// (PyTorch's selective checkpointing as torchtitan sets it).
+  static constexpr Recompute operators() {
+    using enum ForwardPart;
+    return full().without(of({attention_products, feed_forward_products, attention, scores, collectives}));
+  }
+
+ private:
+  static constexpr std::uint16_t bit(ForwardPart part) {
+    return static_cast<std::uint16_t>(1u << static_cast<unsigned>(part));
+  }
+};
+
+/// Sets that have a name of their own; none stands before one that makes a part of the same again.
+struct RecomputePolicy {
+  std::string_view name;
+  Recompute parts;
+};
+inline constexpr RecomputePolicy recompute_policies[] = {{"none", Recompute::none()},
+                                                         {"selective", Recompute::selective()},
+                                                         {"feed-forward", Recompute::feed_forward()},
+                                                         {"operators", Recompute::operators()},
+                                                         {"products", Recompute::all_but_products()},
+                                                         {"projections", Recompute::all_but_projections()},
+                                                         {"full", Recompute::full()}};
+
+std::string_view name(ForwardPart part);
+/// The name of a policy, or a list of parts: "norms,attention".
+std::string name(Recompute recompute);
+/// As name() writes it.
+Result<Recompute> parse_recompute(std::string_view text, std::string_view where);
+
+/// Parts that the result `id` of a forward step belongs to: a policy that covers one of them makes it again. Every
+/// second product is one with an odd number of them before it in its layer.
+Recompute parts_of(const Program& program, const Step& step, int id, std::int64_t products_before);
+/// Gathered again rather than kept whole, whatever the policy: `source` made what the step reads, if a step did.
+bool is_gathered(const Program& program, const Step& step, int id, const Step* source);
+
+}  // namespace assay
