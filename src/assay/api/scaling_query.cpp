@@ -127,7 +127,8 @@ Result<void> read_layer(const Request& request, const Context& context, ScalingQ
     if (stack.kinds[i].feed_forward && (!most || stack.count(i) > stack.count(*most))) most = i;
   if (!most) return fail("model", fmt::format("{} has no MLP", model.id), "give sizes of one: --sizes D=8192,F=28672");
   const FeedForward& block = *stack.kinds[*most].feed_forward;
-  if (const auto& attention = stack.kinds[*most].attention; attention && attention->window == 0 && attention->index_heads == 0) {
+  if (const auto& attention = stack.kinds[*most].attention;
+      attention && attention->window == 0 && attention->index_heads == 0) {
     query.attention_per_key =
         2.0 * static_cast<double>(attention->heads * (attention->head_dim + attention->value_dim));
     query.attention_params = static_cast<double>(layer_parameter_counts(model, stack.kinds[*most]).of(Part::attention));

@@ -244,9 +244,10 @@ class BackwardPass {
     const int d_terms = terms < 0 ? -1 : make(terms, partial_over(terms, q));
     const AttentionShape& shape = program_.attentions[at(step.detail)];
     const int rest = need(step.out[1]);  // the sums of flash attention, or the probabilities
-    Step& back = build_.emit(Op::attention_grad,
-                             {d_out, need(q), need(k), need(v), need(step.out[0], true), rest, need(terms), need(picked)},
-                             {dq, dk, dv, d_terms});
+    Step& back =
+        build_.emit(Op::attention_grad,
+                    {d_out, need(q), need(k), need(v), need(step.out[0], true), rest, need(terms), need(picked)},
+                    {dq, dk, dv, d_terms});
     back.detail = step.detail;
     // Flash attention makes the scores once more: five products instead of four.
     back.flops = step.flops * (shape.flash ? 2.5 : 2.0);

@@ -9,6 +9,7 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
   PassTime time;
   time.compute = pass.estimate.value(), time.ideal_compute = pass.compute.value();
   time.ideal_memory = pass.memory.value(), time.recompute = pass.repeated.value();
+  time.weight_gradients = pass.weight_gradients.value();
   time.flops = pass.flops.value(), time.repeated_flops = pass.repeated_flops.value();
   time.model_flops = pass.model_flops.value();
   double background = 0.0;
@@ -66,7 +67,7 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
   if (const double compute = time.compute; compute > 0.0) {
     const double idle = std::max(0.0, 1.0 - pass.busy.value() / time.chain());
     time.compute = std::max(compute - idle * pass.slowed.value(), std::min(compute, pass.started.value()));
-    time.recompute *= time.compute / compute;
+    time.recompute *= time.compute / compute, time.weight_gradients *= time.compute / compute;
   }
   // Background traffic hides behind the chain of steps that wait for each other, but not behind collectives on the
   // same links. What shares the chip with others slows them down, but never by more than it takes alone: then it waits.

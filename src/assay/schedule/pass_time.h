@@ -13,6 +13,7 @@ struct PassTime {
   double compute = 0, ideal_compute = 0, ideal_memory = 0, recompute = 0;
   double tensor = 0, context = 0, expert = 0;  ///< critical collectives
   double beside = 0;                           ///< those of tensor axes that gradients of weights hide
+  double weight_gradients = 0;                 ///< of `compute`, for which nobody waits
   double exposed = 0;                          ///< what of them is not hidden
   std::array<double, roles> ideal_network{};   ///< collectives of each microbatch at full bandwidth, by role
   double all_network = 0;
@@ -26,7 +27,7 @@ struct PassTime {
     compute += times * other.compute, ideal_compute += times * other.ideal_compute;
     ideal_memory += times * other.ideal_memory, recompute += times * other.recompute;
     tensor += times * other.tensor, context += times * other.context, expert += times * other.expert;
-    beside += times * other.beside;
+    beside += times * other.beside, weight_gradients += times * other.weight_gradients;
     exposed += times * other.exposed;
     for (std::size_t r = 0; r < roles; ++r) ideal_network[r] += times * other.ideal_network[r];
     for (std::size_t r = 0; r < roles; ++r) ideal_once[r] += times * other.ideal_once[r];

@@ -372,6 +372,9 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
     add_weights(profile.kinds[i], layer_weights(model, layer), program, rules);
   }
   for (const Weight& weight : outer_weights(model))
+    if (model.tied && weight.part == Part::embedding)
+      profile.tied_elements += local_elements(rules, program, TensorClass::used_weight, weight);
+  for (const Weight& weight : outer_weights(model))
     add_weights(weight.part == Part::embedding || weight.part == Part::positions ? profile.embedding : profile.head,
                 {weight}, program, rules);
   // A stage hands on what lies between layers.

@@ -65,7 +65,8 @@ struct LayerProfile {
 struct TrainingProfile {
   std::vector<LayerProfile> kinds;  ///< of the decoder (then of the encoder)
   LayerProfile embedding, head;
-  Bytes boundary;  ///< what passes from stage to stage for one microbatch
+  Bytes boundary;            ///< what passes from stage to stage for one microbatch
+  double tied_elements = 0;  ///< of the embedding, where a head on another stage holds a copy of it
 };
 
 /// What a profile depends on besides model and chip.

@@ -27,7 +27,7 @@ struct RepeatableLayer {
     bool is_gathered = false;
     bool reads_own = false;  ///< its gradient reads its first result, whether kept or made again
     bool is_kernel = false, is_product = false;
-    bool full_power = false;  ///< matrix units draw all of it
+    bool full_power = false;            ///< matrix units draw all of it
     std::array<std::int16_t, 8> in{};   ///< tensors of the layer; below 0: none
     std::array<std::int16_t, 7> out{};  ///< the same
     std::int16_t joined = -1;           ///< in `joined`

@@ -49,14 +49,14 @@ StageSplit laid(const Transformer& model, std::int64_t stages, const std::vector
   StageSplit split;
   for (std::size_t s = 0; s < all.size(); ++s) {
     StageSplit::Part& part = all[s];
-    part.stages = 1, part.at = static_cast<std::int16_t>(s);
+    part.stages = 1, part.at = part.to = static_cast<std::int16_t>(s);
     std::size_t known = 0;
     while (known < split.parts.size() &&
            !(split.parts[known].layers == part.layers && split.parts[known].first == part.first &&
              split.parts[known].last == part.last))
       ++known;
     if (known < split.parts.size())
-      ++split.parts[known].stages;
+      ++split.parts[known].stages, split.parts[known].to = part.to;
     else
       split.parts.push_back(part);
     split.part_of.push_back(static_cast<std::int16_t>(known));

@@ -17,7 +17,7 @@ struct StageSplit {
   struct Part {
     std::array<std::int16_t, max_layer_kinds> layers{};  ///< by kind
     std::int16_t stages = 0;                             ///< that are like this
-    std::int16_t at = 0;                                 ///< the first of them
+    std::int16_t at = 0, to = 0;                         ///< the first and the last of them
     bool first = false, last = false;                    ///< holds the embedding, the head
     double passed = 1;                                   ///< share of all that which one microbatch passes
   };

@@ -61,8 +61,8 @@ Sharing sharing(const Parallelism& p, const StageLinks& links) {
 
 /// Seconds of a step that a stage idles, from the mean times of one microbatch on one stage. Stages begin the next step
 /// one after the other, as they ended the last one.
-double bubble_time(const PipelineShape& shape, double forward, double backward) {
-  const StageTimes stage{Seconds(forward), Seconds(backward / 2.0), Seconds(backward / 2.0)};
+double bubble_time(const PipelineShape& shape, double forward, double backward, double weight_gradients) {
+  const StageTimes stage{Seconds(forward), Seconds(backward - weight_gradients), Seconds(weight_gradients)};
   return pipeline_form(shape, stage).interval.value() - static_cast<double>(shape.microbatches) * (forward + backward);
 }
 
@@ -109,12 +109,13 @@ bool puts_off_weights(const Strategy& strategy) {
 /// A microbatch on a stage under a schedule: seconds of both passes, and what the schedule changes in them.
 struct ScheduledPasses {
   double forward = 0, backward = 0;
-  double hidden = 0;   ///< of experts, in both
-  double put_off = 0;  ///< of collectives in the backward pass, beside which nothing is left to run
+  double weight_gradients = 0;  ///< of the backward pass
+  double hidden = 0;            ///< of experts, in both
+  double put_off = 0;           ///< of collectives in the backward pass, beside which nothing is left to run
 };
 
 ScheduledPasses scheduled(const SteadyCost::Part& part, const Strategy& strategy) {
-  ScheduledPasses out{part.forward, part.backward, 0.0, 0.0};
+  ScheduledPasses out{part.forward, part.backward, part.weight_gradients, 0.0, 0.0};
   if (hides_experts(strategy)) {
     out.forward -= part.hidden_forward, out.backward -= part.hidden_backward;
     out.hidden = part.hidden_forward + part.hidden_backward;
@@ -217,11 +218,11 @@ StageElements add_memory(const StateBytes& bytes, const StepEffects& effects, co
   }
   if (part.first) sum.dense += elements_of(profile.embedding);
   if (part.last) {
-    sum.dense += elements_of(profile.head);
+    sum.dense += elements_of(profile.head) + (part.first ? 0.0 : profile.tied_elements);
     out.memory.head =
         effects.logits * (profile.head.kept.value() + head_gathered.value() + profile.head.widest.value());
   }
-  out.stages = part.stages, out.at = part.at, out.first = part.first, out.last = part.last;
+  out.stages = part.stages, out.at = part.at, out.to = part.to, out.first = part.first, out.last = part.last;
   const Sharing& shared = bytes.shared;
   // Two stages that hold the same layers keep the states of half of them each.
   const double states = part.passed * (sum.dense / shared.states + sum.expert / shared.expert_states);
@@ -303,7 +304,7 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
     out.forward = f.chain() + f.exposed, out.backward = b.chain() + b.exposed;
     out.compute = f.compute + b.compute, out.recompute = b.recompute;
     out.tensor = f.tensor + b.tensor, out.context = f.context + b.context, out.expert = f.expert + b.expert;
-    out.beside = b.beside;
+    out.beside = b.beside, out.weight_gradients = b.weight_gradients;
     if (out.expert > 0.0) {
       const double share = std::clamp(1.0 - effects.expert_waited, 0.0, out.compute / out.expert);
       out.hidden_forward = share * f.expert, out.hidden_backward = share * b.expert;
@@ -322,6 +323,11 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
     // brought back while the next step begins.
     const double reduce = f.gradients + b.gradients, bring = f.new_weights + b.new_weights;
     out.gradients = question.overlap ? std::max(effects.gradients_waited * reduce, reduce - b.chain()) : reduce;
+    // A table that both ends of the pipeline hold has gradients on both: they are added up at the end.
+    if (part.first != part.last && profile.tied_elements > 0.0)
+      out.gradients +=
+          profile.tied_elements * bytes.gradient * links.between_stages.rate.value() / links.network_share +
+          2.0 * links.between_stages.floor.value();
     const double updated =
         part.passed * (sum.dense / shared.states + sum.expert / shared.expert_states) * bytes.updated;
     const double update = updated / memory_rate;
@@ -370,9 +376,8 @@ MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, co
 }
 
 MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, const Strategy& strategy) {
-  const auto others = static_cast<std::int64_t>(part.stages) - 1;
-  return memory_at(steady, part, strategy,
-                   layout_of(strategy.schedule) == StageLayout::folded ? part.at + others : part.at);
+  // Where stages fold, the later ones hold more microbatches.
+  return memory_at(steady, part, strategy, layout_of(strategy.schedule) == StageLayout::folded ? part.to : part.at);
 }
 
 std::vector<MemoryParts> stage_memory(const SteadyCost& steady, const StageSplit& split, const Strategy& strategy) {
@@ -395,12 +400,13 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
   const double handover = 2.0 * static_cast<double>(strategy.interleave) * steady.hop;
   TrainingCost cost;
   double slowest = -1.0, slowest_lower = 0.0, slowest_upper = 0.0, sum_lower = 0.0, sum_upper = 0.0;
-  double mean_forward = 0.0, mean_backward = 0.0, states = 0.0, busiest = 0.0, end_upper = 0.0;
+  double mean_forward = 0.0, mean_backward = 0.0, mean_weights = 0.0, states = 0.0, busiest = 0.0, end_upper = 0.0;
   for (const SteadyCost::Part& part : steady.parts) {
     const double share = part.stages / stages;
-    const auto [forward, backward, hidden, put_off] = scheduled(part, strategy);
+    const auto [forward, backward, weight_gradients, hidden, put_off] = scheduled(part, strategy);
     mean_forward += share * (forward + handover / 2.0);
     mean_backward += share * (backward + handover / 2.0);
+    mean_weights += share * weight_gradients;
     cost.compute += share * m * part.ideal_compute;
     cost.model_flops += share * m * part.model_flops;
     cost.executed_flops += share * m * part.executed_flops;
@@ -431,11 +437,11 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
     cost.host_memory = std::max(cost.host_memory, memory.host);
     if (memory.total() > cost.memory.total()) cost.memory = memory;
   }
-  cost.parts.bubble = stages > 1.0 ? bubble_time(shape, mean_forward, mean_backward) : 0.0;
+  cost.parts.bubble = stages > 1.0 ? bubble_time(shape, mean_forward, mean_backward, mean_weights) : 0.0;
   cost.parts.overhead = steady.stragglers * cost.parts.total() + steady.fixed;
   cost.estimate = cost.parts.total();
   // Ideal hardware still has to fill the pipeline.
-  const double fill = stages > 1.0 ? bubble_time(shape, 1.0, 2.0) / 3.0 / stages : 0.0;
+  const double fill = stages > 1.0 ? bubble_time(shape, 1.0, 2.0, 1.0) / 3.0 / stages : 0.0;
   cost.fill = fill * sum_lower;
   // What is there once a step may fall into the time in which others fill the pipeline.
   busiest = std::max({busiest, cost.memory_time, cost.host_time});
@@ -464,7 +470,8 @@ Result<PipelineInput> pipeline_input(const TrainingQuestion& question, std::int6
   ASSAY_TRY(parts, price_stages(question, sequence, cluster, strategy, runs));
   for (const std::int16_t at : runs.part_of) {
     const ScheduledPasses passes = scheduled(parts.parts[static_cast<std::size_t>(at)], strategy);
-    input.times.push_back({Seconds(passes.forward), Seconds(passes.backward / 2.0), Seconds(passes.backward / 2.0)});
+    input.times.push_back({Seconds(passes.forward), Seconds(passes.backward - passes.weight_gradients),
+                           Seconds(passes.weight_gradients)});
   }
   const StageSplit split = stage_split(model, strategy);
   ASSAY_TRY(steady, price_stages(question, sequence, cluster, strategy, split));

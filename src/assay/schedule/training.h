@@ -99,13 +99,14 @@ double straggler_share(const TrainingQuestion& question);
 /// What one microbatch costs on each kind of stage: all that does not depend on the pipeline's schedule.
 struct SteadyCost {
   struct Part {
-    double stages = 1;    ///< that are like this
-    std::int64_t at = 0;  ///< the first of them
+    double stages = 1;            ///< that are like this
+    std::int64_t at = 0, to = 0;  ///< the first and the last of them
     bool first = false, last = false;
     double forward = 0, backward = 0;  ///< seconds, everything that is waited for included
     double compute = 0, recompute = 0, tensor = 0, context = 0, expert = 0, weights = 0;
     double hidden_forward = 0, hidden_backward = 0;  ///< of experts, where a schedule runs both passes side by side
-    double beside = 0;  ///< of collectives, that gradients of weights hide unless a schedule puts these off
+    double weight_gradients = 0;  ///< of `backward`, for which nobody waits: what schedules may put off
+    double beside = 0;            ///< of collectives, that gradients of weights hide unless a schedule puts these off
     double least() const { return forward + backward - hidden_forward - hidden_backward; }  ///< under any schedule
     double lower = 0, upper = 0, ideal_compute = 0, ideal_memory = 0;
     std::array<double, roles> network{}, end_network{};  ///< of a microbatch, and once a step

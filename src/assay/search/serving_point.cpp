@@ -29,8 +29,8 @@ ServingKeys decode_keys(const ServingQuestion& question, std::int64_t later) {
   // Without windows or picked keys all work is a straight line in the context, and its mean tells everything.
   bool bounded = false;
   for (const Layer& layer : question.setup.model->decoder.kinds)
-    bounded |= layer.attention && (layer.attention->window > 0 || layer.attention->chunk > 0 ||
-                                   layer.attention->index_heads > 0);
+    bounded |= layer.attention &&
+               (layer.attention->window > 0 || layer.attention->chunk > 0 || layer.attention->index_heads > 0);
   ServingKeys keys{{mean}, question.lengths->reserved, source};
   if (!bounded) return keys;
   keys.seen = question.lengths->seen;
