@@ -78,7 +78,7 @@ TileSteps tile_steps(const MatmulCalibration& fit, const CoreRates& chip, FlopsP
   const double per_core = (share * peak).value() / chip.cores;
   // Formats are as much faster as they are narrower; a tile's start and end take as long in all of them.
   const double faster = chip.bf16.value() > 0.0 ? peak / chip.bf16 : 1.0;
-  const double loaded = fit.port ? std::min(4.0, 2.0 / faster) / fit.port->value() : 0.0;
+  const double loaded = fit.port && fit.port->value() > 0.0 ? std::min(4.0, 2.0 / faster) / fit.port->value() : 0.0;
   steps.fill = fit.fill * faster;
   for (std::size_t t = 0; t < steps.seconds.size(); ++t) {
     const TileSize& tile = tile_sizes[t];

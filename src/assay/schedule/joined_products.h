@@ -31,6 +31,7 @@ class JoinedProducts {
   /// What was taken, a product each.
   struct Product {
     Seconds estimate;
+    Seconds slowed;  ///< the part of it that the clock of sustained power adds; none where memory bounds it
     bool is_repeated = false;
     bool of_weight = false;  ///< the gradient of one
   };

@@ -126,6 +126,7 @@ Seconds streamed(const KernelRates& rates, Bytes bytes) {
 
 struct KernelCost {
   Seconds estimate, compute, memory;
+  Seconds slowed;  ///< of the estimate, what the clock of sustained power adds
   Flops flops, model_flops;
 };
 
@@ -135,9 +136,11 @@ KernelCost cost_of(const TrainingSetup& setup, const Program& program, const Ste
   if (setup.dropout && (is_plain_attention(program, step) || is_plain_attention_grad(program, step)))
     alone += streamed(setup.rates, dropped_traffic * local_bytes(program, scores(program, step)));
   const bool of_slots = program.tensor(step.in[0]).find(LogicalDim::capacity) >= 0;
+  const Seconds stretched = stretch_of(setup.effects, program, step) * alone;
+  const bool by_arithmetic = step.op == Op::product && time.compute > time.memory && setup.rates.matmul;
+  const double droop = by_arithmetic ? setup.rates.matmul->droop / (1.0 + setup.rates.matmul->droop) : 0.0;
   // Ideal kernels fuse what is element-wise into what is not.
-  return {stretch_of(setup.effects, program, step) * alone, time.compute,
-          step.flops.value() > 0.0 ? time.memory : Seconds(), step.flops,
+  return {stretched, time.compute, step.flops.value() > 0.0 ? time.memory : Seconds(), droop * stretched, step.flops,
           of_slots ? step.flops / setup.expert_load : step.flops};
 }
 
@@ -178,10 +181,10 @@ class BlockPricer {
       const KernelCost cost = cost_of(setup_, program_, step);
       std::optional<JoinedProducts::Part> part;
       if (setup_.effects.joins_products) part = JoinedProducts::part_of(setup_.rates, program_, step);
-      const bool is_product = step.op == Op::product, full_power = is_product || is_flash_attention(program_, step);
+      const bool full_power = step.op == Op::product || is_flash_attention(program_, step);
       if (!part || !joined.take(*part)) {
         add_estimate(cost.estimate, makes_weight_gradient(program_, step));
-        if (is_product) pass.slowed += droop(setup_.rates) * cost.estimate;
+        pass.slowed += cost.slowed;
         if (full_power) pass.busy += cost.estimate;
       }
       pass.compute += cost.compute, pass.memory += cost.memory;
@@ -189,7 +192,7 @@ class BlockPricer {
       routes |= step.op == Op::route || step.op == Op::route_grad;
       layer.widest = std::max(layer.widest, around(step));
       if (!again) continue;
-      again->is_kernel = true, again->is_product = is_product, again->full_power = full_power;
+      again->is_kernel = true, again->full_power = full_power, again->slowed = cost.slowed;
       again->estimate = cost.estimate, again->compute = cost.compute, again->memory = cost.memory;
       again->flops = cost.flops, again->model_flops = cost.model_flops;
       if (!part) continue;
@@ -199,7 +202,7 @@ class BlockPricer {
     for (const JoinedProducts::Product& product : joined.products()) {
       const Seconds stretched = setup_.effects.product * product.estimate;
       add_estimate(stretched, product.of_weight);
-      pass.slowed += droop(setup_.rates) * stretched, pass.busy += stretched;
+      pass.slowed += setup_.effects.product * product.slowed, pass.busy += stretched;
     }
     // The host starts every kernel: short ones wait for it.
     const Seconds launch = routes ? setup_.effects.routed_launch : setup_.effects.launch;

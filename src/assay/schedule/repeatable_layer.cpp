@@ -41,7 +41,7 @@ void RepeatableLayer::repeat(const TrainingSetup& setup, Recompute recompute, La
     if (!step.is_kernel) continue;
     if (step.joined < 0 || !together.take(joined[at(step.joined)])) {
       add_estimate(step.estimate);
-      if (step.is_product) pass.slowed += droop(setup.rates) * step.estimate;
+      pass.slowed += step.slowed;
       if (step.full_power) pass.busy += step.estimate;
     }
     pass.compute += step.compute, pass.memory += step.memory;
@@ -50,7 +50,7 @@ void RepeatableLayer::repeat(const TrainingSetup& setup, Recompute recompute, La
   for (const JoinedProducts::Product& product : together.products()) {
     const Seconds stretched = setup.effects.product * product.estimate;
     add_estimate(stretched);
-    pass.slowed += droop(setup.rates) * stretched, pass.busy += stretched;
+    pass.slowed += setup.effects.product * product.slowed, pass.busy += stretched;
   }
   pass.started = (launches + launches_again) * launch;
   pass.estimate = std::max(pass.estimate + pass.repeated, (launches + launches_again) * launch);

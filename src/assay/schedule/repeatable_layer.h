@@ -10,11 +10,6 @@
 
 namespace assay {
 
-/// What the clock of sustained power adds to a product that takes it, as a share of its time.
-inline double droop(const KernelRates& rates) {
-  return rates.matmul ? rates.matmul->droop / (1.0 + rates.matmul->droop) : 0.0;
-}
-
 /// The forward pass of a layer as its backward pass may do it again, in part.
 struct RepeatableLayer {
   struct Tensor {
@@ -26,13 +21,14 @@ struct RepeatableLayer {
     Recompute first, others;  ///< a policy that covers one of them makes the first result, or another one, again
     bool is_gathered = false;
     bool reads_own = false;  ///< its gradient reads its first result, whether kept or made again
-    bool is_kernel = false, is_product = false;
+    bool is_kernel = false;
     bool full_power = false;            ///< matrix units draw all of it
     std::array<std::int16_t, 8> in{};   ///< tensors of the layer; below 0: none
     std::array<std::int16_t, 7> out{};  ///< the same
     std::int16_t joined = -1;           ///< in `joined`
     std::int16_t traffic = -1;          ///< in `traffic`
     Bytes made;
+    Seconds slowed;  ///< of the estimate, what the clock of sustained power adds
     Seconds estimate, compute, memory;  ///< no estimate where it is joined with others
     Flops flops, model_flops;
   };
