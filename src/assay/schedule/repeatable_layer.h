@@ -28,7 +28,7 @@ struct RepeatableLayer {
     std::int16_t joined = -1;           ///< in `joined`
     std::int16_t traffic = -1;          ///< in `traffic`
     Bytes made;
-    Seconds slowed;  ///< of the estimate, what the clock of sustained power adds
+    Seconds slowed;                     ///< of the estimate, what the clock of sustained power adds
     Seconds estimate, compute, memory;  ///< no estimate where it is joined with others
     Flops flops, model_flops;
   };
