@@ -70,10 +70,10 @@ Members parameters_of(const ParameterCounts& counts) {
   return out;
 }
 
-/// With all that a training step does beside products, but for recomputation and the update of weights. Nothing where
-/// the model has no program.
+/// With all that a training step does beside products, but for recomputation and the update of weights. Nothing without
+/// a sequence, or where the model has no program.
 Members exact_flops(const TokenFlops<Plain>& flops, const Transformer& model, const Query& query) {
-  if (!check_lowers(model, "models")) return {};
+  if (!query.sequence || !check_lowers(model, "models")) return {};
   TrainingPlan plan;
   plan.work.queries = plan.work.keys = plan.work.source = *query.sequence;
   plan.work.causal_flops = query.mask != MaskCount::full;
@@ -94,9 +94,9 @@ Members flops_of(const TokenFlops<Plain>& flops, const Transformer& model, const
     out.emplace_back("attention", flops.attention);
     out.emplace_back("sequence", *query.sequence);
     out.emplace_back("mask", name(query.mask));
-    if (Members exact = exact_flops(flops, model, query); !exact.empty()) out.emplace_back("exact", std::move(exact));
   }
   if (state_values_per_sequence(model) > 0) out.emplace_back("state_space", flops.state_space);
+  if (Members exact = exact_flops(flops, model, query); !exact.empty()) out.emplace_back("exact", std::move(exact));
   return out;
 }
 
