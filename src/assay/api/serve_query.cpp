@@ -36,6 +36,11 @@ Result<void> set_rates(const Request& request, const Context& context, ServeQuer
             kernel_rates(chip, query.compute, "--compute", used ? &calibration->values : nullptr, {.serves = true}));
   setup.rates = rates;
   setup.collectives.reset(), setup.effects = {}, query.steps.reset();
+  if (!used && !own_shares) {
+    // Nobody measured its kernels, but it has a driver all the same.
+    ASSAY_TRY(steps, serving_steps_of(context.catalogue));
+    setup.effects.memory = steps.effects(chip, {}).memory;
+  }
   if (!used) return {};
   setup.collectives = calibration->values.collective;
   query.notes.push_back(fmt::format("kernels and collectives as measured: {}", calibration->basis));

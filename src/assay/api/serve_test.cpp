@@ -71,5 +71,27 @@ TEST(Serve, TwoDirectionsBesideExpertsNameWhatSplitsAsMuch) {
   EXPECT_NE(answer.error().hint.find("--ep 4"), std::string::npos) << answer.error().hint;
 }
 
+TEST(Serve, ATimePerTokenIsFilledUpToTheLastSequence) {
+  const std::string run = "llama-3-70b --on h100-sxm:8 --prompt 1024 --output 256 ";
+  const auto best = ask_line(run + "--tpot 30ms");
+  ASSERT_TRUE(best);
+  const double batch = number(*best, "batch"), dp = number(*best, "strategy.dp");
+  EXPECT_LE(number(*best, "decode.step_time.estimate"), 0.030);
+  const std::string same = run + "--tp " + std::to_string(static_cast<int>(number(*best, "strategy.tp"))) + " --dp " +
+                           std::to_string(static_cast<int>(dp)) + " --batch ";
+  const auto more = ask_line(same + std::to_string(static_cast<int>(batch + dp)));
+  EXPECT_GT(number(*more, "decode.step_time.estimate"), 0.030);
+}
+
+TEST(Serve, ChipsWhoseKernelsNobodyMeasuredHaveADriverToo) {
+  const auto measured = ask_line("llama-3-8b --on h100-sxm:1 --batch 1"),
+             other = ask_line("llama-3-8b --on mi300x:1 --batch 1");
+  ASSERT_TRUE(measured && other);
+  EXPECT_GT(number(*other, "memory.driver_context"), number(*measured, "memory.driver_context"));
+  // The textbook's hardware keeps nothing.
+  const auto bare = ask_line("llama-3-8b --on mi300x:1 --batch 1 --set efficiency.memory=1");
+  EXPECT_FALSE(find_path(Value(bare->results), "memory.driver_context"));
+}
+
 }  // namespace
 }  // namespace assay

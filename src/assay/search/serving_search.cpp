@@ -244,6 +244,15 @@ class Searcher {
       try_batch(batch);
     }
     try_batch(most);
+    if (!choices_.per_token) return;
+    // More sequences never take less time: the most that meet the wish, beside the points that all questions share.
+    double some = 0.0, many = std::floor(most / unit) + 1.0;
+    const auto at = [&](double units) { return serving_point(question_, strategy, profiles, links, units * unit); };
+    while (many - some > 1.0) {
+      const double middle = std::floor((some + many) / 2.0);
+      (at(middle).decode.estimate <= *choices_.per_token ? some : many) = middle;
+    }
+    if (some >= 1.0) take_best(at(some));
   }
 
   void take(const ServingPoint& point) {
@@ -260,10 +269,14 @@ class Searcher {
       found_.fastest_token = point;
     if (!found_.fastest_prompt || point.prefill.estimate < found_.fastest_prompt->prefill.estimate)
       found_.fastest_prompt = point;
-    const bool meets = (!choices_.first_token || point.prefill.estimate <= *choices_.first_token) &&
-                       (!choices_.per_token || point.decode.estimate <= *choices_.per_token);
     found_.front.push_back(point);
     if (found_.front.size() > 4096) thin_front();
+    take_best(point);
+  }
+
+  void take_best(const ServingPoint& point) {
+    const bool meets = (!choices_.first_token || point.prefill.estimate <= *choices_.first_token) &&
+                       (!choices_.per_token || point.decode.estimate <= *choices_.per_token);
     if (!meets) {
       if (!found_.closest || miss(point) < miss(*found_.closest)) found_.closest = point;
       return;
