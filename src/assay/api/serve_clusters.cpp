@@ -125,20 +125,13 @@ struct Alternative {
   Result<ServingSearch> found;
 };
 
-/// Weights in a format, the cache in the same or 8 bits, products in it where the chip can.
-void take_format(Dtype format, const Chip& chip, ServeQuery& query) {
-  Formats& formats = query.question.setup.formats;
-  formats.weights = format;
-  formats.kv_cache = facts(format).bits >= 8 ? format : facts(format).is_integer ? Dtype::int8 : Dtype::fp8;
-  if (chip.peak[static_cast<std::size_t>(format)] && facts(format).bits <= facts(formats.activations).bits)
-    formats.compute = query.compute = format;
-}
-
 std::string format_text(const ServeQuery& query) {
   const Formats& formats = query.question.setup.formats;
-  if (formats.weights == formats.kv_cache && formats.weights == query.compute) return std::string(name(query.compute));
-  return fmt::format("weights {}, cache {}, products {}", name(formats.weights), name(formats.kv_cache),
-                     name(query.compute));
+  const bool alike = !formats.quantised && formats.weights == formats.kv_cache && formats.weights == query.compute;
+  if (alike) return std::string(name(query.compute));
+  return fmt::format("weights {}, cache {}, products {}",
+                     formats.quantised ? text(*formats.quantised) : std::string(name(formats.weights)),
+                     name(formats.kv_cache), name(query.compute));
 }
 
 /// Changes of --set are about the chip of --on.
@@ -163,10 +156,9 @@ Result<std::vector<Alternative>> alternatives(const ServeQuery& query, const Ser
   for (Dtype format : query.compared_formats) formats.emplace_back(format);
   for (std::size_t c = 0; c < clusters.size(); ++c)
     for (std::size_t f = c == 0 ? 1 : 0; f < formats.size(); ++f) {
-      ServeQuery asked = query;
-      if (formats[f]) take_format(*formats[f], clusters[c].chip, asked);
-      auto other = on_other_cluster(asked, clusters[c], request, context);
+      auto other = on_other_cluster(query, clusters[c], request, context, formats[f]);
       if (!other) {
+        ServeQuery asked = query;
         asked.cluster = clusters[c];
         out.push_back({std::move(asked), tl::unexpected(other.error())});
         continue;

@@ -285,12 +285,22 @@ Result<ServeQuery> read_serve_query(const Request& request, const Context& conte
 }
 
 Result<ServeQuery> on_other_cluster(const ServeQuery& query, const Cluster& cluster, const Request& request,
-                                    const Context& context) {
+                                    const Context& context, std::optional<Dtype> format) {
   ServeQuery other = query;
   other.cluster = cluster;
   other.question.capacity = query.memory_share * cluster.chip.hbm().capacity.value.value();
   Formats& formats = other.question.setup.formats;
-  if (!request.has("compute")) other.compute = formats.compute = usual_compute(cluster.chip, formats);
+  if (format) {
+    formats.set_weights(*format);
+    formats.kv_cache = facts(*format).bits >= 8 ? *format : facts(*format).is_integer ? Dtype::int8 : Dtype::fp8;
+  }
+  if (!request.has("compute")) {
+    other.compute = usual_compute(cluster.chip, formats);
+    const bool multiplies = format && cluster.chip.peak[static_cast<std::size_t>(*format)] &&
+                            facts(*format).bits <= facts(formats.activations).bits;
+    if (multiplies) other.compute = *format;
+    formats.compute = other.compute;
+  }
   ASSAY_CHECK(set_rates(request, context, other));
   return other;
 }

@@ -44,9 +44,10 @@ struct ServeQuery {
 
 Result<ServeQuery> read_serve_query(const Request& request, const Context& context);
 
-/// The same question of another cluster; an error where its chip lacks the compute format.
+/// The same question of another cluster, an error where its chip lacks the compute format; with weights in `format`,
+/// the cache in the same or 8 bits, and products in it where the chip can.
 Result<ServeQuery> on_other_cluster(const ServeQuery& query, const Cluster& cluster, const Request& request,
-                                    const Context& context);
+                                    const Context& context, std::optional<Dtype> format = std::nullopt);
 
 /// Values of the cache of one sequence that holds `tokens` tokens of prompt and output.
 double cache_values(const ServeQuery& query, std::int64_t tokens);

@@ -28,6 +28,12 @@ Value value_at(const Response& response, const std::string& path) {
 double number(const Response& response, const std::string& path) {
   return numeric(value_at(response, path)).value_or(-1.0);
 }
+std::string formats_compared(const Response& response) {
+  const Value rows = value_at(response, "comparison");
+  std::string text;
+  for (const Value& row : *rows.items()) text += scalar_text(*row.find("formats")) + "; ";
+  return text;
+}
 bool says(const Response& response, std::string_view text) {
   return std::any_of(response.notes.begin(), response.notes.end(),
                      [&](const std::string& note) { return note.find(text) != note.npos; });
@@ -63,6 +69,15 @@ TEST(Serve, PicturesShowTheFormatsThatAreCompared) {
   const auto answer = ask_line("llama-3-8b --on h100-sxm:1 --formats fp8,int4", true);
   ASSERT_TRUE(answer) << answer.error().what;
   ASSERT_TRUE(answer->picture);
+  std::string formats = formats_compared(*answer);
+  // The chip multiplies in fp8, not in int4.
+  EXPECT_NE(formats.find("fp8; "), std::string::npos) << formats;
+  EXPECT_NE(formats.find("weights int4, cache int8, products bf16; "), std::string::npos) << formats;
+  // Published in mxfp4 with bf16: other weights are other bytes.
+  const auto quantised = ask_line("gpt-oss-120b --on h100-sxm:4 --batch 8 --formats bf16");
+  formats = formats_compared(*quantised);
+  EXPECT_NE(formats.find("bf16; "), std::string::npos) << formats;
+  EXPECT_NE(formats.find("weights mxfp4"), std::string::npos) << formats;
 }
 
 TEST(Serve, TwoDirectionsBesideExpertsNameWhatSplitsAsMuch) {

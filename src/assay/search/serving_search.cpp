@@ -215,7 +215,8 @@ class Searcher {
       const RuntimeMemory& runtime = question_.setup.effects.memory;
       ServingMemory memory;
       add_runtime(runtime, question_.capacity, p.together, 0.0, memory);
-      const double space = runtime.activations * p.widest * point.prompts + p.gathered;
+      const double at_once = point.prompts / static_cast<double>(strategy.pipeline);  // in a stage
+      const double space = runtime.activations * p.widest * at_once + p.gathered;
       const double bytes = question_.weight_scale * p.weight_bytes + point.prompts * p.cache_bytes +
                            runtime.reserved * space + memory.runtime();
       if (bytes > question_.capacity) return;
