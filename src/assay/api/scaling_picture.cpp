@@ -78,15 +78,18 @@ Chart ratio_chart(const ScalingQuery& query, const SchemeLinks& links, const std
   add("FSDP", [&](Tokens batch) { return ratio_of(forward(pure, {chips, 1, 1}, batch)); });
   add("tensor parallel", [&](Tokens batch) { return ratio_of(forward(whole, {1, chips, 1}, batch)); });
   const auto splits = placed_splits(query.slice, query.shape, query.peak, 1, Tokens(fsdp_at * chips));
-  if (!splits.empty())
-    add("best split", [&](Tokens batch) {
-      double best = 0.0;
-      for (const PlacedSplit& split : splits) best = std::max(best, ratio_of(forward(split.rates, split.split, batch)));
-      return best;
-    });
+  const auto best_split = [&](Tokens batch) {
+    double best = 0.0;
+    for (const PlacedSplit& split : splits) best = std::max(best, ratio_of(forward(split.rates, split.split, batch)));
+    return best;
+  };
+  if (!splits.empty()) add("best split", best_split);
+  // Splits of real axes are among the free ones; some use more links than the textbook's, or send a part less.
   if (mixed)
     add(
-        "both, split freely", [&](Tokens batch) { return mixed_ratio(*mixed, batch / chips); }, SeriesStyle::dashed);
+        "both, split freely",
+        [&](Tokens batch) { return std::max(mixed_ratio(*mixed, batch / chips), best_split(batch)); },
+        SeriesStyle::dashed);
   if (given)
     add(split_name(given->split), [&](Tokens batch) { return ratio_of(forward(given->rates, given->split, batch)); });
   chart.points.push_back({human_number(std::round(fsdp_at)), fsdp_at, 1.0, 1});
@@ -122,7 +125,20 @@ Chart time_chart(const ScalingQuery& query, const SchemeLinks& links, const std:
         return forward(pure, {chips, 1, 1}, batch).compute;
       },
       SeriesStyle::dashed);
-  // The splits that are best somewhere along the range.
+  add(
+      fmt::format("FSDP {}", human_number(chips)),
+      [&](Tokens batch) {
+        return forward(pure, {chips, 1, 1}, batch).communication;
+      },
+      SeriesStyle::line);
+  const LayerRates<Plain> whole = rates_of(query, links.weights, links.whole);
+  add(
+      fmt::format("TP {}", human_number(chips)),
+      [&](Tokens batch) {
+        return forward(whole, {1, chips, 1}, batch).communication;
+      },
+      SeriesStyle::line);
+  // The splits in between that are best somewhere along the range.
   const auto splits = placed_splits(query.slice, query.shape, query.peak, 1, Tokens(range.at(0) * chips));
   std::vector<const PlacedSplit*> shown;
   for (int i = 0; i <= steps; ++i) {
@@ -132,7 +148,9 @@ Chart time_chart(const ScalingQuery& query, const SchemeLinks& links, const std:
       if (const Seconds time = forward(split.rates, split.split, Tokens(range.at(i) * chips)).communication;
           time < least)
         least = time, best = &split;
-    if (best && std::find(shown.begin(), shown.end(), best) == shown.end()) shown.push_back(best);
+    if (best && best->split.tensor > 1.0 && best->split.fsdp > 1.0 &&
+        std::find(shown.begin(), shown.end(), best) == shown.end())
+      shown.push_back(best);
   }
   if (given) shown.push_back(&*given);
   std::sort(shown.begin(), shown.end(),

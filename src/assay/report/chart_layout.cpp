@@ -30,6 +30,12 @@ struct Extent {
   }
 };
 
+void add_unit(const ChartAxis& axis, std::vector<AxisTick>& marks) {
+  if (!has_unit_at_numbers(axis)) return;
+  for (AxisTick& tick : marks)
+    if (!tick.text.empty()) tick.text = value_text(tick.value, axis);
+}
+
 Extent data_extent(const Chart& chart, Orientation across) {
   const bool along_x = across == Orientation::vertical;
   const ScaleKind kind = along_x ? chart.x.scale : chart.y.scale;
@@ -165,6 +171,7 @@ class LayoutBuilder {
   void place_sides() {
     const double plot_height = std::max(layout_.height - top_ - y_title_height - bottom_height(), least_plot_height);
     layout_.y_ticks = ticks(layout_.y.kind, layout_.y.range, chart_.y.numbers, static_cast<int>(plot_height / 46.0));
+    add_unit(chart_.y, layout_.y_ticks);
     const double widest = 0.25 * layout_.width;
     for (AxisTick& tick : layout_.y_ticks) tick.text = shortened(tick.text, metrics_.text_size, widest);
     layout_.frame.left = metrics_.margin + std::max(width_of_texts(layout_.y_ticks, metrics_.text_size), 12.0) + 9.0;
@@ -186,6 +193,7 @@ class LayoutBuilder {
     layout_.x.end = layout_.frame.right;
     const int count = static_cast<int>((layout_.frame.right - layout_.frame.left) / 84.0);
     layout_.x_ticks = ticks(layout_.x.kind, layout_.x.range, chart_.x.numbers, std::max(count, 2));
+    add_unit(chart_.x, layout_.x_ticks);
     thin_out(layout_.x_ticks, layout_.x, metrics_.text_size);
   }
 

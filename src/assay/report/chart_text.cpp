@@ -4,8 +4,10 @@
 
 namespace assay {
 
+bool has_unit_at_numbers(const ChartAxis& axis) { return axis.numbers == NumberStyle::si && axis.unit.size() == 1; }
+
 std::string axis_title(const ChartAxis& axis) {
-  if (axis.unit.empty()) return axis.label;
+  if (axis.unit.empty() || has_unit_at_numbers(axis)) return axis.label;
   return axis.label.empty() ? axis.unit : axis.label + ", " + axis.unit;
 }
 

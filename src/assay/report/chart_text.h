@@ -7,6 +7,8 @@
 
 namespace assay {
 
+/// A unit of one letter stands with each number, since a prefix alone could be one: 10 ms.
+bool has_unit_at_numbers(const ChartAxis& axis);
 /// The label of an axis with its unit.
 std::string axis_title(const ChartAxis& axis);
 
