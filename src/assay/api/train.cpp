@@ -245,6 +245,7 @@ Result<Response> answer(const Request& request, const Context& context) {
     ASSAY_TRY(rows, stage_rows(query, best.strategy));
     out.emplace_back("memory_by_stage", std::move(rows));
   }
+  if (const auto rows = memory_rows(query, best)) out.emplace_back("memory_over_the_step", *rows);
   response.notes.push_back(
       cost.memory.head > 0.0
           ? "memory is that of the fullest moment, at the loss: no layer's workspace is in use then"

@@ -6,6 +6,7 @@
 
 #include "assay/base/text.h"
 #include "assay/report/timeline_scene.h"
+#include "assay/schedule/memory_curve.h"
 #include "assay/schedule/overlap.h"
 
 namespace assay {
@@ -84,6 +85,15 @@ std::string event_name(const PipelineEvent& event, bool in_parts) {
 }
 
 /// What each stage does when.
+/// Of the fullest stage.
+Result<std::vector<MemoryMoment>> memory_over_step(const TrainQuery& query, const Candidate& best,
+                                                   const PipelineShape& shape,
+                                                   const std::vector<PipelineEvent>& events) {
+  const StageSplit split = stage_split(query.imported.model, best.strategy);
+  ASSAY_TRY(steady, price_stages(query.question, query.sequence, query.cluster, best.strategy, split));
+  return memory_curve(steady, split, shape, events, best.cost.memory.stage);
+}
+
 Result<Timeline> pipeline_timeline(const TrainQuery& query, const Candidate& best) {
   ASSAY_TRY(input, pipeline_input(query.question, query.sequence, query.cluster, best.strategy));
   ASSAY_TRY(result, simulate_pipeline(input));
@@ -112,6 +122,16 @@ Result<Timeline> pipeline_timeline(const TrainQuery& query, const Candidate& bes
   for (const PipelineEvent& event : result.events)
     timeline.bars.push_back({static_cast<std::size_t>(event.stage), event.start, event.end,
                              event_name(event, chunks_per_stage(input.shape) > 1), colour_of(event.work)});
+  ASSAY_TRY(curve, memory_over_step(query, best, input.shape, result.events));
+  TimelineCounter allocated{fmt::format("allocated on stage {}, bytes", best.cost.memory.stage), {}};
+  const MemoryMoment* fullest = &curve.front();
+  for (const MemoryMoment& moment : curve) {
+    allocated.points.push_back({moment.at, moment.memory.allocated()});
+    if (moment.memory.allocated() > fullest->memory.allocated()) fullest = &moment;
+  }
+  timeline.marks.push_back({fullest->at, fmt::format("stage {} is fullest: {}", fullest->memory.stage,
+                                                     human(Bytes(fullest->memory.allocated())))});
+  timeline.counters.push_back(std::move(allocated));
   return timeline;
 }
 
@@ -230,6 +250,34 @@ std::string why_slower(const TrainingCost& best, const TrainingCost& other) {
                                       [](const auto& x, const auto& y) { return x.second < y.second; });
   if (worst->second <= 0.0) return "equal";
   return fmt::format("{} (+{})", worst->first, human(Seconds(worst->second)));
+}
+
+Result<Items> memory_rows(const TrainQuery& query, const Candidate& best) {
+  ASSAY_TRY(input, pipeline_input(query.question, query.sequence, query.cluster, best.strategy));
+  ASSAY_TRY(result, simulate_pipeline(input));
+  ASSAY_TRY(curve, memory_over_step(query, best, input.shape, result.events));
+  const MemoryMoment *fullest = &curve.front(), *last_back = fullest;
+  for (const MemoryMoment& moment : curve) {
+    if (moment.memory.allocated() > fullest->memory.allocated()) fullest = &moment;
+    if (moment.memory.head + moment.memory.workspace > 0.0) last_back = &moment;
+  }
+  Items rows;
+  const auto add = [&](std::string_view when, const MemoryMoment& moment) {
+    const MemoryParts& m = moment.memory;
+    rows.emplace_back(Members{{"moment", when},
+                              {"time", moment.at},
+                              {"microbatches_held", moment.held},
+                              {"states", Bytes(m.weights + m.gradients + m.master + m.moments)},
+                              {"activations", Bytes(m.activations)},
+                              {"logits_and_workspace", Bytes(m.head + m.workspace)},
+                              {"communication_buffers", Bytes(m.buffers)},
+                              {"allocated", Bytes(m.allocated())}});
+  };
+  add("first forward pass", curve.front());
+  add("fullest", *fullest);
+  add("last backward pass", *last_back);
+  add("gradients reduced, weights updated", curve.back());
+  return rows;
 }
 
 Result<std::string> timeline_json(const TrainQuery& query, const Candidate& best) {

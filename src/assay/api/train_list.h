@@ -19,6 +19,8 @@ std::string strategy_text(const Strategy& strategy);
 /// The part of a step on which another strategy loses most.
 std::string why_slower(const TrainingCost& best, const TrainingCost& other);
 
+/// Memory of the fullest stage at a few moments of the step.
+Result<Items> memory_rows(const TrainQuery& query, const Candidate& best);
 /// The pipeline of one step, or the layers of one stage, as a Chrome trace.
 Result<std::string> timeline_json(const TrainQuery& query, const Candidate& best);
 Scene training_picture(const TrainQuery& query, const Candidate& best);

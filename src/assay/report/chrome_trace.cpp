@@ -29,6 +29,13 @@ std::string chrome_trace_json(const Timeline& timeline) {
   }
   for (const TimelineMark& mark : timeline.marks)
     events.push_back({{"name", mark.label}, {"ph", "i"}, {"pid", 0}, {"tid", 0}, {"ts", mark.at.in(1_us)}, {"s", "g"}});
+  for (const TimelineCounter& counter : timeline.counters)
+    for (const TimelineCounter::Point& point : counter.points)
+      events.push_back({{"name", counter.name},
+                        {"ph", "C"},
+                        {"pid", 0},
+                        {"ts", point.at.in(1_us)},
+                        {"args", {{"value", point.value}}}});
   const Json json = {{"displayTimeUnit", "ns"}, {"traceEvents", std::move(events)}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

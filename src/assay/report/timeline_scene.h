@@ -30,6 +30,16 @@ struct TimelineMark {
   std::string label = {};
 };
 
+/// A number that changes over time; trace viewers draw it.
+struct TimelineCounter {
+  struct Point {
+    Seconds at = {};
+    double value = 0;
+  };
+  std::string name = {};
+  std::vector<Point> points = {};
+};
+
 /// Bars may come in any order and in any number: those too thin to see are drawn together.
 struct Timeline {
   std::string title = {};
@@ -38,7 +48,8 @@ struct Timeline {
   std::vector<TimelineBar> bars = {};
   std::vector<std::string> classes = {};  ///< names of the colour classes, for the key
   std::vector<TimelineMark> marks = {};
-  std::vector<std::string> notes = {};  ///< below the picture
+  std::vector<TimelineCounter> counters = {};  ///< in traces only
+  std::vector<std::string> notes = {};         ///< below the picture
 };
 
 /// The last end of a bar or place of a mark.
