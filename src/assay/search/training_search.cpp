@@ -201,14 +201,8 @@ class Searcher {
   void price(Work work, bool is_simple) {
     Strategy s = strategy_of(work);
     const Mesh& mesh = meshes_[work.mesh];
+    if (settled_[work.group] + 1u == 1u << mesh.sharings.size()) return;
     const TrainingProfile& least_work = priced(s, 0).profile;
-    std::vector<std::uint8_t>& others = others_;
-    others.clear();
-    for (std::size_t policy = 1; policy < policies_.size() && !is_simple; ++policy) {
-      s.recompute = policies_[policy];
-      work.policy = static_cast<std::uint8_t>(policy);
-      if (!prune_ || floor_of(s, work) < worst_) others.push_back(work.policy);
-    }
     const std::size_t offloads = is_simple ? 1 : choices_.offloads.size();
     for (std::size_t i = 0; i < mesh.sharings.size(); ++i) {
       if (settled_[work.group] >> i & 1u) continue;
@@ -224,9 +218,10 @@ class Searcher {
         if (!price_passes(s, work, i, placed, least_work, traffic, offloads)) continue;
         if (fitting_orders(work, i, Offload::none) == mesh.every_order()) continue;
         is_settled = false;
-        for (const std::uint8_t policy : others) {
-          work.policy = policy, s.recompute = policies_[policy];
-          const TrainingProfile& profile = priced(s, policy).profile;
+        for (work.policy = 1; work.policy < policies_.size() && !is_simple; ++work.policy) {
+          s.recompute = policies_[work.policy];
+          if (prune_ && floor_of(s, work) >= worst_) continue;
+          const TrainingProfile& profile = priced(s, work.policy).profile;
           for (std::size_t k = 0; k < steady_.layers.size(); ++k)  // all that a policy changes
             steady_.layers[k][1] = pass_time(profile.kinds[k].backward, traffic.kinds[k].backward.traffic, placed.links,
                                              question_.overlap, question_.setup.effects);
@@ -343,12 +338,12 @@ class Searcher {
     for (const StageLayout layout : stage_layouts) {
       const std::uint64_t of_split = mesh.orders_of(layout) & work.possible;
       if (of_split == 0) continue;
-      fill_memory(question_, s, profile, &traffic, sizes_only_, split_of(s.parallelism.pipeline, layout), memory_);
-      if (least_memory(memory_) > capacity_) continue;
+      fill_memory(question_, s, profile, &traffic, sizes_only_, split_of(s.parallelism.pipeline, layout), scratch_);
+      if (least_memory(scratch_) > capacity_) continue;
       for (std::size_t o = 0; o < mesh.orders.size(); ++o) {
         if (!(of_split >> o & 1u)) continue;
         s.schedule = mesh.orders[o].schedule, s.interleave = mesh.orders[o].interleave;
-        if (fits(memory_, s)) bits |= std::uint64_t{1} << o;
+        if (fits(scratch_, s)) bits |= std::uint64_t{1} << o;
       }
     }
     return bits;
@@ -450,8 +445,8 @@ class Searcher {
       auto known = std::find_if(work.least.begin(), work.least.end(),
                                 [&](const auto& least_on) { return least_on.first == placed.inner; });
       if (known == work.least.end()) {
-        fill_passes(question_, s, work.profile, nullptr, placed.links, steady_);
-        known = work.least.insert(known, {placed.inner, least_of(steady_)});
+        fill_passes(question_, s, work.profile, nullptr, placed.links, scratch_);
+        known = work.least.insert(known, {placed.inner, least_of(scratch_)});
       }
       for (const StageLayout layout : stage_layouts)
         if (mesh.orders_of(layout) & of.possible)
@@ -522,9 +517,9 @@ class Searcher {
     double least = std::numeric_limits<double>::infinity();
     for (const StageLayout layout : stage_layouts) {
       if (layout != StageLayout::straight && p.pipeline == 1) break;
-      fill_memory(question_, s, profile, nullptr, sizes_only_, split_of(p.pipeline, layout), memory_);
+      fill_memory(question_, s, profile, nullptr, sizes_only_, split_of(p.pipeline, layout), scratch_);
       double most = 0.0;
-      for (const SteadyCost::Part& part : memory_.parts)
+      for (const SteadyCost::Part& part : scratch_.parts)
         most = std::max(most, part.memory.weights + part.memory.master + part.memory.moments);
       least = std::min(least, most);
     }
@@ -610,14 +605,13 @@ class Searcher {
   std::vector<Mesh> meshes_;
   std::vector<Work> works_;
   SteadyCost steady_;
-  SteadyCost memory_;  ///< of which only the memory is filled
+  SteadyCost scratch_;  ///< for bounds and memory, while steady_ is in use
   StageLinks sizes_only_;
   std::unordered_map<ProfileKey, Microbatch, KeyHash> works_made_;
   std::unordered_map<ProfileKey, TrainingProfile, KeyHash> sharings_made_;
   std::vector<InnerForms> inner_;
   std::map<std::pair<std::int64_t, StageLayout>, StageSplit> splits_;
   std::vector<std::optional<Orders>> left_;  ///< see orders_left(), by policy, of one way to share out weights
-  std::vector<std::uint8_t> others_;         ///< policies beyond the first that may be fast enough
   std::unordered_map<std::uint64_t, std::uint64_t> fitting_;  ///< see fitting_orders()
   std::vector<std::uint8_t> settled_;  ///< by work: ways to share out weights that need no more than the least work
 };
