@@ -264,16 +264,12 @@ Result<Comparison> comparison(const ServeQuery& query, const ServingSearch& foun
 Result<ServingSearch> first_that_serves(ServeQuery& query, ServingSearch found, const Request& request,
                                         const Context& context) {
   if (query.sizes.empty()) return found;
-  const std::string asked = query.cluster.text;
   for (std::size_t i = 1; i < query.sizes.size() && !found.best; ++i) {
-    const auto cluster = other_cluster(query, query.sizes[i], request, context);
-    auto other = cluster ? on_other_cluster(query, *cluster, request, context) : Result<ServeQuery>(query);
-    if (!cluster || !other) continue;
+    auto other = read_serve_query(request, context, i);
+    if (!other) continue;
     bind(*other);
-    auto there = search_serving(other->question, *cluster, other->choices);
+    auto there = search_serving(other->question, other->cluster, other->choices);
     if (!there || !there->best) continue;
-    std::erase(other->compared, query.sizes[i]);
-    other->compared.insert(other->compared.begin(), asked);
     query = *std::move(other), found = *std::move(there);
     bind(query);
   }

@@ -248,14 +248,14 @@ double cache_values(const ServeQuery& query, std::int64_t tokens) {
 
 void bind(ServeQuery& query) { query.question.setup.model = &query.imported.model; }
 
-Result<ServeQuery> read_serve_query(const Request& request, const Context& context) {
+Result<ServeQuery> read_serve_query(const Request& request, const Context& context, std::size_t size) {
   ServeQuery query;
   ASSAY_CHECK(read_model(request, context, query));
   ASSAY_TRY(range, parse_cluster_range(request.value("on").value_or(""), "--on"));
   if (range.clusters.size() > 1) query.sizes = range.clusters;
   ASSAY_TRY(overrides, overrides_of(request));
   ASSAY_TRY(cluster, query.sizes.empty() ? cluster_of(request, context)
-                                         : parse_cluster(query.sizes.front(), context.catalogue, "--on", overrides));
+                                         : parse_cluster(query.sizes[size], context.catalogue, "--on", overrides));
   query.cluster = cluster;
   ASSAY_CHECK(read_share(request, "memory-share", query.memory_share, true));
   if (query.memory_share == 0.0) return fail("--memory-share", "nothing is left to serve with", "e.g. 0.9");
@@ -265,14 +265,15 @@ Result<ServeQuery> read_serve_query(const Request& request, const Context& conte
   ASSAY_CHECK(read_strategy(request, query));
   ASSAY_CHECK(read_draft(request, context, query));
   ASSAY_CHECK(read_sweep(request, query));
-  for (std::size_t i = 1; i < query.sizes.size(); ++i) {
+  for (std::size_t i = 0; i < query.sizes.size(); ++i) {
+    if (i == size) continue;
     // Of sizes that were counted up, those that a chip does not come in are left out.
-    const auto size = parse_cluster(query.sizes[i], context.catalogue, "--on", overrides);
-    if (!size && !range.is_range) return tl::unexpected<Error>(size.error());
-    if (size)
+    const auto other = parse_cluster(query.sizes[i], context.catalogue, "--on", overrides);
+    if (!other && !range.is_range) return tl::unexpected<Error>(other.error());
+    if (other)
       query.compared.push_back(query.sizes[i]);
     else
-      query.notes.push_back(fmt::format("{} left out: {}", query.sizes[i], size.error().what));
+      query.notes.push_back(fmt::format("{} left out: {}", query.sizes[i], other.error().what));
   }
   for (std::string& text : request.values("compare")) query.compared.push_back(std::move(text));
   if (const auto text = request.value("formats"))

@@ -42,7 +42,8 @@ struct ServeQuery {
   const Transformer& model() const { return imported.model; }
 };
 
-Result<ServeQuery> read_serve_query(const Request& request, const Context& context);
+/// Of several clusters in --on, the question of that one; the others are compared with it.
+Result<ServeQuery> read_serve_query(const Request& request, const Context& context, std::size_t size = 0);
 
 /// The same question of another cluster, an error where its chip lacks the compute format; with weights in `format`,
 /// the cache in the same or 8 bits, and products in it where the chip can.
