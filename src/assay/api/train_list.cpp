@@ -7,7 +7,7 @@
 #include "assay/base/text.h"
 #include "assay/report/timeline_scene.h"
 #include "assay/schedule/memory_curve.h"
-#include "assay/schedule/overlap.h"
+#include "assay/schedule/training_steps.h"
 
 namespace assay {
 namespace {
@@ -46,15 +46,8 @@ HostCopies copies_of(const TrainQuery& query, const Strategy& strategy) {
 
 Result<Timed> timed_program(const TrainQuery& query, const Strategy& strategy) {
   Timed out{program_of(query, strategy), {}, copies_of(query, strategy)};
-  const Mesh mesh = whole_mesh(strategy.parallelism, strategy.layout);
-  std::optional<Placement> placement;
-  if (query.cluster.chips() > 1) {
-    ASSAY_TRY(placed, Placement::make(mesh, query.cluster, "strategy"));
-    placement = placed;
-  }
-  out.times = step_times(out.program, query.question.setup.rates, placement ? &*placement : nullptr, mesh,
-                         network_efficiency(query.cluster.chip),
-                         routing_of(query.imported.model, query.question.setup.dispatch));
+  ASSAY_TRY(times, training_step_times(query.question, query.sequence, query.cluster, strategy, out.program));
+  out.times = std::move(times);
   return out;
 }
 

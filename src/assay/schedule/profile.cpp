@@ -307,6 +307,14 @@ void add_weights(LayerProfile& layer, const std::vector<Weight>& weights, const 
 
 }  // namespace
 
+Seconds kernel_estimate(const TrainingSetup& setup, const Program& program, const Step& step) {
+  return cost_of(setup, program, step).estimate;
+}
+
+Traffic step_traffic(const Program& program, const Step& step, Phase phase) {
+  return *traffic_of(program, step, phase, ProfilePart::all);
+}
+
 RoleSet roles_of(const Mesh& mesh, AxisSet axes) {
   unsigned all = 0;
   for (std::size_t i = 0; i < mesh.axes.size(); ++i)

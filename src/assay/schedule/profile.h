@@ -103,6 +103,11 @@ struct TrainingSetup {
 /// gradients travel on how they are shared out, and neither on the other.
 enum class ProfilePart : std::uint8_t { all, work, weights_traffic };
 
+/// A kernel of a training step in the midst of others, unless it is joined with some of them.
+Seconds kernel_estimate(const TrainingSetup& setup, const Program& program, const Step& step);
+/// A collective as profiles count it.
+Traffic step_traffic(const Program& program, const Step& step, Phase phase);
+
 TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part = ProfilePart::all);
 
 }  // namespace assay
