@@ -116,7 +116,7 @@ TEST(FitMeasured, AttentionComesBackWithTheProductsLaunch) {
   truth.attention.emplace().cudnn = known;
   MatmulCalibration& m = truth.matmul.emplace();
   m.share[static_cast<std::size_t>(Dtype::bf16)] = 0.8;
-  m.droop = 0.3, m.memory_share = 0.85, m.small_tile = 15, m.fill = 128, m.split_cost = 4_us;
+  m.droop = 0.3, m.memory_share = 0.85, m.small_tile = 15, m.fill = 128, m.split_cost = 4_us, m.port = 140_GB_per_s;
   truth.burst = Regime{5_us, 300_us, 2_us};
   Harness harness;
   harness.launch.fill(5_us);
