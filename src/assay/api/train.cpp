@@ -149,17 +149,32 @@ std::string nearest_fit(const TrainQuery& query, const Strategy& strategy, doubl
   return least > 0.0 && chips > query.question.chips ? more : best;
 }
 
-void explain(const TrainQuery& query, const Candidate& best, Response& response) {
+Result<void> explain(const TrainQuery& query, const Candidate& best, Response& response) {
   const Traced num{&response.ledger};
   const TrainingCost& cost = best.cost;
   const auto chips = num.given("chips", query.question.chips, query.cluster.text);
   const auto peak = num.given(fmt::format("peak {}", name(query.compute)),
                               *peak_rate(query.cluster.chip, query.compute, "--compute"));
-  const auto share = num.given("matrix share", query.cluster.chip.efficiency.matrix);
-  const auto executed = num.given("executed flops per chip", Flops(cost.executed_flops), "steps of the program");
-  const auto arithmetic = num.named("arithmetic at that share of the peak", executed / (share * peak));
-  const auto compute = num.given("compute", Seconds(cost.parts.compute),
-                                 "every step of the program: the larger of arithmetic and memory traffic");
+  ASSAY_TRY(kinds, kind_times(query, best.strategy));
+  auto work = num.given("nothing", Seconds(0), "");
+  double sum = 0.0;
+  bool any = false;
+  for (const KindTime& one : kinds) {
+    if (one.is_collective) continue;
+    const double share = (one.flops / one.time).value() / peak.value();
+    const auto term = num.given(fmt::format("{} {}", one.phase, one.kind), one.time,
+                                share > 0.001 ? fmt::format("{} at {:.0f} % of the peak; --list has every line",
+                                                            human(one.flops), 100.0 * share)
+                                              : std::string("what moves bytes; --list has every line"));
+    work = any ? work + term : term;
+    any = true, sum += one.time.value();
+  }
+  // Stages are waited for by the slowest of them.
+  const double slowest = sum > 0.0 ? cost.parts.compute / sum : 1.0;
+  const auto compute = num.named(
+      "compute", std::abs(slowest - 1.0) > 1e-6
+                     ? num.given("slowest stage over the mean", slowest, "layers, embedding and head of each") * work
+                     : work);
   auto time = compute;
   const StepParts& p = cost.parts;
   struct Wait {
@@ -203,7 +218,8 @@ void explain(const TrainQuery& query, const Candidate& best, Response& response)
   for (const auto& [word, size] : held)
     if (size > 0.0) bytes = bytes + num.given(word, Bytes(size), "of the fullest stage");
   const auto total = num.named("memory", bytes);
-  response.derived = {step.id, mfu.id, rate.id, arithmetic.id, limit.id, total.id};
+  response.derived = {step.id, mfu.id, rate.id, limit.id, total.id};
+  return {};
 }
 
 Result<Response> answer(const Request& request, const Context& context) {
@@ -268,6 +284,8 @@ Result<Response> answer(const Request& request, const Context& context) {
     out.emplace_back("memory_interval", std::move(interval));
   }
   out.emplace_back("breakdown", breakdown_members(cost.parts));
+  ASSAY_TRY(kinds, kind_rows(query, best.strategy));
+  out.emplace_back("breakdown_by_kind", std::move(kinds));
   out.emplace_back("bubble", cost.parts.bubble / cost.estimate);
   if (query.tokens) ASSAY_CHECK(add_run(request, query, cost, response));
   out.emplace_back("thresholds", threshold_members(query, best));
@@ -304,7 +322,7 @@ Result<Response> answer(const Request& request, const Context& context) {
   }
   if (sizes.several) add_sizes(request, sizes, response);
   if (request.picture()) response.picture = sizes.several ? sizes_picture(sizes) : training_picture(query, best);
-  if (request.explain()) explain(query, best, response);
+  if (request.explain()) ASSAY_CHECK(explain(query, best, response));
   add_idle_notes(request, query, best.strategy, response.notes);
   response.notes.push_back(
       "MFU counts three forward passes, causal attention as the mask leaves it; HFU counts what is "

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "assay/base/text.h"
+#include "assay/cost/operation.h"
 #include "assay/report/timeline_scene.h"
 #include "assay/schedule/memory_curve.h"
 #include "assay/schedule/training_steps.h"
@@ -196,6 +197,50 @@ Members program_totals(const TrainQuery& query, const Strategy& strategy) {
           {"repeated_flops", sum.repeated_flops / stages},
           {"memory_bytes", sum.memory / stages},
           {"collective_bytes", sum.network / stages}};
+}
+
+Result<std::vector<KindTime>> kind_times(const TrainQuery& query, const Strategy& strategy) {
+  ASSAY_TRY(timed, timed_program(query, strategy));
+  const Program& program = timed.program;
+  const double stages = static_cast<double>(strategy.parallelism.pipeline);
+  const double each = microbatches(query.question, strategy) / stages;
+  std::vector<KindTime> all;
+  for (const Block& block : program.blocks)
+    for (std::int32_t i = block.first; i < block.last; ++i) {
+      const Step& step = program.steps[static_cast<std::size_t>(i)];
+      const bool moves = is_collective(step.op);
+      if (step.op == Op::slice || (block.phase == Phase::update && !moves))
+        continue;  // the update is priced as a whole
+      std::string kind = moves                                                       ? lane_name(program, step)
+                         : step.op == Op::product                                    ? "products"
+                         : step.op == Op::attention || step.op == Op::attention_grad ? "attention"
+                                                                                     : "other kernels";
+      const std::string_view phase = step.is_repeated ? "forward again" : name(block.phase);
+      auto found = std::find_if(all.begin(), all.end(),
+                                [&](const KindTime& one) { return one.phase == phase && one.kind == kind; });
+      if (found == all.end()) found = all.insert(all.end(), {phase, std::move(kind), moves, {}, {}});
+      const double times =
+          static_cast<double>(block.layers) * (step.once || block.phase == Phase::update ? 1.0 / stages : each);
+      found->time += times * timed.times.estimate[static_cast<std::size_t>(i)];
+      if (!moves) found->flops += times * step.flops;
+    }
+  std::erase_if(all, [](const KindTime& one) { return !(one.time > Seconds(0)); });
+  return all;
+}
+
+Result<Items> kind_rows(const TrainQuery& query, const Strategy& strategy) {
+  ASSAY_TRY(all, kind_times(query, strategy));
+  ASSAY_TRY(peak, peak_rate(query.cluster.chip, query.compute, "--compute"));
+  Items rows;
+  for (const KindTime& one : all) {
+    const bool counts = one.kind == "products" || one.kind == "attention";
+    rows.emplace_back(Members{{"phase", one.phase},
+                              {"kind", one.kind},
+                              {"time", one.time},
+                              {"flops", counts ? Value(one.flops) : Value()},
+                              {"share_of_peak", counts ? Value((one.flops / one.time) / peak.value) : Value()}});
+  }
+  return rows;
 }
 
 Result<Items> program_rows(const TrainQuery& query, const Strategy& strategy) {

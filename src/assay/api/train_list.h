@@ -9,6 +9,17 @@
 namespace assay {
 
 /// The program of a strategy, one row a step, with what it costs on the cluster.
+/// Where the time of a step goes, by phase and kind of work: all microbatches, the mean of its stages.
+struct KindTime {
+  std::string_view phase;  ///< forward, forward again, backward, update
+  std::string kind;        ///< products, attention, other kernels; or the axes of a network
+  bool is_collective = false;
+  Seconds time;  ///< of collectives all of it, waited for or not
+  Flops flops;
+};
+Result<std::vector<KindTime>> kind_times(const TrainQuery& query, const Strategy& strategy);
+Result<Items> kind_rows(const TrainQuery& query, const Strategy& strategy);
+
 Result<Items> program_rows(const TrainQuery& query, const Strategy& strategy);
 /// What all lines of the program amount to on one device, with all layers and microbatches.
 Members program_totals(const TrainQuery& query, const Strategy& strategy);

@@ -136,7 +136,8 @@ KernelCost cost_of(const TrainingSetup& setup, const Program& program, const Ste
   if (setup.dropout && (is_plain_attention(program, step) || is_plain_attention_grad(program, step)))
     alone += streamed(setup.rates, dropped_traffic * local_bytes(program, scores(program, step)));
   const bool of_slots = program.tensor(step.in[0]).find(LogicalDim::capacity) >= 0;
-  const Seconds stretched = stretch_of(setup.effects, program, step) * alone;
+  // However well kernels run among others, they keep to the peak.
+  const Seconds stretched = std::max(stretch_of(setup.effects, program, step) * alone, time.compute);
   const bool by_arithmetic = step.op == Op::product && time.compute > time.memory && setup.rates.matmul;
   const double droop = by_arithmetic ? setup.rates.matmul->droop / (1.0 + setup.rates.matmul->droop) : 0.0;
   // Ideal kernels fuse what is element-wise into what is not.

@@ -63,6 +63,9 @@ void fit_kernel(FitProblem& problem, const std::string& id, AttentionKernel choi
     add_pass(kernel.backward, wide(KernelKind::attention_backward), parameters);
   minimise(
       parameters, [&] { return kernel_misfit(problem, mine); }, 1500);
+  // A backward pass that nobody measured is no better than the forward pass.
+  if (!both && has(KernelKind::attention_forward) && !has(KernelKind::attention_backward))
+    kernel.backward.share = std::min(attention_start.backward.share, kernel.forward.share);
 }
 
 void fit_decode(FitProblem& problem, const std::string& id, AttentionKernel choice, DecodeCalibration& decode) {
