@@ -318,7 +318,7 @@ void add_model(Response& response, const ImportedModel& imported, const Query& q
   if (const std::int64_t state = state_values_per_sequence(model); state > 0)
     out.emplace_back("state_bytes_per_sequence", storage(query.kv, static_cast<double>(state)));
   Members kept;
-  for (KeepPolicy policy : {KeepPolicy::none, KeepPolicy::selective, KeepPolicy::matmuls, KeepPolicy::full})
+  for (KeepPolicy policy : {KeepPolicy::none, KeepPolicy::selective, KeepPolicy::products, KeepPolicy::full})
     kept.emplace_back(name(policy), kept_bytes_per_token(model, policy, Dtype::bf16));
   out.emplace_back("activation_bytes_per_token", std::move(kept));
   add_sizes(out, model);

@@ -286,14 +286,14 @@ template Bytes kv_bytes_per_token(const Plain&, const Transformer&, Dtype);
 template Traced::Number<Dim{.byte = 1}> kv_bytes_per_token(const Traced&, const Transformer&, Dtype);
 
 std::string_view name(KeepPolicy policy) {
-  static constexpr std::string_view names[] = {"none", "selective", "matmuls", "full"};
+  static constexpr std::string_view names[] = {"none", "selective", "products", "full"};
   return names[static_cast<std::size_t>(policy)];
 }
 
 std::vector<Kept> kept_activations(const Transformer& model, const Layer& layer, KeepPolicy policy) {
   std::vector<Kept> kept{{"layer input", model.streams * model.d_model, {}}};
   if (policy == KeepPolicy::full) return kept;
-  const bool all = policy != KeepPolicy::matmuls;
+  const bool all = policy != KeepPolicy::products;
   const auto keep = [&](std::string_view what, std::int64_t elements, std::optional<Dtype> dtype = {}) {
     if (elements > 0) kept.push_back({what, elements, dtype});
   };

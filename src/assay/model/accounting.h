@@ -81,7 +81,7 @@ typename N::template Number<Dim{.byte = 1}> kv_bytes_per_token(const N& num, con
 enum class KeepPolicy {
   none,       ///< no recomputation: all that the backward pass reads
   selective,  ///< attention is recomputed from its queries, keys and values
-  matmuls,    ///< only results of matrix products and the layer's input; norms, gates and attention are recomputed
+  products,   ///< only results of matrix products and the layer's input; norms, gates and attention are recomputed
   full        ///< the layer's input alone
 };
 std::string_view name(KeepPolicy policy);

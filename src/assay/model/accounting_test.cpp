@@ -180,8 +180,8 @@ TEST(Activations, ShrinkFromPolicyToPolicy) {
     const Transformer m = model(id);
     const auto bytes = [&](KeepPolicy policy) { return kept_bytes_per_token(m, policy, Dtype::bf16); };
     EXPECT_GE(bytes(KeepPolicy::none), bytes(KeepPolicy::selective)) << id;
-    EXPECT_GE(bytes(KeepPolicy::selective), bytes(KeepPolicy::matmuls)) << id;
-    EXPECT_GT(bytes(KeepPolicy::matmuls), bytes(KeepPolicy::full)) << id;
+    EXPECT_GE(bytes(KeepPolicy::selective), bytes(KeepPolicy::products)) << id;
+    EXPECT_GT(bytes(KeepPolicy::products), bytes(KeepPolicy::full)) << id;
   }
 }
 

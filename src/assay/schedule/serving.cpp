@@ -206,7 +206,9 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
                                     const ServingKeys& keys) {
   const Transformer& model = *setup.model;
   const Parallelism p = strategy.parallelism();
-  const auto [mesh, rules] = serving_stage(p, strategy.scheme, model);
+  const StageRules stage = serving_stage(p, strategy.scheme, model);
+  const Mesh& mesh = stage.mesh;
+  const ShardingRules& rules = stage.rules;
   ServingProfile profile;
   profile.queries = static_cast<double>(queries);
   const std::int64_t unit = serving_unit(strategy);
