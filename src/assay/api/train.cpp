@@ -156,9 +156,8 @@ Result<void> explain(const TrainQuery& query, const Candidate& best, Response& r
   const auto peak = num.given(fmt::format("peak {}", name(query.compute)),
                               *peak_rate(query.cluster.chip, query.compute, "--compute"));
   ASSAY_TRY(kinds, kind_times(query, best.strategy));
-  auto work = num.given("nothing", Seconds(0), "");
+  std::optional<decltype(num.given("", Seconds(0), ""))> work;
   double sum = 0.0;
-  bool any = false;
   for (const KindTime& one : kinds) {
     if (one.is_collective) continue;
     const double share = (one.flops / one.time).value() / peak.value();
@@ -166,15 +165,15 @@ Result<void> explain(const TrainQuery& query, const Candidate& best, Response& r
                                 share > 0.001 ? fmt::format("{} at {:.0f} % of the peak; --list has every line",
                                                             human(one.flops), 100.0 * share)
                                               : std::string("what moves bytes; --list has every line"));
-    work = any ? work + term : term;
-    any = true, sum += one.time.value();
+    work = work ? *work + term : term;
+    sum += one.time.value();
   }
   // Stages are waited for by the slowest of them.
   const double slowest = sum > 0.0 ? cost.parts.compute / sum : 1.0;
   const auto compute = num.named(
       "compute", std::abs(slowest - 1.0) > 1e-6
-                     ? num.given("slowest stage over the mean", slowest, "layers, embedding and head of each") * work
-                     : work);
+                     ? num.given("slowest stage over the mean", slowest, "layers, embedding and head of each") * *work
+                     : *work);
   auto time = compute;
   const StepParts& p = cost.parts;
   struct Wait {

@@ -41,7 +41,11 @@ Result<IntervalClass> read_class(const Toml& table, const std::string& key, std:
   if (const Toml* seen = table.find("seen"))
     for (const auto& [what, range] : seen->members) {
       if (what == "hardware") {
-        for (const Toml& item : range.items) out.hardware.push_back(item.text);
+        for (const Toml& item : range.items) {
+          if (item.kind != Toml::Kind::text)
+            return tl::unexpected(fault(file, item, key + ".seen.hardware", "names of architectures are wanted"));
+          out.hardware.push_back(item.text);
+        }
         continue;
       }
       if (range.items.size() != 2 || !number_of(&range.items[0]) || !number_of(&range.items[1]))

@@ -450,11 +450,15 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
   return cost;
 }
 
+Result<StageLinks> strategy_links(const TrainingQuestion& question, const Cluster& cluster, const Strategy& strategy) {
+  return stage_links(strategy.parallelism, strategy.layout, cluster,
+                     question.collectives ? &*question.collectives : nullptr,
+                     routing_of(*question.setup.model, question.setup.dispatch));
+}
+
 Result<SteadyCost> price_stages(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
                                 const Strategy& strategy, const StageSplit& split) {
-  ASSAY_TRY(links, stage_links(strategy.parallelism, strategy.layout, cluster,
-                               question.collectives ? &*question.collectives : nullptr,
-                               routing_of(*question.setup.model, question.setup.dispatch)));
+  ASSAY_TRY(links, strategy_links(question, cluster, strategy));
   const TrainingProfile profile = make_profile(question.setup, profile_key(strategy, sequence));
   return steady_cost(question, strategy, profile, links, split);
 }

@@ -170,6 +170,9 @@ Result<PipelineInput> pipeline_input(const TrainingQuestion& question, std::int6
 
 ProfileKey profile_key(const Strategy& strategy, std::int64_t sequence);
 
+/// The links of a strategy on a cluster, as the question's collectives take them.
+Result<StageLinks> strategy_links(const TrainingQuestion& question, const Cluster& cluster, const Strategy& strategy);
+
 /// What a microbatch costs where the layers of a strategy lie as `split` says, and the memory of each of its stages.
 Result<SteadyCost> price_stages(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
                                 const Strategy& strategy, const StageSplit& split);

@@ -6,9 +6,7 @@ namespace assay {
 
 Result<StepTimes> training_step_times(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
                                       const Strategy& strategy, const Program& program) {
-  ASSAY_TRY(links, stage_links(strategy.parallelism, strategy.layout, cluster,
-                               question.collectives ? &*question.collectives : nullptr,
-                               routing_of(*question.setup.model, question.setup.dispatch)));
+  ASSAY_TRY(links, strategy_links(question, cluster, strategy));
   const TrainingProfile profile = make_profile(question.setup, profile_key(strategy, sequence));
   SteadyCost steady;
   fill_passes(question, strategy, profile, nullptr, links, steady);

@@ -96,6 +96,11 @@ void describe_fit(FitProblem& problem, Calibration& c) {
 
 }  // namespace
 
+void launch_alike(Harness& harness) {
+  for (const KernelKind kind : {KernelKind::attention_forward, KernelKind::attention_backward, KernelKind::decode})
+    harness.launch[static_cast<std::size_t>(kind)] = harness.launch[static_cast<std::size_t>(KernelKind::matmul)];
+}
+
 double spread_of(std::vector<double> logs) {
   constexpr double unseen = 1.25;
   if (logs.size() < 5) return 0.0;
@@ -247,8 +252,7 @@ Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const 
   for (const OwnTable& table : own_tables)  // measured the same way, but all kernels are replayed from a graph
     if (!table.fitted) {
       Harness& h = problem.harnesses[std::string(table.source)] = own;
-      for (const KernelKind kind : {KernelKind::attention_forward, KernelKind::attention_backward, KernelKind::decode})
-        h.launch[static_cast<std::size_t>(kind)] = h.launch[matmul];
+      launch_alike(h);
     }
   std::string harness = fmt::format(
       "# How the tables were measured: nothing of this belongs to a chip.\n[source.fit]\n"

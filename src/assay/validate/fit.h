@@ -68,6 +68,8 @@ void fit_attention(FitProblem& problem);
 /// above wide_head).
 inline constexpr AttentionKernelCalibration attention_start{
     {0.7, 1.0, 50, 0.5}, {0.6, 1.0, 40, 1.0}, {0.9, 1.0, 0.9, 1_us}};
+/// Of a GPU all of whose rows are replayed from a graph: attention is launched as products are.
+void launch_alike(Harness& harness);
 void add_pass(AttentionPass& pass, bool wide, std::vector<FitParameter>& parameters);
 void fit_pointwise(FitProblem& problem);
 void fit_collectives(FitProblem& problem);

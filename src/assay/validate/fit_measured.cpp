@@ -142,12 +142,6 @@ bool is_attention(const KernelRow& row) {
   return row.kind == KernelKind::attention_forward || row.kind == KernelKind::attention_backward;
 }
 
-/// All rows of a GPU are replayed from a graph, attention as products are.
-void launch_alike(Harness& harness) {
-  for (const KernelKind kind : {KernelKind::attention_forward, KernelKind::attention_backward, KernelKind::decode})
-    harness.launch[static_cast<std::size_t>(kind)] = harness.launch[matmul];
-}
-
 void fit_attention(Problem& p, const Calibration* start) {
   AttentionKernelCalibration& kernel = p.calibration.attention.emplace().cudnn.emplace(attention_start);
   if (start && start->attention && start->attention->cudnn) kernel = *start->attention->cudnn;
