@@ -19,14 +19,16 @@ std::vector<std::size_t> chosen(const double* scores, std::int64_t experts, std:
   return order;
 }
 
-/// Calls visit(token, expert, slot) for every token that has one.
+/// Calls visit(token, expert, slot) for every token that has one of the slots of some experts: `here` of them from
+/// `first` on, `slots` each.
 template <class Visit>
-void each_slot(const Numbers& gates, std::int64_t slots, Visit visit) {
+void each_slot(const Numbers& gates, std::int64_t first, std::int64_t here, std::int64_t slots, Visit visit) {
   const std::size_t experts = at(gates.shape.back());
-  std::vector<std::int64_t> next(experts, 0);
+  std::vector<std::int64_t> next(at(here), 0);
   for (std::size_t token = 0; token < gates.values.size() / experts; ++token)
-    for (std::size_t e = 0; e < experts; ++e)
-      if (gates.values[token * experts + e] > 0 && next[e] < slots) visit(token, e, e * at(slots) + at(next[e]++));
+    for (std::size_t i = 0; i < at(here); ++i)
+      if (const std::size_t e = at(first) + i; gates.values[token * experts + e] > 0 && next[i] < slots)
+        visit(token, e, i * at(slots) + at(next[i]++));
 }
 
 Shape token_shape(const Numbers& gates, std::int64_t width) { return {gates.shape[0], gates.shape[1], width}; }
@@ -58,39 +60,41 @@ Numbers route_grad(const Numbers& d_gates, const Numbers& scores, std::int64_t k
   return out;
 }
 
-Numbers dispatch(const Numbers& tokens, const Numbers& gates, std::int64_t slots) {
+Numbers dispatch(const Numbers& tokens, const Numbers& gates, std::int64_t first, std::int64_t here,
+                 std::int64_t slots) {
   const std::int64_t width = tokens.shape.back();
-  Numbers out = zeros<double>({gates.shape.back(), slots, width});
-  each_slot(gates, slots, [&](std::size_t token, std::size_t, std::size_t slot) {
+  Numbers out = zeros<double>({here, slots, width});
+  each_slot(gates, first, here, slots, [&](std::size_t token, std::size_t, std::size_t slot) {
     std::copy_n(&tokens.values[token * at(width)], width, &out.values[slot * at(width)]);
   });
   return out;
 }
 
-Numbers dispatch_grad(const Numbers& d_slots, const Numbers& gates) {
+Numbers dispatch_grad(const Numbers& d_slots, const Numbers& gates, std::int64_t first) {
   const std::int64_t width = d_slots.shape.back();
   Numbers out = zeros<double>(token_shape(gates, width));
-  each_slot(gates, d_slots.shape[1], [&](std::size_t token, std::size_t, std::size_t slot) {
+  each_slot(gates, first, d_slots.shape[0], d_slots.shape[1], [&](std::size_t token, std::size_t, std::size_t slot) {
     for (std::size_t i = 0; i < at(width); ++i)
       out.values[token * at(width) + i] += d_slots.values[slot * at(width) + i];
   });
   return out;
 }
 
-Numbers combine(const Numbers& slots, const Numbers& gates) {
+Numbers combine(const Numbers& slots, const Numbers& gates, std::int64_t first) {
   const std::size_t width = at(slots.shape.back()), experts = at(gates.shape.back());
   Numbers out = zeros<double>(token_shape(gates, slots.shape.back()));
-  each_slot(gates, slots.shape[1], [&](std::size_t token, std::size_t e, std::size_t slot) {
+  each_slot(gates, first, slots.shape[0], slots.shape[1], [&](std::size_t token, std::size_t e, std::size_t slot) {
     const double gate = gates.values[token * experts + e];
     for (std::size_t i = 0; i < width; ++i) out.values[token * width + i] += gate * slots.values[slot * width + i];
   });
   return out;
 }
 
-std::pair<Numbers, Numbers> combine_grad(const Numbers& dy, const Numbers& slots, const Numbers& gates) {
+std::pair<Numbers, Numbers> combine_grad(const Numbers& dy, const Numbers& slots, const Numbers& gates,
+                                         std::int64_t first) {
   const std::size_t width = at(slots.shape.back()), experts = at(gates.shape.back());
   Numbers d_slots = zeros<double>(slots.shape), d_gates = zeros<double>(gates.shape);
-  each_slot(gates, slots.shape[1], [&](std::size_t token, std::size_t e, std::size_t slot) {
+  each_slot(gates, first, slots.shape[0], slots.shape[1], [&](std::size_t token, std::size_t e, std::size_t slot) {
     const double gate = gates.values[token * experts + e];
     for (std::size_t i = 0; i < width; ++i) {
       const double d = dy.values[token * width + i];

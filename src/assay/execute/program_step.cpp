@@ -320,6 +320,7 @@ RecurrencePlace StepRunner::recurrence_place(int values, const StateSpace& s, co
 std::vector<Array<double>> StepRunner::run_local(const Step& step, const Layer* layer, const Operands& in) const {
   const auto width = [&](int id) { return extents_[at(id)][in.device][at(program_.tensor(id).rank - 1)].size; };
   const auto vocabulary = [&](int id) { return extent(id, LogicalDim::vocabulary, in.device); };
+  const auto experts = [&](int id) { return extent(id, LogicalDim::experts, in.device); };
   const auto widths = [&] {
     std::vector<std::int64_t> out;
     for (int id : step.out)
@@ -414,13 +415,14 @@ std::vector<Array<double>> StepRunner::run_local(const Step& step, const Layer* 
     case Op::route_grad:
       return {route_grad(in[0], in[1], experts_per_token())};
     case Op::dispatch:
-      return {dispatch(in[0], in[1], extent(step.out[0], LogicalDim::capacity, in.device).size)};
+      return {dispatch(in[0], in[1], experts(step.out[0]).start, experts(step.out[0]).count,
+                       extent(step.out[0], LogicalDim::capacity, in.device).size)};
     case Op::dispatch_grad:
-      return {dispatch_grad(in[0], in[1])};
+      return {dispatch_grad(in[0], in[1], experts(step.in[0]).start)};
     case Op::combine:
-      return {combine(in[0], in[1])};
+      return {combine(in[0], in[1], experts(step.in[0]).start)};
     case Op::combine_grad: {
-      auto [d_slots, d_gates] = combine_grad(in[0], in[1], in[2]);
+      auto [d_slots, d_gates] = combine_grad(in[0], in[1], in[2], experts(step.in[1]).start);
       return {std::move(d_slots), std::move(d_gates)};
     }
     case Op::loss_sums:

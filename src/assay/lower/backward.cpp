@@ -276,11 +276,13 @@ class BackwardPass {
     if (needs_inputs)
       for (int id : step.in)
         if (id >= 0 && n < back.in.size()) back.in[n++] = static_cast<std::int16_t>(need(id));
-    // What is multiplied by a partial sum has a partial gradient.
+    // What is multiplied by a partial sum has a partial gradient, and so have the weights of experts' results that lie
+    // on several devices.
     const auto of_others = [&](int id) {
       AxisSet axes = 0;
       for (int other : step.in)
-        if (other >= 0 && other != id) axes |= program_.tensor(other).sharding.unreduced;
+        if (other >= 0 && other != id)
+          axes |= program_.tensor(other).sharding.unreduced | (op == Op::combine_grad ? partial_over(id, other) : 0);
       return axes;
     };
     n = 0;
@@ -325,7 +327,7 @@ class BackwardPass {
         Sharding target = program_.tensor(step.out[0]).sharding;
         target.unreduced = program_.tensor(dy).sharding.unreduced & ~target.split_axes();
         dy = build_.reshard(dy, target, Urgency::critical);
-        const int dx = make(step.in[0], target.unreduced);
+        const int dx = make(step.in[0], target.unreduced | partial_over(step.in[0], step.out[0]));
         build_.emit(Op::dispatch_grad, {dy, need(step.in[1])}, {dx});
         return accumulate(step.in[0], dx);
       }

@@ -160,7 +160,8 @@ int LayerWriter::experts_block(const FeedForward& f, int x) {
   const auto holders_of = [&](const Sharding& held) {
     const AxisList all = joined(held.dims[0], held.dims[1]);
     const AxisSet stay = there.dims[1].set();
-    return joined(joined(remaining(there.dims[1], ~all.set()), remaining(all, stay | leave)), remaining(all, ~leave));
+    return joined(joined(remaining(there.dims[1], ~all.set()), remaining(all, stay | leave)),
+                  remaining(there.dims[0], ~all.set()));
   };
   // Tokens are brought together before they are copied for their experts, and the experts' partial sums are added up
   // over experts before they are over devices, if that moves fewer numbers. An exchange between experts would carry
@@ -175,7 +176,8 @@ int LayerWriter::experts_block(const FeedForward& f, int x) {
     beside.dims[2] = {};
     gates = build_.reshard(gates, beside, Urgency::critical);
   }
-  // The tokens as each device sends them: slots of all experts, from the tokens that it holds.
+  // The tokens as each device sends them: slots of all experts, from the tokens that it holds. Of devices that hold the
+  // same tokens, each fills the slots of its own experts, and what these make of a token is a part of the sum.
   const ProgramTensor held = program.tensor(through);
   ProgramTensor sent = held;
   sent.name = "Sent";
@@ -184,6 +186,8 @@ int LayerWriter::experts_block(const FeedForward& f, int x) {
   sent.sharding = {};
   sent.sharding.dims[1] = holders_of(held.sharding);
   sent.sharding.dims[2] = held.sharding.dims[2];
+  const AxisList own = remaining(there.dims[0], held.sharding.split_axes());
+  sent.sharding.dims[0] = own;
   const double slots = slots_of(sent.sharding.dims[1]);
   sent.dims[0] = {experts, f.experts};
   sent.dims[1] = {capacity, static_cast<std::int64_t>(slots)};
@@ -206,7 +210,7 @@ int LayerWriter::experts_block(const FeedForward& f, int x) {
   done = build_.reshard(done, back, Urgency::critical, "Back");
   build_.touched_experts = build_.filled_slots = 1.0;
   int y = build_.pointwise(Op::combine, "Moe", {done, gates}, through);
-  program.tensors[at(y)].sharding.unreduced = back.unreduced;
+  program.tensors[at(y)].sharding.unreduced = back.unreduced | own.set();
   if (f.latent > 0) {
     y = build_.reshard(y, home, Urgency::critical);
     y = build_.product("Moe", y, weight("W_latent_out"), {batch, sequence, d_model});

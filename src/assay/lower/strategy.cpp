@@ -20,19 +20,21 @@ AxisSizes axis_sizes(const Parallelism& p) {
   // Experts take their devices from the sharded data axis first, then from the replicas.
   AxisSizes out;
   std::int64_t from_fsdp = 1;
-  for (std::int64_t n = p.expert; n > 1; --n)
-    if (p.expert % n == 0 && p.fsdp % n == 0) {
+  const std::int64_t experts_here = p.expert_data();
+  for (std::int64_t n = experts_here; n > 1; --n)
+    if (experts_here % n == 0 && p.fsdp % n == 0) {
       from_fsdp = n;
       break;
     }
-  const std::int64_t from_data = p.expert / from_fsdp;
-  out.size = {p.data / std::max<std::int64_t>(1, from_data), p.fsdp / from_fsdp, p.expert, p.context, p.tensor};
+  const std::int64_t from_data = experts_here / from_fsdp;
+  out.size = {p.data / std::max<std::int64_t>(1, from_data), p.fsdp / from_fsdp, experts_here, p.context, p.tensor};
   return out;
 }
 
 /// Axis lists by role, on the mesh without axes of one device.
 struct Axes {
   AxisList r, x, w, z, y;
+  AxisList experts;  ///< all that split experts
 
   explicit Axes(const Parallelism& p) {
     const AxisSizes sizes = axis_sizes(p);
@@ -40,6 +42,10 @@ struct Axes {
     int next = 0;
     for (std::size_t i = 0; i < 5; ++i)
       if (sizes.size[i] > 1) *lists[i] = AxisList().pushed(next++);
+    // Tensor-parallel devices may have the same tokens: each takes those of its experts, before the others exchange.
+    if (p.expert_tensor) experts = y;
+    if (p.expert_context) experts = joined(experts, z);
+    experts = joined(experts, w);
   }
 };
 
@@ -125,16 +131,20 @@ Result<void> check_parallelism(const Parallelism& p, const Transformer& model) {
                           channels ? "channels of the state space" : "heads of the state space"));
     }
     if (layer.feed_forward) {
-      ASSAY_CHECK(divides("--tp", layer.feed_forward->width, p.tensor, "columns of the feed-forward block"));
-      if (layer.feed_forward->experts > 0)
-        ASSAY_CHECK(divides("--ep", layer.feed_forward->experts, p.expert, "experts"));
+      const bool mixes = layer.feed_forward->experts > 0;
+      if (!mixes || !p.expert_tensor)
+        ASSAY_CHECK(divides("--tp", layer.feed_forward->width, p.tensor, "columns of the feed-forward block"));
+      if (mixes) ASSAY_CHECK(divides("--ep", layer.feed_forward->experts, p.expert, "experts"));
     }
   }
   if (p.expert > 1) {
     bool any = false;
     for (const Layer& layer : model.decoder.kinds) any |= layer.feed_forward && layer.feed_forward->experts > 0;
     if (!any) return fail("--ep", fmt::format("{} has no experts", model.id), "leave --ep out");
-    ASSAY_CHECK(divides("--ep", p.data * p.fsdp, p.expert, "data-parallel devices"));
+    if (p.expert % p.expert_others() != 0)
+      return fail("--ep", fmt::format("{} ways do not split over {} devices", p.expert, p.expert_others()),
+                  "a multiple of them, or fewer axes with --ep-over");
+    ASSAY_CHECK(divides("--ep", p.data * p.fsdp, p.expert_data(), "data-parallel devices"));
   }
   if (p.pipeline > model.decoder.layers())
     return fail("--pp", fmt::format("{} stages, but {} has {} layers", p.pipeline, model.id, model.decoder.layers()),
@@ -171,10 +181,10 @@ ShardingRules training_rules(const Parallelism& p) {
   const Axes a(p);
   ShardingRules rules;
   const AxisList tokens = all_of({a.r, a.x, a.w});
-  // Tensor parallelism splits heads, widths and the vocabulary; experts lie on their own part of the data axis.
+  // Tensor parallelism splits heads, widths and the vocabulary; of experts those that no axis spreads already.
   set(rules, {TensorClass::weight, used_weight, TensorClass::gradient, optimizer},
       {heads, kv_heads, width, vocabulary, inner}, a.y);
-  set(rules, {TensorClass::weight, used_weight, TensorClass::gradient, optimizer}, {experts}, a.w);
+  set(rules, {TensorClass::weight, used_weight, TensorClass::gradient, optimizer}, {experts}, a.experts);
   // Sharded weights: over the fsdp axis, the experts' part of it and the devices of one context, which hold the same
   // weights; over the replicas too at ZeRO stage 3.
   const AxisList fsdp = p.fsdp > 1 ? all_of({a.x, a.w, a.z}) : AxisList();
@@ -197,8 +207,8 @@ ShardingRules training_rules(const Parallelism& p) {
   } else {
     set(rules, {query, key_value}, {heads, kv_heads}, all_of({a.y, a.z}));
   }
-  rules.at(dispatched, experts) = a.w;
-  rules.at(dispatched, capacity) = all_of({a.r, a.x, a.z});
+  rules.at(dispatched, experts) = a.experts;
+  rules.at(dispatched, capacity) = p.expert_context ? all_of({a.r, a.x}) : all_of({a.r, a.x, a.z});
   return rules;
 }
 
@@ -209,7 +219,7 @@ ShardingRules serving_rules(const Parallelism& p, const ServingScheme& scheme) {
   // Only replicas and experts' devices see different sequences; the other axes work on the same ones.
   const AxisList tokens = all_of({a.r, a.w});
   set(rules, {TensorClass::weight, used_weight}, {heads, kv_heads, width, vocabulary, inner}, a.y);
-  set(rules, {TensorClass::weight, used_weight}, {experts}, a.w);
+  set(rules, {TensorClass::weight, used_weight}, {experts}, a.experts);
   set(rules, {TensorClass::weight}, {d_model}, a.x);
   if (scheme.weights == WeightScheme::two_dimensions) set(rules, {used_weight}, {d_model}, a.x);
   const AxisList rows = scheme.weights == WeightScheme::gathered ? all_of({a.r, a.w, a.x}) : tokens;
@@ -229,7 +239,7 @@ ShardingRules serving_rules(const Parallelism& p, const ServingScheme& scheme) {
       rules.at(key_value, context) = group;
       break;
   }
-  rules.at(dispatched, experts) = a.w;
+  rules.at(dispatched, experts) = a.experts;
   rules.at(dispatched, capacity) = a.r;
   return rules;
 }

@@ -28,13 +28,18 @@ struct Parallelism {
   std::int64_t data = 1;  ///< replicas
   std::int64_t fsdp = 1;  ///< data-parallel devices that share out the weights
   std::int64_t tensor = 1, context = 1;
-  std::int64_t expert = 1;  ///< a part of data x fsdp
+  std::int64_t expert = 1;  ///< ways that experts are split: over a part of data x fsdp, and those below
+  bool expert_tensor = false;   ///< tensor-parallel devices hold different experts, not a part of each
+  bool expert_context = false;  ///< devices of one context hold different experts
   std::int64_t pipeline = 1;
   int zero = 0;  ///< what the replicas share out: 1 optimizer states, 2 gradients too, 3 weights too
   ResidualScheme residual = ResidualScheme::replicated;
   ContextScheme context_scheme = ContextScheme::gather;
 
   std::int64_t devices() const { return data * fsdp * tensor * context * pipeline; }
+  /// Devices that split experts besides the data-parallel ones.
+  std::int64_t expert_others() const { return (expert_tensor ? tensor : 1) * (expert_context ? context : 1); }
+  std::int64_t expert_data() const { return expert / expert_others(); }
   friend bool operator==(const Parallelism&, const Parallelism&) = default;
 };
 
