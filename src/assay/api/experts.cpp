@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "assay/api/option_values.h"
+
 namespace assay {
 
 Result<void> read_dispatch(const Request& request, const Transformer& model, Dispatch& out) {
@@ -13,6 +15,15 @@ Result<void> read_dispatch(const Request& request, const Transformer& model, Dis
     return fail("--dispatch", fmt::format("{} has no experts to choose from", model.id), "leave --dispatch out");
   out = *text == "expert" ? Dispatch::per_expert : Dispatch::per_node;
   return {};
+}
+
+Result<void> read_expert_axes(const Request& request, std::optional<ExpertAxes>& out) {
+  static constexpr Word<ExpertAxes> words[] = {{"data", {}},
+                                               {"tensor", {true, false}},
+                                               {"context", {false, true}},
+                                               {"tensor,context", {true, true}},
+                                               {"context,tensor", {true, true}}};
+  return read_word(request, "ep-over", words, out);
 }
 
 double most_expert_load(const Transformer& model) {

@@ -1,5 +1,7 @@
 // Options about experts that training and serving share.
 #pragma once
+#include <optional>
+
 #include "assay/api/request.h"
 #include "assay/model/transformer.h"
 #include "assay/schedule/stage_links.h"
@@ -12,6 +14,9 @@ inline constexpr OptionSpec dispatch_option{
     false, "node|expert"};
 /// --dispatch; an error where the model has no experts.
 Result<void> read_dispatch(const Request& request, const Transformer& model, Dispatch& out);
+
+/// --ep-over: nothing where it is not given.
+Result<void> read_expert_axes(const Request& request, std::optional<ExpertAxes>& out);
 
 /// Tokens of the busiest expert over an even share if all tokens picked the same ones: experts over those that a token
 /// picks. 1 without experts.

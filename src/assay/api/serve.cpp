@@ -201,6 +201,7 @@ Result<Response> answer(const Request& request, const Context& context) {
                    {"tp", s.tensor},
                    {"pp", s.pipeline},
                    {"ep", s.expert},
+                   {"ep_over", expert_axes_text(s.parallelism())},
                    {"weights_2d", s.second},
                    {"cache", cache_name(s.scheme.cache)},
                    {"batch_per_replica", point.batch / static_cast<double>(s.data)}};
@@ -320,7 +321,11 @@ VerbSpec serve_verb() {
         false, "matrix|vector|copies"},
        {"tp", "N", "tensor parallelism"},
        {"pp", "N", "pipeline stages"},
-       {"ep", "N", "expert parallelism, a part of dp"},
+       {"ep", "N", "expert parallelism: ways that experts are split"},
+       {"ep-over", "AXES",
+        "which devices hold different experts: data (a part of dp) or tensor (the tensor-parallel ones, which then do "
+        "not split experts); data-parallel ones make up the rest of --ep",
+        false, "data|tensor"},
        {"dp", "N", "replicas, or groups with attention of their own"},
        {"weights-2d", "N", "ways that weights are split in their other direction"},
        {"gather-weights", "", "with --weights-2d: weights are gathered before use, sequences are split instead"},

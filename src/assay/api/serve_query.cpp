@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "assay/api/cluster_range.h"
+#include "assay/api/experts.h"
 #include "assay/api/option_values.h"
 #include "assay/api/serve_load.h"
 #include "assay/api/serve_software.h"
@@ -146,6 +147,7 @@ Result<void> read_strategy(const Request& request, ServeQuery& query) {
   ASSAY_CHECK(read_count(request, "tp", c.tensor));
   ASSAY_CHECK(read_count(request, "pp", c.pipeline));
   ASSAY_CHECK(read_count(request, "ep", c.expert));
+  ASSAY_CHECK(read_expert_axes(request, c.expert_over));
   ASSAY_CHECK(read_count(request, "dp", c.data));
   ASSAY_CHECK(read_count(request, "weights-2d", c.second));
   ASSAY_CHECK(read_time(request, "ttft", c.first_token));
@@ -180,6 +182,10 @@ Result<void> read_strategy(const Request& request, ServeQuery& query) {
   if (c.expert) {
     Parallelism expert;
     expert.expert = expert.data = *c.expert;
+    if (c.expert_over) {
+      expert.expert_over = *c.expert_over, expert.tensor = c.tensor.value_or(1);
+      expert.data = std::max<std::int64_t>(1, expert.expert_data());
+    }
     ASSAY_CHECK(check_parallelism(expert, query.model()));
   }
   return {};
@@ -311,7 +317,9 @@ std::string strategy_text(const ServingStrategy& s) {
   const auto part = [&](std::string_view word, std::int64_t n) {
     if (n > 1) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word, n);
   };
-  part("dp", s.data), part("tp", s.tensor), part("weights-2d", s.second), part("ep", s.expert), part("pp", s.pipeline);
+  part("dp", s.data), part("tp", s.tensor), part("weights-2d", s.second), part("ep", s.expert);
+  if (s.parallelism().expert_others() > 1) text += fmt::format(" over {}", expert_axes_text(s.parallelism()));
+  part("pp", s.pipeline);
   if (text.empty()) text = "one chip";
   if (s.second > 1 && s.scheme.weights == WeightScheme::gathered) text += ", weights gathered";
   if (s.tensor * s.second > 1 && s.scheme.cache != CacheScheme::heads)

@@ -29,6 +29,7 @@ Members strategy_members(const TrainQuery& query, const Strategy& s) {
               {"pp", p.pipeline},
               {"cp", p.context},
               {"ep", p.expert},
+              {"ep_over", expert_axes_text(p)},
               {"zero", static_cast<std::int64_t>(p.zero)},
               {"micro_batch", s.micro_batch},
               {"microbatches", microbatches(query.question, s)},

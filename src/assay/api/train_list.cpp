@@ -174,8 +174,9 @@ std::string strategy_text(const Strategy& s) {
     if (n > 1) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word, n);
   };
   const Parallelism& p = s.parallelism;
-  part("dp", p.data), part("fsdp", p.fsdp), part("tp", p.tensor), part("cp", p.context), part("ep", p.expert),
-      part("pp", p.pipeline);
+  part("dp", p.data), part("fsdp", p.fsdp), part("tp", p.tensor), part("cp", p.context), part("ep", p.expert);
+  if (p.expert_others() > 1) text += fmt::format(" over {}", expert_axes_text(p));
+  part("pp", p.pipeline);
   if (text.empty()) text = "one chip";
   if (p.zero > 0) text += fmt::format(", zero {}", p.zero);
   if (p.residual == ResidualScheme::sequence && p.tensor > 1) text += ", sequence-parallel";

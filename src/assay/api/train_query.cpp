@@ -49,6 +49,7 @@ Result<void> read_choices(const Request& request, TrainingChoices& choices) {
   ASSAY_CHECK(read_count(request, "ep", choices.expert));
   ASSAY_CHECK(read_count(request, "micro-batch", choices.micro_batch));
   ASSAY_CHECK(read_count(request, "interleave", choices.interleave));
+  ASSAY_CHECK(read_expert_axes(request, choices.expert_over));
   static constexpr Word<int> stages[] = {{"0", 0}, {"1", 1}, {"2", 2}, {"3", 3}};
   ASSAY_CHECK(read_word(request, "zero", stages, choices.zero));
   if (const auto text = request.value("schedule")) {
@@ -197,7 +198,10 @@ std::vector<OptionSpec> train_options() {
       {"tp", "N", "tensor parallelism"},
       {"pp", "N", "pipeline stages"},
       {"cp", "N", "context parallelism"},
-      {"ep", "N", "expert parallelism, a part of dp x fsdp"},
+      {"ep", "N", "expert parallelism: ways that experts are split"},
+      {"ep-over", "AXES",
+       "which devices hold different experts: data (a part of dp x fsdp), tensor (the tensor-parallel ones, which then "
+       "do not split experts), context, or a list, e.g. tensor,context; data-parallel ones make up the rest of --ep"},
       {"zero", "0..3", "what replicas share out: 1 optimizer states, 2 gradients, 3 weights", false, "0|1|2|3"},
       {"micro-batch", "N", "sequences of one group at a time"},
       {"interleave", "N", "chunks of layers per stage"},

@@ -115,6 +115,11 @@ Result<void> check_choices(const TrainQuery& query) {
   if (c.expert) {
     Parallelism expert;
     expert.expert = expert.data = *c.expert;
+    if (c.expert_over) {
+      expert.expert_over = *c.expert_over;
+      expert.tensor = c.tensor.value_or(1), expert.context = c.context.value_or(1);
+      expert.data = std::max<std::int64_t>(1, expert.expert_data());
+    }
     ASSAY_CHECK(check_parallelism(expert, query.imported.model));
   }
   const std::int64_t layers = query.imported.model.decoder.layers();

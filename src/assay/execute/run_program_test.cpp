@@ -316,21 +316,22 @@ std::vector<Scheme> schemes(const Transformer& m) {
       {"expert x tensor, split d_model",
        {.data = 2, .fsdp = 2, .tensor = 2, .expert = 2, .residual = ResidualScheme::model}},
       {"expert x context", {.fsdp = 2, .context = 2, .expert = 2}},
-      {"experts over tensor", {.tensor = 2, .expert = 2, .expert_tensor = true}},
-      {"experts over tensor, sequence", {.tensor = 2, .expert = 2, .expert_tensor = true, .residual = sequence}},
+      {"experts over tensor", {.tensor = 2, .expert = 2, .expert_over = {.tensor = true}}},
+      {"experts over tensor, sequence",
+       {.tensor = 2, .expert = 2, .expert_over = {.tensor = true}, .residual = sequence}},
       {"experts over tensor, split d_model",
-       {.data = 2, .tensor = 2, .expert = 4, .expert_tensor = true, .residual = ResidualScheme::model}},
-      {"experts over data and tensor", {.fsdp = 2, .tensor = 2, .expert = 4, .expert_tensor = true}},
+       {.data = 2, .tensor = 2, .expert = 4, .expert_over = {.tensor = true}, .residual = ResidualScheme::model}},
+      {"experts over data and tensor", {.fsdp = 2, .tensor = 2, .expert = 4, .expert_over = {.tensor = true}}},
       {"experts over data and tensor, sequence, zero 1",
-       {.data = 4, .tensor = 2, .expert = 4, .expert_tensor = true, .zero = 1, .residual = sequence}},
+       {.data = 4, .tensor = 2, .expert = 4, .expert_over = {.tensor = true}, .zero = 1, .residual = sequence}},
       {"experts over tensor, copied keys, sequence",
-       {.fsdp = 2, .tensor = 4, .expert = 4, .expert_tensor = true, .residual = sequence}},
-      {"experts over context", {.fsdp = 2, .context = 2, .expert = 2, .expert_context = true}},
+       {.fsdp = 2, .tensor = 4, .expert = 4, .expert_over = {.tensor = true}, .residual = sequence}},
+      {"experts over context", {.fsdp = 2, .context = 2, .expert = 2, .expert_over = {.context = true}}},
       {"experts over data and context, exchange",
        {.data = 2,
         .context = 2,
         .expert = 4,
-        .expert_context = true,
+        .expert_over = {.context = true},
         .zero = 2,
         .context_scheme = ContextScheme::exchange}},
       {"experts over tensor and context, sequence",
@@ -338,8 +339,7 @@ std::vector<Scheme> schemes(const Transformer& m) {
         .tensor = 2,
         .context = 2,
         .expert = 4,
-        .expert_tensor = true,
-        .expert_context = true,
+        .expert_over = {.tensor = true, .context = true},
         .residual = sequence}},
   };
   out.insert(out.end(), with_experts.begin(), with_experts.end());
@@ -523,12 +523,13 @@ std::vector<ServingCase> serving_cases(const Transformer& m) {
   out.push_back({"experts x tensor", {.data = 2, .tensor = 2, .expert = 2}, {batch, one_dimension}});
   out.push_back({"experts, two dimensions", {.data = 2, .fsdp = 2, .tensor = 2, .expert = 2}, {heads, two_dimensions}});
   out.push_back({"experts, gathered", {.data = 2, .fsdp = 2, .tensor = 2, .expert = 2}, {batch, gathered}});
-  out.push_back({"experts over tensor", {.tensor = 4, .expert = 4, .expert_tensor = true}, {heads, one_dimension}});
+  out.push_back(
+      {"experts over tensor", {.tensor = 4, .expert = 4, .expert_over = {.tensor = true}}, {heads, one_dimension}});
   out.push_back({"experts over tensor, cache by batch",
-                 {.tensor = 2, .expert = 2, .expert_tensor = true},
+                 {.tensor = 2, .expert = 2, .expert_over = {.tensor = true}},
                  {batch, one_dimension}});
   out.push_back({"experts over data and tensor",
-                 {.data = 2, .tensor = 2, .expert = 4, .expert_tensor = true},
+                 {.data = 2, .tensor = 2, .expert = 4, .expert_over = {.tensor = true}},
                  {heads, one_dimension}});
   return out;
 }

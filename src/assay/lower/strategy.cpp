@@ -43,8 +43,8 @@ struct Axes {
     for (std::size_t i = 0; i < 5; ++i)
       if (sizes.size[i] > 1) *lists[i] = AxisList().pushed(next++);
     // Tensor-parallel devices may have the same tokens: each takes those of its experts, before the others exchange.
-    if (p.expert_tensor) experts = y;
-    if (p.expert_context) experts = joined(experts, z);
+    if (p.expert_over.tensor) experts = y;
+    if (p.expert_over.context) experts = joined(experts, z);
     experts = joined(experts, w);
   }
 };
@@ -117,6 +117,16 @@ void cut_tensor_axis(std::int64_t tensor, const Transformer& model, StageRules& 
 
 }  // namespace
 
+std::string expert_axes_text(const Parallelism& p) {
+  std::string text;
+  const auto add = [&](bool is_used, std::string_view axis) {
+    if (is_used) text += (text.empty() ? "" : ",") + std::string(axis);
+  };
+  add(p.expert_over.tensor && p.tensor > 1, "tensor"), add(p.expert_over.context && p.context > 1, "context");
+  add(p.expert_data() > 1 || text.empty(), "data");
+  return text;
+}
+
 Result<void> check_parallelism(const Parallelism& p, const Transformer& model) {
   for (const Layer& layer : model.decoder.kinds) {
     if (layer.attention) {
@@ -132,7 +142,7 @@ Result<void> check_parallelism(const Parallelism& p, const Transformer& model) {
     }
     if (layer.feed_forward) {
       const bool mixes = layer.feed_forward->experts > 0;
-      if (!mixes || !p.expert_tensor)
+      if (!mixes || !p.expert_over.tensor)
         ASSAY_CHECK(divides("--tp", layer.feed_forward->width, p.tensor, "columns of the feed-forward block"));
       if (mixes) ASSAY_CHECK(divides("--ep", layer.feed_forward->experts, p.expert, "experts"));
     }
@@ -208,7 +218,7 @@ ShardingRules training_rules(const Parallelism& p) {
     set(rules, {query, key_value}, {heads, kv_heads}, all_of({a.y, a.z}));
   }
   rules.at(dispatched, experts) = a.experts;
-  rules.at(dispatched, capacity) = p.expert_context ? all_of({a.r, a.x}) : all_of({a.r, a.x, a.z});
+  rules.at(dispatched, capacity) = p.expert_over.context ? all_of({a.r, a.x}) : all_of({a.r, a.x, a.z});
   return rules;
 }
 

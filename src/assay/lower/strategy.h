@@ -24,13 +24,19 @@ enum class ResidualScheme : std::uint8_t {
   model        ///< d_model, as the textbook writes it: the same bytes
 };
 
+/// What splits experts besides data-parallel devices.
+struct ExpertAxes {
+  bool tensor = false;   ///< tensor-parallel devices hold different experts, not a part of each
+  bool context = false;  ///< devices of one context hold different experts
+  friend bool operator==(const ExpertAxes&, const ExpertAxes&) = default;
+};
+
 struct Parallelism {
   std::int64_t data = 1;  ///< replicas
   std::int64_t fsdp = 1;  ///< data-parallel devices that share out the weights
   std::int64_t tensor = 1, context = 1;
-  std::int64_t expert = 1;  ///< ways that experts are split: over a part of data x fsdp, and those below
-  bool expert_tensor = false;   ///< tensor-parallel devices hold different experts, not a part of each
-  bool expert_context = false;  ///< devices of one context hold different experts
+  std::int64_t expert = 1;  ///< ways that experts are split: over a part of data x fsdp, and over other axes
+  ExpertAxes expert_over{};
   std::int64_t pipeline = 1;
   int zero = 0;  ///< what the replicas share out: 1 optimizer states, 2 gradients too, 3 weights too
   ResidualScheme residual = ResidualScheme::replicated;
@@ -38,10 +44,13 @@ struct Parallelism {
 
   std::int64_t devices() const { return data * fsdp * tensor * context * pipeline; }
   /// Devices that split experts besides the data-parallel ones.
-  std::int64_t expert_others() const { return (expert_tensor ? tensor : 1) * (expert_context ? context : 1); }
+  std::int64_t expert_others() const { return (expert_over.tensor ? tensor : 1) * (expert_over.context ? context : 1); }
   std::int64_t expert_data() const { return expert / expert_others(); }
   friend bool operator==(const Parallelism&, const Parallelism&) = default;
 };
+
+/// The axes that split experts, by their names on the command line: "data", "tensor,data".
+std::string expert_axes_text(const Parallelism& parallelism);
 
 /// Checks what does not depend on the cluster: heads, widths, experts and layers divide as the scheme needs.
 Result<void> check_parallelism(const Parallelism& parallelism, const Transformer& model);

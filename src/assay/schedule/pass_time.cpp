@@ -39,7 +39,9 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
     }
     if (traffic.urgency == Urgency::critical || !overlap) {
       const RoleSet over = traffic.urgency == Urgency::critical ? traffic.over : RoleSet(0);
-      if (over & role_bit(Role::tensor)) {
+      if (over & role_bit(Role::expert)) {
+        time.expert += seconds;
+      } else if (over & role_bit(Role::tensor)) {
         if (traffic.beside) {
           double& room = traffic.kind == CollectiveKind::all_gather ? room_of_gathers : room_of_sums;
           const double hidden = std::min(seconds, room);
@@ -48,13 +50,13 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
           time.beside += effects.tensor_waited * (1.0 - effects.beside_waited) * hidden;
         }
         seconds *= effects.tensor_waited;
-      } else if (!(over & role_bit(Role::expert)) && over & role_bit(Role::context)) {
+        time.tensor += seconds;
+      } else if (over & role_bit(Role::context)) {
         seconds *= effects.context_waited;
+        time.context += seconds;
+      } else {
+        time.exposed += seconds;
       }
-      (over & role_bit(Role::tensor)    ? time.tensor
-       : over & role_bit(Role::expert)  ? time.expert
-       : over & role_bit(Role::context) ? time.context
-                                        : time.exposed) += seconds;
       waited[waits++] = {links.resources[traffic.over], seconds};
     } else {
       background += seconds;

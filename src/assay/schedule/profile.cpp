@@ -35,7 +35,7 @@ std::optional<Traffic> traffic_of(const Program& program, const Step& step, Phas
   const ProgramTensor& before = program.tensor(step.in[0]);
   Traffic entry;
   entry.kind = collective_of(step.op);
-  entry.over = roles_of(program.mesh, step.axes);
+  entry.over = collective_roles(program, step);
   entry.urgency = step.urgency;
   entry.once = step.once;
   entry.beside = runs_beside(step, before, phase);
@@ -316,6 +316,12 @@ Traffic step_traffic(const Program& program, const Step& step, Phase phase) {
   return *traffic_of(program, step, phase, ProfilePart::all);
 }
 
+RoleSet collective_roles(const Program& program, const Step& step) {
+  const RoleSet over = roles_of(program.mesh, step.axes);
+  const bool between_experts = step.op == Op::all_to_all && program.tensor(step.in[0]).find(LogicalDim::capacity) >= 0;
+  return between_experts ? over | role_bit(Role::expert) : over;
+}
+
 RoleSet roles_of(const Mesh& mesh, AxisSet axes) {
   unsigned all = 0;
   for (std::size_t i = 0; i < mesh.axes.size(); ++i)
@@ -338,8 +344,9 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
   const Transformer& model = *setup.model;
   Parallelism p;
   p.tensor = key.tensor, p.context = key.context, p.expert = key.expert;
-  p.fsdp = key.fsdp ? key.expert * some : 1;
-  p.data = (key.replicas ? some : 1) * (key.fsdp ? 1 : key.expert);
+  p.expert_over = key.expert_over;
+  p.fsdp = key.fsdp ? p.expert_data() * some : 1;
+  p.data = (key.replicas ? some : 1) * (key.fsdp ? 1 : p.expert_data());
   p.zero = key.zero, p.residual = key.residual, p.context_scheme = key.context_scheme;
   const auto [mesh, rules] = training_stage(p, model);
   TrainingPlan plan;

@@ -22,10 +22,14 @@ constexpr RoleSet role_bit(Role role) { return static_cast<RoleSet>(1u << static
 /// The roles of some axes of stage_mesh(), by their names.
 RoleSet roles_of(const Mesh& mesh, AxisSet axes);
 
+/// The roles of the axes that a collective runs over; that of experts, too, where tokens travel to experts which
+/// tensor- or context-parallel devices split.
+RoleSet collective_roles(const Program& program, const Step& step);
+
 /// Collectives of one kind over the same axes and of the same urgency, summed.
 struct Traffic {
   CollectiveKind kind = CollectiveKind::all_gather;
-  RoleSet over = 0;
+  RoleSet over = 0;     ///< of exchanges between experts with their role, even where other axes alone split experts
   RoleSet divided = 0;  ///< data axes that split the array besides: their sizes divide the bytes
   Urgency urgency = Urgency::critical;
   bool once = false;
@@ -72,6 +76,7 @@ struct TrainingProfile {
 /// What a profile depends on besides model and chip.
 struct ProfileKey {
   std::int64_t tensor = 1, context = 1, expert = 1, micro_batch = 1, sequence = 1;
+  ExpertAxes expert_over;
   bool fsdp = false, replicas = false;
   int zero = 0;
   ResidualScheme residual = ResidualScheme::replicated;

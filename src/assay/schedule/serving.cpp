@@ -171,6 +171,7 @@ double weight_bytes(const std::vector<Weight>& weights, const Formats& formats, 
 Parallelism ServingStrategy::parallelism() const {
   Parallelism p;
   p.tensor = tensor, p.fsdp = second, p.pipeline = pipeline, p.expert = expert, p.data = data;
+  p.expert_over = expert_over;
   return p;
 }
 
@@ -258,7 +259,8 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
         if (s1.op == Op::slice) continue;
         if (is_collective(s1.op)) {
           const StraightLine bytes = line_through(lowered, array_bytes(one, s1).value(), array_bytes(two, s2).value());
-          add_or_count(out.collectives, {collective_of(s1.op), roles_of(mesh, s1.axes), 1.0, bytes}, &same_collective);
+          add_or_count(out.collectives, {collective_of(s1.op), collective_roles(one, s1), 1.0, bytes},
+                       &same_collective);
           continue;
         }
         const auto kernel_of = [&](const Pair& pair) {

@@ -29,15 +29,16 @@ struct ServingStrategy {
   std::int64_t tensor = 1;
   std::int64_t second = 1;  ///< ways that weights are split in their other direction (2D) or gathered over
   std::int64_t pipeline = 1, expert = 1, data = 1;
+  ExpertAxes expert_over{};
   ServingScheme scheme;
   std::uint8_t layout = 0;
 
-  /// Devices that hold the experts see different sequences: the expert axis is a part of the data axis.
+  /// Devices that hold the experts are a part of the data axis, or tensor-parallel, or both.
   std::int64_t chips() const { return tensor * second * pipeline * data; }
   Parallelism parallelism() const;
   friend bool operator==(const ServingStrategy& a, const ServingStrategy& b) {
     return a.tensor == b.tensor && a.second == b.second && a.pipeline == b.pipeline && a.expert == b.expert &&
-           a.data == b.data && a.scheme == b.scheme && a.layout == b.layout;
+           a.expert_over == b.expert_over && a.data == b.data && a.scheme == b.scheme && a.layout == b.layout;
   }
 };
 

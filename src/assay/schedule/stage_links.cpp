@@ -114,7 +114,8 @@ Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layou
         axes |= axis_bit(axis_of[r]);
       }
     if (axes == 0) continue;
-    if (!present) {  // axes of one device add nothing: the same as the set without them
+    const bool routed = set & role_bit(Role::expert) && parallelism.expert_others() > 1;
+    if (!present && !routed) {  // axes of one device add nothing: the same as the set without them
       std::size_t rest = 0;
       for (std::size_t r = 0; r < roles; ++r)
         if (set >> r & 1u && axis_of[r] >= 0) rest |= std::size_t{1} << r;

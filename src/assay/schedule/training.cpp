@@ -21,6 +21,7 @@ ProfileKey profile_key(const Strategy& strategy, std::int64_t sequence) {
   const Parallelism& p = strategy.parallelism;
   ProfileKey key;
   key.tensor = p.tensor, key.context = p.context, key.expert = p.expert;
+  key.expert_over = p.expert_over;
   key.micro_batch = strategy.micro_batch, key.sequence = sequence;
   key.fsdp = p.fsdp > 1, key.replicas = p.data > 1;
   key.zero = p.zero;
@@ -40,7 +41,7 @@ double elements_of(const LayerProfile& layer) { return layer.dense_elements + la
 /// Ways in which weights, gradients and optimizer states are shared out over data-parallel axes.
 struct Sharing {
   double weights = 1, gradients = 1, states = 1;                       ///< of dense weights
-  double expert_weights = 1, expert_gradients = 1, expert_states = 1;  ///< experts lie on their own axis already
+  double expert_weights = 1, expert_gradients = 1, expert_states = 1;  ///< experts lie on axes of their own already
 };
 
 Sharing sharing(const Parallelism& p, const StageLinks& links) {
@@ -50,7 +51,8 @@ Sharing sharing(const Parallelism& p, const StageLinks& links) {
   const RoleSet weights = p.zero >= 3 ? everyone : p.fsdp > 1 ? sharded : 0;
   const RoleSet states = p.zero >= 1 ? everyone : weights;
   const RoleSet gradients = p.zero >= 2 ? everyone : weights;
-  constexpr RoleSet no_expert = static_cast<RoleSet>(~role_bit(Role::expert));
+  const auto no_expert =
+      static_cast<RoleSet>(~(role_bit(Role::expert) | (p.expert_over.context ? role_bit(Role::context) : RoleSet(0))));
   return {links.ways(weights),
           links.ways(gradients),
           links.ways(states),

@@ -47,8 +47,8 @@ class Searcher {
       return fail("strategy",
                   fmt::format("{} does not make {}", given_text(),
                               cluster_.chips() == 1 ? "one chip" : fmt::format("{} chips", cluster_.chips())),
-                  "--tp x --weights-2d x --pp x --dp must equal the chips, and --ep divide --dp; leave one of them out "
-                  "to have it found");
+                  "--tp x --weights-2d x --pp x --dp must equal the chips, and --ep divide --dp, or --tp x --dp with "
+                  "--ep-over tensor; leave one of them out to have it found");
     finish_front();
     return std::move(found_);
   }
@@ -84,21 +84,33 @@ class Searcher {
             continue;
           const std::int64_t data = chips / tensor / pipeline / second;
           if (choices_.data && *choices_.data != data) continue;
-          for (std::int64_t expert : divisors(data)) {
-            if (choices_.expert ? *choices_.expert != expert
-                                : expert > 1 && (limits_.experts == 0 || limits_.experts % expert != 0))
-              continue;
-            // Experts on more devices divide the same weights as many ways, and their tokens travel twice a layer
-            // however many devices there are; a second direction adds a gather and a sum to every product.
-            if (second > 1 && expert > 1) continue;
-            any = true;
-            ServingStrategy strategy;
-            strategy.tensor = tensor, strategy.pipeline = pipeline, strategy.second = second;
-            strategy.data = data, strategy.expert = expert;
-            const auto ways = static_cast<double>(tensor * second * pipeline * expert);
-            if ((all_weights_ / ways <= left_) == may_fit) vary(strategy);
-          }
+          ServingStrategy strategy;
+          strategy.tensor = tensor, strategy.pipeline = pipeline, strategy.second = second, strategy.data = data;
+          any |= split_experts(strategy, may_fit);
         }
+      }
+    }
+    return any;
+  }
+
+  /// Experts over some of the replicas, and over tensor-parallel devices or not.
+  bool split_experts(ServingStrategy strategy, bool may_fit) {
+    bool any = false;
+    for (const ExpertAxes over : {ExpertAxes{}, ExpertAxes{true, false}}) {
+      if (choices_.expert_over && *choices_.expert_over != over) continue;
+      if (over.tensor && strategy.tensor == 1) continue;
+      strategy.expert_over = over;
+      for (std::int64_t part : divisors(strategy.data)) {
+        strategy.expert = part * (over.tensor ? strategy.tensor : 1);
+        if (choices_.expert ? *choices_.expert != strategy.expert
+                            : strategy.expert > 1 && (limits_.experts == 0 || limits_.experts % strategy.expert != 0))
+          continue;
+        // Experts on more devices divide the same weights as many ways, and their tokens travel twice a layer
+        // however many devices there are; a second direction adds a gather and a sum to every product.
+        if (strategy.second > 1 && strategy.expert > 1) continue;
+        any = true;
+        const auto ways = static_cast<double>(strategy.tensor * strategy.second * strategy.pipeline * part);
+        if ((all_weights_ / ways <= left_) == may_fit) vary(strategy);
       }
     }
     return any;

@@ -11,6 +11,7 @@ namespace assay {
 /// What the user fixed; the rest is searched.
 struct ServingChoices {
   std::optional<std::int64_t> tensor, second, pipeline, expert, data, batch;
+  std::optional<ExpertAxes> expert_over;
   std::optional<CacheScheme> cache;
   std::optional<WeightScheme> weights;
   std::optional<double> first_token, per_token;  ///< seconds that a request may wait at most

@@ -21,7 +21,8 @@ struct KeyHash {
     mix(static_cast<std::uint64_t>(key.tensor)), mix(static_cast<std::uint64_t>(key.context));
     mix(static_cast<std::uint64_t>(key.expert)), mix(static_cast<std::uint64_t>(key.micro_batch));
     mix((key.fsdp ? 1u : 0u) | (key.replicas ? 2u : 0u) | static_cast<unsigned>(key.zero) << 2 |
-        static_cast<unsigned>(key.residual) << 4 | static_cast<unsigned>(key.context_scheme) << 6);
+        static_cast<unsigned>(key.residual) << 4 | static_cast<unsigned>(key.context_scheme) << 6 |
+        (key.expert_over.tensor ? 128u : 0u) | (key.expert_over.context ? 256u : 0u));
     return static_cast<std::size_t>(h);
   }
 };
@@ -511,7 +512,10 @@ class Searcher {
   double state_bytes(const Strategy& s) {
     const Parallelism& p = s.parallelism;
     Strategy any;
-    any.parallelism.tensor = p.tensor, any.parallelism.expert = any.parallelism.data = p.expert;
+    any.parallelism.tensor = p.tensor;
+    any.parallelism.expert = p.expert, any.parallelism.data = p.expert_data();
+    any.parallelism.expert_over = p.expert_over;
+    if (p.expert_over.context) any.parallelism.context = p.context;
     const TrainingProfile& profile = priced(any, 0).profile;
     sizes_only_.size = role_sizes(p);
     double least = std::numeric_limits<double>::infinity();

@@ -55,17 +55,27 @@ std::vector<Parallelism> TrainingSpace::meshes() const {
 void TrainingSpace::split_data(std::int64_t tp, std::int64_t pp, std::int64_t cp, std::vector<Parallelism>& out) const {
   const std::int64_t data = cluster_.chips() / (tp * pp * cp);
   const std::vector<std::int64_t> parts = divisors(data);
-  const auto experts =
-      options(choices_.expert, parts, [&](std::int64_t n) { return n == 1 || (experts_ > 0 && experts_ % n == 0); });
   for (std::int64_t fsdp : parts) {
     if (choices_.fsdp && *choices_.fsdp != fsdp) continue;
     if (choices_.data && *choices_.data != data / fsdp) continue;
-    for (std::int64_t ep : experts) {
-      if (data % ep != 0) continue;
-      Parallelism p;
-      p.data = data / fsdp, p.fsdp = fsdp, p.tensor = tp, p.pipeline = pp, p.context = cp, p.expert = ep;
-      out.push_back(p);
-    }
+    Parallelism p;
+    p.data = data / fsdp, p.fsdp = fsdp, p.tensor = tp, p.pipeline = pp, p.context = cp;
+    for (const ExpertAxes over :
+         {ExpertAxes{}, ExpertAxes{true, false}, ExpertAxes{false, true}, ExpertAxes{true, true}})
+      split_experts(over, parts, p, out);
+  }
+}
+
+/// Experts over some data-parallel devices and other axes of more than one device.
+void TrainingSpace::split_experts(ExpertAxes over, const std::vector<std::int64_t>& parts, Parallelism p,
+                                  std::vector<Parallelism>& out) const {
+  if (choices_.expert_over && *choices_.expert_over != over) return;
+  if ((over.tensor && p.tensor == 1) || (over.context && p.context == 1)) return;
+  p.expert_over = over;
+  for (std::int64_t part : parts) {
+    p.expert = part * p.expert_others();
+    const bool is_legal = p.expert == 1 || (experts_ > 0 && experts_ % p.expert == 0);
+    if (choices_.expert ? *choices_.expert == p.expert : is_legal) out.push_back(p);
   }
 }
 

@@ -12,6 +12,7 @@ namespace assay {
 /// What the user fixed; the rest is searched.
 struct TrainingChoices {
   std::optional<std::int64_t> data, fsdp, tensor, pipeline, context, expert, micro_batch, interleave;
+  std::optional<ExpertAxes> expert_over;
   std::optional<int> zero;
   std::optional<PipelineSchedule> schedule;
   std::optional<Recompute> recompute;
@@ -48,6 +49,8 @@ class TrainingSpace {
 
  private:
   void split_data(std::int64_t tp, std::int64_t pp, std::int64_t cp, std::vector<Parallelism>& out) const;
+  void split_experts(ExpertAxes over, const std::vector<std::int64_t>& parts, Parallelism p,
+                     std::vector<Parallelism>& out) const;
 
   const TrainingQuestion& question_;
   const Transformer& model_;

@@ -19,6 +19,7 @@ std::string describe(const InferenceRow& row) {
     if (n > 1) text += fmt::format(" {} {}", name, n);
   };
   add("dp", s.data), add("tp", s.tensor), add("pp", s.pipeline), add("ep", s.expert);
+  if (s.expert_over.tensor) text += " over tensor";
   text += row.batch > 0.0 ? fmt::format(", batch {}", human_number(row.batch)) : ", largest batch";
   if (row.figure == InferenceFigure::step)
     text += fmt::format(" at {}", row.prompt);
@@ -100,8 +101,11 @@ Why read_strategy(const TableLine& in, InferenceRow& row) {
   const bool inside = s.data > 1 && s.tensor * s.pipeline == chips && s.tensor % s.data == 0;
   if (inside) s.tensor /= s.data;
   if (s.tensor * s.pipeline * s.data != chips) return "the parallelism does not make up the chips";
-  // Experts lie on all devices of the group, whole or in slices: the same bytes at even routing.
-  if (has_experts(row.model) && (inside || in.count("ep", 1) > 1)) s.expert = s.data;
+  // Experts lie on all devices of the group, whole or, where fewer hold different ones, in slices.
+  const std::int64_t experts = in.count("ep", 1);
+  if (has_experts(row.model) && (inside || experts > 1)) s.expert = s.data;
+  if (has_experts(row.model) && s.tensor > 1 && experts == s.tensor * s.data)
+    s.expert = experts, s.expert_over.tensor = true;
   return std::nullopt;
 }
 

@@ -88,7 +88,10 @@ Why read_strategy(const TableLine& in, TrainingRow& row) {
     return "the row contradicts itself: its parallelism makes other chips";
   if (auto why = read_sharing(in, groups, row)) return why;
   p.expert = in.count("ep", 1);
-  if (groups % p.expert != 0) return "experts are split over tensor- or context-parallel devices too";
+  // Experts that data-parallel devices do not suffice for lie on tensor- and context-parallel ones, too.
+  if (groups % p.expert != 0) p.expert_over = {p.tensor > 1, p.context > 1};
+  if (p.expert % p.expert_others() != 0 || groups % p.expert_data() != 0)
+    return "the devices of a stage do not split experts as stated";
   if (in.text("sequence_parallel") == "y" && p.tensor > 1) p.residual = ResidualScheme::sequence;
 
   const double accumulated = in.number("grad_accum"), micro = in.number("micro_batch");
