@@ -119,12 +119,10 @@ Result<Response> answer(const Request& request, const Context& context) {
   const double n = static_cast<double>(cluster.chips());
   if (chip.power)
     out.emplace_back("power", n * (chip.power->system ? chip.power->system->value : chip.power->chip.value));
-  for (const Price& price : chip.prices)
-    if (price.kind == "on-demand") {
-      out.emplace_back("price", n * price.value.value);
-      response.notes.push_back(fmt::format("price: {} list price of {}", price.provider, price.date));
-      break;
-    }
+  if (const Price* price = newest_price(chip)) {
+    out.emplace_back("price", n * price->value.value);
+    response.notes.push_back(fmt::format("price: {} list price of {}", price->provider, price->date));
+  }
   response.notes.insert(response.notes.begin(), cluster.notes.begin(), cluster.notes.end());
   if (cluster.torus && cluster.torus->twisted)
     response.notes.emplace_back("bisection of a twisted torus: the best cut across an axis, an upper bound");

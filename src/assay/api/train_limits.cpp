@@ -47,11 +47,16 @@ Members threshold_members(const TrainQuery& query, const Candidate& best) {
       const double micro_batch = static_cast<double>(best.strategy.micro_batch * query.sequence);
       out.emplace_back("microbatch_where_weights_traffic_limits", Tokens(micro_batch * each / cost.compute));
     }
-    // Gradients are reduced once a step however many microbatches it has; where these are limited already, no batch
-    // is large enough.
-    if (end > 0.0)
-      out.emplace_back("batch_where_gradients_limit",
-                       each < cost.compute ? Value(Tokens(query.batch_tokens * end / (cost.compute - each))) : Value());
+    // Gradients are reduced once a step however many microbatches it has. Below one microbatch for each group, that one
+    // shrinks, and the weights travel as before; where they limit each microbatch, no batch is large enough.
+    if (end > 0.0) {
+      const double one = 1.0 / microbatches(query.question, best.strategy);
+      double share = each < cost.compute ? end / (cost.compute - each) : 2.0 * one;
+      if (share < one) share = (each * one + end) / cost.compute;
+      out.emplace_back("batch_where_gradients_limit", each < cost.compute || share <= one
+                                                          ? Value(Tokens(query.batch_tokens * share))
+                                                          : Value());
+    }
   }
   if (const double tensor = of(Role::tensor); tensor > 0.0) {
     out.emplace_back("compute_over_tensor_traffic", cost.compute / tensor);

@@ -23,6 +23,13 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
   // Gradients of inputs take as long as those of weights, so that inputs that are gathered again have as much room as
   // sums that are scattered.
   double room_of_sums = pass.weight_gradients.value(), room_of_gathers = room_of_sums;
+  // What software moves beside products and attention hides as far as these last.
+  double room = pass.busy.value();
+  const auto hide = [&](double most) {
+    const double hidden = std::min(most, room);
+    room -= hidden;
+    return hidden;
+  };
   const auto add = [&](const Traffic& traffic) {
     const CollectiveLine& line = links.lines[traffic.over][StageLinks::line_of(traffic.kind)];
     const double bytes = traffic.bytes / links.ways(traffic.divided), ideal = line.rate.value() * bytes;
@@ -43,16 +50,16 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
         time.expert += seconds;
       } else if (over & role_bit(Role::tensor)) {
         if (traffic.beside) {
-          double& room = traffic.kind == CollectiveKind::all_gather ? room_of_gathers : room_of_sums;
-          const double hidden = std::min(seconds, room);
-          room -= hidden;
+          double& gap = traffic.kind == CollectiveKind::all_gather ? room_of_gathers : room_of_sums;
+          const double hidden = std::min(seconds, gap);
+          gap -= hidden;
           seconds -= (1.0 - effects.beside_waited) * hidden;
           time.beside += effects.tensor_waited * (1.0 - effects.beside_waited) * hidden;
         }
-        seconds *= effects.tensor_waited;
+        seconds -= hide((1.0 - effects.tensor_waited) * seconds);
         time.tensor += seconds;
       } else if (over & role_bit(Role::context)) {
-        seconds *= effects.context_waited;
+        seconds -= hide((1.0 - effects.context_waited) * seconds);
         time.context += seconds;
       } else {
         time.exposed += seconds;

@@ -447,7 +447,7 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
   cost.fill = fill * sum_lower;
   // What is there once a step may fall into the time in which others fill the pipeline.
   busiest = std::max({busiest, cost.memory_time, cost.host_time});
-  cost.lower = std::min(cost.estimate, std::max(m * slowest_lower + cost.fill, busiest));
+  cost.lower = std::max(m * slowest_lower + cost.fill, busiest);
   cost.upper = m * slowest_upper + (stages - 1.0) / stages * sum_upper + end_upper + states;
   return cost;
 }

@@ -1,5 +1,8 @@
 // The sets of inference: our own H200 steps, and published figures.
 #include "assay/validate/inference_rows.h"
+
+#include <fmt/format.h>
+
 #include "assay/validate/sets.h"
 #include "assay/validate/tables.h"
 
@@ -7,6 +10,9 @@ namespace assay {
 namespace {
 
 using Take = bool (*)(const InferenceRow&);
+
+/// The same for one measurement in two tables.
+std::string row_key(const InferenceRow& row) { return fmt::format("{} {}", row.id, row.measured.value()); }
 
 void add_cases(const InferenceRows& rows, Take take, InferencePredictor& predict, ValidationResult& result) {
   result.unanswered.insert(result.unanswered.end(), rows.unanswered.begin(), rows.unanswered.end());
@@ -23,8 +29,8 @@ void add_cases(const InferenceRows& rows, Take take, InferencePredictor& predict
 
 template <Take take>
 Result<ValidationResult> run_h200_infer(const ValidationInput& input) {
-  ASSAY_TRY(table, catalogue_table(input.catalogue, "validation/h200_infer.csv"));
-  ASSAY_TRY(rows, read_h200_infer(table, input.catalogue));
+  const auto read = [&](const CsvTable& table) { return read_h200_infer(table, input.catalogue); };
+  ASSAY_TRY(rows, measured_rows(input, "validation/h200_infer.csv", "h200_infer.csv", read, &row_key));
   ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
   ValidationResult result;
   add_cases(rows, take, predict, result);
@@ -32,8 +38,8 @@ Result<ValidationResult> run_h200_infer(const ValidationInput& input) {
 }
 
 Result<ValidationResult> run_h200_decode(const ValidationInput& input) {
-  ASSAY_TRY(table, catalogue_table(input.catalogue, "validation/h200_decode.csv"));
-  ASSAY_TRY(rows, read_h200_decode(table, input.catalogue));
+  const auto read = [&](const CsvTable& table) { return read_h200_decode(table, input.catalogue); };
+  ASSAY_TRY(rows, measured_rows(input, "validation/h200_decode.csv", "h200_decode.csv", read, &row_key));
   ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
   ValidationResult result;
   add_cases(
@@ -43,11 +49,15 @@ Result<ValidationResult> run_h200_decode(const ValidationInput& input) {
 
 template <Take take>
 Result<ValidationResult> run_inference(const ValidationInput& input) {
-  ASSAY_TRY(table, catalogue_table(input.catalogue, "validation/published_inference.csv"));
+  const auto read = [&](const CsvTable& table) -> Result<InferenceRows> {
+    return read_inference(table, input.catalogue);
+  };
+  ASSAY_TRY(rows,
+            measured_rows(input, "validation/published_inference.csv", "published/inference.csv", read, &row_key));
   ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
   ValidationResult result;
-  add_cases(read_inference(table, input.catalogue), take, predict, result);
-  if (input.data) {
+  add_cases(rows, take, predict, result);
+  if (input.data && (has_data(input, "third_party/inference.csv") || !has_data(input, "published/inference.csv"))) {
     ASSAY_TRY(more, data_table(*input.data, "third_party/inference.csv"));
     add_cases(read_inference(more, input.catalogue), take, predict, result);
   }

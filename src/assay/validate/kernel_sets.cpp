@@ -1,9 +1,7 @@
 // The sets of single kernels and collectives: our own table, which is part of the catalogue, and third-party ones.
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <map>
-#include <set>
 
 #include "assay/base/text.h"
 #include "assay/validate/collective_rows.h"
@@ -92,19 +90,11 @@ Result<KernelRows> own_rows(const Catalogue& catalogue, const OwnTable& table) {
   return rows;
 }
 
-/// Our own table, and that of --data where it has one: rows which are not in ours took no part in the fit.
 Result<ValidationResult> run_h200_ops(const ValidationInput& input) {
-  ASSAY_TRY(rows, own_rows(input.catalogue, own_tables[0]));
-  const std::string other = input.data ? *input.data + "/h200_ops.csv" : "";
-  std::error_code failed;
-  if (other.empty() || !std::filesystem::is_regular_file(other, failed))
-    return run_kernels(std::move(rows), input.catalogue);
-  std::set<std::string> fitted;
-  for (const KernelRow& row : rows.rows)
-    if (row.fitted) fitted.insert(row_key(row));
-  ASSAY_TRY(table, data_table(*input.data, "h200_ops.csv"));
-  rows = read_own_ops(table, own_tables[0].source);
-  for (KernelRow& row : rows.rows) row.fitted = fitted.contains(row_key(row));
+  const auto read = [](const CsvTable& table) -> Result<KernelRows> {
+    return read_own_ops(table, own_tables[0].source);
+  };
+  ASSAY_TRY(rows, measured_rows(input, own_tables[0].file, "h200_ops.csv", read, &row_key));
   return run_kernels(std::move(rows), input.catalogue);
 }
 

@@ -1,4 +1,6 @@
 // The sets of whole training steps: our own H200 steps and published ones, time and peak memory apart.
+#include <fmt/format.h>
+
 #include "assay/validate/sets.h"
 #include "assay/validate/tables.h"
 #include "assay/validate/training_rows.h"
@@ -7,6 +9,11 @@ namespace assay {
 namespace {
 
 enum class Figure { time, memory };
+
+/// The same for one measurement in two tables.
+std::string row_key(const TrainingRow& row) {
+  return fmt::format("{} {}", row.id, row.measured ? row.measured->value() : 0.0);
+}
 
 void add_cases(const TrainingRows& rows, Figure figure, TrainingPredictor& predict, ValidationResult& result) {
   result.unanswered.insert(result.unanswered.end(), rows.unanswered.begin(), rows.unanswered.end());
@@ -30,8 +37,8 @@ void add_cases(const TrainingRows& rows, Figure figure, TrainingPredictor& predi
 
 template <Figure figure>
 Result<ValidationResult> run_h200_train(const ValidationInput& input) {
-  ASSAY_TRY(table, catalogue_table(input.catalogue, "validation/h200_train.csv"));
-  ASSAY_TRY(rows, read_h200_train(table, input.catalogue));
+  const auto read = [&](const CsvTable& table) { return read_h200_train(table, input.catalogue); };
+  ASSAY_TRY(rows, measured_rows(input, "validation/h200_train.csv", "h200_train.csv", read, &row_key));
   ASSAY_TRY(predict, TrainingPredictor::make(input.catalogue));
   ValidationResult result;
   add_cases(rows, figure, predict, result);
@@ -40,11 +47,15 @@ Result<ValidationResult> run_h200_train(const ValidationInput& input) {
 
 template <Figure figure>
 Result<ValidationResult> run_training(const ValidationInput& input) {
-  ASSAY_TRY(table, catalogue_table(input.catalogue, "validation/published_training.csv"));
+  const auto read = [&](const CsvTable& table) -> Result<TrainingRows> {
+    return read_training(table, input.catalogue);
+  };
+  ASSAY_TRY(rows,
+            measured_rows(input, "validation/published_training.csv", "published/training.csv", read, &row_key));
   ASSAY_TRY(predict, TrainingPredictor::make(input.catalogue));
   ValidationResult result;
-  add_cases(read_training(table, input.catalogue), figure, predict, result);
-  if (input.data) {
+  add_cases(rows, figure, predict, result);
+  if (input.data && (has_data(input, "third_party/training.csv") || !has_data(input, "published/training.csv"))) {
     ASSAY_TRY(more, data_table(*input.data, "third_party/training.csv"));
     add_cases(read_training(more, input.catalogue), figure, predict, result);
   }
