@@ -37,15 +37,17 @@ Result<void> set_rates(const Request& request, const Context& context, ServeQuer
             kernel_rates(chip, query.compute, "--compute", used ? &calibration->values : nullptr, {.serves = true}));
   setup.rates = rates;
   setup.collectives.reset(), setup.effects = {}, query.steps.reset();
-  if (!used && !own_shares) {
-    // Nobody measured its kernels, but it has a driver all the same.
-    ASSAY_TRY(steps, serving_steps_of(context.catalogue));
-    setup.effects.memory = steps.effects(chip, {}).memory;
-  }
-  if (!used) return {};
-  setup.collectives = calibration->values.collective;
-  query.notes.push_back(fmt::format("kernels and collectives as measured: {}", calibration->basis));
-  return read_serving_software(request, context, query);
+  if (own_shares) return {};
+  if (calibration) setup.collectives = calibration->values.collective;
+  query.notes.push_back(
+      calibration ? fmt::format("kernels and collectives as measured: {}", calibration->basis)
+                  : fmt::format("kernels and collectives by the efficiencies in chips/{}.toml: it has no calibration",
+                                chip.id));
+  ASSAY_CHECK(read_serving_software(request, context, query));
+  // Launches, hosts and meetings are those of other chips; how kernels fare among others belongs to kernels that were
+  // measured.
+  if (!calibration) setup.effects.product = setup.effects.attention = setup.effects.decode = 1.0;
+  return {};
 }
 
 /// What products are made in unless told: the format of weights that are published with quantised activations where

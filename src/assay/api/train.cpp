@@ -21,6 +21,21 @@
 namespace assay {
 namespace {
 
+/// What the model asks for, however it is split: copies of keys, padding and forward passes that are made again are no
+/// part of it.
+Flops model_flops_per_chip(const TrainQuery& query) {
+  const TokenFlops<Plain> flops = token_flops(Plain{}, query.imported.model, query.sequence);
+  return query.batch_tokens / query.question.chips * flops.train;
+}
+
+/// The format whose peak utilisations are shares of: that of products, unless the rest runs in a faster one.
+Dtype measure_of(const TrainQuery& query) {
+  const auto products = peak_rate(query.cluster.chip, query.compute, "--compute");
+  const Dtype rest = query.question.setup.formats.activations;
+  const auto others = peak_rate(query.cluster.chip, rest, "--compute");
+  return products && others && others->value > products->value ? rest : query.compute;
+}
+
 Members strategy_members(const TrainQuery& query, const Strategy& s) {
   const Parallelism& p = s.parallelism;
   Members out{{"dp", p.data},
@@ -154,8 +169,9 @@ Result<void> explain(const TrainQuery& query, const Candidate& best, Response& r
   const Traced num{&response.ledger};
   const TrainingCost& cost = best.cost;
   const auto chips = num.given("chips", query.question.chips, query.cluster.text);
-  const auto peak = num.given(fmt::format("peak {}", name(query.compute)),
-                              *peak_rate(query.cluster.chip, query.compute, "--compute"));
+  const Dtype measure = measure_of(query);
+  const auto peak =
+      num.given(fmt::format("peak {}", name(measure)), *peak_rate(query.cluster.chip, measure, "--compute"));
   ASSAY_TRY(kinds, kind_times(query, best.strategy));
   std::optional<decltype(num.given("", Seconds(0), ""))> work;
   double sum = 0.0;
@@ -197,7 +213,8 @@ Result<void> explain(const TrainQuery& query, const Candidate& best, Response& r
   for (const auto& [word, seconds, source] : waits)
     if (seconds > 0.0) time = time + num.given(word, Seconds(seconds), source);
   const auto step = num.named("step time", time);
-  const auto model = num.given("model flops per chip", Flops(cost.model_flops), "three times the forward pass");
+  const auto model = num.given("model flops per chip", model_flops_per_chip(query),
+                               "three times the forward pass; assay models shows its terms");
   const auto mfu = num.named("mfu", model / (step * peak));
   const auto batch = num.given("batch", Tokens(query.batch_tokens), "--batch");
   const auto rate = num.named("tokens per second per chip", batch / step / chips);
@@ -235,7 +252,11 @@ Result<Response> answer(const Request& request, const Context& context) {
   const bool fits = sizes.best().fits();
   const Candidate& best = *sizes.best().shown();
   const TrainingCost& cost = best.cost;
-  ASSAY_TRY(peak, peak_rate(query.cluster.chip, query.compute, "--compute"));
+  const Dtype measure = measure_of(query);
+  ASSAY_TRY(peak, peak_rate(query.cluster.chip, measure, "--compute"));
+  if (measure != query.compute)
+    response.notes.push_back(fmt::format("{} multiplies {} faster than {}: utilisations are shares of the peak of {}",
+                                         query.cluster.chip.id, name(measure), name(query.compute), name(measure)));
   Members& out = response.results;
   out.emplace_back("model", query.imported.model.id);
   out.emplace_back("cluster", query.cluster.text);
@@ -250,12 +271,13 @@ Result<Response> answer(const Request& request, const Context& context) {
   out.emplace_back("step_time", std::move(step));
   out.emplace_back("limiter", fits ? limiter_of(cost) : std::string_view("memory capacity"));
   out.emplace_back("limits", limit_rows(cost));
-  out.emplace_back("mfu", cost.model_flops / cost.estimate / peak.value.value());
+  const FlopsPerSecond useful = model_flops_per_chip(query) / Seconds(cost.estimate);
+  out.emplace_back("mfu", useful / peak.value);
   out.emplace_back("hfu", cost.executed_flops / cost.estimate / peak.value.value());
   const TokensPerSecond rate = Tokens(query.batch_tokens) / Seconds(cost.estimate);
   out.emplace_back("tokens_per_second", rate);
   out.emplace_back("tokens_per_second_per_chip", rate / query.question.chips);
-  out.emplace_back("flops_per_second_per_chip", Flops(cost.model_flops) / Seconds(cost.estimate));
+  out.emplace_back("flops_per_second_per_chip", useful);
   out.emplace_back("memory", memory_members(query, cost, capacity, fits));
   if (best.strategy.parallelism.pipeline > 1) {
     ASSAY_TRY(rows, stage_rows(query, best.strategy));
@@ -330,7 +352,7 @@ Result<Response> answer(const Request& request, const Context& context) {
   if (fits) {
     response.headline =
         fmt::format("{} per step, {:.1f} % MFU with {}", human(Seconds(cost.estimate)),
-                    100.0 * cost.model_flops / cost.estimate / peak.value.value(), strategy_text(best.strategy));
+                    100.0 * (useful / peak.value), strategy_text(best.strategy));
   } else {
     const double short_by = cost.memory.total() - capacity.value();
     const double short_on_host = cost.host_memory - query.question.host.capacity;

@@ -11,7 +11,6 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
   time.ideal_memory = pass.memory.value(), time.recompute = pass.repeated.value();
   time.weight_gradients = pass.weight_gradients.value();
   time.flops = pass.flops.value(), time.repeated_flops = pass.repeated_flops.value();
-  time.model_flops = pass.model_flops.value();
   double background = 0.0;
   std::uint32_t background_links = 0;
   struct Waiting {

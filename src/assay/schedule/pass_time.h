@@ -20,7 +20,7 @@ struct PassTime {
   double gradients = 0, new_weights = 0;   ///< once per step
   std::array<double, roles> ideal_once{};  ///< the same at full bandwidth, by role
   double all_once = 0;
-  double flops = 0, repeated_flops = 0, model_flops = 0;
+  double flops = 0, repeated_flops = 0;
 
   double chain() const { return compute + tensor + context + expert; }
   void add(const PassTime& other, double times) {
@@ -34,7 +34,6 @@ struct PassTime {
     all_network += times * other.all_network, all_once += times * other.all_once;
     gradients += times * other.gradients, new_weights += times * other.new_weights;
     flops += times * other.flops, repeated_flops += times * other.repeated_flops;
-    model_flops += times * other.model_flops;
   }
 };
 

@@ -127,7 +127,7 @@ Seconds streamed(const KernelRates& rates, Bytes bytes) {
 struct KernelCost {
   Seconds estimate, compute, memory;
   Seconds slowed;  ///< of the estimate, what the clock of sustained power adds
-  Flops flops, model_flops;
+  Flops flops;
 };
 
 KernelCost cost_of(const TrainingSetup& setup, const Program& program, const Step& step) {
@@ -135,14 +135,13 @@ KernelCost cost_of(const TrainingSetup& setup, const Program& program, const Ste
   Seconds alone = time.estimate;
   if (setup.dropout && (is_plain_attention(program, step) || is_plain_attention_grad(program, step)))
     alone += streamed(setup.rates, dropped_traffic * local_bytes(program, scores(program, step)));
-  const bool of_slots = program.tensor(step.in[0]).find(LogicalDim::capacity) >= 0;
   // However well kernels run among others, they keep to the peak.
   const Seconds stretched = std::max(stretch_of(setup.effects, program, step) * alone, time.compute);
   const bool by_arithmetic = step.op == Op::product && time.compute > time.memory && setup.rates.matmul;
   const double droop = by_arithmetic ? setup.rates.matmul->droop / (1.0 + setup.rates.matmul->droop) : 0.0;
   // Ideal kernels fuse what is element-wise into what is not.
   return {stretched,         time.compute, step.flops.value() > 0.0 ? time.memory : Seconds(),
-          droop * stretched, step.flops,   of_slots ? step.flops / setup.expert_load : step.flops};
+          droop * stretched, step.flops};
 }
 
 /// Prices the steps of a block, those of a layer as what can be done again, too.
@@ -189,13 +188,13 @@ class BlockPricer {
         if (full_power) pass.busy += cost.estimate;
       }
       pass.compute += cost.compute, pass.memory += cost.memory;
-      pass.flops += cost.flops, pass.model_flops += cost.model_flops;
+      pass.flops += cost.flops;
       routes |= step.op == Op::route || step.op == Op::route_grad;
       layer.widest = std::max(layer.widest, around(step));
       if (!again) continue;
       again->is_kernel = true, again->full_power = full_power, again->slowed = cost.slowed;
       again->estimate = cost.estimate, again->compute = cost.compute, again->memory = cost.memory;
-      again->flops = cost.flops, again->model_flops = cost.model_flops;
+      again->flops = cost.flops;
       if (!part) continue;
       again->joined = static_cast<std::int16_t>(repeatable->joined.size());
       repeatable->joined.push_back(*part);

@@ -49,7 +49,6 @@ struct PassProfile {
   Seconds slowed;                     ///< what the clock of sustained power adds to it if they always do
   Seconds started;                    ///< what the host takes to start its kernels: it is never shorter
   Flops flops, repeated_flops;
-  Flops model_flops;  ///< the part of `flops` that tokens need: that of experts under an even load
   FixedList<Traffic, max_traffic> traffic;
 
   /// Weights of a layer travel together, activations one after the other.

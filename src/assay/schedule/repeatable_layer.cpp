@@ -45,7 +45,7 @@ void RepeatableLayer::repeat(const TrainingSetup& setup, Recompute recompute, La
       if (step.full_power) pass.busy += step.estimate;
     }
     pass.compute += step.compute, pass.memory += step.memory;
-    pass.flops += step.flops, pass.repeated_flops += step.flops, pass.model_flops += step.model_flops;
+    pass.flops += step.flops, pass.repeated_flops += step.flops;
   }
   for (const JoinedProducts::Product& product : together.products()) {
     const Seconds stretched = setup.effects.product * product.estimate;

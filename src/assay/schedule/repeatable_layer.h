@@ -30,7 +30,7 @@ struct RepeatableLayer {
     Bytes made;
     Seconds slowed;                     ///< of the estimate, what the clock of sustained power adds
     Seconds estimate, compute, memory;  ///< no estimate where it is joined with others
-    Flops flops, model_flops;
+    Flops flops;
   };
   std::vector<Tensor> tensors;
   std::vector<Step> steps;

@@ -320,7 +320,7 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
       out.lower = std::max(out.lower, out.network[r]);
     }
     out.upper = out.ideal_compute + out.ideal_memory + f.all_network + b.all_network + 2.0 * steady.boundary_ideal;
-    out.model_flops = 3.0 * f.model_flops, out.executed_flops = f.flops + b.flops;
+    out.executed_flops = f.flops + b.flops;
     // The end of the step: gradients are reduced while the last microbatch's backward pass runs, new weights are
     // brought back while the next step begins.
     const double reduce = f.gradients + b.gradients, bring = f.new_weights + b.new_weights;
@@ -410,7 +410,6 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
     mean_backward += share * (backward + handover / 2.0);
     mean_weights += share * weight_gradients;
     cost.compute += share * m * part.ideal_compute;
-    cost.model_flops += share * m * part.model_flops;
     cost.executed_flops += share * m * part.executed_flops;
     cost.memory_time = std::max(cost.memory_time, m * part.ideal_memory + part.end_memory);
     cost.end_memory_time = std::max(cost.end_memory_time, part.end_memory);

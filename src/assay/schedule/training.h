@@ -77,7 +77,7 @@ struct TrainingCost {
   StepParts parts;                          ///< of the estimate
   MemoryParts memory;
   double host_memory = 0;                      ///< bytes of a chip on its host, of the stage that has the most there
-  double model_flops = 0, executed_flops = 0;  ///< of a step, per chip, mean over stages
+  double executed_flops = 0;  ///< of a step, per chip, mean over stages
 };
 
 /// What is common to all strategies of a question.
@@ -111,7 +111,7 @@ struct SteadyCost {
     double lower = 0, upper = 0, ideal_compute = 0, ideal_memory = 0;
     std::array<double, roles> network{}, end_network{};  ///< of a microbatch, and once a step
     double end_upper = 0, end_memory = 0;                ///< once a step: all of it in turn, memory traffic at the peak
-    double model_flops = 0, executed_flops = 0;
+    double executed_flops = 0;
     double gradients = 0, update = 0;  ///< once a step
     double kept = 0;                   ///< bytes of one microbatch on the chip
     double offloaded = 0;              ///< bytes of one microbatch on the host instead
