@@ -216,13 +216,24 @@ Seconds stream_time(BytesPerSecond hbm, double share, Seconds ramp, Bytes bytes)
   return full / share * (1.0 + std::sqrt(ramp / full));
 }
 
+namespace {
+
+/// Elements of a head as matrix units work on them: scores contract them, weighted sums yield them. A systolic array is
+/// filled up in both; GPU kernels are made for widths in steps of 32.
+double padded_head(const CoreRates& chip, double head_dim) {
+  const auto up_to = [&](double step) { return std::ceil(head_dim / step) * step; };
+  return chip.systolic ? (up_to(chip.pad_k) + up_to(chip.pad_n)) / 2.0 : up_to(32.0);
+}
+
+}  // namespace
+
 Seconds attention_time(const AttentionPass& fit, const CoreRates& chip, FlopsPerSecond peak, const AttentionWork& work,
                        bool backward) {
   constexpr double side = 128;  // of a tile of scores
   const auto keys = static_cast<double>(work.shape.keys);
   const double rows = work.queries <= side / 2.0 ? side / 2.0 : side;
   const double products = backward ? 2.5 : 1.0;  // scores once more, and four gradients
-  const double tile = 4.0 * rows * side * (work.head_dim + fit.softmax) * products;
+  const double tile = 4.0 * rows * side * (padded_head(chip, work.head_dim) + fit.softmax) * products;
   const double share = work.head_dim > wide_head ? fit.share * fit.wide : fit.share;
   const Seconds each = Flops(tile) / (share / chip.cores * peak);
   // Tiles on the diagonal are done whole.
@@ -244,11 +255,12 @@ Seconds decode_time(const DecodeCalibration& fit, const CoreRates& chip, double 
   return bytes / ((head_dim > wide_head ? fit.wide : narrow) * chip.hbm) + items / chip.cores * fit.item;
 }
 
-Seconds split_attention_time(const AttentionPass& fit, FlopsPerSecond peak, const AttentionWork& work, double items) {
+Seconds split_attention_time(const AttentionPass& fit, const CoreRates& chip, FlopsPerSecond peak,
+                             const AttentionWork& work, double items) {
   constexpr double side = 128, rows = side / 2.0;  // of a tile of scores
   const double tiles = items * std::ceil(work.queries * work.heads / items / rows) * work.shape.mean_keys() / side;
   const double share = work.head_dim > wide_head ? fit.share * fit.wide : fit.share;
-  return Flops(tiles * 4.0 * rows * side * (work.head_dim + fit.softmax)) / (share * peak);
+  return Flops(tiles * 4.0 * rows * side * (padded_head(chip, work.head_dim) + fit.softmax)) / (share * peak);
 }
 
 const AttentionKernelCalibration* attention_kernel(const AttentionCalibration& fit, AttentionKernel choice) {

@@ -85,7 +85,8 @@ Seconds decode_time(const DecodeCalibration& fit, const CoreRates& chip, double 
 
 /// Arithmetic of a few queries of each sequence over a cache that is split over the cores, as checks of drafts are:
 /// those of all heads that share keys fill tiles together. `items` as above.
-Seconds split_attention_time(const AttentionPass& fit, FlopsPerSecond peak, const AttentionWork& work, double items);
+Seconds split_attention_time(const AttentionPass& fit, const CoreRates& chip, FlopsPerSecond peak,
+                             const AttentionWork& work, double items);
 
 /// The kernel that a choice means; flash2 stands in where cudnn was not measured, and the other way round.
 const AttentionKernelCalibration* attention_kernel(const AttentionCalibration& fit, AttentionKernel choice);

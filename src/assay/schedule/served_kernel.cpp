@@ -172,7 +172,7 @@ double served_estimate(const KernelRates& rates, const ServingEffects& effects, 
         work.heads = items * kernel.shared_by, work.bytes = Bytes(bytes);
         const AttentionPass& pass = rates.attention->forward;
         const Seconds whole = attention_time(pass, rates.cores, FlopsPerSecond(kernel.peak), work, false);
-        const Seconds split = split_attention_time(pass, FlopsPerSecond(kernel.peak), work, items);
+        const Seconds split = split_attention_time(pass, rates.cores, FlopsPerSecond(kernel.peak), work, items);
         read = std::max(read, effects.attention * std::min(whole, split).value());
       }
       const double vector = kernel.narrow_cache ? effects.vector / 2.0 : effects.vector;

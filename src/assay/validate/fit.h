@@ -70,7 +70,7 @@ inline constexpr AttentionKernelCalibration attention_start{
     {0.7, 1.0, 50, 0.5}, {0.6, 1.0, 40, 1.0}, {0.9, 1.0, 0.9, 1_us}};
 /// Of a GPU all of whose rows are replayed from a graph: attention is launched as products are.
 void launch_alike(Harness& harness);
-void add_pass(AttentionPass& pass, bool wide, std::vector<FitParameter>& parameters);
+void add_pass(AttentionPass& pass, bool wide, std::vector<FitParameter>& parameters, double most = 1.0);
 void fit_pointwise(FitProblem& problem);
 void fit_collectives(FitProblem& problem);
 
