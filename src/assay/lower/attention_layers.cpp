@@ -12,6 +12,19 @@ std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 }  // namespace
 
+Flops attention_flops(const Program& program, const Step& step) {
+  const bool is_gradient = step.op == Op::attention_grad;
+  const ProgramTensor& q = program.tensor(step.in[is_gradient ? 1 : 0]);
+  const ProgramTensor& o = program.tensor(is_gradient ? step.in[4] : step.out[0]);
+  const AttentionShape& shape = program.attentions[at(step.detail)];
+  const double rows = local_extent(program, q, 0) * local_extent(program, q, 1) * local_extent(program, q, 2);
+  const double met = shape.flash ? shape.mean_keys() : static_cast<double>(shape.keys);
+  const Flops once(2.0 * rows * met / program.ways(o.sharding.unreduced) *
+                   static_cast<double>(q.dims[3].size + o.dims[3].size));
+  // Flash attention makes the scores once more: five products instead of four.
+  return is_gradient ? once * (shape.flash ? 2.5 : 2.0) : once;
+}
+
 int LayerWriter::attention_block(const Attention& a, int x) {
   int o;
   if (a.kv_rank > 0) {
@@ -245,13 +258,11 @@ int LayerWriter::attend(const Attention& a, int q, int k, int v, Weight::Size re
   const bool sinks_last = a.sinks && over != 0;
   Step& step = build_.emit(Op::attention, {q, k, v, sinks_last ? -1 : terms, picked}, {o, second});
   step.detail = static_cast<std::int16_t>(program.attentions.size() - 1);
-  const ProgramTensor& queries = program.tensor(q);
-  const double rows =
-      local_extent(program, queries, 0) * local_extent(program, queries, 1) * local_extent(program, queries, 2);
-  const double met = shape.flash ? shape.mean_keys() : static_cast<double>(shape.keys);
-  step.flops = Flops(2.0 * rows * met / program.ways(over) * static_cast<double>(queries.dims[3].size + result.size));
+  step.flops = attention_flops(program, step);
   if (picked >= 0 && v < 0 && shape.picks < shape.keys) {  // each query reads its own keys, which all heads share
+    const ProgramTensor& queries = program.tensor(q);
     const double tokens = local_extent(program, queries, 0) * local_extent(program, queries, 1);
+    const double met = shape.flash ? shape.mean_keys() : static_cast<double>(shape.keys);
     const auto row = static_cast<double>(program.tensor(k).dims[2].size);
     step.bytes += storage(program.tensor(k).dtype, tokens * met / program.ways(over) * row) - build_.bytes(k);
   }

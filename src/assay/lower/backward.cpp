@@ -2,7 +2,7 @@
 // collective's gradient is the resharding back; partial sums of gradients end where a step needs the whole value.
 #include <algorithm>
 
-#include "assay/lower/builder.h"
+#include "assay/lower/branches.h"
 
 namespace assay {
 namespace {
@@ -27,15 +27,72 @@ class BackwardPass {
   }
 
   void run(std::span<const Builder::Seed> seeds) {
-    for (const Builder::Seed& seed : seeds) slot(seed.result) = static_cast<std::int16_t>(seed.gradient);
-    for (std::int32_t i = last_ - 1; i >= first_; --i) {
-      const Step step = program_.steps[at(i)];
-      transpose(step);
+    take(seeds);
+    transpose(first_, last_);
+    finish_weights(last_tensor());
+  }
+
+  /// The same for a layer of some branches.
+  void run(std::span<const Builder::Seed> seeds, Branches& branches, int first, int last) {
+    take(seeds);
+    if (!copied(branches, first, last))
+      for (int i = last; i-- > first;)
+        if (!is_pure() || !copied(branches, i, i + 1)) transpose(branches, i);
+    for (int i = first; i < last; ++i) {
+      LoweredBranch& branch = branches[i];
+      if (branches.copy_reduced(i)) {
+        for (int g = branch.first_gradient; g < branch.last_gradient; ++g)
+          slot(branches.gradients[at(g)].of) = static_cast<std::int16_t>(branches.gradients[at(g)].is);
+        continue;
+      }
+      branch.reduced = Stretch::begin(program_);
+      finish_weights(branch.forward.last_tensor);
+      branch.reduced.end(program_);
+      branch.first_gradient = static_cast<int>(branches.gradients.size());
+      for (int id = branch.forward.first_tensor; id < branch.forward.last_tensor; ++id)
+        if (program_.tensor(id).is_given && slot(id) >= 0) branches.gradients.push_back({id, slot(id)});
+      branch.last_gradient = static_cast<int>(branches.gradients.size());
     }
-    finish_weights();
   }
 
  private:
+  int last_tensor() const { return static_cast<int>(program_.tensors.size()); }
+
+  void take(std::span<const Builder::Seed> seeds) {
+    for (const Builder::Seed& seed : seeds) slot(seed.result) = static_cast<std::int16_t>(seed.gradient);
+  }
+
+  /// Whether the gradient of a branch is a function of the branch alone: no value of the residual stream is made again
+  /// from the branches before it, and products are not counted from the first one.
+  bool is_pure() const {
+    return !build_.recompute_.covers(ForwardPart::residual) && !build_.recompute_.covers(ForwardPart::second_products);
+  }
+
+  bool copied(Branches& branches, int first, int last) {
+    if (!branches.copy_backward(first, last, slot(branches[last - 1].output))) return false;
+    slot(branches[first].input) = static_cast<std::int16_t>(branches[first].leaving);
+    return true;
+  }
+
+  void transpose(Branches& branches, int number) {
+    LoweredBranch& branch = branches[number];
+    branch.like = branch.transposed = number;
+    branch.arriving = slot(branch.output);
+    branch.backward = Stretch::begin(program_);
+    transpose(branch.forward.first_step, branch.forward.last_step);
+    branch.backward.end(program_);
+    branch.leaving = slot(branch.input);
+    branch.needs_input = program_.tensor(branch.input).is_needed;
+    branch.keeps_input = program_.tensor(branch.input).is_kept;
+  }
+
+  void transpose(std::int32_t first, std::int32_t last) {
+    for (std::int32_t i = last - 1; i >= first; --i) {
+      const Step step = program_.steps[at(i)];
+      transpose(step);
+    }
+  }
+
   std::int16_t& slot(int id) {
     if (build_.gradients_.size() <= at(id)) build_.gradients_.resize(at(id) + 64, -1);
     return build_.gradients_[at(id)];
@@ -249,8 +306,7 @@ class BackwardPass {
                     {d_out, need(q), need(k), need(v), need(step.out[0], true), rest, need(terms), need(picked)},
                     {dq, dk, dv, d_terms});
     back.detail = step.detail;
-    // Flash attention makes the scores once more: five products instead of four.
-    back.flops = step.flops * (shape.flash ? 2.5 : 2.0);
+    back.flops = attention_flops(program_, back);
     if (!shape.flash)  // probabilities and their gradients pass through memory: read P; write, read dP; write, read,
                        // read dS
       back.bytes += 5.0 * build_.bytes(step.out[1]);
@@ -387,9 +443,11 @@ class BackwardPass {
   }
 
   /// Gradients of weights are summed over devices: over some axes in every microbatch, over the others once.
-  void finish_weights() {
-    std::sort(weights_.begin(), weights_.end());
-    for (int w : weights_) {
+  /// Those with lower numbers than `limit`.
+  void finish_weights(int limit) {
+    if (finished_ == 0) std::sort(weights_.begin(), weights_.end());
+    for (; finished_ < weights_.size() && weights_[finished_] < limit; ++finished_) {
+      const int w = weights_[finished_];
       if (slot(w) < 0 || w == build_.postponed) continue;
       int held = slot(w);
       const Sharding last = build_.beside(w, TensorClass::gradient);
@@ -410,11 +468,17 @@ class BackwardPass {
   std::int32_t first_, last_;
   std::vector<std::int16_t> again_;  ///< by forward tensor: as made again
   std::vector<int> weights_;         ///< that have gradients from this pass
+  std::size_t finished_ = 0;         ///< as many of them
   int sums_ = -1;
 };
 
 void Builder::backward(std::int32_t first, std::int32_t last, std::span<const Seed> seeds) {
   BackwardPass(*this, first, last).run(seeds);
+}
+
+void Builder::backward(std::int32_t first, std::int32_t last, std::span<const Seed> seeds, Branches& branches,
+                       int first_branch, int last_branch) {
+  BackwardPass(*this, first, last).run(seeds, branches, first_branch, last_branch);
 }
 
 }  // namespace assay

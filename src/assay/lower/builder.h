@@ -44,6 +44,8 @@ struct Formats {
 /// Elements that share one fp32 scale in a quantised product.
 inline constexpr double scale_block = 128.0;
 
+class Branches;
+
 class Builder {
  public:
   Builder(Program& program, const ShardingRules& rules, const Formats& formats, Recompute recompute)
@@ -124,6 +126,9 @@ class Builder {
   };
   /// Writes the backward steps of the forward steps [first, last).
   void backward(std::int32_t first, std::int32_t last, std::span<const Seed> seeds);
+  /// The same, where these are the branches [first_branch, last_branch) of a layer.
+  void backward(std::int32_t first, std::int32_t last, std::span<const Seed> seeds, Branches& branches,
+                int first_branch, int last_branch);
   /// The gradient of a tensor after backward(); below 0: none.
   int gradient(int tensor) const;
   /// Ends the sums of a gradient that leaves the block.

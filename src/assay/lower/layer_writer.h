@@ -14,8 +14,8 @@ class LayerWriter {
  public:
   LayerWriter(Builder& builder, const Transformer& model, const Layer& layer, const Workload& work, int encoded);
 
-  /// The new value of the residual stream.
-  int write(int input);
+  /// Writes the forward steps of a branch; the new value of the residual stream.
+  int write(Branch branch, int x);
   /// Keys and values that later layers use too; below 0: none.
   LentKeys lent() const { return lent_; }
 
@@ -104,7 +104,7 @@ class LayerWriter {
   const Layer& layer_;
   const Workload& work_;
   int encoded_;
-  bool sandwich_ = false;
+  bool sandwich_;
   LentKeys lent_;
   std::array<int, 2> pending_{-1, -1};  ///< biases that the next sum adds
   std::vector<Entry> weights_;

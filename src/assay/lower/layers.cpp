@@ -15,30 +15,47 @@ std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 }  // namespace
 
-LayerWriter::LayerWriter(Builder& builder, const Transformer& model, const Layer& layer, const Workload& work,
-                         int encoded)
-    : build_(builder), model_(model), layer_(layer), work_(work), encoded_(encoded) {
-  const std::vector<Weight> weights = layer_weights(model, layer);
-  weights_.reserve(weights.size());
-  for (const Weight& weight : weights) weights_.push_back({weight, -1});
+bool has_branch(const Layer& layer, Branch branch) {
+  const bool is_parallel = layer.parallel && layer.feed_forward && layer.attention;
+  if (is_parallel || branch == Branch::parallel) return is_parallel && branch == Branch::parallel;
+  switch (branch) {
+    case Branch::mixer:
+      return layer.attention || layer.state_space;
+    case Branch::cross_attention:
+      return layer.cross_attention.has_value();
+    case Branch::feed_forward:
+      return layer.feed_forward.has_value();
+    default:
+      return layer.token_input > 0;
+  }
 }
 
-int LayerWriter::write(int input) {
-  int x = input;
-  sandwich_ = has_sandwich_norms(layer_);
-  if (layer_.parallel && layer_.feed_forward && layer_.attention) return parallel(x);
-  if (layer_.attention && layer_.state_space) {  // side by side
-    const int normal = normed(x);
-    x = joined_to(x, state_space(*layer_.state_space, normal), "Mid");
-    x = joined_to(x, attention_block(*layer_.attention, normal), "Mid");
-  } else if (layer_.attention) {
-    x = joined_to(x, attention_block(*layer_.attention, normed(x)), "Mid");
-  } else if (layer_.state_space) {
-    x = joined_to(x, state_space(*layer_.state_space, normed(x)), "Mid");
+LayerWriter::LayerWriter(Builder& builder, const Transformer& model, const Layer& layer, const Workload& work,
+                         int encoded)
+    : build_(builder),
+      model_(model),
+      layer_(layer),
+      work_(work),
+      encoded_(encoded),
+      sandwich_(has_sandwich_norms(layer)) {}
+
+int LayerWriter::write(Branch branch, int x) {
+  switch (branch) {
+    case Branch::parallel:
+      return parallel(x);
+    case Branch::mixer: {
+      const int normal = normed(x);  // of both, where they lie side by side
+      if (layer_.state_space) x = joined_to(x, state_space(*layer_.state_space, normal), "Mid");
+      if (layer_.attention) x = joined_to(x, attention_block(*layer_.attention, normal), "Mid");
+      return x;
+    }
+    case Branch::cross_attention:
+      return joined_to(x, attention_block(*layer_.cross_attention, normed(x)), "Mid");
+    case Branch::feed_forward:
+      return joined_to(x, feed_forward(*layer_.feed_forward, normed(x), -1), "Out");
+    default:
+      return with_token_input(x);
   }
-  if (layer_.cross_attention) x = joined_to(x, attention_block(*layer_.cross_attention, normed(x)), "Mid");
-  if (layer_.feed_forward) x = joined_to(x, feed_forward(*layer_.feed_forward, normed(x), -1), "Out");
-  return layer_.token_input > 0 ? with_token_input(x) : x;
 }
 
 int LayerWriter::with_token_input(int x) {
@@ -53,6 +70,11 @@ int LayerWriter::with_token_input(int x) {
 }
 
 int LayerWriter::weight(std::string_view name) {
+  if (weights_.empty()) {  // a layer of copied branches asks for none
+    const std::vector<Weight> weights = layer_weights(model_, layer_);
+    weights_.reserve(weights.size());
+    for (const Weight& weight : weights) weights_.push_back({weight, -1});
+  }
   for (Entry& entry : weights_)
     if (entry.weight.name == name && !entry.taken) {
       entry.taken = true;
@@ -243,12 +265,5 @@ Sharding LayerWriter::summed(int from, const Sharding& target) {
 }
 
 double touched_share(double tokens, double k, double n) { return 1.0 - std::pow(1.0 - k / n, tokens); }
-
-LayerResult forward_layer(Builder& builder, const Transformer& model, const Layer& layer, const Workload& work,
-                          int input, int encoded) {
-  LayerWriter writer(builder, model, layer, work, encoded);
-  const int output = writer.write(input);
-  return {output, writer.lent()};
-}
 
 }  // namespace assay

@@ -29,13 +29,20 @@ double touched_share(double tokens, double k, double n);
 struct LentKeys {
   int keys = -1, values = -1;
 };
-struct LayerResult {
-  int output = -1;
-  LentKeys lent;
+
+/// What a layer adds to the residual stream, in order. A branch is a function of its description and of the stream.
+enum class Branch : std::uint8_t {
+  parallel,  ///< attention and feed-forward side by side: all of the layer
+  mixer,     ///< attention, a state space, or both
+  cross_attention,
+  feed_forward,
+  token_input
 };
-/// Writes the forward steps of a layer; `input` is the residual stream, of which the result has the new value.
-/// `encoded` is what cross attention looks at.
-LayerResult forward_layer(Builder& builder, const Transformer& model, const Layer& layer, const Workload& work,
-                          int input, int encoded = -1);
+inline constexpr Branch all_branches[] = {Branch::parallel, Branch::mixer, Branch::cross_attention,
+                                          Branch::feed_forward, Branch::token_input};
+bool has_branch(const Layer& layer, Branch branch);
+
+/// Work of an attention step, or of its gradient.
+Flops attention_flops(const Program& program, const Step& step);
 
 }  // namespace assay

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "assay/lower/branches.h"
+#include "assay/lower/layer_writer.h"
 #include "assay/model/layer_parts.h"
 
 namespace assay {
@@ -32,6 +34,7 @@ struct Written {
   int encoded = -1;       ///< what cross attention looks at
   int token = -1;         ///< what a layer has from the token itself; of the embedding, what all have
   LentKeys shared, lent;  ///< keys and values of an earlier layer, and those that later layers use
+  int first_branch = 0, last_branch = 0;
 };
 
 /// The two stacks of an encoder-decoder; blocks outside of their layers have the kind -1 or -2.
@@ -42,7 +45,7 @@ class Lowering {
  public:
   Lowering(Program& program, const Transformer& model, const ShardingRules& rules, const Formats& formats,
            Recompute recompute)
-      : build_(program, rules, formats, recompute), program_(program), model_(model) {
+      : build_(program, rules, formats, recompute), program_(program), branches_(program), model_(model) {
     const std::vector<Weight> weights = outer_weights(model);
     outer_.reserve(weights.size());
     for (const Weight& weight : weights) outer_.push_back({weight, -1});
@@ -164,8 +167,16 @@ class Lowering {
     Written out = begun(residual("In", work));
     if (shape.cross_attention) out.encoded = residual("Encoded", source_of(work));
     const std::size_t before = program_.tensors.size();
-    const LayerResult made = forward_layer(build_, model_, shape, work, out.input, out.encoded);
-    out.output = made.output, out.lent = made.lent;
+    LayerWriter writer(build_, model_, shape, work, out.encoded);
+    out.first_branch = branches_.size();
+    out.output = out.input;
+    for (const Branch branch : all_branches) {
+      if (!has_branch(shape, branch)) continue;
+      if (!branches_.begin(shape, branch, work, out.output)) branches_.end(writer.write(branch, out.output));
+      out.output = branches_[branches_.size() - 1].output;
+    }
+    out.last_branch = branches_.size();
+    out.lent = writer.lent();
     for (std::size_t i = before; i < program_.tensors.size(); ++i) {
       const ProgramTensor& tensor = program_.tensors[i];
       if (!tensor.is_given) continue;
@@ -249,7 +260,11 @@ class Lowering {
     const int for_layers = number < 0 ? forward.token : -1;
     for (int result : {forward.output, forward.lent.keys, forward.lent.values, for_layers})
       if (result >= 0) seeds[count++] = {result, seed(result)};
-    build_.backward(forward.first, forward.last, std::span(seeds.data(), count));
+    const std::span<const Builder::Seed> arriving(seeds.data(), count);
+    if (forward.first_branch == forward.last_branch)
+      build_.backward(forward.first, forward.last, arriving);
+    else
+      build_.backward(forward.first, forward.last, arriving, branches_, forward.first_branch, forward.last_branch);
     const int from_token = number < 0 ? -1 : forward.token;
     for (int input : {forward.input, forward.encoded, forward.shared.keys, forward.shared.values, from_token})
       if (input >= 0) build_.settle_gradient(input);
@@ -263,10 +278,27 @@ class Lowering {
     return program_.add(made);
   }
 
-  /// Updates the weights among tensors [first, last) of a stack of `layers`.
-  void update(std::string_view name, int kind, std::int64_t layers, std::size_t first, std::size_t last,
-              const Optimizer& optimizer) {
+  /// Updates the weights among tensors [first, last).
+  void update(std::string_view name, int kind, std::size_t first, std::size_t last, const Optimizer& optimizer) {
+    build_.begin_block(name, Phase::update, kind, 1);
+    update_weights(first, last, optimizer);
+    build_.end_block();
+  }
+
+  void update_layer(std::string_view name, int kind, std::int64_t layers, const Written& forward,
+                    const Optimizer& optimizer) {
     build_.begin_block(name, Phase::update, kind, layers);
+    for (int i = forward.first_branch; i < forward.last_branch; ++i) {
+      if (branches_.copy_updated(i)) continue;
+      LoweredBranch& branch = branches_[i];
+      branch.updated = Stretch::begin(program_);
+      update_weights(at(branch.forward.first_tensor), at(branch.forward.last_tensor), optimizer);
+      branch.updated.end(program_);
+    }
+    build_.end_block();
+  }
+
+  void update_weights(std::size_t first, std::size_t last, const Optimizer& optimizer) {
     for (std::size_t i = first; i < last; ++i) {
       if (program_.tensors[i].tensor_class != TensorClass::weight) continue;
       const int gradient = build_.gradient(static_cast<int>(i));
@@ -285,7 +317,6 @@ class Lowering {
       build_.reshard(updated, sharding, Urgency::afterwards);
       for (std::size_t s = before; s < program_.steps.size(); ++s) program_.steps[s].once = true;
     }
-    build_.end_block();
   }
 
   Builder& builder() { return build_; }
@@ -293,6 +324,7 @@ class Lowering {
  private:
   Builder build_;
   Program& program_;
+  Branches branches_;
   const Transformer& model_;
   std::vector<std::pair<Weight, int>> outer_;
 };
@@ -335,7 +367,6 @@ Program lower_training(const Transformer& model, const Mesh& mesh, const Shardin
   Lowering lowering(program, model, rules, plan.formats, plan.recompute);
   struct Stacked {
     Written written;
-    std::size_t first_tensor, last_tensor;
     std::int64_t layers;
     int number;
     std::string_view name;
@@ -344,21 +375,20 @@ Program lower_training(const Transformer& model, const Mesh& mesh, const Shardin
   // Kinds of the decoder are numbered first, also where an encoder runs before it.
   const auto write = [&](std::string_view name, const LayerStack& stack, int number, const Workload& work) {
     for (std::size_t kind = 0; kind < stack.kinds.size(); ++kind, ++number) {
-      const std::size_t first = program.tensors.size();
       const Written written = lowering.layer(name, stack, kind, number, work);
-      stacked.push_back({written, first, program.tensors.size(), stack.count(kind), number, name});
+      stacked.push_back({written, stack.count(kind), number, name});
     }
   };
   const std::size_t outer_first = program.tensors.size();
+  const Workload source = Lowering::source_of(plan.work);
   Written source_embedded, source_end;
-  if (model.encoder) source_embedded = lowering.embedding(Lowering::source_of(plan.work), StackOf::encoder);
+  if (model.encoder) source_embedded = lowering.embedding(source, StackOf::encoder);
   const Written embedded = lowering.embedding(plan.work, StackOf::decoder);
   const std::size_t outer_last = program.tensors.size();
   if (model.encoder)
-    write("encoder layer", *model.encoder, static_cast<int>(model.decoder.kinds.size()),
-          Lowering::source_of(plan.work));
+    write("encoder layer", *model.encoder, static_cast<int>(model.decoder.kinds.size()), source);
   const std::size_t encoder_kinds = stacked.size(), end_first = program.tensors.size();
-  if (model.encoder) source_end = lowering.encoder_end(Lowering::source_of(plan.work));
+  if (model.encoder) source_end = lowering.encoder_end(source);
   const std::size_t end_last = program.tensors.size();
   write("layer", model.decoder, 0, plan.work);
   const std::size_t head_first = program.tensors.size();
@@ -380,11 +410,11 @@ Program lower_training(const Transformer& model, const Mesh& mesh, const Shardin
     lowering.builder().postponed = -1;
     lowering.backward("embedding", -2, 1, source_embedded);
   }
-  lowering.update("embedding", -1, 1, outer_first, outer_last, plan.optimizer);
+  lowering.update("embedding", -1, outer_first, outer_last, plan.optimizer);
   for (const Stacked& s : stacked)
-    lowering.update(s.name, s.number, s.layers, s.first_tensor, s.last_tensor, plan.optimizer);
-  if (model.encoder) lowering.update("head", -2, 1, end_first, end_last, plan.optimizer);
-  lowering.update("head", -1, 1, head_first, head_last, plan.optimizer);
+    lowering.update_layer(s.name, s.number, s.layers, s.written, plan.optimizer);
+  if (model.encoder) lowering.update("head", -2, end_first, end_last, plan.optimizer);
+  lowering.update("head", -1, head_first, head_last, plan.optimizer);
   return program;
 }
 

@@ -1,0 +1,87 @@
+// Branches of layers as they lie in a program. Kinds of layers mostly differ in one branch, or in nothing but a window:
+// equal branches are lowered once and copied.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "assay/lower/layers.h"
+
+namespace assay {
+
+/// A stretch of a program: steps, and the tensors that came with them.
+struct Stretch {
+  int first_step = 0, last_step = 0;
+  int first_tensor = 0, last_tensor = 0;
+
+  /// An empty one at the end of a program.
+  static Stretch begin(const Program& program) {
+    Stretch made;
+    made.first_step = static_cast<int>(program.steps.size()), made.first_tensor = static_cast<int>(program.tensors.size());
+    return made;
+  }
+  void end(const Program& program) {
+    last_step = static_cast<int>(program.steps.size()), last_tensor = static_cast<int>(program.tensors.size());
+  }
+};
+
+struct LoweredBranch {
+  const Layer* layer = nullptr;
+  const Workload* work = nullptr;
+  Branch branch = Branch::mixer;
+  int input = -1, output = -1;  ///< values of the residual stream
+  int attention = -1;           ///< among the shapes of attention
+  int same = -1;                ///< the first branch that has the same forward steps: this one, if none before it has
+  int like = -1;                ///< the branch whose backward steps it has: maybe its own; below 0: none yet
+  int transposed = -1;          ///< the branch that all of these come from
+  Stretch forward;
+  Stretch backward;                 ///< gradients
+  Stretch reduced;                  ///< those of weights, summed over devices
+  Stretch updated;                  ///< the weights
+  int arriving = -1, leaving = -1;  ///< gradients of output and input
+  bool needs_input = false, keeps_input = false;
+  int first_gradient = 0, last_gradient = 0;
+};
+
+class Branches {
+ public:
+  explicit Branches(Program& program) : program_(program) {}
+
+  int size() const { return static_cast<int>(all_.size()); }
+  LoweredBranch& operator[](int number) { return all_[static_cast<std::size_t>(number)]; }
+  const LoweredBranch& operator[](int number) const { return all_[static_cast<std::size_t>(number)]; }
+
+  /// A branch of a layer that begins here. Its forward steps are written if an equal branch was lowered before.
+  bool begin(const Layer& layer, Branch branch, const Workload& work, int input);
+  void end(int output);
+
+  /// Writes the backward steps of branches [first, last) if those of equal ones were written before, with a gradient
+  /// like `arriving`: of one branch, or of all of a layer.
+  bool copy_backward(int first, int last, int arriving);
+  /// Writes the steps that sum the gradients of weights, if copy_backward() wrote the others.
+  bool copy_reduced(int number);
+  /// Writes the steps that update weights, if those of an equal branch were written before.
+  bool copy_updated(int number);
+
+  /// A tensor that no step makes, and its gradient.
+  struct Gradient {
+    int of = -1, is = -1;
+  };
+  std::vector<Gradient> gradients;  ///< of all branches
+
+ private:
+  bool begins_layer(int number) const;
+  /// The first of branches that are like [first, last), or below 0.
+  int transposed_like(int first, int last, int arriving) const;
+  /// What tensors are called in the copy.
+  void rename(int from, int to);
+  void rename(const Stretch& from, const Stretch& to);
+  int renamed(int id) const { return renamed_[static_cast<std::size_t>(id + 1)]; }
+  /// Copies a stretch to the end of the program.
+  Stretch copied(const Stretch& from, int attention);
+
+  Program& program_;
+  std::vector<LoweredBranch> all_;
+  std::vector<std::int16_t> renamed_;  ///< by tensor and 1: the first stands for none
+};
+
+}  // namespace assay
