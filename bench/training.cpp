@@ -2,6 +2,10 @@
 // of 4096 sequences of 2048 tokens, over tensor, pipeline, data and sharded data parallelism, interleaving and
 // schedules, microbatch, three recompute policies, sequence parallelism, ZeRO stages and overlap.
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
 
 #include "assay/model/model_catalogue.h"
 #include "assay/search/training_search.h"
@@ -45,26 +49,91 @@ void search(benchmark::State& state) {
 }
 BENCHMARK(search)->ArgName("pruned")->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
 
-/// One program: lowering a training step with sharded weights and tensor parallelism, and counting its work.
-void lower(benchmark::State& state, const char* id, std::int64_t experts) {
-  const ImportedModel imported = *load_model(id, Catalogue::builtin(), "bench");
-  Parallelism p;
-  p.fsdp = 64, p.tensor = 8, p.expert = experts;
-  const auto [mesh, rules] = training_stage(p, imported.model);
+/// One program: lowering a training step with sharded weights, tensor parallelism and that of experts, and counting its
+/// work.
+struct Lowered {
+  const Transformer& model;
+  StageRules stage;
   TrainingPlan plan;
-  plan.work.sequences = 64, plan.work.queries = plan.work.keys = 2048;
-  std::size_t steps = 0;
-  for (auto _ : state) {
-    const Program program = lower_training(imported.model, mesh, rules, plan);
-    benchmark::DoNotOptimize(count(program).flops);
-    steps = program.steps.size();
+
+  explicit Lowered(const Transformer& of) : model(of) {
+    Parallelism p;
+    p.fsdp = 64, p.tensor = 8;
+    if (has(model, [](const Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; }))
+      p.expert = 8;
+    stage = training_stage(p, model);
+    plan.work.sequences = 64, plan.work.queries = plan.work.keys = plan.work.source = 2048;
   }
+  std::size_t operator()() const {
+    const Program program = lower_training(model, stage.mesh, stage.rules, plan);
+    benchmark::DoNotOptimize(count(program).flops);
+    return program.steps.size();
+  }
+  template <class Test>
+  static bool has(const Transformer& model, Test test) {
+    return std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(), test);
+  }
+};
+
+void lower(benchmark::State& state, const char* id) {
+  const ImportedModel imported = *load_model(id, Catalogue::builtin(), "bench");
+  const Lowered lowered(imported.model);
+  std::size_t steps = 0;
+  for (auto _ : state) steps = lowered();
   state.counters["steps"] = static_cast<double>(steps);
 }
-BENCHMARK_CAPTURE(lower, gpt_3, "gpt-3-175b", 1)->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(lower, llama_70b, "llama-3-70b", 1)->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(lower, mixtral, "mixtral-8x22b", 8)->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(lower, deepseek_v3, "deepseek-v3", 8)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(lower, gpt_3, "gpt-3-175b")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(lower, llama_70b, "llama-3-70b")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(lower, mixtral, "mixtral-8x22b")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(lower, deepseek_v3, "deepseek-v3")->Unit(benchmark::kMicrosecond);
+
+/// The model of the catalogue that takes longest, of all of one family: the time is the best of many tries, the label
+/// names it and those that come next.
+enum class Family { dense, experts, state_space, encoder_decoder };
+
+Family family(const Transformer& model) {
+  if (model.encoder) return Family::encoder_decoder;
+  if (Lowered::has(model, [](const Layer& layer) { return layer.state_space.has_value(); })) return Family::state_space;
+  const bool experts =
+      Lowered::has(model, [](const Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; });
+  return experts ? Family::experts : Family::dense;
+}
+
+void slowest(benchmark::State& state, Family of) {
+  using Clock = std::chrono::steady_clock;
+  for (auto _ : state) {
+    std::vector<std::pair<double, std::string>> times;
+    for (const std::string& id : model_ids(Catalogue::builtin())) {
+      const ImportedModel imported = *load_model(id, Catalogue::builtin(), "bench");
+      if (family(imported.model) != of || !check_lowers(imported.model, "bench")) continue;
+      const Lowered lowered(imported.model);
+      std::chrono::duration<double> best = std::chrono::seconds(1);
+      for (int i = 0; i < 300; ++i) {
+        const auto start = Clock::now();
+        lowered();
+        best = std::min<std::chrono::duration<double>>(best, Clock::now() - start);
+      }
+      times.emplace_back(best.count(), id);
+    }
+    std::sort(times.rbegin(), times.rend());
+    std::string label = fmt::format("of {}:", times.size());
+    const auto under = std::count_if(times.begin(), times.end(), [](const auto& time) { return time.first < 20e-6; });
+    for (std::size_t i = 0; i < std::min<std::size_t>(times.size(), 5); ++i)
+      label += fmt::format(" {} {:.1f} us,", times[i].second, 1e6 * times[i].first);
+    state.SetLabel(label + fmt::format(" {} under 20 us", under));
+    state.SetIterationTime(times.front().first);
+  }
+}
+BENCHMARK_CAPTURE(slowest, dense, Family::dense)->UseManualTime()->Iterations(1)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(slowest, experts, Family::experts)->UseManualTime()->Iterations(1)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(slowest, state_space, Family::state_space)
+    ->UseManualTime()
+    ->Iterations(1)
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(slowest, encoder_decoder, Family::encoder_decoder)
+    ->UseManualTime()
+    ->Iterations(1)
+    ->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 

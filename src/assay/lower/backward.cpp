@@ -20,9 +20,14 @@ Sharding whole(const ProgramTensor& tensor) {
 class BackwardPass {
  public:
   BackwardPass(Builder& builder, std::int32_t first, std::int32_t last)
-      : build_(builder), program_(builder.program_), first_(first), last_(last) {
-    again_.resize(program_.tensors.size(), -1);
-    weights_.reserve(64);
+      : build_(builder),
+        program_(builder.program_),
+        first_(first),
+        last_(last),
+        again_(builder.again_),
+        weights_(builder.weights_) {
+    again_.assign(program_.tensors.size(), -1);
+    weights_.clear();
     build_.gradients_.resize(program_.tensors.size(), -1);
   }
 
@@ -48,6 +53,8 @@ class BackwardPass {
       branch.reduced = Stretch::begin(program_);
       finish_weights(branch.forward.last_tensor);
       branch.reduced.end(program_);
+      if (branch.same == i) continue;  // no other branch will ask
+      branches.gradients.reserve(64);
       branch.first_gradient = static_cast<int>(branches.gradients.size());
       for (int id = branch.forward.first_tensor; id < branch.forward.last_tensor; ++id)
         if (program_.tensor(id).is_given && slot(id) >= 0) branches.gradients.push_back({id, slot(id)});
@@ -111,16 +118,16 @@ class BackwardPass {
     const std::int32_t producer = tensor.producer;
     if (producer < first_ || producer >= last_) return id;  // made in this pass
     if (again_[at(id)] >= 0) return again_[at(id)];
-    const Step made = program_.steps[at(producer)];
     // The backward pass of the head follows its forward pass at once, so nothing there is made twice.
     const bool in_layer = program_.blocks.back().kind >= 0;
     if (!in_layer || !is_made_again(producer, id)) {
       tensor.is_kept = true;
       return id;
     }
-    Step repeat = made;
+    Step repeat = program_.steps[at(producer)];
     repeat.is_repeated = true;
-    for (std::int16_t& in : repeat.in) in = static_cast<std::int16_t>(need(in));
+    for (std::int16_t& in : repeat.in)
+      if (in >= 0) in = static_cast<std::int16_t>(need(in));
     for (std::int16_t& out : repeat.out) {
       if (out < 0) continue;
       const int copy = build_.copy_of(out, {});
@@ -166,16 +173,16 @@ class BackwardPass {
     return !tensor.is_given || tensor.is_lent || is_weight(id) || tensor.tensor_class == TensorClass::residual;
   }
 
-  /// A weight that the block's gradients are of.
-  void note(int id) {
+  /// A weight that the block's gradients are of, with its first gradient or a further one.
+  void note(int id, bool first) {
     if (program_.tensor(id).tensor_class != TensorClass::weight) return;
-    if (std::find(weights_.begin(), weights_.end(), id) == weights_.end()) weights_.push_back(id);
+    if (first || std::find(weights_.begin(), weights_.end(), id) == weights_.end()) weights_.push_back(id);
   }
 
   void accumulate(int id, int gradient) {
     if (!differentiable(id)) return;
-    note(id);
     std::int16_t& held = slot(id);
+    note(id, held < 0);
     if (held < 0) {
       held = static_cast<std::int16_t>(gradient);
       return;
@@ -249,7 +256,7 @@ class BackwardPass {
       Step& step = program_.steps.back();
       step.in[2] = static_cast<std::int16_t>(held);
       step.bytes += build_.bytes(made);
-      note(of);
+      note(of, false);
       slot(of) = static_cast<std::int16_t>(made);
     } else {
       accumulate(of, made);
@@ -451,14 +458,18 @@ class BackwardPass {
       if (slot(w) < 0 || w == build_.postponed) continue;
       int held = slot(w);
       const Sharding last = build_.beside(w, TensorClass::gradient);
-      // Axes whose sum waits split nothing yet.
-      Sharding target = last;
-      target.unreduced = program_.tensor(held).sharding.unreduced & build_.rules_.deferred;
-      for (AxisList& list : target.dims) list = remaining(list, target.unreduced);
-      held = build_.reshard(held, target, Urgency::afterwards);
-      const std::size_t before = program_.steps.size();
-      held = build_.reshard(held, last, Urgency::afterwards);
-      for (std::size_t i = before; i < program_.steps.size(); ++i) program_.steps[i].once = true;
+      if (const AxisSet waiting = program_.tensor(held).sharding.unreduced & build_.rules_.deferred) {
+        // Axes whose sum waits split nothing yet.
+        Sharding target = last;
+        target.unreduced = waiting;
+        for (AxisList& list : target.dims) list = remaining(list, waiting);
+        held = build_.reshard(held, target, Urgency::afterwards);
+        const std::size_t before = program_.steps.size();
+        held = build_.reshard(held, last, Urgency::afterwards);
+        for (std::size_t i = before; i < program_.steps.size(); ++i) program_.steps[i].once = true;
+      } else {
+        held = build_.reshard(held, last, Urgency::afterwards);
+      }
       slot(w) = static_cast<std::int16_t>(held);
     }
   }
@@ -466,9 +477,9 @@ class BackwardPass {
   Builder& build_;
   Program& program_;
   std::int32_t first_, last_;
-  std::vector<std::int16_t> again_;  ///< by forward tensor: as made again
-  std::vector<int> weights_;         ///< that have gradients from this pass
-  std::size_t finished_ = 0;         ///< as many of them
+  std::vector<std::int16_t>& again_;
+  std::vector<int>& weights_;
+  std::size_t finished_ = 0;  ///< as many of them
   int sums_ = -1;
 };
 

@@ -111,12 +111,17 @@ Stretch Branches::copied(const Stretch& from, int attention) {
   for (int i = from.first_step; i < from.last_step; ++i) {
     program_.steps.push_back(program_.steps[at(i)]);
     Step& step = program_.steps.back();
-    for (std::int16_t& id : step.in) id = name[id];
-    for (std::int16_t& id : step.out) id = name[id];
+    for (std::size_t k = 0; k < 4; ++k) step.in[k] = name[step.in[k]], step.out[k] = name[step.out[k]];
+    if ((step.in[4] & step.in[5] & step.in[6] & step.in[7]) != -1)  // few steps have as many
+      for (std::size_t k = 4; k < step.in.size(); ++k) step.in[k] = name[step.in[k]];
+    if ((step.out[4] & step.out[5] & step.out[6]) != -1)
+      for (std::size_t k = 4; k < step.out.size(); ++k) step.out[k] = name[step.out[k]];
     const bool attends = step.op == Op::attention || step.op == Op::attention_grad;
     if (!attends || step.detail < 0) continue;
+    const AttentionShape& before = program_.attentions[at(step.detail)];
+    const AttentionShape& now = program_.attentions[at(attention)];
     step.detail = static_cast<std::int16_t>(attention);
-    step.flops = attention_flops(program_, step);
+    if (now.window != before.window || now.chunk != before.chunk) step.flops = attention_flops(program_, step);
   }
   to.end(program_);
   return to;

@@ -16,7 +16,8 @@ struct Stretch {
   /// An empty one at the end of a program.
   static Stretch begin(const Program& program) {
     Stretch made;
-    made.first_step = static_cast<int>(program.steps.size()), made.first_tensor = static_cast<int>(program.tensors.size());
+    made.first_step = static_cast<int>(program.steps.size()),
+    made.first_tensor = static_cast<int>(program.tensors.size());
     return made;
   }
   void end(const Program& program) {
@@ -44,7 +45,7 @@ struct LoweredBranch {
 
 class Branches {
  public:
-  explicit Branches(Program& program) : program_(program) {}
+  explicit Branches(Program& program) : program_(program) { all_.reserve(8); }
 
   int size() const { return static_cast<int>(all_.size()); }
   LoweredBranch& operator[](int number) { return all_[static_cast<std::size_t>(number)]; }

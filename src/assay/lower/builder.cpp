@@ -11,19 +11,29 @@ std::span<const Weight::Size> dims_of(const ProgramTensor& tensor) { return {ten
 
 bool is_narrow(Dtype dtype) { return facts(dtype).bits < 16; }
 
-/// Where the dimensions of a tensor stand: find() of all of them at once. Moves and casts do not change it.
+/// Where the dimensions of a tensor stand: find() of all of them at once, in one word. Moves and casts do not change
+/// it.
 class Places {
  public:
   explicit Places(const ProgramTensor& tensor) {
-    place_.fill(-1);
-    for (int i = tensor.rank; i-- > 0;) place_[index(tensor.dims[at(i)].dim)] = static_cast<std::int8_t>(i);
+    for (int i = tensor.rank; i-- > 0;) {
+      const int shift = shift_of(tensor.dims[at(i)].dim);
+      word_ = (word_ & ~(std::uint64_t{7} << shift)) | static_cast<std::uint64_t>(i + 1) << shift;
+    }
   }
-  int of(LogicalDim dim) const { return place_[index(dim)]; }
+  int of(LogicalDim dim) const { return static_cast<int>(word_ >> shift_of(dim) & 7u) - 1; }
 
  private:
-  static std::size_t index(LogicalDim dim) { return static_cast<std::size_t>(dim); }
-  std::array<std::int8_t, logical_dims> place_;
+  static_assert(3 * logical_dims <= 64);
+  static int shift_of(LogicalDim dim) { return 3 * static_cast<int>(dim); }
+  std::uint64_t word_ = 0;
 };
+
+AxisSet split_axes(const ProgramTensor& tensor) {
+  AxisSet all = 0;
+  for (std::size_t i = 0; i < tensor.rank; ++i) all |= tensor.sharding.dims[i].set();
+  return all;
+}
 
 }  // namespace
 
@@ -84,20 +94,22 @@ Bytes Builder::traffic(const Step& step) const {
 }
 
 Step& Builder::emit(Op op, std::initializer_list<int> in, std::initializer_list<int> out) {
+  const auto number = static_cast<std::int16_t>(program_.steps.size());
   Step& step = program_.steps.emplace_back();
   step.op = op;
   Bytes moved;
+  ProgramTensor* const tensors = program_.tensors.data();
   std::int16_t* place = step.in.data();
   for (int id : in) {
     *place++ = static_cast<std::int16_t>(id);
-    if (id >= 0) moved += bytes(id);
+    if (id >= 0) moved += local_bytes(tensors[id], tensors[id].elements);
   }
   place = step.out.data();
   for (int id : out) {
     *place++ = static_cast<std::int16_t>(id);
     if (id < 0) continue;
-    moved += bytes(id);
-    program_.tensors[at(id)].producer = static_cast<std::int16_t>(program_.steps.size() - 1);
+    moved += local_bytes(tensors[id], tensors[id].elements);
+    tensors[id].producer = number;
   }
   step.bytes = moved;
   return step;
@@ -144,9 +156,8 @@ int Builder::moved(int from, const Sharding& target, Urgency urgency, std::strin
       held |= now.dims[i].set(), wanted |= target.dims[i].set();
       begin = std::min(begin, i), end = i + 1;
     }
-  const auto cut = [&] {
-    const AxisSet missing = wanted & ~(held | now.unreduced);
-    for (std::size_t i = begin; missing != 0 && i < end; ++i) {
+  const auto cut = [&](AxisSet missing) {
+    for (std::size_t i = begin; i < end; ++i) {
       const AxisList fresh = remaining(target.dims[i], ~missing);
       const AxisList grown = joined(now.dims[i], fresh);
       if (fresh.empty() || !begins(grown, target.dims[i])) continue;
@@ -156,7 +167,7 @@ int Builder::moved(int from, const Sharding& target, Urgency urgency, std::strin
     }
   };
   // Free first: what the target splits and nobody holds yet.
-  cut();
+  if (const AxisSet missing = wanted & ~(held | now.unreduced)) cut(missing);
   // Partial sums end where the target splits them, or everywhere.
   for (std::size_t i = begin; (wanted & now.unreduced) != 0 && i < end; ++i)
     if (const AxisSet scattered = target.dims[i].set() & now.unreduced) {
@@ -192,7 +203,7 @@ int Builder::moved(int from, const Sharding& target, Urgency urgency, std::strin
     held &= ~gathered;
     move(Op::all_gather, gathered);
   }
-  if (current != from) cut();
+  if (const AxisSet missing = wanted & ~(held | now.unreduced); missing && current != from) cut(missing);
   return current;
 }
 
@@ -220,7 +231,7 @@ int Builder::settle_sums(int from) {
 }
 
 int Builder::quantised(int id) {
-  if (!is_narrow(formats_.compute) || is_narrow(program_.tensor(id).dtype)) return id;
+  if (is_narrow(program_.tensor(id).dtype)) return id;
   if (quantised_.size() <= at(id)) quantised_.resize(at(id) + 64, -1);
   if (quantised_[at(id)] >= 0) return quantised_[at(id)];
   const int narrow = copy_of(id, {});
@@ -242,7 +253,7 @@ int Builder::product(std::string_view name, int activation, int weight, std::ini
                      int onto, int bias) {
   int b = used(weight);
   const Places in_x(program_.tensor(activation)), in_w(program_.tensor(b));
-  const AxisSet weight_axes = program_.tensor(b).sharding.split_axes();
+  const AxisSet weight_axes = split_axes(program_.tensor(b));
   Sharding target = program_.tensor(activation).sharding;
   {
     const ProgramTensor &x = program_.tensor(activation), &w = program_.tensor(b);
@@ -256,31 +267,43 @@ int Builder::product(std::string_view name, int activation, int weight, std::ini
     }
   }
   int a = moved_once(activation, target);
-  const bool in_layer =
-      program_.blocks.back().kind >= 0 && in_w.of(LogicalDim::other) < 0;  // routers keep their precision
-  // Of a model that is quantised in part, the rest is multiplied as it is.
-  const bool as_is = formats_.quantised && !is_narrow(program_.tensor(b).dtype);
-  if (in_layer && !as_is) a = quantised(a), b = quantised(b);
-  ProgramTensor made;
-  made.name = name;
-  made.tensor_class = TensorClass::activation;
-  made.dtype = formats_.activations;
-  {
-    const ProgramTensor &x = program_.tensor(a), &w = program_.tensor(b);
-    AxisSet kept = 0;
-    for (LogicalDim dim : result) {
-      const int i = in_x.of(dim), j = in_w.of(dim);
-      made.dims[made.rank] = i >= 0 ? x.dims[at(i)] : w.dims[at(j)];
-      made.sharding.dims[made.rank] = i >= 0 ? x.sharding.dims[at(i)] : w.sharding.dims[at(j)];
-      kept |= made.sharding.dims[made.rank].set();
-      ++made.rank;
-    }
-    made.sharding.unreduced =
-        ((x.sharding.split_axes() | weight_axes) & ~kept) | x.sharding.unreduced | w.sharding.unreduced;
+  if (is_narrow(formats_.compute)) {
+    const bool in_layer =
+        program_.blocks.back().kind >= 0 && in_w.of(LogicalDim::other) < 0;  // routers keep their precision
+    // Of a model that is quantised in part, the rest is multiplied as it is.
+    const bool as_is = formats_.quantised && !is_narrow(program_.tensor(b).dtype);
+    if (in_layer && !as_is) a = quantised(a), b = quantised(b);
   }
-  const bool partial = made.sharding.unreduced != 0;
-  if (bias >= 0 && !partial) bias = bias_for(bias, made);
-  int out = program_.add(made);
+  int out = static_cast<int>(program_.tensors.size());
+  bool partial;
+  {
+    ProgramTensor& made = program_.tensors.emplace_back();
+    const ProgramTensor &x = program_.tensor(a), &w = program_.tensor(b);
+    made.name = name;
+    made.dtype = formats_.activations;
+    AxisSet kept = 0;
+    std::size_t rank = 0;
+    for (LogicalDim dim : result) {
+      const int i = in_x.of(dim);
+      const ProgramTensor& from = i >= 0 ? x : w;
+      const std::size_t there = at(i >= 0 ? i : in_w.of(dim));
+      made.dims[rank] = from.dims[there];
+      made.sharding.dims[rank] = from.sharding.dims[there];
+      kept |= from.sharding.dims[there].set();
+      ++rank;
+    }
+    made.rank = static_cast<std::uint8_t>(rank);
+    made.sharding.unreduced = ((split_axes(x) | weight_axes) & ~kept) | x.sharding.unreduced | w.sharding.unreduced;
+    made.elements = local_elements(program_, made);
+    partial = made.sharding.unreduced != 0;
+  }
+  if (bias >= 0 && !partial) {  // is there before the result
+    const ProgramTensor made = program_.tensors.back();
+    program_.tensors.pop_back();
+    bias = bias_for(bias, made);
+    out = static_cast<int>(program_.tensors.size());
+    program_.tensors.push_back(made);
+  }
   Step& step = emit(Op::product, {a, b}, {out});
   const auto also_read = [&](std::size_t i, int id) {
     step.in[i] = static_cast<std::int16_t>(id);

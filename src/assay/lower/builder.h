@@ -53,8 +53,9 @@ class Builder {
     constexpr auto weight = static_cast<std::size_t>(TensorClass::weight);
     for (std::size_t i = 0; i < tensor_classes; ++i)
       like_weights_[i] = rules.axes[i] == rules.axes[weight] && rules.spread[i] == rules.spread[weight];
-    used_.reserve(program.tensors.capacity());
-    gradients_.reserve(program.tensors.capacity());
+    for (std::vector<std::int16_t>* by_tensor : {&used_, &moved_, &gradients_, &again_})
+      by_tensor->reserve(program.tensors.capacity());
+    weights_.reserve(64);
   }
 
   Program& program() { return program_; }
@@ -161,6 +162,8 @@ class Builder {
   std::vector<std::int16_t> moved_;      ///< by tensor: as the last product of this pass that moved it used it
   std::vector<std::int16_t> quantised_;  ///< by tensor: its quantised form in this pass
   std::vector<std::int16_t> gradients_;  ///< by tensor
+  std::vector<std::int16_t> again_;      ///< by forward tensor: as made again in this backward pass
+  std::vector<int> weights_;             ///< that have gradients from this backward pass
 };
 
 }  // namespace assay

@@ -20,12 +20,6 @@ class LayerWriter {
   LentKeys lent() const { return lent_; }
 
  private:
-  struct Entry {
-    Weight weight;
-    int id;
-    bool taken = false;
-  };
-
   /// The tensor of the next unused weight of that name; below 0 where the model has none.
   int weight(std::string_view name);
   int normed(int x);
@@ -107,7 +101,7 @@ class LayerWriter {
   bool sandwich_;
   LentKeys lent_;
   std::array<int, 2> pending_{-1, -1};  ///< biases that the next sum adds
-  std::vector<Entry> weights_;
+  std::vector<Weight> weights_;         ///< of the layer; those that are taken have lost their names
 };
 
 }  // namespace assay

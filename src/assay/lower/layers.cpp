@@ -70,15 +70,13 @@ int LayerWriter::with_token_input(int x) {
 }
 
 int LayerWriter::weight(std::string_view name) {
-  if (weights_.empty()) {  // a layer of copied branches asks for none
-    const std::vector<Weight> weights = layer_weights(model_, layer_);
-    weights_.reserve(weights.size());
-    for (const Weight& weight : weights) weights_.push_back({weight, -1});
-  }
-  for (Entry& entry : weights_)
-    if (entry.weight.name == name && !entry.taken) {
-      entry.taken = true;
-      return entry.id >= 0 ? entry.id : entry.id = build_.weight(entry.weight);
+  if (weights_.empty()) weights_ = layer_weights(model_, layer_);  // a layer of copied branches asks for none
+  for (Weight& weight : weights_)
+    // Names mostly differ in their last letter.
+    if (weight.name.size() == name.size() && weight.name.back() == name.back() && weight.name == name) {
+      const int id = build_.weight(weight);
+      weight.name = " ";  // taken
+      return id;
     }
   return -1;
 }

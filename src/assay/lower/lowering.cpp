@@ -23,7 +23,8 @@ Program empty_program(const Transformer& model, const Mesh& mesh) {
   for (std::size_t i = 0; i < mesh.axes.size(); ++i) program.axis_sizes[i] = static_cast<double>(mesh.axes[i].size);
   program.tensors.reserve(160 + 288 * kinds);  // of a dense layer with all its gradients and updates
   program.steps.reserve(64 + 160 * kinds);
-  program.blocks.reserve(16);
+  program.blocks.reserve(3 * kinds + 6);
+  program.attentions.reserve(kinds);
   return program;
 }
 
@@ -299,19 +300,21 @@ class Lowering {
   }
 
   void update_weights(std::size_t first, std::size_t last, const Optimizer& optimizer) {
+    const double state_bytes = optimizer.state_bytes();
     for (std::size_t i = first; i < last; ++i) {
       if (program_.tensors[i].tensor_class != TensorClass::weight) continue;
       const int gradient = build_.gradient(static_cast<int>(i));
       if (gradient < 0) continue;
-      ProgramTensor mine = program_.tensors[i];
-      const Sharding sharding = mine.sharding;
-      mine.sharding = build_.beside(static_cast<int>(i), TensorClass::optimizer);
-      mine.is_given = false;
-      const int updated = program_.add(mine);
+      const Sharding sharding = program_.tensors[i].sharding;
+      const Sharding mine = build_.beside(static_cast<int>(i), TensorClass::optimizer);
+      const int updated = static_cast<int>(program_.tensors.size());
+      program_.tensors.push_back(program_.tensors[i]);
+      program_.tensors.back().is_given = false;
+      if (mine != sharding) program_.place(updated, mine);
       Step& step = build_.emit(Op::update, {gradient, static_cast<int>(i)}, {updated});
       const double elements = program_.tensor(updated).elements;
       step.once = true;
-      step.bytes = storage(build_.formats().gradients, elements) + Bytes(2.0 * elements * optimizer.state_bytes()) +
+      step.bytes = storage(build_.formats().gradients, elements) + Bytes(2.0 * elements * state_bytes) +
                    storage(build_.formats().weights, optimizer.master ? elements : 2.0 * elements);
       const std::size_t before = program_.steps.size();
       build_.reshard(updated, sharding, Urgency::afterwards);
@@ -372,6 +375,7 @@ Program lower_training(const Transformer& model, const Mesh& mesh, const Shardin
     std::string_view name;
   };
   std::vector<Stacked> stacked;
+  stacked.reserve(model.decoder.kinds.size() + (model.encoder ? model.encoder->kinds.size() : 0));
   // Kinds of the decoder are numbered first, also where an encoder runs before it.
   const auto write = [&](std::string_view name, const LayerStack& stack, int number, const Workload& work) {
     for (std::size_t kind = 0; kind < stack.kinds.size(); ++kind, ++number) {
@@ -385,8 +389,7 @@ Program lower_training(const Transformer& model, const Mesh& mesh, const Shardin
   if (model.encoder) source_embedded = lowering.embedding(source, StackOf::encoder);
   const Written embedded = lowering.embedding(plan.work, StackOf::decoder);
   const std::size_t outer_last = program.tensors.size();
-  if (model.encoder)
-    write("encoder layer", *model.encoder, static_cast<int>(model.decoder.kinds.size()), source);
+  if (model.encoder) write("encoder layer", *model.encoder, static_cast<int>(model.decoder.kinds.size()), source);
   const std::size_t encoder_kinds = stacked.size(), end_first = program.tensors.size();
   if (model.encoder) source_end = lowering.encoder_end(source);
   const std::size_t end_last = program.tensors.size();
@@ -411,8 +414,7 @@ Program lower_training(const Transformer& model, const Mesh& mesh, const Shardin
     lowering.backward("embedding", -2, 1, source_embedded);
   }
   lowering.update("embedding", -1, outer_first, outer_last, plan.optimizer);
-  for (const Stacked& s : stacked)
-    lowering.update_layer(s.name, s.number, s.layers, s.written, plan.optimizer);
+  for (const Stacked& s : stacked) lowering.update_layer(s.name, s.number, s.layers, s.written, plan.optimizer);
   if (model.encoder) lowering.update("head", -2, end_first, end_last, plan.optimizer);
   lowering.update("head", -1, head_first, head_last, plan.optimizer);
   return program;

@@ -29,6 +29,7 @@ class AxisList {
   constexpr AxisList popped() const { return AxisList(bits_ >> 4); }
   constexpr std::uint32_t bits() const { return bits_; }
   constexpr AxisSet set() const {
+    if (bits_ == 0) return 0;                                      // as most are
     AxisSet all = 1u << (bits_ & 15u) | 1u << (bits_ >> 4 & 15u);  // one or two axes without a branch; no axis is bit 0
     for (std::uint32_t rest = bits_ >> 8; rest != 0; rest >>= 4) all |= 1u << (rest & 15u);
     return all >> 1;
