@@ -9,6 +9,8 @@
 namespace assay {
 namespace {
 
+constexpr std::int64_t usual_piece = 1024;  ///< tokens of a sequence on one device, at least
+
 /// The given value where the user fixed one, else all that `allowed` accepts.
 template <class T, class F>
 std::vector<T> options(const std::optional<T>& fixed, const std::vector<T>& all, F&& allowed) {
@@ -40,14 +42,20 @@ std::vector<Parallelism> TrainingSpace::meshes() const {
   };
   const auto tensors = options(choices_.tensor, all, fits_heads);
   const auto pipelines = options(choices_.pipeline, all, [&](std::int64_t n) { return n <= model_.decoder.layers(); });
-  const auto contexts = options(choices_.context, all, [&](std::int64_t n) {
-    return n == 1 || (n <= 64 && sequence_ / n >= 1024 && sequence_ % n == 0);
-  });
+  // Context parallelism of short pieces is slow: it is left out unless the batch has too few sequences without it.
   std::vector<Parallelism> out;
-  for (std::int64_t tp : tensors)
-    for (std::int64_t pp : pipelines)
-      for (std::int64_t cp : contexts)
-        if (chips % (tp * pp * cp) == 0) split_data(tp, pp, cp, out);
+  for (const std::int64_t shortest : {usual_piece, std::int64_t{1}}) {
+    const auto contexts = options(choices_.context, all, [&](std::int64_t n) {
+      return n == 1 || (sequence_ % n == 0 && sequence_ / n >= shortest);
+    });
+    for (std::int64_t tp : tensors)
+      for (std::int64_t pp : pipelines)
+        for (std::int64_t cp : contexts)
+          if (chips % (tp * pp * cp) == 0) split_data(tp, pp, cp, out);
+    if (std::any_of(out.begin(), out.end(), [&](const Parallelism& p) { return per_group(p) > 0; })) break;
+    if (choices_.context || shortest == 1) break;
+    out.clear();
+  }
   return out;
 }
 
@@ -106,7 +114,7 @@ std::vector<ContextScheme> TrainingSpace::context_schemes(const Parallelism& p) 
 std::vector<std::int64_t> TrainingSpace::micro_batches(std::int64_t per_group) const {
   std::vector<std::int64_t> out;
   for (std::int64_t micro : divisors(per_group))
-    if (choices_.micro_batch ? *choices_.micro_batch == micro : micro <= 16) out.push_back(micro);
+    if (!choices_.micro_batch || *choices_.micro_batch == micro) out.push_back(micro);
   return out;
 }
 
