@@ -143,6 +143,7 @@ class BackwardPass {
     const Step& step = program_.steps[at(index)];
     const std::int32_t source = step.in[0] < 0 ? -1 : program_.tensor(step.in[0]).producer;
     if (is_gathered(program_, step, id, source < 0 ? nullptr : &program_.steps[at(source)])) return true;
+    if (build_.recompute_ == Recompute::none()) return false;
     const auto before = build_.recompute_.covers(ForwardPart::second_products)
                             ? std::count_if(&program_.steps[at(first_)], &program_.steps[at(index)],
                                             [](const Step& other) { return other.op == Op::product; })
@@ -341,8 +342,12 @@ class BackwardPass {
         if (id >= 0 && n < back.in.size()) back.in[n++] = static_cast<std::int16_t>(need(id));
     // What is multiplied by a partial sum has a partial gradient, and so have the weights of experts' results that lie
     // on several devices.
+    AxisSet partial = 0;
+    for (int id : step.in)
+      if (id >= 0) partial |= program_.tensor(id).sharding.unreduced;
     const auto of_others = [&](int id) {
       AxisSet axes = 0;
+      if (partial == 0 && op != Op::combine_grad) return axes;
       for (int other : step.in)
         if (other >= 0 && other != id)
           axes |= program_.tensor(other).sharding.unreduced | (op == Op::combine_grad ? partial_over(id, other) : 0);

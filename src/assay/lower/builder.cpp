@@ -38,14 +38,17 @@ AxisSet split_axes(const ProgramTensor& tensor) {
 }  // namespace
 
 int Builder::tensor(std::string_view name, std::span<const Weight::Size> dims, TensorClass tensor_class, Dtype dtype) {
-  ProgramTensor made;
+  Sharding sharding;
+  if (tensor_class != TensorClass::activation) sharding = rule_sharding(rules_, program_, tensor_class, dims);
+  ProgramTensor& made = program_.tensors.emplace_back();
   made.name = name;
   made.tensor_class = tensor_class;
   made.dtype = dtype;
   made.rank = static_cast<std::uint8_t>(dims.size());
   std::copy(dims.begin(), dims.end(), made.dims.begin());
-  if (tensor_class != TensorClass::activation) made.sharding = rule_sharding(rules_, program_, tensor_class, dims);
-  return program_.add(made);
+  made.sharding = sharding;
+  made.elements = local_elements(program_, made);
+  return static_cast<int>(program_.tensors.size()) - 1;
 }
 
 int Builder::given(std::string_view name, std::initializer_list<Weight::Size> dims, TensorClass tensor_class,

@@ -71,13 +71,13 @@ int LayerWriter::with_token_input(int x) {
 
 int LayerWriter::weight(std::string_view name) {
   if (weights_.empty()) weights_ = layer_weights(model_, layer_);  // a layer of copied branches asks for none
-  for (Weight& weight : weights_)
-    // Names mostly differ in their last letter.
-    if (weight.name.size() == name.size() && weight.name.back() == name.back() && weight.name == name) {
-      const int id = build_.weight(weight);
-      weight.name = " ";  // taken
-      return id;
-    }
+  for (Weight& weight : weights_) {
+    // Of names that are as long, most differ in the last letter.
+    if (weight.name.size() != name.size() || weight.name.back() != name.back() || weight.name != name) continue;
+    const int id = build_.weight(weight);
+    weight.name = " ";  // taken
+    return id;
+  }
   return -1;
 }
 
