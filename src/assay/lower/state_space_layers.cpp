@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "assay/lower/layer_writer.h"
+#include "assay/model/accounting.h"
 
 namespace assay {
 namespace {
@@ -114,7 +115,10 @@ int LayerWriter::convolved(int x, std::string_view weight_name, std::string_view
   if (w < 0) return x;
   const ProgramTensor channels = build_.program().tensor(x);
   const int kernel = build_.bias_for(w, channels);
-  return build_.pointwise(Op::convolve, channels.name, {x, kernel, b < 0 ? b : build_.bias_for(b, channels)}, x);
+  const int y = build_.pointwise(Op::convolve, channels.name, {x, kernel, b < 0 ? b : build_.bias_for(b, channels)}, x);
+  build_.program().steps.back().flops =
+      Flops(2.0 * static_cast<double>(layer_.state_space->convolution) * channels.elements);
+  return y;
 }
 
 int LayerWriter::along_channels(std::string_view name, int like) {
@@ -126,10 +130,8 @@ int LayerWriter::scan(const StateSpace& s, std::initializer_list<int> in) {
   const int y = build_.pointwise(Op::scan, "State", in, *in.begin());
   Step& step = program.steps.back();
   const ProgramTensor& made = program.tensor(y);
-  // Per token, value and state element: the state is decayed and added to, then read; a delta rule reads it twice.
-  const double per_element = s.kind == StateSpace::Kind::gated_delta ? 6.0 : 4.0;
   const auto states = static_cast<double>(s.key_dim);
-  step.flops = Flops(per_element * made.elements * states);
+  step.flops = Flops(scan_flops_per_cell(s) * made.elements * states);
   // A serving step reads the state of each sequence and writes it back.
   if (work_.cached)
     step.bytes += 2.0 * storage(Dtype::fp32, local_extent(program, made, 0) * local_extent(program, made, 2) * states);

@@ -33,22 +33,14 @@ void add(ParameterCounts& counts, const std::vector<Weight>& weights, const Feed
   }
 }
 
-/// Recurrent FLOP of one token: for each cell of the state the decay, the update and the read, and the convolution.
+/// Recurrent FLOP of one token: of the cells of the state, and of the convolution.
 double state_space_flops(const StateSpace& s) {
   const double cells = static_cast<double>(s.inner) * static_cast<double>(s.key_dim);
-  const double keys = static_cast<double>(s.key_heads) * static_cast<double>(s.key_dim);
+  const double keys = s.kind == StateSpace::Kind::mamba1
+                          ? 0.0  // made of what was convolved
+                          : 2.0 * static_cast<double>(s.key_heads) * static_cast<double>(s.key_dim);
   const double taps = 2.0 * static_cast<double>(s.convolution);
-  switch (s.kind) {
-    case StateSpace::Kind::mamba1:  // exp(dt A) h + dt B x, then C h: each cell has a decay of its own
-      return 6.0 * cells + taps * static_cast<double>(s.inner);
-    case StateSpace::Kind::mamba2:  // the decay is one number a head
-      return 5.0 * cells + taps * (static_cast<double>(s.inner) + 2.0 * keys);
-    case StateSpace::Kind::gated_delta:  // also reads the state to subtract what it predicts
-      return 7.0 * cells + taps * (static_cast<double>(s.inner) + 2.0 * keys);
-    case StateSpace::Kind::lightning:
-      return 5.0 * cells;
-  }
-  return 0.0;
+  return scan_flops_per_cell(s) * cells + taps * (static_cast<double>(s.inner) + keys);
 }
 
 std::int64_t state_values(const StateSpace& s) {
@@ -178,6 +170,19 @@ double mean_candidates(const Attention& a, double sequence, MaskCount count) {
 double attention_flops(const Attention& a, double sequence, MaskCount count) {
   return attention_flops_per_key(a) * mean_keys(a, sequence, count) +
          index_flops_per_key(a) * mean_candidates(a, sequence, count);
+}
+
+double scan_flops_per_cell(const StateSpace& s) {
+  switch (s.kind) {
+    case StateSpace::Kind::mamba1:  // exp(dt A) h + dt B x, then C h: each cell has a decay of its own
+      return 6.0;
+    case StateSpace::Kind::gated_delta:  // also reads the state to subtract what it predicts
+      return 7.0;
+    case StateSpace::Kind::mamba2:  // the decay is one number a head
+    case StateSpace::Kind::lightning:
+      break;
+  }
+  return 5.0;
 }
 
 template <class N>

@@ -64,6 +64,9 @@ template <class N>
 TokenFlops<N> token_flops(const N& num, const Transformer& model, std::int64_t sequence,
                           MaskCount count = MaskCount::exact);
 
+/// FLOP of one token for each cell of a state: its decay, its update and its read.
+double scan_flops_per_cell(const StateSpace& s);
+
 /// Values that one more token adds to the cache, in layers whose window is not yet full.
 std::int64_t kv_values_per_token(const Transformer& model);
 /// Values of the cache of one sequence: windows and chunks are capped, shared keys count once.
