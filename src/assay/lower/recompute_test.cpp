@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "assay/lower/small_models.h"
+#include "assay/model/accounting.h"
+
 namespace assay {
 namespace {
+
+using namespace by_hand;
 
 TEST(Recompute, NamesAndListsAreReadAsTheyAreWritten) {
   for (const RecomputePolicy& policy : recompute_policies) {
@@ -31,6 +36,46 @@ TEST(Recompute, NoPolicyStandsBeforeOneThatMakesAPartOfTheSameAgain) {
   for (std::size_t i = 0; i < std::size(recompute_policies); ++i)
     for (std::size_t j = i + 1; j < std::size(recompute_policies); ++j)
       EXPECT_FALSE(recompute_policies[i].parts.includes(recompute_policies[j].parts));
+}
+
+TEST(Recompute, RepeatsALayerButForItsLastProduct) {
+  TrainingPlan plan = plain_plan();
+  plan.recompute = Recompute::full();
+  const double forward = 2 * tokens * layer_matrices + 4 * batch * length * length * n_heads * head;
+  const double last = 2 * tokens * d_model * ff;  // its result is needed by nobody
+  EXPECT_EQ(count(train({}, plan)).repeated_flops, Flops(layers * (forward - last)));
+  EXPECT_EQ(count(train({}, plan)).flops, count(train({})).flops + Flops(layers * (forward - last)));
+  plan.recompute = Recompute::selective();
+  EXPECT_EQ(count(train({}, plan)).repeated_flops, Flops(layers * 4 * batch * length * length * n_heads * head));
+}
+
+TEST(Recompute, KeepsTheInputOfALayerOnly) {
+  TrainingPlan plan = plain_plan();
+  const auto kept = [&] {
+    const Program program = train({}, plan);
+    return kept_bytes(program, block(program, "layer", Phase::forward));
+  };
+  const Bytes everything = kept();
+  plan.recompute = Recompute::selective();
+  const Bytes without_scores = kept();
+  plan.recompute = Recompute::full();
+  EXPECT_EQ(kept(), Bytes(tokens * d_model * fp32));
+  // Selective: all but the probabilities.
+  EXPECT_EQ(everything - without_scores, Bytes(fp32 * batch * n_heads * length * length));
+}
+
+// A program and the accounting of models agree on what selective recomputation keeps.
+TEST(Recompute, SelectivelyKeepsWhatModelsCount) {
+  TrainingPlan plan = plain_plan();
+  plan.work.flash = true;
+  plan.formats = {};
+  plan.recompute = Recompute::selective();
+  const Program program = train({}, plan);
+  double kept = 0.0;
+  for (const Block& block : program.blocks)
+    if (block.kind >= 0 && block.phase == Phase::forward)
+      kept += static_cast<double>(block.layers) * kept_bytes(program, block).value();
+  EXPECT_DOUBLE_EQ(kept / tokens, kept_bytes_per_token(small_llama(), KeepPolicy::selective, Dtype::bf16).value());
 }
 
 }  // namespace

@@ -1,0 +1,227 @@
+// Collectives of programs against numbers worked out by hand, and against what a production compiler made of the same
+// training step.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "assay/base/text.h"
+#include "assay/lower/small_models.h"
+
+namespace assay {
+namespace {
+
+using namespace by_hand;
+
+TEST(Lowering, TensorParallelismIsTwoAllReducesPerLayerAndPass) {
+  const Program program = train({.tensor = 4});
+  // 2 (n - 1) / n x B S D x 4 B = 24 MiB each.
+  const double each = 2 * 0.75 * tokens * d_model * fp32;
+  EXPECT_EQ(each, 25'165'824);
+  for (Phase phase : {Phase::forward, Phase::backward}) {
+    const Traffic sums = traffic(program, block(program, "layer", phase), Op::all_reduce);
+    EXPECT_EQ(sums.steps, 2);
+    EXPECT_EQ(sums.bytes, 2 * each);
+    EXPECT_EQ(count(program, block(program, "layer", phase)).network, Bytes(2 * each));
+  }
+}
+
+TEST(Lowering, SequenceParallelismSplitsEachAllReduceInTwo) {
+  const Program program = train({.tensor = 4, .residual = ResidualScheme::sequence});
+  const double each = 0.75 * tokens * d_model * fp32;
+  const Block& forward = block(program, "layer", Phase::forward);
+  EXPECT_EQ(traffic(program, forward, Op::all_gather).bytes, 2 * each);
+  EXPECT_EQ(traffic(program, forward, Op::reduce_scatter).bytes, 2 * each);
+  EXPECT_EQ(count(program, forward).network, Bytes(4 * each));
+  // Backward: gradients are gathered and scattered, and the normalised inputs are gathered again.
+  const Block& backward = block(program, "layer", Phase::backward);
+  EXPECT_EQ(traffic(program, backward, Op::all_gather).steps, 4);
+  EXPECT_EQ(traffic(program, backward, Op::all_gather).bytes, 4 * each);
+  EXPECT_EQ(traffic(program, backward, Op::reduce_scatter).bytes, 2 * each);
+}
+
+TEST(Lowering, SplitActivationsTakeTwoSumsPerNormAndToken) {
+  const Program program = train({.tensor = 4, .residual = ResidualScheme::model});
+  const Traffic sums = traffic(program, block(program, "layer", Phase::forward), Op::all_reduce);
+  EXPECT_EQ(sums.steps, 2);  // one per norm
+  EXPECT_EQ(sums.bytes, 2 * 2 * 0.75 * tokens * 2 * fp32);
+}
+
+TEST(Lowering, DataParallelismIsOneAllReduceOfAllGradients) {
+  for (std::int64_t microbatches : {1, 4}) {
+    TrainingPlan plan = plain_plan();
+    plan.work.sequences /= microbatches, plan.microbatches = microbatches;
+    EXPECT_EQ(count(train({.data = 8}, plan)).network, Bytes(2 * 7.0 / 8 * all_weights * fp32));
+  }
+}
+
+TEST(Lowering, ZeroMovesWhatDataParallelismMovesUntilItSharesWeights) {
+  const auto moved = [](int zero) { return count(train({.data = 8, .zero = zero})).network.value(); };
+  const double once = 7.0 / 8 * all_weights * fp32;
+  EXPECT_EQ(moved(0), 2 * once);  // all-reduce
+  EXPECT_EQ(moved(1), 2 * once);  // reduce-scatter of gradients, all-gather of weights
+  EXPECT_EQ(moved(2), 2 * once);
+  // Stage 3 gathers weights in both passes instead, but for the embedding (only read forward) and the head (kept from
+  // forward to backward, which follows at once).
+  EXPECT_EQ(moved(3), 3 * once - 7.0 / 8 * 2 * table * fp32);
+}
+
+TEST(Lowering, ZeroTwoReducesGradientsInEveryMicrobatch) {
+  TrainingPlan plan = plain_plan();
+  plan.work.sequences = 8, plan.microbatches = 4;
+  const double once = 7.0 / 8 * all_weights * fp32;
+  EXPECT_EQ(count(train({.data = 8, .zero = 1}, plan)).network, Bytes(2 * once));
+  EXPECT_EQ(count(train({.data = 8, .zero = 2}, plan)).network, Bytes(5 * once));
+}
+
+TEST(Lowering, FsdpGathersWeightsInBothPassesAndScattersGradients) {
+  const Program program = train({.fsdp = 8});
+  const double weights = 7.0 / 8 * layer_weights_count * fp32;
+  const Block &forward = block(program, "layer", Phase::forward), &backward = block(program, "layer", Phase::backward);
+  EXPECT_EQ(traffic(program, forward, Op::all_gather).bytes, weights);
+  EXPECT_EQ(traffic(program, backward, Op::all_gather).bytes, weights);
+  EXPECT_EQ(traffic(program, backward, Op::reduce_scatter).bytes, weights);
+  EXPECT_EQ(count(program).network, Bytes(layers * 3 * weights + 2 * 2 * 7.0 / 8 * table * fp32));
+}
+
+TEST(Lowering, HybridShardingReducesTheRestOverReplicasOnce) {
+  // 4 ways sharded, 2 replicas: an all-reduce of a quarter of the gradients, 2 x 1/2 x P/4.
+  const double sharded = 3.0 / 4 * fp32 * (layers * 3 * layer_weights_count + 4 * table);
+  EXPECT_EQ(count(train({.data = 2, .fsdp = 4})).network, Bytes(sharded + all_weights / 4 * fp32));
+}
+
+TEST(Lowering, ContextParallelismGathersKeysOrExchangesHeads) {
+  TrainingPlan plan = plain_plan();
+  plan.work.flash = true;
+  const Program ring = train({.context = 4}, plan);
+  const double kv = tokens * n_kv * head * fp32, q = tokens * n_heads * head * fp32;
+  const Block& forward = block(ring, "layer", Phase::forward);
+  EXPECT_EQ(traffic(ring, forward, Op::all_gather).bytes, 0.75 * 2 * kv);
+  const Block& backward = block(ring, "layer", Phase::backward);
+  EXPECT_EQ(traffic(ring, backward, Op::all_gather).bytes, 0.75 * 2 * kv);      // again
+  EXPECT_EQ(traffic(ring, backward, Op::reduce_scatter).bytes, 0.75 * 2 * kv);  // their gradients
+  const Program ulysses = train({.context = 4, .context_scheme = ContextScheme::exchange}, plan);
+  // Queries, keys, values and results, a quarter of each on a device of which three quarters leave.
+  const Traffic there = traffic(ulysses, block(ulysses, "layer", Phase::forward), Op::all_to_all);
+  EXPECT_EQ(there.steps, 4);
+  EXPECT_EQ(there.bytes, 0.75 / 4 * (2 * q + 2 * kv));
+  EXPECT_EQ(traffic(ulysses, block(ulysses, "layer", Phase::backward), Op::all_to_all).bytes, there.bytes);
+}
+
+TEST(Lowering, ExpertParallelismExchangesTokensThereAndBack) {
+  const Program program = train({.data = 8, .expert = 8}, plain_plan(), small_experts());
+  // Each device sends its 1024 tokens to two experts each; 7 of 8 leave.
+  const double each = 7.0 / 8 * tokens / 8 * 2 * d_model * fp32;
+  for (Phase phase : {Phase::forward, Phase::backward}) {
+    const Traffic moved = traffic(program, block(program, "layer", phase), Op::all_to_all);
+    EXPECT_EQ(moved.steps, 2);
+    EXPECT_EQ(moved.bytes, 2 * each);
+  }
+  // Experts' gradients stay where the experts are; the others are reduced.
+  const double shared =
+      layers * (2 * d_model * n_heads * head + 2 * d_model * n_kv * head + 2 * d_model + d_model * 8) + 2 * table;
+  double reduced = 0;
+  for (const Block& b : program.blocks)
+    reduced += static_cast<double>(b.layers) * traffic(program, b, Op::all_reduce).bytes;
+  EXPECT_EQ(reduced, 2 * 7.0 / 8 * shared * fp32);
+}
+
+TEST(Lowering, ExpertsPartialSumsAreCombinedBeforeTheyAreReduced) {
+  // As many bytes as a dense layer moves, not one tensor per chosen expert; the gradient of the gates comes on top.
+  const double each = 0.75 * tokens * d_model * fp32, gates = 0.75 * tokens * 8 * fp32;
+  const Program whole = train({.tensor = 4}, plain_plan(), small_experts());
+  EXPECT_EQ(count(whole, block(whole, "layer", Phase::forward)).network, Bytes(2 * 2 * each));
+  EXPECT_EQ(count(whole, block(whole, "layer", Phase::backward)).network, Bytes(2 * (2 * each + gates)));
+  const Parallelism split{.tensor = 4, .residual = ResidualScheme::sequence};
+  const Program cut = train(split, plain_plan(), small_experts());
+  const Block &forward = block(cut, "layer", Phase::forward), &backward = block(cut, "layer", Phase::backward);
+  EXPECT_EQ(traffic(cut, forward, Op::all_gather).bytes, 2 * each + gates);
+  EXPECT_EQ(traffic(cut, forward, Op::reduce_scatter).bytes, 2 * each);
+  // Tokens and gates are gathered again, and copied for their experts again.
+  EXPECT_EQ(traffic(cut, backward, Op::all_gather).bytes, 4 * each + gates);
+  EXPECT_EQ(traffic(cut, backward, Op::reduce_scatter).bytes, 2 * each + gates);
+  EXPECT_EQ(traffic(cut, backward, Op::dispatch).steps, 1);
+}
+
+TEST(Lowering, OneExpertPerTokenIsReachedWithTheFewestBytesToo) {
+  // Gates would come on top of equal tokens, so that tokens go to their expert before they are gathered.
+  Transformer m = small_experts();
+  m.decoder.kinds[0].feed_forward->experts_per_token = 1;
+  const Program program = train({.tensor = 4, .residual = ResidualScheme::sequence}, plain_plan(), m);
+  EXPECT_EQ(count(program, block(program, "layer", Phase::forward)).network, Bytes(4 * 0.75 * tokens * d_model * fp32));
+}
+
+TEST(Lowering, AnExchangeOfExpertsCarriesWholeSumsWhereTokensAreSplit) {
+  // Tokens of two experts each, from a quarter of the tokens of every second device: one of two leaves.
+  const double copies = tokens / 2 * 2 * d_model * fp32;
+  const Parallelism split{.data = 2, .tensor = 4, .expert = 2, .residual = ResidualScheme::sequence};
+  const Program cut = train(split, plain_plan(), small_experts());
+  EXPECT_EQ(traffic(cut, block(cut, "layer", Phase::forward), Op::all_to_all).bytes, 2 * copies / 4 / 2);
+  // Where every device of a group has all tokens, the exchange is the same in either order.
+  const Program whole = train({.data = 2, .tensor = 4, .expert = 2}, plain_plan(), small_experts());
+  for (Phase phase : {Phase::forward, Phase::backward})
+    EXPECT_EQ(traffic(whole, block(whole, "layer", phase), Op::all_to_all).bytes, 2 * copies / 2);
+  EXPECT_EQ(traffic(whole, block(whole, "layer", Phase::forward), Op::all_reduce).bytes,
+            2 * 2 * 0.75 * tokens / 2 * d_model * fp32);
+}
+
+double received(const std::string& kind, double n, double result) {
+  if (kind == "all-gather" || kind == "all-to-all") return result * (n - 1) / n;
+  if (kind == "reduce-scatter") return result * (n - 1);
+  if (kind == "all-reduce") return 2 * result * (n - 1) / n;
+  return result;  // collective-permute
+}
+
+TEST(XlaTraining, SameFlopAndNoMoreBytesThanThePartitioner) {
+  std::ifstream file("tests/data/xla_train.txt");
+  ASSERT_TRUE(file.is_open());
+  int rows = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    const auto parts = split(line, ';');
+    const auto head_words = split(parts[0], ' ');
+    ASSERT_EQ(head_words.size(), 5u) << line;
+    const auto number = [](const std::string& text) { return *parse_number(text); };
+    Parallelism p;
+    (number(head_words[3]) > 0 ? p.fsdp : p.data) = static_cast<std::int64_t>(number(head_words[1]));
+    p.tensor = static_cast<std::int64_t>(number(head_words[2]));
+    double recorded = 0;
+    for (std::size_t i = 2; i < parts.size(); ++i) {
+      const auto words = split(parts[i], ' ');
+      ASSERT_EQ(words.size(), 5u) << line;
+      recorded += number(words[0]) * received(words[2], number(words[3]), number(words[4]));
+    }
+    const ProgramCount ours = count(train(p));
+    const double theirs = number(std::string(trim(parts[1])));
+    EXPECT_NEAR(ours.flops.value() / theirs, 1.0, 0.03) << parts[0];
+    EXPECT_LE(ours.network.value(), recorded * (1 + 1e-9)) << parts[0];
+    fmt::print("{}: FLOP {:.5f} of XLA's, bytes {} against {}\n", head_words[0], ours.flops.value() / theirs,
+               ours.network.value(), recorded);
+    ++rows;
+  }
+  EXPECT_EQ(rows, 4);
+}
+
+// Eight devices share four heads of keys: Y splits them, V holds two copies, and only the gradients of W_k and W_v are
+// summed over V, each 512 x 64 numbers on a device, once in each of two layers.
+TEST(Lowering, GradientsOfCopiedKeysAreSummedOverTheCopies) {
+  const Parallelism p{.tensor = 8};
+  const auto [mesh, rules] = training_stage(p, small_llama());
+  EXPECT_EQ(mesh_text(mesh), "Y=4,V=2");
+  EXPECT_EQ(whole_axis("V"), "Y");
+  const Program program = lower_training(small_llama(), mesh, rules, plain_plan());
+  const AxisSet copies = axis_bit(1);
+  double bytes = 0;
+  int summed = 0;
+  for (const Step& step : program.steps)
+    if (is_collective(step.op) && step.axes == copies) {
+      EXPECT_EQ(step.op, Op::all_reduce);
+      EXPECT_EQ(step.urgency, Urgency::afterwards);
+      bytes += step.bytes.value(), ++summed;
+    }
+  EXPECT_EQ(summed, 2);
+  EXPECT_DOUBLE_EQ(bytes, 2 * d_model * head * fp32);
+}
+
+}  // namespace
+}  // namespace assay
