@@ -70,15 +70,45 @@ Members parameters_of(const ParameterCounts& counts) {
   return out;
 }
 
+/// A training step on one device that gives all experts equally many tokens: as many sequences as there are experts.
+TrainingPlan even_plan(const Transformer& model, std::int64_t sequence) {
+  TrainingPlan plan;
+  plan.work.queries = plan.work.keys = plan.work.source = sequence;
+  for (const Layer& layer : model.decoder.kinds)
+    if (layer.feed_forward) plan.work.sequences = std::max(plan.work.sequences, layer.feed_forward->experts);
+  return plan;
+}
+
+/// Bytes that one token leaves in memory from the forward to the backward pass, with flash attention. Where the model
+/// has no program, only for the policies that its accounts know.
+Members kept_by_policy(const Transformer& model, const Query& query) {
+  Members out;
+  if (!check_lowers(model, "models")) {
+    for (KeepPolicy policy : {KeepPolicy::none, KeepPolicy::selective, KeepPolicy::products, KeepPolicy::full})
+      out.emplace_back(name(policy), kept_bytes_per_token(model, policy, Dtype::bf16));
+    return out;
+  }
+  constexpr std::int64_t some_tokens = 2048;  // their number matters only where an index picks from fewer keys
+  TrainingPlan plan = even_plan(model, query.sequence.value_or(some_tokens));
+  const auto [mesh, rules] = training_stage({}, model);
+  for (const RecomputePolicy& policy : recompute_policies) {
+    plan.recompute = policy.parts;
+    const Program program = lower_training(model, mesh, rules, plan);
+    Bytes kept;
+    for (const Block& block : program.blocks)
+      if (block.kind >= 0 && block.phase == Phase::forward)
+        kept += static_cast<double>(block.layers) * kept_bytes(program, block);
+    out.emplace_back(policy.name, kept / plan.work.tokens());
+  }
+  return out;
+}
+
 /// With all that a training step does beside products, but for recomputation and the update of weights. Nothing without
 /// a sequence, or where the model has no program.
 Members exact_flops(const TokenFlops<Plain>& flops, const Transformer& model, const Query& query) {
   if (!query.sequence || !check_lowers(model, "models")) return {};
-  TrainingPlan plan;
-  plan.work.queries = plan.work.keys = plan.work.source = *query.sequence;
+  TrainingPlan plan = even_plan(model, *query.sequence);
   plan.work.causal_flops = query.mask != MaskCount::full;
-  for (const Layer& layer : model.decoder.kinds)  // as many sequences as experts: all of these have equally many tokens
-    if (layer.feed_forward) plan.work.sequences = std::max(plan.work.sequences, layer.feed_forward->experts);
   const auto [mesh, rules] = training_stage({}, model);
   const Program program = lower_training(model, mesh, rules, plan);
   const double share = 1.0 / plan.work.tokens();
@@ -317,10 +347,7 @@ void add_model(Response& response, const ImportedModel& imported, const Query& q
   }
   if (const std::int64_t state = state_values_per_sequence(model); state > 0)
     out.emplace_back("state_bytes_per_sequence", storage(query.kv, static_cast<double>(state)));
-  Members kept;
-  for (KeepPolicy policy : {KeepPolicy::none, KeepPolicy::selective, KeepPolicy::products, KeepPolicy::full})
-    kept.emplace_back(name(policy), kept_bytes_per_token(model, policy, Dtype::bf16));
-  out.emplace_back("activation_bytes_per_token", std::move(kept));
+  out.emplace_back("activation_bytes_per_token", kept_by_policy(model, query));
   add_sizes(out, model);
   out.emplace_back("layer_kinds", layer_kinds(model, query, list));
   if (list) {
