@@ -16,7 +16,7 @@ struct Stretch {
   /// An empty one at the end of a program.
   static Stretch begin(const Program& program) {
     Stretch made;
-    made.first_step = static_cast<int>(program.steps.size()),
+    made.first_step = static_cast<int>(program.steps.size());
     made.first_tensor = static_cast<int>(program.tensors.size());
     return made;
   }
@@ -35,12 +35,12 @@ struct LoweredBranch {
   int like = -1;                ///< the branch whose backward steps it has: maybe its own; below 0: none yet
   int transposed = -1;          ///< the branch that all of these come from
   Stretch forward;
-  Stretch backward;                 ///< gradients
-  Stretch reduced;                  ///< those of weights, summed over devices
-  Stretch updated;                  ///< the weights
-  int arriving = -1, leaving = -1;  ///< gradients of output and input
-  bool needs_input = false, keeps_input = false;
-  int first_gradient = 0, last_gradient = 0;
+  Stretch backward;                               ///< gradients
+  Stretch reduced;                                ///< those of weights, summed over devices
+  Stretch updated;                                ///< the weights
+  int arriving = -1, leaving = -1;                ///< gradients of output and input
+  bool needs_input = false, keeps_input = false;  ///< the backward steps: flags of the input
+  int first_gradient = 0, last_gradient = 0;      ///< among Branches::gradients
 };
 
 class Branches {
