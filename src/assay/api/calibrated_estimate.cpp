@@ -78,6 +78,7 @@ Members CalibratedEstimate::details(const Matmul& matmul) const {
     members.emplace_back(
         "tile",
         Members{{"m", time.tile.m}, {"n", time.tile.n}, {"split_k", time.tile.split}, {"waves", time.tile.waves}});
+  if (time.adding > Seconds(0)) members.emplace_back("adding", time.adding);
   return members;
 }
 
@@ -119,9 +120,12 @@ Traced::Number<Dim{.sec = 1}> CalibratedEstimate::traced(const Traced& num, cons
   }
   const auto longer = num.named("longer", max(arithmetic, memory));
   const Seconds most = std::max(time.sustained, time.memory);
-  const auto overlap = num.given("imperfect overlap", (time.total - regime_.launch) / most,
+  const auto overlap = num.given("imperfect overlap", (time.total - regime_.launch - time.adding) / most,
                                  "fourth root of the sum of fourth powers over the larger");
-  return num.named("estimate", num.given("launch", regime_.launch, regime) + overlap * longer);
+  const auto start = num.given("launch", regime_.launch, regime);
+  if (!(time.adding > Seconds(0))) return num.named("estimate", start + overlap * longer);
+  return num.named("estimate",
+                   start + overlap * longer + num.given("adding", time.adding, "a kernel that adds up the parts of k"));
 }
 
 }  // namespace assay

@@ -10,14 +10,19 @@ namespace {
 /// 128 x 256, the tile that loses least: the mean of 1/128 and 1/256.
 constexpr double large_tile_edge = (1.0 / 128 + 1.0 / 256) / 2;
 
-/// A tile of the result; its sides are powers of two, so that multiplying by their inverse changes no bit.
+/// A tile of the result.
 struct TileSize {
   double m, n;
-  double over_m = 1.0 / m, over_n = 1.0 / n;
-  double edges = std::max(0.0, (over_m + over_n) / 2.0 - large_tile_edge);  ///< what it loses to them, over the best
+  double edges = std::max(0.0, (1.0 / m + 1.0 / n) / 2.0 - large_tile_edge);  ///< what it loses to them, over the best
+  double tiles(double rows, double columns) const { return std::ceil(rows / m) * std::ceil(columns / n); }
 };
-/// Tiles that GPU libraries choose among; a core holds one at a time.
-constexpr TileSize tile_sizes[] = {{16, 128}, {32, 128}, {64, 64}, {64, 128}, {128, 128}, {128, 256}, {256, 128}};
+/// Tiles that GPU libraries choose among; a core holds one at a time. Those whose sides are no powers of two come in
+/// steps of 32 and hold up to 256 x 160 sums.
+constexpr TileSize tile_sizes[] = {{16, 64},   {16, 128},  {32, 64},   {32, 128},  {64, 64},   {64, 128},
+                                   {128, 128}, {128, 256}, {256, 128}, {96, 128},  {128, 96},  {160, 128},
+                                   {128, 160}, {192, 128}, {128, 192}, {192, 192}, {160, 256}, {256, 160}};
+constexpr std::size_t coarse_tiles = 9;  ///< the first ones, of powers of two
+constexpr double unit_rows = 16;         ///< every tile has a multiple of these
 
 /// Arithmetic and memory overlap, but not perfectly: the fourth root of the sum of fourth powers lies between the
 /// larger of both and 1.19 times it. Square roots only, so that every machine gives the same bits.
@@ -80,7 +85,8 @@ TileSteps tile_steps(const MatmulCalibration& fit, const CoreRates& chip, FlopsP
   const double faster = chip.bf16.value() > 0.0 ? peak / chip.bf16 : 1.0;
   const double loaded = fit.port && fit.port->value() > 0.0 ? std::min(4.0, 2.0 / faster) / fit.port->value() : 0.0;
   steps.fill = fit.fill * faster;
-  for (std::size_t t = 0; t < steps.seconds.size(); ++t) {
+  steps.seconds.fill(HUGE_VAL);
+  for (std::size_t t = 0; t < (fit.fine_tiles ? steps.seconds.size() : coarse_tiles); ++t) {
     const TileSize& tile = tile_sizes[t];
     const double arithmetic = 2.0 * tile.m * tile.n * (1.0 + fit.small_tile * tile.edges) / per_core;
     steps.seconds[t] = std::max(arithmetic, (tile.m + tile.n) * loaded);
@@ -111,45 +117,57 @@ Splits adding_parts(const MatmulCalibration& fit, const CoreRates& chip, const M
 /// A last round that is part full costs between its share and a whole one: cores do not run in step.
 double waves_of(double rounds) { return 0.5 * std::ceil(rounds) + 0.5 * std::max(1.0, rounds); }
 
-/// Cut into tiles, and along k where that pays, on as many cores as there are: the best choice of a library.
-double tiled_arithmetic(const MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape,
-                        const TileSteps& steps, bool may_split, TileChoice& choice) {
+/// Seconds of the tiles of a product, and of adding up what the parts of k gave.
+struct Tiled {
+  double arithmetic = HUGE_VAL, adding = 0;
+};
+
+/// Cut into tiles, and along k where that pays, on as many cores as there are: the best choice of a library. It counts
+/// arithmetic alone, so that k is split although memory would have hidden the tiles, and the sums are added up after.
+Tiled tiled_arithmetic(const MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape,
+                       const TileSteps& steps, bool may_split, TileChoice& choice) {
   const std::size_t ways = may_split ? splits.size() : 1;
   const double share_of_core = 1.0 / chip.cores;
   const Splits part = parts_of(steps, shape.k), adding = adding_parts(fit, chip, shape);
   // The smallest tile that holds all rows is a good guess, after which most others need no look.
-  const int guess = shape.m <= 16.0 ? 0 : shape.m <= 32.0 ? 1 : shape.m <= 64.0 ? 3 : shape.m <= 128.0 ? 4 : 5;
+  const int guess = shape.m <= 16.0 ? 1 : shape.m <= 32.0 ? 3 : shape.m <= 64.0 ? 5 : shape.m <= 128.0 ? 6 : 7;
   constexpr double nearly = 1.0 - 1e-12;  // bounds are rounded
+  Tiled found;
   double best = HUGE_VAL;
   for (int next = -1; next < static_cast<int>(std::size(tile_sizes)); ++next) {
     if (next == guess) continue;
     const auto t = static_cast<std::size_t>(next < 0 ? guess : next);
     const TileSize& tile = tile_sizes[t];
-    const double tiles = shape.batch * std::ceil(shape.m * tile.over_m) * std::ceil(shape.n * tile.over_n);
+    if (steps.seconds[t] == HUGE_VAL) continue;
+    const double tiles = shape.batch * tile.tiles(shape.m, shape.n);
     // At least the time of one round of one tile, and of all tiles if cores were never idle.
     const double fair = tiles * share_of_core;
     if (nearly * steps.seconds[t] * std::max(part[ways - 1], fair * part[0]) >= best) continue;
     for (std::size_t i = 0; i < ways; ++i) {
       if (nearly * (steps.seconds[t] * std::max(1.0, fair * splits[i]) * part[i] + adding[i]) >= best) continue;
       const double waves = waves_of(tiles / chip.cores * splits[i]);
-      const double seconds = waves * steps.seconds[t] * part[i] + adding[i];
-      if (seconds < best) best = seconds, choice = {tile.m, tile.n, splits[i], waves};
+      const double seconds = waves * steps.seconds[t] * part[i];
+      if (!(seconds + adding[i] < best)) continue;
+      best = seconds + adding[i], found = {seconds, adding[i]};
+      choice = {tile.m, tile.n, splits[i], waves};
     }
   }
-  return best;
+  return found;
 }
 
 /// The time of a product whose arithmetic is known.
 MatmulTime with_memory(const MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape,
-                       const Regime& regime, Seconds arithmetic) {
+                       const Regime& regime, Seconds arithmetic, Seconds adding = Seconds(0)) {
   MatmulTime time;
+  // Of both together, so that a split never saves what power would have cost.
+  const auto slowed = [&](Seconds work) { return work * (1.0 + fit.droop * (work / (work + regime.gap))); };
   time.arithmetic = arithmetic;
-  const double busy = time.arithmetic / (time.arithmetic + regime.gap);
-  time.sustained = time.arithmetic * (1.0 + fit.droop * busy);
+  time.sustained = slowed(arithmetic);
+  time.adding = slowed(arithmetic + adding) - time.sustained;
   time.memory = stream_time(chip.hbm, fit.memory_share * (shape.grouped ? fit.grouped : 1.0), regime.ramp, shape.bytes);
   // A systolic array's compiler prefetches across products, so that the longer of both is all there is.
-  time.total =
-      regime.launch + (chip.systolic ? std::max(time.sustained, time.memory) : overlapped(time.sustained, time.memory));
+  time.total = regime.launch + time.adding +
+               (chip.systolic ? std::max(time.sustained, time.memory) : overlapped(time.sustained, time.memory));
   return time;
 }
 
@@ -158,8 +176,8 @@ MatmulTime searched_time(const MatmulCalibration& fit, const CoreRates& chip, Fl
   if (fit.fork) return forked_time(fit, chip, rate, shape, regime);
   if (chip.systolic) return with_memory(fit, chip, shape, regime, systolic_arithmetic(chip, rate, shape));
   TileChoice tile;
-  const Seconds arithmetic(tiled_arithmetic(fit, chip, shape, steps, may_split, tile));
-  MatmulTime time = with_memory(fit, chip, shape, regime, arithmetic);
+  const Tiled found = tiled_arithmetic(fit, chip, shape, steps, may_split, tile);
+  MatmulTime time = with_memory(fit, chip, shape, regime, Seconds(found.arithmetic), Seconds(found.adding));
   time.tile = tile;
   return time;
 }
@@ -170,17 +188,17 @@ TileRows tile_rows(const MatmulCalibration& fit, const CoreRates& chip, const Ti
                    double k, double most) {
   TileRows rows;
   if (fit.fork || chip.systolic) return rows;
-  constexpr double unit = tile_sizes[0].m;
-  const auto count = static_cast<std::size_t>(std::ceil(most / unit));
+  const auto count = static_cast<std::size_t>(std::ceil(most / unit_rows));
   const Splits part = parts_of(steps, k);
   Splits none;
   none.fill(HUGE_VAL);
   rows.assign(count, none);
   for (std::size_t t = 0; t < steps.seconds.size(); ++t) {
     const TileSize& tile = tile_sizes[t];
-    const auto high = static_cast<std::size_t>(tile.m / unit);
+    if (steps.seconds[t] == HUGE_VAL) continue;
+    const auto high = static_cast<std::size_t>(tile.m / unit_rows);
     for (std::size_t first = 0; first < count; first += high) {
-      const double tiles = batch * static_cast<double>(first / high + 1) * std::ceil(n * tile.over_n);
+      const double tiles = batch * static_cast<double>(first / high + 1) * std::ceil(n / tile.n);
       const double rounds = tiles / chip.cores;
       Splits seconds;
       for (std::size_t i = 0; i < splits.size(); ++i)
@@ -201,13 +219,14 @@ MatmulTime matmul_time(const MatmulCalibration& fit, const CoreRates& chip, Flop
 
 MatmulTime matmul_time(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
                        const MatmulShape& shape, const Regime& regime, const TileSteps& steps, const TileRows& rows) {
-  const double row = std::ceil(shape.m * tile_sizes[0].over_m);
+  const double row = std::ceil(shape.m / unit_rows);
   if (!(row <= static_cast<double>(rows.size())))
     return searched_time(fit, chip, share * peak, shape, regime, steps, true);
   const Splits &tiles = rows[static_cast<std::size_t>(row) - 1], adding = adding_parts(fit, chip, shape);
-  double best = tiles[0];
-  for (std::size_t i = 1; i < splits.size(); ++i) best = std::min(best, tiles[i] + adding[i]);
-  return with_memory(fit, chip, shape, regime, Seconds(best));
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < splits.size(); ++i)
+    if (tiles[i] + adding[i] < tiles[best] + adding[best]) best = i;
+  return with_memory(fit, chip, shape, regime, Seconds(tiles[best]), Seconds(adding[best]));
 }
 
 Seconds stream_time(BytesPerSecond hbm, double share, Seconds ramp, Bytes bytes) {

@@ -41,9 +41,10 @@ struct TileChoice {
   double cores = 0;     ///< of a CPU, that take part; 0 elsewhere
 };
 
-/// Parts of the time of a product. `arithmetic` is at the clock of a burst.
+/// Parts of the time of a product. `arithmetic` is at the clock of a burst; `adding` up the parts of k comes after all
+/// else.
 struct MatmulTime {
-  Seconds arithmetic, sustained, memory, total;
+  Seconds arithmetic, sustained, memory, adding, total;
   TileChoice tile;
 };
 /// `peak` is the dense rate of the product's format, `share` what of it the calibration gives for that format.
@@ -52,8 +53,8 @@ MatmulTime matmul_time(const MatmulCalibration& fit, const CoreRates& chip, Flop
 
 /// All about tiles that does not depend on the shape.
 struct TileSteps {
-  std::array<double, 7> seconds{};  ///< of each tile that libraries choose among, for one element of k
-  double fill = 0;                  ///< elements of k that a prologue and an epilogue are worth
+  std::array<double, 18> seconds{};  ///< of each tile that libraries choose among, for one element of k
+  double fill = 0;                   ///< elements of k that a prologue and an epilogue are worth
 };
 TileSteps tile_steps(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share);
 /// What the search over tiles finds for products that differ in their rows alone: for up to 16, up to 32, ... rows the

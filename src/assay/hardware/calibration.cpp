@@ -41,6 +41,14 @@ class Reader {
   }
   /// A number from 0 up, without unit.
   void number(std::string_view key, double& value) { read_number(key, value, 0.0, 1e6, "a number from 0 to 1e6"); }
+  /// Yes where it stands and is true.
+  void flag(std::string_view key, bool& value) {
+    const Toml* node = find(key);
+    if (!node) return;
+    if (node->kind != Toml::Kind::boolean)
+      return fault(*node, key, fmt::format("true or false is wanted, got {}", describe(node->kind)), "");
+    value = node->boolean;
+  }
   /// A share of an ideal rate. Links are at times faster than their nominal rate, so a little above 1 is allowed.
   void share(std::string_view key, double& value) { read_number(key, value, 1e-4, 1.25, "a share above 0"); }
   void time(std::string_view key, Seconds& value) { read_quantity(key, value, 1_s, "6.25 us"); }
@@ -209,6 +217,9 @@ class Writer {
     if (values) line(key, fmt::format("[\"{}\"]", join(*values, "\", \"")));
   }
   void number(std::string_view key, double value) { line(key, significant(value)); }
+  void flag(std::string_view key, bool value) {
+    if (value) line(key, "true");
+  }
   void share(std::string_view key, double value) { line(key, significant(value)); }
   void time(std::string_view key, Seconds value) { line(key, fmt::format("\"{} us\"", significant(value.in(1_us)))); }
   void time(std::string_view key, const std::optional<Seconds>& value) {

@@ -21,10 +21,11 @@ struct MatmulCalibration {
   std::array<double, 12> share{};  ///< by compute format, at the clock of a short burst; 0: not measured
   double droop = 0;                ///< how much longer arithmetic takes at the clock that sustained power allows
   double memory_share = 1;
-  double grouped = 1;     ///< what of it is left where every expert multiplies its own rows in one kernel
-  double small_tile = 0;  ///< elements: what a tile loses to its edges, against one of 128 x 256
-  double fill = 0;        ///< elements of k that a tile's prologue and epilogue are worth, in bf16: a time
-  Seconds split_cost;     ///< of a second pass that adds partial sums when k is split over cores
+  double grouped = 1;       ///< what of it is left where every expert multiplies its own rows in one kernel
+  bool fine_tiles = false;  ///< sides of tiles come in steps of 32 instead of powers of two
+  double small_tile = 0;    ///< elements: what a tile loses to its edges, against one of 128 x 256
+  double fill = 0;          ///< elements of k that a tile's prologue and epilogue are worth, in bf16: a time
+  Seconds split_cost;       ///< of the kernel that adds partial sums when k is split over cores
   /// At which operands reach one core from the cache that all share; not bounded where absent.
   std::optional<BytesPerSecond> port;
   /// A CPU: what it takes to start the other cores and to wait for them. A product runs on as many as pay off, and its
@@ -146,6 +147,7 @@ void visit_calibration(C& c, V& v) {
     w.number("droop", x.droop);
     w.share("memory_share", x.memory_share);
     w.share("grouped", x.grouped);
+    w.flag("fine_tiles", x.fine_tiles);
     w.number("small_tile", x.small_tile);
     w.number("fill", x.fill);
     w.time("split_cost", x.split_cost);

@@ -35,7 +35,7 @@ Calibration& add(FitProblem& problem, std::string_view id, std::string_view name
   c.sources.push_back({"assumed", "not measured here: taken over from the nearest family, or from whole training steps",
                        std::string(fit_command), "", std::string(fit_date), "", ""});
   MatmulCalibration& m = c.matmul.emplace();
-  m.memory_share = 0.9, m.small_tile = 15, m.fill = 128, m.split_cost = 4_us, m.port = 100_GB_per_s;
+  m.memory_share = 0.9, m.small_tile = 15, m.fill = 128, m.split_cost = 2_us, m.port = 100_GB_per_s;
   return c;
 }
 
@@ -137,6 +137,8 @@ void start_fit(FitProblem& problem) {
     // Short bursts do not show how far the clock gives way. Fitted where a family has both regimes; else what whole
     // training steps (Blackwell: 0.58 to 0.62 of the peak) and sustained tables of one chip (Ada) show.
     m.droop = family.id == "hopper" ? 0.2 : blackwell ? 0.3 : family.id == "ada" ? 0.35 : tpu ? 0.0 : 0.05;
+    // Kernels that feed matrix units straight from shared memory take tiles of many widths.
+    m.fine_tiles = blackwell || family.id == "hopper";
     if (blackwell) m.port.reset();
     if (tpu) m.small_tile = m.fill = 0.0, m.split_cost = Seconds(0), m.port.reset();
     c.pointwise = PointwiseCalibration{0.9, 0.75, 0.3, 0.6, 0.5_us};
@@ -153,6 +155,7 @@ void start_fit(FitProblem& problem) {
   h200.matmul->share[static_cast<std::size_t>(Dtype::bf16)] = 0.86;
   h200.matmul->share[static_cast<std::size_t>(Dtype::fp8)] = 0.78;
   h200.matmul->droop = 0.2;
+  h200.matmul->fine_tiles = true;
 
   problem.harnesses.clear();
   const auto harness = [&](std::string_view source, Seconds launch, Seconds gap, Seconds ramp) -> Harness& {
@@ -162,7 +165,10 @@ void start_fit(FitProblem& problem) {
     return h;
   };
   for (const OwnTable& table : own_tables)  // replayed from a graph with the caches flushed in between
-    harness(table.source, 6_us, 200_us, 3_us).dirty = 40_MB;
+  {
+    Harness& own = harness(table.source, 6_us, 200_us, 1_us);
+    own.dirty = 20_MB, own.evicts = 0.2;
+  }
   Harness& tables = harness("aiconfigurator", 2.5_us, 3000_us, 0.5_us);  // short bursts from a graph
   for (const std::string architecture : {"Ada Lovelace", "Hopper", "Blackwell", "Blackwell Ultra"})
     tables.quantise[{Dtype::fp8, architecture}] = {9_us, 0.0003_us, 9};

@@ -122,14 +122,6 @@ void fit_attention(FitProblem& problem) {
       const auto mine = [&, &name = source](const KernelRow& row) { return all(row) && row.source == name; };
       if (!any_row(problem, mine)) continue;
       fit_launches(problem, source, mine);
-      if (is_own(source))
-        minimise(
-            {fit(harness.dirty, 1_MB, 120_MB)},
-            [&] {
-              return kernel_misfit(problem,
-                                   [&](const KernelRow& row) { return mine(row) && row.kind == KernelKind::decode; });
-            },
-            60);
       if (source == "aiconfigurator")
         minimise(
             {fit(harness.attention_passes, 0.05, 8.0)}, [&] { return kernel_misfit(problem, mine); }, 60);

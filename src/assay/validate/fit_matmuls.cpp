@@ -49,10 +49,12 @@ void fit_harness(FitProblem& problem, const std::string& source) {
   if (is_own(source)) {
     parameters.push_back(fit(h.gap, 20_us, 20000_us));
     parameters.push_back(fit(h.ramp, 0.05_us, 8_us));
+    parameters.push_back(fit(h.dirty, 1_MB, 120_MB));
+    parameters.push_back(fit(h.evicts, 0.02, 1.0));
   }
   if (source == "aiconfigurator") {
     parameters.push_back(fit(h.ramp, 0.05_us, 8_us));
-    parameters.push_back(fit(h.gap, 1000_us, 100000_us));
+    parameters.push_back(fit(h.gap, 20_us, 100000_us));
   }
   minimise(parameters, [&] { return kernel_misfit(problem, mine); });
   for (auto& entry : h.quantise) {
@@ -66,8 +68,9 @@ void fit_harness(FitProblem& problem, const std::string& source) {
   }
 }
 
-/// What tiles cost is alike on chips whose cores keep sums in registers; Blackwell has a memory of its own for them, so
-/// that it starts the next tile while it writes the last, and pairs of its cores load operands together.
+/// What tiles cost is alike on chips whose cores multiply alike: from registers on Ampere and Ada, from shared memory
+/// into registers on Hopper. Blackwell has a memory of its own for sums, so that it starts the next tile while it
+/// writes the last, and pairs of its cores load operands together.
 void fit_tiles(FitProblem& problem, const std::vector<std::string>& ids) {
   MatmulCalibration shared = *problem.calibrations.at(ids.front()).matmul;
   const auto spread = [&] {
@@ -84,7 +87,7 @@ void fit_tiles(FitProblem& problem, const std::vector<std::string>& ids) {
            std::find(ids.begin(), ids.end(), calibration_id(problem.chips.at(chip_key(row)), row.kind)) != ids.end();
   };
   std::vector<FitParameter> parameters{fit(shared.small_tile, 1.0, 60.0), fit(shared.fill, 8.0, 600.0),
-                                       fit(shared.split_cost, 0.5_us, 12_us)};
+                                       fit(shared.split_cost, 0.5_us, 40_us)};
   if (shared.port) parameters.push_back(fit(*shared.port, 5_GB_per_s, 1000_GB_per_s));
   minimise(
       parameters,
@@ -116,14 +119,12 @@ void fit_matmuls(FitProblem& problem) {
   for (const KernelRow& row : problem.kernels)
     if (row.fitted && is_matmul(row) && std::find(sources.begin(), sources.end(), row.source) == sources.end())
       sources.push_back(row.source);
-  std::vector<std::string> registers;  // GPUs whose cores keep sums there
-  for (const auto& [id, calibration] : problem.calibrations)
-    if (calibration.matmul && id != "blackwell" && id != "tpu") registers.push_back(id);
   for (int round = 0; round < 6; ++round) {
     for (const auto& [id, calibration] : problem.calibrations)
       if (calibration.matmul) fit_family(problem, id);
     for (const std::string& source : sources) fit_harness(problem, source);
-    fit_tiles(problem, registers);
+    fit_tiles(problem, {"ada", "ampere"});
+    fit_tiles(problem, {"h200-sxm", "hopper"});
     fit_tiles(problem, {"blackwell"});
   }
   fit_grouped(problem);

@@ -105,6 +105,8 @@ void read_harness(const Toml& table, const std::string& name, const Toml* source
       reader.time(value, key, harness.ramp);
     else if (key == "dirty")
       reader.bytes(value, key, harness.dirty);
+    else if (key == "evicts")
+      reader.passes(value, key, harness.evicts);
     else if (key == "quantise" && value.kind == Toml::Kind::table)
       read_quantising(value, reader, harness);
     else if (key == "attention_passes")
@@ -115,7 +117,7 @@ void read_harness(const Toml& table, const std::string& name, const Toml* source
       has_source = true;
     else
       reader.fault(value, name + "." + key, fmt::format("unknown or wrongly typed key {}", in_quotes(key)),
-                   "source, launch, gap, ramp, dirty, split_k, quantise and attention_passes stand here");
+                   "source, launch, gap, ramp, dirty, evicts, split_k, quantise and attention_passes stand here");
   }
   if (!has_source)
     reader.fault(table, name, "these numbers have no source", "source = \"KEY\" of a [source.KEY] table");
@@ -157,6 +159,7 @@ std::string harness_text(const Harnesses& harnesses, std::string_view source) {
     text += fmt::format("\n[harness.{}]\nsource = \"{}\"\n", name, source);
     text += fmt::format("gap = {}\nramp = {}\n", time(harness.gap), time(harness.ramp));
     if (harness.dirty > Bytes(0)) text += fmt::format("dirty = \"{:.4g} MB\"\n", harness.dirty.in(1_MB));
+    if (harness.dirty > Bytes(0)) text += fmt::format("evicts = {:.4g}\n", harness.evicts);
     if (!harness.split_k) text += "split_k = false\n";
     if (harness.attention_passes > 0.0) text += fmt::format("attention_passes = {:.4g}\n", harness.attention_passes);
     for (const auto& [key, cast] : harness.quantise)

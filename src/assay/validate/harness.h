@@ -1,5 +1,6 @@
 // How measurements were made: what belongs to the way of measuring and not to the chip.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <map>
 #include <string>
@@ -43,8 +44,11 @@ struct Quantising {
 struct Harness {
   std::array<Seconds, kernel_kinds> launch{};  ///< fixed time of a measurement, by kind
   Seconds gap, ramp;                           ///< as in Regime
-  Bytes dirty;          ///< of the cache, which was flushed by writing: reading keys and values has to push it out
+  Bytes dirty;          ///< of the cache, which was flushed by writing: what a kernel reads has to push it out
+  double evicts = 1;    ///< share of what is read that does, until nothing is left of it
   bool split_k = true;  ///< its kernels may split k
+  /// What a kernel moves, and what it pushes out.
+  Bytes moved(Bytes bytes) const { return bytes + std::min(evicts * bytes, dirty); }
   std::map<std::pair<Dtype, std::string>, Quantising> quantise;  ///< by format and architecture, which has its kernels
   double attention_passes = 0;  ///< passes over queries, keys and values that belong to the measurement
 };

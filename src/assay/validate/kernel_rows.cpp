@@ -295,9 +295,13 @@ std::optional<Seconds> predict(const KernelRow& row, const Chip& chip, const Cal
         extra = q.fixed + row.matmul.k * q.element + Bytes(q.passes * row.matmul.m * row.matmul.k) / cores.hbm;
       }
       Regime regime{launch, harness.gap, harness.ramp};
-      if (row.sustained) regime = calibration.sustained.value_or(Regime{launch, Seconds(0), harness.ramp});
-      return extra + matmul_time(*calibration.matmul, cores, peak, calibration.matmul->share[format], row.matmul,
-                                 regime, harness.split_k)
+      MatmulShape shape = row.matmul;
+      if (row.sustained)
+        regime = calibration.sustained.value_or(Regime{launch, Seconds(0), harness.ramp});
+      else
+        shape.bytes = harness.moved(shape.bytes);
+      return extra + matmul_time(*calibration.matmul, cores, peak, calibration.matmul->share[format], shape, regime,
+                                 harness.split_k)
                          .total;
     }
     case KernelKind::attention_forward:
@@ -310,7 +314,7 @@ std::optional<Seconds> predict(const KernelRow& row, const Chip& chip, const Cal
     case KernelKind::decode:
       if (!calibration.attention) return std::nullopt;
       return launch + decode_time(attention_kernel(*calibration.attention, row.attention)->decode, cores, row.items,
-                                  row.work.head_dim, row.bytes + std::min(row.bytes, harness.dirty));
+                                  row.work.head_dim, harness.moved(row.bytes));
     default:
       break;
   }

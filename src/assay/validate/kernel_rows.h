@@ -44,7 +44,8 @@ struct OwnTable {
 inline constexpr OwnTable own_tables[] = {{"h200-ops", "validation/h200_ops.csv"},
                                           {"h200-random", "validation/h200_random_ops.csv"},
                                           {"h200-measure", "validation/h200_measure.csv", false},
-                                          {"h200-experts", "validation/h200_experts.csv"}};
+                                          {"h200-experts", "validation/h200_experts.csv"},
+                                          {"h200-products", "validation/h200_products.csv"}};
 /// The source is one of these tables.
 bool is_own(std::string_view source);
 /// A table in the form that `assay measure` writes, of kernels on `chip`.

@@ -151,6 +151,10 @@ ValidationSet h200_measure_set() {
 ValidationSet h200_experts_set() {
   return {"h200-experts", "products of experts that we measured on one H200", false, &run_own<3>};
 }
+ValidationSet h200_products_set() {
+  return {"h200-products", "matrix products of random shapes that we measured on one H200, with the library's kernel",
+          false, &run_own<4>};
+}
 ValidationSet kernels_set() {
   return {"kernels", "third-party tables of kernels, A100 to GB200 and TPU v6e (needs --data)", true,
           &run_third_party_kernels};

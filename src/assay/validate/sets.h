@@ -8,6 +8,7 @@ ValidationSet h200_ops_set();
 ValidationSet h200_random_set();
 ValidationSet h200_measure_set();
 ValidationSet h200_experts_set();
+ValidationSet h200_products_set();
 ValidationSet kernels_set();
 ValidationSet collectives_set();
 ValidationSet h200_train_set();
