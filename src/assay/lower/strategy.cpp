@@ -11,37 +11,17 @@ namespace {
 
 using enum LogicalDim;
 
-/// Sizes of the five axes: replicas, fsdp, experts' part of the data, context, tensor.
-struct AxisSizes {
-  std::array<std::int64_t, 5> size{1, 1, 1, 1, 1};
-};
-
-AxisSizes axis_sizes(const Parallelism& p) {
-  // Experts take their devices from the sharded data axis first, then from the replicas.
-  AxisSizes out;
-  std::int64_t from_fsdp = 1;
-  const std::int64_t experts_here = p.expert_data();
-  for (std::int64_t n = experts_here; n > 1; --n)
-    if (experts_here % n == 0 && p.fsdp % n == 0) {
-      from_fsdp = n;
-      break;
-    }
-  const std::int64_t from_data = experts_here / from_fsdp;
-  out.size = {p.data / std::max<std::int64_t>(1, from_data), p.fsdp / from_fsdp, experts_here, p.context, p.tensor};
-  return out;
-}
-
 /// Axis lists by role, on the mesh without axes of one device.
 struct Axes {
   AxisList r, x, w, z, y;
   AxisList experts;  ///< all that split experts
 
   explicit Axes(const Parallelism& p) {
-    const AxisSizes sizes = axis_sizes(p);
+    const auto sizes = stage_axis_sizes(p);
     AxisList* const lists[] = {&r, &x, &w, &z, &y};
     int next = 0;
     for (std::size_t i = 0; i < 5; ++i)
-      if (sizes.size[i] > 1) *lists[i] = AxisList().pushed(next++);
+      if (sizes[i] > 1) *lists[i] = AxisList().pushed(next++);
     // Tensor-parallel devices may have the same tokens: each takes those of its experts, before the others exchange.
     if (p.expert_over.tensor) experts = y;
     if (p.expert_over.context) experts = joined(experts, z);
@@ -163,11 +143,17 @@ Result<void> check_parallelism(const Parallelism& p, const Transformer& model) {
   return {};
 }
 
+std::array<std::int64_t, 5> stage_axis_sizes(const Parallelism& p) {
+  // Experts take their devices from the sharded data axis first, then from the replicas.
+  const std::int64_t experts = p.expert_data(), from_fsdp = std::gcd(experts, p.fsdp), from_data = experts / from_fsdp;
+  return {p.data / from_data, p.fsdp / from_fsdp, experts, p.context, p.tensor};
+}
+
 Mesh stage_mesh(const Parallelism& p) {
-  const AxisSizes sizes = axis_sizes(p);
+  const auto sizes = stage_axis_sizes(p);
   Mesh mesh;
   for (std::size_t i = 0; i < 5; ++i)
-    if (sizes.size[i] > 1) mesh.axes.push_back({std::string(1, stage_axis_names[i]), sizes.size[i]});
+    if (sizes[i] > 1) mesh.axes.push_back({std::string(1, stage_axis_names[i]), sizes[i]});
   return mesh;
 }
 

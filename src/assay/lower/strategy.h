@@ -2,6 +2,7 @@
 // Mesh axes of a program: R replicas of data, X data with sharded weights (fsdp), W data that also splits experts,
 // Z context, Y tensor. Pipeline stages lie outside: each stage runs its own program.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -57,6 +58,9 @@ Result<void> check_parallelism(const Parallelism& parallelism, const Transformer
 
 /// The axes of a stage's mesh in order: replicas, fsdp, experts, context, tensor.
 inline constexpr std::string_view stage_axis_names = "RXWZY";
+
+/// Devices along each of them.
+std::array<std::int64_t, 5> stage_axis_sizes(const Parallelism& parallelism);
 
 /// The mesh of one pipeline stage. Axes of one device are left out.
 Mesh stage_mesh(const Parallelism& parallelism);

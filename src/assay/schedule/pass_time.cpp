@@ -4,6 +4,11 @@
 
 namespace assay {
 
+double exposed_seconds(double background, double shared, double chain, const StepEffects& effects) {
+  const double beside = std::max(0.0, background + shared - chain) + effects.contention * std::min(background, chain);
+  return std::min(background, beside);
+}
+
 PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, const StageLinks& links, bool overlap,
                    const StepEffects& effects) {
   PassTime time;
@@ -77,14 +82,11 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
     time.compute = std::max(compute - idle * pass.slowed.value(), std::min(compute, pass.started.value()));
     time.recompute *= time.compute / compute, time.weight_gradients *= time.compute / compute;
   }
-  // Background traffic hides behind the chain of steps that wait for each other, but not behind collectives on the
-  // same links. What shares the chip with others slows them down, but never by more than it takes alone: then it waits.
+  // Not behind collectives on the same links.
   double shared = 0.0;
   for (std::size_t i = 0; i < waits; ++i)
     if (waited[i].links & background_links) shared += waited[i].seconds;
-  const double chain = time.chain();
-  const double beside = std::max(0.0, background + shared - chain) + effects.contention * std::min(background, chain);
-  time.exposed += std::min(background, beside);
+  time.exposed += exposed_seconds(background, shared, time.chain(), effects);
   return time;
 }
 

@@ -54,6 +54,26 @@ TEST(PipelineForms, PeaksAreThoseOfTheOrders) {
   });
 }
 
+// Why a search may bound a step from below by passes that leave something out.
+TEST(PipelineForms, IntervalsDoNotShrinkWhenAPassTakesLonger) {
+  const Seconds longer = 0.3_s;
+  for_all_shapes([&](const PipelineShape& shape) {
+    for (const double f : {0.2, 1.0, 3.0})
+      for (const double b : {0.2, 1.0, 3.0})
+        for (const double w : {0.2, 1.0, 3.0}) {
+          const StageTimes stage{Seconds(f), Seconds(b), Seconds(w)};
+          const Seconds before = pipeline_form(shape, stage).interval;
+          for (Seconds StageTimes::*pass : {&StageTimes::forward, &StageTimes::backward_input}) {
+            StageTimes slower = stage;
+            slower.*pass += longer;
+            EXPECT_GE(pipeline_form(shape, slower).interval.value(), before.value() - 1e-12)
+                << schedule_name(shape.schedule) << " p " << shape.stages << " m " << shape.microbatches << " f " << f
+                << " b " << b << " w " << w;
+          }
+        }
+  });
+}
+
 TEST(PipelineForms, EqualTheSimulationWithAndWithoutHops) {
   std::int64_t exact = 0, bounds = 0;
   for_all_shapes([&](const PipelineShape& shape) {

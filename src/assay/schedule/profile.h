@@ -18,6 +18,7 @@ enum class Role : std::uint8_t { replica, fsdp, expert, context, tensor };
 inline constexpr std::size_t roles = 5;
 using RoleSet = std::uint8_t;
 constexpr RoleSet role_bit(Role role) { return static_cast<RoleSet>(1u << static_cast<unsigned>(role)); }
+inline constexpr RoleSet every_role = (1u << roles) - 1;
 
 /// The roles of some axes of stage_mesh(), by their names.
 RoleSet roles_of(const Mesh& mesh, AxisSet axes);

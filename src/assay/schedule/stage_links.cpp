@@ -64,8 +64,8 @@ double CollectiveForm::seconds(double bytes, double count) const {
 
 std::array<double, roles> role_sizes(const Parallelism& parallelism) {
   std::array<double, roles> sizes{1, 1, 1, 1, 1};
-  for (const MeshAxis& axis : stage_mesh(parallelism).axes)
-    sizes[stage_axis_names.find(axis.name)] = static_cast<double>(axis.size);
+  const auto axes = stage_axis_sizes(parallelism);
+  for (std::size_t r = 0; r < roles; ++r) sizes[r] = static_cast<double>(axes[r]);
   return sizes;
 }
 
@@ -82,12 +82,53 @@ Routing routing_of(const Transformer& model, Dispatch dispatch) {
   return routing;
 }
 
-Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layout, const Cluster& cluster,
-                               const CollectiveCalibration* calibration, const Routing& routing) {
+StageLinker::StageLinker(const Cluster& cluster, const CollectiveCalibration* calibration, const Routing& routing)
+    : cluster_(cluster),
+      calibration_(calibration),
+      routing_(routing),
+      fabric_(fabric_of(cluster.chip.network.scale_out && cluster.chip.network.scale_out->technology
+                            ? *cluster.chip.network.scale_out->technology
+                            : "")),
+      network_share_(network_efficiency(cluster.chip)) {}
+
+void StageLinker::Key::add(std::size_t number) {
+  if (size == parts.size()) throw InternalError("a group of devices lies on more parts than it can have");
+  parts[size++] = static_cast<std::uint32_t>(number);
+}
+
+std::size_t StageLinker::KeyHash::operator()(const Key& key) const {
+  std::uint64_t h = 1469598103934665603ull;
+  for (std::size_t i = 0; i < key.size; ++i) h = (h ^ key.parts[i]) * 1099511628211ull;
+  return static_cast<std::size_t>(h);
+}
+
+const StageLinker::Costs& StageLinker::costs(const Placement& placement, AxisSet axes, std::size_t mesh_axes,
+                                             bool is_routed) {
+  Key key;
+  key.add(is_routed);
+  for (std::size_t i = 0; i < mesh_axes; ++i)
+    if (axes >> i & 1u)
+      for (const AxisPart& part : placement.parts(static_cast<int>(i)))
+        for (const std::size_t number :
+             {part.axis, static_cast<std::size_t>(part.size), static_cast<std::size_t>(part.stride)})
+          key.add(number);
+  const auto [known, is_new] = known_.try_emplace(key);
+  Costs& costs = known->second;
+  if (!is_new) return costs;
+  CollectiveGroup group = placement.group(axes);
+  if (is_routed) group.routing = routing_;
+  for (std::size_t k = 0; k < 4; ++k) {
+    const CollectiveLine line = costs.lines[k] = collective_line(line_kinds[k], group);
+    costs.forms[k] = calibration_ ? form_of(*calibration_, line_kinds[k], group, fabric_)
+                                  : CollectiveForm{line.floor.value(), line.rate.value() / network_share_, 0};
+  }
+  costs.resources = resources_of(placement, group, axes, mesh_axes);
+  return costs;
+}
+
+Result<StageLinks> StageLinker::links(const Parallelism& parallelism, std::size_t layout, RoleSet among) {
   StageLinks links;
-  const auto& out_of_node = cluster.chip.network.scale_out;
-  const Fabric fabric = fabric_of(out_of_node && out_of_node->technology ? *out_of_node->technology : "");
-  links.network_share = network_efficiency(cluster.chip);
+  links.network_share = network_share_;
   const Mesh mesh = whole_mesh(parallelism, layout);
   links.size = role_sizes(parallelism);
   std::array<int, roles> axis_of{-1, -1, -1, -1, -1};
@@ -100,9 +141,10 @@ Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layou
     }
     axis_of[role] = static_cast<int>(i);
   }
-  if (mesh.devices() == 1 && cluster.chips() == 1) return links;
-  ASSAY_TRY(placement, Placement::make(mesh, cluster, "strategy"));
-  for (std::size_t set = 1; set < 32; ++set) {
+  if (mesh.devices() == 1 && cluster_.chips() == 1) return links;
+  ASSAY_TRY(placement, Placement::make(mesh, cluster_, "strategy"));
+  for (std::size_t set = 1; set <= among; ++set) {
+    if (set & ~std::size_t{among}) continue;
     AxisSet axes = 0;
     bool present = true;
     for (std::size_t r = 0; r < roles; ++r)
@@ -124,19 +166,17 @@ Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layou
       links.resources[set] = links.resources[rest];
       continue;
     }
-    CollectiveGroup group = placement.group(axes);
-    if (set & role_bit(Role::expert)) group.routing = routing;
-    for (std::size_t k = 0; k < 4; ++k) {
-      const CollectiveLine line = links.lines[set][k] = collective_line(line_kinds[k], group);
-      links.forms[set][k] = calibration
-                                ? form_of(*calibration, line_kinds[k], group, fabric)
-                                : CollectiveForm{line.floor.value(), line.rate.value() / links.network_share, 0};
-    }
-    links.resources[set] = resources_of(placement, group, axes, mesh.axes.size());
+    const Costs& known = costs(placement, axes, mesh.axes.size(), set & role_bit(Role::expert));
+    links.lines[set] = known.lines, links.forms[set] = known.forms, links.resources[set] = known.resources;
   }
   if (pipeline >= 0)
     links.between_stages = collective_line(CollectiveKind::permute, placement.group(axis_bit(pipeline)));
   return links;
+}
+
+Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layout, const Cluster& cluster,
+                               const CollectiveCalibration* calibration, const Routing& routing) {
+  return StageLinker(cluster, calibration, routing).links(parallelism, layout);
 }
 
 }  // namespace assay

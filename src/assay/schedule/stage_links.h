@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 
 #include "assay/cost/efficiency_collectives.h"
 #include "assay/cost/placement.h"
@@ -51,8 +52,43 @@ Mesh whole_mesh(const Parallelism& parallelism, std::size_t layout);
 /// Devices along each role's axis.
 std::array<double, roles> role_sizes(const Parallelism& parallelism);
 
-/// The links of a strategy's axes on a cluster; an error where they do not fit. Without a calibration the estimates are
-/// the straight lines at the share of the bandwidth that the chip's file gives.
+/// Lays strategies on one cluster. What collectives over a group of devices cost is kept: few groups differ.
+class StageLinker {
+ public:
+  /// Without a calibration the estimates are the straight lines at the share of the bandwidth that the chip's file
+  /// gives. Refers to the cluster and the calibration.
+  StageLinker(const Cluster& cluster, const CollectiveCalibration* calibration, const Routing& routing);
+
+  /// The links of a strategy's axes; an error where they do not fit. Only sets of roles out of `among` are filled.
+  Result<StageLinks> links(const Parallelism& parallelism, std::size_t layout, RoleSet among = every_role);
+
+ private:
+  struct Costs {
+    std::array<CollectiveLine, 4> lines;
+    std::array<CollectiveForm, 4> forms;
+    std::uint32_t resources = 0;
+  };
+  /// The parts on which the axes of a group lie, and whether tokens are sent to experts in it.
+  struct Key {
+    std::array<std::uint32_t, 1 + 3 * (max_mesh_axes + max_torus_axes)> parts{};
+    std::size_t size = 0;
+    void add(std::size_t number);
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const;
+  };
+  const Costs& costs(const Placement& placement, AxisSet axes, std::size_t mesh_axes, bool is_routed);
+
+  const Cluster& cluster_;
+  const CollectiveCalibration* calibration_;
+  Routing routing_;
+  Fabric fabric_;
+  double network_share_;
+  std::unordered_map<Key, Costs, KeyHash> known_;
+};
+
+/// The links of one strategy.
 Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layout, const Cluster& cluster,
                                const CollectiveCalibration* calibration = nullptr, const Routing& routing = {});
 

@@ -61,11 +61,15 @@ Sharing sharing(const Parallelism& p, const StageLinks& links) {
           links.ways(states & no_expert)};
 }
 
-/// Seconds of a step that a stage idles, from the mean times of one microbatch on one stage. Stages begin the next step
-/// one after the other, as they ended the last one.
-double bubble_time(const PipelineShape& shape, double forward, double backward, double weight_gradients) {
+/// Seconds of a step, and of these that a stage idles, from the mean times of one microbatch on one stage. Stages begin
+/// the next step one after the other, as they ended the last one.
+double step_interval(const PipelineShape& shape, double forward, double backward, double weight_gradients) {
   const StageTimes stage{Seconds(forward), Seconds(backward - weight_gradients), Seconds(weight_gradients)};
-  return pipeline_form(shape, stage).interval.value() - static_cast<double>(shape.microbatches) * (forward + backward);
+  return pipeline_form(shape, stage).interval.value();
+}
+double bubble_time(const PipelineShape& shape, double forward, double backward, double weight_gradients) {
+  return step_interval(shape, forward, backward, weight_gradients) -
+         static_cast<double>(shape.microbatches) * (forward + backward);
 }
 
 /// Moves activations or optimizer states of a stage to the host; what is at work stays on the chip.
@@ -98,14 +102,8 @@ void wait_for_host(Offload offload, bool overlap, double update, SteadyCost::Par
 
 /// Whether forward passes run beside backward passes of other microbatches, so that one computes while experts of the
 /// other exchange tokens.
-bool hides_experts(const Strategy& strategy) {
-  return strategy.parallelism.pipeline > 1 &&
-         (strategy.schedule == PipelineSchedule::interleaved || strategy.schedule == PipelineSchedule::dualpipe);
-}
-
-/// Whether products of weights' gradients are not there to hide collectives: they are put off.
-bool puts_off_weights(const Strategy& strategy) {
-  return strategy.parallelism.pipeline > 1 && splits_backward(strategy.schedule);
+bool hides_experts(PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::interleaved || schedule == PipelineSchedule::dualpipe;
 }
 
 /// A microbatch on a stage under a schedule: seconds of both passes, and what the schedule changes in them.
@@ -116,14 +114,22 @@ struct ScheduledPasses {
   double put_off = 0;           ///< of collectives in the backward pass, beside which nothing is left to run
 };
 
-ScheduledPasses scheduled(const SteadyCost::Part& part, const Strategy& strategy) {
-  ScheduledPasses out{part.forward, part.backward, part.weight_gradients, 0.0, 0.0};
-  if (hides_experts(strategy)) {
-    out.forward -= part.hidden_forward, out.backward -= part.hidden_backward;
-    out.hidden = part.hidden_forward + part.hidden_backward;
+ScheduledPasses scheduled(const StagePasses& passes, PipelineSchedule schedule, std::int64_t stages) {
+  ScheduledPasses out{passes.forward, passes.backward, passes.weight_gradients, 0.0, 0.0};
+  if (stages == 1) return out;
+  if (hides_experts(schedule)) {
+    out.forward -= passes.hidden_forward, out.backward -= passes.hidden_backward;
+    out.hidden = passes.hidden_forward + passes.hidden_backward;
   }
-  if (puts_off_weights(strategy)) out.backward += out.put_off = part.beside;
+  // Products of weights' gradients that are put off are not there to hide collectives.
+  if (splits_backward(schedule)) out.backward += out.put_off = passes.beside;
   return out;
+}
+
+ScheduledPasses scheduled(const SteadyCost::Part& part, const Strategy& strategy) {
+  return scheduled(
+      {part.forward, part.backward, part.hidden_forward, part.hidden_backward, part.weight_gradients, part.beside},
+      strategy.schedule, strategy.parallelism.pipeline);
 }
 
 }  // namespace
@@ -393,6 +399,12 @@ std::vector<MemoryParts> stage_memory(const SteadyCost& steady, const StageSplit
 StageSplit stage_split(const Transformer& model, const Strategy& strategy) {
   const std::int64_t stages = strategy.parallelism.pipeline;
   return split_stages(model, stages, stages > 1 ? layout_of(strategy.schedule) : StageLayout::straight);
+}
+
+double even_step(const PipelineShape& shape, const StagePasses& mean, double hop) {
+  const ScheduledPasses passes = scheduled(mean, shape.schedule, shape.stages);
+  const double handover = static_cast<double>(shape.chunks) * hop;
+  return step_interval(shape, passes.forward + handover, passes.backward + handover, passes.weight_gradients);
 }
 
 TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {

@@ -96,6 +96,12 @@ double microbatches(const TrainingQuestion& question, const Strategy& strategy);
 /// Time of a step that is spent waiting for the slowest of many chips, over the rest.
 double straggler_share(const TrainingQuestion& question);
 
+/// One microbatch on a stage, as far as schedules look at it: seconds of both passes, and parts of them.
+struct StagePasses {
+  double forward = 0, backward = 0;
+  double hidden_forward = 0, hidden_backward = 0, weight_gradients = 0, beside = 0;  ///< see SteadyCost::Part
+};
+
 /// What one microbatch costs on each kind of stage: all that does not depend on the pipeline's schedule.
 struct SteadyCost {
   struct Part {
@@ -160,6 +166,10 @@ MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, co
                       std::int64_t stage);
 /// Of the fullest stage like `part`: later ones hold fewer microbatches, or no fewer where stages are folded.
 MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, const Strategy& strategy);
+
+/// Seconds from a step to the next where all stages are like `mean`, without what is done once a step: training_cost()
+/// adds what the slowest stage takes beyond the mean. It does not shrink when a pass takes longer.
+double even_step(const PipelineShape& shape, const StagePasses& mean, double hop);
 
 /// The whole step under a schedule.
 TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy);

@@ -3,29 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
-#include <memory>
 #include <unordered_map>
 
 #include "assay/base/text.h"
-#include "assay/schedule/repeatable_layer.h"
+#include "assay/search/training_bound.h"
+#include "assay/search/training_profiles.h"
 
 namespace assay {
 namespace {
-
-struct KeyHash {
-  std::size_t operator()(const ProfileKey& key) const {
-    std::uint64_t h = 1469598103934665603ull;
-    const auto mix = [&](std::uint64_t v) { h = (h ^ v) * 1099511628211ull; };
-    mix(static_cast<std::uint64_t>(key.tensor)), mix(static_cast<std::uint64_t>(key.context));
-    mix(static_cast<std::uint64_t>(key.expert)), mix(static_cast<std::uint64_t>(key.micro_batch));
-    mix((key.fsdp ? 1u : 0u) | (key.replicas ? 2u : 0u) | static_cast<unsigned>(key.zero) << 2 |
-        static_cast<unsigned>(key.residual) << 4 | static_cast<unsigned>(key.context_scheme) << 6 |
-        (key.expert_over.tensor ? 128u : 0u) | (key.expert_over.context ? 256u : 0u));
-    return static_cast<std::size_t>(h);
-  }
-};
 
 /// Whether two layouts differ in nothing that costs time.
 bool same_costs(const StageLinks& a, const StageLinks& b) {
@@ -47,16 +35,18 @@ class Searcher {
            const TrainingChoices& choices, double capacity, std::size_t top, bool prune, double slowest)
       : question_(question),
         model_(*question.setup.model),
-        sequence_(sequence),
         cluster_(cluster),
         choices_(choices),
         space_(question, sequence, cluster, choices),
         policies_(space_.policies()),
+        profiles_(question, sequence, policies_),
         capacity_(capacity),
         top_(top),
         prune_(prune),
         worst_(slowest),
-        stragglers_(straggler_share(question)) {}
+        bound_(question),
+        linker_(cluster, question.collectives ? &*question.collectives : nullptr,
+                routing_of(*question.setup.model, question.setup.dispatch)) {}
 
   Result<TrainingSearch> run() {
     const std::vector<Parallelism> all = space_.meshes();
@@ -78,12 +68,13 @@ class Searcher {
  private:
   struct Placed {
     std::uint8_t layout = 0;
-    std::size_t inner = 0;  ///< see inner_of()
+    std::size_t inner = 0;  ///< in inner_
     StageLinks links;
   };
-  /// Estimates of collectives over sets of expert, context and tensor axes.
-  using InnerForms = std::array<std::array<CollectiveForm, 4>, 8>;
+  /// Of collectives that do not carry weights.
+  static constexpr RoleSet inner_roles = role_bit(Role::expert) | role_bit(Role::context) | role_bit(Role::tensor);
   static constexpr std::size_t offload_ways = std::size(offload_names);
+  static constexpr std::size_t residual_ways = 3;
   /// Where weights, gradients and states lie.
   struct Sharing {
     int zero = 0;
@@ -95,9 +86,14 @@ class Searcher {
     Parallelism parallelism;
     std::vector<Sharing> sharings;
     std::vector<StageOrder> orders;
-    std::vector<Placed> placements;  ///< that are possible and do not cost the same as another
+    std::vector<std::size_t> inners;  ///< of all placements that are possible, those of inner_ that differ
+    bool is_placed = false;           ///< the rest is there, which meshes need that are looked at more closely
+    std::vector<Placed> placements;   ///< that are possible and do not cost the same as another
+
+    std::vector<std::optional<WeightsTimes>> weights;  ///< by sharing, residual scheme and placement, as asked for
 
     std::uint64_t every_order() const { return ~std::uint64_t{0} >> (64 - orders.size()); }
+    std::uint64_t quickest = 0;  ///< orders that no other undercuts whatever is computed, but for its hops
     std::array<std::uint64_t, std::size(stage_layouts)> by_layout{};
 
     std::uint64_t orders_of(StageLayout layout) const { return by_layout[static_cast<std::size_t>(layout)]; }
@@ -107,27 +103,6 @@ class Searcher {
   static std::uint64_t& orders_with(Orders& orders, Offload offload) {
     return orders[static_cast<std::size_t>(offload)];
   }
-  /// What nothing hides: of a layer of each kind, the embedding and the head.
-  struct Least {
-    struct Share {
-      double passes = 0;              ///< seconds of a microbatch
-      double reduce = 0, behind = 0;  ///< seconds of gradients once a step, and of the backward pass beside them
-      void add(const Share& other, double times) {
-        passes += times * other.passes, reduce += times * other.reduce, behind += times * other.behind;
-      }
-    };
-    FixedList<Share, max_layer_kinds> kinds;
-    Share embedding, head;
-  };
-  /// What a microbatch computes under a policy, and the least that it takes by the links of its inner axes.
-  struct Priced {
-    TrainingProfile profile;
-    std::vector<std::pair<std::size_t, Least>> least;  ///< by Placed::inner
-  };
-  struct Microbatch {
-    PolicyProfiles profiles;
-    std::vector<std::unique_ptr<Priced>> policies;  ///< made when asked for
-  };
   /// All strategies of a mesh that compute the same: they differ in how weights are shared out, in the order of
   /// stages and in placement.
   struct Work {
@@ -139,6 +114,7 @@ class Searcher {
     std::uint8_t policy = 0;     ///< of policies_
     std::uint64_t possible = 0;  ///< orders of stages that exist for as many microbatches
     std::uint32_t group = 0;     ///< its number
+    TrainingProfiles::Microbatch* made = nullptr;
   };
 
   static bool sooner(const Work& a, const Work& b) {
@@ -154,8 +130,12 @@ class Searcher {
     const auto schemes = space_.context_schemes(p);
     const auto zeros = space_.zeros(p);
     const auto layouts = space_.layouts(p);
-    Mesh mesh{p, {}, space_.orders(p), {}, {}};
+    Mesh mesh;
+    mesh.parallelism = p, mesh.orders = space_.orders(p);
     if (mesh.orders.size() > 64) throw InternalError("more orders of stages than bits");
+    mesh.quickest = mesh.every_order();
+    for (std::size_t o = 0; o + 1 < mesh.orders.size(); ++o)  // of one stage's chunks, more take no longer
+      if (mesh.orders[o].schedule == mesh.orders[o + 1].schedule) mesh.quickest &= ~(std::uint64_t{1} << o);
     for (std::size_t o = 0; o < mesh.orders.size(); ++o)
       mesh.by_layout[static_cast<std::size_t>(layout_of(mesh.orders[o].schedule))] |= std::uint64_t{1} << o;
     found_.count.considered +=
@@ -163,16 +143,23 @@ class Searcher {
                                   zeros.size() * choices_.offloads.size() * mesh.orders.size() * layouts.size());
     for (int zero : zeros) {
       Sharing sharing{zero, 0};
+      std::array<std::optional<bool>, 2> states_fit;  // of those that stay, and those that go to the host
       for (Offload offload : choices_.offloads) {
+        std::optional<bool>& fit = states_fit[moves_states(offload)];
         Strategy s;
         s.parallelism = p, s.parallelism.zero = zero, s.offload = offload;
-        if (!prune_ || state_bytes(s) <= capacity_)
-          sharing.offloads = static_cast<std::uint8_t>(sharing.offloads | 1u << static_cast<unsigned>(offload));
+        if (!fit) fit = !prune_ || state_bytes(s) <= capacity_;
+        if (*fit) sharing.offloads = static_cast<std::uint8_t>(sharing.offloads | 1u << static_cast<unsigned>(offload));
       }
       if (sharing.offloads != 0) mesh.sharings.push_back(sharing);
     }
     if (mesh.sharings.empty()) return;
-    mesh.placements = placements(p, layouts);
+    for (std::uint8_t layout : layouts) {
+      const Result<StageLinks> made = linker_.links(p, layout, inner_roles);
+      if (!made) continue;
+      const std::size_t inner = inner_of(*made);
+      if (std::find(mesh.inners.begin(), mesh.inners.end(), inner) == mesh.inners.end()) mesh.inners.push_back(inner);
+    }
     meshes_.push_back(std::move(mesh));
     Work work;
     work.mesh = static_cast<std::uint32_t>(meshes_.size() - 1);
@@ -182,9 +169,11 @@ class Searcher {
         for (std::int64_t micro : micro_batches) {
           work.residual = residual, work.context_scheme = scheme, work.micro_batch = micro;
           // What is computed again comes on top, so that other policies are looked at once this one is.
-          work.possible = possible_orders(strategy_of(work), meshes_.back());
+          const Strategy s = strategy_of(work);
+          work.possible = possible_orders(s, meshes_.back());
           if (work.possible == 0) continue;
-          work.floor = prune_ ? floor_of(strategy_of(work), work) : 0.0;
+          work.made = &profiles_.microbatch_of(s);
+          work.floor = prune_ ? floor_of(s, work) : 0.0;
           ++work.group;
           works_.push_back(work);
         }
@@ -201,20 +190,23 @@ class Searcher {
   /// Prices everything that computes as `work` says, under every policy, unless a bound rules it out or less work fits.
   void price(Work work, bool is_simple) {
     Strategy s = strategy_of(work);
-    const Mesh& mesh = meshes_[work.mesh];
+    Mesh& mesh = meshes_[work.mesh];
     if (settled_[work.group] + 1u == 1u << mesh.sharings.size()) return;
-    const TrainingProfile& least_work = priced(s, 0).profile;
+    place(mesh);
+    const TrainingProfile& least_work = profiles_.priced(*work.made, 0).profile;
     const std::size_t offloads = is_simple ? 1 : choices_.offloads.size();
     for (std::size_t i = 0; i < mesh.sharings.size(); ++i) {
       if (settled_[work.group] >> i & 1u) continue;
       bool is_settled = is_simple;
       s.parallelism.zero = mesh.sharings[i].zero;
-      const TrainingProfile& traffic = sharing_of(s);
       left_.assign(policies_.size(), std::nullopt);
-      for (const Placed& placed : mesh.placements) {
+      for (std::size_t j = 0; j < mesh.placements.size(); ++j) {
+        work.policy = 0, s.recompute = policies_[0];
+        if (prune_ && floor_with_weights(s, work, i, j) >= worst_) continue;
+        const Placed& placed = mesh.placements[j];
+        const TrainingProfile& traffic = profiles_.sharing_of(s);
         s.layout = placed.layout;
         fill_passes(question_, s, least_work, &traffic, placed.links, steady_);
-        work.policy = 0, s.recompute = policies_[0];
         // What is too slow with the least work is so with more, and what fits needs no more.
         if (!price_passes(s, work, i, placed, least_work, traffic, offloads)) continue;
         if (fitting_orders(work, i, Offload::none) == mesh.every_order()) continue;
@@ -222,7 +214,7 @@ class Searcher {
         for (work.policy = 1; work.policy < policies_.size() && !is_simple; ++work.policy) {
           s.recompute = policies_[work.policy];
           if (prune_ && floor_of(s, work) >= worst_) continue;
-          const TrainingProfile& profile = priced(s, work.policy).profile;
+          const TrainingProfile& profile = profiles_.priced(*work.made, work.policy).profile;
           for (std::size_t k = 0; k < steady_.layers.size(); ++k)  // all that a policy changes
             steady_.layers[k][1] = pass_time(profile.kinds[k].backward, traffic.kinds[k].backward.traffic, placed.links,
                                              question_.overlap, question_.setup.effects);
@@ -237,15 +229,15 @@ class Searcher {
   bool price_passes(Strategy s, const Work& work, std::size_t i, const Placed& placed, const TrainingProfile& profile,
                     const TrainingProfile& traffic, std::size_t offloads) {
     const Mesh& mesh = meshes_[work.mesh];
-    const double m = microbatches(question_, s);
-    const Least least = least_of(steady_);
-    bool may_be_fast = false;
+    std::uint64_t fast = work.possible;
+    if (prune_) {
+      bound_.fill(steady_, least_);
+      fastest_order(least_, s, mesh, steady_.hop, fast);
+    }
     for (const StageLayout layout : stage_layouts) {
-      const std::uint64_t of_split = mesh.orders_of(layout) & work.possible;
+      const std::uint64_t of_split = mesh.orders_of(layout) & fast;
       if (of_split == 0) continue;
       const StageSplit& split = split_of(s.parallelism.pipeline, layout);
-      if (prune_ && least_step(slowest_stage(least, m, split) + 2.0 * m * steady_.hop) >= worst_) continue;
-      may_be_fast = true;
       std::optional<Orders>& left = left_[work.policy];
       if (!left) left = orders_left(work, i, offloads);
       for (std::size_t o = 0; o < offloads; ++o) {
@@ -253,10 +245,10 @@ class Searcher {
         const std::uint64_t orders = orders_with(*left, s.offload) & of_split;
         if (orders == 0) continue;
         fill_stages(question_, s, profile, &traffic, placed.links, split, steady_);
-        if (!prune_ || least_seconds(steady_) < worst_) take_orders(s, mesh, orders);
+        if (!prune_ || bound_.step(bound_.slowest_stage(steady_)) < worst_) take_orders(s, mesh, orders);
       }
     }
-    return may_be_fast;
+    return fast != 0;
   }
 
   void take_orders(Strategy s, const Mesh& mesh, std::uint64_t orders) {
@@ -284,12 +276,12 @@ class Searcher {
   bool is_too_slow(const Work& work, Offload offload) {
     if (!moves_activations(offload)) return false;
     const Strategy s = strategy_of(work);
-    const TrainingProfile& profile = priced(s, work.policy).profile;
+    const TrainingProfile& profile = profiles_.priced(*work.made, work.policy).profile;
     double kept = 0.0;
     for (const StageSplit::Part& part : split_of(1, StageLayout::straight).parts)
       for (std::size_t k = 0; k < profile.kinds.size(); ++k) kept += part.layers[k] * profile.kinds[k].kept.value();
     kept *= kept_over_fewest(question_.setup.effects, s.recompute) / static_cast<double>(s.parallelism.pipeline);
-    return least_step(microbatches(question_, s) * 2.0 * kept / question_.host.rate) >= worst_;
+    return bound_.step(microbatches(question_, s) * 2.0 * kept / question_.host.rate) >= worst_;
   }
 
   /// Orders of stages worth pricing where weights are shared out in the `i`-th way: those that fit, where nothing fits
@@ -333,7 +325,8 @@ class Searcher {
     if (!is_new) return bits;
     Strategy s = strategy_of(work);
     s.parallelism.zero = mesh.sharings[i].zero, s.offload = offload;
-    const TrainingProfile &profile = priced(s, work.policy).profile, &traffic = sharing_of(s);
+    const TrainingProfile &profile = profiles_.priced(*work.made, work.policy).profile,
+                          &traffic = profiles_.sharing_of(s);
     sizes_only_.size = role_sizes(s.parallelism);
     bits = mesh.every_order() & ~work.possible;  // what no schedule can run needs no more of them
     for (const StageLayout layout : stage_layouts) {
@@ -399,7 +392,7 @@ class Searcher {
     for (const auto& [floor, start] : meshes) {
       if (floor - capacity_ >= least) break;
       const Parallelism& mesh = start.parallelism;
-      const auto placed = placements(mesh, space_.layouts(mesh));
+      const auto placed = placements(mesh);
       if (placed.empty()) continue;
       for (ResidualScheme residual : space_.residuals(mesh))
         for (ContextScheme scheme : space_.context_schemes(mesh))
@@ -416,7 +409,8 @@ class Searcher {
   /// Memory does not depend on placement: one layout that exists will do.
   void take_closest(Strategy s, std::size_t policy, const Placed& placed, double& least) {
     s.layout = placed.layout;
-    const TrainingProfile &profile = priced(s, policy).profile, &traffic = sharing_of(s);
+    const TrainingProfile &profile = profiles_.priced(profiles_.microbatch_of(s), policy).profile,
+                          &traffic = profiles_.sharing_of(s);
     fill_passes(question_, s, profile, &traffic, placed.links, steady_);
     std::optional<StageLayout> filled;
     for (const StageOrder& order : space_.orders(s.parallelism)) {
@@ -435,70 +429,68 @@ class Searcher {
     }
   }
 
-  /// The slowest stage does no less than its arithmetic, its memory traffic and the collectives that wait for each
-  /// other. How weights travel comes on top.
+  /// A step takes no less than its arithmetic, its memory traffic, the collectives that wait for each other and the
+  /// bubble that they leave. How weights travel comes on top, and the way from stage to stage.
   double floor_of(const Strategy& s, const Work& of) {
     double least = std::numeric_limits<double>::infinity();
     const Mesh& mesh = meshes_[of.mesh];
-    Priced& work = priced(s, of.policy);
-    const double m = microbatches(question_, s);
-    for (const Placed& placed : mesh.placements) {
-      auto known = std::find_if(work.least.begin(), work.least.end(),
-                                [&](const auto& least_on) { return least_on.first == placed.inner; });
-      if (known == work.least.end()) {
-        fill_passes(question_, s, work.profile, nullptr, placed.links, scratch_);
-        known = work.least.insert(known, {placed.inner, least_of(scratch_)});
-      }
-      for (const StageLayout layout : stage_layouts)
-        if (mesh.orders_of(layout) & of.possible)
-          least = std::min(least, slowest_stage(known->second, m, split_of(s.parallelism.pipeline, layout)));
+    for (const std::size_t inner : mesh.inners) {
+      std::uint64_t orders = of.possible & mesh.quickest;
+      least = std::min(least, fastest_order(least_times(s, of, inner), s, mesh, 0.0, orders));
     }
-    return least_step(least);
-  }
-
-  Least least_of(const SteadyCost& steady) const {
-    // Schedules may hide as much of the exchange between experts as software lets them.
-    const double hidden = 1.0 - std::min(1.0, question_.setup.effects.expert_waited);
-    const auto share = [&](const std::array<PassTime, 2>& passes) {
-      const auto& [f, b] = passes;
-      return Least::Share{f.chain() + f.exposed + b.chain() + b.exposed - hidden * (f.expert + b.expert),
-                          f.gradients + b.gradients, b.chain()};
-    };
-    Least least;
-    for (const auto& passes : steady.layers) least.kinds.push_back(share(passes));
-    least.embedding = share(steady.embedding), least.head = share(steady.head);
     return least;
   }
 
-  /// Seconds of all microbatches on the slowest stage, and of gradients behind them.
-  double slowest_stage(const Least& least, double m, const StageSplit& split) const {
-    double most = 0.0;
-    for (const StageSplit::Part& part : split.parts) {
-      Least::Share sum;
-      for (std::size_t k = 0; k < least.kinds.size(); ++k) sum.add(least.kinds[k], part.layers[k]);
-      if (part.first) sum.add(least.embedding, 1.0);
-      if (part.last) sum.add(least.head, 1.0);
-      const double waited =
-          question_.overlap ? std::max(question_.setup.effects.gradients_waited * sum.reduce, sum.reduce - sum.behind)
-                            : sum.reduce;
-      most = std::max(most, part.passed * (m * sum.passes + waited));
+  /// The same of one placement and one way to share out weights, which travel beside.
+  double floor_with_weights(const Strategy& s, const Work& of, std::size_t i, std::size_t j) {
+    Mesh& mesh = meshes_[of.mesh];
+    const Placed& placed = mesh.placements[j];
+    const std::size_t way = i * residual_ways + static_cast<std::size_t>(of.residual);
+    std::optional<WeightsTimes>& weights = mesh.weights[way * mesh.placements.size() + j];
+    if (!weights) weights = bound_.weights_times(profiles_.sharing_of(s), placed.links);
+    least_ = least_times(s, of, placed.inner);
+    bound_.add_weights(*weights, least_);
+    std::uint64_t orders = of.possible & mesh.quickest;
+    return fastest_order(least_, s, mesh, 0.0, orders);
+  }
+
+  const LeastTimes& least_times(const Strategy& s, const Work& of, std::size_t inner) {
+    TrainingProfiles::Priced& work = profiles_.priced(*of.made, of.policy);
+    auto known = std::find_if(work.least.begin(), work.least.end(),
+                              [&](const auto& least_on) { return least_on.first == inner; });
+    if (known == work.least.end()) {
+      fill_passes(question_, s, work.profile, nullptr, inner_[inner], scratch_);
+      known = work.least.insert(known, {inner, {}});
+      bound_.fill(scratch_, known->second);
     }
-    return most;
+    return known->second;
   }
 
-  /// The same of one placement and one way to share out weights, with all that the slowest stage does once a step; only
-  /// the bubble is missing.
-  double least_seconds(const SteadyCost& steady) const {
-    double most = 0.0;
-    for (const SteadyCost::Part& part : steady.parts)
-      most = std::max(most, steady.microbatches * part.least() + part.gradients + part.update + part.host.update);
-    return least_step(most + steady.microbatches * 2.0 * steady.hop);
-  }
-
-  /// A step whose slowest stage takes `stage` seconds. Rounded down: sums in another order differ in their last bits.
-  double least_step(double stage) const {
-    constexpr double rounding = 1e-12;
-    return (1.0 - rounding) * ((1.0 + stragglers_) * stage + question_.setup.effects.fixed.value());
+  /// Seconds that no step under one of some orders of stages undercuts; those that may be fast enough are left.
+  double fastest_order(const LeastTimes& least, const Strategy& s, const Mesh& mesh, double hop,
+                       std::uint64_t& orders) {
+    const double m = microbatches(question_, s);
+    const std::int64_t stages = s.parallelism.pipeline;
+    double fastest = std::numeric_limits<double>::infinity();
+    std::uint64_t fast = 0;
+    for (const StageLayout layout : stage_layouts) {
+      std::uint64_t rest = mesh.orders_of(layout) & orders;
+      if (rest == 0) continue;
+      const double slowest = bound_.slowest_stage(least, m, split_of(stages, layout)) + 2.0 * m * hop;
+      if (bound_.step(slowest) >= worst_) {
+        fastest = std::min(fastest, slowest);
+        continue;
+      }
+      for (; rest != 0; rest &= rest - 1) {
+        const StageOrder& order = mesh.orders[static_cast<std::size_t>(std::countr_zero(rest))];
+        const PipelineShape shape{order.schedule, stages, static_cast<std::int64_t>(m), order.interleave};
+        const double seconds = stages == 1 ? slowest : std::max(slowest, bound_.even_stages(least, shape, hop));
+        fastest = std::min(fastest, seconds);
+        if (bound_.step(seconds) < worst_) fast |= rest & ~(rest - 1);
+      }
+    }
+    orders = fast;
+    return bound_.step(fastest);
   }
 
   /// Every schedule holds one microbatch at least.
@@ -516,7 +508,7 @@ class Searcher {
     any.parallelism.expert = p.expert, any.parallelism.data = p.expert_data();
     any.parallelism.expert_over = p.expert_over;
     if (p.expert_over.context) any.parallelism.context = p.context;
-    const TrainingProfile& profile = priced(any, 0).profile;
+    const TrainingProfile& profile = profiles_.priced(profiles_.microbatch_of(any), 0).profile;
     sizes_only_.size = role_sizes(p);
     double least = std::numeric_limits<double>::infinity();
     for (const StageLayout layout : stage_layouts) {
@@ -530,40 +522,10 @@ class Searcher {
     return least;
   }
 
-  /// What a microbatch computes under a policy: it does not depend on how weights are shared out.
-  Priced& priced(const Strategy& strategy, std::size_t policy) {
-    ProfileKey key = profile_key(strategy, sequence_);
-    key.fsdp = key.replicas = false;
-    key.zero = 0;
-    key.recompute = Recompute::none();
-    auto known = works_made_.find(key);
-    if (known == works_made_.end()) {
-      Microbatch made{PolicyProfiles(question_.setup, key, ProfilePart::work), {}};
-      made.policies.resize(policies_.size());
-      known = works_made_.emplace(key, std::move(made)).first;
-    }
-    std::unique_ptr<Priced>& under = known->second.policies[policy];
-    if (!under) under = std::make_unique<Priced>(Priced{known->second.profiles.with(policies_[policy]), {}});
-    return *under;
-  }
-
-  /// How weights and gradients travel: it does not depend on what a microbatch computes.
-  const TrainingProfile& sharing_of(const Strategy& strategy) {
-    ProfileKey key = profile_key(strategy, sequence_);
-    key.micro_batch = 1;
-    key.recompute = Recompute::none();
-    key.context_scheme = ContextScheme::gather;
-    const auto known = sharings_made_.find(key);
-    if (known != sharings_made_.end()) return known->second;
-    return sharings_made_.emplace(key, make_profile(question_.setup, key, ProfilePart::weights_traffic)).first->second;
-  }
-
-  std::vector<Placed> placements(const Parallelism& p, const std::vector<std::uint8_t>& layouts) {
+  std::vector<Placed> placements(const Parallelism& p) {
     std::vector<Placed> kept;
-    for (std::uint8_t layout : layouts) {
-      const Result<StageLinks> made =
-          stage_links(p, layout, cluster_, question_.collectives ? &*question_.collectives : nullptr,
-                      routing_of(*question_.setup.model, question_.setup.dispatch));
+    for (std::uint8_t layout : space_.layouts(p)) {
+      const Result<StageLinks> made = linker_.links(p, layout);
       if (made &&
           std::none_of(kept.begin(), kept.end(), [&](const Placed& other) { return same_costs(other.links, *made); }))
         kept.push_back({layout, inner_of(*made), *made});
@@ -571,13 +533,22 @@ class Searcher {
     return kept;
   }
 
-  /// The number of the links of tensor, context and expert axes; the same for placements that agree on them.
+  void place(Mesh& mesh) {
+    if (mesh.is_placed) return;
+    mesh.placements = placements(mesh.parallelism);
+    mesh.weights.resize(mesh.sharings.size() * residual_ways * mesh.placements.size());
+    mesh.is_placed = true;
+  }
+
+  /// The place in inner_ of links that take the same time for collectives over tensor, context and expert axes.
   std::size_t inner_of(const StageLinks& links) {
-    InnerForms forms;
-    for (std::size_t set = 0; set < forms.size(); ++set) forms[set] = links.forms[set << 2];
-    static_assert(role_bit(Role::expert) == 1 << 2 && role_bit(Role::tensor) == 1 << 4);
-    const auto known = std::find(inner_.begin(), inner_.end(), forms);
-    if (known == inner_.end()) return inner_.push_back(forms), inner_.size() - 1;
+    const auto same = [&](const StageLinks& other) {
+      for (std::size_t set = 1; set <= inner_roles; ++set)
+        if (!(set & ~std::size_t{inner_roles}) && other.forms[set] != links.forms[set]) return false;
+      return true;
+    };
+    const auto known = std::find_if(inner_.begin(), inner_.end(), same);
+    if (known == inner_.end()) return inner_.push_back(links), inner_.size() - 1;
     return static_cast<std::size_t>(known - inner_.begin());
   }
 
@@ -595,25 +566,25 @@ class Searcher {
 
   const TrainingQuestion& question_;
   const Transformer& model_;
-  std::int64_t sequence_;
   const Cluster& cluster_;
   const TrainingChoices& choices_;
   TrainingSpace space_;
   std::vector<Recompute> policies_;
+  TrainingProfiles profiles_;
   double capacity_;
   std::size_t top_;
   bool prune_;
   double worst_;  ///< seconds that are too slow: of the slowest of the best found once there are enough
-  double stragglers_;
+  TrainingBound bound_;
+  StageLinker linker_;
   TrainingSearch found_;
   std::vector<Mesh> meshes_;
   std::vector<Work> works_;
   SteadyCost steady_;
+  LeastTimes least_;
   SteadyCost scratch_;  ///< for bounds and memory, while steady_ is in use
   StageLinks sizes_only_;
-  std::unordered_map<ProfileKey, Microbatch, KeyHash> works_made_;
-  std::unordered_map<ProfileKey, TrainingProfile, KeyHash> sharings_made_;
-  std::vector<InnerForms> inner_;
+  std::vector<StageLinks> inner_;  ///< links of tensor, context and expert axes that differ
   std::map<std::pair<std::int64_t, StageLayout>, StageSplit> splits_;
   std::vector<std::optional<Orders>> left_;  ///< see orders_left(), by policy, of one way to share out weights
   std::unordered_map<std::uint64_t, std::uint64_t> fitting_;  ///< see fitting_orders()

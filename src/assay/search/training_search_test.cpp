@@ -81,6 +81,26 @@ TEST(TrainingSearch, PruningNeverLosesTheBestOfStepsWithCostsOfTheirOwn) {
   }
 }
 
+// Few microbatches a stage, so that bubbles decide, and weights that are waited for: the bounds count both.
+TEST(TrainingSearch, PruningNeverLosesTheBestWherePipelinesHardlyFill) {
+  for (const char* where : {"h100-sxm:64", "tpu-v5p:4x4x4"})
+    for (const double sequences : {8, 64}) {
+      Case c(where);
+      c.question.sequences = sequences;
+      c.question.setup.effects.contention = 0.3, c.question.setup.effects.gradients_waited = 0.1;
+      c.question.setup.effects.beside_waited = 0.2;
+      for (double capacity : {5e8, 8e10}) {
+        const auto cut = search_training(c.question, sequence, c.cluster, {}, capacity, 20, true);
+        const auto all = search_training(c.question, sequence, c.cluster, {}, capacity, 20, false);
+        ASSERT_TRUE(cut && all);
+        ASSERT_EQ(cut->best.size(), all->best.size());
+        for (std::size_t i = 0; i < all->best.size(); ++i)
+          EXPECT_EQ(cut->best[i].cost.estimate, all->best[i].cost.estimate);
+        if (!all->best.empty()) EXPECT_LT(cut->count.evaluated, all->count.evaluated / 4);
+      }
+    }
+}
+
 // Schedules that hide the exchange between experts are the faster for it: a bound must allow for that.
 TEST(TrainingSearch, PruningNeverLosesAScheduleThatHidesExperts) {
   for (const double waited : {0.0, 0.25, 1.0}) {

@@ -1,0 +1,106 @@
+#include "assay/search/training_bound.h"
+
+#include <algorithm>
+
+namespace assay {
+
+void LeastTimes::Share::add(const Share& other, double times) {
+  passes.forward += times * other.passes.forward, passes.backward += times * other.passes.backward;
+  passes.hidden_forward += times * other.passes.hidden_forward;
+  passes.hidden_backward += times * other.passes.hidden_backward;
+  passes.weight_gradients += times * other.passes.weight_gradients, passes.beside += times * other.passes.beside;
+  reduce += times * other.reduce, behind += times * other.behind;
+}
+
+TrainingBound::TrainingBound(const TrainingQuestion& question)
+    : question_(question), stragglers_(straggler_share(question)), whole_(split_stages(*question.setup.model, 1)) {}
+
+void TrainingBound::fill(const SteadyCost& passes, LeastTimes& least) const {
+  // Schedules may hide as much of the exchange between experts as software lets them.
+  const double hidden = 1.0 - std::min(1.0, question_.setup.effects.expert_waited);
+  const auto share = [&](const std::array<PassTime, 2>& both) {
+    const auto& [f, b] = both;
+    return LeastTimes::Share{{f.chain() + f.exposed, b.chain() + b.exposed, hidden * f.expert, hidden * b.expert,
+                              b.weight_gradients, b.beside},
+                             f.gradients + b.gradients,
+                             b.chain()};
+  };
+  least.kinds.clear();
+  for (const auto& both : passes.layers) least.kinds.push_back(share(both));
+  least.embedding = share(passes.embedding), least.head = share(passes.head);
+  add_up(least);
+}
+
+WeightsTimes TrainingBound::weights_times(const TrainingProfile& traffic, const StageLinks& links) const {
+  const auto share = [&](const LayerProfile& layer) {
+    const auto pass = [&](const PassProfile& of) {  // what is never hidden is waited for in full
+      return pass_time({}, of.traffic, links, false, question_.setup.effects);
+    };
+    const PassTime f = pass(layer.forward), b = pass(layer.backward);
+    return WeightsTimes::Share{f.exposed, b.exposed, f.gradients + b.gradients};
+  };
+  WeightsTimes weights;
+  for (const LayerProfile& layer : traffic.kinds) weights.kinds.push_back(share(layer));
+  weights.embedding = share(traffic.embedding), weights.head = share(traffic.head);
+  return weights;
+}
+
+void TrainingBound::add_weights(const WeightsTimes& weights, LeastTimes& least) const {
+  const auto add = [&](const WeightsTimes::Share& more, LeastTimes::Share& share) {
+    const auto exposed = [&](double background, double chain) {
+      return question_.overlap ? exposed_seconds(background, 0.0, chain, question_.setup.effects) : background;
+    };
+    share.passes.forward += exposed(more.forward, share.passes.forward);
+    share.passes.backward += exposed(more.backward, share.behind);
+    share.reduce += more.reduce;
+  };
+  for (std::size_t k = 0; k < least.kinds.size(); ++k) add(weights.kinds[k], least.kinds[k]);
+  add(weights.embedding, least.embedding), add(weights.head, least.head);
+  add_up(least);
+}
+
+void TrainingBound::add_up(LeastTimes& least) const {
+  least.all = least.embedding;
+  least.all.add(least.head, 1.0);
+  for (std::size_t k = 0; k < least.kinds.size(); ++k) least.all.add(least.kinds[k], whole_.parts.front().layers[k]);
+}
+
+double TrainingBound::waited(const LeastTimes::Share& sum) const {
+  return question_.overlap ? std::max(question_.setup.effects.gradients_waited * sum.reduce, sum.reduce - sum.behind)
+                           : sum.reduce;
+}
+
+double TrainingBound::slowest_stage(const LeastTimes& least, double m, const StageSplit& split) const {
+  double most = 0.0;
+  for (const StageSplit::Part& part : split.parts) {
+    LeastTimes::Share sum;
+    for (std::size_t k = 0; k < least.kinds.size(); ++k)
+      if (part.layers[k] != 0) sum.add(least.kinds[k], part.layers[k]);
+    if (part.first) sum.add(least.embedding, 1.0);
+    if (part.last) sum.add(least.head, 1.0);
+    const StagePasses& passes = sum.passes;
+    const double a_microbatch = passes.forward + passes.backward - passes.hidden_forward - passes.hidden_backward;
+    most = std::max(most, part.passed * (m * a_microbatch + waited(sum)));
+  }
+  return most;
+}
+
+double TrainingBound::even_stages(const LeastTimes& least, const PipelineShape& shape, double hop) const {
+  LeastTimes::Share mean;
+  mean.add(least.all, 1.0 / static_cast<double>(shape.stages));
+  return even_step(shape, mean.passes, hop) + waited(mean);
+}
+
+double TrainingBound::slowest_stage(const SteadyCost& steady) const {
+  double most = 0.0;
+  for (const SteadyCost::Part& part : steady.parts)
+    most = std::max(most, steady.microbatches * part.least() + part.gradients + part.update + part.host.update);
+  return most + steady.microbatches * 2.0 * steady.hop;
+}
+
+double TrainingBound::step(double seconds) const {
+  constexpr double rounding = 1e-12;
+  return (1.0 - rounding) * ((1.0 + stragglers_) * seconds + question_.setup.effects.fixed.value());
+}
+
+}  // namespace assay

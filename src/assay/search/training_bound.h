@@ -1,0 +1,62 @@
+// Bounds for the search of training strategies: seconds that no step undercuts, from a part of what it does.
+#pragma once
+#include <vector>
+
+#include "assay/schedule/training.h"
+
+namespace assay {
+
+/// What nothing hides, of a layer of each kind and of both ends.
+struct LeastTimes {
+  struct Share {
+    StagePasses passes;             ///< of a microbatch
+    double reduce = 0, behind = 0;  ///< seconds of gradients once a step, and of the backward pass beside them
+    void add(const Share& other, double times);
+  };
+  std::vector<Share> kinds;
+  Share embedding, head;
+  Share all;  ///< of the whole model
+};
+
+/// Seconds of weights and gradients on their way while others compute, by kind of layer.
+struct WeightsTimes {
+  struct Share {
+    double forward = 0, backward = 0;  ///< of a microbatch
+    double reduce = 0;                 ///< once a step
+  };
+  std::vector<Share> kinds;
+  Share embedding, head;
+};
+
+/// Bounds of all strategies of a question, which it refers to.
+class TrainingBound {
+ public:
+  explicit TrainingBound(const TrainingQuestion& question);
+
+  /// From the passes of a SteadyCost, with or without traffic of weights.
+  void fill(const SteadyCost& passes, LeastTimes& least) const;
+  /// Adds traffic of weights to passes without it, as if it never met others on its links.
+  void add_weights(const WeightsTimes& weights, LeastTimes& least) const;
+  WeightsTimes weights_times(const TrainingProfile& traffic, const StageLinks& links) const;
+
+  /// Seconds of a step of `m` microbatches on its slowest stage, under any schedule.
+  double slowest_stage(const LeastTimes& least, double m, const StageSplit& split) const;
+  /// Seconds of a step under a schedule were all stages alike: the slowest one is no faster than their mean.
+  double even_stages(const LeastTimes& least, const PipelineShape& shape, double hop) const;
+  /// The same as slowest_stage() of one strategy, with all that a stage does once a step.
+  double slowest_stage(const SteadyCost& steady) const;
+
+  /// A step of which that much is known, with stragglers and what each step costs. Rounded down: sums in another order
+  /// differ in their last bits.
+  double step(double seconds) const;
+
+ private:
+  void add_up(LeastTimes& least) const;
+  double waited(const LeastTimes::Share& sum) const;
+
+  const TrainingQuestion& question_;
+  double stragglers_;
+  StageSplit whole_;  ///< the model on one stage
+};
+
+}  // namespace assay

@@ -1,0 +1,46 @@
+// Profiles of a search for training strategies, made when they are asked for: few differ among millions of strategies.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "assay/schedule/repeatable_layer.h"
+#include "assay/search/training_bound.h"
+
+namespace assay {
+
+class TrainingProfiles {
+ public:
+  /// What a microbatch computes under a policy, and the least that it takes by the links of its inner axes.
+  struct Priced {
+    TrainingProfile profile;
+    std::vector<std::pair<std::size_t, LeastTimes>> least;  ///< by a number of the links
+  };
+  struct Microbatch {
+    PolicyProfiles profiles;
+    std::vector<std::unique_ptr<Priced>> policies;
+  };
+
+  /// Refers to the question.
+  TrainingProfiles(const TrainingQuestion& question, std::int64_t sequence, std::vector<Recompute> policies);
+
+  /// What a microbatch computes: it does not depend on how weights are shared out. References stay good.
+  Microbatch& microbatch_of(const Strategy& strategy);
+  Priced& priced(Microbatch& made, std::size_t policy) const;
+  /// How weights and gradients travel: it does not depend on what a microbatch computes.
+  const TrainingProfile& sharing_of(const Strategy& strategy);
+
+ private:
+  struct KeyHash {
+    std::size_t operator()(const ProfileKey& key) const;
+  };
+  const TrainingQuestion& question_;
+  std::int64_t sequence_;
+  std::vector<Recompute> policies_;
+  std::unordered_map<ProfileKey, Microbatch, KeyHash> microbatches_;
+  std::unordered_map<ProfileKey, TrainingProfile, KeyHash> sharings_;
+};
+
+}  // namespace assay
