@@ -99,6 +99,21 @@ Error error_of(std::string where, std::string what, std::string hint) {
   return Error{Error::Kind::input, std::move(where), std::move(what), std::move(hint), {}};
 }
 
+/// More chunks of layers than there are layers, by the flag that asks for them.
+Error too_few_layers(const TrainingChoices& choices, std::int64_t stages, std::int64_t layers) {
+  if (!choices.interleave)
+    return error_of("--schedule",
+                    fmt::format("interleaved stages have two chunks of layers at least, and {} layers on {} stages are "
+                                "fewer",
+                                layers, stages),
+                    fmt::format("use at most --pp {}, or --schedule 1f1b", layers / 2));
+  const std::int64_t most = layers / stages;
+  return error_of("--interleave",
+                  fmt::format("{} layers on {} stages do not make {} chunks each", layers, stages, *choices.interleave),
+                  most > 1 ? fmt::format("at most --interleave {}", most)
+                           : fmt::format("leave --interleave away, or use at most --pp {}", layers / 2));
+}
+
 }  // namespace
 
 Result<void> check_choices(const TrainQuery& query) {
@@ -122,16 +137,10 @@ Result<void> check_choices(const TrainQuery& query) {
     }
     ASSAY_CHECK(check_parallelism(expert, query.imported.model));
   }
-  const std::int64_t layers = query.imported.model.decoder.layers();
-  if (c.interleave && c.pipeline && *c.interleave > 1 &&
-      (layers % *c.pipeline != 0 || layers / *c.pipeline % *c.interleave != 0))
-    return fail(
-        "--interleave",
-        fmt::format("{} layers on {} stages do not split into {} chunks each", layers, *c.pipeline, *c.interleave),
-        layers % *c.pipeline == 0
-            ? fmt::format("nearest is {}", nearest_of(divisors(layers / *c.pipeline), *c.interleave))
-            : fmt::format("stages must divide the layers: nearest is --pp {}",
-                          nearest_of(divisors(layers), *c.pipeline)));
+  const std::int64_t layers = layers_of(query.imported.model);
+  const std::int64_t chunks = c.interleave.value_or(c.schedule == PipelineSchedule::interleaved ? 2 : 1);
+  if (c.pipeline && *c.pipeline > 1 && chunks > 1 && chunks > layers / *c.pipeline)
+    return tl::unexpected(too_few_layers(c, *c.pipeline, layers));
   return {};
 }
 
@@ -156,11 +165,13 @@ Error why_nothing_runs(const TrainQuery& query) {
     }
     for (const StageOrder& tried : space.orders(p)) {
       const auto possible = check_pipeline({tried.schedule, p.pipeline, per_group / micros.front(), tried.interleave});
-      if (!possible && !order) order = possible.error();
+      if (!possible && !order) {
+        order = possible.error();
+        if (!query.choices.schedule && query.choices.interleave) order->where = "--interleave";
+      }
     }
     if (space.orders(p).empty() && !order)
-      order = error_of("--interleave", "no number of stages has layers that split into so many chunks",
-                       fmt::format("chunks x stages must divide {} layers", query.imported.model.decoder.layers()));
+      order = too_few_layers(query.choices, p.pipeline, layers_of(query.imported.model));
   }
   if (order) return *order;
   if (micro) return *micro;

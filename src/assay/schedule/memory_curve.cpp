@@ -1,5 +1,7 @@
 #include "assay/schedule/memory_curve.h"
 
+#include <algorithm>
+
 namespace assay {
 
 std::vector<MemoryMoment> memory_curve(const SteadyCost& steady, const StageSplit& split, const PipelineShape& shape,
@@ -8,10 +10,14 @@ std::vector<MemoryMoment> memory_curve(const SteadyCost& steady, const StageSpli
   // Parts of one copy of the model share out a stage's activations; those of two copies are a stage's worth each.
   const double chunks =
       layout_of(shape.schedule) == StageLayout::mirrored ? 1.0 : static_cast<double>(chunks_per_stage(shape));
+  Strategy order;
+  order.schedule = shape.schedule, order.interleave = shape.chunks;
+  const double largest = largest_chunk(steady, order, part.layers);
   std::vector<MemoryMoment> curve;
   double held = 0.0;
   const auto add = [&](Seconds at, bool goes_back) {
-    MemoryMoment moment{at, held / chunks, memory_holding(steady, part, held / chunks)};
+    const double whole = std::min(steady.microbatches, largest * (held / chunks));
+    MemoryMoment moment{at, whole, memory_holding(steady, part, whole)};
     if (!goes_back) moment.memory.head = moment.memory.workspace = 0.0;
     moment.memory.reserve = moment.memory.context = 0.0;
     moment.memory.stage = stage;

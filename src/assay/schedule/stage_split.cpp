@@ -19,6 +19,20 @@ std::vector<std::int64_t> runs_of(std::int64_t layers, std::int64_t stages, bool
   return runs;
 }
 
+/// The same of stages that hold `chunks` runs each, the first ones of all stages before the second ones. Where the
+/// layers of a stage do not divide, its runs with one more lie in the middle, too: then all stages are at a longer run
+/// at about the same time.
+std::vector<std::int64_t> interleaved_runs(std::int64_t layers, std::int64_t stages, std::int64_t chunks) {
+  const std::vector<std::int64_t> of_stage = runs_of(layers, stages, false);
+  std::vector<std::int64_t> runs;
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk)
+    for (const std::int64_t n : of_stage) {
+      const std::int64_t extra = n % chunks, low = (chunks - extra) / 2;
+      runs.push_back(n / chunks + (chunk >= low && chunk < low + extra ? 1 : 0));
+    }
+  return runs;
+}
+
 /// Runs of layers on `stages` stages, each where `stage_of` says, and mirrored also as far from the other end.
 template <class F>
 StageSplit laid(const Transformer& model, std::int64_t stages, const std::vector<std::int64_t>& runs, bool mirrored,
@@ -64,11 +78,11 @@ StageSplit laid(const Transformer& model, std::int64_t stages, const std::vector
   return split;
 }
 
+}  // namespace
+
 std::int64_t layers_of(const Transformer& model) {
   return model.decoder.layers() + (model.encoder ? model.encoder->layers() : 0);
 }
-
-}  // namespace
 
 StageSplit split_stages(const Transformer& model, std::int64_t stages, StageLayout layout) {
   const auto p = static_cast<std::size_t>(stages);
@@ -78,7 +92,8 @@ StageSplit split_stages(const Transformer& model, std::int64_t stages, StageLayo
 
 StageSplit split_parts(const Transformer& model, std::int64_t stages, std::int64_t chunks, StageLayout layout) {
   const bool folded = layout == StageLayout::folded;
-  const std::vector<std::int64_t> runs = runs_of(layers_of(model), folded ? stages : stages * chunks, folded);
+  const std::vector<std::int64_t> runs =
+      folded ? runs_of(layers_of(model), stages, true) : interleaved_runs(layers_of(model), stages, chunks);
   return laid(model, static_cast<std::int64_t>(runs.size()), runs, false, [](std::size_t run) { return run; });
 }
 

@@ -24,6 +24,8 @@ struct StageSplit {
   std::vector<Part> parts;
   std::vector<std::int16_t> part_of;  ///< which of them each stage is
 };
+/// Those of an encoder included: what stages and their chunks are cut from.
+std::int64_t layers_of(const Transformer& model);
 enum class StageLayout : std::uint8_t {
   straight,
   folded,   ///< two runs of layers a stage that lie like a V, so that the first one holds both ends of the model

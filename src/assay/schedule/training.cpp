@@ -217,6 +217,7 @@ StageElements add_memory(const StateBytes& bytes, const StepEffects& effects, co
     if (n == 0.0) continue;
     const LayerProfile& layer = profile.kinds[k];
     const double kept = layer.kept.value() * over_fewest;
+    out.layers += n;
     sum.dense += n * layer.dense_elements, sum.expert += n * layer.expert_elements;
     out.kept += n * part.passed * kept;
     sum.largest_layer = std::max(sum.largest_layer, elements_of(layer));
@@ -254,6 +255,7 @@ void set_memory_rules(const TrainingQuestion& question, const Strategy& strategy
   steady.frees_gradients = effects.frees_gradients && steady.microbatches <= 1.0;
   steady.scatters_gradients = bytes.shared.gradients > 1.0;
   steady.reserved = effects.reserved, steady.context = effects.context.value();
+  steady.most_layers = 0.0;
   steady.parts.clear();
 }
 
@@ -269,6 +271,7 @@ void fill_memory(const TrainingQuestion& question, const Strategy& strategy, con
     SteadyCost::Part& out = steady.parts.emplace_back();
     const StageElements sum =
         add_memory(bytes, effects, profile, (weights ? weights : &profile)->head.gathered, over_fewest, part, out);
+    steady.most_layers = std::max(steady.most_layers, out.layers);
     move_to_host(strategy.offload, sum.most_kept, sum.largest_layer / (sum.dense + sum.expert), out);
   }
 }
@@ -297,6 +300,7 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
     SteadyCost::Part& out = steady.parts.emplace_back();
     const StageElements sum =
         add_memory(bytes, effects, profile, (weights ? weights : &profile)->head.gathered, over_fewest, part, out);
+    steady.most_layers = std::max(steady.most_layers, out.layers);
     for (std::size_t k = 0; k < steady.layers.size(); ++k) {
       const double n = part.layers[k] * part.passed;
       if (n == 0.0) continue;
@@ -373,11 +377,19 @@ MemoryParts memory_holding(const SteadyCost& steady, const SteadyCost::Part& par
   return memory;
 }
 
+double largest_chunk(const SteadyCost& steady, const Strategy& strategy, double layers) {
+  if (strategy.schedule != PipelineSchedule::interleaved || strategy.interleave == 1) return 1.0;
+  const auto chunks = static_cast<double>(strategy.interleave);
+  return chunks * std::ceil(steady.most_layers / chunks) / layers;
+}
+
 MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, const Strategy& strategy,
                       std::int64_t stage) {
   const PipelineShape shape{strategy.schedule, strategy.parallelism.pipeline,
                             static_cast<std::int64_t>(steady.microbatches), strategy.interleave};
-  const double held = shape.stages > 1 ? peak_microbatches(shape, stage) : 1.0;
+  const double held = shape.stages > 1 ? std::min(steady.microbatches, largest_chunk(steady, strategy, part.layers) *
+                                                                           peak_microbatches(shape, stage))
+                                       : 1.0;
   MemoryParts memory = memory_holding(steady, part, held);
   memory.stage = stage;
   return memory;
@@ -450,7 +462,9 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
     cost.host_memory = std::max(cost.host_memory, memory.host);
     if (memory.total() > cost.memory.total()) cost.memory = memory;
   }
-  cost.parts.bubble = stages > 1.0 ? bubble_time(shape, mean_forward, mean_backward, mean_weights) : 0.0;
+  if (stages > 1.0)
+    cost.parts.bubble = largest_chunk(steady, strategy, steady.most_layers) *
+                        bubble_time(shape, mean_forward, mean_backward, mean_weights);
   cost.parts.overhead = steady.stragglers * cost.parts.total() + steady.fixed;
   cost.estimate = cost.parts.total();
   // Ideal hardware still has to fill the pipeline.

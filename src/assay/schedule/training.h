@@ -108,6 +108,7 @@ struct SteadyCost {
     double stages = 1;            ///< that are like this
     std::int64_t at = 0, to = 0;  ///< the first and the last of them
     bool first = false, last = false;
+    double layers = 0;                 ///< that it holds
     double forward = 0, backward = 0;  ///< seconds, everything that is waited for included
     double compute = 0, recompute = 0, tensor = 0, context = 0, expert = 0, weights = 0;
     double hidden_forward = 0, hidden_backward = 0;  ///< of experts, where a schedule runs both passes side by side
@@ -128,6 +129,7 @@ struct SteadyCost {
   std::vector<std::array<PassTime, 2>> layers;  ///< of each kind, forward and backward
   std::array<PassTime, 2> embedding, head;      ///< the same of the ends
   double microbatches = 1, stages = 1;
+  double most_layers = 0;              ///< of a stage
   double hop = 0, boundary_ideal = 0;  ///< seconds from a stage to the next
   double stragglers = 0, fixed = 0;    ///< share of the step, seconds of each step
   bool frees_gradients = false;        ///< none are held from one microbatch to the next
@@ -158,6 +160,11 @@ constexpr StageLayout layout_of(PipelineSchedule schedule) {
          : schedule == PipelineSchedule::dualpipe ? StageLayout::mirrored
                                                   : StageLayout::straight;
 }
+
+/// Layers of the largest chunk over the mean ones of a stage with `layers`. Stages wait for the largest, and memory
+/// counts all as if they were as large, so that a chunk more which leaves it as it is gains nothing. 1 where all are
+/// alike.
+double largest_chunk(const SteadyCost& steady, const Strategy& strategy, double layers);
 
 /// Memory of a stage that holds the activations of `held` microbatches.
 MemoryParts memory_holding(const SteadyCost& steady, const SteadyCost::Part& part, double held);

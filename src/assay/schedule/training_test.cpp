@@ -349,6 +349,33 @@ TEST(StageSplit, FoldedHoldsBothEndsOnTheFirstStage) {
   }
 }
 
+// 126 layers on 16 stages: 7 on the first and on the last one, 8 on all others, however many chunks they are cut into.
+TEST(StageSplit, ChunksOfAStageAreItsLayers) {
+  Transformer model = small_model(8);
+  while (model.decoder.layers() < 126) model.decoder.add(model.decoder.kinds.back());
+  const auto layers = [](const StageSplit& split, std::int64_t at) {
+    std::int64_t sum = 0;
+    for (std::int16_t n : split.parts[static_cast<std::size_t>(split.part_of[static_cast<std::size_t>(at)])].layers)
+      sum += n;
+    return sum;
+  };
+  for (const std::int64_t stages : {2, 4, 5, 16, 61})
+    for (std::int64_t chunks = 2; stages * chunks <= 126; ++chunks) {
+      const StageSplit split = split_stages(model, stages), parts = split_parts(model, stages, chunks);
+      for (std::int64_t stage = 0; stage < stages; ++stage) {
+        std::int64_t sum = 0, least = 126, most = 0;
+        for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+          const std::int64_t n = layers(parts, chunk * stages + stage);
+          sum += n, least = std::min(least, n), most = std::max(most, n);
+        }
+        EXPECT_EQ(sum, layers(split, stage)) << stages << " " << chunks << " " << stage;
+        if (stages == 16) EXPECT_EQ(sum, stage == 0 || stage == 15 ? 7 : 8);
+        EXPECT_GE(least, 1);
+        EXPECT_LE(most - least, 1);
+      }
+    }
+}
+
 // What is in the background may be in the way; then it waits, so that overlapping never makes a step longer.
 TEST(Training, OverlapIsNeverSlower) {
   for (const std::int64_t experts : {0, 8})
@@ -474,6 +501,49 @@ TEST(Training, EventsOfAPipelineTakeAsLongAsItsEstimate) {
     const auto result = simulate_pipeline(*input);
     ASSERT_TRUE(result);
     EXPECT_NEAR(result->interval.value(), cost->estimate, 0.25 * cost->estimate) << schedule_name(schedule);
+  }
+}
+
+// Thirteen layers on two stages and on four, in chunks of unlike lengths: the estimate waits for the largest chunk.
+TEST(Training, UnevenChunksTakeAboutAsLongAsTheirEstimate) {
+  for (const auto& [where, stages] :
+       {std::pair{"h100-sxm:2", std::int64_t{2}}, std::pair{"tpu-v5e:2x2", std::int64_t{4}}}) {
+    Case c(where, 32);
+    for (int i = 0; i < 5; ++i) c.model.decoder.add(c.model.decoder.kinds.front());
+    for (std::int64_t chunks = 2; chunks * stages <= 13; ++chunks) {
+      Strategy s = strategy_of(1, 1, 1);
+      s.parallelism.pipeline = stages, s.schedule = PipelineSchedule::interleaved, s.interleave = chunks;
+      const auto input = pipeline_input(c.question, sequence, c.cluster, s);
+      const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+      ASSERT_TRUE(input && cost);
+      const auto result = simulate_pipeline(*input);
+      ASSERT_TRUE(result);
+      EXPECT_NEAR(result->interval.value(), cost->estimate, 0.1 * cost->estimate) << stages << " " << chunks;
+      const StageSplit split = stage_split(c.model, s);
+      const auto steady = price_stages(c.question, sequence, c.cluster, s, split);
+      ASSERT_TRUE(steady);
+      // Of every stage the simulation holds no more layers than memory counts.
+      const std::vector<MemoryParts> memory = stage_memory(*steady, split, s);
+      const StageSplit parts = split_parts(c.model, stages, chunks);
+      for (std::int64_t stage = 0; stage < stages; ++stage) {
+        double held = 0.0, most = 0.0;
+        for (const PipelineEvent& event : result->events) {
+          if (event.stage != stage) continue;
+          double layers = 0.0;
+          for (std::int16_t n : parts
+                                    .parts[static_cast<std::size_t>(
+                                        parts.part_of[static_cast<std::size_t>(event.chunk * stages + stage)])]
+                                    .layers)
+            layers += n;
+          if (event.work == PipelineWork::forward) most = std::max(most, held += layers);
+          if (event.work == PipelineWork::backward) held -= layers;
+        }
+        const SteadyCost::Part& part =
+            steady->parts[static_cast<std::size_t>(split.part_of[static_cast<std::size_t>(stage)])];
+        EXPECT_GE(memory[static_cast<std::size_t>(stage)].activations * (1.0 + 1e-12), most * part.kept / part.layers);
+        EXPECT_LE(memory[static_cast<std::size_t>(stage)].activations, 2.0 * most * part.kept / part.layers);
+      }
+    }
   }
 }
 

@@ -43,7 +43,8 @@ struct Case {
 
 TEST(TrainingSearch, PruningNeverLosesTheBest) {
   for (const char* where : {"h100-sxm:16", "tpu-v5e:4x4", "tpu-v5p:4x4x4"}) {
-    const Case c(where);
+    Case c(where);
+    for (int i = 0; i < 3; ++i) c.model.decoder.add(c.model.decoder.kinds.front());  // seven: stages are uneven
     for (double capacity : {1e9, 4e9, 8e10}) {
       const auto cut = search_training(c.question, sequence, c.cluster, {}, capacity, 3, true);
       const auto all = search_training(c.question, sequence, c.cluster, {}, capacity, 3, false);
@@ -298,7 +299,8 @@ TEST(TrainingSearch, FixingAChoiceNeverFindsABetterStrategy) {
           const std::pair<const char*, Degree> degrees[] = {
               {"data ", &TrainingChoices::data},         {"fsdp ", &TrainingChoices::fsdp},
               {"tensor ", &TrainingChoices::tensor},     {"context ", &TrainingChoices::context},
-              {"pipeline ", &TrainingChoices::pipeline}, {"microbatch ", &TrainingChoices::micro_batch}};
+              {"pipeline ", &TrainingChoices::pipeline}, {"microbatch ", &TrainingChoices::micro_batch},
+              {"chunks ", &TrainingChoices::interleave}};
           for (const auto& [what, degree] : degrees) {
             TrainingChoices choices;
             choices.*degree = n;
@@ -310,6 +312,35 @@ TEST(TrainingSearch, FixingAChoiceNeverFindsABetterStrategy) {
           }
         }
       }
+}
+
+// Eleven layers divide over no number of stages. All numbers of chunks are there to be asked for, and those that the
+// search leaves out have a largest chunk as one of those that it tries.
+TEST(TrainingSearch, UnevenStagesInterleave) {
+  Case c("h100-sxm:8");
+  for (int i = 0; i < 7; ++i) c.model.decoder.add(c.model.decoder.kinds.front());
+  TrainingChoices choices;
+  choices.pipeline = 2, choices.schedule = PipelineSchedule::interleaved;
+  const TrainingSpace space(c.question, sequence, c.cluster, choices);
+  Parallelism p;
+  p.pipeline = 2;
+  std::vector<std::int64_t> tried;
+  for (const StageOrder& order : space.orders(p)) tried.push_back(order.interleave);
+  EXPECT_EQ(tried,
+            (std::vector<std::int64_t>{2, 3}));  // of six layers chunks of three and two; six of one are too many
+  for (const double capacity : {2e8, 3e8, 4e8, 5e8, 7e8, 1e9, 8e10}) {
+    choices.interleave = std::nullopt;
+    const auto best = [&] {
+      const auto found = search_training(c.question, sequence, c.cluster, choices, capacity, 1);
+      return found && !found->best.empty() ? found->best.front().cost.estimate : HUGE_VAL;
+    };
+    const double free = best();
+    if (capacity > 1e10) EXPECT_LT(free, HUGE_VAL);
+    for (const std::int64_t chunks : {2, 3, 4, 5}) {
+      choices.interleave = chunks;
+      EXPECT_GE(best(), free) << capacity << " " << chunks;
+    }
+  }
 }
 
 }  // namespace

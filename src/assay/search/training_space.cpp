@@ -137,9 +137,12 @@ std::vector<StageOrder> TrainingSpace::orders(const Parallelism& p) const {
   } else if (choices_.interleave.value_or(1) == 1) {
     out = {{one_f_one_b, 1}, {zb_h1, 1}, {zb_h2, 1}, {zb_v, 1}, {dualpipe, 1}};
   }
-  if (choices_.schedule.value_or(interleaved) == interleaved && model_.decoder.layers() % p.pipeline == 0)
-    for (std::int64_t v : divisors(model_.decoder.layers() / p.pipeline))
-      if (v > 1 && choices_.interleave.value_or(v) == v) out.push_back({interleaved, v});
+  if (choices_.schedule.value_or(interleaved) != interleaved) return out;
+  // More chunks that leave the largest as it is cost hops and memory and gain nothing.
+  const std::int64_t layers = layers_of(model_), most = (layers + p.pipeline - 1) / p.pipeline;
+  const auto largest = [&](std::int64_t chunks) { return (most + chunks - 1) / chunks; };
+  for (std::int64_t v = 2; v * p.pipeline <= layers && out.size() < most_orders; ++v)
+    if (choices_.interleave ? *choices_.interleave == v : largest(v) < largest(v - 1)) out.push_back({interleaved, v});
   return out;
 }
 

@@ -21,6 +21,9 @@ struct TrainingChoices {
   std::vector<Offload> offloads{Offload::none};  ///< those that may be tried
 };
 
+/// Orders of the stages of a mesh that a search keeps apart, a bit each; enough for stages of 800 layers.
+inline constexpr std::size_t most_orders = 64;
+
 /// In which order stages take their work.
 struct StageOrder {
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
