@@ -221,7 +221,8 @@ Result<void> explain(const TrainQuery& query, const Candidate& best, Response& r
   const auto at_peak = num.given("arithmetic at the peak", Seconds(cost.compute), "mean over stages");
   const auto memory = num.given("memory traffic at the peak", Seconds(cost.memory_time), "the update included");
   const auto network =
-      num.given("network at full bandwidth", Seconds(*std::max_element(cost.network.begin(), cost.network.end())),
+      num.given("network at full bandwidth",
+                Seconds(std::max(*std::max_element(cost.network.begin(), cost.network.end()), cost.copies)),
                 "the busiest kind of axis, gradients included");
   const auto limit = num.named("limit of ideal hardware", max(max(at_peak, memory), network));
   const MemoryParts& m = cost.memory;

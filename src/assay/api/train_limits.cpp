@@ -5,7 +5,7 @@
 namespace assay {
 
 std::vector<StepLimit> step_limits(const TrainingCost& cost) {
-  const double network = *std::max_element(cost.network.begin(), cost.network.end());
+  const double network = std::max(*std::max_element(cost.network.begin(), cost.network.end()), cost.copies);
   const StepParts& p = cost.parts;
   const double waiting = p.tensor + p.context + p.expert + p.weights + p.handover + p.gradients + p.host + p.overhead;
   std::vector<StepLimit> out{{"compute", cost.compute},
@@ -39,9 +39,10 @@ Members threshold_members(const TrainQuery& query, const Candidate& best) {
   Members out;
   const auto of = [&](Role role) { return cost.network[static_cast<std::size_t>(role)]; };
   const Role busier = of(Role::replica) > of(Role::fsdp) ? Role::replica : Role::fsdp;
-  if (const double data = of(busier); data > 0.0) {
-    out.emplace_back("compute_over_weights_traffic", cost.compute / data);
-    const double end = cost.end_network[static_cast<std::size_t>(busier)], each = data - end;
+  if (const double data = of(busier); data > 0.0 || cost.copies > 0.0) {
+    const double ended = cost.end_network[static_cast<std::size_t>(busier)], each = data - ended;
+    const double end = std::max(ended, cost.copies);  // on other links
+    out.emplace_back("compute_over_weights_traffic", cost.compute / (data + (end - ended)));
     // Weights travel once a microbatch however long it is; its arithmetic grows with it.
     if (each > 0.0) {
       const double micro_batch = static_cast<double>(best.strategy.micro_batch * query.sequence);

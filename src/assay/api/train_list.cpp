@@ -205,6 +205,7 @@ Result<std::vector<KindTime>> kind_times(const TrainQuery& query, const Strategy
   const Program& program = timed.program;
   const double stages = static_cast<double>(strategy.parallelism.pipeline);
   const double each = microbatches(query.question, strategy) / stages;
+  const bool is_mirrored = stages > 1.0 && layout_of(strategy.schedule) == StageLayout::mirrored;
   std::vector<KindTime> all;
   for (const Block& block : program.blocks)
     for (std::int32_t i = block.first; i < block.last; ++i) {
@@ -220,11 +221,18 @@ Result<std::vector<KindTime>> kind_times(const TrainQuery& query, const Strategy
       auto found = std::find_if(all.begin(), all.end(),
                                 [&](const KindTime& one) { return one.phase == phase && one.kind == kind; });
       if (found == all.end()) found = all.insert(all.end(), {phase, std::move(kind), moves, {}, {}});
-      const double times =
-          static_cast<double>(block.layers) * (step.once || block.phase == Phase::update ? 1.0 / stages : each);
+      const double times = static_cast<double>(block.layers) *
+                           (step.once || block.phase == Phase::update ? (is_mirrored ? 2.0 : 1.0) / stages : each);
       found->time += times * timed.times.estimate[static_cast<std::size_t>(i)];
       if (!moves) found->flops += times * step.flops;
     }
+  if (is_mirrored) {
+    ASSAY_TRY(steady, price_stages(query.question, query.sequence, query.cluster, strategy,
+                                   stage_split(query.imported.model, strategy)));
+    Seconds copies;
+    for (const SteadyCost::Part& part : steady.parts) copies += Seconds(part.stages / stages * part.copies);
+    all.push_back({name(Phase::backward), "net P", true, copies, {}});
+  }
   std::erase_if(all, [](const KindTime& one) { return !(one.time > Seconds(0)); });
   return all;
 }

@@ -40,14 +40,15 @@ struct HostLayer {
 /// Seconds of the host link for one stage.
 struct HostTime {
   double forward = 0, backward = 0;            ///< of a microbatch, beyond what the chip takes
-  double first = 0;                            ///< of a forward pass that updates the weights on its way: all of it
+  double first = 0;                            ///< of forward passes that update all weights on their way: all of it
   double update = 0;                           ///< the part of that which neither the pass nor the update takes anyway
   double lane_forward = 0, lane_backward = 0;  ///< of a microbatch: the busiest lane alone
   double ideal = 0;                            ///< at the full rates, of a microbatch
   double in_turn = 0;                          ///< the same, one copy after the other
   double ideal_update = 0;                     ///< the same of the states
 
-  void add(const HostLink& link, const HostLayer& layer, double layers, bool overlap);
+  /// A microbatch passes `layers` of those that the stage holds.
+  void add(const HostLink& link, const HostLayer& layer, double layers, double held, bool overlap);
 };
 
 /// Layers whose activations are on the chip at once: the one at work and the one on its way.

@@ -21,7 +21,7 @@ TEST(HostTime, IsWhatTheBusiestLaneTakes) {
   // 6.4 GB at 32 GB/s: 200 ms, of which 150 ms of the forward and all of the backward pass hide. The first pass brings
   // 1.6 GB of states besides: 250 ms out.
   HostTime time;
-  time.add({64e9, 0.5, 1e12, 0.0}, {6.4e9, 1.6e9, 0.15, 0.3, 0.02}, 3.0, true);
+  time.add({64e9, 0.5, 1e12, 0.0}, {6.4e9, 1.6e9, 0.15, 0.3, 0.02}, 3.0, 3.0, true);
   EXPECT_NEAR(time.forward, 3 * 0.05, 1e-12);
   EXPECT_EQ(time.backward, 0.0);
   EXPECT_NEAR(time.first, 3 * 0.25, 1e-12);
@@ -31,7 +31,7 @@ TEST(HostTime, IsWhatTheBusiestLaneTakes) {
 
 TEST(HostTime, WithoutOverlapEverythingIsWaitedFor) {
   HostTime time;
-  time.add({1e9, 1.0, 1e12, 0.0}, {1e9, 0.0, 10.0, 10.0, 1.0}, 1.0, false);
+  time.add({1e9, 1.0, 1e12, 0.0}, {1e9, 0.0, 10.0, 10.0, 1.0}, 1.0, 1.0, false);
   EXPECT_DOUBLE_EQ(time.forward, 1.0);
   EXPECT_DOUBLE_EQ(time.backward, 1.0);
   EXPECT_DOUBLE_EQ(time.first, 12.0);
@@ -73,7 +73,7 @@ RC_GTEST_PROP(HostTime, IsThePeriodOfASimulationWithTwoSlots, ()) {
   const HostLink link{1e9 * seconds("rate"), 0.8, 1e9 * seconds("memory"), 0.0};
   const int layers = *rc::gen::inRange(1, 20);
   HostTime time;
-  time.add(link, layer, layers, true);
+  time.add(link, layer, layers, layers, true);
   const double copy = layer.activations / std::min(link.rate, link.memory) / link.share;
   const auto same = [](double a, double b) { return std::abs(a - b) <= 1e-9 * b; };
   RC_ASSERT(same(layers * layer.forward + time.forward, simulated_pass(layers, layer.forward, copy, true)));
@@ -102,7 +102,7 @@ RC_GTEST_PROP(HostTime, OfTheFirstPassIsThatOfASimulation, ()) {
   const HostLink link{1e9, 1.0, 1e15, 0.0};  // lanes alone: the simulation knows no memory behind them
   const int layers = 3 * *rc::gen::inRange(1, 7);
   HostTime time;
-  time.add(link, layer, layers, true);
+  time.add(link, layer, layers, layers, true);
   const double simulated = simulated_first(layers, layer.forward + layer.update, layer.states / link.rate,
                                            (layer.activations + layer.states) / link.rate);
   RC_ASSERT(std::abs(time.first - simulated) <= 1e-9 * simulated);

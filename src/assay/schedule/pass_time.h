@@ -23,16 +23,17 @@ struct PassTime {
   double flops = 0, repeated_flops = 0;
 
   double chain() const { return compute + tensor + context + expert; }
-  void add(const PassTime& other, double times) {
+  /// `times` a microbatch; what is there once a step is of all that is `held`.
+  void add(const PassTime& other, double times, double held) {
     compute += times * other.compute, ideal_compute += times * other.ideal_compute;
     ideal_memory += times * other.ideal_memory, recompute += times * other.recompute;
     tensor += times * other.tensor, context += times * other.context, expert += times * other.expert;
     beside += times * other.beside, weight_gradients += times * other.weight_gradients;
     exposed += times * other.exposed;
     for (std::size_t r = 0; r < roles; ++r) ideal_network[r] += times * other.ideal_network[r];
-    for (std::size_t r = 0; r < roles; ++r) ideal_once[r] += times * other.ideal_once[r];
-    all_network += times * other.all_network, all_once += times * other.all_once;
-    gradients += times * other.gradients, new_weights += times * other.new_weights;
+    for (std::size_t r = 0; r < roles; ++r) ideal_once[r] += held * other.ideal_once[r];
+    all_network += times * other.all_network, all_once += held * other.all_once;
+    gradients += held * other.gradients, new_weights += held * other.new_weights;
     flops += times * other.flops, repeated_flops += times * other.repeated_flops;
   }
 };

@@ -1,5 +1,6 @@
 #include "assay/schedule/stage_links.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace assay {
@@ -56,6 +57,29 @@ CollectiveForm form_of(const CollectiveCalibration& fit, CollectiveKind kind, co
   return form;
 }
 
+/// Two stages as far from one end of the pipeline as from the other, of a group of all stages. On a switched network
+/// they lie on both sides of the highest level. On a torus the ways of all such pairs cross in the middle of an axis;
+/// on a ring half of them go the other way round.
+CollectiveGroup mirrored_pair(CollectiveGroup group) {
+  if (group.devices <= 2.0) return group;
+  group.devices = 2.0;
+  if (group.torus()) {
+    double crossing = 1.0;
+    for (const auto& axis : group.axes)
+      crossing = std::max(crossing, axis.share * std::ceil(axis.size / (axis.ring && !group.one_way ? 4.0 : 2.0)));
+    group.axes = {};
+    group.axes.push_back({2.0, false, crossing});
+    return group;
+  }
+  CollectiveGroup::TreeLevel highest = group.levels[0];
+  for (const auto& level : group.levels)
+    if (level.groups > 1.0) highest = level;
+  highest.groups = 2.0, highest.lanes = group.inner;
+  group.axes = {}, group.levels = {};
+  group.levels.push_back(highest);
+  return group;
+}
+
 }  // namespace
 
 double CollectiveForm::seconds(double bytes, double count) const {
@@ -102,6 +126,11 @@ std::size_t StageLinker::KeyHash::operator()(const Key& key) const {
   return static_cast<std::size_t>(h);
 }
 
+CollectiveForm StageLinker::form(CollectiveKind kind, const CollectiveGroup& group, const CollectiveLine& line) const {
+  return calibration_ ? form_of(*calibration_, kind, group, fabric_)
+                      : CollectiveForm{line.floor.value(), line.rate.value() / network_share_, 0};
+}
+
 const StageLinker::Costs& StageLinker::costs(const Placement& placement, AxisSet axes, std::size_t mesh_axes,
                                              bool is_routed) {
   Key key;
@@ -119,8 +148,7 @@ const StageLinker::Costs& StageLinker::costs(const Placement& placement, AxisSet
   if (is_routed) group.routing = routing_;
   for (std::size_t k = 0; k < 4; ++k) {
     const CollectiveLine line = costs.lines[k] = collective_line(line_kinds[k], group);
-    costs.forms[k] = calibration_ ? form_of(*calibration_, line_kinds[k], group, fabric_)
-                                  : CollectiveForm{line.floor.value(), line.rate.value() / network_share_, 0};
+    costs.forms[k] = form(line_kinds[k], group, line);
   }
   costs.resources = resources_of(placement, group, axes, mesh_axes);
   return costs;
@@ -169,8 +197,12 @@ Result<StageLinks> StageLinker::links(const Parallelism& parallelism, std::size_
     const Costs& known = costs(placement, axes, mesh.axes.size(), set & role_bit(Role::expert));
     links.lines[set] = known.lines, links.forms[set] = known.forms, links.resources[set] = known.resources;
   }
-  if (pipeline >= 0)
-    links.between_stages = collective_line(CollectiveKind::permute, placement.group(axis_bit(pipeline)));
+  if (pipeline >= 0) {
+    const CollectiveGroup stages = placement.group(axis_bit(pipeline)), pair = mirrored_pair(stages);
+    links.between_stages = collective_line(CollectiveKind::permute, stages);
+    links.copies = collective_line(CollectiveKind::all_reduce, pair);
+    links.copies_form = form(CollectiveKind::all_reduce, pair, links.copies);
+  }
   return links;
 }
 

@@ -26,7 +26,9 @@ struct StageLinks {
   std::array<std::array<CollectiveForm, 4>, 32> forms{};  ///< the same as estimates
   std::array<std::uint32_t, 32> resources{};              ///< links that a set of roles uses, a bit each
   CollectiveLine between_stages;                          ///< per byte handed from a stage to the next
-  double network_share = 1.0;                             ///< of ideal bandwidth that good collectives reach
+  CollectiveLine copies;       ///< sums over a stage and the one as far from the other end of the pipeline
+  CollectiveForm copies_form;  ///< the same as an estimate
+  double network_share = 1.0;  ///< of ideal bandwidth that good collectives reach
 
   /// The place of a kind in `lines`.
   static constexpr std::size_t line_of(CollectiveKind kind) {
@@ -78,6 +80,8 @@ class StageLinker {
   struct KeyHash {
     std::size_t operator()(const Key& key) const;
   };
+  /// The estimate of a collective whose ideal is `line`.
+  CollectiveForm form(CollectiveKind kind, const CollectiveGroup& group, const CollectiveLine& line) const;
   const Costs& costs(const Placement& placement, AxisSet axes, std::size_t mesh_axes, bool is_routed);
 
   const Cluster& cluster_;

@@ -42,6 +42,7 @@ double elements_of(const LayerProfile& layer) { return layer.dense_elements + la
 struct Sharing {
   double weights = 1, gradients = 1, states = 1;                       ///< of dense weights
   double expert_weights = 1, expert_gradients = 1, expert_states = 1;  ///< experts lie on axes of their own already
+  double sums = 1, expert_sums = 1;  ///< devices that add up a gradient: each has a part of it while they do
 };
 
 Sharing sharing(const Parallelism& p, const StageLinks& links) {
@@ -58,7 +59,9 @@ Sharing sharing(const Parallelism& p, const StageLinks& links) {
           links.ways(states),
           links.ways(weights & no_expert),
           links.ways(gradients & no_expert),
-          links.ways(states & no_expert)};
+          links.ways(states & no_expert),
+          links.ways(everyone),
+          links.ways(everyone & no_expert)};
 }
 
 /// Seconds of a step, and of these that a stage idles, from the mean times of one microbatch on one stage. Stages begin
@@ -68,8 +71,8 @@ double step_interval(const PipelineShape& shape, double forward, double backward
   return pipeline_form(shape, stage).interval.value();
 }
 double bubble_time(const PipelineShape& shape, double forward, double backward, double weight_gradients) {
-  return step_interval(shape, forward, backward, weight_gradients) -
-         static_cast<double>(shape.microbatches) * (forward + backward);
+  const double busy = static_cast<double>(shape.microbatches) * (forward + backward);
+  return std::max(0.0, step_interval(shape, forward, backward, weight_gradients) - busy);
 }
 
 /// Moves activations or optimizer states of a stage to the host; what is at work stays on the chip.
@@ -86,12 +89,13 @@ void move_to_host(Offload offload, double layer_kept, double layer_share, Steady
 }
 
 /// Adds what the host's lanes take beyond the chip to both passes and, once a step, to the first one.
-void wait_for_host(Offload offload, bool overlap, double update, SteadyCost::Part& out) {
+/// It takes `passes` of them to go through all that a stage holds.
+void wait_for_host(Offload offload, bool overlap, double update, double passes, SteadyCost::Part& out) {
   if (moves_states(offload)) {
-    // That pass is as long as the busiest of the chip, the host and the links that bring new weights.
-    const double brought = out.update - update;
-    const double first = overlap ? std::max(out.forward + update + brought, out.host.first) : out.host.first + brought;
-    out.host.update = first - (out.forward + out.host.forward + update + brought);
+    // Those passes are as long as the busiest of the chip, the host and the links that bring new weights.
+    const double brought = out.update - update, forward = passes * out.forward;
+    const double first = overlap ? std::max(forward + update + brought, out.host.first) : out.host.first + brought;
+    out.host.update = first - (forward + passes * out.host.forward + update + brought);
   }
   out.forward += out.host.forward, out.backward += out.host.backward;
   // What is hidden of experts does not make a pass shorter than its copies.
@@ -233,8 +237,8 @@ StageElements add_memory(const StateBytes& bytes, const StepEffects& effects, co
   }
   out.stages = part.stages, out.at = part.at, out.to = part.to, out.first = part.first, out.last = part.last;
   const Sharing& shared = bytes.shared;
-  // Two stages that hold the same layers keep the states of half of them each.
-  const double states = part.passed * (sum.dense / shared.states + sum.expert / shared.expert_states);
+  // Two copies of the model have states of their own: only data-parallel devices share them out.
+  const double states = sum.dense / shared.states + sum.expert / shared.expert_states;
   out.memory.weights =
       bytes.casts ? 0.0 : bytes.weight * (sum.dense / shared.weights + sum.expert / shared.expert_weights);
   out.memory.gradients = bytes.gradient * (sum.dense / shared.gradients + sum.expert / shared.expert_gradients);
@@ -302,17 +306,17 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
         add_memory(bytes, effects, profile, (weights ? weights : &profile)->head.gathered, over_fewest, part, out);
     steady.most_layers = std::max(steady.most_layers, out.layers);
     for (std::size_t k = 0; k < steady.layers.size(); ++k) {
-      const double n = part.layers[k] * part.passed;
+      const double held = part.layers[k], n = held * part.passed;
       if (n == 0.0) continue;
       const auto& [forward, backward] = steady.layers[k];
-      f.add(forward, n), b.add(backward, n);
+      f.add(forward, n, held), b.add(backward, n, held);
       if (strategy.offload == Offload::none) continue;
       const LayerProfile& layer = profile.kinds[k];
-      out.host.add(question.host, on_host(layer, forward, backward, layer.kept.value() * over_fewest), n,
+      out.host.add(question.host, on_host(layer, forward, backward, layer.kept.value() * over_fewest), n, held,
                    question.overlap);
     }
-    if (part.first) f.add(embed_forward, part.passed), b.add(embed_backward, part.passed);
-    if (part.last) f.add(head_forward, part.passed), b.add(head_backward, part.passed);
+    if (part.first) f.add(embed_forward, part.passed, 1.0), b.add(embed_backward, part.passed, 1.0);
+    if (part.last) f.add(head_forward, part.passed, 1.0), b.add(head_backward, part.passed, 1.0);
     out.forward = f.chain() + f.exposed, out.backward = b.chain() + b.exposed;
     out.compute = f.compute + b.compute, out.recompute = b.recompute;
     out.tensor = f.tensor + b.tensor, out.context = f.context + b.context, out.expert = f.expert + b.expert;
@@ -331,31 +335,42 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
     }
     out.upper = out.ideal_compute + out.ideal_memory + f.all_network + b.all_network + 2.0 * steady.boundary_ideal;
     out.executed_flops = f.flops + b.flops;
+    // Two copies of the model make gradients of other microbatches each. Their sum is one over the copies of what
+    // data-parallel devices have added up before, every device its part.
+    if (part.passed < 1.0) {
+      const double summed = bytes.gradient * (sum.dense / shared.sums + sum.expert / shared.expert_sums);
+      const double count = out.layers + (part.first ? 1.0 : 0.0) + (part.last ? 1.0 : 0.0);
+      out.copies = links.copies_form.seconds(summed, count);
+      out.ideal_copies = summed * links.copies.rate.value();
+      out.end_upper = std::max(out.ideal_copies, count * links.copies.floor.value());
+    }
     // The end of the step: gradients are reduced while the last microbatch's backward pass runs, new weights are
-    // brought back while the next step begins.
-    const double reduce = f.gradients + b.gradients, bring = f.new_weights + b.new_weights;
-    out.gradients = question.overlap ? std::max(effects.gradients_waited * reduce, reduce - b.chain()) : reduce;
+    // brought back while the next step begins. Where one pass goes through a part of all layers, others go through the
+    // rest.
+    const double reduce = f.gradients + b.gradients + out.copies, bring = f.new_weights + b.new_weights;
+    const double passes = 1.0 / part.passed;
+    out.gradients =
+        question.overlap ? std::max(effects.gradients_waited * reduce, reduce - passes * b.chain()) : reduce;
     // A table that both ends of the pipeline hold has gradients on both: they are added up at the end.
     if (part.first != part.last && profile.tied_elements > 0.0)
       out.gradients +=
           profile.tied_elements * bytes.gradient * links.between_stages.rate.value() / links.network_share +
           2.0 * links.between_stages.floor.value();
-    const double updated =
-        part.passed * (sum.dense / shared.states + sum.expert / shared.expert_states) * bytes.updated;
+    const double updated = (sum.dense / shared.states + sum.expert / shared.expert_states) * bytes.updated;
     const double update = updated / memory_rate;
     out.end_memory = updated / rates.hbm.value();
-    out.end_upper = out.end_memory + f.all_once + b.all_once;
-    out.update = update + (question.overlap ? std::max(0.0, bring - f.chain()) : bring);
+    out.end_upper += out.end_memory + f.all_once + b.all_once;
+    out.update = update + (question.overlap ? std::max(0.0, bring - passes * f.chain()) : bring);
     if (strategy.offload != Offload::none) {
       // Nothing of the ends is kept on the host but their states.
       if (part.first)
-        out.host.add(question.host, on_host(profile.embedding, embed_forward, embed_backward, 0.0), part.passed,
+        out.host.add(question.host, on_host(profile.embedding, embed_forward, embed_backward, 0.0), part.passed, 1.0,
                      question.overlap);
       if (part.last)
-        out.host.add(question.host, on_host(profile.head, head_forward, head_backward, 0.0), part.passed,
+        out.host.add(question.host, on_host(profile.head, head_forward, head_backward, 0.0), part.passed, 1.0,
                      question.overlap);
       move_to_host(strategy.offload, sum.most_kept, sum.largest_layer / (sum.dense + sum.expert), out);
-      wait_for_host(strategy.offload, question.overlap, update, out);
+      wait_for_host(strategy.offload, question.overlap, update, passes, out);
     }
   }
 }
@@ -442,6 +457,8 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
       cost.end_network[r] = std::max(cost.end_network[r], part.end_network[r]);
       busiest = std::max(busiest, cost.network[r]);
     }
+    cost.copies = std::max(cost.copies, part.ideal_copies);
+    busiest = std::max(busiest, part.ideal_copies);
     end_upper = std::max(end_upper, part.end_upper);
     slowest_lower = std::max(slowest_lower, part.lower), slowest_upper = std::max(slowest_upper, part.upper);
     sum_lower += part.stages * part.lower, sum_upper += part.stages * part.upper;

@@ -74,7 +74,8 @@ struct TrainingCost {
   double host_time = 0;                 ///< seconds of the busiest of the host's lanes at its full rate, slowest stage
   std::array<double, roles> network{};  ///< seconds of collectives at full bandwidth by role, of the slowest stage
   std::array<double, roles> end_network{};  ///< the part of them that is there once a step
-  StepParts parts;                          ///< of the estimate
+  double copies = 0;  ///< seconds of the sums over two copies of the model at full bandwidth, once a step
+  StepParts parts;    ///< of the estimate
   MemoryParts memory;
   double host_memory = 0;                      ///< bytes of a chip on its host, of the stage that has the most there
   double executed_flops = 0;  ///< of a step, per chip, mean over stages
@@ -119,9 +120,11 @@ struct SteadyCost {
     std::array<double, roles> network{}, end_network{};  ///< of a microbatch, and once a step
     double end_upper = 0, end_memory = 0;                ///< once a step: all of it in turn, memory traffic at the peak
     double executed_flops = 0;
-    double gradients = 0, update = 0;  ///< once a step
-    double kept = 0;                   ///< bytes of one microbatch on the chip
-    double offloaded = 0;              ///< bytes of one microbatch on the host instead
+    double gradients = 0, update = 0;     ///< once a step
+    double copies = 0, ideal_copies = 0;  ///< once a step: sums of gradients over two copies of the model, whatever
+                                          ///< hides them
+    double kept = 0;                      ///< bytes of one microbatch on the chip
+    double offloaded = 0;                 ///< bytes of one microbatch on the host instead
     HostTime host;
     MemoryParts memory;  ///< without activations, reserve and context
   };

@@ -436,6 +436,98 @@ TEST(Training, DualpipeHoldsGradientsOfBothItsParts) {
   EXPECT_NEAR(both->memory.gradients, 2.0 * one->memory.gradients, 1e-4 * one->memory.gradients);
 }
 
+// Two stages that both hold the whole model and work on half of the microbatches are two replicas, less efficient by
+// what they hand over and by the products that they put off: the same gradients are summed over the same links, 4 bytes
+// of each, half of them sent and half gathered; the same states are updated.
+TEST(Training, DualpipeOfTwoStagesSumsAndUpdatesAsTwoReplicasDo) {
+  for (const int zero : {0, 1})
+    for (const bool overlap : {true, false}) {
+      Case c("h100-sxm:16", 16);
+      c.question.setup.formats.gradients = Dtype::fp32;
+      c.question.overlap = overlap;
+      Strategy s = strategy_of(2, 1, 8);
+      const auto replicas = price_strategy(c.question, sequence, c.cluster, s);
+      s.parallelism.data = 1, s.parallelism.pipeline = 2, s.schedule = PipelineSchedule::dualpipe;
+      s.parallelism.zero = zero;
+      const auto copies = price_strategy(c.question, sequence, c.cluster, s);
+      ASSERT_TRUE(replicas && copies);
+      double parameters = 0.0;
+      for (std::size_t k = 0; k < c.model.decoder.kinds.size(); ++k)
+        for (const Weight& weight : layer_weights(c.model, c.model.decoder.kinds[k]))
+          parameters +=
+              static_cast<double>(weight.elements() * c.model.decoder.count(k)) / (weight.elements() > 1024 ? 8 : 1);
+      for (const Weight& weight : outer_weights(c.model))
+        parameters += static_cast<double>(weight.elements()) / (weight.elements() > 1024 ? 8 : 1);
+      const double nic = c.cluster.chip.network.scale_out->bandwidth.value.value();
+      EXPECT_NEAR(copies->copies, 4.0 * parameters / nic, 1e-3 * copies->copies);
+      EXPECT_NEAR(copies->copies, replicas->end_network[static_cast<std::size_t>(Role::replica)],
+                  1e-9 * copies->copies);
+      EXPECT_GE(copies->lower, copies->copies);
+      EXPECT_NEAR(copies->parts.gradients, replicas->parts.gradients, 1e-9 * replicas->parts.gradients);
+      EXPECT_NEAR(copies->parts.update, replicas->parts.update, 1e-9 * replicas->parts.update);
+      EXPECT_NEAR(copies->memory.weights, replicas->memory.weights, 1.0);
+      EXPECT_NEAR(copies->memory.gradients, replicas->memory.gradients, 1.0);
+      EXPECT_NEAR(copies->memory.moments, replicas->memory.moments, 1.0);
+      EXPECT_GE(copies->estimate, replicas->estimate);
+      EXPECT_GE(copies->parts.bubble, 0.0);
+      // The events end with the same.
+      const auto input = pipeline_input(c.question, sequence, c.cluster, s);
+      ASSERT_TRUE(input);
+      for (const Seconds end : input->at_end)
+        EXPECT_NEAR(end.value(), copies->parts.gradients + copies->parts.update, 1e-9 * end.value());
+    }
+}
+
+// Four replicas of four stages: a stage reduces gradients of both its parts over the replicas, then each replica's
+// quarter of the sums over both copies. The update is of all that a stage holds.
+TEST(Training, DualpipeDoesOnceAStepWhatBothItsPartsNeed) {
+  Case c("h100-sxm:16", 64);
+  c.question.overlap = false;
+  Strategy s = strategy_of(4, 1, 1);
+  s.parallelism.pipeline = 4;
+  for (const int zero : {0, 1, 2}) {
+    s.parallelism.zero = zero;
+    s.schedule = PipelineSchedule::one_f_one_b;
+    const auto one = price_stages(c.question, sequence, c.cluster, s, stage_split(c.model, s));
+    s.schedule = PipelineSchedule::dualpipe;
+    const auto both = price_stages(c.question, sequence, c.cluster, s, stage_split(c.model, s));
+    ASSERT_TRUE(one && both);
+    const SteadyCost::Part &inner = one->parts[1], &inner_both = both->parts[1];
+    ASSERT_FALSE(inner.first || inner.last || inner_both.first || inner_both.last);
+    EXPECT_EQ(inner_both.layers, 2.0 * inner.layers);
+    EXPECT_NEAR(inner_both.gradients - inner_both.copies, 2.0 * inner.gradients, 1e-12);
+    EXPECT_NEAR(inner_both.update, 2.0 * inner.update, 1e-12);
+    EXPECT_NEAR(inner_both.memory.moments, 2.0 * inner.memory.moments, 1.0);
+    EXPECT_GT(inner_both.copies, 0.0);
+    const double gradients = storage(c.question.setup.formats.gradients, 1.0).value();
+    const double held = inner_both.memory.weights / storage(c.question.setup.formats.weights, 1.0).value();
+    const auto links = strategy_links(c.question, c.cluster, s);
+    ASSERT_TRUE(links);
+    EXPECT_NEAR(inner_both.ideal_copies, held * gradients / 4.0 * links->copies.rate.value(),
+                1e-9 * inner_both.ideal_copies);
+  }
+}
+
+// Sums over two copies cross the middle of the pipeline: all pairs use the middle link of a line, half of them go round
+// the other way on a ring. Switches have a way for each.
+TEST(Training, PairsOfStagesCrossTheMiddleOfATorus) {
+  struct Shape {
+    const char* where;
+    std::int64_t tensor, stages;
+    double crossing;
+  };
+  for (const auto& [where, tensor, stages, crossing] :
+       {Shape{"tpu-v5e:4x8", 4, 8, 4}, Shape{"tpu-v5e:16x16", 16, 16, 4}, Shape{"tpu-v5e:2x4", 4, 2, 1},
+        Shape{"h100-sxm:64", 8, 8, 1}, Shape{"h100-sxm:16", 8, 2, 1}}) {
+    const Case c(where, 64);
+    Strategy s = strategy_of(1, 1, tensor);
+    s.parallelism.pipeline = stages, s.schedule = PipelineSchedule::dualpipe;
+    const auto links = strategy_links(c.question, c.cluster, s);
+    ASSERT_TRUE(links);
+    EXPECT_NEAR(links->copies.rate / links->between_stages.rate, crossing, 1e-9) << where;
+  }
+}
+
 // Both directions pass every stage with half of the microbatches: parts that differ take their mean, and the ends of
 // the model lie on both ends of the pipeline.
 TEST(Training, DualpipeTakesTheMeanOfItsTwoParts) {

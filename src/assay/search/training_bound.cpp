@@ -80,7 +80,7 @@ double TrainingBound::slowest_stage(const LeastTimes& least, double m, const Sta
     if (part.last) sum.add(least.head, 1.0);
     const StagePasses& passes = sum.passes;
     const double a_microbatch = passes.forward + passes.backward - passes.hidden_forward - passes.hidden_backward;
-    most = std::max(most, part.passed * (m * a_microbatch + waited(sum)));
+    most = std::max(most, part.passed * m * a_microbatch + waited(sum));
   }
   return most;
 }

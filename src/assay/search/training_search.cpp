@@ -20,7 +20,9 @@ bool same_costs(const StageLinks& a, const StageLinks& b) {
   const auto same = [](const CollectiveLine& x, const CollectiveLine& y) {
     return x.rate.value() == y.rate.value() && x.floor == y.floor;
   };
-  if (a.resources != b.resources || a.forms != b.forms || !same(a.between_stages, b.between_stages)) return false;
+  if (a.resources != b.resources || a.forms != b.forms || !same(a.between_stages, b.between_stages) ||
+      !same(a.copies, b.copies) || a.copies_form != b.copies_form)
+    return false;
   for (std::size_t i = 0; i < a.lines.size(); ++i)
     for (std::size_t k = 0; k < a.lines[i].size(); ++k)
       if (!same(a.lines[i][k], b.lines[i][k])) return false;
