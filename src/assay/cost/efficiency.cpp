@@ -13,6 +13,7 @@ constexpr double large_tile_edge = (1.0 / 128 + 1.0 / 256) / 2;
 /// A tile of the result.
 struct TileSize {
   double m, n;
+  double over_area = 1.0 / (m * n);
   double edges = std::max(0.0, (1.0 / m + 1.0 / n) / 2.0 - large_tile_edge);  ///< what it loses to them, over the best
   double tiles(double rows, double columns) const { return std::ceil(rows / m) * std::ceil(columns / n); }
 };
@@ -128,6 +129,7 @@ Tiled tiled_arithmetic(const MatmulCalibration& fit, const CoreRates& chip, cons
                        const TileSteps& steps, bool may_split, TileChoice& choice) {
   const std::size_t ways = may_split ? splits.size() : 1;
   const double share_of_core = 1.0 / chip.cores;
+  const double unpadded = shape.batch * shape.m * shape.n * share_of_core;
   const Splits part = parts_of(steps, shape.k), adding = adding_parts(fit, chip, shape);
   // The smallest tile that holds all rows is a good guess, after which most others need no look.
   const int guess = shape.m <= 16.0 ? 1 : shape.m <= 32.0 ? 3 : shape.m <= 64.0 ? 5 : shape.m <= 128.0 ? 6 : 7;
@@ -138,9 +140,9 @@ Tiled tiled_arithmetic(const MatmulCalibration& fit, const CoreRates& chip, cons
     if (next == guess) continue;
     const auto t = static_cast<std::size_t>(next < 0 ? guess : next);
     const TileSize& tile = tile_sizes[t];
-    if (steps.seconds[t] == HUGE_VAL) continue;
+    // At least the time of one round of one tile, and of all tiles if cores were never idle; first without padding.
+    if (nearly * steps.seconds[t] * std::max(part[ways - 1], unpadded * tile.over_area * part[0]) >= best) continue;
     const double tiles = shape.batch * tile.tiles(shape.m, shape.n);
-    // At least the time of one round of one tile, and of all tiles if cores were never idle.
     const double fair = tiles * share_of_core;
     if (nearly * steps.seconds[t] * std::max(part[ways - 1], fair * part[0]) >= best) continue;
     for (std::size_t i = 0; i < ways; ++i) {

@@ -89,8 +89,38 @@ TEST(Matmul, SplittingKHelpsFewTilesAndCanBeForbidden) {
   EXPECT_LT(with, 0.5 * without);
 }
 
+TEST(Matmul, PartsOfKAreAddedUpAfterTheMemoryThatHidesTheTiles) {
+  // Memory takes 10 s. Four tiles of 64 x 64 take 0.54 s, or 0.07 s in eight parts, which 0.1 s of adding does not
+  // undo; that comes after the 10 s, and partial sums of 4 B x 8 x 128 x 128 take 0.5 ms.
+  MatmulShape s = shape(128, 128, 65536);
+  s.bytes = Bytes(1e10);
+  MatmulCalibration fit = ideal();
+  fit.split_cost = Seconds(0.1);
+  const MatmulTime time = matmul_time(fit, chip(), peak, 1.0, s, {});
+  EXPECT_EQ(time.tile.split, 8.0);
+  EXPECT_NEAR(time.adding.value(), 0.1 + 4.0 * 8 * 128 * 128 / 1e9, 1e-9);
+  EXPECT_NEAR(time.total.value(), 10.0 + time.adding.value(), 1e-6);
+  EXPECT_LT(matmul_time(fit, chip(), peak, 1.0, s, {}, false).total, Seconds(10.001));
+}
+
+TEST(Matmul, TilesOfManyWidthsFillTheCores) {
+  // 100 tiles of 192 x 192 on 100 cores, k = 1000: 2 * 192 * 192 * 1000 FLOP at 1 FLOP/ns = 73.728 ms. Powers of two
+  // make 120 tiles of 128 x 256 or 225 of 128 x 128, whose last round is part full.
+  MatmulShape s = shape(1920, 1920, 1000);
+  s.bytes = Bytes(0);
+  MatmulCalibration fit = ideal();
+  fit.small_tile = 20.0;
+  const Seconds coarse = matmul_time(fit, chip(), peak, 1.0, s, {}, false).total;
+  fit.fine_tiles = true;
+  const MatmulTime fine = matmul_time(fit, chip(), peak, 1.0, s, {}, false);
+  EXPECT_EQ(fine.tile.m, 192.0);
+  EXPECT_NEAR(fine.total.value(), 73.728e-3, 1e-9);
+  EXPECT_GT(coarse, 1.05 * fine.total);
+}
+
 TEST(Matmul, TilesFoundAheadGiveTheSameBits) {
   MatmulCalibration fit = ideal();
+  fit.fine_tiles = true;
   fit.small_tile = 20, fit.fill = 300, fit.split_cost = Seconds(3e-6), fit.droop = 0.1, fit.memory_share = 0.9;
   fit.port = BytesPerSecond(1e7);
   const TileSteps steps = tile_steps(fit, chip(), peak, 0.8);
@@ -136,6 +166,7 @@ RC_GTEST_PROP(Matmul, IsNeverFasterThanIdealAndGrowsWithK, ()) {
   const MatmulShape s = shape(size(), size(), size());
   MatmulCalibration fit = ideal();
   fit.small_tile = 20, fit.fill = 128, fit.split_cost = 4_us, fit.droop = 0.2, fit.memory_share = 0.9;
+  fit.fine_tiles = *rc::gen::arbitrary<bool>();
   const Regime regime{2_us, 100_us, 1_us};
   const MatmulTime time = matmul_time(fit, chip(), peak, 0.9, s, regime);
   const Seconds ideal_time = std::max(Flops(2 * s.m * s.n * s.k) / peak, s.bytes / chip().hbm);

@@ -23,6 +23,7 @@ share = { bf16 = 0.9, fp8 = 0.8 }
 droop = 0.25
 memory_share = 0.95
 grouped = 0.7
+fine_tiles = true
 small_tile = 15
 fill = 128
 split_cost = "4 us"
@@ -44,6 +45,7 @@ TEST(Calibration, NumbersArriveWithTheirUnits) {
   const Calibration c = read(small);
   EXPECT_EQ(c.matmul->share[static_cast<std::size_t>(Dtype::bf16)], 0.9);
   EXPECT_EQ(c.matmul->share[static_cast<std::size_t>(Dtype::fp32)], 0.0);
+  EXPECT_TRUE(c.matmul->fine_tiles);
   EXPECT_NEAR(c.matmul->split_cost.in(1_us), 4.0, 1e-12);
   EXPECT_NEAR(c.matmul->port->in(1_GB_per_s), 140.0, 1e-9);
   EXPECT_NEAR(c.burst->gap.in(1_us), 200.0, 1e-9);

@@ -416,7 +416,8 @@ TEST(Speculation, CheckingOneTokenMoreNeverJumps) {
         const ServingProfile profile = make_serving_profile(c.question.setup, s, queries, context);
         const double time = verify_time(c.question.setup, s, profile, links, batch).estimate;
         if (before > 0.0) {
-          EXPECT_GE(time, before * 0.999) << context << ' ' << batch << ' ' << queries;
+          // From some rows on k is no longer split, and nothing has to be added up: measured as well.
+          EXPECT_GE(time, before * 0.99) << context << ' ' << batch << ' ' << queries;
           EXPECT_LE(time, before * 1.05) << context << ' ' << batch << ' ' << queries;
         }
         before = time;
