@@ -134,6 +134,7 @@ class Searcher {
     const auto layouts = space_.layouts(p);
     Mesh mesh;
     mesh.parallelism = p, mesh.orders = space_.orders(p);
+    if (mesh.orders.empty()) return;
     if (mesh.orders.size() > most_orders) throw InternalError("more orders of stages than bits");
     mesh.quickest = mesh.every_order();
     for (std::size_t o = 0; o + 1 < mesh.orders.size(); ++o)  // of one stage's chunks, more take no longer
