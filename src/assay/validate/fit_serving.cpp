@@ -101,7 +101,7 @@ void fit_effects(const std::vector<InferenceRow>& rows, InferencePredictor& pred
   constexpr std::size_t ampere = 0, hopper = 1, blackwell = 2, tpu = 3, other = 4, fused = 0, compiled = 1, eager = 2;
   const auto family = [&](std::size_t f) {
     // Kernels among others are hardly faster than alone; tables of Ada are the least certain.
-    return std::vector<FitParameter>{fit(s.product[f], f == other ? 0.7 : 0.95, 1.5), fit(s.attention[f], 0.85, 1.6),
+    return std::vector<FitParameter>{fit(s.product[f], f == other ? 0.85 : 0.95, 1.5), fit(s.attention[f], 0.85, 1.6),
                                      fit(s.decode[f], 0.9, 1.2), fit(s.meet[f], 0.1_us, 50_us)};
   };
   for (int round = 0; round < 3; ++round) {
@@ -120,7 +120,7 @@ void fit_effects(const std::vector<InferenceRow>& rows, InferencePredictor& pred
         family(hopper),
         family(blackwell),
         family(other),
-        {fit(s.product[tpu], 0.8, 1.6), fit(s.attention[tpu], 0.1, 2.5), fit(s.decode[tpu], 0.25, 1.6)}};
+        {fit(s.product[tpu], 0.8, 1.6), fit(s.attention[tpu], 0.5, 2.5), fit(s.decode[tpu], 0.25, 1.6)}};
     for (const std::vector<FitParameter>& block : blocks)
       minimise(
           block, [&] { return serving_misfit(rows, predict) + strangeness(s, start); },

@@ -88,7 +88,7 @@ std::vector<FitBlock> fit_blocks(TrainingPredictor& predict) {
   return {kernels(ampere),
           kernels(hopper),
           kernels(blackwell),
-          {{measured(s.product[tpu]), tuned(s.attention[tpu], 0.05, 3.0), tuned(s.pointwise[way_of_tpu], 0.2, 3.0)},
+          {{measured(s.product[tpu]), tuned(s.attention[tpu], 0.3, 3.0), tuned(s.pointwise[way_of_tpu], 0.2, 3.0)},
            of(tpu)},
           {{tuned(s.first_flash, 0.5, 3.0)}, [](const TrainingRow& row) { return row.software.first_flash; }},
           {{tuned(s.plain_attention, 0.5, 3.0), tuned(s.unaligned, 0.5, 10.0)},
