@@ -347,6 +347,10 @@ Result<Response> answer(const Request& request, const Context& context) {
   if (request.picture()) response.picture = sizes.several ? sizes_picture(sizes) : training_picture(query, best);
   if (request.explain()) ASSAY_CHECK(explain(query, best, response));
   add_idle_notes(request, query, best.strategy, response.notes);
+  if (const std::int64_t most = largest_microbatch(query.sequence);
+      !query.choices.micro_batch && best.strategy.micro_batch == most && microbatches(query.question, best.strategy) > 1.0)
+    response.notes.push_back(fmt::format(
+        "microbatches of more than {} sequences are not searched; --micro-batch asks for one", human_count(most)));
   response.notes.push_back(
       "MFU counts three forward passes, causal attention as the mask leaves it; HFU counts what is "
       "executed, forward work done again included");

@@ -92,6 +92,11 @@ std::int64_t TrainingSpace::per_group(const Parallelism& p) const {
   return sequences < 1.0 || sequences != std::floor(sequences) ? 0 : static_cast<std::int64_t>(sequences);
 }
 
+std::int64_t largest_microbatch(std::int64_t sequence) {
+  constexpr std::int64_t sequences = 16, tokens = 128 * 1024;
+  return std::max(sequences, tokens / sequence);
+}
+
 std::vector<int> TrainingSpace::zeros(const Parallelism& p) const {
   if (choices_.zero) return {*choices_.zero};
   // Sharing out weights as well is fsdp, which takes context-parallel devices along; without it they are left.
@@ -114,7 +119,8 @@ std::vector<ContextScheme> TrainingSpace::context_schemes(const Parallelism& p) 
 std::vector<std::int64_t> TrainingSpace::micro_batches(std::int64_t per_group) const {
   std::vector<std::int64_t> out;
   for (std::int64_t micro : divisors(per_group))
-    if (!choices_.micro_batch || *choices_.micro_batch == micro) out.push_back(micro);
+    if (choices_.micro_batch ? *choices_.micro_batch == micro : micro <= largest_microbatch(sequence_))
+      out.push_back(micro);
   return out;
 }
 

@@ -30,6 +30,9 @@ struct StageOrder {
   std::int64_t interleave = 1;
 };
 
+/// Sequences of the largest microbatch that a search tries: kernels of so many tokens are as good as they get.
+std::int64_t largest_microbatch(std::int64_t sequence);
+
 class TrainingSpace {
  public:
   TrainingSpace(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
