@@ -44,7 +44,6 @@ Members strategy_members(const TrainQuery& query, const Strategy& s) {
               {"pp", p.pipeline},
               {"cp", p.context},
               {"ep", p.expert},
-              {"ep_over", expert_axes_text(p)},
               {"zero", static_cast<std::int64_t>(p.zero)},
               {"micro_batch", s.micro_batch},
               {"microbatches", microbatches(query.question, s)},
@@ -53,6 +52,7 @@ Members strategy_members(const TrainQuery& query, const Strategy& s) {
               {"recompute", name(s.recompute)},
               {"offload", name(s.offload)},
               {"sequence_parallel", p.residual == ResidualScheme::sequence}};
+  if (p.expert > 1) out.emplace_back("ep_over", expert_axes_text(p));
   const Mesh mesh = whole_mesh(p, s.layout);
   out.emplace_back("mesh", mesh_text(mesh));
   if (query.cluster.chips() > 1 && !query.cluster.torus)
@@ -347,17 +347,17 @@ Result<Response> answer(const Request& request, const Context& context) {
   if (request.picture()) response.picture = sizes.several ? sizes_picture(sizes) : training_picture(query, best);
   if (request.explain()) ASSAY_CHECK(explain(query, best, response));
   add_idle_notes(request, query, best.strategy, response.notes);
-  if (const std::int64_t most = largest_microbatch(query.sequence);
-      !query.choices.micro_batch && best.strategy.micro_batch == most && microbatches(query.question, best.strategy) > 1.0)
+  if (const std::int64_t most = largest_microbatch(query.sequence); !query.choices.micro_batch &&
+                                                                    best.strategy.micro_batch == most &&
+                                                                    microbatches(query.question, best.strategy) > 1.0)
     response.notes.push_back(fmt::format(
         "microbatches of more than {} sequences are not searched; --micro-batch asks for one", human_count(most)));
   response.notes.push_back(
       "MFU counts three forward passes, causal attention as the mask leaves it; HFU counts what is "
       "executed, forward work done again included");
   if (fits) {
-    response.headline =
-        fmt::format("{} per step, {:.1f} % MFU with {}", human(Seconds(cost.estimate)),
-                    100.0 * (useful / peak.value), strategy_text(best.strategy));
+    response.headline = fmt::format("{} per step, {:.1f} % MFU with {}", human(Seconds(cost.estimate)),
+                                    100.0 * (useful / peak.value), strategy_text(best.strategy));
   } else {
     const double short_by = cost.memory.total() - capacity.value();
     const double short_on_host = cost.host_memory - query.question.host.capacity;

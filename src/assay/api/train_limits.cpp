@@ -54,9 +54,8 @@ Members threshold_members(const TrainQuery& query, const Candidate& best) {
       const double one = 1.0 / microbatches(query.question, best.strategy);
       double share = each < cost.compute ? end / (cost.compute - each) : 2.0 * one;
       if (share < one) share = (each * one + end) / cost.compute;
-      out.emplace_back("batch_where_gradients_limit", each < cost.compute || share <= one
-                                                          ? Value(Tokens(query.batch_tokens * share))
-                                                          : Value());
+      out.emplace_back("batch_where_gradients_limit",
+                       each < cost.compute || share <= one ? Value(Tokens(query.batch_tokens * share)) : Value());
     }
   }
   if (const double tensor = of(Role::tensor); tensor > 0.0) {

@@ -75,7 +75,8 @@ Seconds attention_estimate(const KernelRates& rates, FlopsPerSecond peak, const 
   const Seconds whole = attention_time(backward ? rates.attention->backward : rates.attention->forward, rates.cores,
                                        peak, work, backward);
   if (backward || !is_split(shape)) return whole;
-  return std::max(read(), std::min(whole, split_attention_time(rates.attention->forward, rates.cores, peak, work, items)));
+  return std::max(read(),
+                  std::min(whole, split_attention_time(rates.attention->forward, rates.cores, peak, work, items)));
 }
 
 }  // namespace

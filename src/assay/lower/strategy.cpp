@@ -112,8 +112,9 @@ Result<void> check_parallelism(const Parallelism& p, const Transformer& model) {
     if (layer.attention) {
       ASSAY_CHECK(divides("--tp", layer.attention->heads, p.tensor, "heads"));
       if (p.context_scheme == ContextScheme::exchange)
-        ASSAY_CHECK(divides("--cp", layer.attention->heads / p.tensor, p.context,
-                            p.tensor > 1 ? fmt::format("heads of each of {} tensor-parallel devices", p.tensor) : "heads"));
+        ASSAY_CHECK(
+            divides("--cp", layer.attention->heads / p.tensor, p.context,
+                    p.tensor > 1 ? fmt::format("heads of each of {} tensor-parallel devices", p.tensor) : "heads"));
     }
     if (layer.state_space) {
       const StateSpace& s = *layer.state_space;

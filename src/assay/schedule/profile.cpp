@@ -140,8 +140,7 @@ KernelCost cost_of(const TrainingSetup& setup, const Program& program, const Ste
   const bool by_arithmetic = step.op == Op::product && time.compute > time.memory && setup.rates.matmul;
   const double droop = by_arithmetic ? setup.rates.matmul->droop / (1.0 + setup.rates.matmul->droop) : 0.0;
   // Ideal kernels fuse what is element-wise into what is not.
-  return {stretched,         time.compute, step.flops.value() > 0.0 ? time.memory : Seconds(),
-          droop * stretched, step.flops};
+  return {stretched, time.compute, step.flops.value() > 0.0 ? time.memory : Seconds(), droop * stretched, step.flops};
 }
 
 /// Prices the steps of a block, those of a layer as what can be done again, too.

@@ -77,7 +77,7 @@ struct TrainingCost {
   double copies = 0;  ///< seconds of the sums over two copies of the model at full bandwidth, once a step
   StepParts parts;    ///< of the estimate
   MemoryParts memory;
-  double host_memory = 0;                      ///< bytes of a chip on its host, of the stage that has the most there
+  double host_memory = 0;     ///< bytes of a chip on its host, of the stage that has the most there
   double executed_flops = 0;  ///< of a step, per chip, mean over stages
 };
 

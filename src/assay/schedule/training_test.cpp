@@ -392,6 +392,25 @@ TEST(Training, OverlapIsNeverSlower) {
       }
 }
 
+// However much software hides: links that are busy longer than the chip computes are waited for, and no estimate lies
+// below what ideal hardware needs.
+TEST(TrainingCost, WhatIsHiddenHasSomethingToHideBehind) {
+  Case c("h100-sxm:32", 32, 8);
+  c.question.setup.effects.tensor_waited = c.question.setup.effects.context_waited = 0.05;
+  for (const std::int64_t tensor : {1, 2, 4, 8, 16})
+    for (const std::int64_t context : {1, 2})
+      for (const bool over : {false, true}) {
+        Strategy s = strategy_of(32 / tensor / context, 1, tensor, context, over ? tensor : 1);
+        s.parallelism.residual = ResidualScheme::sequence;
+        s.parallelism.expert_over.tensor = over && tensor > 1;
+        if (!check_parallelism(s.parallelism, c.model)) continue;
+        const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+        ASSERT_TRUE(cost);
+        EXPECT_LE(cost->lower, cost->estimate) << tensor << " " << context << " " << over;
+        for (double busy : cost->network) EXPECT_LE(busy, cost->lower * (1.0 + 1e-12)) << tensor << " " << context;
+      }
+}
+
 // Slots that imbalance fills besides are executed and cost time.
 TEST(Training, ImbalanceOfExpertsCostsTime) {
   Case c("h100-sxm:8", 16, 8);

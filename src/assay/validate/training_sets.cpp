@@ -50,8 +50,7 @@ Result<ValidationResult> run_training(const ValidationInput& input) {
   const auto read = [&](const CsvTable& table) -> Result<TrainingRows> {
     return read_training(table, input.catalogue);
   };
-  ASSAY_TRY(rows,
-            measured_rows(input, "validation/published_training.csv", "published/training.csv", read, &row_key));
+  ASSAY_TRY(rows, measured_rows(input, "validation/published_training.csv", "published/training.csv", read, &row_key));
   ASSAY_TRY(predict, TrainingPredictor::make(input.catalogue));
   ValidationResult result;
   add_cases(rows, figure, predict, result);
