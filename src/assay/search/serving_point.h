@@ -40,7 +40,6 @@ struct ServingPoint {
 
   double tokens_per_second() const { return batch / decode.estimate; }
   /// Seconds of all replicas together for one prompt.
-  double prefill_per_prompt() const { return prefill.estimate / prompts; }
 };
 /// The strategy with the scheme of its prompts.
 ServingStrategy prefill_strategy(const ServingPoint& point);
