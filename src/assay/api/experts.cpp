@@ -26,6 +26,17 @@ Result<void> read_expert_axes(const Request& request, std::optional<ExpertAxes>&
   return read_word(request, "ep-over", words, out);
 }
 
+Result<void> check_experts(std::int64_t ways, const std::optional<ExpertAxes>& over, std::int64_t tensor,
+                           std::int64_t context, const Transformer& model) {
+  Parallelism p;
+  p.expert = p.data = ways;
+  if (over) {
+    p.expert_over = *over, p.tensor = tensor, p.context = context;
+    p.data = std::max<std::int64_t>(1, p.expert_data());
+  }
+  return check_parallelism(p, model);
+}
+
 double most_expert_load(const Transformer& model) {
   double most = 1.0;
   for (const Layer& layer : model.decoder.kinds)

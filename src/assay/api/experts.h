@@ -18,6 +18,10 @@ Result<void> read_dispatch(const Request& request, const Transformer& model, Dis
 /// --ep-over: nothing where it is not given.
 Result<void> read_expert_axes(const Request& request, std::optional<ExpertAxes>& out);
 
+/// Whether experts split so many ways, over the axes that are given: the others are free to make up the rest.
+Result<void> check_experts(std::int64_t ways, const std::optional<ExpertAxes>& over, std::int64_t tensor,
+                           std::int64_t context, const Transformer& model);
+
 /// Tokens of the busiest expert over an even share if all tokens picked the same ones: experts over those that a token
 /// picks. 1 without experts.
 double most_expert_load(const Transformer& model);

@@ -181,15 +181,7 @@ Result<void> read_strategy(const Request& request, ServeQuery& query) {
   Parallelism given;
   given.tensor = c.tensor.value_or(1), given.pipeline = c.pipeline.value_or(1);
   ASSAY_CHECK(check_parallelism(given, query.model()));
-  if (c.expert) {
-    Parallelism expert;
-    expert.expert = expert.data = *c.expert;
-    if (c.expert_over) {
-      expert.expert_over = *c.expert_over, expert.tensor = c.tensor.value_or(1);
-      expert.data = std::max<std::int64_t>(1, expert.expert_data());
-    }
-    ASSAY_CHECK(check_parallelism(expert, query.model()));
-  }
+  if (c.expert) ASSAY_CHECK(check_experts(*c.expert, c.expert_over, given.tensor, 1, query.model()));
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "assay/api/experts.h"
 #include "assay/base/text.h"
 #include "assay/search/divisors.h"
 
@@ -127,16 +128,7 @@ Result<void> check_choices(const TrainQuery& query) {
     return fail(
         "--cp", fmt::format("sequences of {} tokens do not split {} ways", query.sequence, *c.context),
         fmt::format("a divisor of the sequence: nearest is {}", nearest_of(divisors(query.sequence), *c.context)));
-  if (c.expert) {
-    Parallelism expert;
-    expert.expert = expert.data = *c.expert;
-    if (c.expert_over) {
-      expert.expert_over = *c.expert_over;
-      expert.tensor = c.tensor.value_or(1), expert.context = c.context.value_or(1);
-      expert.data = std::max<std::int64_t>(1, expert.expert_data());
-    }
-    ASSAY_CHECK(check_parallelism(expert, query.imported.model));
-  }
+  if (c.expert) ASSAY_CHECK(check_experts(*c.expert, c.expert_over, given.tensor, given.context, query.imported.model));
   const std::int64_t layers = layers_of(query.imported.model);
   const std::int64_t chunks = c.interleave.value_or(c.schedule == PipelineSchedule::interleaved ? 2 : 1);
   if (c.pipeline && *c.pipeline > 1 && chunks > 1 && chunks > layers / *c.pipeline)

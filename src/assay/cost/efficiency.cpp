@@ -240,10 +240,11 @@ Seconds stream_time(BytesPerSecond hbm, double share, Seconds ramp, Bytes bytes)
 namespace {
 
 /// Elements of a head as matrix units work on them: scores contract them, weighted sums yield them. A systolic array is
-/// filled up in both; GPU kernels are made for widths in steps of 32.
+/// filled up in both; GPU kernels are made for some widths.
 double padded_head(const CoreRates& chip, double head_dim) {
+  constexpr double gpu_step = 32;  // FlashAttention's
   const auto up_to = [&](double step) { return std::ceil(head_dim / step) * step; };
-  return chip.systolic ? (up_to(chip.pad_k) + up_to(chip.pad_n)) / 2.0 : up_to(32.0);
+  return chip.systolic ? (up_to(chip.pad_k) + up_to(chip.pad_n)) / 2.0 : up_to(gpu_step);
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <bit>
 #include <cmath>
 #include <map>
-#include <set>
 #include <unordered_map>
 
 #include "assay/base/text.h"
@@ -38,8 +37,6 @@ class Searcher {
            const TrainingChoices& choices, double capacity, std::size_t top, bool prune, double slowest)
       : question_(question),
         model_(*question.setup.model),
-        sequence_(sequence),
-        cluster_(cluster),
         choices_(choices),
         space_(question, sequence, cluster, choices),
         policies_(space_.policies()),
@@ -54,7 +51,7 @@ class Searcher {
 
   Result<TrainingSearch> run() {
     const std::vector<Parallelism> all = space_.meshes();
-    if (all.empty()) return nothing_matches();
+    if (all.empty()) return space_.no_meshes();
     for (const Parallelism& p : all) list_work(p);
     std::sort(works_.begin(), works_.end(), sooner);
     settled_.resize(works_.size() + 1);
@@ -563,28 +560,8 @@ class Searcher {
     return splits_.emplace(std::pair(stages, layout), split_stages(model_, stages, layout)).first->second;
   }
 
-  Result<TrainingSearch> nothing_matches() const {
-    TrainingChoices freely = choices_;
-    freely.expert.reset();
-    std::set<std::int64_t> allowed;
-    for (const Parallelism& p : TrainingSpace(question_, sequence_, cluster_, freely).meshes())
-      if (p.expert > 1) allowed.insert(p.expert);
-    if (choices_.expert && !allowed.empty()) {
-      std::vector<std::string> ways;
-      for (std::int64_t n : allowed) ways.push_back(std::to_string(n));
-      return fail(
-          "--ep", fmt::format("experts cannot be split {} ways over the devices of a stage", *choices_.expert),
-          fmt::format("a divisor of dp x fsdp, or of these times tp and cp with --ep-over: {}", join(ways, ", ")));
-    }
-    return fail(
-        "strategy", fmt::format("no product of the given parallelism makes {} chips", cluster_.chips()),
-        "data x fsdp x tensor x context x pipeline must equal the chips; leave one of them out to have it found");
-  }
-
   const TrainingQuestion& question_;
   const Transformer& model_;
-  std::int64_t sequence_;
-  const Cluster& cluster_;
   const TrainingChoices& choices_;
   TrainingSpace space_;
   std::vector<Recompute> policies_;

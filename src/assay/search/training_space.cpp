@@ -1,9 +1,13 @@
 #include "assay/search/training_space.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
+#include "assay/base/text.h"
 #include "assay/search/divisors.h"
 
 namespace assay {
@@ -85,6 +89,23 @@ void TrainingSpace::split_experts(ExpertAxes over, const std::vector<std::int64_
     const bool is_legal = p.expert == 1 || (experts_ > 0 && experts_ % p.expert == 0);
     if (choices_.expert ? *choices_.expert == p.expert : is_legal) out.push_back(p);
   }
+}
+
+tl::unexpected<Error> TrainingSpace::no_meshes() const {
+  TrainingChoices freely = choices_;
+  freely.expert.reset();
+  std::set<std::int64_t> allowed;
+  for (const Parallelism& p : TrainingSpace(question_, sequence_, cluster_, freely).meshes())
+    if (p.expert > 1) allowed.insert(p.expert);
+  if (choices_.expert && !allowed.empty()) {
+    std::vector<std::string> ways;
+    for (std::int64_t n : allowed) ways.push_back(std::to_string(n));
+    return fail(
+        "--ep", fmt::format("experts cannot be split {} ways over the devices of a stage", *choices_.expert),
+        fmt::format("a divisor of dp x fsdp, or of these times tp and cp with --ep-over: {}", join(ways, ", ")));
+  }
+  return fail("strategy", fmt::format("no product of the given parallelism makes {} chips", cluster_.chips()),
+              "data x fsdp x tensor x context x pipeline must equal the chips; leave one of them out to have it found");
 }
 
 std::int64_t TrainingSpace::per_group(const Parallelism& p) const {

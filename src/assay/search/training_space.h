@@ -40,6 +40,8 @@ class TrainingSpace {
 
   /// Degrees that multiply to the chips and divide what they split, whether or not the batch divides.
   std::vector<Parallelism> meshes() const;
+  /// Why there are none.
+  tl::unexpected<Error> no_meshes() const;
   /// Sequences of one data-parallel group; 0 where the batch does not divide.
   std::int64_t per_group(const Parallelism& p) const;
 
