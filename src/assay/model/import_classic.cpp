@@ -263,6 +263,7 @@ std::span<const Family> classic_families() {
       {"gpt2", "GPT2LMHeadModel", &gpt2},
       {"gpt_bigcode", "GPTBigCodeForCausalLM", &gpt_bigcode},
       {"gptj", "GPTJForCausalLM", &gptj},
+      {"codegen", "CodeGenForCausalLM", &gptj},
       {"gpt_neo", "GPTNeoForCausalLM", &gpt_neo},
       {"gpt_neox", "GPTNeoXForCausalLM", &gpt_neox},
       {"opt", "OPTForCausalLM", &opt},

@@ -270,7 +270,7 @@ void dbrx(ConfigReader& in, Transformer& model) {
   for (std::int64_t i = 0; i < layers; ++i) model.decoder.add(layer);
 }
 
-/// Grok 1: norms in front of and behind each block.
+/// Grok 1 and 2: norms in front of and behind each block; in Grok 2 all tokens pass a dense block beside their experts.
 void grok(ConfigReader& in, Transformer& model) {
   Common common = read_common(in, model,
                               {.hidden = 6144,
@@ -282,6 +282,9 @@ void grok(ConfigReader& in, Transformer& model) {
                                .context = 8192,
                                .tied = true});
   common.layer.norms = 4;
+  const std::int64_t dense = common.feed_forward().width;
+  if (in.has("moe_intermediate_size")) common.feed_forward().width = in.size("moe_intermediate_size");
+  if (in.flag("residual_moe", false)) common.feed_forward().shared_width = dense;
   common.feed_forward().experts = in.size({"num_experts", "num_local_experts"}, 8);
   common.feed_forward().experts_per_token = in.size({"num_experts_per_tok", "num_selected_experts"}, 2);
   check_experts(in, common.feed_forward(), "num_experts_per_tok");

@@ -15,6 +15,7 @@ struct LatentDefaults {
   std::int64_t groups = 1, groups_per_token = 1;
   bool router_correction = false;
   std::int64_t index_heads = 0;  ///< of the light attention that picks keys (DeepSeek V3.2)
+  bool whole_values = false;     ///< values have the width that the heads leave them (MiniCPM 3)
 };
 
 /// Groups of experts, some of which a token picks first: so many nodes it goes to at most.
@@ -72,14 +73,15 @@ void latent(ConfigReader& in, Transformer& model, const LatentDefaults& defaults
   model.d_model = in.size("hidden_size", shared.hidden);
   model.vocabulary = in.size("vocab_size", shared.vocabulary);
   model.max_context = in.count("max_position_embeddings", shared.context);
-  model.tied = in.flag("tie_word_embeddings", false);
+  model.tied = in.flag("tie_word_embeddings", shared.tied);
   common.layers = read_layers(in, {"num_hidden_layers"}, shared.layers);
   Attention attention;
   attention.heads = attention.kv_heads = in.size("num_attention_heads", shared.heads);
   attention.kv_rank = in.size("kv_lora_rank", 512);
   attention.q_rank = in.count("q_lora_rank", defaults.q_rank);
   attention.rope_dim = in.size("qk_rope_head_dim", 64);
-  attention.value_dim = in.size("v_head_dim", 128);
+  attention.value_dim = defaults.whole_values ? read_head_dim(in, "v_head_dim", model.d_model, attention.heads)
+                                              : in.size("v_head_dim", 128);
   attention.head_dim = in.size("qk_nope_head_dim", 128) + attention.rope_dim;
   in.ignore({"head_dim", "qk_head_dim"});
   if (defaults.index_heads > 0) {
@@ -133,6 +135,14 @@ void glm_moe_dsa(ConfigReader& in, Transformer& model) {
        .index_heads = 32});
 }
 
+void minicpm3(ConfigReader& in, Transformer& model) {
+  in.ignore({"dim_model_base"});
+  latent(in, model,
+         {.common = {.hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32, .tied = true},
+          .q_rank = 768,
+          .whole_values = true});
+}
+
 void kimi_k2(ConfigReader& in, Transformer& model) { deepseek_v3(in, model); }
 
 void glm4_moe_lite(ConfigReader& in, Transformer& model) {
@@ -159,6 +169,7 @@ std::span<const Family> latent_families() {
       {"deepseek_v32", "DeepseekV32ForCausalLM", &deepseek_v32},
       {"glm_moe_dsa", "GlmMoeDsaForCausalLM", &glm_moe_dsa},
       {"kimi_k2", "KimiK2ForCausalLM", &kimi_k2},
+      {"minicpm3", "MiniCPM3ForCausalLM", &minicpm3},
       {"glm4_moe_lite", "Glm4MoeLiteForCausalLM", &glm4_moe_lite},
   };
   return families;

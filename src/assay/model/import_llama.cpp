@@ -214,6 +214,42 @@ void nemotron(ConfigReader& in, Transformer& model) {
   add_all(model, common);
 }
 
+/// Arcee: llama with one matrix up.
+void arcee(ConfigReader& in, Transformer& model) {
+  Common common = read_common(
+      in, model,
+      {.hidden = 2560, .intermediate = 18432, .layers = 32, .heads = 32, .vocabulary = 32000, .context = 4096});
+  read_attention_bias(in, common.attention());
+  common.feed_forward().gated = false;
+  common.feed_forward().up_bias = common.feed_forward().down_bias = in.flag("mlp_bias", false);
+  add_all(model, common);
+}
+
+/// MiniCPM: llama with scaled residuals and, by its own code's default, a tied head.
+void minicpm(ConfigReader& in, Transformer& model) {
+  Common common =
+      read_common(in, model, {.hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32, .tied = true});
+  read_attention_bias(in, common.attention());
+  in.ignore({"dim_model_base"});
+  add_all(model, common);
+}
+
+/// Persimmon: biases throughout, norms of queries and keys, one matrix up.
+void persimmon(ConfigReader& in, Transformer& model) {
+  Common common = read_common(
+      in, model,
+      {.hidden = 4096, .intermediate = 16384, .layers = 36, .heads = 64, .vocabulary = 262144, .context = 16384});
+  set_bias(common.attention(), true, true);
+  if (in.flag("qk_layernorm", true)) {
+    common.attention().qk_norm = Attention::QkNorm::per_head;
+    common.attention().qk_norm_bias = true;
+  }
+  common.feed_forward().gated = false;
+  common.feed_forward().up_bias = common.feed_forward().down_bias = true;
+  model.norm = layer_norm;
+  add_all(model, common);
+}
+
 void internlm(ConfigReader& in, Transformer& model) {
   Common common =
       read_common(in, model, {.hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32, .vocabulary = 103168});
@@ -279,6 +315,10 @@ std::span<const Family> llama_families() {
       {"granite", "GraniteForCausalLM", &llama},
       {"aquila", "AquilaForCausalLM", &llama},
       {"Yi", "YiForCausalLM", &llama},
+      {"xverse", "XverseForCausalLM", &llama},
+      {"arcee", "ArceeForCausalLM", &arcee},
+      {"minicpm", "MiniCPMForCausalLM", &minicpm},
+      {"persimmon", "PersimmonForCausalLM", &persimmon},
       {"mistral", "MistralForCausalLM", &mistral},
       {"qwen2", "Qwen2ForCausalLM", &qwen2},
       {"qwen2_vl", "Qwen2VLForConditionalGeneration", &qwen2},

@@ -292,6 +292,49 @@ constexpr Wild wild[] = {
       "num_hidden_layers": 32, "num_key_value_heads": 8, "order_of_interleaved_layers": "local_attn_first",
       "sliding_window": 4096, "sliding_window_pattern": 4, "use_embedding_sharing": true, "use_gated_activation": true,
       "use_parallel_block": true, "use_parallel_embedding": true, "vocab_size": 256000})"},
+    {"minicpm with its scales", 2'724'880'896, R"({"model_type": "minicpm", "architectures": ["MiniCPMForCausalLM"],
+      "hidden_act": "silu", "hidden_size": 2304, "intermediate_size": 5760, "num_attention_heads": 36,
+      "num_hidden_layers": 40, "num_key_value_heads": 36, "vocab_size": 122753, "scale_emb": 12,
+      "dim_model_base": 256, "scale_depth": 1.4, "max_position_embeddings": 4096, "rope_scaling": null})"},
+    // By hand: a tied table and a norm; compressed queries and keys, values of 2560 / 40 = 64, a gated block, two
+    // norms.
+    {"minicpm 3, whose values have no width of their own",
+     73'448 * 2'560 + 2'560 +
+         62LL * (2'560 * 768 + 768 + 768 * 40 * 96 + 2'560 * 288 + 256 + 256 * 40 * 128 + 40 * 64 * 2'560 +
+                 3 * 2'560 * 6'400 + 2 * 2'560),
+     R"({"model_type": "minicpm3", "hidden_size": 2560, "intermediate_size": 6400, "num_hidden_layers": 62,
+      "num_attention_heads": 40, "num_key_value_heads": 40, "vocab_size": 73448, "scale_emb": 12,
+      "dim_model_base": 256, "scale_depth": 1.4, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32, "q_lora_rank": 768,
+      "kv_lora_rank": 256, "max_position_embeddings": 32768})"},
+    // By hand: 270 billion as announced; a dense block of 32768 beside 8 experts of 16384, a router, four norms.
+    {"grok 2, a dense block beside the experts",
+     2LL * 131'072 * 8'192 + 8'192 +
+         64LL * (2 * 8'192 * 8'192 + 2 * 8'192 * 1'024 + 8LL * 3 * 8'192 * 16'384 + 3 * 8'192 * 32'768 + 8 * 8'192 +
+                 4 * 8'192),
+     R"({"model_type": "git", "architectures": ["Grok1ForCausalLM"], "attn_logit_softcapping": 30.0,
+      "embedding_multiplier_scale": 90.5, "head_dim": 128, "hidden_size": 8192, "intermediate_size": 32768,
+      "moe_intermediate_size": 16384, "num_attention_heads": 64, "num_experts_per_tok": 2, "num_hidden_layers": 64,
+      "num_key_value_heads": 8, "num_local_experts": 8, "residual_moe": true, "router_logit_softcapping": 30.0,
+      "max_position_embeddings": 131072, "tie_word_embeddings": false, "vocab_size": 131072})"},
+    // By hand: two tables, one matrix up, two norms a layer.
+    {"arcee without a gate",
+     2LL * 128'004 * 2'560 + 2'560 + 36LL * (2 * 2'560 * 2'560 + 2 * 2'560 * 512 + 2 * 2'560 * 18'432 + 2 * 2'560),
+     R"({"model_type": "arcee", "hidden_act": "relu2", "hidden_size": 2560, "intermediate_size": 18432,
+      "head_dim": 128, "num_attention_heads": 20, "num_hidden_layers": 36, "num_key_value_heads": 4,
+      "mlp_bias": false, "attention_bias": false, "tie_word_embeddings": false, "vocab_size": 128004})"},
+    // By hand: biases of all products, LayerNorms with biases, those of queries and keys over 64.
+    {"persimmon with norms of queries and keys",
+     2LL * 262'144 * 4'096 + 2 * 4'096 +
+         36LL * (4 * 4'096 * 4'096 + 4 * 4'096 + 2 * 4'096 * 16'384 + 16'384 + 4'096 + 4 * 4'096 + 4 * 64),
+     R"({"model_type": "persimmon", "hidden_act": "relu2", "hidden_size": 4096, "intermediate_size": 16384,
+      "num_attention_heads": 64, "num_hidden_layers": 36, "partial_rotary_factor": 0.5, "qk_layernorm": true,
+      "tie_word_embeddings": false, "vocab_size": 262144, "max_position_embeddings": 16384})"},
+    // By hand: as GPT-J, with another depth and table.
+    {"codegen, a gpt-j",
+     2LL * 51'200 * 4'096 + 51'200 + 2 * 4'096 + 33LL * (12 * 4'096 * 4'096 + 5 * 4'096 + 2 * 4'096),
+     R"({"model_type": "codegen", "architectures": ["CodeGenForCausalLM"], "activation_function": "gelu_new",
+      "n_ctx": 2048, "n_embd": 4096, "n_head": 16, "n_inner": null, "n_layer": 33, "n_positions": 2048,
+      "rotary_dim": 64, "tie_word_embeddings": false, "vocab_size": 51200})"},
     // By hand: 2 tables of 1000 x 1024 and a norm of 1024; the first layer has 4 key heads of 64 and a width of
     // floor(2 x 2.625 x 1024 / 3) = 1792, the second no attention and floor(2 x 1.3125 x 1024 / 3) = 896 -> 1024.
     {"layers that a search left",
