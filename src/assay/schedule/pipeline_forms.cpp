@@ -65,21 +65,59 @@ PipelineForm zb_h2_form(const Sizes& s) {
 }
 
 /// Up to p microbatches, each wave follows the last one down the V and back.
-double zb_v_few(const Sizes& s, double m) {
-  const double ahead = m - 1;
-  return m * (s.f + s.b + s.w) + s.k() * (s.f + s.b) -
-         ahead * std::min({s.f, (s.f + s.b) / 2, s.b + s.w, (3 * s.b + s.w) / 2});
+double zb_v_few(const Sizes& s) {
+  const double ahead = s.m - 1;
+  return s.work() + s.k() * (s.f + s.b) - ahead * std::min({s.f, (s.f + s.b) / 2, s.b + s.w, (3 * s.b + s.w) / 2});
+}
+
+/// Between p and 2p-1 microbatches, without hops: d more than stages, e too few for the steady state. Each line is a
+/// longest path for some ratio of F, B and W, in halves of them, as a stage has two chunks.
+PipelineForm zb_v_between(const Sizes& s) {
+  const double k = s.k(), d = s.m - s.p, e = k - d;
+  const auto path = [&](double f, double b, double w) { return (f * s.f + b * s.b + w * s.w) / 2; };
+  const double shared = std::max({
+      path(0, 2 * k, -2 * d),
+      path(0, 2 * e, 0),
+      path(e, e, 0),
+      path(k + d - 1, e + 1, -2 * d),
+      path(k + d, e - d, -d),
+      path(k + d, e, -2 * d - 1),
+      path(2 * k, -k, -k),
+      path(2 * k, -d, d - 2 * k),
+      path(2 * k, 0, -2 * k - 1),
+  });
+  const double makespan = std::max({
+      shared,
+      path(0, e + 1, d - 1),
+      path(e + 1, 0, d - 1),
+      path(k + d - 1, 1 - d, 0),
+      path(k + d, -d, -1),
+      path(0, k + e, -e),
+      path(k + d - 1, e - d + 1, -e),
+      path(k + d, e - d, -e - 1),
+      path(2 * k, -k, -2 * e - 1),
+      path(2 * k, -d, -3 * e - 1),
+  });
+  const double interval = std::max({
+      0.0,
+      shared,
+      path(-k, e + 1, d - 1),
+      path(1 - d, 0, d - 1),
+      path(-d, 2 * e + 1, d - e - 1),
+      path(-d, k + e, -e),
+      path(d - 1, 1 - d, 0),
+      path(e + 1 - d, e, d - 1 - e),
+      path(k - 1, e + 1 - d, -e),
+  });
+  return form(s.work() + makespan, s.work() + interval, s.c == 0);
 }
 
 /// Each line is a longest path for some ratio of F, B and W; with F = B = W the interval's are all zero.
 PipelineForm zb_v_form(const Sizes& s) {
   const double k = s.k(), f = s.f, b = s.b, w = s.w, c = s.c;
   if (k == 0) return form(s.work(), s.work(), true);
-  if (s.m <= s.p) return form(zb_v_few(s, s.m), zb_v_few(s, s.m), c == 0);
-  if (s.m < 2 * s.p - 1) {
-    const double fewer = zb_v_few(s, s.p);
-    return form(std::max(fewer, s.work() + k * f / 2), std::max(fewer, s.work()), false);
-  }
+  if (s.m <= s.p) return form(zb_v_few(s), zb_v_few(s), c == 0);
+  if (s.m < 2 * s.p - 1) return zb_v_between(s);
   const double shared = std::max({
       k * (b - w) + (6 * k - 2) * c,
       k * f - (k + 0.5) * w + 4 * k * c,

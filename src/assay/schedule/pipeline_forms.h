@@ -16,7 +16,7 @@ struct PipelineForm {
 /// One step of a possible shape with stages alike. `stage` is one microbatch through a whole stage, all of its chunks
 /// (1/p of the model), `transfer` one hop that does not block, `pair_saving` dualpipe's, as in PipelineInput.
 /// Exact when a hop takes no longer than the shortest piece of work on one chunk; beyond that gpipe and 1f1b stay
-/// exact. zb-v is exact up to p and from 2p-1 microbatches on, without hops; dualpipe with hops (its interval not) or
+/// exact. zb-v is exact without hops; dualpipe with hops (its interval not) or
 /// with a saving, not with both.
 PipelineForm pipeline_form(const PipelineShape& shape, const StageTimes& stage, Seconds transfer = {},
                            Seconds pair_saving = {});
