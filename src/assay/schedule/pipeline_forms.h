@@ -21,6 +21,11 @@ struct PipelineForm {
 PipelineForm pipeline_form(const PipelineShape& shape, const StageTimes& stage, Seconds transfer = {},
                            Seconds pair_saving = {});
 
+/// What the slowest stage waits in a step when the others take `others` on average, without hops: for the work of
+/// others, less what it does itself meanwhile; `at_end` if it is the first or the last one. That of pipeline_form where
+/// all are alike; exact for gpipe and 1f1b with a slow end, within a few percent of a step for the others.
+Seconds pipeline_bubble(const PipelineShape& shape, const StageTimes& slowest, const StageTimes& others, bool at_end);
+
 /// Whether gradients of weights are made when a stage would wait, apart from those of inputs.
 bool splits_backward(PipelineSchedule schedule);
 

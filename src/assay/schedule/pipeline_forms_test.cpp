@@ -103,6 +103,43 @@ TEST(PipelineForms, EqualTheSimulationWithAndWithoutHops) {
   EXPECT_GT(exact, 2 * bounds);
 }
 
+// A stage with the head, or with a layer more, is slower than the others: all of them wait for it, and it for them.
+TEST(PipelineForms, ABubbleOfUnevenStagesIsCloseToTheSimulations) {
+  const StageTimes usual{1_s, 1.125_s, 0.875_s};
+  for (const Schedule schedule :
+       {Schedule::gpipe, Schedule::one_f_one_b, Schedule::zb_h1, Schedule::zb_h2, Schedule::zb_v, Schedule::dualpipe})
+    for (const std::int64_t p : {4, 8, 16})
+      for (const std::int64_t m : {2 * p, 4 * p})
+        for (const double longer : {1.0, 1.05, 1.25, 2.0})
+          for (const bool at_end : {true, false}) {
+            const PipelineShape shape{schedule, p, m, 1};
+            const StageTimes slow{longer * usual.forward, longer * usual.backward_input,
+                                  longer * usual.backward_weight};
+            PipelineInput input = uniform(shape, usual);
+            const StageTimes chunk = input.times[0];
+            input.times.assign(static_cast<std::size_t>(model_parts(shape)), chunk);
+            const std::int64_t stage = at_end ? (schedule == Schedule::zb_v ? 0 : p - 1) : p / 2;
+            double slow_stages = 0;
+            for (std::int64_t part = 0; part < model_parts(shape); ++part) {
+              const std::int64_t lies = stage_of_part(shape, part);
+              const bool mirrored = schedule == Schedule::dualpipe && lies == p - 1 - stage;  // one part of each copy
+              if (lies != stage && !mirrored) continue;
+              input.times[static_cast<std::size_t>(part)] = {longer * chunk.forward, longer * chunk.backward_input,
+                                                             longer * chunk.backward_weight};
+              slow_stages += static_cast<double>(p) / static_cast<double>(model_parts(shape));
+            }
+            // The mean of all stages but the slow one.
+            const double rest = 1 + (slow_stages - 1) * (longer - 1) / static_cast<double>(p - 1);
+            const StageTimes others{rest * usual.forward, rest * usual.backward_input, rest * usual.backward_weight};
+            const Seconds work = static_cast<double>(m) * (slow.forward + slow.backward_input + slow.backward_weight);
+            const double found = (work + pipeline_bubble(shape, slow, others, at_end)) / run(input).interval;
+            const bool plain = schedule == Schedule::gpipe || schedule == Schedule::one_f_one_b;
+            const bool exact = longer == 1.0 || (plain && at_end);
+            EXPECT_NEAR(found, 1.0, exact ? 1e-12 : 0.08)
+                << schedule_name(schedule) << " p " << p << " m " << m << " longer " << longer << " at end " << at_end;
+          }
+}
+
 TEST(PipelineForms, ReduceToThePublishedBubbles) {
   const double f = 1, b = 1.125, w = 0.875;  // weight gradients are the cheapest, as in practice
   const StageTimes whole{Seconds(f), Seconds(b), Seconds(w)};

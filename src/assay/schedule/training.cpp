@@ -64,17 +64,6 @@ Sharing sharing(const Parallelism& p, const StageLinks& links) {
           links.ways(everyone & no_expert)};
 }
 
-/// Seconds of a step, and of these that a stage idles, from the mean times of one microbatch on one stage. Stages begin
-/// the next step one after the other, as they ended the last one.
-double step_interval(const PipelineShape& shape, double forward, double backward, double weight_gradients) {
-  const StageTimes stage{Seconds(forward), Seconds(backward - weight_gradients), Seconds(weight_gradients)};
-  return pipeline_form(shape, stage).interval.value();
-}
-double bubble_time(const PipelineShape& shape, double forward, double backward, double weight_gradients) {
-  const double busy = static_cast<double>(shape.microbatches) * (forward + backward);
-  return std::max(0.0, step_interval(shape, forward, backward, weight_gradients) - busy);
-}
-
 /// Moves activations or optimizer states of a stage to the host; what is at work stays on the chip.
 void move_to_host(Offload offload, double layer_kept, double layer_share, SteadyCost::Part& out) {
   if (moves_activations(offload)) {
@@ -128,6 +117,12 @@ ScheduledPasses scheduled(const StagePasses& passes, PipelineSchedule schedule, 
   // Products of weights' gradients that are put off are not there to hide collectives.
   if (splits_backward(schedule)) out.backward += out.put_off = passes.beside;
   return out;
+}
+
+/// One microbatch on a stage, what it hands on included.
+StageTimes stage_times(const ScheduledPasses& passes, double handover) {
+  return {Seconds(passes.forward + handover / 2.0), Seconds(passes.backward + handover / 2.0 - passes.weight_gradients),
+          Seconds(passes.weight_gradients)};
 }
 
 ScheduledPasses scheduled(const SteadyCost::Part& part, const Strategy& strategy) {
@@ -429,9 +424,8 @@ StageSplit stage_split(const Transformer& model, const Strategy& strategy) {
 }
 
 double even_step(const PipelineShape& shape, const StagePasses& mean, double hop) {
-  const ScheduledPasses passes = scheduled(mean, shape.schedule, shape.stages);
-  const double handover = static_cast<double>(shape.chunks) * hop;
-  return step_interval(shape, passes.forward + handover, passes.backward + handover, passes.weight_gradients);
+  const double handover = 2.0 * static_cast<double>(shape.chunks) * hop;
+  return pipeline_form(shape, stage_times(scheduled(mean, shape.schedule, shape.stages), handover)).interval.value();
 }
 
 TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
@@ -441,13 +435,15 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
   const double handover = 2.0 * static_cast<double>(strategy.interleave) * steady.hop;
   TrainingCost cost;
   double slowest = -1.0, slowest_lower = 0.0, slowest_upper = 0.0, sum_lower = 0.0, sum_upper = 0.0;
-  double mean_forward = 0.0, mean_backward = 0.0, mean_weights = 0.0, states = 0.0, busiest = 0.0, end_upper = 0.0;
+  double states = 0.0, busiest = 0.0, end_upper = 0.0;
+  StageTimes sum, longest;
+  bool at_end = false;
   for (const SteadyCost::Part& part : steady.parts) {
     const double share = part.stages / stages;
-    const auto [forward, backward, weight_gradients, hidden, put_off] = scheduled(part, strategy);
-    mean_forward += share * (forward + handover / 2.0);
-    mean_backward += share * (backward + handover / 2.0);
-    mean_weights += share * weight_gradients;
+    const ScheduledPasses passes = scheduled(part, strategy);
+    const StageTimes times = stage_times(passes, handover);
+    sum.forward += part.stages * times.forward, sum.backward_input += part.stages * times.backward_input;
+    sum.backward_weight += part.stages * times.backward_weight;
     cost.compute += share * m * part.ideal_compute;
     cost.executed_flops += share * m * part.executed_flops;
     cost.memory_time = std::max(cost.memory_time, m * part.ideal_memory + part.end_memory);
@@ -462,15 +458,15 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
     end_upper = std::max(end_upper, part.end_upper);
     slowest_lower = std::max(slowest_lower, part.lower), slowest_upper = std::max(slowest_upper, part.upper);
     sum_lower += part.stages * part.lower, sum_upper += part.stages * part.upper;
-    const double whole = m * (forward + backward) + part.gradients + part.update + part.host.update;
+    const double whole = m * (passes.forward + passes.backward) + part.gradients + part.update + part.host.update;
     cost.host_time = std::max(cost.host_time, m * part.host.ideal + part.host.ideal_update);
     states = std::max(states, part.host.ideal_update);
     if (whole > slowest) {
-      slowest = whole;
+      slowest = whole, longest = times, at_end = part.first || part.last;
       StepParts& step = cost.parts;
       step.compute = m * part.compute, step.recompute = m * part.recompute;
-      step.tensor = m * (part.tensor + put_off), step.context = m * part.context;
-      step.expert = m * (part.expert - hidden);
+      step.tensor = m * (part.tensor + passes.put_off), step.context = m * part.context;
+      step.expert = m * (part.expert - passes.hidden);
       step.weights = m * part.weights;
       step.handover = m * handover, step.gradients = part.gradients, step.update = part.update;
       step.host = m * (part.host.forward + part.host.backward) + part.host.update;
@@ -479,14 +475,19 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
     cost.host_memory = std::max(cost.host_memory, memory.host);
     if (memory.total() > cost.memory.total()) cost.memory = memory;
   }
-  if (stages > 1.0)
-    cost.parts.bubble = largest_chunk(steady, strategy, steady.most_layers) *
-                        bubble_time(shape, mean_forward, mean_backward, mean_weights);
+  double fill = 0.0;  // of work on other stages: ideal hardware still has to fill the pipeline
+  if (stages > 1.0) {
+    const double others = stages - 1.0;
+    const StageTimes rest{(sum.forward - longest.forward) / others,
+                          (sum.backward_input - longest.backward_input) / others,
+                          (sum.backward_weight - longest.backward_weight) / others};
+    cost.parts.bubble =
+        largest_chunk(steady, strategy, steady.most_layers) * pipeline_bubble(shape, longest, rest, at_end).value();
+    fill = pipeline_form(shape, {1_s, 1_s, 1_s}).interval.value() / 3.0 - m;
+  }
   cost.parts.overhead = steady.stragglers * cost.parts.total() + steady.fixed;
   cost.estimate = cost.parts.total();
-  // Ideal hardware still has to fill the pipeline.
-  const double fill = stages > 1.0 ? bubble_time(shape, 1.0, 2.0, 1.0) / 3.0 / stages : 0.0;
-  cost.fill = fill * sum_lower;
+  cost.fill = fill * (sum_lower - slowest_lower) / std::max(1.0, stages - 1.0);
   // What is there once a step may fall into the time in which others fill the pipeline.
   busiest = std::max({busiest, cost.memory_time, cost.host_time});
   cost.lower = std::max(m * slowest_lower + cost.fill, busiest);
