@@ -366,12 +366,20 @@ void check_chip(const Chip& chip, const Toml& root, Reader& reader) {
   }
 }
 
+/// What stands below a table under a key, or in a list of tables under the name of one.
+Toml* below(Toml& node, std::string_view key) {
+  if (node.kind == Toml::Kind::table) return node.find(key);
+  for (Toml& item : node.items)
+    if (const Toml* name = item.find("name"); name && name->text == key) return &item;
+  return nullptr;
+}
+
 /// Lays `path = value` over the tree.
 Result<void> apply(Toml& root, const Override& change) {
   Toml* node = &root;
   const auto keys = split(change.path, '.');
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    Toml* next = node->kind == Toml::Kind::table ? node->find(keys[i]) : nullptr;
+    Toml* next = below(*node, keys[i]);
     const bool last = i + 1 == keys.size();
     if (!next && last && node->kind == Toml::Kind::table && i > 0) {
       node->members.emplace_back(keys[i],
@@ -381,6 +389,8 @@ Result<void> apply(Toml& root, const Override& change) {
     if (!next || (last && !next->members.empty() && !next->find("value"))) {
       std::vector<std::string> known;
       for (const auto& [key, value] : (next ? next : node)->members) known.push_back(key);
+      for (const Toml& item : (next ? next : node)->items)
+        if (const Toml* name = item.find("name")) known.push_back(name->text);
       return fail("--set " + change.path, fmt::format("{} names no number of the chip", in_quotes(change.path)),
                   next ? "below it stand " + join(known, ", ") : suggestion(keys[i], known), Error::Kind::usage);
     }
@@ -388,6 +398,19 @@ Result<void> apply(Toml& root, const Override& change) {
   }
   *node = toml_scalar(change.value);  // it has no line of the file, by which the reader knows it
   return {};
+}
+
+constexpr std::string_view scale_out_bandwidth = "network.scale_out.bandwidth";
+
+/// A fabric is built from the ports of its chips: with another rate of these, levels that are not set keep their ratio.
+void scale_fabric(Chip& chip, const Chip& before) {
+  if (!chip.network.scale_out || !before.network.scale_out) return;
+  const double ratio = chip.network.scale_out->bandwidth.value / before.network.scale_out->bandwidth.value;
+  for (FabricLevel& level : chip.network.scale_out->levels)
+    if (level.bandwidth.source != Reader::override_source) {
+      level.bandwidth.value = ratio * level.bandwidth.value;
+      level.bandwidth.source = Reader::override_source;
+    }
 }
 
 }  // namespace
@@ -410,7 +433,12 @@ Result<Chip> read_chip(std::string_view document, std::string_view file, const s
       reader.fault(*root->find("id"), "id",
                    fmt::format("the id is {} but the file is {}", in_quotes(chip.id), in_quotes(base)),
                    "file name = id");
-    return shared.faults.empty() ? Result<Chip>(std::move(chip)) : tl::unexpected<Error>(shared.faults.front());
+    if (!shared.faults.empty()) return tl::unexpected<Error>(shared.faults.front());
+    if (std::any_of(overrides.begin(), overrides.end(), [](const auto& o) { return o.path == scale_out_bandwidth; })) {
+      ASSAY_TRY(before, read_chip(document, file));
+      scale_fabric(chip, before);
+    }
+    return chip;
   }
   Error first = shared.faults.front();
   first.also.assign(shared.faults.begin() + 1, shared.faults.end());

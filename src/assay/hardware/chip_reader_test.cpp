@@ -230,6 +230,18 @@ TEST(ChipReader, AnOverrideReplacesOneNumberAndIsItsSource) {
   EXPECT_EQ(chip->hbm().capacity.source, "small.toml:29 (datasheet)");
 }
 
+TEST(ChipReader, AFabricFollowsThePortsOfItsChips) {
+  const auto with = [](const std::vector<Override>& overrides) {
+    return Catalogue::builtin().chip("h100-sxm", "test", overrides)->network.scale_out->levels;
+  };
+  const auto usual = with({}), faster = with({{"network.scale_out.bandwidth", "100 GB/s"}});
+  ASSERT_EQ(faster.size(), usual.size());
+  for (std::size_t i = 0; i < usual.size(); ++i) EXPECT_EQ(faster[i].bandwidth.value, 2.0 * usual[i].bandwidth.value);
+  const auto thin = with({{"network.scale_out.level.spine.bandwidth", "1 TB/s"}});
+  EXPECT_EQ(thin[0].bandwidth.value, usual[0].bandwidth.value);
+  EXPECT_EQ(thin[1].bandwidth.value, 1_TB_per_s);
+}
+
 TEST(ChipReader, AnOverrideIsFaultyAtTheFlag) {
   EXPECT_EQ(faults(small_chip, {{"memory.hbm.bandwidth", "2"}}),
             (Faults{"--set memory.hbm.bandwidth | this number has no unit, B/s is wanted"}));

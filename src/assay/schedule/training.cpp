@@ -229,6 +229,8 @@ StageElements add_memory(const StateBytes& bytes, const StepEffects& effects, co
     sum.dense += elements_of(profile.head) + (part.first ? 0.0 : profile.tied_elements);
     out.memory.head =
         effects.logits * (profile.head.kept.value() + head_gathered.value() + profile.head.widest.value());
+    // Its gradient is whole until it is reduced, and nothing of the loss is free yet.
+    if (bytes.shared.gradients > 1.0) out.memory.head += bytes.gradient * elements_of(profile.head);
   }
   out.stages = part.stages, out.at = part.at, out.to = part.to, out.first = part.first, out.last = part.last;
   const Sharing& shared = bytes.shared;
