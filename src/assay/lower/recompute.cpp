@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view part_names[] = {
     "norms",   "rotary", "scores",   "attention", "attention-products", "ffn-products", "second-products",
-    "ffn-act", "router", "dispatch", "scans",     "residual",           "collectives"};
+    "ffn-act", "router", "dispatch", "scans",     "residual",           "reductions",   "exchanges"};
 static_assert(std::size(part_names) == forward_parts);
 
 constexpr ForwardPart part_at(std::size_t i) { return static_cast<ForwardPart>(i); }
@@ -36,8 +36,11 @@ ForwardPart part_of(Op op) {
     case Op::scan:
     case Op::convolve:
       return ForwardPart::scans;
+    case Op::all_reduce:
+    case Op::reduce_scatter:
+      return ForwardPart::reductions;
     default:
-      return is_collective(op) ? ForwardPart::collectives : ForwardPart::residual;
+      return is_collective(op) ? ForwardPart::exchanges : ForwardPart::residual;
   }
 }
 

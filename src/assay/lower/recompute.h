@@ -20,12 +20,13 @@ enum class ForwardPart : std::uint8_t {
   second_products,        ///< every second product of a layer
   activations,            ///< activation functions and gates
   router,
-  dispatch,     ///< tokens at their experts, and what comes back
-  scans,        ///< state-space scans and convolutions
-  residual,     ///< sums on the residual stream, and copies that are split or cast
-  collectives,  ///< what was reduced or exchanged
+  dispatch,    ///< tokens at their experts, and what comes back
+  scans,       ///< state-space scans and convolutions
+  residual,    ///< sums on the residual stream, and copies that are split or cast
+  reductions,  ///< sums over devices
+  exchanges,   ///< what went from device to device
 };
-inline constexpr std::size_t forward_parts = 13;
+inline constexpr std::size_t forward_parts = 14;
 
 /// A set of them. Whatever it says, what was gathered is gathered again, and a layer's input is kept.
 struct Recompute {
@@ -47,14 +48,17 @@ struct Recompute {
   /// The inside of attention: scores and probabilities, where they exist at all.
   static constexpr Recompute selective() { return of({ForwardPart::scores}); }
   static constexpr Recompute full() { return {(1u << forward_parts) - 1u}; }
-  /// All products are kept; attention and what is element-wise is made again.
+  /// What costs memory and next to no time: norms, activation functions and gates (Megatron's modules of these names).
+  static constexpr Recompute element_wise() { return of({ForwardPart::norms, ForwardPart::activations}); }
+  /// All products are kept, where devices add them up as sums; attention and what is element-wise is made again.
   static constexpr Recompute all_but_products() {
     using enum ForwardPart;
-    return full().without(of({attention_products, feed_forward_products, second_products}));
+    return full().without(of({attention_products, feed_forward_products, second_products, reductions}));
   }
   /// Products around attention are kept, those of the feed-forward block are made again.
   static constexpr Recompute all_but_projections() {
-    return full().without(of({ForwardPart::attention_products, ForwardPart::second_products}));
+    using enum ForwardPart;
+    return full().without(of({attention_products, second_products, reductions}));
   }
   /// The same, and the result of attention is kept.
   static constexpr Recompute feed_forward() {
@@ -64,7 +68,7 @@ struct Recompute {
   /// (PyTorch's selective checkpointing as torchtitan sets it).
   static constexpr Recompute operators() {
     using enum ForwardPart;
-    return full().without(of({attention_products, feed_forward_products, attention, scores, collectives}));
+    return full().without(of({attention_products, feed_forward_products, attention, scores, reductions, exchanges}));
   }
 
  private:
@@ -79,6 +83,7 @@ struct RecomputePolicy {
   Recompute parts;
 };
 inline constexpr RecomputePolicy recompute_policies[] = {{"none", Recompute::none()},
+                                                         {"element-wise", Recompute::element_wise()},
                                                          {"selective", Recompute::selective()},
                                                          {"feed-forward", Recompute::feed_forward()},
                                                          {"operators", Recompute::operators()},

@@ -41,7 +41,7 @@ TEST(PolicyProfiles, AreThoseOfProgramsLoweredWithThePolicy) {
   for (const RecomputePolicy& policy : recompute_policies) policies.push_back(policy.parts);
   using enum ForwardPart;
   for (const auto& list : {Recompute::of({norms, activations}), Recompute::of({attention, feed_forward_products}),
-                           Recompute::of({dispatch, router, second_products}), Recompute::of({residual, collectives})})
+                           Recompute::of({dispatch, router, second_products}), Recompute::of({residual, reductions})})
     policies.push_back(list);
   for (const char* id : {"llama-3-8b", "mixtral-8x7b", "deepseek-v3", "mamba-130m", "t5-base"})
     for (const Dtype compute : {Dtype::bf16, Dtype::fp8})
