@@ -28,6 +28,7 @@ Members layer_section(const Query& query) {
   if (query.shape.experts > 1.0) {
     out.emplace_back("experts", whole(query.shape.experts));
     out.emplace_back("experts_per_token", whole(query.shape.experts_per_token));
+    if (query.shape.shared > 0.0) out.emplace_back("shared_experts", query.shape.shared);
     out.emplace_back("sparsity", query.shape.experts / query.shape.experts_per_token);
   }
   out.emplace_back("flops_per_token", layer_flops_per_token(Plain{}, query.shape) * Tokens(1));

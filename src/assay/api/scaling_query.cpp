@@ -140,6 +140,7 @@ Result<void> read_layer(const Request& request, const Context& context, ScalingQ
   if (block.experts > 0) {
     query.shape.experts = static_cast<double>(block.experts);
     query.shape.experts_per_token = static_cast<double>(block.experts_per_token);
+    query.shape.shared = static_cast<double>(block.shared_width) / static_cast<double>(block.width);
   }
   query.layers = static_cast<double>(stack.layers());
   const ParameterCounts counts = parameter_counts(model);

@@ -207,10 +207,12 @@ std::vector<OptionSpec> train_options() {
       {"interleave", "N", "chunks of layers per stage"},
       {"schedule", "NAME", "gpipe, 1f1b, interleaved, zb, zb-h1, zb-h2, zb-v or dualpipe"},
       {"recompute", "POLICY",
-       "none, selective (inside of attention), full; or what is kept besides a layer's input: products, projections "
+       "none, element-wise (norms and activation functions), selective (inside of attention), full; or what is kept "
+       "besides a layer's input: products, projections "
        "(those around attention), operators (attention and every other product); feed-forward: made again is only "
        "that; auto (default) searches all. Or a list of what is made again: norms, rotary, scores, attention, "
-       "attention-products, ffn-products, second-products, ffn-act, router, dispatch, scans, residual, collectives"},
+       "attention-products, ffn-products, second-products, ffn-act, router, dispatch, scans, residual, reductions, "
+       "exchanges"},
       {"offload", "WHAT", "to the host: none, optimizer, activations, both, or auto (default) to search all", false,
        "none|optimizer|activations|both|auto"},
       {"sequence-parallel", "", "split activations between tensor-parallel blocks by sequence"},

@@ -22,13 +22,25 @@ Bytes activation_bytes(const MlpShape& shape) { return Bytes(shape.element_bytes
 
 }  // namespace
 
+namespace {
+
+/// So many routed experts, and the shared ones beside them.
+template <class N>
+Ratio<N> with_shared(const N& num, std::string_view name, double routed, const MlpShape& shape) {
+  const auto experts = num.given(name, routed, asked);
+  if (shape.shared == 0.0) return experts;
+  return experts + num.given("shared experts", shape.shared, "their width over d_ff");
+}
+
+}  // namespace
+
 template <class N>
 typename N::template Number<TokenFlopCount::dim> layer_flops_per_token(const N& num, const MlpShape& shape) {
   const auto matrices = num.given("matrices", shape.matrices, "of the MLP");
   const auto d = num.given("d_model", shape.d_model, asked), f = num.given("d_ff", shape.d_ff, asked);
   const auto each = num.given("FLOP per parameter", TokenFlopCount(2.0), "one multiply-add per token");
-  if (shape.experts_per_token == 1.0) return num.named("FLOP per token", each * matrices * d * f);
-  const auto active = num.given("experts per token", shape.experts_per_token, asked);
+  if (shape.experts_per_token + shape.shared == 1.0) return num.named("FLOP per token", each * matrices * d * f);
+  const auto active = with_shared(num, "experts per token", shape.experts_per_token, shape);
   return num.named("FLOP per token", each * matrices * d * f * active);
 }
 
@@ -38,7 +50,7 @@ typename N::template Number<Bytes::dim> layer_weight_bytes(const N& num, const M
   const auto d = num.given("d_model", shape.d_model, asked), f = num.given("d_ff", shape.d_ff, asked);
   const auto each = num.given("bytes per element", Bytes(shape.element_bytes), "dtype");
   if (shape.experts == 1.0) return num.named("weights", each * matrices * d * f);
-  return num.named("weights", each * matrices * d * f * num.given("experts", shape.experts, asked));
+  return num.named("weights", each * matrices * d * f * with_shared(num, "experts", shape.experts, shape));
 }
 
 template <class N>

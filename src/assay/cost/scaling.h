@@ -17,6 +17,7 @@ struct MlpShape {
   double d_model = 1, d_ff = 1;
   double matrices = 2;  ///< 2 for an up and a down projection, 3 with a gate
   double experts = 1, experts_per_token = 1;
+  double shared = 0;         ///< experts that every token passes besides, in widths d_ff
   double element_bytes = 2;  ///< of weights, activations and gradients
 };
 

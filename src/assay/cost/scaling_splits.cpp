@@ -20,7 +20,7 @@ Seconds layer_upper(const PlacedSplit& split, Tokens batch) {
 std::vector<LayerCollective> layer_collectives(const MlpShape& shape, const Split& split, Tokens batch,
                                                WeightsAre scheme) {
   std::vector<LayerCollective> all;
-  const Bytes matrix(shape.element_bytes * shape.d_model * shape.d_ff * shape.experts / split.tensor);
+  const Bytes matrix = layer_weight_bytes(Plain{}, shape) / (shape.matrices * split.tensor);
   const Bytes rows(shape.element_bytes * shape.d_model * batch.value() / split.fsdp);
   const bool shards = split.fsdp > 1.0 && scheme == WeightsAre::sharded;
   const bool gated = shape.matrices > 2.0;

@@ -43,6 +43,14 @@ TEST(Scaling, ExpertsRaiseTheDataParallelThresholdByTheirSparsity) {
   EXPECT_NEAR(min_tokens_data_parallel(Plain{}, rates(sparse, 1, 1), WeightsAre::sharded).value(), 32 * 2550, 1e-6);
 }
 
+TEST(Scaling, SharedExpertsAreWorkForEveryTokenAndWeightsForNone) {
+  // One of 16 routed experts and one that all tokens pass: 17 / 2 as many weights as a token meets, not 16.
+  const MlpShape scout{
+      .d_model = 5120, .d_ff = 8192, .matrices = 3, .experts = 16, .experts_per_token = 1, .shared = 1};
+  EXPECT_NEAR(min_tokens_data_parallel(Plain{}, rates(scout, 3, 1), WeightsAre::sharded).value(), 850 * 17 / 2.0, 1e-6);
+  EXPECT_EQ(layer_flops_per_token(Plain{}, scout).value(), 2.0 * 2 * 3 * 5120 * 8192);
+}
+
 TEST(Scaling, TensorParallelismIsLimitedByTheWidthOfTheLayer) {
   EXPECT_NEAR(max_tensor_ways(Plain{}, rates(book, 2, 1)), 32768 / 2550.0, 1e-9);
   EXPECT_NEAR(max_tensor_ways(Plain{}, rates(book, 1, 2)), 2 * 32768 / 2550.0, 1e-9);

@@ -132,6 +132,8 @@ void glm4_moe(ConfigReader& in, Transformer& model) { fill_glm4_moe(in, model, i
 void dots1(ConfigReader& in, Transformer& model) {
   in.ignore({"max_window_layers"});
   if (in.has("sliding_window")) in.fault("sliding_window", "windows are not understood for this architecture");
+  if (in.has("moe_layer_freq") && in.size("moe_layer_freq") != 1)
+    in.fault("moe_layer_freq", "every layer behind the dense ones has experts here");
   fill_glm4_moe(in, model, true);
 }
 

@@ -83,6 +83,8 @@ void chatglm(ConfigReader& in, Transformer& model) {
   model.final_norm = in.flag("post_layer_norm", true);
   if (!in.flag("rmsnorm", true)) model.norm = layer_norm;
   common.layers = read_layers(in, {"num_layers"}, 28);
+  if (in.has("num_hidden_layers") && in.size("num_hidden_layers") != common.layers)
+    in.fault("num_hidden_layers", fmt::format("contradicts num_layers, which is {}", common.layers));
   const bool bias = in.flag("add_bias_linear", false);
   Attention attention{.heads = in.size("num_attention_heads", 32)};
   attention.head_dim = attention.value_dim = read_head_dim(in, "kv_channels", model.d_model, attention.heads);
@@ -355,7 +357,8 @@ Common hunyuan(ConfigReader& in, Transformer& model) {
   if (in.flag("use_qk_norm", true)) common.attention().qk_norm = Attention::QkNorm::per_head;
   if (in.has("use_cla") && in.flag("use_cla", false))
     in.fault("use_cla", "keys shared between layers are not understood here");
-  in.ignore({"attention_head_dim", "cla_share_factor", "use_mixed_mlp_moe", "num_media_embeds", "use_rotary_pos_emb"});
+  in.ignore({"attention_head_dim", "cla_share_factor", "use_mixed_mlp_moe", "num_media_embeds", "use_rotary_pos_emb",
+             "org_vocab_size"});
   return common;
 }
 

@@ -228,7 +228,7 @@ StageElements add_memory(const StateBytes& bytes, const StepEffects& effects, co
   if (part.last) {
     sum.dense += elements_of(profile.head) + (part.first ? 0.0 : profile.tied_elements);
     out.memory.head =
-        effects.logits * (profile.head.kept.value() + head_gathered.value() + profile.head.widest.value());
+        effects.logits * (profile.head.kept.value() + profile.head.widest.value()) + head_gathered.value();
     // Its gradient is whole until it is reduced, and nothing of the loss is free yet.
     if (bytes.shared.gradients > 1.0) out.memory.head += bytes.gradient * elements_of(profile.head);
   }
