@@ -283,7 +283,8 @@ std::string why_slower(const TrainingCost& best, const TrainingCost& other) {
   const StepParts &a = best.parts, &b = other.parts;
   const std::pair<std::string_view, double> parts_[] = {
       {"forward work done again", b.recompute - a.recompute},
-      {"less efficient kernels", (b.compute - b.recompute) - (a.compute - a.recompute)},
+      {"less efficient kernels", (b.compute - b.recompute - other.uneven) - (a.compute - a.recompute - best.uneven)},
+      {"uneven stages", other.uneven - best.uneven},
       {"tensor collectives", b.tensor - a.tensor},
       {"context collectives", b.context - a.context},
       {"expert collectives", b.expert - a.expert},

@@ -182,19 +182,24 @@ Result<Members> rate_row(const Varied& varied, const Rate& rate, const Candidate
   return row;
 }
 
-/// Twice as many sequences, or sequences twice as long: what the same strategy takes then.
+/// Twice as many sequences, or sequences twice as long: what the same strategy takes then, whether it fits, and what
+/// the best one takes.
 std::optional<Members> size_row(const TrainQuery& query, const Candidate& best, std::string_view name,
                                 AnyQuantity value, double sequences, std::int64_t length) {
   TrainingQuestion question = query.question;
   question.sequences *= sequences;
   const auto cost = price_strategy(question, query.sequence * length, query.cluster, best.strategy);
   if (!cost) return std::nullopt;
-  const double log_ratio = std::log(2.0);
-  return Members{{"rate", name},
-                 {"value", value},
-                 {"elasticity", elasticity(best.cost.estimate, cost->estimate, log_ratio)},
-                 {"lower_elasticity", elasticity(best.cost.lower, cost->lower, log_ratio)},
-                 {"step_time_if_doubled", Seconds(cost->estimate)}};
+  const double log_ratio = std::log(2.0), capacity = query.cluster.chip.hbm().capacity.value.value();
+  Members row{{"rate", name},
+              {"value", value},
+              {"elasticity", elasticity(best.cost.estimate, cost->estimate, log_ratio)},
+              {"lower_elasticity", elasticity(best.cost.lower, cost->lower, log_ratio)},
+              {"step_time_if_doubled", Seconds(cost->estimate)}};
+  const auto found = search_training(question, query.sequence * length, query.cluster, query.choices, capacity, 1);
+  if (found && !found->best.empty()) row.emplace_back("best_if_doubled", Seconds(found->best.front().cost.estimate));
+  row.emplace_back("fits_if_doubled", cost->memory.total() <= capacity);
+  return row;
 }
 
 /// The batch nearest to this one, a whole number of microbatches, at which the limiter is another.

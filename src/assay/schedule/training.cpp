@@ -447,6 +447,7 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
     sum.forward += part.stages * times.forward, sum.backward_input += part.stages * times.backward_input;
     sum.backward_weight += part.stages * times.backward_weight;
     cost.compute += share * m * part.ideal_compute;
+    cost.uneven -= share * m * part.compute;
     cost.executed_flops += share * m * part.executed_flops;
     cost.memory_time = std::max(cost.memory_time, m * part.ideal_memory + part.end_memory);
     cost.end_memory_time = std::max(cost.end_memory_time, part.end_memory);
@@ -477,6 +478,7 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
     cost.host_memory = std::max(cost.host_memory, memory.host);
     if (memory.total() > cost.memory.total()) cost.memory = memory;
   }
+  cost.uneven += cost.parts.compute;
   double fill = 0.0;  // of work on other stages: ideal hardware still has to fill the pipeline
   if (stages > 1.0) {
     const double others = stages - 1.0;

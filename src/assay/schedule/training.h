@@ -76,6 +76,7 @@ struct TrainingCost {
   std::array<double, roles> end_network{};  ///< the part of them that is there once a step
   double copies = 0;  ///< seconds of the sums over two copies of the model at full bandwidth, once a step
   StepParts parts;    ///< of the estimate
+  double uneven = 0;  ///< of the work in `parts`: what the slowest stage has more than the mean one
   MemoryParts memory;
   double host_memory = 0;     ///< bytes of a chip on its host, of the stage that has the most there
   double executed_flops = 0;  ///< of a step, per chip, mean over stages
