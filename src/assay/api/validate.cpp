@@ -103,16 +103,13 @@ bool contains(std::string_view text, std::string_view part) {
 }
 
 Members summary_row(const ValidationSummary& s) {
-  return {{"group", s.group},
-          {"n", static_cast<std::int64_t>(s.n)},
-          {"mape", s.mape},
-          {"median_ape", s.median},
-          {"p90_ape", s.p90},
-          {"bias", s.bias},
-          {"within_10", s.within_10},
-          {"within_20", s.within_20},
-          {"rank_correlation", s.rank},
-          {"covered", s.covered}};
+  Members row{{"group", s.group},         {"n", static_cast<std::int64_t>(s.n)},
+              {"mape", s.mape},           {"median_ape", s.median},
+              {"p90_ape", s.p90},         {"bias", s.bias},
+              {"within_10", s.within_10}, {"within_20", s.within_20}};
+  row.emplace_back("rank_correlation", s.rank ? Value(*s.rank) : Value());
+  row.emplace_back("covered", s.covered);
+  return row;
 }
 
 /// One row per value of the key: its rows, and its groups counted alike.
@@ -231,7 +228,7 @@ Result<Response> answer(const Request& request, const Context& context) {
   if (!why.empty()) response.results.emplace_back("unanswered_because", std::move(why));
   if (request.has("unanswered")) response.results.emplace_back("unanswered_rows", std::move(left_out));
   response.results.emplace_back("cases", std::move(rows));
-  response.table_key = "cases";
+  response.table_key = request.has("by") ? "summary" : "cases";
   if (request.picture()) response.picture = scatter("Predicted against measured: " + names, cases);
   response.notes.push_back(
       show_fitted ? "these rows took part in the fit: their errors prove nothing"
@@ -249,15 +246,21 @@ VerbSpec validate_verb() {
   return {
       "validate",
       "compare estimates with measurements",
-      "SET is h200-ops (part of the project), kernels or collectives (third-party tables, read with --data); or whole "
-      "training steps: h200-train and training for time, h200-train-memory and training-memory for peak memory. "
+      "SET is of kernels (h200-ops, h200-random, h200-measure, h200-experts, h200-products, and with --data kernels "
+      "and "
+      "collectives), of whole training steps (h200-train and training for time, h200-train-memory and training-memory "
+      "for peak memory), or of inference (h200-prefill, h200-decode, h200-static-cache, inference-tpot, "
+      "inference-ttft, "
+      "inference-throughput). "
       "Reports the signed error of every measurement that took no part in a fit, and by group n, mean, median and "
       "90th percentile of the absolute error, bias, shares within 10 and 20 %, rank correlation, and how many "
       "lie in the estimate's interval.",
-      {{"set", "a set; all that can be read if left out", false}},
+      {{"set", "a set; all sets of kernels that can be read if left out", false}},
       {{"data", "DIR", "the directory of data sets that are not part of the project"},
        {"group", "TEXT", "only groups with this in their name"},
-       {"by", "WHAT", "sort errors by group (default), source, hardware, family of models or regime"},
+       {"by", "WHAT",
+        "sum errors up by group (default), source, hardware, family of models or regime; csv then has these sums, else "
+        "the rows"},
        {"fitted", "", "the rows that were fitted instead of those that no fit has seen"},
        {"unanswered", "", "also list the rows that cannot be asked for, and why"},
        {"fit", "DIR", "instead fit all calibrations to the other half of the rows and write them below DIR"}},

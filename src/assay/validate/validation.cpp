@@ -38,8 +38,9 @@ std::vector<double> ranks(const std::vector<double>& values) {
   return result;
 }
 
-double rank_correlation(const std::vector<double>& a, const std::vector<double>& b) {
-  if (a.size() < 2) return 1.0;
+/// Two values always agree or contradict each other: that says nothing.
+std::optional<double> rank_correlation(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() < 3) return std::nullopt;
   const std::vector<double> x = ranks(a), y = ranks(b);
   const double mean = static_cast<double>(a.size() - 1) / 2.0;
   double xy = 0, xx = 0, yy = 0;
@@ -107,6 +108,7 @@ std::vector<ValidationSummary> summarise_groups(std::span<const ValidationCase> 
   for (const ValidationCase& one : cases)
     if (!one.fitted && std::find(order.begin(), order.end(), one.group) == order.end()) order.push_back(one.group);
   std::vector<ValidationSummary> sums;
+  std::vector<double> correlations;
   ValidationSummary macro;
   macro.group = "mean of groups";
   for (const std::string& group : order) {
@@ -115,12 +117,16 @@ std::vector<ValidationSummary> summarise_groups(std::span<const ValidationCase> 
       if (one.group == group) members.push_back(one);
     sums.push_back(summarise(group, members));
     const ValidationSummary& last = sums.back();
+    if (last.rank) correlations.push_back(*last.rank);
     const double weight = 1.0 / static_cast<double>(order.size());
     macro.n += last.n;
     macro.mape += weight * last.mape, macro.median += weight * last.median, macro.p90 += weight * last.p90;
-    macro.bias += weight * last.bias, macro.rank += weight * last.rank, macro.covered += weight * last.covered;
+    macro.bias += weight * last.bias, macro.covered += weight * last.covered;
     macro.within_10 += weight * last.within_10, macro.within_20 += weight * last.within_20;
   }
+  if (!correlations.empty())
+    macro.rank =
+        std::accumulate(correlations.begin(), correlations.end(), 0.0) / static_cast<double>(correlations.size());
   if (order.size() > 1) {
     sums.push_back(summarise("all", cases));
     sums.push_back(macro);

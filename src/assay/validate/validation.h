@@ -69,7 +69,7 @@ struct ValidationSummary {
   double mape = 0, median = 0, p90 = 0;  ///< of the absolute error
   double bias = 0;                       ///< median of the signed error
   double within_10 = 0, within_20 = 0;   ///< share of the cases
-  double rank = 0;                       ///< Spearman's correlation of predicted and measured
+  std::optional<double> rank;            ///< Spearman's correlation of predicted and measured; of three rows or more
   double covered = 0;                    ///< share of the cases inside of the estimate's interval
 };
 /// Fitted cases are left out.
