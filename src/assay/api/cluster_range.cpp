@@ -43,11 +43,12 @@ Result<ClusterRange> parse_cluster_range(std::string_view text, std::string_view
     const std::size_t colon = one.find(':');
     if (dots == std::string::npos || colon == std::string::npos || colon > dots) {
       out.clusters.push_back(one);
+      out.counted.push_back(false);
       continue;
     }
     ASSAY_TRY(sizes, counted(std::string_view(one).substr(colon + 1), where));
     for (std::int64_t n : sizes) out.clusters.push_back(fmt::format("{}:{}", one.substr(0, colon), n));
-    out.is_range = true;
+    out.counted.resize(out.clusters.size(), true);
   }
   if (out.clusters.size() > most_clusters)
     return fail(std::string(where), fmt::format("more than {} clusters", most_clusters),

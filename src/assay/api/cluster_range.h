@@ -10,7 +10,7 @@ namespace assay {
 
 struct ClusterRange {
   std::vector<std::string> clusters;  ///< each in the CLUSTER grammar
-  bool is_range = false;              ///< sizes were counted up: those that a chip does not come in may be left out
+  std::vector<bool> counted;          ///< whether a range made it: sizes that a chip does not come in may be left out
 };
 
 /// One cluster is a range of one; `where` names the flag in errors.

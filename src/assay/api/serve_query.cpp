@@ -269,7 +269,8 @@ Result<ServeQuery> read_serve_query(const Request& request, const Context& conte
     if (i == size) continue;
     // Of sizes that were counted up, those that a chip does not come in are left out.
     const auto other = parse_cluster(query.sizes[i], context.catalogue, "--on", overrides);
-    if (!other && !range.is_range) return tl::unexpected<Error>(other.error());
+    if (!other && (!range.counted[i] || other.error().kind == Error::Kind::missing))
+      return tl::unexpected<Error>(other.error());
     if (other)
       query.compared.push_back(query.sizes[i]);
     else

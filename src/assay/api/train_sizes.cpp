@@ -139,11 +139,12 @@ Result<TrainSizes> train_sizes(const Request& request, const Context& context) {
   }
   ASSAY_TRY(overrides, overrides_of(request));
   std::vector<Cluster> clusters;
-  for (const std::string& text : range.clusters) {
+  for (std::size_t i = 0; i < range.clusters.size(); ++i) {
+    const std::string& text = range.clusters[i];
     auto cluster = parse_cluster(text, context.catalogue, "--on", overrides);
     if (cluster)
       clusters.push_back(*cluster);
-    else if (!range.is_range || text == range.clusters.front())
+    else if (!range.counted[i] || i == 0 || cluster.error().kind == Error::Kind::missing)
       return tl::unexpected<Error>(cluster.error());
     else
       sizes.notes.push_back(fmt::format("{} left out: {}", text, cluster.error().what));

@@ -30,6 +30,8 @@ std::string fault(const std::string& bytes) {
 }
 
 TEST(Safetensors, ReadsShapesAndFormats) {
+  const std::string alone = safetensors(R"({"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}})", 0);
+  EXPECT_EQ(parse_safetensors(alone, alone.size(), "m")->front().elements, 2);
   const std::string bytes = safetensors(R"({"__metadata__": {"format": "pt"},
     "w": {"dtype": "BF16", "shape": [3, 4], "data_offsets": [0, 24]},
     "b": {"dtype": "F32", "shape": [], "data_offsets": [24, 28]}})",
@@ -47,6 +49,16 @@ TEST(Safetensors, RefusesWhatCannotBe) {
   EXPECT_NE(fault("short").find("at least 8"), std::string::npos);
   EXPECT_NE(fault(std::string(8, '\xff')).find("limit"), std::string::npos);
   EXPECT_NE(fault(little<std::uint64_t>(100) + "{}").find("ends before"), std::string::npos);
+  EXPECT_NE(fault(safetensors(R"({"w": {"dtype": "U8", "shape": [2], "data_offsets": [0, 2]},
+                                  "v": {"dtype": "U8", "shape": [2], "data_offsets": [1, 3]}})",
+                              3))
+                .find("share the bytes"),
+            std::string::npos);
+  EXPECT_NE(fault(safetensors(R"({"w": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]},
+                                  "w": {"dtype": "U8", "shape": [1], "data_offsets": [1, 2]}})",
+                              2))
+                .find("twice"),
+            std::string::npos);
   EXPECT_NE(fault(safetensors("[]", 0)).find("must be an object"), std::string::npos);
   EXPECT_NE(fault(safetensors(R"({"w": 1})", 0)).find("dtype"), std::string::npos);
   EXPECT_NE(

@@ -1,7 +1,9 @@
 // Headers of safetensors files: eight bytes of length, then a JSON object of tensors.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "assay/base/text.h"
@@ -44,11 +46,16 @@ Result<std::vector<CheckpointTensor>> parse_safetensors(std::string_view bytes, 
     return fail(place, fmt::format("the header must be an object, got {}", describe(header.kind)),
                 "is it a safetensors file?");
   const std::uint64_t data = file_size - prefix - length;
+  const bool header_alone = data == 0;  // as fetched to look at a model
   std::vector<CheckpointTensor> tensors;
+  std::vector<std::pair<std::int64_t, std::int64_t>> spans;
+  std::set<std::string_view> names;
   for (const auto& member : header.members) {
     const std::string& name = member.first;
     const Json& entry = member.second;
     if (name == "__metadata__") continue;
+    if (!names.insert(name).second)
+      return fail(fmt::format("{}: {}", file, in_quotes(name)), "is there twice", "is it a safetensors file?");
     const Json *dtype = entry.find("dtype"), *shape = entry.find("shape"), *offsets = entry.find("data_offsets");
     const auto fault = [&](std::string what, std::string hint = "is it a safetensors file?") {
       return fail(fmt::format("{}: {}", file, in_quotes(name)), std::move(what), std::move(hint));
@@ -70,15 +77,21 @@ Result<std::vector<CheckpointTensor>> parse_safetensors(std::string_view bytes, 
         offsets->items[0].kind != Json::Kind::integer || offsets->items[1].kind != Json::Kind::integer)
       return fault("data_offsets must be two numbers");
     const std::int64_t begin = offsets->items[0].integer, end = offsets->items[1].integer;
-    if (begin < 0 || end < begin || static_cast<std::uint64_t>(end) > data)
+    if (begin < 0 || end < begin || (!header_alone && static_cast<std::uint64_t>(end) > data))
       return fault(fmt::format("data_offsets {} to {} are not within the {} bytes of data", begin, end, data),
                    "is it complete?");
     const std::int64_t expected = (tensor.elements * *bits + 7) / 8;
     if (end - begin != expected)
       return fault(fmt::format("the shape takes {} bytes, data_offsets span {}", expected, end - begin));
     tensor.bytes = static_cast<double>(expected);
+    spans.emplace_back(begin, end);
     tensors.push_back(std::move(tensor));
   }
+  std::sort(spans.begin(), spans.end());
+  for (std::size_t i = 1; i < spans.size(); ++i)
+    if (spans[i].first < spans[i - 1].second)
+      return fail(place, fmt::format("two tensors share the bytes from {} on", spans[i].first),
+                  "is it a safetensors file?");
   return tensors;
 }
 

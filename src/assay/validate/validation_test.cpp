@@ -27,13 +27,13 @@ TEST(Summary, ByHand) {
   EXPECT_NEAR(s.p90, 0.178, 1e-12);  // between 0.09 and 0.2, at 0.8 of the way
   EXPECT_NEAR(s.within_10, 2.0 / 3.0, 1e-12);
   EXPECT_NEAR(s.within_20, 1.0, 1e-12);
-  EXPECT_NEAR(s.rank, 1.0, 1e-12);
+  EXPECT_NEAR(s.rank.value(), 1.0, 1e-12);
   EXPECT_NEAR(s.covered, 2.0 / 3.0, 1e-12);
 }
 
 TEST(Summary, RanksThatAreReversedCorrelateNegatively) {
-  EXPECT_NEAR(summarise("", std::vector<ValidationCase>{one("", 1, 3), one("", 2, 2), one("", 3, 1)}).rank, -1.0,
-              1e-12);
+  EXPECT_NEAR(summarise("", std::vector<ValidationCase>{one("", 1, 3), one("", 2, 2), one("", 3, 1)}).rank.value(),
+              -1.0, 1e-12);
 }
 
 TEST(Summary, GroupsCountAlikeInTheMeanOfGroups) {
