@@ -41,10 +41,10 @@ Result<ImportedModel> read_config(const fs::path& path, std::string_view where) 
                 "a configuration is a few kilobytes");
   ASSAY_TRY(text, read_start(path, most_config, where));
   ASSAY_TRY(imported, import_config(text, path.filename().string()));
-  // By the folder as it was written, never by where we happen to run.
-  const std::string folder = path.parent_path().filename().string();
+  // A config.json by its folder as it was written, never by where we happen to run; any other file by its own name.
+  const std::string file = path.filename().string(), folder = path.parent_path().filename().string();
   const bool named = !folder.empty() && folder != "." && folder != "..";
-  imported.model.id = imported.model.name = named ? folder : path.filename().string();
+  imported.model.id = imported.model.name = file != "config.json" ? path.stem().string() : named ? folder : file;
   return std::move(imported);
 }
 

@@ -201,6 +201,13 @@ TEST_F(Checkpoints, AConfigurationAlone) {
   EXPECT_TRUE(read("config.json"));
 }
 
+TEST_F(Checkpoints, AModelIsNamedByItsFolderOrItsFile) {
+  write("config.json", tiny_config), write("tiny-2.5.json", tiny_config);
+  EXPECT_EQ(read()->imported->model.id, directory_.filename());
+  EXPECT_EQ(read("config.json")->imported->model.id, directory_.filename());
+  EXPECT_EQ(read("tiny-2.5.json")->imported->model.id, "tiny-2.5");
+}
+
 TEST_F(Checkpoints, ShardsOfAnIndex) {
   write("config.json", tiny_config);
   write("model.safetensors.index.json", R"({"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}})");
