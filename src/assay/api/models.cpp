@@ -94,11 +94,13 @@ Members kept_by_policy(const Transformer& model, const Query& query) {
   for (const RecomputePolicy& policy : recompute_policies) {
     plan.recompute = policy.parts;
     const Program program = lower_training(model, mesh, rules, plan);
-    Bytes kept;
-    for (const Block& block : program.blocks)
-      if (block.kind >= 0 && block.phase == Phase::forward)
-        kept += static_cast<double>(block.layers) * kept_bytes(program, block);
-    out.emplace_back(policy.name, kept / plan.work.tokens());
+    Bytes kept, encoded;
+    for (const Block& block : program.blocks) {
+      if (block.kind < 0 || block.phase != Phase::forward) continue;
+      kept += static_cast<double>(block.layers) * kept_bytes(program, block);
+      encoded = std::max(encoded, kept_encoded_bytes(program, block));
+    }
+    out.emplace_back(policy.name, (kept + encoded) / plan.work.tokens());
   }
   return out;
 }

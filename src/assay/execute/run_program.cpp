@@ -87,6 +87,7 @@ std::vector<int> lent_keys(const Program& program, const Block& block, bool is_g
     for (const auto& ids : {std::span<const std::int16_t>(program.steps[at(i)].in), {program.steps[at(i)].out}})
       for (int id : ids)
         if (id >= 0 && program.tensor(id).is_lent && program.tensor(id).is_given == is_given &&
+            program.tensor(id).tensor_class == TensorClass::key_value &&
             std::find(out.begin(), out.end(), id) == out.end())
           out.push_back(id);
   std::sort(out.begin(), out.end(),

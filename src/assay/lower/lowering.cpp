@@ -166,7 +166,10 @@ class Lowering {
     build_.begin_block(name, Phase::forward, number, stack.count(kind));
     const Layer& shape = stack.kinds[kind];
     Written out = begun(residual("In", work));
-    if (shape.cross_attention) out.encoded = residual("Encoded", source_of(work));
+    if (shape.cross_attention) {
+      out.encoded = residual("Encoded", source_of(work));
+      program_.tensors[at(out.encoded)].is_lent = true;  // to all layers
+    }
     const std::size_t before = program_.tensors.size();
     LayerWriter writer(build_, model_, shape, work, out.encoded);
     out.first_branch = branches_.size();
@@ -451,13 +454,21 @@ Bytes kept_bytes(const Program& program, const Block& forward) {
     if (id < 0 || counted[at(id)]) return;
     counted[at(id)] = 1;
     const ProgramTensor& tensor = program.tensor(id);
-    if (tensor.is_kept) sum += local_bytes(tensor, tensor.elements);
+    if (tensor.is_kept && !(tensor.is_given && tensor.is_lent)) sum += local_bytes(tensor, tensor.elements);
   };
   for (std::int32_t i = forward.first; i < forward.last; ++i) {
     for (int id : program.steps[at(i)].in) add(id);
     for (int id : program.steps[at(i)].out) add(id);
   }
   return sum;
+}
+
+Bytes kept_encoded_bytes(const Program& program, const Block& forward) {
+  for (std::int32_t i = forward.first; i < forward.last; ++i)
+    for (int id : program.steps[at(i)].in)
+      if (id >= 0 && program.tensor(id).is_given && program.tensor(id).is_lent && program.tensor(id).is_kept)
+        return local_bytes(program.tensor(id), program.tensor(id).elements);
+  return {};
 }
 
 }  // namespace assay

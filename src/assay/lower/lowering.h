@@ -50,5 +50,7 @@ Program lower_encoder(const Transformer& model, const Mesh& mesh, const Sharding
 
 /// Bytes on one device that stay from the forward to the backward pass of one layer of that kind, for one microbatch.
 Bytes kept_bytes(const Program& program, const Block& forward);
+/// What the encoder made stays besides, once for all layers that look at it.
+Bytes kept_encoded_bytes(const Program& program, const Block& forward);
 
 }  // namespace assay

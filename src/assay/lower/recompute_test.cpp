@@ -49,6 +49,23 @@ TEST(Recompute, RepeatsALayerButForItsLastProduct) {
   EXPECT_EQ(count(train({}, plan)).repeated_flops, Flops(layers * 4 * batch * length * length * n_heads * head));
 }
 
+TEST(Recompute, WhatTheEncoderMadeIsKeptOnceForAllLayers) {
+  Transformer m = small_llama();
+  m.encoder = m.decoder;
+  Layer& layer = m.decoder.kinds[0];
+  layer.cross_attention = layer.attention;
+  layer.cross_attention->causal = false, layer.cross_attention->cross = true;
+  layer.norms = 3;
+  TrainingPlan plan = plain_plan();
+  plan.work.source = 128;
+  plan.recompute = Recompute::full();
+  const Program program = train({}, plan, m);
+  const Block& forward = block(program, "layer", Phase::forward);
+  EXPECT_EQ(kept_bytes(program, forward), Bytes(tokens * d_model * fp32));  // the layer's own input
+  EXPECT_EQ(kept_encoded_bytes(program, forward), Bytes(batch * 128 * d_model * fp32));
+  EXPECT_EQ(kept_encoded_bytes(program, block(program, "encoder layer", Phase::forward)), Bytes(0));
+}
+
 TEST(Recompute, KeepsTheInputOfALayerOnly) {
   TrainingPlan plan = plain_plan();
   const auto kept = [&] {

@@ -86,7 +86,7 @@ struct ProgramTensor {
   bool is_needed = false;    ///< the gradient of a later step reads it, or a copy that is made again
   bool is_kept = false;      ///< stays in memory from the forward to the backward pass
   bool is_given = false;     ///< a weight, an input or a cache: no step makes it
-  bool is_lent = false;      ///< keys or values that another layer makes or uses, too
+  bool is_lent = false;      ///< keys, values or an encoder's result that other layers make or use, too
   TensorClass tensor_class = TensorClass::activation;
   Dtype dtype = Dtype::bf16;
   double scale_bits = 0;  ///< for each element, of scales that blocks of a quantised weight share

@@ -246,8 +246,8 @@ class BlockPricer {
     if (number < 0) {
       const ProgramTensor& tensor = program_.tensor(id);
       number = static_cast<std::int16_t>(layer.tensors.size());
-      layer.tensors.push_back({tensor.is_needed, !tensor.is_given || tensor.tensor_class == TensorClass::residual,
-                               local_bytes(program_, tensor)});
+      const bool is_own = tensor.tensor_class == TensorClass::residual && !tensor.is_lent;
+      layer.tensors.push_back({tensor.is_needed, !tensor.is_given || is_own, local_bytes(program_, tensor)});
     }
     return number;
   }
@@ -378,6 +378,7 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
     if (block.phase == Phase::forward) layer.gathered = gathered_bytes(program, block);
     pricer.add(block, layer, repeatable);
     if (block.phase != Phase::forward || part == ProfilePart::weights_traffic) continue;
+    if (model.encoder) layer.encoded = kept_encoded_bytes(program, block);
     const DropoutBytes drawn = setup.dropout ? dropout_bytes(program, block) : DropoutBytes{};
     if (repeatable)
       repeatable->dropped_residual = drawn.residual, repeatable->dropped_attention = drawn.attention;

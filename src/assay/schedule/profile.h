@@ -59,6 +59,7 @@ struct PassProfile {
 struct LayerProfile {
   PassProfile forward, backward;
   Bytes kept;                 ///< from forward to backward, for one microbatch
+  Bytes encoded;              ///< kept besides, once for all layers: what the encoder made
   Bytes gathered;             ///< weights that are kept whole besides: of the head, whose backward pass follows at once
   Bytes again;                ///< forward results that the backward pass makes again and holds
   Bytes widest;               ///< the most that one step reads and writes besides weights

@@ -210,6 +210,7 @@ StageElements add_memory(const StateBytes& bytes, const StepEffects& effects, co
                          const Bytes& head_gathered, double over_fewest, const StageSplit::Part& part,
                          SteadyCost::Part& out) {
   StageElements sum;
+  double encoded = 0.0;
   const std::size_t kinds = std::min(profile.kinds.size(), max_layer_kinds);
   for (std::size_t k = 0; k < kinds; ++k) {
     const double n = part.layers[k];
@@ -219,11 +220,13 @@ StageElements add_memory(const StateBytes& bytes, const StepEffects& effects, co
     out.layers += n;
     sum.dense += n * layer.dense_elements, sum.expert += n * layer.expert_elements;
     out.kept += n * part.passed * kept;
+    encoded = std::max(encoded, layer.encoded.value() * over_fewest);
     sum.largest_layer = std::max(sum.largest_layer, elements_of(layer));
     sum.most_kept = std::max(sum.most_kept, kept);
     out.memory.workspace =
         std::max(out.memory.workspace, layer.again.value() * effects.activations + layer.widest.value());
   }
+  out.kept += encoded;
   if (part.first) sum.dense += elements_of(profile.embedding);
   if (part.last) {
     sum.dense += elements_of(profile.head) + (part.first ? 0.0 : profile.tied_elements);

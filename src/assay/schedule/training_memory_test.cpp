@@ -113,6 +113,17 @@ TEST(TrainingMemory, AMasterCopyThatIsTheWeightSavesTheirStorage) {
   EXPECT_DOUBLE_EQ(one.buffers, both.buffers);
 }
 
+// 24 layers of an encoder and as many of a decoder keep their inputs, and all of them together what the encoder made.
+TEST(TrainingMemory, WhatTheEncoderMadeIsThereOnce) {
+  Case c("t5-3b", "h100-sxm:1");
+  c.question.sequences = 1;
+  Strategy strategy;
+  strategy.recompute = Recompute::full();
+  const auto cost = price_strategy(c.question, 512, c.cluster, strategy);
+  ASSERT_TRUE(cost);
+  EXPECT_EQ(cost->memory.activations, (24 + 24 + 1) * 512.0 * 1024 * 2);
+}
+
 // Replicas of sharded weights reduce only their own part of the gradients: 1 / fsdp of them.
 TEST(TrainingMemory, ReplicasReduceTheirPartOfShardedGradients) {
   const Case c("llama-3-8b", "h100-sxm:64");
