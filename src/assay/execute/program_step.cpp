@@ -305,7 +305,7 @@ std::vector<Array<double>> StepRunner::run_attention(const Step& step, const Att
   return {std::move(made.dq), std::move(made.dk), std::move(made.dv), std::move(made.d_terms)};
 }
 
-RecurrencePlace StepRunner::recurrence_place(int values, const StateSpace& s, const Operands& in) const {
+RecurrencePlace StepRunner::recurrence_place(int values, int keys, const StateSpace& s, const Operands& in) const {
   RecurrencePlace place;
   place.kind = s.kind;
   const bool channels = s.kind == StateSpace::Kind::mamba1;  // a head for each of them
@@ -314,6 +314,8 @@ RecurrencePlace StepRunner::recurrence_place(int values, const StateSpace& s, co
   place.key_heads = channels ? 1 : s.key_heads;
   place.key_dim = s.key_dim;
   place.first_head = extents_[at(values)][in.device][2].start / place.value_dim;
+  const bool by_heads = program_.tensor(keys).rank == 4;
+  place.first_key_head = extents_[at(keys)][in.device][2].start / (by_heads ? 1 : place.key_dim);
   return place;
 }
 
@@ -372,11 +374,11 @@ std::vector<Array<double>> StepRunner::run_local(const Step& step, const Layer* 
       return {picked_keys(in[0], in[1], in[2], width(step.out[0]),
                           first_position() + extent(step.in[0], LogicalDim::sequence, in.device).start)};
     case Op::scan:
-      return {recurrence(in.all(), recurrence_place(step.in[0], *layer->state_space, in), in.state)};
+      return {recurrence(in.all(), recurrence_place(step.in[0], step.in[1], *layer->state_space, in), in.state)};
     case Op::scan_grad: {
       std::vector<const Numbers*> inputs = in.all();
       inputs.erase(inputs.begin());
-      return recurrence_grad(in[0], inputs, recurrence_place(step.in[1], *layer->state_space, in));
+      return recurrence_grad(in[0], inputs, recurrence_place(step.in[1], step.in[2], *layer->state_space, in));
     }
     case Op::convolve:
       return {convolve(in[0], in[1], in.maybe(2), in.state)};

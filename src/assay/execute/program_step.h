@@ -52,7 +52,7 @@ class StepRunner {
   bool is_sums_of(int made, int x) const;
   NormShape norm_shape(int x, int scale, const Operands& operands) const;
   void cut_into_groups(const Step& step, NormShape& shape) const;
-  RecurrencePlace recurrence_place(int values, const StateSpace& s, const Operands& operands) const;
+  RecurrencePlace recurrence_place(int values, int keys, const StateSpace& s, const Operands& operands) const;
   const Extent& extent(int tensor, LogicalDim dim, std::size_t device) const;
   std::int64_t first_position() const;
   void check_layouts(const Step& step) const;

@@ -46,10 +46,8 @@ class Head {
     // Mamba 1 is one head for every channel, with a decay for every element of the state.
     wide_decay_ = p_.kind == Kind::mamba1;
     delta_ = p_.kind == Kind::gated_delta;
-    const std::int64_t group = (p_.first_head + head) / (p_.heads / p_.key_heads);
-    // Lightning attention has keys of its own for each head that is here.
-    key_head_ = p_.kind == Kind::lightning ? head : group;
-    key_rows_ = p_.kind == Kind::lightning ? local_heads_ : p_.key_heads;
+    key_head_ = (p_.first_head + head) / (p_.heads / p_.key_heads) - p_.first_key_head;
+    key_rows_ = element_count(in[1]->shape) / (in[1]->shape[0] * tokens_ * p_.key_dim);
   }
 
   std::size_t value(std::int64_t b, std::int64_t t) const {

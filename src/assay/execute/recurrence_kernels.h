@@ -10,10 +10,10 @@
 
 namespace assay {
 
-/// Which heads are here: the first of them, how many there are in all, and how many of them share keys.
+/// Which heads are here: the first of them and of those of keys, how many there are in all, and how many share keys.
 struct RecurrencePlace {
   StateSpace::Kind kind = StateSpace::Kind::mamba2;
-  std::int64_t first_head = 0, heads = 1, key_heads = 1, key_dim = 1;
+  std::int64_t first_head = 0, first_key_head = 0, heads = 1, key_heads = 1, key_dim = 1;
   std::int64_t value_dim = 1;  ///< of one head
 };
 

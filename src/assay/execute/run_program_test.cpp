@@ -304,6 +304,7 @@ std::vector<Scheme> schemes(const Transformer& m) {
   // More devices than heads of keys: some hold copies of them.
   out.push_back({"tensor, copied keys", {.tensor = 4}});
   out.push_back({"fsdp x tensor, copied keys, sequence", {.fsdp = 2, .tensor = 4, .residual = sequence}});
+  out.push_back({"tensor x context, more than heads of keys", {.tensor = 2, .context = 4}});
   out.push_back({"tensor x context, copied keys, exchange",
                  {.tensor = 2, .context = 2, .context_scheme = ContextScheme::exchange}});
   if (!has_experts(m)) return out;

@@ -108,6 +108,46 @@ TEST(Lowering, ContextParallelismGathersKeysOrExchangesHeads) {
   EXPECT_EQ(traffic(ulysses, block(ulysses, "layer", Phase::backward), Op::all_to_all).bytes, there.bytes);
 }
 
+/// Layers of a state space only.
+Transformer small_state_space(StateSpace::Kind kind) {
+  Transformer m = small_llama();
+  Layer l = m.decoder.kinds[0];
+  l.attention.reset(), l.feed_forward.reset();
+  StateSpace s;
+  s.kind = kind;
+  s.inner = 1024, s.key_dim = 16, s.convolution = 4;
+  s.heads = kind == StateSpace::Kind::mamba1 ? 1 : 16, s.key_heads = kind == StateSpace::Kind::mamba1 ? 1 : 8;
+  s.dt_rank = kind == StateSpace::Kind::mamba1 ? 32 : 0;
+  s.output_norm = false;
+  l.state_space = s;
+  m.decoder = {};
+  m.decoder.add(l), m.decoder.add(l);
+  return m;
+}
+
+TEST(Lowering, ContextParallelismExchangesTokensForChannelsOfAScan) {
+  constexpr double inner = 1024, rank = 32, states = 16;
+  // Mamba 1: X there and the result back, a quarter on a device of which three quarters leave. The step size, B and C
+  // are sums over all channels.
+  const Program one = train({}, plain_plan(), small_state_space(StateSpace::Kind::mamba1));
+  const Program program = train({.context = 4}, plain_plan(), small_state_space(StateSpace::Kind::mamba1));
+  const Block& forward = block(program, "layer", Phase::forward);
+  EXPECT_EQ(traffic(program, forward, Op::all_to_all).bytes, 2 * 0.75 * tokens / 4 * inner * fp32);
+  EXPECT_EQ(traffic(program, forward, Op::all_reduce).bytes, 2 * 0.75 * tokens * (rank + 2 * states) * fp32);
+  EXPECT_EQ(traffic(program, forward, Op::all_gather).steps, 0);
+  EXPECT_DOUBLE_EQ(count(program).flops.value() * 4, count(one).flops.value());
+  // The gated delta rule: queries, keys, values, two numbers for each head and the result.
+  const Program delta = train({.context = 4}, plain_plan(), small_state_space(StateSpace::Kind::gated_delta));
+  const Block& rule = block(delta, "layer", Phase::forward);
+  EXPECT_EQ(traffic(delta, rule, Op::all_to_all).bytes,
+            0.75 * tokens / 4 * (2 * 8 * states + 2 * inner + 2 * 16) * fp32);
+  EXPECT_EQ(traffic(delta, rule, Op::all_gather).steps, 0);
+  // Keys of eight heads do not split sixteen ways: each device has all of them.
+  const Program many = train({.context = 16}, plain_plan(), small_state_space(StateSpace::Kind::gated_delta));
+  EXPECT_EQ(traffic(many, block(many, "layer", Phase::forward), Op::all_gather).bytes,
+            15.0 / 16 * tokens * 2 * 8 * states * fp32);
+}
+
 TEST(Lowering, ExpertParallelismExchangesTokensThereAndBack) {
   const Program program = train({.data = 8, .expert = 8}, plain_plan(), small_experts());
   // Each device sends its 1024 tokens to two experts each; 7 of 8 leave.

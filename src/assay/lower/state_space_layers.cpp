@@ -38,14 +38,16 @@ int LayerWriter::mamba1(const StateSpace& s, int x) {
       build_.settle_sums(build_.product("X", x, weight("W_x"), {batch, sequence, inner}, -1, weight("b_x")));
   const int z = build_.settle_sums(build_.product("Z", x, weight("W_z"), {batch, sequence, inner}, -1, weight("b_z")));
   const int mixed = convolved(whole_sequence(projected), "conv", "b_conv");
-  int low = build_.settle_sums(build_.product("Low", mixed, weight("W_dt_down"), {batch, sequence, rank}));
-  int b = build_.settle_sums(build_.product("B", mixed, weight("W_B"), {batch, sequence, state}));
-  int c = build_.settle_sums(build_.product("C", mixed, weight("W_C"), {batch, sequence, state}));
+  // Sums over all channels, of which each device has some.
+  const auto summed = [&](std::string_view name, std::string_view w, LogicalDim to) {
+    return build_.settle_sums(build_.product(name, mixed, along_channels(w, mixed), {batch, sequence, to}));
+  };
+  int low = summed("Low", "W_dt_down", rank), b = summed("B", "W_B", state), c = summed("C", "W_C", state);
   if (s.inner_norms) low = norm(low, "dt_norm", "Low"), b = norm(b, "B_norm", "B"), c = norm(c, "C_norm", "C");
-  int dt = build_.settle_sums(build_.product("Dt", low, weight("W_dt"), {batch, sequence, inner}));
+  int dt = build_.settle_sums(build_.product("Dt", low, along_channels("W_dt", mixed), {batch, sequence, inner}));
   dt = build_.reshard(dt, sharding(mixed), Urgency::critical);
-  const int y = scan(s, {mixed, whole_sequence(b), whole_sequence(c), dt, along_channels("A", mixed),
-                         along_channels("b_dt", mixed), along_channels("skip", mixed)});
+  const int y = scan(
+      s, {mixed, b, c, dt, along_channels("A", mixed), along_channels("b_dt", mixed), along_channels("skip", mixed)});
   return build_.pointwise(Op::activate, "Y", {scan_result(y, z), z}, z);
 }
 
@@ -101,12 +103,15 @@ int LayerWriter::whole_sequence(int x) {
   const AxisList along = target.dims[1];
   if (along.empty()) return x;
   target.dims[1] = {};
-  // Channels are exchanged for tokens; what all channels share is gathered.
-  const Weight::Size last = build_.program().tensor(x).dims[2];
-  const std::int64_t whole = last.dim == inner ? layer_.state_space->heads : last.size;
-  const AxisList channels = joined(target.dims[2], along);
-  const auto ways = static_cast<std::int64_t>(build_.program().ways(channels.set()));
-  if ((last.dim == inner || last.dim == heads) && whole % ways == 0) target.dims[2] = channels;
+  // Heads are exchanged for tokens, and so are the keys that some of them share, where both divide; what does not is
+  // gathered. Mamba 1 has a head for every channel.
+  const StateSpace& s = *layer_.state_space;
+  const bool is_key = build_.program().tensor(x).dims[2].dim == state;
+  const std::int64_t whole = is_key ? s.key_heads : s.kind == StateSpace::Kind::mamba1 ? s.inner : s.heads;
+  const Weight::Size values{inner, s.inner};
+  const AxisList split = build_.ruled(TensorClass::used_weight, std::span(&values, 1)).dims[0];
+  const AxisList channels = joined(split, remaining(along, split.set()));
+  if (whole % static_cast<std::int64_t>(build_.program().ways(channels.set())) == 0) target.dims[2] = channels;
   return build_.reshard(x, target, Urgency::critical);
 }
 
