@@ -179,7 +179,10 @@ Shards<double> StepRunner::run_collective(const Step& step, const Shards<double>
   };
   const Bytes before = total();
   Shards<double> out = run_step(devices_, plan, from);
-  const Bytes moved = (total() - before) / static_cast<double>(devices_.count());
+  // Scales travel with what they belong to.
+  const ProgramTensor& tensor = program_.tensor(step.in[0]);
+  const double scaled = 1.0 + tensor.scale_bits / facts(tensor.dtype).bits;
+  const Bytes moved = scaled * (total() - before) / static_cast<double>(devices_.count());
   const Bytes said = step.op == Op::slice ? Bytes(0) : step.bytes;
   moved_ += moved;
   byte_error_ = std::max(byte_error_, std::abs((moved - said).value()) / std::max(1.0, said.value()));

@@ -358,6 +358,26 @@ TEST(RunTraining, EverySchemeGivesTheGradientsOfOneDevice) {
   }
 }
 
+// Numbers are not rounded: what is cast, and where, changes no result.
+TEST(RunTraining, CastsForProductsChangeNothing) {
+  for (const Variety& variety : all_varieties()) {
+    const NamedArrays weights = weights_of(variety.model);
+    const TrainingRun one = train(variety.model, {}, plan(variety.model), weights);
+    for (const Scheme& scheme : schemes(variety.model)) {
+      TrainingPlan quantised = plan(variety.model), again = quantised;
+      quantised.formats.compute = again.formats.compute = Dtype::fp8;
+      again.recompute = Recompute::full();
+      std::vector<TrainingPlan> plans{quantised};
+      if (scheme.parallelism.residual == ResidualScheme::sequence) plans.push_back(again);
+      for (const TrainingPlan& how : plans) {
+        SCOPED_TRACE(fmt::format("{}, {}, weights {}, products {}, recompute {}", variety.name, scheme.name,
+                                 name(how.formats.weights), name(how.formats.compute), name(how.recompute)));
+        ASSERT_NO_THROW(expect_equal(train(variety.model, scheme.parallelism, how, weights), one));
+      }
+    }
+  }
+}
+
 TEST(RunTraining, MicrobatchesAndRecomputationChangeNothing) {
   const std::vector<Scheme> some{
       {"one device", {}},

@@ -141,8 +141,7 @@ class BackwardPass {
   /// Whether the result `id` of a forward step is made again.
   bool is_made_again(std::int32_t index, int id) const {
     const Step& step = program_.steps[at(index)];
-    const std::int32_t source = step.in[0] < 0 ? -1 : program_.tensor(step.in[0]).producer;
-    if (is_gathered(program_, step, id, source < 0 ? nullptr : &program_.steps[at(source)])) return true;
+    if (is_gathered(program_, step, id)) return true;
     if (build_.recompute_ == Recompute::none()) return false;
     const auto before = build_.recompute_.covers(ForwardPart::second_products)
                             ? std::count_if(&program_.steps[at(first_)], &program_.steps[at(index)],
@@ -220,11 +219,13 @@ class BackwardPass {
   }
 
   void transpose_product(const Step& step) {
-    const int d_out = gradient(step.out[0]);
+    const int a = step.in[0], b = step.in[1];
+    const bool narrow = build_.multiplies_narrow(b);
+    int d_out = narrow && step.in[3] < 0 ? slot(step.out[0]) : gradient(step.out[0]);
     if (d_out < 0) return;
     if (step.in[2] >= 0) accumulate(step.in[2], d_out);
     if (step.in[3] >= 0) transpose_bias(step.in[3], d_out);
-    const int a = step.in[0], b = step.in[1];
+    if (narrow) d_out = build_.quantised_at(d_out, settled(step.out[0], d_out));
     if (differentiable(a)) add_product(a, d_out, need(b));
     if (differentiable(b)) add_product(b, need(a), d_out);
   }
@@ -443,6 +444,10 @@ class BackwardPass {
         const int x = step.in[0], dy = slot(step.out[0]);
         if (dy < 0 || step.out[0] == sums_) return;
         if (is_weight(x)) return accumulate(x, dy);  // reduced when the block's gradients are complete
+        // A narrow product that made partial sums gathers their gradient in its own format.
+        if (build_.narrow_products_ && step.op == Op::reduce_scatter &&
+            program_.steps[at(program_.tensor(x).producer)].op == Op::product)
+          return accumulate(x, dy);
         Sharding target = settled(x, dy);
         // An exchange carries partial sums as it would whole ones.
         if (step.op == Op::all_to_all)

@@ -82,7 +82,7 @@ void Builder::begin_block(std::string_view name, Phase phase, int kind, std::int
   program_.blocks.push_back({name, phase, kind, layers, first, first});
   std::fill(used_.begin(), used_.end(), std::int16_t{-1});
   std::fill(moved_.begin(), moved_.end(), std::int16_t{-1});
-  std::fill(quantised_.begin(), quantised_.end(), std::int16_t{-1});
+  std::fill(casts_.begin(), casts_.end(), std::int16_t{-1});
 }
 
 void Builder::end_block() { program_.blocks.back().last = static_cast<std::int32_t>(program_.steps.size()); }
@@ -233,18 +233,34 @@ int Builder::settle_sums(int from) {
   return moved(from, target, Urgency::critical, {});
 }
 
-int Builder::quantised(int id) {
-  if (is_narrow(program_.tensor(id).dtype)) return id;
-  if (quantised_.size() <= at(id)) quantised_.resize(at(id) + 64, -1);
-  if (quantised_[at(id)] >= 0) return quantised_[at(id)];
-  const int narrow = copy_of(id, {});
-  program_.tensors[at(narrow)].dtype = formats_.compute;
-  program_.tensors[at(narrow)].scale_bits = 0;
-  Step& step = emit(Op::cast, {id}, {narrow});
-  step.bytes += storage(Dtype::fp32, program_.tensor(id).elements / scale_block);
-  step.urgency = program_.tensor(narrow).tensor_class == TensorClass::used_weight ? Urgency::ahead : Urgency::critical;
-  quantised_[at(id)] = static_cast<std::int16_t>(narrow);
-  return narrow;
+int Builder::cast(int id, Dtype to) {
+  if (casts_.size() <= at(id)) casts_.resize(at(id) + 64, -1);
+  if (casts_[at(id)] >= 0) return casts_[at(id)];
+  const int made = copy_of(id, {});
+  program_.tensors[at(made)].dtype = to;
+  program_.tensors[at(made)].scale_bits = is_narrow(to) ? facts(Dtype::fp32).bits / scale_block : 0.0;
+  Step& step = emit(Op::cast, {id}, {made});
+  step.urgency = program_.tensor(made).tensor_class == TensorClass::used_weight ? Urgency::ahead : Urgency::critical;
+  casts_[at(id)] = static_cast<std::int16_t>(made);
+  return made;
+}
+
+int Builder::quantised(int id) { return is_narrow(program_.tensor(id).dtype) ? id : cast(id, formats_.compute); }
+
+bool Builder::is_quantised(const ProgramTensor& with) const {
+  // Routers keep their precision; of a model that is quantised in part, the rest is multiplied as it is.
+  const bool in_layer = program_.blocks.back().kind >= 0 && with.find(LogicalDim::other) < 0;
+  return in_layer && (!formats_.quantised || is_narrow(with.dtype));
+}
+
+int Builder::quantised_at(int id, const Sharding& target) {
+  const Sharding& here = program_.tensor(id).sharding;
+  const bool is_there = moved_.size() > at(id) && moved_[at(id)] >= 0;
+  // Sums end in the wide format, slices have less to cast, and what was gathered wide is not gathered twice.
+  const bool first = (here.unreduced & ~target.unreduced) == 0 &&
+                     program_.ways(here.split_axes()) >= program_.ways(target.split_axes()) &&
+                     !(is_there && program_.tensor(moved_[at(id)]).sharding == target);
+  return first ? moved_once(quantised(id), target) : quantised(moved_once(id, target));
 }
 
 AxisSet Builder::late_axes(const ProgramTensor& tensor) const {
@@ -269,14 +285,9 @@ int Builder::product(std::string_view name, int activation, int weight, std::ini
       target.dims[at(i)] = j >= 0 ? w.sharding.dims[at(j)] : remaining(target.dims[at(i)], stationary);
     }
   }
-  int a = moved_once(activation, target);
-  if (is_narrow(formats_.compute)) {
-    const bool in_layer =
-        program_.blocks.back().kind >= 0 && in_w.of(LogicalDim::other) < 0;  // routers keep their precision
-    // Of a model that is quantised in part, the rest is multiplied as it is.
-    const bool as_is = formats_.quantised && !is_narrow(program_.tensor(b).dtype);
-    if (in_layer && !as_is) a = quantised(a), b = quantised(b);
-  }
+  const bool narrow = multiplies_narrow(b);
+  const int a = narrow ? quantised_at(activation, target) : moved_once(activation, target);
+  if (narrow) b = quantised(b);
   int out = static_cast<int>(program_.tensors.size());
   bool partial;
   {

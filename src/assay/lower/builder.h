@@ -49,7 +49,11 @@ class Branches;
 class Builder {
  public:
   Builder(Program& program, const ShardingRules& rules, const Formats& formats, Recompute recompute)
-      : program_(program), rules_(rules), formats_(formats), recompute_(recompute) {
+      : program_(program),
+        rules_(rules),
+        formats_(formats),
+        recompute_(recompute),
+        narrow_products_(facts(formats.compute).bits < 16) {
     constexpr auto weight = static_cast<std::size_t>(TensorClass::weight);
     for (std::size_t i = 0; i < tensor_classes; ++i)
       like_weights_[i] = rules.axes[i] == rules.axes[weight] && rules.spread[i] == rules.spread[weight];
@@ -147,7 +151,14 @@ class Builder {
 
   /// As reshard(), of a tensor that does not lie there yet.
   int moved(int from, const Sharding& target, Urgency urgency, std::string_view name);
+  /// In another format; done once in a pass.
+  int cast(int id, Dtype to);
   int quantised(int id);
+  /// Whether products with this tensor are made in a narrow format.
+  bool multiplies_narrow(int with) const { return narrow_products_ && is_quantised(program_.tensor(with)); }
+  bool is_quantised(const ProgramTensor& with) const;
+  /// A tensor as products there take it, in a narrow format: quantised before it moves where that is lighter.
+  int quantised_at(int id, const Sharding& target);
   /// Partial sums of a gradient of copied keys or values, which may stay: all that is done with them is linear.
   AxisSet late_axes(const ProgramTensor& tensor) const;
   Bytes traffic(const Step& step) const;
@@ -157,10 +168,11 @@ class Builder {
   const ShardingRules& rules_;
   Formats formats_;
   Recompute recompute_;
+  bool narrow_products_;
   std::array<bool, tensor_classes> like_weights_{};  ///< by class: its rules are those of weights
   std::vector<std::int16_t> used_;                   ///< by weight: as used in this pass
   std::vector<std::int16_t> moved_;      ///< by tensor: as the last product of this pass that moved it used it
-  std::vector<std::int16_t> quantised_;  ///< by tensor: its quantised form in this pass
+  std::vector<std::int16_t> casts_;      ///< by tensor: as cast in this pass
   std::vector<std::int16_t> gradients_;  ///< by tensor
   std::vector<std::int16_t> again_;      ///< by forward tensor: as made again in this backward pass
   std::vector<int> weights_;             ///< that have gradients from this backward pass

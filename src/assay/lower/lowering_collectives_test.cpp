@@ -40,6 +40,34 @@ TEST(Lowering, SequenceParallelismSplitsEachAllReduceInTwo) {
   EXPECT_EQ(traffic(program, backward, Op::reduce_scatter).bytes, 2 * each);
 }
 
+TEST(Lowering, NarrowProductsGatherWhatIsQuantisedAndKeepTheirPartOfIt) {
+  TrainingPlan plan = plain_plan();
+  plan.formats = {Dtype::bf16, Dtype::bf16, Dtype::fp8, Dtype::bf16, Dtype::bf16};
+  const Program program = train({.tensor = 4, .residual = ResidualScheme::sequence}, plan);
+  // A byte for each element, and 4 for the scale of 128; sums end in bf16.
+  const double elements = tokens * d_model, narrow = 1 + 4.0 / 128, wide = 2;
+  const Block &forward = block(program, "layer", Phase::forward), &backward = block(program, "layer", Phase::backward);
+  EXPECT_EQ(traffic(program, forward, Op::all_gather).steps, 2);
+  EXPECT_EQ(traffic(program, forward, Op::all_gather).bytes, 2 * 0.75 * elements * narrow);
+  EXPECT_EQ(traffic(program, forward, Op::reduce_scatter).bytes, 2 * 0.75 * elements * wide);
+  // Two gradients, and the two inputs again.
+  EXPECT_EQ(traffic(program, backward, Op::all_gather).steps, 4);
+  EXPECT_EQ(traffic(program, backward, Op::all_gather).bytes, 4 * 0.75 * elements * narrow);
+  EXPECT_EQ(traffic(program, backward, Op::reduce_scatter).bytes, 2 * 0.75 * elements * wide);
+  double kept = 0;
+  for (std::int32_t i = forward.first; i < forward.last; ++i) {
+    const ProgramTensor& made = program.tensor(program.steps[static_cast<std::size_t>(i)].out[0]);
+    if (made.is_kept && made.name == "Norm") kept += local_bytes(program, made).value();
+  }
+  EXPECT_EQ(kept, 2 * elements / 4 * narrow);
+  // What experts get is gathered in bf16 with a dense share of it for the shared expert: once, and once again.
+  Transformer mixed = small_experts();
+  mixed.decoder.kinds[0].feed_forward->shared_width = 768;
+  const Program experts = train({.tensor = 4, .residual = ResidualScheme::sequence}, plan, mixed);
+  EXPECT_EQ(traffic(experts, block(experts, "layer", Phase::forward), Op::all_gather).bytes,
+            0.75 * (elements * narrow + elements * wide + tokens * 8 * wide));
+}
+
 TEST(Lowering, SplitActivationsTakeTwoSumsPerNormAndToken) {
   const Program program = train({.tensor = 4, .residual = ResidualScheme::model});
   const Traffic sums = traffic(program, block(program, "layer", Phase::forward), Op::all_reduce);

@@ -91,10 +91,14 @@ Recompute parts_of(const Program& program, const Step& step, int id, std::int64_
   return step.op == Op::attention && id != step.out[0] ? kind.with(scores) : kind;
 }
 
-bool is_gathered(const Program& program, const Step& step, int id, const Step* source) {
+bool is_gathered(const Program& program, const Step& step, int id) {
   if (step.op == Op::all_gather || step.op == Op::slice) return true;
-  // Tokens that were gathered and copied for their experts are as good as gathered.
-  if (step.op == Op::dispatch && source && source->op == Op::all_gather) return true;
+  // Tokens that were gathered and copied for their experts, or quantised, are as good as gathered.
+  if (step.op == Op::dispatch || step.op == Op::cast) {
+    const std::int16_t producer = program.tensor(step.in[0]).producer;
+    const Step* const source = producer < 0 ? nullptr : &program.steps[static_cast<std::size_t>(producer)];
+    if (source && source->op != Op::slice && is_gathered(program, *source, step.in[0])) return true;
+  }
   return program.tensor(id).tensor_class == TensorClass::used_weight;
 }
 

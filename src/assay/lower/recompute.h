@@ -100,7 +100,7 @@ Result<Recompute> parse_recompute(std::string_view text, std::string_view where)
 /// Parts that the result `id` of a forward step belongs to: a policy that covers one of them makes it again. Every
 /// second product is one with an odd number of them before it in its layer.
 Recompute parts_of(const Program& program, const Step& step, int id, std::int64_t products_before);
-/// Gathered again rather than kept whole, whatever the policy: `source` made what the step reads, if a step did.
-bool is_gathered(const Program& program, const Step& step, int id, const Step* source);
+/// Whether the result `id` of a step is gathered again rather than kept whole, whatever the policy.
+bool is_gathered(const Program& program, const Step& step, int id);
 
 }  // namespace assay

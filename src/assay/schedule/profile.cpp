@@ -168,7 +168,7 @@ class BlockPricer {
       const Step& step = program_.steps[at(i)];
       if (step.is_repeated) continue;
       RepeatableLayer::Step* again = nullptr;
-      if (repeatable && block.phase == Phase::forward) again = &record(block, i, products, *repeatable);
+      if (repeatable && block.phase == Phase::forward) again = &record(step, products, *repeatable);
       if (step.op == Op::product) ++products;
       if (step.op == Op::slice) continue;
       if (is_collective(step.op)) {
@@ -213,8 +213,7 @@ class BlockPricer {
 
  private:
   /// A forward step with its tensors, by their numbers in the layer.
-  RepeatableLayer::Step& record(const Block& block, std::int32_t index, std::int64_t products, RepeatableLayer& layer) {
-    const Step& step = program_.steps[at(index)];
+  RepeatableLayer::Step& record(const Step& step, std::int64_t products, RepeatableLayer& layer) {
     RepeatableLayer::Step& again = layer.steps.emplace_back();
     for (std::size_t i = 0; i < step.in.size(); ++i) again.in[i] = number_of(step.in[i], layer);
     for (std::size_t o = 0; o < step.out.size(); ++o) {
@@ -224,11 +223,8 @@ class BlockPricer {
     }
     again.first = parts_of(program_, step, step.out[0], products),
     again.others = parts_of(program_, step, -1, products);
-    const Step* source = nullptr;
-    for (std::int32_t i = block.first; i < index && step.op == Op::dispatch; ++i)
-      if (program_.steps[at(i)].out[0] == step.in[0]) source = &program_.steps[at(i)];
     again.reads_own = step.op == Op::attention;
-    again.is_gathered = is_gathered(program_, step, step.out[0], source);
+    again.is_gathered = is_gathered(program_, step, step.out[0]);
     return again;
   }
 
