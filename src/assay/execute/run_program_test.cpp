@@ -364,10 +364,11 @@ TEST(RunTraining, CastsForProductsChangeNothing) {
     const NamedArrays weights = weights_of(variety.model);
     const TrainingRun one = train(variety.model, {}, plan(variety.model), weights);
     for (const Scheme& scheme : schemes(variety.model)) {
-      TrainingPlan quantised = plan(variety.model), again = quantised;
+      TrainingPlan quantised = plan(variety.model), wide = quantised, again = quantised;
       quantised.formats.compute = again.formats.compute = Dtype::fp8;
+      wide.formats.weights = wide.formats.gradients = Dtype::fp32;
       again.recompute = Recompute::full();
-      std::vector<TrainingPlan> plans{quantised};
+      std::vector<TrainingPlan> plans{quantised, wide};
       if (scheme.parallelism.residual == ResidualScheme::sequence) plans.push_back(again);
       for (const TrainingPlan& how : plans) {
         SCOPED_TRACE(fmt::format("{}, {}, weights {}, products {}, recompute {}", variety.name, scheme.name,

@@ -72,7 +72,8 @@ int Builder::used(int weight) {
   if (used_.size() < program_.tensors.size()) used_.resize(program_.tensors.size() + 64, -1);
   if (used_[at(weight)] >= 0) return used_[at(weight)];
   const Sharding target = rule_sharding(rules_, program_, TensorClass::used_weight, dims_of(program_.tensor(weight)));
-  const int id = reshard(weight, target, Urgency::ahead);
+  const bool stays = program_.tensor(weight).sharding == target;
+  const int id = stays ? weight : moved(narrowed(weight), target, Urgency::ahead, {});
   used_[at(weight)] = static_cast<std::int16_t>(id);
   return id;
 }
@@ -270,7 +271,7 @@ AxisSet Builder::late_axes(const ProgramTensor& tensor) const {
 
 int Builder::product(std::string_view name, int activation, int weight, std::initializer_list<LogicalDim> result,
                      int onto, int bias) {
-  int b = used(weight);
+  int b = narrowed(used(weight));
   const Places in_x(program_.tensor(activation)), in_w(program_.tensor(b));
   const AxisSet weight_axes = split_axes(program_.tensor(b));
   Sharding target = program_.tensor(activation).sharding;

@@ -1,5 +1,6 @@
 // Writes programs: makes tensors, inserts the collectives that their shardings demand, and derives the backward pass.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -53,7 +54,9 @@ class Builder {
         rules_(rules),
         formats_(formats),
         recompute_(recompute),
-        narrow_products_(facts(formats.compute).bits < 16) {
+        narrow_products_(facts(formats.compute).bits < 16),
+        wide_weights_(std::max(facts(formats.weights).bits, facts(formats.outer.value_or(formats.weights)).bits) >
+                      facts(formats.activations).bits) {
     constexpr auto weight = static_cast<std::size_t>(TensorClass::weight);
     for (std::size_t i = 0; i < tensor_classes; ++i)
       like_weights_[i] = rules.axes[i] == rules.axes[weight] && rules.spread[i] == rules.spread[weight];
@@ -73,7 +76,8 @@ class Builder {
   /// A tensor that no step makes.
   int given(std::string_view name, std::initializer_list<Weight::Size> dims, TensorClass tensor_class, Dtype dtype);
   int weight(const Weight& weight);
-  /// The weight as products use it: gathered where the rules say so, once per pass.
+  /// The weight as products use it: gathered where the rules say so, once per pass. One that is wider than activations
+  /// is cast before it is gathered, as every device casts its own part.
   int used(int weight);
 
   /// Bytes of a tensor on one device.
@@ -153,6 +157,11 @@ class Builder {
   int moved(int from, const Sharding& target, Urgency urgency, std::string_view name);
   /// In another format; done once in a pass.
   int cast(int id, Dtype to);
+  /// A tensor that products take, in no wider format than activations.
+  int narrowed(int id) {
+    const bool wide = wide_weights_ && facts(program_.tensor(id).dtype).bits > facts(formats_.activations).bits;
+    return wide ? cast(id, formats_.activations) : id;
+  }
   int quantised(int id);
   /// Whether products with this tensor are made in a narrow format.
   bool multiplies_narrow(int with) const { return narrow_products_ && is_quantised(program_.tensor(with)); }
@@ -168,7 +177,7 @@ class Builder {
   const ShardingRules& rules_;
   Formats formats_;
   Recompute recompute_;
-  bool narrow_products_;
+  bool narrow_products_, wide_weights_;
   std::array<bool, tensor_classes> like_weights_{};  ///< by class: its rules are those of weights
   std::vector<std::int16_t> used_;                   ///< by weight: as used in this pass
   std::vector<std::int16_t> moved_;      ///< by tensor: as the last product of this pass that moved it used it

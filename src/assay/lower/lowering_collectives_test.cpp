@@ -112,6 +112,32 @@ TEST(Lowering, FsdpGathersWeightsInBothPassesAndScattersGradients) {
   EXPECT_EQ(count(program).network, Bytes(layers * 3 * weights + 2 * 2 * 7.0 / 8 * table * fp32));
 }
 
+TEST(Lowering, WideWeightsAreCastBeforeTheyAreGatheredAndMultiplied) {
+  TrainingPlan plan = plain_plan();
+  plan.formats = {Dtype::fp32, Dtype::bf16, Dtype::bf16, Dtype::fp32, Dtype::bf16};
+  const auto casts = [](const Program& program, Phase phase) {
+    return traffic(program, block(program, "layer", phase), Op::cast).bytes;
+  };
+  // Each of eight devices reads 4 bytes of its part and writes 2, in both passes; norms are gathered, too.
+  const Program program = train({.fsdp = 8}, plan);
+  const Block &forward = block(program, "layer", Phase::forward), &backward = block(program, "layer", Phase::backward);
+  for (Phase phase : {Phase::forward, Phase::backward}) {
+    EXPECT_EQ(casts(program, phase), (4 + 2) * layer_weights_count / 8);
+    EXPECT_EQ(traffic(program, block(program, "layer", phase), Op::all_gather).bytes,
+              7.0 / 8 * layer_weights_count * 2);
+  }
+  EXPECT_EQ(traffic(program, backward, Op::reduce_scatter).bytes, 7.0 / 8 * layer_weights_count * 4);
+  // Whole matrices where none is gathered; norms and the table of the embedding are read as they are.
+  const Program whole = train({}, plan);
+  for (Phase phase : {Phase::forward, Phase::backward}) EXPECT_EQ(casts(whole, phase), (4 + 2) * layer_matrices);
+  EXPECT_EQ(traffic(whole, block(whole, "embedding", Phase::forward), Op::cast).steps, 0);
+  for (std::int32_t i = forward.first; i < forward.last; ++i)
+    if (const Step& step = program.steps[static_cast<std::size_t>(i)]; step.op == Op::product)
+      EXPECT_EQ(program.tensor(step.in[1]).dtype, Dtype::bf16);
+  // Weights in the format of products are taken as they are.
+  EXPECT_EQ(casts(train({.fsdp = 8}), Phase::forward), 0);
+}
+
 TEST(Lowering, HybridShardingReducesTheRestOverReplicasOnce) {
   // 4 ways sharded, 2 replicas: an all-reduce of a quarter of the gradients, 2 x 1/2 x P/4.
   const double sharded = 3.0 / 4 * fp32 * (layers * 3 * layer_weights_count + 4 * table);

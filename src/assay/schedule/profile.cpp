@@ -28,6 +28,11 @@ bool runs_beside(const Step& step, const ProgramTensor& before, Phase phase) {
   return (step.op == Op::reduce_scatter || step.op == Op::all_reduce) && !step.is_repeated;
 }
 
+/// A weight that is wider than what products take, not one that is quantised for them.
+bool casts_weight(const Program& program, const Step& step) {
+  return step.op == Op::cast && facts(program.tensor(step.out[0]).dtype).bits >= 16;
+}
+
 /// Nothing where it belongs to the other part.
 std::optional<Traffic> traffic_of(const Program& program, const Step& step, Phase phase, ProfilePart part) {
   const bool of_work = step.urgency == Urgency::critical && !step.once;
@@ -108,7 +113,7 @@ double stretch_of(const StepEffects& effects, const Program& program, const Step
     case Op::loss_grad:
       return effects.loss;
     case Op::cast:
-      return effects.cast;
+      return casts_weight(program, step) ? effects.pointwise : effects.cast;
     default:
       return effects.pointwise;
   }
@@ -176,7 +181,8 @@ class BlockPricer {
         if (again) add_repeated_traffic(step, *again, *repeatable);
         continue;
       }
-      if (part_ == ProfilePart::weights_traffic) continue;
+      // Each device casts its part of the weights, which stages know.
+      if (part_ == ProfilePart::weights_traffic || casts_weight(program_, step)) continue;
       const KernelCost cost = cost_of(setup_, program_, step);
       std::optional<JoinedProducts::Part> part;
       if (setup_.effects.joins_products) part = JoinedProducts::part_of(setup_.rates, program_, step);

@@ -178,6 +178,7 @@ namespace {
 struct StateBytes {
   Sharing shared;
   double weight = 0, gradient = 0;  ///< bytes of each element
+  double used = 0;                  ///< bytes of a weight as products take it
   double updated = 0;               ///< bytes that the optimizer moves for each
   const Optimizer* optimizer = nullptr;
   bool states_move = false;
@@ -187,11 +188,26 @@ struct StateBytes {
       : shared(sharing(strategy.parallelism, links)),
         weight(storage(question.setup.formats.weights, 1.0).value()),
         gradient(storage(question.setup.formats.gradients, 1.0).value()),
+        used(std::min(weight, storage(question.setup.formats.activations, 1.0).value())),
         optimizer(&question.setup.optimizer),
         states_move(moves_states(strategy.offload)) {
     updated = gradient + 2.0 * optimizer->state_bytes() + (optimizer->master ? 1.0 : 2.0) * weight;
     // A master copy on the host is too far away to gather from.
     casts = optimizer->master && optimizer->cast_when_gathered && shared.weights > 1.0 && !states_move;
+  }
+  /// Bytes that a stage moves to cast its part of the weights in the forward and in the backward pass. All that is
+  /// gathered or multiplied is cast; a table that lies here is not, and behind the loss none but those of layers.
+  std::array<double, 2> cast(const TrainingProfile& profile, const StageSplit::Part& part, double dense,
+                             double expert) const {
+    if (used == weight) return {0.0, 0.0};
+    const double table = part.first ? elements_of(profile.embedding) : 0.0;
+    const double head = part.last ? elements_of(profile.head) : 0.0;
+    const double tied = part.last ? profile.tied_elements : 0.0;
+    const double layers = dense - table - head - (part.first ? 0.0 : tied);
+    const double ends = shared.weights > 1.0 ? dense - layers : head + tied;
+    const double experts = expert / shared.expert_weights;
+    return {(weight + used) * ((layers + ends) / shared.weights + experts),
+            (weight + used) * (layers / shared.weights + experts)};
   }
   /// Elements whose states are on one device.
   double states_of(const LayerProfile& layer) const {
@@ -245,8 +261,8 @@ StageElements add_memory(const StateBytes& bytes, const StepEffects& effects, co
   out.memory.master = bytes.optimizer->master_bytes() * states;
   out.memory.moments = bytes.optimizer->moment_bytes() * states;
   // Weights in use are whole: this layer's and the next one's. So are gradients that are not yet reduced.
-  if (shared.weights > 1.0) out.memory.buffers = 2.0 * bytes.weight * sum.largest_layer;
-  if (shared.gradients > 1.0) out.memory.buffers += (bytes.weight + bytes.gradient) * sum.largest_layer;
+  if (shared.weights > 1.0) out.memory.buffers = 2.0 * bytes.used * sum.largest_layer;
+  if (shared.gradients > 1.0) out.memory.buffers += (bytes.used + bytes.gradient) * sum.largest_layer;
   return sum;
 }
 
@@ -287,6 +303,7 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
   const StateBytes bytes(question, strategy, links);
   const Sharing& shared = bytes.shared;
   const double memory_rate = rates.hbm.value() * (rates.pointwise ? rates.pointwise->optimizer : rates.memory_share);
+  const double stream_rate = rates.hbm.value() * (rates.pointwise ? rates.pointwise->stream : rates.memory_share);
   const auto& [embed_forward, embed_backward] = steady.embedding;
   const auto& [head_forward, head_backward] = steady.head;
   const double over_fewest = kept_over_fewest(effects, strategy.recompute);
@@ -317,6 +334,9 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
     }
     if (part.first) f.add(embed_forward, part.passed, 1.0), b.add(embed_backward, part.passed, 1.0);
     if (part.last) f.add(head_forward, part.passed, 1.0), b.add(head_backward, part.passed, 1.0);
+    const auto [first_cast, second_cast] = bytes.cast(profile, part, sum.dense, sum.expert);
+    f.compute += part.passed * first_cast / stream_rate;
+    b.compute += part.passed * second_cast / stream_rate, b.recompute += part.passed * second_cast / stream_rate;
     out.forward = f.chain() + f.exposed, out.backward = b.chain() + b.exposed;
     out.compute = f.compute + b.compute, out.recompute = b.recompute;
     out.tensor = f.tensor + b.tensor, out.context = f.context + b.context, out.expert = f.expert + b.expert;

@@ -113,6 +113,18 @@ TEST(TrainingMemory, AMasterCopyThatIsTheWeightSavesTheirStorage) {
   EXPECT_DOUBLE_EQ(one.buffers, both.buffers);
 }
 
+TEST(TrainingMemory, WideWeightsAreGatheredInTheFormatOfProducts) {
+  Case c("llama-3-8b", "h100-sxm:8");
+  c.question.sequences = 8;
+  Strategy strategy;
+  strategy.parallelism.fsdp = 8;
+  const MemoryParts narrow = price_strategy(c.question, 8192, c.cluster, strategy)->memory;
+  c.question.setup.formats.weights = Dtype::fp32;
+  const MemoryParts wide = price_strategy(c.question, 8192, c.cluster, strategy)->memory;
+  EXPECT_DOUBLE_EQ(wide.weights, 2.0 * narrow.weights);
+  EXPECT_DOUBLE_EQ(wide.buffers, narrow.buffers);
+}
+
 // 24 layers of an encoder and as many of a decoder keep their inputs, and all of them together what the encoder made.
 TEST(TrainingMemory, WhatTheEncoderMadeIsThereOnce) {
   Case c("t5-3b", "h100-sxm:1");

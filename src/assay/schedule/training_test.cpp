@@ -78,17 +78,22 @@ TEST(StepTimes, CopiesOfKeysReceiveTheirOwnPartOfTheTensorAxis) {
 
 TEST(TrainingCost, EqualsTheProgramPricedStepByStep) {
   const Case dense("h100-sxm:16", 64), experts("h100-sxm:16", 64, 8);
-  for (const Case* c : {&dense, &experts})
+  Case wide("h100-sxm:16", 64), wide_experts("h100-sxm:16", 64, 8);
+  for (Case* c : {&wide, &wide_experts}) c->question.setup.formats.weights = Dtype::fp32;
+  for (const Case* c : {&dense, &experts, static_cast<const Case*>(&wide), static_cast<const Case*>(&wide_experts)})
     for (Strategy s : {strategy_of(1, 16, 1), strategy_of(4, 2, 2), strategy_of(16, 1, 1), strategy_of(2, 1, 8),
                        strategy_of(1, 4, 2, 2), strategy_of(2, 4, 2)}) {
-      if (c == &experts && s.parallelism.data * s.parallelism.fsdp % 4 == 0) s.parallelism.expert = 4;
+      if (c->model.decoder.kinds.size() > 1 && s.parallelism.data * s.parallelism.fsdp % 4 == 0)
+        s.parallelism.expert = 4;
+      // Of wide weights, programs cast no norms that lie whole: 6 bytes of 1024 elements, 33 times.
+      const double norms = c->question.setup.formats.weights == Dtype::fp32 ? 1e-7 : 0.0;
       for (const RecomputePolicy& policy : recompute_policies) {
         s.recompute = policy.parts;
         const double m = microbatches(c->question, s);
         const auto cost = price_strategy(c->question, sequence, c->cluster, s);
         ASSERT_TRUE(cost) << cost.error().what;
         const Direct want = direct(*c, s);
-        EXPECT_NEAR(cost->parts.compute / m, want.compute, 1e-9 * want.compute);
+        EXPECT_NEAR(cost->parts.compute / m, want.compute, 1e-9 * want.compute + norms);
         EXPECT_NEAR((cost->parts.tensor + cost->parts.context + cost->parts.expert) / m, want.waited,
                     1e-9 * want.waited + 1e-12);
       }
