@@ -28,6 +28,11 @@ struct KernelRates {
   FlopsPerSecond rate(Dtype dtype) const { return peak[static_cast<std::size_t>(dtype)]; }
 };
 
+/// At which the optimizer reads and writes all that it updates.
+inline BytesPerSecond optimizer_rate(const KernelRates& rates) {
+  return rates.hbm * (rates.pointwise ? rates.pointwise->optimizer : rates.memory_share);
+}
+
 /// Which software runs the steps.
 struct KernelSoftware {
   AttentionKernel attention = AttentionKernel::automatic;

@@ -331,8 +331,7 @@ RoleSet roles_of(const Mesh& mesh, AxisSet axes) {
 
 void PassProfile::add(const Traffic& more) {
   for (Traffic& known : traffic)
-    if (known.kind == more.kind && known.over == more.over && known.divided == more.divided &&
-        known.urgency == more.urgency && known.once == more.once && known.beside == more.beside) {
+    if (known.goes_with(more)) {
       known.bytes += more.bytes;
       if (more.urgency == Urgency::critical) known.count += more.count;
       return;

@@ -37,6 +37,12 @@ struct Traffic {
   bool beside = false;  ///< in the backward pass: gradients of weights are made meanwhile, if software lets them
   double bytes = 0;     ///< of the arrays as one group sees them
   double count = 0;     ///< collectives that pay latency one after the other
+
+  /// Whether both move alike, so that software may join them.
+  bool goes_with(const Traffic& other) const {
+    return kind == other.kind && over == other.over && divided == other.divided && urgency == other.urgency &&
+           once == other.once && beside == other.beside;
+  }
 };
 
 inline constexpr std::size_t max_traffic = 24;

@@ -302,7 +302,7 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
   const StepEffects& effects = question.setup.effects;
   const StateBytes bytes(question, strategy, links);
   const Sharing& shared = bytes.shared;
-  const double memory_rate = rates.hbm.value() * (rates.pointwise ? rates.pointwise->optimizer : rates.memory_share);
+  const double memory_rate = optimizer_rate(rates).value();
   const double stream_rate = rates.hbm.value() * (rates.pointwise ? rates.pointwise->stream : rates.memory_share);
   const auto& [embed_forward, embed_backward] = steady.embedding;
   const auto& [head_forward, head_backward] = steady.head;
