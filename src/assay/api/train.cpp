@@ -58,7 +58,7 @@ Members strategy_members(const TrainQuery& query, const Strategy& s) {
   if (query.cluster.chips() > 1 && !query.cluster.torus)
     out.emplace_back("placement", "the last axis of the mesh lies innermost");
   else if (query.cluster.chips() > 1)
-    if (const auto placement = Placement::make(mesh, query.cluster, "strategy"))
+    if (const auto placement = whole_placement(p, s.layout, query.cluster))
       out.emplace_back("placement", placement_text(*placement, mesh, query.cluster));
   return out;
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 #include <vector>
 
 #include "assay/base/text.h"
@@ -12,15 +11,10 @@
 namespace assay {
 namespace {
 
-/// An axis to lay mesh axes on: the slices, or one of a torus.
-struct Ground {
-  std::size_t axis = 0;
-  std::int64_t size = 1;
-};
-using Parts = std::vector<std::vector<AxisPart>>;  ///< by mesh axis
+using Parts = std::vector<AxisParts>;  ///< by mesh axis
 
 /// Every mesh axis from `at` on gets whole physical axes; earlier ones first, so that equal sizes stay in order.
-bool whole_axes(const Mesh& mesh, const std::vector<Ground>& ground, std::size_t at, unsigned used, Parts& parts) {
+bool whole_axes(const Mesh& mesh, const Grounds& ground, std::size_t at, unsigned used, Parts& parts) {
   if (at == mesh.axes.size()) return used + 1 == 1u << ground.size();
   const std::int64_t size = mesh.axes[at].size;
   if (size == 1) return whole_axes(mesh, ground, at + 1, used, parts);
@@ -34,7 +28,7 @@ bool whole_axes(const Mesh& mesh, const std::vector<Ground>& ground, std::size_t
   std::stable_sort(sets.begin(), sets.end(),
                    [](unsigned a, unsigned b) { return std::popcount(a) < std::popcount(b); });
   for (const unsigned set : sets) {
-    parts[at].clear();
+    parts[at] = {};
     for (std::size_t i = 0; i < ground.size(); ++i)
       if (set >> i & 1u) parts[at].push_back({ground[i].axis, ground[i].size, 1});
     if (whole_axes(mesh, ground, at + 1, used | set, parts)) return true;
@@ -42,43 +36,39 @@ bool whole_axes(const Mesh& mesh, const std::vector<Ground>& ground, std::size_t
   return false;
 }
 
-/// Lays the mesh axes, innermost first, along the physical axes in the given order, the last one innermost. Where one
-/// ends inside of the other, the rest goes on; sizes must divide. Returns the mesh axis that does not fit.
-std::optional<std::size_t> in_sequence(const Mesh& mesh, const std::vector<Ground>& ground, Parts& parts) {
-  std::size_t next = ground.size();
-  std::int64_t room = 1, stride = 1;  // left on the current physical axis, and what lies inside
+/// Along the grounds in the given order. Returns the mesh axis that does not fit.
+std::optional<std::size_t> in_sequence(const Mesh& mesh, const Grounds& grounds, Parts& parts) {
+  GroundFilling filling(grounds);
   for (std::size_t i = mesh.axes.size(); i-- > 0;) {
-    parts[i].clear();
-    for (std::int64_t size = mesh.axes[i].size; size > 1;) {
-      if (room == 1) {
-        if (next == 0) return i;
-        room = ground[--next].size;
-        stride = 1;
-      }
-      const std::int64_t taken = std::gcd(size, room);
-      if (taken != size && taken != room) return i;  // would leave a hole
-      if (taken > 1) parts[i].insert(parts[i].begin(), {ground[next].axis, taken, stride});
-      size /= taken, room /= taken, stride *= taken;
-    }
+    const auto laid = filling.lay(mesh.axes[i].size);
+    if (!laid) return i;
+    parts[i] = *laid;
   }
   return std::nullopt;
 }
 
-Result<Parts> torus_parts(const Mesh& mesh, const Cluster& cluster, std::string_view where) {
-  std::vector<Ground> ground;
-  if (cluster.slices > 1) ground.push_back({Placement::slices, cluster.slices});
-  for (std::size_t i = 0; i < cluster.torus->axes.size(); ++i)
-    if (cluster.torus->axes[i].size > 1) ground.push_back({i, cluster.torus->axes[i].size});
+using TreeLevels = FixedList<CollectiveGroup::TreeLevel, max_tree_levels>;
+
+TreeLevels tree_levels(const Cluster& cluster) {
+  TreeLevels levels;
+  for (std::size_t i = 0; i < cluster.levels.size(); ++i) {
+    const Level& level = cluster.levels[i];
+    levels.push_back({1.0, 1.0, level.chip_bandwidth, level.in_network_reduction, static_cast<std::uint8_t>(i)});
+  }
+  return levels;
+}
+
+Result<Parts> torus_parts(const Mesh& mesh, const Cluster& cluster, std::string_view where, std::size_t turn) {
+  const Grounds ground = grounds_of(cluster);
   Parts parts(mesh.axes.size());
-  if (whole_axes(mesh, ground, 0, 0, parts)) return parts;
-  const auto misfit = in_sequence(mesh, ground, parts);
+  if (turn == 0 && whole_axes(mesh, ground, 0, 0, parts)) return parts;
+  const std::vector<Grounds> orders = ground_orders(ground);
+  const auto misfit = in_sequence(mesh, orders[turn == 0 ? 0 : turn - 1], parts);
   if (!misfit) return parts;
   // In another order of the torus axes a product may fit that does not fit in this one; the slices stay outermost.
-  std::vector<Ground> turned = ground;
-  const auto first = turned.begin() + (cluster.slices > 1 ? 1 : 0);
-  const auto by_axis = [](const Ground& a, const Ground& b) { return a.axis < b.axis; };
-  while (std::next_permutation(first, turned.end(), by_axis))
-    if (!in_sequence(mesh, turned, parts)) return parts;
+  if (turn == 0)
+    for (const Grounds& order : orders)
+      if ((cluster.slices == 1 || order[0].axis == Ground::slices) && !in_sequence(mesh, order, parts)) return parts;
   std::vector<std::string> sizes;
   for (const Ground& each : ground) sizes.push_back(std::to_string(each.size));
   const MeshAxis& axis = mesh.axes[*misfit];
@@ -93,7 +83,7 @@ Result<Parts> torus_parts(const Mesh& mesh, const Cluster& cluster, std::string_
 
 }  // namespace
 
-Result<Placement> Placement::make(const Mesh& mesh, const Cluster& cluster, std::string_view where) {
+Result<Placement> Placement::make(const Mesh& mesh, const Cluster& cluster, std::string_view where, std::size_t turn) {
   if (mesh.devices() != cluster.chips())
     return fail(std::string(where),
                 fmt::format("the mesh covers {} devices, {} has {}", mesh.devices(), cluster.text, cluster.chips()),
@@ -102,16 +92,11 @@ Result<Placement> Placement::make(const Mesh& mesh, const Cluster& cluster, std:
   placement.mesh_axes_ = mesh.axes.size();
   ASSAY_TRY(bare, bare_group(cluster, where));
   placement.bare_ = bare;
-  for (std::size_t i = 0; i < cluster.levels.size(); ++i) {
-    const Level& level = cluster.levels[i];
-    placement.bare_.levels.push_back(
-        {1.0, 1.0, level.chip_bandwidth, level.in_network_reduction, static_cast<std::uint8_t>(i)});
-    placement.unit_chips_[i] = level.chips;
-  }
+  placement.bare_.levels = tree_levels(cluster);
+  for (std::size_t i = 0; i < cluster.levels.size(); ++i) placement.unit_chips_[i] = cluster.levels[i].chips;
   if (cluster.torus) {
-    ASSAY_TRY(parts, torus_parts(mesh, cluster, where));
-    for (std::size_t i = 0; i < parts.size(); ++i)
-      for (const AxisPart& part : parts[i]) placement.parts_[i].push_back(part);
+    ASSAY_TRY(parts, torus_parts(mesh, cluster, where, turn));
+    std::copy(parts.begin(), parts.end(), placement.parts_.begin());
     for (const Axis& axis : cluster.torus->axes) placement.torus_.push_back({axis.size, axis.ring});
     return placement;
   }
@@ -121,30 +106,48 @@ Result<Placement> Placement::make(const Mesh& mesh, const Cluster& cluster, std:
   return placement;
 }
 
+namespace {
+
+/// Members of a group in each unit of the levels of a switched network, from the lowest upwards.
+void add_levels(CollectiveGroup& group, const TreeLevels& levels, const std::array<double, max_tree_levels>& members) {
+  double below = 1;
+  for (std::size_t l = 0; l < levels.size(); ++l) {
+    CollectiveGroup::TreeLevel level = levels[l];
+    level.groups = members[l] / below;
+    level.lanes = below;
+    group.levels.push_back(level);
+    below = members[l];
+  }
+  group.devices = below;
+  if (group.levels.empty()) group.levels.push_back({1.0, 1.0, BytesPerSecond(1.0), false, 0});
+}
+
+/// Joins as many slices as `between`.
+void add_slices(CollectiveGroup& group, double between, const CollectiveGroup::TreeLevel& network) {
+  if (between <= 1.0) return;
+  group.levels.push_back({between, group.devices, network.chip_bandwidth, false, 0});
+  if (group.axes.empty()) group.hop_latency = Seconds(0);  // the catalogue has none for the data-centre network
+  group.devices *= between;
+}
+
+}  // namespace
+
 CollectiveGroup Placement::group(AxisSet axes) const {
   CollectiveGroup group = bare_;
   group.levels = {};
   if (torus_.empty()) {
     // Members below one unit of a level; units that the axes do not divide count as if members lay in whole groups.
-    double below = 1;
+    std::array<double, max_tree_levels> members;
+    members.fill(1.0);
     for (std::size_t l = 0; l < bare_.levels.size(); ++l) {
-      double members = 1;
       for (std::size_t i = 0; i < mesh_axes_; ++i) {
         if (!(axes >> i & 1u)) continue;
         const AxisPart& part = parts_[i][0];
         const bool top = l + 1 == bare_.levels.size();
-        const std::int64_t within =
-            top ? part.size : std::gcd(part.size * part.stride, unit_chips_[l]) / std::gcd(part.stride, unit_chips_[l]);
-        members *= static_cast<double>(within);
+        members[l] *= static_cast<double>(top ? part.size : devices_within(part, unit_chips_[l]));
       }
-      CollectiveGroup::TreeLevel level = bare_.levels[l];
-      level.groups = members / below;
-      level.lanes = below;
-      group.levels.push_back(level);
-      below = members;
     }
-    group.devices = below;
-    if (group.levels.empty()) group.levels.push_back({1.0, 1.0, BytesPerSecond(1.0), false, 0});
+    add_levels(group, bare_.levels, members);
     return group;
   }
   double between = 1;
@@ -160,12 +163,81 @@ CollectiveGroup Placement::group(AxisSet axes) const {
     if (axes >> i & 1u)
       for (const AxisPart& part : parts_[i])
         if (part.axis == slices) between *= static_cast<double>(part.size);
-  if (between > 1.0) {
-    group.levels.push_back({between, group.devices, bare_.levels.front().chip_bandwidth, false, 0});
-    if (group.axes.empty()) group.hop_latency = Seconds(0);  // the catalogue has none for the data-centre network
-    group.devices *= between;
-  }
+  if (between > 1.0) add_slices(group, between, bare_.levels.front());
   return group;
+}
+
+namespace {
+
+/// Goes through the ways in which the devices of a group may lie in the units of a cluster.
+class Densest {
+ public:
+  Densest(const Cluster& cluster, const CollectiveGroup& bare, const TreeLevels& levels)
+      : cluster_(cluster), bare_(bare), levels_(levels) {
+    if (cluster.torus) grounds_ = grounds_of(cluster);
+  }
+
+  std::vector<CollectiveGroup> of(std::int64_t devices) {
+    if (cluster_.torus)
+      fill(0, devices, 1, bare_);
+    else
+      nest(0, devices);
+    return std::move(found_);
+  }
+
+ private:
+  /// So many of the group's devices lie in a unit of the level `at`; the highest holds all.
+  void nest(std::size_t at, std::int64_t devices) {
+    if (at + 1 >= levels_.size()) {
+      members_[at] = static_cast<double>(devices);
+      CollectiveGroup group = bare_;
+      add_levels(group, levels_, members_);
+      found_.push_back(group);
+      return;
+    }
+    const std::int64_t below = at == 0 ? 1 : static_cast<std::int64_t>(members_[at - 1]);
+    const std::int64_t children = cluster_.levels[at].chips / (at == 0 ? 1 : cluster_.levels[at - 1].chips);
+    for (std::int64_t n = 1; below * n <= devices && n <= children; ++n)
+      if (devices % (below * n) == 0 && cluster_.levels[at].chips % (below * n) == 0) {
+        members_[at] = static_cast<double>(below * n);
+        nest(at + 1, devices);
+      }
+  }
+
+  /// A torus axis is best used by chips side by side that close the ring.
+  void fill(std::size_t at, std::int64_t left, std::int64_t between, const CollectiveGroup& group) {
+    if (at == grounds_.size()) {
+      if (left > 1) return;
+      found_.push_back(group);
+      if (between > 1) add_slices(found_.back(), static_cast<double>(between), levels_.front());
+      return;
+    }
+    const Ground& ground = grounds_[at];
+    for (std::int64_t n = 1; n <= std::min(left, ground.size); ++n) {
+      if (left % n != 0 || ground.size % n != 0) continue;
+      CollectiveGroup more = group;
+      if (n > 1 && ground.axis != Ground::slices) {
+        more.axes.push_back({static_cast<double>(n), ground.ring, 1.0});
+        more.devices *= static_cast<double>(n);
+      }
+      fill(at + 1, left / n, ground.axis == Ground::slices ? n : between, more);
+    }
+  }
+
+  const Cluster& cluster_;
+  CollectiveGroup bare_;
+  TreeLevels levels_;
+  Grounds grounds_;
+  std::array<double, max_tree_levels> members_{};
+  std::vector<CollectiveGroup> found_;
+};
+
+}  // namespace
+
+Result<std::vector<CollectiveGroup>> densest_groups(const Cluster& cluster, std::int64_t devices,
+                                                    std::string_view where) {
+  ASSAY_TRY(bare, bare_group(cluster, where));
+  return Densest(cluster, bare, tree_levels(cluster)).of(devices);
 }
 
 bool Placement::plain() const {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "assay/base/result.h"
+#include "assay/cost/axis_layout.h"
 #include "assay/cost/collectives.h"
 #include "assay/hardware/cluster.h"
 #include "assay/program/program.h"
@@ -18,23 +19,21 @@ namespace assay {
 /// A mesh laid on a cluster. Holds no strings or memory of its own: copies are cheap and groups cost no allocation.
 class Placement {
  public:
-  static constexpr std::size_t slices = max_torus_axes;  ///< stands for the slices where a torus axis is named
+  static constexpr std::size_t slices = Ground::slices;  ///< stands for the slices where a torus axis is named
 
   /// Lays axes out in order, the first one outermost. On a torus, whole axes are preferred; then parts, where sizes
-  /// divide; the error says why nothing fits.
-  static Result<Placement> make(const Mesh& mesh, const Cluster& cluster, std::string_view where);
+  /// divide; the error says why nothing fits. Another `turn` is that of an AxisLayout.
+  static Result<Placement> make(const Mesh& mesh, const Cluster& cluster, std::string_view where, std::size_t turn = 0);
 
   /// The links of a collective over a set of mesh axes; all lines of these axes run it at once.
   CollectiveGroup group(AxisSet axes) const;
   /// The parts on which a mesh axis lies, outermost first; on a switched cluster one part of axis 0.
-  const FixedList<AxisPart, max_torus_axes + 1>& parts(int axis) const {
-    return parts_[static_cast<std::size_t>(axis)];
-  }
+  const AxisParts& parts(int axis) const { return parts_[static_cast<std::size_t>(axis)]; }
   /// True if every mesh axis is one whole axis, or the cluster is switched.
   bool plain() const;
 
  private:
-  std::array<FixedList<AxisPart, max_torus_axes + 1>, max_mesh_axes> parts_;
+  std::array<AxisParts, max_mesh_axes> parts_;
   std::size_t mesh_axes_ = 0;
   CollectiveGroup bare_;  ///< its levels are those of the cluster
   struct Physical {
@@ -44,6 +43,10 @@ class Placement {
   FixedList<Physical, max_torus_axes> torus_;  ///< none if switched
   std::array<std::int64_t, max_tree_levels> unit_chips_{};
 };
+
+/// Groups of `devices` chips such that every group which a placement gives is matched by one that is no slower.
+Result<std::vector<CollectiveGroup>> densest_groups(const Cluster& cluster, std::int64_t devices,
+                                                    std::string_view where);
 
 /// "S on slices, X on 4 of X": what an answer says where the placement is not one to one.
 std::string placement_text(const Placement& placement, const Mesh& mesh, const Cluster& cluster);

@@ -31,7 +31,7 @@ struct ServingStrategy {
   std::int64_t pipeline = 1, expert = 1, data = 1;
   ExpertAxes expert_over{};
   ServingScheme scheme;
-  std::uint8_t layout = 0;
+  AxisLayout layout{};
 
   /// Devices that hold the experts are a part of the data axis, or tensor-parallel, or both.
   std::int64_t chips() const { return tensor * second * pipeline * data; }

@@ -5,25 +5,25 @@
 
 namespace assay {
 
-std::span<const std::array<char, 6>> axis_layouts() {
-  // Tensor parallelism talks most and lies innermost, except where a torus axis suits it better; pipeline stages and
-  // replicas talk least and lie outside.
-  static constexpr std::array<char, 6> all[] = {{'P', 'R', 'X', 'W', 'Z', 'Y'}, {'R', 'P', 'X', 'W', 'Z', 'Y'},
-                                                {'R', 'X', 'W', 'P', 'Z', 'Y'}, {'Y', 'Z', 'W', 'X', 'R', 'P'},
-                                                {'P', 'Y', 'Z', 'W', 'X', 'R'}, {'P', 'R', 'Y', 'X', 'W', 'Z'}};
-  return all;
+std::array<std::int64_t, 1 + roles> whole_mesh_sizes(const Parallelism& parallelism) {
+  std::array<std::int64_t, 1 + roles> sizes{parallelism.pipeline};
+  const auto stage = stage_axis_sizes(parallelism);
+  std::copy(stage.begin(), stage.end(), sizes.begin() + 1);
+  return sizes;
 }
 
-Mesh whole_mesh(const Parallelism& parallelism, std::size_t layout) {
-  const Mesh stage = stage_mesh(parallelism);
+Mesh whole_mesh(const Parallelism& parallelism, const AxisLayout& layout) {
+  const auto sizes = whole_mesh_sizes(parallelism);
   Mesh mesh;
-  for (const char axis : axis_layouts()[layout]) {
-    if (axis == 'P' && parallelism.pipeline > 1) mesh.axes.push_back({"P", parallelism.pipeline});
-    for (const MeshAxis& known : stage.axes)
-      if (known.name[0] == axis) mesh.axes.push_back(known);
-  }
+  for (const std::size_t axis : layout.order)
+    if (axis < sizes.size() && sizes[axis] > 1)
+      mesh.axes.push_back({std::string(1, axis == 0 ? 'P' : stage_axis_names[axis - 1]), sizes[axis]});
   if (mesh.axes.empty()) mesh.axes.push_back({"X", 1});
   return mesh;
+}
+
+Result<Placement> whole_placement(const Parallelism& parallelism, const AxisLayout& layout, const Cluster& cluster) {
+  return Placement::make(whole_mesh(parallelism, layout), cluster, "strategy", layout.turn);
 }
 
 namespace {
@@ -154,7 +154,7 @@ const StageLinker::Costs& StageLinker::costs(const Placement& placement, AxisSet
   return costs;
 }
 
-Result<StageLinks> StageLinker::links(const Parallelism& parallelism, std::size_t layout, RoleSet among) {
+Result<StageLinks> StageLinker::links(const Parallelism& parallelism, const AxisLayout& layout, RoleSet among) {
   StageLinks links;
   links.network_share = network_share_;
   const Mesh mesh = whole_mesh(parallelism, layout);
@@ -170,7 +170,7 @@ Result<StageLinks> StageLinker::links(const Parallelism& parallelism, std::size_
     axis_of[role] = static_cast<int>(i);
   }
   if (mesh.devices() == 1 && cluster_.chips() == 1) return links;
-  ASSAY_TRY(placement, Placement::make(mesh, cluster_, "strategy"));
+  ASSAY_TRY(placement, Placement::make(mesh, cluster_, "strategy", layout.turn));
   for (std::size_t set = 1; set <= among; ++set) {
     if (set & ~std::size_t{among}) continue;
     AxisSet axes = 0;
@@ -206,7 +206,48 @@ Result<StageLinks> StageLinker::links(const Parallelism& parallelism, std::size_
   return links;
 }
 
-Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layout, const Cluster& cluster,
+const StageLinker::LeastCosts& StageLinker::least_costs(std::int64_t devices, bool is_routed) {
+  const auto [known, is_new] = least_.try_emplace({devices, is_routed});
+  LeastCosts& least = known->second;
+  const auto groups = is_new ? densest_groups(cluster_, devices, "strategy") : std::vector<CollectiveGroup>();
+  if (!groups || groups->empty()) return least;
+  const auto lower = [](auto& of, const auto& other) { of = std::min(of, other); };
+  bool is_first = true;
+  for (CollectiveGroup group : *groups) {
+    if (is_routed) group.routing = routing_;
+    const CollectiveLine permute = collective_line(CollectiveKind::permute, group);
+    if (is_first) least.permute = permute;
+    lower(least.permute.rate, permute.rate), lower(least.permute.floor, permute.floor);
+    for (std::size_t k = 0; k < 4; ++k) {
+      const CollectiveForm made = form(line_kinds[k], group, collective_line(line_kinds[k], group));
+      CollectiveForm& fewest = least.forms[k];
+      if (is_first) fewest = made;
+      lower(fewest.floor, made.floor), lower(fewest.rate, made.rate), lower(fewest.root, made.root);
+    }
+    is_first = false;
+  }
+  return least;
+}
+
+StageLinks StageLinker::least_links(const Parallelism& parallelism) {
+  StageLinks links;
+  links.network_share = network_share_;
+  links.size = role_sizes(parallelism);
+  const auto axes = stage_axis_sizes(parallelism);
+  for (std::size_t set = 1; set <= every_role; ++set) {
+    std::int64_t devices = 1;
+    std::size_t rest = 0;  // without axes of one device
+    for (std::size_t r = 0; r < roles; ++r)
+      if (set >> r & 1u && axes[r] > 1) devices *= axes[r], rest |= std::size_t{1} << r;
+    if (devices == 1) continue;
+    const bool is_routed = set & role_bit(Role::expert) && parallelism.expert > 1;
+    links.forms[set] = rest != set && !is_routed ? links.forms[rest] : least_costs(devices, is_routed).forms;
+  }
+  if (parallelism.pipeline > 1) links.between_stages = least_costs(parallelism.pipeline, false).permute;
+  return links;
+}
+
+Result<StageLinks> stage_links(const Parallelism& parallelism, const AxisLayout& layout, const Cluster& cluster,
                                const CollectiveCalibration* calibration, const Routing& routing) {
   return StageLinker(cluster, calibration, routing).links(parallelism, layout);
 }

@@ -2,7 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <span>
+#include <map>
 #include <unordered_map>
 
 #include "assay/cost/efficiency_collectives.h"
@@ -45,11 +45,12 @@ struct StageLinks {
   }
 };
 
-/// Orders in which axes may be laid out, outermost first. On a switched network the last one lies closest together.
-std::span<const std::array<char, 6>> axis_layouts();
-
-/// The whole mesh in the order of a layout: P for pipeline stages and the axes of stage_mesh().
-Mesh whole_mesh(const Parallelism& parallelism, std::size_t layout);
+/// Devices along pipeline stages and the axes of stage_mesh(), in this order.
+std::array<std::int64_t, 1 + roles> whole_mesh_sizes(const Parallelism& parallelism);
+/// The whole mesh in the order of a layout of these: P for pipeline stages. Axes of one device are left out.
+Mesh whole_mesh(const Parallelism& parallelism, const AxisLayout& layout = {});
+/// That mesh on a cluster.
+Result<Placement> whole_placement(const Parallelism& parallelism, const AxisLayout& layout, const Cluster& cluster);
 
 /// Devices along each role's axis.
 std::array<double, roles> role_sizes(const Parallelism& parallelism);
@@ -62,7 +63,11 @@ class StageLinker {
   StageLinker(const Cluster& cluster, const CollectiveCalibration* calibration, const Routing& routing);
 
   /// The links of a strategy's axes; an error where they do not fit. Only sets of roles out of `among` are filled.
-  Result<StageLinks> links(const Parallelism& parallelism, std::size_t layout, RoleSet among = every_role);
+  Result<StageLinks> links(const Parallelism& parallelism, const AxisLayout& layout, RoleSet among = every_role);
+
+  /// What no layout of a strategy's axes undercuts: each collective as if its devices had the best places, and none on
+  /// the links of another. Only estimates are filled.
+  StageLinks least_links(const Parallelism& parallelism);
 
  private:
   struct Costs {
@@ -83,6 +88,11 @@ class StageLinker {
   /// The estimate of a collective whose ideal is `line`.
   CollectiveForm form(CollectiveKind kind, const CollectiveGroup& group, const CollectiveLine& line) const;
   const Costs& costs(const Placement& placement, AxisSet axes, std::size_t mesh_axes, bool is_routed);
+  struct LeastCosts {
+    std::array<CollectiveForm, 4> forms;
+    CollectiveLine permute;
+  };
+  const LeastCosts& least_costs(std::int64_t devices, bool is_routed);
 
   const Cluster& cluster_;
   const CollectiveCalibration* calibration_;
@@ -90,10 +100,11 @@ class StageLinker {
   Fabric fabric_;
   double network_share_;
   std::unordered_map<Key, Costs, KeyHash> known_;
+  std::map<std::pair<std::int64_t, bool>, LeastCosts> least_;
 };
 
 /// The links of one strategy.
-Result<StageLinks> stage_links(const Parallelism& parallelism, std::size_t layout, const Cluster& cluster,
+Result<StageLinks> stage_links(const Parallelism& parallelism, const AxisLayout& layout, const Cluster& cluster,
                                const CollectiveCalibration* calibration = nullptr, const Routing& routing = {});
 
 /// Of the layers that send tokens to the most experts.

@@ -129,7 +129,7 @@ TEST(StepEffects, TheFormOfACollectiveIsItsCalibratedEstimate) {
   Parallelism p;
   p.tensor = 8, p.fsdp = 8;
   const StageLinks links = *stage_links(p, 0, cluster, &*calibration.values.collective);
-  const Placement placement = *Placement::make(whole_mesh(p, 0), cluster, "test");
+  const Placement placement = *Placement::make(whole_mesh(p), cluster, "test");
   const CollectiveGroup tensor = placement.group(axis_bit(1));
   for (const double bytes : {1e3, 3e5, 2e7, 8e9}) {
     const double direct =

@@ -27,7 +27,7 @@ struct Strategy {
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   Recompute recompute;
   Offload offload = Offload::none;
-  std::uint8_t layout = 0;  ///< which order the mesh axes are laid out in
+  AxisLayout layout{};  ///< of whole_mesh()
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
 

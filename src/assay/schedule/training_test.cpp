@@ -60,7 +60,7 @@ TEST(StepTimes, CopiesOfKeysReceiveTheirOwnPartOfTheTensorAxis) {
   TrainingPlan plan;
   plan.work.queries = plan.work.keys = sequence;
   const Program program = lower_training(c.model, mesh, rules, plan);
-  const Mesh whole = whole_mesh(p, 0);
+  const Mesh whole = whole_mesh(p);
   const Placement placement = *Placement::make(whole, c.cluster, "test"),
                   cut = *Placement::make(mesh, c.cluster, "test");
   const StepTimes times = step_times(program, c.question.setup.rates, &placement, whole, 1.0);
@@ -341,7 +341,7 @@ TEST(Overlap, NoLaneDoesTwoThingsAtOnceAndInputsComeFirst) {
   const Case c("tpu-v5p:4x4x4", 64);
   const Strategy s = strategy_of(1, 16, 4);
   const Program program = program_of(c, s, 16);
-  const Mesh mesh = whole_mesh(s.parallelism, 0);
+  const Mesh mesh = whole_mesh(s.parallelism);
   const Placement placement = *Placement::make(mesh, c.cluster, "test");
   const StepTimes times = step_times(program, c.question.setup.rates, &placement, mesh, 1.0);
   const OverlapSchedule schedule = schedule_blocks(program, program.blocks, times);
@@ -361,7 +361,7 @@ TEST(Overlap, ALayerTakesAsLongAsItsBusiestLane) {
   const Case c("tpu-v5p:4x4x4", 64);
   const Strategy s = strategy_of(1, 1, 1);
   const Program program = program_of(c, s, 1);
-  const StepTimes times = step_times(program, c.question.setup.rates, nullptr, whole_mesh(s.parallelism, 0), 1.0);
+  const StepTimes times = step_times(program, c.question.setup.rates, nullptr, whole_mesh(s.parallelism), 1.0);
   const Block &forward = program.blocks[1],
               &backward = *std::find_if(program.blocks.begin(), program.blocks.end(), [&](const Block&b) {
                 return b.phase == Phase::backward && b.kind == program.blocks[1].kind;

@@ -118,25 +118,15 @@ class Searcher {
 
   /// An order of the mesh axes, with the links that it gives them.
   struct Placed {
-    std::uint8_t layout = 0;
+    AxisLayout layout;
     StageLinks links;
   };
 
-  std::vector<Placed> placements(const ServingStrategy& strategy) {
+  std::vector<Placed> placements(ServingStrategy strategy) {
     std::vector<Placed> out;
-    std::vector<Mesh> known;
-    for (std::size_t i = 0; i < axis_layouts().size(); ++i) {
-      // Axes of one device leave no trace: many orders are the same.
-      Mesh mesh = whole_mesh(strategy.parallelism(), i);
-      const auto same = [&](const Mesh& other) {
-        return std::equal(mesh.axes.begin(), mesh.axes.end(), other.axes.begin(), other.axes.end(),
-                          [](const MeshAxis& a, const MeshAxis& b) { return a.name == b.name; });
-      };
-      if (std::any_of(known.begin(), known.end(), same)) continue;
-      known.push_back(std::move(mesh));
-      ServingStrategy placed = strategy;
-      placed.layout = static_cast<std::uint8_t>(i);
-      if (auto links = serving_links(question_.setup, placed, cluster_)) out.push_back({placed.layout, *links});
+    for (const AxisLayout& layout : axis_layouts(whole_mesh_sizes(strategy.parallelism()), cluster_)) {
+      strategy.layout = layout;
+      if (auto links = serving_links(question_.setup, strategy, cluster_)) out.push_back({layout, *links});
     }
     return out;
   }

@@ -12,6 +12,15 @@ void LeastTimes::Share::add(const Share& other, double times) {
   reduce += times * other.reduce, behind += times * other.behind;
 }
 
+void WeightsTimes::lower_to(const WeightsTimes& other) {
+  const auto lower = [](Share& share, const Share& than) {
+    share.forward = std::min(share.forward, than.forward), share.backward = std::min(share.backward, than.backward);
+    share.reduce = std::min(share.reduce, than.reduce);
+  };
+  for (std::size_t k = 0; k < kinds.size(); ++k) lower(kinds[k], other.kinds[k]);
+  lower(embedding, other.embedding), lower(head, other.head);
+}
+
 TrainingBound::TrainingBound(const TrainingQuestion& question)
     : question_(question), stragglers_(straggler_share(question)), whole_(split_stages(*question.setup.model, 1)) {}
 

@@ -26,6 +26,9 @@ struct WeightsTimes {
   };
   std::vector<Share> kinds;
   Share embedding, head;
+
+  /// Takes the lower of each number.
+  void lower_to(const WeightsTimes& other);
 };
 
 /// Bounds of all strategies of a question, which it refers to.

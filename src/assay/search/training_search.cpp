@@ -68,9 +68,16 @@ class Searcher {
 
  private:
   struct Placed {
-    std::uint8_t layout = 0;
-    std::size_t inner = 0;  ///< in inner_
+    AxisLayout layout;
     StageLinks links;
+    std::vector<std::optional<WeightsTimes>> weights;  ///< by sharing and residual scheme, as asked for
+  };
+  /// Layouts that are alike to tensor, context and expert axes.
+  struct Alike {
+    std::size_t inner = 0;  ///< in inner_
+    std::vector<AxisLayout> layouts;
+    std::vector<Placed> placements;  ///< those that do not cost the same as another, once they are asked for
+    std::vector<std::optional<WeightsTimes>> least;  ///< what none of them undercuts, as Placed::weights
   };
   /// Of collectives that do not carry weights.
   static constexpr RoleSet inner_roles = role_bit(Role::expert) | role_bit(Role::context) | role_bit(Role::tensor);
@@ -87,11 +94,9 @@ class Searcher {
     Parallelism parallelism;
     std::vector<Sharing> sharings;
     std::vector<StageOrder> orders;
-    std::vector<std::size_t> inners;  ///< of all placements that are possible, those of inner_ that differ
-    bool is_placed = false;           ///< the rest is there, which meshes need that are looked at more closely
-    std::vector<Placed> placements;   ///< that are possible and do not cost the same as another
-
-    std::vector<std::optional<WeightsTimes>> weights;  ///< by sharing, residual scheme and placement, as asked for
+    std::size_t inner = 0;                                   ///< of inner_: what no placement undercuts
+    std::vector<Alike> places;                               ///< for meshes that are looked at more closely
+    std::vector<std::optional<WeightsTimes>> least_weights;  ///< by sharing and residual scheme, wherever axes lie
 
     std::uint64_t every_order() const { return ~std::uint64_t{0} >> (64 - orders.size()); }
     std::uint64_t quickest = 0;  ///< orders that no other undercuts whatever is computed, but for its hops
@@ -130,7 +135,6 @@ class Searcher {
     const auto residuals = space_.residuals(p);
     const auto schemes = space_.context_schemes(p);
     const auto zeros = space_.zeros(p);
-    const auto layouts = space_.layouts(p);
     Mesh mesh;
     mesh.parallelism = p, mesh.orders = space_.orders(p);
     if (mesh.orders.empty()) return;
@@ -140,9 +144,11 @@ class Searcher {
       if (mesh.orders[o].schedule == mesh.orders[o + 1].schedule) mesh.quickest &= ~(std::uint64_t{1} << o);
     for (std::size_t o = 0; o < mesh.orders.size(); ++o)
       mesh.by_layout[static_cast<std::size_t>(layout_of(mesh.orders[o].schedule))] |= std::uint64_t{1} << o;
+    const std::size_t layouts = layouts_of(p);
+    if (layouts == 0) return;
     found_.count.considered +=
         static_cast<std::int64_t>(micro_batches.size() * residuals.size() * schemes.size() * policies_.size() *
-                                  zeros.size() * choices_.offloads.size() * mesh.orders.size() * layouts.size());
+                                  zeros.size() * choices_.offloads.size() * mesh.orders.size() * layouts);
     for (int zero : zeros) {
       Sharing sharing{zero, 0};
       std::array<std::optional<bool>, 2> states_fit;  // of those that stay, and those that go to the host
@@ -156,12 +162,8 @@ class Searcher {
       if (sharing.offloads != 0) mesh.sharings.push_back(sharing);
     }
     if (mesh.sharings.empty()) return;
-    for (std::uint8_t layout : layouts) {
-      const Result<StageLinks> made = linker_.links(p, layout, inner_roles);
-      if (!made) continue;
-      const std::size_t inner = inner_of(*made);
-      if (std::find(mesh.inners.begin(), mesh.inners.end(), inner) == mesh.inners.end()) mesh.inners.push_back(inner);
-    }
+    mesh.inner = least_inner_of(p);
+    mesh.least_weights.resize(mesh.sharings.size() * residual_ways);
     meshes_.push_back(std::move(mesh));
     Work work;
     work.mesh = static_cast<std::uint32_t>(meshes_.size() - 1);
@@ -194,44 +196,87 @@ class Searcher {
     Strategy s = strategy_of(work);
     Mesh& mesh = meshes_[work.mesh];
     if (settled_[work.group] + 1u == 1u << mesh.sharings.size()) return;
-    place(mesh);
-    const TrainingProfile& least_work = profiles_.priced(*work.made, 0).profile;
-    const std::size_t offloads = is_simple ? 1 : choices_.offloads.size();
     for (std::size_t i = 0; i < mesh.sharings.size(); ++i) {
       if (settled_[work.group] >> i & 1u) continue;
-      bool is_settled = is_simple;
       s.parallelism.zero = mesh.sharings[i].zero;
+      // What is too slow with the least work is so with more, and what fits needs no more.
+      work.policy = 0, s.recompute = policies_[0];
+      const WeightsTimes& least = least_weights(s, work, i);
+      const auto is_slow = [&](std::size_t inner) {
+        return prune_ && floor_with(least, s, work, inner, work.possible & mesh.quickest) >= worst_;
+      };
+      bool is_settled = is_simple;
       left_.assign(policies_.size(), std::nullopt);
-      for (std::size_t j = 0; j < mesh.placements.size(); ++j) {
-        work.policy = 0, s.recompute = policies_[0];
-        if (prune_ && floor_with_weights(s, work, i, j) >= worst_) continue;
-        const Placed& placed = mesh.placements[j];
-        const TrainingProfile& traffic = profiles_.sharing_of(s);
-        s.layout = placed.layout;
-        fill_passes(question_, s, least_work, &traffic, placed.links, steady_);
-        // What is too slow with the least work is so with more, and what fits needs no more.
-        if (!price_passes(s, work, i, placed, least_work, traffic, offloads)) continue;
-        if (fitting_orders(work, i, Offload::none) == mesh.every_order()) continue;
-        is_settled = false;
-        for (work.policy = 1; work.policy < policies_.size() && !is_simple; ++work.policy) {
-          s.recompute = policies_[work.policy];
-          if (prune_ && floor_of(s, work) >= worst_) continue;
-          const TrainingProfile& profile = profiles_.priced(*work.made, work.policy).profile;
-          for (std::size_t k = 0; k < steady_.layers.size(); ++k)  // all that a policy changes
-            steady_.layers[k][1] = pass_time(profile.kinds[k].backward, traffic.kinds[k].backward.traffic, placed.links,
-                                             question_.overlap, question_.setup.effects);
-          price_passes(s, work, i, placed, profile, traffic, offloads);
-        }
+      if (!is_slow(mesh.inner)) {
+        const bool is_open = has_open(s, work, i, is_simple);  // memory does not depend on places
+        if (is_open && mesh.places.empty()) mesh.places = places_of(s.parallelism);
+        if (!is_open) is_settled = false;
+        for (std::size_t at = 0; at < mesh.places.size() && is_open; ++at)
+          if (Alike& alike = mesh.places[at]; !is_slow(alike.inner) && price_alike(s, work, i, alike, is_simple))
+            is_settled = false;
       }
       if (is_settled) settled_[work.group] = static_cast<std::uint8_t>(settled_[work.group] | 1u << i);
     }
   }
 
-  /// Prices the stages of a microbatch whose passes are known; false where all are too slow whatever is done once.
-  bool price_passes(Strategy s, const Work& work, std::size_t i, const Placed& placed, const TrainingProfile& profile,
-                    const TrainingProfile& traffic, std::size_t offloads) {
+  /// Whether there is a policy under which something is left to price that may be fast enough, wherever the mesh lies.
+  bool has_open(Strategy s, Work work, std::size_t i, bool is_simple) {
     const Mesh& mesh = meshes_[work.mesh];
-    std::uint64_t fast = work.possible;
+    for (work.policy = 0; work.policy < (is_simple ? 1 : policies_.size()); ++work.policy) {
+      s.recompute = policies_[work.policy];
+      std::uint64_t orders = 0;
+      const auto is_slow = [&](std::uint64_t among) {
+        return prune_ && floor_with(least_weights(s, work, i), s, work, mesh.inner, among) >= worst_;
+      };
+      if (work.policy > 0 && is_slow(work.possible & mesh.quickest)) continue;
+      for (const std::uint64_t each : orders_left(work, i, is_simple)) orders |= each & work.possible;
+      if (orders != 0 && !is_slow(orders)) return true;
+    }
+    return false;
+  }
+
+  /// Prices placements that are alike; true where policies that make more again may be worth a look.
+  bool price_alike(Strategy s, Work work, std::size_t i, Alike& alike, bool is_simple) {
+    const Mesh& mesh = meshes_[work.mesh];
+    const TrainingProfile& traffic = profiles_.sharing_of(s);
+    if (alike.placements.empty()) alike.placements = placements(s.parallelism, alike.layouts);
+    const std::size_t way = way_of(work, i);
+    alike.least.resize(mesh.least_weights.size());
+    if (!alike.least[way])
+      for (Placed& placed : alike.placements) {
+        placed.weights.resize(mesh.least_weights.size());
+        placed.weights[way] = bound_.weights_times(traffic, placed.links);
+        if (!alike.least[way]) alike.least[way] = placed.weights[way];
+        alike.least[way]->lower_to(*placed.weights[way]);
+      }
+    for (work.policy = 0; work.policy < (is_simple ? 1 : policies_.size()); ++work.policy) {
+      s.recompute = policies_[work.policy];
+      const auto is_slow = [&](const WeightsTimes& weights, std::uint64_t orders) {
+        return prune_ && floor_with(weights, s, work, alike.inner, orders) >= worst_;
+      };
+      if (is_slow(*alike.least[way], work.possible & mesh.quickest)) {
+        if (work.policy == 0) return false;  // with more work it is no faster
+        continue;
+      }
+      const Orders left = orders_left(work, i, is_simple);
+      std::uint64_t orders = 0;
+      for (const std::uint64_t each : left) orders |= each & work.possible;
+      if (orders == 0 || is_slow(*alike.least[way], orders)) continue;
+      const TrainingProfile& profile = profiles_.priced(*work.made, work.policy).profile;
+      for (const Placed& placed : alike.placements) {
+        if (is_slow(*placed.weights[way], orders)) continue;
+        s.layout = placed.layout;
+        fill_passes(question_, s, profile, &traffic, placed.links, steady_);
+        price_passes(s, left, orders, mesh, placed, profile, traffic);
+      }
+    }
+    work.policy = 0;
+    return fitting_orders(work, i, Offload::none) != mesh.every_order();
+  }
+
+  /// Prices the stages of a microbatch whose passes are known.
+  void price_passes(Strategy s, const Orders& left, std::uint64_t fast, const Mesh& mesh, const Placed& placed,
+                    const TrainingProfile& profile, const TrainingProfile& traffic) {
     if (prune_) {
       bound_.fill(steady_, least_);
       fastest_order(least_, s, mesh, steady_.hop, fast);
@@ -240,17 +285,14 @@ class Searcher {
       const std::uint64_t of_split = mesh.orders_of(layout) & fast;
       if (of_split == 0) continue;
       const StageSplit& split = split_of(s.parallelism.pipeline, layout);
-      std::optional<Orders>& left = left_[work.policy];
-      if (!left) left = orders_left(work, i, offloads);
-      for (std::size_t o = 0; o < offloads; ++o) {
-        s.offload = choices_.offloads[o];
-        const std::uint64_t orders = orders_with(*left, s.offload) & of_split;
+      for (const Offload offload : choices_.offloads) {
+        s.offload = offload;
+        const std::uint64_t orders = left[static_cast<std::size_t>(offload)] & of_split;
         if (orders == 0) continue;
         fill_stages(question_, s, profile, &traffic, placed.links, split, steady_);
         if (!prune_ || bound_.step(bound_.slowest_stage(steady_)) < worst_) take_orders(s, mesh, orders);
       }
     }
-    return fast != 0;
   }
 
   void take_orders(Strategy s, const Mesh& mesh, std::uint64_t orders) {
@@ -290,11 +332,19 @@ class Searcher {
   /// that does a part of the same. Copies and work done again only add, but for one thing: work done again spares
   /// copies of activations, so that a policy says nothing of those that make more again once activations go to the
   /// host.
-  Orders orders_left(const Work& work, std::size_t i, std::size_t offloads) {
+  const Orders& orders_left(const Work& work, std::size_t i, bool is_simple) {
+    std::optional<Orders>& left = left_[work.policy];
+    if (!left) left = made_orders_left(work, i, is_simple);
+    return *left;
+  }
+  Orders made_orders_left(const Work& work, std::size_t i, bool is_simple) {
     using enum Offload;
     Orders left{};
-    for (std::size_t o = 0; o < offloads; ++o)
-      orders_with(left, choices_.offloads[o]) = meshes_[work.mesh].every_order();
+    for (const Offload offload : choices_.offloads)
+      // The simplest is priced first, and not once more with the rest.
+      if (const bool is_first = work.policy == 0 && offload == choices_.offloads.front();
+          is_simple ? is_first : !prune_ || !is_first)
+        orders_with(left, offload) = meshes_[work.mesh].every_order();
     Work less = work;
     for (less.policy = 0; less.policy < work.policy; ++less.policy) {
       if (!policies_[work.policy].includes(policies_[less.policy])) continue;
@@ -394,7 +444,9 @@ class Searcher {
     for (const auto& [floor, start] : meshes) {
       if (floor - capacity_ >= least) break;
       const Parallelism& mesh = start.parallelism;
-      const auto placed = placements(mesh);
+      const auto layouts = space_.layouts(mesh);
+      if (layouts.empty()) continue;
+      const auto placed = placements(mesh, {layouts.front()});
       if (placed.empty()) continue;
       for (ResidualScheme residual : space_.residuals(mesh))
         for (ContextScheme scheme : space_.context_schemes(mesh))
@@ -434,26 +486,27 @@ class Searcher {
   /// A step takes no less than its arithmetic, its memory traffic, the collectives that wait for each other and the
   /// bubble that they leave. How weights travel comes on top, and the way from stage to stage.
   double floor_of(const Strategy& s, const Work& of) {
-    double least = std::numeric_limits<double>::infinity();
     const Mesh& mesh = meshes_[of.mesh];
-    for (const std::size_t inner : mesh.inners) {
-      std::uint64_t orders = of.possible & mesh.quickest;
-      least = std::min(least, fastest_order(least_times(s, of, inner), s, mesh, 0.0, orders));
-    }
-    return least;
+    std::uint64_t orders = of.possible & mesh.quickest;
+    return fastest_order(least_times(s, of, mesh.inner), s, mesh, 0.0, orders);
   }
 
-  /// The same of one placement and one way to share out weights, which travel beside.
-  double floor_with_weights(const Strategy& s, const Work& of, std::size_t i, std::size_t j) {
-    Mesh& mesh = meshes_[of.mesh];
-    const Placed& placed = mesh.placements[j];
-    const std::size_t way = i * residual_ways + static_cast<std::size_t>(of.residual);
-    std::optional<WeightsTimes>& weights = mesh.weights[way * mesh.placements.size() + j];
-    if (!weights) weights = bound_.weights_times(profiles_.sharing_of(s), placed.links);
-    least_ = least_times(s, of, placed.inner);
-    bound_.add_weights(*weights, least_);
-    std::uint64_t orders = of.possible & mesh.quickest;
-    return fastest_order(least_, s, mesh, 0.0, orders);
+  /// The same of some orders of stages where weights travel beside.
+  double floor_with(const WeightsTimes& weights, const Strategy& s, const Work& of, std::size_t inner,
+                    std::uint64_t orders) {
+    least_ = least_times(s, of, inner);
+    bound_.add_weights(weights, least_);
+    return fastest_order(least_, s, meshes_[of.mesh], 0.0, orders);
+  }
+
+  /// Of the `i`-th way to share them out, wherever the mesh lies.
+  const WeightsTimes& least_weights(const Strategy& s, const Work& of, std::size_t i) {
+    auto& weights = meshes_[of.mesh].least_weights[way_of(of, i)];
+    if (!weights) weights = bound_.weights_times(profiles_.sharing_of(s), linker_.least_links(s.parallelism));
+    return *weights;
+  }
+  static std::size_t way_of(const Work& work, std::size_t i) {
+    return i * residual_ways + static_cast<std::size_t>(work.residual);
   }
 
   const LeastTimes& least_times(const Strategy& s, const Work& of, std::size_t inner) {
@@ -524,22 +577,45 @@ class Searcher {
     return least;
   }
 
-  std::vector<Placed> placements(const Parallelism& p) {
+  std::vector<Alike> places_of(const Parallelism& p) {
+    std::vector<Alike> places;
+    for (const AxisLayout& layout : space_.layouts(p)) {
+      const Result<StageLinks> links = linker_.links(p, layout, inner_roles);
+      if (!links) continue;
+      const std::size_t inner = inner_of(*links);
+      auto known = std::find_if(places.begin(), places.end(), [&](const Alike& at) { return at.inner == inner; });
+      if (known == places.end()) known = places.insert(known, {inner, {}, {}, {}});
+      known->layouts.push_back(layout);
+    }
+    return places;
+  }
+
+  std::vector<Placed> placements(const Parallelism& p, const std::vector<AxisLayout>& layouts) {
     std::vector<Placed> kept;
-    for (std::uint8_t layout : space_.layouts(p)) {
+    for (const AxisLayout& layout : layouts) {
       const Result<StageLinks> made = linker_.links(p, layout);
       if (made &&
           std::none_of(kept.begin(), kept.end(), [&](const Placed& other) { return same_costs(other.links, *made); }))
-        kept.push_back({layout, inner_of(*made), *made});
+        kept.push_back({layout, *made, {}});
     }
     return kept;
   }
 
-  void place(Mesh& mesh) {
-    if (mesh.is_placed) return;
-    mesh.placements = placements(mesh.parallelism);
-    mesh.weights.resize(mesh.sharings.size() * residual_ways * mesh.placements.size());
-    mesh.is_placed = true;
+  /// Placements that differ: how many depends on the sizes alone, not on whose they are.
+  std::size_t layouts_of(const Parallelism& p) {
+    auto sizes = whole_mesh_sizes(p);
+    std::sort(sizes.begin(), sizes.end());
+    const auto [known, is_new] = layout_counts_.try_emplace(sizes);
+    if (is_new) known->second = space_.layouts(p).size();
+    return known->second;
+  }
+
+  /// The place in inner_ of the least that collectives over tensor, context and expert axes take.
+  std::size_t least_inner_of(const Parallelism& p) {
+    const auto [known, is_new] =
+        least_inners_.try_emplace({p.tensor, p.context, p.expert, p.expert_over.tensor + 2 * p.expert_over.context});
+    if (is_new) known->second = inner_.size(), inner_.push_back(linker_.least_links(p));
+    return known->second;
   }
 
   /// The place in inner_ of links that take the same time for collectives over tensor, context and expert axes.
@@ -549,9 +625,17 @@ class Searcher {
         if (!(set & ~std::size_t{inner_roles}) && other.forms[set] != links.forms[set]) return false;
       return true;
     };
-    const auto known = std::find_if(inner_.begin(), inner_.end(), same);
-    if (known == inner_.end()) return inner_.push_back(links), inner_.size() - 1;
-    return static_cast<std::size_t>(known - inner_.begin());
+    std::uint64_t hash = 0;
+    for (std::size_t set = 1; set <= inner_roles; ++set)
+      if (!(set & ~std::size_t{inner_roles}))
+        for (const CollectiveForm& form : links.forms[set])
+          for (const double number : {form.floor, form.rate, form.root})
+            hash = (hash ^ std::bit_cast<std::uint64_t>(number)) * 1099511628211ull;
+    const auto [first, last] = inner_by_hash_.equal_range(hash);
+    for (auto known = first; known != last; ++known)
+      if (same(inner_[known->second])) return known->second;
+    inner_by_hash_.emplace(hash, inner_.size());
+    return inner_.push_back(links), inner_.size() - 1;
   }
 
   const StageSplit& split_of(std::int64_t stages, StageLayout layout) {
@@ -580,6 +664,9 @@ class Searcher {
   SteadyCost scratch_;  ///< for bounds and memory, while steady_ is in use
   StageLinks sizes_only_;
   std::vector<StageLinks> inner_;  ///< links of tensor, context and expert axes that differ
+  std::unordered_multimap<std::uint64_t, std::size_t> inner_by_hash_;  ///< of those of placements
+  std::map<std::array<std::int64_t, 4>, std::size_t> least_inners_;
+  std::map<std::array<std::int64_t, 1 + roles>, std::size_t> layout_counts_;
   std::map<std::pair<std::int64_t, StageLayout>, StageSplit> splits_;
   std::vector<std::optional<Orders>> left_;  ///< see orders_left(), by policy, of one way to share out weights
   std::unordered_map<std::uint64_t, std::uint64_t> fitting_;  ///< see fitting_orders()

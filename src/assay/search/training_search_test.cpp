@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+
+#include "assay/hardware/calibration.h"
 
 namespace assay {
 namespace {
@@ -163,6 +166,69 @@ TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
     const double estimate = found->best.empty() ? best[i] : found->best.front().cost.estimate;
     EXPECT_NEAR(estimate, best[i], 1e-9 * best[i]);
   }
+}
+
+/// The least estimate of all orders of a strategy's axes, on a torus along all orders of its axes.
+double best_of_all_orders(const Case& c, Strategy strategy) {
+  const TrainingProfile profile = make_profile(c.question.setup, profile_key(strategy, sequence));
+  const StageSplit split = stage_split(c.model, strategy);
+  const std::size_t turns = c.cluster.torus ? 1 + ground_orders(grounds_of(c.cluster)).size() : 1;
+  double best = HUGE_VAL;
+  AxisLayout& layout = strategy.layout;
+  do
+    for (layout.turn = 0; layout.turn < turns; ++layout.turn)
+      if (const auto links = strategy_links(c.question, c.cluster, strategy))
+        best =
+            std::min(best, training_cost(steady_cost(c.question, strategy, profile, *links, split), strategy).estimate);
+  while (std::next_permutation(layout.order.begin(), layout.order.begin() + 1 + roles));
+  return best;
+}
+
+// Every split of the chips, each with all 720 orders of its axes: what the bounds and the layouts that stand for others
+// leave out must not be faster.
+TEST(TrainingSearch, FindsTheBestOfAllPlacements) {
+  for (const char* where : {"h100-sxm:32", "tpu-v5e:4x8", "2*tpu-v5e:4x4"})
+    for (const bool experts : {false, true}) {
+      Case c(where);
+      if (const auto measured = *calibration_of(c.cluster.chip, Catalogue::builtin()); measured && experts)
+        c.question.collectives = measured->values.collective;
+      if (experts)
+        for (Layer& layer : c.model.decoder.kinds)
+          layer.feed_forward->experts = 8, layer.feed_forward->experts_per_token = 2;
+      TrainingChoices choices;
+      choices.schedule = PipelineSchedule::one_f_one_b, choices.recompute = Recompute::none();
+      choices.residual = ResidualScheme::replicated, choices.context_scheme = ContextScheme::gather;
+      choices.micro_batch = 1, choices.zero = 1, choices.expert_over = ExpertAxes{};
+      const std::int64_t chips = c.cluster.chips();
+      double best = HUGE_VAL;
+      int improved = 0, strategies = 0;
+      for (const std::int64_t tp : {1, 2, 8})
+        for (const std::int64_t pp : {1, 2, 4})
+          for (const std::int64_t cp : {1, 2})
+            for (const std::int64_t fsdp : {1, 2, 4})
+              for (const std::int64_t ep : {1, 4}) {
+                const std::int64_t others = tp * pp * cp * fsdp, data = chips / others;
+                if (chips % others != 0 || (ep > 1 && (!experts || data * fsdp % ep != 0))) continue;
+                Strategy s;
+                s.parallelism = {data, fsdp, tp, cp, ep, {}, pp, 1};
+                const double of_all = best_of_all_orders(c, s);
+                if (of_all == HUGE_VAL) continue;
+                const auto as_it_is = price_strategy(c.question, sequence, c.cluster, s);
+                if (!as_it_is || of_all < as_it_is->estimate) ++improved;
+                ++strategies;
+                best = std::min(best, of_all);
+                choices.tensor = tp, choices.pipeline = pp, choices.context = cp, choices.fsdp = fsdp;
+                choices.data = data, choices.expert = ep;
+                for (const bool prune : {true, false}) {
+                  const auto found = search_training(c.question, sequence, c.cluster, choices, 8e10, 1, prune);
+                  ASSERT_TRUE(found && !found->best.empty()) << where << " " << mesh_text(whole_mesh(s.parallelism));
+                  EXPECT_NEAR(found->best.front().cost.estimate, of_all, 1e-12 * of_all)
+                      << where << " " << mesh_text(whole_mesh(s.parallelism)) << " " << prune;
+                }
+              }
+      EXPECT_GT(strategies, 20);
+      EXPECT_GT(improved, 5) << where << " " << experts;
+    }
 }
 
 // Why a policy need not be priced where one fits that makes a part of the same again.

@@ -173,19 +173,8 @@ std::vector<StageOrder> TrainingSpace::orders(const Parallelism& p) const {
   return out;
 }
 
-std::vector<std::uint8_t> TrainingSpace::layouts(const Parallelism& p) const {
-  // A switched network is a tree: what matters most is whether stages or replicas lie outermost.
-  const std::size_t tried = cluster_.torus ? axis_layouts().size() : 2;
-  std::vector<std::uint8_t> out;
-  std::vector<std::string> seen;
-  for (std::size_t layout = 0; layout < tried; ++layout) {
-    std::string order;
-    for (const MeshAxis& axis : whole_mesh(p, layout).axes) order += axis.name;
-    if (std::find(seen.begin(), seen.end(), order) != seen.end()) continue;
-    seen.push_back(order);
-    out.push_back(static_cast<std::uint8_t>(layout));
-  }
-  return out;
+std::vector<AxisLayout> TrainingSpace::layouts(const Parallelism& p) const {
+  return axis_layouts(whole_mesh_sizes(p), cluster_);
 }
 
 }  // namespace assay

@@ -52,8 +52,8 @@ class TrainingSpace {
   /// In an order in which none comes before another that makes a part of the same again.
   std::vector<Recompute> policies() const;
   std::vector<StageOrder> orders(const Parallelism& p) const;
-  /// Orders of the mesh's axes on the network that differ.
-  std::vector<std::uint8_t> layouts(const Parallelism& p) const;
+  /// Ways to lay the mesh on the cluster that differ.
+  std::vector<AxisLayout> layouts(const Parallelism& p) const;
 
  private:
   void split_data(std::int64_t tp, std::int64_t pp, std::int64_t cp, std::vector<Parallelism>& out) const;
