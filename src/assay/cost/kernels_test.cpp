@@ -54,6 +54,29 @@ TEST(ProductShape, ComesFromTheLettersOfTheTensors) {
     }
 }
 
+TEST(KernelTime, AChipWithMoreBandwidthAndTheSameDieIsNeverSlower) {
+  const Program p = program();
+  const Chip wide = h200(), narrow = *Catalogue::builtin().chip("h100-sxm", "test");
+  const Calibration a = calibration(wide), b = calibration(narrow);
+  for (const Dtype dtype : {Dtype::bf16, Dtype::fp8}) {
+    const KernelRates fast = *kernel_rates(wide, dtype, "test", &a), slow = *kernel_rates(narrow, dtype, "test", &b);
+    for (const double rows : {1.0, 16.0, 300.0, 4096.0, 65536.0})
+      for (const double columns : {128.0, 1000.0, 8192.0}) {
+        const double element = dtype == Dtype::fp8 ? 1.0 : 2.0, k = 4096;
+        const MatmulShape s{1, rows, columns, k, Bytes(element * (rows + columns) * k + 2.0 * rows * columns)};
+        const auto time = [&](const KernelRates& rates) {
+          return matmul_time(*rates.matmul, rates.cores, rates.rate(dtype), matmul_share(*rates.matmul, dtype), s,
+                             rates.regime)
+              .total;
+        };
+        EXPECT_LE(time(fast), time(slow)) << rows << " x " << columns;
+      }
+    for (const Step& step : p.steps)
+      if (!is_collective(step.op))
+        EXPECT_LE(kernel_time(fast, p, step).estimate, kernel_time(slow, p, step).estimate) << step_text(p, step);
+  }
+}
+
 TEST(KernelTime, OfAProductIsThatOfTheMatmulModel) {
   const Program p = program();
   const Chip chip = h200();

@@ -125,8 +125,9 @@ TEST(Calibration, AChipWithoutItsOwnTakesItsFamilysAndSaysSo) {
   ASSERT_TRUE(h200 && *h200);
   EXPECT_TRUE((*h200)->own);
   EXPECT_EQ((*h200)->basis, "calibration/h200-sxm.toml");
-  // Its products are its own, its collectives those of the family.
-  EXPECT_NE((*h200)->values.matmul->droop, (*h100)->values.matmul->droop);
+  // How it was measured is its own, its die and its collectives those of the family.
+  EXPECT_NE((*h200)->values.burst->launch, (*h100)->values.burst->launch);
+  EXPECT_EQ((*h200)->values.matmul->droop, (*h100)->values.matmul->droop);
   EXPECT_EQ((*h200)->values.collective->all_gather.share, (*h100)->values.collective->all_gather.share);
   EXPECT_TRUE((*h200)->values.origin("collective").starts_with("calibration/hopper.toml"));
   EXPECT_EQ((*h200)->values.spread->collective, (*h100)->values.spread->collective);

@@ -19,14 +19,19 @@ bool is_matmul(const KernelRow& row) {
          !(row.source == "simumax" && row.chip == "b200");
 }
 
-/// A family's numbers, those that have rows to be fitted to.
-void fit_family(FitProblem& problem, const std::string& id) {
-  // A chip's own file rests on our own measurement of it.
+/// Numbers of one die, those that have rows to be fitted to: files of chips that differ in their memory alone share them.
+void fit_family(FitProblem& problem, const std::vector<std::string>& ids) {
   const auto mine = [&](const KernelRow& row) {
-    return is_matmul(row) && calibration_id(problem.chips.at(chip_key(row)), row.kind) == id &&
-           (id != "h200-sxm" || is_own(row.source));
+    return is_matmul(row) &&
+           std::find(ids.begin(), ids.end(), calibration_id(problem.chips.at(chip_key(row)), row.kind)) != ids.end();
   };
-  MatmulCalibration& m = *problem.calibrations.at(id).matmul;
+  MatmulCalibration& m = *problem.calibrations.at(ids.front()).matmul;
+  const auto spread = [&] {
+    for (const std::string& id : ids) {
+      MatmulCalibration& other = *problem.calibrations.at(id).matmul;
+      other.share = m.share, other.droop = m.droop, other.memory_share = m.memory_share;
+    }
+  };
   std::vector<FitParameter> parameters{fit(m.memory_share, 0.5, 0.97)};
   bool sustained = false, burst = false;  // the droop shows where both are measured
   for (const Dtype dtype : {Dtype::bf16, Dtype::fp8, Dtype::fp4}) {
@@ -38,15 +43,21 @@ void fit_family(FitProblem& problem, const std::string& id) {
     }
     if (measured) parameters.push_back(fit(m.share[at(dtype)], 0.2, 1.0));
   }
-  if ((burst && sustained) || id == "h200-sxm") parameters.push_back(fit(m.droop, 0.01, 0.6));
-  minimise(parameters, [&] { return kernel_misfit(problem, mine); });
+  if (burst && sustained) parameters.push_back(fit(m.droop, 0.01, 0.6));
+  minimise(parameters, [&] {
+    spread();
+    return kernel_misfit(problem, mine);
+  });
+  spread();
 }
 
 void fit_harness(FitProblem& problem, const std::string& source) {
   Harness& h = problem.harnesses.at(source);
   const auto mine = [&](const KernelRow& row) { return is_matmul(row) && row.source == source; };
-  std::vector<FitParameter> parameters{fit(h.launch[matmul], 0.05_us, 60_us)};
-  if (is_own(source)) {
+  std::vector<FitParameter> parameters;
+  if (!is_own(source)) {
+    parameters.push_back(fit(h.launch[matmul], 0.05_us, 60_us));
+  } else {
     parameters.push_back(fit(h.gap, 20_us, 20000_us));
     parameters.push_back(fit(h.ramp, 0.05_us, 8_us));
     parameters.push_back(fit(h.dirty, 1_MB, 120_MB));
@@ -66,6 +77,19 @@ void fit_harness(FitProblem& problem, const std::string& source) {
     minimise({fit(cast.fixed, 0.5_us, 30_us), fit(cast.element, 0.00001_us, 0.01_us), fit(cast.passes, 0.5, 30.0)},
              [&] { return kernel_misfit(problem, in_format); });
   }
+}
+
+/// A graph starts kernels alike in all of our own tables.
+void fit_own_launch(FitProblem& problem) {
+  Seconds launch = problem.harnesses.at(std::string(own_tables[0].source)).launch[matmul];
+  const auto spread = [&] {
+    for (const OwnTable& table : own_tables) problem.harnesses.at(std::string(table.source)).launch[matmul] = launch;
+  };
+  minimise({fit(launch, 0.05_us, 60_us)}, [&] {
+    spread();
+    return kernel_misfit(problem, [](const KernelRow& row) { return is_matmul(row) && is_own(row.source); });
+  });
+  spread();
 }
 
 /// What tiles cost is alike on chips whose cores multiply alike: from registers on Ampere and Ada, from shared memory
@@ -120,9 +144,11 @@ void fit_matmuls(FitProblem& problem) {
     if (row.fitted && is_matmul(row) && std::find(sources.begin(), sources.end(), row.source) == sources.end())
       sources.push_back(row.source);
   for (int round = 0; round < 6; ++round) {
-    for (const auto& [id, calibration] : problem.calibrations)
-      if (calibration.matmul) fit_family(problem, id);
+    for (const std::vector<std::string>& ids :
+         {std::vector<std::string>{"ada"}, {"ampere"}, {"blackwell"}, {"hopper", "h200-sxm"}, {"tpu"}})
+      fit_family(problem, ids);
     for (const std::string& source : sources) fit_harness(problem, source);
+    fit_own_launch(problem);
     fit_tiles(problem, {"ada", "ampere"});
     fit_tiles(problem, {"h200-sxm", "hopper"});
     fit_tiles(problem, {"blackwell"});
