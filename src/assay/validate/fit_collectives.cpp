@@ -1,6 +1,7 @@
 // Fits collectives: the curves of each family inside of a node, those of the fabrics between nodes for all families.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "assay/validate/fit.h"
 #include "assay/validate/minimise.h"
@@ -28,10 +29,10 @@ bool is_plain(const CollectiveRow& row) {
   return row.source.starts_with("aiconfigurator") || row.source == "scaling-book";
 }
 
-void fit_curve(FitProblem& problem, const std::string& id, CollectiveKind kind, CollectiveCurve& curve,
-               double* in_network) {
+void fit_curve(FitProblem& problem, const std::string& id, const std::function<bool(CollectiveKind)>& is_kind,
+               CollectiveCurve& curve, double* in_network, const std::function<void()>& spread = [] {}) {
   const auto mine = [&](const CollectiveRow& row) {
-    return row.kind == kind && !row.across && (is_plain(row) || row.algorithm == CollectiveAlgorithm::ring) &&
+    return is_kind(row.kind) && !row.across && (is_plain(row) || row.algorithm == CollectiveAlgorithm::ring) &&
            calibration_id(problem.chips.at(row.chip), KernelKind::collective) == id;
   };
   if (std::none_of(problem.collectives.begin(), problem.collectives.end(),
@@ -45,7 +46,13 @@ void fit_curve(FitProblem& problem, const std::string& id, CollectiveKind kind, 
   }
   if (in_network && *in_network > 0.0) parameters.push_back(fit(*in_network, 0.3, 1.0));
   minimise(
-      parameters, [&] { return misfit(problem, mine); }, 800);
+      parameters,
+      [&] {
+        spread();
+        return misfit(problem, mine);
+      },
+      800);
+  spread();
 }
 
 void fit_fabric(FitProblem& problem, Fabric fabric, std::optional<AcrossCurve> CollectiveCalibration::*curve) {
@@ -68,10 +75,14 @@ void fit_collectives(FitProblem& problem) {
   for (auto& [id, calibration] : problem.calibrations) {
     if (!calibration.collective) continue;
     CollectiveCalibration& c = *calibration.collective;
-    fit_curve(problem, id, CollectiveKind::all_gather, c.all_gather, nullptr);
-    fit_curve(problem, id, CollectiveKind::reduce_scatter, c.reduce_scatter, nullptr);
-    fit_curve(problem, id, CollectiveKind::all_reduce, c.all_reduce, &c.in_network);
-    fit_curve(problem, id, CollectiveKind::all_to_all, c.all_to_all, nullptr);
+    const auto one = [](CollectiveKind kind) { return [kind](CollectiveKind other) { return other == kind; }; };
+    // Gathering is scattering backwards: the same bytes over the same ring.
+    const auto rings = [](CollectiveKind kind) {
+      return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
+    };
+    fit_curve(problem, id, rings, c.all_gather, nullptr, [&c] { c.reduce_scatter = c.all_gather; });
+    fit_curve(problem, id, one(CollectiveKind::all_reduce), c.all_reduce, &c.in_network);
+    fit_curve(problem, id, one(CollectiveKind::all_to_all), c.all_to_all, nullptr);
   }
   fit_fabric(problem, Fabric::infiniband, &CollectiveCalibration::infiniband);
   fit_fabric(problem, Fabric::efa, &CollectiveCalibration::efa);
