@@ -94,9 +94,12 @@ Seconds collective_estimate(const CollectiveCalibration& fit, CollectiveKind kin
   if (exchanges(kind))  // the part of a node's bytes that leaves it
     share =
         members / group.devices * (1.0 - members / group.devices) * group.imbalance * group.routing.sent_share(nodes);
-  else if (kind == CollectiveKind::all_reduce && algorithm == CollectiveAlgorithm::automatic)
-    share = share_received(kind, nodes);  // nodes reduce first: a tree over nodes
-  const Seconds between = share * bytes / rate;
+  Seconds between = share * bytes / rate;
+  // Of two nodes each sends what it has added up to the other. More of them pass each byte on twice, in trees and rings.
+  if (kind == CollectiveKind::all_reduce && algorithm == CollectiveAlgorithm::automatic && nodes == 2.0) {
+    const Seconds added = fit.tree && members > 1.0 ? bytes / *fit.tree : Seconds(0);
+    between = std::min(between, std::max(bytes / rate, added));
+  }
   latency += std::log2(nodes) * across.latency + fill(between, across.chunk / rate);
   return latency + std::max(stream, between);
 }

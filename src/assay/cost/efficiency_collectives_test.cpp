@@ -66,7 +66,6 @@ TEST(CollectiveEstimate, AcrossNodesRingsGatherAndATreeOfNodesReduces) {
   EXPECT_NEAR(us(collective_estimate(fit, CollectiveKind::all_gather, 1_GB, group(8, 2))), 17 + 50 + 17500, 1e-6);
   fit.all_gather.share = 1.0;
   EXPECT_NEAR(us(collective_estimate(fit, CollectiveKind::all_gather, 1_GB, group(8, 2))), 17 + 50 + 11718.75, 1e-6);
-  // All-reduce by a tree: 2 (2 - 1) / 2 of 1 GB over 80 GB/s = 12.5 ms; by ring 2 * 15/16 = 23.4 ms.
   fit.all_reduce.share = 1.2, fit.in_network = 0.0;
   const CollectiveGroup two = group(2, 2);
   // 2 x 2 chips: 20 GB/s between nodes: 50 ms; ring 2 * 3/4 = 75 ms.
@@ -74,6 +73,23 @@ TEST(CollectiveEstimate, AcrossNodesRingsGatherAndATreeOfNodesReduces) {
   EXPECT_NEAR(us(collective_estimate(fit, CollectiveKind::all_reduce, 1_GB, two, Fabric::infiniband,
                                      CollectiveAlgorithm::ring)),
               11 + 50 + 75000, 1e-6);
+  // Four nodes pass each byte on twice, in a ring of 8 as in a tree: 2 * 7/8 over 20 GB/s.
+  EXPECT_NEAR(us(collective_estimate(fit, CollectiveKind::all_reduce, 1_GB, group(2, 4))), 11 + 2 * 50 + 87500, 1e-6);
+}
+
+TEST(CollectiveEstimate, ChainsOfChipsBoundATreeAndRingsTakeOverWhereTheyAreFaster) {
+  CollectiveCalibration fit = simple();
+  fit.all_reduce.share = 10.0;
+  // 80 GB/s between two nodes of 8: 12.5 ms by a tree, 23.4375 ms by a ring.
+  const CollectiveGroup two = group(8, 2);
+  const auto time = [&] { return us(collective_estimate(fit, CollectiveKind::all_reduce, 1_GB, two)); };
+  EXPECT_NEAR(time(), 17 + 50 + 12500, 1e-6);
+  fit.tree = 50_GB_per_s;
+  EXPECT_NEAR(time(), 17 + 50 + 20000, 1e-6);
+  fit.tree = 25_GB_per_s;
+  EXPECT_NEAR(time(), 17 + 50 + 23437.5, 1e-6);
+  // One chip of a node has no chain.
+  EXPECT_NEAR(us(collective_estimate(fit, CollectiveKind::all_reduce, 1_GB, group(1, 2))), 10 + 50 + 100000, 1e-6);
 }
 
 TEST(CollectiveEstimate, OneDeviceIsFree) {

@@ -93,6 +93,7 @@ struct CollectiveCalibration {
   CollectiveCurve all_gather, reduce_scatter, all_reduce, all_to_all;
   double in_network = 0;  ///< bytes of an all-reduce that the switches add, per link bandwidth; 0: they do not
   std::optional<AcrossCurve> infiniband, efa, tcpxo;  ///< absent where chips of one node were measured alone
+  std::optional<BytesPerSecond> tree{};  ///< of an array that chains of chips add up on its way between nodes, at most
 
   /// The ideal where it was not measured.
   AcrossCurve across(Fabric fabric) const {
@@ -197,6 +198,7 @@ void visit_calibration(C& c, V& v) {
       u.time("chunk", y.chunk);
     };
     w.number("in_network", x.in_network);
+    w.rate("tree", x.tree);
     w.inner("all_gather", x.all_gather, curve);
     w.inner("reduce_scatter", x.reduce_scatter, curve);
     w.inner("all_reduce", x.all_reduce, curve);

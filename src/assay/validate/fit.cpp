@@ -145,10 +145,13 @@ void start_fit(FitProblem& problem) {
     c.attention.emplace().cudnn = attention_start;
     if (family.id == "hopper" || family.id == "ampere") c.attention->flash2 = attention_start;
     if (family.id != "ada") c.collective = start_collective(family.id == "hopper" || blackwell ? 0.58 : 0.0);
+    // NCCL's own model (src/graph/tuning.cc): trees of A100 reach 110 GB/s of a ring's bandwidth, half of it of the array.
+    if (family.id == "ampere") c.collective->tree = 55_GB_per_s;
     // What starts a kernel: eager frameworks as whole training steps show it, compiled and captured ones as tables do.
     c.host = tpu ? HostCalibration{2_us, 2_us, 2_us} : HostCalibration{31_us, 10_us, 2_us};
     assumed(c, "host");
     if (blackwell || family.id == "ada" || tpu) assumed(c, "pointwise");
+    if (family.id == "ada") assumed(c, "collective");
   }
   Calibration& h200 = add(problem, "h200-sxm", "NVIDIA H200 SXM5 141GB");
   h200.chip = "h200-sxm";
@@ -235,7 +238,7 @@ Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const 
   const Harness& tables = problem.harnesses.at("aiconfigurator");
   const Harness& own = problem.harnesses.at("h200-random");  // as assay measure does it
   constexpr auto matmul = static_cast<std::size_t>(KernelKind::matmul);
-  const Calibration hopper = problem.calibrations.at("hopper");
+  const Calibration hopper = problem.calibrations.at("hopper"), ampere = problem.calibrations.at("ampere");
   for (auto& [id, c] : problem.calibrations) {
     if (id == "tpu") {
       c.burst = c.sustained = Regime{};
@@ -245,6 +248,7 @@ Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const 
                                  : Regime{tables.launch[matmul], tables.gap, tables.ramp};
     }
     if (c.origin("pointwise") == "(assumed)") c.pointwise = hopper.pointwise;
+    if (c.origin("collective") == "(assumed)") c.collective = ampere.collective;
     add_spreads(problem, c);
     describe_fit(problem, c);
     files.emplace_back("calibration/" + id + ".toml", calibration_text(c));
