@@ -13,10 +13,15 @@ Result<void> read_serving_software(const Request& request, const Context& contex
   static constexpr Word<Fusion> fusions[] = {
       {"fused", Fusion::fused}, {"compiled", Fusion::compiled}, {"eager", Fusion::eager}};
   static constexpr Word<Scheduler> schedulers[] = {
-      {"loop", Scheduler::loop}, {"native", Scheduler::native}, {"python", Scheduler::python}};
-  enum class Kernel { matrix, vector, copies };
-  static constexpr Word<Kernel> kernels[] = {
-      {"matrix", Kernel::matrix}, {"vector", Kernel::vector}, {"copies", Kernel::copies}};
+      {"loop", Scheduler::loop},
+      {"native", Scheduler::native},
+      {"python", Scheduler::python},
+      {"ahead", Scheduler::ahead}};
+  enum class Kernel { matrix, vector, unsplit, copies };
+  static constexpr Word<Kernel> kernels[] = {{"matrix", Kernel::matrix},
+                                             {"vector", Kernel::vector},
+                                             {"unsplit", Kernel::unsplit},
+                                             {"copies", Kernel::copies}};
   std::optional<Fusion> fusion;
   std::optional<Scheduler> scheduler;
   std::optional<Kernel> kernel;
@@ -27,7 +32,8 @@ Result<void> read_serving_software(const Request& request, const Context& contex
   ServingSoftware software;
   software.fusion = fusion.value_or(Fusion::fused), software.scheduler = scheduler.value_or(Scheduler::native);
   software.captured = software.fusion != Fusion::eager;
-  software.vector_decode = kernel == Kernel::vector, software.repeats_kv = kernel == Kernel::copies;
+  software.whole_rows = kernel == Kernel::unsplit, software.repeats_kv = kernel == Kernel::copies;
+  software.vector_decode = kernel == Kernel::vector || kernel == Kernel::unsplit;
   query.question.setup.effects = steps.effects(query.cluster.chip, software);
   query.steps = std::move(steps);
   query.notes.push_back(

@@ -66,7 +66,9 @@ CoreRates core_rates(const Chip& chip) {
   CoreRates rates;
   rates.cores = static_cast<double>(chip.cores.count.value);
   rates.hbm = chip.hbm().bandwidth->value;
-  rates.vector = vector_fma_rate(chip).value;
+  constexpr double warp = 32, multiply_add = 2;
+  rates.vector = warp * multiply_add * static_cast<double>(chip.cores.count.value * chip.vector_unit.partitions.value) *
+                 1_FLOP * chip.vector_unit.clock.value;
   if (const auto& bf16 = chip.peak[static_cast<std::size_t>(Dtype::bf16)]) rates.bf16 = bf16->value;
   const MatrixUnit& unit = chip.matrix_unit;
   rates.systolic = unit.rows.has_value() && chip.family == "tpu";

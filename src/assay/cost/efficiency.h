@@ -19,7 +19,7 @@ namespace assay {
 struct CoreRates {
   double cores = 1;
   BytesPerSecond hbm;
-  FlopsPerSecond vector;                   ///< of the vector units, in fp32
+  FlopsPerSecond vector;                   ///< if every instruction of a GPU were a multiply-add of 32 lanes
   FlopsPerSecond bf16;                     ///< dense peak of products in 16 bits; 0 where it has none
   bool systolic = false;                   ///< products are padded to the array instead of cut into waves of tiles
   double pad_m = 1, pad_k = 1, pad_n = 1;  ///< of a systolic array

@@ -177,7 +177,8 @@ double served_estimate(const KernelRates& rates, const ServingEffects& effects, 
       }
       const double vector = kernel.narrow_cache ? effects.vector / 2.0 : effects.vector;
       const double scores = vector > 0.0 ? kernel.flops(sequences) / (vector * rates.cores.vector.value()) : 0.0;
-      return launch + (copied > 0.0 ? stream(copied, 2.0) : 0.0) + std::max(read, scores);
+      const double row = kernel.attention.shape.mean_keys() * effects.token.value();
+      return launch + (copied > 0.0 ? stream(copied, 2.0) : 0.0) + row + std::max(read, scores);
     }
     case Model::attention: {
       AttentionWork work = kernel.attention;

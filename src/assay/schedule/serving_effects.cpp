@@ -22,6 +22,7 @@ void visit_steps(C& c, V& v) {
   v.numbers("slowdown", step_family_names, c.attention);
   v.numbers("decode", step_family_names, c.decode);
   v.number("vector", c.vector);
+  v.time("token", c.token);
   v.number("copies", c.copies);
   v.table("pointwise");
   v.numbers("kernels", way_names, c.kernels);
@@ -52,11 +53,12 @@ ServingEffects ServingCalibration::effects(const Chip& chip, const ServingSoftwa
   const auto scheduler = static_cast<std::size_t>(software.scheduler);
   out.start = start[way], out.step = step[scheduler], out.sequence = sequence[scheduler], out.meet = meet[family];
   if (software.scheduler != Scheduler::loop) out.first = first;
-  const bool python = software.scheduler == Scheduler::python || software.fusion != Fusion::fused;
+  const bool python = software.scheduler >= Scheduler::python || software.fusion != Fusion::fused;
   if (which != StepFamily::tpu) out.launch = launch[python ? 1 : 0];
   out.captured = software.captured;
   if (software.repeats_kv) out.copies = copies;
   if (software.vector_decode) out.vector = vector;
+  if (software.whole_rows) out.token = token;
   out.memory = memory[way];
   if (!software.captured) out.memory.graphs = 0;
   return out;

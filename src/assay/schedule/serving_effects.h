@@ -21,9 +21,10 @@ namespace assay {
 enum class Scheduler : std::uint8_t {
   loop,    ///< nobody: a batch is decoded to its end
   native,  ///< a compiled runtime
-  python   ///< an interpreted one
+  python,  ///< an interpreted one
+  ahead    ///< an interpreted one that works on the next step while the chips are at this one
 };
-inline constexpr std::string_view scheduler_names[] = {"loop", "native", "python"};
+inline constexpr std::string_view scheduler_names[] = {"loop", "native", "python", "ahead"};
 
 /// What the user says of the software that serves.
 struct ServingSoftware {
@@ -33,6 +34,7 @@ struct ServingSoftware {
   bool repeats_kv = false;     ///< keys and values are copied in each step, once for each head of queries
   bool one_shot = true;        ///< small all-reduces are done by kernels of the engine, not by the library
   bool vector_decode = false;  ///< attention over a cache runs on vector units, once for each head of queries
+  bool whole_rows = false;     ///< a core takes all keys of a sequence's head: no cache is split along its context
 };
 
 /// Memory of a chip that holds neither weights nor caches: what its driver, libraries and graphs take. None of it by
@@ -60,6 +62,7 @@ struct ServingEffects {
   double vector = 0;     ///< share of the vector units' rate that attention over a cache is bound by; 0: it is not.
                          ///< A cache in 8 bits takes twice as long: its values are widened first
 
+  Seconds token;          ///< of a core for each token of a cache that is not split; 0: caches are split
   double copies = 0;      ///< passes over copies of keys and values, one for each head of queries; 0: none are made
   Seconds start;          ///< of every kernel, beyond the launch of kernels that were measured one by one
   Seconds quantise;       ///< for each product in 8 bits or fewer: activations are scaled and cast
@@ -80,11 +83,11 @@ struct ServingCalibration {
   std::array<double, ways> kernels{1, 1, 1, 1}, pointwise{1, 1, 1, 1};
   std::array<Seconds, ways> start{};
   std::array<Seconds, 2> launch{};            ///< by a compiled host, by an interpreted one
-  std::array<Seconds, 3> step{}, sequence{};  ///< by scheduler
+  std::array<Seconds, 4> step{}, sequence{};  ///< by scheduler
   double experts = 1, copies = 0, vector = 0;
   std::array<RuntimeMemory, ways> memory{};  ///< of a file of its own: it is not fitted with the others
 
-  Seconds quantise, first;
+  Seconds quantise, first, token;
   std::vector<IntervalClass> prefill_intervals, decode_intervals;
 
   ServingEffects effects(const Chip& chip, const ServingSoftware& software) const;

@@ -103,6 +103,29 @@ ServingTime step(const ServingEffects& effects, double batch, std::int64_t queri
   return serving_time(setup, strategy, make_serving_profile(setup, strategy, queries, 2048), links, batch);
 }
 
+TEST(ServingEffects, AnInterpreterThatWorksAheadHasNumbersOfItsOwn) {
+  ServingCalibration s;
+  s.step = {Seconds(0), 300_us, 700_us, 200_us}, s.sequence = {Seconds(0), 3_us, 60_us, 2_us};
+  s.launch = {10_us, 20_us}, s.token = 0.01_us;
+  const Chip h100 = chip("h100-sxm");
+  const ServingEffects ahead = s.effects(h100, {Fusion::fused, Scheduler::ahead});
+  EXPECT_EQ(ahead.step, 200_us);
+  EXPECT_EQ(ahead.sequence, 2_us);
+  EXPECT_EQ(ahead.launch, 20_us);
+  EXPECT_EQ(ahead.token, Seconds(0));
+  ServingSoftware whole;
+  whole.whole_rows = true;
+  EXPECT_EQ(s.effects(h100, whole).token, 0.01_us);
+}
+
+TEST(ServingEffects, ACacheThatIsNotSplitTakesTimeForEachOfItsTokens) {
+  ServingEffects whole;
+  whole.token = 0.01_us;
+  // 32 layers over 2048 tokens, however many sequences there are.
+  for (const double batch : {1.0, 64.0})
+    EXPECT_NEAR(step(whole, batch).estimate - step({}, batch).estimate, 32 * 2048 * 0.01e-6, 1e-9);
+}
+
 TEST(ServingEffects, TheBoundsDoNotMove) {
   ServingEffects effects;
   effects.joined = true, effects.product = 2.0, effects.start = 5_us, effects.step = 1000_us, effects.copies = 4.0;

@@ -65,11 +65,11 @@ ServingCalibration start_values() {
   s.start = {0.5_us, 0.5_us, 0.5_us, Seconds(0)};
   s.launch = {10_us, 20_us};
   s.first = 2e-3 * 1_s;
-  s.step = {Seconds(0), 0.3e-3 * 1_s, 0.5e-3 * 1_s};
-  s.sequence = {Seconds(0), 3_us, 30_us};
+  s.step = {Seconds(0), 0.3e-3 * 1_s, 0.5e-3 * 1_s, 0.3e-3 * 1_s};
+  s.sequence = {Seconds(0), 3_us, 30_us, 3_us};
   s.meet = {5_us, 5_us, 5_us, Seconds(0), 5_us};
   s.one_shot = {4.4_us, 3_us, 5_us, Seconds(0), 4.4_us};  // all-reduces of inference software, timed in graphs
-  s.experts = 1.3, s.vector = 0.2, s.copies = 2.0, s.quantise = 3_us;
+  s.experts = 1.3, s.vector = 0.2, s.copies = 2.0, s.quantise = 3_us, s.token = 0.01_us;
   return s;
 }
 
@@ -91,6 +91,7 @@ double strangeness(const ServingCalibration& now, const ServingCalibration& star
     add(now.step[w].value(), start.step[w].value()), add(now.sequence[w].value(), start.sequence[w].value());
   for (std::size_t w = 0; w < 2; ++w) add(now.launch[w].value(), start.launch[w].value());
   add(now.experts, start.experts), add(now.vector, start.vector), add(now.quantise.value(), start.quantise.value());
+  add(now.token.value(), start.token.value());
   add(now.copies, start.copies), add(now.first.value(), start.first.value());
   return sum;
 }
@@ -113,7 +114,8 @@ void fit_effects(const std::vector<InferenceRow>& rows, InferencePredictor& pred
         {fit(s.first, 10_us, 20000_us)},
         {fit(s.step[1], 1_us, 10000_us), fit(s.sequence[1], 0.1_us, 200_us)},
         {fit(s.step[2], 1_us, 20000_us), fit(s.sequence[2], 0.1_us, 200_us)},
-
+        {fit(s.step[3], 1_us, 20000_us), fit(s.sequence[3], 0.1_us, 200_us)},
+        {fit(s.token, 0.001_us, 0.1_us)},
         {fit(s.experts, 1.0, 4.0)},
         family(ampere),
         {fit(s.vector, 0.02, 1.0), fit(s.decode[ampere], 0.9, 1.2), fit(s.decode[hopper], 0.9, 1.2)},

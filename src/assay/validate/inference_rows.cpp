@@ -65,13 +65,17 @@ Why read_software(const TableLine& in, InferenceRow& row) {
   const double year = in.number("year", 2025);
   const bool python = engine == "vLLM" || engine == "vllm" || engine == "sglang" || contains(engine, "Deepspeed");
   const bool loops = contains(engine, "gpt-fast") || contains(engine, "HuggingFace");
-  s.scheduler = python ? Scheduler::python : loops ? Scheduler::loop : Scheduler::native;
+  // vLLM and SGLang work a step ahead of the chips since the versions of 2025.
+  s.scheduler = python ? (year < 2025 || contains(engine, "Deepspeed") ? Scheduler::python : Scheduler::ahead)
+                : loops ? Scheduler::loop
+                        : Scheduler::native;
   row.typical = in.text("trust") != "C" && !contains(engine, "Deepspeed");  // its host takes its time for each token
   // Kernels of 2023 and 2024 decode on vector units; TensorRT-LLM had others for groups of eight heads alone.
   const Layer& layer = row.model.decoder.kinds.front();
   const bool eight = layer.attention && layer.attention->heads == 8 * layer.attention->kv_heads;
   const bool old = contains(engine, "TensorRT") && (version.starts_with("0.") || version < "2024-06") && year < 2025;
   s.vector_decode = contains(engine, "FasterTransformer") || (old && !eight) || (python && year < 2025);
+  s.whole_rows = contains(engine, "FasterTransformer") || old;
   if (contains(engine, "gpt-fast")) s.fusion = Fusion::compiled;
   if (contains(engine, "HuggingFace") || contains(engine, "ColossalAI"))
     s.fusion = Fusion::eager, s.captured = false, s.repeats_kv = contains(engine, "HuggingFace");

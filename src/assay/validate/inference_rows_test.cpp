@@ -40,7 +40,9 @@ TEST(InferenceRows, ARowBecomesAFigureByWhatItMeasured) {
   EXPECT_DOUBLE_EQ(rows.rows[0].measured.value(), 0.030);
   // Under load the time to the first token has a queue in it and is no figure.
   EXPECT_EQ(rows.rows[1].figure, InferenceFigure::loaded_token);
-  EXPECT_EQ(rows.rows[1].software.scheduler, Scheduler::python);
+  EXPECT_EQ(rows.rows[1].software.scheduler, Scheduler::ahead);
+  EXPECT_TRUE(rows.rows[2].software.whole_rows);
+  EXPECT_FALSE(rows.rows[1].software.whole_rows);
   EXPECT_EQ(rows.rows[2].figure, InferenceFigure::static_token);
   EXPECT_DOUBLE_EQ(rows.rows[2].measured.value(), 0.010);  // 1280 ms over 128 tokens
   EXPECT_DOUBLE_EQ(rows.rows[3].measured.value(), 0.010);  // 16 sequences at 1600 tokens/s
