@@ -12,16 +12,13 @@ namespace assay {
 Result<void> read_serving_software(const Request& request, const Context& context, ServeQuery& query) {
   static constexpr Word<Fusion> fusions[] = {
       {"fused", Fusion::fused}, {"compiled", Fusion::compiled}, {"eager", Fusion::eager}};
-  static constexpr Word<Scheduler> schedulers[] = {
-      {"loop", Scheduler::loop},
-      {"native", Scheduler::native},
-      {"python", Scheduler::python},
-      {"ahead", Scheduler::ahead}};
+  static constexpr Word<Scheduler> schedulers[] = {{"loop", Scheduler::loop},
+                                                   {"native", Scheduler::native},
+                                                   {"python", Scheduler::python},
+                                                   {"ahead", Scheduler::ahead}};
   enum class Kernel { matrix, vector, unsplit, copies };
-  static constexpr Word<Kernel> kernels[] = {{"matrix", Kernel::matrix},
-                                             {"vector", Kernel::vector},
-                                             {"unsplit", Kernel::unsplit},
-                                             {"copies", Kernel::copies}};
+  static constexpr Word<Kernel> kernels[] = {
+      {"matrix", Kernel::matrix}, {"vector", Kernel::vector}, {"unsplit", Kernel::unsplit}, {"copies", Kernel::copies}};
   std::optional<Fusion> fusion;
   std::optional<Scheduler> scheduler;
   std::optional<Kernel> kernel;

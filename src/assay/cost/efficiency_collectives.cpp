@@ -95,7 +95,8 @@ Seconds collective_estimate(const CollectiveCalibration& fit, CollectiveKind kin
     share =
         members / group.devices * (1.0 - members / group.devices) * group.imbalance * group.routing.sent_share(nodes);
   Seconds between = share * bytes / rate;
-  // Of two nodes each sends what it has added up to the other. More of them pass each byte on twice, in trees and rings.
+  // Of two nodes each sends what it has added up to the other. More of them pass each byte on twice, in trees and
+  // rings.
   if (kind == CollectiveKind::all_reduce && algorithm == CollectiveAlgorithm::automatic && nodes == 2.0) {
     const Seconds added = fit.tree && members > 1.0 ? bytes / *fit.tree : Seconds(0);
     between = std::min(between, std::max(bytes / rate, added));

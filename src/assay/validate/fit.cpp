@@ -145,7 +145,8 @@ void start_fit(FitProblem& problem) {
     c.attention.emplace().cudnn = attention_start;
     if (family.id == "hopper" || family.id == "ampere") c.attention->flash2 = attention_start;
     if (family.id != "ada") c.collective = start_collective(family.id == "hopper" || blackwell ? 0.58 : 0.0);
-    // NCCL's own model (src/graph/tuning.cc): trees of A100 reach 110 GB/s of a ring's bandwidth, half of it of the array.
+    // NCCL's own model (src/graph/tuning.cc): trees of A100 reach 110 GB/s of a ring's bandwidth, half of it of the
+    // array.
     if (family.id == "ampere") c.collective->tree = 55_GB_per_s;
     // What starts a kernel: eager frameworks as whole training steps show it, compiled and captured ones as tables do.
     c.host = tpu ? HostCalibration{2_us, 2_us, 2_us} : HostCalibration{31_us, 10_us, 2_us};

@@ -29,8 +29,9 @@ bool is_plain(const CollectiveRow& row) {
   return row.source.starts_with("aiconfigurator") || row.source == "scaling-book";
 }
 
-void fit_curve(FitProblem& problem, const std::string& id, const std::function<bool(CollectiveKind)>& is_kind,
-               CollectiveCurve& curve, double* in_network, const std::function<void()>& spread = [] {}) {
+void fit_curve(
+    FitProblem& problem, const std::string& id, const std::function<bool(CollectiveKind)>& is_kind,
+    CollectiveCurve& curve, double* in_network, const std::function<void()>& spread = [] {}) {
   const auto mine = [&](const CollectiveRow& row) {
     return is_kind(row.kind) && !row.across && (is_plain(row) || row.algorithm == CollectiveAlgorithm::ring) &&
            calibration_id(problem.chips.at(row.chip), KernelKind::collective) == id;

@@ -19,7 +19,8 @@ bool is_matmul(const KernelRow& row) {
          !(row.source == "simumax" && row.chip == "b200");
 }
 
-/// Numbers of one die, those that have rows to be fitted to: files of chips that differ in their memory alone share them.
+/// Numbers of one die, those that have rows to be fitted to: files of chips that differ in their memory alone share
+/// them.
 void fit_family(FitProblem& problem, const std::vector<std::string>& ids) {
   const auto mine = [&](const KernelRow& row) {
     return is_matmul(row) &&

@@ -66,7 +66,7 @@ Why read_software(const TableLine& in, InferenceRow& row) {
   const bool python = engine == "vLLM" || engine == "vllm" || engine == "sglang" || contains(engine, "Deepspeed");
   const bool loops = contains(engine, "gpt-fast") || contains(engine, "HuggingFace");
   // vLLM and SGLang work a step ahead of the chips since the versions of 2025.
-  s.scheduler = python ? (year < 2025 || contains(engine, "Deepspeed") ? Scheduler::python : Scheduler::ahead)
+  s.scheduler = python  ? (year < 2025 || contains(engine, "Deepspeed") ? Scheduler::python : Scheduler::ahead)
                 : loops ? Scheduler::loop
                         : Scheduler::native;
   row.typical = in.text("trust") != "C" && !contains(engine, "Deepspeed");  // its host takes its time for each token
