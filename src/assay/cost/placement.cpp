@@ -100,10 +100,19 @@ Result<Placement> Placement::make(const Mesh& mesh, const Cluster& cluster, std:
     for (const Axis& axis : cluster.torus->axes) placement.torus_.push_back({axis.size, axis.ring});
     return placement;
   }
-  std::int64_t stride = 1;
-  for (std::size_t i = mesh.axes.size(); i-- > 0; stride *= mesh.axes[i].size)
-    placement.parts_[i].push_back({0, mesh.axes[i].size, stride});
+  FixedList<std::int64_t, max_mesh_axes> sizes;
+  for (const MeshAxis& axis : mesh.axes) sizes.push_back(axis.size);
+  placement.stretch({sizes.begin(), sizes.size()});
   return placement;
+}
+
+void Placement::stretch(std::span<const std::int64_t> sizes) {
+  mesh_axes_ = sizes.size();
+  std::int64_t stride = 1;
+  for (std::size_t i = sizes.size(); i-- > 0; stride *= sizes[i]) {
+    parts_[i] = {};
+    parts_[i].push_back({0, sizes[i], stride});
+  }
 }
 
 namespace {

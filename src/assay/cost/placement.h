@@ -3,6 +3,7 @@
 // network, or a stretch of a switched cluster, where the last mesh axis is innermost.
 #pragma once
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -24,6 +25,9 @@ class Placement {
   /// Lays axes out in order, the first one outermost. On a torus, whole axes are preferred; then parts, where sizes
   /// divide; the error says why nothing fits. Another `turn` is that of an AxisLayout.
   static Result<Placement> make(const Mesh& mesh, const Cluster& cluster, std::string_view where, std::size_t turn = 0);
+
+  /// Lays axes of other sizes along the same switched cluster, the first one outermost.
+  void stretch(std::span<const std::int64_t> sizes);
 
   /// The links of a collective over a set of mesh axes; all lines of these axes run it at once.
   CollectiveGroup group(AxisSet axes) const;

@@ -154,56 +154,57 @@ const StageLinker::Costs& StageLinker::costs(const Placement& placement, AxisSet
   return costs;
 }
 
-Result<StageLinks> StageLinker::links(const Parallelism& parallelism, const AxisLayout& layout, RoleSet among) {
+Result<StageLinks> StageLinker::links(const Parallelism& parallelism, const AxisLayout& layout) {
   StageLinks links;
+  ASSAY_CHECK(fill(parallelism, layout, every_role, links));
+  return links;
+}
+
+Result<void> StageLinker::fill(const Parallelism& parallelism, const AxisLayout& layout, RoleSet among,
+                               StageLinks& links) {
   links.network_share = network_share_;
-  const Mesh mesh = whole_mesh(parallelism, layout);
   links.size = role_sizes(parallelism);
-  std::array<int, roles> axis_of{-1, -1, -1, -1, -1};
-  int pipeline = -1;
-  for (std::size_t i = 0; i < mesh.axes.size(); ++i) {
-    const std::size_t role = stage_axis_names.find(mesh.axes[i].name);
-    if (role == std::string_view::npos) {
-      pipeline = static_cast<int>(i);
-      continue;
+  const auto sizes = whole_mesh_sizes(parallelism);
+  FixedList<std::int64_t, 1 + roles> laid;
+  std::array<int, 1 + roles> axis_of;
+  axis_of.fill(-1);
+  for (const std::size_t axis : layout.order)
+    if (axis < sizes.size() && sizes[axis] > 1) {
+      axis_of[axis] = static_cast<int>(laid.size());
+      laid.push_back(sizes[axis]);
     }
-    axis_of[role] = static_cast<int>(i);
+  if (laid.empty() && cluster_.chips() == 1) return {};
+  if (!placement_ || cluster_.torus || parallelism.devices() != cluster_.chips()) {
+    ASSAY_TRY(placement, whole_placement(parallelism, layout, cluster_));
+    placement_ = placement;
+  } else {
+    placement_->stretch({laid.begin(), laid.size()});
   }
-  if (mesh.devices() == 1 && cluster_.chips() == 1) return links;
-  ASSAY_TRY(placement, Placement::make(mesh, cluster_, "strategy", layout.turn));
+  const Placement& placement = *placement_;
   for (std::size_t set = 1; set <= among; ++set) {
     if (set & ~std::size_t{among}) continue;
     AxisSet axes = 0;
-    bool present = true;
+    std::size_t rest = 0;  // without axes of one device
     for (std::size_t r = 0; r < roles; ++r)
-      if (set >> r & 1u) {
-        if (axis_of[r] < 0) {
-          present = false;
-          continue;
-        }
-        axes |= axis_bit(axis_of[r]);
-      }
-    if (axes == 0) continue;
+      if (set >> r & 1u && axis_of[1 + r] >= 0) axes |= axis_bit(axis_of[1 + r]), rest |= std::size_t{1} << r;
     const bool routed = set & role_bit(Role::expert) && parallelism.expert_others() > 1;
-    if (!present && !routed) {  // axes of one device add nothing: the same as the set without them
-      std::size_t rest = 0;
-      for (std::size_t r = 0; r < roles; ++r)
-        if (set >> r & 1u && axis_of[r] >= 0) rest |= std::size_t{1} << r;
-      links.lines[set] = links.lines[rest];
-      links.forms[set] = links.forms[rest];
+    if (rest != set && !routed) {  // they add nothing; of no axis there is nothing
+      links.lines[set] = links.lines[rest], links.forms[set] = links.forms[rest];
       links.resources[set] = links.resources[rest];
       continue;
     }
-    const Costs& known = costs(placement, axes, mesh.axes.size(), set & role_bit(Role::expert));
+    static const Costs none{};
+    const Costs& known = axes == 0 ? none : costs(placement, axes, laid.size(), set & role_bit(Role::expert));
     links.lines[set] = known.lines, links.forms[set] = known.forms, links.resources[set] = known.resources;
   }
+  const int pipeline = axis_of[0];
   if (pipeline >= 0) {
     const CollectiveGroup stages = placement.group(axis_bit(pipeline)), pair = mirrored_pair(stages);
     links.between_stages = collective_line(CollectiveKind::permute, stages);
     links.copies = collective_line(CollectiveKind::all_reduce, pair);
     links.copies_form = form(CollectiveKind::all_reduce, pair, links.copies);
   }
-  return links;
+  return {};
 }
 
 const StageLinker::LeastCosts& StageLinker::least_costs(std::int64_t devices, bool is_routed) {

@@ -62,8 +62,10 @@ class StageLinker {
   /// gives. Refers to the cluster and the calibration.
   StageLinker(const Cluster& cluster, const CollectiveCalibration* calibration, const Routing& routing);
 
-  /// The links of a strategy's axes; an error where they do not fit. Only sets of roles out of `among` are filled.
-  Result<StageLinks> links(const Parallelism& parallelism, const AxisLayout& layout, RoleSet among = every_role);
+  /// The links of a strategy's axes; an error where they do not fit.
+  Result<StageLinks> links(const Parallelism& parallelism, const AxisLayout& layout);
+  /// The same into links that are there already, of which other sets are left as they are.
+  Result<void> fill(const Parallelism& parallelism, const AxisLayout& layout, RoleSet among, StageLinks& links);
 
   /// What no layout of a strategy's axes undercuts: each collective as if its devices had the best places, and none on
   /// the links of another. Only estimates are filled.
@@ -99,6 +101,7 @@ class StageLinker {
   Routing routing_;
   Fabric fabric_;
   double network_share_;
+  std::optional<Placement> placement_;  ///< on a switched cluster
   std::unordered_map<Key, Costs, KeyHash> known_;
   std::map<std::pair<std::int64_t, bool>, LeastCosts> least_;
 };

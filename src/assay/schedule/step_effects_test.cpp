@@ -128,7 +128,7 @@ TEST(StepEffects, TheFormOfACollectiveIsItsCalibratedEstimate) {
   const ChipCalibration calibration = **calibration_of(cluster.chip, Catalogue::builtin());
   Parallelism p;
   p.tensor = 8, p.fsdp = 8;
-  const StageLinks links = *stage_links(p, 0, cluster, &*calibration.values.collective);
+  const StageLinks links = *stage_links(p, {}, cluster, &*calibration.values.collective);
   const Placement placement = *Placement::make(whole_mesh(p), cluster, "test");
   const CollectiveGroup tensor = placement.group(axis_bit(1));
   for (const double bytes : {1e3, 3e5, 2e7, 8e9}) {

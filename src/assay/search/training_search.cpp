@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <deque>
 #include <map>
 #include <unordered_map>
 
@@ -580,9 +581,8 @@ class Searcher {
   std::vector<Alike> places_of(const Parallelism& p) {
     std::vector<Alike> places;
     for (const AxisLayout& layout : space_.layouts(p)) {
-      const Result<StageLinks> links = linker_.links(p, layout, inner_roles);
-      if (!links) continue;
-      const std::size_t inner = inner_of(*links);
+      if (!linker_.fill(p, layout, inner_roles, inner_links_)) continue;
+      const std::size_t inner = inner_of(inner_links_);
       auto known = std::find_if(places.begin(), places.end(), [&](const Alike& at) { return at.inner == inner; });
       if (known == places.end()) known = places.insert(known, {inner, {}, {}, {}});
       known->layouts.push_back(layout);
@@ -592,11 +592,14 @@ class Searcher {
 
   std::vector<Placed> placements(const Parallelism& p, const std::vector<AxisLayout>& layouts) {
     std::vector<Placed> kept;
+    kept.reserve(layouts.size());  // links are large
     for (const AxisLayout& layout : layouts) {
-      const Result<StageLinks> made = linker_.links(p, layout);
-      if (made &&
-          std::none_of(kept.begin(), kept.end(), [&](const Placed& other) { return same_costs(other.links, *made); }))
-        kept.push_back({layout, *made, {}});
+      Placed& placed = kept.emplace_back();
+      placed.layout = layout;
+      const auto costs_the_same = [&](const Placed& other) { return same_costs(other.links, placed.links); };
+      if (!linker_.fill(p, layout, every_role, placed.links) ||
+          std::any_of(kept.begin(), kept.end() - 1, costs_the_same))
+        kept.pop_back();
     }
     return kept;
   }
@@ -663,7 +666,8 @@ class Searcher {
   LeastTimes least_;
   SteadyCost scratch_;  ///< for bounds and memory, while steady_ is in use
   StageLinks sizes_only_;
-  std::vector<StageLinks> inner_;  ///< links of tensor, context and expert axes that differ
+  StageLinks inner_links_;        ///< of a layout, as far as inner axes go
+  std::deque<StageLinks> inner_;  ///< links of tensor, context and expert axes that differ
   std::unordered_multimap<std::uint64_t, std::size_t> inner_by_hash_;  ///< of those of placements
   std::map<std::array<std::int64_t, 4>, std::size_t> least_inners_;
   std::map<std::array<std::int64_t, 1 + roles>, std::size_t> layout_counts_;
