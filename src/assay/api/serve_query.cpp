@@ -87,6 +87,9 @@ Result<void> read_formats(const Request& request, const Context& context, ServeQ
         fmt::format("products of {} activations gain nothing from {}", name(formats.activations), name(query.compute)),
         fmt::format("--compute {}, or a narrower format to which activations are cast", name(formats.activations)));
   formats.compute = query.compute;
+  if (!request.has("compute") && !query.cluster.chip.peak[static_cast<std::size_t>(Dtype::bf16)])
+    query.notes.push_back(
+        fmt::format("{} has no bf16 arithmetic: {} (--compute)", query.cluster.chip.id, name(query.compute)));
   ASSAY_CHECK(set_rates(request, context, query));
   query.notes.push_back(
       fmt::format("formats: weights {}, cache {}, products {}; change them with --weights --kv --compute",

@@ -44,7 +44,7 @@ Result<Sourced<FlopsPerSecond>> peak_rate(const Chip& chip, Dtype dtype, std::st
     if (chip.peak[static_cast<std::size_t>(entry.dtype)])
       known += (known.empty() ? "" : ", ") + std::string(entry.name);
   return fail(std::string(where), fmt::format("the matrix unit of {} has no {} rate", chip.id, name(dtype)),
-              fmt::format("it computes in {}; name one with --compute", known));
+              fmt::format("it computes in {}", known));
 }
 
 std::optional<Sourced<BytesPerSecond>> scale_up_egress(const Chip& chip) {
