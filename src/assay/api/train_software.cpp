@@ -31,16 +31,15 @@ AttentionKernel kernel_of(Attends attends) {
                                          : AttentionKernel::flash2;
 }
 
-/// The clock follows about the root of the power that a chip may draw, as long as most of it goes into arithmetic:
-/// at a quarter, half of the clock, memory and links take what is left.
-Result<double> slowdown_of_power(const Request& request, TrainQuery& query) {
-  constexpr double least_share = 0.25;
+/// Of products on a chip that may draw less than it could.
+Result<double> slowdown_of_power(const Request& request, const Context& context, TrainQuery& query) {
   const Chip& chip = query.cluster.chip;
   const auto text = request.value("power");
   if (!text) return 1.0;
   ASSAY_TRY(limit, parse_as<Watts>(*text, "--power"));
   if (!chip.power) return fail("--power", fmt::format("the catalogue has no power of {}", chip.id), "leave it out");
-  const Watts whole = chip.power->chip.value, least = least_share * whole;
+  ASSAY_TRY(clock, power_clock_of(context.catalogue));
+  const Watts whole = chip.power->chip.value, least = clock.least_share * whole;
   if (limit < least)
     return fail("--power", fmt::format("{} is too little to run {} on", human(limit), chip.id),
                 fmt::format("from {} to {}", human(least), human(whole)));
@@ -50,7 +49,7 @@ Result<double> slowdown_of_power(const Request& request, TrainQuery& query) {
     return 1.0;
   }
   query.power = limit;
-  return std::sqrt(whole / limit);
+  return std::pow(whole / limit, clock.exponent);
 }
 
 }  // namespace
@@ -87,7 +86,7 @@ Result<void> read_train_software(const Request& request, const Context& context,
   if (!calibration && request.has("attention-kernel"))
     return fail("--attention-kernel", fmt::format("{} has no calibration", chip.id),
                 "leave it out: attention then takes the efficiencies of the chip's file");
-  ASSAY_TRY(slowdown, slowdown_of_power(request, query));
+  ASSAY_TRY(slowdown, slowdown_of_power(request, context, query));
   ASSAY_TRY(rates, kernel_rates(chip, query.compute, "--compute", calibration ? &calibration->values : nullptr,
                                 {kernel_of(attends.value_or(Attends::automatic))}));
   ASSAY_TRY(steps, steps_of(context.catalogue));

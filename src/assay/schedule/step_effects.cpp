@@ -134,6 +134,19 @@ Result<StepCalibration> steps_of(const Catalogue& catalogue) {
   return StepCalibration{};
 }
 
+Result<PowerClock> power_clock_of(const Catalogue& catalogue) {
+  PowerClock clock;
+  for (const auto& [path, text] : catalogue.files("steps/power.toml")) {
+    ASSAY_TRY(root, parse_toml(text, path));
+    EffectsReader reader(root, path);
+    reader.table("clock");
+    reader.number("exponent", clock.exponent), reader.number("least_share", clock.least_share);
+    if (reader.first_fault()) return tl::unexpected<Error>(*reader.first_fault());
+    break;
+  }
+  return clock;
+}
+
 std::string steps_text(const StepCalibration& steps, std::string_view source) {
   EffectsWriter writer(source);
   visit_steps(steps, writer);

@@ -111,6 +111,13 @@ bool has_state_spaces(const Transformer& model);
 Result<StepCalibration> read_steps(std::string_view document, std::string_view file);
 /// Those of the catalogue; neutral ones where it has none.
 Result<StepCalibration> steps_of(const Catalogue& catalogue);
+/// How the clock follows a limit of power: catalogue/steps/power.toml.
+struct PowerClock {
+  double exponent = 0;     ///< of the limit over what the chip may draw; the clock over its own
+  double least_share = 1;  ///< of that power down to which this holds
+};
+Result<PowerClock> power_clock_of(const Catalogue& catalogue);
+
 /// The tables that read back as these; `source` is the key of their source.
 std::string steps_text(const StepCalibration& steps, std::string_view source);
 
