@@ -149,7 +149,7 @@ struct OperationParser {
   Result<Operation> call(std::string_view name, std::size_t start, Dtype dtype) {
     Operation operation;
     std::vector<std::string> known;
-    for (const PointwiseFunction& function : functions) {
+    for (const PointwiseFunction& function : pointwise_functions()) {
       known.emplace_back(function.name);
       if (function.name == name) operation.function_ = &function;
     }

@@ -2,40 +2,12 @@
 
 #include <algorithm>
 
-#include "assay/lower/strategy.h"
-
 namespace assay {
 namespace {
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 }  // namespace
-
-StepTimes step_times(const Program& program, const KernelRates& rates, const Placement* placement,
-                     const Mesh& placed_mesh, double network_share, const Routing& routing) {
-  StepTimes times;
-  times.estimate.reserve(program.steps.size());
-  for (const Step& step : program.steps) {
-    if (!is_collective(step.op)) {
-      const KernelTime time = step.op == Op::slice ? KernelTime{} : kernel_time(rates, program, step);
-      times.estimate.push_back(time.estimate);
-      continue;
-    }
-    AxisSet axes = 0;  // the program's axes by name on the placed mesh
-    for (std::size_t i = 0; i < program.mesh.axes.size(); ++i)
-      if (step.axes >> i & 1u) axes |= axis_bit(placed_mesh.find(whole_axis(program.mesh.axes[i].name)).value_or(0));
-    if (!placement) {
-      times.estimate.emplace_back();
-      continue;
-    }
-    CollectiveGroup group = placement->group(axes);
-    if (program.tensor(step.in[0]).find(LogicalDim::experts) >= 0) group.routing = routing;
-    const CollectiveCost<Plain> cost =
-        collective_cost(Plain{}, collective_of(step.op), array_bytes(program, step), group);
-    times.estimate.push_back(cost.bandwidth / network_share + cost.latency);
-  }
-  return times;
-}
 
 OverlapSchedule schedule_blocks(const Program& program, const std::vector<Block>& blocks, const StepTimes& times,
                                 const HostCopies& copies) {

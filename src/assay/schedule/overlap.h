@@ -13,8 +13,6 @@ namespace assay {
 struct StepTimes {
   std::vector<Seconds> estimate;
 };
-StepTimes step_times(const Program& program, const KernelRates& rates, const Placement* placement,
-                     const Mesh& placed_mesh, double network_share, const Routing& routing = {});
 
 struct ScheduledStep {
   std::int32_t step = 0;

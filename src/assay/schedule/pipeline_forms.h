@@ -32,13 +32,4 @@ bool splits_backward(PipelineSchedule schedule);
 /// Activations that a stage holds at most, in microbatches through a whole stage; exact for every possible shape.
 double peak_microbatches(const PipelineShape& shape, std::int64_t stage);
 
-/// The slowest of each kind of work, as times of a whole stage. Its closed form, where exact, is never below the
-/// simulation with the stages as they are, and equal to it when all are alike.
-StageTimes slowest_stage(const PipelineInput& input);
-
-/// A makespan that no schedule of this kind undercuts, for any times: the work of each stage, and the way of the first
-/// microbatch to it and of the last gradient back. Exact for gpipe and 1f1b with stages alike and no hops.
-/// The input must be one that simulate_pipeline accepts.
-Seconds pipeline_lower_bound(const PipelineInput& input);
-
 }  // namespace assay

@@ -199,19 +199,76 @@ RC_GTEST_PROP(PipelineFormLaws, ExactFormsEqualTheSimulationAndOthersBoundIt, ()
   RC_ASSERT(agrees(form.interval, result.interval, form.interval_exact));
 }
 
+/// The slowest of each kind of work, as times of a whole stage. Its closed form, where exact, is never below the
+/// simulation with the stages as they are, and equal to it when all are alike.
+StageTimes slowest_stage(const PipelineInput& input) {
+  StageTimes slowest;
+  for (const StageTimes& times : input.times) {
+    slowest.forward = std::max(slowest.forward, times.forward);
+    slowest.backward_input = std::max(slowest.backward_input, times.backward_input);
+    slowest.backward_weight = std::max(slowest.backward_weight, times.backward_weight);
+  }
+  const double parts = static_cast<double>(model_parts(input.shape)) / static_cast<double>(input.shape.stages);
+  return {parts * slowest.forward, parts * slowest.backward_input, parts * slowest.backward_weight};
+}
+
+/// A makespan that no schedule of this kind undercuts, for any times: the work of each stage, and the way of the first
+/// microbatch to it and of the last gradient back. Exact for gpipe and 1f1b with stages alike and no hops.
+/// The input must be one that simulate_pipeline accepts.
+Seconds lower_bound_of(const PipelineInput& input) {
+  const PipelineShape& shape = input.shape;
+  const bool dual = shape.schedule == PipelineSchedule::dualpipe;
+  const bool split = splits_backward(shape.schedule);
+  const auto times = [&](std::int64_t part) -> const StageTimes& {
+    return input.times[input.times.size() == 1 ? 0 : static_cast<std::size_t>(part)];
+  };
+  const std::int64_t p = shape.stages;
+  const auto m = static_cast<double>(shape.microbatches);
+  Seconds bound, down, back;  // the way from the first part to this stage, and of a gradient back to it
+  for (std::int64_t stage = 0; stage < p; ++stage) {
+    Seconds forward, input_gradient, weight_gradient, saved;
+    const auto add = [&](const StageTimes& t, double share) {
+      forward += share * t.forward;
+      input_gradient += share * t.backward_input;
+      weight_gradient += share * t.backward_weight;
+    };
+    if (dual) {
+      add(times(stage), m / 2);
+      add(times(p - 1 - stage), m / 2);
+      saved = m * input.pair_saving;  // more than there are pairs
+    } else {
+      const bool turns_back = shape.schedule == PipelineSchedule::zb_v;
+      for (std::int64_t chunk = 0; chunk < chunks_per_stage(shape); ++chunk)
+        add(times(turns_back && chunk == 1 ? 2 * p - 1 - stage : chunk * p + stage), m);
+    }
+    const Seconds at_end =
+        input.at_end.empty() ? Seconds() : input.at_end[input.at_end.size() == 1 ? 0 : static_cast<std::size_t>(stage)];
+    const Seconds work = forward + input_gradient + weight_gradient;
+    const Seconds least = dual ? std::max({work - saved, forward, input_gradient + weight_gradient}) : work;
+    bound = std::max(bound, down + least + at_end);
+    // The gradient of the last microbatch goes on from here to the first stage; weight gradients may come after it.
+    if (!dual) bound = std::max(bound, down + back + forward + input_gradient + (split ? Seconds() : weight_gradient));
+    if (!dual) {
+      down += times(stage).forward + input.transfer;
+      back += times(stage).backward_input + (split ? Seconds() : times(stage).backward_weight) + input.transfer;
+    }
+  }
+  return bound;
+}
+
 RC_GTEST_PROP(PipelineFormLaws, UnevenStagesLieBetweenTheBoundAndTheSlowestStage, ()) {
   PipelineInput input{.shape = any_shape()};
   const std::int64_t parts = model_parts(input.shape);
   for (std::int64_t i = 0; i < parts; ++i) input.times.push_back(any_times());
   input.transfer = Seconds(static_cast<double>(*rc::gen::inRange(0, 16)) / 16.0);
   const Seconds simulated = run(input).makespan;
-  RC_ASSERT(pipeline_lower_bound(input).value() <= simulated.value() * (1 + 1e-12));
+  RC_ASSERT(lower_bound_of(input).value() <= simulated.value() * (1 + 1e-12));
   const PipelineForm slowest = pipeline_form(input.shape, slowest_stage(input), input.transfer);
   if (slowest.exact) RC_ASSERT(simulated.value() <= slowest.makespan.value() * (1 + 1e-12));
   input.at_end.assign(static_cast<std::size_t>(input.shape.stages), Seconds(3));
   input.transfer_blocks = *rc::gen::arbitrary<bool>();
   input.pair_saving = Seconds(static_cast<double>(*rc::gen::inRange(0, 30)) / 8.0);
-  RC_ASSERT(pipeline_lower_bound(input).value() <= run(input).makespan.value() * (1 + 1e-12));
+  RC_ASSERT(lower_bound_of(input).value() <= run(input).makespan.value() * (1 + 1e-12));
 }
 
 TEST(PipelineForms, TheBoundIsExactForPlainSchedulesWithStagesAlike) {
@@ -219,7 +276,7 @@ TEST(PipelineForms, TheBoundIsExactForPlainSchedulesWithStagesAlike) {
     for (std::int64_t p = 1; p <= 6; ++p)
       for (std::int64_t m = 1; m <= 12; ++m) {
         const PipelineInput input = uniform({schedule, p, m, 1}, {1_s, 1.25_s, 0.5_s});
-        EXPECT_TRUE(equal(pipeline_lower_bound(input), run(input).makespan)) << p << " " << m;
+        EXPECT_TRUE(equal(lower_bound_of(input), run(input).makespan)) << p << " " << m;
       }
 }
 

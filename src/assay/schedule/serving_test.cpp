@@ -9,7 +9,7 @@
 
 #include "assay/hardware/calibration.h"
 #include "assay/model/model_catalogue.h"
-#include "assay/schedule/overlap.h"
+#include "assay/schedule/training_case.h"
 
 namespace assay {
 namespace {
@@ -54,8 +54,8 @@ ServingTime direct(const Case& c, const ServingStrategy& s, std::int64_t queries
   const Program program = lower_serving(c.model, stage_mesh(p), serving_rules(p, s.scheme), work, c.setup.formats);
   const Mesh mesh = whole_mesh(p, s.layout);
   const Placement placement = *Placement::make(mesh, c.cluster, "test");
-  const StepTimes times =
-      step_times(program, c.setup.rates, &placement, mesh, network_efficiency(c.cluster.chip), routing_of(c.model));
+  const StepTimes times = plain_step_times(program, c.setup.rates, &placement, mesh, network_efficiency(c.cluster.chip),
+                                           routing_of(c.model));
   ServingTime sum;
   for (const Block& block : program.blocks)
     for (std::int32_t i = block.first; i < block.last; ++i) {

@@ -1,5 +1,7 @@
 // The model, cluster and strategies that tests of training share.
 #pragma once
+#include "assay/lower/strategy.h"
+#include "assay/schedule/overlap.h"
 #include "assay/schedule/training.h"
 
 namespace assay {
@@ -46,6 +48,33 @@ inline Strategy strategy_of(std::int64_t data, std::int64_t fsdp, std::int64_t t
   s.parallelism.data = data, s.parallelism.fsdp = fsdp, s.parallelism.tensor = tensor;
   s.parallelism.context = context, s.parallelism.expert = expert;
   return s;
+}
+
+/// Every step of a program by itself on a placed mesh, without what profiles and links keep.
+inline StepTimes plain_step_times(const Program& program, const KernelRates& rates, const Placement* placement,
+                                  const Mesh& placed_mesh, double network_share, const Routing& routing = {}) {
+  StepTimes times;
+  times.estimate.reserve(program.steps.size());
+  for (const Step& step : program.steps) {
+    if (!is_collective(step.op)) {
+      const KernelTime time = step.op == Op::slice ? KernelTime{} : kernel_time(rates, program, step);
+      times.estimate.push_back(time.estimate);
+      continue;
+    }
+    AxisSet axes = 0;  // the program's axes by name on the placed mesh
+    for (std::size_t i = 0; i < program.mesh.axes.size(); ++i)
+      if (step.axes >> i & 1u) axes |= axis_bit(placed_mesh.find(whole_axis(program.mesh.axes[i].name)).value_or(0));
+    if (!placement) {
+      times.estimate.emplace_back();
+      continue;
+    }
+    CollectiveGroup group = placement->group(axes);
+    if (program.tensor(step.in[0]).find(LogicalDim::experts) >= 0) group.routing = routing;
+    const CollectiveCost<Plain> cost =
+        collective_cost(Plain{}, collective_of(step.op), array_bytes(program, step), group);
+    times.estimate.push_back(cost.bandwidth / network_share + cost.latency);
+  }
+  return times;
 }
 
 inline constexpr std::int64_t sequence = 2048;

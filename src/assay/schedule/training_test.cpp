@@ -31,7 +31,7 @@ Direct direct(const Case& c, const Strategy& s) {
   const Program program = program_of(c, s, s.micro_batch * p.data * p.fsdp);
   const Mesh mesh = whole_mesh(p, s.layout);
   const Placement placement = *Placement::make(mesh, c.cluster, "test");
-  const StepTimes times = step_times(program, c.question.setup.rates, &placement, mesh,
+  const StepTimes times = plain_step_times(program, c.question.setup.rates, &placement, mesh,
                                      network_efficiency(c.cluster.chip), routing_of(c.model));
   Direct sum;
   for (const Block& block : program.blocks)
@@ -63,7 +63,7 @@ TEST(StepTimes, CopiesOfKeysReceiveTheirOwnPartOfTheTensorAxis) {
   const Mesh whole = whole_mesh(p);
   const Placement placement = *Placement::make(whole, c.cluster, "test"),
                   cut = *Placement::make(mesh, c.cluster, "test");
-  const StepTimes times = step_times(program, c.question.setup.rates, &placement, whole, 1.0);
+  const StepTimes times = plain_step_times(program, c.question.setup.rates, &placement, whole, 1.0);
   int parts = 0;
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
     const Step& step = program.steps[i];
@@ -343,7 +343,7 @@ TEST(Overlap, NoLaneDoesTwoThingsAtOnceAndInputsComeFirst) {
   const Program program = program_of(c, s, 16);
   const Mesh mesh = whole_mesh(s.parallelism);
   const Placement placement = *Placement::make(mesh, c.cluster, "test");
-  const StepTimes times = step_times(program, c.question.setup.rates, &placement, mesh, 1.0);
+  const StepTimes times = plain_step_times(program, c.question.setup.rates, &placement, mesh, 1.0);
   const OverlapSchedule schedule = schedule_blocks(program, program.blocks, times);
   std::vector<double> lane_end(schedule.lanes.size() + 1, 0.0);
   double busy = 0.0;
@@ -361,7 +361,7 @@ TEST(Overlap, ALayerTakesAsLongAsItsBusiestLane) {
   const Case c("tpu-v5p:4x4x4", 64);
   const Strategy s = strategy_of(1, 1, 1);
   const Program program = program_of(c, s, 1);
-  const StepTimes times = step_times(program, c.question.setup.rates, nullptr, whole_mesh(s.parallelism), 1.0);
+  const StepTimes times = plain_step_times(program, c.question.setup.rates, nullptr, whole_mesh(s.parallelism), 1.0);
   const Block &forward = program.blocks[1],
               &backward = *std::find_if(program.blocks.begin(), program.blocks.end(), [&](const Block&b) {
                 return b.phase == Phase::backward && b.kind == program.blocks[1].kind;
