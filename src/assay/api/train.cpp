@@ -51,7 +51,7 @@ Members strategy_members(const TrainQuery& query, const Strategy& s) {
               {"schedule", p.pipeline > 1 ? schedule_name(s.schedule) : std::string_view("none")},
               {"recompute", name(s.recompute)},
               {"offload", name(s.offload)},
-              {"sequence_parallel", p.residual == ResidualScheme::sequence}};
+              {"sequence_parallel", p.residual == ResidualScheme::sequence && p.tensor > 1}};
   if (p.expert > 1) out.emplace_back("ep_over", expert_axes_text(p));
   const Mesh mesh = whole_mesh(p, s.layout);
   out.emplace_back("mesh", mesh_text(mesh));

@@ -59,15 +59,17 @@ std::string_view schedule_name(PipelineSchedule schedule) {
 }
 
 Result<PipelineSchedule> parse_schedule(std::string_view text, std::string_view where) {
-  if (text == "zb") return PipelineSchedule::zb_h1;
   std::vector<std::string> known;
   for (const Name& name : names) {
+    if (name.schedule == PipelineSchedule::zb_h1) {  // which is what "zb" alone means
+      if (text == "zb") return name.schedule;
+      known.emplace_back("zb");
+    }
     if (name.word == text) return name.schedule;
     known.emplace_back(name.word);
   }
-  std::string hint = suggestion(text, known);
-  if (hint.empty()) hint = fmt::format("schedules are {}", join(known, ", "));
-  return fail(std::string(where), fmt::format("unknown pipeline schedule {}", in_quotes(text)), std::move(hint));
+  return fail(std::string(where), fmt::format("unknown pipeline schedule {}", in_quotes(text)),
+              fmt::format("schedules are {}", join(known, ", ")));
 }
 
 std::int64_t chunks_per_stage(const PipelineShape& shape) { return is_two_chunk(shape.schedule) ? 2 : shape.chunks; }

@@ -91,6 +91,7 @@ TEST(Pipeline, NamesAreReadBackAndZbIsTheFirstOfItsKind) {
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().where, "--schedule");
   EXPECT_NE(unknown.error().hint.find("dualpipe"), std::string::npos);
+  EXPECT_NE(parse_schedule("none", "--schedule").error().hint.find("interleaved, zb, zb-h1"), std::string::npos);
 }
 
 // Two stages, two microbatches, F = 1, B + W = 2. Stage 0: F F . B B, stage 1: . F B F B after one hop of nothing.
