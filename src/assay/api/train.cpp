@@ -24,8 +24,9 @@ namespace {
 /// What the model asks for, however it is split: copies of keys, padding and forward passes that are made again are no
 /// part of it.
 Flops model_flops_per_chip(const TrainQuery& query) {
-  const TokenFlops<Plain> flops = token_flops(Plain{}, query.imported.model, query.sequence);
-  return query.batch_tokens / query.question.chips * flops.train;
+  const Flops sequence =
+      sequence_flops(query.imported.model, query.sequence, query.question.setup.source_of(query.sequence));
+  return query.question.sequences / query.question.chips * 3.0 * sequence;
 }
 
 /// The format whose peak utilisations are shares of: that of products, unless the rest runs in a faster one.
@@ -265,6 +266,8 @@ Result<Response> answer(const Request& request, const Context& context) {
   out.emplace_back("batch", Tokens(query.batch_tokens));
   out.emplace_back("sequences", query.question.sequences);
   out.emplace_back("sequence_length", query.sequence);
+  if (query.imported.model.encoder)
+    out.emplace_back("encoder_sequence_length", query.question.setup.source_of(query.sequence));
   out.emplace_back("strategy", strategy_members(query, best.strategy));
   Members step = range(Seconds(cost.lower), Seconds(cost.estimate), Seconds(cost.upper));
   if (Members interval = step_interval(query, cost); !interval.empty())

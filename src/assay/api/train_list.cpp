@@ -18,7 +18,7 @@ Program program_of(const TrainQuery& query, const Strategy& strategy) {
   TrainingPlan plan;
   plan.work.sequences = strategy.micro_batch * p.data * p.fsdp;
   plan.work.queries = plan.work.keys = query.sequence;
-  plan.work.source = query.imported.model.encoder ? query.sequence : 0;
+  plan.work.source = query.question.setup.source_of(query.sequence);
   plan.work.flash = query.question.setup.flash;
   plan.work.expert_load = query.question.setup.expert_load;
   plan.microbatches = static_cast<std::int64_t>(microbatches(query.question, strategy));

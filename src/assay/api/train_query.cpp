@@ -150,6 +150,38 @@ Result<void> read_formats(const Request& request, TrainQuery& query) {
   return {};
 }
 
+/// Lengths that positions limit: an error where there is no weight for more, a note where more may be tried.
+Result<void> check_length(const Transformer& model, std::string_view option, std::int64_t tokens,
+                          std::vector<std::string>& notes) {
+  const std::int64_t longest = model.max_context;
+  if (longest == 0 || tokens <= longest) return {};
+  if (model.learned_positions > 0)
+    return fail(std::string(option), fmt::format("{} has {} learned positions, not {}", model.id, longest, tokens),
+                fmt::format("at most {}", longest));
+  notes.push_back(fmt::format("{} {} is beyond the {} tokens that {} was made for: at most {} {} keeps to them", option,
+                              tokens, longest, model.id, option, longest));
+  return {};
+}
+
+/// The encoder's sequence. Batches and runs are counted in the decoder's tokens.
+Result<void> read_source(const Request& request, TrainQuery& query) {
+  const Transformer& model = query.imported.model;
+  const auto text = request.value("encoder-seq");
+  if (!text) {
+    if (model.encoder)
+      query.notes.push_back(
+          fmt::format("--encoder-seq not given: {} tokens, as --seq; --batch counts the decoder's", query.sequence));
+    return {};
+  }
+  if (!model.encoder)
+    return fail("--encoder-seq", fmt::format("{} has no encoder", model.id),
+                "leave it out: --seq is all that it reads");
+  ASSAY_TRY(source, parse_count(*text, "--encoder-seq"));
+  ASSAY_CHECK(check_length(model, "--encoder-seq", source, query.notes));
+  query.question.setup.source = source;
+  return {};
+}
+
 /// Slots that every expert has, filled or not. What is dropped depends on the router, which no configuration tells.
 Result<void> read_capacity(const Request& request, TrainQuery& query) {
   const auto text = request.value("capacity");
@@ -192,6 +224,8 @@ std::vector<OptionSpec> train_options() {
   std::vector<OptionSpec> options{
       {"batch", "TOKENS|Nseq", "tokens per step (4Mi), or sequences (1024seq)"},
       {"seq", "N", "tokens per sequence (default: the model's context, at most 8192)"},
+      {"encoder-seq", "N",
+       "tokens that an encoder reads for each sequence (default: as --seq, which is the decoder's)"},
       {"tokens", "N", "of the whole run (15T): adds time, cost and energy"},
       {"dp", "N", "replicas"},
       {"fsdp", "N", "data-parallel devices that share out the weights"},
@@ -259,18 +293,13 @@ Result<TrainQuery> read_train_query(const Request& request, const Context& conte
   if (const auto text = request.value("seq")) {
     ASSAY_TRY(sequence, parse_count(*text, "--seq"));
     query.sequence = sequence;
-    if (longest > 0 && query.imported.model.learned_positions > 0 && sequence > longest)
-      return fail("--seq",
-                  fmt::format("{} has {} learned positions, not {}", query.imported.model.id, longest, sequence),
-                  fmt::format("at most {}", longest));
-    if (longest > 0 && sequence > longest)
-      query.notes.push_back(fmt::format("--seq {} is beyond the {} tokens that {} was made for", sequence, longest,
-                                        query.imported.model.id));
+    ASSAY_CHECK(check_length(query.imported.model, "--seq", sequence, query.notes));
   } else {
     constexpr std::int64_t usual = 8192;
     query.sequence = longest > 0 ? std::min(longest, usual) : usual;
     query.notes.push_back(fmt::format("--seq not given: {} tokens", query.sequence));
   }
+  ASSAY_CHECK(read_source(request, query));
   const auto batch = request.value("batch");
   if (!batch)
     return fail("train", "--batch is missing", "tokens per step or sequences, e.g. --batch 4Mi or --batch 1024seq",

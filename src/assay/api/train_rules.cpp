@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "assay/api/experts.h"
@@ -128,6 +129,11 @@ Result<void> check_choices(const TrainQuery& query) {
     return fail(
         "--cp", fmt::format("sequences of {} tokens do not split {} ways", query.sequence, *c.context),
         fmt::format("a divisor of the sequence: nearest is {}", nearest_of(divisors(query.sequence), *c.context)));
+  const std::int64_t source = query.question.setup.source;
+  if (c.context && source > 0 && source % *c.context != 0)
+    return fail("--cp", fmt::format("the encoder's sequences of {} tokens do not split {} ways", source, *c.context),
+                fmt::format("a divisor of both sequences: nearest is {}",
+                            nearest_of(divisors(std::gcd(query.sequence, source)), *c.context)));
   if (c.expert) ASSAY_CHECK(check_experts(*c.expert, c.expert_over, given.tensor, given.context, query.imported.model));
   const std::int64_t layers = layers_of(query.imported.model);
   const std::int64_t chunks = c.interleave.value_or(c.schedule == PipelineSchedule::interleaved ? 2 : 1);

@@ -231,6 +231,33 @@ TokenFlops<N> token_flops(const N& num, const Transformer& model, std::int64_t s
 template TokenFlops<Plain> token_flops(const Plain&, const Transformer&, std::int64_t, MaskCount);
 template TokenFlops<Traced> token_flops(const Traced&, const Transformer&, std::int64_t, MaskCount);
 
+Flops sequence_flops(const Transformer& model, std::int64_t sequence, std::int64_t source) {
+  const auto tokens = static_cast<double>(sequence), read = static_cast<double>(source);
+  const Flops forward = token_flops(Plain{}, model, sequence).forward;
+  if (!model.encoder || source == sequence) return tokens * forward;
+  // From sequences that are alike: what depends on the encoder's tokens is taken off and added again.
+  Transformer decoder = model;
+  decoder.encoder.reset();
+  double source_matrices = static_cast<double>(parameter_counts(model).active_matrix) -
+                           static_cast<double>(parameter_counts(decoder).active_matrix);
+  Flops alike, apart;  // attention over what the encoder reads
+  const auto add = [&](const LayerStack& stack, bool is_encoder) {
+    for (std::size_t i = 0; i < stack.kinds.size(); ++i) {
+      const auto layers = static_cast<double>(stack.count(i));
+      const auto& attention = is_encoder ? stack.kinds[i].attention : stack.kinds[i].cross_attention;
+      if (!attention) continue;
+      if (!is_encoder)
+        source_matrices += layers * static_cast<double>(model.d_model * attention->kv_heads *
+                                                        (attention->head_dim + attention->value_dim));
+      const Flops per_key = layers * Flops(attention_flops_per_key(*attention));
+      alike += tokens * mean_keys(*attention, tokens, MaskCount::exact) * per_key;
+      apart += (is_encoder ? read : tokens) * mean_keys(*attention, read, MaskCount::exact) * per_key;
+    }
+  };
+  add(*model.encoder, true), add(model.decoder, false);
+  return tokens * forward + (read - tokens) * source_matrices * 2_FLOP + (apart - alike);
+}
+
 std::int64_t kv_values_per_token(const Transformer& model) {
   std::int64_t values = 0;
   for (std::size_t i = 0; i < model.decoder.kinds.size(); ++i)

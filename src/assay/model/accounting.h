@@ -64,6 +64,10 @@ template <class N>
 TokenFlops<N> token_flops(const N& num, const Transformer& model, std::int64_t sequence,
                           MaskCount count = MaskCount::exact);
 
+/// Forward FLOP of one sequence: of an encoder-decoder, of `source` tokens in the encoder and `sequence` in the
+/// decoder, whose keys over the encoder's tokens are made once for each of these.
+Flops sequence_flops(const Transformer& model, std::int64_t sequence, std::int64_t source);
+
 /// FLOP of one token for each cell of a state: its decay, its update and its read.
 double scan_flops_per_cell(const StateSpace& s);
 

@@ -159,6 +159,29 @@ TEST(Cache, OfSharedKeysIsNone) {
   EXPECT_EQ(kv_values_per_token(m), 0);
 }
 
+// Encoder and decoder of one layer without feed-forward, D = 4, two heads of 2. One token more for the encoder: 2 x (64
+// of its own projections and 32 of the decoder's keys and values over it), and a key more of 16 FLOP for each pair of
+// its tokens (5 x 5 - 4 x 4) and for each of the decoder's three.
+TEST(SequenceFlops, TheEncodersTokensCountForThemselves) {
+  Transformer m;
+  m.d_model = 4, m.vocabulary = 16;
+  Attention attention;
+  attention.heads = attention.kv_heads = 2, attention.head_dim = attention.value_dim = 2;
+  Layer decoder, encoder;
+  decoder.attention = attention;
+  attention.causal = false;
+  encoder.attention = attention;
+  attention.cross = true;
+  decoder.cross_attention = attention;
+  m.decoder.add(decoder);
+  m.encoder.emplace().add(encoder);
+  EXPECT_EQ((sequence_flops(m, 3, 5) - sequence_flops(m, 3, 4)).value(), 2.0 * (64 + 32) + 9 * 16 + 3 * 16);
+  for (const char* id : {"t5-small", "bart-large", "llama-3-8b"}) {
+    const Transformer known = model(id);
+    EXPECT_EQ(sequence_flops(known, 128, 128), 128.0 * token_flops(Plain{}, known, 128).forward) << id;
+  }
+}
+
 // 64 layers of 5120 x 16 cells and 3 past inputs of the convolution.
 TEST(Cache, StatesDoNotGrow) {
   const Transformer m = model("mamba-2.8b");

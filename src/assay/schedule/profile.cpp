@@ -351,7 +351,7 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
   TrainingPlan plan;
   plan.work.sequences = key.micro_batch * p.data * p.fsdp;
   plan.work.queries = plan.work.keys = key.sequence;
-  plan.work.source = model.encoder ? key.sequence : 0;
+  plan.work.source = setup.source_of(key.sequence);
   plan.work.flash = setup.flash;
   plan.work.expert_load = setup.expert_load;
   plan.formats = setup.formats, plan.optimizer = setup.optimizer;
@@ -404,7 +404,6 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
         if (in.is_given && in.tensor_class == TensorClass::residual)
           profile.boundary = std::max(profile.boundary, local_bytes(program, in));
       }
-      break;
     }
 }
 

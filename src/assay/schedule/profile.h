@@ -108,7 +108,11 @@ struct TrainingSetup {
   bool dropout = false;  ///< masks are drawn behind blocks and, without flash attention, inside of it, and kept
   double expert_load = 1.0;
   Dispatch dispatch = Dispatch::per_node;
-  StepEffects effects;  ///< of the estimate only
+  std::int64_t source = 0;  ///< tokens of an encoder's sequence; 0: as many as the decoder's
+  StepEffects effects;      ///< of the estimate only
+
+  /// Tokens that an encoder reads where the decoder has `sequence`; 0 without one.
+  std::int64_t source_of(std::int64_t sequence) const { return !model->encoder ? 0 : source > 0 ? source : sequence; }
 };
 
 /// Everything, or one of two halves: what a microbatch computes depends on tokens and recomputation, how weights and

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "assay/model/accounting.h"
+#include "assay/model/model_catalogue.h"
 #include "assay/schedule/overlap.h"
 #include "assay/schedule/training_case.h"
 
@@ -32,7 +34,7 @@ Direct direct(const Case& c, const Strategy& s) {
   const Mesh mesh = whole_mesh(p, s.layout);
   const Placement placement = *Placement::make(mesh, c.cluster, "test");
   const StepTimes times = plain_step_times(program, c.question.setup.rates, &placement, mesh,
-                                     network_efficiency(c.cluster.chip), routing_of(c.model));
+                                           network_efficiency(c.cluster.chip), routing_of(c.model));
   Direct sum;
   for (const Block& block : program.blocks)
     for (std::int32_t i = block.first; i < block.last; ++i) {
@@ -335,6 +337,36 @@ TEST(Training, BoundsCountWhatIsThereOnceAStep) {
   EXPECT_GE(one->lower, one->network[replica]);
   // In turn: arithmetic, memory and network add up.
   EXPECT_NEAR(one->upper, one->compute + one->memory_time + one->network[replica], 1e-9 * one->upper);
+}
+
+// What is executed on one chip is what the model asks for, whatever the lengths of both sequences.
+TEST(Training, AnEncoderReadsASequenceOfItsOwn) {
+  const ImportedModel imported = *load_model("t5-small", Catalogue::builtin(), "test");
+  Case c("h100-sxm:1", 4);
+  c.question.setup.model = &imported.model;
+  c.question.setup.flash = false;  // it would make scores again in the backward pass
+  const auto cost = [&](std::int64_t length, std::int64_t source) {
+    c.question.setup.source = source;
+    return *price_strategy(c.question, length, c.cluster, Strategy{});
+  };
+  // Beside it there is only what the decoder's mask leaves out.
+  const auto masked = [&](std::int64_t source) {
+    return cost(512, source).executed_flops - 3.0 * 4.0 * sequence_flops(imported.model, 512, source).value();
+  };
+  for (const std::int64_t source : {128, 1024, 4096})
+    EXPECT_NEAR(masked(source), masked(512), 1e-6 * cost(512, source).executed_flops) << source;
+  EXPECT_EQ(cost(512, 0).estimate, cost(512, 512).estimate);
+  EXPECT_LT(cost(512, 512).estimate, cost(512, 1024).estimate);
+  EXPECT_LT(cost(512, 512).memory.total(), cost(512, 1024).memory.total());
+  // Stages hand on the longer of both.
+  Strategy staged;
+  staged.parallelism.pipeline = 2;
+  const auto handed = [&](std::int64_t source) {
+    c.question.setup.source = source;
+    return make_profile(c.question.setup, profile_key(staged, 512)).boundary;
+  };
+  EXPECT_EQ(handed(2048), 4.0 * handed(512));
+  EXPECT_EQ(handed(128), handed(512));
 }
 
 TEST(Overlap, NoLaneDoesTwoThingsAtOnceAndInputsComeFirst) {

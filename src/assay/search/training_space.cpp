@@ -50,7 +50,8 @@ std::vector<Parallelism> TrainingSpace::meshes() const {
   std::vector<Parallelism> out;
   for (const std::int64_t shortest : {usual_piece, std::int64_t{1}}) {
     const auto contexts = options(choices_.context, all, [&](std::int64_t n) {
-      return n == 1 || (sequence_ % n == 0 && sequence_ / n >= shortest);
+      return n == 1 ||
+             (sequence_ % n == 0 && question_.setup.source_of(sequence_) % n == 0 && sequence_ / n >= shortest);
     });
     for (std::int64_t tp : tensors)
       for (std::int64_t pp : pipelines)
