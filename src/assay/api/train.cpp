@@ -17,6 +17,7 @@
 #include "assay/base/text.h"
 #include "assay/cost/operation.h"
 #include "assay/model/accounting.h"
+#include "assay/schedule/training_steps.h"
 
 namespace assay {
 namespace {
@@ -173,12 +174,12 @@ Result<void> explain(const TrainQuery& query, const Candidate& best, Response& r
   const Dtype measure = measure_of(query);
   const auto peak =
       num.given(fmt::format("peak {}", name(measure)), *peak_rate(query.cluster.chip, measure, "--compute"));
-  ASSAY_TRY(kinds, kind_times(query, best.strategy));
+  ASSAY_TRY(kinds, kind_times(query.question, query.sequence, query.cluster, best.strategy));
   std::optional<decltype(num.given("", Seconds(0), ""))> work;
   double sum = 0.0;
   for (const KindTime& one : kinds) {
     if (one.is_collective) continue;
-    const double share = (one.flops / one.time).value() / peak.value();
+    const double share = one.share_of_peak();
     const auto term = num.given(fmt::format("{} {}", one.phase, one.kind), one.time,
                                 share > 0.001 ? fmt::format("{} at {:.0f} % of the peak; --list has every line",
                                                             human(one.flops), 100.0 * share)
@@ -287,7 +288,8 @@ Result<Response> answer(const Request& request, const Context& context) {
     ASSAY_TRY(rows, stage_rows(query, best.strategy));
     out.emplace_back("memory_by_stage", std::move(rows));
   }
-  if (const auto rows = memory_rows(query, best)) out.emplace_back("memory_over_the_step", *rows);
+  const Result<SimulatedStep> simulated = simulated_step(query, best);
+  if (simulated) out.emplace_back("memory_over_the_step", memory_rows(*simulated));
   response.notes.push_back(
       cost.memory.head > 0.0
           ? "memory is that of the fullest moment, at the loss: no layer's workspace is in use then"
@@ -336,7 +338,8 @@ Result<Response> answer(const Request& request, const Context& context) {
     response.table_key = "program";
   }
   if (const auto file = request.value("timeline")) {
-    ASSAY_TRY(trace, timeline_json(query, best));
+    if (!simulated) return tl::unexpected(simulated.error());
+    ASSAY_TRY(trace, timeline_json(query, best, *simulated));
     response.files.emplace_back(*file, trace);
   }
   if (fits && request.has("sensitivity")) {
@@ -347,7 +350,8 @@ Result<Response> answer(const Request& request, const Context& context) {
     response.table_key = "sensitivity";
   }
   if (sizes.several) add_sizes(request, sizes, response);
-  if (request.picture()) response.picture = sizes.several ? sizes_picture(sizes) : training_picture(query, best);
+  if (request.picture())
+    response.picture = sizes.several ? sizes_picture(sizes) : training_picture(query, best, simulated);
   if (request.explain()) ASSAY_CHECK(explain(query, best, response));
   add_idle_notes(request, query, best.strategy, response.notes);
   if (const std::int64_t most = largest_microbatch(query.sequence); !query.choices.micro_batch &&

@@ -13,22 +13,6 @@
 namespace assay {
 namespace {
 
-Program program_of(const TrainQuery& query, const Strategy& strategy) {
-  const Parallelism& p = strategy.parallelism;
-  TrainingPlan plan;
-  plan.work.sequences = strategy.micro_batch * p.data * p.fsdp;
-  plan.work.queries = plan.work.keys = query.sequence;
-  plan.work.source = query.question.setup.source_of(query.sequence);
-  plan.work.flash = query.question.setup.flash;
-  plan.work.expert_load = query.question.setup.expert_load;
-  plan.microbatches = static_cast<std::int64_t>(microbatches(query.question, strategy));
-  plan.formats = query.question.setup.formats;
-  plan.recompute = strategy.recompute;
-  plan.optimizer = query.question.setup.optimizer;
-  const auto [mesh, rules] = training_stage(p, query.imported.model);
-  return lower_training(query.imported.model, mesh, rules, plan);
-}
-
 struct Timed {
   Program program;
   StepTimes times;
@@ -46,7 +30,7 @@ HostCopies copies_of(const TrainQuery& query, const Strategy& strategy) {
 }
 
 Result<Timed> timed_program(const TrainQuery& query, const Strategy& strategy) {
-  Timed out{program_of(query, strategy), {}, copies_of(query, strategy)};
+  Timed out{training_program(query.question, query.sequence, strategy), {}, copies_of(query, strategy)};
   ASSAY_TRY(times, training_step_times(query.question, query.sequence, query.cluster, strategy, out.program));
   out.times = std::move(times);
   return out;
@@ -64,11 +48,6 @@ std::string_view urgency_text(const Step& step) {
   }
 }
 
-std::string lane_name(const Program& program, const Step& step) {
-  if (is_collective(step.op)) return fmt::format("net {}", axes_text(program.mesh, step.axes));
-  return step.flops.value() > 0.0 ? "math" : "memory";
-}
-
 /// "F3": the forward pass of the fourth microbatch; "F3.1" through the stage's second part of the model.
 std::string event_name(const PipelineEvent& event, bool in_parts) {
   constexpr std::string_view words[] = {"F", "B", "W", "B", "send ", "reduce gradients, update"};
@@ -78,27 +57,13 @@ std::string event_name(const PipelineEvent& event, bool in_parts) {
   return in_parts ? text + fmt::format(".{}", event.chunk) : text;
 }
 
-/// What each stage does when.
-/// Of the fullest stage.
-Result<std::vector<MemoryMoment>> memory_over_step(const TrainQuery& query, const Candidate& best,
-                                                   const PipelineShape& shape,
-                                                   const std::vector<PipelineEvent>& events) {
-  const StageSplit split = stage_split(query.imported.model, best.strategy);
-  ASSAY_TRY(steady, price_stages(query.question, query.sequence, query.cluster, best.strategy, split));
-  return memory_curve(steady, split, shape, events, best.cost.memory.stage);
-}
-
-Result<Timeline> pipeline_timeline(const TrainQuery& query, const Candidate& best) {
-  ASSAY_TRY(input, pipeline_input(query.question, query.sequence, query.cluster, best.strategy));
-  ASSAY_TRY(result, simulate_pipeline(input));
-  Timeline timeline;
-  timeline.title = fmt::format("{} on {}: the pipeline of one step", query.imported.model.id, query.cluster.text);
-  timeline.subtitle =
-      fmt::format("{}: one step alone takes {} to drain; steps in a row take {} each, {:.1f} % of it bubble",
-                  schedule_name(best.strategy.schedule), human(result.makespan), human(Seconds(best.cost.estimate)),
-                  100.0 * best.cost.parts.bubble / best.cost.estimate);
-  timeline.classes = {"forward", "backward", "weight gradients", "handing over", "end of the step"};
-  for (std::int64_t i = 0; i < input.shape.stages; ++i) timeline.lanes.push_back({fmt::format("stage {}", i)});
+/// Adds what each stage does when, a lane each.
+void add_stages(const SimulatedStep& step, Timeline& timeline) {
+  const std::size_t lane = timeline.lanes.size();
+  const auto colour = static_cast<int>(timeline.classes.size());
+  for (const char* word : {"forward", "backward", "weight gradients", "handing over", "end of the step"})
+    timeline.classes.emplace_back(word);
+  for (std::int64_t i = 0; i < step.shape.stages; ++i) timeline.lanes.push_back({fmt::format("stage {}", i)});
   const auto colour_of = [](PipelineWork work) {
     switch (work) {
       case PipelineWork::forward:
@@ -113,19 +78,36 @@ Result<Timeline> pipeline_timeline(const TrainQuery& query, const Candidate& bes
         return 1;
     }
   };
-  for (const PipelineEvent& event : result.events)
-    timeline.bars.push_back({static_cast<std::size_t>(event.stage), event.start, event.end,
-                             event_name(event, chunks_per_stage(input.shape) > 1), colour_of(event.work)});
-  ASSAY_TRY(curve, memory_over_step(query, best, input.shape, result.events));
-  TimelineCounter allocated{fmt::format("allocated on stage {}, bytes", best.cost.memory.stage), {}};
-  const MemoryMoment* fullest = &curve.front();
-  for (const MemoryMoment& moment : curve) {
-    allocated.points.push_back({moment.at, moment.memory.allocated()});
-    if (moment.memory.allocated() > fullest->memory.allocated()) fullest = &moment;
-  }
-  timeline.marks.push_back({fullest->at, fmt::format("stage {} is fullest: {}", fullest->memory.stage,
-                                                     human(Bytes(fullest->memory.allocated())))});
+  for (const PipelineEvent& event : step.run.events)
+    timeline.bars.push_back({lane + static_cast<std::size_t>(event.stage), event.start, event.end,
+                             event_name(event, chunks_per_stage(step.shape) > 1), colour + colour_of(event.work)});
+}
+
+const MemoryMoment& fullest_of(const std::vector<MemoryMoment>& curve) {
+  return *std::max_element(curve.begin(), curve.end(), [](const MemoryMoment& a, const MemoryMoment& b) {
+    return a.memory.allocated() < b.memory.allocated();
+  });
+}
+
+/// Adds what the fullest stage has allocated when.
+void add_memory(const SimulatedStep& step, Timeline& timeline) {
+  const MemoryMoment& fullest = fullest_of(step.memory);
+  TimelineCounter allocated{fmt::format("allocated on stage {}, bytes", fullest.memory.stage), {}};
+  for (const MemoryMoment& moment : step.memory) allocated.points.push_back({moment.at, moment.memory.allocated()});
+  timeline.marks.push_back({fullest.at, fmt::format("stage {} is fullest: {}", fullest.memory.stage,
+                                                    human(Bytes(fullest.memory.allocated())))});
   timeline.counters.push_back(std::move(allocated));
+}
+
+Timeline pipeline_timeline(const TrainQuery& query, const Candidate& best, const SimulatedStep& step) {
+  Timeline timeline;
+  timeline.title = fmt::format("{} on {}: the pipeline of one step", query.imported.model.id, query.cluster.text);
+  timeline.subtitle =
+      fmt::format("{}: one step alone takes {} to drain; steps in a row take {} each, {:.1f} % of it bubble",
+                  schedule_name(best.strategy.schedule), human(step.run.makespan), human(Seconds(best.cost.estimate)),
+                  100.0 * best.cost.parts.bubble / best.cost.estimate);
+  add_stages(step, timeline);
+  add_memory(step, timeline);
   return timeline;
 }
 
@@ -190,7 +172,7 @@ std::string strategy_text(const Strategy& s) {
 }
 
 Members program_totals(const TrainQuery& query, const Strategy& strategy) {
-  const ProgramCount sum = count(program_of(query, strategy));
+  const ProgramCount sum = count(training_program(query.question, query.sequence, strategy));
   const auto stages = static_cast<double>(strategy.parallelism.pipeline);  // the mean of what they do
   return {{"flops", sum.flops / stages},
           {"product_flops", sum.product_flops / stages},
@@ -200,54 +182,15 @@ Members program_totals(const TrainQuery& query, const Strategy& strategy) {
           {"collective_bytes", sum.network / stages}};
 }
 
-Result<std::vector<KindTime>> kind_times(const TrainQuery& query, const Strategy& strategy) {
-  ASSAY_TRY(timed, timed_program(query, strategy));
-  const Program& program = timed.program;
-  const double stages = static_cast<double>(strategy.parallelism.pipeline);
-  const double each = microbatches(query.question, strategy) / stages;
-  const bool is_mirrored = stages > 1.0 && layout_of(strategy.schedule) == StageLayout::mirrored;
-  std::vector<KindTime> all;
-  for (const Block& block : program.blocks)
-    for (std::int32_t i = block.first; i < block.last; ++i) {
-      const Step& step = program.steps[static_cast<std::size_t>(i)];
-      const bool moves = is_collective(step.op);
-      if (step.op == Op::slice || (block.phase == Phase::update && !moves))
-        continue;  // the update is priced as a whole
-      std::string kind = moves                                                       ? lane_name(program, step)
-                         : step.op == Op::product                                    ? "products"
-                         : step.op == Op::attention || step.op == Op::attention_grad ? "attention"
-                                                                                     : "other kernels";
-      const std::string_view phase = step.is_repeated ? "forward again" : name(block.phase);
-      auto found = std::find_if(all.begin(), all.end(),
-                                [&](const KindTime& one) { return one.phase == phase && one.kind == kind; });
-      if (found == all.end()) found = all.insert(all.end(), {phase, std::move(kind), moves, {}, {}});
-      const double times = static_cast<double>(block.layers) *
-                           (step.once || block.phase == Phase::update ? (is_mirrored ? 2.0 : 1.0) / stages : each);
-      found->time += times * timed.times.estimate[static_cast<std::size_t>(i)];
-      if (!moves) found->flops += times * step.flops;
-    }
-  if (is_mirrored) {
-    ASSAY_TRY(steady, price_stages(query.question, query.sequence, query.cluster, strategy,
-                                   stage_split(query.imported.model, strategy)));
-    Seconds copies;
-    for (const SteadyCost::Part& part : steady.parts) copies += Seconds(part.stages / stages * part.copies);
-    all.push_back({name(Phase::backward), "net P", true, copies, {}});
-  }
-  std::erase_if(all, [](const KindTime& one) { return !(one.time > Seconds(0)); });
-  return all;
-}
-
 Result<Items> kind_rows(const TrainQuery& query, const Strategy& strategy) {
-  ASSAY_TRY(all, kind_times(query, strategy));
-  ASSAY_TRY(peak, peak_rate(query.cluster.chip, query.compute, "--compute"));
+  ASSAY_TRY(all, kind_times(query.question, query.sequence, query.cluster, strategy));
   Items rows;
   for (const KindTime& one : all) {
+    Members row{{"phase", one.phase}, {"kind", one.kind}, {"time", one.time}};
     const bool counts = one.kind == "products" || one.kind == "attention";
-    rows.emplace_back(Members{{"phase", one.phase},
-                              {"kind", one.kind},
-                              {"time", one.time},
-                              {"flops", counts ? Value(one.flops) : Value()},
-                              {"share_of_peak", counts ? Value((one.flops / one.time) / peak.value) : Value()}});
+    row.emplace_back("flops", counts ? Value(one.flops) : Value());
+    row.emplace_back("share_of_peak", counts ? Value(one.share_of_peak()) : Value());
+    rows.emplace_back(std::move(row));
   }
   return rows;
 }
@@ -269,7 +212,7 @@ Result<Items> program_rows(const TrainQuery& query, const Strategy& strategy) {
                   {"text", step_text(program, step)},
                   {"critical", step.urgency == Urgency::critical && !step.once},
                   {"when", urgency_text(step)},
-                  {"resource", lane_name(program, step)},
+                  {"resource", resource_of(program, step)},
                   {"kind", name(step.op)}};
       row.emplace_back("flops", moves ? Value() : Value(step.flops));
       row.emplace_back("bytes", step.bytes);
@@ -300,15 +243,21 @@ std::string why_slower(const TrainingCost& best, const TrainingCost& other) {
   return fmt::format("{} (+{})", worst->first, human(Seconds(worst->second)));
 }
 
-Result<Items> memory_rows(const TrainQuery& query, const Candidate& best) {
+Result<SimulatedStep> simulated_step(const TrainQuery& query, const Candidate& best) {
   ASSAY_TRY(input, pipeline_input(query.question, query.sequence, query.cluster, best.strategy));
-  ASSAY_TRY(result, simulate_pipeline(input));
-  ASSAY_TRY(curve, memory_over_step(query, best, input.shape, result.events));
-  const MemoryMoment *fullest = &curve.front(), *last_back = fullest;
-  for (const MemoryMoment& moment : curve) {
-    if (moment.memory.allocated() > fullest->memory.allocated()) fullest = &moment;
+  ASSAY_TRY(run, simulate_pipeline(input));
+  const StageSplit split = stage_split(query.imported.model, best.strategy);
+  ASSAY_TRY(steady, price_stages(query.question, query.sequence, query.cluster, best.strategy, split));
+  SimulatedStep step{input.shape, std::move(run), {}};
+  step.memory = memory_curve(steady, split, step.shape, step.run.events, best.cost.memory.stage);
+  return step;
+}
+
+Items memory_rows(const SimulatedStep& step) {
+  const std::vector<MemoryMoment>& curve = step.memory;
+  const MemoryMoment* last_back = &curve.front();
+  for (const MemoryMoment& moment : curve)
     if (moment.memory.head + moment.memory.workspace > 0.0) last_back = &moment;
-  }
   Items rows;
   const auto add = [&](std::string_view when, const MemoryMoment& moment) {
     const MemoryParts& m = moment.memory;
@@ -322,24 +271,23 @@ Result<Items> memory_rows(const TrainQuery& query, const Candidate& best) {
                               {"allocated", Bytes(m.allocated())}});
   };
   add("first forward pass", curve.front());
-  add("fullest", *fullest);
+  add("fullest", fullest_of(curve));
   add("last backward pass", *last_back);
   add("gradients reduced, weights updated", curve.back());
   return rows;
 }
 
-Result<std::string> timeline_json(const TrainQuery& query, const Candidate& best) {
-  if (best.strategy.parallelism.pipeline > 1) {
-    ASSAY_TRY(timeline, pipeline_timeline(query, best));
-    return chrome_trace_json(timeline);
-  }
+Result<std::string> timeline_json(const TrainQuery& query, const Candidate& best, const SimulatedStep& step) {
+  if (best.strategy.parallelism.pipeline > 1) return chrome_trace_json(pipeline_timeline(query, best, step));
   ASSAY_TRY(timed, timed_program(query, best.strategy));
-  return chrome_trace_json(layer_timeline(query, best, timed));
+  Timeline timeline = layer_timeline(query, best, timed);
+  add_stages(step, timeline);
+  add_memory(step, timeline);
+  return chrome_trace_json(timeline);
 }
 
-Scene training_picture(const TrainQuery& query, const Candidate& best) {
-  if (best.strategy.parallelism.pipeline > 1)
-    if (const auto timeline = pipeline_timeline(query, best)) return draw_timeline(*timeline);
+Scene training_picture(const TrainQuery& query, const Candidate& best, const Result<SimulatedStep>& step) {
+  if (best.strategy.parallelism.pipeline > 1 && step) return draw_timeline(pipeline_timeline(query, best, *step));
   const auto timed = timed_program(query, best.strategy);
   return draw_timeline(timed ? layer_timeline(query, best, *timed) : Timeline{});
 }

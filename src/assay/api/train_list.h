@@ -5,21 +5,14 @@
 #include "assay/api/train_query.h"
 #include "assay/report/document.h"
 #include "assay/report/scene.h"
+#include "assay/schedule/memory_curve.h"
 
 namespace assay {
 
-/// The program of a strategy, one row a step, with what it costs on the cluster.
-/// Where the time of a step goes, by phase and kind of work: all microbatches, the mean of its stages.
-struct KindTime {
-  std::string_view phase;  ///< forward, forward again, backward, update
-  std::string kind;        ///< products, attention, other kernels; or the axes of a network
-  bool is_collective = false;
-  Seconds time;  ///< of collectives all of it, waited for or not
-  Flops flops;
-};
-Result<std::vector<KindTime>> kind_times(const TrainQuery& query, const Strategy& strategy);
+/// Where the time of a step goes, by phase and kind of work.
 Result<Items> kind_rows(const TrainQuery& query, const Strategy& strategy);
 
+/// The program of a strategy, one row a step, with what it costs on the cluster.
 Result<Items> program_rows(const TrainQuery& query, const Strategy& strategy);
 /// What all lines of the program amount to on one device, with all layers and microbatches.
 Members program_totals(const TrainQuery& query, const Strategy& strategy);
@@ -30,10 +23,18 @@ std::string strategy_text(const Strategy& strategy);
 /// The part of a step on which another strategy loses most.
 std::string why_slower(const TrainingCost& best, const TrainingCost& other);
 
+/// A step event by event, with the memory of its fullest stage.
+struct SimulatedStep {
+  PipelineShape shape;
+  PipelineResult run;
+  std::vector<MemoryMoment> memory;
+};
+Result<SimulatedStep> simulated_step(const TrainQuery& query, const Candidate& best);
+
 /// Memory of the fullest stage at a few moments of the step.
-Result<Items> memory_rows(const TrainQuery& query, const Candidate& best);
-/// The pipeline of one step, or the layers of one stage, as a Chrome trace.
-Result<std::string> timeline_json(const TrainQuery& query, const Candidate& best);
-Scene training_picture(const TrainQuery& query, const Candidate& best);
+Items memory_rows(const SimulatedStep& step);
+/// The pipeline of one step, or one stage and what some of its layers keep busy, as a Chrome trace.
+Result<std::string> timeline_json(const TrainQuery& query, const Candidate& best, const SimulatedStep& step);
+Scene training_picture(const TrainQuery& query, const Candidate& best, const Result<SimulatedStep>& step);
 
 }  // namespace assay

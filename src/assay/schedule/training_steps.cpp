@@ -1,5 +1,8 @@
 #include "assay/schedule/training_steps.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <map>
 
 namespace assay {
@@ -18,6 +21,28 @@ double bucket_bytes(const Program& program, const Block& block, const Traffic& o
 }
 
 }  // namespace
+
+Program training_program(const TrainingQuestion& question, std::int64_t sequence, const Strategy& strategy) {
+  const TrainingSetup& setup = question.setup;
+  const Parallelism& p = strategy.parallelism;
+  TrainingPlan plan;
+  plan.work.sequences = strategy.micro_batch * p.data * p.fsdp;
+  plan.work.queries = plan.work.keys = sequence;
+  plan.work.source = setup.source_of(sequence);
+  plan.work.flash = setup.flash;
+  plan.work.expert_load = setup.expert_load;
+  plan.microbatches = static_cast<std::int64_t>(microbatches(question, strategy));
+  plan.formats = setup.formats;
+  plan.recompute = strategy.recompute;
+  plan.optimizer = setup.optimizer;
+  const auto [mesh, rules] = training_stage(p, *setup.model);
+  return lower_training(*setup.model, mesh, rules, plan);
+}
+
+std::string resource_of(const Program& program, const Step& step) {
+  if (is_collective(step.op)) return fmt::format("net {}", axes_text(program.mesh, step.axes));
+  return step.flops.value() > 0.0 ? "math" : "memory";
+}
 
 Result<StepTimes> training_step_times(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
                                       const Strategy& strategy, const Program& program) {
@@ -59,6 +84,48 @@ Result<StepTimes> training_step_times(const TrainingQuestion& question, std::int
         times.estimate[static_cast<std::size_t>(i)] *= pass->compute / sums[pass];
   }
   return times;
+}
+
+Result<std::vector<KindTime>> kind_times(const TrainingQuestion& question, std::int64_t sequence,
+                                         const Cluster& cluster, const Strategy& strategy) {
+  const Program program = training_program(question, sequence, strategy);
+  ASSAY_TRY(step_times, training_step_times(question, sequence, cluster, strategy, program));
+  const auto stages = static_cast<double>(strategy.parallelism.pipeline);
+  const double each = microbatches(question, strategy) / stages;
+  const bool is_mirrored = stages > 1.0 && layout_of(strategy.schedule) == StageLayout::mirrored;
+  std::vector<KindTime> all;
+  for (const Block& block : program.blocks)
+    for (std::int32_t i = block.first; i < block.last; ++i) {
+      const Step& step = program.steps[static_cast<std::size_t>(i)];
+      const bool moves = is_collective(step.op);
+      const bool attends = step.op == Op::attention || step.op == Op::attention_grad;
+      if (step.op == Op::slice || (block.phase == Phase::update && !moves))
+        continue;  // the update is priced as a whole
+      std::string kind = moves                    ? resource_of(program, step)
+                         : step.op == Op::product ? "products"
+                         : attends                ? "attention"
+                                                  : "other kernels";
+      const std::string_view phase = step.is_repeated ? "forward again" : name(block.phase);
+      auto found = std::find_if(all.begin(), all.end(),
+                                [&](const KindTime& one) { return one.phase == phase && one.kind == kind; });
+      if (found == all.end()) found = all.insert(all.end(), {phase, std::move(kind), moves, {}, {}, {}});
+      const double times = static_cast<double>(block.layers) *
+                           (step.once || block.phase == Phase::update ? (is_mirrored ? 2.0 : 1.0) / stages : each);
+      found->time += times * step_times.estimate[static_cast<std::size_t>(i)];
+      if (moves) continue;
+      found->flops += times * step.flops;
+      if (attends || step.op == Op::product)
+        found->at_peak += times * kernel_time(question.setup.rates, program, step).compute;
+    }
+  if (is_mirrored) {
+    ASSAY_TRY(steady,
+              price_stages(question, sequence, cluster, strategy, stage_split(*question.setup.model, strategy)));
+    Seconds copies;
+    for (const SteadyCost::Part& part : steady.parts) copies += Seconds(part.stages / stages * part.copies);
+    all.push_back({name(Phase::backward), "net P", true, copies, {}, {}});
+  }
+  std::erase_if(all, [](const KindTime& one) { return !(one.time > Seconds(0)); });
+  return all;
 }
 
 }  // namespace assay

@@ -8,6 +8,7 @@
 #include "assay/model/model_catalogue.h"
 #include "assay/schedule/overlap.h"
 #include "assay/schedule/training_case.h"
+#include "assay/schedule/training_steps.h"
 
 namespace assay {
 namespace {
@@ -367,6 +368,28 @@ TEST(Training, AnEncoderReadsASequenceOfItsOwn) {
   };
   EXPECT_EQ(handed(2048), 4.0 * handed(512));
   EXPECT_EQ(handed(128), handed(512));
+}
+
+// Attention stays in bf16 where products are made in fp8: each is a share of its own peak.
+TEST(Training, KindsAreSharesOfThePeakOfTheirFormat) {
+  Case c("h100-sxm:1", 4);
+  c.question.setup.rates = *kernel_rates(c.cluster.chip, Dtype::fp8, "test");
+  c.question.setup.formats.compute = Dtype::fp8;
+  const auto kinds = kind_times(c.question, sequence, c.cluster, strategy_of(1, 1, 1));
+  ASSERT_TRUE(kinds);
+  const auto peak = [&](Dtype dtype) { return peak_rate(c.cluster.chip, dtype, "test")->value; };
+  int seen = 0;
+  for (const KindTime& one : *kinds) {
+    const double share = one.flops / one.time / peak(Dtype::bf16);
+    if (one.kind == "attention") EXPECT_NEAR(one.share_of_peak(), share, 1e-9);
+    if (one.kind == "products") {  // those of the head, which is no layer, are made in bf16
+      EXPECT_LT(one.share_of_peak(), share);
+      EXPECT_GT(one.share_of_peak(), share / 2);
+    }
+    seen += one.kind == "attention" || one.kind == "products";
+    if (one.kind == "other kernels") EXPECT_EQ(one.share_of_peak(), 0.0);
+  }
+  EXPECT_EQ(seen, 4);  // forward and backward
 }
 
 TEST(Overlap, NoLaneDoesTwoThingsAtOnceAndInputsComeFirst) {
