@@ -354,6 +354,11 @@ Result<Response> answer(const Request& request, const Context& context) {
     response.picture = sizes.several ? sizes_picture(sizes) : training_picture(query, best, simulated);
   if (request.explain()) ASSAY_CHECK(explain(query, best, response));
   add_idle_notes(request, query, best.strategy, response.notes);
+  if (const Parallelism& p = best.strategy.parallelism;
+      !query.cluster.torus && !query.choices.layout &&
+      mesh_text(whole_mesh(p, best.strategy.layout)) != mesh_text(whole_mesh(p)))
+    response.notes.emplace_back(
+        "another order of the mesh's axes than the usual one is faster; --order pp,dp,fsdp,ep,cp,tp asks for that");
   if (const std::int64_t most = largest_microbatch(query.sequence); !query.choices.micro_batch &&
                                                                     best.strategy.micro_batch == most &&
                                                                     microbatches(query.question, best.strategy) > 1.0)

@@ -40,6 +40,26 @@ Result<double> parse_batch(std::string_view text, std::int64_t sequence, std::st
 
 namespace {
 
+/// The order of the mesh's axes on the cluster, the outermost first; those that are not named lie outside.
+Result<void> read_order(const Request& request, std::optional<AxisLayout>& layout) {
+  static constexpr std::string_view names[] = {"pp", "dp", "fsdp", "ep", "cp", "tp"};  // of whole_mesh_sizes()
+  const auto text = request.value("order");
+  if (!text) return {};
+  std::vector<std::uint8_t> named;
+  for (const std::string& word : split(*text, ',')) {
+    const auto axis = static_cast<std::uint8_t>(std::find(std::begin(names), std::end(names), trim(word)) - names);
+    if (axis == std::size(names) || std::find(named.begin(), named.end(), axis) != named.end())
+      return fail("--order", fmt::format("{} is no axis, or named twice", in_quotes(trim(word))),
+                  "some of pp, dp, fsdp, ep, cp and tp, the outermost first");
+    named.push_back(axis);
+  }
+  layout.emplace();
+  std::stable_partition(layout->order.begin(), layout->order.end(),
+                        [&](std::uint8_t axis) { return std::find(named.begin(), named.end(), axis) == named.end(); });
+  std::copy(named.begin(), named.end(), layout->order.end() - static_cast<std::ptrdiff_t>(named.size()));
+  return {};
+}
+
 Result<void> read_choices(const Request& request, TrainingChoices& choices) {
   ASSAY_CHECK(read_count(request, "dp", choices.data));
   ASSAY_CHECK(read_count(request, "fsdp", choices.fsdp));
@@ -68,6 +88,7 @@ Result<void> read_choices(const Request& request, TrainingChoices& choices) {
   static constexpr Word<ContextScheme> schemes[] = {{"ring", ContextScheme::gather},
                                                     {"all-to-all", ContextScheme::exchange}};
   ASSAY_CHECK(read_word(request, "context-scheme", schemes, choices.context_scheme));
+  ASSAY_CHECK(read_order(request, choices.layout));
   const std::string offload = request.value("offload").value_or("auto");
   choices.offloads.clear();
   for (const Offload way : {Offload::none, Offload::optimizer, Offload::activations, Offload::both})
@@ -236,6 +257,9 @@ std::vector<OptionSpec> train_options() {
       {"ep-over", "AXES",
        "which devices hold different experts: data (a part of dp x fsdp), tensor (the tensor-parallel ones, which then "
        "do not split experts), context, or a list, e.g. tensor,context; data-parallel ones make up the rest of --ep"},
+      {"order", "AXES",
+       "how they lie on the cluster, the outermost first: pp,dp,fsdp,ep,cp,tp is usual (default: the best is "
+       "searched)"},
       {"zero", "0..3", "what replicas share out: 1 optimizer states, 2 gradients, 3 weights", false, "0|1|2|3"},
       {"micro-batch", "N", "sequences of one group at a time"},
       {"interleave", "N", "chunks of layers per stage"},

@@ -606,6 +606,7 @@ class Searcher {
 
   /// Placements that differ: how many depends on the sizes alone, not on whose they are.
   std::size_t layouts_of(const Parallelism& p) {
+    if (choices_.layout) return space_.layouts(p).size();
     auto sizes = whole_mesh_sizes(p);
     std::sort(sizes.begin(), sizes.end());
     const auto [known, is_new] = layout_counts_.try_emplace(sizes);

@@ -231,6 +231,20 @@ TEST(TrainingSearch, FindsTheBestOfAllPlacements) {
     }
 }
 
+TEST(TrainingSearch, KeepsToAnOrderOfAxesThatIsGiven) {
+  const Case c("h100-sxm:16");
+  TrainingChoices choices;
+  choices.data = 2, choices.tensor = 8, choices.fsdp = choices.pipeline = choices.context = 1;
+  const auto best = search_training(c.question, sequence, c.cluster, choices, 8e10, 1);
+  choices.layout = AxisLayout{};
+  const auto usual = search_training(c.question, sequence, c.cluster, choices, 8e10, 1);
+  ASSERT_TRUE(best && usual && !usual->best.empty());
+  EXPECT_EQ(usual->best.front().strategy.layout, AxisLayout{});
+  const auto cost = price_strategy(c.question, sequence, c.cluster, usual->best.front().strategy);
+  EXPECT_NEAR(usual->best.front().cost.estimate, cost->estimate, 1e-12 * cost->estimate);
+  EXPECT_LE(best->best.front().cost.estimate, cost->estimate);
+}
+
 // Why a policy need not be priced where one fits that makes a part of the same again.
 TEST(TrainingSearch, MakingMoreAgainIsNeverFaster) {
   for (const char* where : {"h100-sxm:16", "tpu-v5e:4x4"}) {

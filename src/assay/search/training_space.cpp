@@ -175,7 +175,9 @@ std::vector<StageOrder> TrainingSpace::orders(const Parallelism& p) const {
 }
 
 std::vector<AxisLayout> TrainingSpace::layouts(const Parallelism& p) const {
-  return axis_layouts(whole_mesh_sizes(p), cluster_);
+  if (!choices_.layout) return axis_layouts(whole_mesh_sizes(p), cluster_);
+  if (!whole_placement(p, *choices_.layout, cluster_)) return {};
+  return {*choices_.layout};
 }
 
 }  // namespace assay

@@ -18,6 +18,7 @@ struct TrainingChoices {
   std::optional<Recompute> recompute;
   std::optional<ResidualScheme> residual;
   std::optional<ContextScheme> context_scheme;
+  std::optional<AxisLayout> layout;
   std::vector<Offload> offloads{Offload::none};  ///< those that may be tried
 };
 
