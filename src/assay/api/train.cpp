@@ -270,10 +270,7 @@ Result<Response> answer(const Request& request, const Context& context) {
   if (query.imported.model.encoder)
     out.emplace_back("encoder_sequence_length", query.question.setup.source_of(query.sequence));
   out.emplace_back("strategy", strategy_members(query, best.strategy));
-  Members step = range(Seconds(cost.lower), Seconds(cost.estimate), Seconds(cost.upper));
-  if (Members interval = step_interval(query, cost); !interval.empty())
-    step.emplace_back("interval", std::move(interval));
-  out.emplace_back("step_time", std::move(step));
+  out.emplace_back("step_time", time_range(query, Seconds(cost.lower), Seconds(cost.estimate), Seconds(cost.upper)));
   out.emplace_back("limiter", fits ? limiter_of(cost) : std::string_view("memory capacity"));
   out.emplace_back("limits", limit_rows(cost));
   const FlopsPerSecond useful = model_flops_per_chip(query) / Seconds(cost.estimate);

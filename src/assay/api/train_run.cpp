@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "assay/api/train_software.h"
 #include "assay/base/text.h"
 #include "assay/model/accounting.h"
 
@@ -107,7 +108,7 @@ Result<void> add_run(const Request& request, const TrainQuery& query, const Trai
         human(run.goodput->failures_every), human(run.goodput->lost_each), human(run.goodput->checkpoint_interval)));
     return {};
   }
-  out.emplace_back("training_time", range(run.lower, run.time, run.upper));
+  out.emplace_back("training_time", time_range(query, run.lower, run.time, run.upper));
   out.emplace_back("chip_hours", run.time.in(1_h) * query.question.chips);
   if (run.cost) {
     const Price& price = *newest_price(chip);

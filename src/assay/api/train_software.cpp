@@ -110,14 +110,15 @@ Result<void> read_train_software(const Request& request, const Context& context,
   return {};
 }
 
-Members step_interval(const TrainQuery& query, const TrainingCost& cost) {
-  if (!query.steps) return {};
+Members time_range(const TrainQuery& query, Seconds lower, Seconds estimate, Seconds upper) {
+  Members out = range(lower, estimate, upper);
+  if (!query.steps) return out;
   const Transformer& model = query.imported.model;
-  const IntervalClass* found = interval_of(query.steps->time_intervals, step_classes(query.cluster, model));
-  if (!found) return {};
-  return interval_members(Seconds(cost.lower), Seconds(cost.estimate), *found,
-                          step_coordinates(query.cluster, model, query.sequence), query.cluster.chip.architecture,
-                          "steps/training.toml");
+  if (const IntervalClass* found = interval_of(query.steps->time_intervals, step_classes(query.cluster, model)))
+    out.emplace_back("interval",
+                     interval_members(lower, estimate, *found, step_coordinates(query.cluster, model, query.sequence),
+                                      query.cluster.chip.architecture, "steps/training.toml"));
+  return out;
 }
 
 Members memory_interval(const TrainQuery& query, const MemoryParts& memory) {
