@@ -1,6 +1,7 @@
 #include "assay/schedule/stage_links.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace assay {
@@ -131,18 +132,33 @@ CollectiveForm StageLinker::form(CollectiveKind kind, const CollectiveGroup& gro
                       : CollectiveForm{line.floor.value(), line.rate.value() / network_share_, 0};
 }
 
-const StageLinker::Costs& StageLinker::costs(const Placement& placement, AxisSet axes, std::size_t mesh_axes,
-                                             bool is_routed) {
+void StageLinker::Key::add(const AxisParts& lie_on) {
+  for (const AxisPart& part : lie_on)
+    for (const std::size_t number :
+         {part.axis, static_cast<std::size_t>(part.size), static_cast<std::size_t>(part.stride)})
+      add(number);
+}
+
+const StageCosts& StageLinker::stage_costs(const Placement& placement, int pipeline) {
+  Key key;
+  key.add(placement.parts(pipeline));
+  const auto [known, is_new] = stages_.try_emplace(key);
+  StageCosts& costs = known->second;
+  if (!is_new) return costs;
+  const CollectiveGroup stages = placement.group(axis_bit(pipeline)), pair = mirrored_pair(stages);
+  costs.between = collective_line(CollectiveKind::permute, stages);
+  costs.copies = collective_line(CollectiveKind::all_reduce, pair);
+  costs.copies_form = form(CollectiveKind::all_reduce, pair, costs.copies);
+  return costs;
+}
+
+const GroupCosts& StageLinker::costs(const Placement& placement, AxisSet axes, std::size_t mesh_axes, bool is_routed) {
   Key key;
   key.add(is_routed);
   for (std::size_t i = 0; i < mesh_axes; ++i)
-    if (axes >> i & 1u)
-      for (const AxisPart& part : placement.parts(static_cast<int>(i)))
-        for (const std::size_t number :
-             {part.axis, static_cast<std::size_t>(part.size), static_cast<std::size_t>(part.stride)})
-          key.add(number);
+    if (axes >> i & 1u) key.add(placement.parts(static_cast<int>(i)));
   const auto [known, is_new] = known_.try_emplace(key);
-  Costs& costs = known->second;
+  GroupCosts& costs = known->second;
   if (!is_new) return costs;
   CollectiveGroup group = placement.group(axes);
   if (is_routed) group.routing = routing_;
@@ -151,19 +167,39 @@ const StageLinker::Costs& StageLinker::costs(const Placement& placement, AxisSet
     costs.forms[k] = form(line_kinds[k], group, line);
   }
   costs.resources = resources_of(placement, group, axes, mesh_axes);
+  std::uint64_t hash = 0;
+  for (const CollectiveForm& form : costs.forms)
+    for (const double number : {form.floor, form.rate, form.root})
+      hash = (hash ^ std::bit_cast<std::uint64_t>(number)) * 1099511628211ull;
+  costs.like = static_cast<std::uint32_t>(known_.size());
+  const auto [first, last] = by_forms_.equal_range(hash);
+  for (auto other = first; other != last; ++other)
+    if (other->second->forms == costs.forms) costs.like = other->second->like;
+  by_forms_.emplace(hash, &costs);
   return costs;
 }
 
 Result<StageLinks> StageLinker::links(const Parallelism& parallelism, const AxisLayout& layout) {
+  ASSAY_TRY(laid, lay(parallelism, layout));
   StageLinks links;
-  ASSAY_CHECK(fill(parallelism, layout, every_role, links));
+  fill(parallelism, laid, links);
   return links;
 }
 
-Result<void> StageLinker::fill(const Parallelism& parallelism, const AxisLayout& layout, RoleSet among,
-                               StageLinks& links) {
+void StageLinker::fill(const Parallelism& parallelism, const LaidLinks& laid, StageLinks& links) const {
   links.network_share = network_share_;
   links.size = role_sizes(parallelism);
+  for (std::size_t set = 0; set < laid.groups.size(); ++set) {
+    static constexpr GroupCosts none{};
+    const GroupCosts& costs = laid.groups[set] ? *laid.groups[set] : none;
+    links.lines[set] = costs.lines, links.forms[set] = costs.forms, links.resources[set] = costs.resources;
+  }
+  const StageCosts stages = laid.stages ? *laid.stages : StageCosts{};
+  links.between_stages = stages.between, links.copies = stages.copies, links.copies_form = stages.copies_form;
+}
+
+Result<LaidLinks> StageLinker::lay(const Parallelism& parallelism, const AxisLayout& layout, RoleSet among) {
+  LaidLinks links;
   const auto sizes = whole_mesh_sizes(parallelism);
   FixedList<std::int64_t, 1 + roles> laid;
   std::array<int, 1 + roles> axis_of;
@@ -173,7 +209,7 @@ Result<void> StageLinker::fill(const Parallelism& parallelism, const AxisLayout&
       axis_of[axis] = static_cast<int>(laid.size());
       laid.push_back(sizes[axis]);
     }
-  if (laid.empty() && cluster_.chips() == 1) return {};
+  if (laid.empty() && cluster_.chips() == 1) return links;
   if (!placement_ || cluster_.torus || parallelism.devices() != cluster_.chips()) {
     ASSAY_TRY(placement, whole_placement(parallelism, layout, cluster_));
     placement_ = placement;
@@ -189,22 +225,13 @@ Result<void> StageLinker::fill(const Parallelism& parallelism, const AxisLayout&
       if (set >> r & 1u && axis_of[1 + r] >= 0) axes |= axis_bit(axis_of[1 + r]), rest |= std::size_t{1} << r;
     const bool routed = set & role_bit(Role::expert) && parallelism.expert_others() > 1;
     if (rest != set && !routed) {  // they add nothing; of no axis there is nothing
-      links.lines[set] = links.lines[rest], links.forms[set] = links.forms[rest];
-      links.resources[set] = links.resources[rest];
+      links.groups[set] = links.groups[rest];
       continue;
     }
-    static const Costs none{};
-    const Costs& known = axes == 0 ? none : costs(placement, axes, laid.size(), set & role_bit(Role::expert));
-    links.lines[set] = known.lines, links.forms[set] = known.forms, links.resources[set] = known.resources;
+    if (axes != 0) links.groups[set] = &costs(placement, axes, laid.size(), set & role_bit(Role::expert));
   }
-  const int pipeline = axis_of[0];
-  if (pipeline >= 0) {
-    const CollectiveGroup stages = placement.group(axis_bit(pipeline)), pair = mirrored_pair(stages);
-    links.between_stages = collective_line(CollectiveKind::permute, stages);
-    links.copies = collective_line(CollectiveKind::all_reduce, pair);
-    links.copies_form = form(CollectiveKind::all_reduce, pair, links.copies);
-  }
-  return {};
+  if (axis_of[0] >= 0 && among == every_role) links.stages = &stage_costs(placement, axis_of[0]);
+  return links;
 }
 
 const StageLinker::LeastCosts& StageLinker::least_costs(std::int64_t devices, bool is_routed) {

@@ -45,6 +45,24 @@ struct StageLinks {
   }
 };
 
+/// What collectives over a group of devices cost.
+struct GroupCosts {
+  std::array<CollectiveLine, 4> lines;
+  std::array<CollectiveForm, 4> forms;
+  std::uint32_t resources = 0;
+  std::uint32_t like = 0;  ///< a number from 1 on, the same of groups with the same estimates
+};
+/// From a stage to the next, and between both ends of the pipeline.
+struct StageCosts {
+  CollectiveLine between, copies;
+  CollectiveForm copies_form;
+};
+/// Links in short, as long as the linker lives that laid them.
+struct LaidLinks {
+  std::array<const GroupCosts*, 32> groups{};  ///< by set of roles; none where no axis of more than one device is
+  const StageCosts* stages = nullptr;
+};
+
 /// Devices along pipeline stages and the axes of stage_mesh(), in this order.
 std::array<std::int64_t, 1 + roles> whole_mesh_sizes(const Parallelism& parallelism);
 /// The whole mesh in the order of a layout of these: P for pipeline stages. Axes of one device are left out.
@@ -64,24 +82,21 @@ class StageLinker {
 
   /// The links of a strategy's axes; an error where they do not fit.
   Result<StageLinks> links(const Parallelism& parallelism, const AxisLayout& layout);
-  /// The same into links that are there already, of which other sets are left as they are.
-  Result<void> fill(const Parallelism& parallelism, const AxisLayout& layout, RoleSet among, StageLinks& links);
+  /// The same in short, of sets of roles out of `among`.
+  Result<LaidLinks> lay(const Parallelism& parallelism, const AxisLayout& layout, RoleSet among = every_role);
+  void fill(const Parallelism& parallelism, const LaidLinks& laid, StageLinks& links) const;
 
   /// What no layout of a strategy's axes undercuts: each collective as if its devices had the best places, and none on
   /// the links of another. Only estimates are filled.
   StageLinks least_links(const Parallelism& parallelism);
 
  private:
-  struct Costs {
-    std::array<CollectiveLine, 4> lines;
-    std::array<CollectiveForm, 4> forms;
-    std::uint32_t resources = 0;
-  };
   /// The parts on which the axes of a group lie, and whether tokens are sent to experts in it.
   struct Key {
     std::array<std::uint32_t, 1 + 3 * (max_mesh_axes + max_torus_axes)> parts{};
     std::size_t size = 0;
     void add(std::size_t number);
+    void add(const AxisParts& parts);
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct KeyHash {
@@ -89,7 +104,8 @@ class StageLinker {
   };
   /// The estimate of a collective whose ideal is `line`.
   CollectiveForm form(CollectiveKind kind, const CollectiveGroup& group, const CollectiveLine& line) const;
-  const Costs& costs(const Placement& placement, AxisSet axes, std::size_t mesh_axes, bool is_routed);
+  const GroupCosts& costs(const Placement& placement, AxisSet axes, std::size_t mesh_axes, bool is_routed);
+  const StageCosts& stage_costs(const Placement& placement, int pipeline);
   struct LeastCosts {
     std::array<CollectiveForm, 4> forms;
     CollectiveLine permute;
@@ -102,7 +118,9 @@ class StageLinker {
   Fabric fabric_;
   double network_share_;
   std::optional<Placement> placement_;  ///< on a switched cluster
-  std::unordered_map<Key, Costs, KeyHash> known_;
+  std::unordered_map<Key, GroupCosts, KeyHash> known_;
+  std::unordered_map<Key, StageCosts, KeyHash> stages_;
+  std::unordered_multimap<std::uint64_t, const GroupCosts*> by_forms_;
   std::map<std::pair<std::int64_t, bool>, LeastCosts> least_;
 };
 

@@ -16,20 +16,6 @@
 namespace assay {
 namespace {
 
-/// Whether two layouts differ in nothing that costs time.
-bool same_costs(const StageLinks& a, const StageLinks& b) {
-  const auto same = [](const CollectiveLine& x, const CollectiveLine& y) {
-    return x.rate.value() == y.rate.value() && x.floor == y.floor;
-  };
-  if (a.resources != b.resources || a.forms != b.forms || !same(a.between_stages, b.between_stages) ||
-      !same(a.copies, b.copies) || a.copies_form != b.copies_form)
-    return false;
-  for (std::size_t i = 0; i < a.lines.size(); ++i)
-    for (std::size_t k = 0; k < a.lines[i].size(); ++k)
-      if (!same(a.lines[i][k], b.lines[i][k])) return false;
-  return true;
-}
-
 /// Best first: work is visited in order of a bound on its time, so the first that is slower than all that are wanted
 /// ends the search.
 class Searcher {
@@ -70,14 +56,13 @@ class Searcher {
  private:
   struct Placed {
     AxisLayout layout;
-    StageLinks links;
+    LaidLinks laid;
     std::vector<std::optional<WeightsTimes>> weights;  ///< by sharing and residual scheme, as asked for
   };
   /// Layouts that are alike to tensor, context and expert axes.
   struct Alike {
     std::size_t inner = 0;  ///< in inner_
-    std::vector<AxisLayout> layouts;
-    std::vector<Placed> placements;  ///< those that do not cost the same as another, once they are asked for
+    std::vector<Placed> placements;
     std::vector<std::optional<WeightsTimes>> least;  ///< what none of them undercuts, as Placed::weights
   };
   /// Of collectives that do not carry weights.
@@ -203,18 +188,22 @@ class Searcher {
       // What is too slow with the least work is so with more, and what fits needs no more.
       work.policy = 0, s.recompute = policies_[0];
       const WeightsTimes& least = least_weights(s, work, i);
-      const auto is_slow = [&](std::size_t inner) {
-        return prune_ && floor_with(least, s, work, inner, work.possible & mesh.quickest) >= worst_;
+      const auto is_slow = [&](std::size_t inner, const WeightsTimes& weights) {
+        return prune_ && floor_with(weights, s, work, inner, work.possible & mesh.quickest) >= worst_;
+      };
+      const std::size_t way = way_of(work, i);
+      const auto may_be_fast = [&](const Alike& at) {
+        return !is_slow(at.inner, at.least.empty() || !at.least[way] ? least : *at.least[way]);
       };
       bool is_settled = is_simple;
       left_.assign(policies_.size(), std::nullopt);
-      if (!is_slow(mesh.inner)) {
+      if (!is_slow(mesh.inner, least) &&
+          (mesh.places.empty() || std::any_of(mesh.places.begin(), mesh.places.end(), may_be_fast))) {
         const bool is_open = has_open(s, work, i, is_simple);  // memory does not depend on places
         if (is_open && mesh.places.empty()) mesh.places = places_of(s.parallelism);
         if (!is_open) is_settled = false;
         for (std::size_t at = 0; at < mesh.places.size() && is_open; ++at)
-          if (Alike& alike = mesh.places[at]; !is_slow(alike.inner) && price_alike(s, work, i, alike, is_simple))
-            is_settled = false;
+          if (may_be_fast(mesh.places[at]) && price_alike(s, work, i, mesh.places[at], is_simple)) is_settled = false;
       }
       if (is_settled) settled_[work.group] = static_cast<std::uint8_t>(settled_[work.group] | 1u << i);
     }
@@ -240,13 +229,14 @@ class Searcher {
   bool price_alike(Strategy s, Work work, std::size_t i, Alike& alike, bool is_simple) {
     const Mesh& mesh = meshes_[work.mesh];
     const TrainingProfile& traffic = profiles_.sharing_of(s);
-    if (alike.placements.empty()) alike.placements = placements(s.parallelism, alike.layouts);
+    for (Placed& placed : alike.placements)
+      if (!placed.laid.groups.back()) placed.laid = *linker_.lay(s.parallelism, placed.layout);
     const std::size_t way = way_of(work, i);
     alike.least.resize(mesh.least_weights.size());
     if (!alike.least[way])
       for (Placed& placed : alike.placements) {
         placed.weights.resize(mesh.least_weights.size());
-        placed.weights[way] = bound_.weights_times(traffic, placed.links);
+        placed.weights[way] = bound_.weights_times(traffic, links_of(s, placed));
         if (!alike.least[way]) alike.least[way] = placed.weights[way];
         alike.least[way]->lower_to(*placed.weights[way]);
       }
@@ -267,8 +257,9 @@ class Searcher {
       for (const Placed& placed : alike.placements) {
         if (is_slow(*placed.weights[way], orders)) continue;
         s.layout = placed.layout;
-        fill_passes(question_, s, profile, &traffic, placed.links, steady_);
-        price_passes(s, left, orders, mesh, placed, profile, traffic);
+        const StageLinks& links = links_of(s, placed);
+        fill_passes(question_, s, profile, &traffic, links, steady_);
+        price_passes(s, left, orders, mesh, links, profile, traffic);
       }
     }
     work.policy = 0;
@@ -276,7 +267,7 @@ class Searcher {
   }
 
   /// Prices the stages of a microbatch whose passes are known.
-  void price_passes(Strategy s, const Orders& left, std::uint64_t fast, const Mesh& mesh, const Placed& placed,
+  void price_passes(Strategy s, const Orders& left, std::uint64_t fast, const Mesh& mesh, const StageLinks& links,
                     const TrainingProfile& profile, const TrainingProfile& traffic) {
     if (prune_) {
       bound_.fill(steady_, least_);
@@ -290,7 +281,7 @@ class Searcher {
         s.offload = offload;
         const std::uint64_t orders = left[static_cast<std::size_t>(offload)] & of_split;
         if (orders == 0) continue;
-        fill_stages(question_, s, profile, &traffic, placed.links, split, steady_);
+        fill_stages(question_, s, profile, &traffic, links, split, steady_);
         if (!prune_ || bound_.step(bound_.slowest_stage(steady_)) < worst_) take_orders(s, mesh, orders);
       }
     }
@@ -447,31 +438,30 @@ class Searcher {
       const Parallelism& mesh = start.parallelism;
       const auto layouts = space_.layouts(mesh);
       if (layouts.empty()) continue;
-      const auto placed = placements(mesh, {layouts.front()});
-      if (placed.empty()) continue;
+      const Result<StageLinks> links = linker_.links(mesh, layouts.front());
+      if (!links) continue;
       for (ResidualScheme residual : space_.residuals(mesh))
         for (ContextScheme scheme : space_.context_schemes(mesh))
           for (std::int64_t micro : space_.micro_batches(space_.per_group(mesh)))
             for (std::size_t policy = 0; policy < policies_.size(); ++policy) {
               Strategy s = start;
               s.parallelism.residual = residual, s.parallelism.context_scheme = scheme;
-              s.micro_batch = micro, s.recompute = policies_[policy];
-              take_closest(s, policy, placed.front(), least);
+              s.micro_batch = micro, s.recompute = policies_[policy], s.layout = layouts.front();
+              take_closest(s, policy, *links, least);
             }
     }
   }
 
   /// Memory does not depend on placement: one layout that exists will do.
-  void take_closest(Strategy s, std::size_t policy, const Placed& placed, double& least) {
-    s.layout = placed.layout;
+  void take_closest(Strategy s, std::size_t policy, const StageLinks& links, double& least) {
     const TrainingProfile &profile = profiles_.priced(profiles_.microbatch_of(s), policy).profile,
                           &traffic = profiles_.sharing_of(s);
-    fill_passes(question_, s, profile, &traffic, placed.links, steady_);
+    fill_passes(question_, s, profile, &traffic, links, steady_);
     std::optional<StageLayout> filled;
     for (const StageOrder& order : space_.orders(s.parallelism)) {
       const StageLayout layout = layout_of(order.schedule);
       if (filled != layout)
-        fill_stages(question_, s, profile, &traffic, placed.links, split_of(s.parallelism.pipeline, layout), steady_);
+        fill_stages(question_, s, profile, &traffic, links, split_of(s.parallelism.pipeline, layout), steady_);
       filled = layout;
       if (least_memory(steady_) - capacity_ >= least) continue;
       if (!is_possible(s, order, static_cast<std::int64_t>(steady_.microbatches))) continue;
@@ -581,27 +571,19 @@ class Searcher {
   std::vector<Alike> places_of(const Parallelism& p) {
     std::vector<Alike> places;
     for (const AxisLayout& layout : space_.layouts(p)) {
-      if (!linker_.fill(p, layout, inner_roles, inner_links_)) continue;
-      const std::size_t inner = inner_of(inner_links_);
+      const Result<LaidLinks> laid = linker_.lay(p, layout, inner_roles);
+      if (!laid) continue;
+      const std::size_t inner = inner_of(p, *laid);
       auto known = std::find_if(places.begin(), places.end(), [&](const Alike& at) { return at.inner == inner; });
-      if (known == places.end()) known = places.insert(known, {inner, {}, {}, {}});
-      known->layouts.push_back(layout);
+      if (known == places.end()) known = places.insert(known, {inner, {}, {}});
+      known->placements.push_back({layout, {}, {}});
     }
     return places;
   }
 
-  std::vector<Placed> placements(const Parallelism& p, const std::vector<AxisLayout>& layouts) {
-    std::vector<Placed> kept;
-    kept.reserve(layouts.size());  // links are large
-    for (const AxisLayout& layout : layouts) {
-      Placed& placed = kept.emplace_back();
-      placed.layout = layout;
-      const auto costs_the_same = [&](const Placed& other) { return same_costs(other.links, placed.links); };
-      if (!linker_.fill(p, layout, every_role, placed.links) ||
-          std::any_of(kept.begin(), kept.end() - 1, costs_the_same))
-        kept.pop_back();
-    }
-    return kept;
+  const StageLinks& links_of(const Strategy& s, const Placed& placed) {
+    linker_.fill(s.parallelism, placed.laid, links_);
+    return links_;
   }
 
   /// Placements that differ: how many depends on the sizes alone, not on whose they are.
@@ -623,23 +605,13 @@ class Searcher {
   }
 
   /// The place in inner_ of links that take the same time for collectives over tensor, context and expert axes.
-  std::size_t inner_of(const StageLinks& links) {
-    const auto same = [&](const StageLinks& other) {
-      for (std::size_t set = 1; set <= inner_roles; ++set)
-        if (!(set & ~std::size_t{inner_roles}) && other.forms[set] != links.forms[set]) return false;
-      return true;
-    };
-    std::uint64_t hash = 0;
-    for (std::size_t set = 1; set <= inner_roles; ++set)
-      if (!(set & ~std::size_t{inner_roles}))
-        for (const CollectiveForm& form : links.forms[set])
-          for (const double number : {form.floor, form.rate, form.root})
-            hash = (hash ^ std::bit_cast<std::uint64_t>(number)) * 1099511628211ull;
-    const auto [first, last] = inner_by_hash_.equal_range(hash);
-    for (auto known = first; known != last; ++known)
-      if (same(inner_[known->second])) return known->second;
-    inner_by_hash_.emplace(hash, inner_.size());
-    return inner_.push_back(links), inner_.size() - 1;
+  std::size_t inner_of(const Parallelism& p, const LaidLinks& laid) {
+    std::array<std::uint32_t, 1 + inner_roles> like{};
+    for (std::size_t set = 1; set < like.size(); ++set)
+      if (laid.groups[set]) like[set] = laid.groups[set]->like;
+    const auto [known, is_new] = inners_.try_emplace(like);
+    if (is_new) known->second = inner_.size(), linker_.fill(p, laid, inner_.emplace_back());
+    return known->second;
   }
 
   const StageSplit& split_of(std::int64_t stages, StageLayout layout) {
@@ -667,9 +639,9 @@ class Searcher {
   LeastTimes least_;
   SteadyCost scratch_;  ///< for bounds and memory, while steady_ is in use
   StageLinks sizes_only_;
-  StageLinks inner_links_;        ///< of a layout, as far as inner axes go
+  StageLinks links_;              ///< of the placement at work
   std::deque<StageLinks> inner_;  ///< links of tensor, context and expert axes that differ
-  std::unordered_multimap<std::uint64_t, std::size_t> inner_by_hash_;  ///< of those of placements
+  std::map<std::array<std::uint32_t, 1 + inner_roles>, std::size_t> inners_;  ///< by what GroupCosts are like
   std::map<std::array<std::int64_t, 4>, std::size_t> least_inners_;
   std::map<std::array<std::int64_t, 1 + roles>, std::size_t> layout_counts_;
   std::map<std::pair<std::int64_t, StageLayout>, StageSplit> splits_;
