@@ -119,7 +119,8 @@ Result<Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(calibration, calibration_of(cluster.chip, context.catalogue));
   const bool calibrated = switched_calibration(request, calibration, group);
   Members time{{"lower", cost.lower},
-               {"estimate", cost.bandwidth / network_efficiency(cluster.chip) + cost.latency},
+               {"estimate", cost.bandwidth / network_efficiency(cluster.chip) + cost.latency +
+                                (group.devices > 1.0 ? collective_latency(cluster.chip) : Seconds(0))},
                {"upper", cost.upper}};
   if (calibrated) {
     const auto& out_of_node = cluster.chip.network.scale_out;

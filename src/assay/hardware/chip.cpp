@@ -65,6 +65,9 @@ const Price* newest_price(const Chip& chip) {
 }
 
 double network_efficiency(const Chip& chip) { return chip.efficiency.network ? chip.efficiency.network->value : 1.0; }
+Seconds collective_latency(const Chip& chip) {
+  return chip.efficiency.latency ? chip.efficiency.latency->value : Seconds(0);
+}
 
 std::vector<MemoryRoof> memory_roofs(const Chip& chip) {
   std::vector<MemoryRoof> roofs;

@@ -115,6 +115,7 @@ struct Power {
 struct Efficiency {
   Sourced<double> matrix, memory;
   Maybe<double> network;
+  Maybe<Seconds> latency;  ///< of a collective
 };
 
 struct Price {
@@ -241,6 +242,7 @@ void visit_chip(C& chip, V& v) {
     w.number("matrix", x.matrix);
     w.number("memory", x.memory);
     w.number("network", x.network);
+    w.number("latency", x.latency);
   });
   v.items("price", chip.prices, [](auto& x, auto& w) {
     w.number("value", x.value);
@@ -278,6 +280,8 @@ const Price* newest_price(const Chip& chip);
 
 /// The share of the network's bandwidth that good collectives reach; 1 where the file has none.
 double network_efficiency(const Chip& chip);
+/// What a collective takes beside its bytes and hops, until the chip is calibrated; none where the file has none.
+Seconds collective_latency(const Chip& chip);
 
 /// A place bytes can come from in a roofline: a memory level, pcie, ici (one link one way), nvlink (all links one way)
 /// or dcn.

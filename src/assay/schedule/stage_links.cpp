@@ -114,7 +114,8 @@ StageLinker::StageLinker(const Cluster& cluster, const CollectiveCalibration* ca
       fabric_(fabric_of(cluster.chip.network.scale_out && cluster.chip.network.scale_out->technology
                             ? *cluster.chip.network.scale_out->technology
                             : "")),
-      network_share_(network_efficiency(cluster.chip)) {}
+      network_share_(network_efficiency(cluster.chip)),
+      latency_(collective_latency(cluster.chip)) {}
 
 void StageLinker::Key::add(std::size_t number) {
   if (size == parts.size()) throw InternalError("a group of devices lies on more parts than it can have");
@@ -129,7 +130,7 @@ std::size_t StageLinker::KeyHash::operator()(const Key& key) const {
 
 CollectiveForm StageLinker::form(CollectiveKind kind, const CollectiveGroup& group, const CollectiveLine& line) const {
   return calibration_ ? form_of(*calibration_, kind, group, fabric_)
-                      : CollectiveForm{line.floor.value(), line.rate.value() / network_share_, 0};
+                      : CollectiveForm{(line.floor + latency_).value(), line.rate.value() / network_share_, 0};
 }
 
 void StageLinker::Key::add(const AxisParts& lie_on) {

@@ -117,6 +117,7 @@ class StageLinker {
   Routing routing_;
   Fabric fabric_;
   double network_share_;
+  Seconds latency_;
   std::optional<Placement> placement_;  ///< on a switched cluster
   std::unordered_map<Key, GroupCosts, KeyHash> known_;
   std::unordered_map<Key, StageCosts, KeyHash> stages_;

@@ -123,6 +123,20 @@ TEST(StepEffects, EveryStepHasAClassWithAnInterval) {
     }
 }
 
+TEST(StepEffects, WithoutACalibrationACollectiveHasTheLatencyOfTheChipsFile) {
+  const Cluster cluster = cluster_of("mi300x:8");
+  ASSERT_GT(collective_latency(cluster.chip), 1_us);
+  Parallelism p;
+  p.tensor = 8;
+  const StageLinks links = *stage_links(p, {}, cluster, nullptr);
+  constexpr RoleSet tensor = role_bit(Role::tensor);
+  const std::size_t kind = StageLinks::line_of(CollectiveKind::all_reduce);
+  const CollectiveLine& line = links.lines[tensor][kind];
+  EXPECT_DOUBLE_EQ(links.forms[tensor][kind].seconds(1e6, 1.0),
+                   (collective_latency(cluster.chip) + line.floor).value() +
+                       1e6 * line.rate.value() / network_efficiency(cluster.chip));
+}
+
 TEST(StepEffects, TheFormOfACollectiveIsItsCalibratedEstimate) {
   const Cluster cluster = cluster_of("h100-sxm:64");
   const ChipCalibration calibration = **calibration_of(cluster.chip, Catalogue::builtin());
