@@ -14,7 +14,8 @@
 namespace assay {
 namespace {
 
-constexpr Word<Fusion> fusions[] = {{"fused", Fusion::fused}, {"compiled", Fusion::compiled}, {"eager", Fusion::eager}};
+constexpr Word<Fusion> fusions[] = {
+    {"fused", Fusion::fused}, {"compiled", Fusion::compiled}, {"eager", Fusion::eager}, {"xla", Fusion::xla}};
 
 constexpr Word<TensorOverlap> tensor_overlaps[] = {
     {"all", TensorOverlap::all}, {"backward", TensorOverlap::backward}, {"none", TensorOverlap::none}};
@@ -56,8 +57,8 @@ Result<double> slowdown_of_power(const Request& request, const Context& context,
 
 std::vector<OptionSpec> train_software_options() {
   return {
-      {"software", "HOW", "how element-wise work is run: fused (default), compiled or eager", false,
-       "fused|compiled|eager"},
+      {"software", "HOW", "how element-wise work is run: fused (default), compiled, eager, or by XLA (always on TPUs)",
+       false, "fused|compiled|eager|xla"},
       {"loss", "HOW", "the same of logits and loss (default: as --software)", false, "fused|compiled|eager"},
       {"attention-kernel", "NAME", "auto (default), flash1, flash2 or cudnn", false, "auto|flash1|flash2|cudnn"},
       {"graphs", "", "kernels are replayed from graphs: the host does not start them one by one"},
@@ -91,7 +92,11 @@ Result<void> read_train_software(const Request& request, const Context& context,
                                 {kernel_of(attends.value_or(Attends::automatic))}));
   ASSAY_TRY(steps, steps_of(context.catalogue));
   StepSoftware software;
-  software.fusion = fusion.value_or(Fusion::fused), software.loss = loss;
+  const bool tpu = step_family(chip) == StepFamily::tpu;
+  if (tpu && fusion && *fusion != Fusion::xla)
+    query.notes.push_back(fmt::format("--software {} has no effect: programs of {} are compiled by XLA",
+                                      *request.value("software"), chip.id));
+  software.fusion = tpu ? Fusion::xla : fusion.value_or(Fusion::fused), software.loss = loss;
   software.captured = request.has("graphs"),
   software.fixed_capacity = request.has("drop-tokens") || request.has("capacity");
   software.first_flash = attends == Attends::first_flash;

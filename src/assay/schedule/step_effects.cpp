@@ -8,8 +8,6 @@
 namespace assay {
 namespace {
 
-constexpr std::string_view way_names[] = {"fused", "compiled", "eager", "tpu"};
-
 /// Every number with its table and key, once for reading and writing.
 template <class C, class V>
 void visit_steps(C& c, V& v) {
@@ -22,9 +20,9 @@ void visit_steps(C& c, V& v) {
   v.number("first_flash", c.first_flash);
   v.number("unaligned", c.unaligned);
   v.table("pointwise");
-  v.numbers("traffic", way_names, c.pointwise);
-  v.numbers("casts", way_names, c.cast);
-  v.numbers("loss", way_names, c.loss);
+  v.numbers("traffic", fusion_names, c.pointwise);
+  v.numbers("casts", fusion_names, c.cast);
+  v.numbers("loss", fusion_names, c.loss);
   v.number("experts", c.expert_traffic);
   v.number("scans", c.scan);
   v.table("collectives");
@@ -38,12 +36,12 @@ void visit_steps(C& c, V& v) {
   v.table("step");
   v.number("straggler", c.straggler);
   v.time("fixed", c.fixed);
-  v.times("launch", way_names, c.launch);
+  v.times("launch", fusion_names, c.launch);
   v.table("memory");
-  v.numbers("activations", way_names, c.activations);
-  v.numbers("logits", way_names, c.logits);
-  v.numbers("reserved", way_names, c.reserved);
-  v.sizes("context", way_names, c.context);
+  v.numbers("activations", fusion_names, c.activations);
+  v.numbers("logits", fusion_names, c.logits);
+  v.numbers("reserved", fusion_names, c.reserved);
+  v.sizes("context", fusion_names, c.context);
 }
 
 }  // namespace
@@ -59,9 +57,14 @@ StepFamily step_family(const Chip& chip) {
 
 StepEffects StepCalibration::effects(const Chip& chip, const StepSoftware& software) const {
   const auto family = static_cast<std::size_t>(step_family(chip));
-  const std::size_t way = step_family(chip) == StepFamily::tpu ? ways - 1 : static_cast<std::size_t>(software.fusion);
-  const std::size_t loss_way =
-      way == ways - 1 ? way : static_cast<std::size_t>(software.loss.value_or(software.fusion));
+  const bool tpu = step_family(chip) == StepFamily::tpu;
+  const Fusion fusion = tpu ? Fusion::xla : software.fusion;
+  const auto way = static_cast<std::size_t>(fusion);
+  const auto loss_way = static_cast<std::size_t>(fusion == Fusion::xla ? fusion : software.loss.value_or(fusion));
+  // Of XLA's memory no more than a TPU's is known: on other chips it is taken for that of the other compiler.
+  const auto holds = [&](std::size_t by) {
+    return tpu || by != static_cast<std::size_t>(Fusion::xla) ? by : static_cast<std::size_t>(Fusion::compiled);
+  };
   StepEffects out;
   out.product = product[family];
   out.attention = attention[family] * (software.first_flash ? first_flash : 1.0);
@@ -75,10 +78,10 @@ StepEffects StepCalibration::effects(const Chip& chip, const StepSoftware& softw
   out.tensor_waited = software.tensor_overlap == TensorOverlap::all ? tensor_overlapped[family] : 1.0;
   out.beside_waited = software.tensor_overlap == TensorOverlap::none ? 1.0 : beside_waited;
   out.contention = contention, out.gradients_waited = gradients_waited;
-  out.activations = activations[way], out.logits = logits[loss_way];
-  out.reserved = reserved[way], out.context = context[way];
-  out.joins_products = software.fusion == Fusion::fused && step_family(chip) != StepFamily::tpu;
-  out.frees_gradients = software.fusion != Fusion::fused;
+  out.activations = activations[holds(way)], out.logits = logits[holds(loss_way)];
+  out.reserved = reserved[holds(way)], out.context = context[holds(way)];
+  out.joins_products = fusion == Fusion::fused;
+  out.frees_gradients = !tpu && fusion != Fusion::fused;
   out.straggler = straggler, out.fixed = fixed;
   return out;
 }

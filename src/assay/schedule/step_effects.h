@@ -19,11 +19,12 @@ namespace assay {
 
 /// How the software starts kernels and fuses what is element-wise.
 enum class Fusion : std::uint8_t {
-  fused,     ///< hand-written fused kernels (Megatron, Transformer Engine), or XLA
+  fused,     ///< hand-written fused kernels (Megatron, Transformer Engine)
   compiled,  ///< a compiler fuses what it finds (torch.compile)
-  eager      ///< every operation is a kernel of its own
+  eager,     ///< every operation is a kernel of its own
+  xla        ///< compiled as a whole (JAX); always on TPUs
 };
-inline constexpr std::string_view fusion_names[] = {"fused", "compiled", "eager"};
+inline constexpr std::string_view fusion_names[] = {"fused", "compiled", "eager", "xla"};
 
 /// Which tensor-parallel collectives run beside products.
 enum class TensorOverlap : std::uint8_t {
@@ -79,9 +80,9 @@ inline constexpr std::size_t step_families = 5;
 inline constexpr std::string_view step_family_names[] = {"ampere", "hopper", "blackwell", "tpu", "other"};
 StepFamily step_family(const Chip& chip);
 
-/// The file of all effects. Numbers by family, or by how software fuses; the last of the latter is a TPU's compiler.
+/// The file of all effects. Numbers by family, or by how software fuses.
 struct StepCalibration {
-  static constexpr std::size_t ways = 4;
+  static constexpr std::size_t ways = std::size(fusion_names);
   std::array<double, step_families> product{1, 1, 1, 1, 1}, attention{1, 1, 1, 1, 1};
   std::array<double, step_families> tensor_overlapped{1, 1, 1, 1, 1};  ///< waited for where software overlaps all
   std::array<double, ways> pointwise{1, 1, 1, 1}, cast{1, 1, 1, 1}, loss{1, 1, 1, 1};

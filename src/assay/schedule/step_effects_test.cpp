@@ -107,6 +107,19 @@ TEST(StepEffects, TheLossMayBeFusedWhereLayersAreNot) {
   EXPECT_EQ(effects.logits, 1);
 }
 
+TEST(StepEffects, XlaFusesAlikeOnAllChipsAndIsAllThatTpusHave) {
+  StepCalibration steps;
+  steps.pointwise = steps.cast = steps.loss = steps.activations = {1, 2, 3, 4};
+  StepSoftware software;
+  software.fusion = Fusion::eager;
+  EXPECT_EQ(steps.effects(cluster_of("tpu-v5p:2x2x1").chip, software).pointwise, 4);
+  software.fusion = Fusion::xla;
+  const StepEffects gpu = steps.effects(cluster_of("h100-sxm:8").chip, software);
+  EXPECT_EQ(gpu.pointwise, 4);
+  EXPECT_EQ(gpu.cast, 4);
+  EXPECT_EQ(gpu.activations, 2);  // measured on TPUs only
+}
+
 TEST(StepEffects, EveryStepHasAClassWithAnInterval) {
   const StepCalibration steps = *steps_of(Catalogue::builtin());
   const Transformer dense = load_model("llama-3-8b", Catalogue::builtin(), "test")->model;

@@ -172,7 +172,7 @@ Why read_software(const TableLine& in, TrainingRow& row) {
   const bool compiled = torch && contains(notes, "compile");
   // XLA compiles steps as a whole: its runtime starts kernels without an interpreter.
   const bool jax = contains(framework, "MaxText") || contains(framework, "maxtext") || contains(framework, "PaxML");
-  if (jax && !tpu) row.software.fusion = Fusion::compiled, row.software.captured = true;
+  if (jax && !tpu) row.software.fusion = Fusion::xla, row.software.captured = true;
   if (torch) row.software.fusion = compiled ? Fusion::compiled : Fusion::eager;
   // torchtitan compiles its layers; since 2025 the loss, too, which then casts no logits.
   if (compiled) row.software.loss = year >= 2025 ? Fusion::fused : Fusion::eager;
