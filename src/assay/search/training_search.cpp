@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <deque>
 #include <map>
 #include <unordered_map>
 
 #include "assay/base/text.h"
 #include "assay/search/training_bound.h"
+#include "assay/search/training_places.h"
 #include "assay/search/training_profiles.h"
 
 namespace assay {
@@ -34,7 +34,8 @@ class Searcher {
         worst_(slowest),
         bound_(question),
         linker_(cluster, question.collectives ? &*question.collectives : nullptr,
-                routing_of(*question.setup.model, question.setup.dispatch)) {}
+                routing_of(*question.setup.model, question.setup.dispatch)),
+        places_(space_, linker_, choices.layout.has_value()) {}
 
   Result<TrainingSearch> run() {
     const std::vector<Parallelism> all = space_.meshes();
@@ -54,19 +55,6 @@ class Searcher {
   }
 
  private:
-  struct Placed {
-    AxisLayout layout;
-    LaidLinks laid;
-    std::vector<std::optional<WeightsTimes>> weights;  ///< by sharing and residual scheme, as asked for
-  };
-  /// Layouts that are alike to tensor, context and expert axes.
-  struct Alike {
-    std::size_t inner = 0;  ///< in inner_
-    std::vector<Placed> placements;
-    std::vector<std::optional<WeightsTimes>> least;  ///< what none of them undercuts, as Placed::weights
-  };
-  /// Of collectives that do not carry weights.
-  static constexpr RoleSet inner_roles = role_bit(Role::expert) | role_bit(Role::context) | role_bit(Role::tensor);
   static constexpr std::size_t offload_ways = std::size(offload_names);
   static constexpr std::size_t residual_ways = 3;
   /// Where weights, gradients and states lie.
@@ -80,8 +68,8 @@ class Searcher {
     Parallelism parallelism;
     std::vector<Sharing> sharings;
     std::vector<StageOrder> orders;
-    std::size_t inner = 0;                                   ///< of inner_: what no placement undercuts
-    std::vector<Alike> places;                               ///< for meshes that are looked at more closely
+    std::size_t inner = 0;            ///< of TrainingPlaces::inner(): what no placement undercuts
+    std::vector<AlikePlaces> places;  ///< for meshes that are looked at more closely
     std::vector<std::optional<WeightsTimes>> least_weights;  ///< by sharing and residual scheme, wherever axes lie
 
     std::uint64_t every_order() const { return ~std::uint64_t{0} >> (64 - orders.size()); }
@@ -130,7 +118,7 @@ class Searcher {
       if (mesh.orders[o].schedule == mesh.orders[o + 1].schedule) mesh.quickest &= ~(std::uint64_t{1} << o);
     for (std::size_t o = 0; o < mesh.orders.size(); ++o)
       mesh.by_layout[static_cast<std::size_t>(layout_of(mesh.orders[o].schedule))] |= std::uint64_t{1} << o;
-    const std::size_t layouts = layouts_of(p);
+    const std::size_t layouts = places_.count(p);
     if (layouts == 0) return;
     found_.count.considered +=
         static_cast<std::int64_t>(micro_batches.size() * residuals.size() * schemes.size() * policies_.size() *
@@ -148,7 +136,7 @@ class Searcher {
       if (sharing.offloads != 0) mesh.sharings.push_back(sharing);
     }
     if (mesh.sharings.empty()) return;
-    mesh.inner = least_inner_of(p);
+    mesh.inner = places_.least_inner(p);
     mesh.least_weights.resize(mesh.sharings.size() * residual_ways);
     meshes_.push_back(std::move(mesh));
     Work work;
@@ -192,7 +180,7 @@ class Searcher {
         return prune_ && floor_with(weights, s, work, inner, work.possible & mesh.quickest) >= worst_;
       };
       const std::size_t way = way_of(work, i);
-      const auto may_be_fast = [&](const Alike& at) {
+      const auto may_be_fast = [&](const AlikePlaces& at) {
         return !is_slow(at.inner, at.least.empty() || !at.least[way] ? least : *at.least[way]);
       };
       bool is_settled = is_simple;
@@ -200,7 +188,7 @@ class Searcher {
       if (!is_slow(mesh.inner, least) &&
           (mesh.places.empty() || std::any_of(mesh.places.begin(), mesh.places.end(), may_be_fast))) {
         const bool is_open = has_open(s, work, i, is_simple);  // memory does not depend on places
-        if (is_open && mesh.places.empty()) mesh.places = places_of(s.parallelism);
+        if (is_open && mesh.places.empty()) mesh.places = places_.all(s.parallelism);
         if (!is_open) is_settled = false;
         for (std::size_t at = 0; at < mesh.places.size() && is_open; ++at)
           if (may_be_fast(mesh.places[at]) && price_alike(s, work, i, mesh.places[at], is_simple)) is_settled = false;
@@ -226,17 +214,16 @@ class Searcher {
   }
 
   /// Prices placements that are alike; true where policies that make more again may be worth a look.
-  bool price_alike(Strategy s, Work work, std::size_t i, Alike& alike, bool is_simple) {
+  bool price_alike(Strategy s, Work work, std::size_t i, AlikePlaces& alike, bool is_simple) {
     const Mesh& mesh = meshes_[work.mesh];
     const TrainingProfile& traffic = profiles_.sharing_of(s);
-    for (Placed& placed : alike.placements)
-      if (!placed.laid.groups.back()) placed.laid = *linker_.lay(s.parallelism, placed.layout);
+    for (PlacedMesh& placed : alike.placements) places_.lay(s.parallelism, placed);
     const std::size_t way = way_of(work, i);
     alike.least.resize(mesh.least_weights.size());
     if (!alike.least[way])
-      for (Placed& placed : alike.placements) {
+      for (PlacedMesh& placed : alike.placements) {
         placed.weights.resize(mesh.least_weights.size());
-        placed.weights[way] = bound_.weights_times(traffic, links_of(s, placed));
+        placed.weights[way] = bound_.weights_times(traffic, places_.links(s.parallelism, placed));
         if (!alike.least[way]) alike.least[way] = placed.weights[way];
         alike.least[way]->lower_to(*placed.weights[way]);
       }
@@ -254,10 +241,10 @@ class Searcher {
       for (const std::uint64_t each : left) orders |= each & work.possible;
       if (orders == 0 || is_slow(*alike.least[way], orders)) continue;
       const TrainingProfile& profile = profiles_.priced(*work.made, work.policy).profile;
-      for (const Placed& placed : alike.placements) {
+      for (const PlacedMesh& placed : alike.placements) {
         if (is_slow(*placed.weights[way], orders)) continue;
         s.layout = placed.layout;
-        const StageLinks& links = links_of(s, placed);
+        const StageLinks& links = places_.links(s.parallelism, placed);
         fill_passes(question_, s, profile, &traffic, links, steady_);
         price_passes(s, left, orders, mesh, links, profile, traffic);
       }
@@ -505,7 +492,7 @@ class Searcher {
     auto known = std::find_if(work.least.begin(), work.least.end(),
                               [&](const auto& least_on) { return least_on.first == inner; });
     if (known == work.least.end()) {
-      fill_passes(question_, s, work.profile, nullptr, inner_[inner], scratch_);
+      fill_passes(question_, s, work.profile, nullptr, places_.inner(inner), scratch_);
       known = work.least.insert(known, {inner, {}});
       bound_.fill(scratch_, known->second);
     }
@@ -568,52 +555,6 @@ class Searcher {
     return least;
   }
 
-  std::vector<Alike> places_of(const Parallelism& p) {
-    std::vector<Alike> places;
-    for (const AxisLayout& layout : space_.layouts(p)) {
-      const Result<LaidLinks> laid = linker_.lay(p, layout, inner_roles);
-      if (!laid) continue;
-      const std::size_t inner = inner_of(p, *laid);
-      auto known = std::find_if(places.begin(), places.end(), [&](const Alike& at) { return at.inner == inner; });
-      if (known == places.end()) known = places.insert(known, {inner, {}, {}});
-      known->placements.push_back({layout, {}, {}});
-    }
-    return places;
-  }
-
-  const StageLinks& links_of(const Strategy& s, const Placed& placed) {
-    linker_.fill(s.parallelism, placed.laid, links_);
-    return links_;
-  }
-
-  /// Placements that differ: how many depends on the sizes alone, not on whose they are.
-  std::size_t layouts_of(const Parallelism& p) {
-    if (choices_.layout) return space_.layouts(p).size();
-    auto sizes = whole_mesh_sizes(p);
-    std::sort(sizes.begin(), sizes.end());
-    const auto [known, is_new] = layout_counts_.try_emplace(sizes);
-    if (is_new) known->second = space_.layouts(p).size();
-    return known->second;
-  }
-
-  /// The place in inner_ of the least that collectives over tensor, context and expert axes take.
-  std::size_t least_inner_of(const Parallelism& p) {
-    const auto [known, is_new] =
-        least_inners_.try_emplace({p.tensor, p.context, p.expert, p.expert_over.tensor + 2 * p.expert_over.context});
-    if (is_new) known->second = inner_.size(), inner_.push_back(linker_.least_links(p));
-    return known->second;
-  }
-
-  /// The place in inner_ of links that take the same time for collectives over tensor, context and expert axes.
-  std::size_t inner_of(const Parallelism& p, const LaidLinks& laid) {
-    std::array<std::uint32_t, 1 + inner_roles> like{};
-    for (std::size_t set = 1; set < like.size(); ++set)
-      if (laid.groups[set]) like[set] = laid.groups[set]->like;
-    const auto [known, is_new] = inners_.try_emplace(like);
-    if (is_new) known->second = inner_.size(), linker_.fill(p, laid, inner_.emplace_back());
-    return known->second;
-  }
-
   const StageSplit& split_of(std::int64_t stages, StageLayout layout) {
     const auto known = splits_.find({stages, layout});
     if (known != splits_.end()) return known->second;
@@ -632,6 +573,7 @@ class Searcher {
   double worst_;  ///< seconds that are too slow: of the slowest of the best found once there are enough
   TrainingBound bound_;
   StageLinker linker_;
+  TrainingPlaces places_;
   TrainingSearch found_;
   std::vector<Mesh> meshes_;
   std::vector<Work> works_;
@@ -639,11 +581,6 @@ class Searcher {
   LeastTimes least_;
   SteadyCost scratch_;  ///< for bounds and memory, while steady_ is in use
   StageLinks sizes_only_;
-  StageLinks links_;              ///< of the placement at work
-  std::deque<StageLinks> inner_;  ///< links of tensor, context and expert axes that differ
-  std::map<std::array<std::uint32_t, 1 + inner_roles>, std::size_t> inners_;  ///< by what GroupCosts are like
-  std::map<std::array<std::int64_t, 4>, std::size_t> least_inners_;
-  std::map<std::array<std::int64_t, 1 + roles>, std::size_t> layout_counts_;
   std::map<std::pair<std::int64_t, StageLayout>, StageSplit> splits_;
   std::vector<std::optional<Orders>> left_;  ///< see orders_left(), by policy, of one way to share out weights
   std::unordered_map<std::uint64_t, std::uint64_t> fitting_;  ///< see fitting_orders()
