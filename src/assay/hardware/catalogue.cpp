@@ -13,7 +13,8 @@ namespace assay {
 
 Catalogue Catalogue::builtin() {
   Catalogue catalogue;
-  for (const EmbeddedFile& file : embedded_catalogue()) catalogue.files_.emplace(file.path, file.text);
+  for (const EmbeddedFile& file : embedded_catalogue())
+    catalogue.files_.emplace(file.path, File{std::string(file.text), 0});
   return catalogue;
 }
 
@@ -33,11 +34,12 @@ Result<void> Catalogue::overlay(const std::string& directory, std::string_view w
     return fail(std::string(where), fmt::format("{} holds no .toml file", in_quotes(directory)),
                 "a chip is DIR/chips/ID.toml");
   std::sort(found.begin(), found.end());
+  ++layers_;
   for (const fs::path& path : found) {
     ASSAY_TRY(text, read_file(path.string(), where));
     std::string name = fs::relative(path, directory, failed).generic_string();
     if (name.find('/') == std::string::npos) name = "chips/" + name;
-    files_[name] = std::move(text);
+    files_[name] = {std::move(text), layers_};
   }
   return {};
 }
@@ -51,7 +53,7 @@ std::vector<std::string> Catalogue::chip_ids() const {
 Result<Chip> Catalogue::chip(std::string_view id, std::string_view where,
                              const std::vector<Override>& overrides) const {
   const auto file = files_.find(fmt::format("chips/{}.toml", id));
-  if (file != files_.end()) return read_chip(file->second, file->first, overrides);
+  if (file != files_.end()) return read_chip(file->second.text, file->first, overrides);
   if (id == "host")
     return fail(std::string(where), "this machine is not in the catalogue",
                 "`assay measure` measures it, in about a minute; or give --on @my-machine.toml", Error::Kind::missing);
@@ -64,8 +66,17 @@ Result<Chip> Catalogue::chip(std::string_view id, std::string_view where,
 std::vector<std::pair<std::string, std::string_view>> Catalogue::files(std::string_view prefix) const {
   std::vector<std::pair<std::string, std::string_view>> found;
   for (auto it = files_.lower_bound(prefix); it != files_.end() && it->first.starts_with(prefix); ++it)
-    found.emplace_back(it->first, it->second);
+    found.emplace_back(it->first, it->second.text);
   return found;
+}
+
+Catalogue Catalogue::replaced_from(std::string_view prefix) const {
+  Catalogue out = *this;
+  for (auto it = files_.lower_bound(prefix); it != files_.end() && it->first.starts_with(prefix); ++it) {
+    File& at_root = out.files_[it->first.substr(prefix.size())];
+    if (at_root.layer <= it->second.layer) at_root = it->second;
+  }
+  return out;
 }
 
 Result<std::string> read_file(const std::string& path, std::string_view where) {

@@ -20,14 +20,26 @@ class Catalogue {
   /// `where` names what asked for it, in errors.
   Result<void> overlay(const std::string& directory, std::string_view where = "--catalogue");
 
+  /// Lays one file over.
+  void put(std::string path, std::string text) { files_[std::move(path)] = {std::move(text), ++layers_}; }
+
   std::vector<std::string> chip_ids() const;
   Result<Chip> chip(std::string_view id, std::string_view where, const std::vector<Override>& overrides = {}) const;
+
+  /// The same with each file below `prefix` in the place of the one of that name at the root, but for those that were
+  /// laid over it later.
+  Catalogue replaced_from(std::string_view prefix) const;
 
   /// All files whose path starts with `prefix`, in order of path.
   std::vector<std::pair<std::string, std::string_view>> files(std::string_view prefix) const;
 
  private:
-  std::map<std::string, std::string, std::less<>> files_;
+  struct File {
+    std::string text;
+    int layer = 0;  ///< 0: compiled in; then in the order of the overlays
+  };
+  std::map<std::string, File, std::less<>> files_;
+  int layers_ = 0;
 };
 
 /// The whole of a text file of at most 1 MiB; `where` names the flag or argument it came from.

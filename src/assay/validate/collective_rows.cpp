@@ -67,8 +67,7 @@ class TableRow {
     out.shape = fmt::format("{} over {} of {}", op, text("n_ranks"), text("bytes"));
     out.group = fmt::format("{}, {}, {} over {}{}", out.source, text("chip"), name(out.kind), text("n_ranks"),
                             out.across ? fmt::format(" in {} nodes", text("nodes")) : "");
-    const std::string_view split = text("split");  // a table may keep rows apart
-    out.fitted = is_fitted(out.shape) && (split.empty() || split == "calib");
+    out.fold = fold_of(out.shape, text("split"));
     return std::nullopt;
   }
 

@@ -20,7 +20,8 @@ struct CollectiveRow {
   bool across = false;  ///< leaves the node
   Bytes bytes;          ///< of the array, as collective_cost counts them
   Seconds measured;
-  bool fitted = false;
+  std::size_t fold = kept_apart;
+  bool fitted = false;  ///< the fit at work sees it
 };
 
 struct CollectiveRows {

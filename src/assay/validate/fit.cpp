@@ -10,7 +10,7 @@
 namespace assay {
 namespace {
 
-constexpr std::string_view fit_date = "2026-11-15";  // of the measurements' last study; a result holds no clock
+constexpr std::string_view fit_date = "2026-11-16";  // of the measurements' last study; a result holds no clock
 constexpr std::string_view fit_command = "assay validate --fit catalogue --data DIR";
 
 struct Family {
@@ -30,8 +30,7 @@ const std::vector<Family>& families() {
 Calibration& add(FitProblem& problem, std::string_view id, std::string_view name) {
   Calibration& c = problem.calibrations[std::string(id)];
   c.id = id, c.name = name;
-  c.sources.push_back({"fit", "fit to the measured rows of the half that is not reported", std::string(fit_command), "",
-                       std::string(fit_date), "", ""});
+  c.sources.push_back({"fit", "fit to " + problem.rows, std::string(fit_command), "", std::string(fit_date), "", ""});
   c.sources.push_back({"assumed", "not measured here: taken over from the nearest family, or from whole training steps",
                        std::string(fit_command), "", std::string(fit_date), "", ""});
   MatmulCalibration& m = c.matmul.emplace();
@@ -189,11 +188,12 @@ void start_fit(FitProblem& problem) {
     problem.harnesses[std::string(source)];
 }
 
-Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const ValidationInput& input) {
+Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const FitInput& input) {
   if (!input.data)
     return fail("--data", "a fit needs the third-party tables too", "give the directory that holds third_party/",
                 Error::Kind::usage);
   FitProblem problem;
+  problem.rows = input.what();
   start_fit(problem);
   // The bound of trees is no fit: NCCL's own model (src/graph/tuning.cc) has it, 110 GB/s of a ring's bandwidth on
   // A100, half of it of the array. It stays as the files have it.
@@ -204,8 +204,10 @@ Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const 
     of->second.collective->tree = known.collective->tree;
   }
   const auto take = [&](KernelRows rows) {
-    for (KernelRow& row : rows.rows)
+    for (KernelRow& row : rows.rows) {
+      row.fitted = input.sees(row.fold);
       if (problem.harnesses.contains(row.source)) problem.kernels.push_back(std::move(row));
+    }
   };
   for (const OwnTable& table : own_tables) {
     if (!table.fitted) continue;
@@ -216,8 +218,10 @@ Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const 
   take(read_kernels(kernel_table));
   ASSAY_TRY(collective_table, data_table(*input.data, "third_party/collectives.csv"));
   ASSAY_TRY(collectives, read_collectives(collective_table, input.catalogue));
-  for (CollectiveRow& row : collectives.rows)
+  for (CollectiveRow& row : collectives.rows) {
+    row.fitted = input.sees(row.fold);
     if (problem.harnesses.contains(row.source)) problem.collectives.push_back(std::move(row));
+  }
   const auto know = [&](const std::string& key, const std::string& id,
                         const std::vector<Override>& changes) -> Result<void> {
     if (problem.chips.contains(key)) return {};
@@ -272,8 +276,8 @@ Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const 
     }
   std::string harness = fmt::format(
       "# How the tables were measured: nothing of this belongs to a chip.\n[source.fit]\n"
-      "title = \"fit to the measured rows of the half that is not reported\"\ncommand = \"{}\"\ndate = {}\n",
-      fit_command, fit_date);
+      "title = \"fit to {}\"\ncommand = \"{}\"\ndate = {}\n",
+      input.what(), fit_command, fit_date);
   files.emplace_back("validation/harness.toml", harness + harness_text(problem.harnesses, "fit"));
   return files;
 }

@@ -1,5 +1,5 @@
 // The fit of calibrations to measured kernels and collectives: `assay validate --fit`.
-// Rows that are reported take no part. Numbers of a chip family and numbers of a way of measuring are fitted in turn,
+// Numbers of a chip family and numbers of a way of measuring are fitted in turn,
 // so that what belongs to the harness does not end up in the chip.
 #pragma once
 #include <cmath>
@@ -18,6 +18,7 @@ namespace assay {
 
 /// What is fitted, and what it is fitted to.
 struct FitProblem {
+  std::string rows = {};           ///< in words, for the sources
   std::vector<KernelRow> kernels;  ///< all rows; only fitted ones are looked at
   std::vector<CollectiveRow> collectives;
   std::map<std::string, Chip> chips;                ///< by id and change, see chip_key
@@ -76,6 +77,6 @@ void fit_pointwise(FitProblem& problem);
 void fit_collectives(FitProblem& problem);
 
 /// The whole fit: files by path below the catalogue.
-Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const ValidationInput& input);
+Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const FitInput& input);
 
 }  // namespace assay

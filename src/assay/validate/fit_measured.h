@@ -22,7 +22,7 @@ struct MeasuredFit {
   std::vector<UnansweredCase> unanswered;  ///< measured, but without a model
 };
 
-/// Half of the rows are fitted, as `is_fitted` splits them. `start` is where a GPU's numbers begin (its own or its
+/// Half of the rows are fitted, by the hash of their shape. `start` is where a GPU's numbers begin (its own or its
 /// family's calibration); a CPU needs none. A section without rows is absent from the result.
 MeasuredFit fit_measured(const CsvTable& table, const Chip& chip, const Calibration* start,
                          const CalibrationSource& source);

@@ -1,4 +1,4 @@
-// The fit of catalogue/steps/serving.toml to measured figures of the groups that are not reported.
+// The fit of catalogue/steps/serving.toml to measured figures.
 #include "assay/validate/fit_serving.h"
 
 #include <fmt/format.h>
@@ -18,10 +18,10 @@ constexpr std::size_t rows_of_group = 12;
 /// Rows that are far off are wrong in some other way and shall not bend the rest.
 constexpr double most_misfit = 0.5;
 
-std::vector<InferenceRow> sample(std::vector<InferenceRow> rows) {
+std::vector<InferenceRow> sample(std::vector<InferenceRow> rows, const FitInput& input) {
   std::map<std::string, std::vector<InferenceRow>> groups;
   for (InferenceRow& row : rows)
-    if (row.fitted && row.typical && row.figure != InferenceFigure::server_token)
+    if (input.sees(row.fold) && row.typical && row.figure != InferenceFigure::server_token)
       groups[fmt::format("{}, {}", row.group, static_cast<int>(row.figure))].push_back(std::move(row));
   std::vector<InferenceRow> out;
   for (auto& [group, members] : groups) {
@@ -34,7 +34,7 @@ std::vector<InferenceRow> sample(std::vector<InferenceRow> rows) {
   return out;
 }
 
-Result<std::vector<InferenceRow>> all_rows(const ValidationInput& input) {
+Result<std::vector<InferenceRow>> all_rows(const FitInput& input) {
   std::vector<InferenceRow> rows;
   const auto take = [&](InferenceRows more) {
     std::move(more.rows.begin(), more.rows.end(), std::back_inserter(rows));
@@ -132,12 +132,12 @@ void fit_effects(const std::vector<InferenceRow>& rows, InferencePredictor& pred
 
 /// Groups in turns: each is predicted by numbers that were fitted without it.
 void fit_intervals(const std::vector<InferenceRow>& rows, InferencePredictor& predict) {
-  constexpr std::size_t folds = 4;
+  constexpr std::size_t turns = 4;
   const ServingCalibration whole = predict.steps;
   std::map<std::string, std::size_t> turn;
-  for (const InferenceRow& row : rows) turn.emplace(row.group, turn.size() % folds);
+  for (const InferenceRow& row : rows) turn.emplace(row.group, turn.size() % turns);
   std::vector<Residual> prefill, decode;
-  for (std::size_t fold = 0; fold < folds; ++fold) {
+  for (std::size_t fold = 0; fold < turns; ++fold) {
     std::vector<InferenceRow> others;
     for (const InferenceRow& row : rows)
       if (turn.at(row.group) != fold) others.push_back(row);
@@ -175,9 +175,9 @@ double serving_misfit(const std::vector<InferenceRow>& rows, InferencePredictor&
   return mean;
 }
 
-Result<std::pair<std::string, std::string>> fit_serving(const ValidationInput& input) {
+Result<std::pair<std::string, std::string>> fit_serving(const FitInput& input) {
   ASSAY_TRY(all, all_rows(input));
-  std::vector<InferenceRow> rows = sample(std::move(all));
+  std::vector<InferenceRow> rows = sample(std::move(all), input);
   ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
   predict.steps = start_values();
   // What an engine does with sequences that do not fit is its own affair.
@@ -188,13 +188,13 @@ Result<std::pair<std::string, std::string>> fit_serving(const ValidationInput& i
       "# What whole prefill and decode steps cost beyond their kernels: docs/validation.md has the formulas and the "
       "error.\n"
       "[source.fit]\n"
-      "title = \"fit to the measured figures of the groups that are not reported; pointwise.kernels from counts in the "
+      "title = \"fit to {}; pointwise.kernels from counts in the "
       "software, collectives.one_shot from sweeps of such all-reduces\"\n"
       "command = \"assay validate --fit catalogue --data DIR\"\n"
-      "date = 2026-11-15\n"
+      "date = 2026-11-16\n"
       "rows = \"{} figures\"\n"
       "error = \"mean absolute, groups alike: {:.1f} %\"\n",
-      rows.size(), 100.0 * serving_misfit(rows, predict));
+      input.what(), rows.size(), 100.0 * serving_misfit(rows, predict));
   return std::pair<std::string, std::string>("steps/serving.toml", text + serving_steps_text(predict.steps, "fit"));
 }
 

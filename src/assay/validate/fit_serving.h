@@ -11,8 +11,8 @@ namespace assay {
 /// Mean of |log(predicted / measured)|, groups alike.
 double serving_misfit(const std::vector<InferenceRow>& rows, InferencePredictor& predict);
 
-/// The file below the catalogue and its text; only fitted rows are looked at. Kernels are those of the catalogue's
+/// The file below the catalogue and its text. Kernels are those of the catalogue's
 /// calibrations.
-Result<std::pair<std::string, std::string>> fit_serving(const ValidationInput& input);
+Result<std::pair<std::string, std::string>> fit_serving(const FitInput& input);
 
 }  // namespace assay

@@ -9,14 +9,14 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t folds = 5;
+constexpr std::size_t turns = 5;
 
 /// Each group's fold: groups in the order of their names, in turn.
 std::map<std::string, std::size_t> folds_of(const std::vector<TrainingRow>& rows) {
   std::map<std::string, std::size_t> out;
   for (const TrainingRow& row : rows) out.emplace(row.group, 0);
   std::size_t next = 0;
-  for (auto& [group, fold] : out) fold = next++ % folds;
+  for (auto& [group, fold] : out) fold = next++ % turns;
   return out;
 }
 
@@ -25,7 +25,7 @@ template <class Refit, class Add>
 void cross_validate(const std::vector<TrainingRow>& rows, TrainingPredictor& predict, Refit refit, Add add) {
   const StepCalibration whole = predict.steps;
   const std::map<std::string, std::size_t> fold_of = folds_of(rows);
-  for (std::size_t fold = 0; fold < folds; ++fold) {
+  for (std::size_t fold = 0; fold < turns; ++fold) {
     std::vector<TrainingRow> others;
     for (const TrainingRow& row : rows)
       if (fold_of.at(row.group) != fold) others.push_back(row);

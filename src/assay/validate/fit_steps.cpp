@@ -1,4 +1,4 @@
-// The fit of catalogue/steps/training.toml to measured steps of the groups that are not reported: which rows, and the
+// The fit of catalogue/steps/training.toml to measured steps: which rows, and the
 // file that comes of it.
 #include "assay/validate/fit_steps.h"
 #include "assay/validate/tables.h"
@@ -28,7 +28,7 @@ template <class Take>
 std::vector<TrainingRow> chosen(const std::vector<TrainingRow>& all, Take take) {
   std::map<std::string, std::vector<const TrainingRow*>> groups;
   for (const TrainingRow& row : all)
-    if (row.fitted && take(row)) groups[row.group].push_back(&row);
+    if (take(row)) groups[row.group].push_back(&row);
   return thinned(groups);
 }
 
@@ -49,7 +49,7 @@ double GroupMean::sum() const {
   return total;
 }
 
-Result<std::vector<TrainingRow>> step_rows(const ValidationInput& input) {
+Result<std::vector<TrainingRow>> step_rows(const FitInput& input) {
   ASSAY_TRY(own_table, catalogue_table(input.catalogue, "validation/h200_train.csv"));
   ASSAY_TRY(rows, read_h200_train(own_table, input.catalogue));
   const auto take = [&](const CsvTable& table) {
@@ -62,6 +62,7 @@ Result<std::vector<TrainingRow>> step_rows(const ValidationInput& input) {
     ASSAY_TRY(table, data_table(*input.data, "third_party/training.csv"));
     take(table);
   }
+  std::erase_if(rows.rows, [&](const TrainingRow& row) { return !input.sees(row.fold); });
   return std::move(rows.rows);
 }
 
@@ -91,7 +92,7 @@ double memory_misfit(const std::vector<TrainingRow>& rows, TrainingPredictor& pr
   return mean.mean();
 }
 
-Result<std::pair<std::string, std::string>> fit_steps(const ValidationInput& input) {
+Result<std::pair<std::string, std::string>> fit_steps(const FitInput& input) {
   ASSAY_TRY(all, step_rows(input));
   ASSAY_TRY(predict, TrainingPredictor::make(input.catalogue));
   const std::vector<TrainingRow> timed = rows_for_times(all), held = rows_for_memory(all);
@@ -101,12 +102,13 @@ Result<std::pair<std::string, std::string>> fit_steps(const ValidationInput& inp
   std::string text = fmt::format(
       "# What whole training steps cost beyond their kernels: docs/validation.md has the formulas and the error.\n"
       "[source.fit]\n"
-      "title = \"fit to the measured steps of the groups that are not reported\"\n"
+      "title = \"fit to {}\"\n"
       "command = \"assay validate training --fit catalogue --data DIR\"\n"
-      "date = 2026-11-15\n"
+      "date = 2026-11-16\n"
       "rows = \"{} times, {} peaks of memory\"\n"
       "error = \"mean absolute, groups alike: {:.1f} % of times, {:.1f} % of peaks\"\n",
-      timed.size(), held.size(), 100.0 * step_misfit(timed, predict), 100.0 * memory_misfit(held, predict));
+      input.what(), timed.size(), held.size(), 100.0 * step_misfit(timed, predict),
+      100.0 * memory_misfit(held, predict));
   return std::pair<std::string, std::string>("steps/training.toml", text + steps_text(predict.steps, "fit"));
 }
 

@@ -1,5 +1,5 @@
-// The fit of what whole steps cost beyond their kernels: `assay validate training --fit`. Only fitted rows are looked
-// at; kernels and collectives are those of the catalogue's calibrations.
+// The fit of what whole steps cost beyond their kernels: `assay validate training --fit`. Kernels and collectives are
+// those of the catalogue's calibrations.
 #pragma once
 #include <functional>
 #include <map>
@@ -31,8 +31,8 @@ class GroupMean {
   std::map<std::string, std::pair<double, double>> groups_;
 };
 
-/// All rows of steps that `input` has: our own, published and third-party ones.
-Result<std::vector<TrainingRow>> step_rows(const ValidationInput& input);
+/// All rows of steps that the fit sees: our own, published and third-party ones.
+Result<std::vector<TrainingRow>> step_rows(const FitInput& input);
 /// Those that times are fitted to: many rows of a group say the same, so only some of each.
 std::vector<TrainingRow> rows_for_times(const std::vector<TrainingRow>& all);
 /// Those that memory is fitted to.
@@ -51,6 +51,6 @@ void fit_step_intervals(const std::vector<TrainingRow>& timed, const std::vector
                         TrainingPredictor& predict);
 
 /// The file below the catalogue and its text.
-Result<std::pair<std::string, std::string>> fit_steps(const ValidationInput& input);
+Result<std::pair<std::string, std::string>> fit_steps(const FitInput& input);
 
 }  // namespace assay

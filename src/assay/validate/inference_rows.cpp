@@ -149,7 +149,7 @@ InferenceRows read_inference(const CsvTable& table, const Catalogue& catalogue) 
     InferenceRow row;
     row.id = in.text("id");
     row.group = fmt::format("{}, {}, {}", in.text("source_key"), in.text("model"), in.text("accelerator"));
-    row.fitted = is_fitted(row.group);
+    row.fold = fold_of(row.group, in.text("split"));
     Why why;
     if (in.text("oom") == "y") why = "ran out of memory";
     if (!why && contains(in.text("notes"), "throughput not equal"))
@@ -191,7 +191,7 @@ Result<InferenceRow> own_row(const TableLine& in, std::string_view kind, const C
   row.cluster = "h200-sxm:1";
   row.batch = in.number("batch"), row.prompt = in.count("context");
   row.id = fmt::format("{}-{}-b{}-s{}", in.text("model"), in.text(kind), in.text("batch"), in.text("context"));
-  row.fitted = is_fitted(row.id);
+  row.fold = fold_of(row.id);
   return row;
 }
 }  // namespace

@@ -36,7 +36,7 @@ struct InferenceRow {
   std::int64_t prompt = 1, output = 1;
   std::int64_t cache = 0;  ///< tokens of a static cache, all of which are read; 0: it grows
   Seconds measured;
-  bool fitted = false;
+  std::size_t fold = kept_apart;
   bool typical = true;  ///< false: approximate; not for fits
 };
 

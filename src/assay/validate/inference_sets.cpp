@@ -14,16 +14,18 @@ using Take = bool (*)(const InferenceRow&);
 /// The same for one measurement in two tables.
 std::string row_key(const InferenceRow& row) { return fmt::format("{} {}", row.id, row.measured.value()); }
 
-void add_cases(const InferenceRows& rows, Take take, InferencePredictor& predict, ValidationResult& result) {
+void add_cases(const InferenceRows& rows, Take take, const ValidationInput& input,
+               std::vector<InferencePredictor>& predictors, ValidationResult& result) {
   result.unanswered.insert(result.unanswered.end(), rows.unanswered.begin(), rows.unanswered.end());
   for (const InferenceRow& row : rows.rows) {
     if (!take(row)) continue;
+    InferencePredictor& predict = predictors[row.fold];
     const Result<Seconds> seconds = predict(row);
     if (!seconds)
       result.unanswered.push_back({row.id, row.group, seconds.error().what});
     else
-      result.cases.push_back({row.id, row.group, row.measured, *seconds, row.what, row.fitted, predict.spread(row),
-                              step_traits(row.group, row.model, **predict.cluster(row))});
+      result.cases.push_back({row.id, row.group, row.measured, *seconds, row.what, input.fitted_to(row.fold),
+                              predict.spread(row), step_traits(row.group, row.model, **predict.cluster(row))});
   }
 }
 
@@ -31,19 +33,19 @@ template <Take take>
 Result<ValidationResult> run_h200_infer(const ValidationInput& input) {
   const auto read = [&](const CsvTable& table) { return read_h200_infer(table, input.catalogue); };
   ASSAY_TRY(rows, measured_rows(input, "validation/h200_infer.csv", "h200_infer.csv", read, &row_key));
-  ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
+  ASSAY_TRY(predictors, by_fold(input, &InferencePredictor::make));
   ValidationResult result;
-  add_cases(rows, take, predict, result);
+  add_cases(rows, take, input, predictors, result);
   return result;
 }
 
 Result<ValidationResult> run_h200_decode(const ValidationInput& input) {
   const auto read = [&](const CsvTable& table) { return read_h200_decode(table, input.catalogue); };
   ASSAY_TRY(rows, measured_rows(input, "validation/h200_decode.csv", "h200_decode.csv", read, &row_key));
-  ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
+  ASSAY_TRY(predictors, by_fold(input, &InferencePredictor::make));
   ValidationResult result;
   add_cases(
-      rows, [](const InferenceRow&) { return true; }, predict, result);
+      rows, [](const InferenceRow&) { return true; }, input, predictors, result);
   return result;
 }
 
@@ -54,12 +56,12 @@ Result<ValidationResult> run_inference(const ValidationInput& input) {
   };
   ASSAY_TRY(rows,
             measured_rows(input, "validation/published_inference.csv", "published/inference.csv", read, &row_key));
-  ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
+  ASSAY_TRY(predictors, by_fold(input, &InferencePredictor::make));
   ValidationResult result;
-  add_cases(rows, take, predict, result);
+  add_cases(rows, take, input, predictors, result);
   if (input.data && (has_data(input, "third_party/inference.csv") || !has_data(input, "published/inference.csv"))) {
     ASSAY_TRY(more, data_table(*input.data, "third_party/inference.csv"));
-    add_cases(read_inference(more, input.catalogue), take, predict, result);
+    add_cases(read_inference(more, input.catalogue), take, input, predictors, result);
   }
   return result;
 }

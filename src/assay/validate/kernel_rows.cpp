@@ -82,8 +82,7 @@ class TableRow {
     if (auto why = read_op(out)) return why;
     if (!(out.measured > Seconds(0))) return "no time is given";
     out.group = fmt::format("{}, {}, {}, {}", out.source, text("chip"), label(out), text("dtype"));
-    const std::string_view split = text("split");  // a table may keep rows apart
-    out.fitted = is_fitted(out.shape) && (split.empty() || split == "calib");
+    out.fold = fold_of(out.shape, text("split"));
     return std::nullopt;
   }
 
@@ -250,7 +249,7 @@ KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::str
       rows.unanswered.push_back({row.id, op, fmt::format("{} has no model", op)});
       continue;
     }
-    row.fitted = is_fitted(row.shape);
+    row.fold = fold_of(row.shape);
     rows.rows.push_back(std::move(row));
   }
   return rows;

@@ -29,7 +29,8 @@ struct KernelRow {
   Bytes bytes;       ///< of a stream
   Seconds measured;
   bool sustained = false;  ///< one of a long train of the same kernel: the sustained regime, not the harness's
-  bool fitted = false;
+  std::size_t fold = kept_apart;
+  bool fitted = false;  ///< the fit at work sees it
 };
 
 struct KernelRows {
@@ -39,7 +40,7 @@ struct KernelRows {
 /// Tables that we measured on one H200: their harness, which is also the name of their set, and their file.
 struct OwnTable {
   std::string_view source, file;
-  bool fitted = true;  ///< its half takes part in the fit; else all of it is reported
+  bool fitted = true;  ///< takes part in fits; else its rows are kept apart
 };
 inline constexpr OwnTable own_tables[] = {{"h200-ops", "validation/h200_ops.csv"},
                                           {"h200-random", "validation/h200_random_ops.csv"},

@@ -15,7 +15,7 @@ namespace {
 /// Chips with their calibrations, read once per name and change.
 class Chips {
  public:
-  explicit Chips(const Catalogue& catalogue) : catalogue_(catalogue) {}
+  explicit Chips(const Catalogue& catalogue) : catalogue_(&catalogue) {}
 
   struct Entry {
     Chip chip;
@@ -25,32 +25,42 @@ class Chips {
     std::string key = id;
     for (const Override& change : changes) key += "," + change.path + "=" + change.value;
     if (const auto known = entries_.find(key); known != entries_.end()) return &known->second;
-    ASSAY_TRY(chip, catalogue_.chip(id, "chip", changes));
-    ASSAY_TRY(calibration, calibration_of(chip, catalogue_));
+    ASSAY_TRY(chip, catalogue_->chip(id, "chip", changes));
+    ASSAY_TRY(calibration, calibration_of(chip, *catalogue_));
     return &entries_.emplace(key, Entry{std::move(chip), std::move(calibration)}).first->second;
   }
 
  private:
-  const Catalogue& catalogue_;
+  const Catalogue* catalogue_;
   std::map<std::string, Entry> entries_;
 };
 
-Result<ValidationResult> run_kernels(KernelRows rows, const Catalogue& catalogue) {
-  ASSAY_TRY(harnesses, harnesses_of(catalogue));
-  Chips chips(catalogue);
+/// What kernels and collectives are predicted with.
+struct Numbers {
+  Chips chips;
+  Harnesses harnesses;
+
+  static Result<Numbers> make(const Catalogue& catalogue) {
+    ASSAY_TRY(harnesses, harnesses_of(catalogue));
+    return Numbers{Chips(catalogue), std::move(harnesses)};
+  }
+};
+
+Result<ValidationResult> run_kernels(KernelRows rows, const ValidationInput& input) {
+  ASSAY_TRY(numbers, by_fold(input, &Numbers::make));
   ValidationResult result;
   result.unanswered = std::move(rows.unanswered);
   for (const KernelRow& row : rows.rows) {
+    auto& [chips, harnesses] = numbers[row.fold];
     ASSAY_TRY(entry, chips.find(row.chip, row.changes));
     const auto harness = harnesses.find(row.source);
+    const bool known = harness != harnesses.end();
     std::optional<Seconds> predicted;
-    if (entry->calibration && harness != harnesses.end())
-      predicted = predict(row, entry->chip, entry->calibration->values, harness->second);
+    if (entry->calibration && known) predicted = predict(row, entry->chip, entry->calibration->values, harness->second);
     if (!predicted) {
       result.unanswered.push_back({row.id, row.group,
-                                   harness == harnesses.end()
-                                       ? fmt::format("how {} measured is not known", row.source)
-                                       : fmt::format("{} has no calibration for this", row.chip)});
+                                   known ? fmt::format("{} has no calibration for this", row.chip)
+                                         : fmt::format("how {} measured is not known", row.source)});
       continue;
     }
     std::string what = row.shape;
@@ -63,7 +73,7 @@ Result<ValidationResult> run_kernels(KernelRows rows, const Catalogue& catalogue
                             row.measured,
                             *predicted,
                             std::move(what),
-                            row.fitted,
+                            input.fitted_to(row.fold),
                             spread ? spread_of(*spread, row.kind) : 0.0,
                             {row.chip, "", std::string(kernel_kind_names[static_cast<std::size_t>(row.kind)])}});
   }
@@ -86,7 +96,7 @@ Result<KernelRows> own_rows(const Catalogue& catalogue, const OwnTable& table) {
   ASSAY_TRY(own, catalogue_table(catalogue, table.file));
   KernelRows rows = read_own_ops(own, table.source);
   if (!table.fitted)
-    for (KernelRow& row : rows.rows) row.fitted = false;
+    for (KernelRow& row : rows.rows) row.fold = kept_apart;
   return rows;
 }
 
@@ -95,28 +105,28 @@ Result<ValidationResult> run_h200_ops(const ValidationInput& input) {
     return read_own_ops(table, own_tables[0].source);
   };
   ASSAY_TRY(rows, measured_rows(input, own_tables[0].file, "h200_ops.csv", read, &row_key));
-  return run_kernels(std::move(rows), input.catalogue);
+  return run_kernels(std::move(rows), input);
 }
 
 template <std::size_t table>
 Result<ValidationResult> run_own(const ValidationInput& input) {
   ASSAY_TRY(rows, own_rows(input.catalogue, own_tables[table]));
-  return run_kernels(std::move(rows), input.catalogue);
+  return run_kernels(std::move(rows), input);
 }
 
 Result<ValidationResult> run_third_party_kernels(const ValidationInput& input) {
   ASSAY_TRY(table, third_party(input, "kernels.csv"));
-  return run_kernels(read_kernels(table), input.catalogue);
+  return run_kernels(read_kernels(table), input);
 }
 
 Result<ValidationResult> run_collectives(const ValidationInput& input) {
   ASSAY_TRY(table, third_party(input, "collectives.csv"));
   ASSAY_TRY(rows, read_collectives(table, input.catalogue));
-  ASSAY_TRY(harnesses, harnesses_of(input.catalogue));
-  Chips chips(input.catalogue);
+  ASSAY_TRY(numbers, by_fold(input, &Numbers::make));
   ValidationResult result;
   result.unanswered = std::move(rows.unanswered);
   for (const CollectiveRow& row : rows.rows) {
+    auto& [chips, harnesses] = numbers[row.fold];
     ASSAY_TRY(entry, chips.find(row.chip, {}));
     const auto harness = harnesses.find(row.source);
     if (!entry->calibration || !entry->calibration->values.collective || harness == harnesses.end()) {
@@ -128,7 +138,7 @@ Result<ValidationResult> run_collectives(const ValidationInput& input) {
                             row.measured,
                             predict(row, *entry->calibration->values.collective, harness->second),
                             row.shape,
-                            row.fitted,
+                            input.fitted_to(row.fold),
                             entry->calibration->values.spread ? entry->calibration->values.spread->collective : 0.0,
                             {row.chip, "", row.across ? "across nodes" : "in a node"}});
   }

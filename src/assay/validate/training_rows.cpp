@@ -237,7 +237,7 @@ TrainingRows read_training(const CsvTable& table, const Catalogue& catalogue) {
     TrainingRow row;
     row.id = in.text("id");
     row.group = fmt::format("{}, {}, {}", in.text("source_key"), in.text("model"), in.text("accelerator"));
-    row.fitted = is_fitted(row.group);
+    row.fold = fold_of(row.group, in.text("split"));
     Why why = contradiction(row.id);
     if (!why && in.text("oom") == "y") why = "ran out of memory";
     // GPT-2's vocabulary as Megatron pads it, which its papers do not repeat.
@@ -276,7 +276,7 @@ Result<TrainingRows> read_h200_train(const CsvTable& table, const Catalogue& cat
     row.group = fmt::format("{}, {}", in.text("model"), compiled ? "compiled" : again ? "eager, checkpoints" : "eager");
     row.id = fmt::format("{}-b{}-s{}{}{}", in.text("model"), in.text("batch"), in.text("seq"), again ? "-remat" : "",
                          compiled ? "-compiled" : "");
-    row.fitted = is_fitted(row.id);
+    row.fold = fold_of(row.id);
     row.what = describe(row);
     out.rows.push_back(std::move(row));
   }

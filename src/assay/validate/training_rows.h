@@ -46,7 +46,7 @@ struct TrainingRow {
   std::optional<Seconds> measured;
   std::optional<Bytes> peak;
   std::optional<Bytes> reserved;  ///< where it is stated besides what was allocated
-  bool fitted = false;
+  std::size_t fold = kept_apart;
 };
 
 struct TrainingRows {

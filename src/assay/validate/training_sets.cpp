@@ -15,10 +15,12 @@ std::string row_key(const TrainingRow& row) {
   return fmt::format("{} {}", row.id, row.measured ? row.measured->value() : 0.0);
 }
 
-void add_cases(const TrainingRows& rows, Figure figure, TrainingPredictor& predict, ValidationResult& result) {
+void add_cases(const TrainingRows& rows, Figure figure, const ValidationInput& input,
+               std::vector<TrainingPredictor>& predictors, ValidationResult& result) {
   result.unanswered.insert(result.unanswered.end(), rows.unanswered.begin(), rows.unanswered.end());
   for (const TrainingRow& row : rows.rows) {
     if (figure == Figure::time ? !row.measured : !row.peak) continue;
+    TrainingPredictor& predict = predictors[row.fold];
     const Result<TrainingCost> cost = predict(row);
     if (!cost) {
       result.unanswered.push_back({row.id, row.group, cost.error().what});
@@ -29,7 +31,7 @@ void add_cases(const TrainingRows& rows, Figure figure, TrainingPredictor& predi
     const AnyQuantity measured = timed ? AnyQuantity(*row.measured) : AnyQuantity(*row.peak);
     const AnyQuantity predicted =
         timed ? AnyQuantity(Seconds(cost->estimate)) : AnyQuantity(Bytes(peak_bytes(cost->memory, row.view)));
-    result.cases.push_back({row.id, row.group, measured, predicted, row.what, row.fitted,
+    result.cases.push_back({row.id, row.group, measured, predicted, row.what, input.fitted_to(row.fold),
                             interval ? interval->spread : 0.0,
                             step_traits(row.group, row.model, *predict.cluster(row))});
   }
@@ -39,9 +41,9 @@ template <Figure figure>
 Result<ValidationResult> run_h200_train(const ValidationInput& input) {
   const auto read = [&](const CsvTable& table) { return read_h200_train(table, input.catalogue); };
   ASSAY_TRY(rows, measured_rows(input, "validation/h200_train.csv", "h200_train.csv", read, &row_key));
-  ASSAY_TRY(predict, TrainingPredictor::make(input.catalogue));
+  ASSAY_TRY(predictors, by_fold(input, &TrainingPredictor::make));
   ValidationResult result;
-  add_cases(rows, figure, predict, result);
+  add_cases(rows, figure, input, predictors, result);
   return result;
 }
 
@@ -51,12 +53,12 @@ Result<ValidationResult> run_training(const ValidationInput& input) {
     return read_training(table, input.catalogue);
   };
   ASSAY_TRY(rows, measured_rows(input, "validation/published_training.csv", "published/training.csv", read, &row_key));
-  ASSAY_TRY(predict, TrainingPredictor::make(input.catalogue));
+  ASSAY_TRY(predictors, by_fold(input, &TrainingPredictor::make));
   ValidationResult result;
-  add_cases(rows, figure, predict, result);
+  add_cases(rows, figure, input, predictors, result);
   if (input.data && (has_data(input, "third_party/training.csv") || !has_data(input, "published/training.csv"))) {
     ASSAY_TRY(more, data_table(*input.data, "third_party/training.csv"));
-    add_cases(read_training(more, input.catalogue), figure, predict, result);
+    add_cases(read_training(more, input.catalogue), figure, input, predictors, result);
   }
   return result;
 }

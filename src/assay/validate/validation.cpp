@@ -149,13 +149,26 @@ CaseTraits step_traits(std::string_view group, const Transformer& model, const C
   return {cluster.chip.id, family, fmt::format("{}, {}", work, spread)};
 }
 
-bool is_fitted(std::string_view shape) {
+std::uint64_t shape_hash(std::string_view shape) {
   std::uint64_t hash = 14695981039346656037ull;  // FNV-1a
   for (const char c : shape) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
-  // Stirred, because shapes differ in a few digits only: the last steps of MurmurHash3.
+  // The last steps of MurmurHash3.
   hash = (hash ^ (hash >> 33)) * 0xff51afd7ed558ccdull;
   hash = (hash ^ (hash >> 33)) * 0xc4ceb9fe1a85ec53ull;
-  return ((hash ^ (hash >> 33)) & 1u) == 1u;
+  return hash ^ (hash >> 33);
+}
+
+std::string fitted_without(std::size_t fold) { return fold == kept_apart ? "" : fmt::format("folds/{}/", fold); }
+
+std::string FitInput::what() const {
+  return left_out == kept_apart ? "all measured rows"
+                                : fmt::format("{} of {} folds of the measured rows", folds - 1, folds);
+}
+
+ValidationInput::ValidationInput(const Catalogue& all, std::optional<std::string> directory, bool with_fitted)
+    : catalogue(all), data(std::move(directory)) {
+  for (std::size_t fold = 0; !with_fitted && fold < folds; ++fold)
+    without_.push_back(all.replaced_from(fitted_without(fold)));
 }
 
 }  // namespace assay

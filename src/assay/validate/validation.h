@@ -1,9 +1,12 @@
 // Validation: predictions against measurements. A set is a name, a loader, and rows that become predictions.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "assay/base/result.h"
@@ -24,7 +27,7 @@ struct ValidationCase {
   std::string id, group;
   AnyQuantity measured, predicted;
   std::string what = {};  ///< the request or the shape, for people
-  bool fitted = false;    ///< took part in a fit, so it proves nothing and is not reported
+  bool fitted = false;    ///< its prediction has seen it, so it proves nothing and is not reported
   double spread = 0;      ///< of the estimate's interval, see SpreadCalibration; 0: none
   CaseTraits traits = {};
 
@@ -47,10 +50,59 @@ struct ValidationResult {
   std::vector<UnansweredCase> unanswered;
 };
 
-struct ValidationInput {
+/// The rows of all tables lie in folds, by the shape and not the row, so that a shape is never in two. Numbers are
+/// fitted to all rows, for the estimate, and once more without each fold: a row is reported as numbers predict it that
+/// have not seen its fold. Rows that are kept apart are in no fold, and no fit sees them.
+inline constexpr std::size_t folds = 5;
+inline constexpr std::size_t kept_apart = folds;
+/// FNV-1a, stirred, because shapes differ in a few digits only.
+std::uint64_t shape_hash(std::string_view shape);
+/// By the hash of the shape. `split` is what a table says of the row: only "calib" and nothing may be fitted.
+inline std::size_t fold_of(std::string_view shape, std::string_view split = "") {
+  return split.empty() || split == "calib" ? shape_hash(shape) % folds : kept_apart;
+}
+/// Where in the catalogue the numbers lie that were fitted without a fold: "folds/0/"; "" for those that saw all.
+std::string fitted_without(std::size_t fold);
+
+/// What a fit works on: all rows but those of one fold, or all with `kept_apart`.
+struct FitInput {
   const Catalogue& catalogue;
-  std::optional<std::string> data;  ///< the directory of data sets that are not part of the project
+  std::optional<std::string> data;
+  std::size_t left_out = kept_apart;
+
+  bool sees(std::size_t fold) const { return fold != kept_apart && fold != left_out; }
+  /// For the sources of its numbers: "all measured rows", "4 of 5 folds of the measured rows".
+  std::string what() const;
 };
+
+struct ValidationInput {
+  /// `with_fitted`: the estimate's own numbers predict all rows, those too that they were fitted to.
+  explicit ValidationInput(const Catalogue& catalogue, std::optional<std::string> data = std::nullopt,
+                           bool with_fitted = false);
+
+  const Catalogue& catalogue;       ///< tables, models, and the estimate's numbers
+  std::optional<std::string> data;  ///< the directory of data sets that are not part of the project
+
+  /// The catalogue whose numbers predict rows of that fold.
+  const Catalogue& numbers(std::size_t fold) const { return fold < without_.size() ? without_[fold] : catalogue; }
+  /// These numbers were fitted to such rows.
+  bool fitted_to(std::size_t fold) const { return without_.empty() && fold != kept_apart; }
+
+ private:
+  std::vector<Catalogue> without_;  ///< by fold; none if fitted rows are wanted
+};
+
+/// What predicts rows, for each fold by its numbers.
+template <class Make>
+auto by_fold(const ValidationInput& input, Make make)
+    -> Result<std::vector<std::decay_t<decltype(*make(input.catalogue))>>> {
+  std::vector<std::decay_t<decltype(*make(input.catalogue))>> out;
+  for (std::size_t fold = 0; fold <= kept_apart; ++fold) {
+    ASSAY_TRY(one, make(input.numbers(fold)));
+    out.push_back(std::move(one));
+  }
+  return out;
+}
 
 struct ValidationSet {
   std::string_view name, summary;
@@ -80,9 +132,5 @@ std::vector<ValidationSummary> summarise_groups(std::span<const ValidationCase> 
 /// Traits of a whole step. `group` names the model, see TrainingRow and InferenceRow: "llama" is the family of
 /// Llama-3-70B. The regime: dense, experts or state spaces; one chip, one node or many.
 CaseTraits step_traits(std::string_view group, const Transformer& model, const Cluster& cluster);
-
-/// Which half a row belongs to: the shape, not the row, is hashed, so that a shape is never in both.
-/// Odd hashes are fitted, even ones are reported.
-bool is_fitted(std::string_view shape);
 
 }  // namespace assay

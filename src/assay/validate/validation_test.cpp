@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+#include <array>
 
+#include <array>
 #include <cmath>
 
 #include "assay/validate/csv.h"
@@ -47,12 +49,15 @@ TEST(Summary, GroupsCountAlikeInTheMeanOfGroups) {
   EXPECT_NEAR(sums[3].mape, 0.25, 1e-12);
 }
 
-TEST(Split, IsByShapeAloneAndAboutHalf) {
-  EXPECT_EQ(is_fitted("4096x4096"), is_fitted(std::string("4096") + "x4096"));
-  int fitted = 0;
-  for (int i = 0; i < 1000; ++i) fitted += is_fitted("shape " + std::to_string(i)) ? 1 : 0;
-  EXPECT_GT(fitted, 430);
-  EXPECT_LT(fitted, 570);
+TEST(Split, IsByShapeAloneAndEven) {
+  EXPECT_EQ(fold_of("4096x4096"), fold_of(std::string("4096") + "x4096", "calib"));
+  EXPECT_EQ(fold_of("4096x4096", "test"), kept_apart);
+  std::array<int, folds> sizes{};
+  for (int i = 0; i < 1000; ++i) ++sizes[fold_of("shape " + std::to_string(i))];
+  for (const int size : sizes) {
+    EXPECT_GT(size, 150);
+    EXPECT_LT(size, 250);
+  }
 }
 
 TEST(Sets, AnUnknownOneAnswersWithTheNearest) {
@@ -66,10 +71,10 @@ TEST(Sets, ThirdPartyOnesNeedTheirData) {
   const Catalogue catalogue = Catalogue::builtin();
   for (const ValidationSet& set : validation_sets()) {
     if (!set.needs_data) continue;
-    const auto result = set.run({catalogue, std::nullopt});
+    const auto result = set.run(ValidationInput(catalogue));
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().where, "--data");
-    const auto missing = set.run({catalogue, "no/such/directory"});
+    const auto missing = set.run(ValidationInput(catalogue, "no/such/directory"));
     ASSERT_FALSE(missing);
     EXPECT_EQ(missing.error().kind, Error::Kind::missing);
   }
@@ -77,7 +82,7 @@ TEST(Sets, ThirdPartyOnesNeedTheirData) {
 
 TEST(Sets, OurOwnKernelsArePredictedAsWellAsPromised) {
   const Catalogue catalogue = Catalogue::builtin();
-  const auto result = (*validation_set("h200-ops", "test"))->run({catalogue, std::nullopt});
+  const auto result = (*validation_set("h200-ops", "test"))->run(ValidationInput(catalogue));
   ASSERT_TRUE(result) << result.error().where << result.error().what;
   EXPECT_TRUE(result->unanswered.empty());
   EXPECT_EQ(result->cases.size(), 269u);
