@@ -185,5 +185,17 @@ TEST(ReadFile, AFileThatCannotBeReadIsMissing) {
   EXPECT_EQ(read_file(directory.path(), "--on").error().kind, Error::Kind::missing);
 }
 
+TEST(Catalogue, ReplacesFilesFromADirectoryUnlessTheyWereLaidOverLater) {
+  Catalogue catalogue = Catalogue::builtin();
+  catalogue.put("steps/a.toml", "a");
+  catalogue.put("folds/9/steps/a.toml", "a of the fold");
+  catalogue.put("folds/9/steps/b.toml", "b of the fold");
+  catalogue.put("steps/b.toml", "the user's b");
+  const Catalogue replaced = catalogue.replaced_from("folds/9/");
+  EXPECT_EQ(replaced.files("steps/a.toml").front().second, "a of the fold");
+  EXPECT_EQ(replaced.files("steps/b.toml").front().second, "the user's b");
+  EXPECT_EQ(catalogue.files("steps/a.toml").front().second, "a");
+}
+
 }  // namespace
 }  // namespace assay

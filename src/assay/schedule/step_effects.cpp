@@ -13,7 +13,7 @@ template <class C, class V>
 void visit_steps(C& c, V& v) {
   v.table("products");
   v.numbers("slowdown", step_family_names, c.product);
-  v.number("experts", c.expert_product);
+  v.numbers("experts", fusion_names, c.expert_product);
   v.table("attention");
   v.numbers("slowdown", step_family_names, c.attention);
   v.number("plain", c.plain_attention);
@@ -23,7 +23,7 @@ void visit_steps(C& c, V& v) {
   v.numbers("traffic", fusion_names, c.pointwise);
   v.numbers("casts", fusion_names, c.cast);
   v.numbers("loss", fusion_names, c.loss);
-  v.number("experts", c.expert_traffic);
+  v.numbers("experts", fusion_names, c.expert_traffic);
   v.number("scans", c.scan);
   v.table("collectives");
   v.numbers("tensor_overlapped", step_family_names, c.tensor_overlapped);
@@ -72,7 +72,7 @@ StepEffects StepCalibration::effects(const Chip& chip, const StepSoftware& softw
   out.pointwise = pointwise[way], out.cast = cast[way], out.loss = loss[loss_way],
   out.launch = software.captured ? Seconds(0) : launch[way];
   out.routed_launch = software.captured && software.fixed_capacity ? Seconds(0) : launch[way];
-  out.scan = scan, out.expert_product = expert_product, out.expert_traffic = expert_traffic;
+  out.scan = scan, out.expert_product = expert_product[way], out.expert_traffic = expert_traffic[way];
   out.expert_waited = software.expert_overlap ? expert_waited : 1.0;
   out.context_waited = context_waited;
   out.tensor_waited = software.tensor_overlap == TensorOverlap::all ? tensor_overlapped[family] : 1.0;

@@ -91,7 +91,8 @@ struct StepCalibration {
   std::array<Seconds, ways> launch{};
   double plain_attention = 1, first_flash = 1, unaligned = 1;
   double beside_waited = 1;
-  double scan = 1, expert_product = 1, expert_traffic = 1, expert_waited = 1, context_waited = 1;
+  std::array<double, ways> expert_product{1, 1, 1, 1}, expert_traffic{1, 1, 1, 1};
+  double scan = 1, expert_waited = 1, context_waited = 1;
   double contention = 0, gradients_waited = 0, straggler = 0;
   double omni_path = 1;  ///< of its bandwidth that collectives see, over that of other networks
   Seconds fixed;

@@ -18,7 +18,8 @@ void make_neutral(StepCalibration& s) {
   s.beside_waited = 0.5;
   s.launch = {20_us, 20_us, 20_us, Seconds(0)};
   s.plain_attention = s.first_flash = s.unaligned = 1.0;
-  s.scan = 1.5, s.expert_product = 1.0, s.expert_traffic = 1.0, s.expert_waited = 0.5, s.context_waited = 0.5;
+  s.expert_product = s.expert_traffic = {1, 1, 1, 1};
+  s.scan = 1.5, s.expert_waited = 0.5, s.context_waited = 0.5;
   s.omni_path = 0.5;
   s.contention = 0.5, s.gradients_waited = 0.5, s.straggler = 0.005, s.fixed = 5e-3 * 1_s;
 }
@@ -45,6 +46,13 @@ Tuned measured(double& number) {
 }
 Tuned tuned(Seconds& number, Seconds low, Seconds high) {
   return {fit(number, low, high), [&number] { return number.value(); }};
+}
+
+/// One number for all software of GPUs, whose kernels for experts are the same.
+Tuned of_gpus(std::array<double, StepCalibration::ways>& numbers, double low, double high) {
+  double& first = numbers[fused];
+  return {{first, low, high, [&numbers](double x) { numbers[fused] = numbers[compiled] = numbers[eager] = x; }},
+          [&first] { return first; }};
 }
 
 struct FitBlock {
@@ -85,36 +93,39 @@ std::vector<FitBlock> fit_blocks(TrainingPredictor& predict) {
       {{{both, 0.05, 1.0, [&s](double x) { s.tensor_overlapped[hopper] = s.tensor_overlapped[blackwell] = x; }},
         [&both] { return both; }}},
       [of](const TrainingRow& row) { return of(hopper)(row) || of(blackwell)(row); }};
-  return {kernels(ampere),
-          kernels(hopper),
-          kernels(blackwell),
-          {{measured(s.product[tpu]), tuned(s.attention[tpu], 0.3, 3.0), tuned(s.pointwise[way_of_tpu], 0.2, 3.0)},
-           of(tpu)},
-          {{tuned(s.first_flash, 0.5, 3.0)}, [](const TrainingRow& row) { return row.software.first_flash; }},
-          {{tuned(s.plain_attention, 0.5, 3.0), tuned(s.unaligned, 0.5, 10.0)},
-           [](const TrainingRow& row) { return !row.flash; }},
-          software(fused),
-          software(compiled),
-          software(eager),
-          casts(fused),
-          casts(compiled),
-          casts(way_of_tpu),
-          {{tuned(s.beside_waited, 0.05, 1.0)},
-           [](const TrainingRow& row) {
-             return row.software.tensor_overlap != TensorOverlap::none && row.strategy.parallelism.tensor > 1;
-           }},
-          overlapped,
-          {{tuned(s.tensor_overlapped[tpu], 0.05, 1.0)}, of(tpu)},
-          {{tuned(s.contention, 0.01, 1.0)}, [](const TrainingRow& row) { return row.strategy.parallelism.fsdp > 1; }},
-          {{tuned(s.expert_product, 0.8, 3.0), tuned(s.expert_traffic, 0.7, 20.0), tuned(s.expert_waited, 0.05, 1.0)},
-           [](const TrainingRow& row) { return has_experts(row.model); }},
-          {{tuned(s.scan, 0.7, 20.0)}, [](const TrainingRow& row) { return has_state_spaces(row.model); }},
-          {{tuned(s.context_waited, 0.05, 1.0)},
-           [](const TrainingRow& row) { return row.strategy.parallelism.context > 1; }},
-          {{tuned(s.gradients_waited, 0.01, 1.0)},
-           [](const TrainingRow& row) { return row.overlap && row.strategy.parallelism.data > 1; }},
-          {{tuned(s.omni_path, 0.1, 1.0)}, [](const TrainingRow& row) { return row.omni_path; }},
-          {{tuned(s.straggler, 1e-4, 0.02), tuned(s.fixed, 10_us, 60000_us)}, [](const TrainingRow&) { return true; }}};
+  return {
+      kernels(ampere),
+      kernels(hopper),
+      kernels(blackwell),
+      {{measured(s.product[tpu]), tuned(s.attention[tpu], 0.3, 3.0), tuned(s.pointwise[way_of_tpu], 0.2, 3.0)},
+       of(tpu)},
+      {{tuned(s.first_flash, 0.5, 3.0)}, [](const TrainingRow& row) { return row.software.first_flash; }},
+      {{tuned(s.plain_attention, 0.5, 3.0), tuned(s.unaligned, 0.5, 10.0)},
+       [](const TrainingRow& row) { return !row.flash; }},
+      software(fused),
+      software(compiled),
+      software(eager),
+      casts(fused),
+      casts(compiled),
+      casts(way_of_tpu),
+      {{tuned(s.beside_waited, 0.05, 1.0)},
+       [](const TrainingRow& row) {
+         return row.software.tensor_overlap != TensorOverlap::none && row.strategy.parallelism.tensor > 1;
+       }},
+      overlapped,
+      {{tuned(s.tensor_overlapped[tpu], 0.05, 1.0)}, of(tpu)},
+      {{tuned(s.contention, 0.01, 1.0)}, [](const TrainingRow& row) { return row.strategy.parallelism.fsdp > 1; }},
+      {{of_gpus(s.expert_product, 0.8, 3.0), of_gpus(s.expert_traffic, 0.7, 20.0), tuned(s.expert_waited, 0.05, 1.0)},
+       [of](const TrainingRow& row) { return has_experts(row.model) && !of(tpu)(row); }},
+      {{tuned(s.expert_product[way_of_tpu], 0.8, 3.0), tuned(s.expert_traffic[way_of_tpu], 0.7, 20.0)},
+       [of](const TrainingRow& row) { return has_experts(row.model) && of(tpu)(row); }},
+      {{tuned(s.scan, 0.7, 20.0)}, [](const TrainingRow& row) { return has_state_spaces(row.model); }},
+      {{tuned(s.context_waited, 0.05, 1.0)},
+       [](const TrainingRow& row) { return row.strategy.parallelism.context > 1; }},
+      {{tuned(s.gradients_waited, 0.01, 1.0)},
+       [](const TrainingRow& row) { return row.overlap && row.strategy.parallelism.data > 1; }},
+      {{tuned(s.omni_path, 0.1, 1.0)}, [](const TrainingRow& row) { return row.omni_path; }},
+      {{tuned(s.straggler, 1e-4, 0.02), tuned(s.fixed, 10_us, 60000_us)}, [](const TrainingRow&) { return true; }}};
 }
 
 /// Starts from the best of a few values over the whole range, one number after the other: where a number has no effect

@@ -56,7 +56,7 @@ TEST(TrainingRows, WhatCannotBeAskedIsNamedWithTheReason) {
 TEST(TrainingRows, OurStepsAreWithinWhatIsPromised) {
   const Catalogue& catalogue = Catalogue::builtin();
   for (const std::string_view set : {"h200-train", "h200-train-memory"}) {
-    const auto result = (*validation_set(set, "test"))->run({catalogue, std::nullopt});
+    const auto result = (*validation_set(set, "test"))->run(ValidationInput(catalogue));
     ASSERT_TRUE(result) << result.error().what;
     EXPECT_TRUE(result->unanswered.empty());
     const ValidationSummary all = summarise("all", result->cases);
@@ -66,7 +66,7 @@ TEST(TrainingRows, OurStepsAreWithinWhatIsPromised) {
 }
 
 TEST(TrainingRows, PublishedStepsAreAnsweredInTheirMajority) {
-  const auto result = (*validation_set("training", "test"))->run({Catalogue::builtin(), std::nullopt});
+  const auto result = (*validation_set("training", "test"))->run(ValidationInput(Catalogue::builtin()));
   ASSERT_TRUE(result) << result.error().what;
   EXPECT_GT(result->cases.size(), 500u);
   const ValidationSummary all = summarise("all", result->cases);

@@ -60,6 +60,29 @@ TEST(Split, IsByShapeAloneAndEven) {
   }
 }
 
+TEST(Split, RowsArePredictedByNumbersOfTheirFoldAlone) {
+  const Catalogue builtin = Catalogue::builtin();
+  Catalogue changed = builtin;
+  for (const auto& [path, text] : builtin.files("folds/2/calibration/h200-sxm.toml")) {
+    std::string slower(text);
+    slower.replace(slower.find("memory_share = 0."), 17, "memory_share = 0.1");
+    changed.put(path, slower);
+  }
+  const ValidationSet& set = **validation_set("h200-products", "test");
+  const auto before = set.run(ValidationInput(builtin)), after = set.run(ValidationInput(changed));
+  const auto fitted = set.run(ValidationInput(changed, std::nullopt, true));
+  ASSERT_TRUE(before && after && fitted);
+  ASSERT_EQ(before->cases.size(), after->cases.size());
+  std::size_t moved = 0;
+  for (std::size_t i = 0; i < before->cases.size(); ++i) {
+    EXPECT_FALSE(before->cases[i].fitted);
+    EXPECT_TRUE(fitted->cases[i].fitted);
+    moved += before->cases[i].predicted.value != after->cases[i].predicted.value ? 1 : 0;
+  }
+  EXPECT_GT(moved, before->cases.size() / 20);
+  EXPECT_LT(moved, before->cases.size() / 3);
+}
+
 TEST(Sets, AnUnknownOneAnswersWithTheNearest) {
   const auto set = validation_set("h200ops", "validate");
   ASSERT_FALSE(set);
