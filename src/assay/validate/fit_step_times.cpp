@@ -1,4 +1,5 @@
 // The fit of the times in catalogue/steps/training.toml: blocks of numbers in turn, each to the rows that it touches.
+#include <algorithm>
 #include <cmath>
 
 #include "assay/validate/fit_steps.h"
@@ -37,6 +38,11 @@ struct Tuned {
 };
 Tuned tuned(double& number, double low, double high) {
   return {fit(number, low, high), [&number] { return number; }};
+}
+/// One that is at least another: what is not fused moves no fewer bytes than what is.
+Tuned no_less(double& number, const double& least, double low, double high) {
+  return {{number, low, high, [&number, &least](double x) { number = std::max(x, least); }},
+          [&number] { return number; }};
 }
 /// Kernels were measured by themselves, so that a step may move them a little only: 10 % are worth 0.1 % of error.
 Tuned measured(double& number) {
@@ -77,9 +83,9 @@ std::vector<FitBlock> fit_blocks(TrainingPredictor& predict) {
     return FitBlock{{measured(s.product[f]), measured(s.attention[f])}, of(f)};
   };
   const auto software = [&](std::size_t way) {
-    return FitBlock{
-        {tuned(s.pointwise[way], 0.7, 6.0), tuned(s.loss[way], 0.7, 10.0), tuned(s.launch[way], 1_us, 200_us)},
-        run(way)};
+    const Tuned traffic =
+        way == eager ? no_less(s.pointwise[eager], s.pointwise[compiled], 0.7, 6.0) : tuned(s.pointwise[way], 0.7, 6.0);
+    return FitBlock{{traffic, tuned(s.loss[way], 0.7, 10.0), tuned(s.launch[way], 1_us, 200_us)}, run(way)};
   };
   const auto casts = [&](std::size_t way) {
     return FitBlock{{tuned(s.cast[way], 0.1, 6.0)}, [&predict, way, runs = run(way)](const TrainingRow& row) {
