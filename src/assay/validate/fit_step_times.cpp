@@ -83,9 +83,10 @@ std::vector<FitBlock> fit_blocks(TrainingPredictor& predict) {
     return FitBlock{{measured(s.product[f]), measured(s.attention[f])}, of(f)};
   };
   const auto software = [&](std::size_t way) {
-    const Tuned traffic =
-        way == eager ? no_less(s.pointwise[eager], s.pointwise[compiled], 0.7, 6.0) : tuned(s.pointwise[way], 0.7, 6.0);
-    return FitBlock{{traffic, tuned(s.loss[way], 0.7, 10.0), tuned(s.launch[way], 1_us, 200_us)}, run(way)};
+    const auto bytes = [&](auto& numbers, double high) {
+      return way == eager ? no_less(numbers[eager], numbers[compiled], 0.7, high) : tuned(numbers[way], 0.7, high);
+    };
+    return FitBlock{{bytes(s.pointwise, 6.0), bytes(s.loss, 10.0), tuned(s.launch[way], 1_us, 200_us)}, run(way)};
   };
   const auto casts = [&](std::size_t way) {
     return FitBlock{{tuned(s.cast[way], 0.1, 6.0)}, [&predict, way, runs = run(way)](const TrainingRow& row) {

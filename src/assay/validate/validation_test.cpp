@@ -105,14 +105,14 @@ TEST(Sets, ThirdPartyOnesNeedTheirData) {
 
 TEST(Sets, OurOwnKernelsArePredictedAsWellAsPromised) {
   const Catalogue catalogue = Catalogue::builtin();
-  const auto result = (*validation_set("h200-ops", "test"))->run(ValidationInput(catalogue));
-  ASSERT_TRUE(result) << result.error().where << result.error().what;
-  EXPECT_TRUE(result->unanswered.empty());
-  EXPECT_EQ(result->cases.size(), 269u);
   std::vector<ValidationCase> products, attention;
-  for (const ValidationCase& c : result->cases) {
-    if (c.group.starts_with("matmul")) products.push_back(c);
-    if (c.group.starts_with("attention")) attention.push_back(c);
+  for (const std::string_view set : {"h200-ops", "h200-random"}) {
+    const auto result = (*validation_set(set, "test"))->run(ValidationInput(catalogue));
+    ASSERT_TRUE(result);
+    for (const ValidationCase& c : result->cases) {
+      if (c.group.starts_with("matmul")) products.push_back(c);
+      if (c.group.starts_with("attention")) attention.push_back(c);
+    }
   }
   const ValidationSummary p = summarise("products", products), a = summarise("attention", attention);
   EXPECT_GE(p.n, 100u);
