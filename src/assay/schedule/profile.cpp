@@ -80,6 +80,9 @@ constexpr double dropped_copies = 1.5;
 /// backward the mask is read, their gradients read and written.
 constexpr double dropped_traffic = 2.5;
 
+/// An activation function times another tensor, or the gradients of both.
+bool is_gated(const Step& step) { return (step.op == Op::activate ? step.in[1] : step.out[1]) >= 0; }
+
 /// How much longer a step takes in the midst of others than its kernel alone.
 double stretch_of(const StepEffects& effects, const Program& program, const Step& step) {
   switch (step.op) {
@@ -114,6 +117,13 @@ double stretch_of(const StepEffects& effects, const Program& program, const Step
       return effects.loss;
     case Op::cast:
       return casts_weight(program, step) ? effects.pointwise : effects.cast;
+    // Rotations and gates are several operations of a framework; norms, sums and activation functions are one each.
+    case Op::rotate:
+    case Op::rotate_grad:
+      return effects.pointwise * effects.composed;
+    case Op::activate:
+    case Op::activate_grad:
+      return effects.pointwise * (is_gated(step) ? effects.composed : 1.0);
     default:
       return effects.pointwise;
   }

@@ -21,6 +21,7 @@ void visit_steps(C& c, V& v) {
   v.number("unaligned", c.unaligned);
   v.table("pointwise");
   v.numbers("traffic", fusion_names, c.pointwise);
+  v.number("composed", c.composed);
   v.numbers("casts", fusion_names, c.cast);
   v.numbers("loss", fusion_names, c.loss);
   v.numbers("experts", fusion_names, c.expert_traffic);
@@ -69,7 +70,8 @@ StepEffects StepCalibration::effects(const Chip& chip, const StepSoftware& softw
   out.product = product[family];
   out.attention = attention[family] * (software.first_flash ? first_flash : 1.0);
   out.plain_attention = plain_attention, out.unaligned = unaligned;
-  out.pointwise = pointwise[way], out.cast = cast[way], out.loss = loss[loss_way],
+  out.pointwise = pointwise[way], out.cast = cast[way], out.loss = loss[loss_way];
+  out.composed = fusion == Fusion::eager ? composed : 1.0;
   out.launch = software.captured ? Seconds(0) : launch[way];
   out.routed_launch = software.captured && software.fixed_capacity ? Seconds(0) : launch[way];
   out.scan = scan, out.expert_product = expert_product[way], out.expert_traffic = expert_traffic[way];

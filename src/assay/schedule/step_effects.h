@@ -52,6 +52,7 @@ struct StepEffects {
   double attention = 1, plain_attention = 1;  ///< the same of attention, with flash kernels and without
   double unaligned = 1;                       ///< of plain attention whose heads fit no tensor core: no multiple of 8
   double pointwise = 1;                       ///< bytes that element-wise steps move over the fewest
+  double composed = 1;                        ///< the same of steps that frameworks have no kernel for, over the others
   double cast = 1;                            ///< the same of what is quantised for products
   double loss = 1;                            ///< the same of logits and loss
   double scan = 1;            ///< of state spaces: their kernels over memory traffic or arithmetic alone
@@ -92,7 +93,7 @@ struct StepCalibration {
   double plain_attention = 1, first_flash = 1, unaligned = 1;
   double beside_waited = 1;
   std::array<double, ways> expert_product{1, 1, 1, 1}, expert_traffic{1, 1, 1, 1};
-  double scan = 1, expert_waited = 1, context_waited = 1;
+  double composed = 1, scan = 1, expert_waited = 1, context_waited = 1;
   double contention = 0, gradients_waited = 0, straggler = 0;
   double omni_path = 1;  ///< of its bandwidth that collectives see, over that of other networks
   Seconds fixed;

@@ -1,5 +1,4 @@
 // The fit of the times in catalogue/steps/training.toml: blocks of numbers in turn, each to the rows that it touches.
-#include <algorithm>
 #include <cmath>
 
 #include "assay/validate/fit_steps.h"
@@ -18,7 +17,7 @@ void make_neutral(StepCalibration& s) {
   s.tensor_overlapped = {1.0, 0.5, 0.5, 0.5, 0.5};
   s.beside_waited = 0.5;
   s.launch = {20_us, 20_us, 20_us, Seconds(0)};
-  s.plain_attention = s.first_flash = s.unaligned = 1.0;
+  s.plain_attention = s.first_flash = s.unaligned = 1.0, s.composed = 1.5;
   s.expert_product = s.expert_traffic = {1, 1, 1, 1};
   s.scan = 1.5, s.expert_waited = 0.5, s.context_waited = 0.5;
   s.omni_path = 0.5;
@@ -38,11 +37,6 @@ struct Tuned {
 };
 Tuned tuned(double& number, double low, double high) {
   return {fit(number, low, high), [&number] { return number; }};
-}
-/// One that is at least another: what is not fused moves no fewer bytes than what is.
-Tuned no_less(double& number, const double& least, double low, double high) {
-  return {{number, low, high, [&number, &least](double x) { number = std::max(x, least); }},
-          [&number] { return number; }};
 }
 /// Kernels were measured by themselves, so that a step may move them a little only: 10 % are worth 0.1 % of error.
 Tuned measured(double& number) {
@@ -83,10 +77,11 @@ std::vector<FitBlock> fit_blocks(TrainingPredictor& predict) {
     return FitBlock{{measured(s.product[f]), measured(s.attention[f])}, of(f)};
   };
   const auto software = [&](std::size_t way) {
-    const auto bytes = [&](auto& numbers, double high) {
-      return way == eager ? no_less(numbers[eager], numbers[compiled], 0.7, high) : tuned(numbers[way], 0.7, high);
-    };
-    return FitBlock{{bytes(s.pointwise, 6.0), bytes(s.loss, 10.0), tuned(s.launch[way], 1_us, 200_us)}, run(way)};
+    FitBlock block{
+        {tuned(s.pointwise[way], 0.7, 6.0), tuned(s.loss[way], 0.7, 10.0), tuned(s.launch[way], 1_us, 200_us)},
+        run(way)};
+    if (way == eager) block.numbers.push_back(tuned(s.composed, 0.7, 10.0));
+    return block;
   };
   const auto casts = [&](std::size_t way) {
     return FitBlock{{tuned(s.cast[way], 0.1, 6.0)}, [&predict, way, runs = run(way)](const TrainingRow& row) {
