@@ -160,12 +160,15 @@ Why read_software(const TableLine& in, TrainingRow& row) {
   if (contains(notes, "nvidia-smi")) row.view = MemoryView::driver;
   const bool torch = contains(framework, "Composer") || contains(framework, "torchtitan");
   const bool new_megatron = is_new_megatron(framework);
+  // llm.c is a C program: no interpreter starts its kernels.
   row.software.captured = contains(framework, "NVIDIA Release") || contains(framework, "Megatron-Bridge") ||
-                          (contains(framework, "NeMo") && year >= 2025);
+                          (contains(framework, "NeMo") && year >= 2025) || contains(framework, "llm.c");
   row.trusted = in.text("trust") != "C";
   row.typical = row.trusted && !contains(framework, "TE 2.11");
-  if (torch || contains(framework, "ColossalAI") || contains(framework, "InternEvo") || contains(framework, "llm.c"))
+  const bool cudnn = contains(flash, "cuDNN");
+  if (!cudnn && (torch || contains(framework, "ColossalAI") || contains(framework, "InternEvo")))
     row.attention = AttentionKernel::flash2;
+  if (cudnn) row.attention = AttentionKernel::cudnn;
   row.cast_when_gathered = torch || tpu;
   row.software.first_flash = contains(framework, "Composer");  // its benchmarks ran attn_impl triton
   row.software.fixed_capacity = notes.starts_with("(tokendrop)");
