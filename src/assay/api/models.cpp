@@ -183,7 +183,8 @@ void add_sizes(Members& out, const Transformer& model) {
 std::string mixer_text(const Layer& layer) {
   std::string text;
   if (layer.state_space) {
-    static constexpr std::string_view kinds[] = {"mamba", "mamba 2", "gated delta rule", "lightning attention"};
+    static constexpr std::string_view kinds[] = {
+        "mamba", "mamba 2", "gated delta rule", "lightning attention", "gated convolution", "gated linear recurrence"};
     text = kinds[static_cast<std::size_t>(layer.state_space->kind)];
   }
   if (layer.attention) {
@@ -196,7 +197,8 @@ std::string mixer_text(const Layer& layer) {
     if (a.compression > 0) text += fmt::format(", a key per {} tokens", a.compression);
     if (a.index_heads > 0) text += fmt::format(", {} picked", a.index_picks);
   }
-  if (layer.cross_attention) text += ", cross attention";
+  if (layer.cross_attention) text += text.empty() ? "cross attention" : ", cross attention";
+  if (layer.needs_image) text += " to images";
   return text.empty() ? "none" : text;
 }
 

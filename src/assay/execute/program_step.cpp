@@ -311,10 +311,11 @@ std::vector<Array<double>> StepRunner::run_attention(const Step& step, const Att
 RecurrencePlace StepRunner::recurrence_place(int values, int keys, const StateSpace& s, const Operands& in) const {
   RecurrencePlace place;
   place.kind = s.kind;
-  const bool channels = s.kind == StateSpace::Kind::mamba1;  // a head for each of them
+  const bool linear = s.kind == StateSpace::Kind::gated_linear;
+  const bool channels = linear || s.kind == StateSpace::Kind::mamba1;  // a head for each of them
   place.heads = channels ? s.inner : s.heads;
   place.value_dim = s.inner / place.heads;
-  place.key_heads = channels ? 1 : s.key_heads;
+  place.key_heads = linear ? s.inner : channels ? 1 : s.key_heads;
   place.key_dim = s.key_dim;
   place.first_head = extents_[at(values)][in.device][2].start / place.value_dim;
   const bool by_heads = program_.tensor(keys).rank == 4;

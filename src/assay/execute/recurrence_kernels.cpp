@@ -43,9 +43,10 @@ class Head {
       : in_(in), p_(place), head_(head) {
     tokens_ = in[0]->shape[1];
     local_heads_ = element_count(in[0]->shape) / (in[0]->shape[0] * tokens_ * p_.value_dim);
-    // Mamba 1 is one head for every channel, with a decay for every element of the state.
-    wide_decay_ = p_.kind == Kind::mamba1;
     delta_ = p_.kind == Kind::gated_delta;
+    // Mamba 1 is one head for every channel, with a decay for every element of the state.
+    wide_decay_ =
+        p_.kind == Kind::mamba1 || (delta_ && element_count(in[4]->shape) > in[0]->shape[0] * tokens_ * local_heads_);
     key_head_ = (p_.first_head + head) / (p_.heads / p_.key_heads) - p_.first_key_head;
     key_rows_ = element_count(in[1]->shape) / (in[1]->shape[0] * tokens_ * p_.key_dim);
   }
@@ -84,8 +85,14 @@ class Head {
         out.query = unit(&in_[1]->values[key(b, t)], p_.key_dim, scale());
         out.key = unit(&in_[2]->values[key(b, t)], p_.key_dim, 1.0);
         out.weight = sigmoid(in_[3]->values[scalar(b, t)]);
-        const double rate = softplus(in_[4]->values[scalar(b, t)] + in_[6]->values[at(head_)]);
-        std::fill(out.decay.begin(), out.decay.end(), std::exp(-std::exp(in_[5]->values[at(head_)]) * rate));
+        for (std::int64_t n = 0; n < p_.key_dim; ++n)
+          out.decay[at(n)] = std::exp(-std::exp(in_[5]->values[at(head_)]) * softplus(raw_decay(b, t, n)));
+        break;
+      }
+      case Kind::gated_linear: {
+        const double decay = linear_decay(scalar(b, t));
+        out.decay = {decay}, out.key = {std::sqrt(1.0 - decay * decay)}, out.query = {1.0};
+        out.value[0] *= sigmoid(in_[1]->values[scalar(b, t)]);
         break;
       }
       case Kind::lightning:
@@ -94,6 +101,8 @@ class Head {
           for (double& number : *x) number = silu(number);
         std::fill(out.decay.begin(), out.decay.end(), std::exp(-slope()));
         break;
+      case Kind::gated_convolution:
+        break;  // has no recurrence
     }
     return out;
   }
@@ -125,15 +134,29 @@ class Head {
         add_unit_grad(&out[1].values[key(b, t)], &in_[1]->values[key(b, t)], grad.query, scale());
         add_unit_grad(&out[2].values[key(b, t)], &in_[2]->values[key(b, t)], grad.key, 1.0);
         out[3].values[scalar(b, t)] += grad.weight * token.weight * (1.0 - token.weight);
-        const double raw = in_[4]->values[scalar(b, t)] + in_[6]->values[at(head_)];
         const double rate = std::exp(in_[5]->values[at(head_)]);
-        double d = 0;
-        for (std::int64_t n = 0; n < p_.key_dim; ++n) d += grad.decay[at(n)] * token.decay[at(n)];
-        out[5].values[at(head_)] -= d * rate * softplus(raw);
-        const double d_raw = -d * rate * sigmoid(raw);
-        out[4].values[scalar(b, t)] += d_raw, out[6].values[at(head_)] += d_raw;
+        for (std::int64_t n = 0; n < p_.key_dim; ++n) {
+          const double raw = raw_decay(b, t, n), d = grad.decay[at(n)] * token.decay[at(n)];
+          out[5].values[at(head_)] -= d * rate * softplus(raw);
+          const double d_raw = -d * rate * sigmoid(raw);
+          out[4].values[decay_input(b, t, n)] += d_raw, out[6].values[decay(n)] += d_raw;
+        }
         break;
       }
+      case Kind::gated_linear: {
+        const std::size_t i = scalar(b, t);
+        const double gate = sigmoid(in_[1]->values[i]), x = in_[0]->values[i], open = sigmoid(in_[2]->values[i]);
+        out[0].values[i] += grad.value[0] * gate;
+        out[1].values[i] += grad.value[0] * x * gate * (1.0 - gate);
+        // decay = exp(-c r softplus(A)), and the key is the root of 1 - decay squared.
+        const double d = (grad.decay[0] - grad.key[0] * token.decay[0] / token.key[0]) * token.decay[0];
+        const double raw = in_[3]->values[at(head_)];
+        out[2].values[i] -= d * linear_rate * softplus(raw) * open * (1.0 - open);
+        out[3].values[at(head_)] -= d * linear_rate * open * sigmoid(raw);
+        break;
+      }
+      case Kind::gated_convolution:
+        break;
       case Kind::lightning: {
         const auto add_silu = [&](std::size_t i, std::size_t from, const std::vector<double>& row) {
           for (std::size_t k = 0; k < row.size(); ++k)
@@ -146,6 +169,17 @@ class Head {
   }
 
  private:
+  static constexpr double linear_rate = 8.0;  // of Griffin (De et al. 2024, equation 4)
+  double linear_decay(std::size_t i) const {
+    return std::exp(-linear_rate * sigmoid(in_[2]->values[i]) * softplus(in_[3]->values[at(head_)]));
+  }
+  /// Of the gated delta rule: one for a head, or for each of its key dimensions.
+  std::size_t decay_input(std::int64_t b, std::int64_t t, std::int64_t n) const {
+    return wide_decay_ ? scalar(b, t) * at(p_.key_dim) + at(n) : scalar(b, t);
+  }
+  double raw_decay(std::int64_t b, std::int64_t t, std::int64_t n) const {
+    return in_[4]->values[decay_input(b, t, n)] + in_[6]->values[decay(n)];
+  }
   double scale() const { return 1.0 / std::sqrt(static_cast<double>(p_.key_dim)); }
   /// How fast a head of lightning attention forgets: the first ones within a token or two, the last ones hardly.
   double slope() const {

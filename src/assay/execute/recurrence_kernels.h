@@ -18,7 +18,7 @@ struct RecurrencePlace {
 };
 
 /// Inputs in the order of the program's step. Mamba: x, B, C, dt, A, dt's bias, skip. Gated delta rule: v, q, k, beta,
-/// alpha, A, bias. Lightning attention: v, q, k.
+/// alpha, A, bias. Lightning attention: v, q, k. Gated linear recurrence: x, input gate, decay gate, A.
 /// `state` holds those of all sequences and heads that are here: empty before the first token, new ones afterwards.
 Numbers recurrence(const std::vector<const Numbers*>& in, const RecurrencePlace& place, Numbers* state = nullptr);
 /// Gradients of all inputs, in their order.

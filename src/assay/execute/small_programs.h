@@ -163,6 +163,8 @@ inline StateSpace recurrent(StateSpace::Kind kind) {
   if (kind == StateSpace::Kind::mamba1) s.dt_rank = 2, s.inner_norms = true, s.output_norm = false;
   if (kind == StateSpace::Kind::mamba2) s.projection_bias = true;
   if (kind == StateSpace::Kind::lightning) s.key_heads = 4, s.convolution = 0;
+  if (kind == StateSpace::Kind::gated_linear) s.key_heads = s.key_dim = 1;
+  if (kind == StateSpace::Kind::gated_linear || kind == StateSpace::Kind::gated_convolution) s.projection_bias = true;
   return s;
 }
 
@@ -199,12 +201,21 @@ inline std::vector<Variety> all_varieties() {
     out.push_back({"sinks", model({l})});
   }
   using enum StateSpace::Kind;
-  for (const auto& [name, kind] : {std::pair{"mamba 1", mamba1}, std::pair{"mamba 2", mamba2},
-                                   std::pair{"gated delta rule", gated_delta}, std::pair{"lightning", lightning}}) {
+  for (const auto& [name, kind] :
+       {std::pair{"mamba 1", mamba1}, std::pair{"mamba 2", mamba2}, std::pair{"gated delta rule", gated_delta},
+        std::pair{"lightning", lightning}, std::pair{"gated convolution", gated_convolution},
+        std::pair{"gated linear recurrence", gated_linear}}) {
     Layer l = grouped;
     l.attention.reset();
     l.state_space = recurrent(kind);
     out.push_back({name, model({l, grouped})});
+  }
+  {
+    Layer l = grouped;
+    l.attention.reset();
+    l.state_space = recurrent(gated_delta);
+    l.state_space->key_heads = 4, l.state_space->gate_rank = 2;
+    out.push_back({"gated delta rule, a decay for each dimension of keys", model({l, grouped})});
   }
   {
     Layer l = grouped;

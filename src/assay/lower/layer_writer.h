@@ -83,6 +83,10 @@ class LayerWriter {
   int mamba2(const StateSpace& s, int x);
   int gated_delta(const StateSpace& s, int x);
   int lightning(const StateSpace& s, int x);
+  int gated_convolution(int x);
+  int gated_linear(const StateSpace& s, int x);
+  /// Channels are told apart by heads from here on.
+  void by_heads(int x, LogicalDim last, const StateSpace& s);
   /// A tensor with its whole sequence on every device that scans it.
   int whole_sequence(int x);
   /// A short convolution along the sequence, each channel by itself, and its activation.

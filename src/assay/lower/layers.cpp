@@ -16,6 +16,7 @@ std::size_t at(int id) { return static_cast<std::size_t>(id); }
 }  // namespace
 
 bool has_branch(const Layer& layer, Branch branch) {
+  if (layer.needs_image) return false;
   const bool is_parallel = layer.parallel && layer.feed_forward && layer.attention;
   if (is_parallel || branch == Branch::parallel) return is_parallel && branch == Branch::parallel;
   switch (branch) {

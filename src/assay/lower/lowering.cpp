@@ -166,7 +166,7 @@ class Lowering {
     build_.begin_block(name, Phase::forward, number, stack.count(kind));
     const Layer& shape = stack.kinds[kind];
     Written out = begun(residual("In", work));
-    if (shape.cross_attention) {
+    if (has_branch(shape, Branch::cross_attention)) {
       out.encoded = residual("Encoded", source_of(work));
       program_.tensors[at(out.encoded)].is_lent = true;  // to all layers
     }

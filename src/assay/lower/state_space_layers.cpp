@@ -3,6 +3,7 @@
 
 #include "assay/lower/layer_writer.h"
 #include "assay/model/accounting.h"
+#include "assay/model/layer_parts.h"
 
 namespace assay {
 namespace {
@@ -27,6 +28,12 @@ int LayerWriter::state_space(const StateSpace& s, int x) {
       break;
     case StateSpace::Kind::lightning:
       y = lightning(s, x);
+      break;
+    case StateSpace::Kind::gated_convolution:
+      y = gated_convolution(x);
+      break;
+    case StateSpace::Kind::gated_linear:
+      y = gated_linear(s, x);
       break;
   }
   postpone(weight("b_so"));
@@ -73,14 +80,15 @@ int LayerWriter::gated_delta(const StateSpace& s, int x) {
   const int q = convolved(whole_sequence(projected("Q", "W_q", state)), "conv_q", "b_conv_q");
   const int k = convolved(whole_sequence(projected("K", "W_k", state)), "conv_k", "b_conv_k");
   const int v = convolved(whole_sequence(projected("V", "W_v", inner)), "conv_v", "b_conv_v");
-  const int z = projected("Z", "W_z", inner);
+  const bool low = s.gate_rank > 0;
+  const int z = low ? build_.product("Z", projected("ZLow", "W_z_low", rank), weight("W_z"), {batch, sequence, inner})
+                    : projected("Z", "W_z", inner);
   const int beta = whole_sequence(projected("Beta", "W_beta", heads));
-  const int alpha = whole_sequence(projected("Alpha", "W_alpha", heads));
-  int y = scan(s, {v, q, k, beta, alpha, along_channels("A", alpha), along_channels("b_dt", alpha)});
-  ProgramTensor& made = build_.program().tensors[at(y)];  // by heads: each one is normalised by itself
-  made.rank = 4;
-  made.dims[2] = {heads, s.heads}, made.dims[3] = {value_dim, s.inner / s.heads};
-  build_.program().place(y, Sharding(made.sharding));
+  const int alpha = whole_sequence(low ? build_.product("Alpha", projected("AlphaLow", "W_alpha_low", rank),
+                                                        weight("W_alpha"), {batch, sequence, heads, head_dim})
+                                       : projected("Alpha", "W_alpha", heads));
+  int y = scan(s, {v, q, k, beta, alpha, along_channels("A", beta), along_channels("b_dt", alpha)});
+  by_heads(y, value_dim, s);  // each one is normalised by itself
   y = scan_result(y, z);
   if (s.output_norm) y = norm(y, "head_norm", "Y");
   return build_.pointwise(Op::activate, "Y", {y, z}, z);
@@ -98,16 +106,49 @@ int LayerWriter::lightning(const StateSpace& s, int x) {
   return build_.pointwise(Op::activate, "Y", {y, gate}, gate);
 }
 
+int LayerWriter::gated_convolution(int x) {
+  const auto projected = [&](std::string_view name, std::string_view w, std::string_view bias) {
+    return build_.settle_sums(build_.product(name, x, weight(w), {batch, sequence, inner}, -1, weight(bias)));
+  };
+  const int values = projected("X", "W_x", "b_x"), before = projected("B", "W_B", "b_B"),
+            behind = projected("C", "W_C", "b_C");
+  const int gated = build_.pointwise(Op::activate, "X", {values, before}, values);
+  const int y = scan_result(convolved(whole_sequence(gated), "conv", "b_conv"), behind);
+  return build_.pointwise(Op::activate, "Y", {y, behind}, behind);
+}
+
+int LayerWriter::gated_linear(const StateSpace& s, int x) {
+  const auto projected = [&](std::string_view name, std::string_view w, std::string_view bias) {
+    return build_.settle_sums(build_.product(name, x, weight(w), {batch, sequence, inner}, -1, weight(bias)));
+  };
+  const int z = projected("Z", "W_z", "b_z");
+  const int mixed = convolved(whole_sequence(projected("X", "W_x", "b_x")), "conv", "b_conv");
+  by_heads(mixed, head_dim, s);
+  const auto gate = [&](std::string_view name, std::string_view w, std::string_view bias) {
+    return build_.product(name, mixed, along_channels(w, mixed), {batch, sequence, heads, value_dim}, -1, weight(bias));
+  };
+  const int input = gate("I", "W_input", "b_input"), decay = gate("R", "W_decay", "b_decay");
+  const int y = scan(s, {mixed, input, decay, along_channels("A", input)});
+  return build_.pointwise(Op::activate, "Y", {scan_result(y, z), z}, z);
+}
+
+void LayerWriter::by_heads(int x, LogicalDim last, const StateSpace& s) {
+  ProgramTensor& made = build_.program().tensors[at(x)];
+  made.rank = 4;
+  made.dims[2] = {heads, s.heads}, made.dims[3] = {last, s.inner / s.heads};
+  build_.program().place(x, Sharding(made.sharding));
+}
+
 int LayerWriter::whole_sequence(int x) {
   Sharding target = sharding(x);
   const AxisList along = target.dims[1];
   if (along.empty()) return x;
   target.dims[1] = {};
   // Heads are exchanged for tokens, and so are the keys that some of them share, where both divide; what does not is
-  // gathered. Mamba 1 has a head for every channel.
+  // gathered.
   const StateSpace& s = *layer_.state_space;
   const bool is_key = build_.program().tensor(x).dims[2].dim == state;
-  const std::int64_t whole = is_key ? s.key_heads : s.kind == StateSpace::Kind::mamba1 ? s.inner : s.heads;
+  const std::int64_t whole = is_key ? s.key_heads : has_free_channels(s) ? s.inner : s.heads;
   const Weight::Size values{inner, s.inner};
   const AxisList split = build_.ruled(TensorClass::used_weight, std::span(&values, 1)).dims[0];
   const AxisList channels = joined(split, remaining(along, split.set()));

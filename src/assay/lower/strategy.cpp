@@ -6,6 +6,8 @@
 #include <array>
 #include <numeric>
 
+#include "assay/model/layer_parts.h"
+
 namespace assay {
 namespace {
 
@@ -118,7 +120,7 @@ Result<void> check_parallelism(const Parallelism& p, const Transformer& model) {
     }
     if (layer.state_space) {
       const StateSpace& s = *layer.state_space;
-      const bool channels = s.kind == StateSpace::Kind::mamba1;
+      const bool channels = has_free_channels(s);
       ASSAY_CHECK(divides("--tp", channels ? s.inner : s.heads, p.tensor,
                           channels ? "channels of the state space" : "heads of the state space"));
     }

@@ -15,6 +15,14 @@ void for_each_kind(const Transformer& model, F visit) {
     for (std::size_t i = 0; stack && i < stack->kinds.size(); ++i) visit(stack->kinds[i], stack->count(i));
 }
 
+/// Those that text passes.
+template <class F>
+void for_each_used_kind(const Transformer& model, F visit) {
+  for_each_kind(model, [&](const Layer& layer, std::int64_t times) {
+    if (!layer.needs_image) visit(layer, times);
+  });
+}
+
 /// What one token uses of a weight.
 std::int64_t active_elements(const Weight& weight, const FeedForward* feed_forward) {
   const std::int64_t elements = weight.elements();
@@ -22,10 +30,12 @@ std::int64_t active_elements(const Weight& weight, const FeedForward* feed_forwa
   return elements / feed_forward->experts * feed_forward->experts_per_token;
 }
 
-void add(ParameterCounts& counts, const std::vector<Weight>& weights, const FeedForward* feed_forward,
-         std::int64_t times) {
+void add(ParameterCounts& counts, const std::vector<Weight>& weights, std::int64_t times,
+         const Layer* layer = nullptr) {
+  const FeedForward* feed_forward = layer && layer->feed_forward ? &*layer->feed_forward : nullptr;
+  const bool is_used = !layer || !layer->needs_image;
   for (const Weight& weight : weights) {
-    const std::int64_t elements = weight.elements(), active = active_elements(weight, feed_forward);
+    const std::int64_t elements = weight.elements(), active = is_used ? active_elements(weight, feed_forward) : 0;
     counts.by_part[static_cast<std::size_t>(weight.part)] += times * elements;
     counts.total += times * elements;
     counts.active += times * active;
@@ -33,21 +43,25 @@ void add(ParameterCounts& counts, const std::vector<Weight>& weights, const Feed
   }
 }
 
+/// Cells of the state; a convolution alone has none.
+std::int64_t state_cells(const StateSpace& s) {
+  return s.kind == StateSpace::Kind::gated_convolution ? 0 : s.inner * s.key_dim;
+}
+
+/// Channels of the convolution: where keys are not made of what was convolved, they pass it, too.
+std::int64_t convolved_channels(const StateSpace& s) {
+  const bool keys = s.kind == StateSpace::Kind::mamba2 || s.kind == StateSpace::Kind::gated_delta;
+  return s.inner + (keys ? 2 * s.key_heads * s.key_dim : 0);
+}
+
 /// Recurrent FLOP of one token: of the cells of the state, and of the convolution.
 double state_space_flops(const StateSpace& s) {
-  const double cells = static_cast<double>(s.inner) * static_cast<double>(s.key_dim);
-  const double keys = s.kind == StateSpace::Kind::mamba1
-                          ? 0.0  // made of what was convolved
-                          : 2.0 * static_cast<double>(s.key_heads) * static_cast<double>(s.key_dim);
-  const double taps = 2.0 * static_cast<double>(s.convolution);
-  return scan_flops_per_cell(s) * cells + taps * (static_cast<double>(s.inner) + keys);
+  return scan_flops_per_cell(s) * static_cast<double>(state_cells(s)) +
+         2.0 * static_cast<double>(s.convolution) * static_cast<double>(convolved_channels(s));
 }
 
 std::int64_t state_values(const StateSpace& s) {
-  const std::int64_t state = s.inner * s.key_dim;
-  if (s.convolution == 0) return state;
-  const std::int64_t channels = s.inner + (s.kind == StateSpace::Kind::mamba1 ? 0 : 2 * s.key_heads * s.key_dim);
-  return state + channels * (s.convolution - 1);
+  return state_cells(s) + convolved_channels(s) * std::max<std::int64_t>(s.convolution - 1, 0);
 }
 
 /// Of a token, while it is in the window.
@@ -93,16 +107,15 @@ double mean_complete(double sequence, double each, double most, MaskCount count)
 
 ParameterCounts layer_parameter_counts(const Transformer& model, const Layer& layer) {
   ParameterCounts counts;
-  add(counts, layer_weights(model, layer), layer.feed_forward ? &*layer.feed_forward : nullptr, 1);
+  add(counts, layer_weights(model, layer), 1, &layer);
   return counts;
 }
 
 ParameterCounts parameter_counts(const Transformer& model) {
   ParameterCounts counts;
-  add(counts, outer_weights(model), nullptr, 1);
-  for_each_kind(model, [&](const Layer& layer, std::int64_t times) {
-    add(counts, layer_weights(model, layer), layer.feed_forward ? &*layer.feed_forward : nullptr, times);
-  });
+  add(counts, outer_weights(model), 1);
+  for_each_kind(
+      model, [&](const Layer& layer, std::int64_t times) { add(counts, layer_weights(model, layer), times, &layer); });
   if (model.head && model.tied)
     counts.active_matrix += model.vocabulary * (model.embedding_width > 0 ? model.embedding_width : model.d_model);
   return counts;
@@ -178,6 +191,10 @@ double scan_flops_per_cell(const StateSpace& s) {
       return 6.0;
     case StateSpace::Kind::gated_delta:  // also reads the state to subtract what it predicts
       return 7.0;
+    case StateSpace::Kind::gated_linear:  // a = exp(c r); a h + sqrt(1 - a a) i x
+      return 7.0;
+    case StateSpace::Kind::gated_convolution:
+      return 0.0;
     case StateSpace::Kind::mamba2:  // the decay is one number a head
     case StateSpace::Kind::lightning:
       break;
@@ -194,7 +211,7 @@ TokenFlops<N> token_flops(const N& num, const Transformer& model, std::int64_t s
   auto attention = num.given("attention", Flops(0), "no attention");
   auto recurrent = num.given("state space", Flops(0), "no state space");
   bool first_attention = true, first_state = true;
-  for_each_kind(model, [&](const Layer& layer, std::int64_t times) {
+  for_each_used_kind(model, [&](const Layer& layer, std::int64_t times) {
     const auto layers = static_cast<double>(times);
     for (const auto* a :
          {layer.attention ? &*layer.attention : nullptr, layer.cross_attention ? &*layer.cross_attention : nullptr}) {
@@ -273,6 +290,7 @@ std::int64_t kv_values_per_sequence(const Transformer& model, std::int64_t seque
   std::int64_t values = 0;
   for (std::size_t i = 0; i < model.decoder.kinds.size(); ++i) {
     const Layer& layer = model.decoder.kinds[i];
+    if (layer.needs_image) continue;
     if (layer.attention) {
       std::int64_t tokens = sequence;
       if (layer.attention->window > 0) tokens = std::min(tokens, layer.attention->window);
@@ -359,10 +377,12 @@ std::vector<Kept> kept_activations(const Transformer& model, const Layer& layer,
   if (layer.cross_attention) keep_attention(*layer.cross_attention);
   if (layer.state_space) {
     const StateSpace& s = *layer.state_space;
+    const bool per_channel = s.kind == StateSpace::Kind::gated_convolution || s.kind == StateSpace::Kind::gated_linear;
     const std::int64_t keys = s.kind == StateSpace::Kind::mamba1 ? s.key_dim : s.key_heads * s.key_dim;
     if (all && !layer.attention) keep("normalised input", model.d_model);
     keep("values and gate", 2 * s.inner);
-    keep("keys and queries", 2 * keys);
+    keep(per_channel ? "gates" : "keys and queries",
+         s.kind == StateSpace::Kind::gated_convolution ? s.inner : 2 * (per_channel ? s.inner : keys));
     if (all) keep("mixer output", s.inner);
     keep("after mixer", model.d_model);
   }
@@ -389,7 +409,7 @@ std::vector<Kept> kept_activations(const Transformer& model, const Layer& layer,
 
 Bytes kept_bytes_per_token(const Transformer& model, KeepPolicy policy, Dtype dtype) {
   Bytes total;
-  for_each_kind(model, [&](const Layer& layer, std::int64_t times) {
+  for_each_used_kind(model, [&](const Layer& layer, std::int64_t times) {
     for (const Kept& kept : kept_activations(model, layer, policy))
       total += static_cast<double>(times) * storage(kept.dtype.value_or(dtype), static_cast<double>(kept.elements));
   });

@@ -9,6 +9,11 @@ namespace assay {
 /// Whether a layer's mixer and feed-forward block each have a norm on either side.
 bool has_sandwich_norms(const Layer& layer);
 
+/// Whether each channel of a mixer goes its own way, as a head of its own: no group of them must stay together.
+inline bool has_free_channels(const StateSpace& s) {
+  return s.kind == StateSpace::Kind::mamba1 || s.kind == StateSpace::Kind::gated_convolution;
+}
+
 /// The width of what the layers have from the token itself: all of them, or none (0).
 std::int64_t token_input_width(const LayerStack& stack);
 

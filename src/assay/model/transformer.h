@@ -38,6 +38,7 @@ struct Attention {
   bool output_gate = false;      ///< the query projection also yields a gate of the output
   bool shares_kv = false;        ///< uses keys and values of an earlier layer: no projections, no cache of its own
   bool lends_kv = false;         ///< its keys and values are those of later layers, too
+  bool idle_kv = false;          ///< shares_kv, and yet has projections of its own, which nothing uses (Gemma 3n)
   bool values_are_keys = false;  ///< values are the projected keys: no projection of their own (Gemma 4)
   bool one_cache = false;        ///< and the same after norms and rotation, so that the cache holds them once
   /// Beside the window, queries see one key for each so many tokens, pooled by learned weights; 0: none (DeepSeek V4).
@@ -54,17 +55,19 @@ struct Attention {
   friend bool operator==(const Attention&, const Attention&) = default;
 };
 
-/// A mixer whose state does not grow with the sequence.
+/// A mixer whose state does not grow with the sequence. A gated convolution is nothing but that (LFM2); a gated linear
+/// recurrence has one number for each channel, and gates that are made in blocks of channels (Griffin).
 struct StateSpace {
-  enum class Kind { mamba1, mamba2, gated_delta, lightning };
+  enum class Kind { mamba1, mamba2, gated_delta, lightning, gated_convolution, gated_linear };
 
   Kind kind = Kind::mamba2;
   std::int64_t inner = 1;        ///< width of the values: heads x head_dim
-  std::int64_t heads = 1;        ///< of values
+  std::int64_t heads = 1;        ///< of values; gated_linear: blocks of its gates
   std::int64_t key_heads = 1;    ///< gated_delta: heads of queries and keys; mamba2: groups of B and C
-  std::int64_t key_dim = 1;      ///< gated_delta, lightning: of one key head; mamba: the state size
+  std::int64_t key_dim = 1;      ///< gated_delta, lightning: of one key head; mamba: the state size; gated_linear: 1
   std::int64_t convolution = 0;  ///< kernel size of the short convolution; 0: none
   std::int64_t dt_rank = 0;      ///< mamba1
+  std::int64_t gate_rank = 0;    ///< gated_delta: of output gate and decay, which each key dimension has; 0: neither
   bool convolution_bias = false, projection_bias = false;
   bool inner_norms = false;  ///< mamba1: norms of dt, B and C (Jamba)
   bool output_norm = true;   ///< a norm in front of the output projection; mamba1 has none
@@ -79,11 +82,13 @@ struct FeedForward {
   std::int64_t experts = 0, experts_per_token = 0;
   std::int64_t expert_groups = 1, groups_per_token = 1;  ///< a token's experts lie in so many of the groups
   std::int64_t shared_width = 0;                         ///< of all shared experts together, which every token passes
-  std::int64_t latent = 0;         ///< routed experts work in this many dimensions, projected once; 0: d_model
-  bool shared_gate = false;        ///< a learned scalar gate on the shared experts
-  bool router_bias = false;        ///< learned
-  bool router_correction = false;  ///< a bias of the choice alone, set to balance the experts (DeepSeek V3)
-  bool router_scale = false;       ///< the router scales its input and each expert's share (Gemma 4)
+  std::int64_t latent = 0;             ///< routed experts work in this many dimensions, projected once; 0: d_model
+  std::int64_t zero_experts = 0;       ///< that a router may pick, too, and that hand a token on as it is (LongCat)
+  std::int64_t activation_scales = 0;  ///< numbers that the activation of a block learns (Apertus)
+  bool shared_gate = false;            ///< a learned scalar gate on the shared experts
+  bool router_bias = false;            ///< learned
+  bool router_correction = false;      ///< a bias of the choice alone, set to balance the experts (DeepSeek V3)
+  bool router_scale = false;           ///< the router scales its input and each expert's share (Gemma 4)
   friend bool operator==(const FeedForward&, const FeedForward&) = default;
 };
 
@@ -95,6 +100,9 @@ struct Layer {
   int norms = 2;                 ///< of width d_model
   std::int64_t token_input = 0;  ///< width of an input that each layer has from the token itself (Gemma 4); 0: none
   bool parallel = false;         ///< attention and feed-forward read the same normalised input
+  std::int64_t bypass_rank = 0;  ///< of a product of two matrices beside attention, with a norm (Gemma 3n); 0: none
+  /// Text alone passes it by: it attends to images, and a learned number scales what each block adds (Llama 3.2).
+  bool needs_image = false;
   friend bool operator==(const Layer&, const Layer&) = default;
 };
 
@@ -120,9 +128,11 @@ struct Transformer {
   std::int64_t token_types = 0;             ///< rows of a segment table
   std::int64_t embedding_width = 0;         ///< where it differs from d_model and is projected; 0: d_model
   std::int64_t token_input_vocabulary = 0;  ///< rows of the table of `Layer::token_input`
-  std::int64_t streams = 1;  ///< copies of the residual stream, mixed around each block (hyper-connections)
-  bool tied = false;         ///< the head is the transposed embedding
-  bool head = true;          ///< has a language-model head
+  std::int64_t extra_embeddings = 0;        ///< rows of the embedding behind the vocabulary, which no head predicts
+  std::int64_t streams = 1;       ///< copies of the residual stream, mixed around each block (hyper-connections)
+  bool one_stream_works = false;  ///< of several streams one passes each layer; the others are predicted (Gemma 3n)
+  bool tied = false;              ///< the head is the transposed embedding
+  bool head = true;               ///< has a language-model head
   bool head_bias = false;
   bool embedding_norm = false;
   bool final_norm = true;

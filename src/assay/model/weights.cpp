@@ -53,7 +53,7 @@ void add_qk_norms(const List& list, const Attention& a) {
   const bool queries = a.qk_norm != Attention::QkNorm::keys;
   if (queries) scale("q_norm", heads, a.heads);
   if (queries && a.qk_norm_bias) scale("b_q_norm", heads, a.heads);
-  if (a.shares_kv) return;
+  if (a.shares_kv && !a.idle_kv) return;
   scale("k_norm", kv_heads, a.kv_heads);
   if (a.qk_norm_bias) scale("b_k_norm", kv_heads, a.kv_heads);
 }
@@ -119,7 +119,10 @@ void add_attention(std::vector<Weight>& out, const Attention& a, std::int64_t wi
     list.matrix(cross ? "W_cq" : "W_q", {{d_model, width}, {heads, a.heads}, {head_dim, a.head_dim}});
   list.vector(a.q_bias && a.q_rank == 0, cross ? "b_cq" : "b_q", {{heads, a.heads}, {head_dim, a.head_dim}});
   if (a.output_gate) list.matrix("W_og", {{d_model, width}, {heads, a.heads}, {value_dim, a.value_dim}});
-  if (!a.shares_kv) {
+  if (a.idle_kv) {
+    list.vector("W_k", {{d_model, width}, {kv_heads, a.kv_heads}, {head_dim, a.head_dim}});
+    list.vector("W_v", {{d_model, width}, {kv_heads, a.kv_heads}, {value_dim, a.value_dim}});
+  } else if (!a.shares_kv) {
     list.matrix(cross ? "W_ck" : "W_k", {{d_model, width}, {kv_heads, a.kv_heads}, {head_dim, a.head_dim}});
     list.vector(a.k_bias, cross ? "b_ck" : "b_k", {{kv_heads, a.kv_heads}, {head_dim, a.head_dim}});
     if (!a.values_are_keys) {
@@ -195,9 +198,16 @@ void add_gated_delta(const List& list, const StateSpace& s, std::int64_t width) 
   list.matrix("W_q", {{d_model, width}, {state, keys}});
   list.matrix("W_k", {{d_model, width}, {state, keys}});
   list.matrix("W_v", {{d_model, width}, {inner, s.inner}});
-  list.matrix("W_z", {{d_model, width}, {inner, s.inner}});
+  const bool low = s.gate_rank > 0;
+  if (low) list.matrix("W_z_low", {{d_model, width}, {rank, s.gate_rank}});
+  list.matrix("W_z", {low ? Weight::Size{rank, s.gate_rank} : Weight::Size{d_model, width}, {inner, s.inner}});
   list.matrix("W_beta", {{d_model, width}, {heads, s.heads}});
-  list.matrix("W_alpha", {{d_model, width}, {heads, s.heads}});
+  if (low) {
+    list.matrix("W_alpha_low", {{d_model, width}, {rank, s.gate_rank}});
+    list.matrix("W_alpha", {{rank, s.gate_rank}, {heads, s.heads}, {head_dim, s.key_dim}});
+  } else {
+    list.matrix("W_alpha", {{d_model, width}, {heads, s.heads}});
+  }
   if (s.convolution > 0) {
     list.vector("conv_q", {{state, keys}, {other, s.convolution}});
     list.vector("conv_k", {{state, keys}, {other, s.convolution}});
@@ -206,7 +216,10 @@ void add_gated_delta(const List& list, const StateSpace& s, std::int64_t width) 
     list.vector(s.convolution_bias, "b_conv_k", {{state, keys}});
     list.vector(s.convolution_bias, "b_conv_v", {{inner, s.inner}});
   }
-  list.vector("b_dt", {{heads, s.heads}});
+  if (low)
+    list.vector("b_dt", {{heads, s.heads}, {head_dim, s.key_dim}});
+  else
+    list.vector("b_dt", {{heads, s.heads}});
   list.vector("A", {{heads, s.heads}});
   list.vector(s.output_norm, "head_norm", {{value_dim, s.inner / s.heads}});
 }
@@ -217,6 +230,30 @@ void add_lightning(const List& list, const StateSpace& s, std::int64_t width) {
   list.matrix("W_v", {{d_model, width}, {inner, s.inner}});
   list.matrix("W_og", {{d_model, width}, {inner, s.inner}});
   list.vector(s.output_norm, "inner_norm", {{inner, s.inner}});
+}
+
+void add_gated_convolution(const List& list, const StateSpace& s, std::int64_t width) {
+  for (const auto& [matrix, bias] : {std::pair{"W_x", "b_x"}, std::pair{"W_B", "b_B"}, std::pair{"W_C", "b_C"}}) {
+    list.matrix(matrix, {{d_model, width}, {inner, s.inner}});
+    list.vector(s.projection_bias, bias, {{inner, s.inner}});
+  }
+  list.vector("conv", {{inner, s.inner}, {other, s.convolution}});
+  list.vector(s.convolution_bias, "b_conv", {{inner, s.inner}});
+}
+
+void add_gated_linear(const List& list, const StateSpace& s, std::int64_t width) {
+  list.matrix("W_x", {{d_model, width}, {inner, s.inner}});
+  list.vector(s.projection_bias, "b_x", {{inner, s.inner}});
+  list.matrix("W_z", {{d_model, width}, {inner, s.inner}});
+  list.vector(s.projection_bias, "b_z", {{inner, s.inner}});
+  list.vector("conv", {{inner, s.inner}, {other, s.convolution}});
+  list.vector(s.convolution_bias, "b_conv", {{inner, s.inner}});
+  const std::int64_t block = s.inner / s.heads;
+  for (const auto& [matrix, bias] : {std::pair{"W_input", "b_input"}, std::pair{"W_decay", "b_decay"}}) {
+    list.matrix(matrix, {{heads, s.heads}, {head_dim, block}, {value_dim, block}});
+    list.vector(bias, {{heads, s.heads}, {value_dim, block}});
+  }
+  list.vector("A", {{heads, s.heads}, {value_dim, block}});
 }
 
 void add_state_space(std::vector<Weight>& out, const StateSpace& s, std::int64_t width) {
@@ -234,6 +271,12 @@ void add_state_space(std::vector<Weight>& out, const StateSpace& s, std::int64_t
     case StateSpace::Kind::lightning:
       add_lightning(list, s, width);
       break;
+    case StateSpace::Kind::gated_convolution:
+      add_gated_convolution(list, s, width);
+      break;
+    case StateSpace::Kind::gated_linear:
+      add_gated_linear(list, s, width);
+      break;
   }
   list.matrix("W_so", {{inner, s.inner}, {d_model, width}});
   list.vector(s.projection_bias, "b_so", {{d_model, width}});
@@ -241,10 +284,10 @@ void add_state_space(std::vector<Weight>& out, const StateSpace& s, std::int64_t
 
 void add_experts(std::vector<Weight>& out, const FeedForward& f, std::int64_t width) {
   const List router(out, Part::router), list(out, Part::experts);
-  const Weight::Size e{experts, f.experts};
-  router.matrix("W_router", {{d_model, width}, e});
-  router.vector(f.router_bias, "b_router", {e});
-  router.vector(f.router_correction, "c_router", {e});
+  const Weight::Size e{experts, f.experts}, picks{experts, f.experts + f.zero_experts};
+  router.matrix("W_router", {{d_model, width}, picks});
+  router.vector(f.router_bias, "b_router", {picks});
+  router.vector(f.router_correction, "c_router", {picks});
   router.vector(f.router_scale, "router_norm", {{d_model, width}});
   router.vector(f.router_scale, "expert_scale", {e});
   const std::int64_t through = f.latent > 0 ? f.latent : width;
@@ -278,6 +321,7 @@ void add_feed_forward(std::vector<Weight>& out, const FeedForward& f, std::int64
   list.vector(f.up_bias, "b_in", {{LogicalDim::width, f.width}});
   if (f.gated) list.matrix("W_gate", {{d_model, width}, {LogicalDim::width, f.width}});
   list.vector(f.gated && f.up_bias, "b_gate", {{LogicalDim::width, f.width}});
+  list.vector(f.activation_scales > 0, "activation", {{other, f.activation_scales}});
   list.matrix("W_out", {{LogicalDim::width, f.width}, {d_model, width}});
   list.vector(f.down_bias, "b_out", {{d_model, width}});
 }
@@ -285,12 +329,34 @@ void add_feed_forward(std::vector<Weight>& out, const FeedForward& f, std::int64
 /// Several residual streams: for each block, weights that gather the streams to its input, spread its result over them
 /// and mix them, all from the streams themselves; one scale for each of the three.
 void add_streams(std::vector<Weight>& out, const Transformer& model) {
-  if (model.streams == 1) return;
+  if (model.streams == 1 || model.one_stream_works) return;
   const List list(out, Part::streams);
   const Weight::Size mixed{other, (2 + model.streams) * model.streams};
   list.matrix("W_mix", {{other, model.streams}, {d_model, model.d_model}, mixed});
   list.vector("b_mix", {mixed});
   list.vector("mix_scale", {{other, 3}});
+}
+
+/// One stream works: before a layer all are predicted from all, by weights that the working one is multiplied to; after
+/// it, all are corrected by what the prediction missed, likewise.
+void add_predicted_streams(std::vector<Weight>& out, const Transformer& model) {
+  if (!model.one_stream_works) return;
+  const List list(out, Part::streams);
+  const Weight::Size all{other, model.streams}, pairs{other, model.streams * model.streams};
+  list.vector("mix_norm", {{d_model, model.d_model}});
+  list.matrix("W_mix", {{d_model, model.d_model}, all});
+  list.matrix("W_predict", {all, pairs});
+  list.matrix("W_correct", {all, all});
+  list.vector("mix_scale", {{d_model, model.d_model}});
+}
+
+/// Two narrow matrices beside attention.
+void add_bypass(std::vector<Weight>& out, const Layer& layer, std::int64_t width) {
+  if (layer.bypass_rank == 0) return;
+  const List list(out, Part::attention);
+  list.matrix("W_bypass_in", {{d_model, width}, {rank, layer.bypass_rank}});
+  list.matrix("W_bypass_out", {{rank, layer.bypass_rank}, {d_model, width}});
+  list.vector("bypass_norm", {{d_model, width}});
 }
 
 }  // namespace
@@ -336,8 +402,11 @@ std::vector<Weight> layer_weights(const Transformer& model, const Layer& layer) 
     add_streams(out, model);
     norms(1);
     add(out, *content, model.d_model);
+    List(out, out.back().part).vector(layer.needs_image, "block_scale", {{other, 1}});
     if (sandwich) norms(1);
   };
+  add_predicted_streams(out, model);
+  add_bypass(out, layer, model.d_model);
   if (layer.attention && layer.state_space) {
     norms(1);
     add_state_space(out, *layer.state_space, model.d_model);
@@ -365,7 +434,7 @@ std::vector<Weight> outer_weights(const Transformer& model) {
   const std::int64_t embedded = model.embedding_width > 0 ? model.embedding_width : model.d_model;
   const List embedding(out, Part::embedding), head(out, Part::head), table(out, Part::positions);
   const Weight::Size narrow{embedded == model.d_model ? d_model : rank, embedded};
-  embedding.vector("embedding", {{vocabulary, model.vocabulary}, narrow});
+  embedding.vector("embedding", {{vocabulary, model.vocabulary + model.extra_embeddings}, narrow});
   if (embedded != model.d_model) embedding.matrix("W_embed_in", {narrow, {d_model, model.d_model}});
   if (const Weight::Size inputs{rank, token_input_width(model.decoder)}; inputs.size > 0) {
     const Weight::Size each{other, model.decoder.layers()};
@@ -380,7 +449,12 @@ std::vector<Weight> outer_weights(const Transformer& model) {
     if (model.embedding_norm) add_norm(out, model.norm, model.d_model);
     if (model.final_norm) add_norm(out, model.norm, model.d_model);
   }
-  if (model.streams > 1) {  // gathers the streams at the end
+  if (model.one_stream_works) {  // the others begin and end as products of the first
+    const List streams(out, Part::streams);
+    const Weight::Size others{other, model.streams - 1};
+    streams.matrix("W_streams_in", {others, {d_model, model.d_model}, {d_model, model.d_model}});
+    streams.matrix("W_streams_out", {others, {d_model, model.d_model}, {d_model, model.d_model}});
+  } else if (model.streams > 1) {  // gathers the streams at the end
     const List streams(out, Part::streams);
     streams.matrix("W_mix", {{other, model.streams}, {d_model, model.d_model}, {other, model.streams}});
     streams.vector("b_mix", {{other, model.streams}});

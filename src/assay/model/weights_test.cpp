@@ -185,6 +185,21 @@ TEST(Weights, EveryStateSpaceHasItsProjections) {
                    .key_dim = 16,
                    .convolution = 4}),
             32 * (64 + 128 + 8) + 4 * 128 + 8 + 16 + 64 * 32);
+  // The same with 4 heads of keys, and gate and a decay for each dimension of keys through a rank of 8.
+  EXPECT_EQ(count({.kind = StateSpace::Kind::gated_delta,
+                   .inner = 64,
+                   .heads = 4,
+                   .key_heads = 4,
+                   .key_dim = 16,
+                   .convolution = 4,
+                   .gate_rank = 8}),
+            32 * (128 + 64 + 4) + 2 * 8 * (32 + 64) + 4 * 192 + 64 + 4 + 16 + 64 * 32);
+  // Values and two gates of 64, a convolution of 3, out
+  EXPECT_EQ(count({.kind = StateSpace::Kind::gated_convolution, .inner = 64, .convolution = 3}),
+            32 * 3 * 64 + 3 * 64 + 64 * 32);
+  // Values and gate of 64, a convolution of 4; two gates in 4 blocks of 16 x 16 with biases; a decay a channel; out
+  EXPECT_EQ(count({.kind = StateSpace::Kind::gated_linear, .inner = 64, .heads = 4, .convolution = 4}),
+            32 * 2 * 64 + 4 * 64 + 2 * (4 * 16 * 16 + 64) + 64 + 64 * 32);
   // q, k, v and gate of 64, norm, out
   EXPECT_EQ(count({.kind = StateSpace::Kind::lightning, .inner = 64, .heads = 4, .key_dim = 16}),
             32 * 256 + 64 + 64 * 32);
