@@ -15,9 +15,10 @@ namespace {
 constexpr std::int64_t most_layers = 10'000;
 
 std::vector<std::span<const Family>> all_families() {
-  return {llama_families(),       expert_families(),  latent_families(),    classic_families(),
-          state_space_families(), hybrid_families(),  gemma4_families(),    encoder_decoder_families(),
-          generic_families(),     renamed_families(), compressed_families()};
+  return {llama_families(),       expert_families(),  latent_families(),     classic_families(),
+          state_space_families(), hybrid_families(),  gemma4_families(),     encoder_decoder_families(),
+          generic_families(),     renamed_families(), compressed_families(), dense_families(),
+          recurrent_families()};
 }
 
 const Family* family_of(std::string_view model_type) {
@@ -42,6 +43,20 @@ std::vector<std::string> known_architectures() {
   return names;
 }
 
+/// Architectures that are known and cannot be described yet, and why.
+constexpr std::pair<std::string_view, std::string_view> beyond[] = {
+    {"zamba", "several layers share the weights of a block"},
+    {"zamba2", "several layers share the weights of a block"},
+    {"rwkv", "its recurrence over keys and values of the last token has no description yet"},
+    {"rwkv5", "its recurrence has no description yet"},
+    {"rwkv6", "its recurrence has no description yet"},
+    {"rwkv7", "its recurrence has no description yet"},
+    {"xlstm", "its recurrence has no description yet"},
+    {"whisper", "its encoder reads sound"},
+    {"bert", "encoders without a decoder have no description yet"},
+    {"roberta", "encoders without a decoder have no description yet"},
+    {"modernbert", "encoders without a decoder have no description yet"}};
+
 /// By the first of `architectures` where that is known, else by model_type.
 Result<const Family*> choose_family(const Json& config, std::string_view file) {
   const Json* type = config.find("model_type");
@@ -58,6 +73,10 @@ Result<const Family*> choose_family(const Json& config, std::string_view file) {
     // A checkpoint with code of its own may name its type as it likes, even as another family's.
     if (built && (!named || named->fill != built->fill)) return built;
     if (named) return named;
+    for (const auto& [name, why] : beyond)
+      if (type->text == name)
+        return fail(fmt::format("{}: model_type", file), fmt::format("{} is not read: {}", in_quotes(name), why),
+                    "docs/models.md lists what is read");
     const auto known = known_model_types();
     return fail(
         fmt::format("{}: model_type", file), fmt::format("unknown model type {}", in_quotes(type->text)),
@@ -129,6 +148,9 @@ std::vector<std::string> known_model_types() {
 }
 
 Result<ImportedModel> import_config(const Json& document, std::string_view file) {
+  // A model that also speaks keeps what it thinks with apart.
+  if (const Json* inner = document.find("thinker_config"); inner && inner->kind == Json::Kind::object)
+    return import_config(*inner, file);
   if (document.kind != Json::Kind::object)
     return fail(std::string(file), fmt::format("a configuration is an object, got {}", describe(document.kind)),
                 "is this the config.json of a model?");
@@ -145,11 +167,14 @@ Result<ImportedModel> import_config(const Json& document, std::string_view file)
       config = inner;
       prefix = fmt::format("{}.", key);
       std::string towers;
+      int left_out = 0;
       for (const char* tower : {"vision_config", "audio_config"})
         if (const Json* there = document.find(tower); there && there->kind == Json::Kind::object)
-          towers += fmt::format("{}{}", towers.empty() ? "" : " and ", tower);
-      imported.notes.push_back(fmt::format("only the language model ({}) is read{}", key,
-                                           towers.empty() ? "" : "; " + towers + " is left out"));
+          towers += fmt::format("{}{}", left_out++ == 0 ? "; " : " and ", tower);
+      imported.notes.push_back(fmt::format("only the language model ({}) is read{}{}", key, towers,
+                                           left_out == 0   ? ""
+                                           : left_out == 1 ? " is left out"
+                                                           : " are left out"));
       break;
     }
   auto family = choose_family(*config, file);

@@ -49,6 +49,7 @@ TEST(ConfigImport, EveryFamilyReadsItsDefaults) {
   for (const std::string& type : known_model_types()) {
     // These say what each layer is.
     if (type == "transformer" || type == "deci" || type == "nemotron-nas" || type == "nemotron_h") continue;
+    if (type == "openelm" || type == "kimi_linear") continue;
     const auto imported = import_config("{\"model_type\": \"" + type + "\"}", "config.json");
     ASSERT_TRUE(imported) << type << ": " << imported.error().where << ": " << imported.error().what;
     EXPECT_GT(parameter_counts(imported->model).total, 0) << type;

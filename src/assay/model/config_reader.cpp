@@ -71,7 +71,10 @@ constexpr std::string_view harmless[] = {"hidden_act",
                                          "initial_context_length",
                                          "layernorm_epsilon",
                                          "embd_pdrop",
-                                         "n_special"};
+                                         "n_special",
+                                         "num_image_tokens",
+                                         "lm_head",
+                                         "rm_head"};
 
 bool speaks_of_shape(std::string_view key) {
   if (std::find(std::begin(harmless), std::end(harmless), key) != std::end(harmless)) return false;
@@ -244,19 +247,31 @@ std::vector<std::int64_t> ConfigReader::sizes(std::string_view key, std::int64_t
   return out;
 }
 
+double ConfigReader::positive(const Json& value, std::string_view key) {
+  const bool number = value.kind == Json::Kind::integer || value.kind == Json::Kind::number;
+  if (number && value.number > 0 && value.number <= 1e6) return value.number;
+  fault(key, fmt::format("must be a positive number, got {}", shown(value)), "");
+  return 1;
+}
+
 double ConfigReader::factor(std::string_view key, double fallback) {
   std::string_view found;
+  if (const Json* value = read({key}, found)) return positive(*value, key);
+  notes_.push_back(fmt::format("{}{} not given: {}", prefix_, key, exact_number(fallback)));
+  return fallback;
+}
+
+std::vector<double> ConfigReader::factors(std::string_view key) {
+  std::string_view found;
+  std::vector<double> out;
   const Json* value = read({key}, found);
-  if (!value) {
-    notes_.push_back(fmt::format("{}{} not given: {}", prefix_, key, exact_number(fallback)));
-    return fallback;
+  if (!value) return out;
+  if (value->kind != Json::Kind::list) fault(key, fmt::format("must be a list of numbers, got {}", shown(*value)), "");
+  for (const Json& item : value->items) {
+    out.push_back(positive(item, key));
+    if (failed()) break;
   }
-  const bool number = value->kind == Json::Kind::integer || value->kind == Json::Kind::number;
-  if (!number || !(value->number > 0) || value->number > 1e6) {
-    fault(key, fmt::format("must be a positive number, got {}", shown(*value)), "");
-    return fallback;
-  }
-  return value->number;
+  return out;
 }
 
 const Json* ConfigReader::object(std::string_view key) {

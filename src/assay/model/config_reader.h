@@ -57,6 +57,8 @@ class ConfigReader {
   std::vector<std::string> texts(std::string_view key);
   std::vector<std::int64_t> sizes(std::string_view key, std::int64_t lowest = 0);
   double factor(std::string_view key, double fallback);
+  /// A list of positive numbers.
+  std::vector<double> factors(std::string_view key);
   /// An object inside this one, or null. It is read with a reader of its own.
   const Json* object(std::string_view key);
   /// A list of objects.
@@ -80,6 +82,7 @@ class ConfigReader {
  private:
   const Json* read(Keys keys, std::string_view& found);
   std::int64_t whole(const Json& value, std::string_view key, std::int64_t lowest);
+  double positive(const Json& value, std::string_view key);
 
   const Json* object_;
   std::string file_, prefix_;

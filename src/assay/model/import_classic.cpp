@@ -126,6 +126,37 @@ void opt(ConfigReader& in, Transformer& model) {
   add_all(model, layer, layers);
 }
 
+/// XGLM and BioGPT: OPT's layers behind positions by sines, or a table that starts at two.
+void fill_xglm(ConfigReader& in, Transformer& model, Layer& layer, std::int64_t layers, std::int64_t heads) {
+  model.tied = in.flag("tie_word_embeddings", true);
+  model.norm = layer_norm;
+  layer.attention = plain_attention(in, model.d_model, heads, true);
+  layer.attention->rotary = false;
+  in.ignore({"layerdrop"});
+  add_all(model, layer, layers);
+}
+
+void xglm(ConfigReader& in, Transformer& model) {
+  model.d_model = in.size({"d_model", "hidden_size"}, 1024);
+  model.vocabulary = in.size("vocab_size", 256008);
+  model.max_context = in.size("max_position_embeddings", 2048);
+  Layer layer;
+  layer.feed_forward = plain_feed_forward(in.size("ffn_dim", 4096), true);
+  const std::int64_t layers = read_layers(in, {"num_layers", "num_hidden_layers"}, 24);
+  fill_xglm(in, model, layer, layers, in.size({"attention_heads", "num_attention_heads"}, 16));
+}
+
+void biogpt(ConfigReader& in, Transformer& model) {
+  model.d_model = in.size("hidden_size", 1024);
+  model.vocabulary = in.size("vocab_size", 42384);
+  model.max_context = in.size("max_position_embeddings", 1024);
+  model.learned_positions = model.max_context + 2;
+  Layer layer;
+  layer.feed_forward = plain_feed_forward(in.size("intermediate_size", 4096), true);
+  const std::int64_t layers = read_layers(in, {"num_hidden_layers"}, 24);
+  fill_xglm(in, model, layer, layers, in.size("num_attention_heads", 16));
+}
+
 void bloom(ConfigReader& in, Transformer& model) {
   model.d_model = in.size({"hidden_size", "n_embed", "n_embd"}, 64);
   model.vocabulary = in.size("vocab_size", 250880);
@@ -267,6 +298,8 @@ std::span<const Family> classic_families() {
       {"gpt_neo", "GPTNeoForCausalLM", &gpt_neo},
       {"gpt_neox", "GPTNeoXForCausalLM", &gpt_neox},
       {"opt", "OPTForCausalLM", &opt},
+      {"xglm", "XGLMForCausalLM", &xglm},
+      {"biogpt", "BioGptForCausalLM", &biogpt},
       {"bloom", "BloomForCausalLM", &bloom},
       {"falcon", "FalconForCausalLM", &falcon},
       {"RefinedWeb", "RWForCausalLM", &falcon},

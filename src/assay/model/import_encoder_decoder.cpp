@@ -53,15 +53,44 @@ void t5(ConfigReader& in, Transformer& model) { fill_t5(in, model, 32128, "relu"
 void mt5(ConfigReader& in, Transformer& model) { fill_t5(in, model, 250112, "gated-gelu", false, false); }
 void umt5(ConfigReader& in, Transformer& model) { fill_t5(in, model, 250112, "gated-gelu", false, true); }
 
-void bart(ConfigReader& in, Transformer& model) {
+/// Switch: a T5 with one expert for a token in every so-many-th block of either stack.
+void switch_transformers(ConfigReader& in, Transformer& model) {
+  fill_t5(in, model, 32128, "relu", true, false);
+  const std::int64_t experts = in.size("num_experts", 8);
+  const bool bias = in.flag("router_bias", false);
+  in.ignore({"expert_capacity", "encoder_sparse_step", "decoder_sparse_step", "router_type"});
+  const auto spread = [&](LayerStack& stack, std::string_view key) {
+    const std::int64_t sparse = in.count(key, 3), step = sparse > 0 ? stack.layers() / sparse : 0;
+    const LayerStack dense = std::move(stack);
+    stack = {};
+    for (std::int64_t i = 0; i < dense.layers(); ++i) {
+      Layer layer = dense.kinds[dense.order[static_cast<std::size_t>(i)]];
+      if (step == 1 || (step > 1 && i % step == 1)) {
+        layer.feed_forward->experts = experts, layer.feed_forward->experts_per_token = 1;
+        layer.feed_forward->router_bias = bias;
+      }
+      stack.add(layer);
+    }
+  };
+  spread(*model.encoder, "num_sparse_encoder_layers"), spread(model.decoder, "num_sparse_decoder_layers");
+}
+
+/// What tells the relatives of BART apart.
+struct BartLike {
+  std::int64_t vocabulary = 50265;
+  bool learned_positions = true;  ///< else by sines
+  bool embedding_norm = true, final_norm = false;
+};
+
+void fill_bart(ConfigReader& in, Transformer& model, const BartLike& kind) {
   model.d_model = in.size({"d_model", "hidden_size"}, 1024);
-  model.vocabulary = in.size("vocab_size", 50265);
+  model.vocabulary = in.size("vocab_size", kind.vocabulary);
   model.max_context = in.size("max_position_embeddings", 1024);
-  model.learned_positions = model.max_context + 2;  // the table starts at two
+  if (kind.learned_positions) model.learned_positions = model.max_context + 2;  // the table starts at two
   model.tied = in.flag("tie_word_embeddings", true);
   model.norm = {.scale = true, .bias = true, .mean = true};
-  model.embedding_norm = true;
-  model.final_norm = false;
+  model.embedding_norm = kind.embedding_norm;
+  model.final_norm = kind.final_norm;
   const auto attention = [&](std::string_view key, bool causal, bool cross) {
     Attention a;
     a.heads = a.kv_heads = in.size(key, 16);
@@ -69,7 +98,7 @@ void bart(ConfigReader& in, Transformer& model) {
       in.fault(key, fmt::format("{} heads do not divide a width of {}", a.heads, model.d_model));
     a.head_dim = a.value_dim = std::max<std::int64_t>(model.d_model / a.heads, 1);
     set_bias(a, true, true);
-    a.causal = causal, a.cross = cross;
+    a.causal = causal, a.cross = cross, a.rotary = false;
     return a;
   };
   Layer encoder, decoder;
@@ -89,13 +118,36 @@ void bart(ConfigReader& in, Transformer& model) {
   for (std::int64_t i = 0; i < decoder_layers; ++i) model.decoder.add(decoder);
 }
 
+void bart(ConfigReader& in, Transformer& model) { fill_bart(in, model, {}); }
+void mbart(ConfigReader& in, Transformer& model) { fill_bart(in, model, {.final_norm = true}); }
+/// Positions by sines, and norms in front of the blocks; Marian has them behind.
+void pegasus(ConfigReader& in, Transformer& model) {
+  fill_bart(in, model, {.learned_positions = false, .embedding_norm = false, .final_norm = true});
+}
+void m2m_100(ConfigReader& in, Transformer& model) {
+  fill_bart(in, model, {.vocabulary = 128112, .learned_positions = false, .embedding_norm = false, .final_norm = true});
+}
+void marian(ConfigReader& in, Transformer& model) {
+  if (in.has("share_encoder_decoder_embeddings") && !in.flag("share_encoder_decoder_embeddings", true))
+    in.fault("share_encoder_decoder_embeddings", "two embeddings are not understood here");
+  in.ignore({"decoder_vocab_size"});
+  fill_bart(in, model, {.vocabulary = 58101, .learned_positions = false, .embedding_norm = false});
+}
+
 }  // namespace
 
 std::span<const Family> encoder_decoder_families() {
   static constexpr Family families[] = {
-      {"t5", "T5ForConditionalGeneration", &t5},       {"t5", "T5WithLMHeadModel", &t5},
-      {"mt5", "MT5ForConditionalGeneration", &mt5},    {"umt5", "UMT5ForConditionalGeneration", &umt5},
+      {"t5", "T5ForConditionalGeneration", &t5},
+      {"t5", "T5WithLMHeadModel", &t5},
+      {"mt5", "MT5ForConditionalGeneration", &mt5},
+      {"umt5", "UMT5ForConditionalGeneration", &umt5},
+      {"switch_transformers", "SwitchTransformersForConditionalGeneration", &switch_transformers},
       {"bart", "BartForConditionalGeneration", &bart},
+      {"mbart", "MBartForConditionalGeneration", &mbart},
+      {"pegasus", "PegasusForConditionalGeneration", &pegasus},
+      {"m2m_100", "M2M100ForConditionalGeneration", &m2m_100},
+      {"marian", "MarianMTModel", &marian},
   };
   return families;
 }

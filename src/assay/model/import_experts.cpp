@@ -294,6 +294,26 @@ void grok(ConfigReader& in, Transformer& model) {
   add_all(model, common);
 }
 
+/// Arctic: beside the experts, which read what the layer does, a dense block as wide as the model.
+void arctic(ConfigReader& in, Transformer& model) {
+  Common common = read_common(
+      in, model, {.hidden = 4096, .intermediate = 14336, .layers = 32, .heads = 32, .kv_heads = 0, .context = 4096});
+  common.attention().window = in.count("sliding_window");
+  FeedForward experts = common.feed_forward();
+  experts.experts = in.size("num_local_experts", 8);
+  experts.experts_per_token = in.size("num_experts_per_tok", 1);
+  check_experts(in, experts, "num_experts_per_tok");
+  const std::int64_t step = in.size("moe_layer_frequency", 2);
+  const bool beside = in.flag("parallel_attn_mlp_res", false);
+  if (beside) experts.shared_width = model.d_model;
+  in.ignore({"moe_min_capacity", "moe_token_dropping", "moe_train_capacity_factor", "moe_eval_capacity_factor",
+             "enable_expert_tensor_parallelism", "use_residual"});
+  Layer sparse = common.layer;
+  sparse.feed_forward = experts;
+  sparse.norms = beside ? 3 : 2;
+  for (std::int64_t i = 0; i < common.layers; ++i) model.decoder.add((i + 1) % step == 0 ? sparse : common.layer);
+}
+
 void granitemoe(ConfigReader& in, Transformer& model) {
   Common common =
       read_common(in, model, {.hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32, .context = 2048});
@@ -314,6 +334,7 @@ std::span<const Family> expert_families() {
       {"qwen2_moe", "Qwen2MoeForCausalLM", &qwen2_moe},
       {"qwen3_moe", "Qwen3MoeForCausalLM", &qwen3_moe},
       {"qwen3_vl_moe_text", "", &qwen3_moe},
+      {"qwen3_omni_moe_text", "", &qwen3_moe},
       {"olmoe", "OlmoeForCausalLM", &olmoe},
       {"glm4_moe", "Glm4MoeForCausalLM", &glm4_moe},
       {"glm4v_moe_text", "", &glm4_moe},
@@ -325,6 +346,7 @@ std::span<const Family> expert_families() {
       {"dbrx", "DbrxForCausalLM", &dbrx},
       {"grok-1", "Grok1ModelForCausalLM", &grok},
       {"grok-1", "Grok1ForCausalLM", &grok},
+      {"arctic", "ArcticForCausalLM", &arctic},
       {"granitemoe", "GraniteMoeForCausalLM", &granitemoe},
       {"granitemoeshared", "GraniteMoeSharedForCausalLM", &granitemoe},
   };

@@ -64,26 +64,33 @@ void deepseek(ConfigReader& in, Transformer& model) {
   add_expert_layers(in, model, common, defaults);
 }
 
-void latent(ConfigReader& in, Transformer& model, const LatentDefaults& defaults) {
-  CommonDefaults shared = defaults.common;
-  shared.head_dim = 1;  // of no meaning here: the parts of a head have keys of their own
-  if (!in.has("head_dim")) in.ignore({"head_dim"});
-  in.ignore({"num_key_value_heads"});
-  Common common;
-  model.d_model = in.size("hidden_size", shared.hidden);
-  model.vocabulary = in.size("vocab_size", shared.vocabulary);
-  model.max_context = in.count("max_position_embeddings", shared.context);
-  model.tied = in.flag("tie_word_embeddings", shared.tied);
-  common.layers = read_layers(in, {"num_hidden_layers"}, shared.layers);
+void read_outer(ConfigReader& in, Transformer& model, const CommonDefaults& defaults) {
+  model.d_model = in.size("hidden_size", defaults.hidden);
+  model.vocabulary = in.size("vocab_size", defaults.vocabulary);
+  model.max_context = in.count("max_position_embeddings", defaults.context);
+  model.tied = in.flag("tie_word_embeddings", defaults.tied);
+}
+
+/// Queries, keys and values through low ranks.
+Attention read_latent_attention(ConfigReader& in, const Transformer& model, const LatentDefaults& defaults) {
   Attention attention;
-  attention.heads = attention.kv_heads = in.size("num_attention_heads", shared.heads);
+  attention.heads = attention.kv_heads = in.size("num_attention_heads", defaults.common.heads);
   attention.kv_rank = in.size("kv_lora_rank", 512);
   attention.q_rank = in.count("q_lora_rank", defaults.q_rank);
   attention.rope_dim = in.size("qk_rope_head_dim", 64);
   attention.value_dim = defaults.whole_values ? read_head_dim(in, "v_head_dim", model.d_model, attention.heads)
                                               : in.size("v_head_dim", 128);
   attention.head_dim = in.size("qk_nope_head_dim", 128) + attention.rope_dim;
-  in.ignore({"head_dim", "qk_head_dim"});
+  in.ignore({"head_dim", "qk_head_dim", "num_key_value_heads"});
+  return attention;
+}
+
+void latent(ConfigReader& in, Transformer& model, const LatentDefaults& defaults) {
+  const CommonDefaults& shared = defaults.common;
+  Common common;
+  read_outer(in, model, shared);
+  common.layers = read_layers(in, {"num_hidden_layers"}, shared.layers);
+  Attention attention = read_latent_attention(in, model, defaults);
   if (defaults.index_heads > 0) {
     read_index(in, attention, defaults.index_heads, 2048);
     in.ignore({"indexer_rope_interleave"});
@@ -95,6 +102,10 @@ void latent(ConfigReader& in, Transformer& model, const LatentDefaults& defaults
 }
 
 void deepseek_v2(ConfigReader& in, Transformer& model) {
+  if (in.has("use_mla") && !in.flag("use_mla", true)) {  // the language model of DeepSeek OCR
+    in.ignore({"kv_lora_rank", "q_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim"});
+    return deepseek(in, model);
+  }
   latent(in, model,
          {.common = {.hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32, .vocabulary = 102400}});
 }
@@ -159,6 +170,40 @@ void glm4_moe_lite(ConfigReader& in, Transformer& model) {
        .router_correction = true});
 }
 
+/// LongCat: layers with two attentions and two dense blocks; experts work beside the first of these and read what it
+/// reads, and some of them hand a token on as it is. Their result is added a block later than here.
+void longcat_flash(ConfigReader& in, Transformer& model) {
+  const LatentDefaults defaults{
+      .common = {
+          .hidden = 6144, .intermediate = 12288, .layers = 28, .heads = 64, .vocabulary = 131072, .context = 131072}};
+  read_outer(in, model, defaults.common);
+  const std::int64_t layers = read_layers(in, {"num_layers", "num_hidden_layers"}, defaults.common.layers);
+  Layer first;
+  first.attention = read_latent_attention(in, model, defaults);
+  read_attention_bias(in, *first.attention);
+  first.feed_forward =
+      FeedForward{.width = in.size({"ffn_hidden_size", "intermediate_size"}, defaults.common.intermediate)};
+  Layer second = first;
+  FeedForward experts{.width = in.size({"expert_ffn_hidden_size", "moe_intermediate_size"}, 2048)};
+  experts.shared_width = first.feed_forward->width;
+  experts.experts = in.size("n_routed_experts", 512);
+  experts.zero_experts = in.count("zero_expert_num", 256);
+  experts.router_correction = true;
+  experts.router_bias = in.flag("router_bias", false);
+  // Of what a token picks, some are no experts: as many as there are among all.
+  const std::int64_t picks = in.size({"moe_topk", "num_experts_per_tok"}, 12);
+  const std::int64_t all = experts.experts + experts.zero_experts;
+  experts.experts_per_token = std::max<std::int64_t>((2 * picks * experts.experts + all) / (2 * all), 1);
+  if (experts.zero_experts > 0)
+    in.note(fmt::format("of {} experts that a token picks among {}, {} on average have weights", picks, all,
+                        experts.experts_per_token));
+  check_experts(in, experts, "moe_topk");
+  model.prediction_layers = in.count("num_nextn_predict_layers");
+  in.ignore({"mla_scale_q_lora", "mla_scale_kv_lora"});
+  first.feed_forward = experts;
+  for (std::int64_t i = 0; i < layers; ++i) model.decoder.add(first), model.decoder.add(second);
+}
+
 }  // namespace
 
 std::span<const Family> latent_families() {
@@ -171,6 +216,7 @@ std::span<const Family> latent_families() {
       {"kimi_k2", "KimiK2ForCausalLM", &kimi_k2},
       {"minicpm3", "MiniCPM3ForCausalLM", &minicpm3},
       {"glm4_moe_lite", "Glm4MoeLiteForCausalLM", &glm4_moe_lite},
+      {"longcat_flash", "LongcatFlashForCausalLM", &longcat_flash},
   };
   return families;
 }

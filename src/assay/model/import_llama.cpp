@@ -126,6 +126,12 @@ void phi3(ConfigReader& in, Transformer& model) {
   add_windowed(in, model, common, window, &all, 0);
 }
 
+/// Phi 3 and 4 for images and sound: the language model without its towers and adapters.
+void phi3_with_towers(ConfigReader& in, Transformer& model) {
+  phi3(in, model);
+  in.note("only the language model is read; towers and adapters (LoRA) for images and sound are left out");
+}
+
 void olmo(ConfigReader& in, Transformer& model) {
   Common common =
       read_common(in, model, {.hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32, .vocabulary = 50304});
@@ -325,6 +331,7 @@ std::span<const Family> llama_families() {
       {"qwen2_vl_text", "", &qwen2},
       {"qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", &qwen2},
       {"qwen2_5_vl_text", "", &qwen2},
+      {"qwen2_5_omni_text", "", &qwen2},
       {"qwen3", "Qwen3ForCausalLM", &qwen3},
       {"qwen3_vl_text", "", &qwen3},
       {"gemma", "GemmaForCausalLM", &gemma},
@@ -332,6 +339,9 @@ std::span<const Family> llama_families() {
       {"gemma3_text", "Gemma3ForCausalLM", &gemma3},
       {"gemma3", "Gemma3ForConditionalGeneration", &gemma3},
       {"phi3", "Phi3ForCausalLM", &phi3},
+      {"phi3_v", "Phi3VForCausalLM", &phi3_with_towers},
+      {"phi4mm", "Phi4MMForCausalLM", &phi3_with_towers},
+      {"phi4_multimodal", "Phi4MultimodalForCausalLM", &phi3_with_towers},
       {"olmo", "OlmoForCausalLM", &olmo},
       {"olmo2", "Olmo2ForCausalLM", &olmo2},
       {"olmo3", "Olmo3ForCausalLM", &olmo3},
@@ -343,6 +353,7 @@ std::span<const Family> llama_families() {
       {"internlm2", "InternLM2ForCausalLM", &internlm},
       {"glm", "GlmForCausalLM", &glm},
       {"glm4", "Glm4ForCausalLM", &glm4},
+      {"glm4v_text", "", &glm4},
       {"smollm3", "SmolLM3ForCausalLM", &smollm3},
       {"seed_oss", "SeedOssForCausalLM", &seed_oss},
   };

@@ -362,7 +362,12 @@ Common hunyuan(ConfigReader& in, Transformer& model) {
   return common;
 }
 
-void hunyuan_dense(ConfigReader& in, Transformer& model) { add_all(model, hunyuan(in, model)); }
+void hunyuan_dense(ConfigReader& in, Transformer& model) {
+  add_all(model, hunyuan(in, model));
+  if (in.has("num_experts") && in.size("num_experts") > 1)
+    in.fault("num_experts", "is more than one, and this architecture is dense");
+  in.ignore({"num_shared_expert", "moe_topk"});  // of the one
+}
 
 void hunyuan_moe(ConfigReader& in, Transformer& model) {
   Common common = hunyuan(in, model);
