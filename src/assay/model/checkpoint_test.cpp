@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "assay/model/accounting.h"
 #include "assay/model/weights.h"
 
 namespace assay {
@@ -115,6 +116,83 @@ TEST(Gguf, ReadsTensorsAndConfiguration) {
   EXPECT_TRUE(imported->model.tied);
   EXPECT_EQ(imported->model.vocabulary, 3);
   EXPECT_EQ(elements, 3 * 64 + 64 + 2 * 64 + 2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 256);
+}
+
+std::string list(std::string_view name, const std::vector<std::uint32_t>& values) {
+  std::string bytes = text(name) + little<std::uint32_t>(9) + little<std::uint32_t>(4);
+  bytes += little<std::uint64_t>(values.size());
+  for (const std::uint32_t value : values) bytes += little(value);
+  return bytes;
+}
+
+/// The model that a header of these keys and tensors makes.
+Transformer described(std::string_view architecture, const std::vector<std::string>& keys,
+                      const std::vector<std::string>& tensors) {
+  std::string bytes = text("general.architecture") + little<std::uint32_t>(8) + text(architecture);
+  for (const std::string& each : keys) bytes += each;
+  for (const std::string& each : tensors) bytes += tensor(each, {32}, 0);
+  const auto header = parse_gguf("GGUF" + little<std::uint32_t>(3) + little<std::uint64_t>(tensors.size()) +
+                                     little<std::uint64_t>(keys.size() + 1) + bytes,
+                                 "some.gguf");
+  const auto imported = header ? import_config(header->config, "some.gguf") : tl::unexpected<Error>(header.error());
+  EXPECT_TRUE(imported) << imported.error().where << ": " << imported.error().what;
+  return imported ? imported->model : Transformer{};
+}
+
+// DeepSeek V3 as converters write it today: heads of keys and values under names of their own.
+TEST(Gguf, LatentAttentionAndCorrectedRouters) {
+  const Transformer model =
+      described("deepseek2",
+                {key("deepseek2.block_count", 61), key("deepseek2.embedding_length", 7168),
+                 key("deepseek2.feed_forward_length", 18432), key("deepseek2.attention.head_count", 128),
+                 key("deepseek2.attention.head_count_kv", 1), key("deepseek2.attention.q_lora_rank", 1536),
+                 key("deepseek2.attention.kv_lora_rank", 512), key("deepseek2.attention.key_length", 576),
+                 key("deepseek2.attention.value_length", 512), key("deepseek2.attention.key_length_mla", 192),
+                 key("deepseek2.attention.value_length_mla", 128), key("deepseek2.rope.dimension_count", 64),
+                 key("deepseek2.leading_dense_block_count", 3), key("deepseek2.expert_count", 256),
+                 key("deepseek2.expert_used_count", 8), key("deepseek2.expert_shared_count", 1),
+                 key("deepseek2.expert_feed_forward_length", 2048), key("deepseek2.vocab_size", 129280)},
+                {"output.weight", "blk.3.exp_probs_b.bias"});
+  EXPECT_EQ(parameter_counts(model).total, 671'026'419'200);
+}
+
+// GLM 4.5 Air: its last block predicts a further token.
+TEST(Gguf, BlocksThatPredictAreNoLayers) {
+  const Transformer model = described(
+      "glm4moe",
+      {key("glm4moe.block_count", 47), key("glm4moe.embedding_length", 4096), key("glm4moe.feed_forward_length", 10944),
+       key("glm4moe.attention.head_count", 96), key("glm4moe.attention.head_count_kv", 8),
+       key("glm4moe.attention.key_length", 128), key("glm4moe.leading_dense_block_count", 1),
+       key("glm4moe.expert_count", 128), key("glm4moe.expert_used_count", 8), key("glm4moe.expert_shared_count", 1),
+       key("glm4moe.expert_feed_forward_length", 1408), key("glm4moe.nextn_predict_layers", 1),
+       key("glm4moe.vocab_size", 151552)},
+      {"output.weight", "blk.0.attn_q.bias", "blk.1.exp_probs_b.bias"});
+  EXPECT_EQ(model.decoder.layers(), 46);
+  EXPECT_EQ(parameter_counts(model).total, 106'852'251'264);
+}
+
+TEST(Gguf, LayersWithoutHeadsOfKeysConvolve) {
+  const Transformer model =
+      described("lfm2",
+                {key("lfm2.block_count", 16), key("lfm2.embedding_length", 2048), key("lfm2.feed_forward_length", 8192),
+                 key("lfm2.attention.head_count", 32), key("lfm2.vocab_size", 65536), key("lfm2.shortconv.l_cache", 3),
+                 list("lfm2.attention.head_count_kv", {0, 0, 8, 0, 0, 8, 0, 0, 8, 0, 8, 0, 8, 0, 8, 0})},
+                {"token_embd.weight"});
+  EXPECT_EQ(parameter_counts(model).total, 1'170'340'608);
+}
+
+// Gemma 3n E2B: converters leave the last 256 rows of its table out.
+TEST(Gguf, InputsFromTheTokenAndSharedKeys) {
+  const Transformer model = described(
+      "gemma3n",
+      {key("gemma3n.block_count", 30), key("gemma3n.embedding_length", 2048), key("gemma3n.attention.head_count", 8),
+       list("gemma3n.feed_forward_length", std::vector<std::uint32_t>(30, 8192)),
+       key("gemma3n.attention.head_count_kv", 2), key("gemma3n.attention.key_length", 256),
+       key("gemma3n.attention.sliding_window", 512), key("gemma3n.attention.shared_kv_layers", 10),
+       key("gemma3n.embedding_length_per_layer_input", 256), key("gemma3n.altup.num_inputs", 4),
+       key("gemma3n.vocab_size", 262144)},
+      {"token_embd.weight"});
+  EXPECT_EQ(parameter_counts(model).total, 4'456'156'768 - 256 * 2048);
 }
 
 TEST(Gguf, TheModelHasTheFormatsOfItsTensors) {

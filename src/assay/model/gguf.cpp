@@ -166,6 +166,15 @@ class ConfigWriter {
     node.kind = Json::Kind::integer, node.integer = value, node.number = static_cast<double>(value);
     config_.members.emplace_back(key, std::move(node));
   }
+  void set(std::string_view key, const std::vector<std::int64_t>& values) {
+    Json node;
+    node.kind = Json::Kind::list;
+    for (const std::int64_t value : values) {
+      Json& item = node.items.emplace_back();
+      item.kind = Json::Kind::integer, item.integer = value, item.number = static_cast<double>(value);
+    }
+    config_.members.emplace_back(key, std::move(node));
+  }
   void set(std::string_view key, bool value) {
     Json node;
     node.kind = Json::Kind::boolean, node.boolean = value;
@@ -190,6 +199,15 @@ class ConfigWriter {
     }
     return true;
   }
+  void copy(std::string_view from, std::string_view to, std::int64_t fallback) {
+    if (!copy(from, to)) set(to, fallback);
+  }
+  /// A number of which another is taken away: both as a file may have them, or what is no size at all.
+  void set_difference(std::string_view to, const Meta* whole, const Meta* part) {
+    constexpr std::int64_t most = std::int64_t{1} << 31;
+    if (!whole || !part) return;
+    set(to, std::clamp(whole->number, -most, most) - std::clamp(part->number, -most, most));
+  }
   Json take() { return std::move(config_); }
 
  private:
@@ -200,56 +218,135 @@ class ConfigWriter {
 
 /// The model types behind the architectures of GGUF; a mixture of experts has its own.
 std::string_view model_type_of(std::string_view architecture, bool experts) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 13> known = {{{"llama", "llama"},
-                                                                                    {"qwen2", "qwen2"},
-                                                                                    {"qwen3", "qwen3"},
-                                                                                    {"qwen2moe", "qwen2_moe"},
-                                                                                    {"qwen3moe", "qwen3_moe"},
-                                                                                    {"gemma", "gemma"},
-                                                                                    {"gemma2", "gemma2"},
-                                                                                    {"gemma3", "gemma3_text"},
-                                                                                    {"phi3", "phi3"},
-                                                                                    {"olmo2", "olmo2"},
-                                                                                    {"gpt-oss", "gpt_oss"},
-                                                                                    {"starcoder2", "starcoder2"},
-                                                                                    {"command-r", "cohere"}}};
+  constexpr std::pair<std::string_view, std::string_view> known[] = {{"llama", "llama"},
+                                                                     {"llama4", "llama4_text"},
+                                                                     {"qwen2", "qwen2"},
+                                                                     {"qwen3", "qwen3"},
+                                                                     {"qwen2moe", "qwen2_moe"},
+                                                                     {"qwen3moe", "qwen3_moe"},
+                                                                     {"gemma", "gemma"},
+                                                                     {"gemma2", "gemma2"},
+                                                                     {"gemma3", "gemma3_text"},
+                                                                     {"gemma3n", "gemma3n_text"},
+                                                                     {"phi3", "phi3"},
+                                                                     {"olmo2", "olmo2"},
+                                                                     {"gpt-oss", "gpt_oss"},
+                                                                     {"starcoder2", "starcoder2"},
+                                                                     {"command-r", "cohere"},
+                                                                     {"cohere2", "cohere2"},
+                                                                     {"deepseek2", "deepseek_v2"},
+                                                                     {"glm4", "glm4"},
+                                                                     {"glm4moe", "glm4_moe"},
+                                                                     {"lfm2", "lfm2"},
+                                                                     {"smollm3", "smollm3"},
+                                                                     {"seed_oss", "seed_oss"},
+                                                                     {"apertus", "apertus"}};
   if (architecture == "llama" && experts) return "mixtral";
   for (const auto& [from, to] : known)
     if (from == architecture) return to;
   return {};
 }
 
+/// Latent attention: what a head has of its own, beside its position. Newer files tell the sizes of heads apart from
+/// those of the cache.
+void add_latent_sizes(ConfigWriter& out) {
+  out.copy("attention.q_lora_rank", "q_lora_rank", 0);
+  out.copy("attention.kv_lora_rank", "kv_lora_rank");
+  out.copy("rope.dimension_count", "qk_rope_head_dim");
+  const Meta *key = out.find("attention.key_length_mla"), *place = out.find("rope.dimension_count");
+  if (!key) key = out.find("attention.key_length");
+  out.set_difference("qk_nope_head_dim", key, place);
+  out.copy(out.find("attention.value_length_mla") ? "attention.value_length_mla" : "attention.value_length",
+           "v_head_dim");
+}
+
+/// Layers that attend have heads of keys, the others none.
+void add_attending_layers(ConfigWriter& out) {
+  const Meta* heads = out.find("attention.head_count_kv");
+  if (!heads || heads->kind != Meta::Kind::list) return;
+  std::vector<std::int64_t> attending;
+  std::int64_t most = 1;
+  for (std::size_t i = 0; i < heads->numbers.size(); ++i) {
+    if (heads->numbers[i] > 0) attending.push_back(static_cast<std::int64_t>(i));
+    most = std::max(most, heads->numbers[i]);
+  }
+  out.set("num_key_value_heads", most);
+  out.set("full_attn_idxs", attending);
+}
+
+void add_experts(ConfigWriter& out, std::string_view type) {
+  const bool many = type == "deepseek_v2" || type == "deepseek_v3" || type == "glm4_moe";
+  const bool qwen = type == "qwen2_moe" || type == "qwen3_moe";
+  out.copy("expert_count", many ? "n_routed_experts" : qwen ? "num_experts" : "num_local_experts");
+  out.copy("expert_used_count", "num_experts_per_tok");
+  if (qwen || many) out.copy("expert_feed_forward_length", "moe_intermediate_size");
+  if (type == "qwen2_moe") out.copy("expert_shared_feed_forward_length", "shared_expert_intermediate_size");
+  if (many) {
+    out.copy("expert_shared_count", "n_shared_experts");
+    out.copy("leading_dense_block_count", "first_k_dense_replace");
+  }
+  if (type == "deepseek_v2" || type == "deepseek_v3") {
+    out.copy("expert_group_count", "n_group", 1);
+    out.copy("expert_group_used_count", "topk_group", 1);
+  }
+  if (type == "llama4_text") {
+    out.copy("interleave_moe_layer_step", "interleave_moe_layer_step");
+    out.copy("expert_feed_forward_length", "intermediate_size");
+  }
+}
+
 Json config_of(const Metadata& metadata, std::string_view architecture, const std::vector<CheckpointTensor>& tensors) {
   ConfigWriter out(metadata, architecture);
   const Meta* experts = out.find("expert_count");
   const bool has_experts = experts && experts->number > 0;
-  const std::string_view type = model_type_of(architecture, has_experts);
+  std::string_view type = model_type_of(architecture, has_experts);
   if (type.empty()) return {};
   const auto has_tensor = [&](std::string_view name) {
     return std::any_of(tensors.begin(), tensors.end(), [&](const auto& tensor) { return tensor.name == name; });
   };
+  const bool corrected = std::any_of(tensors.begin(), tensors.end(), [](const CheckpointTensor& tensor) {
+    return tensor.name.ends_with(".exp_probs_b.bias");
+  });
+  if (type == "deepseek_v2" && corrected) type = "deepseek_v3";
   out.set("model_type", type);
-  out.copy("block_count", "num_hidden_layers");
+  // Layers that predict further tokens are counted among the others.
+  const Meta *blocks = out.find("block_count"), *further = out.find("nextn_predict_layers");
+  if (blocks && further && further->number > 0) {
+    out.set_difference("num_hidden_layers", blocks, further);
+    out.copy("nextn_predict_layers", "num_nextn_predict_layers");
+  } else {
+    out.copy("block_count", "num_hidden_layers");
+  }
   out.copy("embedding_length", "hidden_size");
-  out.copy("feed_forward_length", "intermediate_size");
+  out.copy("feed_forward_length", type == "llama4_text" ? "intermediate_size_mlp" : "intermediate_size");
   out.copy("attention.head_count", "num_attention_heads");
   out.copy("attention.head_count_kv", "num_key_value_heads");
-  out.copy("attention.key_length", "head_dim");
   out.copy("context_length", "max_position_embeddings");
-  if (type == "gemma2" || type == "gemma3_text" || type == "phi3" || type == "gpt_oss")
-    out.copy("attention.sliding_window", "sliding_window");
-  if (has_experts) {
-    const bool qwen = type == "qwen2_moe" || type == "qwen3_moe";
-    out.copy("expert_count", qwen ? "num_experts" : "num_local_experts");
-    out.copy("expert_used_count", "num_experts_per_tok");
-    if (qwen) out.copy("expert_feed_forward_length", "moe_intermediate_size");
-    if (type == "qwen2_moe") out.copy("expert_shared_feed_forward_length", "shared_expert_intermediate_size");
+  const bool latent = type == "deepseek_v2" || type == "deepseek_v3";
+  if (latent)
+    add_latent_sizes(out);
+  else
+    out.copy("attention.key_length", "head_dim");
+  for (std::string_view windowed : {"gemma2", "gemma3_text", "gemma3n_text", "phi3", "gpt_oss", "cohere2"})
+    if (type == windowed) out.copy("attention.sliding_window", "sliding_window");
+  if (has_experts) add_experts(out, type);
+  if (type == "gemma3n_text") {
+    out.copy("embedding_length_per_layer_input", "hidden_size_per_layer_input");
+    out.copy("attention.shared_kv_layers", "num_kv_shared_layers");
+    out.copy("altup.num_inputs", "altup_num_inputs");
+  }
+  if (type == "lfm2") {
+    add_attending_layers(out);
+    out.copy("shortconv.l_cache", "conv_L_cache");
+    out.set("block_auto_adjust_ff_dim", false);
   }
   if (!out.copy("vocab_size", "vocab_size"))
     if (const auto tokens = metadata.find("tokenizer.ggml.tokens"); tokens != metadata.end())
       out.set("vocab_size", static_cast<std::int64_t>(std::min<std::uint64_t>(tokens->second.length, 1U << 30)));
   out.set("tie_word_embeddings", !has_tensor("output.weight"));
-  if (type == "llama") out.set("attention_bias", has_tensor("blk.0.attn_q.bias"));
+  if (type == "llama" || type == "glm4" || type == "glm4_moe" || type == "seed_oss")
+    out.set("attention_bias", has_tensor("blk.0.attn_q.bias"));
+  if (type == "glm4_moe") out.set("use_qk_norm", has_tensor("blk.0.attn_q_norm.weight"));
   return out.take();
 }
 
