@@ -87,7 +87,26 @@ std::optional<Quantisation> of_scheme(const Json& config) {
   return found;
 }
 
-std::optional<Quantisation> of_modelopt(const Json& config) {
+/// AMD Quark: "fp8_e4m3" for a tensor, "fp4" or "int4" in groups.
+std::optional<Quantisation> of_quark(const Json& config) {
+  const Json* global = object_in(config, "global_quant_config");
+  const Json* weights = global ? object_in(*global, "weight") : nullptr;
+  if (!weights) return std::nullopt;
+  const std::string type = text_in(*weights, "dtype");
+  const bool eight = type.find('8') != std::string::npos, floating = type.starts_with("fp");
+  const auto dtype = elements_of(eight ? 8 : type.find('4') != std::string::npos ? 4 : 0, floating);
+  if (!dtype) return std::nullopt;
+  const int size = text_in(*weights, "qscheme") == "per_group" ? whole_in(*weights, "group_size", 0) : 0;
+  Quantisation found =
+      linear_layers(*dtype == Dtype::fp4 && size > 0 ? NumberFormat{*dtype, 8, size} : grouped(*dtype, size, false));
+  const Json* inputs = object_in(*global, "input_tensors");
+  found.products = inputs && text_in(*inputs, "dtype") == type;
+  return found;
+}
+
+std::optional<Quantisation> of_modelopt(const Json& outer) {
+  const Json* inner = object_in(outer, "quantization");
+  const Json& config = inner ? *inner : outer;
   const std::string algorithm = text_in(config, "quant_algo");
   const auto with = [](std::string_view format, bool products) {
     Quantisation found = linear_layers(*named(format));
@@ -131,7 +150,9 @@ std::optional<Quantisation> of_method(const std::string& method, const Json& con
     if (flag_in(config, "lm_head", false)) found.add(Part::head);
     return found;
   }
-  if (method == "bitsandbytes") return of_bitsandbytes(config);
+  // It was the only method before methods had names.
+  if (method == "bitsandbytes" || method.empty()) return of_bitsandbytes(config);
+  if (method == "quark") return of_quark(config);
   if (method == "compressed-tensors") return of_scheme(config);
   if (method.starts_with("modelopt")) return of_modelopt(config);
   return std::nullopt;
@@ -160,7 +181,7 @@ bool names_one_layer(std::string_view pattern) {
 void leave_out(const Json& config, const Transformer& model, Quantisation& found, std::vector<std::string>& notes) {
   std::array<std::int64_t, part_count> layers{};
   for (const char* key :
-       {"modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules", "llm_int8_skip_modules"}) {
+       {"modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules", "exclude", "llm_int8_skip_modules"}) {
     const Json* list = config.find(key);
     if (!list || list->kind != Json::Kind::list) continue;
     for (const Json& entry : list->items) {
@@ -196,6 +217,9 @@ std::optional<Quantisation> read_quantisation(const Json& entry, const Transform
     return std::nullopt;
   }
   leave_out(entry, model, *found, notes);
+  if (const Json* groups = object_in(entry, "config_groups"); groups && groups->members.size() > 1)
+    notes.push_back(fmt::format("quantization_config has {} groups of weights: all are counted in the format of {}",
+                                groups->members.size(), in_quotes(groups->members.front().first)));
   return found;
 }
 

@@ -37,6 +37,17 @@ TEST(ImportQuantisation, EachToolsFormatIsRead) {
       {R"({"quant_method": "awq", "bits": 4, "group_size": 64, "zero_point": true})", "int4-g64z", false},
       {R"({"quant_method": "bitsandbytes", "load_in_8bit": true})", "int8", false},
       {R"({"quant_method": "bitsandbytes", "load_in_4bit": true})", "fp4-1x64", false},
+      {R"({"load_in_4bit": true, "bnb_4bit_quant_type": "nf4"})", "fp4-1x64", false},
+      {R"({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp8_e4m3", "qscheme": "per_tensor"},
+          "input_tensors": {"dtype": "fp8_e4m3"}}, "exclude": ["lm_head"]})",
+       "fp8", true},
+      {R"({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp4", "qscheme": "per_group",
+          "group_size": 32, "scale_format": "e8m0"}, "input_tensors": {"dtype": "fp4"}}})",
+       "mxfp4", true},
+      {R"({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "uint4", "qscheme": "per_group",
+          "group_size": 128}, "input_tensors": null}})",
+       "int4-g128", false},
+      {R"({"quant_method": "modelopt", "quantization": {"quant_algo": "NVFP4"}})", "nvfp4", true},
       {R"({"quant_method": "modelopt", "quant_algo": "FP8"})", "fp8", true},
       {R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})", "nvfp4", true},
       {R"({"quant_method": "compressed-tensors", "config_groups": {"group_0": {"input_activations": {"num_bits": 8},
@@ -74,6 +85,15 @@ TEST(ImportQuantisation, WhatIsLeftOutStaysAsItIs) {
   EXPECT_TRUE(one_layer.quantisation->has(Part::attention));
   ASSERT_FALSE(one_layer.notes.empty());
   EXPECT_EQ(one_layer.notes.back(), "1 of 2 layers keep their attention unquantised; all are counted as quantised");
+}
+
+TEST(ImportQuantisation, OfSeveralFormatsTheFirstIsTakenAndSaid) {
+  const ImportedModel two = imported(R"({"quant_method": "compressed-tensors", "config_groups": {"group_0": {
+      "weights": {"num_bits": 8, "type": "float"}}, "group_1": {"weights": {"num_bits": 4, "type": "int"}}}})");
+  ASSERT_TRUE(two.quantisation);
+  EXPECT_EQ(name(two.quantisation->format), "fp8");
+  ASSERT_FALSE(two.notes.empty());
+  EXPECT_NE(two.notes.back().find("all are counted in the format of \"group_0\""), std::string::npos);
 }
 
 TEST(ImportQuantisation, WhatIsNotUnderstoodIsSaid) {
