@@ -117,15 +117,17 @@ int LayerWriter::latent_attention(const Attention& a, int x) {
   }
   const int low = q;
   q = build_.product("Q", q, weight(a.q_rank > 0 ? "W_qb" : "W_q"), {batch, sequence, heads, head_dim});
-  q = build_.pointwise(Op::rotate, "Q", {q}, q);
-  build_.program().steps.back().detail = static_cast<std::int16_t>(a.rope_dim);
+  if (a.rotary) {
+    q = build_.pointwise(Op::rotate, "Q", {q}, q);
+    build_.program().steps.back().detail = static_cast<std::int16_t>(a.rope_dim);
+  }
   const int both =
       build_.settle_sums(build_.product("C_kv", x, weight("W_kva"), {batch, sequence, rank}, -1, weight("b_kva")));
   // The latent part is normalised, the rest is a key's position, shared by all heads.
   int c = resized(both, "C", rank, a.kv_rank), place = resized(both, "K_pos", rank, a.rope_dim);
   build_.emit(Op::split, {both}, {c, place});
   c = norm(c, "kva_norm", "C");
-  place = build_.pointwise(Op::rotate, "K_pos", {place}, place);
+  if (a.rotary) place = build_.pointwise(Op::rotate, "K_pos", {place}, place);
   const int expansion = weight("W_kvb"), picked = picked_keys(a, x, low);
   if (!work_.cached) {
     int k, v;

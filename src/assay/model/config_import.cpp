@@ -302,6 +302,23 @@ void add_windowed(ConfigReader& in, Transformer& model, const Common& common, st
   }
 }
 
+void turn_windows_only(Transformer& model) {
+  const auto& kinds = model.decoder.kinds;
+  if (std::none_of(kinds.begin(), kinds.end(), [](const Layer& layer) { return layer.attention->window > 0; })) return;
+  for (Layer& layer : model.decoder.kinds) layer.attention->rotary = layer.attention->window > 0;
+}
+
+std::vector<bool> read_turning(ConfigReader& in, std::int64_t layers) {
+  const auto listed = in.sizes("no_rope_layers");
+  const std::int64_t interval = in.size("no_rope_layer_interval", 4);
+  if (!listed.empty() && std::ssize(listed) != layers)
+    in.fault("no_rope_layers", fmt::format("lists {} layers of {}", listed.size(), layers));
+  std::vector<bool> out(static_cast<std::size_t>(layers));
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = i < listed.size() ? listed[i] != 0 : (static_cast<std::int64_t>(i) + 1) % interval != 0;
+  return out;
+}
+
 void read_attention_bias(ConfigReader& in, Attention& attention) {
   const bool bias = in.flag("attention_bias", false);
   set_bias(attention, bias, bias);

@@ -169,6 +169,24 @@ TEST(ConfigImport, LayersOfSeveralKinds) {
   EXPECT_EQ(jamba->model.decoder.kinds.size(), 3U);
 }
 
+TEST(ConfigImport, SomeLayersHaveNoPositions) {
+  const auto without = [](std::string_view document) {
+    const auto imported = import_config(document, "config.json");
+    EXPECT_TRUE(imported) << document;
+    std::int64_t layers = 0;
+    for (std::uint16_t kind : imported->model.decoder.order)
+      layers += imported->model.decoder.kinds[kind].attention->rotary ? 0 : 1;
+    return layers;
+  };
+  EXPECT_EQ(without(R"({"model_type": "llama4_text"})"), 48 / 4);
+  EXPECT_EQ(without(R"({"model_type": "smollm3"})"), 36 / 4);
+  EXPECT_EQ(without(R"({"model_type": "smollm3", "num_hidden_layers": 3, "no_rope_layers": [1, 0, 1]})"), 1);
+  EXPECT_EQ(without(R"({"model_type": "cohere2"})"), 40 / 4);
+  EXPECT_EQ(without(R"({"model_type": "exaone4", "sliding_window_pattern": "LLLG"})"), 32 / 4);
+  EXPECT_EQ(without(R"({"model_type": "exaone4", "sliding_window": null})"), 0);
+  expect_fault(R"({"model_type": "smollm3", "no_rope_layers": [1, 0]})", "no_rope_layers");
+}
+
 TEST(ConfigImport, TheDescriptionOfOurOwn) {
   // 2 layers: 4 x 64 x 64 + 2 x 64 x 256 + 2 x 64 norms, then vocabulary and final norm
   EXPECT_EQ(total(R"({"model_type": "transformer", "d_model": 64, "layers": 2, "heads": 4, "d_ff": 256,

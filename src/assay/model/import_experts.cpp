@@ -187,22 +187,16 @@ void llama4(ConfigReader& in, Transformer& model) {
   const bool listed = in.has("moe_layers");
   const auto sparse = in.sizes("moe_layers");
   const std::int64_t chunk = in.count("attention_chunk_size", 8192);
-  auto rotary = in.sizes("no_rope_layers");
-  const std::int64_t interval = in.size("no_rope_layer_interval", 4);
+  const auto turning = read_turning(in, common.layers);
   const auto types = read_layer_types(in, common.layers);
-  if (!rotary.empty() && static_cast<std::int64_t>(rotary.size()) != common.layers) {
-    in.fault("no_rope_layers", fmt::format("lists {} layers of {}", rotary.size(), common.layers));
-    return;
-  }
   for (std::int64_t i = 0; i < common.layers; ++i) {
     const auto at = static_cast<std::size_t>(i);
     const bool has_experts = listed ? std::find(sparse.begin(), sparse.end(), i) != sparse.end() : (i + 1) % step == 0;
-    const bool chunked = !types.empty()    ? types[at] == "chunked_attention"
-                         : !rotary.empty() ? rotary[at] != 0
-                                           : (i + 1) % interval != 0;
+    const bool chunked = types.empty() ? turning[at] : types[at] == "chunked_attention";
     Layer layer = common.layer;
     if (has_experts) layer.feed_forward = experts;
     layer.attention->chunk = chunked ? chunk : 0;
+    layer.attention->rotary = turning[at];
     model.decoder.add(layer);
   }
 }

@@ -69,6 +69,11 @@ std::vector<std::string> read_layer_types(ConfigReader& in, std::int64_t layers)
 void add_windowed(ConfigReader& in, Transformer& model, const Common& common, std::int64_t window,
                   bool (*is_sliding)(std::int64_t index, std::int64_t period), std::int64_t period);
 
+/// Where layers that slide have positions and the others have none.
+void turn_windows_only(Transformer& model);
+/// Which layers have positions: those with a one in no_rope_layers, or all but each no_rope_layer_interval-th.
+std::vector<bool> read_turning(ConfigReader& in, std::int64_t layers);
+
 /// Experts for the layers that `is_sparse` picks, the dense feed-forward block for the others.
 template <class F>
 void add_mixed(Transformer& model, const Common& common, const FeedForward& experts, F is_sparse) {

@@ -189,6 +189,7 @@ void cohere2(ConfigReader& in, Transformer& model) {
                                   ? in.count("sliding_window_pattern", 0)
                                   : in.count({"sliding_window_pattern", "_sliding_window_pattern"}, 4);
   add_windowed(in, model, common, window, &all_but_each, period);
+  turn_windows_only(model);
 }
 
 void starcoder2(ConfigReader& in, Transformer& model) {
@@ -294,8 +295,12 @@ void smollm3(ConfigReader& in, Transformer& model) {
                                .tied = true});
   read_attention_bias(in, common.attention());
   common.feed_forward().up_bias = common.feed_forward().down_bias = in.flag("mlp_bias", false);
-  in.ignore({"no_rope_layers", "no_rope_layer_interval", "max_window_layers", "use_sliding_window", "layer_types"});
-  add_all(model, common);
+  in.ignore({"max_window_layers", "use_sliding_window", "layer_types"});
+  const auto turning = read_turning(in, common.layers);
+  for (std::int64_t i = 0; i < common.layers; ++i) {
+    common.attention().rotary = turning[static_cast<std::size_t>(i)];
+    model.decoder.add(common.layer);
+  }
 }
 
 void seed_oss(ConfigReader& in, Transformer& model) {

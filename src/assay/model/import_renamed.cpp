@@ -71,6 +71,7 @@ void exaone4(ConfigReader& in, Transformer& model) {
   add_windowed(
       in, model, common, window,
       [](std::int64_t index, std::int64_t every) { return every <= 0 || (index + 1) % every != 0; }, period);
+  turn_windows_only(model);
 }
 
 /// GLM 4 and its forerunners as their own code writes them.
