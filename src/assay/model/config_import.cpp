@@ -210,11 +210,12 @@ Result<ImportedModel> import_config(const Json& document, std::string_view file)
   auto dtype = read_dtype(*config, imported.notes);
   if (!dtype && config != &document) dtype = read_dtype(document, imported.notes);
   if (dtype) imported.model.dtype = *dtype;
-  for (const Json* where : {config, &document})
-    if (const Json* entry = where->find("quantization_config"); entry && entry->kind != Json::Kind::null) {
-      imported.quantisation = read_quantisation(*entry, imported.model, imported.notes);
-      break;
-    }
+  const Json* quantised = nullptr;
+  for (const char* key : {"quantization_config", "quantization"})
+    for (const Json* where : {config, &document})
+      if (const Json* entry = where->find(key); !quantised && entry && entry->kind != Json::Kind::null)
+        quantised = entry;
+  if (quantised) imported.quantisation = read_quantisation(*quantised, imported.model, imported.notes);
   return imported;
 }
 

@@ -79,7 +79,8 @@ constexpr std::string_view harmless[] = {"hidden_act",
 bool speaks_of_shape(std::string_view key) {
   if (std::find(std::begin(harmless), std::end(harmless), key) != std::end(harmless)) return false;
   if (key.ends_with("_token_id") || key.ends_with("_token_index") || key.ends_with("_dropout") ||
-      key.ends_with("_eps") || key.ends_with("_coef") || key.ends_with("_pdrop") || key.starts_with("_"))
+      key.ends_with("_eps") || key.ends_with("_coef") || key.ends_with("_pdrop") || key.starts_with("mm_") ||
+      key.starts_with("_"))
     return false;
   for (const std::string& part : split(key, '_'))
     if (std::find(std::begin(shape_words), std::end(shape_words), part) != std::end(shape_words)) return true;

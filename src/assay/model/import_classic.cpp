@@ -43,6 +43,21 @@ void gpt2(ConfigReader& in, Transformer& model) {
   add_all(model, layer, layers);
 }
 
+/// GPT 1: norms behind the blocks, so none at the end.
+void openai_gpt(ConfigReader& in, Transformer& model) {
+  model.d_model = in.size("n_embd", 768);
+  model.vocabulary = in.size("vocab_size", 40478);
+  model.learned_positions = model.max_context = in.size("n_positions", 512);
+  model.tied = in.flag("tie_word_embeddings", true);
+  model.norm = layer_norm;
+  model.final_norm = false;
+  const std::int64_t layers = read_layers(in, {"n_layer"}, 12);
+  Layer layer;
+  layer.attention = plain_attention(in, model.d_model, in.size("n_head", 12), true);
+  layer.feed_forward = plain_feed_forward(4 * model.d_model, true);
+  add_all(model, layer, layers);
+}
+
 /// StarCoder 1: GPT-2 with one head of keys and values.
 void gpt_bigcode(ConfigReader& in, Transformer& model) {
   gpt2(in, model);
@@ -284,6 +299,7 @@ void stablelm(ConfigReader& in, Transformer& model) {
   common.layer.parallel = in.flag("use_parallel_residual", false);
   common.layer.norms = common.layer.parallel ? 1 : 2;
   model.norm = layer_norm;
+  in.ignore({"num_heads"});  // of its own code, which means num_attention_heads
   add_all(model, common.layer, common.layers);
 }
 
@@ -292,6 +308,7 @@ void stablelm(ConfigReader& in, Transformer& model) {
 std::span<const Family> classic_families() {
   static constexpr Family families[] = {
       {"gpt2", "GPT2LMHeadModel", &gpt2},
+      {"openai-gpt", "OpenAIGPTLMHeadModel", &openai_gpt},
       {"gpt_bigcode", "GPTBigCodeForCausalLM", &gpt_bigcode},
       {"gptj", "GPTJForCausalLM", &gptj},
       {"codegen", "CodeGenForCausalLM", &gptj},
@@ -308,6 +325,7 @@ std::span<const Family> classic_families() {
       {"phi", "PhiForCausalLM", &phi},
       {"phi-msft", "", &phi},
       {"stablelm", "StableLmForCausalLM", &stablelm},
+      {"stablelm_epoch", "StableLMEpochForCausalLM", &stablelm},
   };
   return families;
 }

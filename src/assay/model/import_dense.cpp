@@ -104,6 +104,17 @@ void internlm3(ConfigReader& in, Transformer& model) {
   add_all(model, common);
 }
 
+/// nanochat: norms that learn nothing, also of embeddings and of each head; one matrix up.
+void nanochat(ConfigReader& in, Transformer& model) {
+  Common common = read_common(
+      in, model, {.hidden = 768, .intermediate = 8192, .layers = 12, .heads = 6, .vocabulary = 50304, .context = 2048});
+  read_attention_bias(in, common.attention());
+  common.feed_forward().gated = false;
+  model.norm = {.scale = false, .bias = false, .mean = false};
+  model.embedding_norm = true;
+  add_all(model, common);
+}
+
 /// The nearest multiple that is no more than a tenth below.
 std::int64_t whole_multiple(double wanted, std::int64_t divisor) {
   const auto by = static_cast<double>(divisor);
@@ -149,7 +160,8 @@ std::span<const Family> dense_families() {
       {"mllama_text_model", "MllamaForCausalLM", &mllama},  {"mllama", "MllamaForConditionalGeneration", &mllama},
       {"apertus", "ApertusForCausalLM", &apertus},          {"helium", "HeliumForCausalLM", &helium},
       {"vaultgemma", "VaultGemmaForCausalLM", &vaultgemma}, {"orion", "OrionForCausalLM", &orion},
-      {"internlm3", "InternLM3ForCausalLM", &internlm3},    {"openelm", "OpenELMForCausalLM", &openelm},
+      {"internlm3", "InternLM3ForCausalLM", &internlm3},    {"nanochat", "NanoChatForCausalLM", &nanochat},
+      {"openelm", "OpenELMForCausalLM", &openelm},
   };
   return families;
 }

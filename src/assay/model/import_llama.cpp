@@ -323,6 +323,8 @@ void seed_oss(ConfigReader& in, Transformer& model) {
 std::span<const Family> llama_families() {
   static constexpr Family families[] = {
       {"llama", "LlamaForCausalLM", &llama},
+      {"llava_llama", "LlavaLlamaForCausalLM", &llama},
+      {"llava_qwen", "LlavaQwenForCausalLM", &qwen2},
       {"granite", "GraniteForCausalLM", &llama},
       {"aquila", "AquilaForCausalLM", &llama},
       {"Yi", "YiForCausalLM", &llama},

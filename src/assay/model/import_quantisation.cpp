@@ -104,6 +104,19 @@ std::optional<Quantisation> of_quark(const Json& config) {
   return found;
 }
 
+/// MLX, which names no method: groups with a scale and a bias of 16 bits each, or a micro format; tables and head, too.
+std::optional<Quantisation> of_mlx(const Json& config) {
+  const int bits = whole_in(config, "bits", 0), size = whole_in(config, "group_size", 64);
+  const std::string mode = text_in(config, "mode");
+  const auto dtype = elements_of(bits, false);
+  if (size < 1 || (!dtype && mode.empty())) return std::nullopt;
+  const auto micro = mode.empty() || mode == "affine" ? std::nullopt : named(mode);
+  if (!micro && !dtype) return std::nullopt;
+  Quantisation found = linear_layers(micro ? *micro : NumberFormat{*dtype, 32, size});
+  found.add(Part::head), found.add(Part::embedding);
+  return found;
+}
+
 std::optional<Quantisation> of_modelopt(const Json& outer) {
   const Json* inner = object_in(outer, "quantization");
   const Json& config = inner ? *inner : outer;
@@ -150,6 +163,7 @@ std::optional<Quantisation> of_method(const std::string& method, const Json& con
     if (flag_in(config, "lm_head", false)) found.add(Part::head);
     return found;
   }
+  if (method.empty() && config.find("bits")) return of_mlx(config);
   // It was the only method before methods had names.
   if (method == "bitsandbytes" || method.empty()) return of_bitsandbytes(config);
   if (method == "quark") return of_quark(config);

@@ -87,6 +87,19 @@ TEST(ImportQuantisation, WhatIsLeftOutStaysAsItIs) {
   EXPECT_EQ(one_layer.notes.back(), "1 of 2 layers keep their attention unquantised; all are counted as quantised");
 }
 
+TEST(ImportQuantisation, MlxQuantisesTablesAndHead) {
+  for (const auto& [config, format] : {std::pair{R"({"bits": 4, "group_size": 64})", 4.5},
+                                       std::pair{R"({"bits": 8, "group_size": 32, "mode": "affine"})", 9.0},
+                                       std::pair{R"({"bits": 4, "group_size": 32, "mode": "mxfp4"})", 4.25}}) {
+    const auto found = imported(config).quantisation;
+    ASSERT_TRUE(found) << config;
+    EXPECT_EQ(found->format.bits(), format) << config;
+    EXPECT_TRUE(found->has(Part::head) && found->has(Part::embedding)) << config;
+    EXPECT_FALSE(found->products) << config;
+  }
+  EXPECT_FALSE(imported(R"({"bits": 3, "group_size": 64})").quantisation);
+}
+
 TEST(ImportQuantisation, OfSeveralFormatsTheFirstIsTakenAndSaid) {
   const ImportedModel two = imported(R"({"quant_method": "compressed-tensors", "config_groups": {"group_0": {
       "weights": {"num_bits": 8, "type": "float"}}, "group_1": {"weights": {"num_bits": 4, "type": "int"}}}})");
