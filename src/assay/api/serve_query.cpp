@@ -100,6 +100,11 @@ Result<void> read_formats(const Request& request, const Context& context, ServeQ
 Result<void> read_model(const Request& request, const Context& context, ServeQuery& query) {
   ASSAY_TRY(imported, load_model(request.arguments().front(), context.catalogue, "MODEL"));
   ASSAY_CHECK(check_lowers(imported.model, "MODEL"));
+  const auto& kinds = imported.model.decoder.kinds;
+  if (std::any_of(kinds.begin(), kinds.end(),
+                  [](const Layer& layer) { return layer.attention && !layer.attention->causal; }))
+    return fail("MODEL", fmt::format("{} is an encoder: it reads a text and writes none", imported.model.id),
+                "`assay train` takes it, `assay models` counts it");
   query.imported = imported;
   Transformer& model = query.imported.model;
   std::optional<std::int64_t> kv_heads;

@@ -39,7 +39,8 @@ bool sees(std::int64_t row, std::int64_t query, std::int64_t key, const Attentio
     if (std::find(first, first + picks, static_cast<double>(key)) == first + picks) return false;
   }
   if (place.causal && key > query) return false;
-  if (place.window > 0 && key <= query - place.window) return false;
+  if (place.window > 0 && place.causal && key <= query - place.window) return false;
+  if (place.window > 0 && !place.causal && std::abs(key - query) > (place.window - 1) / 2) return false;
   return place.chunk == 0 || key / place.chunk == query / place.chunk;
 }
 

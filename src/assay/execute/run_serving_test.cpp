@@ -77,6 +77,8 @@ ServedSequences unserved(const Transformer& m) {
 TEST(RunServing, CachedDecodingEqualsRecomputation) {
   constexpr std::int64_t prompt = 4;
   for (const Variety& variety : all_varieties()) {
+    const auto& first = variety.model.decoder.kinds.front().attention;
+    if (first && !first->causal) continue;  // an encoder writes nothing
     const Transformer& m = variety.model;
     const NamedArrays weights = weights_of(m);
     const Array<double> tokens = random_tokens(length, m.vocabulary, 3);

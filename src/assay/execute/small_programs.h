@@ -197,6 +197,17 @@ inline std::vector<Variety> all_varieties() {
   }
   {
     Layer l = grouped;
+    l.attention->causal = false;
+    Layer local = l;
+    local.attention->window = 5;
+    Transformer m = model({l, local});
+    m.norm = {true, true, true};
+    m.tied = m.embedding_norm = m.head_bias = m.head_transform = true, m.final_norm = false;
+    m.learned_positions = 8;
+    out.push_back({"an encoder with a transformed head", m});
+  }
+  {
+    Layer l = grouped;
     l.attention->sinks = true;
     out.push_back({"sinks", model({l})});
   }

@@ -232,6 +232,7 @@ int LayerWriter::attend(const Attention& a, int q, int k, int v, Weight::Size re
   const AxisSet over = along >= 0 ? keys.sharding.dims[at(along)].set() : 0;
   AttentionShape shape;
   shape.causal = a.causal && !a.cross && work_.causal_flops;
+  shape.both_sides = !a.causal && !a.cross && work_.causal_flops;
   shape.flash = work_.flash || over != 0;
   shape.window = a.window, shape.chunk = a.chunk;
   shape.picks = picked >= 0 ? a.index_picks : 0;

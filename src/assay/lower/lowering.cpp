@@ -197,11 +197,21 @@ class Lowering {
     out.input = residual("In", work);
     int x = out.input;
     x = final_norm(x, StackOf::decoder);
+    if (model_.head_transform) x = transformed(x);
     if (model_.embedding_width > 0)
       x = build_.settle_sums(build_.product("Narrow", x, outer("W_embed_out"), {batch, sequence, rank}));
     int head = outer("W_head");
     if (head < 0) head = outer("embedding");
     return build_.product("Logits", x, head, {batch, sequence, vocabulary}, -1, outer("b_head"));
+  }
+
+  int transformed(int x) {
+    x = build_.settle_sums(
+        build_.product("Turned", x, outer("W_transform"), {batch, sequence, rank}, -1, outer("b_transform")));
+    x = build_.pointwise(Op::activate, "Turned", {x}, x);
+    program_.tensors[at(x)].dims[2].dim = d_model;  // as wide, and what the head multiplies
+    const int norms = (model_.embedding_norm ? 1 : 0) + (model_.final_norm ? 1 : 0);
+    return outer_norm(x, (model_.encoder ? 2 : 1) * norms);
   }
 
   Written head_and_loss(const Workload& work) {

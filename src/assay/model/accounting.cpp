@@ -66,7 +66,7 @@ std::int64_t state_values(const StateSpace& s) {
 
 /// Of a token, while it is in the window.
 std::int64_t kv_values(const Attention& a) {
-  if (a.shares_kv) return 0;
+  if (a.shares_kv || (!a.causal && !a.cross)) return 0;  // an encoder sees its tokens once
   const std::int64_t index = a.compression > 0 || a.index_heads == 0 ? 0 : a.index_dim;
   if (a.kv_rank > 0) return a.kv_rank + a.rope_dim + index;
   return a.kv_heads * (a.head_dim + (a.one_cache ? 0 : a.value_dim)) + index;
@@ -155,6 +155,13 @@ std::string_view name(MaskCount count) {
 }
 
 double mean_keys(const Attention& a, double sequence, MaskCount count) {
+  if (!a.causal && a.window > 0 && sequence > 0) {
+    const auto reach = static_cast<double>((a.window - 1) / 2);
+    if (count == MaskCount::full) return std::min(sequence, static_cast<double>(a.window));
+    const double side = sequence - 1 <= reach ? sequence * (sequence - 1) / 2
+                                              : reach * (reach + 1) / 2 + (sequence - 1 - reach) * reach;
+    return 1 + 2 * side / sequence;
+  }
   if (a.cross || !a.causal || sequence <= 0) return sequence;
   double limit = sequence;
   if (a.window > 0) limit = std::min(limit, static_cast<double>(a.window));

@@ -18,7 +18,7 @@ std::vector<std::span<const Family>> all_families() {
   return {llama_families(),       expert_families(),  latent_families(),     classic_families(),
           state_space_families(), hybrid_families(),  gemma4_families(),     encoder_decoder_families(),
           generic_families(),     renamed_families(), compressed_families(), dense_families(),
-          recurrent_families()};
+          recurrent_families(),   encoder_families()};
 }
 
 const Family* family_of(std::string_view model_type) {
@@ -52,10 +52,7 @@ constexpr std::pair<std::string_view, std::string_view> beyond[] = {
     {"rwkv6", "its recurrence has no description yet"},
     {"rwkv7", "its recurrence has no description yet"},
     {"xlstm", "its recurrence has no description yet"},
-    {"whisper", "its encoder reads sound"},
-    {"bert", "encoders without a decoder have no description yet"},
-    {"roberta", "encoders without a decoder have no description yet"},
-    {"modernbert", "encoders without a decoder have no description yet"}};
+    {"whisper", "its encoder reads sound"}};
 
 /// By the first of `architectures` where that is known, else by model_type.
 Result<const Family*> choose_family(const Json& config, std::string_view file) {

@@ -110,7 +110,11 @@ void gemma3(ConfigReader& in, Transformer& model) {
   read_attention_bias(in, common.attention());
   common.attention().qk_norm = Attention::QkNorm::per_head;
   common.layer.norms = 4;
-  const std::int64_t window = in.count("sliding_window", 4096);
+  std::int64_t window = in.count("sliding_window", 4096);
+  if (in.has("use_bidirectional_attention") && in.flag("use_bidirectional_attention", false)) {
+    common.attention().causal = false;  // EmbeddingGemma: half of the window on either side
+    if (window > 0) window = window / 2 * 2 + 1;
+  }
   const std::int64_t period = in.has("layer_types")
                                   ? in.count({"sliding_window_pattern", "_sliding_window_pattern"}, 0)
                                   : in.count({"sliding_window_pattern", "_sliding_window_pattern"}, 6);

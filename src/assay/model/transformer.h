@@ -28,8 +28,10 @@ struct Attention {
   std::int64_t q_rank = 0;     ///< rank of the queries' compression; 0: not compressed
   std::int64_t kv_rank = 0;    ///< MLA: rank of the keys' and values' compression, which is what the cache holds
   std::int64_t rope_dim = 0;   ///< MLA: the part of a key that carries position, shared by all heads
-  std::int64_t window = 0;     ///< tokens a query sees at most; 0: all before it
-  std::int64_t chunk = 0;      ///< queries see their own chunk of this many tokens only; 0: no chunks
+  /// Tokens a query sees at most, itself among them: those before it, or as many on either side without a causal mask;
+  /// 0: all.
+  std::int64_t window = 0;
+  std::int64_t chunk = 0;  ///< queries see their own chunk of this many tokens only; 0: no chunks
   bool q_bias = false, k_bias = false, v_bias = false, o_bias = false;
   QkNorm qk_norm = QkNorm::none;
   bool qk_norm_bias = false;
@@ -134,6 +136,8 @@ struct Transformer {
   bool tied = false;              ///< the head is the transposed embedding
   bool head = true;               ///< has a language-model head
   bool head_bias = false;
+  bool head_transform = false;  ///< in front of the head a square matrix, an activation and a norm (BERT)
+  bool pooler = false;          ///< a square matrix for the first token of a sequence alone (BERT)
   bool embedding_norm = false;
   bool final_norm = true;
   Norm norm;

@@ -449,6 +449,14 @@ std::vector<Weight> outer_weights(const Transformer& model) {
     if (model.embedding_norm) add_norm(out, model.norm, model.d_model);
     if (model.final_norm) add_norm(out, model.norm, model.d_model);
   }
+  const Weight::Size turned{rank, model.d_model};
+  if (model.head && model.head_transform) {
+    head.matrix("W_transform", {{d_model, model.d_model}, turned});
+    head.vector(model.norm.bias, "b_transform", {turned});
+    add_norm(out, model.norm, model.d_model);
+  }
+  head.vector(model.pooler, "W_pooler", {{d_model, model.d_model}, turned});
+  head.vector(model.pooler, "b_pooler", {turned});
   if (model.one_stream_works) {  // the others begin and end as products of the first
     const List streams(out, Part::streams);
     const Weight::Size others{other, model.streams - 1};

@@ -30,6 +30,12 @@ double AttentionShape::mean_keys() const {
   const auto q = static_cast<double>(queries), k = static_cast<double>(keys);
   // Picked keys are anywhere, but as many as those of a window.
   const std::int64_t most = picks > 0 && (window == 0 || picks < window) ? picks : window;
+  if (both_sides && window > 0) {  // a side ends where the sequence does
+    const auto reach = static_cast<double>((window - 1) / 2);
+    const double side =
+        k - 1.0 <= reach ? k * (k - 1.0) / 2.0 : reach * (reach + 1.0) / 2.0 + (k - 1.0 - reach) * reach;
+    return 1.0 + 2.0 * side / k;
+  }
   if (!causal) return most > 0 ? std::min(k, static_cast<double>(most)) : k;
   // Query i (from 0) stands at position k - q + i and sees the keys up to itself, no further back than the window and
   // not beyond the start of its chunk.

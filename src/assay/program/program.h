@@ -108,6 +108,7 @@ struct AttentionShape {
   bool causal = true;
   bool flash = true;
   bool cross = false;                  ///< over the encoder's tokens
+  bool both_sides = false;             ///< of each query as many keys of the window lie before it as behind it
   std::int64_t window = 0, chunk = 0;  ///< 0: none
   std::int64_t picks = 0;              ///< keys that an index picks for a query; 0: all
   std::int64_t queries = 1, keys = 1;  ///< of one sequence, before sharding; queries are the last ones
