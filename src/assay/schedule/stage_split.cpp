@@ -6,29 +6,23 @@ namespace assay {
 
 namespace {
 
-/// Lengths of the runs of layers in model order: one a stage, or folded two, the second ones from the last stage back.
-/// Stages with one layer more lie in the middle, or folded at the far end: the ends also hold the embedding and the
-/// head.
-std::vector<std::int64_t> runs_of(std::int64_t layers, std::int64_t stages, bool folded) {
+/// Lengths of the runs of layers in model order: `chunks` a stage, the first ones of all stages before the second ones,
+/// or folded two, the second ones from the last stage back. Stages with one layer more lie in the middle, or folded at
+/// the far end: the ends also hold the embedding and the head. Where the layers of a stage do not divide, its runs with
+/// one more lie in the middle, too: then all stages are at a longer run at about the same time.
+std::vector<std::int64_t> runs_of(std::int64_t layers, std::int64_t stages, std::int64_t chunks, bool folded) {
   const std::int64_t extra = layers % stages, low = folded ? stages - extra : (stages - extra) / 2;
   const auto layers_of = [&](std::int64_t s) { return layers / stages + (s >= low && s < low + extra ? 1 : 0); };
   std::vector<std::int64_t> runs;
-  for (std::int64_t s = 0; s < stages; ++s) runs.push_back(folded ? layers_of(s) / 2 : layers_of(s));
-  if (folded)
+  if (folded) {
+    for (std::int64_t s = 0; s < stages; ++s) runs.push_back(layers_of(s) / 2);
     for (std::int64_t s = stages; s-- > 0;) runs.push_back(layers_of(s) - layers_of(s) / 2);
-  return runs;
-}
-
-/// The same of stages that hold `chunks` runs each, the first ones of all stages before the second ones. Where the
-/// layers of a stage do not divide, its runs with one more lie in the middle, too: then all stages are at a longer run
-/// at about the same time.
-std::vector<std::int64_t> interleaved_runs(std::int64_t layers, std::int64_t stages, std::int64_t chunks) {
-  const std::vector<std::int64_t> of_stage = runs_of(layers, stages, false);
-  std::vector<std::int64_t> runs;
+    return runs;
+  }
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk)
-    for (const std::int64_t n : of_stage) {
-      const std::int64_t extra = n % chunks, low = (chunks - extra) / 2;
-      runs.push_back(n / chunks + (chunk >= low && chunk < low + extra ? 1 : 0));
+    for (std::int64_t s = 0; s < stages; ++s) {
+      const std::int64_t n = layers_of(s), more = n % chunks, first = (chunks - more) / 2;
+      runs.push_back(n / chunks + (chunk >= first && chunk < first + more ? 1 : 0));
     }
   return runs;
 }
@@ -84,16 +78,15 @@ std::int64_t layers_of(const Transformer& model) {
   return model.decoder.layers() + (model.encoder ? model.encoder->layers() : 0);
 }
 
-StageSplit split_stages(const Transformer& model, std::int64_t stages, StageLayout layout) {
+StageSplit split_stages(const Transformer& model, std::int64_t stages, StageLayout layout, std::int64_t chunks) {
   const auto p = static_cast<std::size_t>(stages);
-  return laid(model, stages, runs_of(layers_of(model), stages, layout == StageLayout::folded),
-              layout == StageLayout::mirrored, [p](std::size_t run) { return run < p ? run : 2 * p - 1 - run; });
+  const bool folded = layout == StageLayout::folded;
+  return laid(model, stages, runs_of(layers_of(model), stages, chunks, folded), layout == StageLayout::mirrored,
+              [=](std::size_t run) { return folded && run >= p ? 2 * p - 1 - run : run % p; });
 }
 
 StageSplit split_parts(const Transformer& model, std::int64_t stages, std::int64_t chunks, StageLayout layout) {
-  const bool folded = layout == StageLayout::folded;
-  const std::vector<std::int64_t> runs =
-      folded ? runs_of(layers_of(model), stages, true) : interleaved_runs(layers_of(model), stages, chunks);
+  const std::vector<std::int64_t> runs = runs_of(layers_of(model), stages, chunks, layout == StageLayout::folded);
   return laid(model, static_cast<std::int64_t>(runs.size()), runs, false, [](std::size_t run) { return run; });
 }
 

@@ -20,9 +20,11 @@ struct StageSplit {
     std::int16_t at = 0, to = 0;                         ///< the first and the last of them
     bool first = false, last = false;                    ///< holds the embedding, the head
     double passed = 1;                                   ///< share of all that which one microbatch passes
+    friend bool operator==(const Part&, const Part&) = default;
   };
   std::vector<Part> parts;
   std::vector<std::int16_t> part_of;  ///< which of them each stage is
+  friend bool operator==(const StageSplit&, const StageSplit&) = default;
 };
 /// Those of an encoder included: what stages and their chunks are cut from.
 std::int64_t layers_of(const Transformer& model);
@@ -31,8 +33,9 @@ enum class StageLayout : std::uint8_t {
   folded,   ///< two runs of layers a stage that lie like a V, so that the first one holds both ends of the model
   mirrored  ///< two copies of the model from opposite ends: a microbatch passes one of a stage's two runs
 };
-inline constexpr StageLayout stage_layouts[] = {StageLayout::straight, StageLayout::folded, StageLayout::mirrored};
-StageSplit split_stages(const Transformer& model, std::int64_t stages, StageLayout layout = StageLayout::straight);
+/// Straight stages hold `chunks` runs each, the first ones of all stages before the second ones.
+StageSplit split_stages(const Transformer& model, std::int64_t stages, StageLayout layout = StageLayout::straight,
+                        std::int64_t chunks = 1);
 /// Every run of layers of one copy by itself, in model order: `chunks` a stage, or two where they are folded.
 StageSplit split_parts(const Transformer& model, std::int64_t stages, std::int64_t chunks,
                        StageLayout layout = StageLayout::straight);

@@ -231,9 +231,14 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
   }
 }
 
+StageSplit stage_split(const Transformer& model, std::int64_t stages, PipelineSchedule schedule,
+                       std::int64_t interleave) {
+  if (stages == 1) return split_stages(model, stages);
+  return split_stages(model, stages, layout_of(schedule), schedule == PipelineSchedule::interleaved ? interleave : 1);
+}
+
 StageSplit stage_split(const Transformer& model, const Strategy& strategy) {
-  const std::int64_t stages = strategy.parallelism.pipeline;
-  return split_stages(model, stages, stages > 1 ? layout_of(strategy.schedule) : StageLayout::straight);
+  return stage_split(model, strategy.parallelism.pipeline, strategy.schedule, strategy.interleave);
 }
 
 double even_step(const PipelineShape& shape, const StagePasses& mean, double hop) {

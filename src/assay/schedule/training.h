@@ -157,7 +157,9 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
 SteadyCost steady_cost(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
                        const StageLinks& links, const StageSplit& split);
 
-/// How layers lie on the stages of a strategy.
+/// How layers lie on the stages of a schedule, and of a strategy.
+StageSplit stage_split(const Transformer& model, std::int64_t stages, PipelineSchedule schedule,
+                       std::int64_t interleave);
 StageSplit stage_split(const Transformer& model, const Strategy& strategy);
 constexpr StageLayout layout_of(PipelineSchedule schedule) {
   return schedule == PipelineSchedule::zb_v       ? StageLayout::folded

@@ -28,6 +28,17 @@ inline Transformer small_model(std::int64_t experts = 0) {
   return model;
 }
 
+/// Sixteen layers, every second one with experts, as Jamba and Llama 4 have them.
+inline Transformer alternating_model() {
+  Transformer model = small_model(8);
+  const Layer plain = model.decoder.kinds.front();
+  Layer experts = model.decoder.kinds.back();
+  experts.feed_forward->width = plain.feed_forward->width;
+  model.decoder = {};
+  for (int i = 0; i < 8; ++i) model.decoder.add(plain), model.decoder.add(experts);
+  return model;
+}
+
 struct TrainingCase {
   Transformer model;
   Cluster cluster;

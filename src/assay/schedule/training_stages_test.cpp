@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <string>
 
 #include "assay/schedule/training_case.h"
 
@@ -76,6 +78,43 @@ TEST(StageSplit, ChunksOfAStageAreItsLayers) {
         EXPECT_LE(most - least, 1);
       }
     }
+}
+
+/// Layers by kind of each stage, added up over the runs that the simulation gives it.
+std::vector<std::array<std::int64_t, 2>> layers_of_runs(const Transformer& model, const PipelineShape& shape) {
+  const StageSplit runs =
+      split_parts(model, shape.stages, model_parts(shape) / shape.stages, layout_of(shape.schedule));
+  std::vector<std::array<std::int64_t, 2>> out(static_cast<std::size_t>(shape.stages));
+  for (std::int64_t direction = 0; direction < (shape.schedule == PipelineSchedule::dualpipe ? 2 : 1); ++direction)
+    for (std::size_t run = 0; run < runs.part_of.size(); ++run)
+      for (std::size_t k = 0; k < 2; ++k)
+        out[static_cast<std::size_t>(stage_of_part(shape, static_cast<std::int64_t>(run), direction))][k] +=
+            runs.parts[static_cast<std::size_t>(runs.part_of[run])].layers[k];
+  return out;
+}
+
+// Every second layer has experts. On two stages with chunks of one layer all of them lie on the second stage.
+TEST(StageSplit, StagesHoldTheLayersOfTheirChunks) {
+  using enum PipelineSchedule;
+  const Transformer model = alternating_model();
+  const auto held = [&](PipelineSchedule schedule, std::int64_t stages, std::int64_t chunks, std::size_t stage) {
+    Strategy s;
+    s.parallelism.pipeline = stages, s.schedule = schedule, s.interleave = chunks;
+    const StageSplit split = stage_split(model, s);
+    const auto& layers = split.parts[static_cast<std::size_t>(split.part_of[stage])].layers;
+    return std::array<std::int64_t, 2>{layers[0], layers[1]};
+  };
+  EXPECT_EQ(held(interleaved, 2, 8, 1), (std::array<std::int64_t, 2>{0, 8}));
+  EXPECT_EQ(held(interleaved, 2, 4, 1), (std::array<std::int64_t, 2>{4, 4}));
+  for (const std::int64_t stages : {2, 3, 4, 6, 8})
+    for (const PipelineSchedule schedule : {one_f_one_b, interleaved, zb_h1, zb_v, dualpipe})
+      for (std::int64_t chunks = 1; chunks <= (schedule == interleaved ? 16 / stages : 1); ++chunks) {
+        if (schedule == dualpipe && stages % 2 != 0) continue;
+        const auto runs = layers_of_runs(model, {schedule, stages, 4 * stages, chunks});
+        for (std::size_t stage = 0; stage < runs.size(); ++stage)
+          EXPECT_EQ(held(schedule, stages, chunks, stage), runs[stage])
+              << schedule_name(schedule) << " " << stages << " x" << chunks << " stage " << stage;
+      }
 }
 
 TEST(Training, DualpipeHoldsGradientsOfBothItsParts) {
@@ -247,6 +286,39 @@ TEST(Training, EventsOfAPipelineTakeAsLongAsItsEstimate) {
     ASSERT_TRUE(result);
     EXPECT_NEAR(result->interval.value(), cost->estimate, 0.25 * cost->estimate) << schedule_name(schedule);
   }
+}
+
+// Layers with experts take longer, and chunks put all of them on some stages: no step is shorter than the busiest stage
+// of its events, nor does its memory hold less than the stage with most experts.
+TEST(Training, StagesOfUnlikeLayersArePricedByWhatTheyHold) {
+  using enum PipelineSchedule;
+  Case c("h100-sxm:4", 32);
+  c.model = alternating_model();
+  for (const std::int64_t stages : {2, 4})
+    for (const PipelineSchedule schedule : {one_f_one_b, interleaved, zb_h1, zb_h2, zb_v, dualpipe})
+      for (std::int64_t chunks = schedule == interleaved ? 2 : 1; chunks <= (schedule == interleaved ? 16 / stages : 1);
+           ++chunks) {
+        Strategy s = strategy_of(4 / stages, 1, 1);
+        s.parallelism.pipeline = stages, s.schedule = schedule, s.interleave = chunks;
+        const auto input = pipeline_input(c.question, sequence, c.cluster, s);
+        const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+        ASSERT_TRUE(input && cost);
+        const auto result = simulate_pipeline(*input);
+        ASSERT_TRUE(result);
+        std::vector<double> busy(static_cast<std::size_t>(stages));
+        for (const PipelineEvent& event : result->events)
+          busy[static_cast<std::size_t>(event.stage)] += (event.end - event.start).value();
+        const std::string which =
+            std::string(schedule_name(schedule)) + " " + std::to_string(stages) + " x" + std::to_string(chunks);
+        EXPECT_GE(cost->estimate * (1.0 + 1e-9), *std::max_element(busy.begin(), busy.end())) << which;
+        EXPECT_NEAR(result->interval.value(), cost->estimate, 0.1 * cost->estimate) << which;
+        std::int64_t most = 0;
+        for (const auto& layers : layers_of_runs(c.model, input->shape)) most = std::max(most, layers[1]);
+        double experts = 0.0;
+        for (const Weight& weight : layer_weights(c.model, c.model.decoder.kinds[1]))
+          experts += static_cast<double>(weight.elements());
+        EXPECT_GE(cost->memory.weights, 2.0 * experts * static_cast<double>(most)) << which;
+      }
 }
 
 // Thirteen layers on two stages and on four, in chunks of unlike lengths: the estimate waits for the largest chunk.

@@ -64,6 +64,11 @@ class Searcher {
 
     bool allows(Offload offload) const { return offloads >> static_cast<unsigned>(offload) & 1u; }
   };
+  /// Orders of stages under which these hold the same layers, a bit each.
+  struct AlikeOrders {
+    StageSplit split;
+    std::uint64_t orders = 0;
+  };
   struct Mesh {
     Parallelism parallelism;
     std::vector<Sharing> sharings;
@@ -74,9 +79,7 @@ class Searcher {
 
     std::uint64_t every_order() const { return ~std::uint64_t{0} >> (64 - orders.size()); }
     std::uint64_t quickest = 0;  ///< orders that no other undercuts whatever is computed, but for its hops
-    std::array<std::uint64_t, std::size(stage_layouts)> by_layout{};
-
-    std::uint64_t orders_of(StageLayout layout) const { return by_layout[static_cast<std::size_t>(layout)]; }
+    const std::vector<AlikeOrders>* splits = nullptr;
   };
   /// Orders of a mesh's stages, a bit each, by what lies on the host.
   using Orders = std::array<std::uint64_t, offload_ways>;
@@ -113,11 +116,13 @@ class Searcher {
     mesh.parallelism = p, mesh.orders = space_.orders(p);
     if (mesh.orders.empty()) return;
     if (mesh.orders.size() > most_orders) throw InternalError("more orders of stages than bits");
-    mesh.quickest = mesh.every_order();
-    for (std::size_t o = 0; o + 1 < mesh.orders.size(); ++o)  // of one stage's chunks, more take no longer
-      if (mesh.orders[o].schedule == mesh.orders[o + 1].schedule) mesh.quickest &= ~(std::uint64_t{1} << o);
-    for (std::size_t o = 0; o < mesh.orders.size(); ++o)
-      mesh.by_layout[static_cast<std::size_t>(layout_of(mesh.orders[o].schedule))] |= std::uint64_t{1} << o;
+    mesh.splits = &splits_of(p);
+    for (const AlikeOrders& alike : *mesh.splits)
+      for (std::size_t o = 0; o < mesh.orders.size(); ++o) {  // of one stage's layers, more chunks take no longer
+        const bool is_last = alike.orders >> o == 1u;
+        if ((alike.orders >> o & 1u) && (is_last || mesh.orders[o].schedule != PipelineSchedule::interleaved))
+          mesh.quickest |= std::uint64_t{1} << o;
+      }
     const std::size_t layouts = places_.count(p);
     if (layouts == 0) return;
     found_.count.considered +=
@@ -260,15 +265,14 @@ class Searcher {
       bound_.fill(steady_, least_);
       fastest_order(least_, s, mesh, steady_.hop, fast);
     }
-    for (const StageLayout layout : stage_layouts) {
-      const std::uint64_t of_split = mesh.orders_of(layout) & fast;
+    for (const AlikeOrders& alike : *mesh.splits) {
+      const std::uint64_t of_split = alike.orders & fast;
       if (of_split == 0) continue;
-      const StageSplit& split = split_of(s.parallelism.pipeline, layout);
       for (const Offload offload : choices_.offloads) {
         s.offload = offload;
         const std::uint64_t orders = left[static_cast<std::size_t>(offload)] & of_split;
         if (orders == 0) continue;
-        fill_stages(question_, s, profile, &traffic, links, split, steady_);
+        fill_stages(question_, s, profile, &traffic, links, alike.split, steady_);
         if (!prune_ || bound_.step(bound_.slowest_stage(steady_)) < worst_) take_orders(s, mesh, orders);
       }
     }
@@ -301,7 +305,7 @@ class Searcher {
     const Strategy s = strategy_of(work);
     const TrainingProfile& profile = profiles_.priced(*work.made, work.policy).profile;
     double kept = 0.0;
-    for (const StageSplit::Part& part : split_of(1, StageLayout::straight).parts)
+    for (const StageSplit::Part& part : splits_of({}).front().split.parts)
       for (std::size_t k = 0; k < profile.kinds.size(); ++k) kept += part.layers[k] * profile.kinds[k].kept.value();
     kept *= kept_over_fewest(question_.setup.effects, s.recompute) / static_cast<double>(s.parallelism.pipeline);
     return bound_.step(microbatches(question_, s) * 2.0 * kept / question_.host.rate) >= worst_;
@@ -360,10 +364,10 @@ class Searcher {
                           &traffic = profiles_.sharing_of(s);
     sizes_only_.size = role_sizes(s.parallelism);
     bits = mesh.every_order() & ~work.possible;  // what no schedule can run needs no more of them
-    for (const StageLayout layout : stage_layouts) {
-      const std::uint64_t of_split = mesh.orders_of(layout) & work.possible;
+    for (const AlikeOrders& alike : *mesh.splits) {
+      const std::uint64_t of_split = alike.orders & work.possible;
       if (of_split == 0) continue;
-      fill_memory(question_, s, profile, &traffic, sizes_only_, split_of(s.parallelism.pipeline, layout), scratch_);
+      fill_memory(question_, s, profile, &traffic, sizes_only_, alike.split, scratch_);
       if (least_memory(scratch_) > capacity_) continue;
       for (std::size_t o = 0; o < mesh.orders.size(); ++o) {
         if (!(of_split >> o & 1u)) continue;
@@ -444,20 +448,19 @@ class Searcher {
     const TrainingProfile &profile = profiles_.priced(profiles_.microbatch_of(s), policy).profile,
                           &traffic = profiles_.sharing_of(s);
     fill_passes(question_, s, profile, &traffic, links, steady_);
-    std::optional<StageLayout> filled;
-    for (const StageOrder& order : space_.orders(s.parallelism)) {
-      const StageLayout layout = layout_of(order.schedule);
-      if (filled != layout)
-        fill_stages(question_, s, profile, &traffic, links, split_of(s.parallelism.pipeline, layout), steady_);
-      filled = layout;
-      if (least_memory(steady_) - capacity_ >= least) continue;
-      if (!is_possible(s, order, static_cast<std::int64_t>(steady_.microbatches))) continue;
-      s.schedule = order.schedule, s.interleave = order.interleave;
-      const Candidate candidate{s, training_cost(steady_, s)};
-      ++found_.count.evaluated;
-      if (excess(candidate.cost) >= least) continue;
-      least = excess(candidate.cost);
-      found_.closest = candidate;
+    const std::vector<StageOrder> orders = space_.orders(s.parallelism);
+    for (const AlikeOrders& alike : splits_of(s.parallelism)) {
+      fill_stages(question_, s, profile, &traffic, links, alike.split, steady_);
+      for (std::size_t o = 0; o < orders.size(); ++o) {
+        if (!(alike.orders >> o & 1u) || least_memory(steady_) - capacity_ >= least) continue;
+        if (!is_possible(s, orders[o], static_cast<std::int64_t>(steady_.microbatches))) continue;
+        s.schedule = orders[o].schedule, s.interleave = orders[o].interleave;
+        const Candidate candidate{s, training_cost(steady_, s)};
+        ++found_.count.evaluated;
+        if (excess(candidate.cost) >= least) continue;
+        least = excess(candidate.cost);
+        found_.closest = candidate;
+      }
     }
   }
 
@@ -506,10 +509,10 @@ class Searcher {
     const std::int64_t stages = s.parallelism.pipeline;
     double fastest = std::numeric_limits<double>::infinity();
     std::uint64_t fast = 0;
-    for (const StageLayout layout : stage_layouts) {
-      std::uint64_t rest = mesh.orders_of(layout) & orders;
+    for (const AlikeOrders& alike : *mesh.splits) {
+      std::uint64_t rest = alike.orders & orders;
       if (rest == 0) continue;
-      const double slowest = bound_.slowest_stage(least, m, split_of(stages, layout)) + 2.0 * m * hop;
+      const double slowest = bound_.slowest_stage(least, m, alike.split) + 2.0 * m * hop;
       if (bound_.step(slowest) >= worst_) {
         fastest = std::min(fastest, slowest);
         continue;
@@ -544,9 +547,8 @@ class Searcher {
     const TrainingProfile& profile = profiles_.priced(profiles_.microbatch_of(any), 0).profile;
     sizes_only_.size = role_sizes(p);
     double least = std::numeric_limits<double>::infinity();
-    for (const StageLayout layout : stage_layouts) {
-      if (layout != StageLayout::straight && p.pipeline == 1) break;
-      fill_memory(question_, s, profile, nullptr, sizes_only_, split_of(p.pipeline, layout), scratch_);
+    for (const AlikeOrders& alike : splits_of(p)) {
+      fill_memory(question_, s, profile, nullptr, sizes_only_, alike.split, scratch_);
       double most = 0.0;
       for (const SteadyCost::Part& part : scratch_.parts)
         most = std::max(most, part.memory.weights + part.memory.master + part.memory.moments);
@@ -555,10 +557,19 @@ class Searcher {
     return least;
   }
 
-  const StageSplit& split_of(std::int64_t stages, StageLayout layout) {
-    const auto known = splits_.find({stages, layout});
-    if (known != splits_.end()) return known->second;
-    return splits_.emplace(std::pair(stages, layout), split_stages(model_, stages, layout)).first->second;
+  /// Orders of the stages of a mesh by the layers that stages hold under them: it depends on their number alone.
+  const std::vector<AlikeOrders>& splits_of(const Parallelism& p) {
+    const auto [known, is_new] = splits_.try_emplace(p.pipeline);
+    std::vector<AlikeOrders>& splits = known->second;
+    if (!is_new) return splits;
+    const std::vector<StageOrder> orders = space_.orders(p);
+    for (std::size_t o = 0; o < orders.size(); ++o) {
+      StageSplit split = stage_split(model_, p.pipeline, orders[o].schedule, orders[o].interleave);
+      auto alike = std::find_if(splits.begin(), splits.end(), [&](const auto& one) { return one.split == split; });
+      if (alike == splits.end()) alike = splits.insert(alike, {std::move(split), 0});
+      alike->orders |= std::uint64_t{1} << o;
+    }
+    return splits;
   }
 
   const TrainingQuestion& question_;
@@ -581,7 +592,7 @@ class Searcher {
   LeastTimes least_;
   SteadyCost scratch_;  ///< for bounds and memory, while steady_ is in use
   StageLinks sizes_only_;
-  std::map<std::pair<std::int64_t, StageLayout>, StageSplit> splits_;
+  std::map<std::int64_t, std::vector<AlikeOrders>> splits_;  ///< by stages
   std::vector<std::optional<Orders>> left_;  ///< see orders_left(), by policy, of one way to share out weights
   std::unordered_map<std::uint64_t, std::uint64_t> fitting_;  ///< see fitting_orders()
   std::vector<std::uint8_t> settled_;  ///< by work: ways to share out weights that need no more than the least work

@@ -29,6 +29,17 @@ Transformer tiny_model() {
   return model;
 }
 
+/// Ten layers, every second one with experts: chunks decide which stages have them.
+Transformer alternating_model() {
+  Transformer model = tiny_model();
+  const Layer plain = model.decoder.kinds.front();
+  Layer experts = plain;
+  experts.feed_forward->experts = 8, experts.feed_forward->experts_per_token = 2;
+  model.decoder = {};
+  for (int i = 0; i < 5; ++i) model.decoder.add(plain), model.decoder.add(experts);
+  return model;
+}
+
 constexpr Offload every_offload[] = {Offload::none, Offload::optimizer, Offload::activations, Offload::both};
 
 struct Case {
@@ -119,6 +130,31 @@ TEST(TrainingSearch, PruningNeverLosesAScheduleThatHidesExperts) {
       ASSERT_EQ(cut->best.size(), all->best.size());
       for (std::size_t i = 0; i < all->best.size(); ++i)
         EXPECT_DOUBLE_EQ(cut->best[i].cost.estimate, all->best[i].cost.estimate);
+    }
+  }
+}
+
+// Stages hold other layers with every number of chunks, so that one with more of them may be the slower and the fuller
+// one: bounds hold for each, and what is found is priced as by itself.
+TEST(TrainingSearch, ChunksOfUnlikeLayersAreSearchedExactly) {
+  for (const char* where : {"h100-sxm:16", "tpu-v5e:2x4"}) {
+    Case c(where);
+    c.model = alternating_model();
+    c.question.setup.effects.expert_waited = 0.25;
+    TrainingChoices choices;
+    choices.schedule = PipelineSchedule::interleaved, choices.context = 1;
+    for (const double capacity : {5e8, 1e9, 8e10}) {
+      const auto cut = search_training(c.question, sequence, c.cluster, choices, capacity, 20, true);
+      const auto all = search_training(c.question, sequence, c.cluster, choices, capacity, 20, false);
+      ASSERT_TRUE(cut && all);
+      ASSERT_EQ(cut->best.size(), all->best.size());
+      for (std::size_t i = 0; i < all->best.size(); ++i) {
+        EXPECT_EQ(cut->best[i].cost.estimate, all->best[i].cost.estimate);
+        const auto cost = price_strategy(c.question, sequence, c.cluster, cut->best[i].strategy);
+        ASSERT_TRUE(cost);
+        EXPECT_NEAR(cut->best[i].cost.estimate, cost->estimate, 1e-12 * cost->estimate);
+        EXPECT_NEAR(cut->best[i].cost.memory.total(), cost->memory.total(), 1.0);
+      }
     }
   }
 }
