@@ -69,7 +69,13 @@ std::int64_t devices_within(const AxisPart& part, std::int64_t unit_chips) {
 namespace {
 
 /// What tells the links of axes apart.
-using Links = std::vector<std::uint32_t>;
+using Links = FixedList<std::uint32_t, max_mesh_axes + 4 * (max_mesh_axes + max_torus_axes)>;
+
+struct Before {
+  bool operator()(const Links& a, const Links& b) const {
+    return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end());
+  }
+};
 
 /// Goes through the orders of some axes from the innermost outwards.
 class Orders {
@@ -81,6 +87,7 @@ class Orders {
 
   std::vector<AxisLayout> all() {
     if (!cluster_.torus) {
+      for (std::size_t i = 0; i < sizes_.size() * lower_levels().size(); ++i) within_.push_back(0);
       stretch(0, 1);
       return std::move(found_);
     }
@@ -94,16 +101,14 @@ class Orders {
  private:
   /// The first `at` axes lie inside, on a stretch of `stride` chips.
   void stretch(std::size_t at, std::int64_t stride) {
-    if (at == laid_.size()) return take(stretch_links());
+    if (at == laid_.size()) return take(within_);
     for (std::size_t i = at; i < laid_.size(); ++i) {
-      // Where two neighbours may change places and nothing else, the one that comes first in the mesh lies outside.
       std::rotate(laid_.begin() + at, laid_.begin() + i, laid_.begin() + i + 1);
-      const std::int64_t size = sizes_[laid_[at]];
-      if (at == 0 || laid_[at] < laid_[at - 1] || !may_swap(laid_[at - 1], laid_[at], stride)) {
-        parts_[laid_[at]] = {};
-        parts_[laid_[at]].push_back({0, size, stride});
-        stretch(at + 1, stride * size);
-      }
+      const std::size_t axis = laid_[at];
+      for (std::size_t l = 0; l < lower_levels().size(); ++l) within(axis, l) = devices_at(axis, stride, l);
+      // Where two neighbours may change places and nothing else, the one that comes first in the mesh lies outside.
+      if (at == 0 || axis < laid_[at - 1] || !may_swap(laid_[at - 1], axis, stride))
+        stretch(at + 1, stride * sizes_[axis]);
       std::rotate(laid_.begin() + at, laid_.begin() + at + 1, laid_.begin() + i + 1);
     }
   }
@@ -112,25 +117,19 @@ class Orders {
   std::span<const Level> lower_levels() const {
     return std::span(cluster_.levels).first(cluster_.levels.empty() ? 0 : cluster_.levels.size() - 1);
   }
+  std::uint32_t devices_at(std::size_t axis, std::int64_t stride, std::size_t level) const {
+    return static_cast<std::uint32_t>(devices_within({0, sizes_[axis], stride}, cluster_.levels[level].chips));
+  }
+  std::uint32_t& within(std::size_t axis, std::size_t level) { return within_[axis * lower_levels().size() + level]; }
 
-  bool may_swap(std::size_t inner, std::size_t outer, std::int64_t stride) const {
+  /// Of neighbours that lie on the stretch, the outer one from `stride` on.
+  bool may_swap(std::size_t inner, std::size_t outer, std::int64_t stride) {
     const std::int64_t below = stride / sizes_[inner];
-    for (const Level& level : lower_levels())
-      if (devices_within({0, sizes_[inner], below}, level.chips) !=
-              devices_within({0, sizes_[inner], below * sizes_[outer]}, level.chips) ||
-          devices_within({0, sizes_[outer], stride}, level.chips) !=
-              devices_within({0, sizes_[outer], below}, level.chips))
+    for (std::size_t l = 0; l < lower_levels().size(); ++l)
+      if (within(inner, l) != devices_at(inner, below * sizes_[outer], l) ||
+          within(outer, l) != devices_at(outer, below, l))
         return false;
     return true;
-  }
-
-  Links stretch_links() const {
-    Links links;
-    for (const AxisParts& parts : parts_)
-      if (!parts.empty())
-        for (const Level& level : lower_levels())
-          links.push_back(static_cast<std::uint32_t>(devices_within(parts[0], level.chips)));
-    return links;
   }
 
   void fill(std::size_t at, const GroundFilling& inside) {
@@ -167,8 +166,8 @@ class Orders {
     return links;
   }
 
-  void take(Links links) {
-    if (!known_.insert(std::move(links)).second) return;
+  void take(const Links& links) {
+    if (!known_.insert(links).second) return;
     AxisLayout layout;
     layout.turn = turn_;
     std::size_t at = 0;
@@ -182,8 +181,9 @@ class Orders {
   std::array<std::uint8_t, max_torus_axes + 1> kinds_{};  ///< of torus axes, from 1 on
   std::uint16_t turn_ = 0;
   std::vector<std::uint8_t> laid_, idle_;  ///< axes of more than one device and others, innermost first
-  std::vector<AxisParts> parts_;           ///< by axis
-  std::set<Links> known_;
+  std::vector<AxisParts> parts_;           ///< by axis, on a torus
+  Links within_;                           ///< by axis and level: devices in one unit, on a switched network
+  std::set<Links, Before> known_;
   std::vector<AxisLayout> found_;
 };
 

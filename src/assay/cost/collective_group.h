@@ -1,6 +1,7 @@
 // The links that a collective may use, in a form without strings or memory of its own, so that a search can make and
 // price millions of them. What people read, names and sources, is in CollectiveLabels.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -19,12 +20,21 @@ namespace assay {
 template <class T, std::size_t N>
 class FixedList {
  public:
+  static_assert(std::is_trivially_copyable_v<T>);  // so that places that are not taken are neither made nor copied
+
+  constexpr FixedList() {}
+  constexpr FixedList(const FixedList& other) { *this = other; }
+  constexpr FixedList& operator=(const FixedList& other) {
+    std::copy_n(other.items_, size_ = other.size_, items_);
+    return *this;
+  }
+
   constexpr std::size_t size() const { return size_; }
   constexpr bool empty() const { return size_ == 0; }
-  constexpr T* begin() { return items_.data(); }
-  constexpr T* end() { return items_.data() + size_; }
-  constexpr const T* begin() const { return items_.data(); }
-  constexpr const T* end() const { return items_.data() + size_; }
+  constexpr T* begin() { return items_; }
+  constexpr T* end() { return items_ + size_; }
+  constexpr const T* begin() const { return items_; }
+  constexpr const T* end() const { return items_ + size_; }
   constexpr T& operator[](std::size_t i) { return items_[i]; }
   constexpr const T& operator[](std::size_t i) const { return items_[i]; }
   constexpr T& front() { return items_[0]; }
@@ -33,9 +43,14 @@ class FixedList {
     if (size_ == N) throw InternalError("a fixed list is full");
     items_[size_++] = item;
   }
+  friend constexpr bool operator==(const FixedList& a, const FixedList& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
 
  private:
-  std::array<T, N> items_{};
+  union {
+    T items_[N];
+  };
   std::size_t size_ = 0;
 };
 
@@ -80,7 +95,7 @@ struct CollectiveGroup {
   /// Torus axes within slices, and the network between slices.
   bool mixed() const { return !axes.empty() && !levels.empty(); }
 };
-static_assert(std::is_trivially_copyable_v<CollectiveGroup>);
+static_assert(std::is_trivially_destructible_v<CollectiveGroup>);
 
 /// What the numbers of a cluster's groups are called and where they come from.
 struct CollectiveLabels {
@@ -96,6 +111,7 @@ CollectiveLabels collective_labels(const Cluster& cluster);
 struct AxisPart {
   std::size_t axis = 0;
   std::int64_t size = 1, stride = 1;
+  friend bool operator==(const AxisPart&, const AxisPart&) = default;
 };
 
 /// Adds the chips of some parts of one torus axis to a group. n chips that span s in a row share their links with
