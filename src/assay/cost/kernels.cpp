@@ -132,9 +132,15 @@ MatmulShape product_shape(const Program& program, const Step& step) {
   return shape;
 }
 
-KernelTime kernel_time(const KernelRates& rates, const Program& program, const Step& step) {
+KernelTime ideal_kernel_time(const KernelRates& rates, const Program& program, const Step& step) {
   KernelTime time;
   time.memory = step.bytes / rates.hbm;
+  if (step.flops.value() > 0.0) time.compute = step.flops / rates.rate(product_format(rates, program, step));
+  return time;
+}
+
+KernelTime kernel_time(const KernelRates& rates, const Program& program, const Step& step) {
+  KernelTime time = ideal_kernel_time(rates, program, step);
   time.estimate = rates.pointwise
                       ? rates.regime.launch + stream_time(rates.hbm, stream_share(*rates.pointwise, step.op),
                                                           rates.pointwise->ramp, step.bytes)
@@ -142,7 +148,6 @@ KernelTime kernel_time(const KernelRates& rates, const Program& program, const S
   if (step.flops.value() == 0.0) return time;
   const Dtype dtype = product_format(rates, program, step);
   const FlopsPerSecond peak = rates.rate(dtype);
-  time.compute = step.flops / peak;
   const double share = rates.matmul ? matmul_share(*rates.matmul, dtype) : 0.0;
   const bool attends = (step.op == Op::attention || step.op == Op::attention_grad) && step.detail >= 0;
   if (step.op == Op::product && share > 0.0)

@@ -63,6 +63,8 @@ struct KernelTime {
   Seconds estimate;  ///< as good kernels do it
 };
 /// Time of a step that is no collective. Wide formats that the chip does not multiply in run at its bf16 rate.
+/// That of ideal kernels is without an estimate, which takes longer to make.
+KernelTime ideal_kernel_time(const KernelRates& rates, const Program& program, const Step& step);
 KernelTime kernel_time(const KernelRates& rates, const Program& program, const Step& step);
 
 /// A product's sizes on one device: letters of both operands and the result are the batch, of one operand and the

@@ -82,6 +82,8 @@ inline constexpr std::size_t tensor_classes = 9;
 /// A tensor of a program. Small and flat, because programs are made by the million.
 struct ProgramTensor {
   std::string_view name;
+  std::int16_t producer = -1;  ///< the step that makes it; below 0: none
+  std::uint8_t rank = 0;
   bool is_gradient = false;  ///< listed with a d before its name
   bool is_needed = false;    ///< the gradient of a later step reads it, or a copy that is made again
   bool is_kept = false;      ///< stays in memory from the forward to the backward pass
@@ -89,12 +91,10 @@ struct ProgramTensor {
   bool is_lent = false;      ///< keys, values or an encoder's result that other layers make or use, too
   TensorClass tensor_class = TensorClass::activation;
   Dtype dtype = Dtype::bf16;
-  double scale_bits = 0;  ///< for each element, of scales that blocks of a quantised weight share
-  std::uint8_t rank = 0;
-  std::array<Weight::Size, 5> dims{};
   Sharding sharding;
-  double elements = 0;         ///< on one device, counted when it enters a program
-  std::int16_t producer = -1;  ///< the step that makes it; below 0: none
+  std::array<Weight::Size, 5> dims{};
+  double scale_bits = 0;  ///< for each element, of scales that blocks of a quantised weight share
+  double elements = 0;    ///< on one device, counted when it enters a program
 
   int find(LogicalDim dim) const {
     for (int i = 0; i < rank; ++i)

@@ -1,6 +1,7 @@
 #include "assay/schedule/profile.h"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 #include <string_view>
 
@@ -14,6 +15,8 @@ std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 /// Stand-in for the size of a data axis: any above one shows which collectives run over it.
 constexpr std::int64_t some = 2;
+
+Bytes bytes_of(const ProgramTensor& tensor) { return local_bytes(tensor, tensor.elements); }
 
 bool is_weight(const ProgramTensor& tensor) {
   return tensor.tensor_class == TensorClass::weight || tensor.tensor_class == TensorClass::used_weight;
@@ -33,14 +36,36 @@ bool casts_weight(const Program& program, const Step& step) {
   return step.op == Op::cast && facts(program.tensor(step.out[0]).dtype).bits >= 16;
 }
 
+/// The roles of the axes of a program's mesh.
+struct AxisRoles {
+  std::array<RoleSet, max_mesh_axes> of_axis{};
+
+  explicit AxisRoles(const Mesh& mesh) {
+    for (std::size_t i = 0; i < mesh.axes.size(); ++i)
+      of_axis[i] = static_cast<RoleSet>(1u << stage_axis_names.find(whole_axis(mesh.axes[i].name)));
+  }
+  RoleSet of(AxisSet axes) const {
+    RoleSet all = 0;
+    for (; axes != 0; axes &= axes - 1) all |= of_axis[static_cast<std::size_t>(std::countr_zero(axes))];
+    return all;
+  }
+};
+
+RoleSet collective_roles(const AxisRoles& roles_by, const Program& program, const Step& step) {
+  const RoleSet over = roles_by.of(step.axes);
+  const bool between_experts = step.op == Op::all_to_all && program.tensor(step.in[0]).find(LogicalDim::capacity) >= 0;
+  return between_experts ? over | role_bit(Role::expert) : over;
+}
+
 /// Nothing where it belongs to the other part.
-std::optional<Traffic> traffic_of(const Program& program, const Step& step, Phase phase, ProfilePart part) {
+std::optional<Traffic> traffic_of(const AxisRoles& roles_by, const Program& program, const Step& step, Phase phase,
+                                  ProfilePart part) {
   const bool of_work = step.urgency == Urgency::critical && !step.once;
   if (part == (of_work ? ProfilePart::weights_traffic : ProfilePart::work)) return std::nullopt;
   const ProgramTensor& before = program.tensor(step.in[0]);
   Traffic entry;
   entry.kind = collective_of(step.op);
-  entry.over = collective_roles(program, step);
+  entry.over = collective_roles(roles_by, program, step);
   entry.urgency = step.urgency;
   entry.once = step.once;
   entry.beside = runs_beside(step, before, phase);
@@ -49,10 +74,9 @@ std::optional<Traffic> traffic_of(const Program& program, const Step& step, Phas
   if (is_weight(before) || step.urgency == Urgency::afterwards) {  // weights, or their gradients
     constexpr RoleSet open = role_bit(Role::replica) | role_bit(Role::fsdp);
     const AxisSet rest = before.sharding.split_axes() & ~step.axes;
-    entry.divided = roles_of(program.mesh, rest) & open;
+    entry.divided = roles_by.of(rest) & open;
     for (std::size_t i = 0; i < program.mesh.axes.size(); ++i)
-      if (rest & axis_bit(static_cast<int>(i)) && roles_of(program.mesh, axis_bit(static_cast<int>(i))) & open)
-        entry.bytes *= program.axis_sizes[i];
+      if (rest >> i & 1u && roles_by.of_axis[i] & open) entry.bytes *= program.axis_sizes[i];
   }
   return entry;
 }
@@ -158,11 +182,19 @@ KernelCost cost_of(const TrainingSetup& setup, const Program& program, const Ste
   return {stretched, time.compute, step.flops.value() > 0.0 ? time.memory : Seconds(), droop * stretched, step.flops};
 }
 
+/// Of a product that is joined with others: these have the estimate.
+KernelCost joined_cost(const TrainingSetup& setup, const Program& program, const Step& step) {
+  const KernelTime time = ideal_kernel_time(setup.rates, program, step);
+  return {Seconds(), time.compute, time.memory, Seconds(), step.flops};
+}
+
 /// Prices the steps of a block, those of a layer as what can be done again, too.
 class BlockPricer {
  public:
   BlockPricer(const TrainingSetup& setup, const Program& program, ProfilePart part)
-      : setup_(setup), program_(program), part_(part), numbers_(program.tensors.size()) {}
+      : setup_(setup), program_(program), part_(part), roles_(program.mesh), numbers_(program.tensors.size()) {}
+
+  const AxisRoles& roles() const { return roles_; }
 
   void add(const Block& block, LayerProfile& layer, RepeatableLayer* repeatable) {
     PassProfile& pass = block.phase == Phase::forward ? layer.forward : layer.backward;
@@ -187,17 +219,18 @@ class BlockPricer {
       if (step.op == Op::product) ++products;
       if (step.op == Op::slice) continue;
       if (is_collective(step.op)) {
-        if (const auto traffic = traffic_of(program_, step, block.phase, part_)) pass.add(*traffic);
+        if (const auto traffic = traffic_of(roles_, program_, step, block.phase, part_)) pass.add(*traffic);
         if (again) add_repeated_traffic(step, *again, *repeatable);
         continue;
       }
       // Each device casts its part of the weights, which stages know.
       if (part_ == ProfilePart::weights_traffic || casts_weight(program_, step)) continue;
-      const KernelCost cost = cost_of(setup_, program_, step);
       std::optional<JoinedProducts::Part> part;
       if (setup_.effects.joins_products) part = JoinedProducts::part_of(setup_.rates, program_, step);
+      const bool is_joined = part && joined.take(*part);
+      const KernelCost cost = is_joined ? joined_cost(setup_, program_, step) : cost_of(setup_, program_, step);
       const bool full_power = step.op == Op::product || is_flash_attention(program_, step);
-      if (!part || !joined.take(*part)) {
+      if (!is_joined) {
         add_estimate(cost.estimate, makes_weight_gradient(program_, step));
         pass.slowed += cost.slowed;
         if (full_power) pass.busy += cost.estimate;
@@ -235,7 +268,7 @@ class BlockPricer {
     for (std::size_t o = 0; o < step.out.size(); ++o) {
       const int id = step.out[o];
       again.out[o] = number_of(id, layer);
-      if (id >= 0 && !is_weight(program_.tensor(id))) again.made += local_bytes(program_, program_.tensor(id));
+      if (id >= 0 && !is_weight(program_.tensor(id))) again.made += bytes_of(program_.tensor(id));
     }
     again.first = parts_of(program_, step, step.out[0], products),
     again.others = parts_of(program_, step, -1, products);
@@ -246,7 +279,7 @@ class BlockPricer {
 
   void add_repeated_traffic(Step step, RepeatableLayer::Step& again, RepeatableLayer& layer) {
     step.is_repeated = true;
-    const auto traffic = traffic_of(program_, step, Phase::backward, part_);
+    const auto traffic = traffic_of(roles_, program_, step, Phase::backward, part_);
     if (!traffic) return;
     again.traffic = static_cast<std::int16_t>(layer.traffic.size());
     layer.traffic.push_back(*traffic);
@@ -259,7 +292,7 @@ class BlockPricer {
       const ProgramTensor& tensor = program_.tensor(id);
       number = static_cast<std::int16_t>(layer.tensors.size());
       const bool is_own = tensor.tensor_class == TensorClass::residual && !tensor.is_lent;
-      layer.tensors.push_back({tensor.is_needed, !tensor.is_given || is_own, local_bytes(program_, tensor)});
+      layer.tensors.push_back({tensor.is_needed, !tensor.is_given || is_own, bytes_of(tensor)});
     }
     return number;
   }
@@ -268,15 +301,16 @@ class BlockPricer {
   Bytes around(const Step& step) const {
     Bytes sum;
     for (int id : step.in)
-      if (id >= 0 && !is_weight(program_.tensor(id))) sum += local_bytes(program_, program_.tensor(id));
+      if (id >= 0 && !is_weight(program_.tensor(id))) sum += bytes_of(program_.tensor(id));
     for (int id : step.out)
-      if (id >= 0 && !is_weight(program_.tensor(id))) sum += local_bytes(program_, program_.tensor(id));
+      if (id >= 0 && !is_weight(program_.tensor(id))) sum += bytes_of(program_.tensor(id));
     return sum;
   }
 
   const TrainingSetup& setup_;
   const Program& program_;
   ProfilePart part_;
+  AxisRoles roles_;
   std::vector<std::int16_t> numbers_;  ///< of tensors in the layer at hand
 };
 
@@ -308,12 +342,8 @@ DropoutBytes dropout_bytes(const Program& program, const Block& forward) {
   return sum;
 }
 
-void add_weights(LayerProfile& layer, const std::vector<Weight>& weights, const Program& program,
-                 const ShardingRules& rules) {
-  for (const Weight& weight : weights) {
-    const double elements = local_elements(rules, program, TensorClass::used_weight, weight);
-    (weight.part == Part::experts ? layer.expert_elements : layer.dense_elements) += elements;
-  }
+void add_weight(LayerProfile& layer, const Weight& weight, double elements) {
+  (weight.part == Part::experts ? layer.expert_elements : layer.dense_elements) += elements;
 }
 
 }  // namespace
@@ -323,21 +353,14 @@ Seconds kernel_estimate(const TrainingSetup& setup, const Program& program, cons
 }
 
 Traffic step_traffic(const Program& program, const Step& step, Phase phase) {
-  return *traffic_of(program, step, phase, ProfilePart::all);
+  return *traffic_of(AxisRoles(program.mesh), program, step, phase, ProfilePart::all);
 }
 
 RoleSet collective_roles(const Program& program, const Step& step) {
-  const RoleSet over = roles_of(program.mesh, step.axes);
-  const bool between_experts = step.op == Op::all_to_all && program.tensor(step.in[0]).find(LogicalDim::capacity) >= 0;
-  return between_experts ? over | role_bit(Role::expert) : over;
+  return collective_roles(AxisRoles(program.mesh), program, step);
 }
 
-RoleSet roles_of(const Mesh& mesh, AxisSet axes) {
-  unsigned all = 0;
-  for (std::size_t i = 0; i < mesh.axes.size(); ++i)
-    if (axes >> i & 1u) all |= 1u << stage_axis_names.find(whole_axis(mesh.axes[i].name));
-  return static_cast<RoleSet>(all);
-}
+RoleSet roles_of(const Mesh& mesh, AxisSet axes) { return AxisRoles(mesh).of(axes); }
 
 void PassProfile::add(const Traffic& more) {
   for (Traffic& known : traffic)
@@ -346,7 +369,19 @@ void PassProfile::add(const Traffic& more) {
       if (more.urgency == Urgency::critical) known.count += more.count;
       return;
     }
+  if (traffic.size() == max_traffic) throw InternalError("a pass has more kinds of traffic than expected");
   traffic.push_back(more);
+}
+
+RoleSets role_sets(const TrainingProfile& profile) {
+  RoleSets sets = 0;
+  const auto add = [&](const LayerProfile& layer) {
+    for (const PassProfile* pass : {&layer.forward, &layer.backward})
+      for (const Traffic& traffic : pass->traffic) sets |= RoleSets{1} << traffic.over;
+  };
+  for (const LayerProfile& layer : profile.kinds) add(layer);
+  add(profile.embedding), add(profile.head);
+  return sets & every_role_set;
 }
 
 PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part) : setup_(&setup) {
@@ -357,7 +392,7 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
   p.fsdp = key.fsdp ? p.expert_data() * some : 1;
   p.data = (key.replicas ? some : 1) * (key.fsdp ? 1 : p.expert_data());
   p.zero = key.zero, p.residual = key.residual, p.context_scheme = key.context_scheme;
-  const auto [mesh, rules] = training_stage(p, model);
+  const StageRules stage = training_stage(p, model);
   TrainingPlan plan;
   plan.work.sequences = key.micro_batch * p.data * p.fsdp;
   plan.work.queries = plan.work.keys = key.sequence;
@@ -365,7 +400,7 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
   plan.work.flash = setup.flash;
   plan.work.expert_load = setup.expert_load;
   plan.formats = setup.formats, plan.optimizer = setup.optimizer;
-  const Program program = lower_training(model, mesh, rules, plan);
+  const Program program = lower_training(model, stage.mesh, stage.rules, plan);
 
   TrainingProfile& profile = base_;
   const std::size_t decoder_kinds = model.decoder.kinds.size();
@@ -381,7 +416,8 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
         Step step = program.steps[at(i)];
         step.urgency = Urgency::ahead;
         if (!is_collective(step.op)) continue;
-        if (const auto traffic = traffic_of(program, step, block.phase, part)) layer.backward.add(*traffic);
+        if (const auto traffic = traffic_of(pricer.roles(), program, step, block.phase, part))
+          layer.backward.add(*traffic);
       }
       continue;
     }
@@ -396,16 +432,18 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
     else
       layer.kept = kept_bytes(program, block) - layer.gathered + drawn.residual + drawn.attention;
   }
+  const auto elements = [&](const Weight& weight) {
+    return local_elements(stage.rules, program, TensorClass::used_weight, weight);
+  };
   for (std::size_t i = 0; i < profile.kinds.size(); ++i) {
     const Layer& layer = i < decoder_kinds ? model.decoder.kinds[i] : model.encoder->kinds[i - decoder_kinds];
-    add_weights(profile.kinds[i], layer_weights(model, layer), program, rules);
+    for (const Weight& weight : layer_weights(model, layer)) add_weight(profile.kinds[i], weight, elements(weight));
   }
-  for (const Weight& weight : outer_weights(model))
-    if (model.tied && weight.part == Part::embedding)
-      profile.tied_elements += local_elements(rules, program, TensorClass::used_weight, weight);
-  for (const Weight& weight : outer_weights(model))
-    add_weights(weight.part == Part::embedding || weight.part == Part::positions ? profile.embedding : profile.head,
-                {weight}, program, rules);
+  for (const Weight& weight : outer_weights(model)) {
+    const bool is_table = weight.part == Part::embedding, is_first = is_table || weight.part == Part::positions;
+    if (model.tied && is_table) profile.tied_elements += elements(weight);
+    add_weight(is_first ? profile.embedding : profile.head, weight, elements(weight));
+  }
   // A stage hands on what lies between layers.
   for (const Block& block : program.blocks)
     if (block.kind >= 0 && block.phase == Phase::forward) {

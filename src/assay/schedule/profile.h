@@ -19,6 +19,9 @@ inline constexpr std::size_t roles = 5;
 using RoleSet = std::uint8_t;
 constexpr RoleSet role_bit(Role role) { return static_cast<RoleSet>(1u << static_cast<unsigned>(role)); }
 inline constexpr RoleSet every_role = (1u << roles) - 1;
+/// Several sets of roles: a bit each, from that of the set 1 on.
+using RoleSets = std::uint32_t;
+inline constexpr RoleSets every_role_set = ~RoleSets{1};
 
 /// The roles of some axes of stage_mesh(), by their names.
 RoleSet roles_of(const Mesh& mesh, AxisSet axes);
@@ -45,7 +48,30 @@ struct Traffic {
   }
 };
 
-inline constexpr std::size_t max_traffic = 24;
+inline constexpr std::size_t max_traffic = 24;  ///< of one pass
+
+/// Mostly a few, which lie in place: a search keeps very many.
+class TrafficList {
+ public:
+  std::size_t size() const { return count_; }
+  const Traffic* begin() const { return more_.empty() ? few_.data() : more_.data(); }
+  const Traffic* end() const { return begin() + count_; }
+  Traffic* begin() { return more_.empty() ? few_.data() : more_.data(); }
+  Traffic* end() { return begin() + count_; }
+  void push_back(const Traffic& traffic) {
+    if (count_ == few_.size()) more_.assign(few_.begin(), few_.end());
+    if (count_ < few_.size())
+      few_[count_] = traffic;
+    else
+      more_.push_back(traffic);
+    ++count_;
+  }
+
+ private:
+  std::array<Traffic, 5> few_;
+  std::vector<Traffic> more_;  ///< all of them, once there are more
+  std::size_t count_ = 0;
+};
 
 /// One pass of one microbatch through one layer, the embedding or the head.
 struct PassProfile {
@@ -56,7 +82,7 @@ struct PassProfile {
   Seconds slowed;                     ///< what the clock of sustained power adds to it if they always do
   Seconds started;                    ///< what the host takes to start its kernels: it is never shorter
   Flops flops, repeated_flops;
-  FixedList<Traffic, max_traffic> traffic;
+  TrafficList traffic;  ///< at most max_traffic
 
   /// Weights of a layer travel together, activations one after the other.
   void add(const Traffic& more);
@@ -79,6 +105,9 @@ struct TrainingProfile {
   Bytes boundary;            ///< what passes from stage to stage for one microbatch
   double tied_elements = 0;  ///< of the embedding, where a head on another stage holds a copy of it
 };
+
+/// The sets of roles over which its collectives run.
+RoleSets role_sets(const TrainingProfile& profile);
 
 /// What a profile depends on besides model and chip.
 struct ProfileKey {
