@@ -33,12 +33,11 @@ constexpr CollectiveKind line_kinds[4] = {CollectiveKind::all_gather, Collective
                                           CollectiveKind::all_reduce, CollectiveKind::all_to_all};
 
 /// The links that a set of mesh axes uses: torus axes, or levels of the tree that are really crossed.
-std::uint32_t resources_of(const Placement& placement, const CollectiveGroup& group, AxisSet axes, std::size_t mesh) {
+std::uint32_t resources_of(const Placement& placement, const CollectiveGroup& group, AxisSet axes) {
   std::uint32_t bits = 0;
   if (!group.axes.empty() || group.levels.empty())
-    for (std::size_t i = 0; i < mesh; ++i)
-      if (axes >> i & 1u)
-        for (const AxisPart& part : placement.parts(static_cast<int>(i))) bits |= 1u << part.axis;
+    for (; axes != 0; axes &= axes - 1)
+      for (const AxisPart& part : placement.parts(std::countr_zero(axes))) bits |= 1u << part.axis;
   for (std::size_t l = 0; l < group.levels.size(); ++l)
     if (group.levels[l].groups > 1.0) bits |= 1u << (16 + l);
   return bits;
@@ -117,15 +116,33 @@ StageLinker::StageLinker(const Cluster& cluster, const CollectiveCalibration* ca
       network_share_(network_efficiency(cluster.chip)),
       latency_(collective_latency(cluster.chip)) {}
 
-void StageLinker::Key::add(std::size_t number) {
-  if (size == parts.size()) throw InternalError("a group of devices lies on more parts than it can have");
-  parts[size++] = static_cast<std::uint32_t>(number);
-}
-
 std::size_t StageLinker::KeyHash::operator()(const Key& key) const {
   std::uint64_t h = 1469598103934665603ull;
-  for (std::size_t i = 0; i < key.size; ++i) h = (h ^ key.parts[i]) * 1099511628211ull;
+  for (const std::uint32_t part : key) h = (h ^ part) * 1099511628211ull;
   return static_cast<std::size_t>(h);
+}
+
+std::size_t StageLinker::KeyHash::operator()(const AxisParts& parts) const {
+  std::uint64_t h = 1469598103934665603ull;
+  for (const AxisPart& part : parts)
+    for (const std::uint64_t number :
+         {std::uint64_t{part.axis}, static_cast<std::uint64_t>(part.size), static_cast<std::uint64_t>(part.stride)})
+      h = (h ^ number) * 1099511628211ull;
+  return static_cast<std::size_t>(h);
+}
+
+std::uint32_t StageLinker::number_of(const AxisParts& parts) {
+  const auto [known, is_new] = numbers_.try_emplace(parts, static_cast<std::uint32_t>(numbers_.size() + 1));
+  if (!is_new || cluster_.torus) return known->second;
+  const auto is_alike = [&](const AxisPart& part) {
+    return part.size == parts[0].size &&
+           std::all_of(cluster_.levels.begin(), cluster_.levels.end(), [&](const Level& level) {
+             return devices_within(part, level.chips) == devices_within(parts[0], level.chips);
+           });
+  };
+  for (const auto& [other, number] : numbers_)
+    if (number < known->second && is_alike(other[0])) return known->second = number;
+  return known->second;
 }
 
 CollectiveForm StageLinker::form(CollectiveKind kind, const CollectiveGroup& group, const CollectiveLine& line) const {
@@ -133,41 +150,34 @@ CollectiveForm StageLinker::form(CollectiveKind kind, const CollectiveGroup& gro
                       : CollectiveForm{(line.floor + latency_).value(), line.rate.value() / network_share_, 0};
 }
 
-void StageLinker::Key::add(const AxisParts& lie_on) {
-  for (const AxisPart& part : lie_on)
-    for (const std::size_t number :
-         {part.axis, static_cast<std::size_t>(part.size), static_cast<std::size_t>(part.stride)})
-      add(number);
-}
-
-const StageCosts& StageLinker::stage_costs(const Placement& placement, int pipeline) {
-  Key key;
-  key.add(placement.parts(pipeline));
-  const auto [known, is_new] = stages_.try_emplace(key);
+const StageCosts& StageLinker::stage_costs(int pipeline, std::uint32_t number) {
+  const auto [known, is_new] = stages_.try_emplace(number);
   StageCosts& costs = known->second;
   if (!is_new) return costs;
-  const CollectiveGroup stages = placement.group(axis_bit(pipeline)), pair = mirrored_pair(stages);
+  const CollectiveGroup stages = placement_->group(axis_bit(pipeline)), pair = mirrored_pair(stages);
   costs.between = collective_line(CollectiveKind::permute, stages);
   costs.copies = collective_line(CollectiveKind::all_reduce, pair);
   costs.copies_form = form(CollectiveKind::all_reduce, pair, costs.copies);
   return costs;
 }
 
-const GroupCosts& StageLinker::costs(const Placement& placement, AxisSet axes, std::size_t mesh_axes, bool is_routed) {
-  Key key;
-  key.add(is_routed);
-  for (std::size_t i = 0; i < mesh_axes; ++i)
-    if (axes >> i & 1u) key.add(placement.parts(static_cast<int>(i)));
+const GroupCosts& StageLinker::costs(AxisSet axes, std::span<const std::uint32_t> numbers, bool is_routed) {
+  Key key{is_routed};
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    std::size_t at = i + 1;
+    for (; !cluster_.torus && at > 1 && key[at - 1] > numbers[i]; --at) key[at] = key[at - 1];  // in any order the same
+    key[at] = numbers[i];
+  }
   const auto [known, is_new] = known_.try_emplace(key);
   GroupCosts& costs = known->second;
   if (!is_new) return costs;
-  CollectiveGroup group = placement.group(axes);
+  CollectiveGroup group = placement_->group(axes);
   if (is_routed) group.routing = routing_;
   for (std::size_t k = 0; k < 4; ++k) {
     const CollectiveLine line = costs.lines[k] = collective_line(line_kinds[k], group);
     costs.forms[k] = form(line_kinds[k], group, line);
   }
-  costs.resources = resources_of(placement, group, axes, mesh_axes);
+  costs.resources = resources_of(*placement_, group, axes);
   std::uint64_t hash = 0;
   for (const CollectiveForm& form : costs.forms)
     for (const double number : {form.floor, form.rate, form.root})
@@ -190,48 +200,72 @@ Result<StageLinks> StageLinker::links(const Parallelism& parallelism, const Axis
 void StageLinker::fill(const Parallelism& parallelism, const LaidLinks& laid, StageLinks& links) const {
   links.network_share = network_share_;
   links.size = role_sizes(parallelism);
-  for (std::size_t set = 0; set < laid.groups.size(); ++set) {
+  for (RoleSets rest = links.filled | laid.sets; rest != 0; rest &= rest - 1) {
     static constexpr GroupCosts none{};
+    const auto set = static_cast<std::size_t>(std::countr_zero(rest));
     const GroupCosts& costs = laid.groups[set] ? *laid.groups[set] : none;
     links.lines[set] = costs.lines, links.forms[set] = costs.forms, links.resources[set] = costs.resources;
   }
+  links.filled = laid.sets;
   const StageCosts stages = laid.stages ? *laid.stages : StageCosts{};
   links.between_stages = stages.between, links.copies = stages.copies, links.copies_form = stages.copies_form;
 }
 
-Result<LaidLinks> StageLinker::lay(const Parallelism& parallelism, const AxisLayout& layout, RoleSet among) {
-  LaidLinks links;
+Result<std::array<int, 1 + roles>> StageLinker::place(const Parallelism& parallelism, const AxisLayout& layout) {
   const auto sizes = whole_mesh_sizes(parallelism);
   FixedList<std::int64_t, 1 + roles> laid;
-  std::array<int, 1 + roles> axis_of;
-  axis_of.fill(-1);
+  std::array<int, 1 + roles> axes;
+  axes.fill(-1);
   for (const std::size_t axis : layout.order)
     if (axis < sizes.size() && sizes[axis] > 1) {
-      axis_of[axis] = static_cast<int>(laid.size());
+      axes[axis] = static_cast<int>(laid.size());
       laid.push_back(sizes[axis]);
     }
-  if (laid.empty() && cluster_.chips() == 1) return links;
+  if (laid.empty() && cluster_.chips() == 1) return axes;
   if (!placement_ || cluster_.torus || parallelism.devices() != cluster_.chips()) {
     ASSAY_TRY(placement, whole_placement(parallelism, layout, cluster_));
     placement_ = placement;
   } else {
     placement_->stretch({laid.begin(), laid.size()});
   }
-  const Placement& placement = *placement_;
-  for (std::size_t set = 1; set <= among; ++set) {
-    if (set & ~std::size_t{among}) continue;
+  return axes;
+}
+
+AxisNumbers StageLinker::numbers_of(const std::array<int, 1 + roles>& axes) {
+  AxisNumbers numbers{};
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    if (axes[i] >= 0) numbers[i] = number_of(placement_->parts(axes[i]));
+  return numbers;
+}
+
+Result<AxisNumbers> StageLinker::axis_numbers(const Parallelism& parallelism, const AxisLayout& layout) {
+  ASSAY_TRY(axes, place(parallelism, layout));
+  return numbers_of(axes);
+}
+
+Result<LaidLinks> StageLinker::lay(const Parallelism& parallelism, const AxisLayout& layout, RoleSets sets) {
+  ASSAY_TRY(places, place(parallelism, layout));
+  const AxisNumbers numbers = numbers_of(places);
+  LaidLinks links;
+  links.sets = sets;
+  for (; sets != 0; sets &= sets - 1) {
+    const auto set = static_cast<std::size_t>(std::countr_zero(sets));
     AxisSet axes = 0;
     std::size_t rest = 0;  // without axes of one device
+    FixedList<std::uint32_t, roles> of_axes;
     for (std::size_t r = 0; r < roles; ++r)
-      if (set >> r & 1u && axis_of[1 + r] >= 0) axes |= axis_bit(axis_of[1 + r]), rest |= std::size_t{1} << r;
-    const bool routed = set & role_bit(Role::expert) && parallelism.expert_others() > 1;
-    if (rest != set && !routed) {  // they add nothing; of no axis there is nothing
+      if (set >> r & 1u && places[1 + r] >= 0) {
+        axes |= axis_bit(places[1 + r]), rest |= std::size_t{1} << r;
+        of_axes.push_back(numbers[1 + r]);
+      }
+    if (axes == 0) continue;
+    const bool is_routed = set & role_bit(Role::expert) && parallelism.expert_others() > 1;
+    if (rest != set && !is_routed && links.groups[rest])  // they add nothing
       links.groups[set] = links.groups[rest];
-      continue;
-    }
-    if (axes != 0) links.groups[set] = &costs(placement, axes, laid.size(), set & role_bit(Role::expert));
+    else
+      links.groups[set] = &costs(axes, of_axes, is_routed || rest & role_bit(Role::expert));
   }
-  if (axis_of[0] >= 0 && among == every_role) links.stages = &stage_costs(placement, axis_of[0]);
+  if (places[0] >= 0) links.stages = &stage_costs(places[0], numbers[0]);
   return links;
 }
 
@@ -258,19 +292,20 @@ const StageLinker::LeastCosts& StageLinker::least_costs(std::int64_t devices, bo
   return least;
 }
 
-StageLinks StageLinker::least_links(const Parallelism& parallelism) {
+StageLinks StageLinker::least_links(const Parallelism& parallelism, RoleSets sets) {
   StageLinks links;
+  links.filled = sets;
   links.network_share = network_share_;
   links.size = role_sizes(parallelism);
   const auto axes = stage_axis_sizes(parallelism);
-  for (std::size_t set = 1; set <= every_role; ++set) {
+  for (; sets != 0; sets &= sets - 1) {
+    const auto set = static_cast<std::size_t>(std::countr_zero(sets));
     std::int64_t devices = 1;
-    std::size_t rest = 0;  // without axes of one device
     for (std::size_t r = 0; r < roles; ++r)
-      if (set >> r & 1u && axes[r] > 1) devices *= axes[r], rest |= std::size_t{1} << r;
+      if (set >> r & 1u) devices *= axes[r];
     if (devices == 1) continue;
     const bool is_routed = set & role_bit(Role::expert) && parallelism.expert > 1;
-    links.forms[set] = rest != set && !is_routed ? links.forms[rest] : least_costs(devices, is_routed).forms;
+    links.forms[set] = least_costs(devices, is_routed).forms;
   }
   if (parallelism.pipeline > 1) links.between_stages = least_costs(parallelism.pipeline, false).permute;
   return links;

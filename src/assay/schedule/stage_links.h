@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <unordered_map>
 
 #include "assay/cost/efficiency_collectives.h"
@@ -25,6 +26,7 @@ struct StageLinks {
   std::array<std::array<CollectiveLine, 4>, 32> lines{};  ///< by set of roles, then gather, scatter, reduce, exchange
   std::array<std::array<CollectiveForm, 4>, 32> forms{};  ///< the same as estimates
   std::array<std::uint32_t, 32> resources{};              ///< links that a set of roles uses, a bit each
+  RoleSets filled = 0;                                    ///< all others are free
   CollectiveLine between_stages;                          ///< per byte handed from a stage to the next
   CollectiveLine copies;       ///< sums over a stage and the one as far from the other end of the pipeline
   CollectiveForm copies_form;  ///< the same as an estimate
@@ -60,8 +62,12 @@ struct StageCosts {
 /// Links in short, as long as the linker lives that laid them.
 struct LaidLinks {
   std::array<const GroupCosts*, 32> groups{};  ///< by set of roles; none where no axis of more than one device is
+  RoleSets sets = 0;                           ///< those that were asked for
   const StageCosts* stages = nullptr;
 };
+
+/// What tells the links of axes apart: that of pipeline stages, then by role; 0 where there is none.
+using AxisNumbers = std::array<std::uint32_t, 1 + roles>;
 
 /// Devices along pipeline stages and the axes of stage_mesh(), in this order.
 std::array<std::int64_t, 1 + roles> whole_mesh_sizes(const Parallelism& parallelism);
@@ -82,30 +88,34 @@ class StageLinker {
 
   /// The links of a strategy's axes; an error where they do not fit.
   Result<StageLinks> links(const Parallelism& parallelism, const AxisLayout& layout);
-  /// The same in short, of sets of roles out of `among`.
-  Result<LaidLinks> lay(const Parallelism& parallelism, const AxisLayout& layout, RoleSet among = every_role);
+  /// The same in short, of some sets of roles.
+  Result<LaidLinks> lay(const Parallelism& parallelism, const AxisLayout& layout, RoleSets sets = every_role_set);
   void fill(const Parallelism& parallelism, const LaidLinks& laid, StageLinks& links) const;
+  /// Of one linker: those of two strategies are the same where their axes lie alike.
+  Result<AxisNumbers> axis_numbers(const Parallelism& parallelism, const AxisLayout& layout);
 
   /// What no layout of a strategy's axes undercuts: each collective as if its devices had the best places, and none on
   /// the links of another. Only estimates are filled.
-  StageLinks least_links(const Parallelism& parallelism);
+  StageLinks least_links(const Parallelism& parallelism, RoleSets sets = every_role_set);
 
  private:
-  /// The parts on which the axes of a group lie, and whether tokens are sent to experts in it.
-  struct Key {
-    std::array<std::uint32_t, 1 + 3 * (max_mesh_axes + max_torus_axes)> parts{};
-    std::size_t size = 0;
-    void add(std::size_t number);
-    void add(const AxisParts& parts);
-    friend bool operator==(const Key&, const Key&) = default;
-  };
+  /// Lays a strategy's axes; gives their places in the mesh, as AxisNumbers are ordered, below 0: none.
+  Result<std::array<int, 1 + roles>> place(const Parallelism& parallelism, const AxisLayout& layout);
+  AxisNumbers numbers_of(const std::array<int, 1 + roles>& axes);
+  /// Whether tokens are sent to experts in a group, and the numbers of its axes.
+  using Key = std::array<std::uint32_t, 1 + roles>;
   struct KeyHash {
     std::size_t operator()(const Key& key) const;
+    std::size_t operator()(const AxisParts& parts) const;
   };
+  /// The number, from 1 on, of the parts on which an axis lies; on a switched network the same where its devices lie in
+  /// as many units of every level.
+  std::uint32_t number_of(const AxisParts& parts);
   /// The estimate of a collective whose ideal is `line`.
   CollectiveForm form(CollectiveKind kind, const CollectiveGroup& group, const CollectiveLine& line) const;
-  const GroupCosts& costs(const Placement& placement, AxisSet axes, std::size_t mesh_axes, bool is_routed);
-  const StageCosts& stage_costs(const Placement& placement, int pipeline);
+  /// Of a group over some axes of the mesh that was placed, which have these numbers.
+  const GroupCosts& costs(AxisSet axes, std::span<const std::uint32_t> numbers, bool is_routed);
+  const StageCosts& stage_costs(int pipeline, std::uint32_t number);
   struct LeastCosts {
     std::array<CollectiveForm, 4> forms;
     CollectiveLine permute;
@@ -118,9 +128,10 @@ class StageLinker {
   Fabric fabric_;
   double network_share_;
   Seconds latency_;
-  std::optional<Placement> placement_;  ///< on a switched cluster
+  std::optional<Placement> placement_;  ///< of the last strategy
   std::unordered_map<Key, GroupCosts, KeyHash> known_;
-  std::unordered_map<Key, StageCosts, KeyHash> stages_;
+  std::unordered_map<std::uint32_t, StageCosts> stages_;
+  std::unordered_map<AxisParts, std::uint32_t, KeyHash> numbers_;
   std::unordered_multimap<std::uint64_t, const GroupCosts*> by_forms_;
   std::map<std::pair<std::int64_t, bool>, LeastCosts> least_;
 };

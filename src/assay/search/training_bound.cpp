@@ -13,12 +13,13 @@ void LeastTimes::Share::add(const Share& other, double times) {
 }
 
 void WeightsTimes::lower_to(const WeightsTimes& other) {
-  const auto lower = [](Share& share, const Share& than) {
+  if (!is_known()) shares_ = other.shares_;
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    Share& share = shares_[i];
+    const Share& than = other.shares_[i];
     share.forward = std::min(share.forward, than.forward), share.backward = std::min(share.backward, than.backward);
     share.reduce = std::min(share.reduce, than.reduce);
-  };
-  for (std::size_t k = 0; k < kinds.size(); ++k) lower(kinds[k], other.kinds[k]);
-  lower(embedding, other.embedding), lower(head, other.head);
+  }
 }
 
 TrainingBound::TrainingBound(const TrainingQuestion& question)
@@ -49,8 +50,9 @@ WeightsTimes TrainingBound::weights_times(const TrainingProfile& traffic, const 
     return WeightsTimes::Share{f.exposed, b.exposed, f.gradients + b.gradients};
   };
   WeightsTimes weights;
-  for (const LayerProfile& layer : traffic.kinds) weights.kinds.push_back(share(layer));
-  weights.embedding = share(traffic.embedding), weights.head = share(traffic.head);
+  weights.shares_.reserve(2 + traffic.kinds.size());
+  for (const LayerProfile* end : {&traffic.embedding, &traffic.head}) weights.shares_.push_back(share(*end));
+  for (const LayerProfile& layer : traffic.kinds) weights.shares_.push_back(share(layer));
   return weights;
 }
 
@@ -63,8 +65,8 @@ void TrainingBound::add_weights(const WeightsTimes& weights, LeastTimes& least) 
     share.passes.backward += exposed(more.backward, share.behind);
     share.reduce += more.reduce;
   };
-  for (std::size_t k = 0; k < least.kinds.size(); ++k) add(weights.kinds[k], least.kinds[k]);
-  add(weights.embedding, least.embedding), add(weights.head, least.head);
+  for (std::size_t k = 0; k < least.kinds.size(); ++k) add(weights.kind(k), least.kinds[k]);
+  add(weights.embedding(), least.embedding), add(weights.head(), least.head);
   add_up(least);
 }
 

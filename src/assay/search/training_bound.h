@@ -18,17 +18,24 @@ struct LeastTimes {
   Share all;  ///< of the whole model
 };
 
-/// Seconds of weights and gradients on their way while others compute, by kind of layer.
-struct WeightsTimes {
+/// Seconds of weights and gradients on their way while others compute. Small: a search keeps very many.
+class WeightsTimes {
+ public:
   struct Share {
     double forward = 0, backward = 0;  ///< of a microbatch
     double reduce = 0;                 ///< once a step
   };
-  std::vector<Share> kinds;
-  Share embedding, head;
+  bool is_known() const { return !shares_.empty(); }
+  const Share& kind(std::size_t k) const { return shares_[k + 2]; }
+  const Share& embedding() const { return shares_[0]; }
+  const Share& head() const { return shares_[1]; }
 
-  /// Takes the lower of each number.
+  /// Takes the lower of each number; all of them where nothing is known yet.
   void lower_to(const WeightsTimes& other);
+
+ private:
+  friend class TrainingBound;
+  std::vector<Share> shares_;
 };
 
 /// Bounds of all strategies of a question, which it refers to.

@@ -1,18 +1,19 @@
 #include "assay/search/training_places.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace assay {
 
 std::vector<AlikePlaces> TrainingPlaces::all(const Parallelism& p) {
   std::vector<AlikePlaces> places;
   for (const AxisLayout& layout : space_.layouts(p)) {
-    const Result<LaidLinks> laid = linker_.lay(p, layout, inner_roles);
-    if (!laid) continue;
-    const std::size_t inner = inner_of(p, *laid);
+    const Result<AxisNumbers> axes = linker_.axis_numbers(p, layout);
+    if (!axes) continue;
+    const std::size_t inner = inner_of(p, layout, *axes);
     auto known = std::find_if(places.begin(), places.end(), [&](const AlikePlaces& at) { return at.inner == inner; });
     if (known == places.end()) known = places.insert(known, {inner, {}, {}});
-    known->placements.push_back({layout, {}, {}});
+    known->placements.push_back({layout, nullptr});
   }
   return places;
 }
@@ -33,13 +34,19 @@ std::size_t TrainingPlaces::least_inner(const Parallelism& p) {
   return known->second;
 }
 
-std::size_t TrainingPlaces::inner_of(const Parallelism& p, const LaidLinks& laid) {
-  std::array<std::uint32_t, 1 + inner_roles> like{};
-  for (std::size_t set = 1; set < like.size(); ++set)
-    if (laid.groups[set]) like[set] = laid.groups[set]->like;
+std::size_t TrainingPlaces::inner_of(const Parallelism& p, const AxisLayout& layout, const AxisNumbers& axes) {
+  const auto number = [&](Role role) { return axes[1 + static_cast<std::size_t>(role)]; };
+  const auto [by_axes, is_new_axes] = by_axes_.try_emplace(
+      {number(Role::expert), number(Role::context), number(Role::tensor), p.expert_others() > 1 ? 1u : 0u});
+  if (!is_new_axes) return by_axes->second;
+  const LaidLinks laid = *linker_.lay(p, layout, inner_sets());
+  std::array<std::uint32_t, inner_count> like{};
+  std::size_t at = 0;
+  for (RoleSets rest = inner_sets(); rest != 0; rest &= rest - 1, ++at)
+    if (const GroupCosts* group = laid.groups[static_cast<std::size_t>(std::countr_zero(rest))]) like[at] = group->like;
   const auto [known, is_new] = inners_.try_emplace(like);
   if (is_new) known->second = inner_.size(), linker_.fill(p, laid, inner_.emplace_back());
-  return known->second;
+  return by_axes->second = known->second;
 }
 
 }  // namespace assay

@@ -1,5 +1,7 @@
 #include "assay/search/training_profiles.h"
 
+#include "assay/base/parallel.h"
+
 namespace assay {
 
 std::size_t TrainingProfiles::KeyHash::operator()(const ProfileKey& key) const {
@@ -17,21 +19,39 @@ TrainingProfiles::TrainingProfiles(const TrainingQuestion& question, std::int64_
                                    std::vector<Recompute> policies)
     : question_(question), sequence_(sequence), policies_(std::move(policies)) {}
 
-TrainingProfiles::Microbatch& TrainingProfiles::microbatch_of(const Strategy& strategy) {
+TrainingProfiles::Entry& TrainingProfiles::entry_of(const Strategy& strategy) {
   ProfileKey key = profile_key(strategy, sequence_);
   key.fsdp = key.replicas = false;
   key.zero = 0;
   key.recompute = Recompute::none();
-  const auto known = microbatches_.find(key);
-  if (known != microbatches_.end()) return known->second;
-  Microbatch made{PolicyProfiles(question_.setup, key, ProfilePart::work), {}};
+  const auto [known, is_new] = microbatches_.try_emplace(key);
+  if (is_new) listed_.push_back(&*known);
+  return *known;
+}
+
+TrainingProfiles::Microbatch& TrainingProfiles::microbatch_of(const Strategy& strategy) {
+  Entry& entry = entry_of(strategy);
+  make(entry);
+  return entry.second;
+}
+
+void TrainingProfiles::make_listed() {
+  constexpr std::size_t grain = 16;  // about as many are made while a thread starts
+  parallel_for(listed_.size(), grain, [&](std::size_t i) { make(*listed_[i]); });
+  listed_.clear();
+}
+
+void TrainingProfiles::make(Entry& entry) const {
+  auto& [key, made] = entry;
+  if (made.profiles) return;
+  made.profiles.emplace(question_.setup, key, ProfilePart::work);
   made.policies.resize(policies_.size());
-  return microbatches_.emplace(key, std::move(made)).first->second;
+  priced(made, 0);  // every search looks at it
 }
 
 TrainingProfiles::Priced& TrainingProfiles::priced(Microbatch& made, std::size_t policy) const {
   std::unique_ptr<Priced>& under = made.policies[policy];
-  if (!under) under = std::make_unique<Priced>(Priced{made.profiles.with(policies_[policy]), {}});
+  if (!under) under = std::make_unique<Priced>(Priced{made.profiles->with(policies_[policy]), {}});
   return *under;
 }
 

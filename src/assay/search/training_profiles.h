@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -19,7 +20,7 @@ class TrainingProfiles {
     std::vector<std::pair<std::size_t, LeastTimes>> least;  ///< by a number of the links
   };
   struct Microbatch {
-    PolicyProfiles profiles;
+    std::optional<PolicyProfiles> profiles;  ///< once it is made
     std::vector<std::unique_ptr<Priced>> policies;
   };
 
@@ -28,6 +29,9 @@ class TrainingProfiles {
 
   /// What a microbatch computes: it does not depend on how weights are shared out. References stay good.
   Microbatch& microbatch_of(const Strategy& strategy);
+  /// The same, to be made by make_listed() with all others.
+  Microbatch& listed(const Strategy& strategy) { return entry_of(strategy).second; }
+  void make_listed();
   Priced& priced(Microbatch& made, std::size_t policy) const;
   /// How weights and gradients travel: it does not depend on what a microbatch computes.
   const TrainingProfile& sharing_of(const Strategy& strategy);
@@ -36,10 +40,15 @@ class TrainingProfiles {
   struct KeyHash {
     std::size_t operator()(const ProfileKey& key) const;
   };
+  using Entry = std::pair<const ProfileKey, Microbatch>;
+  Entry& entry_of(const Strategy& strategy);
+  void make(Entry& entry) const;
+
   const TrainingQuestion& question_;
   std::int64_t sequence_;
   std::vector<Recompute> policies_;
   std::unordered_map<ProfileKey, Microbatch, KeyHash> microbatches_;
+  std::vector<Entry*> listed_;  ///< some of them may be made by now
   std::unordered_map<ProfileKey, TrainingProfile, KeyHash> sharings_;
 };
 

@@ -6,7 +6,6 @@
 #include <bit>
 #include <cmath>
 #include <map>
-#include <unordered_map>
 
 #include "assay/base/text.h"
 #include "assay/search/training_bound.h"
@@ -41,6 +40,9 @@ class Searcher {
     const std::vector<Parallelism> all = space_.meshes();
     if (all.empty()) return space_.no_meshes();
     for (const Parallelism& p : all) list_work(p);
+    profiles_.make_listed();
+    if (prune_)
+      for (Work& work : works_) work.floor = floor_of(strategy_of(work), work);
     std::sort(works_.begin(), works_.end(), sooner);
     settled_.resize(works_.size() + 1);
     // First what makes nothing again and moves nothing to the host: bounds are worth what has been found before.
@@ -69,13 +71,18 @@ class Searcher {
     StageSplit split;
     std::uint64_t orders = 0;
   };
+  /// Weights shared out in one way, wherever axes lie.
+  struct Way {
+    const TrainingProfile* traffic = nullptr;  ///< once it is asked for
+    WeightsTimes least;
+  };
   struct Mesh {
     Parallelism parallelism;
     std::vector<Sharing> sharings;
     std::vector<StageOrder> orders;
     std::size_t inner = 0;            ///< of TrainingPlaces::inner(): what no placement undercuts
     std::vector<AlikePlaces> places;  ///< for meshes that are looked at more closely
-    std::vector<std::optional<WeightsTimes>> least_weights;  ///< by sharing and residual scheme, wherever axes lie
+    std::vector<Way> ways;            ///< by sharing and residual scheme
 
     std::uint64_t every_order() const { return ~std::uint64_t{0} >> (64 - orders.size()); }
     std::uint64_t quickest = 0;  ///< orders that no other undercuts whatever is computed, but for its hops
@@ -142,7 +149,7 @@ class Searcher {
     }
     if (mesh.sharings.empty()) return;
     mesh.inner = places_.least_inner(p);
-    mesh.least_weights.resize(mesh.sharings.size() * residual_ways);
+    mesh.ways.resize(mesh.sharings.size() * residual_ways);
     meshes_.push_back(std::move(mesh));
     Work work;
     work.mesh = static_cast<std::uint32_t>(meshes_.size() - 1);
@@ -155,8 +162,7 @@ class Searcher {
           const Strategy s = strategy_of(work);
           work.possible = possible_orders(s, meshes_.back());
           if (work.possible == 0) continue;
-          work.made = &profiles_.microbatch_of(s);
-          work.floor = prune_ ? floor_of(s, work) : 0.0;
+          work.made = &profiles_.listed(s);
           ++work.group;
           works_.push_back(work);
         }
@@ -180,23 +186,26 @@ class Searcher {
       s.parallelism.zero = mesh.sharings[i].zero;
       // What is too slow with the least work is so with more, and what fits needs no more.
       work.policy = 0, s.recompute = policies_[0];
-      const WeightsTimes& least = least_weights(s, work, i);
-      const auto is_slow = [&](std::size_t inner, const WeightsTimes& weights) {
-        return prune_ && floor_with(weights, s, work, inner, work.possible & mesh.quickest) >= worst_;
-      };
-      const std::size_t way = way_of(work, i);
-      const auto may_be_fast = [&](const AlikePlaces& at) {
-        return !is_slow(at.inner, at.least.empty() || !at.least[way] ? least : *at.least[way]);
+      const WeightsTimes& least = way_of(s, work, i).least;
+      const std::size_t way = way_number(work, i);
+      const auto is_worth_it = [&](std::size_t inner, const WeightsTimes& weights) {
+        return may_be_fast(weights, s, work, inner, work.possible & mesh.quickest);
       };
       bool is_settled = is_simple;
-      left_.assign(policies_.size(), std::nullopt);
-      if (!is_slow(mesh.inner, least) &&
-          (mesh.places.empty() || std::any_of(mesh.places.begin(), mesh.places.end(), may_be_fast))) {
-        const bool is_open = has_open(s, work, i, is_simple);  // memory does not depend on places
-        if (is_open && mesh.places.empty()) mesh.places = places_.all(s.parallelism);
-        if (!is_open) is_settled = false;
-        for (std::size_t at = 0; at < mesh.places.size() && is_open; ++at)
-          if (may_be_fast(mesh.places[at]) && price_alike(s, work, i, mesh.places[at], is_simple)) is_settled = false;
+      if (is_worth_it(mesh.inner, least)) {
+        left_.assign(policies_.size(), std::nullopt), fitting_.assign(policies_.size(), {});
+        std::optional<bool> is_open;  // memory does not depend on places
+        const auto has_work = [&] {
+          if (!is_open) is_open = has_open(s, work, i, is_simple);
+          return *is_open;
+        };
+        if (mesh.places.empty() && has_work()) mesh.places = places_.all(s.parallelism);
+        for (AlikePlaces& at : mesh.places)
+          if (is_worth_it(at.inner, at.is_known(way) ? at.weights[way].least : least)) {
+            if (!has_work()) break;
+            if (price_alike(s, work, i, at, is_simple)) is_settled = false;
+          }
+        if (is_open == false) is_settled = false;
       }
       if (is_settled) settled_[work.group] = static_cast<std::uint8_t>(settled_[work.group] | 1u << i);
     }
@@ -207,13 +216,13 @@ class Searcher {
     const Mesh& mesh = meshes_[work.mesh];
     for (work.policy = 0; work.policy < (is_simple ? 1 : policies_.size()); ++work.policy) {
       s.recompute = policies_[work.policy];
-      std::uint64_t orders = 0;
-      const auto is_slow = [&](std::uint64_t among) {
-        return prune_ && floor_with(least_weights(s, work, i), s, work, mesh.inner, among) >= worst_;
+      const auto is_worth_it = [&](std::uint64_t orders) {
+        return may_be_fast(way_of(s, work, i).least, s, work, mesh.inner, orders);
       };
-      if (work.policy > 0 && is_slow(work.possible & mesh.quickest)) continue;
+      if (work.policy > 0 && !is_worth_it(work.possible & mesh.quickest)) continue;
+      std::uint64_t orders = 0;
       for (const std::uint64_t each : orders_left(work, i, is_simple)) orders |= each & work.possible;
-      if (orders != 0 && !is_slow(orders)) return true;
+      if (orders != 0 && is_worth_it(orders)) return true;
     }
     return false;
   }
@@ -221,34 +230,36 @@ class Searcher {
   /// Prices placements that are alike; true where policies that make more again may be worth a look.
   bool price_alike(Strategy s, Work work, std::size_t i, AlikePlaces& alike, bool is_simple) {
     const Mesh& mesh = meshes_[work.mesh];
-    const TrainingProfile& traffic = profiles_.sharing_of(s);
-    for (PlacedMesh& placed : alike.placements) places_.lay(s.parallelism, placed);
-    const std::size_t way = way_of(work, i);
-    alike.least.resize(mesh.least_weights.size());
-    if (!alike.least[way])
+    const TrainingProfile& traffic = *way_of(s, work, i).traffic;
+    const RoleSets sets = role_sets(traffic);
+    const std::size_t way = way_number(work, i);
+    if (!alike.is_known(way)) {
+      alike.weights.resize(mesh.ways.size());
       for (PlacedMesh& placed : alike.placements) {
-        placed.weights.resize(mesh.least_weights.size());
-        placed.weights[way] = bound_.weights_times(traffic, places_.links(s.parallelism, placed));
-        if (!alike.least[way]) alike.least[way] = placed.weights[way];
-        alike.least[way]->lower_to(*placed.weights[way]);
+        places_.lay(s.parallelism, placed, sets);
+        alike.weights[way].add(bound_.weights_times(traffic, places_.links(s.parallelism, placed)));
       }
+    }
+    const AlikePlaces::Weights& weights_at = alike.weights[way];
     for (work.policy = 0; work.policy < (is_simple ? 1 : policies_.size()); ++work.policy) {
       s.recompute = policies_[work.policy];
-      const auto is_slow = [&](const WeightsTimes& weights, std::uint64_t orders) {
-        return prune_ && floor_with(weights, s, work, alike.inner, orders) >= worst_;
+      const auto is_worth_it = [&](const WeightsTimes& weights, std::uint64_t orders) {
+        return may_be_fast(weights, s, work, alike.inner, orders);
       };
-      if (is_slow(*alike.least[way], work.possible & mesh.quickest)) {
+      if (!is_worth_it(weights_at.least, work.possible & mesh.quickest)) {
         if (work.policy == 0) return false;  // with more work it is no faster
         continue;
       }
       const Orders left = orders_left(work, i, is_simple);
       std::uint64_t orders = 0;
       for (const std::uint64_t each : left) orders |= each & work.possible;
-      if (orders == 0 || is_slow(*alike.least[way], orders)) continue;
+      if (orders == 0 || !is_worth_it(weights_at.least, orders)) continue;
       const TrainingProfile& profile = profiles_.priced(*work.made, work.policy).profile;
-      for (const PlacedMesh& placed : alike.placements) {
-        if (is_slow(*placed.weights[way], orders)) continue;
+      for (std::size_t at = 0; at < alike.placements.size(); ++at) {
+        PlacedMesh& placed = alike.placements[at];
+        if (alike.placements.size() > 1 && !is_worth_it(weights_at.each[at], orders)) continue;
         s.layout = placed.layout;
+        places_.lay(s.parallelism, placed, sets | role_sets(profile) | RoleSets{1} << role_bit(Role::tensor));
         const StageLinks& links = places_.links(s.parallelism, placed);
         fill_passes(question_, s, profile, &traffic, links, steady_);
         price_passes(s, left, orders, mesh, links, profile, traffic);
@@ -263,7 +274,12 @@ class Searcher {
                     const TrainingProfile& profile, const TrainingProfile& traffic) {
     if (prune_) {
       bound_.fill(steady_, least_);
-      fastest_order(least_, s, mesh, steady_.hop, fast);
+      std::uint64_t slow = 0;
+      each_order(least_, s, mesh, steady_.hop, fast, [&](std::uint64_t orders, double seconds) {
+        if (seconds >= worst_) slow |= orders;
+        return true;
+      });
+      fast &= ~slow;
     }
     for (const AlikeOrders& alike : *mesh.splits) {
       const std::uint64_t of_split = alike.orders & fast;
@@ -353,17 +369,14 @@ class Searcher {
   std::uint64_t fitting_orders(const Work& work, std::size_t i, Offload offload) {
     const Mesh& mesh = meshes_[work.mesh];
     if (!mesh.sharings[i].allows(offload)) return 0;
-    const std::uint64_t key =
-        ((std::uint64_t{work.group} * 16 + work.policy) * 4 + i) * offload_ways + static_cast<std::uint64_t>(offload);
-    const auto [known, is_new] = fitting_.try_emplace(key);
-    std::uint64_t& bits = known->second;
-    if (!is_new) return bits;
+    std::optional<std::uint64_t>& known = fitting_[work.policy][static_cast<std::size_t>(offload)];
+    if (known) return *known;
     Strategy s = strategy_of(work);
     s.parallelism.zero = mesh.sharings[i].zero, s.offload = offload;
     const TrainingProfile &profile = profiles_.priced(*work.made, work.policy).profile,
-                          &traffic = profiles_.sharing_of(s);
+                          &traffic = *way_of(s, work, i).traffic;
     sizes_only_.size = role_sizes(s.parallelism);
-    bits = mesh.every_order() & ~work.possible;  // what no schedule can run needs no more of them
+    std::uint64_t bits = mesh.every_order() & ~work.possible;  // what no schedule can run needs no more of them
     for (const AlikeOrders& alike : *mesh.splits) {
       const std::uint64_t of_split = alike.orders & work.possible;
       if (of_split == 0) continue;
@@ -375,6 +388,7 @@ class Searcher {
         if (fits(scratch_, s)) bits |= std::uint64_t{1} << o;
       }
     }
+    known = bits;
     return bits;
   }
 
@@ -468,25 +482,35 @@ class Searcher {
   /// bubble that they leave. How weights travel comes on top, and the way from stage to stage.
   double floor_of(const Strategy& s, const Work& of) {
     const Mesh& mesh = meshes_[of.mesh];
-    std::uint64_t orders = of.possible & mesh.quickest;
-    return fastest_order(least_times(s, of, mesh.inner), s, mesh, 0.0, orders);
+    double fastest = std::numeric_limits<double>::infinity();
+    each_order(least_times(s, of, mesh.inner), s, mesh, 0.0, of.possible & mesh.quickest,
+               [&](std::uint64_t, double seconds) {
+                 fastest = std::min(fastest, seconds);
+                 return true;
+               });
+    return fastest;
   }
 
-  /// The same of some orders of stages where weights travel beside.
-  double floor_with(const WeightsTimes& weights, const Strategy& s, const Work& of, std::size_t inner,
-                    std::uint64_t orders) {
+  /// Whether the same of some orders of stages, where weights travel beside, leaves one fast enough.
+  bool may_be_fast(const WeightsTimes& weights, const Strategy& s, const Work& of, std::size_t inner,
+                   std::uint64_t orders) {
+    if (!prune_) return true;
     least_ = least_times(s, of, inner);
     bound_.add_weights(weights, least_);
-    return fastest_order(least_, s, meshes_[of.mesh], 0.0, orders);
+    bool is_fast = false;
+    each_order(least_, s, meshes_[of.mesh], 0.0, orders,
+               [&](std::uint64_t, double seconds) { return !(is_fast = seconds < worst_); });
+    return is_fast;
   }
 
-  /// Of the `i`-th way to share them out, wherever the mesh lies.
-  const WeightsTimes& least_weights(const Strategy& s, const Work& of, std::size_t i) {
-    auto& weights = meshes_[of.mesh].least_weights[way_of(of, i)];
-    if (!weights) weights = bound_.weights_times(profiles_.sharing_of(s), linker_.least_links(s.parallelism));
-    return *weights;
+  const Way& way_of(const Strategy& s, const Work& of, std::size_t i) {
+    Way& way = meshes_[of.mesh].ways[way_number(of, i)];
+    if (way.traffic) return way;
+    way.traffic = &profiles_.sharing_of(s);
+    way.least = bound_.weights_times(*way.traffic, linker_.least_links(s.parallelism, role_sets(*way.traffic)));
+    return way;
   }
-  static std::size_t way_of(const Work& work, std::size_t i) {
+  static std::size_t way_number(const Work& work, std::size_t i) {
     return i * residual_ways + static_cast<std::size_t>(work.residual);
   }
 
@@ -502,31 +526,28 @@ class Searcher {
     return known->second;
   }
 
-  /// Seconds that no step under one of some orders of stages undercuts; those that may be fast enough are left.
-  double fastest_order(const LeastTimes& least, const Strategy& s, const Mesh& mesh, double hop,
-                       std::uint64_t& orders) {
+  /// Tells of some orders of stages, a bit each, the seconds that no step under them undercuts, until `visit` returns
+  /// false. Those whose slowest stage alone takes too long are told of at once.
+  template <class F>
+  void each_order(const LeastTimes& least, const Strategy& s, const Mesh& mesh, double hop, std::uint64_t orders,
+                  F&& visit) {
     const double m = microbatches(question_, s);
     const std::int64_t stages = s.parallelism.pipeline;
-    double fastest = std::numeric_limits<double>::infinity();
-    std::uint64_t fast = 0;
     for (const AlikeOrders& alike : *mesh.splits) {
       std::uint64_t rest = alike.orders & orders;
       if (rest == 0) continue;
       const double slowest = bound_.slowest_stage(least, m, alike.split) + 2.0 * m * hop;
-      if (bound_.step(slowest) >= worst_) {
-        fastest = std::min(fastest, slowest);
+      if (const double seconds = bound_.step(slowest); stages == 1 || seconds >= worst_) {
+        if (!visit(rest, seconds)) return;
         continue;
       }
       for (; rest != 0; rest &= rest - 1) {
         const StageOrder& order = mesh.orders[static_cast<std::size_t>(std::countr_zero(rest))];
         const PipelineShape shape{order.schedule, stages, static_cast<std::int64_t>(m), order.interleave};
-        const double seconds = stages == 1 ? slowest : std::max(slowest, bound_.even_stages(least, shape, hop));
-        fastest = std::min(fastest, seconds);
-        if (bound_.step(seconds) < worst_) fast |= rest & ~(rest - 1);
+        const double even = bound_.even_stages(least, shape, hop);
+        if (!visit(rest & ~(rest - 1), bound_.step(std::max(slowest, even)))) return;
       }
     }
-    orders = fast;
-    return bound_.step(fastest);
   }
 
   /// Every schedule holds one microbatch at least.
@@ -593,8 +614,9 @@ class Searcher {
   SteadyCost scratch_;  ///< for bounds and memory, while steady_ is in use
   StageLinks sizes_only_;
   std::map<std::int64_t, std::vector<AlikeOrders>> splits_;  ///< by stages
-  std::vector<std::optional<Orders>> left_;  ///< see orders_left(), by policy, of one way to share out weights
-  std::unordered_map<std::uint64_t, std::uint64_t> fitting_;  ///< see fitting_orders()
+  // By policy, of one way to share out weights:
+  std::vector<std::optional<Orders>> left_;                                      ///< see orders_left()
+  std::vector<std::array<std::optional<std::uint64_t>, offload_ways>> fitting_;  ///< see fitting_orders()
   std::vector<std::uint8_t> settled_;  ///< by work: ways to share out weights that need no more than the least work
 };
 

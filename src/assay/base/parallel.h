@@ -1,0 +1,28 @@
+// Work on all cores: the one place with threads, so that what is computed cannot depend on them.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <future>
+#include <thread>
+#include <vector>
+
+namespace assay {
+
+/// Calls `make(i)` for every i below `count`, in any order and on all cores; calls must not depend on each other.
+/// A thread is started for every `grain` of them, so that few cheap ones are done in place.
+template <class F>
+void parallel_for(std::size_t count, std::size_t grain, F&& make) {
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count; i = next++) make(i);
+  };
+  const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::future<void>> others;  // wait for their threads when they go
+  for (std::size_t t = 1; t < std::min(cores, count / grain); ++t)
+    others.push_back(std::async(std::launch::async, work));
+  work();
+  for (std::future<void>& other : others) other.get();
+}
+
+}  // namespace assay
