@@ -242,7 +242,7 @@ class BackwardPass {
   /// gradient(of) += x · y
   void add_product(int of, int x, int y) {
     std::array<LogicalDim, 5> dims{};
-    const ProgramTensor target = program_.tensor(of);
+    const ProgramTensor& target = program_.tensor(of);  // until others are made
     for (int i = 0; i < target.rank; ++i) dims[at(i)] = target.dims[at(i)].dim;
     const int held = slot(of);
     const int made = product(target.name, x, y, std::span(dims.data(), target.rank));

@@ -101,27 +101,29 @@ void Branches::rename(const Stretch& from, const Stretch& to) {
 Stretch Branches::copied(const Stretch& from, int attention) {
   Stretch to = Stretch::begin(program_);
   const int steps_on = to.first_step - from.first_step;
+  // What is changed is read where it has been for long: what was just written is not there to be read yet.
   for (int i = from.first_tensor; i < from.last_tensor; ++i) {
     program_.tensors.push_back(program_.tensors[at(i)]);
-    ProgramTensor& tensor = program_.tensors.back();
-    if (tensor.producer >= 0) tensor.producer = static_cast<std::int16_t>(tensor.producer + steps_on);
+    const int producer = program_.tensors[at(i)].producer;
+    if (producer >= 0) program_.tensors.back().producer = static_cast<std::int16_t>(producer + steps_on);
   }
   rename(from, to);
   const std::int16_t* const name = &renamed_[1];
   for (int i = from.first_step; i < from.last_step; ++i) {
     program_.steps.push_back(program_.steps[at(i)]);
+    const Step& before = program_.steps[at(i)];
     Step& step = program_.steps.back();
-    for (std::size_t k = 0; k < 4; ++k) step.in[k] = name[step.in[k]], step.out[k] = name[step.out[k]];
-    if ((step.in[4] & step.in[5] & step.in[6] & step.in[7]) != -1)  // few steps have as many
-      for (std::size_t k = 4; k < step.in.size(); ++k) step.in[k] = name[step.in[k]];
-    if ((step.out[4] & step.out[5] & step.out[6]) != -1)
-      for (std::size_t k = 4; k < step.out.size(); ++k) step.out[k] = name[step.out[k]];
-    const bool attends = step.op == Op::attention || step.op == Op::attention_grad;
-    if (!attends || step.detail < 0) continue;
-    const AttentionShape& before = program_.attentions[at(step.detail)];
+    for (std::size_t k = 0; k < 4; ++k) step.in[k] = name[before.in[k]], step.out[k] = name[before.out[k]];
+    if ((before.in[4] & before.in[5] & before.in[6] & before.in[7]) != -1)  // few steps have as many
+      for (std::size_t k = 4; k < step.in.size(); ++k) step.in[k] = name[before.in[k]];
+    if ((before.out[4] & before.out[5] & before.out[6]) != -1)
+      for (std::size_t k = 4; k < step.out.size(); ++k) step.out[k] = name[before.out[k]];
+    const bool attends = before.op == Op::attention || before.op == Op::attention_grad;
+    if (!attends || before.detail < 0) continue;
+    const AttentionShape& then = program_.attentions[at(before.detail)];
     const AttentionShape& now = program_.attentions[at(attention)];
     step.detail = static_cast<std::int16_t>(attention);
-    if (now.window != before.window || now.chunk != before.chunk) step.flops = attention_flops(program_, step);
+    if (now.window != then.window || now.chunk != then.chunk) step.flops = attention_flops(program_, step);
   }
   to.end(program_);
   return to;

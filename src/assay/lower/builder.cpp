@@ -121,11 +121,12 @@ Step& Builder::emit(Op op, std::initializer_list<int> in, std::initializer_list<
 
 int Builder::copy_of(int id, std::string_view name) {
   program_.tensors.push_back(program_.tensors[at(id)]);
+  const ProgramTensor& of = program_.tensors[at(id)];
   ProgramTensor& copy = program_.tensors.back();
   if (!name.empty()) copy.name = name;
   copy.is_given = copy.is_kept = copy.is_lent = false;
   copy.producer = -1;
-  if (copy.tensor_class == TensorClass::weight) copy.tensor_class = TensorClass::used_weight;
+  if (of.tensor_class == TensorClass::weight) copy.tensor_class = TensorClass::used_weight;
   return static_cast<int>(program_.tensors.size()) - 1;
 }
 
