@@ -17,6 +17,7 @@
 #include "assay/base/text.h"
 #include "assay/cost/operation.h"
 #include "assay/model/accounting.h"
+#include "assay/schedule/pipeline_forms.h"
 #include "assay/schedule/training_steps.h"
 
 namespace assay {
@@ -291,9 +292,17 @@ Result<Response> answer(const Request& request, const Context& context) {
       cost.memory.head > 0.0
           ? "memory is that of the fullest moment, at the loss: no layer's workspace is in use then"
           : "memory is that of the fullest moment, in the backward pass of a layer: no logits are there then");
-  if (query.steps && best.strategy.parallelism.tensor > 1 && !request.has("tensor-overlap"))
-    response.notes.emplace_back(
-        "tensor-parallel collectives run in pieces beside the products that need them (--tensor-overlap all)");
+  const StepEffects& effects = query.question.setup.effects;
+  if (best.strategy.parallelism.tensor > 1 && !request.has("tensor-overlap")) {
+    if (effects.tensor_waited < 1.0)
+      response.notes.emplace_back(
+          "tensor-parallel collectives run in pieces beside the products that need them (--tensor-overlap all)");
+    else if (effects.beside_waited < 1.0 &&
+             !(best.strategy.parallelism.pipeline > 1 && splits_backward(best.strategy.schedule)))
+      response.notes.emplace_back(
+          "tensor-parallel collectives of the backward pass run beside products that make gradients of weights "
+          "(--tensor-overlap all)");
+  }
   if (best.strategy.offload != Offload::none && !request.has("offload"))
     response.notes.push_back(fmt::format(
         "offload {} was found to be fastest: each chip needs {} of the host's memory and a link of {} each way; "

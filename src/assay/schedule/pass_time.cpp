@@ -20,7 +20,7 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
   std::uint32_t background_links = 0;
   struct Waiting {
     std::uint32_t links;
-    double seconds;
+    double seconds, alone;  ///< the second where nothing runs beside gradients of weights
   };
   std::array<Waiting, 2 * max_traffic> waited;
   std::size_t waits = 0;
@@ -28,12 +28,13 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
   // sums that are scattered.
   double room_of_sums = pass.weight_gradients.value(), room_of_gathers = room_of_sums;
   // What software moves beside products and attention hides as far as these last.
-  double room = pass.busy.value();
-  const auto hide = [&](double most) {
-    const double hidden = std::min(most, room);
-    room -= hidden;
+  double room = pass.busy.value(), room_alone = room;
+  const auto hide = [](double most, double& left) {
+    const double hidden = std::min(most, left);
+    left -= hidden;
     return hidden;
   };
+  double tensor_alone = 0.0, context_alone = 0.0;
   const auto add = [&](const Traffic& traffic) {
     const CollectiveLine& line = links.lines[traffic.over][StageLinks::line_of(traffic.kind)];
     const double bytes = traffic.bytes / links.ways(traffic.divided), ideal = line.rate.value() * bytes;
@@ -50,6 +51,7 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
     }
     if (traffic.urgency == Urgency::critical || !overlap) {
       const RoleSet over = traffic.urgency == Urgency::critical ? traffic.over : RoleSet(0);
+      double alone = seconds;
       if (over & role_bit(Role::expert)) {
         time.expert += seconds;
       } else if (over & role_bit(Role::tensor)) {
@@ -58,17 +60,18 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
           const double hidden = std::min(seconds, gap);
           gap -= hidden;
           seconds -= (1.0 - effects.beside_waited) * hidden;
-          time.beside += effects.tensor_waited * (1.0 - effects.beside_waited) * hidden;
         }
-        seconds -= hide((1.0 - effects.tensor_waited) * seconds);
-        time.tensor += seconds;
+        seconds -= hide((1.0 - effects.tensor_waited) * seconds, room);
+        alone -= hide((1.0 - effects.tensor_waited) * alone, room_alone);
+        time.tensor += seconds, tensor_alone += alone;
       } else if (over & role_bit(Role::context)) {
-        seconds -= hide((1.0 - effects.context_waited) * seconds);
-        time.context += seconds;
+        seconds -= hide((1.0 - effects.context_waited) * seconds, room);
+        alone -= hide((1.0 - effects.context_waited) * alone, room_alone);
+        time.context += seconds, context_alone += alone;
       } else {
         time.exposed += seconds;
       }
-      waited[waits++] = {links.resources[traffic.over], seconds};
+      waited[waits++] = {links.resources[traffic.over], seconds, alone};
     } else {
       background += seconds;
       background_links |= links.resources[traffic.over];
@@ -76,17 +79,30 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
   };
   for (const Traffic& traffic : pass.traffic) add(traffic);
   for (const Traffic& traffic : weights) add(traffic);
-  // Power is what the chip draws on the average of many steps: while it moves bytes or waits, it cools.
-  if (const double compute = time.compute; compute > 0.0) {
-    const double idle = std::max(0.0, 1.0 - pass.busy.value() / time.chain());
-    time.compute = std::max(compute - idle * pass.slowed.value(), std::min(compute, pass.started.value()));
-    time.recompute *= time.compute / compute, time.weight_gradients *= time.compute / compute;
+  const auto finish = [&](PassTime& of, double Waiting::*seconds) {
+    // Power is what the chip draws on the average of many steps: while it moves bytes or waits, it cools.
+    if (const double compute = of.compute; compute > 0.0) {
+      const double idle = std::max(0.0, 1.0 - pass.busy.value() / of.chain());
+      of.compute = std::max(compute - idle * pass.slowed.value(), std::min(compute, pass.started.value()));
+      of.recompute *= of.compute / compute, of.weight_gradients *= of.compute / compute;
+    }
+    // Not behind collectives on the same links.
+    double shared = 0.0;
+    for (std::size_t i = 0; i < waits; ++i)
+      if (waited[i].links & background_links) shared += waited[i].*seconds;
+    of.exposed += exposed_seconds(background, shared, of.chain(), effects);
+  };
+  if (tensor_alone > time.tensor) {
+    PassTime alone = time;
+    alone.tensor = tensor_alone, alone.context = context_alone;
+    finish(alone, &Waiting::alone);
+    finish(time, &Waiting::seconds);
+    time.beside_chain = alone.chain() - time.chain();
+    time.beside = time.beside_chain + alone.exposed - time.exposed;
+    time.beside_gradients = alone.weight_gradients - time.weight_gradients;
+  } else {
+    finish(time, &Waiting::seconds);
   }
-  // Not behind collectives on the same links.
-  double shared = 0.0;
-  for (std::size_t i = 0; i < waits; ++i)
-    if (waited[i].links & background_links) shared += waited[i].seconds;
-  time.exposed += exposed_seconds(background, shared, time.chain(), effects);
   return time;
 }
 

@@ -12,10 +12,12 @@ namespace assay {
 struct PassTime {
   double compute = 0, ideal_compute = 0, ideal_memory = 0, recompute = 0;
   double tensor = 0, context = 0, expert = 0;  ///< critical collectives
-  double beside = 0;                           ///< those of tensor axes that gradients of weights hide
   double weight_gradients = 0;                 ///< of `compute`, for which nobody waits
-  double exposed = 0;                          ///< what of them is not hidden
-  std::array<double, roles> ideal_network{};   ///< collectives of each microbatch at full bandwidth, by role
+  /// More that the pass takes where gradients of weights are put off, so that no collective runs beside them; of that,
+  /// in the chain, and in gradients of weights.
+  double beside = 0, beside_chain = 0, beside_gradients = 0;
+  double exposed = 0;                         ///< what of them is not hidden
+  std::array<double, roles> ideal_network{};  ///< collectives of each microbatch at full bandwidth, by role
   double all_network = 0;
   double gradients = 0, new_weights = 0;   ///< once per step
   std::array<double, roles> ideal_once{};  ///< the same at full bandwidth, by role
@@ -28,7 +30,8 @@ struct PassTime {
     compute += times * other.compute, ideal_compute += times * other.ideal_compute;
     ideal_memory += times * other.ideal_memory, recompute += times * other.recompute;
     tensor += times * other.tensor, context += times * other.context, expert += times * other.expert;
-    beside += times * other.beside, weight_gradients += times * other.weight_gradients;
+    beside += times * other.beside, beside_chain += times * other.beside_chain;
+    beside_gradients += times * other.beside_gradients, weight_gradients += times * other.weight_gradients;
     exposed += times * other.exposed;
     for (std::size_t r = 0; r < roles; ++r) ideal_network[r] += times * other.ideal_network[r];
     for (std::size_t r = 0; r < roles; ++r) ideal_once[r] += held * other.ideal_once[r];

@@ -225,6 +225,19 @@ Seconds pipeline_bubble(const PipelineShape& shape, const StageTimes& slowest, c
   return std::max(Seconds(0), form_of(shape, sizes, {}).interval - Seconds(sizes.work()));
 }
 
+Seconds folded_bubble(const PipelineShape& shape, Seconds alike, const std::array<StageTimes, 2>& runs,
+                      const StageTimes& others, bool at_end) {
+  const auto& [first, second] = runs;
+  const auto ahead = static_cast<double>(std::min(shape.microbatches - 1, 2 * (shape.stages - 1)));
+  const auto above = [](Seconds time, Seconds than) { return std::max(Seconds(0), time - than); };
+  // Read off the simulation. The ends wait for the runs of others on top; where all runs differ, all of a run counts.
+  if (at_end)
+    return alike +
+           ahead * (above(others.forward, first.forward) + above(others.backward_weight, first.backward_weight));
+  const auto whole = [](const StageTimes& run) { return run.forward + run.backward_input + run.backward_weight; };
+  return std::max(alike, ahead / 2.0 * above(whole(second), whole(first)));
+}
+
 bool splits_backward(PipelineSchedule schedule) {
   using enum PipelineSchedule;
   return schedule == zb_h1 || schedule == zb_h2 || schedule == zb_v || schedule == dualpipe;

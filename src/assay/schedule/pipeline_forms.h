@@ -1,6 +1,7 @@
 // Closed forms of pipeline steps whose stages are all alike: a few multiplications and no allocation, for searches.
 // docs/pipelines.md derives them; the simulation is the judge of every one.
 #pragma once
+#include <array>
 #include <cstdint>
 
 #include "assay/schedule/pipeline.h"
@@ -25,6 +26,11 @@ PipelineForm pipeline_form(const PipelineShape& shape, const StageTimes& stage, 
 /// others, less what it does itself meanwhile; `at_end` if it is the first or the last one. That of pipeline_form where
 /// all are alike; exact for gpipe and 1f1b with a slow end, within a few percent of a step for the others.
 Seconds pipeline_bubble(const PipelineShape& shape, const StageTimes& slowest, const StageTimes& others, bool at_end);
+
+/// The same of zb-v from that of runs alike, where the two `runs` of the stage differ: while the pipeline fills and
+/// empties it has its first one to do alone. `others` is the mean run of the other stages.
+Seconds folded_bubble(const PipelineShape& shape, Seconds alike, const std::array<StageTimes, 2>& runs,
+                      const StageTimes& others, bool at_end);
 
 /// Whether gradients of weights are made when a stage would wait, apart from those of inputs.
 bool splits_backward(PipelineSchedule schedule);

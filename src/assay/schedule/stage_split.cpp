@@ -29,8 +29,8 @@ std::vector<std::int64_t> runs_of(std::int64_t layers, std::int64_t stages, std:
 
 /// Runs of layers on `stages` stages, each where `stage_of` says, and mirrored also as far from the other end.
 template <class F>
-StageSplit laid(const Transformer& model, std::int64_t stages, const std::vector<std::int64_t>& runs, bool mirrored,
-                F&& stage_of) {
+StageSplit laid(const Transformer& model, std::int64_t stages, const std::vector<std::int64_t>& runs,
+                StageLayout layout, F&& stage_of) {
   std::vector<std::size_t> order;  // kinds of the decoder are numbered first
   if (model.encoder)
     for (std::uint16_t kind : model.encoder->order) order.push_back(model.decoder.kinds.size() + kind);
@@ -44,9 +44,10 @@ StageSplit laid(const Transformer& model, std::int64_t stages, const std::vector
       const std::size_t kind = order[next++];
       if (kind >= max_layer_kinds) throw InternalError("a model with more kinds of layers than can be priced");
       ++part.layers[kind];
+      if (layout == StageLayout::folded && run < all.size()) ++part.leading[kind];
     }
   }
-  for (std::size_t s = 0; mirrored && s < all.size() - 1 - s; ++s) {
+  for (std::size_t s = 0; layout == StageLayout::mirrored && s < all.size() - 1 - s; ++s) {
     StageSplit::Part &near = all[s], &far = all[all.size() - 1 - s];
     for (std::size_t k = 0; k < max_layer_kinds; ++k)
       near.layers[k] = static_cast<std::int16_t>(near.layers[k] + far.layers[k]);
@@ -55,13 +56,14 @@ StageSplit laid(const Transformer& model, std::int64_t stages, const std::vector
     far = near;
   }
   StageSplit split;
+  split.is_folded = layout == StageLayout::folded;
   for (std::size_t s = 0; s < all.size(); ++s) {
     StageSplit::Part& part = all[s];
     part.stages = 1, part.at = part.to = static_cast<std::int16_t>(s);
     std::size_t known = 0;
     while (known < split.parts.size() &&
-           !(split.parts[known].layers == part.layers && split.parts[known].first == part.first &&
-             split.parts[known].last == part.last))
+           !(split.parts[known].layers == part.layers && split.parts[known].leading == part.leading &&
+             split.parts[known].first == part.first && split.parts[known].last == part.last))
       ++known;
     if (known < split.parts.size())
       ++split.parts[known].stages, split.parts[known].to = part.to;
@@ -81,13 +83,14 @@ std::int64_t layers_of(const Transformer& model) {
 StageSplit split_stages(const Transformer& model, std::int64_t stages, StageLayout layout, std::int64_t chunks) {
   const auto p = static_cast<std::size_t>(stages);
   const bool folded = layout == StageLayout::folded;
-  return laid(model, stages, runs_of(layers_of(model), stages, chunks, folded), layout == StageLayout::mirrored,
+  return laid(model, stages, runs_of(layers_of(model), stages, chunks, folded), layout,
               [=](std::size_t run) { return folded && run >= p ? 2 * p - 1 - run : run % p; });
 }
 
 StageSplit split_parts(const Transformer& model, std::int64_t stages, std::int64_t chunks, StageLayout layout) {
   const std::vector<std::int64_t> runs = runs_of(layers_of(model), stages, chunks, layout == StageLayout::folded);
-  return laid(model, static_cast<std::int64_t>(runs.size()), runs, false, [](std::size_t run) { return run; });
+  return laid(model, static_cast<std::int64_t>(runs.size()), runs, StageLayout::straight,
+              [](std::size_t run) { return run; });
 }
 
 }  // namespace assay

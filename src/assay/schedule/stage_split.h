@@ -15,15 +15,17 @@ inline constexpr std::size_t max_layer_kinds = 24;
 /// in the middle.
 struct StageSplit {
   struct Part {
-    std::array<std::int16_t, max_layer_kinds> layers{};  ///< by kind
-    std::int16_t stages = 0;                             ///< that are like this
-    std::int16_t at = 0, to = 0;                         ///< the first and the last of them
-    bool first = false, last = false;                    ///< holds the embedding, the head
-    double passed = 1;                                   ///< share of all that which one microbatch passes
+    std::array<std::int16_t, max_layer_kinds> layers{};   ///< by kind
+    std::array<std::int16_t, max_layer_kinds> leading{};  ///< of them, those of the first of two runs, where folded
+    std::int16_t stages = 0;                              ///< that are like this
+    std::int16_t at = 0, to = 0;                          ///< the first and the last of them
+    bool first = false, last = false;                     ///< holds the embedding, the head
+    double passed = 1;                                    ///< share of all that which one microbatch passes
     friend bool operator==(const Part&, const Part&) = default;
   };
   std::vector<Part> parts;
   std::vector<std::int16_t> part_of;  ///< which of them each stage is
+  bool is_folded = false;             ///< see StageLayout
   friend bool operator==(const StageSplit&, const StageSplit&) = default;
 };
 /// Those of an encoder included: what stages and their chunks are cut from.

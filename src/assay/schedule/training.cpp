@@ -65,17 +65,19 @@ struct ScheduledPasses {
   double weight_gradients = 0;  ///< of the backward pass
   double hidden = 0;            ///< of experts, in both
   double put_off = 0;           ///< of collectives in the backward pass, beside which nothing is left to run
+  double spared = 0;            ///< of gradients at the end of the step, which hide behind a pass that is the longer
 };
 
 ScheduledPasses scheduled(const StagePasses& passes, PipelineSchedule schedule, std::int64_t stages) {
-  ScheduledPasses out{passes.forward, passes.backward, passes.weight_gradients, 0.0, 0.0};
+  ScheduledPasses out{passes.forward, passes.backward, passes.weight_gradients, 0.0, 0.0, 0.0};
   if (stages == 1) return out;
   if (hides_experts(schedule)) {
     out.forward -= passes.hidden_forward, out.backward -= passes.hidden_backward;
     out.hidden = passes.hidden_forward + passes.hidden_backward;
   }
   // Products of weights' gradients that are put off are not there to hide collectives.
-  if (splits_backward(schedule)) out.backward += out.put_off = passes.beside;
+  if (splits_backward(schedule))
+    out.backward += out.put_off = passes.beside, out.weight_gradients += passes.beside_gradients;
   return out;
 }
 
@@ -85,10 +87,36 @@ StageTimes stage_times(const ScheduledPasses& passes, double handover) {
           Seconds(passes.weight_gradients)};
 }
 
+/// Both runs of a folded stage, whose schedule puts gradients of weights off.
+std::array<StageTimes, 2> folded_runs(const SteadyCost& steady, const StageSplit::Part& part) {
+  std::array<StageTimes, 2> runs;
+  const auto add = [](StageTimes& run, const std::array<PassTime, 2>& both, double times) {
+    const auto& [f, b] = both;
+    run.forward += Seconds(times * (f.chain() + f.exposed));
+    const double gradients = b.weight_gradients + b.beside_gradients;
+    run.backward_input += Seconds(times * (b.chain() + b.exposed + b.beside - gradients));
+    run.backward_weight += Seconds(times * gradients);
+  };
+  for (std::size_t k = 0; k < steady.layers.size(); ++k) {
+    add(runs[0], steady.layers[k], part.leading[k]);
+    add(runs[1], steady.layers[k], part.layers[k] - part.leading[k]);
+  }
+  if (part.first) add(runs[0], steady.embedding, 1.0);
+  if (part.last) add(runs[1], steady.head, 1.0);
+  return runs;
+}
+
+void add(const StageTimes& more, double times, StageTimes& sum) {
+  sum.forward += times * more.forward, sum.backward_input += times * more.backward_input;
+  sum.backward_weight += times * more.backward_weight;
+}
+
 ScheduledPasses scheduled(const SteadyCost::Part& part, const Strategy& strategy) {
-  return scheduled(
-      {part.forward, part.backward, part.hidden_forward, part.hidden_backward, part.weight_gradients, part.beside},
-      strategy.schedule, strategy.parallelism.pipeline);
+  ScheduledPasses out = scheduled({part.forward, part.backward, part.hidden_forward, part.hidden_backward,
+                                   part.weight_gradients, part.beside, part.beside_gradients},
+                                  strategy.schedule, strategy.parallelism.pipeline);
+  if (out.put_off != 0.0) out.spared = part.spared;
+  return out;
 }
 
 }  // namespace
@@ -168,6 +196,7 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
       out.host.add(question.host, on_host(layer, forward, backward, layer.kept.value() * over_fewest), n, held,
                    question.overlap);
     }
+    if (split.is_folded) out.runs = folded_runs(steady, part);
     if (part.first) f.add(embed_forward, part.passed, 1.0), b.add(embed_backward, part.passed, 1.0);
     if (part.last) f.add(head_forward, part.passed, 1.0), b.add(head_backward, part.passed, 1.0);
     const auto [first_cast, second_cast] = bytes.cast(profile, part, sum.dense, sum.expert);
@@ -176,7 +205,7 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
     out.forward = f.chain() + f.exposed, out.backward = b.chain() + b.exposed;
     out.compute = f.compute + b.compute, out.recompute = b.recompute;
     out.tensor = f.tensor + b.tensor, out.context = f.context + b.context, out.expert = f.expert + b.expert;
-    out.beside = b.beside, out.weight_gradients = b.weight_gradients;
+    out.beside = b.beside, out.beside_gradients = b.beside_gradients, out.weight_gradients = b.weight_gradients;
     if (out.expert > 0.0) {
       const double share = std::clamp(1.0 - effects.expert_waited, 0.0, out.compute / out.expert);
       out.hidden_forward = share * f.expert, out.hidden_backward = share * b.expert;
@@ -205,8 +234,11 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
     // rest.
     const double reduce = f.gradients + b.gradients + out.copies, bring = f.new_weights + b.new_weights;
     const double passes = 1.0 / part.passed;
-    out.gradients =
-        question.overlap ? std::max(effects.gradients_waited * reduce, reduce - passes * b.chain()) : reduce;
+    const auto waited = [&](double chain) {
+      return question.overlap ? std::max(effects.gradients_waited * reduce, reduce - passes * chain) : reduce;
+    };
+    out.gradients = waited(b.chain());
+    out.spared = out.gradients - waited(b.chain() + b.beside_chain);
     // A table that both ends of the pipeline hold has gradients on both: they are added up at the end.
     if (part.first != part.last && profile.tied_elements > 0.0)
       out.gradients +=
@@ -252,16 +284,21 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
                             strategy.interleave};
   const double handover = 2.0 * static_cast<double>(strategy.interleave) * steady.hop;
   TrainingCost cost;
-  double slowest = -1.0, slowest_lower = 0.0, slowest_upper = 0.0, sum_lower = 0.0, sum_upper = 0.0;
+  double slowest_lower = 0.0, slowest_upper = 0.0, sum_lower = 0.0, sum_upper = 0.0;
   double states = 0.0, busiest = 0.0, end_upper = 0.0;
-  StageTimes sum, longest;
-  bool at_end = false;
+  StageTimes sum, sum_runs;
+  struct Stage {
+    const SteadyCost::Part* part = nullptr;
+    ScheduledPasses passes;
+    StageTimes times;
+    double whole = -1.0;  ///< seconds of all that it does in a step
+  } slowest, ends;
+  const bool is_folded = stages > 1.0 && layout_of(strategy.schedule) == StageLayout::folded;
   for (const SteadyCost::Part& part : steady.parts) {
     const double share = part.stages / stages;
     const ScheduledPasses passes = scheduled(part, strategy);
     const StageTimes times = stage_times(passes, handover);
-    sum.forward += part.stages * times.forward, sum.backward_input += part.stages * times.backward_input;
-    sum.backward_weight += part.stages * times.backward_weight;
+    add(times, part.stages, sum);
     cost.compute += share * m * part.ideal_compute;
     cost.uneven -= share * m * part.compute;
     cost.executed_flops += share * m * part.executed_flops;
@@ -277,34 +314,51 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
     end_upper = std::max(end_upper, part.end_upper);
     slowest_lower = std::max(slowest_lower, part.lower), slowest_upper = std::max(slowest_upper, part.upper);
     sum_lower += part.stages * part.lower, sum_upper += part.stages * part.upper;
-    const double whole = m * (passes.forward + passes.backward) + part.gradients + part.update + part.host.update;
+    const double whole =
+        m * (passes.forward + passes.backward) + part.gradients - passes.spared + part.update + part.host.update;
     cost.host_time = std::max(cost.host_time, m * part.host.ideal + part.host.ideal_update);
     states = std::max(states, part.host.ideal_update);
-    if (whole > slowest) {
-      slowest = whole, longest = times, at_end = part.first || part.last;
-      StepParts& step = cost.parts;
-      step.compute = m * part.compute, step.recompute = m * part.recompute;
-      step.tensor = m * (part.tensor + passes.put_off), step.context = m * part.context;
-      step.expert = m * (part.expert - passes.hidden);
-      step.weights = m * part.weights;
-      step.handover = m * handover, step.gradients = part.gradients, step.update = part.update;
-      step.host = m * (part.host.forward + part.host.backward) + part.host.update;
+    if (whole > slowest.whole) slowest = {&part, passes, times, whole};
+    if (is_folded) {
+      for (const StageTimes& run : part.runs) add(run, part.stages, sum_runs);
+      if (part.first) ends = {&part, passes, times, whole};
     }
     const MemoryParts memory = memory_at(steady, part, strategy);
     cost.host_memory = std::max(cost.host_memory, memory.host);
     if (memory.total() > cost.memory.total()) cost.memory = memory;
   }
-  cost.uneven += cost.parts.compute;
   double fill = 0.0;  // of work on other stages: ideal hardware still has to fill the pipeline
   if (stages > 1.0) {
-    const double others = stages - 1.0;
-    const StageTimes rest{(sum.forward - longest.forward) / others,
-                          (sum.backward_input - longest.backward_input) / others,
-                          (sum.backward_weight - longest.backward_weight) / others};
-    cost.parts.bubble =
-        largest_chunk(steady, strategy, steady.most_layers) * pipeline_bubble(shape, longest, rest, at_end).value();
+    const auto rest_of = [&](StageTimes all, const StageTimes& own, double others) {
+      add(own, -1.0, all);
+      return StageTimes{all.forward / others, all.backward_input / others, all.backward_weight / others};
+    };
+    const auto bubble_of = [&](const Stage& stage) {
+      const bool at_end = stage.part->first || stage.part->last;
+      const StageTimes rest = rest_of(sum, stage.times, stages - 1.0);
+      const Seconds bubble = pipeline_bubble(shape, stage.times, rest, at_end);
+      if (!is_folded) return largest_chunk(steady, strategy, steady.most_layers) * bubble.value();
+      StageTimes own = stage.part->runs[0];
+      add(stage.part->runs[1], 1.0, own);
+      return folded_bubble(shape, bubble, stage.part->runs, rest_of(sum_runs, own, 2.0 * (stages - 1.0)), at_end)
+          .value();
+    };
+    cost.parts.bubble = bubble_of(slowest);
+    // The ends have work of their own, and may have the least to do while the pipeline fills.
+    if (ends.part && ends.part != slowest.part)
+      if (const double bubble = bubble_of(ends); ends.whole + bubble > slowest.whole + cost.parts.bubble)
+        slowest = ends, cost.parts.bubble = bubble;
     fill = pipeline_form(shape, {1_s, 1_s, 1_s}).interval.value() / 3.0 - m;
   }
+  const auto& [part, passes, times, whole] = slowest;
+  StepParts& step = cost.parts;
+  step.compute = m * part->compute, step.recompute = m * part->recompute;
+  step.tensor = m * (part->tensor + passes.put_off), step.context = m * part->context;
+  step.expert = m * (part->expert - passes.hidden);
+  step.weights = m * part->weights;
+  step.handover = m * handover, step.gradients = part->gradients - passes.spared, step.update = part->update;
+  step.host = m * (part->host.forward + part->host.backward) + part->host.update;
+  cost.uneven += step.compute;
   cost.parts.overhead = steady.stragglers * cost.parts.total() + steady.fixed;
   cost.estimate = cost.parts.total();
   cost.fill = fill * (sum_lower - slowest_lower) / std::max(1.0, stages - 1.0);
@@ -346,7 +400,8 @@ Result<PipelineInput> pipeline_input(const TrainingQuestion& question, std::int6
   ASSAY_TRY(steady, price_stages(question, sequence, cluster, strategy, split));
   for (const std::int16_t at : split.part_of) {
     const SteadyCost::Part& part = steady.parts[static_cast<std::size_t>(at)];
-    input.at_end.emplace_back(std::max(0.0, part.gradients + part.update + part.host.update));
+    const double gradients = part.gradients - scheduled(part, strategy).spared;
+    input.at_end.emplace_back(std::max(0.0, gradients + part.update + part.host.update));
   }
   input.transfer = Seconds(steady.hop), input.transfer_blocks = true;
   return input;

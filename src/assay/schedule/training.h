@@ -101,7 +101,8 @@ double straggler_share(const TrainingQuestion& question);
 /// One microbatch on a stage, as far as schedules look at it: seconds of both passes, and parts of them.
 struct StagePasses {
   double forward = 0, backward = 0;
-  double hidden_forward = 0, hidden_backward = 0, weight_gradients = 0, beside = 0;  ///< see SteadyCost::Part
+  double hidden_forward = 0, hidden_backward = 0;  ///< see SteadyCost::Part, and below
+  double weight_gradients = 0, beside = 0, beside_gradients = 0;
 };
 
 /// What one microbatch costs on each kind of stage: all that does not depend on the pipeline's schedule.
@@ -114,8 +115,10 @@ struct SteadyCost {
     double forward = 0, backward = 0;  ///< seconds, everything that is waited for included
     double compute = 0, recompute = 0, tensor = 0, context = 0, expert = 0, weights = 0;
     double hidden_forward = 0, hidden_backward = 0;  ///< of experts, where a schedule runs both passes side by side
-    double weight_gradients = 0;  ///< of `backward`, for which nobody waits: what schedules may put off
-    double beside = 0;            ///< of collectives, that gradients of weights hide unless a schedule puts these off
+    double weight_gradients = 0;              ///< of `backward`, for which nobody waits: what schedules may put off
+    double beside = 0, beside_gradients = 0;  ///< more of both where a schedule puts these off; see PassTime
+    double spared = 0;               ///< of `gradients`, where the backward pass takes as long as with these put off
+    std::array<StageTimes, 2> runs;  ///< of a microbatch where stages are folded, the ends of the model included
     double least() const { return forward + backward - hidden_forward - hidden_backward; }  ///< under any schedule
     double lower = 0, upper = 0, ideal_compute = 0, ideal_memory = 0;
     std::array<double, roles> network{}, end_network{};  ///< of a microbatch, and once a step

@@ -321,6 +321,27 @@ TEST(Training, StagesOfUnlikeLayersArePricedByWhatTheyHold) {
       }
 }
 
+// Layers that do not make two equal runs a stage: the first run of a stage is shorter or empty, also that of the first
+// stage, whose second one ends with the head.
+TEST(Training, FoldedStagesOfUnlikeRunsTakeAboutAsLongAsTheirEstimate) {
+  for (const std::int64_t stages : {4, 8, 16})
+    for (const double rounds : {2.0, 4.0})
+      for (std::int64_t layers = stages; layers <= 4 * stages; layers += stages / 4) {
+        Case c("h100-sxm:16", rounds * 16.0);
+        while (c.model.decoder.layers() < layers) c.model.decoder.add(c.model.decoder.kinds.front());
+        c.model.decoder.order.resize(static_cast<std::size_t>(layers));
+        Strategy s = strategy_of(16 / stages, 1, 1);
+        s.parallelism.pipeline = stages, s.schedule = PipelineSchedule::zb_v;
+        const auto input = pipeline_input(c.question, sequence, c.cluster, s);
+        const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+        ASSERT_TRUE(input && cost);
+        const auto result = simulate_pipeline(*input);
+        ASSERT_TRUE(result);
+        EXPECT_NEAR(result->interval.value(), cost->estimate, 0.07 * cost->estimate)
+            << layers << " layers on " << stages << " stages";
+      }
+}
+
 // Thirteen layers on two stages and on four, in chunks of unlike lengths: the estimate waits for the largest chunk.
 TEST(Training, UnevenChunksTakeAboutAsLongAsTheirEstimate) {
   for (const auto& [where, stages] :

@@ -288,6 +288,32 @@ TEST(Training, OverlapIsNeverSlower) {
       }
 }
 
+// Whatever a schedule puts off, collectives that run beside products cost no more than collectives that are waited for.
+TEST(Training, TensorOverlapIsNeverSlower) {
+  using enum PipelineSchedule;
+  for (const char* where : {"a100-sxm-80:32", "h100-sxm:32"})
+    for (const double sequences : {16.0, 64.0})
+      for (const PipelineSchedule schedule : {one_f_one_b, zb_h1, zb_h2, zb_v, dualpipe})
+        for (const std::int64_t fsdp : {1, 4})
+          for (const double waited : {1.0, 0.3}) {
+            Case c(where, sequences);
+            StepEffects& effects = c.question.setup.effects;
+            effects.contention = 0.3, effects.gradients_waited = 0.1;
+            Strategy s = strategy_of(4 / fsdp, fsdp, 4);
+            s.parallelism.pipeline = 2, s.schedule = schedule;
+            s.parallelism.residual = ResidualScheme::sequence;
+            const auto none = price_strategy(c.question, sequence, c.cluster, s);
+            effects.beside_waited = 0.4657;
+            const auto backward = price_strategy(c.question, sequence, c.cluster, s);
+            effects.tensor_waited = waited;
+            const auto all = price_strategy(c.question, sequence, c.cluster, s);
+            ASSERT_TRUE(none && backward && all);
+            const std::string which = std::string(where) + " " + std::string(schedule_name(schedule));
+            EXPECT_LE(backward->estimate, none->estimate * (1.0 + 1e-12)) << which;
+            EXPECT_LE(all->estimate, backward->estimate * (1.0 + 1e-12)) << which;
+          }
+}
+
 // However much software hides: links that are busy longer than the chip computes are waited for, and no estimate lies
 // below what ideal hardware needs.
 TEST(TrainingCost, WhatIsHiddenHasSomethingToHideBehind) {

@@ -9,7 +9,8 @@ void LeastTimes::Share::add(const Share& other, double times) {
   passes.hidden_forward += times * other.passes.hidden_forward;
   passes.hidden_backward += times * other.passes.hidden_backward;
   passes.weight_gradients += times * other.passes.weight_gradients, passes.beside += times * other.passes.beside;
-  reduce += times * other.reduce, behind += times * other.behind;
+  passes.beside_gradients += times * other.passes.beside_gradients;
+  reduce += times * other.reduce, behind += times * other.behind, behind_alone += times * other.behind_alone;
 }
 
 void WeightsTimes::lower_to(const WeightsTimes& other) {
@@ -31,9 +32,10 @@ void TrainingBound::fill(const SteadyCost& passes, LeastTimes& least) const {
   const auto share = [&](const std::array<PassTime, 2>& both) {
     const auto& [f, b] = both;
     return LeastTimes::Share{{f.chain() + f.exposed, b.chain() + b.exposed, hidden * f.expert, hidden * b.expert,
-                              b.weight_gradients, b.beside},
+                              b.weight_gradients, b.beside, b.beside_gradients},
                              f.gradients + b.gradients,
-                             b.chain()};
+                             b.chain(),
+                             b.chain() + b.beside_chain};
   };
   least.kinds.clear();
   for (const auto& both : passes.layers) least.kinds.push_back(share(both));
@@ -62,7 +64,9 @@ void TrainingBound::add_weights(const WeightsTimes& weights, LeastTimes& least) 
       return question_.overlap ? exposed_seconds(background, 0.0, chain, question_.setup.effects) : background;
     };
     share.passes.forward += exposed(more.forward, share.passes.forward);
-    share.passes.backward += exposed(more.backward, share.behind);
+    const double backward = exposed(more.backward, share.behind);
+    share.passes.backward += backward;
+    share.passes.beside += exposed(more.backward, share.behind_alone) - backward;
     share.reduce += more.reduce;
   };
   for (std::size_t k = 0; k < least.kinds.size(); ++k) add(weights.kind(k), least.kinds[k]);
@@ -76,22 +80,24 @@ void TrainingBound::add_up(LeastTimes& least) const {
   for (std::size_t k = 0; k < least.kinds.size(); ++k) least.all.add(least.kinds[k], whole_.parts.front().layers[k]);
 }
 
-double TrainingBound::waited(const LeastTimes::Share& sum) const {
-  return question_.overlap ? std::max(question_.setup.effects.gradients_waited * sum.reduce, sum.reduce - sum.behind)
-                           : sum.reduce;
+double TrainingBound::waited(double reduce, double behind) const {
+  return question_.overlap ? std::max(question_.setup.effects.gradients_waited * reduce, reduce - behind) : reduce;
 }
 
 double TrainingBound::slowest_stage(const LeastTimes& least, double m, const StageSplit& split) const {
   double most = 0.0;
   for (const StageSplit::Part& part : split.parts) {
-    LeastTimes::Share sum;
+    double a_microbatch = 0.0, reduce = 0.0, behind = 0.0;
+    const auto add = [&](const LeastTimes::Share& share, double times) {
+      const StagePasses& passes = share.passes;
+      a_microbatch += times * (passes.forward + passes.backward - passes.hidden_forward - passes.hidden_backward);
+      reduce += times * share.reduce, behind += times * share.behind_alone;
+    };
     for (std::size_t k = 0; k < least.kinds.size(); ++k)
-      if (part.layers[k] != 0) sum.add(least.kinds[k], part.layers[k]);
-    if (part.first) sum.add(least.embedding, 1.0);
-    if (part.last) sum.add(least.head, 1.0);
-    const StagePasses& passes = sum.passes;
-    const double a_microbatch = passes.forward + passes.backward - passes.hidden_forward - passes.hidden_backward;
-    most = std::max(most, part.passed * m * a_microbatch + waited(sum));
+      if (part.layers[k] != 0) add(least.kinds[k], part.layers[k]);
+    if (part.first) add(least.embedding, 1.0);
+    if (part.last) add(least.head, 1.0);
+    most = std::max(most, part.passed * m * a_microbatch + waited(reduce, behind));
   }
   return most;
 }
@@ -99,13 +105,14 @@ double TrainingBound::slowest_stage(const LeastTimes& least, double m, const Sta
 double TrainingBound::even_stages(const LeastTimes& least, const PipelineShape& shape, double hop) const {
   LeastTimes::Share mean;
   mean.add(least.all, 1.0 / static_cast<double>(shape.stages));
-  return even_step(shape, mean.passes, hop) + waited(mean);
+  return even_step(shape, mean.passes, hop) + waited(mean.reduce, mean.behind_alone);
 }
 
 double TrainingBound::slowest_stage(const SteadyCost& steady) const {
   double most = 0.0;
   for (const SteadyCost::Part& part : steady.parts)
-    most = std::max(most, steady.microbatches * part.least() + part.gradients + part.update + part.host.update);
+    most = std::max(most,
+                    steady.microbatches * part.least() + part.gradients - part.spared + part.update + part.host.update);
   return most + steady.microbatches * 2.0 * steady.hop;
 }
 

@@ -9,8 +9,9 @@ namespace assay {
 /// What nothing hides, of a layer of each kind and of both ends.
 struct LeastTimes {
   struct Share {
-    StagePasses passes;             ///< of a microbatch
-    double reduce = 0, behind = 0;  ///< seconds of gradients once a step, and of the backward pass beside them
+    StagePasses passes;                   ///< of a microbatch
+    double reduce = 0;                    ///< seconds of gradients once a step
+    double behind = 0, behind_alone = 0;  ///< and of the backward pass beside them; where it puts gradients off, too
     void add(const Share& other, double times);
   };
   std::vector<Share> kinds;
@@ -62,7 +63,7 @@ class TrainingBound {
 
  private:
   void add_up(LeastTimes& least) const;
-  double waited(const LeastTimes::Share& sum) const;
+  double waited(double reduce, double behind) const;
 
   const TrainingQuestion& question_;
   double stragglers_;
