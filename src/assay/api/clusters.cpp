@@ -69,6 +69,15 @@ Items levels_of(const Cluster& cluster) {
   return levels;
 }
 
+/// From a chip to all others on the average. As for the diameter, a chip of another slice is one hop further than the
+/// chip at its place in this one.
+double hops_between_chips(const Cluster& cluster) {
+  if (cluster.chips() == 1) return 0.0;
+  const auto slices = static_cast<double>(cluster.slices), chips = static_cast<double>(cluster.chips_per_slice);
+  const double in_slice = mean_distance(*cluster.torus) * (chips - 1.0);
+  return (slices * in_slice + (slices - 1.0) * chips) / (slices * chips - 1.0);
+}
+
 Result<Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(overrides, overrides_of(request));
   ASSAY_TRY(cluster, parse_cluster(request.arguments().front(), context.catalogue, "clusters", overrides));
@@ -100,7 +109,7 @@ Result<Response> answer(const Request& request, const Context& context) {
     out.emplace_back("links", scale_up_links(cluster));
     out.emplace_back("switches", switch_count(cluster));
     out.emplace_back("diameter", diameter(cluster));
-    if (cluster.torus) out.emplace_back("mean_distance", mean_distance(*cluster.torus));
+    if (cluster.torus) out.emplace_back("mean_distance", hops_between_chips(cluster));
   }
   if (const auto bisection = bisection_bandwidth(cluster)) {
     out.emplace_back("bisection_bandwidth", *bisection);
@@ -126,8 +135,11 @@ Result<Response> answer(const Request& request, const Context& context) {
   response.notes.insert(response.notes.begin(), cluster.notes.begin(), cluster.notes.end());
   if (cluster.torus && cluster.torus->twisted)
     response.notes.emplace_back("bisection of a twisted torus: the best cut across an axis, an upper bound");
-  response.headline = fmt::format("{}: {} chips on {} hosts, {} {}, {}", cluster.text, human_count(cluster.chips()),
-                                  human_count(host_count(cluster)), human(reference_rate), name(reference),
+  const auto some = [](std::int64_t count, const char* what) {
+    return fmt::format("{} {}{}", human_count(count), what, count == 1 ? "" : "s");
+  };
+  response.headline = fmt::format("{}: {} on {}, {} {}, {}", cluster.text, some(cluster.chips(), "chip"),
+                                  some(host_count(cluster), "host"), human(reference_rate), name(reference),
                                   human(total_memory(cluster)));
   if (request.picture()) response.picture = draw_cluster(cluster);
   return response;

@@ -282,7 +282,10 @@ std::optional<BytesPerSecond> bisection_bandwidth(const Cluster& cluster) {
   if (cluster.torus && cluster.slices == 1)
     return static_cast<double>(bisection_links(*cluster.torus)) * cluster.chip.network.scale_up->link_bandwidth.value;
   const Level& top = cluster.levels.back();
-  return static_cast<double>(top.degree / 2) * top.child_bandwidth;
+  // Half of the units on one side. The last one may not be full, and brings the fewer ports.
+  const std::int64_t unit = top.chips / top.degree, half = top.degree / 2 * unit;
+  const std::int64_t fewer = std::min(half, cluster.chips() - half);
+  return static_cast<double>(fewer) / static_cast<double>(unit) * top.child_bandwidth;
 }
 
 FlopsPerSecond total_rate(const Cluster& cluster, Dtype dtype) {

@@ -103,6 +103,18 @@ TEST(Cluster, NodesAreFilledEvenlyOrNotAtAll) {
   EXPECT_EQ(parse("h100-sxm:9").error().hint, "nearest counts: 8, 10");
 }
 
+// 125 nodes of 8 x 50 GB/s on leaves of 32, 32, 32 and 29: the side with the last leaf sends from 61 nodes.
+TEST(Cluster, TheBisectionCountsPortsOfUnitsThatAreNotFull) {
+  EXPECT_EQ(*bisection_bandwidth(*parse("h100-sxm:1000")), 24.4_TB_per_s);
+  EXPECT_EQ(*bisection_bandwidth(*parse("h100-sxm:24")), 400_GB_per_s);
+  for (int nodes = 2; nodes < 300; ++nodes) {
+    const auto cluster = parse("h100-sxm:" + std::to_string(8 * nodes));
+    ASSERT_TRUE(cluster);
+    EXPECT_LE(*bisection_bandwidth(*cluster), nodes * 200.0_GB_per_s) << nodes;
+    EXPECT_GT(*bisection_bandwidth(*cluster), 0_GB_per_s) << nodes;
+  }
+}
+
 TEST(Cluster, NearestCountsSpreadEvenlyThemselves) {
   for (int chips = 1; chips < 200; ++chips) {
     const auto cluster = parse("h100-sxm:" + std::to_string(chips));
