@@ -11,6 +11,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -154,12 +155,66 @@ int report(const Error& error, RenderOptions options) {
   return exit_code(error);
 }
 
+Items option_items(std::span<const OptionSpec> options) {
+  Items items;
+  for (const OptionSpec& option : options)
+    items.emplace_back(Members{{"name", option.name}, {"value", option.value}, {"help", option.help}});
+  return items;
+}
+
+/// What help says, for programs.
+Response help_response(const VerbSpec* verb) {
+  Response response;
+  Members& out = response.results;
+  if (!verb) {
+    Items commands;
+    for (const VerbSpec& each : verbs()) commands.emplace_back(Members{{"name", each.name}, {"summary", each.summary}});
+    for (const auto& [name, summary] : built_in_words())
+      commands.emplace_back(Members{{"name", name}, {"summary", summary}});
+    out.emplace_back("commands", std::move(commands));
+  } else {
+    Items arguments, examples;
+    for (const ArgumentSpec& argument : verb->arguments)
+      arguments.emplace_back(Members{{"name", argument.name},
+                                     {"help", argument.help},
+                                     {"required", argument.required},
+                                     {"repeatable", argument.repeatable}});
+    for (const auto& [command, shows] : verb->examples)
+      examples.emplace_back(Members{{"command", command}, {"shows", shows}});
+    out = {{"command", verb->name},
+           {"summary", verb->summary},
+           {"description", verb->description},
+           {"arguments", std::move(arguments)},
+           {"options", option_items(verb->options)},
+           {"examples", std::move(examples)}};
+  }
+  out.emplace_back("common_options", option_items(common_options()));
+  return response;
+}
+
+/// Takes --format json out of the words.
+bool takes_json(std::vector<std::string>& words) {
+  for (auto word = words.begin(); word != words.end(); ++word) {
+    const bool apart = *word == "--format" && word + 1 != words.end() && *(word + 1) == "json";
+    if (!apart && *word != "--format=json") continue;
+    words.erase(word, word + (apart ? 2 : 1));
+    return true;
+  }
+  return false;
+}
+
 /// Words that the program itself answers.
-std::optional<int> built_in(const std::vector<std::string>& words) {
+std::optional<int> built_in(std::vector<std::string> words) {
+  const RenderOptions json{.format = Format::json};
+  const bool for_programs = takes_json(words);
+  const auto say = [&](const std::string& text, const Response& response) {
+    return write(stdout, for_programs ? render(response, json) : text) ? 0 : exit_input;
+  };
   const std::string first = words.empty() ? "help" : words.front();
   if (first == "--version" || first == "version") {
-    fmt::print("assay {}\n", version);
-    return 0;
+    Response response;
+    response.results.emplace_back("version", version);
+    return say(fmt::format("assay {}\n", version), response);
   }
   const bool help = first == "help" || first == "--help" || first == "-h";
   const bool verb_asks = words.size() > 1 && (std::find(words.begin(), words.end(), "--help") != words.end() ||
@@ -167,11 +222,14 @@ std::optional<int> built_in(const std::vector<std::string>& words) {
   if (help || verb_asks) {
     const std::string wanted = help ? (words.size() > 1 ? words[1] : "") : first;
     for (const VerbSpec& verb : verbs())
-      if (verb.name == wanted) return write(stdout, verb_help(verb)) ? 0 : exit_input;
+      if (verb.name == wanted) return say(verb_help(verb), help_response(&verb));
     const auto words_of_ours = built_in_words();
     const bool ours =
         std::any_of(words_of_ours.begin(), words_of_ours.end(), [&](const auto& word) { return word.first == wanted; });
-    if (wanted.empty() || ours) return write(stdout, overview_help()) ? (words.empty() ? exit_usage : 0) : exit_input;
+    if (wanted.empty() || ours) {
+      const int code = say(overview_help(), help_response(nullptr));
+      return words.empty() && code == 0 ? exit_usage : code;
+    }
     return std::nullopt;  // an unknown verb gets its error from the parser
   }
   if (first == "completion") {

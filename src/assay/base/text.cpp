@@ -164,11 +164,14 @@ Result<std::int64_t> parse_count(std::string_view text, std::string_view where) 
   // The product of a decimal fraction and its suffix may miss the whole number by a rounding: 1.001k, 1.001 x 1000.
   const double exact = *number * scale, whole = std::round(exact);
   const double value = std::abs(exact - whole) <= 1e-15 * whole ? whole : exact;
-  if (value < 1.0) return fail(std::string(where), fmt::format("a count is at least 1, got {}", in_quotes(text)), "");
+  if (value < 1.0)
+    return fail(std::string(where), fmt::format("a count is at least 1, got {}", in_quotes(text)),
+                "write a whole number from 1 on, or leave it out where there is a default");
   if (value > 9e15)  // above 2^53 a double no longer holds every whole number
     return fail(std::string(where), fmt::format("{} is too large for a count", in_quotes(text)), "the limit is 9e15");
   if (value != std::floor(value))
-    return fail(std::string(where), fmt::format("a count is whole, got {}", in_quotes(text)), "");
+    return fail(std::string(where), fmt::format("a count is whole, got {}", in_quotes(text)),
+                fmt::format("nearest is {}", std::max<std::int64_t>(1, std::llround(value))));
   return static_cast<std::int64_t>(value);
 }
 
@@ -205,6 +208,15 @@ Result<AnyQuantity> parse_quantity(std::string_view text, std::string_view where
 
 Result<AnyQuantity> parse_quantity(std::string_view text, Dim dim, std::string_view where) {
   auto parsed = parse_quantity(text, where);
+  if (dim == Dim{.sec = 1} && !parsed) {
+    // No units beside others: a lone "d" is too easily a slip of the hand for them.
+    const std::size_t length = number_length(trim(text));
+    const std::string_view unit = trim(trim(text).substr(length));
+    const auto number = parse_number(trim(text).substr(0, length));
+    for (const auto& [name, time] : {std::pair{"d", 1_day}, std::pair{"week", 7_day}, std::pair{"weeks", 7_day}})
+      if (number && unit == name) return AnyQuantity(*number * time);
+    if (number) parsed.error().hint = "a time is one number and one unit: 90min, 2.5h, 30d, 2week";
+  }
   if (!parsed || parsed->dim == dim) return parsed;
   const std::string want = base_unit(dim);
   const std::string example = human(AnyQuantity{dim == Dim{.sec = 1} ? 1e-3 : 1e12, dim});

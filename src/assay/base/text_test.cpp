@@ -72,6 +72,8 @@ TEST(Count, SuffixesAreDecimalOrBinary) {
 
 TEST(Count, WhatIsNoCountIsRefusedWithTheRule) {
   EXPECT_EQ(parse_count("0", "--tp").error().what, "a count is at least 1, got \"0\"");
+  EXPECT_FALSE(parse_count("0", "--tp").error().hint.empty());
+  EXPECT_EQ(parse_count("2.5", "--tp").error().hint, "nearest is 3");
   EXPECT_EQ(parse_count("-4", "--tp").error().where, "--tp");
   EXPECT_EQ(parse_count("1.5", "").error().what, "a count is whole, got \"1.5\"");
   EXPECT_EQ(parse_count("1e18", "").error().what, "\"1e18\" is too large for a count");
@@ -94,6 +96,11 @@ TEST(ParseQuantity, UnitsAreReadWithTheirPrefixes) {
   EXPECT_EQ(parse_quantity("1.2 USD/h", "")->value, 1.2 / 3600.0);
   EXPECT_EQ(*parse_quantity("1024 FLOP/cycle", ""), AnyQuantity(1024_FLOP));
   EXPECT_EQ(*parse_quantity("2 days", ""), AnyQuantity(48_h));
+  EXPECT_EQ(*parse_as<Seconds>("30d", ""), 30_day);
+  EXPECT_EQ(*parse_as<Seconds>("1.5 week", ""), 252_h);
+  EXPECT_FALSE(parse_as<Seconds>("2h30m", ""));
+  EXPECT_FALSE(parse_as<Bytes>("2 d", ""));
+  EXPECT_FALSE(parse_quantity("1 FLOP/d", ""));
   EXPECT_EQ(*parse_quantity("1e3 B", ""), AnyQuantity(1_kB));
   EXPECT_EQ(parse_quantity("1 EB", "")->value, 1e18);  // not an exponent
 }

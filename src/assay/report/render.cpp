@@ -53,18 +53,40 @@ std::string list_text(const Items& items) {
   return text;
 }
 
+/// Quantities of one line in one unit, that of the first, where one of them is in hours or days: other units differ by
+/// prefixes that one reads at a glance.
+std::vector<std::string> alike_texts(const std::vector<const Value*>& values) {
+  std::vector<std::string> texts, units;
+  for (const Value* value : values) {
+    texts.push_back(scalar_text(*value));
+    const std::size_t space = texts.back().rfind(' ');
+    units.push_back(space == std::string::npos ? "" : texts.back().substr(space + 1));
+  }
+  const bool is_long = std::any_of(units.begin(), units.end(), [](const auto& u) { return u == "h" || u == "days"; });
+  const auto unit = parse_quantity("1 " + units.front(), "");
+  for (std::size_t i = 0; is_long && unit && i < values.size(); ++i)
+    if (const auto number = numeric(*values[i]); number && units[i] != units.front())
+      texts[i] = human_number(*number / unit->value) + " " + units.front();
+  return texts;
+}
+
 /// The estimate first: bounds are those of ideal hardware, and real hardware may lie above both.
 std::string range_text(const Value& value) {
-  const std::string bounds = scalar_text(*value.find("lower")) + " .. " + scalar_text(*value.find("upper"));
   const Value *estimate = value.find("estimate"), *interval = value.find("interval");
-  if (!estimate) return bounds;
-  std::string text = scalar_text(*estimate) + "  (";
+  const Value *lower = value.find("lower"), *upper = value.find("upper");
+  if (!estimate) {
+    const auto texts = alike_texts({lower, upper});
+    return texts[0] + " .. " + texts[1];
+  }
+  std::vector<const Value*> values{estimate, lower, upper};
   const Value *low = interval ? interval->find("low") : nullptr, *high = interval ? interval->find("high") : nullptr,
               *coverage = interval ? interval->find("coverage") : nullptr;
-  if (low && high && coverage)
-    text +=
-        fmt::format("{:.0f} % within {} .. {}; ", 100.0 * *numeric(*coverage), scalar_text(*low), scalar_text(*high));
-  return fmt::format("{}ideal {})", text, bounds);
+  const bool has_interval = low && high && coverage;
+  if (has_interval) values.insert(values.end(), {low, high});
+  const auto texts = alike_texts(values);
+  std::string text = texts[0] + "  (";
+  if (has_interval) text += fmt::format("{:.0f} % within {} .. {}; ", 100.0 * *numeric(*coverage), texts[3], texts[4]);
+  return fmt::format("{}ideal {} .. {})", text, texts[1], texts[2]);
 }
 
 /// One cell or one line: scalars, ranges and lists of scalars.
