@@ -29,12 +29,12 @@ Transformer tiny_model() {
   return model;
 }
 
-/// Ten layers, every second one with experts: chunks decide which stages have them.
+/// Ten layers, every second one with experts that take several times as long: chunks decide which stages have them.
 Transformer alternating_model() {
   Transformer model = tiny_model();
   const Layer plain = model.decoder.kinds.front();
   Layer experts = plain;
-  experts.feed_forward->experts = 8, experts.feed_forward->experts_per_token = 2;
+  experts.feed_forward->experts = 8, experts.feed_forward->experts_per_token = 8;
   model.decoder = {};
   for (int i = 0; i < 5; ++i) model.decoder.add(plain), model.decoder.add(experts);
   return model;
@@ -142,8 +142,8 @@ TEST(TrainingSearch, ChunksOfUnlikeLayersAreSearchedExactly) {
     c.model = alternating_model();
     c.question.setup.effects.expert_waited = 0.25;
     TrainingChoices choices;
-    choices.schedule = PipelineSchedule::interleaved, choices.context = 1;
-    for (const double capacity : {5e8, 1e9, 8e10}) {
+    choices.schedule = PipelineSchedule::interleaved, choices.context = 1, choices.pipeline = 2;
+    for (const double capacity : {1e9, 2e9, 8e10}) {
       const auto cut = search_training(c.question, sequence, c.cluster, choices, capacity, 20, true);
       const auto all = search_training(c.question, sequence, c.cluster, choices, capacity, 20, false);
       ASSERT_TRUE(cut && all);
