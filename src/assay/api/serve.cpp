@@ -203,7 +203,7 @@ Result<Response> answer(const Request& request, const Context& context) {
                    {"ep", s.expert},
                    {"weights_2d", s.second},
                    {"cache", cache_name(s.scheme.cache)},
-                   {"batch_per_replica", point.batch / static_cast<double>(s.data)}};
+                   {"batch_per_replica", std::ceil(point.batch / static_cast<double>(s.data))}};
   if (s.expert > 1) strategy.emplace_back("ep_over", expert_axes_text(s.parallelism()));
   if (s.second > 1) strategy.emplace_back("weights", weights_name(s.scheme.weights));
   if (const std::string text = placement_text(s); text.find(',') != std::string::npos)

@@ -241,7 +241,7 @@ Items collectives_list(const ServeQuery& query, const ServingPoint& point) {
   const ServingProfile profile =
       make_serving_profile(query.question.setup, point.strategy, 1, decode_keys(query.question));
   constexpr std::string_view axes[] = {"replicas", "weights-2d", "experts", "context", "tensor"};
-  const double sequences = std::max(profile.unit, point.batch / static_cast<double>(point.strategy.pipeline));
+  const double sequences = step_sequences(point.strategy, point.batch);
   Items rows;
   for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
     const ServingProfile::Block& block = profile.blocks[b];

@@ -214,7 +214,7 @@ int LayerWriter::experts_block(const FeedForward& f, int x) {
   sent.dims[1] = {capacity, static_cast<std::int64_t>(slots)};
   const int out = program.add(sent);
   build_.emit(Op::dispatch, {through, gates}, {out});
-  build_.touched_experts = touched_share(work_.tokens(), k, n);
+  build_.touched_experts = touched_share(work_.tokens() / program.ways(there.dims[1].set()), k, n);
   build_.filled_slots = work_.tokens() * k * work_.expert_load / (n * slots);
   Sharding at_experts = there;
   at_experts.dims[2] = matrix.dims[1];

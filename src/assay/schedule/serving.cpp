@@ -183,6 +183,18 @@ std::int64_t serving_unit(const ServingStrategy& strategy) {
   return unit;
 }
 
+double step_sequences(const ServingStrategy& strategy, double batch) {
+  const bool gathered = strategy.scheme.weights == WeightScheme::gathered;
+  const auto replicas = static_cast<double>(strategy.data * (gathered ? strategy.second : 1));
+  // Stages work on different parts of the batch at the same time.
+  const double at_once = replicas * std::ceil(batch / replicas) / static_cast<double>(strategy.pipeline);
+  return std::max(static_cast<double>(serving_unit(strategy)), at_once);
+}
+
+double ServingProfile::Block::touched(double sequences) const {
+  return experts > 0.0 ? touched_share(sequences * tokens / copies, per_token, experts) : 1.0;
+}
+
 std::int64_t whole_slots(const Transformer& model) {
   std::int64_t all = 1;
   for (const Layer& layer : model.decoder.kinds)
@@ -248,8 +260,8 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
       if (layer && layer->feed_forward && layer->feed_forward->experts > 0) {
         out.experts = static_cast<double>(layer->feed_forward->experts);
         out.per_token = static_cast<double>(layer->feed_forward->experts_per_token);
-        touched_one = touched_share(lowered * tokens, out.per_token, out.experts);
-        touched_two = touched_share(2.0 * lowered * tokens, out.per_token, out.experts);
+        out.copies = one.ways(rules.at(TensorClass::dispatched, LogicalDim::capacity).set());
+        touched_one = out.touched(lowered), touched_two = out.touched(2.0 * lowered);
       }
       std::vector<ServedKernel> made;
       std::vector<int> inputs;
@@ -362,12 +374,18 @@ void find_tiles(const ServingSetup& setup, ServingProfile& profile, double seque
 
 namespace {
 
-/// Sequences that each kind of work sees in one step.
+/// Sequences that each kind of work sees in one step, as many on every device as on the fullest.
 struct StepSizes {
   double tokens = 1;     ///< products, norms and collectives, in steps of the profile's queries
   double attention = 1;  ///< sequences whose caches are read
   double heads = 1;      ///< sequences that get a next token
 };
+
+/// Sequences of a step whose caches are read; the fullest of the devices that share them has a whole number.
+double attended(const ServingStrategy& strategy, const ServingProfile& profile, double batch) {
+  const double whole = profile.unit * std::ceil(batch / profile.unit);
+  return std::max(profile.unit, whole / static_cast<double>(strategy.pipeline));
+}
 
 void add_kernel(const ServingSetup& setup, const ServedKernel& kernel, double sequences, double touched, double layers,
                 ServingTime& time) {
@@ -408,8 +426,7 @@ void add_blocks(const ServingSetup& setup, const ServingProfile& profile, const 
                 const StepSizes& sizes, ServingTime& time) {
   for (const ServingProfile::Block& block : profile.blocks) {
     const double sequences = block.last_tokens ? sizes.heads : sizes.tokens;
-    const double touched =
-        block.experts > 0.0 ? touched_share(sequences * block.tokens, block.per_token, block.experts) : 1.0;
+    const double touched = block.touched(sequences);
     for (const ServedKernel& kernel : block.kernels)
       add_kernel(setup, kernel, kernel.attends ? sizes.attention : sequences, touched, block.layers, time);
     for (const ServedCollective& collective : block.collectives) {
@@ -445,19 +462,19 @@ void finish(const ServingSetup& setup, const ServingStrategy& strategy, const Se
 
 ServingTime serving_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
                          const StageLinks& links, double batch) {
-  // Stages work on different parts of the batch at the same time.
-  const double sequences = std::max(profile.unit, batch / static_cast<double>(strategy.pipeline));
+  const double sequences = step_sequences(strategy, batch);
   ServingTime time;
-  add_blocks(setup, profile, links, {sequences, sequences, sequences}, time);
+  add_blocks(setup, profile, links, {sequences, attended(strategy, profile, batch), sequences}, time);
   finish(setup, strategy, profile, links, sequences, sequences, !profile.prompts, time);
   return time;
 }
 
 ServingTime verify_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
                         const StageLinks& links, double batch) {
-  const double sequences = std::max(profile.unit, batch / static_cast<double>(strategy.pipeline));
+  const double sequences = step_sequences(strategy, batch);
   ServingTime time;
-  add_blocks(setup, profile, links, {sequences, sequences, sequences * profile.queries}, time);
+  add_blocks(setup, profile, links,
+             {sequences, attended(strategy, profile, batch), sequences * profile.queries}, time);
   finish(setup, strategy, profile, links, sequences, sequences, true, time);
   return time;
 }
@@ -465,10 +482,11 @@ ServingTime verify_time(const ServingSetup& setup, const ServingStrategy& strate
 ServingTime mixed_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& decode,
                        const ServingProfile& chunk, const StageLinks& links, double batch, double chunks) {
   const auto stages = static_cast<double>(strategy.pipeline), data = static_cast<double>(strategy.data);
-  const double sequences = std::max(decode.unit, batch / stages);
+  const double sequences = step_sequences(strategy, batch);
   const double joined = data * chunk.queries / stages;
   ServingTime time;
-  add_blocks(setup, decode, links, {sequences + joined, sequences, sequences + data / chunks / stages}, time);
+  add_blocks(setup, decode, links,
+             {sequences + joined, attended(strategy, decode, batch), sequences + data / chunks / stages}, time);
   for (const ServingProfile::Block& block : chunk.blocks)
     for (const ServedKernel& kernel : block.kernels)
       if (kernel.attends) add_kernel(setup, kernel, chunk.unit, 1.0, block.layers / stages, time);

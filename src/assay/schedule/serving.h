@@ -3,6 +3,7 @@
 // here allocates once a profile is made.
 #pragma once
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -55,6 +56,9 @@ struct ServingProfile {
     bool last_tokens = false;           ///< the head: works on the last token of each sequence alone
     double tokens = 1;                  ///< of a sequence that pass it in one step
     double experts = 0, per_token = 0;  ///< of a mixture: experts, and how many a token picks
+    double copies = 1;                  ///< of all experts, each with tokens of its own
+    /// Share of the experts that a step of so many sequences reaches.
+    double touched(double sequences) const;
     std::vector<ServedKernel> kernels;
     std::vector<ServedCollective> collectives;
   };
@@ -73,6 +77,9 @@ struct ServingProfile {
   double kernels = 0;       ///< that one chip starts in a step
   bool together = false;    ///< several chips make one server
   double boundary = 0;      ///< bytes handed from stage to stage, per sequence
+
+  /// Sequences whose caches would fill every chip as the fullest one is: a cache lies in one group.
+  double held(double batch) const { return cache_groups * std::ceil(batch / cache_groups); }
 };
 
 /// The links of a strategy's axes; an error where they do not fit on the cluster.
@@ -80,6 +87,8 @@ Result<StageLinks> serving_links(const ServingSetup& setup, const ServingStrateg
 
 /// Sequences that all devices together work on at least: a whole number on each, however batches are split.
 std::int64_t serving_unit(const ServingStrategy& strategy);
+/// Sequences of one step of a batch, as if every replica had as many as the fullest: none is split between replicas.
+double step_sequences(const ServingStrategy& strategy, double batch);
 /// Sequences of each device at which slots of experts come out whole.
 std::int64_t whole_slots(const Transformer& model);
 

@@ -203,6 +203,34 @@ TEST(ServingTime, FewTokensTouchFewExperts) {
   EXPECT_NEAR(one / many, (1.6 + 45.1 / 4) / 46.7, 0.1);
 }
 
+TEST(ServingTime, AStepIsThatOfTheFullestReplica) {
+  const Case c("llama-3-8b", "h100-sxm:8", true);
+  const ServingStrategy alone = strategy_of(1), eight = strategy_of(1, 8);
+  const ServingProfile one = make_serving_profile(c.setup, alone, 1, 1024),
+                       all = make_serving_profile(c.setup, eight, 1, 1024);
+  for (const auto& [batch, fullest] : {std::pair{1.0, 1.0}, {8.0, 1.0}, {9.0, 2.0}, {16.0, 2.0}, {65.0, 9.0}}) {
+    const ServingTime got = serving_time(c.setup, eight, all, links_of(c, eight), batch),
+                      want = serving_time(c.setup, alone, one, links_of(c, alone), fullest);
+    EXPECT_DOUBLE_EQ(got.estimate, want.estimate) << batch;
+    EXPECT_DOUBLE_EQ(got.memory, want.memory) << batch;
+  }
+}
+
+TEST(ServingTime, ExpertsOfAReplicaSeeItsOwnTokensAlone) {
+  const Case c("mixtral-8x7b", "h200-sxm:8");
+  const ServingStrategy alone = strategy_of(1);
+  const ServingProfile one = make_serving_profile(c.setup, alone, 1, 1024);
+  for (std::int64_t expert : {1, 4, 8}) {
+    const ServingStrategy eight = strategy_of(1, 8, expert);
+    const double got = serving_time(c.setup, eight, make_serving_profile(c.setup, eight, 1, 1024), links_of(c, eight),
+                                    64)
+                           .memory;
+    const double replica = serving_time(c.setup, alone, one, links_of(c, alone), 8).memory;
+    if (expert == 1) EXPECT_NEAR(got, replica, 1e-9 * replica);
+    if (expert > 1) EXPECT_LT(got, 0.5 * replica);
+  }
+}
+
 TEST(MixedTime, AnEmptyChunkIsADecodeStepAndWeightsAreReadOnce) {
   const Case c("llama-3-70b", "h100-sxm:8");
   const ServingStrategy s = strategy_of(8);

@@ -121,12 +121,13 @@ ServingMemory serving_memory(const ServingQuestion& question, const ServingProfi
   const ServingProfile &prompt = profiles.prefill.profile, &decode = profiles.decode;
   const double prompt_space = runtime.activations * prompt.widest * prompt.unit + prompt.gathered;
   const double step_space = runtime.activations * decode.widest;
+  const double held = decode.held(batch);
   ServingMemory memory;
   add_runtime(runtime, question.capacity, profiles.decode.together, profiles.decode.kernels, memory);
   memory.weights = question.weight_scale * profiles.decode.weight_bytes;
-  memory.mean_cache = per_sequence * batch;
-  memory.cache = memory.mean_cache + profiles.margin * cache_deviation(profiles.decode, batch);
-  memory.workspace = std::max(prompt_space, step_space * batch + decode.gathered);
+  memory.mean_cache = per_sequence * held;
+  memory.cache = memory.mean_cache + profiles.margin * cache_deviation(decode, held);
+  memory.workspace = std::max(prompt_space, step_space * held + decode.gathered);
   memory.reserve = (runtime.reserved - 1.0) * memory.workspace;
   // left = batch x line + margin x deviation: a quadratic equation in the root of the batch.
   const double half = 0.5 * profiles.margin * cache_deviation(profiles.decode, 1.0);
@@ -138,16 +139,17 @@ ServingMemory serving_memory(const ServingQuestion& question, const ServingProfi
   };
   // Activations of a prompt and of a decode step take turns in the same memory.
   const double left = question.capacity - memory.weights - memory.runtime();
-  memory.max_batch = std::floor(
+  const double fits =
       std::min(most(left - runtime.reserved * prompt_space, per_sequence),
-               most(left - runtime.reserved * decode.gathered, per_sequence + runtime.reserved * step_space)));
+               most(left - runtime.reserved * decode.gathered, per_sequence + runtime.reserved * step_space));
+  memory.max_batch = decode.cache_groups * std::floor(fits / decode.cache_groups);
   return memory;
 }
 
 double overflow_probability(const ServingQuestion& question, const ServingProfiles& profiles, double batch) {
   const ServingMemory memory = serving_memory(question, profiles, batch);
   const double left = question.capacity - (memory.total() - memory.cache);
-  const double deviation = cache_deviation(profiles.decode, batch);
+  const double deviation = cache_deviation(profiles.decode, profiles.decode.held(batch));
   if (deviation == 0.0) return left < memory.mean_cache ? 1.0 : 0.0;
   return 1.0 - normal_share((left - memory.mean_cache) / deviation);
 }

@@ -306,6 +306,22 @@ TEST(ServingSearch, TheLargestBatchFitsAndOneMoreDoesNot) {
   EXPECT_GT(serving_memory(c.question, profiles, next).total(), c.question.capacity);
 }
 
+TEST(ServingMemory, ASequenceLiesOnOneReplica) {
+  const Case c("llama-3-8b", "h100-sxm:8");
+  const auto memory = [&](ServingStrategy s, double batch) {
+    const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
+    return serving_memory(c.question, serving_profiles(c.question, s, links), batch);
+  };
+  ServingStrategy replicas, by_batch = tensor_only(8);
+  replicas.data = 8, by_batch.scheme.cache = CacheScheme::batch;
+  // 1280 tokens x 32 layers x 8 heads x 128 x 2 x 2 B on the chip that has the sequence.
+  const double sequence = 1280.0 * 32 * 8 * 128 * 2 * 2;
+  for (const ServingStrategy& s : {replicas, by_batch})
+    for (const auto& [batch, fullest] : {std::pair{1.0, 1.0}, {8.0, 1.0}, {9.0, 2.0}, {17.0, 3.0}})
+      EXPECT_DOUBLE_EQ(memory(s, batch).cache, fullest * sequence) << batch;
+  EXPECT_EQ(memory(replicas, 1).max_batch, 8.0 * memory(tensor_only(1), 1).max_batch);
+}
+
 // 70.55e9 parameters in int8 over 8 chips of 16 GB: 8.82 GB each, 43 caches of 8192 x 163,840 B = 1.342 GB / 8 would
 // fill the remaining 7.18 GB; the space of a prompt takes some of it.
 TEST(ServingSearch, TheTextbooksBatchOnEightV5e) {

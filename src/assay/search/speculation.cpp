@@ -39,7 +39,7 @@ double projection_bytes(const ServingQuestion& question, const Draft& draft, con
 double draft_bytes(const ServingQuestion& question, const Draft& draft, const ServingStrategy& strategy,
                    const ServingProfile& drafted, double batch) {
   const double own = drafted.weight_bytes - (draft.shares_outer ? drafted.outer_bytes : 0.0);
-  return own + projection_bytes(question, draft, strategy) + (drafted.cache_bytes + drafted.state_bytes) * batch;
+  return own + projection_bytes(question, draft, strategy) + (drafted.cache_bytes + drafted.state_bytes) * drafted.held(batch);
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ constexpr double faster_than_possible = 0.98;
 /// Sequences over all replicas whose caches fit beside the weights.
 double fitting_batch(const ServingProfile& profile, Bytes capacity) {
   const double left = memory_used * capacity.value() - profile.weight_bytes;
-  return std::max(profile.unit, std::floor(left / (profile.cache_bytes + profile.state_bytes)));
+  const double groups = profile.cache_groups, each = profile.cache_bytes + profile.state_bytes;
+  return std::max(profile.unit, groups * std::floor(left / each / groups));
 }
 
 }  // namespace
