@@ -94,6 +94,11 @@ Result<void> read_formats(const Request& request, const Context& context, ServeQ
   query.notes.push_back(
       fmt::format("formats: weights {}, cache {}, products {}; change them with --weights --kv --compute",
                   weights_text(formats), name(formats.kv_cache), name(query.compute)));
+  if (!formats.quantised && facts(query.compute).bits < 16 && facts(formats.weights).bits >= 16)
+    query.notes.push_back(
+        fmt::format("every step reads weights in {0} and casts them to {1} anew; --weights {1} keeps them as they are "
+                    "multiplied",
+                    name(formats.weights), name(query.compute)));
   return {};
 }
 
@@ -129,12 +134,13 @@ Result<void> read_model(const Request& request, const Context& context, ServeQue
   std::optional<std::int64_t> parameters;
   ASSAY_CHECK(read_count(request, "parameters", parameters));
   if (parameters) {
-    query.parameters = static_cast<double>(*parameters);
+    query.parameters = static_cast<double>(*parameters), query.parameters_given = true;
     query.active = query.parameters * (static_cast<double>(counts.active) - query.encoder_active) / total;
     query.encoder_active *= query.parameters / total;
     query.question.weight_scale = query.parameters / total;
     query.notes.push_back(
-        fmt::format("--parameters: memory and bounds count {} parameters, not {}; times of kernels do not",
+        fmt::format("--parameters: memory and bounds count {} parameters, not {}, and bounds read all of them; times of "
+                    "kernels do not",
                     human_count(*parameters), human_count(counts.total)));
   }
   return {};

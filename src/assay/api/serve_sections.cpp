@@ -13,31 +13,36 @@
 namespace assay {
 namespace {
 
-/// Share of the weights that a step of `tokens` tokens reads: experts that no token picks stay where they are.
-double read_share(const Transformer& model, double tokens) {
-  double all = 0.0, read = 0.0;
+/// Bytes of the weights that a decode step of `tokens` tokens reads. Experts that no token picks stay where they are;
+/// what makes keys of an encoder's tokens or of distances has done so, as has the encoder; tables have rows looked up, but for one that
+/// is the head, too. Where parameters are given instead of counted, nothing is known of tables: all is read.
+double bytes_read(const ServeQuery& query, double tokens) {
+  const Transformer& model = query.model();
+  const Formats& formats = query.question.setup.formats;
+  const auto stored = [&](const Weight& weight) {
+    return storage(formats.of(weight), static_cast<double>(weight.elements())).value();
+  };
+  const auto looked_up = [&](const Weight& weight) {
+    const bool table = weight.part == Part::embedding && !weight.matrix && weight.rank > 1;
+    return (table && !(model.tied && model.head && weight.name == "embedding")) || weight.part == Part::positions;
+  };
+  double read = 0.0;
+  for (const Weight& weight : outer_weights(model))
+    if (query.parameters_given || !looked_up(weight)) read += stored(weight);
   for (std::size_t k = 0; k < model.decoder.kinds.size(); ++k) {
     const Layer& layer = model.decoder.kinds[k];
-    const double layers = static_cast<double>(model.decoder.count(k));
-    const ParameterCounts counts = layer_parameter_counts(model, layer);
-    const double total = layers * static_cast<double>(counts.total);
-    double idle = 0.0;
-    if (layer.feed_forward && layer.feed_forward->experts > 0) {
-      const double n = static_cast<double>(layer.feed_forward->experts),
-                   picked = static_cast<double>(layer.feed_forward->experts_per_token);
-      // What a token does not pass is n - k of n experts.
-      const double experts = layers * static_cast<double>(counts.total - counts.active) * n / (n - picked);
-      if (n > picked) idle = (1.0 - touched_share(tokens, picked, n)) * experts;
+    const auto layers = static_cast<double>(model.decoder.count(k));
+    double touched = 1.0;
+    if (layer.feed_forward && layer.feed_forward->experts > 0)
+      touched = touched_share(tokens, static_cast<double>(layer.feed_forward->experts_per_token),
+                              static_cast<double>(layer.feed_forward->experts));
+    for (const Weight& weight : layer_weights(model, layer)) {
+      const bool once = weight.name == "W_ck" || weight.name == "W_cv" || weight.name == "b_ck" ||
+                        weight.name == "b_cv" || weight.name == "W_rel";
+      if (!once) read += layers * stored(weight) * (weight.dims[0].dim == LogicalDim::experts ? touched : 1.0);
     }
-    all += total, read += total - idle;
   }
-  // The encoder has read its prompts before.
-  double encoder = 0.0;
-  for (std::size_t k = 0; model.encoder && k < model.encoder->kinds.size(); ++k)
-    encoder +=
-        static_cast<double>(model.encoder->count(k) * layer_parameter_counts(model, model.encoder->kinds[k]).total);
-  const auto rest = static_cast<double>(parameter_counts(model).total) - all;
-  return (read + rest - encoder) / (all + rest);
+  return query.question.weight_scale * read;
 }
 
 /// One way into the network along one axis of a torus in both directions, or into the switches.
@@ -63,7 +68,7 @@ ServingBounds serving_bounds(const ServeQuery& query, double batch) {
   const double values = cache_values(query, decode_context(query.question));
   const double counted = weight_bytes(query.model(), [&](const Weight& w) { return formats.of(w); }).value();
   bounds.weights = query.question.weight_scale * counted;
-  bounds.weights_read = bounds.weights * read_share(query.model(), batch);
+  bounds.weights_read = bytes_read(query, batch);
   bounds.cache = storage(formats.kv_cache, values * batch).value();
   const double hbm = rates.hbm.value() * query.chips();
   bounds.weights_time = bounds.weights_read / hbm;

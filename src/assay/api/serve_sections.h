@@ -8,10 +8,11 @@
 
 namespace assay {
 
-/// What no sharding of this hardware can beat: bytes and FLOP of one step over the rates of all chips together.
+/// What no sharding of this hardware can beat with one kernel after the other: bytes and FLOP of one step over the
+/// rates of all chips together.
 struct ServingBounds {
   double weights = 0, cache = 0;  ///< bytes of one copy of the model and of all sequences
-  double weights_read = 0;        ///< by one step: without experts that no token picks
+  double weights_read = 0;        ///< by one step: without experts that no token picks, and rows that none looks up
   double weights_time = 0, cache_time = 0, compute_time = 0;
   /// Attention waits for the cache; the rest for weights or for arithmetic.
   double step() const { return cache_time + std::max(weights_time, compute_time); }

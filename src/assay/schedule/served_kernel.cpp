@@ -50,9 +50,10 @@ bool ServedKernel::same_work(const ServedKernel& o) const {
   const AttentionShape &mine = attention.shape, &other = o.attention.shape;
   return attends == o.attends && model == o.model && flops == o.flops && bytes == o.bytes &&
          expert_bytes == o.expert_bytes && seconds_per_flop == o.seconds_per_flop && stream_share == o.stream_share &&
-         quantises == o.quantises && shared_by == o.shared_by && narrow_cache == o.narrow_cache && latent == o.latent &&
-         batch == o.batch && m == o.m && n == o.n && k == o.k && share == o.share && peak == o.peak &&
-         items == o.items && attention.queries == o.attention.queries && attention.head_dim == o.attention.head_dim &&
+         quantises == o.quantises && narrowed == o.narrowed && narrowed_experts == o.narrowed_experts &&
+         shared_by == o.shared_by && narrow_cache == o.narrow_cache && latent == o.latent && batch == o.batch &&
+         m == o.m && n == o.n && k == o.k && share == o.share && peak == o.peak && items == o.items &&
+         attention.queries == o.attention.queries && attention.head_dim == o.attention.head_dim &&
          mine.causal == other.causal && mine.flash == other.flash && mine.window == other.window &&
          mine.chunk == other.chunk && mine.queries == other.queries && mine.keys == other.keys;
 }
@@ -118,8 +119,11 @@ ServedKernel served_kernel(const KernelRates& rates, const Program& one, const S
     kernel.latent = keys.rank != 4;
   }
   if (at_one.op == Op::cast) {
-    const ProgramTensor& out = one.tensor(at_one.out[0]);
+    const ProgramTensor &in = one.tensor(at_one.in[0]), &out = one.tensor(at_one.out[0]);
     kernel.quantises = facts(out.dtype).bits <= 8 && out.tensor_class != TensorClass::key_value;
+    if (in.tensor_class == TensorClass::weight || in.tensor_class == TensorClass::used_weight)
+      (in.find(LogicalDim::experts) >= 0 ? kernel.narrowed_experts : kernel.narrowed) =
+          std::max(0.0, (local_bytes(one, in) - local_bytes(one, out)).value());
   }
   return kernel;
 }

@@ -31,10 +31,13 @@ struct ServedKernel {
   double expert_bytes = 0;      ///< of expert weights, of which only touched ones are read
   double seconds_per_flop = 0;  ///< at the peak; zero for kernels that only move bytes
   double stream_share = 0;      ///< of the bandwidth; zero: not calibrated
-  bool quantises = false;       ///< casts activations to 8 bits or fewer
-  double shared_by = 1;         ///< of decoding: heads of queries that share keys and values
-  bool narrow_cache = false;    ///< of decoding: a cache in 8 bits or fewer
-  bool latent = false;          ///< of decoding: keys of all heads are one compressed cache
+  bool quantises = false;       ///< casts to 8 bits or fewer
+  /// Of a cast of stored weights, dense ones and experts: bytes that are stored beyond those that the product then
+  /// reads. A product that casts on the way reads them all the same.
+  double narrowed = 0, narrowed_experts = 0;
+  double shared_by = 1;       ///< of decoding: heads of queries that share keys and values
+  bool narrow_cache = false;  ///< of decoding: a cache in 8 bits or fewer
+  bool latent = false;        ///< of decoding: keys of all heads are one compressed cache
 
   // Of a product: batch x [m,k] x [k,n], the share of the peak and the peak.
   StraightLine batch, m;

@@ -142,7 +142,7 @@ void share_kernels(ServingProfile& profile) {
   for (std::size_t b = 1; b < profile.blocks.size(); ++b) {
     ServingProfile::Block& later = profile.blocks[b];
     const auto taken = [&](const ServedKernel& kernel) {
-      if (kernel.expert_bytes > 0.0) return false;
+      if (kernel.expert_bytes > 0.0 || kernel.narrowed_experts > 0.0) return false;
       for (std::size_t e = 0; e < b; ++e) {
         ServingProfile::Block& earlier = profile.blocks[e];
         if (earlier.last_tokens != later.last_tokens) continue;
@@ -396,9 +396,14 @@ void add_kernel(const ServingSetup& setup, const ServedKernel& kernel, double se
   const double traffic = bytes / rates.hbm.value();
   time.flops += n * flops;
   if (kernel.attends) time.attention_flops += n * flops, time.attention_bytes += n * bytes;
-  // Ideal kernels fuse what is element-wise.
-  const double roofline = arithmetic > 0.0 ? std::max(arithmetic, traffic) : 0.0;
-  if (arithmetic > 0.0) time.compute += n * arithmetic, time.memory += n * traffic, time.rooflines += n * roofline;
+  // Ideal kernels fuse what is element-wise; weights are read as they are stored, whatever they are cast to.
+  double roofline = (kernel.narrowed + kernel.narrowed_experts * touched) / rates.hbm.value();
+  time.memory += n * roofline;
+  if (arithmetic > 0.0) {
+    roofline += std::max(arithmetic, traffic);
+    time.compute += n * arithmetic, time.memory += n * traffic;
+  }
+  time.rooflines += n * roofline;
   // What the software does to kernels may speed them up over those measured alone, but never beyond the chip.
   time.estimate +=
       n * std::max(roofline, served_estimate(rates, setup.effects, kernel, sequences, touched, arithmetic, bytes));
@@ -473,8 +478,7 @@ ServingTime verify_time(const ServingSetup& setup, const ServingStrategy& strate
                         const StageLinks& links, double batch) {
   const double sequences = step_sequences(strategy, batch);
   ServingTime time;
-  add_blocks(setup, profile, links,
-             {sequences, attended(strategy, profile, batch), sequences * profile.queries}, time);
+  add_blocks(setup, profile, links, {sequences, attended(strategy, profile, batch), sequences * profile.queries}, time);
   finish(setup, strategy, profile, links, sequences, sequences, true, time);
   return time;
 }

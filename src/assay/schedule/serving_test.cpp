@@ -222,9 +222,8 @@ TEST(ServingTime, ExpertsOfAReplicaSeeItsOwnTokensAlone) {
   const ServingProfile one = make_serving_profile(c.setup, alone, 1, 1024);
   for (std::int64_t expert : {1, 4, 8}) {
     const ServingStrategy eight = strategy_of(1, 8, expert);
-    const double got = serving_time(c.setup, eight, make_serving_profile(c.setup, eight, 1, 1024), links_of(c, eight),
-                                    64)
-                           .memory;
+    const double got =
+        serving_time(c.setup, eight, make_serving_profile(c.setup, eight, 1, 1024), links_of(c, eight), 64).memory;
     const double replica = serving_time(c.setup, alone, one, links_of(c, alone), 8).memory;
     if (expert == 1) EXPECT_NEAR(got, replica, 1e-9 * replica);
     if (expert > 1) EXPECT_LT(got, 0.5 * replica);
