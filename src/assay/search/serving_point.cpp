@@ -11,6 +11,11 @@ ServingStrategy prefill_strategy(const ServingPoint& point) {
   return strategy;
 }
 
+void ServingPoint::scale(double step, double prefill_by) {
+  step_scale *= step, decode.estimate *= step;
+  prefill_scale *= prefill_by, prefill.estimate *= prefill_by;
+}
+
 std::int64_t fresh_prompt(const ServingQuestion& question) {
   return static_cast<std::int64_t>(
       std::max(1.0, std::ceil(static_cast<double>(question.prompt) * (1.0 - question.cached_prompt) - 1e-9)));

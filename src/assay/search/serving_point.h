@@ -38,8 +38,11 @@ struct ServingPoint {
   ServingTime decode, prefill;
   ServingMemory memory;
 
+  double step_scale = 1, prefill_scale = 1;  ///< times that were measured over their estimates
+
   double tokens_per_second() const { return batch / decode.estimate; }
-  /// Seconds of all replicas together for one prompt.
+  /// Multiplies the estimates of both times.
+  void scale(double step, double prefill_by);
 };
 /// The strategy with the scheme of its prompts.
 ServingStrategy prefill_strategy(const ServingPoint& point);

@@ -232,34 +232,97 @@ class Searcher {
   void batches(const ServingStrategy& strategy, const ServingProfiles& profiles, const StageLinks& links) {
     const double unit = profiles.decode.unit * static_cast<double>(strategy.pipeline);
     if (choices_.batch) {
+      ++found_.points;
       take(serving_point(question_, strategy, profiles, links, static_cast<double>(*choices_.batch)));
       return;
     }
-    const ServingPoint first = serving_point(question_, strategy, profiles, links, unit);
+    const auto at = [&](double units) {
+      ++found_.points;
+      return serving_point(question_, strategy, profiles, links, units * unit);
+    };
+    const ServingPoint first = at(1.0);
     if (take(first); first.memory.total() > question_.capacity) return;
     // From one unit up to what fits: powers of two, the points between them, and the last one.
-    const double most = std::floor(first.memory.max_batch / unit) * unit;
-    const auto try_batch = [&](double batch) {
-      if (batch <= most) take(serving_point(question_, strategy, profiles, links, batch));
+    std::vector<Tried> tried{{1.0, first.decode.estimate}};
+    const double most = std::floor(first.memory.max_batch / unit);
+    const auto try_units = [&](double units) {
+      if (units > most || units <= tried.back().units) return;
+      const ServingPoint point = at(units);
+      tried.push_back({units, point.decode.estimate});
+      take(point);
     };
-    for (double batch = 2.0 * unit; batch <= 2.0 * most; batch *= 2.0) {
-      if (batch > 2.0 * unit) try_batch(0.75 * batch);
-      try_batch(batch);
+    for (double units = 2.0; units <= 2.0 * most; units *= 2.0) {
+      if (units > 2.0) try_units(0.75 * units);
+      try_units(units);
     }
-    try_batch(most);
-    if (!choices_.per_token) return;
-    // More sequences never take less time: the most that meet the wish, beside the points that all questions share.
-    double some = 0.0, many = std::floor(most / unit) + 1.0;
-    const auto at = [&](double units) { return serving_point(question_, strategy, profiles, links, units * unit); };
-    while (many - some > 1.0) {
-      const double middle = std::floor((some + many) / 2.0);
-      (at(middle).decode.estimate <= *choices_.per_token ? some : many) = middle;
+    try_units(most);
+    refine(tried, unit, HUGE_VAL, most_tokens_, [&](double units) {
+      const ServingPoint point = at(units);
+      if (point.tokens_per_second() > most_tokens_) take(point);
+      return point.decode.estimate;
+    });
+    if (!(choices_.per_token || choices_.first_token) || !meets_prompts(first)) return;
+    // The same among those that meet the wishes, beside the points that all questions share.
+    double best = found_.best ? found_.best->tokens_per_second() : 0.0;
+    const auto wanted = [&](double units) {
+      const ServingPoint point = at(units);
+      take_best(point);
+      if (found_.best) best = found_.best->tokens_per_second();
+      return point.decode.estimate;
+    };
+    const double limit = choices_.per_token.value_or(HUGE_VAL);
+    // More sequences never take less time: between the last point that meets the wish and the next, the most that do.
+    const auto beyond = std::find_if(tried.begin(), tried.end(), [&](const Tried& t) { return t.seconds > limit; });
+    if (beyond == tried.begin()) return;
+    if (beyond != tried.end()) {
+      double some = (beyond - 1)->units, many = beyond->units, seconds = (beyond - 1)->seconds;
+      while (many - some > 1.0) {
+        const double middle = std::floor((some + many) / 2.0), took = at(middle).decode.estimate;
+        if (took <= limit) some = middle, seconds = took;
+        if (took > limit) many = middle;
+      }
+      tried.erase(beyond, tried.end());
+      if (some > tried.back().units) wanted(some), tried.push_back({some, seconds});
     }
-    if (some >= 1.0) take_best(at(some));
+    refine(tried, unit, limit, best, wanted);
+  }
+
+  /// A batch, in units, and the time of its step.
+  struct Tried {
+    double units = 1, seconds = 0;
+  };
+
+  /// The whole number between two others that most powers of two divide: steps grow where a tile of rows begins.
+  static double roundest_between(double low, double high) {
+    double power = 1.0;
+    while (std::floor((high - 1.0) / (2.0 * power)) * 2.0 * power > low) power *= 2.0;
+    return std::floor((high - 1.0) / power) * power;
+  }
+
+  /// Tries batches between those tried. More sequences never take less time, so that between two batches there are no
+  /// more tokens per second than the larger one would yield in the time of the smaller: nothing that is better than
+  /// `best` by more than the tolerance is left out.
+  template <class Try>
+  static void refine(const std::vector<Tried>& tried, double unit, double limit, const double& best, Try attempt) {
+    constexpr double tolerance = 0.002;  // of tokens per second; a tenth of it takes ten times the points
+    std::vector<std::pair<Tried, Tried>> open;
+    for (std::size_t i = 0; i + 1 < tried.size(); ++i) open.emplace_back(tried[i], tried[i + 1]);
+    while (!open.empty()) {
+      const auto [low, high] = open.back();
+      open.pop_back();
+      if (high.units - low.units <= 1.0 || low.seconds > limit) continue;
+      if ((high.units - 1.0) * unit / low.seconds <= best * (1.0 + tolerance)) continue;
+      const double units = roundest_between(low.units, high.units);
+      const Tried middle{units, attempt(units)};
+      open.emplace_back(low, middle), open.emplace_back(middle, high);
+    }
+  }
+
+  bool meets_prompts(const ServingPoint& point) const {
+    return point.prefill.estimate <= choices_.first_token.value_or(HUGE_VAL);
   }
 
   void take(const ServingPoint& point) {
-    ++found_.points;
     if (point.batch < 1.0) return;
     if (point.memory.total() > question_.capacity) {
       if (!found_.fits && (!found_.closest || point.memory.total() < found_.closest->memory.total()))
@@ -272,14 +335,14 @@ class Searcher {
       found_.fastest_token = point;
     if (!found_.fastest_prompt || point.prefill.estimate < found_.fastest_prompt->prefill.estimate)
       found_.fastest_prompt = point;
+    most_tokens_ = std::max(most_tokens_, point.tokens_per_second());
     found_.front.push_back(point);
     if (found_.front.size() > 4096) thin_front();
     take_best(point);
   }
 
   void take_best(const ServingPoint& point) {
-    const bool meets = (!choices_.first_token || point.prefill.estimate <= *choices_.first_token) &&
-                       (!choices_.per_token || point.decode.estimate <= *choices_.per_token);
+    const bool meets = meets_prompts(point) && point.decode.estimate <= choices_.per_token.value_or(HUGE_VAL);
     if (!meets) {
       if (!found_.closest || miss(point) < miss(*found_.closest)) found_.closest = point;
       return;
@@ -316,6 +379,7 @@ class Searcher {
   Limits limits_;
   double all_weights_ = 0;  ///< bytes
   double left_ = 0;         ///< bytes of a chip that its driver leaves
+  double most_tokens_ = 0;  ///< per second, of all points that fit
   ServingSearch found_;
 };
 

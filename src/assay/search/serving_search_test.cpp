@@ -294,6 +294,53 @@ RC_GTEST_PROP(ServingSearch, GivenNumbersAreKept, ()) {
   if (choices.batch) RC_ASSERT(p.batch == static_cast<double>(*choices.batch));
 }
 
+/// Kernels as measured: their steps grow in jumps, tile by tile.
+struct Measured : Case {
+  Measured(const std::string& id, const std::string& where) : Case(id, where) {
+    const auto calibration = *calibration_of(cluster.chip, catalogue());
+    question.setup.rates = *kernel_rates(cluster.chip, Dtype::bf16, "test", &calibration->values);
+    question.setup.collectives = calibration->values.collective;
+  }
+};
+
+TEST(ServingSearch, NoBatchYieldsMoreTokensThanTheBest) {
+  constexpr double tolerance = 1.002;
+  for (const auto& [id, where] : {std::pair{"gemma-2-9b", "b200:4"}, {"mixtral-8x7b", "b200:2"}}) {
+    const Measured c(id, where);
+    const ServingSearch found = c.search();
+    ServingChoices wish;
+    wish.per_token = 0.9 * found.best->decode.estimate;
+    const ServingSearch wished = c.search(wish);
+    ASSERT_TRUE(wished.best);
+    for (std::int64_t batch = 8; batch < 4000; batch += 56) {
+      ServingChoices given;
+      given.batch = batch;
+      const ServingSearch one = c.search(given);
+      if (!one.best) continue;
+      EXPECT_LE(one.best->tokens_per_second(), tolerance * found.best->tokens_per_second()) << id << " " << batch;
+      if (one.best->decode.estimate <= *wish.per_token)
+        EXPECT_LE(one.best->tokens_per_second(), tolerance * wished.best->tokens_per_second()) << id << " " << batch;
+    }
+  }
+}
+
+TEST(ServingSearch, MoreMemoryIsNeverWorse) {
+  constexpr double tolerance = 1.002;
+  Measured c("deepseek-v2-lite", "h100-sxm:2");
+  c.question.prompt = 128, c.question.output = 1024;
+  for (const std::optional<double> wish : {std::optional<double>(), std::optional(0.02), std::optional(0.05)}) {
+    double before = 0.0;
+    for (double more = 1.0; more < 3.0; more += 0.17) {
+      ServingChoices choices;
+      choices.per_token = wish;
+      c.question.capacity = more * c.cluster.chip.hbm().capacity.value.value();
+      const double now = c.search(choices).best->tokens_per_second();
+      EXPECT_GE(tolerance * now, before) << more;
+      before = now;
+    }
+  }
+}
+
 TEST(ServingSearch, TheLargestBatchFitsAndOneMoreDoesNot) {
   const Case c("llama-3-70b", "h100-sxm:8");
   const ServingStrategy s = tensor_only(8);
