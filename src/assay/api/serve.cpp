@@ -79,7 +79,7 @@ Members prefill_members(const ServeQuery& query, const ServingPoint& point) {
     out.emplace_back("cache", cache_name(point.prefill_scheme.cache));
   out.emplace_back("fresh_tokens", Tokens(static_cast<double>(fresh)));
   out.emplace_back("fresh_share", static_cast<double>(fresh) / static_cast<double>(query.question.prompt));
-  if (query.mfu) out.emplace_back("time_at_mfu", Seconds(prefill_seconds(query, point)));
+  if (query.mfu && !query.prefill_time) out.emplace_back("time_at_mfu", Seconds(point.prefill.estimate));
   return out;
 }
 
@@ -151,8 +151,8 @@ void add_fits(const ServeQuery& query, const ServingPoint& point, const Request&
 void explain(const ServeQuery& query, const ServingPoint& point, Response& response) {
   const Traced num{&response.ledger};
   const auto critical = critical_batch(num, query);
-  const auto step =
-      num.given("decode step", Seconds(step_seconds(query, point)), "kernels and collectives of the program");
+  const auto step = num.given("decode step", Seconds(point.decode.estimate),
+                              query.step_time ? "--step-time" : "kernels and collectives of the program");
   const auto batch = num.given("batch", Tokens(point.batch), "one token of each sequence");
   const auto n = num.given("chips", query.chips(), query.cluster.text);
   const auto rate = num.named("tokens per second per chip", batch / step / n);
@@ -163,8 +163,8 @@ Result<Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(query, read_serve_query(request, context));
   bind(query);
   std::optional<ServingSearch> search;
-  if (const bool possible = query.question.setup.rates.hbm.value() > 0.0 && request.value("batch") != "0"; possible) {
-    ASSAY_TRY(first, search_serving(query.question, query.cluster, query.choices));
+  if (query.question.setup.rates.hbm.value() > 0.0) {
+    ASSAY_TRY(first, search_as_measured(query));
     ASSAY_TRY(taken, first_that_serves(query, std::move(first), request, context));
     search = std::move(taken);
   }
@@ -215,6 +215,7 @@ Result<Response> answer(const Request& request, const Context& context) {
   decode.front().first = "step_time";
   out.emplace_back("decode", std::move(decode));
   note_intervals(query, point, response);
+  note_measured(query, point, response);
   ASSAY_CHECK(add_memory(query, point, speculation, out));
   out.emplace_back("bounds", bounds_section(query, point));
   out.emplace_back("critical_batch", critical_batch(Plain{}, query));
@@ -225,9 +226,9 @@ Result<Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(batching, batching_section(query, found, point));
   const Value in_all(batching);
   out.emplace_back("with_prefill", std::move(batching));
-  out.emplace_back("chip_time_per_token", Seconds(query.chips() * step_seconds(query, point) / point.batch));
+  out.emplace_back("chip_time_per_token", Seconds(query.chips() * point.decode.estimate / point.batch));
   if (const Price* price = newest_price(query.cluster.chip)) {
-    out.emplace_back("cost_per_million_tokens", *cost_of_million(query, point.batch / step_seconds(query, point)));
+    out.emplace_back("cost_per_million_tokens", *cost_of_million(query, point.tokens_per_second()));
     out.emplace_back("cost_per_million_tokens_with_prefill",
                      *cost_of_million(query, *numeric(*in_all.find("tokens_per_second"))));
     response.notes.push_back(fmt::format("cost at {} per chip ({}, {}, {})", human(price->value.value), price->provider,

@@ -268,7 +268,7 @@ Result<ServingSearch> first_that_serves(ServeQuery& query, ServingSearch found, 
     auto other = read_serve_query(request, context, i);
     if (!other) continue;
     bind(*other);
-    auto there = search_serving(other->question, other->cluster, other->choices);
+    auto there = search_as_measured(*other);
     if (!there || !there->best) continue;
     query = *std::move(other), found = *std::move(there);
     bind(query);

@@ -68,6 +68,19 @@ void say_too_slow(const ServeQuery& query, const ServingSearch& found, const Req
   const double token = found.fastest_token->decode.estimate, prompt = found.fastest_prompt->prefill.estimate;
   const double bound = serving_bounds(query, found.fastest_token->batch).step();
   std::string missed;
+  if (query.step_time && *query.step_time > query.choices.per_token.value_or(HUGE_VAL))
+    missed = fmt::format("--step-time {} is longer than --tpot {}", human(Seconds(*query.step_time)),
+                         human(Seconds(*query.choices.per_token)));
+  else if (const double given = found.closest->prefill.estimate;
+           (query.prefill_time || query.mfu) && given > query.choices.first_token.value_or(HUGE_VAL))
+    missed = fmt::format("{} is longer than --ttft {}",
+                         query.prefill_time ? fmt::format("--prefill-time {}", human(Seconds(given)))
+                                            : fmt::format("{} at --mfu {}", human(Seconds(given)), *query.mfu),
+                         human(Seconds(*query.choices.first_token)));
+  if (!missed.empty()) {  // what was measured is no question of the sharding
+    response.headline = missed;
+    return;
+  }
   const bool late = query.choices.first_token && prompt > *query.choices.first_token;
   if (late)
     missed = fmt::format("--ttft {} is below the floor of {} ({})", human(Seconds(*query.choices.first_token)),

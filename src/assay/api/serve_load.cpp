@@ -51,8 +51,7 @@ Members times_members(const LoadedTimes& times, double replicas) {
 Result<LoadedServer> server_under_load(const ServeQuery& query, const ServingPoint& point) {
   LoadChoices choices;
   choices.chunk = query.chunk, choices.prefill_servers = query.prefill_servers;
-  choices.prefill_scale = prefill_seconds(query, point) / point.prefill.estimate;
-  choices.step_scale = step_seconds(query, point) / point.decode.estimate;
+  choices.prefill_scale = point.prefill_scale, choices.step_scale = point.step_scale;
   return loaded_server(query.question, query.cluster, point, choices);
 }
 

@@ -173,11 +173,7 @@ Result<void> read_serve_load(const Request& request, ServeQuery& query) {
     query.question.setup.expert_load = *load;
   }
   ASSAY_CHECK(read_dispatch(request, model, query.question.setup.dispatch));
-  if (request.value("batch") == "0") {
-    query.impossible = "a batch of 0 sequences yields no tokens; the smallest is 1";
-  } else {
-    ASSAY_CHECK(read_count(request, "batch", query.choices.batch));
-  }
+  ASSAY_CHECK(read_count(request, "batch", query.choices.batch));
   ASSAY_CHECK(read_count(request, "chunk", query.chunk));
   for (const char* option : {"chunk", "prefix-hit"})
     if (model.encoder && request.has(option))

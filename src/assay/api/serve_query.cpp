@@ -138,10 +138,10 @@ Result<void> read_model(const Request& request, const Context& context, ServeQue
     query.active = query.parameters * (static_cast<double>(counts.active) - query.encoder_active) / total;
     query.encoder_active *= query.parameters / total;
     query.question.weight_scale = query.parameters / total;
-    query.notes.push_back(
-        fmt::format("--parameters: memory and bounds count {} parameters, not {}, and bounds read all of them; times of "
-                    "kernels do not",
-                    human_count(*parameters), human_count(counts.total)));
+    query.notes.push_back(fmt::format(
+        "--parameters: memory and bounds count {} parameters, not {}, and bounds read all of them; times of "
+        "kernels do not",
+        human_count(*parameters), human_count(counts.total)));
   }
   return {};
 }
@@ -199,6 +199,28 @@ Result<void> read_strategy(const Request& request, ServeQuery& query) {
   return {};
 }
 
+/// A draft writes the tokens of the model, behind the same tokens.
+Result<void> check_draft(const Transformer& draft, const ServeQuery& query, bool stretch) {
+  const Transformer& model = query.model();
+  constexpr double padding = 0.01;  // tables are filled up to round sizes
+  const auto own = static_cast<double>(model.vocabulary), drafted = static_cast<double>(draft.vocabulary);
+  if (std::abs(drafted - own) > padding * own)
+    return fail("--draft",
+                fmt::format("{} has a vocabulary of {} tokens and {} one of {}: what one writes means something else "
+                            "to the other; sizes may differ by 1 %, as padded tables do",
+                            draft.id, draft.vocabulary, model.id, model.vocabulary),
+                "name a small model of the same family, or mtp");
+  const auto& lengths = query.question.lengths;
+  const std::int64_t longest =
+      lengths ? lengths->prompt.largest() + lengths->output.largest() : query.question.prompt + query.question.output;
+  if (draft.max_context > 0 && longest > draft.max_context && !stretch)
+    return fail("--draft",
+                fmt::format("{} tokens of prompt and output are beyond the {} that {} was made for", longest,
+                            draft.max_context, draft.id),
+                "a draft with as long a context as the requests, shorter requests, or --stretch to let it");
+  return {};
+}
+
 Result<void> read_draft(const Request& request, const Context& context, ServeQuery& query) {
   for (const char* option : {"acceptance", "draft-length"})
     if (request.has(option) && !request.has("draft"))
@@ -215,6 +237,7 @@ Result<void> read_draft(const Request& request, const Context& context, ServeQue
   } else {
     ASSAY_TRY(draft, load_model(*text, context.catalogue, "--draft"));
     ASSAY_CHECK(check_lowers(draft.model, "--draft"));
+    ASSAY_CHECK(check_draft(draft.model, query, request.has("stretch")));
     query.draft = Draft{draft.model, false};
   }
   if (!request.has("acceptance")) query.notes.emplace_back("--acceptance not given: 0.8 of drafted tokens are right");

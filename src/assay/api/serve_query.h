@@ -21,7 +21,7 @@ struct ServeQuery {
   double memory_share = 1;            ///< of each chip's memory that may be used
   double parameters = 0, active = 0;  ///< of the model, and those that one token passes; given or counted
   bool parameters_given = false;
-  double encoder_active = 0;          ///< those that a token of the prompt passes in an encoder
+  double encoder_active = 0;  ///< those that a token of the prompt passes in an encoder
 
   std::optional<double> prefill_time, step_time;  ///< seconds that were measured, in place of the estimates
   std::optional<double> mfu;                      ///< of prefill

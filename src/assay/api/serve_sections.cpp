@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "assay/base/text.h"
 #include "assay/model/accounting.h"
@@ -14,8 +15,9 @@ namespace assay {
 namespace {
 
 /// Bytes of the weights that a decode step of `tokens` tokens reads. Experts that no token picks stay where they are;
-/// what makes keys of an encoder's tokens or of distances has done so, as has the encoder; tables have rows looked up, but for one that
-/// is the head, too. Where parameters are given instead of counted, nothing is known of tables: all is read.
+/// what makes keys of an encoder's tokens or of distances has done so, as has the encoder; tables have rows looked up,
+/// but for one that is the head, too. Where parameters are given instead of counted, nothing is known of tables: all is
+/// read.
 double bytes_read(const ServeQuery& query, double tokens) {
   const Transformer& model = query.model();
   const Formats& formats = query.question.setup.formats;
@@ -77,17 +79,55 @@ ServingBounds serving_bounds(const ServeQuery& query, double batch) {
   return bounds;
 }
 
-double prefill_seconds(const ServeQuery& query, const ServingPoint& point) {
-  if (query.prefill_time) return *query.prefill_time;
-  if (!query.mfu) return point.prefill.estimate;
+namespace {
+
+/// Seconds of a prefill of one prompt on each replica that were measured, or that a share of the peak takes.
+std::optional<double> measured_prefill(const ServeQuery& query, const ServingPoint& point) {
+  if (query.prefill_time || !query.mfu) return query.prefill_time;
   const double each = query.model().encoder ? query.encoder_active : query.active;
   const double flops = 2.0 * each * static_cast<double>(fresh_prompt(query.question));
   return flops / (query.chips() / static_cast<double>(point.strategy.data) *
                   query.question.setup.rates.rate(query.compute).value() * *query.mfu);
 }
 
-double step_seconds(const ServeQuery& query, const ServingPoint& point) {
-  return query.step_time.value_or(point.decode.estimate);
+}  // namespace
+
+Result<ServingSearch> search_as_measured(const ServeQuery& query) {
+  ServingChoices choices = query.choices;
+  if (query.step_time) choices.per_token.reset();
+  if (query.prefill_time || query.mfu) choices.first_token.reset();
+  ASSAY_TRY(found, search_serving(query.question, query.cluster, choices));
+  std::optional<ServingPoint>& taken = found.best ? found.best : found.closest;
+  if (!taken || !(query.step_time || query.prefill_time || query.mfu)) return found;
+  const auto first = measured_prefill(query, *taken);
+  const double step_time = query.step_time.value_or(taken->decode.estimate),
+               prefill_time = first.value_or(taken->prefill.estimate);
+  const double step = step_time / taken->decode.estimate, prefill = prefill_time / taken->prefill.estimate;
+  const auto scale = [&](ServingPoint& point) {
+    point.scale(step, prefill);
+    if (first) point.prompts = static_cast<double>(point.strategy.data);
+  };
+  for (std::optional<ServingPoint>* point : {&found.best, &found.closest, &found.fastest_token, &found.fastest_prompt})
+    if (*point) scale(**point);
+  for (ServingPoint& point : found.front) scale(point);
+  if (found.most_prompts) found.most_prompts->time.estimate *= prefill;
+  taken->decode.estimate = step_time, taken->prefill.estimate = prefill_time;  // to the last digit
+  if (found.best && (step_time > query.choices.per_token.value_or(HUGE_VAL) ||
+                     prefill_time > query.choices.first_token.value_or(HUGE_VAL)))
+    found.closest = std::exchange(found.best, std::nullopt);
+  return found;
+}
+
+void note_measured(const ServeQuery& query, const ServingPoint& point, Response& response) {
+  const auto compare = [&](std::string_view option, const ServingTime& time) {
+    if (time.estimate >= time.lower) return;
+    response.notes.push_back(
+        fmt::format("{} {} is below {}, the least that these chips take: was it of this model, "
+                    "batch and cluster?",
+                    option, human(Seconds(time.estimate)), human(Seconds(time.lower))));
+  };
+  if (query.step_time) compare("--step-time", point.decode);
+  if (query.prefill_time) compare("--prefill-time", point.prefill);
 }
 
 Members bounds_section(const ServeQuery& query, const ServingPoint& point) {
@@ -148,9 +188,8 @@ Result<Members> batching_section(const ServeQuery& query, const ServingSearch& f
   const auto output = static_cast<double>(query.question.output);
   const auto fresh = static_cast<double>(fresh_prompt(query.question));
   const auto data = static_cast<double>(point.strategy.data);
-  const double prefill = prefill_seconds(query, point), step = step_seconds(query, point);
-  // What was measured is one prompt on each replica.
-  const double per_prompt = prefill / (query.prefill_time || query.mfu ? data : point.prompts);
+  const double prefill = point.prefill.estimate, step = point.decode.estimate;
+  const double per_prompt = prefill / point.prompts;
   // A request costs its prefill and its share of every decode step.
   const double per_request = per_prompt + output * step / point.batch;
   Members out{{"requests_per_second", 1.0 / per_request},
@@ -170,7 +209,8 @@ Result<Members> batching_section(const ServeQuery& query, const ServingSearch& f
   const ServingProfile decode = make_serving_profile(setup, point.strategy, 1, decode_keys(query.question));
   const ServingProfile chunk = chunk_profile(query.question, point.strategy, tokens);
   const double chunks = std::ceil(fresh / tokens);
-  const ServingTime mixed = mixed_time(setup, point.strategy, decode, chunk, links, point.batch, chunks);
+  ServingTime mixed = mixed_time(setup, point.strategy, decode, chunk, links, point.batch, chunks);
+  mixed.estimate *= point.step_scale;
   // Every sequence that ends makes room for a prompt; with small chunks prompts arrive slower than sequences end.
   const double needed = point.batch / data * fresh / output / tokens;
   const double share = std::min(1.0, needed);
@@ -208,10 +248,12 @@ Result<Speculation> with_draft(const ServeQuery& query, ServingPoint& point, Res
     const ServingProfiles profiles = serving_profiles(question, point.strategy, links);
     response.notes.push_back(fmt::format("batch {} of the {} that fit alone: the draft takes memory, too",
                                          human_number(most), human_number(point.batch)));
-    point = serving_point(question, point.strategy, profiles, links, most);
+    ServingPoint fewer = serving_point(question, point.strategy, profiles, links, most);
+    fewer.scale(point.step_scale, point.prefill_scale), fewer.prompts = point.prompts;
+    point = fewer;
   }
   ASSAY_TRY(found, speculate(question, draft, query.cluster, point.strategy, point.batch, query.acceptance,
-                             query.draft_lengths));
+                             query.draft_lengths, point.step_scale));
   found.max_batch = most;
   return found;
 }
@@ -297,7 +339,8 @@ Result<Items> sweep_list(const ServeQuery& query, const ServingPoint& point) {
   Items rows;
   for (std::int64_t n : query.batches) {
     const auto batch = static_cast<double>(n);
-    const ServingPoint p = serving_point(query.question, point.strategy, profiles, links, batch);
+    ServingPoint p = serving_point(query.question, point.strategy, profiles, links, batch);
+    p.scale(point.step_scale, point.prefill_scale);
     const ServingBounds bounds = serving_bounds(query, batch);
     Members row{{"batch", n},
                 {"kv_cache", Bytes(bounds.cache)},

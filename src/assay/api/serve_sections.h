@@ -19,9 +19,11 @@ struct ServingBounds {
 };
 ServingBounds serving_bounds(const ServeQuery& query, double batch);
 
-/// Times that count: what was measured, else what is estimated.
-double prefill_seconds(const ServeQuery& query, const ServingPoint& point);
-double step_seconds(const ServeQuery& query, const ServingPoint& point);
+/// The search for what was asked. Where a prefill or a step was measured, it replaces the estimate of the point that is
+/// taken, all others are off by the same factor, and wishes are about what was measured.
+Result<ServingSearch> search_as_measured(const ServeQuery& query);
+/// Says where what was measured is less than the least that the chips take.
+void note_measured(const ServeQuery& query, const ServingPoint& point, Response& response);
 
 Members bounds_section(const ServeQuery& query, const ServingPoint& point);
 /// Prefill and decode on the same chips, one after the other or on separate ones, and in one step with --chunk.

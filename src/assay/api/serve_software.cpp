@@ -42,7 +42,8 @@ Result<void> read_serving_software(const Request& request, const Context& contex
 }
 
 Members step_interval(const ServeQuery& query, const ServingTime& time, bool prefill, double batch) {
-  if (!query.steps) return {};
+  const bool measured = prefill ? query.prefill_time || query.mfu : query.step_time.has_value();
+  if (!query.steps || measured) return {};
   const IntervalClass* found = interval_of(prefill ? query.steps->prefill_intervals : query.steps->decode_intervals,
                                            serving_classes(query.cluster.chip, query.model()));
   if (!found) return {};

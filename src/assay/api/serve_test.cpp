@@ -111,5 +111,50 @@ TEST(Serve, ChipsWhoseKernelsNobodyMeasuredHaveADriverToo) {
   EXPECT_FALSE(find_path(Value(bare->results), "memory.driver_context"));
 }
 
+TEST(Serve, BoundsLieBelowEveryStep) {
+  for (const char* model : {"llama-3-8b", "gemma-4-e2b", "flan-t5-xxl", "deepseek-v2-lite", "mixtral-8x7b",
+                            "gopher-280b", "gpt2", "bart-large"})
+    for (const char* rest : {" --batch 1", " --batch 64", " --batch 8 --compute fp8"}) {
+      const auto answer = ask_line(model + std::string(" --on h100-sxm:16 --prompt 128 --output 64") + rest);
+      ASSERT_TRUE(answer) << model << answer.error().what;
+      const double bound = number(*answer, "bounds.step_time");
+      EXPECT_LE(bound, number(*answer, "decode.kernels_at_their_rooflines")) << model << rest;
+      EXPECT_LE(bound, number(*answer, "decode.step_time.lower")) << model << rest;
+      EXPECT_GT(bound, 0.0);
+    }
+}
+
+TEST(Serve, WeightsAreReadAsTheyAreStored) {
+  // 7.505e9 weights of layers and head in bf16: 15.0 GB at 3.35 TB/s take 4.48 ms, whatever products are made in.
+  const std::string run = "llama-3-8b --on h100-sxm:1 --prompt 1024 --output 256 --batch 8 --compute fp8";
+  const auto cast = ask_line(run), stored = ask_line(run + " --weights fp8");
+  ASSERT_TRUE(cast && stored);
+  EXPECT_GT(number(*cast, "decode.step_time.lower"), 4.48e-3);
+  EXPECT_GT(number(*cast, "decode.memory_time"), 4.48e-3);
+  EXPECT_TRUE(says(*cast, "--weights fp8 keeps them"));
+  EXPECT_LT(number(*stored, "decode.step_time.lower"), 2.7e-3);
+  EXPECT_FALSE(says(*stored, "keeps them"));
+}
+
+TEST(Serve, WhatWasMeasuredReplacesTheEstimateEverywhere) {
+  const std::string run = "llama-3-8b --on h100-sxm:1 --prompt 1024 --output 256 --batch 8";
+  const auto answer = ask_line(run + " --step-time 50ms --prefill-time 1s --vary batch=8 --chunk 512");
+  ASSERT_TRUE(answer) << answer.error().what;
+  EXPECT_EQ(number(*answer, "decode.step_time.estimate"), 0.05);
+  EXPECT_DOUBLE_EQ(number(*answer, "decode.tokens_per_second"), 160.0);
+  EXPECT_EQ(number(*answer, "prefill.time.estimate"), 1.0);
+  EXPECT_DOUBLE_EQ(number(*answer, "prefill.tokens_per_second"), 1024.0);
+  EXPECT_DOUBLE_EQ(number(*answer, "sweep[0].step_time"), 0.05);
+  EXPECT_DOUBLE_EQ(number(*answer, "pareto[0].latency"), 0.05);
+  EXPECT_DOUBLE_EQ(number(*answer, "with_prefill.time_to_last_token"), 1.0 + 256 * 0.05);
+  EXPECT_GT(number(*answer, "with_prefill.chunked.step_time.estimate"), 0.05);
+  EXPECT_FALSE(says(*answer, "interval of"));
+  for (const char* wish : {" --step-time 50ms --tpot 20ms", " --prefill-time 1s --ttft 100ms", " --mfu 0.01 --ttft 1s"})
+    EXPECT_EQ(ask_line(run + wish)->outcome, Outcome::infeasible) << wish;
+  for (const char* wish : {" --step-time 5ms --tpot 6ms", " --prefill-time 10ms --ttft 20ms"})
+    EXPECT_EQ(ask_line(run + wish)->outcome, Outcome::ok) << wish;
+  EXPECT_TRUE(says(*ask_line(run + " --step-time 1us"), "the least that these chips take"));
+}
+
 }  // namespace
 }  // namespace assay

@@ -39,7 +39,8 @@ double projection_bytes(const ServingQuestion& question, const Draft& draft, con
 double draft_bytes(const ServingQuestion& question, const Draft& draft, const ServingStrategy& strategy,
                    const ServingProfile& drafted, double batch) {
   const double own = drafted.weight_bytes - (draft.shares_outer ? drafted.outer_bytes : 0.0);
-  return own + projection_bytes(question, draft, strategy) + (drafted.cache_bytes + drafted.state_bytes) * drafted.held(batch);
+  return own + projection_bytes(question, draft, strategy) +
+         (drafted.cache_bytes + drafted.state_bytes) * drafted.held(batch);
 }
 
 }  // namespace
@@ -79,7 +80,7 @@ Result<double> batch_beside_draft(const ServingQuestion& question, const Draft& 
 
 Result<Speculation> speculate(const ServingQuestion& question, const Draft& draft, const Cluster& cluster,
                               const ServingStrategy& strategy, double batch, double acceptance,
-                              const std::vector<std::int64_t>& lengths) {
+                              const std::vector<std::int64_t>& lengths, double step_scale) {
   Speculation out;
   out.draft_strategy = strategy_of_draft(draft, strategy);
   ASSAY_TRY(links, serving_links(question.setup, strategy, cluster));
@@ -97,7 +98,7 @@ Result<Speculation> speculate(const ServingQuestion& question, const Draft& draf
     SpeculativeLoop loop;
     loop.length = length;
     loop.draft_step = draft_step;
-    loop.verify_step = verify_time(question.setup, strategy, checked, links, batch).estimate;
+    loop.verify_step = step_scale * verify_time(question.setup, strategy, checked, links, batch).estimate;
     loop.loop = static_cast<double>(length) * draft_step + loop.verify_step;
     loop.tokens = expected_tokens(acceptance, length);
     out.loops.push_back(loop);

@@ -43,9 +43,9 @@ Result<double> batch_beside_draft(const ServingQuestion& question, const Draft& 
 
 /// Loops of `lengths` drafted tokens for a batch of `strategy`. The draft runs on the same chips: as many ways of
 /// tensor parallelism as its heads allow, the rest as replicas; a module as the model itself. The host schedules once
-/// per loop.
+/// per loop. Steps of the model take `step_scale` times their estimate.
 Result<Speculation> speculate(const ServingQuestion& question, const Draft& draft, const Cluster& cluster,
                               const ServingStrategy& strategy, double batch, double acceptance,
-                              const std::vector<std::int64_t>& lengths);
+                              const std::vector<std::int64_t>& lengths, double step_scale = 1.0);
 
 }  // namespace assay
