@@ -224,7 +224,8 @@ Result<ImportedModel> import_config(std::string_view document, std::string_view 
 std::int64_t read_layers(ConfigReader& in, ConfigReader::Keys keys, std::int64_t fallback) {
   const std::int64_t layers = fallback > 0 ? in.size(keys, fallback) : in.size(keys);
   if (layers <= most_layers) return layers;
-  in.fault(*keys.begin(), fmt::format("at most {} layers are believed, got {}", most_layers, layers));
+  in.fault(*keys.begin(), fmt::format("at most {} layers are believed, got {}", most_layers, layers),
+           "larger numbers are taken for a slip of the pen");
   return 1;
 }
 
@@ -232,7 +233,8 @@ std::int64_t read_head_dim(ConfigReader& in, std::string_view key, std::int64_t 
   // A width that was no size has been reported and read as 1: that heads do not divide it would mislead.
   const bool reported = hidden == 1 && in.failed();
   if (!in.has(key) && hidden % heads != 0 && !reported) {
-    in.fault(key, fmt::format("{} heads do not divide a width of {}, and {} is not given", heads, hidden, key));
+    in.fault(key, fmt::format("{} heads do not divide a width of {}, and {} is not given", heads, hidden, key),
+             fmt::format("give {}, or a number of heads that divides {}", key, hidden));
     return 1;
   }
   return in.derived(key, std::max<std::int64_t>(hidden / heads, 1), "width / heads");
@@ -240,14 +242,17 @@ std::int64_t read_head_dim(ConfigReader& in, std::string_view key, std::int64_t 
 
 void check_groups(ConfigReader& in, std::int64_t heads, std::int64_t kv_heads) {
   if (kv_heads > heads || heads % kv_heads != 0)
-    in.fault("num_key_value_heads", fmt::format("must divide the {} heads, got {}", heads, kv_heads));
+    in.fault("num_key_value_heads", fmt::format("must divide the {} heads, got {}", heads, kv_heads),
+             fmt::format("as many heads share each of them: a divisor of {}", heads));
 }
 
 void check_experts(ConfigReader& in, const FeedForward& feed_forward, std::string_view k_key) {
   if (feed_forward.experts > 0 &&
       (feed_forward.experts_per_token < 1 || feed_forward.experts_per_token > feed_forward.experts))
-    in.fault(k_key, fmt::format("must be between 1 and the {} experts, got {}", feed_forward.experts,
-                                feed_forward.experts_per_token));
+    in.fault(k_key,
+             fmt::format("must be between 1 and the {} experts, got {}", feed_forward.experts,
+                         feed_forward.experts_per_token),
+             "how many experts each token picks");
 }
 
 Common read_common(ConfigReader& in, Transformer& model, const CommonDefaults& defaults) {
@@ -275,7 +280,8 @@ Common read_common(ConfigReader& in, Transformer& model, const CommonDefaults& d
 std::vector<std::string> read_layer_types(ConfigReader& in, std::int64_t layers) {
   auto types = in.texts("layer_types");
   if (!types.empty() && static_cast<std::int64_t>(types.size()) != layers) {
-    in.fault("layer_types", fmt::format("lists {} layers, num_hidden_layers is {}", types.size(), layers));
+    in.fault("layer_types", fmt::format("lists {} layers, num_hidden_layers is {}", types.size(), layers),
+             "one entry for each layer");
     types.clear();
   }
   for (const std::string& type : types)

@@ -97,12 +97,14 @@ TEST(ConfigImport, ReportsEveryFault) {
 
 TEST(ConfigImport, RefusesSizesThatCannotBe) {
   expect_fault(R"({"model_type": "llama", "hidden_size": 0})", "between 1 and");
-  expect_fault(R"({"model_type": "llama", "hidden_size": 1e30})", "whole number");
+  expect_fault(R"({"model_type": "llama", "hidden_size": 1e30})", "between 1 and");
   expect_fault(R"({"model_type": "llama", "hidden_size": 99999999999999999999})", "hidden_size");
   expect_fault(R"({"model_type": "llama", "num_hidden_layers": 1000000})", "layers are believed");
   expect_fault(R"({"model_type": "llama", "hidden_size": 1000000000, "intermediate_size": 1000000000})", "parameters");
   expect_fault(R"({"model_type": "llama", "hidden_size": 4097})", "do not divide");
   expect_fault(R"({"model_type": "llama", "num_key_value_heads": 5})", "must divide");
+  expect_fault(R"({"model_type": "llama", "hidden_size": 1e18})", "must be between 1 and 1073741824, got 1");
+  expect_fault(R"({"model_type": "gpt2", "n_embd": 768, "hidden_size": 1024})", "another name of the same");
   expect_fault(R"({"model_type": "mixtral", "num_experts_per_tok": 9})", "between 1 and the 8 experts");
   expect_fault(R"({"model_type": "deepseek_v2", "n_routed_experts": 64})", "num_experts_per_tok");
   expect_fault(R"({"model_type": "gpt_oss", "layer_types": ["full_attention"]})", "lists 1 layers");

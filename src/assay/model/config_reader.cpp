@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "assay/base/text.h"
 
@@ -136,28 +137,32 @@ const Json* ConfigReader::read(Keys keys, std::string_view& found) {
   for (std::string_view key : keys) {
     read_.push_back(key);
     const Json* here = object_->find(key);
-    if (!value && here && here->kind != Json::Kind::null) value = here, found = key;
+    if (!here || here->kind == Json::Kind::null) continue;
+    if (!value)
+      value = here, found = key;
+    else if (shown(*here) != shown(*value))
+      fault(key,
+            fmt::format("is {} and {}{} is {}, which is another name of the same", shown(*here), prefix_, found,
+                        shown(*value)),
+            "keep the one that is right");
   }
   return value;
 }
 
 std::int64_t ConfigReader::whole(const Json& value, std::string_view key, std::int64_t lowest) {
-  std::int64_t got = value.integer;
   // 4e3 is a whole number, too, for whoever wrote the file.
-  const bool is_whole =
-      value.kind == Json::Kind::integer ||
-      (value.kind == Json::Kind::number && value.number >= 0 && value.number <= static_cast<double>(most_size) &&
-       value.number == static_cast<double>(static_cast<std::int64_t>(value.number)));
-  if (!is_whole) {
-    fault(key, fmt::format("must be a whole number, got {}", shown(value)), "");
-    return std::max<std::int64_t>(lowest, 1);
-  }
-  if (value.kind == Json::Kind::number) got = static_cast<std::int64_t>(value.number);
-  if (got < lowest || got > most_size) {
-    fault(key, fmt::format("must be between {} and {}, got {}", lowest, most_size, got), "");
-    return std::max<std::int64_t>(lowest, 1);
-  }
-  return got;
+  const bool is_whole = value.kind == Json::Kind::integer ||
+                        (value.kind == Json::Kind::number && value.number == std::floor(value.number));
+  const double got = value.kind == Json::Kind::integer ? static_cast<double>(value.integer) : value.number;
+  const auto least = static_cast<double>(lowest), most = static_cast<double>(most_size);
+  if (is_whole && got >= least && got <= most) return static_cast<std::int64_t>(got);
+  if (!is_whole)
+    fault(key, fmt::format("must be a whole number, got {}", shown(value)),
+          value.kind == Json::Kind::text ? "write it without quotes" : "write a number without a fraction, e.g. 4096");
+  else
+    fault(key, fmt::format("must be between {} and {}, got {}", lowest, most_size, shown(value)),
+          got < least ? fmt::format("write {} or more", lowest) : "larger sizes are taken for a slip of the pen");
+  return std::max<std::int64_t>(lowest, 1);
 }
 
 std::int64_t ConfigReader::size(Keys keys) {
@@ -198,7 +203,8 @@ bool ConfigReader::flag(std::string_view key, bool fallback) {
     return fallback;
   }
   if (value->kind == Json::Kind::integer && (value->integer == 0 || value->integer == 1)) return value->integer == 1;
-  if (value->kind != Json::Kind::boolean) fault(key, fmt::format("must be true or false, got {}", shown(*value)), "");
+  if (value->kind != Json::Kind::boolean)
+    fault(key, fmt::format("must be true or false, got {}", shown(*value)), "write true or false without quotes");
   return value->boolean;
 }
 
@@ -207,7 +213,7 @@ std::string ConfigReader::text(std::string_view key, std::string_view fallback) 
   const Json* value = read({key}, found);
   if (!value) return std::string(fallback);
   if (value->kind != Json::Kind::text) {
-    fault(key, fmt::format("must be text, got {}", shown(*value)), "");
+    fault(key, fmt::format("must be text, got {}", shown(*value)), "write it in quotes");
     return std::string(fallback);
   }
   return value->text;
@@ -219,12 +225,12 @@ std::vector<std::string> ConfigReader::texts(std::string_view key) {
   const Json* value = read({key}, found);
   if (!value) return out;
   if (value->kind != Json::Kind::list) {
-    fault(key, fmt::format("must be a list of texts, got {}", shown(*value)), "");
+    fault(key, fmt::format("must be a list of texts, got {}", shown(*value)), "write [\"...\", \"...\"]");
     return out;
   }
   for (const Json& item : value->items) {
     if (item.kind != Json::Kind::text) {
-      fault(key, fmt::format("must be a list of texts, got {} in it", shown(item)), "");
+      fault(key, fmt::format("must be a list of texts, got {} in it", shown(item)), "write each in quotes");
       break;
     }
     out.push_back(item.text);
@@ -238,7 +244,7 @@ std::vector<std::int64_t> ConfigReader::sizes(std::string_view key, std::int64_t
   const Json* value = read({key}, found);
   if (!value) return out;
   if (value->kind != Json::Kind::list) {
-    fault(key, fmt::format("must be a list of whole numbers, got {}", shown(*value)), "");
+    fault(key, fmt::format("must be a list of whole numbers, got {}", shown(*value)), "write [1, 2, ...]");
     return out;
   }
   for (const Json& item : value->items) {
@@ -251,7 +257,7 @@ std::vector<std::int64_t> ConfigReader::sizes(std::string_view key, std::int64_t
 double ConfigReader::positive(const Json& value, std::string_view key) {
   const bool number = value.kind == Json::Kind::integer || value.kind == Json::Kind::number;
   if (number && value.number > 0 && value.number <= 1e6) return value.number;
-  fault(key, fmt::format("must be a positive number, got {}", shown(value)), "");
+  fault(key, fmt::format("must be a positive number, got {}", shown(value)), "write a number above 0 and up to 1e6");
   return 1;
 }
 
@@ -267,7 +273,7 @@ std::vector<double> ConfigReader::factors(std::string_view key) {
   std::vector<double> out;
   const Json* value = read({key}, found);
   if (!value) return out;
-  if (value->kind != Json::Kind::list) fault(key, fmt::format("must be a list of numbers, got {}", shown(*value)), "");
+  if (value->kind != Json::Kind::list) fault(key, fmt::format("must be a list of numbers, got {}", shown(*value)), "write one number for each layer");
   for (const Json& item : value->items) {
     out.push_back(positive(item, key));
     if (failed()) break;
@@ -279,7 +285,7 @@ const Json* ConfigReader::object(std::string_view key) {
   std::string_view found;
   const Json* value = read({key}, found);
   if (value && value->kind != Json::Kind::object) {
-    fault(key, fmt::format("must be an object, got {}", shown(*value)), "");
+    fault(key, fmt::format("must be an object, got {}", shown(*value)), "write {...}");
     return nullptr;
   }
   return value;
@@ -295,7 +301,7 @@ std::vector<const Json*> ConfigReader::objects(std::string_view key) {
     out.push_back(&item);
   }
   if (value->kind != Json::Kind::list || out.size() != value->items.size())
-    fault(key, fmt::format("must be a list of objects, got {}", describe(value->kind)), "");
+    fault(key, fmt::format("must be a list of objects, got {}", describe(value->kind)), "write [{...}, {...}]");
   return out;
 }
 

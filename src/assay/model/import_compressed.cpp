@@ -92,7 +92,9 @@ void deepseek_v4(ConfigReader& in, Transformer& model) {
   read_index(in, indexed, 64, 512);
   indexed.overlapping = true;
   FeedForward experts;
-  experts.width = in.size({"moe_intermediate_size", "intermediate_size"}, 2048);
+  experts.width =
+      in.has("moe_intermediate_size") ? in.size("moe_intermediate_size") : in.size("intermediate_size", 2048);
+  in.ignore({"intermediate_size"});
   experts.experts = in.size("n_routed_experts", 256);
   experts.experts_per_token = in.size("num_experts_per_tok", 6);
   experts.shared_width = in.count("n_shared_experts", 1) * experts.width;

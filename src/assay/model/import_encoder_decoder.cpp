@@ -95,7 +95,8 @@ void fill_bart(ConfigReader& in, Transformer& model, const BartLike& kind) {
     Attention a;
     a.heads = a.kv_heads = in.size(key, 16);
     if (model.d_model % a.heads != 0)
-      in.fault(key, fmt::format("{} heads do not divide a width of {}", a.heads, model.d_model));
+      in.fault(key, fmt::format("{} heads do not divide a width of {}", a.heads, model.d_model),
+               fmt::format("a number of heads that divides {}", model.d_model));
     a.head_dim = a.value_dim = std::max<std::int64_t>(model.d_model / a.heads, 1);
     set_bias(a, true, true);
     a.causal = causal, a.cross = cross, a.rotary = false;

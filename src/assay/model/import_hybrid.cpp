@@ -16,7 +16,8 @@ StateSpace read_gated_delta(ConfigReader& in) {
   s.inner = s.heads * in.size("linear_value_head_dim", 128);
   s.convolution = in.size("linear_conv_kernel_dim", 4);
   if (s.heads % s.key_heads != 0)
-    in.fault("linear_num_key_heads", fmt::format("must divide the {} value heads, got {}", s.heads, s.key_heads));
+    in.fault("linear_num_key_heads", fmt::format("must divide the {} value heads, got {}", s.heads, s.key_heads),
+             fmt::format("a divisor of {}", s.heads));
   return s;
 }
 

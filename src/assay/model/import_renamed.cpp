@@ -78,7 +78,8 @@ void exaone4(ConfigReader& in, Transformer& model) {
 void chatglm(ConfigReader& in, Transformer& model) {
   Common common;
   model.d_model = in.size("hidden_size", 4096);
-  model.vocabulary = in.size({"padded_vocab_size", "vocab_size"}, 65024);
+  model.vocabulary = in.has("padded_vocab_size") ? in.size("padded_vocab_size") : in.size("vocab_size", 65024);
+  in.ignore({"vocab_size"});
   model.max_context = in.count("seq_length", 2048);
   model.tied = in.flag("tie_word_embeddings", false);
   model.final_norm = in.flag("post_layer_norm", true);
@@ -105,7 +106,7 @@ void chatglm(ConfigReader& in, Transformer& model) {
 void hf_olmo(ConfigReader& in, Transformer& model) {
   Common common;
   model.d_model = in.size("d_model", 768);
-  model.vocabulary = in.size({"embedding_size", "vocab_size"}, 50304);
+  model.vocabulary = in.has("embedding_size") ? in.size("embedding_size") : in.size("vocab_size", 50304);
   model.max_context = in.count("max_sequence_length", 1024);
   model.tied = in.flag("weight_tying", true);
   const bool affine = in.flag("layer_norm_with_affine", true), bias = in.flag("include_bias", true);
