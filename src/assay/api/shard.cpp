@@ -18,9 +18,23 @@ namespace {
 struct Query {
   Mesh mesh;
   ShardingExpression expression;
+  std::vector<std::string> unknown;  ///< dimensions without a size, where --sizes is not given
   std::optional<Cluster> cluster;
   Placement placement;  ///< on the cluster
 };
+
+bool is_name(const Dimension& dim) { return dim.name.find_first_not_of("0123456789") != std::string::npos; }
+
+/// Dimensions of an expression by name, each once.
+std::vector<std::string> names_of(const ShardingExpression& e) {
+  std::vector<std::string> names;
+  for (const Tensor* tensor : {&e.left, e.right ? &*e.right : nullptr, e.result ? &*e.result : nullptr})
+    for (std::size_t i = 0; tensor && i < tensor->dims.size(); ++i)
+      if (const Dimension& dim = tensor->dims[i];
+          is_name(dim) && std::find(names.begin(), names.end(), dim.name) == names.end())
+        names.push_back(dim.name);
+  return names;
+}
 
 Result<Query> read_query(const Request& request, const Context& context) {
   Query query;
@@ -38,8 +52,16 @@ Result<Query> read_query(const Request& request, const Context& context) {
     ASSAY_TRY(parsed, parse_dtype(*text, "--dtype"));
     dtype = parsed;
   }
-  ASSAY_TRY(expression, parse_sharding(request.arguments().front(), query.mesh, sizes, dtype));
+  // Without sizes, those that all axes divide stand for them.
+  std::optional<std::int64_t> stand_in;
+  if (!request.has("sizes")) stand_in = query.mesh.devices();
+  ASSAY_TRY(expression, parse_sharding(request.arguments().front(), query.mesh, sizes, dtype, stand_in));
   query.expression = expression;
+  if (stand_in) query.unknown = names_of(expression);
+  for (const char* option : {"check", "on"})
+    if (!query.unknown.empty() && request.has(option))
+      return fail("--sizes", fmt::format("is missing: --{} needs them", option),
+                  fmt::format("add --sizes {}=4096", join(query.unknown, "=4096,")), Error::Kind::usage);
   if (expression.right) ASSAY_CHECK(check_product(expression, request.arguments().front()));
   if (!expression.right && expression.result &&
       expression.result->sharding.unreduced & ~expression.left.sharding.unreduced)
@@ -137,8 +159,55 @@ Result<void> add_check(const Query& query, const Mesh& mesh, const Plan& plan, R
   return {};
 }
 
+/// What a device holds of a tensor, with sizes by name: "I/4", "J".
+Items symbolic_shape(const Mesh& mesh, const Tensor& tensor) {
+  Items shape;
+  for (std::size_t i = 0; i < tensor.dims.size(); ++i) {
+    const Dimension& dim = tensor.dims[i];
+    const double ways = shard_count(mesh, tensor.sharding.dims[i].set());
+    if (!is_name(dim))
+      shape.emplace_back(local_size(mesh, dim.size, tensor.sharding.dims[i]));
+    else
+      shape.emplace_back(ways > 1.0 ? fmt::format("{}/{:.0f}", dim.name, ways) : dim.name);
+  }
+  return shape;
+}
+
+/// The answer where sizes are not known: what follows from the mesh alone.
+Response symbolic_answer(const Query& query) {
+  const ShardingExpression& e = query.expression;
+  Response response;
+  Members shapes;
+  Items tensors;
+  for (const Tensor* tensor : {&e.left, e.right ? &*e.right : nullptr, e.result ? &*e.result : nullptr}) {
+    if (!tensor) continue;
+    if (tensor == &e.left || e.right) shapes.emplace_back(tensor->name, symbolic_shape(query.mesh, *tensor));
+    tensors.emplace_back(Members{{"tensor", tensor_text(query.mesh, *tensor)},
+                                 {"local_shape", symbolic_shape(query.mesh, *tensor)},
+                                 {"replication", replication(query.mesh, *tensor)},
+                                 {"share", 1.0 / shard_count(query.mesh, tensor->sharding.split_axes())}});
+  }
+  response.headline =
+      fmt::format("{} on {}: 1/{:.0f} on each of {} devices, each part on {}", tensor_text(query.mesh, e.left),
+                  mesh_text(query.mesh), shard_count(query.mesh, e.left.sharding.split_axes()), query.mesh.devices(),
+                  replication(query.mesh, e.left));
+  response.results = {{"expression", expression_text(query.mesh, e)},
+                      {"mesh", mesh_text(query.mesh)},
+                      {"devices", query.mesh.devices()},
+                      {"local_shapes", std::move(shapes)},
+                      {"tensors", std::move(tensors)}};
+  if (e.right) response.results.emplace_back("case", product_case(e));
+  response.notes.push_back(fmt::format("--sizes not given: bytes{} follow from them, e.g. --sizes {}=4096",
+                                       e.result ? ", steps" : "", join(query.unknown, "=4096,")));
+  return response;
+}
+
 Result<Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(query, read_query(request, context));
+  if (!query.unknown.empty() && !request.picture()) return symbolic_answer(query);
+  if (!query.unknown.empty())
+    return fail("--sizes", "is missing: a picture needs them",
+                fmt::format("add --sizes {}=4096", join(query.unknown, "=4096,")), Error::Kind::usage);
   const ShardingExpression& e = query.expression;
   Response response;
   Members& out = response.results;
@@ -246,7 +315,7 @@ VerbSpec shard_verb() {
           "The plan is the cheapest by bytes received per device, or by time when --on names a cluster.",
           {{"expr", "an expression in quotes", true}},
           {{"mesh", "X=4,Y=4", "axes of the mesh and their sizes"},
-           {"sizes", "I=4096,...", "sizes of the dimensions"},
+           {"sizes", "I=4096,...", "sizes of the dimensions; without them, what follows from the mesh alone"},
            {"dtype", "DTYPE", "of all tensors (default bf16)"},
            {"check", "", "execute the plan on virtual devices and compare numbers and bytes"},
            on_option,

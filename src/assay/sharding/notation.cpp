@@ -13,8 +13,9 @@ bool is_alnum(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') 
 
 class Parser {
  public:
-  Parser(std::string_view text, const Mesh& mesh, const DimensionSizes& sizes, Dtype dtype)
-      : text_(text), mesh_(mesh), sizes_(sizes), dtype_(dtype) {}
+  Parser(std::string_view text, const Mesh& mesh, const DimensionSizes& sizes, Dtype dtype,
+         std::optional<std::int64_t> otherwise)
+      : text_(text), mesh_(mesh), sizes_(sizes), dtype_(dtype), otherwise_(otherwise) {}
 
   Result<ShardingExpression> expression() {
     ShardingExpression parsed;
@@ -112,6 +113,8 @@ class Parser {
         dim.size = *size;
       } else if (const auto size = sizes_.find(dim.name); size != sizes_.end()) {
         dim.size = size->second;
+      } else if (otherwise_) {
+        dim.size = *otherwise_;
       } else {
         return error(at, fmt::format("dimension {} has no size", in_quotes(dim.name)),
                      fmt::format("add it: --sizes {}=4096", dim.name));
@@ -142,6 +145,7 @@ class Parser {
   const Mesh& mesh_;
   const DimensionSizes& sizes_;
   Dtype dtype_;
+  std::optional<std::int64_t> otherwise_;
   std::size_t at_ = 0;
 };
 
@@ -163,9 +167,9 @@ Result<DimensionSizes> parse_dimension_sizes(std::string_view text, std::string_
 }
 
 Result<ShardingExpression> parse_sharding(std::string_view text, const Mesh& mesh, const DimensionSizes& sizes,
-                                          Dtype dtype) {
+                                          Dtype dtype, std::optional<std::int64_t> otherwise) {
   if (text.size() > 4096) return fail("expression", "the expression is longer than 4096 bytes", "");
-  return Parser(text, mesh, sizes, dtype).expression();
+  return Parser(text, mesh, sizes, dtype, otherwise).expression();
 }
 
 std::string expression_text(const Mesh& mesh, const ShardingExpression& expression) {

@@ -25,9 +25,10 @@ using DimensionSizes = std::map<std::string, std::int64_t, std::less<>>;
 /// "I=4096,J=8192"
 Result<DimensionSizes> parse_dimension_sizes(std::string_view text, std::string_view where);
 
-/// Parses and checks an expression; a dimension that is neither a number nor in `sizes` is an error.
+/// Parses and checks an expression; a dimension that is neither a number nor in `sizes` has the size `otherwise`, or is
+/// an error.
 Result<ShardingExpression> parse_sharding(std::string_view text, const Mesh& mesh, const DimensionSizes& sizes,
-                                          Dtype dtype);
+                                          Dtype dtype, std::optional<std::int64_t> otherwise = std::nullopt);
 
 /// The expression in the notation, normalised.
 std::string expression_text(const Mesh& mesh, const ShardingExpression& expression);
