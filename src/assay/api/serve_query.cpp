@@ -271,7 +271,8 @@ Result<void> read_sweep(const Request& request, ServeQuery& query) {
     ASSAY_TRY(value, parse_count(part, "--vary"));
     query.batches.push_back(value);
   }
-  if (query.batches.size() > max_sweep) return fail("--vary", fmt::format("more than {} points", max_sweep), "");
+  if (query.batches.size() > max_sweep)
+    return fail("--vary", fmt::format("more than {} points", max_sweep), "name fewer, or batch=1..512, which doubles");
   return {};
 }
 
