@@ -273,7 +273,8 @@ std::vector<double> ConfigReader::factors(std::string_view key) {
   std::vector<double> out;
   const Json* value = read({key}, found);
   if (!value) return out;
-  if (value->kind != Json::Kind::list) fault(key, fmt::format("must be a list of numbers, got {}", shown(*value)), "write one number for each layer");
+  if (value->kind != Json::Kind::list)
+    fault(key, fmt::format("must be a list of numbers, got {}", shown(*value)), "write one number for each layer");
   for (const Json& item : value->items) {
     out.push_back(positive(item, key));
     if (failed()) break;
