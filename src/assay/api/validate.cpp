@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <functional>
-#include <future>
 #include <limits>
 #include <map>
 
 #include "assay/api/verbs.h"
+#include "assay/base/parallel.h"
 #include "assay/base/text.h"
 #include "assay/report/chart.h"
 #include "assay/validate/fit.h"
@@ -165,14 +164,13 @@ Result<Files> fitted_files(const std::string& set, const Catalogue& all, std::op
 
 Result<Response> answer_fit(const Request& request, const Catalogue& catalogue) {
   const std::string set = request.arguments().empty() ? "" : request.arguments().front();
-  std::vector<std::future<Result<Files>>> fits;
-  for (std::size_t fold = 0; fold <= kept_apart; ++fold)
-    fits.push_back(
-        std::async(std::launch::async, fitted_files, set, std::cref(catalogue), request.value("data"), fold));
+  std::vector<std::optional<Result<Files>>> fits(folds + 1);  // the last of them with all folds
+  parallel_for(fits.size(), 1,
+               [&](std::size_t fold) { fits[fold] = fitted_files(set, catalogue, request.value("data"), fold); });
   Response response;
   Items rows;
-  for (std::future<Result<Files>>& fit : fits) {
-    ASSAY_TRY(files, fit.get());
+  for (std::optional<Result<Files>>& fit : fits) {
+    ASSAY_TRY(files, std::move(*fit));
     for (auto& [path, text] : files) {
       rows.emplace_back(Members{{"file", path}, {"bytes", Bytes(static_cast<double>(text.size()))}});
       response.files.emplace_back(*request.value("fit") + "/" + path, std::move(text));
