@@ -16,18 +16,6 @@ bool is_new_megatron(std::string_view framework) {
   return contains(framework, "NeMo") || contains(framework, "Megatron-Bridge") || contains(framework, "NVIDIA Release");
 }
 
-/// Rows that a study of the tables found to contradict themselves.
-Why contradiction(std::string_view id) {
-  const std::size_t dash = id.rfind('-');
-  const int n = dash == std::string_view::npos ? 0 : std::atoi(std::string(id.substr(dash + 1)).c_str());
-  const std::string_view source = id.substr(0, dash);
-  if (source == "dgxc" && n >= 174 && n <= 185) return "the row contradicts itself: more stages than layers";
-  if (source == "bloom-prequel" && n >= 46 && n <= 48) return "the row contradicts itself: chips and nodes differ";
-  if (source == "mlperf-training" && (n == 30 || n == 31 || n == 33))
-    return "the row contradicts itself: faster than the peak";
-  return std::nullopt;
-}
-
 Why read_hardware(const TableLine& in, TrainingRow& row) {
   const std::string_view accelerator = in.text("accelerator"), network = in.text("interconnect");
   const std::optional<std::string_view> chip = chip_of(accelerator);
@@ -241,8 +229,8 @@ TrainingRows read_training(const CsvTable& table, const Catalogue& catalogue) {
     row.id = in.text("id");
     row.group = fmt::format("{}, {}, {}", in.text("source_key"), in.text("model"), in.text("accelerator"));
     row.fold = fold_of(row.group, in.text("split"));
-    Why why = contradiction(row.id);
-    if (!why && in.text("oom") == "y") why = "ran out of memory";
+    Why why;
+    if (in.text("oom") == "y") why = "ran out of memory";
     // GPT-2's vocabulary as Megatron pads it, which its papers do not repeat.
     if (!why) why = read_model(in, contains(in.text("framework"), "Megatron-LM") ? 51200 : 0, known, row.model);
     if (!why) why = read_hardware(in, row);
@@ -318,6 +306,13 @@ const IntervalClass* TrainingPredictor::memory_interval(const TrainingRow& row) 
 }
 
 Result<TrainingCost> TrainingPredictor::operator()(const TrainingRow& row) {
+  ASSAY_TRY(cost, recomputing(row));
+  if (row.measured && row.measured->value() < cost.lower)
+    return fail(row.id, "the row contradicts itself: faster than its chips can be", "");
+  return cost;
+}
+
+Result<TrainingCost> TrainingPredictor::recomputing(const TrainingRow& row) {
   if (row.states_recompute) return priced(row, row.strategy.recompute);
   // What was run has fitted; the margin is for what a row does not tell (8-bit activations, offload).
   constexpr double margin = 1.3;

@@ -76,6 +76,8 @@ class TrainingPredictor {
  private:
   explicit TrainingPredictor(const Catalogue& catalogue) : places_(catalogue) {}
   Result<const Place*> place(const TrainingRow& row);
+  /// With the row's policy, or as little made again as fits where it states none.
+  Result<TrainingCost> recomputing(const TrainingRow& row);
   Result<TrainingCost> priced(const TrainingRow& row, Recompute policy);
 
   Places places_;
