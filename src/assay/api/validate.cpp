@@ -212,6 +212,12 @@ Result<Response> answer(const Request& request, const Context& context) {
         left_out.emplace_back(Members{{"id", one.id}, {"group", one.group}, {"why", one.why}});
     }
   }
+  if (cases.empty() && filter.empty())
+    return fail(show_fitted ? "--fitted" : "validate",
+                fmt::format("no row of {} {}", names, show_fitted ? "takes part in a fit" : "can be asked for"),
+                show_fitted       ? "leave --fitted out"
+                : reasons.empty() ? ""
+                                  : reasons.begin()->first);
   if (cases.empty())
     return fail(
         "--group",
