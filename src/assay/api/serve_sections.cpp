@@ -33,6 +33,7 @@ double bytes_read(const ServeQuery& query, double tokens) {
     if (query.parameters_given || !looked_up(weight)) read += stored(weight);
   for (std::size_t k = 0; k < model.decoder.kinds.size(); ++k) {
     const Layer& layer = model.decoder.kinds[k];
+    if (layer.needs_image && !query.parameters_given) continue;  // no text runs it
     const auto layers = static_cast<double>(model.decoder.count(k));
     double touched = 1.0;
     if (layer.feed_forward && layer.feed_forward->experts > 0)
@@ -82,24 +83,42 @@ ServingBounds serving_bounds(const ServeQuery& query, double batch) {
 namespace {
 
 /// Seconds of a prefill of one prompt on each replica that were measured, or that a share of the peak takes.
-std::optional<double> measured_prefill(const ServeQuery& query, const ServingPoint& point) {
+std::optional<double> measured_prefill(const ServeQuery& query, std::int64_t replicas) {
   if (query.prefill_time || !query.mfu) return query.prefill_time;
   const double each = query.model().encoder ? query.encoder_active : query.active;
   const double flops = 2.0 * each * static_cast<double>(fresh_prompt(query.question));
-  return flops / (query.chips() / static_cast<double>(point.strategy.data) *
+  return flops / (query.chips() / static_cast<double>(replicas) *
                   query.question.setup.rates.rate(query.compute).value() * *query.mfu);
+}
+
+/// What was measured is no question of the sharding, but a share of the peak takes as long as a replica has few chips:
+/// the best of all numbers of replicas that bring the first token in time.
+Result<ServingSearch> search_with_measured(const ServeQuery& query, ServingChoices choices) {
+  const std::optional<double> wish = query.choices.first_token;
+  if (query.step_time) choices.per_token.reset();
+  if (query.prefill_time || query.mfu) choices.first_token.reset();
+  ASSAY_TRY(found, search_serving(query.question, query.cluster, choices));
+  const auto late = [&](std::int64_t replicas) { return measured_prefill(query, replicas).value_or(0.0) > *wish; };
+  if (!wish || !query.mfu || query.prefill_time || choices.data || !found.best || !late(found.best->strategy.data))
+    return found;
+  std::optional<ServingSearch> best;
+  for (std::int64_t replicas = 1; replicas <= query.cluster.chips() && !late(replicas); ++replicas) {
+    if (query.cluster.chips() % replicas != 0) continue;
+    choices.data = replicas;
+    ASSAY_TRY(other, search_serving(query.question, query.cluster, choices));
+    if (other.best && (!best || other.best->tokens_per_second() > best->best->tokens_per_second()))
+      best = std::move(other);
+  }
+  return best ? std::move(*best) : std::move(found);
 }
 
 }  // namespace
 
 Result<ServingSearch> search_as_measured(const ServeQuery& query) {
-  ServingChoices choices = query.choices;
-  if (query.step_time) choices.per_token.reset();
-  if (query.prefill_time || query.mfu) choices.first_token.reset();
-  ASSAY_TRY(found, search_serving(query.question, query.cluster, choices));
+  ASSAY_TRY(found, search_with_measured(query, query.choices));
   std::optional<ServingPoint>& taken = found.best ? found.best : found.closest;
   if (!taken || !(query.step_time || query.prefill_time || query.mfu)) return found;
-  const auto first = measured_prefill(query, *taken);
+  const auto first = measured_prefill(query, taken->strategy.data);
   const double step_time = query.step_time.value_or(taken->decode.estimate),
                prefill_time = first.value_or(taken->prefill.estimate);
   const double step = step_time / taken->decode.estimate, prefill = prefill_time / taken->prefill.estimate;

@@ -227,7 +227,7 @@ Result<Response> answer(const Request& request, const Context& context) {
   Response response;
   const ValidationSummary all = summarise("all", cases);
   response.headline = fmt::format("{}: {} measurements{}: median error {:.1f} %, 90 % are within {:.1f} %", names,
-                                  all.n, show_fitted ? " that were fitted" : ", none seen by what predicts it",
+                                  all.n, show_fitted ? " that may be fitted" : ", none seen by what predicts it",
                                   100.0 * all.median, 100.0 * all.p90);
   Items summary, rows, why;
   for (const ValidationSummary& s : sums) summary.emplace_back(summary_row(s));
@@ -257,9 +257,9 @@ Result<Response> answer(const Request& request, const Context& context) {
   response.table_key = request.has("by") ? "summary" : "cases";
   if (request.picture()) response.picture = scatter("Predicted against measured: " + names, cases);
   response.notes.emplace_back(
-      show_fitted ? "these rows took part in the fit: their errors prove nothing"
-                  : "a row is predicted by numbers that were fitted to four fifths of the rows, without it; the "
-                    "estimate's own were fitted to all (docs/validation.md)");
+      show_fitted ? "these are rows that the estimate may have been fitted to: their errors prove nothing"
+                  : "every row is predicted by numbers that were fitted without it; the estimate's own "
+                    "were fitted to all but those kept apart (docs/validation.md)");
   if (!request.has("data") && request.arguments().empty())
     response.notes.emplace_back("sets that are not part of the project need --data DIR");
   return response;

@@ -33,7 +33,8 @@ void mllama(ConfigReader& in, Transformer& model) {
     in.note("cross_attention_layers not given: every fifth, beginning with layer 3");
   }
   if (std::any_of(looking.begin(), looking.end(), [&](std::int64_t i) { return i >= common.layers; }))
-    in.fault("cross_attention_layers", fmt::format("names a layer behind the last of {}", common.layers));
+    in.fault("cross_attention_layers", fmt::format("names a layer behind the last of {}", common.layers),
+             "layers count from 0 to num_hidden_layers - 1");
   for (std::int64_t i = 0; i < common.layers; ++i)
     model.decoder.add(std::find(looking.begin(), looking.end(), i) == looking.end() ? common.layer : image);
   in.note(fmt::format("{} layers attend to images: text alone skips them", looking.size()));
@@ -104,7 +105,7 @@ void internlm3(ConfigReader& in, Transformer& model) {
   add_all(model, common);
 }
 
-/// nanochat: norms that learn nothing, also of embeddings and of each head; one matrix up.
+/// nanochat: norms that learn nothing, also of embeddings (those of heads are no step of the program); one matrix up.
 void nanochat(ConfigReader& in, Transformer& model) {
   Common common = read_common(
       in, model, {.hidden = 768, .intermediate = 8192, .layers = 12, .heads = 6, .vocabulary = 50304, .context = 2048});
@@ -136,7 +137,8 @@ void openelm(ConfigReader& in, Transformer& model) {
   in.ignore({"num_gqa_groups", "qkv_multipliers", "rope_max_length"});
   const auto check = [&](std::string_view key, std::size_t listed) {
     if (static_cast<std::int64_t>(listed) != layers)
-      in.fault(key, fmt::format("lists {} layers, num_transformer_layers is {}", listed, layers));
+      in.fault(key, fmt::format("lists {} layers, num_transformer_layers is {}", listed, layers),
+               "write one for each layer");
   };
   check("num_query_heads", heads.size()), check("num_kv_heads", kv_heads.size());
   check("ffn_multipliers", multiples.size());

@@ -111,7 +111,8 @@ std::vector<std::int64_t> read_widths(ConfigReader& in, std::int64_t layers, std
     return std::vector<std::int64_t>(static_cast<std::size_t>(layers), in.size("intermediate_size", fallback));
   auto widths = in.sizes("intermediate_size", 1);
   if (std::ssize(widths) != layers)
-    in.fault("intermediate_size", fmt::format("lists {} layers, num_hidden_layers is {}", widths.size(), layers));
+    in.fault("intermediate_size", fmt::format("lists {} layers, num_hidden_layers is {}", widths.size(), layers),
+             "write one width for each layer, or one for all");
   widths.resize(static_cast<std::size_t>(layers), 1);
   return widths;
 }

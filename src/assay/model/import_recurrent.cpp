@@ -17,7 +17,8 @@ std::vector<bool> read_attending(ConfigReader& in, std::int64_t layers) {
   const auto numbers = in.sizes("full_attn_idxs");
   std::vector<bool> out(static_cast<std::size_t>(layers), types.empty() && numbers.empty());
   if (!types.empty() && std::ssize(types) != layers) {
-    in.fault("layer_types", fmt::format("lists {} layers, num_hidden_layers is {}", types.size(), layers));
+    in.fault("layer_types", fmt::format("lists {} layers, num_hidden_layers is {}", types.size(), layers),
+             "write one type for each layer");
     return out;
   }
   for (std::size_t i = 0; i < types.size(); ++i) {
@@ -27,7 +28,7 @@ std::vector<bool> read_attending(ConfigReader& in, std::int64_t layers) {
   }
   for (const std::int64_t i : numbers) {
     if (i >= layers)
-      in.fault("full_attn_idxs", fmt::format("names layer {} of {}", i, layers));
+      in.fault("full_attn_idxs", fmt::format("names layer {} of {}", i, layers), "layers count from 0");
     else if (types.empty())
       out[static_cast<std::size_t>(i)] = true;
   }
@@ -119,7 +120,9 @@ void recurrent_gemma(ConfigReader& in, Transformer& model) {
   s.heads = a.heads;
   s.convolution = in.size("conv1d_width", 4);
   s.convolution_bias = s.projection_bias = true;
-  if (s.inner % s.heads != 0) in.fault("lru_width", fmt::format("{} heads do not divide {}", s.heads, s.inner));
+  if (s.inner % s.heads != 0)
+    in.fault("lru_width", fmt::format("{} heads do not divide {}", s.heads, s.inner),
+             "give num_attention_heads that divide it");
   std::vector<std::string> types = in.texts("block_types");
   in.ignore({"embeddings_scale_by_sqrt_dim"});
   if (types.empty()) {
@@ -155,13 +158,14 @@ std::vector<bool> read_kimi_delta(ConfigReader& in, std::int64_t layers, StateSp
   s.convolution = linear.size("short_conv_kernel_size", 4);
   for (const std::int64_t number : linear.sizes("kda_layers", 1)) {
     if (number > layers)
-      linear.fault("kda_layers", fmt::format("names layer {} of {}", number, layers));
+      linear.fault("kda_layers", fmt::format("names layer {} of {}", number, layers), "layers count from 1");
     else
       out[static_cast<std::size_t>(number - 1)] = true;
   }
   for (const std::int64_t number : linear.sizes("full_attn_layers", 1))
     if (number > layers || out[static_cast<std::size_t>(number - 1)])
-      linear.fault("full_attn_layers", fmt::format("layer {} is linear or behind the last", number));
+      linear.fault("full_attn_layers", fmt::format("layer {} is linear or behind the last", number),
+                   "name each layer once, in kda_layers or here");
   linear.check_unread();
   in.take(linear);
   return out;

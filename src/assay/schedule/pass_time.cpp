@@ -59,7 +59,7 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
           double& gap = traffic.kind == CollectiveKind::all_gather ? room_of_gathers : room_of_sums;
           const double hidden = std::min(seconds, gap);
           gap -= hidden;
-          seconds -= (1.0 - effects.beside_waited) * hidden;
+          seconds -= hide((1.0 - effects.beside_waited) * hidden, room);
         }
         seconds -= hide((1.0 - effects.tensor_waited) * seconds, room);
         alone -= hide((1.0 - effects.tensor_waited) * alone, room_alone);

@@ -230,7 +230,7 @@ class Searcher {
   }
 
   void batches(const ServingStrategy& strategy, const ServingProfiles& profiles, const StageLinks& links) {
-    const double unit = profiles.decode.unit * static_cast<double>(strategy.pipeline);
+    const double unit = profiles.decode.unit;
     if (choices_.batch) {
       ++found_.points;
       take(serving_point(question_, strategy, profiles, links, static_cast<double>(*choices_.batch)));

@@ -137,14 +137,14 @@ void fit_intervals(const std::vector<InferenceRow>& rows, InferencePredictor& pr
   std::map<std::string, std::size_t> turn;
   for (const InferenceRow& row : rows) turn.emplace(row.group, turn.size() % turns);
   std::vector<Residual> prefill, decode;
-  for (std::size_t fold = 0; fold < turns; ++fold) {
+  for (std::size_t now = 0; now < turns; ++now) {
     std::vector<InferenceRow> others;
     for (const InferenceRow& row : rows)
-      if (turn.at(row.group) != fold) others.push_back(row);
+      if (turn.at(row.group) != now) others.push_back(row);
     predict.steps = start_values();
     fit_effects(others, predict);
     for (const InferenceRow& row : rows) {
-      if (turn.at(row.group) != fold) continue;
+      if (turn.at(row.group) != now) continue;
       const Result<Seconds> seconds = predict(row);
       if (!seconds) continue;
       const Cluster& cluster = **predict.cluster(row);

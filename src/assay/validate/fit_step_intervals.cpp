@@ -11,27 +11,27 @@ namespace {
 
 constexpr std::size_t turns = 5;
 
-/// Each group's fold: groups in the order of their names, in turn.
-std::map<std::string, std::size_t> folds_of(const std::vector<TrainingRow>& rows) {
+/// Each group's turn: groups in the order of their names.
+std::map<std::string, std::size_t> turns_of(const std::vector<TrainingRow>& rows) {
   std::map<std::string, std::size_t> out;
   for (const TrainingRow& row : rows) out.emplace(row.group, 0);
   std::size_t next = 0;
-  for (auto& [group, fold] : out) fold = next++ % turns;
+  for (auto& [group, turn] : out) turn = next++ % turns;
   return out;
 }
 
-/// Calls `refit` on the rows outside of each fold and `add` for each row in it.
+/// Calls `refit` on the rows that are not at their turn and `add` for each that is.
 template <class Refit, class Add>
 void cross_validate(const std::vector<TrainingRow>& rows, TrainingPredictor& predict, Refit refit, Add add) {
   const StepCalibration whole = predict.steps;
-  const std::map<std::string, std::size_t> fold_of = folds_of(rows);
-  for (std::size_t fold = 0; fold < turns; ++fold) {
+  const std::map<std::string, std::size_t> turn_of = turns_of(rows);
+  for (std::size_t turn = 0; turn < turns; ++turn) {
     std::vector<TrainingRow> others;
     for (const TrainingRow& row : rows)
-      if (fold_of.at(row.group) != fold) others.push_back(row);
+      if (turn_of.at(row.group) != turn) others.push_back(row);
     refit(others);
     for (const TrainingRow& row : rows)
-      if (fold_of.at(row.group) == fold)
+      if (turn_of.at(row.group) == turn)
         if (const Result<TrainingCost> cost = predict(row)) add(row, *cost);
     predict.steps = whole;
   }
