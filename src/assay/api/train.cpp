@@ -288,6 +288,14 @@ Result<Response> answer(const Request& request, const Context& context) {
   }
   const Result<SimulatedStep> simulated = simulated_step(query, best);
   if (simulated) out.emplace_back("memory_over_the_step", memory_rows(*simulated));
+  // Closed forms know stages by their sums; chunks and ends that differ much make each other wait.
+  if (constexpr double worth_a_word = 0.03; simulated && best.strategy.parallelism.pipeline > 1)
+    if (const double played = simulated->run.interval.value() + cost.parts.overhead;
+        played > (1.0 + worth_a_word) * cost.estimate)
+      response.notes.push_back(fmt::format(
+          "event by event, steps in a row take {}, {:.0f} % longer: stages or chunks differ more than the closed form "
+          "knows; --schedule tries another",
+          human(Seconds(played)), 100.0 * (played / cost.estimate - 1.0)));
   response.notes.push_back(
       cost.memory.head > 0.0
           ? "memory is that of the fullest moment, at the loss: no layer's workspace is in use then"
