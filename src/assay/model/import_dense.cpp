@@ -68,24 +68,6 @@ void helium(ConfigReader& in, Transformer& model) {
   add_all(model, common);
 }
 
-/// VaultGemma: a Gemma 2 without norms behind its blocks.
-void vaultgemma(ConfigReader& in, Transformer& model) {
-  Common common = read_common(in, model,
-                              {.hidden = 2304,
-                               .intermediate = 9216,
-                               .layers = 26,
-                               .heads = 8,
-                               .kv_heads = 4,
-                               .head_dim = 256,
-                               .vocabulary = 256000,
-                               .context = 8192,
-                               .tied = true});
-  read_attention_bias(in, common.attention());
-  add_windowed(
-      in, model, common, in.count("sliding_window", 4096),
-      [](std::int64_t index, std::int64_t) { return index % 2 == 0; }, 0);
-}
-
 /// Orion: a llama with LayerNorms.
 void orion(ConfigReader& in, Transformer& model) {
   const Common common = read_common(
@@ -159,10 +141,13 @@ void openelm(ConfigReader& in, Transformer& model) {
 
 std::span<const Family> dense_families() {
   static constexpr Family families[] = {
-      {"mllama_text_model", "MllamaForCausalLM", &mllama},  {"mllama", "MllamaForConditionalGeneration", &mllama},
-      {"apertus", "ApertusForCausalLM", &apertus},          {"helium", "HeliumForCausalLM", &helium},
-      {"vaultgemma", "VaultGemmaForCausalLM", &vaultgemma}, {"orion", "OrionForCausalLM", &orion},
-      {"internlm3", "InternLM3ForCausalLM", &internlm3},    {"nanochat", "NanoChatForCausalLM", &nanochat},
+      {"mllama_text_model", "MllamaForCausalLM", &mllama},
+      {"mllama", "MllamaForConditionalGeneration", &mllama},
+      {"apertus", "ApertusForCausalLM", &apertus},
+      {"helium", "HeliumForCausalLM", &helium},
+      {"orion", "OrionForCausalLM", &orion},
+      {"internlm3", "InternLM3ForCausalLM", &internlm3},
+      {"nanochat", "NanoChatForCausalLM", &nanochat},
       {"openelm", "OpenELMForCausalLM", &openelm},
   };
   return families;

@@ -79,7 +79,7 @@ void gemma(ConfigReader& in, Transformer& model) {
   add_all(model, common);
 }
 
-void gemma2(ConfigReader& in, Transformer& model) {
+Common read_gemma2(ConfigReader& in, Transformer& model) {
   Common common = read_common(in, model,
                               {.hidden = 2304,
                                .intermediate = 9216,
@@ -91,8 +91,19 @@ void gemma2(ConfigReader& in, Transformer& model) {
                                .context = 8192,
                                .tied = true});
   read_attention_bias(in, common.attention());
+  return common;
+}
+
+void gemma2(ConfigReader& in, Transformer& model) {
+  Common common = read_gemma2(in, model);
   common.layer.norms = 4;
   in.ignore({"sliding_window_size"});
+  add_windowed(in, model, common, in.count("sliding_window", 4096), &all_but_each, 2);
+}
+
+/// A Gemma 2 without norms behind its blocks.
+void vaultgemma(ConfigReader& in, Transformer& model) {
+  const Common common = read_gemma2(in, model);
   add_windowed(in, model, common, in.count("sliding_window", 4096), &all_but_each, 2);
 }
 
@@ -347,6 +358,7 @@ std::span<const Family> llama_families() {
       {"qwen3_vl_text", "", &qwen3},
       {"gemma", "GemmaForCausalLM", &gemma},
       {"gemma2", "Gemma2ForCausalLM", &gemma2},
+      {"vaultgemma", "VaultGemmaForCausalLM", &vaultgemma},
       {"gemma3_text", "Gemma3ForCausalLM", &gemma3},
       {"gemma3", "Gemma3ForConditionalGeneration", &gemma3},
       {"phi3", "Phi3ForCausalLM", &phi3},

@@ -55,16 +55,20 @@ void add_lfm2_layers(ConfigReader& in, Transformer& model, Common& common, F fee
   }
 }
 
+Common read_lfm2(ConfigReader& in, Transformer& model, std::int64_t hidden, std::int64_t intermediate) {
+  return read_common(in, model,
+                     {.hidden = hidden,
+                      .intermediate = intermediate,
+                      .layers = 32,
+                      .heads = 32,
+                      .kv_heads = 8,
+                      .vocabulary = 65536,
+                      .context = 128000,
+                      .tied = true});
+}
+
 void lfm2(ConfigReader& in, Transformer& model) {
-  Common common = read_common(in, model,
-                              {.hidden = 2560,
-                               .intermediate = -1,
-                               .layers = 32,
-                               .heads = 32,
-                               .kv_heads = 8,
-                               .vocabulary = 65536,
-                               .context = 128000,
-                               .tied = true});
+  Common common = read_lfm2(in, model, 2560, -1);
   if (in.has("tie_embedding")) model.tied = in.flag("tie_embedding", true);
   std::int64_t width = in.size({"block_ff_dim", "intermediate_size"}, 12288);
   if (in.flag("block_auto_adjust_ff_dim", true)) {
@@ -80,15 +84,7 @@ void lfm2(ConfigReader& in, Transformer& model) {
 }
 
 void lfm2_moe(ConfigReader& in, Transformer& model) {
-  Common common = read_common(in, model,
-                              {.hidden = 2048,
-                               .intermediate = 7168,
-                               .layers = 32,
-                               .heads = 32,
-                               .kv_heads = 8,
-                               .vocabulary = 65536,
-                               .context = 128000,
-                               .tied = true});
+  Common common = read_lfm2(in, model, 2048, 7168);
   FeedForward experts{.width = in.size("moe_intermediate_size", 1792)};
   experts.experts = in.size("num_experts", 32);
   experts.experts_per_token = in.size("num_experts_per_tok", 4);

@@ -121,4 +121,10 @@ double TrainingBound::step(double seconds) const {
   return (1.0 - rounding) * ((1.0 + stragglers_) * seconds + question_.setup.effects.fixed.value());
 }
 
+double least_memory(const SteadyCost& steady) {
+  double most = 0.0;
+  for (const SteadyCost::Part& part : steady.parts) most = std::max(most, memory_holding(steady, part, 1.0).total());
+  return most;
+}
+
 }  // namespace assay

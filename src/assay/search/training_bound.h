@@ -70,4 +70,7 @@ class TrainingBound {
   StageSplit whole_;  ///< the model on one stage
 };
 
+/// Bytes that the fullest stage holds at least: every schedule holds one microbatch.
+double least_memory(const SteadyCost& steady);
+
 }  // namespace assay

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <map>
 
 #include "assay/base/text.h"
+#include "assay/search/stage_orders.h"
 #include "assay/search/training_bound.h"
 #include "assay/search/training_places.h"
 #include "assay/search/training_profiles.h"
@@ -25,6 +25,7 @@ class Searcher {
         model_(*question.setup.model),
         choices_(choices),
         space_(question, sequence, cluster, choices),
+        orders_by_layers_(model_, space_),
         policies_(space_.policies()),
         profiles_(question, sequence, policies_),
         capacity_(capacity),
@@ -65,11 +66,6 @@ class Searcher {
     std::uint8_t offloads = 0;  ///< a bit each: with which weights and optimizer states alone fit
 
     bool allows(Offload offload) const { return offloads >> static_cast<unsigned>(offload) & 1u; }
-  };
-  /// Orders of stages under which these hold the same layers, a bit each.
-  struct AlikeOrders {
-    StageSplit split;
-    std::uint64_t orders = 0;
   };
   /// Weights shared out in one way, wherever axes lie.
   struct Way {
@@ -123,7 +119,7 @@ class Searcher {
     mesh.parallelism = p, mesh.orders = space_.orders(p);
     if (mesh.orders.empty()) return;
     if (mesh.orders.size() > most_orders) throw InternalError("more orders of stages than bits");
-    mesh.splits = &splits_of(p);
+    mesh.splits = &orders_by_layers_.of(p);
     for (const AlikeOrders& alike : *mesh.splits)
       for (std::size_t o = 0; o < mesh.orders.size(); ++o) {  // of one stage's layers, more chunks take no longer
         const bool is_last = alike.orders >> o == 1u;
@@ -160,7 +156,8 @@ class Searcher {
           work.residual = residual, work.context_scheme = scheme, work.micro_batch = micro;
           // What is computed again comes on top, so that other policies are looked at once this one is.
           const Strategy s = strategy_of(work);
-          work.possible = possible_orders(s, meshes_.back());
+          work.possible =
+              possible_orders(meshes_.back().orders, p.pipeline, static_cast<std::int64_t>(microbatches(question_, s)));
           if (work.possible == 0) continue;
           work.made = &profiles_.listed(s);
           ++work.group;
@@ -303,25 +300,13 @@ class Searcher {
     }
   }
 
-  std::uint64_t possible_orders(const Strategy& s, const Mesh& mesh) const {
-    const auto m = static_cast<std::int64_t>(microbatches(question_, s));
-    std::uint64_t bits = 0;
-    for (std::size_t o = 0; o < mesh.orders.size(); ++o)
-      if (is_possible(s, mesh.orders[o], m)) bits |= std::uint64_t{1} << o;
-    return bits;
-  }
-  static bool is_possible(const Strategy& s, const StageOrder& order, std::int64_t m) {
-    const std::int64_t stages = s.parallelism.pipeline;
-    return stages == 1 || assay::is_possible({order.schedule, stages, m, order.interleave});
-  }
-
   /// Activations that go to the host pass its link twice; a stage has at least the mean of all.
   bool is_too_slow(const Work& work, Offload offload) {
     if (!moves_activations(offload)) return false;
     const Strategy s = strategy_of(work);
     const TrainingProfile& profile = profiles_.priced(*work.made, work.policy).profile;
     double kept = 0.0;
-    for (const StageSplit::Part& part : splits_of({}).front().split.parts)
+    for (const StageSplit::Part& part : orders_by_layers_.of({}).front().split.parts)
       for (std::size_t k = 0; k < profile.kinds.size(); ++k) kept += part.layers[k] * profile.kinds[k].kept.value();
     kept *= kept_over_fewest(question_.setup.effects, s.recompute) / static_cast<double>(s.parallelism.pipeline);
     return bound_.step(microbatches(question_, s) * 2.0 * kept / question_.host.rate) >= worst_;
@@ -463,11 +448,12 @@ class Searcher {
                           &traffic = profiles_.sharing_of(s);
     fill_passes(question_, s, profile, &traffic, links, steady_);
     const std::vector<StageOrder> orders = space_.orders(s.parallelism);
-    for (const AlikeOrders& alike : splits_of(s.parallelism)) {
+    const std::uint64_t possible =
+        possible_orders(orders, s.parallelism.pipeline, static_cast<std::int64_t>(microbatches(question_, s)));
+    for (const AlikeOrders& alike : orders_by_layers_.of(s.parallelism)) {
       fill_stages(question_, s, profile, &traffic, links, alike.split, steady_);
       for (std::size_t o = 0; o < orders.size(); ++o) {
-        if (!(alike.orders >> o & 1u) || least_memory(steady_) - capacity_ >= least) continue;
-        if (!is_possible(s, orders[o], static_cast<std::int64_t>(steady_.microbatches))) continue;
+        if (!((alike.orders & possible) >> o & 1u) || least_memory(steady_) - capacity_ >= least) continue;
         s.schedule = orders[o].schedule, s.interleave = orders[o].interleave;
         const Candidate candidate{s, training_cost(steady_, s)};
         ++found_.count.evaluated;
@@ -550,13 +536,6 @@ class Searcher {
     }
   }
 
-  /// Every schedule holds one microbatch at least.
-  static double least_memory(const SteadyCost& steady) {
-    double most = 0.0;
-    for (const SteadyCost::Part& part : steady.parts) most = std::max(most, memory_holding(steady, part, 1.0).total());
-    return most;
-  }
-
   /// Bytes of weights and optimizer states on the fullest stage, whatever is computed and however stages are ordered.
   double state_bytes(const Strategy& s) {
     const Parallelism& p = s.parallelism;
@@ -568,7 +547,7 @@ class Searcher {
     const TrainingProfile& profile = profiles_.priced(profiles_.microbatch_of(any), 0).profile;
     sizes_only_.size = role_sizes(p);
     double least = std::numeric_limits<double>::infinity();
-    for (const AlikeOrders& alike : splits_of(p)) {
+    for (const AlikeOrders& alike : orders_by_layers_.of(p)) {
       fill_memory(question_, s, profile, nullptr, sizes_only_, alike.split, scratch_);
       double most = 0.0;
       for (const SteadyCost::Part& part : scratch_.parts)
@@ -578,25 +557,11 @@ class Searcher {
     return least;
   }
 
-  /// Orders of the stages of a mesh by the layers that stages hold under them: it depends on their number alone.
-  const std::vector<AlikeOrders>& splits_of(const Parallelism& p) {
-    const auto [known, is_new] = splits_.try_emplace(p.pipeline);
-    std::vector<AlikeOrders>& splits = known->second;
-    if (!is_new) return splits;
-    const std::vector<StageOrder> orders = space_.orders(p);
-    for (std::size_t o = 0; o < orders.size(); ++o) {
-      StageSplit split = stage_split(model_, p.pipeline, orders[o].schedule, orders[o].interleave);
-      auto alike = std::find_if(splits.begin(), splits.end(), [&](const auto& one) { return one.split == split; });
-      if (alike == splits.end()) alike = splits.insert(alike, {std::move(split), 0});
-      alike->orders |= std::uint64_t{1} << o;
-    }
-    return splits;
-  }
-
   const TrainingQuestion& question_;
   const Transformer& model_;
   const TrainingChoices& choices_;
   TrainingSpace space_;
+  OrdersByLayers orders_by_layers_;
   std::vector<Recompute> policies_;
   TrainingProfiles profiles_;
   double capacity_;
@@ -613,7 +578,6 @@ class Searcher {
   LeastTimes least_;
   SteadyCost scratch_;  ///< for bounds and memory, while steady_ is in use
   StageLinks sizes_only_;
-  std::map<std::int64_t, std::vector<AlikeOrders>> splits_;  ///< by stages
   // By policy, of one way to share out weights:
   std::vector<std::optional<Orders>> left_;                                      ///< see orders_left()
   std::vector<std::array<std::optional<std::uint64_t>, offload_ways>> fitting_;  ///< see fitting_orders()
