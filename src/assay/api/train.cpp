@@ -27,8 +27,8 @@ namespace {
 /// part of it.
 Flops model_flops_per_chip(const TrainQuery& query) {
   const Flops sequence =
-      sequence_flops(query.imported.model, query.sequence, query.question.setup.source_of(query.sequence));
-  return query.question.sequences / query.question.chips * 3.0 * sequence;
+      training_flops(query.imported.model, query.sequence, query.question.setup.source_of(query.sequence));
+  return query.question.sequences / query.question.chips * sequence;
 }
 
 /// The format whose peak utilisations are shares of: that of products, unless the rest runs in a faster one.
@@ -141,9 +141,9 @@ std::string nearest_fit(const TrainQuery& query, const Strategy& strategy, doubl
   // Weights, gradients and optimizer states of the whole model have to lie somewhere, however they are shared out.
   const ParameterCounts counts = parameter_counts(query.imported.model);
   const Formats& formats = query.question.setup.formats;
-  const double states = static_cast<double>(counts.total) *
-                        (storage(formats.weights, 1.0).value() + storage(formats.gradients, 1.0).value() +
-                         query.question.setup.optimizer.state_bytes());
+  const double states = static_cast<double>(counts.total) * storage(formats.weights, 1.0).value() +
+                        static_cast<double>(counts.trained) *
+                            (storage(formats.gradients, 1.0).value() + query.question.setup.optimizer.state_bytes());
   const double chips = std::ceil(states / capacity);
   const std::string more = fmt::format("its weights, gradients and optimizer states take {}: {} such chips hold them",
                                        human(Bytes(states)), chips);
@@ -268,6 +268,8 @@ Result<Response> answer(const Request& request, const Context& context) {
   out.emplace_back("batch", Tokens(query.batch_tokens));
   out.emplace_back("sequences", query.question.sequences);
   out.emplace_back("sequence_length", query.sequence);
+  if (query.imported.model.adapters)
+    out.emplace_back("trained_parameters", parameter_counts(query.imported.model).trained);
   if (query.imported.model.encoder)
     out.emplace_back("encoder_sequence_length", query.question.setup.source_of(query.sequence));
   out.emplace_back("strategy", strategy_members(query, best.strategy));
@@ -379,8 +381,9 @@ Result<Response> answer(const Request& request, const Context& context) {
     response.notes.push_back(fmt::format(
         "microbatches of more than {} sequences are not searched; --micro-batch asks for one", human_count(most)));
   response.notes.push_back(
-      "MFU counts three forward passes, causal attention as the mask leaves it; HFU counts what is "
-      "executed, forward work done again included");
+      fmt::format("MFU counts three forward passes{}, causal attention as the mask leaves it; HFU counts what is "
+                  "executed, forward work done again included",
+                  query.imported.model.adapters ? ", two of products with weights that are not trained" : ""));
   if (fits) {
     response.headline = fmt::format("{} per step, {:.1f} % MFU with {}", human(Seconds(cost.estimate)),
                                     100.0 * (useful / peak.value), strategy_text(best.strategy));

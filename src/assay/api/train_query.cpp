@@ -13,6 +13,7 @@
 #include "assay/base/text.h"
 #include "assay/cost/operation.h"
 #include "assay/lower/lowering.h"
+#include "assay/model/accounting.h"
 #include "assay/model/model_catalogue.h"
 
 namespace assay {
@@ -141,6 +142,7 @@ Result<void> read_formats(const Request& request, TrainQuery& query) {
   formats.compute = query.compute;
   formats.gradients = Dtype::fp32;
   ASSAY_CHECK(read_dtype(request, "params", formats.weights));
+  if (query.imported.model.adapters && !request.has("params")) formats.freeze();
   if (facts(query.compute).bits >= 16) formats.activations = query.compute;
   ASSAY_CHECK(read_dtype(request, "grads", formats.gradients));
   if (facts(formats.gradients).bits < 8 || facts(formats.gradients).is_integer)
@@ -200,6 +202,34 @@ Result<void> read_source(const Request& request, TrainQuery& query) {
   ASSAY_TRY(source, parse_count(*text, "--encoder-seq"));
   ASSAY_CHECK(check_length(model, "--encoder-seq", source, query.notes));
   query.question.setup.source = source;
+  return {};
+}
+
+/// Low-rank adapters of a frozen model.
+Result<void> read_adapters(const Request& request, Transformer& model, std::vector<std::string>& notes) {
+  const auto text = request.value("lora");
+  if (!text) {
+    if (request.has("lora-on")) return fail("--lora-on", "--lora is missing", "e.g. --lora 16", Error::Kind::usage);
+    return {};
+  }
+  Adapters adapters;
+  ASSAY_TRY(rank, parse_count(*text, "--lora"));
+  if (rank > model.d_model)
+    return fail("--lora", fmt::format("{} is wider than {}, whose d_model is {}", rank, model.id, model.d_model),
+                "8 to 64 are usual");
+  if (model.encoder) return fail("--lora", fmt::format("{} has an encoder", model.id), "decoders alone have adapters");
+  adapters.rank = rank;
+  const std::string on = request.value("lora-on").value_or("all");
+  adapters.attention = on != "feed-forward", adapters.feed_forward = on != "attention";
+  model.adapters = adapters;
+  const ParameterCounts counts = parameter_counts(model);
+  if (counts.trained == 0)
+    return fail("--lora", fmt::format("{} has no matrices there", model.id),
+                "adapters lie beside those of attention, of dense feed-forward blocks and of shared experts");
+  notes.push_back(fmt::format("--lora {}: {} of {} parameters are trained, beside {}; all others stay as they are{}",
+                              rank, human_count(counts.trained), human_count(counts.total),
+                              on == "all" ? "attention and feed-forward" : on,
+                              counts.of(Part::experts) > 0 ? ", among them routed experts" : ""));
   return {};
 }
 
@@ -284,6 +314,10 @@ std::vector<OptionSpec> train_options() {
       {"grads", "DTYPE", "of gradients (default fp32)"},
       {"moments", "DTYPE", "of Adam's moments (default fp32)"},
       {"optimizer", "DTYPE", "of the master copy: fp32, none, or shared (fp32, cast as weights are gathered)"},
+      {"lora", "RANK",
+       "trains low-rank adapters alone: two matrices of that rank beside each of attention, dense feed-forward blocks "
+       "and shared experts"},
+      {"lora-on", "WHERE", "attention, feed-forward or all (default)", false, "attention|feed-forward|all"},
       {"expert-load", "X", "slots of the busiest expert over an even share (default 1)"},
       dispatch_option,
       {"capacity", "F",
@@ -311,6 +345,7 @@ Result<TrainQuery> read_train_query(const Request& request, const Context& conte
   ASSAY_TRY(imported, load_model(request.arguments().front(), context.catalogue, "MODEL"));
   ASSAY_CHECK(check_lowers(imported.model, "MODEL"));
   query.imported = imported;
+  ASSAY_CHECK(read_adapters(request, query.imported.model, query.notes));
   query.cluster = cluster;
   query.question.chips = static_cast<double>(cluster.chips());
   const std::int64_t longest = query.imported.model.max_context;

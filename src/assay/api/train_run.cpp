@@ -15,14 +15,14 @@ namespace {
 
 constexpr std::string_view default_restart = "10min", default_bandwidth = "100GB/s";
 
-/// What a restart needs: every weight and every optimizer state once, however many chips hold copies. A master copy
-/// that is cast as weights are gathered is the only one.
+/// What a restart needs: every trained weight and its optimizer state once, however many chips hold copies. A master
+/// copy that is cast as weights are gathered is the only one.
 Bytes checkpoint_bytes(const TrainQuery& query) {
   const Optimizer& optimizer = query.question.setup.optimizer;
   const double weight = optimizer.master && optimizer.cast_when_gathered
                             ? 0.0
                             : storage(query.question.setup.formats.weights, 1.0).value();
-  const auto parameters = static_cast<double>(parameter_counts(query.imported.model).total);
+  const auto parameters = static_cast<double>(parameter_counts(query.imported.model).trained);
   return Bytes(parameters * (weight + optimizer.state_bytes()));
 }
 

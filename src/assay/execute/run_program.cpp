@@ -286,6 +286,7 @@ class TrainingPass {
 
   void embedding_backward(int kind) {
     const Block& embedding = runner_.block("embedding", Phase::backward, kind);
+    if (embedding.first == embedding.last) return;  // nothing of it is trained
     const Block& forward = runner_.block("embedding", Phase::forward, kind);
     const auto seed = [&](int result) { return at(given(program_, embedding, program_.tensor(result).name, true)); };
     outer_[seed(embedded_by(program_, forward))] = *flowing_;

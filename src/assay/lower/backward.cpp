@@ -166,10 +166,11 @@ class BackwardPass {
     return c == TensorClass::weight || c == TensorClass::used_weight;
   }
 
-  /// Whether anybody wants the gradient of a tensor: not of tokens, targets or caches.
+  /// Whether anybody wants the gradient of a tensor: not of tokens, targets, caches or weights that are not trained.
   bool differentiable(int id) const {
     if (id < 0) return false;
     const ProgramTensor& tensor = program_.tensor(id);
+    if (tensor.is_frozen) return false;
     return !tensor.is_given || tensor.is_lent || is_weight(id) || tensor.tensor_class == TensorClass::residual;
   }
 
@@ -234,6 +235,7 @@ class BackwardPass {
 
   /// A bias has the sum of the gradients of all that it was added to.
   void transpose_bias(int bias, int dy) {
+    if (!differentiable(bias)) return;
     const int made = make(bias, partial_over(bias, dy) | program_.tensor(dy).sharding.unreduced);
     build_.emit(Op::bias_grad, {dy}, {made});
     accumulate(bias, made);
@@ -294,8 +296,8 @@ class BackwardPass {
     const int dx = make(x);
     const AxisSet late = program_.tensor(dy).sharding.unreduced;
     program_.tensors[at(dx)].sharding.unreduced = late;
-    const int d_scale = scale < 0 ? -1 : make(scale, partial_over(scale, x) | late);
-    const int bias = step.in[3], d_bias = bias < 0 ? -1 : make(bias, partial_over(bias, x) | late);
+    const auto of_weight = [&](int id) { return differentiable(id) ? make(id, partial_over(id, x) | late) : -1; };
+    const int bias = step.in[3], d_scale = of_weight(scale), d_bias = of_weight(bias);
     build_.emit(Op::norm_grad, {dy, need(x), need(scale), need(step.in[2]), sums}, {dx, d_scale, d_bias}).detail =
         step.detail;
     accumulate(scale, d_scale), accumulate(bias, d_bias);
@@ -307,7 +309,7 @@ class BackwardPass {
     if (d_out < 0) return;
     const int q = step.in[0], k = step.in[1], v = step.in[2], terms = step.in[3], picked = step.in[4];
     const int dq = make(q), dk = make(k, partial_over(k, q)), dv = make(v, partial_over(v, q));
-    const int d_terms = terms < 0 ? -1 : make(terms, partial_over(terms, q));
+    const int d_terms = differentiable(terms) ? make(terms, partial_over(terms, q)) : -1;
     const AttentionShape& shape = program_.attentions[at(step.detail)];
     const int rest = need(step.out[1]);  // the sums of flash attention, or the probabilities
     Step& back =
@@ -354,17 +356,21 @@ class BackwardPass {
           axes |= program_.tensor(other).sharding.unreduced | (op == Op::combine_grad ? partial_over(id, other) : 0);
       return axes;
     };
+    // Every input has its place among the results, wanted or not.
+    const auto has_gradient = [&](int id) { return differentiable(id) || (id >= 0 && program_.tensor(id).is_frozen); };
     n = 0;
     for (int id : step.in)
-      if (differentiable(id))
-        back.out[n++] = static_cast<std::int16_t>(make(id, partial_over(id, step.out[0]) | of_others(id) | late));
+      if (has_gradient(id)) {
+        const AxisSet unreduced = partial_over(id, step.out[0]) | of_others(id) | late;
+        back.out[n++] = static_cast<std::int16_t>(differentiable(id) ? make(id, unreduced) : -1);
+      }
     back.bytes = build_.traffic(back);
     back.flops = 2.0 * step.flops;
     back.detail = step.detail;
     program_.steps.push_back(back);
     n = 0;
     for (int id : step.in)
-      if (differentiable(id)) accumulate(id, back.out[n++]);
+      if (has_gradient(id)) accumulate(id, back.out[n++]);
   }
 
   void transpose(const Step& step) {
@@ -402,8 +408,8 @@ class BackwardPass {
       }
       case Op::embed: {
         const int dy = gradient(step.out[0]);
-        if (dy < 0) return;
         const int table = step.in[1];
+        if (dy < 0 || !differentiable(table)) return;
         const int d_table = make(table, partial_over(table, step.out[0]));
         build_.emit(Op::embed_grad, {dy, step.in[0]}, {d_table});
         return accumulate(table, d_table);
@@ -429,9 +435,11 @@ class BackwardPass {
       case Op::place: {
         const int dy = gradient(step.out[0]);
         if (dy < 0) return;
-        const int table = step.in[1], d_table = make(table, partial_over(table, dy));
-        build_.emit(Op::place_grad, {dy}, {d_table});
-        accumulate(table, d_table);
+        if (const int table = step.in[1]; differentiable(table)) {
+          const int d_table = make(table, partial_over(table, dy));
+          build_.emit(Op::place_grad, {dy}, {d_table});
+          accumulate(table, d_table);
+        }
         return accumulate(step.in[0], dy);
       }
       case Op::gate:

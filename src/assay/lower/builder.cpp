@@ -64,6 +64,7 @@ int Builder::weight(const Weight& weight) {
   const int id = tensor(weight.name, std::span(dims.data(), weight.rank), TensorClass::weight, format.dtype);
   program_.tensors[at(id)].scale_bits = format.scale_bits_per_element();
   program_.tensors[at(id)].is_given = true;
+  program_.tensors[at(id)].is_frozen = !weight.trained;
   return id;
 }
 
@@ -250,8 +251,9 @@ int Builder::cast(int id, Dtype to) {
 int Builder::quantised(int id) { return is_narrow(program_.tensor(id).dtype) ? id : cast(id, formats_.compute); }
 
 bool Builder::is_quantised(const ProgramTensor& with) const {
-  // Routers keep their precision; of a model that is quantised in part, the rest is multiplied as it is.
-  const bool in_layer = program_.blocks.back().kind >= 0 && with.find(LogicalDim::other) < 0;
+  // Routers and adapters keep their precision; of a model that is quantised in part, the rest is multiplied as it is.
+  const bool in_layer =
+      program_.blocks.back().kind >= 0 && with.find(LogicalDim::other) < 0 && with.find(LogicalDim::adapter) < 0;
   return in_layer && (!formats_.quantised || is_narrow(with.dtype));
 }
 
@@ -282,12 +284,14 @@ int Builder::product(std::string_view name, int activation, int weight, std::ini
     const AxisSet copied = in_w.of(LogicalDim::kv_heads) >= 0 ? rules_.key_replicas : 0;
     const AxisSet stationary = weight_axes | copied;
     target.unreduced = x.is_gradient ? late_axes(x) : 0;
+    // Partial sums of an adapter end with those of the product that it is added to.
+    if (in_x.of(LogicalDim::adapter) >= 0 && !x.is_gradient) target.unreduced = x.sharding.unreduced;
     for (int i = 0; i < x.rank; ++i) {
       const int j = in_w.of(x.dims[at(i)].dim);
       target.dims[at(i)] = j >= 0 ? w.sharding.dims[at(j)] : remaining(target.dims[at(i)], stationary);
     }
   }
-  const bool narrow = multiplies_narrow(b);
+  const bool narrow = multiplies_narrow(b) && in_x.of(LogicalDim::adapter) < 0;
   const int a = narrow ? quantised_at(activation, target) : moved_once(activation, target);
   if (narrow) b = quantised(b);
   int out = static_cast<int>(program_.tensors.size());
@@ -342,7 +346,20 @@ int Builder::product(std::string_view name, int activation, int weight, std::ini
     out = settle_sums(out);
     out = pointwise(Op::add, name, {out, bias_for(bias, program_.tensor(out))}, out);
   }
-  return out;
+  return adapters_.empty() ? out : adapted(out, name, activation, weight, result);
+}
+
+int Builder::adapted(int made, std::string_view name, int activation, int weight,
+                     std::initializer_list<LogicalDim> result) {
+  const auto adapter =
+      std::find_if(adapters_.begin(), adapters_.end(), [&](const Adapter& a) { return a.weight == weight; });
+  if (adapter == adapters_.end() || program_.blocks.back().phase != Phase::forward) return made;
+  const auto [of, in, out] = *adapter;
+  const LogicalDim* tokens = result.begin();
+  const int low = product("Low", activation, in, {tokens[0], tokens[1], LogicalDim::adapter});
+  int more = product(name, low, out, result);
+  more = reshard(more, program_.tensor(made).sharding, Urgency::critical);
+  return pointwise(Op::add, name, {made, more}, made);  // frameworks add it in a step of its own
 }
 
 int Builder::bias_for(int bias, const ProgramTensor& to) {

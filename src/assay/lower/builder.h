@@ -33,9 +33,14 @@ struct Formats {
     else
       quantised = linear_layers(format);
   }
+  /// Weights that nobody updates lie as products take them; embedding and head, which are not quantised, as before.
+  void freeze() {
+    if (facts(compute).bits < facts(weights).bits) outer = weights, weights = compute;
+  }
   /// That of most weights.
   NumberFormat most() const { return quantised ? quantised->format : NumberFormat(weights); }
   NumberFormat of(const Weight& weight) const {
+    if (weight.is_adapter()) return activations;
     if (quantised && quantised->covers(weight)) return quantised->format;
     const bool outside = weight.part == Part::embedding || weight.part == Part::positions || weight.part == Part::head;
     return outside ? outer.value_or(weights) : weights;
@@ -76,6 +81,8 @@ class Builder {
   /// A tensor that no step makes.
   int given(std::string_view name, std::initializer_list<Weight::Size> dims, TensorClass tensor_class, Dtype dtype);
   int weight(const Weight& weight);
+  /// Products with a weight have those with its adapter added from here on.
+  void adapt(int weight, int in, int out) { adapters_.push_back({weight, in, out}); }
   /// The weight as products use it: gathered where the rules say so, once per pass. One that is wider than activations
   /// is cast before it is gathered, as every device casts its own part.
   int used(int weight);
@@ -163,6 +170,8 @@ class Builder {
     return wide ? cast(id, formats_.activations) : id;
   }
   int quantised(int id);
+  /// The product of a weight with that of its adapter, if it has one.
+  int adapted(int made, std::string_view name, int activation, int weight, std::initializer_list<LogicalDim> result);
   /// Whether products with this tensor are made in a narrow format.
   bool multiplies_narrow(int with) const { return narrow_products_ && is_quantised(program_.tensor(with)); }
   bool is_quantised(const ProgramTensor& with) const;
@@ -185,6 +194,10 @@ class Builder {
   std::vector<std::int16_t> gradients_;  ///< by tensor
   std::vector<std::int16_t> again_;      ///< by forward tensor: as made again in this backward pass
   std::vector<int> weights_;             ///< that have gradients from this backward pass
+  struct Adapter {
+    int weight = -1, in = -1, out = -1;
+  };
+  std::vector<Adapter> adapters_;
 };
 
 }  // namespace assay

@@ -72,11 +72,16 @@ int LayerWriter::with_token_input(int x) {
 
 int LayerWriter::weight(std::string_view name) {
   if (weights_.empty()) weights_ = layer_weights(model_, layer_);  // a layer of copied branches asks for none
-  for (Weight& weight : weights_) {
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    Weight& weight = weights_[i];
     // Of names that are as long, most differ in the last letter.
     if (weight.name.size() != name.size() || weight.name.back() != name.back() || weight.name != name) continue;
     const int id = build_.weight(weight);
     weight.name = " ";  // taken
+    if (model_.adapters && i + 1 < weights_.size() && weights_[i + 1].is_adapter()) {
+      const int in = build_.weight(weights_[i + 1]);
+      build_.adapt(id, in, build_.weight(weights_[i + 2]));
+    }
     return id;
   }
   return -1;

@@ -40,6 +40,8 @@ void add(ParameterCounts& counts, const std::vector<Weight>& weights, std::int64
     counts.total += times * elements;
     counts.active += times * active;
     if (weight.matrix) counts.active_matrix += times * active;
+    if (weight.matrix && !weight.trained) counts.frozen_matrix += times * active;
+    if (weight.trained) counts.trained += times * elements;
   }
 }
 
@@ -116,8 +118,11 @@ ParameterCounts parameter_counts(const Transformer& model) {
   add(counts, outer_weights(model), 1);
   for_each_kind(
       model, [&](const Layer& layer, std::int64_t times) { add(counts, layer_weights(model, layer), times, &layer); });
-  if (model.head && model.tied)
-    counts.active_matrix += model.vocabulary * (model.embedding_width > 0 ? model.embedding_width : model.d_model);
+  if (model.head && model.tied) {
+    const std::int64_t head = model.vocabulary * (model.embedding_width > 0 ? model.embedding_width : model.d_model);
+    counts.active_matrix += head;
+    if (model.adapters) counts.frozen_matrix += head;
+  }
   return counts;
 }
 
@@ -280,6 +285,11 @@ Flops sequence_flops(const Transformer& model, std::int64_t sequence, std::int64
   };
   add(*model.encoder, true), add(model.decoder, false);
   return tokens * forward + (read - tokens) * source_matrices * 2_FLOP + (apart - alike);
+}
+
+Flops training_flops(const Transformer& model, std::int64_t sequence, std::int64_t source) {
+  const auto frozen = static_cast<double>(parameter_counts(model).frozen_matrix);
+  return 3.0 * sequence_flops(model, sequence, source) - static_cast<double>(sequence) * frozen * 2_FLOP;
 }
 
 std::int64_t kv_values_per_token(const Transformer& model) {

@@ -23,6 +23,8 @@ struct ParameterCounts {
   /// Elements of the matrices that one token is multiplied with: active, without tables, biases and norms, with the
   /// head even where it is tied. Twice this is the forward pass without attention.
   std::int64_t active_matrix = 0;
+  std::int64_t trained = 0;        ///< of the total
+  std::int64_t frozen_matrix = 0;  ///< of active_matrix, what is not trained: the backward pass has half the work
 
   std::int64_t of(Part part) const { return by_part[static_cast<std::size_t>(part)]; }
 };
@@ -67,6 +69,9 @@ TokenFlops<N> token_flops(const N& num, const Transformer& model, std::int64_t s
 /// Forward FLOP of one sequence: of an encoder-decoder, of `source` tokens in the encoder and `sequence` in the
 /// decoder, whose keys over the encoder's tokens are made once for each of these.
 Flops sequence_flops(const Transformer& model, std::int64_t sequence, std::int64_t source);
+
+/// FLOP to train on one sequence: the backward pass takes twice the forward pass, once where weights are not trained.
+Flops training_flops(const Transformer& model, std::int64_t sequence, std::int64_t source);
 
 /// FLOP of one token for each cell of a state: its decay, its update and its read.
 double scan_flops_per_cell(const StateSpace& s);

@@ -208,5 +208,24 @@ TEST(Activations, ShrinkFromPolicyToPolicy) {
   }
 }
 
+// What PEFT prints for Llama 3 8B with rank 16 beside all linear layers, and rank 64 of attention alone by hand.
+TEST(Accounting, AdaptersAreCountedBesideWhatTheyAdapt) {
+  const auto read = catalogue_model("llama-3-8b", Catalogue::builtin(), "model");
+  ASSERT_TRUE(read);
+  Transformer model = read->imported.model;
+  const ParameterCounts base = parameter_counts(model);
+  EXPECT_EQ(base.trained, base.total);
+  EXPECT_EQ(base.frozen_matrix, 0);
+  model.adapters = Adapters{16, true, true};
+  const ParameterCounts all = parameter_counts(model);
+  EXPECT_EQ(all.trained, 41'943'040);
+  EXPECT_EQ(all.total, base.total + all.trained);
+  EXPECT_EQ(all.frozen_matrix, base.active_matrix);
+  EXPECT_DOUBLE_EQ(training_flops(model, 8192, 0).value(), 3.0 * sequence_flops(model, 8192, 0).value() -
+                                                               8192.0 * 2.0 * static_cast<double>(base.active_matrix));
+  model.adapters = Adapters{64, true, false};
+  EXPECT_EQ(parameter_counts(model).trained, 32 * 64 * (2 * (4096 + 4096) + 2 * (4096 + 1024)));
+}
+
 }  // namespace
 }  // namespace assay

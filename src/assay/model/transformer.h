@@ -122,6 +122,14 @@ struct LayerStack {
 /// The layer whose keys and values a layer with `shares_kv` uses: the last one before it that lends keys of its shape.
 std::int64_t key_lender(const LayerStack& stack, std::int64_t layer);
 
+/// Pairs of narrow matrices beside matrices that stay as they are: y = x W + (x A) B. They are all that is trained
+/// (LoRA).
+struct Adapters {
+  std::int64_t rank = 1;
+  bool attention = true, feed_forward = true;  ///< whose matrices have them; routed experts have none
+  friend bool operator==(const Adapters&, const Adapters&) = default;
+};
+
 struct Transformer {
   std::string id, name;
   std::int64_t d_model = 1, vocabulary = 1;
@@ -145,6 +153,7 @@ struct Transformer {
   std::optional<LayerStack> encoder;   ///< of an encoder-decoder
   std::int64_t prediction_layers = 0;  ///< further multi-token-prediction modules, not part of the totals
   Dtype dtype = Dtype::bf16;           ///< of the published weights
+  std::optional<Adapters> adapters;    ///< absent: every weight is trained
 };
 
 }  // namespace assay

@@ -359,11 +359,33 @@ void add_bypass(std::vector<Weight>& out, const Layer& layer, std::int64_t width
   list.vector("bypass_norm", {{d_model, width}});
 }
 
+/// Freezes weights; behind each matrix that has an adapter stand the two of it.
+void adapt(std::vector<Weight>& weights, const Adapters& adapters) {
+  std::vector<Weight> all;
+  all.reserve(3 * weights.size());
+  for (Weight& weight : weights) {
+    weight.trained = false;
+    all.push_back(weight);
+    const bool feeds = weight.part == Part::mlp || weight.part == Part::shared_experts;
+    if (!weight.matrix || !(feeds ? adapters.feed_forward : weight.part == Part::attention && adapters.attention))
+      continue;
+    // A matrix to d_model takes all its other dimensions, any other one the first.
+    const int inputs = weight.dims[weight.rank - 1u].dim == d_model ? weight.rank - 1 : 1;
+    const Weight::Size narrow{adapter, adapters.rank};
+    Weight in{"lora_A", weight.part}, out{"lora_B", weight.part};
+    for (int i = 0; i < inputs; ++i) in.dims[in.rank++] = weight.dims[static_cast<std::size_t>(i)];
+    in.dims[in.rank++] = out.dims[out.rank++] = narrow;
+    for (int i = inputs; i < weight.rank; ++i) out.dims[out.rank++] = weight.dims[static_cast<std::size_t>(i)];
+    all.push_back(in), all.push_back(out);
+  }
+  weights = std::move(all);
+}
+
 }  // namespace
 
 std::string_view letter(LogicalDim dim) {
   static constexpr std::string_view letters[logical_dims] = {"B", "S", "T", "D", "N", "K", "H", "H", "F",
-                                                             "E", "C", "V", "R", "I", "Z", "P", "O"};
+                                                             "E", "C", "V", "R", "I", "Z", "P", "L", "O"};
   return letters[static_cast<std::size_t>(dim)];
 }
 
@@ -424,6 +446,7 @@ std::vector<Weight> layer_weights(const Transformer& model, const Layer& layer) 
     list.matrix("W_token", {{rank, layer.token_input}, {d_model, model.d_model}});
   }
   norms(left);
+  if (model.adapters) adapt(out, *model.adapters);
   return out;
 }
 
@@ -471,6 +494,7 @@ std::vector<Weight> outer_weights(const Transformer& model) {
   if (embedded != model.d_model && model.head) head.matrix("W_embed_out", {{d_model, model.d_model}, narrow});
   if (model.head && !model.tied) head.matrix("W_head", {narrow, {vocabulary, model.vocabulary}});
   head.vector(model.head && model.head_bias, "b_head", {{vocabulary, model.vocabulary}});
+  for (Weight& weight : out) weight.trained = !model.adapters;
   return out;
 }
 

@@ -28,10 +28,11 @@ enum class LogicalDim : std::uint8_t {
   inner,
   state,
   positions,
+  adapter,
   other
 };
-inline constexpr std::size_t logical_dims = 17;
-/// The letter it has in listings: B S T D N K H H F E C V R I Z P.
+inline constexpr std::size_t logical_dims = 18;
+/// The letter it has in listings: B S T D N K H H F E C V R I Z P L.
 std::string_view letter(LogicalDim dim);
 
 /// Which part of a model a weight belongs to.
@@ -60,9 +61,11 @@ struct Weight {
   Part part = Part::mlp;
   std::array<Size, 4> dims{};
   std::uint8_t rank = 0;
-  bool matrix = true;  ///< multiplies activations; else a bias, a scale or a table
+  bool matrix = true;   ///< multiplies activations; else a bias, a scale or a table
+  bool trained = true;  ///< else it stays as it is, and has neither gradient nor optimizer state
 
   std::int64_t elements() const;
+  bool is_adapter() const { return dims[0].dim == LogicalDim::adapter || dims[rank - 1u].dim == LogicalDim::adapter; }
 };
 
 /// Its dimensions as listings write them: "[D 4096, N 32, H 128]".

@@ -89,6 +89,7 @@ struct ProgramTensor {
   bool is_kept = false;      ///< stays in memory from the forward to the backward pass
   bool is_given = false;     ///< a weight, an input or a cache: no step makes it
   bool is_lent = false;      ///< keys, values or an encoder's result that other layers make or use, too
+  bool is_frozen = false;    ///< a weight that is not trained
   TensorClass tensor_class = TensorClass::activation;
   Dtype dtype = Dtype::bf16;
   Sharding sharding;

@@ -15,23 +15,27 @@ std::optional<JoinedProducts::Part> JoinedProducts::part_of(const KernelRates& r
   if (step.op != Op::product || !rates.matmul) return std::nullopt;
   const ProgramTensor &a = program.tensor(step.in[0]), &b = program.tensor(step.in[1]),
                       &out = program.tensor(step.out[0]);
-  for (const ProgramTensor* tensor : {&a, &b, &out})  // experts are ragged, routers keep their precision
+  bool of_adapter = false;
+  for (const ProgramTensor* tensor : {&a, &b, &out}) {  // experts are ragged, routers keep their precision
     if (tensor->find(LogicalDim::experts) >= 0 || tensor->find(LogicalDim::other) >= 0) return std::nullopt;
+    of_adapter |= tensor->find(LogicalDim::adapter) >= 0;
+  }
   if (!(rates.rate(a.dtype).value() > 0.0) || !(matmul_share(*rates.matmul, a.dtype) > 0.0)) return std::nullopt;
   const Part::Kind kind = !is_weight(b) ? of_weight : out.is_gradient ? of_input : forward;
   if (kind == of_weight && is_weight(a)) return std::nullopt;
   if (kind != of_input && step.in[2] >= 0) return std::nullopt;  // adds to an earlier sum
   const MatmulShape shape = product_shape(program, step);
   if (kind == of_input)  // the sum stays inside
-    return Part{kind, step.is_repeated, a.dtype, step.in[2], step.out[0], shape, 2.0 * local_bytes(program, out)};
-  return Part{kind, step.is_repeated, a.dtype, step.in[0], step.in[0], shape, local_bytes(program, a)};
+    return Part{kind,       step.is_repeated, of_adapter, a.dtype,
+                step.in[2], step.out[0],      shape,      2.0 * local_bytes(program, out)};
+  return Part{kind, step.is_repeated, of_adapter, a.dtype, step.in[0], step.in[0], shape, local_bytes(program, a)};
 }
 
 bool JoinedProducts::take(const Part& part) {
   for (Part& joint : joints_) {
     if (part.reads < 0 || joint.kind != part.kind || joint.is_repeated != part.is_repeated ||
-        joint.next != part.reads || joint.dtype != part.dtype || joint.shape.m != part.shape.m ||
-        joint.shape.batch != part.shape.batch)
+        joint.of_adapter != part.of_adapter || joint.next != part.reads || joint.dtype != part.dtype ||
+        joint.shape.m != part.shape.m || joint.shape.batch != part.shape.batch)
       continue;
     if (part.kind == Part::Kind::of_input) {
       if (joint.shape.n != part.shape.n) continue;

@@ -16,6 +16,7 @@ class JoinedProducts {
   struct Part {
     enum class Kind : std::uint8_t { forward, of_input, of_weight } kind = Kind::forward;
     bool is_repeated = false;
+    bool of_adapter = false;  ///< those of weights and of their adapters are not joined
     Dtype dtype = Dtype::bf16;
     int reads = -1;  ///< what all of them read; of gradients of an input, the sum that it adds to
     int next = -1;   ///< what the next one has to read to be joined

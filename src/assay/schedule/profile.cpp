@@ -141,7 +141,11 @@ double stretch_of(const StepEffects& effects, const Program& program, const Step
       return effects.loss;
     case Op::cast:
       return casts_weight(program, step) ? effects.pointwise : effects.cast;
-    // Rotations and gates are several operations of a framework; norms, sums and activation functions are one each.
+    // Rotations, gates and norms without a mean are several operations of a framework; norms with one, sums and
+    // activation functions are one each.
+    case Op::norm:
+    case Op::norm_grad:
+      return effects.pointwise * (program.centred_norms ? 1.0 : effects.composed);
     case Op::rotate:
     case Op::rotate_grad:
       return effects.pointwise * effects.composed;
@@ -343,7 +347,9 @@ DropoutBytes dropout_bytes(const Program& program, const Block& forward) {
 }
 
 void add_weight(LayerProfile& layer, const Weight& weight, double elements) {
-  (weight.part == Part::experts ? layer.expert_elements : layer.dense_elements) += elements;
+  const bool of_experts = weight.part == Part::experts;
+  (of_experts ? layer.expert_elements : layer.dense_elements) += elements;
+  if (weight.trained) (of_experts ? layer.trained_experts : layer.trained_dense) += elements;
 }
 
 }  // namespace

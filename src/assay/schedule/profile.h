@@ -97,6 +97,7 @@ struct LayerProfile {
   Bytes widest;               ///< the most that one step reads and writes besides weights
   double dense_elements = 0;  ///< of weights on one device before they are shared out over data axes
   double expert_elements = 0;
+  double trained_dense = 0, trained_experts = 0;  ///< of these, what has gradients and optimizer states
 };
 
 struct TrainingProfile {

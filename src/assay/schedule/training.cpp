@@ -223,7 +223,8 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
     // Two copies of the model make gradients of other microbatches each. Their sum is one over the copies of what
     // data-parallel devices have added up before, every device its part.
     if (part.passed < 1.0) {
-      const double summed = bytes.gradient * (sum.dense / shared.sums + sum.expert / shared.expert_sums);
+      const double summed =
+          bytes.gradient * (sum.trained_dense / shared.sums + sum.trained_experts / shared.expert_sums);
       const double count = out.layers + (part.first ? 1.0 : 0.0) + (part.last ? 1.0 : 0.0);
       out.copies = links.copies_form.seconds(summed, count);
       out.ideal_copies = summed * links.copies.rate.value();
@@ -240,11 +241,11 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
     out.gradients = waited(b.chain());
     out.spared = out.gradients - waited(b.chain() + b.beside_chain);
     // A table that both ends of the pipeline hold has gradients on both: they are added up at the end.
-    if (part.first != part.last && profile.tied_elements > 0.0)
+    if (part.first != part.last && profile.tied_elements > 0.0 && trained_of(profile.embedding) > 0.0)
       out.gradients +=
           profile.tied_elements * bytes.gradient * links.between_stages.rate.value() / links.network_share +
           2.0 * links.between_stages.floor.value();
-    const double updated = (sum.dense / shared.states + sum.expert / shared.expert_states) * bytes.updated;
+    const double updated = bytes.states_of(sum) * bytes.updated;
     const double update = updated / memory_rate;
     out.end_memory = updated / rates.hbm.value();
     out.end_upper += out.end_memory + f.all_once + b.all_once;
@@ -257,7 +258,7 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
       if (part.last)
         out.host.add(question.host, on_host(profile.head, head_forward, head_backward, 0.0), part.passed, 1.0,
                      question.overlap);
-      move_to_host(strategy.offload, sum.most_kept, sum.largest_layer / (sum.dense + sum.expert), out);
+      move_to_host(strategy.offload, sum.most_kept, sum.trained_share(), out);
       wait_for_host(strategy.offload, question.overlap, update, passes, out);
     }
   }

@@ -33,12 +33,14 @@ StateBytes::StateBytes(const TrainingQuestion& question, const Strategy& strateg
     : shared(sharing(strategy.parallelism, links)),
       weight(storage(question.setup.formats.weights, 1.0).value()),
       gradient(storage(question.setup.formats.gradients, 1.0).value()),
+      outer(storage(question.setup.formats.outer.value_or(question.setup.formats.weights), 1.0).value()),
       used(std::min(weight, storage(question.setup.formats.activations, 1.0).value())),
       optimizer(&question.setup.optimizer),
       states_move(moves_states(strategy.offload)) {
   updated = gradient + 2.0 * optimizer->state_bytes() + (optimizer->master ? 1.0 : 2.0) * weight;
   // A master copy on the host is too far away to gather from.
-  casts = optimizer->master && optimizer->cast_when_gathered && shared.weights > 1.0 && !states_move;
+  casts = optimizer->master && optimizer->cast_when_gathered && shared.weights > 1.0 && !states_move &&
+          !question.setup.model->adapters;
 }
 
 std::array<double, 2> StateBytes::cast(const TrainingProfile& profile, const StageSplit::Part& part, double dense,
@@ -58,6 +60,10 @@ StageElements add_memory(const StateBytes& bytes, const StepEffects& effects, co
                          const Bytes& head_gathered, double over_fewest, const StageSplit::Part& part,
                          SteadyCost::Part& out) {
   StageElements sum;
+  const auto hold = [&sum](const LayerProfile& layer, double n) {
+    sum.dense += n * layer.dense_elements, sum.expert += n * layer.expert_elements;
+    sum.trained_dense += n * layer.trained_dense, sum.trained_experts += n * layer.trained_experts;
+  };
   double encoded = 0.0;
   const std::size_t kinds = std::min(profile.kinds.size(), max_layer_kinds);
   for (std::size_t k = 0; k < kinds; ++k) {
@@ -66,35 +72,42 @@ StageElements add_memory(const StateBytes& bytes, const StepEffects& effects, co
     const LayerProfile& layer = profile.kinds[k];
     const double kept = layer.kept.value() * over_fewest;
     out.layers += n;
-    sum.dense += n * layer.dense_elements, sum.expert += n * layer.expert_elements;
+    hold(layer, n);
     out.kept += n * part.passed * kept;
     encoded = std::max(encoded, layer.encoded.value() * over_fewest);
     sum.largest_layer = std::max(sum.largest_layer, elements_of(layer));
+    sum.largest_trained = std::max(sum.largest_trained, trained_of(layer));
     sum.most_kept = std::max(sum.most_kept, kept);
     out.memory.workspace =
         std::max(out.memory.workspace, layer.again.value() * effects.activations + layer.widest.value());
   }
   out.kept += encoded;
-  if (part.first) sum.dense += elements_of(profile.embedding);
+  if (part.first) hold(profile.embedding, 1.0), sum.outer += elements_of(profile.embedding);
   if (part.last) {
-    sum.dense += elements_of(profile.head) + (part.first ? 0.0 : profile.tied_elements);
+    const double tied = part.first ? 0.0 : profile.tied_elements;
+    sum.dense += elements_of(profile.head) + tied;
+    sum.outer += elements_of(profile.head) + tied;
+    sum.trained_dense += trained_of(profile.head) + (trained_of(profile.embedding) > 0.0 ? tied : 0.0);
     out.memory.head =
         effects.logits * (profile.head.kept.value() + profile.head.widest.value()) + head_gathered.value();
     // Its gradient is whole until it is reduced, and nothing of the loss is free yet.
-    if (bytes.shared.gradients > 1.0) out.memory.head += bytes.gradient * elements_of(profile.head);
+    if (bytes.shared.gradients > 1.0) out.memory.head += bytes.gradient * trained_of(profile.head);
   }
   out.stages = part.stages, out.at = part.at, out.to = part.to, out.first = part.first, out.last = part.last;
   const Sharing& shared = bytes.shared;
   // Two copies of the model have states of their own: only data-parallel devices share them out.
-  const double states = sum.dense / shared.states + sum.expert / shared.expert_states;
-  out.memory.weights =
-      bytes.casts ? 0.0 : bytes.weight * (sum.dense / shared.weights + sum.expert / shared.expert_weights);
-  out.memory.gradients = bytes.gradient * (sum.dense / shared.gradients + sum.expert / shared.expert_gradients);
+  const double states = bytes.states_of(sum);
+  out.memory.weights = bytes.casts ? 0.0
+                                   : bytes.weight * (sum.dense / shared.weights + sum.expert / shared.expert_weights) +
+                                         (bytes.outer - bytes.weight) * sum.outer / shared.weights;
+  out.memory.gradients =
+      bytes.gradient * (sum.trained_dense / shared.gradients + sum.trained_experts / shared.expert_gradients);
   out.memory.master = bytes.optimizer->master_bytes() * states;
   out.memory.moments = bytes.optimizer->moment_bytes() * states;
   // Weights in use are whole: this layer's and the next one's. So are gradients that are not yet reduced.
   if (shared.weights > 1.0) out.memory.buffers = 2.0 * bytes.used * sum.largest_layer;
-  if (shared.gradients > 1.0) out.memory.buffers += (bytes.used + bytes.gradient) * sum.largest_layer;
+  if (shared.gradients > 1.0)
+    out.memory.buffers += bytes.used * sum.largest_layer + bytes.gradient * sum.largest_trained;
   return sum;
 }
 
@@ -133,7 +146,7 @@ void fill_memory(const TrainingQuestion& question, const Strategy& strategy, con
     const StageElements sum =
         add_memory(bytes, effects, profile, (weights ? weights : &profile)->head.gathered, over_fewest, part, out);
     steady.most_layers = std::max(steady.most_layers, out.layers);
-    move_to_host(strategy.offload, sum.most_kept, sum.largest_layer / (sum.dense + sum.expert), out);
+    move_to_host(strategy.offload, sum.most_kept, sum.trained_share(), out);
   }
 }
 

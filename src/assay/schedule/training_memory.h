@@ -5,6 +5,7 @@
 namespace assay {
 
 inline double elements_of(const LayerProfile& layer) { return layer.dense_elements + layer.expert_elements; }
+inline double trained_of(const LayerProfile& layer) { return layer.trained_dense + layer.trained_experts; }
 
 /// Ways in which weights, gradients and optimizer states are shared out over data-parallel axes.
 struct Sharing {
@@ -13,10 +14,22 @@ struct Sharing {
   double sums = 1, expert_sums = 1;  ///< devices that add up a gradient: each has a part of it while they do
 };
 
+/// What a stage holds, before anything goes to the host.
+struct StageElements {
+  double dense = 0, expert = 0;
+  double outer = 0;  ///< of the dense ones, those of embedding and head
+  double trained_dense = 0, trained_experts = 0;
+  double largest_layer = 0, largest_trained = 0;  ///< elements
+  double most_kept = 0;                           ///< bytes of a layer, of one microbatch
+  /// Of all states those of the largest layer.
+  double trained_share() const { return largest_trained / (trained_dense + trained_experts); }
+};
+
 /// How weights, gradients and optimizer states of a strategy lie in memory.
 struct StateBytes {
   Sharing shared;
   double weight = 0, gradient = 0;  ///< bytes of each element
+  double outer = 0;                 ///< bytes of a weight of embedding and head
   double used = 0;                  ///< bytes of a weight as products take it
   double updated = 0;               ///< bytes that the optimizer moves for each
   const Optimizer* optimizer = nullptr;
@@ -28,17 +41,11 @@ struct StateBytes {
   /// gathered or multiplied is cast; a table that lies here is not, and behind the loss none but those of layers.
   std::array<double, 2> cast(const TrainingProfile& profile, const StageSplit::Part& part, double dense,
                              double expert) const;
-  /// Elements whose states are on one device.
-  double states_of(const LayerProfile& layer) const {
-    return layer.dense_elements / shared.states + layer.expert_elements / shared.expert_states;
+  /// Elements of a layer or a stage whose states are on one device.
+  template <class Elements>
+  double states_of(const Elements& layer) const {
+    return layer.trained_dense / shared.states + layer.trained_experts / shared.expert_states;
   }
-};
-
-/// What a stage holds, before anything goes to the host.
-struct StageElements {
-  double dense = 0, expert = 0;
-  double largest_layer = 0;  ///< elements
-  double most_kept = 0;      ///< bytes of a layer, of one microbatch
 };
 
 /// Adds the memory of a stage; `head_gathered` are bytes of the head's weights where they are brought together.

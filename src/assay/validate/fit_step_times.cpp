@@ -1,4 +1,5 @@
 // The fit of the times in catalogue/steps/training.toml: blocks of numbers in turn, each to the rows that it touches.
+#include <algorithm>
 #include <cmath>
 
 #include "assay/validate/fit_steps.h"
@@ -99,6 +100,8 @@ std::vector<FitBlock> fit_blocks(TrainingPredictor& predict) {
       kernels(ampere),
       kernels(hopper),
       kernels(blackwell),
+      // Nobody measured kernels of other chips by themselves.
+      {{tuned(s.product[other], 0.7, 3.0), tuned(s.attention[other], 0.7, 3.0)}, of(other)},
       {{measured(s.product[tpu]), tuned(s.attention[tpu], 0.3, 3.0), tuned(s.pointwise[way_of_tpu], 0.2, 3.0)},
        of(tpu)},
       {{tuned(s.first_flash, 0.5, 3.0)}, [](const TrainingRow& row) { return row.software.first_flash; }},
@@ -181,7 +184,9 @@ void fit_step_times(const std::vector<TrainingRow>& rows, TrainingPredictor& pre
       minimise(parameters, objective, 30 + 20 * static_cast<int>(parameters.size()));
     }
   // Families without steps of their own do as the mean of those that have.
-  s.product[other] = (s.product[ampere] + s.product[hopper] + s.product[blackwell]) / 3.0;
+  if (std::none_of(rows.begin(), rows.end(),
+                   [&](const TrainingRow& row) { return predict.family(row) == StepFamily::other; }))
+    s.product[other] = (s.product[ampere] + s.product[hopper] + s.product[blackwell]) / 3.0;
   s.tensor_overlapped[other] = s.tensor_overlapped[hopper];
 }
 

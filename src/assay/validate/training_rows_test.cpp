@@ -43,14 +43,23 @@ TEST(TrainingRows, WhatCannotBeAskedIsNamedWithTheReason) {
   const TrainingRows rows = read(
       "a-1,a,M,32,4096,14336,32,8,128,,8192,y,H100-SXM-80GB,64,fp8,128,1,2,4,,1,zero1,y,,y,1,,,NeMo,2025,pretrain\n"
       "a-2,a,M,32,4096,14336,32,8,128,32000,8192,y,Abacus,64,fp8,128,1,2,4,,1,zero1,y,,y,1,,,NeMo,2025,pretrain\n"
-      "a-3,a,M,32,4096,14336,32,8,128,32000,8192,y,H100-SXM-80GB,64,fp8,128,1,2,4,,1,zero1,y,,y,1,,,NeMo,2025,lora\n"
       "a-4,a,M,32,4096,14336,32,8,128,32000,8192,y,H100-SXM-80GB,64,fp8,128,1,2,4,,1,zero1,y,,y,,,,NeMo,2025,sft\n");
   EXPECT_TRUE(rows.rows.empty());
-  ASSERT_EQ(rows.unanswered.size(), 4u);
+  ASSERT_EQ(rows.unanswered.size(), 3u);
   EXPECT_NE(rows.unanswered[0].why.find("vocabulary"), std::string::npos);
   EXPECT_NE(rows.unanswered[1].why.find("Abacus"), std::string::npos);
-  EXPECT_NE(rows.unanswered[2].why.find("adapters"), std::string::npos);
-  EXPECT_NE(rows.unanswered[3].why.find("utilisation"), std::string::npos);
+  EXPECT_NE(rows.unanswered[2].why.find("utilisation"), std::string::npos);
+}
+
+TEST(TrainingRows, AdaptersHaveTheRankOfTheRow) {
+  const TrainingRows rows = read(
+      "a-1,a,M,32,4096,14336,32,8,128,32000,8192,y,H100-SXM-80GB,64,fp8,128,1,2,4,,1,zero1,y,,y,1,,,NeMo,2025,lora\n"
+      "a-2,a,M,32,4096,14336,32,8,128,32000,8192,y,H100-SXM-80GB,64,fp8,128,1,2,4,,1,zero1,y,,y,1,,,NeMo,2025,lora r8\n"
+      "a-3,a,M,32,4096,14336,32,8,128,32000,8192,y,H100-SXM-80GB,64,fp8,128,1,2,4,,1,zero1,y,,y,1,,,NeMo,2025,sft\n");
+  ASSERT_EQ(rows.rows.size(), 3u);
+  EXPECT_EQ(rows.rows[0].model.adapters, (Adapters{16, true, false}));
+  EXPECT_EQ(rows.rows[1].model.adapters, (Adapters{8, true, false}));
+  EXPECT_FALSE(rows.rows[2].model.adapters);
 }
 
 TEST(TrainingRows, OurStepsAreWithinWhatIsPromised) {
