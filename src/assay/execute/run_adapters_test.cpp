@@ -53,7 +53,9 @@ TEST(RunAdapters, OnlyTheyHaveGradientsAndTheseAreFiniteDifferences) {
         variety.model.decoder.kinds.front().attention && variety.model.decoder.kinds.front().attention->index_heads > 0;
     for (const auto& [name, array] : weights)
       if (!picks) EXPECT_EQ(one.gradients.contains(name), is_adapter(name)) << variety.name << ' ' << name;
-    for (const auto& [name, gradient] : one.gradients) {
+    for (const auto& named : one.gradients) {
+      const auto& name = named.first;
+      const Array<double>& gradient = named.second;
       ASSERT_TRUE(is_adapter(name)) << variety.name << ' ' << name;
       const auto most =
           static_cast<std::size_t>(std::max_element(gradient.values.begin(), gradient.values.end(),
