@@ -33,6 +33,7 @@ class BackwardPass {
 
   void run(std::span<const Builder::Seed> seeds) {
     take(seeds);
+    run_again();
     transpose(first_, last_);
     finish_weights(last_tensor());
   }
@@ -42,7 +43,7 @@ class BackwardPass {
     take(seeds);
     if (!copied(branches, first, last))
       for (int i = last; i-- > first;)
-        if (!is_pure() || !copied(branches, i, i + 1)) transpose(branches, i);
+        if (!is_pure() || !copied(branches, i, i + 1)) transpose(branches, i, i + 1 == last);
     for (int i = first; i < last; ++i) {
       LoweredBranch& branch = branches[i];
       if (branches.copy_reduced(i)) {
@@ -81,11 +82,19 @@ class BackwardPass {
     return true;
   }
 
-  void transpose(Branches& branches, int number) {
+  /// All forward steps of a layer, where software does not stop at the last result that a gradient reads.
+  void run_again() {
+    if (!build_.recompute_.covers(ForwardPart::unread) || program_.blocks.back().kind < 0) return;
+    for (std::int32_t i = first_; i < last_; ++i)
+      for (const int id : std::array(program_.steps[at(i)].out)) need(id);
+  }
+
+  void transpose(Branches& branches, int number, bool is_last) {
     LoweredBranch& branch = branches[number];
     branch.like = branch.transposed = number;
     branch.arriving = slot(branch.output);
     branch.backward = Stretch::begin(program_);
+    if (is_last) run_again();
     transpose(branch.forward.first_step, branch.forward.last_step);
     branch.backward.end(program_);
     branch.leaving = slot(branch.input);

@@ -25,8 +25,9 @@ enum class ForwardPart : std::uint8_t {
   residual,    ///< sums on the residual stream, and copies that are split or cast
   reductions,  ///< sums over devices
   exchanges,   ///< what went from device to device
+  unread,      ///< besides: what no gradient reads, the last product of a layer and what follows it
 };
-inline constexpr std::size_t forward_parts = 14;
+inline constexpr std::size_t forward_parts = 14;  ///< that have a name: all but the last
 
 /// A set of them. Whatever it says, what was gathered is gathered again, and a layer's input is kept.
 struct Recompute {
@@ -48,6 +49,8 @@ struct Recompute {
   /// The inside of attention: scores and probabilities, where they exist at all.
   static constexpr Recompute selective() { return of({ForwardPart::scores}); }
   static constexpr Recompute full() { return {(1u << forward_parts) - 1u}; }
+  /// The same where software runs a layer again as a whole.
+  static constexpr Recompute whole() { return full().with(ForwardPart::unread); }
   /// What costs memory and next to no time: norms, activation functions and gates (Megatron's modules of these names).
   static constexpr Recompute element_wise() { return of({ForwardPart::norms, ForwardPart::activations}); }
   /// All products are kept, where devices add them up as sums; attention and what is element-wise is made again.

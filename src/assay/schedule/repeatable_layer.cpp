@@ -18,6 +18,7 @@ void RepeatableLayer::repeat(const TrainingSetup& setup, Recompute recompute, La
       made[at(id)] = step.is_gathered || recompute.meets(o == 0 ? step.first : step.others);
       again[i] |= made[at(id)];
     }
+    again[i] |= recompute.covers(ForwardPart::unread);
     if (!again[i] && step.reads_own) needed[at(step.out[0])] = 1;
     if (!again[i]) continue;
     for (const int id : step.in)
@@ -64,6 +65,7 @@ void RepeatableLayer::repeat(const TrainingSetup& setup, Recompute recompute, La
 
 TrainingProfile PolicyProfiles::with(Recompute recompute) const {
   TrainingProfile profile = base_;
+  recompute = setup_->effects.executed(recompute);
   for (std::size_t k = 0; k < forwards_.size(); ++k) forwards_[k].repeat(*setup_, recompute, profile.kinds[k]);
   return profile;
 }

@@ -74,10 +74,12 @@ std::vector<std::string> serving_classes(const Chip& chip, const Transformer& mo
 }
 
 std::vector<Coordinate> serving_coordinates(double chips, const Transformer& model, double batch, double context) {
-  return {{"chips", chips},
-          {"parameters", static_cast<double>(parameter_counts(model).total)},
-          {"batch", batch},
-          {"context", context}};
+  std::vector<Coordinate> at{{"chips", chips},
+                             {"parameters", static_cast<double>(parameter_counts(model).total)},
+                             {"batch", batch},
+                             {"context", context}};
+  add_kinds(model, at);
+  return at;
 }
 
 Result<ServingCalibration> read_serving_steps(std::string_view document, std::string_view file) {

@@ -20,6 +20,7 @@ void visit_steps(C& c, V& v) {
   v.number("first_flash", c.first_flash);
   v.number("unaligned", c.unaligned);
   v.table("pointwise");
+  v.numbers("slowdown", step_family_names, c.stream);
   v.numbers("traffic", fusion_names, c.pointwise);
   v.number("composed", c.composed);
   v.numbers("casts", fusion_names, c.cast);
@@ -70,7 +71,8 @@ StepEffects StepCalibration::effects(const Chip& chip, const StepSoftware& softw
   out.product = product[family];
   out.attention = attention[family] * (software.first_flash ? first_flash : 1.0);
   out.plain_attention = plain_attention, out.unaligned = unaligned;
-  out.pointwise = pointwise[way], out.cast = cast[way], out.loss = loss[loss_way];
+  out.pointwise = stream[family] * pointwise[way];
+  out.cast = stream[family] * cast[way], out.loss = stream[family] * loss[loss_way];
   out.composed = fusion == Fusion::eager ? composed : 1.0;
   out.launch = software.captured ? Seconds(0) : launch[way];
   out.routed_launch = software.captured && software.fixed_capacity ? Seconds(0) : launch[way];
@@ -83,6 +85,8 @@ StepEffects StepCalibration::effects(const Chip& chip, const StepSoftware& softw
   out.activations = activations[holds(way)], out.logits = logits[holds(loss_way)];
   out.reserved = reserved[holds(way)], out.context = context[holds(way)];
   out.joins_products = fusion == Fusion::fused;
+  // Megatron runs layers again as a whole; PyTorch's own checkpoints stop early, compilers leave out what nobody reads.
+  out.reruns_layers = fusion == Fusion::fused;
   out.frees_gradients = !tpu && fusion != Fusion::fused;
   out.straggler = straggler, out.fixed = fixed;
   return out;
@@ -116,10 +120,23 @@ std::vector<std::string> memory_classes(const Cluster& cluster) {
   return {cluster.chips() > cluster.chips_per_node ? "many nodes" : "one node", "gpu"};
 }
 
+void add_kinds(const Transformer& model, std::vector<Coordinate>& at) {
+  const auto encoding = static_cast<double>(model.encoder ? model.encoder->layers() : 0);
+  const double all = static_cast<double>(model.decoder.layers()) + encoding;
+  double scanning = 0.0;
+  for (std::size_t i = 0; i < model.decoder.kinds.size(); ++i)
+    if (model.decoder.kinds[i].state_space) scanning += static_cast<double>(model.decoder.count(i));
+  at.push_back({"state_spaces", scanning / all});
+  at.push_back({"encoders", encoding / all});
+}
+
 std::vector<Coordinate> step_coordinates(const Cluster& cluster, const Transformer& model, std::int64_t sequence) {
-  return {{"chips", static_cast<double>(cluster.chips())},
-          {"parameters", static_cast<double>(parameter_counts(model).total)},
-          {"sequence", static_cast<double>(sequence)}};
+  std::vector<Coordinate> at{{"chips", static_cast<double>(cluster.chips())},
+                             {"parameters", static_cast<double>(parameter_counts(model).total)},
+                             {"sequence", static_cast<double>(sequence)},
+                             {"adapters", model.adapters ? 1.0 : 0.0}};
+  add_kinds(model, at);
+  return at;
 }
 
 Result<StepCalibration> read_steps(std::string_view document, std::string_view file) {

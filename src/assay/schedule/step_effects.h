@@ -13,6 +13,7 @@
 #include "assay/hardware/catalogue.h"
 #include "assay/hardware/chip.h"
 #include "assay/hardware/cluster.h"
+#include "assay/lower/recompute.h"
 #include "assay/model/transformer.h"
 
 namespace assay {
@@ -72,7 +73,13 @@ struct StepEffects {
   double reserved = 1;          ///< bytes that the allocator takes over those in use at the peak
   Bytes context;                ///< of the driver and the communication library, outside of the allocator
   bool joins_products = false;  ///< those that read the same activation are one
+  bool reruns_layers = false;   ///< full recomputation makes again what no gradient reads, too
   bool frees_gradients = false;  ///< gradients come to be in the backward pass and are freed after the update
+
+  /// What software makes again under a policy.
+  Recompute executed(Recompute policy) const {
+    return reruns_layers && policy == Recompute::full() ? Recompute::whole() : policy;
+  }
 };
 
 /// Families of chips, by what whole steps on them have in common.
@@ -85,6 +92,7 @@ StepFamily step_family(const Chip& chip);
 struct StepCalibration {
   static constexpr std::size_t ways = std::size(fusion_names);
   std::array<double, step_families> product{1, 1, 1, 1, 1}, attention{1, 1, 1, 1, 1};
+  std::array<double, step_families> stream{1, 1, 1, 1, 1};  ///< element-wise kernels over those measured by themselves
   std::array<double, step_families> tensor_overlapped{1, 1, 1, 1, 1};  ///< waited for where software overlaps all
   std::array<double, ways> pointwise{1, 1, 1, 1}, cast{1, 1, 1, 1}, loss{1, 1, 1, 1};
   std::array<double, ways> activations{1, 1, 1, 1}, logits{1, 1, 1, 1}, reserved{1, 1, 1, 1};  ///< of memory
@@ -105,6 +113,8 @@ struct StepCalibration {
 /// Classes of steps by what their errors have in common, the narrowest first; and of their peaks of memory.
 std::vector<std::string> step_classes(const Cluster& cluster, const Transformer& model);
 std::vector<std::string> memory_classes(const Cluster& cluster);
+/// Adds which kinds of models were measured: the shares of layers with state spaces and of those of an encoder.
+void add_kinds(const Transformer& model, std::vector<Coordinate>& at);
 /// Where a step lies among those that were measured.
 std::vector<Coordinate> step_coordinates(const Cluster& cluster, const Transformer& model, std::int64_t sequence);
 bool has_experts(const Transformer& model);

@@ -33,7 +33,7 @@ Program training_program(const TrainingQuestion& question, std::int64_t sequence
   plan.work.expert_load = setup.expert_load;
   plan.microbatches = static_cast<std::int64_t>(microbatches(question, strategy));
   plan.formats = setup.formats;
-  plan.recompute = strategy.recompute;
+  plan.recompute = question.setup.effects.executed(strategy.recompute);
   plan.optimizer = setup.optimizer;
   const auto [mesh, rules] = training_stage(p, *setup.model);
   return lower_training(*setup.model, mesh, rules, plan);

@@ -13,7 +13,7 @@ constexpr std::size_t fused = 0, compiled = 1, eager = 2, way_of_tpu = 3;
 /// Where the fit starts: kernels do as they do alone, bytes are the fewest or nearly so, half of what may be hidden is
 /// waited for.
 void make_neutral(StepCalibration& s) {
-  s.product = s.attention = {1, 1, 1, 1, 1};
+  s.product = s.attention = s.stream = {1, 1, 1, 1, 1};
   s.pointwise = s.cast = s.loss = {1.5, 1.5, 1.5, 1.0};
   s.tensor_overlapped = {1.0, 0.5, 0.5, 0.5, 0.5};
   s.beside_waited = 0.5;
@@ -74,8 +74,11 @@ std::vector<FitBlock> fit_blocks(TrainingPredictor& predict) {
              (static_cast<std::size_t>(layers) == way || static_cast<std::size_t>(loss) == way);
     };
   };
+  // Element-wise kernels of other libraries than those that were measured: of one family the bytes tell.
   const auto kernels = [&](std::size_t f) {
-    return FitBlock{{measured(s.product[f]), measured(s.attention[f])}, of(f)};
+    FitBlock block{{measured(s.product[f]), measured(s.attention[f])}, of(f)};
+    if (f != hopper) block.numbers.push_back(tuned(s.stream[f], 0.5, 1.5));
+    return block;
   };
   const auto software = [&](std::size_t way) {
     FitBlock block{
@@ -120,7 +123,7 @@ std::vector<FitBlock> fit_blocks(TrainingPredictor& predict) {
       overlapped,
       {{tuned(s.tensor_overlapped[tpu], 0.05, 1.0)}, of(tpu)},
       {{tuned(s.contention, 0.01, 1.0)}, [](const TrainingRow& row) { return row.strategy.parallelism.fsdp > 1; }},
-      {{of_gpus(s.expert_product, 0.8, 3.0), of_gpus(s.expert_traffic, 0.7, 20.0), tuned(s.expert_waited, 0.05, 1.0)},
+      {{of_gpus(s.expert_product, 0.8, 5.0), of_gpus(s.expert_traffic, 0.7, 20.0), tuned(s.expert_waited, 0.05, 1.0)},
        [of](const TrainingRow& row) { return has_experts(row.model) && !of(tpu)(row); }},
       {{tuned(s.expert_product[way_of_tpu], 0.8, 3.0), tuned(s.expert_traffic[way_of_tpu], 0.7, 20.0)},
        [of](const TrainingRow& row) { return has_experts(row.model) && of(tpu)(row); }},
