@@ -162,8 +162,7 @@ Sharding random_sharding(AxisSet partial) {
 
 RC_GTEST_PROP(RunReshard, AnyShardingBecomesAnyOther, ()) {
   Program program;
-  program.mesh = {{{"X", 2}, {"Y", 2}, {"Z", 2}}};
-  program.axis_sizes = {2, 2, 2};
+  program.set_mesh({{{"X", 2}, {"Y", 2}, {"Z", 2}}});
   const ShardingRules rules;
   Builder builder(program, rules, Formats{}, Recompute::none());
   builder.begin_block("reshard", Phase::forward, -1, 1);

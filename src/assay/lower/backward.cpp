@@ -24,11 +24,8 @@ class BackwardPass {
         program_(builder.program_),
         first_(first),
         last_(last),
-        again_(builder.again_),
         weights_(builder.weights_) {
-    again_.assign(program_.tensors.size(), -1);
     weights_.clear();
-    build_.gradients_.resize(program_.tensors.size(), -1);
   }
 
   void run(std::span<const Builder::Seed> seeds) {
@@ -48,7 +45,7 @@ class BackwardPass {
       LoweredBranch& branch = branches[i];
       if (branches.copy_reduced(i)) {
         for (int g = branch.first_gradient; g < branch.last_gradient; ++g)
-          slot(branches.gradients[at(g)].of) = static_cast<std::int16_t>(branches.gradients[at(g)].is);
+          slot(branches.gradients[at(g)].of) = branches.gradients[at(g)].is;
         continue;
       }
       branch.reduced = Stretch::begin(program_);
@@ -67,7 +64,7 @@ class BackwardPass {
   int last_tensor() const { return static_cast<int>(program_.tensors.size()); }
 
   void take(std::span<const Builder::Seed> seeds) {
-    for (const Builder::Seed& seed : seeds) slot(seed.result) = static_cast<std::int16_t>(seed.gradient);
+    for (const Builder::Seed& seed : seeds) slot(seed.result) = seed.gradient;
   }
 
   /// Whether the gradient of a branch is a function of the branch alone: no value of the residual stream is made again
@@ -78,7 +75,7 @@ class BackwardPass {
 
   bool copied(Branches& branches, int first, int last) {
     if (!branches.copy_backward(first, last, slot(branches[last - 1].output))) return false;
-    slot(branches[first].input) = static_cast<std::int16_t>(branches[first].leaving);
+    slot(branches[first].input) = branches[first].leaving;
     return true;
   }
 
@@ -109,10 +106,7 @@ class BackwardPass {
     }
   }
 
-  std::int16_t& slot(int id) {
-    if (build_.gradients_.size() <= at(id)) build_.gradients_.resize(at(id) + 64, -1);
-    return build_.gradients_[at(id)];
-  }
+  int& slot(int id) { return build_.notes(id).gradient; }
 
   /// A forward value in the backward pass: kept, or made again. The gradient of the step that made it takes it as it
   /// is.
@@ -126,7 +120,7 @@ class BackwardPass {
     }
     const std::int32_t producer = tensor.producer;
     if (producer < first_ || producer >= last_) return id;  // made in this pass
-    if (again_[at(id)] >= 0) return again_[at(id)];
+    if (const int again = build_.notes(id).again; again >= 0) return again;
     // The backward pass of the head follows its forward pass at once, so nothing there is made twice.
     const bool in_layer = program_.blocks.back().kind >= 0;
     if (!in_layer || !is_made_again(producer, id)) {
@@ -140,11 +134,11 @@ class BackwardPass {
     for (std::int16_t& out : repeat.out) {
       if (out < 0) continue;
       const int copy = build_.copy_of(out, {});
-      again_[at(out)] = static_cast<std::int16_t>(copy);
+      build_.notes(out).again = copy;
       out = static_cast<std::int16_t>(copy);
     }
     program_.steps.push_back(repeat);
-    return again_[at(id)];
+    return build_.notes(id).again;
   }
 
   /// Whether the result `id` of a forward step is made again.
@@ -191,10 +185,10 @@ class BackwardPass {
 
   void accumulate(int id, int gradient) {
     if (!differentiable(id)) return;
-    std::int16_t& held = slot(id);
+    int& held = slot(id);
     note(id, held < 0);
     if (held < 0) {
-      held = static_cast<std::int16_t>(gradient);
+      held = gradient;
       return;
     }
     int a = held, b = gradient;
@@ -204,7 +198,7 @@ class BackwardPass {
     }
     const int sum = build_.copy_of(a, program_.tensor(id).name);
     build_.emit(Op::add, {a, b}, {sum});
-    slot(id) = static_cast<std::int16_t>(sum);
+    slot(id) = sum;
   }
 
   /// Where the gradient `held` of a tensor belongs: where the tensor lies, its sums ended but for those of copied keys.
@@ -219,7 +213,7 @@ class BackwardPass {
     const int held = id < 0 ? -1 : slot(id);
     if (held < 0) return -1;
     const int settled_one = build_.reshard(held, settled(id, held), Urgency::critical);
-    slot(id) = static_cast<std::int16_t>(settled_one);
+    slot(id) = settled_one;
     return settled_one;
   }
 
@@ -270,7 +264,7 @@ class BackwardPass {
       step.in[2] = static_cast<std::int16_t>(held);
       step.bytes += build_.bytes(made);
       note(of, false);
-      slot(of) = static_cast<std::int16_t>(made);
+      slot(of) = made;
     } else {
       accumulate(of, made);
     }
@@ -497,14 +491,13 @@ class BackwardPass {
       } else {
         held = build_.reshard(held, last, Urgency::afterwards);
       }
-      slot(w) = static_cast<std::int16_t>(held);
+      slot(w) = held;
     }
   }
 
   Builder& build_;
   Program& program_;
   std::int32_t first_, last_;
-  std::vector<std::int16_t>& again_;
   std::vector<int>& weights_;
   std::size_t finished_ = 0;  ///< as many of them
   int sums_ = -1;

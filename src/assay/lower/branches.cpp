@@ -1,6 +1,7 @@
 #include "assay/lower/branches.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "assay/model/layer_parts.h"
@@ -20,14 +21,7 @@ bool same_steps(const std::optional<Attention>& a, const std::optional<Attention
   return other == *b;
 }
 
-bool same_steps(const Layer& a, const Layer& b, Branch branch, bool cached) {
-  if (a.norms != b.norms || has_sandwich_norms(a) != has_sandwich_norms(b)) return false;
-  int count = 0;
-  for (const Branch each : all_branches) {
-    if (has_branch(a, each) != has_branch(b, each)) return false;
-    count += has_branch(a, each);
-  }
-  if (a.norms != 0 && a.norms < count) return false;  // some branch goes without, and which one depends on the others
+bool same_content(const Layer& a, const Layer& b, Branch branch, bool cached) {
   switch (branch) {
     case Branch::parallel:
       return same_steps(a.attention, b.attention, cached) && a.feed_forward == b.feed_forward;
@@ -40,6 +34,14 @@ bool same_steps(const Layer& a, const Layer& b, Branch branch, bool cached) {
     default:
       return a.token_input == b.token_input;
   }
+}
+
+bool same_steps(const Layer& a, const Layer& b, Branch branch, bool cached) {
+  if (!same_content(a, b, branch, cached)) return false;
+  const BranchSet all = branches_of(a);
+  return a.norms == b.norms && has_sandwich_norms(a) == has_sandwich_norms(b) && all == branches_of(b) &&
+         // Else some branch goes without, and which one depends on the others.
+         (a.norms == 0 || a.norms >= std::popcount(all));
 }
 
 bool alike(const ProgramTensor& a, const ProgramTensor& b) {

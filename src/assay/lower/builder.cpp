@@ -29,12 +29,6 @@ class Places {
   std::uint64_t word_ = 0;
 };
 
-AxisSet split_axes(const ProgramTensor& tensor) {
-  AxisSet all = 0;
-  for (std::size_t i = 0; i < tensor.rank; ++i) all |= tensor.sharding.dims[i].set();
-  return all;
-}
-
 }  // namespace
 
 int Builder::tensor(std::string_view name, std::span<const Weight::Size> dims, TensorClass tensor_class, Dtype dtype) {
@@ -70,21 +64,17 @@ int Builder::weight(const Weight& weight) {
 
 int Builder::used(int weight) {
   if (program_.tensor(weight).tensor_class != TensorClass::weight) return weight;
-  if (used_.size() < program_.tensors.size()) used_.resize(program_.tensors.size() + 64, -1);
-  if (used_[at(weight)] >= 0) return used_[at(weight)];
+  if (const int known = notes_here(weight).used; known >= 0) return known;
   const Sharding target = rule_sharding(rules_, program_, TensorClass::used_weight, dims_of(program_.tensor(weight)));
   const bool stays = program_.tensor(weight).sharding == target;
   const int id = stays ? weight : moved(narrowed(weight), target, Urgency::ahead, {});
-  used_[at(weight)] = static_cast<std::int16_t>(id);
+  notes_here(weight).used = static_cast<std::int16_t>(id);
   return id;
 }
 
 void Builder::begin_block(std::string_view name, Phase phase, int kind, std::int64_t layers) {
   const auto first = static_cast<std::int32_t>(program_.steps.size());
   program_.blocks.push_back({name, phase, kind, layers, first, first});
-  std::fill(used_.begin(), used_.end(), std::int16_t{-1});
-  std::fill(moved_.begin(), moved_.end(), std::int16_t{-1});
-  std::fill(casts_.begin(), casts_.end(), std::int16_t{-1});
 }
 
 void Builder::end_block() { program_.blocks.back().last = static_cast<std::int32_t>(program_.steps.size()); }
@@ -153,7 +143,6 @@ int Builder::moved(int from, const Sharding& target, Urgency urgency, std::strin
                                         : (n - 1.0) / n * before;
     current = next;
   };
-  const auto begins = [](AxisList list, AxisList of) { return common_prefix(list, of) == list; };
   // Of the dimensions that change; the axes of all others concern nobody else.
   AxisSet held = 0, wanted = 0;
   std::size_t begin = rank, end = 0;
@@ -166,7 +155,7 @@ int Builder::moved(int from, const Sharding& target, Urgency urgency, std::strin
     for (std::size_t i = begin; i < end; ++i) {
       const AxisList fresh = remaining(target.dims[i], ~missing);
       const AxisList grown = joined(now.dims[i], fresh);
-      if (fresh.empty() || !begins(grown, target.dims[i])) continue;
+      if (fresh.empty() || !begins_with(target.dims[i], grown)) continue;
       now.dims[i] = grown;
       held |= fresh.set();
       move(Op::slice, fresh.set());
@@ -196,7 +185,7 @@ int Builder::moved(int from, const Sharding& target, Urgency urgency, std::strin
       if (moved == 0) continue;
       const AxisList left = remaining(now.dims[i], moved);
       const AxisList grown = joined(now.dims[j], remaining(target.dims[j], ~moved));
-      if (!begins(left, now.dims[i]) || !begins(grown, target.dims[j])) continue;
+      if (!begins_with(now.dims[i], left) || !begins_with(target.dims[j], grown)) continue;
       now.dims[i] = left, now.dims[j] = grown;
       move(Op::all_to_all, moved);
     }
@@ -215,10 +204,9 @@ int Builder::moved(int from, const Sharding& target, Urgency urgency, std::strin
 
 int Builder::moved_once(int id, const Sharding& target) {
   if (program_.tensor(id).sharding == target) return id;
-  if (moved_.size() <= at(id)) moved_.resize(at(id) + 64, -1);
-  int there = moved_[at(id)];
+  int there = notes_here(id).moved;
   if (there < 0 || program_.tensor(there).sharding != target) there = reshard(id, target, Urgency::critical);
-  moved_[at(id)] = static_cast<std::int16_t>(there);
+  notes_here(id).moved = static_cast<std::int16_t>(there);
   return there;
 }
 
@@ -237,14 +225,13 @@ int Builder::settle_sums(int from) {
 }
 
 int Builder::cast(int id, Dtype to) {
-  if (casts_.size() <= at(id)) casts_.resize(at(id) + 64, -1);
-  if (casts_[at(id)] >= 0) return casts_[at(id)];
+  if (const int known = notes_here(id).cast; known >= 0) return known;
   const int made = copy_of(id, {});
   program_.tensors[at(made)].dtype = to;
   program_.tensors[at(made)].scale_bits = is_narrow(to) ? facts(Dtype::fp32).bits / scale_block : 0.0;
   Step& step = emit(Op::cast, {id}, {made});
   step.urgency = program_.tensor(made).tensor_class == TensorClass::used_weight ? Urgency::ahead : Urgency::critical;
-  casts_[at(id)] = static_cast<std::int16_t>(made);
+  notes_here(id).cast = static_cast<std::int16_t>(made);
   return made;
 }
 
@@ -259,11 +246,11 @@ bool Builder::is_quantised(const ProgramTensor& with) const {
 
 int Builder::quantised_at(int id, const Sharding& target) {
   const Sharding& here = program_.tensor(id).sharding;
-  const bool is_there = moved_.size() > at(id) && moved_[at(id)] >= 0;
+  const int there = notes_here(id).moved;
   // Sums end in the wide format, slices have less to cast, and what was gathered wide is not gathered twice.
   const bool first = (here.unreduced & ~target.unreduced) == 0 &&
                      program_.ways(here.split_axes()) >= program_.ways(target.split_axes()) &&
-                     !(is_there && program_.tensor(moved_[at(id)]).sharding == target);
+                     !(there >= 0 && program_.tensor(there).sharding == target);
   return first ? moved_once(quantised(id), target) : quantised(moved_once(id, target));
 }
 
@@ -276,7 +263,7 @@ int Builder::product(std::string_view name, int activation, int weight, std::ini
                      int onto, int bias) {
   int b = narrowed(used(weight));
   const Places in_x(program_.tensor(activation)), in_w(program_.tensor(b));
-  const AxisSet weight_axes = split_axes(program_.tensor(b));
+  const AxisSet weight_axes = program_.tensor(b).sharding.split_axes();
   Sharding target = program_.tensor(activation).sharding;
   {
     const ProgramTensor &x = program_.tensor(activation), &w = program_.tensor(b);
@@ -313,7 +300,7 @@ int Builder::product(std::string_view name, int activation, int weight, std::ini
       ++rank;
     }
     made.rank = static_cast<std::uint8_t>(rank);
-    made.sharding.unreduced = ((split_axes(x) | weight_axes) & ~kept) | x.sharding.unreduced | w.sharding.unreduced;
+    made.sharding.unreduced = ((x.sharding.split_axes() | weight_axes) & ~kept) | x.sharding.unreduced | w.sharding.unreduced;
     made.elements = local_elements(program_, made);
     partial = made.sharding.unreduced != 0;
   }
@@ -421,9 +408,11 @@ void Builder::settle_gradient(int tensor) {
   Sharding target = program_.tensor(tensor).sharding;
   target.unreduced = 0;
   const int held = gradient(tensor);
-  if (held >= 0) gradients_[at(tensor)] = static_cast<std::int16_t>(reshard(held, target, Urgency::critical));
+  if (held < 0) return;
+  const int whole = reshard(held, target, Urgency::critical);
+  notes(tensor).gradient = whole;
 }
 
-int Builder::gradient(int tensor) const { return at(tensor) < gradients_.size() ? gradients_[at(tensor)] : -1; }
+int Builder::gradient(int tensor) const { return at(tensor) < notes_.size() ? notes_[at(tensor)].gradient : -1; }
 
 }  // namespace assay

@@ -65,8 +65,7 @@ class Builder {
     constexpr auto weight = static_cast<std::size_t>(TensorClass::weight);
     for (std::size_t i = 0; i < tensor_classes; ++i)
       like_weights_[i] = rules.axes[i] == rules.axes[weight] && rules.spread[i] == rules.spread[weight];
-    for (std::vector<std::int16_t>* by_tensor : {&used_, &moved_, &gradients_, &again_})
-      by_tensor->reserve(program.tensors.capacity());
+    notes_.reserve(program.tensors.capacity());
     weights_.reserve(64);
   }
 
@@ -160,6 +159,28 @@ class Builder {
  private:
   friend class BackwardPass;
 
+  /// What became of a tensor; below 0: nothing.
+  struct Notes {
+    std::int16_t pass = -1;  ///< the block that the next three are of
+    std::int16_t used = -1;  ///< a weight as products use it
+    std::int16_t moved = -1;  ///< as the last product that moved it used it
+    std::int16_t cast = -1;
+    int gradient = -1;
+    int again = -1;  ///< as made again in the backward pass
+  };
+  Notes& notes(int id) {
+    const auto number = static_cast<std::size_t>(id);
+    if (notes_.size() <= number) notes_.resize(number + 64);
+    return notes_[number];
+  }
+  /// The same for the block that is being written.
+  Notes& notes_here(int id) {
+    Notes& found = notes(id);
+    const auto pass = static_cast<std::int16_t>(program_.blocks.size());
+    if (found.pass != pass) found.pass = pass, found.used = found.moved = found.cast = -1;
+    return found;
+  }
+
   /// As reshard(), of a tensor that does not lie there yet.
   int moved(int from, const Sharding& target, Urgency urgency, std::string_view name);
   /// In another format; done once in a pass.
@@ -188,12 +209,8 @@ class Builder {
   Recompute recompute_;
   bool narrow_products_, wide_weights_;
   std::array<bool, tensor_classes> like_weights_{};  ///< by class: its rules are those of weights
-  std::vector<std::int16_t> used_;                   ///< by weight: as used in this pass
-  std::vector<std::int16_t> moved_;      ///< by tensor: as the last product of this pass that moved it used it
-  std::vector<std::int16_t> casts_;      ///< by tensor: as cast in this pass
-  std::vector<std::int16_t> gradients_;  ///< by tensor
-  std::vector<std::int16_t> again_;      ///< by forward tensor: as made again in this backward pass
-  std::vector<int> weights_;             ///< that have gradients from this backward pass
+  std::vector<Notes> notes_;                         ///< by tensor
+  std::vector<int> weights_;                         ///< that have gradients from this backward pass
   struct Adapter {
     int weight = -1, in = -1, out = -1;
   };

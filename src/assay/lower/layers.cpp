@@ -15,20 +15,13 @@ std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 }  // namespace
 
-bool has_branch(const Layer& layer, Branch branch) {
-  if (layer.needs_image) return false;
-  const bool is_parallel = layer.parallel && layer.feed_forward && layer.attention;
-  if (is_parallel || branch == Branch::parallel) return is_parallel && branch == Branch::parallel;
-  switch (branch) {
-    case Branch::mixer:
-      return layer.attention || layer.state_space;
-    case Branch::cross_attention:
-      return layer.cross_attention.has_value();
-    case Branch::feed_forward:
-      return layer.feed_forward.has_value();
-    default:
-      return layer.token_input > 0;
-  }
+BranchSet branches_of(const Layer& layer) {
+  if (layer.needs_image) return 0;
+  if (layer.parallel && layer.feed_forward && layer.attention) return branch_bit(Branch::parallel);
+  const auto one = [](bool there, Branch branch) { return there ? branch_bit(branch) : BranchSet{0}; };
+  return one(layer.attention || layer.state_space, Branch::mixer) |
+         one(layer.cross_attention.has_value(), Branch::cross_attention) |
+         one(layer.feed_forward.has_value(), Branch::feed_forward) | one(layer.token_input > 0, Branch::token_input);
 }
 
 LayerWriter::LayerWriter(Builder& builder, const Transformer& model, const Layer& layer, const Workload& work,

@@ -40,7 +40,10 @@ enum class Branch : std::uint8_t {
 };
 inline constexpr Branch all_branches[] = {Branch::parallel, Branch::mixer, Branch::cross_attention,
                                           Branch::feed_forward, Branch::token_input};
-bool has_branch(const Layer& layer, Branch branch);
+/// Some of them, one bit each.
+using BranchSet = std::uint8_t;
+constexpr BranchSet branch_bit(Branch branch) { return static_cast<BranchSet>(1u << static_cast<unsigned>(branch)); }
+BranchSet branches_of(const Layer& layer);
 
 /// Work of an attention step, or of its gradient.
 Flops attention_flops(const Program& program, const Step& step);

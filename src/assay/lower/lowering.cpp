@@ -18,9 +18,8 @@ std::size_t at(int id) { return static_cast<std::size_t>(id); }
 Program empty_program(const Transformer& model, const Mesh& mesh) {
   const std::size_t kinds = model.decoder.kinds.size() + (model.encoder ? model.encoder->kinds.size() : 0);
   Program program;
-  program.mesh = mesh;
+  program.set_mesh(mesh);
   program.centred_norms = model.norm.mean;
-  for (std::size_t i = 0; i < mesh.axes.size(); ++i) program.axis_sizes[i] = static_cast<double>(mesh.axes[i].size);
   program.tensors.reserve(160 + 288 * kinds);  // of a dense layer with all its gradients and updates
   program.steps.reserve(64 + 160 * kinds);
   program.blocks.reserve(3 * kinds + 6);
@@ -166,7 +165,8 @@ class Lowering {
     build_.begin_block(name, Phase::forward, number, stack.count(kind));
     const Layer& shape = stack.kinds[kind];
     Written out = begun(residual("In", work));
-    if (has_branch(shape, Branch::cross_attention)) {
+    const BranchSet present = branches_of(shape);
+    if (present & branch_bit(Branch::cross_attention)) {
       out.encoded = residual("Encoded", source_of(work));
       program_.tensors[at(out.encoded)].is_lent = true;  // to all layers
     }
@@ -175,7 +175,7 @@ class Lowering {
     out.first_branch = branches_.size();
     out.output = out.input;
     for (const Branch branch : all_branches) {
-      if (!has_branch(shape, branch)) continue;
+      if (!(present & branch_bit(branch))) continue;
       if (!branches_.begin(shape, branch, work, out.output)) branches_.end(writer.write(branch, out.output));
       out.output = branches_[branches_.size() - 1].output;
     }

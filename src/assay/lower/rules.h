@@ -47,10 +47,15 @@ constexpr AxisList remaining(AxisList list, AxisSet without) {
 }
 /// The axes of both, those of `b` inside.
 constexpr AxisList joined(AxisList a, AxisList b) { return b.empty() ? a : joined(a, b.popped()).pushed(b.last()); }
+/// Whether a list begins with another one: blocks of a dimension that are cut further.
+constexpr bool begins_with(AxisList list, AxisList outer) {
+  while (!list.empty() && !outer.has(list.last())) list = list.popped();
+  return list == outer;
+}
 /// What both lists begin with: the blocks that a dimension is cut into either way.
 constexpr AxisList common_prefix(AxisList a, AxisList b) {
-  // As words, a longer list is larger; of two equally long ones that differ, neither is the prefix.
-  while (a != b) (a.bits() > b.bits() ? a : b) = (a.bits() > b.bits() ? a : b).popped();
+  // Of two lists that differ, one that ends with an axis of the other is not its beginning.
+  while (a != b) (b.empty() || a.has(b.last()) ? a : b) = (b.empty() || a.has(b.last()) ? a : b).popped();
   return a;
 }
 

@@ -26,6 +26,14 @@ std::string_view name(Phase phase) {
   return names[static_cast<std::size_t>(phase)];
 }
 
+void Program::set_mesh(const Mesh& devices) {
+  mesh = devices;
+  ways_by[0] = 1.0;
+  for (std::size_t i = 0, sets = 1; i < mesh.axes.size(); ++i, sets *= 2)
+    for (std::size_t set = 0; set < sets; ++set)
+      ways_by[sets + set] = ways_by[set] * static_cast<double>(mesh.axes[i].size);
+}
+
 double AttentionShape::mean_keys() const {
   const auto q = static_cast<double>(queries), k = static_cast<double>(keys);
   // Picked keys are anywhere, but as many as those of a window.
@@ -120,39 +128,36 @@ std::string step_text(const Program& program, const Step& step) {
   return fmt::format("{} = {}({})", outputs, name(step.op), inputs);
 }
 
+namespace {
+
+void add(ProgramCount& sum, const Step& step, double times) {
+  if (is_collective(step.op)) {
+    sum.network += times * step.bytes;
+    return;
+  }
+  const Flops flops = times * step.flops;
+  sum.flops += flops;
+  sum.memory += times * step.bytes;
+  if (step.op == Op::product) sum.product_flops += flops;
+  if (step.op == Op::attention || step.op == Op::attention_grad) sum.attention_flops += flops;
+  if (step.is_repeated) sum.repeated_flops += flops;
+}
+
+}  // namespace
+
 ProgramCount count(const Program& program, const Block& block) {
   ProgramCount sum;
-  for (std::int32_t i = block.first; i < block.last; ++i) {
-    const Step& step = program.steps[static_cast<std::size_t>(i)];
-    if (is_collective(step.op)) {
-      sum.network += step.bytes;
-      continue;
-    }
-    sum.flops += step.flops;
-    sum.memory += step.bytes;
-    if (step.op == Op::product) sum.product_flops += step.flops;
-    if (step.op == Op::attention || step.op == Op::attention_grad) sum.attention_flops += step.flops;
-    if (step.is_repeated) sum.repeated_flops += step.flops;
-  }
+  for (std::int32_t i = block.first; i < block.last; ++i) add(sum, program.steps[static_cast<std::size_t>(i)], 1.0);
   return sum;
 }
 
 ProgramCount count(const Program& program) {
   ProgramCount sum;
   for (const Block& block : program.blocks) {
+    const auto once = static_cast<double>(block.layers), all = once * static_cast<double>(program.microbatches);
     for (std::int32_t i = block.first; i < block.last; ++i) {
       const Step& step = program.steps[static_cast<std::size_t>(i)];
-      const double times =
-          static_cast<double>(block.layers) * (step.once ? 1.0 : static_cast<double>(program.microbatches));
-      if (is_collective(step.op)) {
-        sum.network += times * step.bytes;
-        continue;
-      }
-      sum.flops += times * step.flops;
-      sum.memory += times * step.bytes;
-      if (step.op == Op::product) sum.product_flops += times * step.flops;
-      if (step.op == Op::attention || step.op == Op::attention_grad) sum.attention_flops += times * step.flops;
-      if (step.is_repeated) sum.repeated_flops += times * step.flops;
+      add(sum, step, step.once ? once : all);
     }
   }
   return sum;

@@ -153,7 +153,7 @@ struct Block {
 
 struct Program {
   Mesh mesh;
-  std::array<double, max_mesh_axes> axis_sizes{};
+  std::array<double, 1u << max_mesh_axes> ways_by{};  ///< by set of axes: how many ways they split
   std::vector<ProgramTensor> tensors;
   std::vector<Step> steps;
   std::vector<Block> blocks;
@@ -166,16 +166,9 @@ struct Program {
   int add(const ProgramTensor& tensor);
   /// A tensor lies elsewhere.
   void place(int id, const Sharding& sharding);
-  double ways(AxisSet axes) const {
-    double n = 1.0;
-    for (; axes != 0; axes &= axes - 1) n *= axis_sizes[static_cast<std::size_t>(std::countr_zero(axes))];
-    return n;
-  }
-  double ways(AxisList axes) const {
-    double n = 1.0;
-    for (; !axes.empty(); axes = axes.popped()) n *= axis_sizes[static_cast<std::size_t>(axes.last())];
-    return n;
-  }
+  void set_mesh(const Mesh& devices);
+  double ways(AxisSet axes) const { return ways_by[axes]; }
+  double ways(AxisList axes) const { return ways_by[axes.set()]; }
 };
 
 /// Elements of a dimension on one device, padded up where it does not divide. Inline, as the two below: lowering asks

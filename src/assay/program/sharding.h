@@ -19,30 +19,30 @@ inline constexpr std::size_t max_tensor_rank = 8;
 using AxisSet = std::uint32_t;
 constexpr AxisSet axis_bit(int axis) { return AxisSet{1} << axis; }
 
-/// An ordered list of up to eight axes in one word; the last (minor-most) axis is in the lowest four bits.
+/// An ordered list of up to eight axes in one word: the set of them in the low byte, above it three bits for each, the
+/// last (minor-most) axis in the lowest ones.
 class AxisList {
  public:
   constexpr AxisList() = default;
   constexpr bool empty() const { return bits_ == 0; }
-  constexpr int last() const { return static_cast<int>(bits_ & 15u) - 1; }
-  constexpr AxisList pushed(int axis) const { return AxisList(bits_ << 4 | static_cast<std::uint32_t>(axis + 1)); }
-  constexpr AxisList popped() const { return AxisList(bits_ >> 4); }
-  constexpr std::uint32_t bits() const { return bits_; }
-  constexpr AxisSet set() const {
-    if (bits_ == 0) return 0;                                      // as most are
-    AxisSet all = 1u << (bits_ & 15u) | 1u << (bits_ >> 4 & 15u);  // one or two axes without a branch; no axis is bit 0
-    for (std::uint32_t rest = bits_ >> 8; rest != 0; rest >>= 4) all |= 1u << (rest & 15u);
-    return all >> 1;
+  constexpr int last() const { return static_cast<int>(bits_ >> 8 & 7u); }
+  constexpr AxisList pushed(int axis) const {
+    return AxisList((bits_ & ~255u) << 3 | static_cast<std::uint32_t>(axis) << 8 | set() | axis_bit(axis));
   }
+  constexpr AxisList popped() const { return AxisList((bits_ >> 3 & ~255u) | (set() & ~axis_bit(last()))); }
+  constexpr std::uint32_t bits() const { return bits_; }
+  constexpr AxisSet set() const { return bits_ & 255u; }
+  constexpr bool has(int axis) const { return (set() & axis_bit(axis)) != 0; }
   /// Major first.
   std::vector<int> axes() const {
     std::vector<int> all;
-    for (std::uint32_t rest = bits_; rest != 0; rest >>= 4) all.insert(all.begin(), static_cast<int>(rest & 15u) - 1);
+    for (AxisList rest = *this; !rest.empty(); rest = rest.popped()) all.insert(all.begin(), rest.last());
     return all;
   }
   friend constexpr bool operator==(AxisList, AxisList) = default;
 
  private:
+  static_assert(max_mesh_axes <= 8);
   constexpr explicit AxisList(std::uint32_t bits) : bits_(bits) {}
   std::uint32_t bits_ = 0;
 };
@@ -54,8 +54,7 @@ struct Sharding {
 
   constexpr AxisSet split_axes() const {
     AxisSet all = 0;
-    for (std::size_t i = 0; i < max_tensor_rank; i += 2)  // in pairs: most are empty
-      if ((dims[i].bits() | dims[i + 1].bits()) != 0) all |= dims[i].set() | dims[i + 1].set();
+    for (const AxisList list : dims) all |= list.set();
     return all;
   }
   constexpr AxisSet used_axes() const { return split_axes() | unreduced; }

@@ -18,6 +18,15 @@ TEST(AxisList, KeepsTheOrderOfItsAxes) {
   EXPECT_TRUE(AxisList{}.empty());
 }
 
+TEST(AxisList, HoldsAllAxesOfTheLargestMesh) {
+  AxisList list;
+  for (int axis = max_mesh_axes; axis-- > 0;) list = list.pushed(axis);
+  EXPECT_EQ(list.axes(), (std::vector<int>{7, 6, 5, 4, 3, 2, 1, 0}));
+  EXPECT_EQ(list.set(), 255u);
+  for (int axis = 0; axis < max_mesh_axes; ++axis, list = list.popped()) EXPECT_EQ(list.last(), axis);
+  EXPECT_TRUE(list.empty());
+}
+
 // fp32[1024,4096] as [I_XY, J] on X=8, Y=2: 1024 / 16 = 64 rows of 4096 x 4 B = 1 MiB on each of 16 devices.
 TEST(Sharding, LocalShapeAndBytes) {
   Tensor a = tensor({{"I", 1024}, {"J", 4096}}, Dtype::fp32);

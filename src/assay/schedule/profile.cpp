@@ -76,7 +76,7 @@ std::optional<Traffic> traffic_of(const AxisRoles& roles_by, const Program& prog
     const AxisSet rest = before.sharding.split_axes() & ~step.axes;
     entry.divided = roles_by.of(rest) & open;
     for (std::size_t i = 0; i < program.mesh.axes.size(); ++i)
-      if (rest >> i & 1u && roles_by.of_axis[i] & open) entry.bytes *= program.axis_sizes[i];
+      if (rest >> i & 1u && roles_by.of_axis[i] & open) entry.bytes *= program.ways(axis_bit(static_cast<int>(i)));
   }
   return entry;
 }

@@ -19,13 +19,11 @@ AxisList appended(AxisList list, AxisList more) {
   return list;
 }
 
-/// The list with the axis at a distance from the inner end replaced.
-AxisList replaced(AxisList list, int from_inner, int axis) {
-  int inner[max_mesh_axes];
-  for (int i = 0; i < from_inner; ++i) inner[i] = list.last(), list = list.popped();
-  list = list.popped().pushed(axis);
-  for (int i = from_inner; i-- > 0;) list = list.pushed(inner[i]);
-  return list;
+/// The list with two axes in each other's place.
+AxisList exchanged(AxisList list, int a, int b) {
+  if (list.empty()) return list;
+  const int last = list.last();
+  return exchanged(list.popped(), a, b).pushed(last == a ? b : last == b ? a : last);
 }
 
 }  // namespace
@@ -157,7 +155,7 @@ const std::vector<int>& ShardingSpace::permutations(int id) {
   if (nodes_[index(id)].group >= 0) return groups_[index(nodes_[index(id)].group)];
   struct Place {
     std::size_t dim;
-    int from_inner, axis;
+    int axis;
   };
   const int group = static_cast<int>(groups_.size());
   std::vector<int> members{id};
@@ -172,24 +170,21 @@ const std::vector<int>& ShardingSpace::permutations(int id) {
     const Sharding at = sharding(members[i]);
     Place places[max_mesh_axes];
     std::size_t count = 0;
-    for (std::size_t d = 0; d < rank_; ++d) {
-      int depth = 0;
-      for (AxisList rest = at.dims[d]; !rest.empty(); rest = rest.popped()) places[count++] = {d, depth++, rest.last()};
-    }
+    for (std::size_t d = 0; d < rank_; ++d)
+      for (AxisList rest = at.dims[d]; !rest.empty(); rest = rest.popped()) places[count++] = {d, rest.last()};
     for (std::size_t a = 0; a < count; ++a) {
       const Place& x = places[a];
       for (std::size_t b = a + 1; b < count; ++b) {
         const Place& y = places[b];
         if (x.dim != y.dim && mesh_.size(x.axis) != mesh_.size(y.axis)) continue;
         Sharding s = at;
-        s.dims[x.dim] = replaced(s.dims[x.dim], x.from_inner, y.axis);
-        s.dims[y.dim] = replaced(s.dims[y.dim], y.from_inner, x.axis);
+        for (const std::size_t d : {x.dim, y.dim}) s.dims[d] = exchanged(at.dims[d], x.axis, y.axis);
         add_member(s);
       }
       for_each_axis(all_axes_ & ~at.used_axes(), [&](int axis) {
         if (mesh_.size(axis) != mesh_.size(x.axis)) return;
         Sharding s = at;
-        s.dims[x.dim] = replaced(s.dims[x.dim], x.from_inner, axis);
+        s.dims[x.dim] = exchanged(s.dims[x.dim], x.axis, axis);
         add_member(s);
       });
     }
