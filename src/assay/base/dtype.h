@@ -1,6 +1,7 @@
 // Number formats: what a tensor's elements are and how many bits each takes in memory.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,7 +12,7 @@
 
 namespace assay {
 
-enum class Dtype { fp64, fp32, tf32, bf16, fp16, fp8, fp6, fp4, int32, int16, int8, int4 };
+enum class Dtype : std::uint8_t { fp64, fp32, tf32, bf16, fp16, fp8, fp6, fp4, int32, int16, int8, int4 };
 
 struct DtypeFacts {
   Dtype dtype;

@@ -94,11 +94,11 @@ int LayerWriter::cached(int fresh, const Attention& a, std::string_view name, bo
   // The first of the new tokens looks back a window, the last one sees all new ones.
   const std::int64_t kept = a.window > 0 ? std::min(a.window + work_.queries - 1, work_.keys) : work_.keys;
   made.name = name;
-  made.dims[1] = {context, kept};
+  made.dims.set(1, {context, kept});
   made.tensor_class = TensorClass::key_value;
   made.dtype = build_.formats().kv_cache;
   made.is_given = true, made.is_kept = false;
-  made.sharding = build_.ruled(TensorClass::key_value, std::span(made.dims.data(), made.rank));
+  made.sharding = build_.ruled(TensorClass::key_value, made);
   if (whole) made.sharding.dims[1] = {};
   const int before = program.add(made);
   if (a.shares_kv) return before;  // the layer that made them wrote them
@@ -158,8 +158,7 @@ int LayerWriter::picked_keys(const Attention& a, int x, int low) {
     return t;
   };
   // Queries of the index lie where those of attention do, so that what they pick need not move.
-  const std::array<Weight::Size, 5> dims = program.tensor(low).dims;
-  low = build_.moved_once(low, build_.ruled(TensorClass::query, std::span(dims.data(), 3)));
+  low = build_.moved_once(low, build_.ruled(TensorClass::query, program.tensor(low)));
   const int q =
       turned(build_.settle_sums(build_.product("IQ", low, weight("W_iq"), {batch, sequence, other, head_dim})), "IQ");
   int k = build_.settle_sums(build_.product("IK", x, weight("W_ik"), {batch, sequence, head_dim}));
@@ -175,7 +174,7 @@ int LayerWriter::picked_keys(const Attention& a, int x, int low) {
   made.name = "Picked";
   made.dtype = Dtype::int32;
   made.rank = 3;
-  made.dims[2] = {other, std::min(a.index_picks, work_.keys)};
+  made.dims.set(2, {other, std::min(a.index_picks, work_.keys)});
   const int picked = program.add(made);
   Step& step = build_.emit(Op::pick, {q, k, w}, {picked});
   AttentionShape candidates;
@@ -194,7 +193,7 @@ void LayerWriter::expand(const Attention& a, int c, int place, int expansion, Lo
   place = build_.reshard(place, beside, Urgency::critical);
   k = resized(both, "K", head_dim, a.head_dim);
   v = resized(both, "V", head_dim, a.value_dim);
-  build_.program().tensors[at(v)].dims[3].dim = value_dim;
+  build_.program().tensors[at(v)].dims.set(3, {value_dim, a.value_dim});
   build_.emit(Op::split, {both, place}, {k, v});
 }
 
@@ -211,7 +210,7 @@ int LayerWriter::absorbed(const Attention& a, int q, int latent, int expansion, 
   const int w = build_.used(expansion);
   const int w_k = resized(w, "W_kb", head_dim, a.head_dim - a.rope_dim);
   const int w_v = resized(w, "W_vb", head_dim, a.value_dim);
-  build_.program().tensors[at(w_v)].dims[2].dim = value_dim;
+  build_.program().tensors[at(w_v)].dims.set(2, {value_dim, a.value_dim});
   build_.emit(Op::split, {w}, {w_k, w_v}).bytes = Bytes(0);  // two views of one weight
   q = build_.settle_sums(q);
   const int plain = resized(q, "Q", head_dim, a.head_dim - a.rope_dim),
@@ -243,7 +242,7 @@ int LayerWriter::attend(const Attention& a, int q, int k, int v, Weight::Size re
   ProgramTensor out = program.tensor(q);
   out.name = "O";
   out.tensor_class = TensorClass::activation;
-  out.dims[3] = result;
+  out.dims.set(3, result);
   out.sharding.unreduced = over;
   const int o = program.add(out);
   // Flash attention keeps one number per query and head; plain attention keeps all probabilities.
@@ -252,7 +251,7 @@ int LayerWriter::attend(const Attention& a, int q, int k, int v, Weight::Size re
     rest.name = "L", rest.rank = 3, rest.dtype = Dtype::fp32;
   } else {
     rest.name = "P";
-    rest.dims[3] = {context, shape.keys};
+    rest.dims.set(3, {context, shape.keys});
     rest.sharding.dims[3] = {};
   }
   const int second = program.add(rest);
@@ -284,10 +283,10 @@ int LayerWriter::score_terms(const Attention& a, int q) {
 }
 
 Sharding LayerWriter::beside_output(int o) {
-  const ProgramTensor& result = build_.program().tensor(o);
-  Sharding target = build_.ruled(TensorClass::activation, std::span(result.dims.data(), 2));
-  target.dims[2] =
-      remaining(build_.ruled(TensorClass::used_weight, std::span(&result.dims[2], 1)).dims[0], target.split_axes());
+  const TensorDims& dims = build_.program().tensor(o).dims;
+  const Weight::Size tokens[] = {dims[0], dims[1]}, rows[] = {dims[2]};
+  Sharding target = build_.ruled(TensorClass::activation, tokens);
+  target.dims[2] = remaining(build_.ruled(TensorClass::used_weight, rows).dims[0], target.split_axes());
   return target;
 }
 

@@ -101,8 +101,9 @@ class BackwardPass {
 
   void transpose(std::int32_t first, std::int32_t last) {
     for (std::int32_t i = last - 1; i >= first; --i) {
+      const Op op = program_.steps[at(i)].op;  // is there before the copy
       const Step step = program_.steps[at(i)];
-      transpose(step);
+      transpose(op, step);
     }
   }
 
@@ -376,8 +377,8 @@ class BackwardPass {
       if (has_gradient(id)) accumulate(id, back.out[n++]);
   }
 
-  void transpose(const Step& step) {
-    switch (step.op) {
+  void transpose(Op op, const Step& step) {
+    switch (op) {
       case Op::product:
         return transpose_product(step);
       case Op::norm:

@@ -7,40 +7,18 @@ namespace {
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
-std::span<const Weight::Size> dims_of(const ProgramTensor& tensor) { return {tensor.dims.data(), tensor.rank}; }
-
 bool is_narrow(Dtype dtype) { return facts(dtype).bits < 16; }
-
-/// Where the dimensions of a tensor stand: find() of all of them at once, in one word. Moves and casts do not change
-/// it.
-class Places {
- public:
-  explicit Places(const ProgramTensor& tensor) {
-    for (int i = tensor.rank; i-- > 0;) {
-      const int shift = shift_of(tensor.dims[at(i)].dim);
-      word_ = (word_ & ~(std::uint64_t{7} << shift)) | static_cast<std::uint64_t>(i + 1) << shift;
-    }
-  }
-  int of(LogicalDim dim) const { return static_cast<int>(word_ >> shift_of(dim) & 7u) - 1; }
-
- private:
-  static_assert(3 * logical_dims <= 64);
-  static int shift_of(LogicalDim dim) { return 3 * static_cast<int>(dim); }
-  std::uint64_t word_ = 0;
-};
 
 }  // namespace
 
 int Builder::tensor(std::string_view name, std::span<const Weight::Size> dims, TensorClass tensor_class, Dtype dtype) {
-  Sharding sharding;
-  if (tensor_class != TensorClass::activation) sharding = rule_sharding(rules_, program_, tensor_class, dims);
   ProgramTensor& made = program_.tensors.emplace_back();
   made.name = name;
   made.tensor_class = tensor_class;
   made.dtype = dtype;
   made.rank = static_cast<std::uint8_t>(dims.size());
-  std::copy(dims.begin(), dims.end(), made.dims.begin());
-  made.sharding = sharding;
+  made.dims = TensorDims(dims);
+  if (tensor_class != TensorClass::activation) made.sharding = ruled(tensor_class, made);
   made.elements = local_elements(program_, made);
   return static_cast<int>(program_.tensors.size()) - 1;
 }
@@ -65,7 +43,7 @@ int Builder::weight(const Weight& weight) {
 int Builder::used(int weight) {
   if (program_.tensor(weight).tensor_class != TensorClass::weight) return weight;
   if (const int known = notes_here(weight).used; known >= 0) return known;
-  const Sharding target = rule_sharding(rules_, program_, TensorClass::used_weight, dims_of(program_.tensor(weight)));
+  const Sharding target = ruled(TensorClass::used_weight, program_.tensor(weight));
   const bool stays = program_.tensor(weight).sharding == target;
   const int id = stays ? weight : moved(narrowed(weight), target, Urgency::ahead, {});
   notes_here(weight).used = static_cast<std::int16_t>(id);
@@ -211,7 +189,7 @@ int Builder::moved_once(int id, const Sharding& target) {
 }
 
 int Builder::settle(int from, TensorClass tensor_class, std::string_view name) {
-  Sharding target = rule_sharding(rules_, program_, tensor_class, dims_of(program_.tensor(from)));
+  Sharding target = ruled(tensor_class, program_.tensor(from));
   const int id = reshard(from, target, Urgency::critical, name);
   program_.tensors[at(id)].tensor_class = tensor_class;
   return id;
@@ -262,20 +240,21 @@ AxisSet Builder::late_axes(const ProgramTensor& tensor) const {
 int Builder::product(std::string_view name, int activation, int weight, std::initializer_list<LogicalDim> result,
                      int onto, int bias) {
   int b = narrowed(used(weight));
-  const Places in_x(program_.tensor(activation)), in_w(program_.tensor(b));
   const AxisSet weight_axes = program_.tensor(b).sharding.split_axes();
+  unsigned shared = 0;  // dimensions of the weight that the activation has, too
   Sharding target = program_.tensor(activation).sharding;
   {
     const ProgramTensor &x = program_.tensor(activation), &w = program_.tensor(b);
     // Copies of keys are made by every device that needs them, from tokens that are there for the queries.
-    const AxisSet copied = in_w.of(LogicalDim::kv_heads) >= 0 ? rules_.key_replicas : 0;
+    const AxisSet copied = w.find(LogicalDim::kv_heads) >= 0 ? rules_.key_replicas : 0;
     const AxisSet stationary = weight_axes | copied;
     target.unreduced = x.is_gradient ? late_axes(x) : 0;
     // Partial sums of an adapter end with those of the product that it is added to.
     if (in_x.of(LogicalDim::adapter) >= 0 && !x.is_gradient) target.unreduced = x.sharding.unreduced;
     for (int i = 0; i < x.rank; ++i) {
-      const int j = in_w.of(x.dims[at(i)].dim);
+      const int j = w.find(x.dims[at(i)].dim);
       target.dims[at(i)] = j >= 0 ? w.sharding.dims[at(j)] : remaining(target.dims[at(i)], stationary);
+      if (j >= 0) shared |= 1u << j;
     }
   }
   const bool narrow = multiplies_narrow(b) && in_x.of(LogicalDim::adapter) < 0;
@@ -291,10 +270,10 @@ int Builder::product(std::string_view name, int activation, int weight, std::ini
     AxisSet kept = 0;
     std::size_t rank = 0;
     for (LogicalDim dim : result) {
-      const int i = in_x.of(dim);
+      const int i = x.find(dim);
       const ProgramTensor& from = i >= 0 ? x : w;
-      const std::size_t there = at(i >= 0 ? i : in_w.of(dim));
-      made.dims[rank] = from.dims[there];
+      const std::size_t there = at(i >= 0 ? i : w.find(dim));
+      made.dims.set(rank, from.dims[there]);
       made.sharding.dims[rank] = from.sharding.dims[there];
       kept |= from.sharding.dims[there].set();
       ++rank;
@@ -321,10 +300,10 @@ int Builder::product(std::string_view name, int activation, int weight, std::ini
   const ProgramTensor &x = program_.tensor(a), &w = program_.tensor(b);
   double extent = x.elements;  // of all dimensions of both
   for (int i = 0; i < w.rank; ++i)
-    if (in_x.of(w.dims[at(i)].dim) < 0) extent *= local_extent(program_, w, i);
+    if (!(shared >> i & 1u)) extent *= local_extent(program_, w, i);
   step.flops = Flops(2.0 * extent);
   const bool of_weights = w.tensor_class == TensorClass::weight || w.tensor_class == TensorClass::used_weight;
-  if (of_weights && in_w.of(LogicalDim::experts) >= 0) {
+  if (of_weights && w.find(LogicalDim::experts) >= 0) {
     const Bytes weights = bytes(b);
     step.bytes = filled_slots * (step.bytes - weights) + touched_experts * weights;
     step.flops *= filled_slots;
@@ -381,7 +360,7 @@ int Builder::norm(std::string_view name, int x, int scale, int bias, std::int64_
     made.dtype = Dtype::fp32;
     made.is_given = made.is_kept = false;
     made.rank = static_cast<std::uint8_t>(rank - over + 1);
-    made.dims[at(rank - over)] = {LogicalDim::other, 2};
+    made.dims.set(at(rank - over), {LogicalDim::other, 2});
     for (int i = rank - over; i < rank; ++i) made.sharding.dims[at(i)] = {};
     made.sharding.unreduced = split;
     sums = program_.add(made);

@@ -94,7 +94,10 @@ class Builder {
 
   /// What the rules say of a tensor.
   Sharding ruled(TensorClass tensor_class, std::span<const Weight::Size> dims) const {
-    return rule_sharding(rules_, program_, tensor_class, dims);
+    return rule_sharding(rules_, program_, tensor_class, TensorDims(dims), dims.size());
+  }
+  Sharding ruled(TensorClass tensor_class, const ProgramTensor& tensor) const {
+    return rule_sharding(rules_, program_, tensor_class, tensor.dims, tensor.rank);
   }
 
   /// Where a gradient or state of a weight lies by the rules of its class, which mostly are those of the weight.
@@ -102,7 +105,7 @@ class Builder {
     const ProgramTensor& w = program_.tensor(weight);
     return like_weights_[static_cast<std::size_t>(tensor_class)]
                ? w.sharding
-               : ruled(tensor_class, std::span(w.dims.data(), w.rank));
+               : ruled(tensor_class, w);
   }
 
   // --- blocks

@@ -106,6 +106,7 @@ class LayerWriter {
   LentKeys lent_;
   std::array<int, 2> pending_{-1, -1};  ///< biases that the next sum adds
   std::vector<Weight> weights_;         ///< of the layer; those that are taken have lost their names
+  std::size_t next_ = 0;                ///< the first that may not be taken yet
 };
 
 }  // namespace assay

@@ -13,6 +13,8 @@ using enum LogicalDim;
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
+constexpr std::string_view taken = " ";
+
 }  // namespace
 
 BranchSet branches_of(const Layer& layer) {
@@ -65,15 +67,18 @@ int LayerWriter::with_token_input(int x) {
 
 int LayerWriter::weight(std::string_view name) {
   if (weights_.empty()) weights_ = layer_weights(model_, layer_);  // a layer of copied branches asks for none
-  for (std::size_t i = 0; i < weights_.size(); ++i) {
+  // They are listed in the order of their use.
+  while (next_ < weights_.size() && weights_[next_].name == taken) ++next_;
+  for (std::size_t i = next_; i < weights_.size(); ++i) {
     Weight& weight = weights_[i];
     // Of names that are as long, most differ in the last letter.
     if (weight.name.size() != name.size() || weight.name.back() != name.back() || weight.name != name) continue;
     const int id = build_.weight(weight);
-    weight.name = " ";  // taken
+    weight.name = taken;
     if (model_.adapters && i + 1 < weights_.size() && weights_[i + 1].is_adapter()) {
       const int in = build_.weight(weights_[i + 1]);
       build_.adapt(id, in, build_.weight(weights_[i + 2]));
+      weights_[i + 1].name = weights_[i + 2].name = taken;
     }
     return id;
   }
@@ -124,7 +129,7 @@ int LayerWriter::resized(int like, std::string_view name, LogicalDim dim, std::i
   ProgramTensor made = build_.program().tensor(like);
   made.name = name;
   made.is_given = made.is_kept = false;
-  made.dims[at(made.find(dim))].size = size;
+  made.dims.set(at(made.find(dim)), {dim, size});
   return build_.program().add(made);
 }
 
@@ -208,8 +213,8 @@ int LayerWriter::experts_block(const FeedForward& f, int x) {
   const AxisList own = remaining(there.dims[0], held.sharding.split_axes());
   sent.sharding.dims[0] = own;
   const double slots = slots_of(sent.sharding.dims[1]);
-  sent.dims[0] = {experts, f.experts};
-  sent.dims[1] = {capacity, static_cast<std::int64_t>(slots)};
+  sent.dims.set(0, {experts, f.experts});
+  sent.dims.set(1, {capacity, static_cast<std::int64_t>(slots)});
   const int out = program.add(sent);
   build_.emit(Op::dispatch, {through, gates}, {out});
   build_.touched_experts = touched_share(work_.tokens() / program.ways(there.dims[1].set()), k, n);

@@ -98,9 +98,9 @@ class Lowering {
   int looked_up(std::string_view name, int tokens, int table) {
     table = build_.used(table);
     const ProgramTensor weights = program_.tensor(table);
-    std::array<Weight::Size, 4> dims{program_.tensor(tokens).dims[0], program_.tensor(tokens).dims[1]};
-    std::copy_n(&weights.dims[1], weights.rank - 1, &dims[2]);
-    const int rows = build_.tensor(name, std::span(dims.data(), weights.rank + 1u), TensorClass::residual,
+    const TensorDims& of = program_.tensor(tokens).dims;
+    const Weight::Size dims[] = {of[0], of[1], weights.dims[1], weights.dims[2]};
+    const int rows = build_.tensor(name, std::span(dims, weights.rank + 1u), TensorClass::residual,
                                    build_.formats().activations);
     program_.tensors[at(rows)].tensor_class = TensorClass::activation;
     Sharding there = program_.tensor(rows).sharding, named = program_.tensor(tokens).sharding;
@@ -161,9 +161,8 @@ class Lowering {
     return x;
   }
 
-  Written layer(std::string_view name, const LayerStack& stack, std::size_t kind, int number, const Workload& work) {
-    build_.begin_block(name, Phase::forward, number, stack.count(kind));
-    const Layer& shape = stack.kinds[kind];
+  Written layer(std::string_view name, const Layer& shape, std::int64_t layers, int number, const Workload& work) {
+    build_.begin_block(name, Phase::forward, number, layers);
     Written out = begun(residual("In", work));
     const BranchSet present = branches_of(shape);
     if (present & branch_bit(Branch::cross_attention)) {
@@ -181,7 +180,8 @@ class Lowering {
     }
     out.last_branch = branches_.size();
     out.lent = writer.lent();
-    for (std::size_t i = before; i < program_.tensors.size(); ++i) {
+    const bool has_given = shape.token_input > 0 || (shape.attention && shape.attention->shares_kv);
+    for (std::size_t i = before; has_given && i < program_.tensors.size(); ++i) {
       const ProgramTensor& tensor = program_.tensors[i];
       if (!tensor.is_given) continue;
       if (tensor.is_lent) (out.shared.keys < 0 ? out.shared.keys : out.shared.values) = static_cast<int>(i);
@@ -209,7 +209,7 @@ class Lowering {
     x = build_.settle_sums(
         build_.product("Turned", x, outer("W_transform"), {batch, sequence, rank}, -1, outer("b_transform")));
     x = build_.pointwise(Op::activate, "Turned", {x}, x);
-    program_.tensors[at(x)].dims[2].dim = d_model;  // as wide, and what the head multiplies
+    program_.tensors[at(x)].dims.set(2, {d_model, model_.d_model});  // as wide, and what the head multiplies
     const int norms = (model_.embedding_norm ? 1 : 0) + (model_.final_norm ? 1 : 0);
     return outer_norm(x, (model_.encoder ? 2 : 1) * norms);
   }
@@ -262,8 +262,9 @@ class Lowering {
     made.name = name;
     made.dtype = dtype;
     made.rank = n > 1 ? 3 : 2;
-    for (std::size_t i = 0; i < 2; ++i) made.dims[i] = source.dims[i], made.sharding.dims[i] = source.sharding.dims[i];
-    made.dims[2] = {other, n};
+    made.dims = source.dims;
+    made.dims.set(2, {other, n});
+    for (std::size_t i = 0; i < 2; ++i) made.sharding.dims[i] = source.sharding.dims[i];
     return program_.add(made);
   }
 
@@ -393,8 +394,9 @@ Program lower_training(const Transformer& model, const Mesh& mesh, const Shardin
   // Kinds of the decoder are numbered first, also where an encoder runs before it.
   const auto write = [&](std::string_view name, const LayerStack& stack, int number, const Workload& work) {
     for (std::size_t kind = 0; kind < stack.kinds.size(); ++kind, ++number) {
-      const Written written = lowering.layer(name, stack, kind, number, work);
-      stacked.push_back({written, stack.count(kind), number, name});
+      const std::int64_t layers = stack.count(kind);
+      const Written written = lowering.layer(name, stack.kinds[kind], layers, number, work);
+      stacked.push_back({written, layers, number, name});
     }
   };
   const std::size_t outer_first = program.tensors.size();
@@ -440,7 +442,7 @@ Program lower_serving(const Transformer& model, const Mesh& mesh, const Sharding
   Lowering lowering(program, model, rules, formats, Recompute::none());
   lowering.embedding(work, StackOf::decoder);
   for (std::size_t kind = 0; kind < model.decoder.kinds.size(); ++kind)
-    lowering.layer("layer", model.decoder, kind, static_cast<int>(kind), work);
+    lowering.layer("layer", model.decoder.kinds[kind], model.decoder.count(kind), static_cast<int>(kind), work);
   lowering.head_and_sample(work);
   return program;
 }
@@ -453,7 +455,8 @@ Program lower_encoder(const Transformer& model, const Mesh& mesh, const Sharding
   source.cached = false;  // all of its tokens see each other, once
   lowering.embedding(source, StackOf::encoder);
   for (std::size_t kind = 0; kind < model.encoder->kinds.size(); ++kind)
-    lowering.layer("encoder layer", *model.encoder, kind, static_cast<int>(kind), source);
+    lowering.layer("encoder layer", model.encoder->kinds[kind], model.encoder->count(kind), static_cast<int>(kind),
+                   source);
   lowering.encoder_end(source);
   return program;
 }

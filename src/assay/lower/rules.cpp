@@ -9,37 +9,37 @@ namespace assay {
 namespace {
 
 /// Splits dimensions by further axes, one after the other, the outermost first.
-void place(AxisList axes, const Program& program, std::span<const Weight::Size> dims, Sharding& sharding) {
+void place(AxisList axes, const Program& program, const TensorDims& dims, std::size_t rank, Sharding& sharding) {
   if (axes.empty()) return;
-  place(axes.popped(), program, dims, sharding);
+  place(axes.popped(), program, dims, rank, sharding);
   const double ways = program.ways(axis_bit(axes.last()));
   const auto divides = [&](std::size_t i) {
     return dims[i].size % static_cast<std::int64_t>(ways * program.ways(sharding.dims[i])) == 0;
   };
-  std::size_t found = dims.size();
-  for (std::size_t i = 0; i < dims.size() && found == dims.size(); ++i)
+  std::size_t found = rank;
+  for (std::size_t i = 0; i < rank && found == rank; ++i)
     if (dims[i].dim == LogicalDim::d_model && divides(i)) found = i;
-  for (std::size_t i = 0; i < dims.size() && found == dims.size(); ++i)
+  for (std::size_t i = 0; i < rank && found == rank; ++i)
     if (divides(i)) found = i;
   // Where nothing divides, shards are padded on the dimension that wastes least; tiny tensors stay whole.
   double least = std::numeric_limits<double>::infinity();
-  if (found == dims.size())
-    for (std::size_t i = 0; i < dims.size(); ++i) {
+  if (found == rank)
+    for (std::size_t i = 0; i < rank; ++i) {
       const auto size = static_cast<double>(dims[i].size);
       const double shards = ways * program.ways(sharding.dims[i]);
       const double waste = std::ceil(size / shards) * shards / size;
       if (size >= shards && waste < least) found = i, least = waste;
     }
-  if (found < dims.size()) sharding.dims[found] = sharding.dims[found].pushed(axes.last());
+  if (found < rank) sharding.dims[found] = sharding.dims[found].pushed(axes.last());
 }
 
 }  // namespace
 
 Sharding rule_sharding(const ShardingRules& rules, const Program& program, TensorClass tensor_class,
-                       std::span<const Weight::Size> dims) {
+                       const TensorDims& dims, std::size_t rank) {
   Sharding sharding;
   AxisSet spent = 0;
-  for (std::size_t i = 0; i < dims.size(); ++i) {
+  for (std::size_t i = 0; i < rank; ++i) {
     AxisList wanted = rules.at(tensor_class, dims[i].dim);
     if (wanted.empty()) continue;
     wanted = remaining(wanted, spent);
@@ -50,7 +50,7 @@ Sharding rule_sharding(const ShardingRules& rules, const Program& program, Tenso
     spent |= wanted.set();
   }
   const AxisList spread = rules.spread[static_cast<std::size_t>(tensor_class)];
-  if (!spread.empty()) place(remaining(spread, spent), program, dims, sharding);
+  if (!spread.empty()) place(remaining(spread, spent), program, dims, rank, sharding);
   return sharding;
 }
 
@@ -64,11 +64,10 @@ std::array<Weight::Size, 4> ruled_dims(const Weight& weight) {
 
 double local_elements(const ShardingRules& rules, const Program& program, TensorClass tensor_class,
                       const Weight& weight) {
-  const std::array<Weight::Size, 4> dims = ruled_dims(weight);
   ProgramTensor tensor;
   tensor.rank = weight.rank;
-  std::copy_n(dims.begin(), weight.rank, tensor.dims.begin());
-  tensor.sharding = rule_sharding(rules, program, tensor_class, std::span(dims.data(), weight.rank));
+  tensor.dims = TensorDims(ruled_dims(weight));
+  tensor.sharding = rule_sharding(rules, program, tensor_class, tensor.dims, tensor.rank);
   return local_elements(program, tensor);
 }
 

@@ -2,7 +2,6 @@
 // nothing but such rules; the collectives follow from them.
 #pragma once
 #include <array>
-#include <span>
 
 #include "assay/program/program.h"
 
@@ -28,10 +27,10 @@ struct ShardingRules {
   }
 };
 
-/// The sharding that the rules give a tensor of these dimensions. An axis is spent once, on the first dimension that
+/// The sharding that the rules give a tensor of the first `rank` of these dimensions. An axis is spent once, on the first dimension that
 /// names it. Heads of keys are split as far as they divide: the rest of the axes holds copies of them.
 Sharding rule_sharding(const ShardingRules& rules, const Program& program, TensorClass tensor_class,
-                       std::span<const Weight::Size> dims);
+                       const TensorDims& dims, std::size_t rank);
 
 /// The dimensions of a weight as rules see them: a router's experts are what tokens choose from, not where they go.
 std::array<Weight::Size, 4> ruled_dims(const Weight& weight);

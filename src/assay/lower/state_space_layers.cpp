@@ -135,7 +135,7 @@ int LayerWriter::gated_linear(const StateSpace& s, int x) {
 void LayerWriter::by_heads(int x, LogicalDim last, const StateSpace& s) {
   ProgramTensor& made = build_.program().tensors[at(x)];
   made.rank = 4;
-  made.dims[2] = {heads, s.heads}, made.dims[3] = {last, s.inner / s.heads};
+  made.dims.set(2, {heads, s.heads}), made.dims.set(3, {last, s.inner / s.heads});
   build_.program().place(x, Sharding(made.sharding));
 }
 

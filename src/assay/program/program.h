@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -79,6 +80,34 @@ enum class TensorClass : std::uint8_t {
 };
 inline constexpr std::size_t tensor_classes = 9;
 
+/// Up to five dimensions of a tensor. What they stand for is in one word, so that finding one takes no loop.
+class TensorDims {
+ public:
+  TensorDims() = default;
+  explicit TensorDims(std::span<const Weight::Size> dims) {
+    for (std::size_t i = 0; i < dims.size(); ++i) set(i, dims[i]);
+  }
+  Weight::Size operator[](std::size_t i) const {
+    return {static_cast<LogicalDim>((kinds_ >> 8 * i & 255u) - 1), sizes_[i]};
+  }
+  void set(std::size_t i, Weight::Size dim) {
+    kinds_ = (kinds_ & ~(std::uint64_t{255} << 8 * i)) | code(dim.dim) << 8 * i;
+    sizes_[i] = dim.size;
+  }
+  /// The number of the first one that stands for that, or a number that is larger than theirs.
+  int find(LogicalDim dim) const {
+    constexpr std::uint64_t each = 0x0101010101010101;
+    const std::uint64_t differ = kinds_ ^ each * code(dim);  // the byte that is 0 is the one
+    return std::countr_zero((differ - each) & ~differ & each << 7) / 8;
+  }
+
+ private:
+  static constexpr std::uint64_t code(LogicalDim dim) { return static_cast<std::uint64_t>(dim) + 1; }
+
+  std::uint64_t kinds_ = 0;  ///< one byte each, 0: none
+  std::array<std::int64_t, 5> sizes_{};
+};
+
 /// A tensor of a program. Small and flat, because programs are made by the million.
 struct ProgramTensor {
   std::string_view name;
@@ -93,16 +122,16 @@ struct ProgramTensor {
   TensorClass tensor_class = TensorClass::activation;
   Dtype dtype = Dtype::bf16;
   Sharding sharding;
-  std::array<Weight::Size, 5> dims{};
+  TensorDims dims;
   double scale_bits = 0;  ///< for each element, of scales that blocks of a quantised weight share
   double elements = 0;    ///< on one device, counted when it enters a program
 
   int find(LogicalDim dim) const {
-    for (int i = 0; i < rank; ++i)
-      if (dims[static_cast<std::size_t>(i)].dim == dim) return i;
-    return -1;
+    const int found = dims.find(dim);
+    return found < rank ? found : -1;
   }
 };
+static_assert(sizeof(ProgramTensor) == 128);
 
 /// How far attention looks: how many keys a query of a sequence sees on average, and what is masked.
 struct AttentionShape {
@@ -124,7 +153,7 @@ enum class Urgency : std::uint8_t {
   afterwards  ///< nobody in the pass waits for it: reducing gradients of weights
 };
 
-struct Step {
+struct alignas(16) Step {
   Op op = Op::product;
   Urgency urgency = Urgency::critical;
   bool is_repeated = false;  ///< forward work done again in the backward pass

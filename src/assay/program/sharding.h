@@ -59,9 +59,11 @@ struct Sharding {
   }
   constexpr AxisSet used_axes() const { return split_axes() | unreduced; }
   friend constexpr bool operator==(const Sharding& a, const Sharding& b) {
-    AxisSet differ = a.unreduced ^ b.unreduced;  // no branch per dimension: programs compare all the time
-    for (std::size_t i = 0; i < max_tensor_rank; ++i) differ |= a.dims[i].bits() ^ b.dims[i].bits();
-    return differ == 0;
+    if (a.unreduced != b.unreduced) return false;
+    // One by one: many at once are not there to be read when they were just written one by one.
+    for (std::size_t i = 0; i < max_tensor_rank; ++i)
+      if (a.dims[i] != b.dims[i]) return false;
+    return true;
   }
 };
 

@@ -17,7 +17,7 @@ std::size_t at(int id) { return static_cast<std::size_t>(id); }
 double cache_bytes_at(const Program& program, ProgramTensor tensor, std::int64_t keys, std::int64_t window,
                       Dtype format) {
   const int along = tensor.find(tensor.is_given ? LogicalDim::context : LogicalDim::sequence);
-  if (along >= 0) tensor.dims[at(along)].size = window > 0 ? std::min(window, keys) : keys;
+  if (along >= 0) tensor.dims.set(at(along), {tensor.dims[at(along)].dim, window > 0 ? std::min(window, keys) : keys});
   if (!tensor.is_given) tensor.dtype = format;
   return local_bytes(program, tensor).value();
 }
