@@ -181,7 +181,7 @@ Shards<double> StepRunner::run_collective(const Step& step, const Shards<double>
   Shards<double> out = run_step(devices_, plan, from);
   // Scales travel with what they belong to.
   const ProgramTensor& tensor = program_.tensor(step.in[0]);
-  const double scaled = 1.0 + tensor.scale_bits / facts(tensor.dtype).bits;
+  const double scaled = tensor.bits / facts(tensor.dtype).bits;
   const Bytes moved = scaled * (total() - before) / static_cast<double>(devices_.count());
   const Bytes said = step.op == Op::slice ? Bytes(0) : step.bytes;
   moved_ += moved;

@@ -96,7 +96,7 @@ int LayerWriter::cached(int fresh, const Attention& a, std::string_view name, bo
   made.name = name;
   made.dims.set(1, {context, kept});
   made.tensor_class = TensorClass::key_value;
-  made.dtype = build_.formats().kv_cache;
+  made.store_as(build_.formats().kv_cache);
   made.is_given = true, made.is_kept = false;
   made.sharding = build_.ruled(TensorClass::key_value, made);
   if (whole) made.sharding.dims[1] = {};
@@ -172,7 +172,7 @@ int LayerWriter::picked_keys(const Attention& a, int x, int low) {
   w = build_.reshard(w, beside, Urgency::critical);
   ProgramTensor made = program.tensor(q);
   made.name = "Picked";
-  made.dtype = Dtype::int32;
+  made.store_as(Dtype::int32);
   made.rank = 3;
   made.dims.set(2, {other, std::min(a.index_picks, work_.keys)});
   const int picked = program.add(made);
@@ -248,7 +248,7 @@ int LayerWriter::attend(const Attention& a, int q, int k, int v, Weight::Size re
   // Flash attention keeps one number per query and head; plain attention keeps all probabilities.
   ProgramTensor rest = out;
   if (shape.flash) {
-    rest.name = "L", rest.rank = 3, rest.dtype = Dtype::fp32;
+    rest.name = "L", rest.rank = 3, rest.store_as(Dtype::fp32);
   } else {
     rest.name = "P";
     rest.dims.set(3, {context, shape.keys});

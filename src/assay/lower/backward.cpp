@@ -20,11 +20,7 @@ Sharding whole(const ProgramTensor& tensor) {
 class BackwardPass {
  public:
   BackwardPass(Builder& builder, std::int32_t first, std::int32_t last)
-      : build_(builder),
-        program_(builder.program_),
-        first_(first),
-        last_(last),
-        weights_(builder.weights_) {
+      : build_(builder), program_(builder.program_), first_(first), last_(last), weights_(builder.weights_) {
     weights_.clear();
   }
 
@@ -159,8 +155,7 @@ class BackwardPass {
     const int id = build_.copy_of(of, {});
     ProgramTensor& made = program_.tensors[at(id)];
     made.is_gradient = true;
-    made.dtype = is_weight(of) ? build_.formats_.gradients : build_.formats_.activations;
-    made.scale_bits = 0;
+    made.store_as(is_weight(of) ? build_.formats_.gradients : build_.formats_.activations);
     made.sharding.unreduced = unreduced;
     return id;
   }
@@ -251,13 +246,13 @@ class BackwardPass {
     const ProgramTensor& target = program_.tensor(of);  // until others are made
     for (int i = 0; i < target.rank; ++i) dims[at(i)] = target.dims[at(i)].dim;
     const int held = slot(of);
-    const int made = product(target.name, x, y, std::span(dims.data(), target.rank));
+    const int made = build_.product(target.name, x, y, std::span<const LogicalDim>(dims.data(), target.rank));
     ProgramTensor& result = program_.tensors[at(made)];
     result.is_gradient = true;
     if (is_weight(of)) {
       Step& step = program_.steps.back();
       step.bytes -= build_.bytes(made);
-      result.dtype = build_.formats_.gradients;
+      result.store_as(build_.formats_.gradients);
       step.bytes += build_.bytes(made);
     }
     if (held >= 0 && program_.tensor(held).sharding == result.sharding) {  // sums in place
@@ -271,19 +266,6 @@ class BackwardPass {
     }
   }
 
-  int product(std::string_view name, int x, int y, std::span<const LogicalDim> dims) {
-    switch (dims.size()) {
-      case 1:
-        return build_.product(name, x, y, {dims[0]});
-      case 2:
-        return build_.product(name, x, y, {dims[0], dims[1]});
-      case 3:
-        return build_.product(name, x, y, {dims[0], dims[1], dims[2]});
-      default:
-        return build_.product(name, x, y, {dims[0], dims[1], dims[2], dims[3]});
-    }
-  }
-
   void transpose_norm(const Step& step) {
     int dy = gradient(step.out[0]);
     if (dy < 0) return;
@@ -293,7 +275,7 @@ class BackwardPass {
     if (step.in[2] >= 0) {  // rows lie on several devices: so do the two dot products that their gradient needs
       sums = make(step.in[2],
                   program_.tensor(x).sharding.split_axes() & ~program_.tensor(step.in[2]).sharding.split_axes());
-      program_.tensors[at(sums)].dtype = Dtype::fp32;
+      program_.tensors[at(sums)].store_as(Dtype::fp32);
       build_.emit(Op::norm_grad, {dy, need(x), need(scale), need(step.in[2])}, {sums});
       sums = build_.settle_sums(sums);
     }

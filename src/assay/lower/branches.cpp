@@ -45,7 +45,7 @@ bool same_steps(const Layer& a, const Layer& b, Branch branch, bool cached) {
 }
 
 bool alike(const ProgramTensor& a, const ProgramTensor& b) {
-  if (a.name != b.name || a.tensor_class != b.tensor_class || a.dtype != b.dtype || a.scale_bits != b.scale_bits ||
+  if (a.name != b.name || a.tensor_class != b.tensor_class || a.dtype != b.dtype || a.bits != b.bits ||
       a.rank != b.rank || a.sharding != b.sharding || a.is_given != b.is_given)
     return false;
   for (std::size_t i = 0; i < a.rank; ++i)

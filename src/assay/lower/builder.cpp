@@ -11,11 +11,12 @@ bool is_narrow(Dtype dtype) { return facts(dtype).bits < 16; }
 
 }  // namespace
 
-int Builder::tensor(std::string_view name, std::span<const Weight::Size> dims, TensorClass tensor_class, Dtype dtype) {
+int Builder::tensor(std::string_view name, std::span<const Weight::Size> dims, TensorClass tensor_class,
+                    const NumberFormat& format) {
   ProgramTensor& made = program_.tensors.emplace_back();
   made.name = name;
   made.tensor_class = tensor_class;
-  made.dtype = dtype;
+  made.store_as(format);
   made.rank = static_cast<std::uint8_t>(dims.size());
   made.dims = TensorDims(dims);
   if (tensor_class != TensorClass::activation) made.sharding = ruled(tensor_class, made);
@@ -32,9 +33,7 @@ int Builder::given(std::string_view name, std::initializer_list<Weight::Size> di
 
 int Builder::weight(const Weight& weight) {
   const std::array<Weight::Size, 4> dims = ruled_dims(weight);
-  const NumberFormat format = formats_.of(weight);
-  const int id = tensor(weight.name, std::span(dims.data(), weight.rank), TensorClass::weight, format.dtype);
-  program_.tensors[at(id)].scale_bits = format.scale_bits_per_element();
+  const int id = tensor(weight.name, std::span(dims.data(), weight.rank), TensorClass::weight, formats_.of(weight));
   program_.tensors[at(id)].is_given = true;
   program_.tensors[at(id)].is_frozen = !weight.trained;
   return id;
@@ -102,14 +101,24 @@ int Builder::copy_of(int id, std::string_view name) {
 int Builder::moved(int from, const Sharding& target, Urgency urgency, std::string_view name) {
   int current = from;
   Sharding now = program_.tensor(from).sharding;
-  const std::size_t rank = program_.tensor(from).rank;
+  // Of the dimensions that change; the axes of all others concern nobody else.
+  AxisSet held = 0, wanted = 0;
+  std::size_t begin = program_.tensor(from).rank, end = 0;
+  for (std::size_t i = 0, rank = begin; i < rank; ++i)
+    if (const AxisList here = program_.tensor(from).sharding.dims[i]; here != target.dims[i]) {
+      held |= here.set(), wanted |= target.dims[i].set();
+      begin = std::min(begin, i), end = i + 1;
+    }
   // Brings `current` to where `now` says.
   const auto move = [&](Op op, AxisSet axes) {
     const double n = program_.ways(axes);
     const Bytes before = bytes(current);
     const int next = copy_of(current, name);
-    program_.place(next, now);
-    program_.tensors[at(next)].producer = static_cast<std::int16_t>(program_.steps.size());
+    ProgramTensor& made = program_.tensors[at(next)];
+    for (std::size_t i = begin; i < end; ++i) made.sharding.dims[i] = now.dims[i];
+    made.sharding.unreduced = now.unreduced;
+    made.elements = local_elements(program_, made);
+    made.producer = static_cast<std::int16_t>(program_.steps.size());
     Step& step = program_.steps.emplace_back();
     step.op = op;
     step.in[0] = static_cast<std::int16_t>(current), step.out[0] = static_cast<std::int16_t>(next);
@@ -121,14 +130,6 @@ int Builder::moved(int from, const Sharding& target, Urgency urgency, std::strin
                                         : (n - 1.0) / n * before;
     current = next;
   };
-  // Of the dimensions that change; the axes of all others concern nobody else.
-  AxisSet held = 0, wanted = 0;
-  std::size_t begin = rank, end = 0;
-  for (std::size_t i = 0; i < rank; ++i)
-    if (now.dims[i] != target.dims[i]) {
-      held |= now.dims[i].set(), wanted |= target.dims[i].set();
-      begin = std::min(begin, i), end = i + 1;
-    }
   const auto cut = [&](AxisSet missing) {
     for (std::size_t i = begin; i < end; ++i) {
       const AxisList fresh = remaining(target.dims[i], ~missing);
@@ -205,8 +206,7 @@ int Builder::settle_sums(int from) {
 int Builder::cast(int id, Dtype to) {
   if (const int known = notes_here(id).cast; known >= 0) return known;
   const int made = copy_of(id, {});
-  program_.tensors[at(made)].dtype = to;
-  program_.tensors[at(made)].scale_bits = is_narrow(to) ? facts(Dtype::fp32).bits / scale_block : 0.0;
+  program_.tensors[at(made)].store_as(is_narrow(to) ? NumberFormat(to, facts(Dtype::fp32).bits, scale_block) : to);
   Step& step = emit(Op::cast, {id}, {made});
   step.urgency = program_.tensor(made).tensor_class == TensorClass::used_weight ? Urgency::ahead : Urgency::critical;
   notes_here(id).cast = static_cast<std::int16_t>(made);
@@ -237,23 +237,25 @@ AxisSet Builder::late_axes(const ProgramTensor& tensor) const {
   return tensor.sharding.unreduced & rules_.key_replicas;
 }
 
-int Builder::product(std::string_view name, int activation, int weight, std::initializer_list<LogicalDim> result,
-                     int onto, int bias) {
+int Builder::product(std::string_view name, int activation, int weight, std::span<const LogicalDim> result, int onto,
+                     int bias) {
   int b = narrowed(used(weight));
-  const AxisSet weight_axes = program_.tensor(b).sharding.split_axes();
+  AxisSet axes = 0;     // that split either of both
   unsigned shared = 0;  // dimensions of the weight that the activation has, too
-  Sharding target = program_.tensor(activation).sharding;
+  Sharding target;
   {
     const ProgramTensor &x = program_.tensor(activation), &w = program_.tensor(b);
     // Copies of keys are made by every device that needs them, from tokens that are there for the queries.
     const AxisSet copied = w.find(LogicalDim::kv_heads) >= 0 ? rules_.key_replicas : 0;
-    const AxisSet stationary = weight_axes | copied;
+    for (int i = 0; i < w.rank; ++i) axes |= w.sharding.dims[at(i)].set();
+    const AxisSet stationary = axes | copied;
     target.unreduced = x.is_gradient ? late_axes(x) : 0;
     // Partial sums of an adapter end with those of the product that it is added to.
     if (in_x.of(LogicalDim::adapter) >= 0 && !x.is_gradient) target.unreduced = x.sharding.unreduced;
     for (int i = 0; i < x.rank; ++i) {
       const int j = w.find(x.dims[at(i)].dim);
-      target.dims[at(i)] = j >= 0 ? w.sharding.dims[at(j)] : remaining(target.dims[at(i)], stationary);
+      target.dims[at(i)] = j >= 0 ? w.sharding.dims[at(j)] : remaining(x.sharding.dims[at(i)], stationary);
+      axes |= target.dims[at(i)].set();
       if (j >= 0) shared |= 1u << j;
     }
   }
@@ -266,7 +268,7 @@ int Builder::product(std::string_view name, int activation, int weight, std::ini
     ProgramTensor& made = program_.tensors.emplace_back();
     const ProgramTensor &x = program_.tensor(a), &w = program_.tensor(b);
     made.name = name;
-    made.dtype = formats_.activations;
+    made.store_as(formats_.activations);
     AxisSet kept = 0;
     std::size_t rank = 0;
     for (LogicalDim dim : result) {
@@ -279,7 +281,7 @@ int Builder::product(std::string_view name, int activation, int weight, std::ini
       ++rank;
     }
     made.rank = static_cast<std::uint8_t>(rank);
-    made.sharding.unreduced = ((x.sharding.split_axes() | weight_axes) & ~kept) | x.sharding.unreduced | w.sharding.unreduced;
+    made.sharding.unreduced = (axes & ~kept) | x.sharding.unreduced | w.sharding.unreduced;
     made.elements = local_elements(program_, made);
     partial = made.sharding.unreduced != 0;
   }
@@ -357,7 +359,7 @@ int Builder::norm(std::string_view name, int x, int scale, int bias, std::int64_
     ProgramTensor made = program_.tensor(x);
     made.name = "Sums";
     made.tensor_class = TensorClass::activation;
-    made.dtype = Dtype::fp32;
+    made.store_as(Dtype::fp32);
     made.is_given = made.is_kept = false;
     made.rank = static_cast<std::uint8_t>(rank - over + 1);
     made.dims.set(at(rank - over), {LogicalDim::other, 2});

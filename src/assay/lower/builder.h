@@ -48,7 +48,7 @@ struct Formats {
 };
 
 /// Elements that share one fp32 scale in a quantised product.
-inline constexpr double scale_block = 128.0;
+inline constexpr int scale_block = 128;
 
 class Branches;
 
@@ -73,9 +73,11 @@ class Builder {
   const Formats& formats() const { return formats_; }
 
   // --- tensors
-  int tensor(std::string_view name, std::span<const Weight::Size> dims, TensorClass tensor_class, Dtype dtype);
-  int tensor(std::string_view name, std::initializer_list<Weight::Size> dims, TensorClass tensor_class, Dtype dtype) {
-    return tensor(name, std::span(dims.begin(), dims.size()), tensor_class, dtype);
+  int tensor(std::string_view name, std::span<const Weight::Size> dims, TensorClass tensor_class,
+             const NumberFormat& format);
+  int tensor(std::string_view name, std::initializer_list<Weight::Size> dims, TensorClass tensor_class,
+             const NumberFormat& format) {
+    return tensor(name, std::span(dims.begin(), dims.size()), tensor_class, format);
   }
   /// A tensor that no step makes.
   int given(std::string_view name, std::initializer_list<Weight::Size> dims, TensorClass tensor_class, Dtype dtype);
@@ -103,9 +105,7 @@ class Builder {
   /// Where a gradient or state of a weight lies by the rules of its class, which mostly are those of the weight.
   Sharding beside(int weight, TensorClass tensor_class) const {
     const ProgramTensor& w = program_.tensor(weight);
-    return like_weights_[static_cast<std::size_t>(tensor_class)]
-               ? w.sharding
-               : ruled(tensor_class, w);
+    return like_weights_[static_cast<std::size_t>(tensor_class)] ? w.sharding : ruled(tensor_class, w);
   }
 
   // --- blocks
@@ -125,8 +125,12 @@ class Builder {
   /// Sums over the dimensions that both have and the result lacks. The activation follows the weight: it is gathered,
   /// sliced or exchanged until both fit. `onto` is an earlier result to add to, `bias` a weight over some dimensions of
   /// the result; a partial sum ends before a bias is added.
+  int product(std::string_view name, int activation, int weight, std::span<const LogicalDim> result, int onto = -1,
+              int bias = -1);
   int product(std::string_view name, int activation, int weight, std::initializer_list<LogicalDim> result,
-              int onto = -1, int bias = -1);
+              int onto = -1, int bias = -1) {
+    return product(name, activation, weight, std::span(result.begin(), result.size()), onto, bias);
+  }
   /// A bias as it is added to a tensor that lies like that.
   int bias_for(int bias, const ProgramTensor& to);
   /// Normalises over the last dimension, or over all dimensions of `scale`, a weight like `bias`; both may be below 0.
@@ -164,8 +168,8 @@ class Builder {
 
   /// What became of a tensor; below 0: nothing.
   struct Notes {
-    std::int16_t pass = -1;  ///< the block that the next three are of
-    std::int16_t used = -1;  ///< a weight as products use it
+    std::int16_t pass = -1;   ///< the block that the next three are of
+    std::int16_t used = -1;   ///< a weight as products use it
     std::int16_t moved = -1;  ///< as the last product that moved it used it
     std::int16_t cast = -1;
     int gradient = -1;

@@ -100,8 +100,8 @@ class Lowering {
     const ProgramTensor weights = program_.tensor(table);
     const TensorDims& of = program_.tensor(tokens).dims;
     const Weight::Size dims[] = {of[0], of[1], weights.dims[1], weights.dims[2]};
-    const int rows = build_.tensor(name, std::span(dims, weights.rank + 1u), TensorClass::residual,
-                                   build_.formats().activations);
+    const int rows =
+        build_.tensor(name, std::span(dims, weights.rank + 1u), TensorClass::residual, build_.formats().activations);
     program_.tensors[at(rows)].tensor_class = TensorClass::activation;
     Sharding there = program_.tensor(rows).sharding, named = program_.tensor(tokens).sharding;
     there.unreduced = weights.sharding.dims[0].set();
@@ -260,7 +260,7 @@ class Lowering {
     ProgramTensor made;
     const ProgramTensor& source = program_.tensor(like);
     made.name = name;
-    made.dtype = dtype;
+    made.store_as(dtype);
     made.rank = n > 1 ? 3 : 2;
     made.dims = source.dims;
     made.dims.set(2, {other, n});
@@ -325,12 +325,14 @@ class Lowering {
       const int updated = static_cast<int>(program_.tensors.size());
       program_.tensors.push_back(program_.tensors[i]);
       program_.tensors.back().is_given = false;
-      if (mine != sharding) program_.place(updated, mine);
+      const bool moves = mine != sharding;
+      if (moves) program_.place(updated, mine);
       Step& step = build_.emit(Op::update, {gradient, static_cast<int>(i)}, {updated});
       const double elements = program_.tensor(updated).elements;
       step.once = true;
       step.bytes = storage(build_.formats().gradients, elements) + Bytes(2.0 * elements * state_bytes) +
                    storage(build_.formats().weights, optimizer.master ? elements : 2.0 * elements);
+      if (!moves) continue;
       const std::size_t before = program_.steps.size();
       build_.reshard(updated, sharding, Urgency::afterwards);
       for (std::size_t s = before; s < program_.steps.size(); ++s) program_.steps[s].once = true;

@@ -27,8 +27,9 @@ struct ShardingRules {
   }
 };
 
-/// The sharding that the rules give a tensor of the first `rank` of these dimensions. An axis is spent once, on the first dimension that
-/// names it. Heads of keys are split as far as they divide: the rest of the axes holds copies of them.
+/// The sharding that the rules give a tensor of the first `rank` of these dimensions. An axis is spent once, on the
+/// first dimension that names it. Heads of keys are split as far as they divide: the rest of the axes holds copies of
+/// them.
 Sharding rule_sharding(const ShardingRules& rules, const Program& program, TensorClass tensor_class,
                        const TensorDims& dims, std::size_t rank);
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "assay/base/dtype.h"
+#include "assay/base/number_format.h"
 #include "assay/base/units.h"
 #include "assay/model/weights.h"
 #include "assay/program/mesh.h"
@@ -87,7 +87,8 @@ class TensorDims {
   explicit TensorDims(std::span<const Weight::Size> dims) {
     for (std::size_t i = 0; i < dims.size(); ++i) set(i, dims[i]);
   }
-  Weight::Size operator[](std::size_t i) const {
+  /// Constant, so that nobody assigns to what is a copy.
+  const Weight::Size operator[](std::size_t i) const {
     return {static_cast<LogicalDim>((kinds_ >> 8 * i & 255u) - 1), sizes_[i]};
   }
   void set(std::size_t i, Weight::Size dim) {
@@ -120,18 +121,19 @@ struct ProgramTensor {
   bool is_lent = false;      ///< keys, values or an encoder's result that other layers make or use, too
   bool is_frozen = false;    ///< a weight that is not trained
   TensorClass tensor_class = TensorClass::activation;
-  Dtype dtype = Dtype::bf16;
+  Dtype dtype = Dtype::bf16;  ///< set by store_as(), together with its bits
   Sharding sharding;
   TensorDims dims;
-  double scale_bits = 0;  ///< for each element, of scales that blocks of a quantised weight share
-  double elements = 0;    ///< on one device, counted when it enters a program
+  double bits = 16;     ///< of one element in memory, with its part of the scales that a block of them shares
+  double elements = 0;  ///< on one device, counted when it enters a program
 
+  void store_as(const NumberFormat& format) { dtype = format.dtype, bits = format.bits(); }
   int find(LogicalDim dim) const {
     const int found = dims.find(dim);
     return found < rank ? found : -1;
   }
 };
-static_assert(sizeof(ProgramTensor) == 128);
+static_assert(sizeof(ProgramTensor) <= 128);  // two lines of a cache
 
 /// How far attention looks: how many keys a query of a sequence sees on average, and what is masked.
 struct AttentionShape {
@@ -153,7 +155,7 @@ enum class Urgency : std::uint8_t {
   afterwards  ///< nobody in the pass waits for it: reducing gradients of weights
 };
 
-struct alignas(16) Step {
+struct alignas(16) Step {  // 64 bytes, so that its number is a shift away
   Op op = Op::product;
   Urgency urgency = Urgency::critical;
   bool is_repeated = false;  ///< forward work done again in the backward pass
@@ -212,9 +214,7 @@ inline double local_elements(const Program& program, const ProgramTensor& tensor
   for (int i = 0; i < tensor.rank; ++i) n *= local_extent(program, tensor, i);
   return n;
 }
-inline Bytes local_bytes(const ProgramTensor& tensor, double elements) {
-  return Bytes(elements * (facts(tensor.dtype).bits + tensor.scale_bits) / 8.0);
-}
+inline Bytes local_bytes(const ProgramTensor& tensor, double elements) { return Bytes(elements * tensor.bits / 8.0); }
 inline Bytes local_bytes(const Program& program, const ProgramTensor& tensor) {
   return local_bytes(tensor, local_elements(program, tensor));
 }

@@ -18,7 +18,7 @@ double cache_bytes_at(const Program& program, ProgramTensor tensor, std::int64_t
                       Dtype format) {
   const int along = tensor.find(tensor.is_given ? LogicalDim::context : LogicalDim::sequence);
   if (along >= 0) tensor.dims.set(at(along), {tensor.dims[at(along)].dim, window > 0 ? std::min(window, keys) : keys});
-  if (!tensor.is_given) tensor.dtype = format;
+  if (!tensor.is_given) tensor.store_as(format);
   return local_bytes(program, tensor).value();
 }
 
