@@ -208,7 +208,7 @@ Result<void> explain(const TrainQuery& query, const Candidate& best, Response& r
       {"expert collectives", p.expert, on_links},
       {"exposed weights traffic", p.weights, on_links},
       {"stage handover", p.handover, "activations and their gradients on the links between stages"},
-      {"pipeline bubble", p.bubble, "the closed form of the schedule with the mean times of its stages"},
+      {"pipeline bubble", p.bubble, "what the slowest stage waits for others, event by event"},
       {"exposed gradients", p.gradients, "their reduction, as far as the last backward pass does not hide it"},
       {"update", p.update, "memory traffic of the optimizer, and new weights that are waited for"},
       {"exposed host link", p.host, "copies to and from the host, as far as nothing hides them"},
@@ -290,14 +290,6 @@ Result<Response> answer(const Request& request, const Context& context) {
   }
   const Result<SimulatedStep> simulated = simulated_step(query, best);
   if (simulated) out.emplace_back("memory_over_the_step", memory_rows(*simulated));
-  // Closed forms know stages by their sums; chunks and ends that differ much make each other wait.
-  if (constexpr double worth_a_word = 0.03; simulated && best.strategy.parallelism.pipeline > 1)
-    if (const double played = simulated->run.interval.value() + cost.parts.overhead;
-        played > (1.0 + worth_a_word) * cost.estimate)
-      response.notes.push_back(fmt::format(
-          "event by event, steps in a row take {}, {:.0f} % longer: stages or chunks differ more than the closed form "
-          "knows; --schedule tries another",
-          human(Seconds(played)), 100.0 * (played / cost.estimate - 1.0)));
   response.notes.push_back(
       cost.memory.head > 0.0
           ? "memory is that of the fullest moment, at the loss: no layer's workspace is in use then"

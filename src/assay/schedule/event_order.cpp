@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "assay/schedule/pipeline_orders.h"
+
 namespace assay {
 namespace {
 
@@ -56,30 +58,29 @@ class Writer {
  public:
   explicit Writer(const PipelineShape& shape)
       : nodes_(shape), microbatches_(static_cast<std::size_t>(shape.microbatches)), lanes_(nodes_.stages()) {
+    for (std::size_t node = 0; node < nodes_.count(); ++node)
+      ways_.push_back({nodes_.is_first(node) ? none : nodes_.stage_of(node - 1),
+                       nodes_.is_last(node) ? none : nodes_.stage_of(node + 1)});
     forward_.assign(nodes_.count() * microbatches_, not_done);
     backward_ = forward_;
     std::size_t operations = 1;
     for (std::size_t stage = 0; stage < lanes_.size(); ++stage) {
       lanes_[stage].order = stage_order(shape, static_cast<std::int64_t>(stage));
-      operations += 2 * lanes_[stage].order.size();
+      operations += lanes_[stage].order.size();
     }
+    if (shape.schedule == PipelineSchedule::dualpipe) operations += operations / 2;  // most are pairs
     out_.shape = shape;
     out_.operations.reserve(operations);
     out_.operations.push_back({0, 0, static_cast<std::uint32_t>(no_duration(nodes_))});
   }
 
   EventOrder take() {
-    std::vector<std::size_t> waiting;
-    for (std::size_t stage = lanes_.size(); stage-- > 0;) waiting.push_back(stage);
-    for (Lane& lane : lanes_) lane.queued = true;
-    while (!waiting.empty()) {
-      const std::size_t stage = waiting.back();
-      waiting.pop_back();
-      lanes_[stage].queued = false;
-      woken_.clear();
+    for (std::size_t stage = lanes_.size(); stage-- > 0;) wake(stage);
+    while (!waiting_.empty()) {
+      const std::size_t stage = waiting_.back();
+      waiting_.pop_back();
+      lanes_[stage].is_waiting = false;
       advance(stage);
-      for (const std::size_t other : woken_)
-        if (!std::exchange(lanes_[other].queued, true)) waiting.push_back(other);
     }
     for (const Lane& lane : lanes_)
       if (lane.next != lane.order.size()) throw InternalError("a pipeline schedule waits for itself");
@@ -88,10 +89,15 @@ class Writer {
 
  private:
   static constexpr std::uint32_t not_done = ~std::uint32_t{0};
+  static constexpr std::size_t none = ~std::size_t{0};
   struct Lane {
     StageOrder order;
     std::size_t next = 0;
-    bool queued = false;
+    bool is_waiting = false;
+  };
+  /// The stages before and behind a node.
+  struct Ways {
+    std::size_t before = none, behind = none;
   };
   struct Input {
     std::uint32_t after = 0;
@@ -102,13 +108,18 @@ class Writer {
     return all[node * microbatches_ + static_cast<std::size_t>(microbatch)];
   }
 
-  Input input(std::size_t at, const PipelineOperation& operation) {
-    const auto from = [&](std::vector<std::uint32_t>& all, std::size_t node) {
-      return Input{done(all, node, operation.microbatch), nodes_.stage_of(node) != nodes_.stage_of(at)};
+  void wake(std::size_t stage) {
+    if (!std::exchange(lanes_[stage].is_waiting, true)) waiting_.push_back(stage);
+  }
+
+  Input input(std::size_t stage, std::size_t at, const PipelineOperation& operation) {
+    const auto from = [&](std::vector<std::uint32_t>& all, std::size_t node, std::size_t lies) {
+      return Input{done(all, node, operation.microbatch), lies != stage};
     };
-    if (operation.work == Work::forward) return nodes_.is_first(at) ? Input{} : from(forward_, at - 1);
-    if (operation.work == Work::backward_weight) return from(backward_, at);
-    return nodes_.is_last(at) ? from(forward_, at) : from(backward_, at + 1);
+    const Ways& ways = ways_[at];
+    if (operation.work == Work::forward) return ways.before == none ? Input{} : from(forward_, at - 1, ways.before);
+    if (operation.work == Work::backward_weight) return from(backward_, at, stage);
+    return ways.behind == none ? from(forward_, at, stage) : from(backward_, at + 1, ways.behind);
   }
 
   void write(std::size_t stage, Input input, std::size_t duration) {
@@ -117,13 +128,14 @@ class Writer {
   }
 
   /// The operation written last has the result.
-  void deliver(std::size_t at, const PipelineOperation& operation) {
+  void deliver(std::size_t stage, std::size_t at, const PipelineOperation& operation) {
     if (operation.work == Work::backward_weight) return;
     const bool is_forward = operation.work == Work::forward;
     out_.operations.back().is_back = !is_forward;
-    if (nodes_.is_sent(at, operation.work)) woken_.push_back(nodes_.stage_of(is_forward ? at + 1 : at - 1));
     done(is_forward ? forward_ : backward_, at, operation.microbatch) =
         static_cast<std::uint32_t>(out_.operations.size() - 1);
+    const std::size_t to = is_forward ? ways_[at].behind : ways_[at].before;
+    if (to != none && to != stage) wake(to);
   }
 
   void advance(std::size_t stage) {
@@ -131,33 +143,34 @@ class Writer {
     while (lane.next < lane.order.size()) {
       const PipelineOperation& operation = lane.order[lane.next];
       const std::size_t at = nodes_.at(stage, operation.chunk);
-      const Input needed = input(at, operation);
+      const Input needed = input(stage, at, operation);
       if (needed.after == not_done) return;
       if (!operation.with_next) {
         write(stage, needed, duration_of(at, operation.work));
-        deliver(at, operation);
+        deliver(stage, at, operation);
         lane.next += 1;
         continue;
       }
       const PipelineOperation& partner = lane.order[lane.next + 1];
       const std::size_t other = nodes_.at(stage, partner.chunk);
-      const Input second = input(other, partner);
+      const Input second = input(stage, other, partner);
       if (second.after == not_done) return;
       const std::size_t pair = pair_duration(nodes_, stage, static_cast<std::size_t>(operation.chunk));
       write(stage, needed, no_duration(nodes_));
       write(stage, second, pair);
-      deliver(at, operation);
+      deliver(stage, at, operation);
       write(stage, {}, pair + 1);
-      deliver(other, partner);
+      deliver(stage, other, partner);
       lane.next += 2;
     }
   }
 
   Nodes nodes_;
   std::size_t microbatches_;
+  std::vector<Ways> ways_;  ///< by node
   std::vector<Lane> lanes_;
+  std::vector<std::size_t> waiting_;               ///< stages that may go on
   std::vector<std::uint32_t> forward_, backward_;  ///< the operations that have the results
-  std::vector<std::size_t> woken_;
   EventOrder out_;
 };
 

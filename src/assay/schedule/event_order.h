@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "assay/schedule/pipeline_orders.h"
+#include "assay/schedule/pipeline.h"
 
 namespace assay {
+
+struct PipelineOperation;
 
 /// Every operation comes behind the one before it on its stage and behind the one whose result it needs. Both halves of
 /// a dualpipe pair are three: one that waits for the input of the first, the pair, and the send of the second result.

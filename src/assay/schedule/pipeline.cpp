@@ -7,6 +7,7 @@
 
 #include "assay/base/text.h"
 #include "assay/schedule/event_order.h"
+#include "assay/schedule/pipeline_orders.h"
 
 namespace assay {
 namespace {

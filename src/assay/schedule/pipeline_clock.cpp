@@ -29,12 +29,10 @@ double gpipe_interval(const PipelineInput& input) {
   double interval = 0.0, before = forwards, backwards = 0.0, slowest_back = 0.0;
   for (std::size_t stage = stages; stage-- > 0;) {
     before -= times(stage).forward.value() + (stage + 1 < stages ? hop : 0.0);
-    const double back =
-        (times(stage).backward_input + times(stage).backward_weight).value() + (stage > 0 ? hop : 0.0);
+    const double back = (times(stage).backward_input + times(stage).backward_weight).value() + (stage > 0 ? hop : 0.0);
     backwards += back, slowest_back = std::max(slowest_back, back);
     const double at_end = input.at_end.empty() ? 0.0 : input.at_end[input.at_end.size() == 1 ? 0 : stage].value();
-    interval = std::max(interval,
-                        forwards - before + backwards + others * (slowest + slowest_back) + at_end);
+    interval = std::max(interval, forwards - before + backwards + others * (slowest + slowest_back) + at_end);
   }
   return interval;
 }
@@ -58,8 +56,8 @@ double PipelineClock::interval(const PipelineInput& input) {
 }
 
 const PipelineClock::Score& PipelineClock::score_of(const PipelineShape& shape) {
-  const auto [known, is_new] = known_.try_emplace(
-      {static_cast<std::int64_t>(shape.schedule), shape.stages, shape.microbatches, shape.chunks});
+  const auto [known, is_new] =
+      known_.try_emplace({static_cast<std::int64_t>(shape.schedule), shape.stages, shape.microbatches, shape.chunks});
   Score& score = known->second;
   if (!is_new) return score;
   score.order = event_order(shape);

@@ -7,21 +7,12 @@ namespace assay {
 namespace {
 
 /// Sizes and times as plain numbers: p stages, m microbatches, F, B and W of a whole stage, a hop c. A step is the work
-/// of one stage and what it waits: for the work of others (`rest`), less what it does itself meanwhile.
+/// of one stage and what it waits: for the work of others, less what it does itself meanwhile.
 struct Sizes {
-  struct Times {
-    double f, b, w;
-  };
   double p, m, f, b, w, c;
-  Times rest;
-  bool at_end = false;                             // this stage is the first or the last one
   double k() const { return p - 1; }               // hops from the first stage to the last
   double work() const { return m * (f + b + w); }  // of one stage
-  /// So many times F, B and W: on other stages, or taken off, where below zero, on this one or as little as on those.
-  double path(double nf, double nb, double nw) const {
-    return nf * (nf > 0 ? rest.f : std::min(f, rest.f)) + nb * (nb > 0 ? rest.b : std::min(b, rest.b)) +
-           nw * (nw > 0 ? rest.w : std::min(w, rest.w));
-  }
+  double path(double nf, double nb, double nw) const { return nf * f + nb * b + nw * w; }
   double trip() const { return path(k(), k(), 0) + 2 * k() * c; }  // to the last stage and back, the ends left out
 };
 
@@ -153,13 +144,6 @@ PipelineForm zb_v_form(const Sizes& s) {
   return form(s, makespan, interval, c == 0);
 }
 
-/// Microbatches come from both ends, so a slow stage has work of its own while it would wait: read off the simulation
-/// with one pair of stages slower than the others, at the ends or in the middle.
-double dualpipe_catches_up(const Sizes& s, double h) {
-  const double f = std::max(0.0, s.f - s.rest.f), b = std::max(0.0, s.b - s.rest.b), w = std::max(0.0, s.w - s.rest.w);
-  return s.at_end ? (2 * s.p - 3) * (f + b + w) : 2 * h * b + (2 * h + 2) * w;
-}
-
 PipelineForm dualpipe_form(const Sizes& s, double saving) {
   const double h = s.p / 2 - 1;  // hops from an end to the middle
   // A pair takes at least its longer half. The longest path has m - p/2 - 2 pairs.
@@ -171,7 +155,7 @@ PipelineForm dualpipe_form(const Sizes& s, double saving) {
     // A pair sends and receives as one, so hops are not hidden: the path turns as that of 1f1b does.
     const double more = (s.m - 2 * s.p) / 2, kept = more >= 2 ? 1 + std::floor((more - 2) / (s.p / 2)) : 0.0;
     return std::max(s.path(2 * h, 0, 0), s.path(h - 1, h, 0) + h * c) + std::max(0.0, s.path(0, h, -h) + h * c) +
-           (6 * h + 2 + 2 * more - kept) * c - pairs - dualpipe_catches_up(s, h);
+           (6 * h + 2 + 2 * more - kept) * c - pairs;
   };
   const double all = wait(saved == 0 ? s.c : 0.0);  // hops within a step of shorter pairs are left out
   PipelineForm result = form(s, all, all, exact);
@@ -202,40 +186,144 @@ PipelineForm form_of(const PipelineShape& shape, const Sizes& s, Seconds pair_sa
   throw InternalError("unknown pipeline schedule");
 }
 
-Sizes sizes_of(const PipelineShape& shape, const StageTimes& stage, const StageTimes& others, Seconds transfer,
-               bool at_end) {
-  return {static_cast<double>(shape.stages),
-          static_cast<double>(shape.microbatches),
-          stage.forward.value(),
-          stage.backward_input.value(),
-          stage.backward_weight.value(),
-          transfer.value(),
-          {others.forward.value(), others.backward_input.value(), others.backward_weight.value()},
-          at_end};
+}  // namespace
+
+PipelineForm pipeline_form(const PipelineShape& shape, const StageTimes& stage, Seconds transfer, Seconds pair_saving) {
+  const Sizes sizes{static_cast<double>(shape.stages), static_cast<double>(shape.microbatches), stage.forward.value(),
+                    stage.backward_input.value(),      stage.backward_weight.value(),           transfer.value()};
+  return form_of(shape, sizes, pair_saving);
+}
+
+namespace {
+
+struct Work {
+  double f = 0, b = 0, w = 0;
+};
+/// Gradients of weights belong to those of inputs where a schedule does not put them off.
+Work work_of(const StageTimes& times, bool splits) {
+  const double b = times.backward_input.value(), w = times.backward_weight.value();
+  return {times.forward.value(), splits ? b : b + w, splits ? w : 0.0};
+}
+
+/// A stage whose microbatches pass one run: `ahead` forwards come before its first gradient, and weight gradients stay
+/// `behind`. Its first gradient waits for a trip to the last stage and back, and so does its last one.
+double single_run(double m, double ahead, double behind, const Work& own, const Work& before, const Work& rest,
+                  const StageAmong& stage, double first_weight) {
+  const double trip = rest.f + rest.b, others = std::min(m, ahead) - 1;
+  const double first = std::max(0.0, trip - others * own.f);
+  const double put_off = std::clamp(m - 1 - behind, 0.0, others);
+  const double last = std::max(0.0, trip - others * own.b - put_off * own.w);
+  const double busy = m * (own.f + own.b + own.w) + (m > ahead ? first + last : std::max(first, last));
+  const double on_the_way = before.f + before.b - std::min(m, behind + 1) * own.w + first_weight;
+  return busy + std::max(stage.at_end, on_the_way + stage.first_at_end);
+}
+
+/// The last stage of a V turns microbatches round, the first one has both ends.
+double folded(double p, double m, const Work& own, const Work& before, const Work& rest, const StageAmong& stage,
+              double first_weight) {
+  const Work run = work_of(stage.first_run, true);
+  const auto i = static_cast<double>(stage.stage);
+  double busy = m * (own.f + own.b + own.w);
+  const double second_weight = own.w - run.w;
+  if (m >= 2 * p && i == p - 1)
+    busy += std::max(0.0, rest.f + rest.b - (p - 1) * own.f) +
+            std::max(0.0, rest.f + rest.b - (p - 1) * own.b - second_weight);
+  else if (m >= 2 * p && i == 0)
+    busy +=
+        std::max(0.0, rest.f - 2 * (p - 1) * run.f) + std::max(0.0, rest.b - second_weight - (p - 1) * (run.b + run.w));
+  const double on_the_way =
+      before.f + before.b - std::min(m, i + 1) * run.w - std::min(m, i) * second_weight + first_weight;
+  return busy + std::max(stage.at_end, on_the_way + stage.first_at_end);
 }
 
 }  // namespace
 
-PipelineForm pipeline_form(const PipelineShape& shape, const StageTimes& stage, Seconds transfer, Seconds pair_saving) {
-  return form_of(shape, sizes_of(shape, stage, stage, transfer, false), pair_saving);
+double least_interval(const PipelineShape& shape, const StageAmong& stage) {
+  using enum PipelineSchedule;
+  const auto p = static_cast<double>(shape.stages), m = static_cast<double>(shape.microbatches),
+             i = static_cast<double>(stage.stage);
+  const bool splits = splits_backward(shape.schedule);
+  const Work own = work_of(stage.own, splits), before = work_of(stage.before, splits),
+             rest = work_of(stage.rest, splits);
+  const double first_weight = splits ? stage.first_weight.value() : 0.0;
+  switch (shape.schedule) {
+    case gpipe:
+      return single_run(m, m, 0, own, before, rest, stage, first_weight);
+    case zb_h1:
+      return single_run(m, p - i, i, own, before, rest, stage, first_weight);
+    case zb_h2:
+      return single_run(m, 2 * (p - i) - 1, 2 * i, own, before, rest, stage, first_weight);
+    case zb_v:
+      return folded(p, m, own, before, rest, stage, first_weight);
+    case dualpipe:
+      return m * (own.f + own.b + own.w) + stage.at_end;
+    case one_f_one_b:
+    case interleaved:
+      break;
+  }
+  if (shape.chunks == 1) return single_run(m, p - i, 0, own, before, rest, stage, first_weight);
+  return least_interval_of_chunks(m, own.f + own.b, before.f + before.b, stage.at_end, stage.first_at_end);
 }
 
-Seconds pipeline_bubble(const PipelineShape& shape, const StageTimes& slowest, const StageTimes& others, bool at_end) {
-  const Sizes sizes = sizes_of(shape, slowest, others, {}, at_end);
-  return std::max(Seconds(0), form_of(shape, sizes, {}).interval - Seconds(sizes.work()));
+namespace {
+
+/// A part of the model with what it sends: results to the next part, gradients to the one before.
+StageTimes with_sends(const PipelineInput& input, std::int64_t part, std::int64_t direction) {
+  StageTimes times = input.times[input.times.size() == 1 ? 0 : static_cast<std::size_t>(part)];
+  const auto lies = [&](std::int64_t at) { return stage_of_part(input.shape, at, direction); };
+  if (part + 1 < model_parts(input.shape) && lies(part + 1) != lies(part)) times.forward += input.transfer;
+  if (part > 0 && lies(part - 1) != lies(part)) times.backward_input += input.transfer;
+  return times;
 }
 
-Seconds folded_bubble(const PipelineShape& shape, Seconds alike, const std::array<StageTimes, 2>& runs,
-                      const StageTimes& others, bool at_end) {
-  const auto& [first, second] = runs;
-  const auto ahead = static_cast<double>(std::min(shape.microbatches - 1, 2 * (shape.stages - 1)));
-  const auto above = [](Seconds time, Seconds than) { return std::max(Seconds(0), time - than); };
-  // Read off the simulation. The ends wait for the runs of others on top; where all runs differ, all of a run counts.
-  if (at_end)
-    return alike +
-           ahead * (above(others.forward, first.forward) + above(others.backward_weight, first.backward_weight));
-  const auto whole = [](const StageTimes& run) { return run.forward + run.backward_input + run.backward_weight; };
-  return std::max(alike, ahead / 2.0 * above(whole(second), whole(first)));
+void add(StageTimes& sum, const StageTimes& more, double share) {
+  sum.forward += share * more.forward, sum.backward_input += share * more.backward_input;
+  sum.backward_weight += share * more.backward_weight;
+}
+
+}  // namespace
+
+StageAmong stage_among(const PipelineInput& input, std::int64_t stage) {
+  const PipelineShape& shape = input.shape;
+  const bool is_dual = shape.schedule == PipelineSchedule::dualpipe;
+  const auto at_end = [&](std::size_t of) {
+    return input.at_end.empty() ? 0.0 : input.at_end[input.at_end.size() == 1 ? 0 : of].value();
+  };
+  StageAmong out;
+  out.stage = stage;
+  for (std::int64_t direction = 0; direction < (is_dual ? 2 : 1); ++direction)
+    for (std::int64_t part = 0; part < model_parts(shape); ++part) {
+      const StageTimes times = with_sends(input, part, direction);
+      const std::int64_t at = stage_of_part(shape, part, direction);
+      const bool is_first_run = part < shape.stages;
+      if (at != stage) {
+        add(is_first_run && at < stage ? out.before : out.rest, times, 1.0);
+      } else {
+        add(out.own, times, is_dual ? 0.5 : 1.0);  // half of the microbatches come from each end
+        if (is_first_run) add(out.first_run, times, 1.0);
+      }
+    }
+  out.first_weight = input.times.front().backward_weight;
+  out.at_end = at_end(static_cast<std::size_t>(stage)), out.first_at_end = at_end(0);
+  return out;
+}
+
+double least_interval(const PipelineInput& input) {
+  const PipelineShape& shape = input.shape;
+  std::int64_t slowest = 0;
+  double most = -1.0;
+  for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+    double seconds = 0.0;
+    for (std::int64_t chunk = 0; chunk < model_parts(shape) / shape.stages; ++chunk) {
+      const bool turns = shape.schedule == PipelineSchedule::zb_v && chunk == 1;
+      const std::int64_t part = turns ? 2 * shape.stages - 1 - stage : chunk * shape.stages + stage;
+      const StageTimes& times = input.times[input.times.size() == 1 ? 0 : static_cast<std::size_t>(part)];
+      seconds += (times.forward + times.backward_input + times.backward_weight).value();
+    }
+    if (seconds > most) most = seconds, slowest = stage;
+  }
+  const double last = least_interval(shape, stage_among(input, shape.stages - 1));
+  return std::max(last, least_interval(shape, stage_among(input, slowest)));
 }
 
 bool splits_backward(PipelineSchedule schedule) {

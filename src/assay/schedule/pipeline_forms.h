@@ -1,7 +1,7 @@
-// Closed forms of pipeline steps whose stages are all alike: a few multiplications and no allocation, for searches.
-// docs/pipelines.md derives them; the simulation is the judge of every one.
+// Closed forms of pipeline steps whose stages are all alike, and bounds of those whose stages differ: a few
+// multiplications and no allocation, for searches. docs/pipelines.md derives them; the simulation is the judge of every
+// one.
 #pragma once
-#include <array>
 #include <cstdint>
 
 #include "assay/schedule/pipeline.h"
@@ -22,15 +22,31 @@ struct PipelineForm {
 PipelineForm pipeline_form(const PipelineShape& shape, const StageTimes& stage, Seconds transfer = {},
                            Seconds pair_saving = {});
 
-/// What the slowest stage waits in a step when the others take `others` on average, without hops: for the work of
-/// others, less what it does itself meanwhile; `at_end` if it is the first or the last one. That of pipeline_form where
-/// all are alike; exact for gpipe and 1f1b with a slow end, within a few percent of a step for the others.
-Seconds pipeline_bubble(const PipelineShape& shape, const StageTimes& slowest, const StageTimes& others, bool at_end);
+/// A stage of an uneven pipeline among the others: seconds of one microbatch, what it sends included.
+struct StageAmong {
+  std::int64_t stage = 0;
+  StageTimes own, first_run;  ///< of all its runs; zb-v: of the first one
+  StageTimes before;          ///< sums of the first runs of the stages before it
+  StageTimes rest;            ///< of all else on other stages; not asked for with several chunks or two directions
+  Seconds first_weight;       ///< of the first run of the first stage
+  double at_end = 0, first_at_end = 0;  ///< seconds once a step, on this stage and on the first one
+};
 
-/// The same of zb-v from that of runs alike, where the two `runs` of the stage differ: while the pipeline fills and
-/// empties it has its first one to do alone. `others` is the mean run of the other stages.
-Seconds folded_bubble(const PipelineShape& shape, Seconds alike, const std::array<StageTimes, 2>& runs,
-                      const StageTimes& others, bool at_end);
+/// That of a stage of an input whose hops block.
+StageAmong stage_among(const PipelineInput& input, std::int64_t stage);
+
+/// Seconds that the interval of no such pipeline undercuts: paths that stay on this stage but for trips of the first
+/// and the last microbatch. Equal to the interval of gpipe and 1f1b with stages alike and of zb-h1, but for few
+/// microbatches.
+double least_interval(const PipelineShape& shape, const StageAmong& stage);
+/// The longer one of the stage with most to do and of the last one.
+double least_interval(const PipelineInput& input);
+/// The same with several chunks, of which sums will do.
+constexpr double least_interval_of_chunks(double microbatches, double own, double before, double at_end,
+                                          double first_at_end) {
+  const double on_the_way = before + first_at_end;
+  return microbatches * own + (at_end > on_the_way ? at_end : on_the_way);
+}
 
 /// Whether gradients of weights are made when a stage would wait, apart from those of inputs.
 bool splits_backward(PipelineSchedule schedule);

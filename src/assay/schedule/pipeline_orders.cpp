@@ -7,15 +7,22 @@ namespace {
 
 using Work = PipelineWork;
 
-StageOrder gpipe_order(std::int64_t microbatches) {
+/// Room for so many operations of each microbatch.
+StageOrder with_room(std::int64_t microbatches, std::int64_t each) {
   StageOrder order;
+  order.reserve(static_cast<std::size_t>(each * microbatches));
+  return order;
+}
+
+StageOrder gpipe_order(std::int64_t microbatches) {
+  StageOrder order = with_room(microbatches, 2);
   for (const Work work : {Work::forward, Work::backward})
     for (std::int64_t k = 0; k < microbatches; ++k) order.push_back({work, 0, k});
   return order;
 }
 
 StageOrder one_f_one_b_order(std::int64_t microbatches, std::int64_t warm_up) {
-  StageOrder order;
+  StageOrder order = with_room(microbatches, 2);
   std::int64_t forward = 0;
   const auto forward_to = [&](std::int64_t end) {
     for (; forward < std::min(end, microbatches); ++forward) order.push_back({Work::forward, 0, forward});
@@ -33,17 +40,26 @@ StageOrder one_f_one_b_order(std::int64_t microbatches, std::int64_t warm_up) {
 /// in the steady state.
 StageOrder interleaved_order(const PipelineShape& shape, std::int64_t stage) {
   const std::int64_t p = shape.stages, v = shape.chunks, passes = shape.microbatches * v;
-  const auto pass = [&](Work work, std::int64_t k) {
-    const std::int64_t group = k / (p * v), chunk = k % (p * v) / p;
-    const std::int64_t taken = work == Work::forward ? chunk : v - 1 - chunk;
-    return PipelineOperation{work, static_cast<std::int32_t>(taken), group * p + k % p, false};
+  struct Next {
+    Work work;
+    std::int64_t group = 0, chunk = 0, member = 0;
   };
+  StageOrder order(static_cast<std::size_t>(2 * passes));
+  std::size_t written = 0;
+  const auto write = [&](Next& next) {
+    const std::int64_t taken = next.work == Work::forward ? next.chunk : v - 1 - next.chunk;
+    order[written++] = {next.work, static_cast<std::int32_t>(taken), next.group * p + next.member, false};
+    if (++next.member < p) return;
+    next.member = 0;
+    if (++next.chunk < v) return;
+    next.chunk = 0, ++next.group;
+  };
+  Next forward{Work::forward}, backward{Work::backward};
   const std::int64_t warm_up = std::min(passes, 2 * (p - 1 - stage) + (v - 1) * p);
-  StageOrder order;
-  for (std::int64_t k = 0; k < warm_up; ++k) order.push_back(pass(Work::forward, k));
+  for (std::int64_t k = 0; k < warm_up; ++k) write(forward);
   for (std::int64_t k = 0; k < passes; ++k) {
-    if (warm_up + k < passes) order.push_back(pass(Work::forward, warm_up + k));
-    order.push_back(pass(Work::backward, k));
+    if (warm_up + k < passes) write(forward);
+    write(backward);
   }
   return order;
 }
@@ -52,7 +68,7 @@ StageOrder interleaved_order(const PipelineShape& shape, std::int64_t stage) {
 /// is held is ahead + behind, the same on all stages. The late weight gradients of the last stages run while the last
 /// input gradients travel to the first one.
 StageOrder zero_bubble_order(std::int64_t microbatches, std::int64_t ahead, std::int64_t behind) {
-  StageOrder order;
+  StageOrder order = with_room(microbatches, 3);
   const std::int64_t first = std::min(ahead, microbatches);
   for (std::int64_t k = 0; k < first; ++k) order.push_back({Work::forward, 0, k});
   for (std::int64_t k = 0; k < microbatches; ++k) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "assay/schedule/pipeline_forms.h"
 #include "assay/schedule/training_memory.h"
 
 namespace assay {
@@ -53,68 +52,39 @@ void wait_for_host(Offload offload, bool overlap, double update, double passes, 
   out.upper += out.host.in_turn;
 }
 
-/// Whether forward passes run beside backward passes of other microbatches, so that one computes while experts of the
-/// other exchange tokens.
-bool hides_experts(PipelineSchedule schedule) {
-  return schedule == PipelineSchedule::interleaved || schedule == PipelineSchedule::dualpipe;
+/// Results of a microbatch that such a stage hands on: those of its parts of the model, but for what ends there or
+/// stays on the stage.
+double sends(const SteadyCost::Part& part, const PipelineShape& shape) {
+  if (shape.stages == 1) return 0.0;
+  const double ends = (part.first ? 1.0 : 0.0) + (part.last ? 1.0 : 0.0);
+  switch (layout_of(shape.schedule)) {
+    case StageLayout::folded:
+      return part.first || part.at + 1 == shape.stages ? 2.0 : 4.0;
+    case StageLayout::mirrored:
+      return 2.0 - ends / 2.0;  // of both directions, half of the microbatches each
+    case StageLayout::straight:
+      break;
+  }
+  return 2.0 * static_cast<double>(shape.chunks) - ends;
 }
 
-/// A microbatch on a stage under a schedule: seconds of both passes, and what the schedule changes in them.
+/// A microbatch on a stage under a schedule, and what the schedule changes in it.
 struct ScheduledPasses {
-  double forward = 0, backward = 0;
-  double weight_gradients = 0;  ///< of the backward pass
-  double hidden = 0;            ///< of experts, in both
-  double put_off = 0;           ///< of collectives in the backward pass, beside which nothing is left to run
-  double spared = 0;            ///< of gradients at the end of the step, which hide behind a pass that is the longer
+  StageTimes times;
+  double hidden = 0;   ///< of experts, in both passes
+  double put_off = 0;  ///< of collectives in the backward pass, beside which nothing is left to run
+  double spared = 0;   ///< of gradients at the end of the step, which hide behind a pass that is the longer
+  double seconds() const { return (times.forward + times.backward_input + times.backward_weight).value(); }
 };
 
-ScheduledPasses scheduled(const StagePasses& passes, PipelineSchedule schedule, std::int64_t stages) {
-  ScheduledPasses out{passes.forward, passes.backward, passes.weight_gradients, 0.0, 0.0, 0.0};
-  if (stages == 1) return out;
-  if (hides_experts(schedule)) {
-    out.forward -= passes.hidden_forward, out.backward -= passes.hidden_backward;
-    out.hidden = passes.hidden_forward + passes.hidden_backward;
-  }
-  // Products of weights' gradients that are put off are not there to hide collectives.
-  if (splits_backward(schedule))
-    out.backward += out.put_off = passes.beside, out.weight_gradients += passes.beside_gradients;
-  return out;
-}
-
-/// One microbatch on a stage, what it hands on included.
-StageTimes stage_times(const ScheduledPasses& passes, double handover) {
-  return {Seconds(passes.forward + handover / 2.0), Seconds(passes.backward + handover / 2.0 - passes.weight_gradients),
-          Seconds(passes.weight_gradients)};
-}
-
-/// Both runs of a folded stage, whose schedule puts gradients of weights off.
-std::array<StageTimes, 2> folded_runs(const SteadyCost& steady, const StageSplit::Part& part) {
-  std::array<StageTimes, 2> runs;
-  const auto add = [](StageTimes& run, const std::array<PassTime, 2>& both, double times) {
-    const auto& [f, b] = both;
-    run.forward += Seconds(times * (f.chain() + f.exposed));
-    const double gradients = b.weight_gradients + b.beside_gradients;
-    run.backward_input += Seconds(times * (b.chain() + b.exposed + b.beside - gradients));
-    run.backward_weight += Seconds(times * gradients);
-  };
-  for (std::size_t k = 0; k < steady.layers.size(); ++k) {
-    add(runs[0], steady.layers[k], part.leading[k]);
-    add(runs[1], steady.layers[k], part.layers[k] - part.leading[k]);
-  }
-  if (part.first) add(runs[0], steady.embedding, 1.0);
-  if (part.last) add(runs[1], steady.head, 1.0);
-  return runs;
-}
-
-void add(const StageTimes& more, double times, StageTimes& sum) {
-  sum.forward += times * more.forward, sum.backward_input += times * more.backward_input;
-  sum.backward_weight += times * more.backward_weight;
-}
-
 ScheduledPasses scheduled(const SteadyCost::Part& part, const Strategy& strategy) {
-  ScheduledPasses out = scheduled({part.forward, part.backward, part.hidden_forward, part.hidden_backward,
-                                   part.weight_gradients, part.beside, part.beside_gradients},
-                                  strategy.schedule, strategy.parallelism.pipeline);
+  const ScheduleEffects effects = schedule_effects(strategy.schedule, strategy.parallelism.pipeline);
+  ScheduledPasses out;
+  out.times = stage_times({part.forward, part.backward, part.hidden_forward, part.hidden_backward,
+                           part.weight_gradients, part.beside, part.beside_gradients},
+                          effects);
+  if (effects.hides_experts) out.hidden = part.hidden_forward + part.hidden_backward;
+  if (effects.puts_off) out.put_off = part.beside;
   if (out.put_off != 0.0) out.spared = part.spared;
   return out;
 }
@@ -196,7 +166,6 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
       out.host.add(question.host, on_host(layer, forward, backward, layer.kept.value() * over_fewest), n, held,
                    question.overlap);
     }
-    if (split.is_folded) out.runs = folded_runs(steady, part);
     if (part.first) f.add(embed_forward, part.passed, 1.0), b.add(embed_backward, part.passed, 1.0);
     if (part.last) f.add(head_forward, part.passed, 1.0), b.add(head_backward, part.passed, 1.0);
     const auto [first_cast, second_cast] = bytes.cast(profile, part, sum.dense, sum.expert);
@@ -274,32 +243,35 @@ StageSplit stage_split(const Transformer& model, const Strategy& strategy) {
   return stage_split(model, strategy.parallelism.pipeline, strategy.schedule, strategy.interleave);
 }
 
-double even_step(const PipelineShape& shape, const StagePasses& mean, double hop) {
-  const double handover = 2.0 * static_cast<double>(shape.chunks) * hop;
-  return pipeline_form(shape, stage_times(scheduled(mean, shape.schedule, shape.stages), handover)).interval.value();
+StageSplit stage_runs(const Transformer& model, std::int64_t stages, PipelineSchedule schedule,
+                      std::int64_t interleave) {
+  const std::int64_t parts = model_parts({schedule, stages, 1, interleave});
+  return split_parts(model, stages, parts / stages, layout_of(schedule));
+}
+
+ScheduleEffects schedule_effects(PipelineSchedule schedule, std::int64_t stages) {
+  if (stages == 1) return {};
+  return {schedule == PipelineSchedule::interleaved || schedule == PipelineSchedule::dualpipe,
+          splits_backward(schedule)};
 }
 
 TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
   const double m = steady.microbatches, stages = steady.stages;
   const PipelineShape shape{strategy.schedule, strategy.parallelism.pipeline, static_cast<std::int64_t>(m),
                             strategy.interleave};
-  const double handover = 2.0 * static_cast<double>(strategy.interleave) * steady.hop;
   TrainingCost cost;
   double slowest_lower = 0.0, slowest_upper = 0.0, sum_lower = 0.0, sum_upper = 0.0;
   double states = 0.0, busiest = 0.0, end_upper = 0.0;
-  StageTimes sum, sum_runs;
   struct Stage {
     const SteadyCost::Part* part = nullptr;
     ScheduledPasses passes;
-    StageTimes times;
+    double handover = 0;  ///< of a microbatch
     double whole = -1.0;  ///< seconds of all that it does in a step
-  } slowest, ends;
-  const bool is_folded = stages > 1.0 && layout_of(strategy.schedule) == StageLayout::folded;
+  } slowest;
   for (const SteadyCost::Part& part : steady.parts) {
     const double share = part.stages / stages;
     const ScheduledPasses passes = scheduled(part, strategy);
-    const StageTimes times = stage_times(passes, handover);
-    add(times, part.stages, sum);
+    const double handover = sends(part, shape) * steady.hop;
     cost.compute += share * m * part.ideal_compute;
     cost.uneven -= share * m * part.compute;
     cost.executed_flops += share * m * part.executed_flops;
@@ -316,42 +288,17 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
     slowest_lower = std::max(slowest_lower, part.lower), slowest_upper = std::max(slowest_upper, part.upper);
     sum_lower += part.stages * part.lower, sum_upper += part.stages * part.upper;
     const double whole =
-        m * (passes.forward + passes.backward) + part.gradients - passes.spared + part.update + part.host.update;
+        m * (passes.seconds() + handover) + part.gradients - passes.spared + part.update + part.host.update;
     cost.host_time = std::max(cost.host_time, m * part.host.ideal + part.host.ideal_update);
     states = std::max(states, part.host.ideal_update);
-    if (whole > slowest.whole) slowest = {&part, passes, times, whole};
-    if (is_folded) {
-      for (const StageTimes& run : part.runs) add(run, part.stages, sum_runs);
-      if (part.first) ends = {&part, passes, times, whole};
-    }
+    if (whole > slowest.whole) slowest = {&part, passes, handover, whole};
     const MemoryParts memory = memory_at(steady, part, strategy);
     cost.host_memory = std::max(cost.host_memory, memory.host);
     if (memory.total() > cost.memory.total()) cost.memory = memory;
   }
-  double fill = 0.0;  // of work on other stages: ideal hardware still has to fill the pipeline
-  if (stages > 1.0) {
-    const auto rest_of = [&](StageTimes all, const StageTimes& own, double others) {
-      add(own, -1.0, all);
-      return StageTimes{all.forward / others, all.backward_input / others, all.backward_weight / others};
-    };
-    const auto bubble_of = [&](const Stage& stage) {
-      const bool at_end = stage.part->first || stage.part->last;
-      const StageTimes rest = rest_of(sum, stage.times, stages - 1.0);
-      const Seconds bubble = pipeline_bubble(shape, stage.times, rest, at_end);
-      if (!is_folded) return largest_chunk(steady, strategy, steady.most_layers) * bubble.value();
-      StageTimes own = stage.part->runs[0];
-      add(stage.part->runs[1], 1.0, own);
-      return folded_bubble(shape, bubble, stage.part->runs, rest_of(sum_runs, own, 2.0 * (stages - 1.0)), at_end)
-          .value();
-    };
-    cost.parts.bubble = bubble_of(slowest);
-    // The ends have work of their own, and may have the least to do while the pipeline fills.
-    if (ends.part && ends.part != slowest.part)
-      if (const double bubble = bubble_of(ends); ends.whole + bubble > slowest.whole + cost.parts.bubble)
-        slowest = ends, cost.parts.bubble = bubble;
-    fill = pipeline_form(shape, {1_s, 1_s, 1_s}).interval.value() / 3.0 - m;
-  }
-  const auto& [part, passes, times, whole] = slowest;
+  // Ideal hardware still has to fill the pipeline with work on other stages.
+  const double fill = stages > 1.0 ? pipeline_form(shape, {1_s, 1_s, 1_s}).interval.value() / 3.0 - m : 0.0;
+  const auto& [part, passes, handover, whole] = slowest;
   StepParts& step = cost.parts;
   step.compute = m * part->compute, step.recompute = m * part->recompute;
   step.tensor = m * (part->tensor + passes.put_off), step.context = m * part->context;
@@ -360,14 +307,47 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
   step.handover = m * handover, step.gradients = part->gradients - passes.spared, step.update = part->update;
   step.host = m * (part->host.forward + part->host.backward) + part->host.update;
   cost.uneven += step.compute;
-  cost.parts.overhead = steady.stragglers * cost.parts.total() + steady.fixed;
-  cost.estimate = cost.parts.total();
+  set_interval(steady, 0.0, cost);
   cost.fill = fill * (sum_lower - slowest_lower) / std::max(1.0, stages - 1.0);
   // What is there once a step may fall into the time in which others fill the pipeline.
   busiest = std::max({busiest, cost.memory_time, cost.host_time});
   cost.lower = std::max(m * slowest_lower + cost.fill, busiest);
   cost.upper = m * slowest_upper + (stages - 1.0) / stages * sum_upper + end_upper + states;
   return cost;
+}
+
+void set_interval(const SteadyCost& steady, double seconds, TrainingCost& cost) {
+  constexpr double rounding = 1e-12;  // sums in another order differ in their last bits
+  StepParts& step = cost.parts;
+  step.bubble = step.overhead = 0.0;
+  if (const double waited = seconds - step.total(); waited > rounding * seconds) step.bubble = waited;
+  step.overhead = steady.stragglers * step.total() + steady.fixed;
+  cost.estimate = step.total();
+}
+
+const PipelineInput& StepEvents::fill(const TrainingQuestion& question, const Strategy& strategy,
+                                      const TrainingProfile& profile, const TrainingProfile* weights,
+                                      const StageLinks& links, const StageSplit& split, const StageSplit& runs,
+                                      const SteadyCost& stages) {
+  const SteadyCost* priced = &stages;
+  if (!(runs == split)) {
+    runs_.layers = stages.layers, runs_.embedding = stages.embedding, runs_.head = stages.head;
+    runs_.hop = stages.hop, runs_.boundary_ideal = stages.boundary_ideal;
+    fill_stages(question, strategy, profile, weights, links, runs, runs_);
+    priced = &runs_;
+  }
+  input_.shape = {strategy.schedule, strategy.parallelism.pipeline, static_cast<std::int64_t>(stages.microbatches),
+                  strategy.interleave};
+  input_.times.clear(), input_.at_end.clear();
+  for (const std::int16_t at : runs.part_of)
+    input_.times.push_back(scheduled(priced->parts[static_cast<std::size_t>(at)], strategy).times);
+  for (const std::int16_t at : split.part_of) {
+    const SteadyCost::Part& part = stages.parts[static_cast<std::size_t>(at)];
+    const double gradients = part.gradients - scheduled(part, strategy).spared;
+    input_.at_end.emplace_back(std::max(0.0, gradients + part.update + part.host.update));
+  }
+  input_.transfer = Seconds(stages.hop), input_.transfer_blocks = true;
+  return input_;
 }
 
 Result<StageLinks> strategy_links(const TrainingQuestion& question, const Cluster& cluster, const Strategy& strategy) {
@@ -383,35 +363,42 @@ Result<SteadyCost> price_stages(const TrainingQuestion& question, std::int64_t s
   return steady_cost(question, strategy, profile, links, split);
 }
 
+namespace {
+
+/// A strategy from scratch, stage by stage and event by event.
+struct PricedStep {
+  SteadyCost steady;
+  StepEvents events;
+  PipelineInput input;  ///< of more stages than one
+};
+Result<PricedStep> price_step(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
+                              const Strategy& strategy) {
+  const Transformer& model = *question.setup.model;
+  const std::int64_t stages = strategy.parallelism.pipeline;
+  ASSAY_TRY(links, strategy_links(question, cluster, strategy));
+  const TrainingProfile profile = make_profile(question.setup, profile_key(strategy, sequence));
+  const StageSplit split = stage_split(model, strategy);
+  PricedStep step;
+  step.steady = steady_cost(question, strategy, profile, links, split);
+  const StageSplit runs = stage_runs(model, stages, strategy.schedule, strategy.interleave);
+  step.input = step.events.fill(question, strategy, profile, nullptr, links, split, runs, step.steady);
+  return step;
+}
+
+}  // namespace
+
 Result<PipelineInput> pipeline_input(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
                                      const Strategy& strategy) {
-  PipelineInput input;
-  input.shape = {strategy.schedule, strategy.parallelism.pipeline,
-                 static_cast<std::int64_t>(microbatches(question, strategy)), strategy.interleave};
-  const Transformer& model = *question.setup.model;
-  const std::int64_t stages = input.shape.stages;
-  const StageSplit runs = split_parts(model, stages, model_parts(input.shape) / stages, layout_of(strategy.schedule));
-  ASSAY_TRY(parts, price_stages(question, sequence, cluster, strategy, runs));
-  for (const std::int16_t at : runs.part_of) {
-    const ScheduledPasses passes = scheduled(parts.parts[static_cast<std::size_t>(at)], strategy);
-    input.times.push_back({Seconds(passes.forward), Seconds(passes.backward - passes.weight_gradients),
-                           Seconds(passes.weight_gradients)});
-  }
-  const StageSplit split = stage_split(model, strategy);
-  ASSAY_TRY(steady, price_stages(question, sequence, cluster, strategy, split));
-  for (const std::int16_t at : split.part_of) {
-    const SteadyCost::Part& part = steady.parts[static_cast<std::size_t>(at)];
-    const double gradients = part.gradients - scheduled(part, strategy).spared;
-    input.at_end.emplace_back(std::max(0.0, gradients + part.update + part.host.update));
-  }
-  input.transfer = Seconds(steady.hop), input.transfer_blocks = true;
-  return input;
+  ASSAY_TRY(step, price_step(question, sequence, cluster, strategy));
+  return std::move(step.input);
 }
 
 Result<TrainingCost> price_strategy(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
                                     const Strategy& strategy) {
-  ASSAY_TRY(steady, price_stages(question, sequence, cluster, strategy, stage_split(*question.setup.model, strategy)));
-  return training_cost(steady, strategy);
+  ASSAY_TRY(step, price_step(question, sequence, cluster, strategy));
+  TrainingCost cost = training_cost(step.steady, strategy);
+  if (strategy.parallelism.pipeline > 1) set_interval(step.steady, step.events.interval(), cost);
+  return cost;
 }
 
 }  // namespace assay

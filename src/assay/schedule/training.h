@@ -9,7 +9,8 @@
 
 #include "assay/schedule/offload.h"
 #include "assay/schedule/pass_time.h"
-#include "assay/schedule/pipeline.h"
+#include "assay/schedule/pipeline_clock.h"
+#include "assay/schedule/pipeline_forms.h"
 #include "assay/schedule/profile.h"
 #include "assay/schedule/stage_links.h"
 #include "assay/schedule/stage_split.h"
@@ -38,7 +39,7 @@ struct StepParts {
   double tensor = 0, context = 0, expert = 0;  ///< collectives that somebody waits for
   double weights = 0;    ///< gathering weights and reducing gradients in every microbatch, as far as not hidden
   double handover = 0;   ///< passing activations from stage to stage
-  double bubble = 0;     ///< waiting for the pipeline to fill and drain
+  double bubble = 0;     ///< waiting for other stages
   double gradients = 0;  ///< reducing gradients at the end, as far as not hidden
   double update = 0;     ///< the optimizer, and bringing new weights back
   double host = 0;       ///< copies to and from the host, as far as not hidden
@@ -117,8 +118,7 @@ struct SteadyCost {
     double hidden_forward = 0, hidden_backward = 0;  ///< of experts, where a schedule runs both passes side by side
     double weight_gradients = 0;              ///< of `backward`, for which nobody waits: what schedules may put off
     double beside = 0, beside_gradients = 0;  ///< more of both where a schedule puts these off; see PassTime
-    double spared = 0;               ///< of `gradients`, where the backward pass takes as long as with these put off
-    std::array<StageTimes, 2> runs;  ///< of a microbatch where stages are folded, the ends of the model included
+    double spared = 0;  ///< of `gradients`, where the backward pass takes as long as with these put off
     double least() const { return forward + backward - hidden_forward - hidden_backward; }  ///< under any schedule
     double lower = 0, upper = 0, ideal_compute = 0, ideal_memory = 0;
     std::array<double, roles> network{}, end_network{};  ///< of a microbatch, and once a step
@@ -170,9 +170,12 @@ constexpr StageLayout layout_of(PipelineSchedule schedule) {
                                                   : StageLayout::straight;
 }
 
-/// Layers of the largest chunk over the mean ones of a stage with `layers`. Stages wait for the largest, and memory
-/// counts all as if they were as large, so that a chunk more which leaves it as it is gains nothing. 1 where all are
-/// alike.
+/// Every run of layers that a stage of the schedule holds, by itself: what one microbatch passes from end to end.
+StageSplit stage_runs(const Transformer& model, std::int64_t stages, PipelineSchedule schedule,
+                      std::int64_t interleave);
+
+/// Layers of the largest chunk over the mean ones of a stage with `layers`: memory counts all as if they were as large.
+/// 1 where all are alike.
 double largest_chunk(const SteadyCost& steady, const Strategy& strategy, double layers);
 
 /// Memory of a stage that holds the activations of `held` microbatches.
@@ -183,14 +186,45 @@ MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, co
 /// Of the fullest stage like `part`: later ones hold fewer microbatches, or no fewer where stages are folded.
 MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, const Strategy& strategy);
 
-/// Seconds from a step to the next where all stages are like `mean`, without what is done once a step: training_cost()
-/// adds what the slowest stage takes beyond the mean. It does not shrink when a pass takes longer.
-double even_step(const PipelineShape& shape, const StagePasses& mean, double hop);
+/// What a schedule changes in passes.
+struct ScheduleEffects {
+  bool hides_experts = false;  ///< forward passes run beside backward passes of other microbatches, so that one
+                               ///< computes while experts of the other exchange tokens
+  bool puts_off = false;       ///< gradients of weights are not there to hide collectives
+};
+ScheduleEffects schedule_effects(PipelineSchedule schedule, std::int64_t stages);
+/// One microbatch on a stage, without what it hands on.
+constexpr StageTimes stage_times(const StagePasses& passes, ScheduleEffects effects) {
+  double forward = passes.forward, backward = passes.backward, gradients = passes.weight_gradients;
+  if (effects.hides_experts) forward -= passes.hidden_forward, backward -= passes.hidden_backward;
+  if (effects.puts_off) backward += passes.beside, gradients += passes.beside_gradients;
+  return {Seconds(forward), Seconds(backward - gradients), Seconds(gradients)};
+}
 
-/// The whole step under a schedule.
+/// The whole step under a schedule, were no stage to wait for others: no step takes less.
 TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy);
+/// What it takes with a step every so many seconds: what the slowest stage does not work of them, it waits.
+void set_interval(const SteadyCost& steady, double seconds, TrainingCost& cost);
 
-/// The same step event by event: every part of the model with its own times, sends, and what a stage does at the end.
+/// Steps event by event: every part of the model with its own times, sends, and what a stage does at the end. Keeps its
+/// memory from one to the next.
+class StepEvents {
+ public:
+  /// Takes a strategy whose `stages` are priced; `runs` are its stage_runs(). Valid until the next.
+  const PipelineInput& fill(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
+                            const TrainingProfile* weights, const StageLinks& links, const StageSplit& split,
+                            const StageSplit& runs, const SteadyCost& stages);
+  /// Seconds from one step to the next, and seconds that it does not undercut.
+  double interval() { return clock_.interval(input_); }
+  double least() const { return least_interval(input_); }
+
+ private:
+  SteadyCost runs_;
+  PipelineInput input_;
+  PipelineClock clock_;
+};
+
+/// The events of a strategy.
 Result<PipelineInput> pipeline_input(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
                                      const Strategy& strategy);
 
@@ -204,7 +238,7 @@ Result<SteadyCost> price_stages(const TrainingQuestion& question, std::int64_t s
                                 const Strategy& strategy, const StageSplit& split);
 std::vector<MemoryParts> stage_memory(const SteadyCost& steady, const StageSplit& split, const Strategy& strategy);
 
-/// Prices one strategy from scratch.
+/// Prices one strategy from scratch; of more stages than one, event by event.
 Result<TrainingCost> price_strategy(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
                                     const Strategy& strategy);
 

@@ -268,12 +268,11 @@ TEST(Training, MemoryIsThatOfTheFullestStage) {
     }
 }
 
-// The events are those of the estimate: every stage is busy for as long as its layers, its sends and the end of the
-// step take, and the whole takes about as long.
+// The estimate is that of the events, whatever the stages: the head is heavier than a layer here.
 TEST(Training, EventsOfAPipelineTakeAsLongAsItsEstimate) {
   const Case c("h100-sxm:4", 32);
   using enum PipelineSchedule;
-  for (const PipelineSchedule schedule : {gpipe, one_f_one_b, interleaved, zb_h1, zb_v, dualpipe}) {
+  for (const PipelineSchedule schedule : {gpipe, one_f_one_b, interleaved, zb_h1, zb_h2, zb_v, dualpipe}) {
     Strategy s = strategy_of(1, 1, 1);
     s.parallelism.pipeline = 4, s.schedule = schedule, s.interleave = schedule == interleaved ? 2 : 1;
     const auto input = pipeline_input(c.question, sequence, c.cluster, s);
@@ -284,7 +283,8 @@ TEST(Training, EventsOfAPipelineTakeAsLongAsItsEstimate) {
     EXPECT_GT(input->transfer, Seconds());
     const auto result = simulate_pipeline(*input);
     ASSERT_TRUE(result);
-    EXPECT_NEAR(result->interval.value(), cost->estimate, 0.25 * cost->estimate) << schedule_name(schedule);
+    EXPECT_NEAR(result->interval.value(), cost->estimate, 1e-9 * cost->estimate) << schedule_name(schedule);
+    EXPECT_GE(cost->parts.bubble, 0.0) << schedule_name(schedule);
   }
 }
 
@@ -311,7 +311,7 @@ TEST(Training, StagesOfUnlikeLayersArePricedByWhatTheyHold) {
         const std::string which =
             std::string(schedule_name(schedule)) + " " + std::to_string(stages) + " x" + std::to_string(chunks);
         EXPECT_GE(cost->estimate * (1.0 + 1e-9), *std::max_element(busy.begin(), busy.end())) << which;
-        EXPECT_NEAR(result->interval.value(), cost->estimate, 0.1 * cost->estimate) << which;
+        EXPECT_NEAR(result->interval.value(), cost->estimate, 1e-9 * cost->estimate) << which;
         std::int64_t most = 0;
         for (const auto& layers : layers_of_runs(c.model, input->shape)) most = std::max(most, layers[1]);
         double experts = 0.0;
@@ -323,7 +323,7 @@ TEST(Training, StagesOfUnlikeLayersArePricedByWhatTheyHold) {
 
 // Layers that do not make two equal runs a stage: the first run of a stage is shorter or empty, also that of the first
 // stage, whose second one ends with the head.
-TEST(Training, FoldedStagesOfUnlikeRunsTakeAboutAsLongAsTheirEstimate) {
+TEST(Training, FoldedStagesOfUnlikeRunsTakeAsLongAsTheirEstimate) {
   for (const std::int64_t stages : {4, 8, 16})
     for (const double rounds : {2.0, 4.0})
       for (std::int64_t layers = stages; layers <= 4 * stages; layers += stages / 4) {
@@ -337,13 +337,13 @@ TEST(Training, FoldedStagesOfUnlikeRunsTakeAboutAsLongAsTheirEstimate) {
         ASSERT_TRUE(input && cost);
         const auto result = simulate_pipeline(*input);
         ASSERT_TRUE(result);
-        EXPECT_NEAR(result->interval.value(), cost->estimate, 0.07 * cost->estimate)
+        EXPECT_NEAR(result->interval.value(), cost->estimate, 1e-9 * cost->estimate)
             << layers << " layers on " << stages << " stages";
       }
 }
 
-// Thirteen layers on two stages and on four, in chunks of unlike lengths: the estimate waits for the largest chunk.
-TEST(Training, UnevenChunksTakeAboutAsLongAsTheirEstimate) {
+// Thirteen layers on two stages and on four, in chunks of unlike lengths.
+TEST(Training, UnevenChunksTakeAsLongAsTheirEstimate) {
   for (const auto& [where, stages] :
        {std::pair{"h100-sxm:2", std::int64_t{2}}, std::pair{"tpu-v5e:2x2", std::int64_t{4}}}) {
     Case c(where, 32);
@@ -356,7 +356,7 @@ TEST(Training, UnevenChunksTakeAboutAsLongAsTheirEstimate) {
       ASSERT_TRUE(input && cost);
       const auto result = simulate_pipeline(*input);
       ASSERT_TRUE(result);
-      EXPECT_NEAR(result->interval.value(), cost->estimate, 0.1 * cost->estimate) << stages << " " << chunks;
+      EXPECT_NEAR(result->interval.value(), cost->estimate, 1e-9 * cost->estimate) << stages << " " << chunks;
       const StageSplit split = stage_split(c.model, s);
       const auto steady = price_stages(c.question, sequence, c.cluster, s, split);
       ASSERT_TRUE(steady);

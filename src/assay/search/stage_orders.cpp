@@ -12,18 +12,28 @@ std::uint64_t possible_orders(const std::vector<StageOrder>& orders, std::int64_
   return bits;
 }
 
-const std::vector<AlikeOrders>& OrdersByLayers::of(const Parallelism& p) {
+const StageLayers& LayersOfOrders::of(const Parallelism& p) {
   const auto [known, is_new] = known_.try_emplace(p.pipeline);
-  std::vector<AlikeOrders>& splits = known->second;
-  if (!is_new) return splits;
-  const std::vector<StageOrder> orders = space_.orders(p);
-  for (std::size_t o = 0; o < orders.size(); ++o) {
-    StageSplit split = stage_split(model_, p.pipeline, orders[o].schedule, orders[o].interleave);
-    auto alike = std::find_if(splits.begin(), splits.end(), [&](const auto& one) { return one.split == split; });
-    if (alike == splits.end()) alike = splits.insert(alike, {std::move(split), 0});
-    alike->orders |= std::uint64_t{1} << o;
+  StageLayers& layers = known->second;
+  if (!is_new) return layers;
+  for (const StageOrder& order : space_.orders(p)) {
+    StageSplit split = stage_split(model_, p.pipeline, order.schedule, order.interleave);
+    OrderLayers& cut = layers.each.emplace_back();
+    cut.runs = stage_runs(model_, p.pipeline, order.schedule, order.interleave);
+    for (const StageSplit::Part& part : split.parts) {
+      auto& before = cut.before.emplace_back();
+      for (std::int16_t stage = 0; stage < part.to; ++stage) {
+        const auto run = static_cast<std::size_t>(cut.runs.part_of[static_cast<std::size_t>(stage)]);
+        for (std::size_t k = 0; k < before.size(); ++k)
+          before[k] = static_cast<std::int16_t>(before[k] + cut.runs.parts[run].layers[k]);
+      }
+    }
+    auto alike = std::find_if(layers.alike.begin(), layers.alike.end(),
+                              [&](const AlikeOrders& one) { return one.split == split; });
+    if (alike == layers.alike.end()) alike = layers.alike.insert(alike, {std::move(split), 0});
+    alike->orders |= std::uint64_t{1} << (layers.each.size() - 1);
   }
-  return splits;
+  return layers;
 }
 
 }  // namespace assay

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "assay/schedule/training.h"
+#include "assay/search/stage_orders.h"
 
 namespace assay {
 
@@ -10,6 +11,7 @@ namespace assay {
 struct LeastTimes {
   struct Share {
     StagePasses passes;                   ///< of a microbatch
+    double seconds = 0;                   ///< of both passes, under any schedule
     double reduce = 0;                    ///< seconds of gradients once a step
     double behind = 0, behind_alone = 0;  ///< and of the backward pass beside them; where it puts gradients off, too
     void add(const Share& other, double times);
@@ -39,6 +41,17 @@ class WeightsTimes {
   std::vector<Share> shares_;
 };
 
+/// Stages of a pipeline, by part of a split.
+struct StageSums {
+  struct Part {
+    double a_microbatch = 0;  ///< seconds of both passes
+    double at_end = 0;        ///< seconds once a step
+  };
+  std::vector<Part> parts;
+  std::size_t slowest = 0;  ///< which of them
+  double seconds = 0;       ///< of a step on it
+};
+
 /// Bounds of all strategies of a question, which it refers to.
 class TrainingBound {
  public:
@@ -50,11 +63,14 @@ class TrainingBound {
   void add_weights(const WeightsTimes& weights, LeastTimes& least) const;
   WeightsTimes weights_times(const TrainingProfile& traffic, const StageLinks& links) const;
 
-  /// Seconds of a step of `m` microbatches on its slowest stage, under any schedule.
-  double slowest_stage(const LeastTimes& least, double m, const StageSplit& split) const;
-  /// Seconds of a step under a schedule were all stages alike: the slowest one is no faster than their mean.
-  double even_stages(const LeastTimes& least, const PipelineShape& shape, double hop) const;
-  /// The same as slowest_stage() of one strategy, with all that a stage does once a step.
+  /// What each kind of stage takes of `m` microbatches under any schedule, in the memory of those before.
+  void add_stages(const LeastTimes& least, double m, const StageSplit& split, double hop, StageSums& sums) const;
+  /// Seconds of a step under a schedule in which stages wait for each other: the longest of its slowest stage and of
+  /// the paths that stay on it or on the last stage. `enough` ends the search for longer ones.
+  double least_step(const LeastTimes& least, const StageSums& sums, const PipelineShape& shape, const StageSplit& split,
+                    const OrderLayers& layers, double hop, double enough) const;
+
+  /// Seconds of the slowest stage of one strategy, with all that a stage does once a step.
   double slowest_stage(const SteadyCost& steady) const;
 
   /// A step of which that much is known, with stragglers and what each step costs. Rounded down: sums in another order
@@ -62,6 +78,11 @@ class TrainingBound {
   double step(double seconds) const;
 
  private:
+  double path_through(const LeastTimes& least, const StageSums& sums, std::size_t through, const PipelineShape& shape,
+                      const StageSplit& split, const OrderLayers& layers, double hop) const;
+  /// A step of parts that are all as short as the shortest: no longer than that of the parts as they are.
+  double shortest_parts(const LeastTimes& least, const StageSums& sums, const PipelineShape& shape,
+                        const OrderLayers& layers) const;
   void add_up(LeastTimes& least) const;
   double waited(double reduce, double behind) const;
 

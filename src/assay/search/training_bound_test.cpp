@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace assay {
 namespace {
@@ -81,10 +82,15 @@ TEST(TrainingBound, IsNotAboveTheStepAndGrowsWithWhatIsKnown) {
                 const TrainingProfile work = make_profile(c.question.setup, key, ProfilePart::work),
                                       traffic = make_profile(c.question.setup, key, ProfilePart::weights_traffic);
                 const TrainingBound bound(c.question);
+                TrainingChoices choices;
+                choices.schedule = s.schedule, choices.interleave = s.interleave;
+                const TrainingSpace space(c.question, sequence, c.cluster, choices);
+                LayersOfOrders layers(c.model, space);
+                const OrderLayers& order = layers.of(p).each.front();
                 const auto seconds = [&](const LeastTimes& least, double hop) {
-                  const auto m = static_cast<double>(microbatches);
-                  const double slowest = bound.slowest_stage(least, m, split) + 2.0 * m * hop;
-                  return bound.step(pipeline == 1 ? slowest : std::max(slowest, bound.even_stages(least, shape, hop)));
+                  StageSums sums;
+                  bound.add_stages(least, static_cast<double>(microbatches), split, hop, sums);
+                  return bound.least_step(least, sums, shape, split, order, hop, HUGE_VAL);
                 };
                 SteadyCost steady;
                 LeastTimes least;

@@ -25,7 +25,7 @@ class Searcher {
         model_(*question.setup.model),
         choices_(choices),
         space_(question, sequence, cluster, choices),
-        orders_by_layers_(model_, space_),
+        layers_(model_, space_),
         policies_(space_.policies()),
         profiles_(question, sequence, policies_),
         capacity_(capacity),
@@ -82,7 +82,7 @@ class Searcher {
 
     std::uint64_t every_order() const { return ~std::uint64_t{0} >> (64 - orders.size()); }
     std::uint64_t quickest = 0;  ///< orders that no other undercuts whatever is computed, but for its hops
-    const std::vector<AlikeOrders>* splits = nullptr;
+    const StageLayers* layers = nullptr;
   };
   /// Orders of a mesh's stages, a bit each, by what lies on the host.
   using Orders = std::array<std::uint64_t, offload_ways>;
@@ -119,8 +119,8 @@ class Searcher {
     mesh.parallelism = p, mesh.orders = space_.orders(p);
     if (mesh.orders.empty()) return;
     if (mesh.orders.size() > most_orders) throw InternalError("more orders of stages than bits");
-    mesh.splits = &orders_by_layers_.of(p);
-    for (const AlikeOrders& alike : *mesh.splits)
+    mesh.layers = &layers_.of(p);
+    for (const AlikeOrders& alike : mesh.layers->alike)
       for (std::size_t o = 0; o < mesh.orders.size(); ++o) {  // of one stage's layers, more chunks take no longer
         const bool is_last = alike.orders >> o == 1u;
         if ((alike.orders >> o & 1u) && (is_last || mesh.orders[o].schedule != PipelineSchedule::interleaved))
@@ -269,16 +269,15 @@ class Searcher {
   /// Prices the stages of a microbatch whose passes are known.
   void price_passes(Strategy s, const Orders& left, std::uint64_t fast, const Mesh& mesh, const StageLinks& links,
                     const TrainingProfile& profile, const TrainingProfile& traffic) {
-    if (prune_) {
-      bound_.fill(steady_, least_);
-      std::uint64_t slow = 0;
-      each_order(least_, s, mesh, steady_.hop, fast, [&](std::uint64_t orders, double seconds) {
-        if (seconds >= worst_) slow |= orders;
-        return true;
-      });
-      fast &= ~slow;
-    }
-    for (const AlikeOrders& alike : *mesh.splits) {
+    bound_.fill(steady_, least_);
+    std::uint64_t slow = 0;
+    each_order(least_, s, mesh, steady_.hop, fast, worst_, [&](std::uint64_t orders, double seconds) {
+      if (seconds >= worst_) slow |= orders;
+      for (; orders != 0; orders &= orders - 1) floors_[static_cast<std::size_t>(std::countr_zero(orders))] = seconds;
+      return true;
+    });
+    if (prune_) fast &= ~slow;
+    for (const AlikeOrders& alike : mesh.layers->alike) {
       const std::uint64_t of_split = alike.orders & fast;
       if (of_split == 0) continue;
       for (const Offload offload : choices_.offloads) {
@@ -286,17 +285,36 @@ class Searcher {
         const std::uint64_t orders = left[static_cast<std::size_t>(offload)] & of_split;
         if (orders == 0) continue;
         fill_stages(question_, s, profile, &traffic, links, alike.split, steady_);
-        if (!prune_ || bound_.step(bound_.slowest_stage(steady_)) < worst_) take_orders(s, mesh, orders);
+        if (prune_ && bound_.step(bound_.slowest_stage(steady_)) >= worst_) continue;
+        take_orders(s, mesh, orders, [&](const Strategy& of, const OrderLayers& layers) {
+          events_.fill(question_, of, profile, &traffic, links, alike.split, layers.runs, steady_);
+        });
       }
     }
   }
 
-  void take_orders(Strategy s, const Mesh& mesh, std::uint64_t orders) {
-    for (std::size_t o = 0; o < mesh.orders.size(); ++o) {
-      const StageOrder& order = mesh.orders[o];
-      if (!(orders >> o & 1u)) continue;
-      s.schedule = order.schedule, s.interleave = order.interleave;
-      take({s, training_cost(steady_, s)});
+  /// Events are played for what bounds leave, the most promising first.
+  template <class F>
+  void take_orders(Strategy s, const Mesh& mesh, std::uint64_t orders, F&& fill_events) {
+    while (orders != 0) {
+      auto o = static_cast<std::size_t>(std::countr_zero(orders));
+      for (std::uint64_t rest = orders; rest != 0; rest &= rest - 1)
+        if (const auto other = static_cast<std::size_t>(std::countr_zero(rest)); floors_[other] < floors_[o]) o = other;
+      orders &= ~(std::uint64_t{1} << o);
+      if (prune_ && floors_[o] >= worst_) return;
+      s.schedule = mesh.orders[o].schedule, s.interleave = mesh.orders[o].interleave;
+      Candidate candidate{s, training_cost(steady_, s)};
+      ++found_.count.evaluated;
+      if (excess(candidate.cost) > 0.0) continue;
+      ++found_.count.feasible;
+      if (floors_[o] >= worst_ || candidate.cost.estimate >= worst_) continue;
+      if (s.parallelism.pipeline > 1) {
+        fill_events(s, mesh.layers->each[o]);
+        if (bound_.step(events_.least()) >= worst_) continue;
+        set_interval(steady_, events_.interval(), candidate.cost);
+        if (candidate.cost.estimate >= worst_) continue;
+      }
+      take(candidate);
     }
   }
 
@@ -306,7 +324,7 @@ class Searcher {
     const Strategy s = strategy_of(work);
     const TrainingProfile& profile = profiles_.priced(*work.made, work.policy).profile;
     double kept = 0.0;
-    for (const StageSplit::Part& part : orders_by_layers_.of({}).front().split.parts)
+    for (const StageSplit::Part& part : layers_.of({}).alike.front().split.parts)
       for (std::size_t k = 0; k < profile.kinds.size(); ++k) kept += part.layers[k] * profile.kinds[k].kept.value();
     kept *= kept_over_fewest(question_.setup.effects, s.recompute) / static_cast<double>(s.parallelism.pipeline);
     return bound_.step(microbatches(question_, s) * 2.0 * kept / question_.host.rate) >= worst_;
@@ -362,7 +380,7 @@ class Searcher {
                           &traffic = *way_of(s, work, i).traffic;
     sizes_only_.size = role_sizes(s.parallelism);
     std::uint64_t bits = mesh.every_order() & ~work.possible;  // what no schedule can run needs no more of them
-    for (const AlikeOrders& alike : *mesh.splits) {
+    for (const AlikeOrders& alike : mesh.layers->alike) {
       const std::uint64_t of_split = alike.orders & work.possible;
       if (of_split == 0) continue;
       fill_memory(question_, s, profile, &traffic, sizes_only_, alike.split, scratch_);
@@ -391,10 +409,6 @@ class Searcher {
   }
 
   void take(const Candidate& candidate) {
-    ++found_.count.evaluated;
-    if (excess(candidate.cost) > 0.0) return;
-    ++found_.count.feasible;
-    if (candidate.cost.estimate >= worst_) return;
     // The same on other links is no other strategy.
     const auto same = std::find_if(found_.best.begin(), found_.best.end(), [&](const Candidate& other) {
       Strategy moved = other.strategy;
@@ -450,26 +464,31 @@ class Searcher {
     const std::vector<StageOrder> orders = space_.orders(s.parallelism);
     const std::uint64_t possible =
         possible_orders(orders, s.parallelism.pipeline, static_cast<std::int64_t>(microbatches(question_, s)));
-    for (const AlikeOrders& alike : orders_by_layers_.of(s.parallelism)) {
+    const StageLayers& layers = layers_.of(s.parallelism);
+    for (const AlikeOrders& alike : layers.alike) {
       fill_stages(question_, s, profile, &traffic, links, alike.split, steady_);
       for (std::size_t o = 0; o < orders.size(); ++o) {
         if (!((alike.orders & possible) >> o & 1u) || least_memory(steady_) - capacity_ >= least) continue;
         s.schedule = orders[o].schedule, s.interleave = orders[o].interleave;
-        const Candidate candidate{s, training_cost(steady_, s)};
+        Candidate candidate{s, training_cost(steady_, s)};
         ++found_.count.evaluated;
         if (excess(candidate.cost) >= least) continue;
         least = excess(candidate.cost);
+        if (s.parallelism.pipeline > 1) {
+          events_.fill(question_, s, profile, &traffic, links, alike.split, layers.each[o].runs, steady_);
+          set_interval(steady_, events_.interval(), candidate.cost);
+        }
         found_.closest = candidate;
       }
     }
   }
 
-  /// A step takes no less than its arithmetic, its memory traffic, the collectives that wait for each other and the
-  /// bubble that they leave. How weights travel comes on top, and the way from stage to stage.
+  /// A step takes no less than its arithmetic, its memory traffic, the collectives that wait for each other and what
+  /// stages wait. How weights travel comes on top, and the way from stage to stage.
   double floor_of(const Strategy& s, const Work& of) {
     const Mesh& mesh = meshes_[of.mesh];
     double fastest = std::numeric_limits<double>::infinity();
-    each_order(least_times(s, of, mesh.inner), s, mesh, 0.0, of.possible & mesh.quickest,
+    each_order(least_times(s, of, mesh.inner), s, mesh, 0.0, of.possible & mesh.quickest, fastest,
                [&](std::uint64_t, double seconds) {
                  fastest = std::min(fastest, seconds);
                  return true;
@@ -484,7 +503,7 @@ class Searcher {
     least_ = least_times(s, of, inner);
     bound_.add_weights(weights, least_);
     bool is_fast = false;
-    each_order(least_, s, meshes_[of.mesh], 0.0, orders,
+    each_order(least_, s, meshes_[of.mesh], 0.0, orders, worst_,
                [&](std::uint64_t, double seconds) { return !(is_fast = seconds < worst_); });
     return is_fast;
   }
@@ -513,25 +532,33 @@ class Searcher {
   }
 
   /// Tells of some orders of stages, a bit each, the seconds that no step under them undercuts, until `visit` returns
-  /// false. Those whose slowest stage alone takes too long are told of at once.
+  /// false. What takes `enough` is not looked at more closely: those whose slowest stage alone does are told of at
+  /// once.
   template <class F>
   void each_order(const LeastTimes& least, const Strategy& s, const Mesh& mesh, double hop, std::uint64_t orders,
-                  F&& visit) {
+                  const double& enough, F&& visit) {
     const double m = microbatches(question_, s);
     const std::int64_t stages = s.parallelism.pipeline;
-    for (const AlikeOrders& alike : *mesh.splits) {
+    // The slowest stage is no faster than the mean of all.
+    if (const double seconds = bound_.step(m * least.all.seconds / static_cast<double>(stages)); seconds >= enough) {
+      visit(orders, seconds);
+      return;
+    }
+    for (const AlikeOrders& alike : mesh.layers->alike) {
       std::uint64_t rest = alike.orders & orders;
       if (rest == 0) continue;
-      const double slowest = bound_.slowest_stage(least, m, alike.split) + 2.0 * m * hop;
-      if (const double seconds = bound_.step(slowest); stages == 1 || seconds >= worst_) {
+      bound_.add_stages(least, m, alike.split, hop, sums_);
+      if (const double seconds = bound_.step(sums_.seconds); stages == 1 || seconds >= enough) {
         if (!visit(rest, seconds)) return;
         continue;
       }
       for (; rest != 0; rest &= rest - 1) {
-        const StageOrder& order = mesh.orders[static_cast<std::size_t>(std::countr_zero(rest))];
+        const auto o = static_cast<std::size_t>(std::countr_zero(rest));
+        const StageOrder& order = mesh.orders[o];
         const PipelineShape shape{order.schedule, stages, static_cast<std::int64_t>(m), order.interleave};
-        const double even = bound_.even_stages(least, shape, hop);
-        if (!visit(rest & ~(rest - 1), bound_.step(std::max(slowest, even)))) return;
+        if (!visit(rest & ~(rest - 1),
+                   bound_.least_step(least, sums_, shape, alike.split, mesh.layers->each[o], hop, enough)))
+          return;
       }
     }
   }
@@ -547,7 +574,7 @@ class Searcher {
     const TrainingProfile& profile = profiles_.priced(profiles_.microbatch_of(any), 0).profile;
     sizes_only_.size = role_sizes(p);
     double least = std::numeric_limits<double>::infinity();
-    for (const AlikeOrders& alike : orders_by_layers_.of(p)) {
+    for (const AlikeOrders& alike : layers_.of(p).alike) {
       fill_memory(question_, s, profile, nullptr, sizes_only_, alike.split, scratch_);
       double most = 0.0;
       for (const SteadyCost::Part& part : scratch_.parts)
@@ -561,7 +588,7 @@ class Searcher {
   const Transformer& model_;
   const TrainingChoices& choices_;
   TrainingSpace space_;
-  OrdersByLayers orders_by_layers_;
+  LayersOfOrders layers_;
   std::vector<Recompute> policies_;
   TrainingProfiles profiles_;
   double capacity_;
@@ -575,7 +602,10 @@ class Searcher {
   std::vector<Mesh> meshes_;
   std::vector<Work> works_;
   SteadyCost steady_;
+  StepEvents events_;
+  std::array<double, most_orders> floors_{};  ///< seconds that no step of the passes in steady_ undercuts, by order
   LeastTimes least_;
+  StageSums sums_;
   SteadyCost scratch_;  ///< for bounds and memory, while steady_ is in use
   StageLinks sizes_only_;
   // By policy, of one way to share out weights:

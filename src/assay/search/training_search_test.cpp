@@ -204,18 +204,63 @@ TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
   }
 }
 
+// Stages with unlike layers, and chunks of unlike lengths: what is found is what its events take, and no order of
+// stages that the search leaves to a bound is faster.
+TEST(TrainingSearch, RanksUnevenPipelinesByTheirEvents) {
+  using enum PipelineSchedule;
+  for (const bool alternate : {true, false}) {
+    Case c("h100-sxm:8");
+    if (alternate) c.model = alternating_model();
+    while (c.model.decoder.layers() < 13) c.model.decoder.add(c.model.decoder.kinds.front());
+    TrainingChoices choices;
+    choices.context = choices.tensor = choices.fsdp = choices.expert = 1, choices.zero = 1;
+    choices.recompute = Recompute::none();
+    for (const std::int64_t pp : {2, 4, 8}) {
+      choices.pipeline = pp;
+      std::vector<double> all;
+      Strategy s;
+      s.parallelism.pipeline = pp, s.parallelism.data = 8 / pp, s.parallelism.zero = 1;
+      for (const StageOrder& order : TrainingSpace(c.question, sequence, c.cluster, choices).orders(s.parallelism))
+        for (s.micro_batch = 1; s.micro_batch <= 16; s.micro_batch *= 2) {
+          s.schedule = order.schedule, s.interleave = order.interleave;
+          const auto m = static_cast<std::int64_t>(microbatches(c.question, s));
+          if (m < 1 || !is_possible({order.schedule, pp, m, order.interleave})) continue;
+          const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+          ASSERT_TRUE(cost);
+          all.push_back(cost->estimate);
+        }
+      std::sort(all.begin(), all.end());
+      const auto found = search_training(c.question, sequence, c.cluster, choices, 8e10, 6);
+      ASSERT_TRUE(found);
+      ASSERT_EQ(found->best.size(), 6u);
+      for (std::size_t i = 0; i < 6; ++i) {
+        EXPECT_NEAR(found->best[i].cost.estimate, all[i], 1e-12 * all[i]) << pp << " " << i;
+        const auto input = pipeline_input(c.question, sequence, c.cluster, found->best[i].strategy);
+        ASSERT_TRUE(input);
+        EXPECT_NEAR(simulate_pipeline(*input, false)->interval.value(), found->best[i].cost.estimate, 1e-9 * all[i]);
+      }
+    }
+  }
+}
+
 /// The least estimate of all orders of a strategy's axes, on a torus along all orders of its axes.
 double best_of_all_orders(const Case& c, Strategy strategy) {
   const TrainingProfile profile = make_profile(c.question.setup, profile_key(strategy, sequence));
   const StageSplit split = stage_split(c.model, strategy);
+  const StageSplit runs = stage_runs(c.model, strategy.parallelism.pipeline, strategy.schedule, strategy.interleave);
+  StepEvents events;
   const std::size_t turns = c.cluster.torus ? 1 + ground_orders(grounds_of(c.cluster)).size() : 1;
   double best = HUGE_VAL;
   AxisLayout& layout = strategy.layout;
   do
     for (layout.turn = 0; layout.turn < turns; ++layout.turn)
-      if (const auto links = strategy_links(c.question, c.cluster, strategy))
-        best =
-            std::min(best, training_cost(steady_cost(c.question, strategy, profile, *links, split), strategy).estimate);
+      if (const auto links = strategy_links(c.question, c.cluster, strategy)) {
+        const SteadyCost steady = steady_cost(c.question, strategy, profile, *links, split);
+        TrainingCost cost = training_cost(steady, strategy);
+        events.fill(c.question, strategy, profile, nullptr, *links, split, runs, steady);
+        set_interval(steady, events.interval(), cost);
+        best = std::min(best, cost.estimate);
+      }
   while (std::next_permutation(layout.order.begin(), layout.order.begin() + 1 + roles));
   return best;
 }
