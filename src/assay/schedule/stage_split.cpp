@@ -8,8 +8,9 @@ namespace {
 
 /// Lengths of the runs of layers in model order: `chunks` a stage, the first ones of all stages before the second ones,
 /// or folded two, the second ones from the last stage back. Stages with one layer more lie in the middle, or folded at
-/// the far end: the ends also hold the embedding and the head. Where the layers of a stage do not divide, its runs with
-/// one more lie in the middle, too: then all stages are at a longer run at about the same time.
+/// the far end: the ends also hold the embedding and the head. Where the layers of a stage do not divide, its last runs
+/// have one more, as all stages are at them at about the same time and the head comes then, too; but not the last run
+/// of all, which ends with the head.
 std::vector<std::int64_t> runs_of(std::int64_t layers, std::int64_t stages, std::int64_t chunks, bool folded) {
   const std::int64_t extra = layers % stages, low = folded ? stages - extra : (stages - extra) / 2;
   const auto layers_of = [&](std::int64_t s) { return layers / stages + (s >= low && s < low + extra ? 1 : 0); };
@@ -21,7 +22,8 @@ std::vector<std::int64_t> runs_of(std::int64_t layers, std::int64_t stages, std:
   }
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk)
     for (std::int64_t s = 0; s < stages; ++s) {
-      const std::int64_t n = layers_of(s), more = n % chunks, first = (chunks - more) / 2;
+      const std::int64_t n = layers_of(s), more = n % chunks;
+      const std::int64_t first = chunks - more - (more > 0 && s + 1 == stages ? 1 : 0);
       runs.push_back(n / chunks + (chunk >= first && chunk < first + more ? 1 : 0));
     }
   return runs;

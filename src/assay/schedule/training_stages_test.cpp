@@ -80,6 +80,25 @@ TEST(StageSplit, ChunksOfAStageAreItsLayers) {
     }
 }
 
+// The head comes with the last chunks, and so do longer ones; the chunk that ends with it is a shorter one.
+TEST(StageSplit, LongerChunksLieLastButForTheLastOfAll) {
+  Transformer model = small_model(8);
+  while (model.decoder.layers() < 126) model.decoder.add(model.decoder.kinds.back());
+  const StageSplit parts = split_parts(model, 16, 4);
+  const auto chunks = [&](std::size_t stage) {
+    std::vector<std::int64_t> out;
+    for (std::size_t chunk = 0; chunk < 4; ++chunk) {
+      std::int64_t sum = 0;
+      for (std::int16_t n : parts.parts[static_cast<std::size_t>(parts.part_of[chunk * 16 + stage])].layers) sum += n;
+      out.push_back(sum);
+    }
+    return out;
+  };
+  EXPECT_EQ(chunks(0), (std::vector<std::int64_t>{1, 2, 2, 2}));
+  EXPECT_EQ(chunks(7), (std::vector<std::int64_t>{2, 2, 2, 2}));
+  EXPECT_EQ(chunks(15), (std::vector<std::int64_t>{2, 2, 2, 1}));
+}
+
 /// Layers by kind of each stage, added up over the runs that the simulation gives it.
 std::vector<std::array<std::int64_t, 2>> layers_of_runs(const Transformer& model, const PipelineShape& shape) {
   const StageSplit runs =
