@@ -251,7 +251,7 @@ int Builder::product(std::string_view name, int activation, int weight, std::spa
     const AxisSet stationary = axes | copied;
     target.unreduced = x.is_gradient ? late_axes(x) : 0;
     // Partial sums of an adapter end with those of the product that it is added to.
-    if (in_x.of(LogicalDim::adapter) >= 0 && !x.is_gradient) target.unreduced = x.sharding.unreduced;
+    if (x.find(LogicalDim::adapter) >= 0 && !x.is_gradient) target.unreduced = x.sharding.unreduced;
     for (int i = 0; i < x.rank; ++i) {
       const int j = w.find(x.dims[at(i)].dim);
       target.dims[at(i)] = j >= 0 ? w.sharding.dims[at(j)] : remaining(x.sharding.dims[at(i)], stationary);
@@ -259,7 +259,7 @@ int Builder::product(std::string_view name, int activation, int weight, std::spa
       if (j >= 0) shared |= 1u << j;
     }
   }
-  const bool narrow = multiplies_narrow(b) && in_x.of(LogicalDim::adapter) < 0;
+  const bool narrow = multiplies_narrow(b) && program_.tensor(activation).find(LogicalDim::adapter) < 0;
   const int a = narrow ? quantised_at(activation, target) : moved_once(activation, target);
   if (narrow) b = quantised(b);
   int out = static_cast<int>(program_.tensors.size());
@@ -317,14 +317,12 @@ int Builder::product(std::string_view name, int activation, int weight, std::spa
   return adapters_.empty() ? out : adapted(out, name, activation, weight, result);
 }
 
-int Builder::adapted(int made, std::string_view name, int activation, int weight,
-                     std::initializer_list<LogicalDim> result) {
+int Builder::adapted(int made, std::string_view name, int activation, int weight, std::span<const LogicalDim> result) {
   const auto adapter =
       std::find_if(adapters_.begin(), adapters_.end(), [&](const Adapter& a) { return a.weight == weight; });
   if (adapter == adapters_.end() || program_.blocks.back().phase != Phase::forward) return made;
   const auto [of, in, out] = *adapter;
-  const LogicalDim* tokens = result.begin();
-  const int low = product("Low", activation, in, {tokens[0], tokens[1], LogicalDim::adapter});
+  const int low = product("Low", activation, in, {result[0], result[1], LogicalDim::adapter});
   int more = product(name, low, out, result);
   more = reshard(more, program_.tensor(made).sharding, Urgency::critical);
   return pointwise(Op::add, name, {made, more}, made);  // frameworks add it in a step of its own

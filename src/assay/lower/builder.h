@@ -199,7 +199,7 @@ class Builder {
   }
   int quantised(int id);
   /// The product of a weight with that of its adapter, if it has one.
-  int adapted(int made, std::string_view name, int activation, int weight, std::initializer_list<LogicalDim> result);
+  int adapted(int made, std::string_view name, int activation, int weight, std::span<const LogicalDim> result);
   /// Whether products with this tensor are made in a narrow format.
   bool multiplies_narrow(int with) const { return narrow_products_ && is_quantised(program_.tensor(with)); }
   bool is_quantised(const ProgramTensor& with) const;
