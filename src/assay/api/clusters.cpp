@@ -119,8 +119,7 @@ Result<Response> answer(const Request& request, const Context& context) {
   if (chip.network.scale_out) {
     out.emplace_back("scale_out_per_chip", chip.network.scale_out->bandwidth.value);
     out.emplace_back("scale_out_per_host",
-                     static_cast<double>(std::min(chip.host.chips.value, cluster.chips_per_node)) *
-                         chip.network.scale_out->bandwidth.value);
+                     static_cast<double>(chips_per_host(cluster)) * chip.network.scale_out->bandwidth.value);
     out.emplace_back("scale_out_per_node",
                      static_cast<double>(cluster.chips_per_node) * chip.network.scale_out->bandwidth.value);
     out.emplace_back("scale_out", static_cast<double>(cluster.chips()) * chip.network.scale_out->bandwidth.value);

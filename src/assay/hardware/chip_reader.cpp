@@ -400,17 +400,52 @@ Result<void> apply(Toml& root, const Override& change) {
   return {};
 }
 
-constexpr std::string_view scale_out_bandwidth = "network.scale_out.bandwidth";
+/// Chips below one full child of each level of a fabric, from the node upwards; the last level takes any number.
+std::vector<double> chips_below(const Chip& chip) {
+  const auto& up = chip.network.scale_up;
+  double chips = static_cast<double>(up && up->domain ? up->domain->value : chip.host.chips.value);
+  std::vector<double> below;
+  for (const FabricLevel& level : chip.network.scale_out->levels) {
+    below.push_back(chips);
+    if (level.degree) chips *= static_cast<double>(level.degree->value);
+  }
+  return below;
+}
 
-/// A fabric is built from the ports of its chips: with another rate of these, levels that are not set keep their ratio.
+template <class T>
+bool is_set(const Sourced<T>& number) {
+  return number.source == Reader::override_source;
+}
+/// A fabric is built from the ports of the chips below: with another rate or number of these, levels that are not set
+/// keep their ratio.
 void scale_fabric(Chip& chip, const Chip& before) {
   if (!chip.network.scale_out || !before.network.scale_out) return;
-  const double ratio = chip.network.scale_out->bandwidth.value / before.network.scale_out->bandwidth.value;
-  for (FabricLevel& level : chip.network.scale_out->levels)
-    if (level.bandwidth.source != Reader::override_source) {
-      level.bandwidth.value = ratio * level.bandwidth.value;
-      level.bandwidth.source = Reader::override_source;
-    }
+  ScaleOut& out = *chip.network.scale_out;
+  const double rate = out.bandwidth.value / before.network.scale_out->bandwidth.value;
+  const std::vector<double> below = chips_below(chip), usually_below = chips_below(before);
+  for (std::size_t i = 0; i < out.levels.size(); ++i) {
+    const double ratio = rate * (below[i] / usually_below[i]);
+    Sourced<BytesPerSecond>& bandwidth = out.levels[i].bandwidth;
+    if (is_set(bandwidth) || ratio == 1.0) continue;
+    bandwidth.value = ratio * bandwidth.value;
+    bandwidth.source = Reader::override_source;
+  }
+}
+
+/// What enters a level comes from the ports of the chips below.
+void check_fabric(const Chip& chip, const Toml& root, Reader& reader) {
+  if (!chip.network.scale_out) return;
+  const ScaleOut& out = *chip.network.scale_out;
+  const std::vector<double> below = chips_below(chip);
+  for (std::size_t i = 0; i < out.levels.size(); ++i) {
+    const BytesPerSecond ports = below[i] * out.bandwidth.value;
+    if (out.levels[i].bandwidth.value <= (1.0 + 1e-9) * ports) continue;
+    const Toml& level = root.find("network")->find("scale_out")->find("level")->items[i];
+    reader.fault(*level.find("bandwidth"), fmt::format("network.scale_out.level.{}.bandwidth", out.levels[i].name),
+                 fmt::format("{} is more than the {} chips below can send: {}", human(out.levels[i].bandwidth.value),
+                             human_number(below[i]), human(ports)),
+                 "network.scale_out.bandwidth is what one chip sends");
+  }
 }
 
 }  // namespace
@@ -426,6 +461,9 @@ Result<Chip> read_chip(std::string_view document, std::string_view file, const s
   visit_chip(chip, reader);
   reader.finish();
   if (shared.faults.empty()) check_chip(chip, *root, reader);
+  if (shared.faults.empty() && !overrides.empty())
+    if (const auto before = read_chip(document, file)) scale_fabric(chip, *before);
+  if (shared.faults.empty()) check_fabric(chip, *root, reader);
   if (shared.faults.empty()) {
     const std::size_t slash = file.rfind('/');
     const std::string_view base = slash == std::string_view::npos ? file : file.substr(slash + 1);
@@ -434,10 +472,6 @@ Result<Chip> read_chip(std::string_view document, std::string_view file, const s
                    fmt::format("the id is {} but the file is {}", in_quotes(chip.id), in_quotes(base)),
                    "file name = id");
     if (!shared.faults.empty()) return tl::unexpected<Error>(shared.faults.front());
-    if (std::any_of(overrides.begin(), overrides.end(), [](const auto& o) { return o.path == scale_out_bandwidth; })) {
-      ASSAY_TRY(before, read_chip(document, file));
-      scale_fabric(chip, before);
-    }
     return chip;
   }
   Error first = shared.faults.front();

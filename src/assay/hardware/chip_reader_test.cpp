@@ -242,6 +242,24 @@ TEST(ChipReader, AFabricFollowsThePortsOfItsChips) {
   EXPECT_EQ(thin[1].bandwidth.value, 1_TB_per_s);
 }
 
+TEST(ChipReader, AFabricKeepsWhatEachChipHas) {
+  const auto with = [](const std::vector<Override>& overrides) {
+    return *Catalogue::builtin().chip("h100-sxm", "test", overrides)->network.scale_out;
+  };
+  const ScaleOut pairs = with({{"network.scale_up.domain", "2"}, {"network.scale_out.level.leaf.degree", "16"}});
+  EXPECT_EQ(pairs.levels[0].bandwidth.value, 2.0 * 50_GB_per_s);
+  EXPECT_EQ(pairs.levels[1].bandwidth.value, 32.0 * 50_GB_per_s);
+  EXPECT_EQ(pairs.levels[2].bandwidth.value, 128.0 * 50_GB_per_s);
+}
+
+TEST(ChipReader, NoMoreEntersALevelThanItsChipsSend) {
+  const auto chip =
+      Catalogue::builtin().chip("h100-sxm", "test", {{"network.scale_out.level.spine.bandwidth", "13 TB/s"}});
+  ASSERT_FALSE(chip);
+  EXPECT_EQ(chip.error().where, "--set network.scale_out.level.spine.bandwidth");
+  EXPECT_EQ(chip.error().what, "13 TB/s is more than the 256 chips below can send: 12.8 TB/s");
+}
+
 TEST(ChipReader, AnOverrideIsFaultyAtTheFlag) {
   EXPECT_EQ(faults(small_chip, {{"memory.hbm.bandwidth", "2"}}),
             (Faults{"--set memory.hbm.bandwidth | this number has no unit, B/s is wanted"}));

@@ -251,10 +251,20 @@ Result<Cluster> parse_cluster(std::string_view text, const Catalogue& catalogue,
   return cluster;
 }
 
+std::int64_t chips_per_host(const Cluster& cluster) {
+  const std::int64_t most = cluster.chip.host.chips.value;
+  if (cluster.torus) return std::min(cluster.chips_per_slice, most);
+  const auto& up = cluster.chip.network.scale_up;
+  const std::int64_t nodes = cluster.chips() / cluster.chips_per_node;
+  const std::int64_t nodes_on_one = up ? std::max<std::int64_t>(1, most / up->domain->value) : 1;
+  return std::min(std::min(nodes, nodes_on_one) * cluster.chips_per_node, most);
+}
+
 std::int64_t host_count(const Cluster& cluster) {
-  const std::int64_t per_host = cluster.chip.host.chips.value;
-  const std::int64_t group = cluster.torus ? cluster.chips_per_slice : cluster.chips_per_node;
-  return cluster.chips() / group * ((group + per_host - 1) / per_host);
+  const std::int64_t on_one = chips_per_host(cluster);
+  const std::int64_t group = cluster.torus ? cluster.chips_per_slice : std::max(cluster.chips_per_node, on_one);
+  const auto over = [](std::int64_t chips, std::int64_t size) { return (chips + size - 1) / size; };
+  return over(cluster.chips(), group) * over(group, on_one);
 }
 
 std::int64_t core_count(const Cluster& cluster) { return cluster.chips() * cluster.chip.cores.count.value; }

@@ -46,6 +46,8 @@ struct Cluster {
 Result<Cluster> parse_cluster(std::string_view text, const Catalogue& catalogue, std::string_view where,
                               const std::vector<Override>& overrides = {});
 
+/// The most chips of the cluster that share a host.
+std::int64_t chips_per_host(const Cluster& cluster);
 std::int64_t host_count(const Cluster& cluster);
 std::int64_t core_count(const Cluster& cluster);
 std::int64_t switch_count(const Cluster& cluster);

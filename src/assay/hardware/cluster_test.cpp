@@ -253,6 +253,22 @@ RC_GTEST_PROP(Cluster, AnyCountIsAWholeTreeOrRefused, ()) {
   RC_ASSERT(below == 1);
 }
 
+TEST(Cluster, ChipsOfAHostAreThoseOfTheCluster) {
+  const auto hosts = [](std::string_view text) {
+    const auto cluster = parse(text);
+    return std::pair(host_count(*cluster), chips_per_host(*cluster));
+  };
+  using Hosts = std::pair<std::int64_t, std::int64_t>;
+  EXPECT_EQ(hosts("h100-sxm:1"), Hosts(1, 1));
+  EXPECT_EQ(hosts("h100-sxm:12"), Hosts(2, 6));
+  EXPECT_EQ(hosts("h100-pcie:2"), Hosts(1, 2));
+  EXPECT_EQ(hosts("h100-pcie:8"), Hosts(1, 8));  // four bridged pairs
+  EXPECT_EQ(hosts("h100-pcie:20"), Hosts(3, 8));
+  EXPECT_EQ(hosts("gb200-nvl72:72"), Hosts(18, 4));
+  EXPECT_EQ(hosts("tpu-v5e:2x2"), Hosts(1, 4));
+  EXPECT_EQ(hosts("2*tpu-v5e:4x4"), Hosts(4, 8));
+}
+
 RC_GTEST_PROP(Cluster, TextOfTheGrammarIsRefusedOrReadsBack, ()) {
   const std::vector<std::string> pieces{"tpu-v5p",  "tpu-v5e", "h100-sxm", ":",   "x",       "*", "4", "8", "16",
                                         "_twisted", "@",       "-",        "1e5", "9999999", " ", "k", "\n"};
