@@ -55,6 +55,11 @@ double most_share(const CollectiveGroup& group) {
 /// One chip sends or receives the whole array.
 bool rooted(CollectiveKind kind) { return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce; }
 
+/// Each chip sends to one other chip, by its own links.
+bool one_to_one(CollectiveKind kind) {
+  return kind == CollectiveKind::permute || kind == CollectiveKind::point_to_point;
+}
+
 /// Every pair has a piece of its own.
 bool exchanges(CollectiveKind kind) {
   return kind == CollectiveKind::all_to_all || kind == CollectiveKind::ragged_all_to_all;
@@ -143,7 +148,7 @@ Terms<N> torus_terms(const N& num, CollectiveKind kind, Bytes bytes, const Colle
                      const CollectiveLabels* labels) {
   const auto array = num.given("array", bytes, "one group's bytes");
   const auto link = num.given("link bandwidth", group.link, labels ? std::string_view(labels->link) : "");
-  if (kind == CollectiveKind::permute || kind == CollectiveKind::point_to_point) {
+  if (one_to_one(kind)) {
     const double share = most_share(group);
     const auto time =
         num.named("bandwidth",
@@ -179,8 +184,7 @@ Crossing crossing(CollectiveKind kind, const CollectiveGroup& group, const Colle
     const double once = group.routing.sent_share(1.0 / part);
     return {part * (1.0 - part) * more * once, part * more * once};
   }
-  const bool whole = in_network(kind, level) || rooted(kind) || kind == CollectiveKind::permute ||
-                     kind == CollectiveKind::point_to_point;
+  const bool whole = in_network(kind, level) || rooted(kind) || one_to_one(kind);
   const double factor = in_network(kind, level) ? 1.0 : passes(kind);
   return {factor * (whole ? 1.0 : (level.groups - 1.0) / level.groups), factor};
 }
@@ -227,7 +231,7 @@ Terms<N> all_terms(const N& num, CollectiveKind kind, Bytes bytes, const Collect
 }  // namespace
 
 double lanes_used(CollectiveKind kind, const CollectiveGroup& group, const CollectiveGroup::TreeLevel& level) {
-  return kind == CollectiveKind::point_to_point ? group.inner : level.lanes;
+  return one_to_one(kind) ? group.inner : level.lanes;
 }
 
 std::string_view name(CollectiveKind kind) {

@@ -128,6 +128,16 @@ std::int32_t through_switches(TransferGraph& graph, const TreeLinks& tree, const
   return before;
 }
 
+/// Up to the top of the upper network and down again by the shares of one participant.
+std::int32_t by_own_links(TransferGraph& graph, const TreeLinks& tree, const Split& split, std::int64_t from,
+                          std::int64_t to, double bytes, std::int32_t before) {
+  for (std::size_t stage = split.first; stage < tree.stages.size(); ++stage)
+    before = chain(graph, before, {{tree.up(stage, from), bytes}});
+  for (std::size_t stage = tree.stages.size(); stage > split.first; --stage)
+    before = chain(graph, before, {{tree.down(stage - 1, to), bytes}});
+  return before;
+}
+
 bool upper_reduces(const TreeLinks& tree, const Split& split) {
   for (std::size_t stage = split.first; stage < tree.stages.size(); ++stage)
     if (!tree.stages[stage].reduces) return false;
@@ -287,17 +297,13 @@ void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, CollectiveKind
           sum = chain(graph, sum, {{tree.up(0, 0), chunk_bytes}, {tree.down(0, 1), chunk_bytes}});
           break;
         }
-        for (std::size_t stage = split.first; stage < tree.stages.size(); ++stage)
-          sum = chain(graph, sum, {{tree.up(stage, 0), chunk_bytes}});
-        for (std::size_t stage = tree.stages.size(); stage > split.first; --stage)
-          sum = chain(graph, sum, {{tree.down(stage - 1, 2), chunk_bytes}});
+        sum = by_own_links(graph, tree, split, 0, 2, chunk_bytes, sum);
         break;
       default: {
-        // A shift by one: all but the last of a node send to their neighbour, the last one to the next node, over the
-        // rails of its whole node.
+        // A shift by one: all but the last of a node send to their neighbour, the last one to the next node.
         const std::int32_t start = sum;
         if (split.has_local) sum = chain(graph, start, {{tree.up(0, 0), chunk_bytes}, {tree.down(0, 0), chunk_bytes}});
-        if (split.upper > 1) sum = through_switches(graph, tree, split, 0, 0, piece, start);
+        if (split.upper > 1) sum = by_own_links(graph, tree, split, 0, 0, chunk_bytes, start);
       }
     }
     window.finish(sum);
