@@ -263,10 +263,10 @@ Result<void> read_capacity(const Request& request, TrainQuery& query) {
 
 }  // namespace
 
-HostLink host_link(const Chip& chip) {
-  const Host& host = chip.host;
-  const auto chips = static_cast<double>(host.chips.value);
-  return {host.pcie.value.value(), network_efficiency(chip),
+HostLink host_link(const Cluster& cluster) {
+  const Host& host = cluster.chip.host;
+  const auto chips = static_cast<double>(chips_per_host(cluster));
+  return {host.pcie.value.value(), network_efficiency(cluster.chip),
           host.memory_bandwidth ? host.memory_bandwidth->value.value() / chips : 0.0,
           host.memory ? host.memory->value.value() / chips : 0.0};
 }
@@ -374,7 +374,7 @@ Result<TrainQuery> read_train_query(const Request& request, const Context& conte
     ASSAY_TRY(top, parse_count(*text, "--top"));
     query.top = static_cast<std::size_t>(std::min<std::int64_t>(top, 100));
   }
-  query.question.host = host_link(cluster.chip);
+  query.question.host = host_link(cluster);
   query.question.setup.flash = !request.has("plain-attention");
   query.question.overlap = !request.has("no-overlap");
   if (const auto text = request.value("expert-load")) {

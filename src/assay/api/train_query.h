@@ -28,8 +28,9 @@ struct TrainQuery {
 /// The question on one cluster.
 Result<TrainQuery> read_train_query(const Request& request, const Context& context, const Cluster& cluster);
 
-/// The chip's way to its part of the host's memory; nothing of it where the chip's file does not say.
-HostLink host_link(const Chip& chip);
+/// A chip's way to the host's memory and its part of it, which the cluster's chips of a host share; nothing of it
+/// where the chip's file does not say.
+HostLink host_link(const Cluster& cluster);
 
 /// A number of tokens "4Mi" or of sequences "1024seq"; returns sequences.
 Result<double> parse_batch(std::string_view text, std::int64_t sequence, std::string_view where);

@@ -122,7 +122,7 @@ class Varied {
       *out = std::move(read);
     }
     out->cluster = std::move(cluster);
-    out->question.host = host_link(out->cluster.chip);
+    out->question.host = host_link(out->cluster);
     if (rate.scale_calibrated) rate.scale_calibrated(out->question, factor);
     out->bind();
     return out;
