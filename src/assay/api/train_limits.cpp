@@ -7,7 +7,7 @@ namespace assay {
 std::vector<StepLimit> step_limits(const TrainingCost& cost) {
   const double network = std::max(*std::max_element(cost.network.begin(), cost.network.end()), cost.copies);
   const StepParts& p = cost.parts;
-  const double waiting = p.tensor + p.context + p.expert + p.weights + p.handover + p.gradients + p.host + p.overhead;
+  const double waiting = p.tensor + p.context + p.expert + p.weights + p.handover + p.gradients + p.overhead;
   std::vector<StepLimit> out{{"compute", cost.compute},
                              {"memory", cost.memory_time},
                              {"network", network},
