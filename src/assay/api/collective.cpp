@@ -113,7 +113,8 @@ Result<Response> answer(const Request& request, const Context& context) {
   out.emplace_back("devices", group.devices);
   out.emplace_back("bytes", bytes);
   out.emplace_back("bytes_per_group", bytes / inner);
-  out.emplace_back("shard_bytes", bytes / (inner * group.devices));
+  const bool sends_all = kind == CollectiveKind::permute || kind == CollectiveKind::point_to_point;
+  out.emplace_back("shard_bytes", bytes / (sends_all ? inner : inner * group.devices));
   out.emplace_back("algorithm", algorithm(kind, group));
   out.emplace_back("hops", collective_hops(kind, group));
   ASSAY_TRY(calibration, calibration_of(cluster.chip, context.catalogue));
@@ -231,10 +232,10 @@ VerbSpec collective_verb() {
       "what a collective costs on a torus or a switched network",
       "KIND is all-gather, reduce-scatter, all-reduce, all-to-all, ragged-all-to-all, permute, broadcast, reduce or "
       "point-to-point. --bytes is the whole array: what an all-gather ends with, what is reduced, what is really "
-      "exchanged.",
+      "exchanged. Of a permute and point-to-point it is what each device sends to one other.",
       {{"kind", "all-gather, reduce-scatter, all-reduce, all-to-all, permute, broadcast, reduce, ...", true}},
       {on_option,
-       {"bytes", "N", "the whole array: 34MB, or a tensor bf16[2048,8192]"},
+       {"bytes", "N", "the whole array (permute: what a device sends): 34MB, or a tensor bf16[2048,8192]"},
        {"axes", "X,Y=4", "torus axes, parts (Y=4 neighbours, Y=4:2 every second), `slices` (default: all axes)"},
        {"sharded-by", "Z=4", "the array is also sharded over other, inner devices"},
        {"imbalance", "F", "ragged-all-to-all: what the busiest device receives over the mean (default 1)"},
