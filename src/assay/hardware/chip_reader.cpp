@@ -416,6 +416,27 @@ template <class T>
 bool is_set(const Sourced<T>& number) {
   return number.source == Reader::override_source;
 }
+template <class T>
+bool is_set(const Maybe<T>& number) {
+  return number && is_set(*number);
+}
+
+/// A chip's rate is its share of the host's adapters, where these are set and it is not.
+void share_adapters(Chip& chip, const Toml& root, Reader& reader) {
+  if (!chip.network.scale_out) return;
+  ScaleOut& out = *chip.network.scale_out;
+  if (is_set(out.bandwidth) || !(is_set(out.nics_per_host) || is_set(out.nic_bandwidth))) return;
+  if (!out.nics_per_host || !out.nic_bandwidth)
+    return reader.fault(
+        *root.find("network")->find("scale_out"), "network.scale_out",
+        fmt::format("the adapters of a host are known by nics_per_host and nic_bandwidth, and {} has no {}", chip.id,
+                    out.nic_bandwidth ? "nics_per_host" : "nic_bandwidth"),
+        "set both, or network.scale_out.bandwidth");
+  out.bandwidth.value = static_cast<double>(out.nics_per_host->value) / static_cast<double>(chip.host.chips.value) *
+                        out.nic_bandwidth->value;
+  out.bandwidth.source = Reader::override_source;
+}
+
 /// A fabric is built from the ports of the chips below: with another rate or number of these, levels that are not set
 /// keep their ratio.
 void scale_fabric(Chip& chip, const Chip& before) {
@@ -461,6 +482,7 @@ Result<Chip> read_chip(std::string_view document, std::string_view file, const s
   visit_chip(chip, reader);
   reader.finish();
   if (shared.faults.empty()) check_chip(chip, *root, reader);
+  if (shared.faults.empty()) share_adapters(chip, *root, reader);
   if (shared.faults.empty() && !overrides.empty())
     if (const auto before = read_chip(document, file)) scale_fabric(chip, *before);
   if (shared.faults.empty()) check_fabric(chip, *root, reader);

@@ -252,6 +252,30 @@ TEST(ChipReader, AFabricKeepsWhatEachChipHas) {
   EXPECT_EQ(pairs.levels[2].bandwidth.value, 128.0 * 50_GB_per_s);
 }
 
+TEST(ChipReader, AChipHasItsShareOfTheAdapters) {
+  const auto with = [](const char* chip, const std::vector<Override>& overrides) {
+    return Catalogue::builtin().chip(chip, "test", overrides);
+  };
+  const auto slow = with("h100-pcie", {{"network.scale_out.nic_bandwidth", "1 GB/s"}});  // 4 for 8 cards in pairs
+  EXPECT_EQ(slow->network.scale_out->bandwidth.value, 0.5_GB_per_s);
+  EXPECT_EQ(slow->network.scale_out->levels[0].bandwidth.value, 1_GB_per_s);
+  const auto more = with("h100-pcie", {{"network.scale_out.nics_per_host", "8"}});
+  EXPECT_EQ(more->network.scale_out->bandwidth.value, 50_GB_per_s);
+  const auto both =
+      with("h100-pcie", {{"network.scale_out.nics_per_host", "8"}, {"network.scale_out.bandwidth", "1 GB/s"}});
+  EXPECT_EQ(both->network.scale_out->bandwidth.value, 1_GB_per_s);
+  EXPECT_EQ(with("tpu-v4", {{"network.scale_out.nic_bandwidth", "1 GB/s"}}).error().hint,
+            "set both, or network.scale_out.bandwidth");
+  for (const std::string& id : Catalogue::builtin().chip_ids()) {
+    const Chip chip = *with(id.c_str(), {});
+    if (!chip.network.scale_out || !chip.network.scale_out->nics_per_host) continue;
+    const ScaleOut& out = *chip.network.scale_out;
+    EXPECT_NEAR(out.bandwidth.value / (static_cast<double>(out.nics_per_host->value) * out.nic_bandwidth->value),
+                1.0 / static_cast<double>(chip.host.chips.value), 1e-12)
+        << id;
+  }
+}
+
 TEST(ChipReader, NoMoreEntersALevelThanItsChipsSend) {
   const auto chip =
       Catalogue::builtin().chip("h100-sxm", "test", {{"network.scale_out.level.spine.bandwidth", "13 TB/s"}});
