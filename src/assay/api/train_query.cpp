@@ -332,7 +332,7 @@ std::vector<OptionSpec> train_options() {
       {"sensitivity", "", "how the step time follows each rate of the hardware and the batch, and where that turns"},
       {"mtbf", "TIME", "mean time between failures of one chip: adds goodput (e.g. 50000h)"},
       {"restart", "TIME", "to detect a failure and restart (default 10min)"},
-      {"checkpoint-interval", "TIME", "between two checkpoints (default: the best, after Young)"},
+      {"checkpoint-interval", "TIME", "between two checkpoints (default: the best)"},
       {"checkpoint-size", "BYTES", "of one checkpoint (default: every weight and optimizer state once)"},
       {"checkpoint-bandwidth", "RATE", "at which the cluster writes checkpoints (default 100GB/s)"},
   };

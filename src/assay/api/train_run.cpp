@@ -50,24 +50,37 @@ Result<Goodput> goodput_of(const Request& request, const TrainQuery& query) {
   ASSAY_TRY(restart, positive<Seconds>(given("restart", default_restart), "--restart"));
   ASSAY_TRY(bandwidth,
             positive<BytesPerSecond>(given("checkpoint-bandwidth", default_bandwidth), "--checkpoint-bandwidth"));
-  // A checkpoint costs c, failures of the cluster come every f: the best interval is sqrt(2 c f) (Young 1974).
   Bytes state = checkpoint_bytes(query);
   if (const auto text = request.value("checkpoint-size")) {
     ASSAY_TRY(size, positive<Bytes>(*text, "--checkpoint-size"));
     state = size;
   }
-  const double c = (state / bandwidth).value(), f = mtbf.value() / query.question.chips;
-  double interval = std::sqrt(2.0 * c * f);
+  const Seconds checkpoint = state / bandwidth, every = mtbf / query.question.chips;
+  Seconds interval = best_interval(every, checkpoint);
   if (const auto text = request.value("checkpoint-interval")) {
     ASSAY_TRY(wanted, positive<Seconds>(*text, "--checkpoint-interval"));
-    interval = wanted.value();
+    interval = wanted;
   }
-  const double lost = c / interval + (interval / 2.0 + restart.value()) / f;
-  return Goodput{std::max(0.0, 1.0 - lost),         Seconds(f), Seconds(c), Seconds(interval),
-                 Seconds(interval / 2.0) + restart, state};
+  return Goodput{useful_share(every, restart, checkpoint, interval), every, checkpoint, interval, restart, state};
 }
 
 }  // namespace
+
+double useful_share(Seconds failures_every, Seconds restart, Seconds checkpoint, Seconds interval) {
+  const double restarts = std::exp(restart / failures_every);
+  return interval / failures_every / (restarts * std::expm1((interval + checkpoint) / failures_every));
+}
+
+Seconds best_interval(Seconds failures_every, Seconds checkpoint) {
+  // log(1 - t) + t + c falls from c to below 0 as t = T/M goes from 0 to 1.
+  const double c = checkpoint / failures_every;
+  double low = 0.0, high = 1.0;
+  for (int halvings = 0; halvings < 100; ++halvings) {
+    const double t = (low + high) / 2.0;
+    (std::log1p(-t) + t + c > 0.0 ? low : high) = t;
+  }
+  return high * failures_every;
+}
 
 Result<TrainingRun> training_run(const Request& request, const TrainQuery& query, const TrainingCost& cost) {
   TrainingRun run;
@@ -104,8 +117,8 @@ Result<void> add_run(const Request& request, const TrainQuery& query, const Trai
     for (const char* key : {"training_time", "chip_hours", "cost", "energy"}) out.emplace_back(key, Value());
     response.outcome = Outcome::infeasible;
     response.notes.push_back(fmt::format(
-        "the run never ends: a failure every {}, and {} to restart and to redo half an interval of {}",
-        human(run.goodput->failures_every), human(run.goodput->lost_each), human(run.goodput->checkpoint_interval)));
+        "the run never ends: a failure every {}, {} to restart, and {} from one checkpoint to the next",
+        human(run.goodput->failures_every), human(run.goodput->restart), human(run.goodput->checkpoint_interval)));
     return {};
   }
   out.emplace_back("training_time", time_range(query, run.lower, run.time, run.upper));
