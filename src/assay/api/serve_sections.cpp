@@ -62,6 +62,19 @@ double widest_layer(const Transformer& model) {
   return width;
 }
 
+/// Values of the cache that the average decode step of a sequence reads.
+double values_met(const ServeQuery& query) {
+  const ServingKeys keys = decode_keys(query.question);
+  if (keys.shares.empty()) return cache_values(query, decode_context(query.question));
+  double values = 0.0, all = 0.0;
+  for (std::size_t i = 0; i < keys.seen.size(); ++i) {
+    values +=
+        keys.shares[i] * static_cast<double>(kv_values_met(query.model(), keys.seen[i] - keys.source, keys.source));
+    all += keys.shares[i];
+  }
+  return values / all;
+}
+
 }  // namespace
 
 ServingBounds serving_bounds(const ServeQuery& query, double batch) {
@@ -75,7 +88,7 @@ ServingBounds serving_bounds(const ServeQuery& query, double batch) {
   bounds.cache = storage(formats.kv_cache, values * batch).value();
   const double hbm = rates.hbm.value() * query.chips();
   bounds.weights_time = bounds.weights_read / hbm;
-  bounds.cache_time = bounds.cache / hbm;
+  bounds.cache_time = storage(formats.kv_cache, values_met(query) * batch).value() / hbm;
   bounds.compute_time = 2.0 * query.active * batch / (rates.rate(query.compute).value() * query.chips());
   return bounds;
 }

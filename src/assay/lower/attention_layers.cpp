@@ -91,8 +91,10 @@ int LayerWriter::shared(const Attention& a, std::string_view name, std::int64_t 
 int LayerWriter::cached(int fresh, const Attention& a, std::string_view name, bool whole) {
   Program& program = build_.program();
   ProgramTensor made = program.tensor(fresh);
-  // The first of the new tokens looks back a window, the last one sees all new ones.
-  const std::int64_t kept = a.window > 0 ? std::min(a.window + work_.queries - 1, work_.keys) : work_.keys;
+  // The first of the new tokens looks back a window or to where its chunk begins, the last one sees all new ones.
+  std::int64_t kept = work_.keys;
+  if (a.window > 0) kept = std::min(kept, a.window + work_.queries - 1);
+  if (a.chunk > 0) kept = std::min(kept, (work_.keys - work_.queries) % a.chunk + work_.queries);
   made.name = name;
   made.dims.set(1, {context, kept});
   made.tensor_class = TensorClass::key_value;

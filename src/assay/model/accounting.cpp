@@ -303,22 +303,41 @@ std::int64_t kv_values_per_sequence(const Transformer& model, std::int64_t seque
   return kv_values_per_sequence(model, sequence, sequence);
 }
 
-std::int64_t kv_values_per_sequence(const Transformer& model, std::int64_t sequence, std::int64_t source) {
+std::int64_t held_tokens(const Attention& a, std::int64_t sequence) {
+  if (a.window > 0) sequence = std::min(sequence, a.window);
+  return a.chunk > 0 ? std::min(sequence, a.chunk) : sequence;
+}
+
+namespace {
+
+std::int64_t met_tokens(const Attention& a, std::int64_t sequence) {
+  return a.chunk > 0 && sequence > 0 ? (sequence - 1) % a.chunk + 1 : held_tokens(a, sequence);
+}
+
+std::int64_t kv_values_of(const Transformer& model, std::int64_t sequence, std::int64_t source,
+                          std::int64_t (*tokens)(const Attention&, std::int64_t)) {
   std::int64_t values = 0;
   for (std::size_t i = 0; i < model.decoder.kinds.size(); ++i) {
     const Layer& layer = model.decoder.kinds[i];
     if (layer.needs_image) continue;
     if (layer.attention) {
-      std::int64_t tokens = sequence;
-      if (layer.attention->window > 0) tokens = std::min(tokens, layer.attention->window);
-      if (layer.attention->chunk > 0) tokens = std::min(tokens, layer.attention->chunk);
-      values += model.decoder.count(i) * tokens * kv_values(*layer.attention);
+      values += model.decoder.count(i) * tokens(*layer.attention, sequence) * kv_values(*layer.attention);
       if (const std::int64_t each = layer.attention->compression; each > 0)
         values += model.decoder.count(i) * (sequence / each) * compressed_values(*layer.attention);
     }
     if (layer.cross_attention) values += model.decoder.count(i) * source * kv_values(*layer.cross_attention);
   }
   return values;
+}
+
+}  // namespace
+
+std::int64_t kv_values_per_sequence(const Transformer& model, std::int64_t sequence, std::int64_t source) {
+  return kv_values_of(model, sequence, source, held_tokens);
+}
+
+std::int64_t kv_values_met(const Transformer& model, std::int64_t sequence, std::int64_t source) {
+  return kv_values_of(model, sequence, source, met_tokens);
 }
 
 std::int64_t state_values_per_sequence(const Transformer& model) {

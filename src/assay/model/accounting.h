@@ -78,10 +78,14 @@ double scan_flops_per_cell(const StateSpace& s);
 
 /// Values that one more token adds to the cache, in layers whose window is not yet full.
 std::int64_t kv_values_per_token(const Transformer& model);
+/// Tokens of a sequence that the cache of a layer holds at most.
+std::int64_t held_tokens(const Attention& attention, std::int64_t sequence);
 /// Values of the cache of one sequence: windows and chunks are capped, shared keys count once.
 std::int64_t kv_values_per_sequence(const Transformer& model, std::int64_t sequence);
 /// The same where an encoder has `source` tokens and the decoder `sequence`.
 std::int64_t kv_values_per_sequence(const Transformer& model, std::int64_t sequence, std::int64_t source);
+/// Those of them that the last token of `sequence` looks at: of a chunk what is younger than its beginning.
+std::int64_t kv_values_met(const Transformer& model, std::int64_t sequence, std::int64_t source);
 /// Values of the states that do not grow with the sequence.
 std::int64_t state_values_per_sequence(const Transformer& model);
 

@@ -44,15 +44,20 @@ double AttentionShape::mean_keys() const {
         k - 1.0 <= reach ? k * (k - 1.0) / 2.0 : reach * (reach + 1.0) / 2.0 + (k - 1.0 - reach) * reach;
     return 1.0 + 2.0 * side / k;
   }
-  if (!causal) return most > 0 ? std::min(k, static_cast<double>(most)) : k;
+  if (!causal) {
+    const std::int64_t reach = chunk > 0 && (most == 0 || chunk < most) ? chunk : most;
+    return reach > 0 ? std::min(k, static_cast<double>(reach)) : k;
+  }
   // Query i (from 0) stands at position k - q + i and sees the keys up to itself, no further back than the window and
   // not beyond the start of its chunk.
   const double before = k - q;
   if (chunk > 0) {
-    const auto c = static_cast<double>(chunk);
-    if (k <= c) return before + (q + 1.0) / 2.0;
-    if (q == 1.0) return std::fmod(k - 1.0, c) + 1.0;
-    return (std::min(c, k) + 1.0) / 2.0;
+    // The first n positions see whole triangles of keys and a smaller one.
+    const auto met = [c = static_cast<double>(chunk)](double n) {
+      const double whole = std::floor(n / c), rest = n - whole * c;
+      return (whole * c * (c + 1.0) + rest * (rest + 1.0)) / 2.0;
+    };
+    return (met(k) - met(before)) / q;
   }
   if (most > 0) {
     const auto w = static_cast<double>(most);

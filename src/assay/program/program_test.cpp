@@ -1,6 +1,9 @@
 #include "assay/program/program.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
 
 namespace assay {
 namespace {
@@ -38,6 +41,19 @@ TEST(Program, AxesSplitTheProductOfTheirSizes) {
   EXPECT_EQ(program.ways(AxisSet{0}), 1.0);
   EXPECT_EQ(program.ways(axis_bit(0) | axis_bit(2)), 10.0);
   EXPECT_EQ(program.ways(AxisList().pushed(2).pushed(1).pushed(0)), 30.0);
+}
+
+// Each query is asked for each key.
+RC_GTEST_PROP(AttentionShape, KeysOfAQueryAreThoseThatTheMaskLeaves, ()) {
+  AttentionShape shape;
+  shape.keys = *rc::gen::inRange<std::int64_t>(1, 40);
+  shape.queries = *rc::gen::inRange<std::int64_t>(1, shape.keys + 1);
+  (*rc::gen::arbitrary<bool>() ? shape.window : shape.chunk) = *rc::gen::inRange<std::int64_t>(1, 50);
+  double met = 0.0;
+  for (std::int64_t query = shape.keys - shape.queries; query < shape.keys; ++query)
+    for (std::int64_t key = 0; key <= query; ++key)
+      met += shape.window > 0 ? key > query - shape.window : key / shape.chunk == query / shape.chunk;
+  RC_ASSERT(std::abs(shape.mean_keys() - met / static_cast<double>(shape.queries)) < 1e-9);
 }
 
 }  // namespace

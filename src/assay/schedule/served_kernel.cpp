@@ -52,7 +52,7 @@ bool ServedKernel::same_work(const ServedKernel& o) const {
          expert_bytes == o.expert_bytes && seconds_per_flop == o.seconds_per_flop && stream_share == o.stream_share &&
          quantises == o.quantises && narrowed == o.narrowed && narrowed_experts == o.narrowed_experts &&
          shared_by == o.shared_by && narrow_cache == o.narrow_cache && latent == o.latent && batch == o.batch &&
-         m == o.m && n == o.n && k == o.k && share == o.share && peak == o.peak && items == o.items &&
+         m == o.m && n == o.n && k == o.k && share == o.share && peak == o.peak && items == o.items && met == o.met &&
          attention.queries == o.attention.queries && attention.head_dim == o.attention.head_dim &&
          mine.causal == other.causal && mine.flash == other.flash && mine.window == other.window &&
          mine.chunk == other.chunk && mine.queries == other.queries && mine.keys == other.keys;
@@ -111,6 +111,7 @@ ServedKernel served_kernel(const KernelRates& rates, const Program& one, const S
     kernel.items =
         line_through(sequences, attended_items(one, at_one, kernel.model), attended_items(two, at_two, kernel.model));
     kernel.attention = attention_work(one, at_one);
+    kernel.met = {kernel.attention.shape.mean_keys(), 0.0};
   }
   if (split) {
     const ProgramTensor &q = one.tensor(at_one.in[0]), &keys = one.tensor(at_one.in[1]);
@@ -181,7 +182,7 @@ double served_estimate(const KernelRates& rates, const ServingEffects& effects, 
       }
       const double vector = kernel.narrow_cache ? effects.vector / 2.0 : effects.vector;
       const double scores = vector > 0.0 ? kernel.flops(sequences) / (vector * rates.cores.vector.value()) : 0.0;
-      const double row = kernel.attention.shape.mean_keys() * effects.token.value();
+      const double row = kernel.met(sequences) * effects.token.value();
       return launch + (copied > 0.0 ? stream(copied, 2.0) : 0.0) + row + std::max(read, scores);
     }
     case Model::attention: {

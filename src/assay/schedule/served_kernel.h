@@ -46,6 +46,7 @@ struct ServedKernel {
   TileRows rows;  ///< of a product that is asked for at many batches
   // Of attention: heads of all sequences, or the caches that decoding reads.
   StraightLine items;
+  StraightLine met;  ///< keys that a query meets on average
   AttentionWork attention;
 
   bool same_work(const ServedKernel& other) const;

@@ -12,12 +12,11 @@ namespace {
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
-/// Bytes on one device of a cache once it holds `keys` tokens, or its window. What an encoder's tokens become is made
-/// in the first step and is no cache yet: its tokens lie along the sequence.
-double cache_bytes_at(const Program& program, ProgramTensor tensor, std::int64_t keys, std::int64_t window,
-                      Dtype format) {
+/// Bytes on one device of a cache that holds `keys` tokens. What an encoder's tokens become is made in the first step
+/// and is no cache yet: its tokens lie along the sequence.
+double cache_bytes_at(const Program& program, ProgramTensor tensor, std::int64_t keys, Dtype format) {
   const int along = tensor.find(tensor.is_given ? LogicalDim::context : LogicalDim::sequence);
-  if (along >= 0) tensor.dims.set(at(along), {tensor.dims[at(along)].dim, window > 0 ? std::min(window, keys) : keys});
+  if (along >= 0) tensor.dims.set(at(along), {tensor.dims[at(along)].dim, keys});
   if (!tensor.is_given) tensor.store_as(format);
   return local_bytes(program, tensor).value();
 }
@@ -93,24 +92,27 @@ void add_or_count(std::vector<T>& list, const T& item, bool (*same)(const T&, co
   list.push_back(item);
 }
 
-/// The line of sequences that are equal shares of a batch.
-StraightLine mean_line(const std::vector<StraightLine>& lines) {
+/// The line of sequences that are shares of a batch.
+StraightLine mean_line(const std::vector<StraightLine>& lines, const std::vector<double>& shares) {
   StraightLine mean = lines.front();
   if (std::all_of(lines.begin(), lines.end(), [&](const StraightLine& line) { return line == mean; })) return mean;
   mean = {};
-  for (const StraightLine& line : lines) mean.fixed += line.fixed, mean.moving += line.moving;
-  const auto n = static_cast<double>(lines.size());
-  return {mean.fixed / n, mean.moving / n};
+  double all = 0.0;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const double share = shares.empty() ? 1.0 : shares[i];
+    mean.fixed += share * lines[i].fixed, mean.moving += share * lines[i].moving, all += share;
+  }
+  return {mean.fixed / all, mean.moving / all};
 }
 
 /// One kernel over sequences with different contexts: its work is that of all of them.
-ServedKernel mean_kernel(const std::vector<ServedKernel>& kernels) {
+ServedKernel mean_kernel(const std::vector<ServedKernel>& kernels, const std::vector<double>& shares) {
   ServedKernel mean = kernels.front();
-  for (StraightLine ServedKernel::*line :
-       {&ServedKernel::flops, &ServedKernel::bytes, &ServedKernel::batch, &ServedKernel::m, &ServedKernel::items}) {
+  for (StraightLine ServedKernel::*line : {&ServedKernel::flops, &ServedKernel::bytes, &ServedKernel::batch,
+                                           &ServedKernel::m, &ServedKernel::items, &ServedKernel::met}) {
     std::vector<StraightLine> lines;
     for (const ServedKernel& kernel : kernels) lines.push_back(kernel.*line);
-    mean.*line = mean_line(lines);
+    mean.*line = mean_line(lines, shares);
   }
   return mean;
 }
@@ -283,7 +285,7 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
         if (pairs.size() > 1) {
           std::vector<ServedKernel> by_context;
           for (const Pair& of_context : pairs) by_context.push_back(kernel_of(of_context));
-          made.back() = mean_kernel(by_context);
+          made.back() = mean_kernel(by_context, keys.shares);
         }
         inputs.push_back(s1.in[0]);
       }
@@ -317,7 +319,6 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
   for (const Block& block : one.blocks) {
     if (block.kind < 0) continue;
     const Layer& layer = model.decoder.kinds[at(block.kind)];
-    const std::int64_t window = layer.attention ? layer.attention->window : 0;
     std::vector<char> counted(one.tensors.size(), 0);
     double copied = 0.0;
     for (std::int32_t i = block.first; i < block.last; ++i)
@@ -332,9 +333,9 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
         for (std::size_t r = 0; r < held.size(); ++r) {
           // Where memory is held for fewer tokens than the prompt has, all of them are its own.
           const std::int64_t source = std::min(keys.source, keys.reserved[r]);
-          const std::int64_t tokens = cross && source > 0 ? source : keys.reserved[r] - source;
-          const double layer_bytes =
-              cache_bytes_at(one, tensor, tokens, cross ? 0 : window, setup.formats.kv_cache) / lowered;
+          std::int64_t tokens = cross && source > 0 ? source : keys.reserved[r] - source;
+          if (layer.attention && !cross) tokens = held_tokens(*layer.attention, tokens);
+          const double layer_bytes = cache_bytes_at(one, tensor, tokens, setup.formats.kv_cache) / lowered;
           held[r] += static_cast<double>(block.layers) / stages * layer_bytes;
           if (queries == 1 && setup.effects.copies > 0.0 && layer.attention && layer.attention->kv_rank == 0)
             copied += layer_bytes / static_cast<double>(held.size()) *

@@ -92,11 +92,13 @@ double step_sequences(const ServingStrategy& strategy, double batch);
 /// Sequences of each device at which slots of experts come out whole.
 std::int64_t whole_slots(const Transformer& model);
 
-/// What sequences of one batch look back at, and what memory is held for: each entry is an equal share of them.
+/// What sequences of one batch look back at, and what memory is held for: each entry is an equal share of them, or of
+/// those seen the share that is given.
 struct ServingKeys {
   std::vector<std::int64_t> seen, reserved;
   /// Of an encoder-decoder: of those tokens, as many are the encoder's and the others the decoder's. 0: each has all.
   std::int64_t source = 0;
+  std::vector<double> shares = {};  ///< of each of `seen`, in any unit; none: equal ones
 };
 
 /// A profile for steps of `queries` new tokens of each sequence.

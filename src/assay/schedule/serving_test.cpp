@@ -302,5 +302,22 @@ TEST(ServingTime, ChecksOfDraftsAreReplayedAsStepsOfOneTokenAre) {
   EXPECT_GT(serving_time(c.setup, s, two, links_of(c, s), 4).estimate, 10.0 * step);  // a prompt's kernels are started
 }
 
+// Llama 4 Scout: 36 of 48 layers look back to the last multiple of 8192 tokens only. Keys and values of a token are
+// 2 x 8 x 128 of two bytes in each layer, over 8 chips 512 B.
+TEST(Serving, AChunkIsWhatALayerHoldsAndReads) {
+  const Case c("llama-4-scout", "h200-sxm:8");
+  const ServingStrategy s = strategy_of(8);
+  const auto profile = [&](std::int64_t keys, std::int64_t reserved) {
+    return make_serving_profile(c.setup, s, 1, keys, reserved);
+  };
+  EXPECT_DOUBLE_EQ(profile(32032, 32064).cache_bytes, 512.0 * (12 * 32064 + 36 * 8192));
+  EXPECT_DOUBLE_EQ(profile(4000, 4032).cache_bytes, 512.0 * 48 * 4032);
+  const auto read = [&](std::int64_t keys) {
+    return serving_time(c.setup, s, profile(keys, keys), links_of(c, s), 1).attention_bytes;
+  };
+  EXPECT_DOUBLE_EQ(read(8193) - read(1), 512.0 * 12 * 8192);
+  EXPECT_DOUBLE_EQ(read(8192) - read(1), 512.0 * 48 * 8191);
+}
+
 }  // namespace
 }  // namespace assay

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace assay {
 
@@ -26,11 +27,51 @@ std::int64_t decode_context(const ServingQuestion& question) {
   return question.prompt + std::max<std::int64_t>(1, question.output / 2);
 }
 
+namespace {
+
+/// Tokens of a chunk that attention of some layers looks back in; 0: none.
+std::int64_t chunk_of(const ServingQuestion& question) {
+  for (const Layer& layer : question.setup.model->decoder.kinds)
+    if (layer.attention && layer.attention->chunk > 0) return layer.attention->chunk;
+  return 0;
+}
+
+/// The contexts of all steps of an output, `later` tokens on, cut where a chunk begins: between those all work is a
+/// straight line in the context, and the middle tells everything.
+void cut_at_chunks(const ServingQuestion& question, std::int64_t chunk, std::int64_t later, ServingKeys& keys) {
+  const std::int64_t first = question.prompt + later + 1;
+  const std::int64_t last = question.prompt + later + std::max<std::int64_t>(1, question.output - 1);
+  keys.seen.clear();
+  for (std::int64_t from = first; from <= last;) {
+    const std::int64_t to = std::min(last, (from + chunk - 1) / chunk * chunk);
+    keys.seen.push_back(std::midpoint(from, to));
+    keys.shares.push_back(static_cast<double>(to - from + 1));
+    from = to + 1;
+  }
+}
+
+}  // namespace
+
+std::int64_t further_context(const ServingQuestion& question) {
+  const std::int64_t context = decode_context(question), half = std::max<std::int64_t>(1, context / 2);
+  const std::int64_t chunk = chunk_of(question);
+  if (chunk == 0) return half;
+  const std::int64_t longest = question.lengths
+                                   ? question.lengths->prompt.largest() + question.lengths->output.largest()
+                                   : question.prompt + question.output;
+  if (longest <= chunk) return std::clamp<std::int64_t>(chunk - context, 1, half);
+  return (half + chunk - 1) / chunk * chunk;
+}
+
 ServingKeys decode_keys(const ServingQuestion& question, std::int64_t later) {
   const std::int64_t source = question.setup.model->encoder ? question.prompt : 0;
   // The decoder's first token belongs to the prompt's pass.
   const std::int64_t mean = std::max(decode_context(question), source > 0 ? source + 2 : 0) + later;
-  if (!question.lengths) return {{mean}, {question.prompt + question.output}, source};
+  if (!question.lengths) {
+    ServingKeys keys{{mean}, {question.prompt + question.output}, source};
+    if (const std::int64_t chunk = chunk_of(question); chunk > 0) cut_at_chunks(question, chunk, later, keys);
+    return keys;
+  }
   // Without windows or picked keys all work is a straight line in the context, and its mean tells everything.
   bool bounded = false;
   for (const Layer& layer : question.setup.model->decoder.kinds)
@@ -101,7 +142,17 @@ ServingProfile chunk_profile(const ServingQuestion& question, const ServingStrat
   const auto n = static_cast<std::int64_t>(tokens);
   const auto fresh = static_cast<double>(fresh_prompt(question));
   const std::int64_t seen = question.prompt - static_cast<std::int64_t>(std::floor((fresh - tokens) / 2.0));
-  return make_serving_profile(question.setup, strategy, n, std::max(n, seen));
+  ServingKeys keys{{std::max(n, seen)}, {std::max(n, seen)}};
+  if (const std::int64_t chunk = chunk_of(question); chunk > 0 && question.prompt > chunk) {
+    // Each piece begins somewhere else in a chunk: some of all of them.
+    constexpr double most = 32;
+    const double pieces = std::min(most, std::ceil(fresh / tokens));
+    keys.seen.clear();
+    for (double i = 1.0; i <= pieces; ++i)
+      keys.seen.push_back(
+          std::max(n, question.prompt - static_cast<std::int64_t>((fresh - tokens) * (1.0 - (i - 0.5) / pieces))));
+  }
+  return make_serving_profile(question.setup, strategy, n, keys);
 }
 
 namespace {

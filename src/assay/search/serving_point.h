@@ -53,6 +53,9 @@ std::int64_t fresh_prompt(const ServingQuestion& question);
 std::int64_t decode_context(const ServingQuestion& question);
 /// The same for all sequences of a batch, `later` tokens on.
 ServingKeys decode_keys(const ServingQuestion& question, std::int64_t later = 0);
+/// Tokens later at which a step tells what one more of context costs: where chunks begin anew within a request, as far
+/// into one as before.
+std::int64_t further_context(const ServingQuestion& question);
 
 /// A prompt's way: its scheme and profile.
 struct PrefillOption {

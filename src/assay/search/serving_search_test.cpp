@@ -434,6 +434,26 @@ TEST(ServingFit, TheLongestContextFillsMemory) {
   EXPECT_GT(*longest, 0.9 * 33300);
 }
 
+// Tokens 8101 to 8199 of llama-4-scout: 92 steps fill up the first chunk of 8192, seven begin the next one.
+TEST(ServingPoint, StepsAreCutWhereAChunkBegins) {
+  Case c("llama-4-scout", "h200-sxm:8");
+  c.question.prompt = 8100, c.question.output = 100;
+  const ServingStrategy s = tensor_only(8);
+  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
+  const auto read = [&](const ServingProfile& profile) {
+    return serving_time(c.question.setup, s, profile, links, 1).attention_bytes;
+  };
+  double all = 0.0;
+  for (std::int64_t keys = 8101; keys < 8200; ++keys) all += read(make_serving_profile(c.question.setup, s, 1, keys));
+  EXPECT_NEAR(read(make_serving_profile(c.question.setup, s, 1, decode_keys(c.question))), all / 99, 1e-4 * all / 99);
+  // What one more token of context costs is a matter of the other layers, where requests see several chunks.
+  EXPECT_EQ(further_context(c.question), 8192);
+  c.question.prompt = 4000;
+  EXPECT_EQ(further_context(c.question), 2025);
+  c.question.prompt = 8000;
+  EXPECT_EQ(further_context(c.question), 142);
+}
+
 // (1 - 0.8^5) / (1 - 0.8) = 3.3616
 TEST(Speculation, TokensOfALoopAreAGeometricSum) {
   EXPECT_NEAR(expected_tokens(0.8, 4), 3.3616, 1e-12);

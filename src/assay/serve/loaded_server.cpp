@@ -78,7 +78,7 @@ Result<LoadedServer> loaded_server(const ServingQuestion& question, const Cluste
   for (double n : grid(1.0, server.most, 1.1))
     steps.add(n, choices.step_scale * serving_time(setup, strategy, profiles.decode, links, n * data).estimate);
   // What a token more of context costs each sequence.
-  const auto later = std::max<std::int64_t>(1, decode_context(question) / 2);
+  const std::int64_t later = further_context(question);
   const ServingProfile further = make_serving_profile(setup, strategy, 1, decode_keys(question, later));
   const double slope = choices.step_scale *
                        (serving_time(setup, strategy, further, links, server.most * data).estimate -
