@@ -7,6 +7,7 @@
 #include "assay/api/verbs.h"
 #include "assay/base/text.h"
 #include "assay/validate/fit_measured.h"
+#include "assay/validate/kernel_rows.h"
 
 namespace assay {
 namespace {
@@ -141,14 +142,42 @@ Members machine_members(const Chip& chip) {
   return out;
 }
 
+/// A row of the table that cannot be read.
+struct Unread {
+  std::string place, why;
+};
+
+std::vector<Unread> unread_rows(const CsvTable& table, std::string_view file) {
+  std::vector<Unread> rows;
+  for (std::size_t i = 0; i < table.rows(); ++i)
+    if (auto why = unread_measurement(table, i))
+      rows.push_back({fmt::format("{}:{}", file, table.line(i)), std::move(*why)});
+  return rows;
+}
+
+/// How many there are and what is wrong with the first; all of them are a list of the answer.
+void add_unread(const std::vector<Unread>& unread, Response& response) {
+  if (unread.empty()) return;
+  response.notes.push_back(fmt::format("{} row{} cannot be read and take{} no part; the first is {}: {}", unread.size(),
+                                       unread.size() == 1 ? "" : "s", unread.size() == 1 ? "s" : "",
+                                       unread.front().place, unread.front().why));
+  Items rows;
+  for (const Unread& one : unread) rows.emplace_back(Members{{"place", one.place}, {"because", one.why}});
+  response.results.emplace_back("unread", std::move(rows));
+}
+
 /// --check: rows against the calibration that is there; `unseen`: of shapes that no fit has.
-Result<Response> answer_check(const CsvTable& table, const Chip& chip, bool unseen, const Context& context) {
+Result<Response> answer_check(const CsvTable& table, const std::vector<Unread>& unread, const Chip& chip, bool unseen,
+                              const Context& context) {
   ASSAY_TRY(calibration, calibration_of(chip, context.catalogue));
   if (!calibration)
     return fail("--check", fmt::format("{} has no calibration to check", chip.id), "`assay measure` makes one",
                 Error::Kind::missing);
   const std::vector<ValidationCase> cases = check_measured(table, chip, calibration->values);
-  if (cases.empty()) return fail("--check", "no row can be predicted", "the table has no products or copies");
+  if (cases.empty())
+    return fail("--check", "no row can be predicted",
+                unread.empty() ? "the table has no products or copies"
+                               : fmt::format("{}: {}", unread.front().place, unread.front().why));
   const ValidationSummary all = summarise("all", cases);
   Response response;
   response.headline = fmt::format("{}: {} measurements{}, median error {:.1f} %, 90 % are within {:.1f} %", chip.id,
@@ -156,6 +185,7 @@ Result<Response> answer_check(const CsvTable& table, const Chip& chip, bool unse
   response.results.emplace_back("basis", calibration->basis);
   response.results.emplace_back("summary", summary_rows(cases));
   response.results.emplace_back("cases", case_rows(cases));
+  add_unread(unread, response);
   response.table_key = "cases";
   return response;
 }
@@ -200,11 +230,12 @@ Result<Response> answer(const Request& request, const Context& context) {
   if (request.has("check") && !request.has("rows")) ASSAY_CHECK(context.catalogue.chip(host, "--check"));
   ASSAY_TRY(measured, measured_table(request, context));
   ASSAY_TRY(table, CsvTable::parse(measured.text, measured.file));
+  const std::vector<Unread> unread = unread_rows(table, measured.file);
   const Facts facts = facts_of(measured.text);
   ASSAY_TRY(id, chip_id(request, facts));
   if (request.has("check")) {
     ASSAY_TRY(chip, context.catalogue.chip(id, "--check"));
-    return answer_check(table, chip, !request.has("rows"), context);
+    return answer_check(table, unread, chip, !request.has("rows"), context);
   }
   const CalibrationSource source{"fit",
                                  "measured by assay measure: " + versions(facts),
@@ -216,7 +247,9 @@ Result<Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(fitted, id == host ? fit_host(table, facts, source) : fit_known(id, table, context, source));
   const Calibration& c = fitted.fit.calibration;
   if (!c.matmul && !c.pointwise && !c.collective)
-    return fail(measured.file, "no row can be fitted", "rows are gemm, copy, all_gather, ...; docs/measure.md");
+    return fail(measured.file, "no row can be fitted",
+                unread.empty() ? "rows are gemm, copy, all_gather, ...; docs/measure.md"
+                               : fmt::format("{}: {}", unread.front().place, unread.front().why));
   fitted.files.emplace_back(fmt::format("calibration/{}.toml", id), calibration_text(c));
   if (!request.has("rows")) fitted.files.emplace_back(fmt::format("measured/{}.csv", id), measured.text);
 
@@ -225,14 +258,10 @@ Result<Response> answer(const Request& request, const Context& context) {
   response.headline = fmt::format(
       "{}: {} rows measured; on the {} that were not fitted the median error is {:.1f} %, 90 % are within "
       "{:.1f} %",
-      id, table.rows(), all.n, 100.0 * all.median, 100.0 * all.p90);
+      id, table.rows() - unread.size(), all.n, 100.0 * all.median, 100.0 * all.p90);
   response.results.emplace_back("chip", id);
-  constexpr double scattered = 0.5;
-  if (all.p90 > scattered)
-    response.notes.emplace_back(
-        "these rows follow no model: was the machine busy with something else? measure again when it is idle");
   response.results.emplace_back("name", fitted.chip.name);
-  response.results.emplace_back("rows", static_cast<std::int64_t>(table.rows()));
+  response.results.emplace_back("rows", static_cast<std::int64_t>(table.rows() - unread.size()));
   if (id == host) response.results.emplace_back("machine", machine_members(fitted.chip));
   response.results.emplace_back("fitted", fitted_numbers(c));
   response.results.emplace_back("summary", summary_rows(fitted.fit.cases));
@@ -245,6 +274,11 @@ Result<Response> answer(const Request& request, const Context& context) {
   response.results.emplace_back("files", std::move(files));
   response.table_key = "summary";
   response.notes = measured.notes;
+  constexpr double scattered = 0.5;
+  if (all.p90 > scattered)
+    response.notes.emplace_back(
+        "these rows follow no model: was the machine busy with something else? measure again when it is idle");
+  add_unread(unread, response);
   for (const std::string& line : split(measured.text, '\n'))
     if (request.has("rows") && line.starts_with("# note ")) response.notes.push_back(line.substr(7));
   if (request.has("out"))

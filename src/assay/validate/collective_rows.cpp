@@ -7,6 +7,7 @@
 
 #include "assay/base/text.h"
 #include "assay/hardware/cluster.h"
+#include "assay/validate/fields.h"
 
 namespace assay {
 namespace {
@@ -44,8 +45,12 @@ class TableRow {
   TableRow(const CsvTable& table, std::size_t row, const Catalogue& catalogue)
       : table_(table), row_(row), catalogue_(catalogue) {}
 
-  std::optional<std::string> read(CollectiveRow& out) {
+  Why read(CollectiveRow& out) {
+    using enum Field::Kind;
+    static constexpr Field fields[] = {{"time_us", amount}, {"algbw_gbps", amount}, {"bytes", amount},
+                                       {"n_ranks", count},  {"nodes", count},       {"gpus_per_node", count}};
     out.id = text("id"), out.source = text("source_key");
+    if (auto why = unread(table_, row_, fields)) return why;
     const std::string_view op = text("op");
     const auto* kind = std::find_if(std::begin(kinds), std::end(kinds), [&](const auto& k) { return k.first == op; });
     if (kind == std::end(kinds)) return fmt::format("{} has no model", op);
@@ -75,7 +80,7 @@ class TableRow {
   std::string_view text(std::string_view column) const { return table_.text(row_, column); }
   double number(std::string_view column, double missing = 0) const { return table_.number(row_, column, missing); }
 
-  std::optional<std::string> read_links(CollectiveRow& out) {
+  Why read_links(CollectiveRow& out) {
     const auto chip = catalogue_.chip(out.chip, "chip");
     if (!chip) return chip.error().what;
     const std::string_view interconnect = text("interconnect");

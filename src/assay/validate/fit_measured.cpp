@@ -28,7 +28,7 @@ std::vector<CollectiveRow> collectives_of(const std::vector<MeasuredRow>& rows, 
   if (!egress) return found;
   for (const MeasuredRow& row : rows)
     for (const auto& [op, kind] : kinds) {
-      if (row.op != op || row.b < 2 || !(row.median > Seconds(0))) continue;
+      if (row.op != op || row.b < 2) continue;
       CollectiveRow one;
       one.kind = kind, one.bytes = Bytes(static_cast<double>(row.a)), one.measured = row.median;
       one.links.devices = static_cast<double>(row.b);
@@ -243,7 +243,6 @@ void add_spread(Problem& p) {
 Problem problem_of(const CsvTable& table, const Chip& chip, std::vector<UnansweredCase>* unanswered) {
   KernelRows rows = read_own_ops(table, chip.id, chip.id);
   Problem problem{chip, std::move(rows.rows), collectives_of(measured_rows(table), chip), {}, {}};
-  std::erase_if(problem.kernels, [](const KernelRow& row) { return !(row.measured > Seconds(0)); });
   for (KernelRow& row : problem.kernels) row.fitted = shape_hash(row.shape) % 2 == 1;
   if (unanswered) {
     std::erase_if(rows.unanswered, [](const UnansweredCase& one) { return is_collective(one.group); });
@@ -257,9 +256,8 @@ Problem problem_of(const CsvTable& table, const Chip& chip, std::vector<Unanswer
 std::vector<MeasuredRow> measured_rows(const CsvTable& table) {
   std::vector<MeasuredRow> rows;
   for (std::size_t i = 0; i < table.rows(); ++i) {
-    const auto size = [&](std::string_view column) {
-      return static_cast<std::int64_t>(std::clamp(table.number(i, column), 0.0, 1e18));
-    };
+    if (unread_measurement(table, i)) continue;
+    const auto size = [&](std::string_view column) { return static_cast<std::int64_t>(table.number(i, column)); };
     MeasuredRow row{std::string(table.text(i, "op")),
                     std::string(table.text(i, "dtype")),
                     size("a"),

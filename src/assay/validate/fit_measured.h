@@ -13,7 +13,7 @@
 
 namespace assay {
 
-/// The rows of a table; what is missing is 0.
+/// The rows of a table that can be read; what is missing is 0.
 std::vector<MeasuredRow> measured_rows(const CsvTable& table);
 
 struct MeasuredFit {

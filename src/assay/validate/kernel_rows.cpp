@@ -65,8 +65,15 @@ class TableRow {
  public:
   TableRow(const CsvTable& table, std::size_t row) : table_(table), row_(row) {}
 
-  std::optional<std::string> read(KernelRow& out) {
+  Why read(KernelRow& out) {
+    using enum Field::Kind;
+    static constexpr Field fields[] = {{"time_us", amount}, {"tflops", amount},     {"batch", count},
+                                       {"m", count},        {"n", count},           {"k", count},
+                                       {"n_heads", count},  {"n_kv_heads", count},  {"head_dim", count},
+                                       {"q_len", count},    {"kv_len", count},      {"v_head_dim", count},
+                                       {"window", whole},   {"moe_experts", count}, {"causal", words, "y|n"}};
     out.id = text("id"), out.source = text("source_key");
+    if (auto why = unread(table_, row_, fields)) return why;
     const ChipName* chip = std::find_if(std::begin(chip_names), std::end(chip_names),
                                         [&](const ChipName& entry) { return entry.name == text("chip"); });
     if (chip == std::end(chip_names)) return fmt::format("no chip {} in the catalogue", in_quotes(text("chip")));
@@ -97,7 +104,7 @@ class TableRow {
     return fmt::format("{} {}", text("framework"), kernel_kind_names[static_cast<std::size_t>(row.kind)]);
   }
 
-  std::optional<std::string> read_op(KernelRow& out) {
+  Why read_op(KernelRow& out) {
     const std::string_view op = text("op");
     if (op == "gemm" || op == "layer_linears_sum") return read_matmul(out, 1.0);
     if (op == "grouped_gemm") return read_matmul(out, std::max(1.0, number("moe_experts", 1)));
@@ -112,7 +119,7 @@ class TableRow {
     return fmt::format("{} has no model", op);
   }
 
-  std::optional<std::string> read_matmul(KernelRow& out, double groups) {
+  Why read_matmul(KernelRow& out, double groups) {
     out.kind = KernelKind::matmul;
     out.matmul.batch = groups * std::max(1.0, number("batch", 1));
     out.matmul.grouped = groups > 1.0;
@@ -127,7 +134,7 @@ class TableRow {
     return std::nullopt;
   }
 
-  std::optional<std::string> read_attention(KernelRow& out) {
+  Why read_attention(KernelRow& out) {
     const std::string_view framework = text("framework"), direction = text("direction");
     if (framework == "FlashAttention-1" || framework.find("unfused") != std::string_view::npos)
       return fmt::format("{} has no model", framework);
@@ -153,7 +160,7 @@ class TableRow {
     return std::nullopt;
   }
 
-  std::optional<std::string> read_decode(KernelRow& out) {
+  Why read_decode(KernelRow& out) {
     out.kind = KernelKind::decode;
     out.attention = AttentionKernel::cudnn;
     const double heads = number("n_heads"), keys = number("kv_len"), d = number("head_dim");
@@ -168,7 +175,7 @@ class TableRow {
   }
 
   /// `tensors` are read and written, of m x n elements each.
-  std::optional<std::string> read_stream(KernelRow& out, KernelKind kind, double tensors) {
+  Why read_stream(KernelRow& out, KernelKind kind, double tensors) {
     out.kind = kind;
     const double m = number("m"), n = number("n");
     if (!(m > 0 && n > 0)) return "the sizes are not given";
@@ -189,6 +196,55 @@ bool is_own(std::string_view source) {
                      [&](const OwnTable& table) { return table.source == source; });
 }
 
+namespace {
+
+/// An operation of our tables: how many sizes it has, a, b and so on.
+struct MeasuredOp {
+  std::string_view name;
+  std::size_t sizes;
+};
+constexpr MeasuredOp measured_ops[] = {{"gemm", 3},
+                                       {"bmm", 4},
+                                       {"grouped_gemm", 4},
+                                       {"grouped_wgrad", 4},
+                                       {"attn_fwd_causal", 5},
+                                       {"attn_bwd_causal", 5},
+                                       {"attn_decode", 5},
+                                       {"copy", 1},
+                                       {"read", 1},
+                                       {"upload", 1},
+                                       {"download", 1},
+                                       {"add", 2},
+                                       {"silu", 2},
+                                       {"rms_norm", 2},
+                                       {"softmax", 2},
+                                       {"adamw_fused", 1},
+                                       {"all_gather", 2},
+                                       {"reduce_scatter", 2},
+                                       {"all_reduce", 2},
+                                       {"all_to_all", 2}};
+
+}  // namespace
+
+Why unread_measurement(const CsvTable& table, std::size_t row) {
+  const std::string_view op = table.text(row, "op");
+  const auto* known = std::find_if(std::begin(measured_ops), std::end(measured_ops),
+                                   [&](const MeasuredOp& one) { return one.name == op; });
+  if (known == std::end(measured_ops)) return fmt::format("op {} is not known", in_quotes(op));
+  if (const auto dtype = parse_dtype(table.text(row, "dtype"), "dtype"); !dtype) return dtype.error().what;
+  using enum Field::Kind;
+  static constexpr Field fields[] = {{"a", count}, {"b", count},          {"c", count},     {"d", count},
+                                     {"e", count}, {"us_median", amount}, {"us_min", level}};
+  if (auto why = unread(table, row, fields)) return why;
+  for (std::size_t i = 0; i < known->sizes; ++i)
+    if (trim(table.text(row, fields[i].column)).empty()) return fmt::format("size {} is missing", fields[i].column);
+  constexpr Seconds shortest = 0.001_us, longest = 3.6e9_us;
+  const Seconds time = table.number(row, "us_median") * 1_us;
+  if (!(shortest <= time && time <= longest))
+    return fmt::format("us_median {} is no time of a kernel: 1 ns to 1 h", in_quotes(table.text(row, "us_median")));
+  return std::nullopt;
+}
+
 KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::string_view chip) {
   KernelRows rows;
   for (std::size_t i = 0; i < table.rows(); ++i) {
@@ -198,9 +254,12 @@ KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::str
     KernelRow row;
     row.id = fmt::format("{}-{}", source, table.line(i));
     row.source = source, row.chip = chip;
+    if (auto why = unread_measurement(table, i)) {
+      rows.unanswered.push_back({row.id, op, std::move(*why)});
+      continue;
+    }
     row.measured = number("us_median") * 1_us;
-    const auto dtype = parse_dtype(table.text(i, "dtype"), "dtype");
-    row.compute = dtype && *dtype != Dtype::int8 ? *dtype : Dtype::bf16;  // copies have no arithmetic
+    row.compute = *parse_dtype(table.text(i, "dtype"), "dtype");
     const double element = facts(row.compute).bits / 8.0;
     row.sustained = note == "sustained";
     row.group = op;

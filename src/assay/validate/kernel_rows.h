@@ -11,6 +11,7 @@
 #include "assay/hardware/calibration.h"
 #include "assay/hardware/catalogue.h"
 #include "assay/validate/csv.h"
+#include "assay/validate/fields.h"
 #include "assay/validate/harness.h"
 #include "assay/validate/validation.h"
 
@@ -49,6 +50,8 @@ inline constexpr OwnTable own_tables[] = {{"h200-ops", "validation/h200_ops.csv"
                                           {"h200-products", "validation/h200_products.csv"}};
 /// The source is one of these tables.
 bool is_own(std::string_view source);
+/// Why a row of a table in the form that `assay measure` writes cannot be read; nothing where it can.
+Why unread_measurement(const CsvTable& table, std::size_t row);
 /// A table in the form that `assay measure` writes, of kernels on `chip`.
 KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::string_view chip = "h200-sxm");
 /// The third-party table of kernels.
