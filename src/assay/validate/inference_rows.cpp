@@ -31,6 +31,32 @@ std::string describe(const InferenceRow& row) {
                      fusion_names[static_cast<std::size_t>(row.software.fusion)]);
 }
 
+/// The first column that is stated and not understood.
+Why unread_inference(const TableLine& in) {
+  using enum Field::Kind;
+  static constexpr Field fields[] = {
+      {"n_chips", count},
+      {"tp", count},
+      {"pp", whole},
+      {"ep", whole},
+      {"dp_attention", whole},
+      {"batch", amount},
+      {"concurrency", amount},
+      {"input_len", amount},
+      {"output_len", amount},
+      {"ttft_ms", amount},
+      {"tpot_ms", amount},
+      {"e2e_latency_ms", amount},
+      {"output_tokens_per_s", amount},
+      {"year", count},
+      {"weight_precision", words, "bf16|bfloat16|fp16|fp16/bf16|mixed|fp8|fp4|nvfp4|mxfp4|int8|int4|int4(*"},
+      {"kv_precision", words, "bf16|fp16|fp8"},
+      {"phase", words, "prefill|decode|prefill+decode|serving"},
+      {"trust", words, "A|B|C"}};
+  if (auto why = unread_model(in)) return why;
+  return unread(in.table, in.row, fields);
+}
+
 /// A format as the tables write it: weights, what products are made in, cache.
 Why read_formats(const TableLine& in, const Chip& chip, InferenceRow& row) {
   const std::string_view weights = in.text("weight_precision"), cache = in.text("kv_precision"),
@@ -152,6 +178,7 @@ InferenceRows read_inference(const CsvTable& table, const Catalogue& catalogue) 
     row.fold = fold_of(row.group, in.text("split"));
     Why why;
     if (in.text("oom") == "y") why = "ran out of memory";
+    if (!why) why = unread_inference(in);
     if (!why && contains(in.text("notes"), "throughput not equal"))
       why = "the row contradicts itself: throughput does not follow from latency";
     const std::optional<std::string_view> chip = chip_of(in.text("accelerator"));
@@ -183,6 +210,18 @@ InferenceRows read_inference(const CsvTable& table, const Catalogue& catalogue) 
 }
 
 namespace {
+
+/// Whether the numbers of a row of our tables can be read; says so if not.
+bool readable(const TableLine& in, InferenceRows& out) {
+  using enum Field::Kind;
+  static constexpr Field fields[] = {{"batch", count}, {"context", count}, {"step_s", amount}};
+  auto why = unread(in.table, in.row, fields);
+  if (why)
+    out.unanswered.push_back(
+        {fmt::format("line {}", in.table.line(in.row)), std::string(in.text("model")), std::move(*why)});
+  return !why;
+}
+
 /// What the columns of both our tables say; `kind` names the one that tells a row's kind.
 Result<InferenceRow> own_row(const TableLine& in, std::string_view kind, const Catalogue& catalogue) {
   InferenceRow row;
@@ -200,6 +239,7 @@ Result<InferenceRows> read_h200_infer(const CsvTable& table, const Catalogue& ca
   InferenceRows out;
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const TableLine in{table, i};
+    if (!readable(in, out)) continue;
     ASSAY_TRY(row, own_row(in, "phase", catalogue));
     const bool prefill = in.text("phase") == "prefill";
     row.software = {Fusion::eager, Scheduler::loop, !prefill, !prefill, false};
@@ -214,6 +254,7 @@ Result<InferenceRows> read_h200_decode(const CsvTable& table, const Catalogue& c
   InferenceRows out;
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const TableLine in{table, i};
+    if (!readable(in, out)) continue;
     ASSAY_TRY(row, own_row(in, "weights", catalogue));
     row.software = {Fusion::compiled, Scheduler::loop, true, false, false};
     row.attention = AttentionKernel::cudnn;

@@ -49,14 +49,16 @@ TEST(InferenceRows, ARowBecomesAFigureByWhatItMeasured) {
 }
 
 TEST(InferenceRows, WhatCannotBeAskedForSaysWhy) {
-  const InferenceRows rows = read(line("Inferentia2", "vllm", ",static,1,128,128,x,,5,,,2024,") +
-                                  line("H100-SXM-80GB", "llama.cpp", ",static,1,128,128,x,,5,,,2024,") +
-                                  line("H100-SXM-80GB", "vllm", ",static,1,,128,x,,5,,,2024,"));
+  const InferenceRows rows = read(line("Inferentia2", "vllm", ",static,1,128,128,serving,,5,,,2024,") +
+                                  line("H100-SXM-80GB", "llama.cpp", ",static,1,128,128,serving,,5,,,2024,") +
+                                  line("H100-SXM-80GB", "vllm", ",static,1,,128,serving,,5,,,2024,") +
+                                  line("H100-SXM-80GB", "vllm", ",static,1,128,128,banana,,5,,,2024,"));
   EXPECT_TRUE(rows.rows.empty());
-  ASSERT_EQ(rows.unanswered.size(), 3u);
+  ASSERT_EQ(rows.unanswered.size(), 4u);
   EXPECT_EQ(rows.unanswered[0].why, "Inferentia2 is not in the catalogue");
   EXPECT_EQ(rows.unanswered[1].why, "the kernels of llama.cpp have no model");
   EXPECT_EQ(rows.unanswered[2].why, "the length of the prompt is not stated");
+  EXPECT_EQ(rows.unanswered[3].why, "phase \"banana\" is not understood");
 }
 
 TEST(InferencePredictor, AStaticBatchIsItsPrefillAndItsSteps) {

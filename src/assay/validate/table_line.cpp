@@ -124,6 +124,25 @@ Why read_columns(const TableLine& in, std::int64_t vocabulary, Transformer& mode
 
 }  // namespace
 
+Why unread_model(const TableLine& in) {
+  using enum Field::Kind;
+  static constexpr Field fields[] = {{"layers", count},
+                                     {"d_model", count},
+                                     {"d_ff", count},
+                                     {"n_heads", count},
+                                     {"n_kv_heads", count},
+                                     {"head_dim", count},
+                                     {"vocab", count},
+                                     {"moe_experts", whole},
+                                     {"moe_topk", whole},
+                                     {"moe_d_ff_expert", whole},
+                                     {"moe_shared_experts", whole},
+                                     {"moe_first_dense_layers", whole},
+                                     {"gated_mlp", words, "y|n"},
+                                     {"attn_type", words, "mha|gqa|mqa|mla"}};
+  return unread(in.table, in.row, fields);
+}
+
 Why read_model(const TableLine& in, std::int64_t vocabulary, KnownModels& known, Transformer& model) {
   const Transformer* found = known.find(in.text("model"));
   const Why why = read_columns(in, vocabulary, model);

@@ -9,6 +9,7 @@
 #include "assay/model/model_names.h"
 #include "assay/model/transformer.h"
 #include "assay/validate/csv.h"
+#include "assay/validate/fields.h"
 
 namespace assay {
 
@@ -22,9 +23,6 @@ struct TableLine {
     return static_cast<std::int64_t>(std::llround(number(column, static_cast<double>(missing))));
   }
 };
-
-/// Why a row cannot be asked for; nothing where it can.
-using Why = std::optional<std::string>;
 
 inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
@@ -46,6 +44,8 @@ class KnownModels {
   std::map<std::string, std::optional<Transformer>, std::less<>> read_;
 };
 
+/// The first column of a model that is stated and not understood.
+Why unread_model(const TableLine& in);
 /// The model that the columns describe, where `vocabulary` stands in if they do not state it; else the catalogue's of
 /// that name. How experts are grouped no column states: that is the catalogue's.
 Why read_model(const TableLine& in, std::int64_t vocabulary, KnownModels& known, Transformer& model);

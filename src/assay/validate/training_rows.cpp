@@ -16,6 +16,43 @@ bool is_new_megatron(std::string_view framework) {
   return contains(framework, "NeMo") || contains(framework, "Megatron-Bridge") || contains(framework, "NVIDIA Release");
 }
 
+/// The first column that is stated and not understood.
+Why unread_training(const TableLine& in) {
+  using enum Field::Kind;
+  static constexpr Field fields[] = {
+      {"n_chips", count},
+      {"seq_len", count},
+      {"tp", count},
+      {"pp", count},
+      {"vpp", count, "max*"},
+      {"dp", count},
+      {"cp", count},
+      {"ep", count},
+      {"global_batch", amount},
+      {"micro_batch", amount},
+      {"grad_accum", amount},
+      {"year", count},
+      {"step_time_s", amount},
+      {"derived_step_time_s", amount},
+      {"tokens_per_s_per_chip", amount},
+      {"derived_tokens_per_s_per_chip", amount},
+      {"peak_mem_gb", amount},
+      {"precision", words,
+       "bf16|fp16|fp8|fp8(*|mxfp8|nvfp4|nvfp4(*|bf16/fp16 mixed|fp16/bf16 mixed|int8|int8 "
+       "(*|int8-quantised*|int8/fp8*"},
+      {"fsdp_zero", words,
+       "none|ddp|zero0|zero1|zero1(*|zero1 over all DP|distopt(zero1)|hybrid zero1*|zero2|zero2(*|zero3|zero3(*|"
+       "fsdp|fsdp *|fsdp(*|fsdp=*|FSDP|FSDP(*|megatron-fsdp(*"},
+      {"recompute", words,
+       "none|null|minimal|full|full layers=*|full offload[*|selective|selective(op)|selective(layer)|selective [*|"
+       "custom|custom save[*|custom offload[*|qkv_proj_offloaded"},
+      {"sequence_parallel", words, "y|n"},
+      {"flash_attention", words, "y|n|y (cuDNN)"},
+      {"trust", words, "A|B|C"}};
+  if (auto why = unread_model(in)) return why;
+  return unread(in.table, in.row, fields);
+}
+
 Why read_hardware(const TableLine& in, TrainingRow& row) {
   const std::string_view accelerator = in.text("accelerator"), network = in.text("interconnect");
   const std::optional<std::string_view> chip = chip_of(accelerator);
@@ -236,6 +273,7 @@ TrainingRows read_training(const CsvTable& table, const Catalogue& catalogue) {
     row.fold = fold_of(row.group, in.text("split"));
     Why why;
     if (in.text("oom") == "y") why = "ran out of memory";
+    if (!why) why = unread_training(in);
     // GPT-2's vocabulary as Megatron pads it, which its papers do not repeat.
     if (!why) why = read_model(in, contains(in.text("framework"), "Megatron-LM") ? 51200 : 0, known, row.model);
     if (!why) why = read_hardware(in, row);
@@ -258,6 +296,13 @@ Result<TrainingRows> read_h200_train(const CsvTable& table, const Catalogue& cat
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const TableLine in{table, i};
     TrainingRow row;
+    using enum Field::Kind;
+    static constexpr Field fields[] = {{"batch", count},           {"seq", count},     {"remat", words, "0|1"},
+                                       {"compiled", words, "0|1"}, {"step_s", amount}, {"peak_bytes", amount}};
+    if (auto why = unread(table, i, fields)) {
+      out.unanswered.push_back({fmt::format("line {}", table.line(i)), std::string(in.text("model")), std::move(*why)});
+      continue;
+    }
     ASSAY_TRY(model, catalogue_model(in.text("model"), catalogue, "model"));
     row.model = model.imported.model;
     row.cluster = "h200-sxm:1";
