@@ -50,7 +50,7 @@ class Reader {
     value = node->boolean;
   }
   /// A share of an ideal rate. Links are at times faster than their nominal rate, so a little above 1 is allowed.
-  void share(std::string_view key, double& value) { read_number(key, value, 1e-4, 1.25, "a share above 0"); }
+  void share(std::string_view key, double& value) { read_number(key, value, 1e-4, 1.25, "a share from 1e-4 to 1.25"); }
   void time(std::string_view key, Seconds& value) { read_quantity(key, value, 1_s, "6.25 us"); }
   void time(std::string_view key, std::optional<Seconds>& value) {
     if (find(key)) time(key, value.emplace());
@@ -338,16 +338,44 @@ std::string calibration_text(const Calibration& calibration) {
   return names + sources + text.substr(names.size());
 }
 
+namespace {
+
+/// The calibration of a chip or of a family: of files that claim it the one that was laid over last.
+class Claim {
+ public:
+  explicit Claim(std::string whose) : whose_(std::move(whose)) {}
+
+  Result<void> take(Calibration read, const std::string& path, int layer) {
+    if (values && layer == layer_)
+      return fail(path, fmt::format("{} has a calibration in {} already", whose_, path_),
+                  "keep one of them: what --catalogue lays over replaces what is compiled in, whatever its name");
+    if (values && layer < layer_) return {};
+    values = std::move(read), path_ = path, layer_ = layer;
+    return {};
+  }
+
+  std::optional<Calibration> values;
+
+ private:
+  std::string whose_, path_;
+  int layer_ = 0;
+};
+
+}  // namespace
+
 Result<std::optional<ChipCalibration>> calibration_of(const Chip& chip, const Catalogue& catalogue) {
-  std::optional<Calibration> own, family;
+  Claim of_chip(chip.id), of_family(fmt::format("the family {}", chip.architecture));
   for (const auto& [path, text] : catalogue.files("calibration/")) {
     ASSAY_TRY(read, read_calibration(text, path));
+    const auto& families = read.architectures;
+    const bool related =
+        families && std::find(families->begin(), families->end(), chip.architecture) != families->end();
     if (read.chip == chip.id)
-      own = std::move(read);
-    else if (read.architectures && std::find(read.architectures->begin(), read.architectures->end(),
-                                             chip.architecture) != read.architectures->end())
-      family = std::move(read);
+      ASSAY_CHECK(of_chip.take(std::move(read), path, catalogue.layer(path)));
+    else if (related)
+      ASSAY_CHECK(of_family.take(std::move(read), path, catalogue.layer(path)));
   }
+  std::optional<Calibration>&own = of_chip.values, &family = of_family.values;
   if (!own && !family) return std::optional<ChipCalibration>();
   ChipCalibration found;
   found.own = own.has_value();

@@ -83,11 +83,11 @@ split_cost = 4
   std::string all = result.error().where + " " + result.error().what;
   for (const Error& error : result.error().also) all += "\n" + error.where + " " + error.what + " " + error.hint;
   for (const char* part :
-       {"a source needs title, date and command", "unknown source \"fitt\"", "matmul.share.bf16 1.9 is not a share",
-        "unknown key \"bf17\"", "matmul.droop a number from 0 to 1e6 is wanted, got text",
-        "unknown key \"fil\" did you mean fill", "matmul.fill this key is required",
-        "matmul.split_cost this number has no unit, s is wanted", "belongs to one chip, or to architectures",
-        "the id is \"small\" but the file is \"other.toml\""})
+       {"a source needs title, date and command", "unknown source \"fitt\"",
+        "matmul.share.bf16 1.9 is not a share from 1e-4 to 1.25", "unknown key \"bf17\"",
+        "matmul.droop a number from 0 to 1e6 is wanted, got text", "unknown key \"fil\" did you mean fill",
+        "matmul.fill this key is required", "matmul.split_cost this number has no unit, s is wanted",
+        "belongs to one chip, or to architectures", "the id is \"small\" but the file is \"other.toml\""})
     EXPECT_NE(all.find(part), std::string::npos) << part << "\nin\n" << all;
 }
 
@@ -131,6 +131,23 @@ TEST(Calibration, AChipWithoutItsOwnTakesItsFamilysAndSaysSo) {
   EXPECT_EQ((*h200)->values.collective->all_gather.share, (*h100)->values.collective->all_gather.share);
   EXPECT_TRUE((*h200)->values.origin("collective").starts_with("calibration/hopper.toml"));
   EXPECT_EQ((*h200)->values.spread->collective, (*h100)->values.spread->collective);
+}
+
+// Whatever its name: "aaa" stands before "hopper", "zzz" behind it.
+TEST(Calibration, TheUsersReplacesTheBuiltInOneOfItsFamily) {
+  for (const std::string id : {"aaa", "zzz"}) {
+    Catalogue catalogue = Catalogue::builtin();
+    std::string text(small);
+    text.replace(text.find("small"), 5, id);
+    catalogue.put("calibration/" + id + ".toml", text);
+    const auto h100 = calibration_of(*catalogue.chip("h100-sxm", "test"), catalogue);
+    ASSERT_TRUE(h100 && *h100) << id;
+    EXPECT_EQ((*h100)->basis, "calibration/" + id + ".toml, for the family Hopper");
+    EXPECT_EQ((*h100)->values.matmul->share[static_cast<std::size_t>(Dtype::bf16)], 0.9);
+    catalogue.put("calibration/later.toml", text.replace(text.find(id), 3, "later"));
+    EXPECT_EQ((*calibration_of(*catalogue.chip("h100-sxm", "test"), catalogue))->basis,
+              "calibration/later.toml, for the family Hopper");
+  }
 }
 
 TEST(Calibration, AChipOfNoFamilyHasNone) {

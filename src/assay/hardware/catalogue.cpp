@@ -70,6 +70,11 @@ std::vector<std::pair<std::string, std::string_view>> Catalogue::files(std::stri
   return found;
 }
 
+int Catalogue::layer(std::string_view path) const {
+  const auto file = files_.find(path);
+  return file == files_.end() ? 0 : file->second.layer;
+}
+
 Catalogue Catalogue::replaced_from(std::string_view prefix) const {
   Catalogue out = *this;
   for (auto it = files_.lower_bound(prefix); it != files_.end() && it->first.starts_with(prefix); ++it) {

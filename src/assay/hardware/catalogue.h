@@ -30,6 +30,8 @@ class Catalogue {
   /// laid over it later.
   Catalogue replaced_from(std::string_view prefix) const;
 
+  /// The overlay that a file came with, counted from 1; 0: compiled in, or no such file.
+  int layer(std::string_view path) const;
   /// All files whose path starts with `prefix`, in order of path.
   std::vector<std::pair<std::string, std::string_view>> files(std::string_view prefix) const;
 
