@@ -310,7 +310,8 @@ VerbSpec serve_verb() {
        {"simulate", "N", "with --rate: also play out N requests one by one"},
        {"prefill-servers", "N", "with --rate: copies of a replica that only work on prompts"},
        {"weights", "DTYPE",
-        "of weights (default: as published); with scales, as mxfp4, nvfp4, int4-g128, fp8-128x128: of linear layers"},
+        "of weights (default: as published, but fp32 in bf16); with scales, as mxfp4, nvfp4, int4-g128, fp8-128x128: "
+        "of linear layers"},
        {"kv", "DTYPE", "of the cache (default bf16); a scale per tensor takes no memory"},
        {"compute", "DTYPE",
         "of products (default bf16; as published where activations are quantised and the chip can)"},

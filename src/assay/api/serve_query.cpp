@@ -59,15 +59,18 @@ Dtype usual_compute(const Chip& chip, const Formats& formats) {
   return has(Dtype::bf16) ? Dtype::bf16 : Dtype::fp16;
 }
 
-std::string weights_text(const Formats& formats) {
-  if (!formats.quantised) return std::string(name(formats.weights));
+std::string weights_text(const Formats& formats, Dtype published) {
+  const bool narrowed = facts(published).bits > 16 && formats.weights == Dtype::bf16;
+  if (!formats.quantised)
+    return fmt::format("{}{}", name(formats.weights),
+                       narrowed ? fmt::format(" (published in {})", name(published)) : "");
   return fmt::format("{} (others {})", text(*formats.quantised), name(formats.weights));
 }
 
 Result<void> read_formats(const Request& request, const Context& context, ServeQuery& query) {
   Formats& formats = query.question.setup.formats;
   formats.weights = query.model().dtype;
-  if (facts(formats.weights).bits > 16) formats.weights = Dtype::bf16;
+  if (facts(formats.weights).bits > 16) formats.weights = Dtype::bf16;  // as every engine loads them
   formats.quantised = query.imported.quantisation;
   if (const auto text = request.value("weights")) {
     ASSAY_TRY(format, parse_number_format(*text, "--weights"));
@@ -93,7 +96,7 @@ Result<void> read_formats(const Request& request, const Context& context, ServeQ
   ASSAY_CHECK(set_rates(request, context, query));
   query.notes.push_back(
       fmt::format("formats: weights {}, cache {}, products {}; change them with --weights --kv --compute",
-                  weights_text(formats), name(formats.kv_cache), name(query.compute)));
+                  weights_text(formats, query.model().dtype), name(formats.kv_cache), name(query.compute)));
   if (!formats.quantised && facts(query.compute).bits < 16 && facts(formats.weights).bits >= 16)
     query.notes.push_back(
         fmt::format("every step reads weights in {0} and casts them to {1} anew; --weights {1} keeps them as they are "
