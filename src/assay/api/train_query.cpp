@@ -186,6 +186,33 @@ Result<void> check_length(const Transformer& model, std::string_view option, std
   return {};
 }
 
+/// A list of what is made again names parts: says which of them no layer of the model has. What goes between devices is
+/// a question of the strategy.
+void note_absent_parts(TrainQuery& query) {
+  using enum ForwardPart;
+  const std::optional<Recompute>& asked = query.choices.recompute;
+  const bool named = std::any_of(std::begin(recompute_policies), std::end(recompute_policies),
+                                 [&](const RecomputePolicy& policy) { return policy.parts == asked; });
+  if (!asked || named) return;
+  const Transformer& model = query.imported.model;
+  TrainingPlan plan;
+  plan.work.queries = plan.work.keys = plan.work.source = query.sequence;
+  for (const Layer& layer : model.decoder.kinds)
+    if (layer.feed_forward) plan.work.sequences = std::max(plan.work.sequences, layer.feed_forward->experts);
+  const auto [mesh, rules] = training_stage({}, model);
+  const Program program = lower_training(model, mesh, rules, plan);
+  Recompute had = Recompute::of({second_products, residual, reductions, exchanges});
+  for (const Block& block : program.blocks)
+    for (std::int32_t i = block.first; i < block.last && block.phase == Phase::forward; ++i) {
+      const Step& step = program.steps[static_cast<std::size_t>(i)];
+      for (const int id : step.out)
+        if (id >= 0) had.parts |= parts_of(program, step, id, 0).parts;
+    }
+  if (const Recompute absent = asked->without(had); absent != Recompute::none())
+    query.notes.push_back(
+        fmt::format("--recompute {}: {} has no such part, and nothing of it is made again", name(absent), model.id));
+}
+
 /// The encoder's sequence. Batches and runs are counted in the decoder's tokens.
 Result<void> read_source(const Request& request, TrainQuery& query) {
   const Transformer& model = query.imported.model;
@@ -298,7 +325,8 @@ std::vector<OptionSpec> train_options() {
        "none, element-wise (norms and activation functions), selective (inside of attention), full; or what is kept "
        "besides a layer's input: products, projections "
        "(those around attention), operators (attention and every other product); feed-forward: made again is only "
-       "that; auto (default) searches all. Or a list of what is made again: norms, rotary, scores, attention, "
+       "that; auto (default) searches all of these. Or a list of what is made again, which no search tries: norms, "
+       "rotary, scores, attention, "
        "attention-products, ffn-products, second-products, ffn-act, router, dispatch, scans, residual, reductions, "
        "exchanges"},
       {"offload", "WHAT", "to the host: none, optimizer, activations, both, or auto (default) to search all", false,
@@ -389,6 +417,7 @@ Result<TrainQuery> read_train_query(const Request& request, const Context& conte
   ASSAY_CHECK(read_formats(request, query));
   ASSAY_CHECK(read_train_software(request, context, query));
   ASSAY_CHECK(read_choices(request, query.choices));
+  note_absent_parts(query);
   ASSAY_CHECK(check_host(request, query));
   ASSAY_CHECK(check_choices(query));
   return query;

@@ -44,6 +44,13 @@ double slowest_step(const TrainSizes& sizes, const TrainQuery& query) {
   return sizes.deadline->value() * query.batch_tokens / *query.tokens;
 }
 
+/// What is cheapest cannot be said without a price.
+Result<void> check_price(const TrainSizes& sizes, const SizedTraining& size) {
+  if (sizes.objective != TrainObjective::cost || !size.run || size.run->cost) return {};
+  return fail("--objective", fmt::format("the catalogue has no price of {}", size.query.cluster.chip.id),
+              "leave it out of --on, or add a price to the chip's file");
+}
+
 Result<void> search_size(const Request& request, const TrainSizes& sizes, SizedTraining& size) {
   TrainQuery& query = size.query;
   query.bind();
@@ -135,6 +142,7 @@ Result<TrainSizes> train_sizes(const Request& request, const Context& context) {
     ASSAY_TRY(query, read_train_query(request, context, cluster));
     sizes.all.push_back({query, {}, {}, true, {}});
     ASSAY_CHECK(search_size(request, sizes, sizes.all.back()));
+    ASSAY_CHECK(check_price(sizes, sizes.all.back()));
     return sizes;
   }
   ASSAY_TRY(overrides, overrides_of(request));
@@ -172,9 +180,7 @@ Result<TrainSizes> train_sizes(const Request& request, const Context& context) {
     }
     size.query = std::move(*query);
     if (const auto done = search_size(request, sizes, size); !done) refused(done.error());
-    if (sizes.objective == TrainObjective::cost && size.run && !size.run->cost)
-      return fail("--objective", fmt::format("the catalogue has no price of {}", cluster.chip.id),
-                  "leave it out of --on, or add a price to the chip's file");
+    ASSAY_CHECK(check_price(sizes, size));
     if (sizes.quick && size.run && size.meets) break;
   }
   sizes.chosen = choose(sizes);
