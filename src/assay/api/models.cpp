@@ -366,6 +366,12 @@ void add_model(Response& response, const ImportedModel& imported, const Query& q
     out.emplace_back("defaults", std::move(defaults));
   }
   response.notes.insert(response.notes.end(), imported.notes.begin(), imported.notes.end());
+  if (query.sequence && model.max_context > 0 && *query.sequence > model.max_context)
+    response.notes.push_back(model.learned_positions > 0
+                                 ? fmt::format("{} has {} learned positions: no weight for the others of --seq {}",
+                                               model.id, model.max_context, *query.sequence)
+                                 : fmt::format("--seq {} is beyond the {} tokens that {} was made for", *query.sequence,
+                                               model.max_context, model.id));
   if (!query.sequence)
     response.notes.emplace_back("FLOP are those of the matrices; --seq N adds attention in a sequence of N tokens");
   std::string active;

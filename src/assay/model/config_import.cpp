@@ -196,10 +196,12 @@ Result<ImportedModel> import_config(const Json& document, std::string_view file)
   in.ignore({"model_type", "architectures", "dtype", "torch_dtype"});
   (*family)->fill(in, imported.model);
   check_layer_types(in, imported.model.decoder.layers());
+  imported.defaults = std::move(in.notes());
+  in.notes().clear();
   in.check_unread();
+  imported.notes.insert(imported.notes.end(), in.notes().begin(), in.notes().end());
   ASSAY_CHECK(in.finish());
   ASSAY_CHECK(check_total(imported.model, file));
-  imported.defaults = std::move(in.notes());
   if (imported.model.prediction_layers > 0)
     imported.notes.push_back(fmt::format("{} multi-token prediction layer{} not counted",
                                          imported.model.prediction_layers,

@@ -117,6 +117,50 @@ std::string shown(const Json& value) {
   }
 }
 
+/// Fields that change no shape, and what they may be.
+struct PlainField {
+  std::string_view key;
+  Json::Kind kind;
+  std::string_view words = {};  ///< of text, or of the type of an object, with | between them
+};
+constexpr std::string_view activations =
+    "gelu|gelu_10|gelu_accurate|gelu_fast|gelu_new|gelu_python|gelu_python_tanh|gelu_pytorch_tanh|gegelu|geglu|laplace|"
+    "leaky_relu|linear|mish|prelu|quick_gelu|relu|relu2|relu6|relu_squared|sigmoid|silu|swiglu|swigluoai|swish|tanh|"
+    "xielu";
+constexpr std::string_view ropes =
+    "default|linear|dynamic|yarn|deepseek_yarn|longrope|llama3|llama4|mrope|su|ntk|proportional|xdrope|none";
+constexpr PlainField plain_fields[] = {{"hidden_act", Json::Kind::text, activations},
+                                       {"hidden_activation", Json::Kind::text, activations},
+                                       {"activation_function", Json::Kind::text, activations},
+                                       {"mlp_hidden_act", Json::Kind::text, activations},
+                                       {"mamba_hidden_act", Json::Kind::text, activations},
+                                       {"rope_scaling", Json::Kind::object, ropes},
+                                       {"rope_parameters", Json::Kind::object, ropes},
+                                       {"rope_theta", Json::Kind::number},
+                                       {"rms_norm_eps", Json::Kind::number},
+                                       {"layer_norm_eps", Json::Kind::number},
+                                       {"layer_norm_epsilon", Json::Kind::number},
+                                       {"initializer_range", Json::Kind::number},
+                                       {"attention_dropout", Json::Kind::number},
+                                       {"hidden_dropout", Json::Kind::number},
+                                       {"use_cache", Json::Kind::boolean}};
+
+/// What is odd about such a field; empty where nothing is.
+std::string oddity(const PlainField& field, const Json& value) {
+  const bool whole = field.kind == Json::Kind::number && value.kind == Json::Kind::integer;
+  if (value.kind != field.kind && !whole)
+    return fmt::format("is {}, and the library wants {}", shown(value), describe(field.kind));
+  const Json* word = &value;
+  if (value.kind == Json::Kind::object) {
+    word = value.find("rope_type");
+    if (!word) word = value.find("type");
+  }
+  if (field.words.empty() || !word || word->kind != Json::Kind::text) return {};
+  const auto known = split(field.words, '|');
+  if (std::find(known.begin(), known.end(), word->text) != known.end()) return {};
+  return fmt::format("{} is not one that the library has", in_quotes(word->text));
+}
+
 }  // namespace
 
 ConfigReader::ConfigReader(const Json& object, std::string file, std::string prefix)
@@ -316,6 +360,10 @@ void ConfigReader::fault(std::string_view key, std::string what, std::string hin
 }
 
 void ConfigReader::check_unread() {
+  for (const PlainField& field : plain_fields)
+    if (const Json* value = object_->find(field.key); value && value->kind != Json::Kind::null)
+      if (const std::string odd = oddity(field, *value); !odd.empty())
+        notes_.push_back(fmt::format("{}{} {}; it changes no shape and is left aside", prefix_, field.key, odd));
   for (const auto& [key, value] : object_->members) {
     if (!speaks_of_shape(key) || !can_be_size(value)) continue;
     if (was_read(key)) continue;

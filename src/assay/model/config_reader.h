@@ -70,7 +70,8 @@ class ConfigReader {
   void note(std::string text) { notes_.push_back(std::move(text)); }
 
   bool failed() const { return !faults_.empty(); }
-  /// Unread keys that look as if they changed a shape are faults, too.
+  /// Unread keys that look as if they changed a shape are faults, too. What changes none and has a value that the
+  /// library does not know leaves a note.
   void check_unread();
   /// Takes over faults and notes of a reader of an inner object.
   void take(ConfigReader& inner);

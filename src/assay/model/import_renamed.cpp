@@ -346,14 +346,9 @@ std::int64_t same_for_all(ConfigReader& in, std::string_view key, std::int64_t f
 }
 
 Common hunyuan(ConfigReader& in, Transformer& model) {
-  Common common = read_common(in, model,
-                              {.hidden = 4096,
-                               .intermediate = 11008,
-                               .layers = 32,
-                               .heads = 32,
-                               .vocabulary = 290943,
-                               .context = 2048,
-                               .tied = true});
+  Common common = read_common(
+      in, model,
+      {.hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32, .vocabulary = 290943, .context = 2048});
   read_attention_bias(in, common.attention());
   common.feed_forward().up_bias = common.feed_forward().down_bias = in.flag("mlp_bias", false);
   if (in.flag("use_qk_norm", true)) common.attention().qk_norm = Attention::QkNorm::per_head;

@@ -265,6 +265,10 @@ constexpr Wild wild[] = {
       "num_attention_heads": 32, "num_experts": 64, "num_hidden_layers": 32, "num_key_value_heads": 8,
       "num_shared_expert": [1, 1], "tie_word_embeddings": true, "use_cla": false, "use_qk_norm": true,
       "vocab_size": 128167})"},
+    // 2 x 1000 x 512 of embedding and head: nothing says that they are one.
+    {"hunyuan, dense, that says nothing of its head", 5'745'664, R"({"model_type": "hunyuan_v1_dense", "head_dim": 128,
+      "hidden_size": 512, "intermediate_size": 1024, "num_attention_heads": 4, "num_hidden_layers": 2,
+      "num_key_value_heads": 2, "use_qk_norm": true, "vocab_size": 1000})"},
     {"granite 4, state spaces and experts", 32'207'337'984,
      R"({"model_type": "granitemoehybrid", "attention_bias": false,
       "attention_multiplier": 0.0078125, "embedding_multiplier": 12, "hidden_size": 4096, "intermediate_size": 768,
