@@ -69,8 +69,11 @@ Result<void> save(const std::string& path, std::string_view text, std::string_vi
   return {};
 }
 
-/// A file that a verb writes besides its answer; its directory is made where it is missing.
-Result<void> save_extra(const std::string& path, std::string_view text) {
+/// A file that a verb writes besides its answer: the one that an option names, or one below a directory, which is made
+/// where it is missing.
+Result<void> save_extra(const Request& request, const std::string& path, std::string_view text) {
+  for (const OptionSpec& option : request.verb().options)
+    if (request.value(option.name) == path) return save(path, text, fmt::format("--{}", option.name));
   std::error_code failed;
   if (const auto parent = std::filesystem::path(path).parent_path(); !parent.empty())
     std::filesystem::create_directories(parent, failed);
@@ -138,7 +141,7 @@ Result<int> answer(Request& request, RenderOptions& for_errors) {
   if (const auto directory = request.value("catalogue")) ASSAY_CHECK(catalogue.overlay(*directory));
   ASSAY_TRY(response, ask(request, {catalogue, here}));
   const std::string text = render(response, options);
-  for (const auto& [path, content] : response.files) ASSAY_CHECK(save_extra(path, content));
+  for (const auto& [path, content] : response.files) ASSAY_CHECK(save_extra(request, path, content));
   if (output) {
     ASSAY_CHECK(save(*output, text, "--output"));
   } else if (!write(stdout, text)) {
@@ -192,23 +195,32 @@ Response help_response(const VerbSpec* verb) {
   return response;
 }
 
-/// Takes --format json out of the words.
-bool takes_json(std::vector<std::string>& words) {
+/// Takes --format out of the words, and what it is; without it text is meant.
+std::string takes_format(std::vector<std::string>& words) {
+  constexpr std::string_view joined = "--format=";
   for (auto word = words.begin(); word != words.end(); ++word) {
-    const bool apart = *word == "--format" && word + 1 != words.end() && *(word + 1) == "json";
-    if (!apart && *word != "--format=json") continue;
+    const bool apart = *word == "--format" && word + 1 != words.end();
+    if (!apart && !word->starts_with(joined)) continue;
+    std::string format = apart ? *(word + 1) : word->substr(joined.size());
     words.erase(word, word + (apart ? 2 : 1));
-    return true;
+    return format;
   }
-  return false;
+  return "table";
 }
 
 /// Words that the program itself answers.
 std::optional<int> built_in(std::vector<std::string> words) {
   const RenderOptions json{.format = Format::json};
-  const bool for_programs = takes_json(words);
+  const std::string format = takes_format(words);
   const auto say = [&](const std::string& text, const Response& response) {
-    return write(stdout, for_programs ? render(response, json) : text) ? 0 : exit_input;
+    if (format != "table" && format != "json")
+      return report({Error::Kind::usage,
+                     "--format",
+                     fmt::format("this is told as text or json, not as {}", format),
+                     "leave it out, or --format json",
+                     {}},
+                    {});
+    return write(stdout, format == "json" ? render(response, json) : text) ? 0 : exit_input;
   };
   const std::string first = words.empty() ? "help" : words.front();
   if (first == "--version" || first == "version") {

@@ -232,12 +232,18 @@ Result<void> apply_config(Request& request, std::string_view document, std::stri
                                          [&name = key](const VerbSpec& v) { return find_option(v, name) != nullptr; });
       if (!known && !own && elsewhere) continue;
       if (known && request.has(key)) continue;  // the command line wins
-      std::string text = value.text;
-      if (value.kind == Toml::Kind::integer) text = std::to_string(value.integer);
-      if (value.kind == Toml::Kind::number) text = exact_number(value.number);
-      if (value.kind == Toml::Kind::array) return fail(where, "a list is not wanted here", "write one value");
-      if (value.kind == Toml::Kind::boolean && !value.boolean) continue;
-      if (auto added = request.add(key, text, where); !added) return added;
+      const OptionSpec* option = find_option(*request.verb_, key);
+      const bool list = value.kind == Toml::Kind::array;
+      if (list && option && !option->repeatable) return fail(where, "a list is not wanted here", "write one value");
+      for (const Toml& item : list ? value.items : std::vector<Toml>{value}) {
+        if (item.kind == Toml::Kind::array || item.kind == Toml::Kind::table)
+          return fail(where, "a list of texts or numbers is wanted", "e.g. set = [\"A=1\", \"B=2\"]");
+        std::string text = item.text;
+        if (item.kind == Toml::Kind::integer) text = std::to_string(item.integer);
+        if (item.kind == Toml::Kind::number) text = exact_number(item.number);
+        if (item.kind == Toml::Kind::boolean && !item.boolean) continue;
+        if (auto added = request.add(key, text, where); !added) return added;
+      }
     }
     return {};
   };

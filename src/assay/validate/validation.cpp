@@ -71,7 +71,9 @@ Result<const ValidationSet*> validation_set(std::string_view name, std::string_v
     if (set.name == name) return &set;
     known.emplace_back(set.name);
   }
-  return fail(std::string(where), "unknown set " + in_quotes(name), suggestion(name, known), Error::Kind::usage);
+  return fail(std::string(where), "unknown set " + in_quotes(name),
+              nearest(name, known).empty() ? "known: " + join(known, ", ") : suggestion(name, known),
+              Error::Kind::usage);
 }
 
 ValidationSummary summarise(std::string group, std::span<const ValidationCase> cases) {
