@@ -475,8 +475,7 @@ TEST(TrainingSearch, FixingAChoiceNeverFindsABetterStrategy) {
       }
 }
 
-// Eleven layers divide over no number of stages. All numbers of chunks are there to be asked for, and those that the
-// search leaves out have a largest chunk as one of those that it tries.
+// Eleven layers divide over no number of stages. All numbers of chunks are there to be asked for, and tried.
 TEST(TrainingSearch, UnevenStagesInterleave) {
   Case c("h100-sxm:8");
   for (int i = 0; i < 7; ++i) c.model.decoder.add(c.model.decoder.kinds.front());
@@ -487,8 +486,7 @@ TEST(TrainingSearch, UnevenStagesInterleave) {
   p.pipeline = 2;
   std::vector<std::int64_t> tried;
   for (const StageOrder& order : space.orders(p)) tried.push_back(order.interleave);
-  EXPECT_EQ(tried,
-            (std::vector<std::int64_t>{2, 3}));  // of six layers chunks of three and two; six of one are too many
+  EXPECT_EQ(tried, (std::vector<std::int64_t>{2, 3, 4, 5}));  // a stage has five layers
   for (const double capacity : {2e8, 3e8, 4e8, 5e8, 7e8, 1e9, 8e10}) {
     choices.interleave = std::nullopt;
     const auto best = [&] {

@@ -166,12 +166,14 @@ std::vector<StageOrder> TrainingSpace::orders(const Parallelism& p) const {
     out = {{one_f_one_b, 1}, {zb_h1, 1}, {zb_h2, 1}, {zb_v, 1}, {dualpipe, 1}};
   }
   if (choices_.schedule.value_or(interleaved) != interleaved) return out;
-  // More chunks that leave the largest of most stages as it is cost hops and memory and gain next to nothing.
+  // Many chunks that leave the largest of most stages as it is cost hops and memory and gain next to nothing.
+  constexpr std::int64_t few = 12;
   const std::int64_t layers = layers_of(model_), longer = layers % p.pipeline;
   const std::int64_t usual = layers / p.pipeline + (2 * longer >= p.pipeline ? 1 : 0);
   const auto largest = [&](std::int64_t chunks) { return (usual + chunks - 1) / chunks; };
   for (std::int64_t v = 2; v * p.pipeline <= layers && out.size() < most_orders; ++v)
-    if (choices_.interleave ? *choices_.interleave == v : largest(v) < largest(v - 1)) out.push_back({interleaved, v});
+    if (choices_.interleave ? *choices_.interleave == v : v <= few || largest(v) < largest(v - 1))
+      out.push_back({interleaved, v});
   return out;
 }
 
