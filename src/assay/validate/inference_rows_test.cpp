@@ -89,8 +89,9 @@ TEST(InferencePredictor, PromptsThatComeDuringAStepAreTakenInTogether) {
 TEST(InferencePredictor, MoreSequencesThanFitTakeTurns) {
   auto predict = *InferencePredictor::make(builtin());
   const auto at = [&](std::string_view batch) {
-    const InferenceRows rows = read(
-        line("H100-SXM-80GB", "TensorRT-LLM", "0.9.0,static," + std::string(batch) + ",2048,2048,x,,,90000000,,2024,"));
+    const InferenceRows rows =
+        read(line("H100-SXM-80GB", "TensorRT-LLM",
+                  "0.9.0,static," + std::string(batch) + ",2048,2048,serving,,,90000000,,2024,"));
     InferenceRow row = rows.rows.front();
     row.id = batch;
     return *predict(row);
@@ -101,7 +102,7 @@ TEST(InferencePredictor, MoreSequencesThanFitTakeTurns) {
 }
 
 TEST(InferencePredictor, ARowThatBeatsTheBoundIsNotAsItSays) {
-  const InferenceRows rows = read(line("H100-SXM-80GB", "vllm", ",static,1,128,128,x,,1,,,2024,"));
+  const InferenceRows rows = read(line("H100-SXM-80GB", "vllm", ",static,1,128,128,serving,,1,,,2024,"));
   auto predict = *InferencePredictor::make(builtin());
   const auto seconds = predict(rows.rows.front());  // 13.5 GB of weights in 1 ms
   ASSERT_FALSE(seconds);
