@@ -154,6 +154,7 @@ Result<std::int64_t> parse_count(std::string_view text, std::string_view where) 
   const std::string_view suffix = trim(all.substr(length));
   double scale = 0.0;
   if (suffix.empty()) scale = 1.0;
+  if (suffix == "B") scale = 1e9;  // billions, as parameters and tokens are counted
   for (const Prefix& p : decimal_prefixes)
     if (p.name == suffix && p.scale > 1.0) scale = p.scale;
   for (const Prefix& p : binary_prefixes)

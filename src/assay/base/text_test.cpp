@@ -66,6 +66,7 @@ RC_GTEST_PROP(Number, ExactTextReadsBackAsTheSameBits, ()) {
 TEST(Count, SuffixesAreDecimalOrBinary) {
   EXPECT_EQ(*parse_count("128k", ""), 128'000);
   EXPECT_EQ(*parse_count("4Mi", ""), 4'194'304);  // 4 x 1024 x 1024
+  EXPECT_EQ(*parse_count("1.5B", ""), 1'500'000'000);
   EXPECT_EQ(*parse_count(" 1e6 ", ""), 1'000'000);
   EXPECT_EQ(*parse_count("1.5 Ki", ""), 1536);
 }

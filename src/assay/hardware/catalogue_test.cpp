@@ -72,7 +72,8 @@ TEST(Catalogue, HoldsTheChipsOfTheContract) {
       "gb200-nvl72 gb300-nvl72 l4 l40s rtx-4090 mi250x mi300x mi325x mi355x gaudi3 trainium2",
       ' ');
   std::sort(wanted.begin(), wanted.end());
-  EXPECT_EQ(Catalogue::builtin().chip_ids(), wanted);
+  const std::vector<std::string> held = Catalogue::builtin().chip_ids();
+  EXPECT_TRUE(std::includes(held.begin(), held.end(), wanted.begin(), wanted.end()));
 }
 
 TEST(Catalogue, EveryChipLoadsUnderItsOwnName) {

@@ -20,7 +20,9 @@ constexpr KnownChip chips[] = {{"H100-SXM-80GB", "h100-sxm"},
                                {"A800-80GB", "a100-sxm-80"},
                                {"L40S", "l40s"},
                                {"RTX4090", "rtx-4090"},
+                               {"A100-PCIe-80GB", "a100-pcie-80"},
                                {"H200-SXM-141GB", "h200-sxm"},
+                               {"H200-NVL-141GB", "h200-nvl"},
                                {"GB200", "gb200-nvl72"},
                                {"B200-SXM-180GB", "b200"},
                                {"Blackwell(184GiB: B200/GB200)", "b200"},
@@ -31,7 +33,8 @@ constexpr KnownChip chips[] = {{"H100-SXM-80GB", "h100-sxm"},
                                {"TPUv6e", "tpu-v6e"},
                                {"TPU7x(Ironwood)", "tpu-v7"},
                                {"MI300X", "mi300x"},
-                               {"MI325X", "mi325x"}};
+                               {"MI325X", "mi325x"},
+                               {"MI350X", "mi350x"}};
 
 }  // namespace
 
