@@ -321,7 +321,7 @@ int Builder::adapted(int made, std::string_view name, int activation, int weight
   const auto adapter =
       std::find_if(adapters_.begin(), adapters_.end(), [&](const Adapter& a) { return a.weight == weight; });
   if (adapter == adapters_.end() || program_.blocks.back().phase != Phase::forward) return made;
-  const auto [of, in, out] = *adapter;
+  const int in = adapter->in, out = adapter->out;
   const int low = product("Low", activation, in, {result[0], result[1], LogicalDim::adapter});
   int more = product(name, low, out, result);
   more = reshard(more, program_.tensor(made).sharding, Urgency::critical);
