@@ -63,6 +63,8 @@ std::vector<OptionSpec> train_software_options() {
       {"attention-kernel", "NAME", "auto (default), flash1, flash2 or cudnn", false, "auto|flash1|flash2|cudnn"},
       {"graphs", "", "kernels are replayed from graphs: the host does not start them one by one"},
       {"drop-tokens", "", "experts have a fixed capacity, so that graphs hold routing, too"},
+      {"fused-experts", "",
+       "the kernel of experts' products gates and quantises, too, and graphs hold routing (MXFP8 on Blackwell)"},
       {"tensor-overlap", "HOW",
        "tensor-parallel collectives that run beside products: all (default), backward (where gradients of weights are "
        "made meanwhile) or none",
@@ -99,6 +101,7 @@ Result<void> read_train_software(const Request& request, const Context& context,
   software.fusion = tpu ? Fusion::xla : fusion.value_or(Fusion::fused), software.loss = loss;
   software.captured = request.has("graphs"),
   software.fixed_capacity = request.has("drop-tokens") || request.has("capacity");
+  software.fused_experts = request.has("fused-experts");
   software.first_flash = attends == Attends::first_flash;
   software.tensor_overlap = tensor.value_or(TensorOverlap::all);
   software.expert_overlap = !request.has("no-expert-overlap");

@@ -136,45 +136,49 @@ std::vector<Value> sorted_summaries(const std::vector<ValidationCase>& cases, co
 
 using Files = std::vector<std::pair<std::string, std::string>>;
 
-/// The files of one fit, by path below the catalogue. A set by its name fits what that set is about, alone; steps are
-/// fitted on the kernels of the same fit.
-Result<Files> fitted_files(const std::string& set, const Catalogue& all, std::optional<std::string> data,
-                           std::size_t left_out) {
-  Catalogue catalogue = all.replaced_from(fitted_without(left_out));
-  const FitInput input{catalogue, std::move(data), left_out};
+/// All fits, by path below the catalogue: to all rows and without each fold. A set by its name fits what that set is
+/// about, alone; steps are fitted on the kernels of the same fit.
+Result<Files> fitted_files(const std::string& set, const Catalogue& all, const std::optional<std::string>& data) {
   const bool trains = set.find("train") != std::string::npos, serves = set.find("infer") != std::string::npos;
+  std::vector<Catalogue> catalogues;
+  for (std::size_t left_out = 0; left_out <= kept_apart; ++left_out)
+    catalogues.push_back(all.replaced_from(fitted_without(left_out)));
   Files files;
+  const auto add = [&](std::size_t left_out, const std::string& path, std::string text) {
+    catalogues[left_out].put(path, text);
+    files.emplace_back(fitted_without(left_out) + path, std::move(text));
+  };
   if (!trains && !serves) {
-    ASSAY_TRY(kernels, fit_calibrations(input));
-    for (const auto& [path, text] : kernels) catalogue.put(path, text);
-    files = std::move(kernels);
+    std::vector<std::optional<Result<Files>>> kernels(catalogues.size());
+    parallel_for(kernels.size(), 1, [&](std::size_t left_out) {
+      kernels[left_out] = fit_calibrations({catalogues[left_out], data, left_out});
+    });
+    for (std::size_t left_out = 0; left_out <= kept_apart; ++left_out) {
+      ASSAY_TRY(fitted, std::move(*kernels[left_out]));
+      for (auto& [path, text] : fitted) add(left_out, path, std::move(text));
+    }
   }
   if (set.empty() || trains) {
-    ASSAY_TRY(steps, fit_steps(input));
-    catalogue.put(steps.first, steps.second);
-    files.push_back(std::move(steps));
+    ASSAY_TRY(steps, fit_steps(catalogues, data));
+    for (std::size_t left_out = 0; left_out <= kept_apart; ++left_out)
+      add(left_out, "steps/training.toml", std::move(steps[left_out]));
   }
   if (set.empty() || serves) {
-    ASSAY_TRY(serving, fit_serving(input));
-    files.push_back(std::move(serving));
+    ASSAY_TRY(serving, fit_serving(catalogues, data));
+    for (std::size_t left_out = 0; left_out <= kept_apart; ++left_out)
+      add(left_out, "steps/serving.toml", std::move(serving[left_out]));
   }
-  for (auto& [path, text] : files) path.insert(0, fitted_without(left_out));
   return files;
 }
 
 Result<Response> answer_fit(const Request& request, const Catalogue& catalogue) {
   const std::string set = request.arguments().empty() ? "" : request.arguments().front();
-  std::vector<std::optional<Result<Files>>> fits(folds + 1);  // the last of them with all folds
-  parallel_for(fits.size(), 1,
-               [&](std::size_t fold) { fits[fold] = fitted_files(set, catalogue, request.value("data"), fold); });
+  ASSAY_TRY(files, fitted_files(set, catalogue, request.value("data")));
   Response response;
   Items rows;
-  for (std::optional<Result<Files>>& fit : fits) {
-    ASSAY_TRY(files, std::move(*fit));
-    for (auto& [path, text] : files) {
-      rows.emplace_back(Members{{"file", path}, {"bytes", Bytes(static_cast<double>(text.size()))}});
-      response.files.emplace_back(*request.value("fit") + "/" + path, std::move(text));
-    }
+  for (auto& [path, text] : files) {
+    rows.emplace_back(Members{{"file", path}, {"bytes", Bytes(static_cast<double>(text.size()))}});
+    response.files.emplace_back(*request.value("fit") + "/" + path, std::move(text));
   }
   response.headline = fmt::format("{} files fitted", rows.size());
   response.results.emplace_back("files", std::move(rows));

@@ -107,6 +107,11 @@ constexpr double dropped_traffic = 2.5;
 /// An activation function times another tensor, or the gradients of both.
 bool is_gated(const Step& step) { return (step.op == Op::activate ? step.in[1] : step.out[1]) >= 0; }
 
+/// What lies between the two products of an expert.
+bool is_inside_expert(const ProgramTensor& tensor) {
+  return tensor.find(LogicalDim::capacity) >= 0 && tensor.find(LogicalDim::width) >= 0;
+}
+
 /// How much longer a step takes in the midst of others than its kernel alone.
 double stretch_of(const StepEffects& effects, const Program& program, const Step& step) {
   switch (step.op) {
@@ -140,7 +145,8 @@ double stretch_of(const StepEffects& effects, const Program& program, const Step
     case Op::loss_grad:
       return effects.loss;
     case Op::cast:
-      return casts_weight(program, step) ? effects.pointwise : effects.cast;
+      if (casts_weight(program, step)) return effects.pointwise;
+      return effects.cast * (is_inside_expert(program.tensor(step.out[0])) ? effects.expert_pointwise : 1.0);
     // Rotations, gates and norms without a mean are several operations of a framework; norms with one, sums and
     // activation functions are one each.
     case Op::norm:
@@ -151,7 +157,8 @@ double stretch_of(const StepEffects& effects, const Program& program, const Step
       return effects.pointwise * effects.composed;
     case Op::activate:
     case Op::activate_grad:
-      return effects.pointwise * (is_gated(step) ? effects.composed : 1.0);
+      return effects.pointwise * (is_gated(step) ? effects.composed : 1.0) *
+             (is_inside_expert(program.tensor(step.out[0])) ? effects.expert_pointwise : 1.0);
     default:
       return effects.pointwise;
   }

@@ -14,6 +14,7 @@ void visit_steps(C& c, V& v) {
   v.table("products");
   v.numbers("slowdown", step_family_names, c.product);
   v.numbers("experts", fusion_names, c.expert_product);
+  v.number("fused_experts", c.fused_expert_product);
   v.table("attention");
   v.numbers("slowdown", step_family_names, c.attention);
   v.number("plain", c.plain_attention);
@@ -75,8 +76,12 @@ StepEffects StepCalibration::effects(const Chip& chip, const StepSoftware& softw
   out.cast = stream[family] * cast[way], out.loss = stream[family] * loss[loss_way];
   out.composed = fusion == Fusion::eager ? composed : 1.0;
   out.launch = software.captured ? Seconds(0) : launch[way];
-  out.routed_launch = software.captured && software.fixed_capacity ? Seconds(0) : launch[way];
-  out.scan = scan, out.expert_product = expert_product[way], out.expert_traffic = expert_traffic[way];
+  const bool fused_experts = software.fused_experts && fusion != Fusion::xla;
+  const bool captures_routing = software.fixed_capacity || fused_experts;
+  out.routed_launch = software.captured && captures_routing ? Seconds(0) : launch[way];
+  out.scan = scan, out.expert_traffic = expert_traffic[way];
+  out.expert_product = fused_experts ? fused_expert_product : expert_product[way];
+  out.expert_pointwise = fused_experts ? 0.0 : 1.0;
   out.expert_waited = software.expert_overlap ? expert_waited : 1.0;
   out.context_waited = context_waited;
   out.tensor_waited = software.tensor_overlap == TensorOverlap::all ? tensor_overlapped[family] : 1.0;
@@ -95,6 +100,12 @@ StepEffects StepCalibration::effects(const Chip& chip, const StepSoftware& softw
 bool has_experts(const Transformer& model) {
   return std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(),
                      [](const Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; });
+}
+
+bool has_gated_experts(const Transformer& model) {
+  return std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(), [](const Layer& layer) {
+    return layer.feed_forward && layer.feed_forward->experts > 0 && layer.feed_forward->gated;
+  });
 }
 
 bool has_state_spaces(const Transformer& model) {

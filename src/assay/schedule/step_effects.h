@@ -43,6 +43,8 @@ struct StepSoftware {
   bool captured = false;        ///< kernels are replayed from a graph: the host does not start them one by one
   bool fixed_capacity = false;  ///< experts get equally many slots, the rest is dropped: routing can be captured, too
   bool first_flash = false;     ///< attention as the first FlashAttention or its Triton version does it
+  /// All experts of a device in one product, whose kernel gates and quantises as well; nothing of it asks the host.
+  bool fused_experts = false;
   TensorOverlap tensor_overlap = TensorOverlap::all;
   bool expert_overlap = true;  ///< where the schedule allows it, tokens travel to experts while others compute
 };
@@ -59,6 +61,7 @@ struct StepEffects {
   double scan = 1;            ///< of state spaces: their kernels over memory traffic or arithmetic alone
   double expert_product = 1;  ///< products of experts over those of dense layers: ragged, uneven
   double expert_traffic = 1;  ///< bytes to sort tokens by expert and back over the fewest
+  double expert_pointwise = 1;  ///< gates and casts between an expert's products over other element-wise steps
   double tensor_waited = 1, context_waited = 1;  ///< shares of collectives that nothing hides
   double beside_waited = 1;     ///< of tensor-parallel collectives beside gradients of weights, before `tensor_waited`
   double expert_waited = 1;     ///< the same of experts, under schedules that have another microbatch at work meanwhile
@@ -101,6 +104,7 @@ struct StepCalibration {
   double plain_attention = 1, first_flash = 1, unaligned = 1;
   double beside_waited = 1;
   std::array<double, ways> expert_product{1, 1, 1, 1}, expert_traffic{1, 1, 1, 1};
+  double fused_expert_product = 1;  ///< the same as expert_product of a kernel that gates and quantises, too
   double composed = 1, scan = 1, expert_waited = 1, context_waited = 1;
   double contention = 0, gradients_waited = 0, straggler = 0;
   double omni_path = 1;  ///< of its bandwidth that collectives see, over that of other networks
@@ -118,6 +122,7 @@ void add_kinds(const Transformer& model, std::vector<Coordinate>& at);
 /// Where a step lies among those that were measured.
 std::vector<Coordinate> step_coordinates(const Cluster& cluster, const Transformer& model, std::int64_t sequence);
 bool has_experts(const Transformer& model);
+bool has_gated_experts(const Transformer& model);
 bool has_state_spaces(const Transformer& model);
 
 /// The numbers of catalogue/steps/training.toml; the first fault with its place.

@@ -130,21 +130,32 @@ void fit_effects(const std::vector<InferenceRow>& rows, InferencePredictor& pred
   }
 }
 
-/// Groups in turns: each is predicted by numbers that were fitted without it.
-void fit_intervals(const std::vector<InferenceRow>& rows, InferencePredictor& predict) {
-  constexpr std::size_t turns = 4;
-  const ServingCalibration whole = predict.steps;
-  std::map<std::string, std::size_t> turn;
-  for (const InferenceRow& row : rows) turn.emplace(row.group, turn.size() % turns);
+/// The rows that a fit sees. What an engine does with sequences that do not fit is its own affair.
+Result<std::vector<InferenceRow>> fitted_rows(const FitInput& input, InferencePredictor& predict) {
+  ASSAY_TRY(all, all_rows(input));
+  std::vector<InferenceRow> rows = sample(std::move(all), input);
+  predict.steps = start_values();
+  std::erase_if(rows, [&](const InferenceRow& row) { return !predict.fits(row); });
+  return rows;
+}
+
+Result<ServingCalibration> fitted_steps(const FitInput& input) {
+  ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
+  ASSAY_TRY(rows, fitted_rows(input, predict));
+  fit_effects(rows, predict);
+  return predict.steps;
+}
+
+/// What each row is off by a fit that has seen neither its fold nor `left_out`, and the intervals that follow.
+Result<void> add_intervals(std::span<const Catalogue> catalogues, const FoldFits<ServingCalibration>& fits,
+                           std::size_t left_out, const std::vector<InferenceRow>& rows, ServingCalibration& steps) {
   std::vector<Residual> prefill, decode;
-  for (std::size_t now = 0; now < turns; ++now) {
-    std::vector<InferenceRow> others;
-    for (const InferenceRow& row : rows)
-      if (turn.at(row.group) != now) others.push_back(row);
-    predict.steps = start_values();
-    fit_effects(others, predict);
+  for (std::size_t fold = 0; fold < folds; ++fold) {
+    if (fold == left_out) continue;
+    ASSAY_TRY(predict, InferencePredictor::make(catalogues[fits.kernels(left_out, fold)]));
+    predict.steps = fits.without(left_out, fold);
     for (const InferenceRow& row : rows) {
-      if (turn.at(row.group) != now) continue;
+      if (row.fold != fold) continue;
       const Result<Seconds> seconds = predict(row);
       if (!seconds) continue;
       const Cluster& cluster = **predict.cluster(row);
@@ -155,9 +166,9 @@ void fit_intervals(const std::vector<InferenceRow>& rows, InferencePredictor& pr
                       cluster.chip.architecture});
     }
   }
-  predict.steps = whole;
-  predict.steps.prefill_intervals = interval_classes(prefill, spread_coverage);
-  predict.steps.decode_intervals = interval_classes(decode, spread_coverage);
+  steps.prefill_intervals = interval_classes(prefill, spread_coverage);
+  steps.decode_intervals = interval_classes(decode, spread_coverage);
+  return {};
 }
 
 }  // namespace
@@ -175,27 +186,30 @@ double serving_misfit(const std::vector<InferenceRow>& rows, InferencePredictor&
   return mean;
 }
 
-Result<std::pair<std::string, std::string>> fit_serving(const FitInput& input) {
-  ASSAY_TRY(all, all_rows(input));
-  std::vector<InferenceRow> rows = sample(std::move(all), input);
-  ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
-  predict.steps = start_values();
-  // What an engine does with sequences that do not fit is its own affair.
-  std::erase_if(rows, [&](const InferenceRow& row) { return !predict.fits(row); });
-  fit_effects(rows, predict);
-  fit_intervals(rows, predict);
-  const std::string text = fmt::format(
-      "# What whole prefill and decode steps cost beyond their kernels: docs/validation.md has the formulas and the "
-      "error.\n"
-      "[source.fit]\n"
-      "title = \"fit to {}; pointwise.kernels from counts in the "
-      "software, collectives.one_shot from sweeps of such all-reduces\"\n"
-      "command = \"assay validate --fit catalogue --data DIR\"\n"
-      "date = 2026-11-16\n"
-      "rows = \"{} figures\"\n"
-      "error = \"mean absolute, groups alike: {:.1f} %\"\n",
-      input.what(), rows.size(), 100.0 * serving_misfit(rows, predict));
-  return std::pair<std::string, std::string>("steps/serving.toml", text + serving_steps_text(predict.steps, "fit"));
+Result<std::vector<std::string>> fit_serving(std::span<const Catalogue> catalogues,
+                                             const std::optional<std::string>& data) {
+  ASSAY_TRY(fits, FoldFits<ServingCalibration>::make(catalogues, data, fitted_steps));
+  std::vector<std::string> texts;
+  for (std::size_t left_out = 0; left_out <= kept_apart; ++left_out) {
+    const FitInput input{catalogues[left_out], data, left_out};
+    ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
+    ASSAY_TRY(rows, fitted_rows(input, predict));
+    predict.steps = fits.without(left_out);
+    ASSAY_CHECK(add_intervals(catalogues, fits, left_out, rows, predict.steps));
+    texts.push_back(fmt::format(
+        "# What whole prefill and decode steps cost beyond their kernels: docs/validation.md has the formulas and the "
+        "error.\n"
+        "[source.fit]\n"
+        "title = \"fit to {}; pointwise.kernels from counts in the "
+        "software, collectives.one_shot from sweeps of such all-reduces\"\n"
+        "command = \"assay validate --fit catalogue --data DIR\"\n"
+        "date = 2026-11-16\n"
+        "rows = \"{} figures\"\n"
+        "error = \"mean absolute, groups alike: {:.1f} %\"\n",
+        input.what(), rows.size(), 100.0 * serving_misfit(rows, predict)));
+    texts.back() += serving_steps_text(predict.steps, "fit");
+  }
+  return texts;
 }
 
 }  // namespace assay

@@ -1,9 +1,11 @@
 // The fit of what whole prefill and decode steps cost beyond their kernels: `assay validate --fit`.
 #pragma once
+#include <optional>
+#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "assay/validate/fold_fits.h"
 #include "assay/validate/inference_rows.h"
 
 namespace assay {
@@ -11,8 +13,8 @@ namespace assay {
 /// Mean of |log(predicted / measured)|, groups alike.
 double serving_misfit(const std::vector<InferenceRow>& rows, InferencePredictor& predict);
 
-/// The file below the catalogue and its text. Kernels are those of the catalogue's
-/// calibrations.
-Result<std::pair<std::string, std::string>> fit_serving(const FitInput& input);
+/// The text of steps/serving.toml by the fold that it was fitted without, see FoldFits.
+Result<std::vector<std::string>> fit_serving(std::span<const Catalogue> catalogues,
+                                             const std::optional<std::string>& data);
 
 }  // namespace assay

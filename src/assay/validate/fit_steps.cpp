@@ -1,13 +1,15 @@
 // The fit of catalogue/steps/training.toml to measured steps: which rows, and the
 // file that comes of it.
 #include "assay/validate/fit_steps.h"
-#include "assay/validate/tables.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+
+#include "assay/hardware/calibration.h"
+#include "assay/validate/tables.h"
 
 namespace assay {
 namespace {
@@ -92,24 +94,73 @@ double memory_misfit(const std::vector<TrainingRow>& rows, TrainingPredictor& pr
   return mean.mean();
 }
 
-Result<std::pair<std::string, std::string>> fit_steps(const FitInput& input) {
-  ASSAY_TRY(all, step_rows(input));
+namespace {
+
+/// What each row is off by a fit that has seen neither its fold nor `left_out`, and the intervals that follow.
+Result<void> add_intervals(std::span<const Catalogue> catalogues, const FoldFits<StepCalibration>& fits,
+                           std::size_t left_out, const std::vector<TrainingRow>& timed,
+                           const std::vector<TrainingRow>& held, StepCalibration& steps) {
+  std::vector<Residual> times, peaks;
+  for (std::size_t fold = 0; fold < folds; ++fold) {
+    if (fold == left_out) continue;
+    ASSAY_TRY(predict, TrainingPredictor::make(catalogues[fits.kernels(left_out, fold)]));
+    predict.steps = fits.without(left_out, fold);
+    const auto residual = [&](const TrainingRow& row, double predicted, double measured, bool of_memory) {
+      const Cluster& cluster = *predict.cluster(row);
+      return Residual{row.group, std::log(predicted / measured),
+                      of_memory ? memory_classes(cluster) : step_classes(cluster, row.model),
+                      step_coordinates(cluster, row.model, row.sequence), cluster.chip.architecture};
+    };
+    for (const TrainingRow& row : timed) {
+      if (row.fold != fold) continue;
+      if (const Result<TrainingCost> cost = predict(row))
+        times.push_back(residual(row, cost->estimate, row.measured->value(), false));
+    }
+    for (const TrainingRow& row : held) {
+      if (row.fold != fold) continue;
+      if (const Result<TrainingCost> cost = predict(row))
+        peaks.push_back(residual(row, peak_bytes(cost->memory, row.view), row.peak->value(), true));
+    }
+  }
+  steps.time_intervals = interval_classes(times, spread_coverage);
+  steps.memory_intervals = interval_classes(peaks, spread_coverage);
+  return {};
+}
+
+Result<StepCalibration> fitted_steps(const FitInput& input) {
+  ASSAY_TRY(rows, step_rows(input));
   ASSAY_TRY(predict, TrainingPredictor::make(input.catalogue));
-  const std::vector<TrainingRow> timed = rows_for_times(all), held = rows_for_memory(all);
-  fit_step_times(timed, predict, true);
-  fit_step_memory(held, predict);
-  fit_step_intervals(timed, held, predict);
-  std::string text = fmt::format(
-      "# What whole training steps cost beyond their kernels: docs/validation.md has the formulas and the error.\n"
-      "[source.fit]\n"
-      "title = \"fit to {}\"\n"
-      "command = \"assay validate training --fit catalogue --data DIR\"\n"
-      "date = 2026-11-16\n"
-      "rows = \"{} times, {} peaks of memory\"\n"
-      "error = \"mean absolute, groups alike: {:.1f} % of times, {:.1f} % of peaks\"\n",
-      input.what(), timed.size(), held.size(), 100.0 * step_misfit(timed, predict),
-      100.0 * memory_misfit(held, predict));
-  return std::pair<std::string, std::string>("steps/training.toml", text + steps_text(predict.steps, "fit"));
+  fit_step_times(rows_for_times(rows), predict);
+  fit_step_memory(rows_for_memory(rows), predict);
+  return predict.steps;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> fit_steps(std::span<const Catalogue> catalogues,
+                                           const std::optional<std::string>& data) {
+  ASSAY_TRY(fits, FoldFits<StepCalibration>::make(catalogues, data, fitted_steps));
+  std::vector<std::string> texts;
+  for (std::size_t left_out = 0; left_out <= kept_apart; ++left_out) {
+    const FitInput input{catalogues[left_out], data, left_out};
+    ASSAY_TRY(rows, step_rows(input));
+    const std::vector<TrainingRow> timed = rows_for_times(rows), held = rows_for_memory(rows);
+    ASSAY_TRY(predict, TrainingPredictor::make(input.catalogue));
+    predict.steps = fits.without(left_out);
+    ASSAY_CHECK(add_intervals(catalogues, fits, left_out, timed, held, predict.steps));
+    texts.push_back(fmt::format(
+        "# What whole training steps cost beyond their kernels: docs/validation.md has the formulas and the error.\n"
+        "[source.fit]\n"
+        "title = \"fit to {}\"\n"
+        "command = \"assay validate training --fit catalogue --data DIR\"\n"
+        "date = 2026-11-16\n"
+        "rows = \"{} times, {} peaks of memory\"\n"
+        "error = \"mean absolute, groups alike: {:.1f} % of times, {:.1f} % of peaks\"\n",
+        input.what(), timed.size(), held.size(), 100.0 * step_misfit(timed, predict),
+        100.0 * memory_misfit(held, predict)));
+    texts.back() += steps_text(predict.steps, "fit");
+  }
+  return texts;
 }
 
 }  // namespace assay

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "assay/validate/fold_fits.h"
 #include "assay/validate/minimise.h"
 #include "assay/validate/training_rows.h"
 
@@ -42,15 +43,12 @@ std::vector<TrainingRow> rows_for_memory(const std::vector<TrainingRow>& all);
 double step_misfit(const std::vector<TrainingRow>& rows, TrainingPredictor& predict);
 double memory_misfit(const std::vector<TrainingRow>& rows, TrainingPredictor& predict);
 
-/// Moves the numbers of predict.steps, from neutral ones on (`fresh`) or from where they are.
-void fit_step_times(const std::vector<TrainingRow>& rows, TrainingPredictor& predict, bool fresh);
+/// Moves the numbers of predict.steps, from neutral ones on.
+void fit_step_times(const std::vector<TrainingRow>& rows, TrainingPredictor& predict);
 void fit_step_memory(const std::vector<TrainingRow>& rows, TrainingPredictor& predict);
 
-/// Fills the intervals of predict.steps by cross-validation over groups.
-void fit_step_intervals(const std::vector<TrainingRow>& timed, const std::vector<TrainingRow>& held,
-                        TrainingPredictor& predict);
-
-/// The file below the catalogue and its text.
-Result<std::pair<std::string, std::string>> fit_steps(const FitInput& input);
+/// The text of steps/training.toml by the fold that it was fitted without, see FoldFits.
+Result<std::vector<std::string>> fit_steps(std::span<const Catalogue> catalogues,
+                                           const std::optional<std::string>& data);
 
 }  // namespace assay

@@ -202,6 +202,10 @@ Why read_software(const TableLine& in, TrainingRow& row) {
   row.cast_when_gathered = torch || tpu;
   row.software.first_flash = contains(framework, "Composer");  // its benchmarks ran attn_impl triton
   row.software.fixed_capacity = notes.starts_with("(tokendrop)");
+  // Release notes of Megatron-Bridge 0.5: experts with gates in MXFP8 are fused, in graphs of the whole step.
+  const std::size_t release = framework.find("Megatron-Bridge ");
+  row.software.fused_experts = release != std::string_view::npos && framework.substr(release + 16) >= "26.06" &&
+                               precision == "mxfp8" && has_gated_experts(row.model);
   const bool compiled = torch && contains(notes, "compile");
   // XLA compiles steps as a whole: its runtime starts kernels without an interpreter.
   const bool jax = contains(framework, "MaxText") || contains(framework, "maxtext") || contains(framework, "PaxML");

@@ -64,13 +64,13 @@ inline std::size_t fold_of(std::string_view shape, std::string_view split = "") 
 /// Where in the catalogue the numbers lie that were fitted without a fold: "folds/0/"; "" for those that saw all.
 std::string fitted_without(std::size_t fold);
 
-/// What a fit works on: all rows but those of one fold, or all with `kept_apart`.
+/// What a fit works on: all rows but those of one fold or two, or all with `kept_apart`.
 struct FitInput {
   const Catalogue& catalogue;
   std::optional<std::string> data;
-  std::size_t left_out = kept_apart;
+  std::size_t left_out = kept_apart, also_left_out = kept_apart;
 
-  bool sees(std::size_t fold) const { return fold != kept_apart && fold != left_out; }
+  bool sees(std::size_t fold) const { return fold != kept_apart && fold != left_out && fold != also_left_out; }
   /// For the sources of its numbers: "all measured rows", "4 of 5 folds of the measured rows".
   std::string what() const;
 };

@@ -1,0 +1,58 @@
+// Fits without a fold, and without two of them: what predicts a row has not seen its fold, be it for an estimate or for
+// the interval around it.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "assay/base/parallel.h"
+#include "assay/validate/validation.h"
+
+namespace assay {
+
+/// Numbers fitted without each pair of folds; `kept_apart` stands for no fold. Kernels are those of the first fold.
+template <class Numbers>
+class FoldFits {
+ public:
+  /// `catalogues` by what their kernels have not seen, the last having seen all. `fit` gets a FitInput, on any thread.
+  template <class Fit>
+  static Result<FoldFits> make(std::span<const Catalogue> catalogues, const std::optional<std::string>& data, Fit fit) {
+    std::array<std::optional<Result<Numbers>>, pairs> fitted;
+    parallel_for(pairs, 1, [&](std::size_t i) {
+      const auto [first, second] = pair_at(i);
+      fitted[i] = fit(FitInput{catalogues[first], data, first, second});
+    });
+    FoldFits out;
+    for (std::size_t i = 0; i < pairs; ++i) {
+      ASSAY_TRY(numbers, std::move(*fitted[i]));
+      out.numbers_[i] = std::move(numbers);
+    }
+    return out;
+  }
+
+  const Numbers& without(std::size_t a, std::size_t b = kept_apart) const { return numbers_[index(a, b)]; }
+  /// Whose kernels they were fitted on.
+  static std::size_t kernels(std::size_t a, std::size_t b) { return std::min(a, b); }
+
+ private:
+  // (0, 0) is as good as (0, kept_apart), so that only different folds, and twice none, are fitted.
+  static constexpr std::size_t pairs = folds * (folds + 1) / 2 + 1;
+  static std::pair<std::size_t, std::size_t> pair_at(std::size_t i) {
+    for (std::size_t first = 0; first < folds; ++first)
+      for (std::size_t second = first + 1; second <= kept_apart; ++second)
+        if (i-- == 0) return {first, second};
+    return {kept_apart, kept_apart};
+  }
+  static std::size_t index(std::size_t a, std::size_t b) {
+    for (std::size_t i = 0; i + 1 < pairs; ++i)
+      if (pair_at(i) == std::pair(std::min(a, b), std::max(a, b))) return i;
+    return pairs - 1;
+  }
+
+  std::array<Numbers, pairs> numbers_{};
+};
+
+}  // namespace assay
