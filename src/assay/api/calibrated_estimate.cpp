@@ -23,6 +23,15 @@ bool was_measured(const MatmulCalibration& fit, Dtype dtype) {
   return has(dtype) || (dtype == Dtype::fp16 && has(Dtype::bf16)) || (dtype == Dtype::int8 && has(Dtype::fp8));
 }
 
+/// What an element-wise function reads and writes, once each.
+Bytes bytes_of(const Operation& operation) { return operation_work(Plain{}, operation, {}).bytes; }
+
+/// Of the bandwidth that a function's kernel reaches.
+double share_of(const PointwiseCalibration& fit, const PointwiseFunction& function) {
+  if (function.name == "softmax") return fit.softmax;
+  return function.name == "rmsnorm" || function.name == "layernorm" ? fit.norm : fit.stream;
+}
+
 }  // namespace
 
 Result<CalibratedEstimate> CalibratedEstimate::make(const Request& request, const Context& context,
@@ -32,44 +41,60 @@ Result<CalibratedEstimate> CalibratedEstimate::make(const Request& request, cons
   const auto sets = request.values("set");
   const bool own_shares =
       std::any_of(sets.begin(), sets.end(), [](const std::string& set) { return set.starts_with("efficiency."); });
-  const bool products =
-      !query.operations.empty() && std::all_of(query.operations.begin(), query.operations.end(),
-                                               [](const Operation& operation) { return operation.is_matmul(); });
+  const auto is_matmul = [](const Operation& operation) { return operation.is_matmul(); };
+  const bool products = std::any_of(query.operations.begin(), query.operations.end(), is_matmul);
+  const bool functions = !std::all_of(query.operations.begin(), query.operations.end(), is_matmul);
   const bool plain = query.roof.chips == 1.0 && query.roof.level == "hbm" && !query.counting.tile &&
-                     query.counting.split_chips == 1.0 && !query.pad && query.unit.starts_with("matrix unit");
-  if (own_shares || !products || !plain) return estimate;
+                     query.counting.split_chips == 1.0 && !query.pad &&
+                     (!products || query.unit.starts_with("matrix unit"));
+  if (own_shares || query.operations.empty() || !plain) return estimate;
   ASSAY_TRY(found, calibration_of(chip, context.catalogue));
   const std::string regime = request.value("regime").value_or("burst");
-  if (!found || !found->values.matmul || !was_measured(*found->values.matmul, query.compute)) return estimate;
+  if (!found || (functions && !found->values.pointwise)) return estimate;
+  if (products && (!found->values.matmul || !was_measured(*found->values.matmul, query.compute))) return estimate;
   const auto& chosen = regime == "burst" ? found->values.burst : found->values.sustained;
   if (!chosen) return estimate;
   estimate.regime_ = *chosen, estimate.regime_name_ = regime, estimate.chip_ = chip.id;
   estimate.cores_ = core_rates(chip);
   estimate.cores_.hbm = query.roof.bandwidth.value;
   estimate.peak_ = query.roof.peak, estimate.hbm_ = query.roof.bandwidth;
-  estimate.share_ = matmul_share(*found->values.matmul, query.compute);
+  if (products) estimate.share_ = matmul_share(*found->values.matmul, query.compute);
   estimate.calibration_ = std::move(found);
   return estimate;
 }
 
-MatmulTime CalibratedEstimate::of(const Matmul& matmul) const {
+MatmulTime CalibratedEstimate::product(const Matmul& matmul) const {
   return matmul_time(*calibration_->values.matmul, cores_, peak_.value, share_, shape_of(matmul), regime_);
 }
 
-Members CalibratedEstimate::range(const Bound<Plain>& bound, const Matmul& matmul) const {
-  const Seconds estimate = of(matmul).total;
+Seconds CalibratedEstimate::of(const Operation& operation) const {
+  if (operation.is_matmul()) return product(operation.matmul()).total;
+  const PointwiseCalibration& fit = *calibration_->values.pointwise;
+  return regime_.launch +
+         stream_time(hbm_.value, share_of(fit, *operation.pointwise().function), fit.ramp, bytes_of(operation));
+}
+
+Members CalibratedEstimate::range(const Bound<Plain>& bound, const Operation& operation) const {
+  const Seconds estimate = std::max(bound.lower, of(operation));
   Members members = assay::range(bound.lower, estimate, bound.upper);
-  const auto& spread = calibration_->values.spread;
-  if (spread && spread->matmul > 0.0)
-    members.emplace_back("interval", Members{{"low", std::max(bound.lower, estimate / (1.0 + spread->matmul))},
-                                             {"high", estimate * (1.0 + spread->matmul)},
+  const auto& spreads = calibration_->values.spread;
+  const double spread = !spreads ? 0.0 : operation.is_matmul() ? spreads->matmul : spreads->pointwise;
+  if (spread > 0.0)
+    members.emplace_back("interval", Members{{"low", std::max(bound.lower, estimate / (1.0 + spread))},
+                                             {"high", estimate * (1.0 + spread)},
                                              {"coverage", spread_coverage},
                                              {"basis", calibration_->basis}});
   return members;
 }
 
-Members CalibratedEstimate::details(const Matmul& matmul) const {
-  const MatmulTime time = of(matmul);
+Members CalibratedEstimate::details(const Operation& operation) const {
+  if (!operation.is_matmul())
+    return {{"basis", calibration_->basis},
+            {"own_measurement", calibration_->own},
+            {"regime", regime_name_},
+            {"memory", of(operation) - regime_.launch},
+            {"launch", regime_.launch}};
+  const MatmulTime time = product(operation.matmul());
   Members members{{"basis", calibration_->basis}, {"own_measurement", calibration_->own},
                   {"regime", regime_name_},       {"arithmetic", time.sustained},
                   {"memory", time.memory},        {"launch", regime_.launch}};
@@ -88,8 +113,21 @@ std::string CalibratedEstimate::note() const {
                                              : ", for a kernel among others that keep the chip at its power limit");
 }
 
-Traced::Number<Dim{.sec = 1}> CalibratedEstimate::traced(const Traced& num, const Matmul& matmul) const {
-  const MatmulTime time = of(matmul);
+Traced::Number<Dim{.sec = 1}> CalibratedEstimate::traced(const Traced& num, const Operation& operation) const {
+  if (operation.is_matmul()) return traced_product(num, operation.matmul());
+  const PointwiseCalibration& fit = *calibration_->values.pointwise;
+  const double share = share_of(fit, *operation.pointwise().function);
+  const std::string source = calibration_->values.origin("pointwise");
+  const Bytes moved = bytes_of(operation);
+  const auto stream = num.named("reached bandwidth", num.given("memory share", share, source) * num.given("hbm", hbm_));
+  const auto flat = num.given("bytes", moved, "operands and result, once each") / stream;
+  const double ramp = stream_time(hbm_.value, share, fit.ramp, moved) / (moved / (share * hbm_.value));
+  const auto streaming = num.named("streaming", num.given("slowdown by ramp", ramp, source) * flat);
+  return num.named("estimate", num.given("launch", regime_.launch, calibration_->values.origin(regime_name_)) + streaming);
+}
+
+Traced::Number<Dim{.sec = 1}> CalibratedEstimate::traced_product(const Traced& num, const Matmul& matmul) const {
+  const MatmulTime time = product(matmul);
   const MatmulShape shape = shape_of(matmul);
   const std::string source = calibration_->values.origin("matmul"), regime = calibration_->values.origin(regime_name_);
   const auto peak = num.given("peak", peak_);

@@ -1,4 +1,4 @@
-// The estimate of one product on one chip from the chip's calibration, where there is one.
+// The estimate of one operation on one chip from the chip's calibration, where there is one.
 #pragma once
 #include <optional>
 #include <string>
@@ -12,21 +12,24 @@ namespace assay {
 
 class CalibratedEstimate {
  public:
-  /// Without effect (`used` is false) where the chip has no calibration, the work is no product in a format that was
-  /// measured, it does not come from main memory on one chip, or the user has set an efficiency.
+  /// Without effect (`used` is false) where the chip has no calibration, products are of a format that was not measured,
+  /// the work does not come from main memory on one chip, or the user has set an efficiency.
   static Result<CalibratedEstimate> make(const Request& request, const Context& context, const RooflineQuery& query);
 
   bool used() const { return calibration_.has_value(); }
-  MatmulTime of(const Matmul& matmul) const;
+  Seconds of(const Operation& operation) const;
   /// The range of a time with this estimate, and the interval in which four of five measurements lie.
-  Members range(const Bound<Plain>& bound, const Matmul& matmul) const;
+  Members range(const Bound<Plain>& bound, const Operation& operation) const;
   /// What the answer says of the calibration.
-  Members details(const Matmul& matmul) const;
+  Members details(const Operation& operation) const;
   std::string note() const;
   /// The same estimate, derived.
-  Traced::Number<Dim{.sec = 1}> traced(const Traced& num, const Matmul& matmul) const;
+  Traced::Number<Dim{.sec = 1}> traced(const Traced& num, const Operation& operation) const;
 
  private:
+  MatmulTime product(const Matmul& matmul) const;
+  Traced::Number<Dim{.sec = 1}> traced_product(const Traced& num, const Matmul& matmul) const;
+
   std::optional<ChipCalibration> calibration_;
   CoreRates cores_;
   Sourced<FlopsPerSecond> peak_;

@@ -36,7 +36,7 @@ Bound<Plain> bound_of(const Query& query, const Operation* operation) {
 
 /// Bounds and estimate; from the chip's calibration where it has one for this.
 Members time_range(const CalibratedEstimate& calibrated, const Bound<Plain>& bound, const Operation* operation) {
-  if (calibrated.used() && operation) return calibrated.range(bound, operation->matmul());
+  if (calibrated.used() && operation) return calibrated.range(bound, *operation);
   return range(bound.lower, bound.estimate, bound.upper);
 }
 
@@ -92,7 +92,7 @@ Items sweep_rows(const Query& query, const CalibratedEstimate& calibrated, const
     const Work<Plain> work = padded(query, &at, work_of(Plain{}, query, &at));
     const Bound<Plain> bound = roofline_bound(Plain{}, work, query.roof);
     Members time = range(bound.lower, bound.estimate, bound.upper);
-    if (calibrated.used()) time = range(bound.lower, calibrated.of(at.matmul()).total, bound.upper);
+    if (calibrated.used()) time = range(bound.lower, std::max(bound.lower, calibrated.of(at)), bound.upper);
     rows.emplace_back(Members{{query.sweep->letter, static_cast<std::int64_t>(value)},
                               {"flops", work.flops},
                               {"bytes", work.bytes},
@@ -243,7 +243,7 @@ Result<Response> answer(const Request& request, const Context& context) {
     add_tile(query, *evaluated, out);
   }
   if (calibrated.used()) {
-    out.emplace_back("calibration", calibrated.details(evaluated->matmul()));
+    out.emplace_back("calibration", calibrated.details(*evaluated));
     query.notes.push_back(calibrated.note());
   }
   if (query.letter) add_knee(query, *first, out);
@@ -253,7 +253,7 @@ Result<Response> answer(const Request& request, const Context& context) {
       const Operation here =
           query.letter ? operation.with(*query.letter, evaluation_point(query, operation)) : operation;
       const Bound<Plain> b = bound_of(query, &here);
-      const Seconds estimate = calibrated.used() ? calibrated.of(here.matmul()).total : b.estimate;
+      const Seconds estimate = calibrated.used() ? std::max(b.lower, calibrated.of(here)) : b.estimate;
       Members row{{"operation", here.text()},
                   {"intensity", b.intensity},
                   {"time", range(b.lower, estimate, b.upper)},
@@ -271,7 +271,7 @@ Result<Response> answer(const Request& request, const Context& context) {
   if (request.explain()) {
     const Traced num{&response.ledger};
     const Bound<Traced> traced = roofline_bound(num, work_of(num, query, evaluated), query.roof);
-    const int estimate = calibrated.used() ? calibrated.traced(num, evaluated->matmul()).id : traced.estimate.id;
+    const int estimate = calibrated.used() ? calibrated.traced(num, *evaluated).id : traced.estimate.id;
     response.derived = {traced.lower.id, traced.upper.id, estimate, traced.intensity.id, traced.critical_intensity.id};
     if (query.letter)
       if (const auto knee = traced_knee(num, *first, *query.letter, query.counting, query.roof))

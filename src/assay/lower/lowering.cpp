@@ -361,10 +361,10 @@ double Optimizer::moment_bytes() const {
 }
 
 Result<void> check_lowers(const Transformer& model, std::string_view where) {
-  constexpr std::size_t most_kinds = 64;  // tensors of a program are numbered with 15 bits
-  std::string_view what = model.streams > 1                         ? "several residual streams"
-                          : model.decoder.kinds.size() > most_kinds ? "more than 64 kinds of layers"
-                                                                    : "";
+  const std::size_t kinds = model.decoder.kinds.size() + (model.encoder ? model.encoder->kinds.size() : 0);
+  std::string_view what = model.streams > 1         ? "several residual streams"
+                          : kinds > max_layer_kinds ? "more than 64 kinds of layers"
+                                                    : "";
   for (const Layer& layer : model.decoder.kinds) {
     if (!layer.attention) continue;
     const Attention& a = *layer.attention;

@@ -130,6 +130,10 @@ struct Adapters {
   friend bool operator==(const Adapters&, const Adapters&) = default;
 };
 
+/// Kinds of layers of a model, those of its encoder included, that there is a program for: tensors of a program are
+/// numbered with 15 bits. OpenELM has one for each of its 36 layers.
+inline constexpr std::size_t max_layer_kinds = 64;
+
 struct Transformer {
   std::string id, name;
   std::int64_t d_model = 1, vocabulary = 1;

@@ -354,7 +354,8 @@ DropoutBytes dropout_bytes(const Program& program, const Block& forward) {
 }
 
 void add_weight(LayerProfile& layer, const Weight& weight, double elements) {
-  const bool of_experts = weight.part == Part::experts;
+  // Projections that all experts share lie with what is dense.
+  const bool of_experts = weight.part == Part::experts && weight.dims[0].dim == LogicalDim::experts;
   (of_experts ? layer.expert_elements : layer.dense_elements) += elements;
   if (weight.trained) (of_experts ? layer.trained_experts : layer.trained_dense) += elements;
 }

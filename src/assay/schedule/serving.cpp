@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "assay/model/accounting.h"
+#include "assay/schedule/stage_split.h"
 
 namespace assay {
 namespace {
@@ -168,6 +169,17 @@ double weight_bytes(const std::vector<Weight>& weights, const Formats& formats, 
   return sum;
 }
 
+/// Weights outside of the layers that a stage holds: a tied head is the embedding once more.
+std::vector<Weight> stage_ends(const Transformer& model, bool first, bool last) {
+  std::vector<Weight> all = outer_weights(model);
+  std::erase_if(all, [&](const Weight& weight) {
+    if (weight.part == Part::positions) return !first;
+    if (weight.part == Part::embedding) return !first && !(model.tied && last && weight.name == "embedding");
+    return !last;
+  });
+  return all;
+}
+
 }  // namespace
 
 Parallelism ServingStrategy::parallelism() const {
@@ -308,14 +320,21 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
   }
   profile.together = p.tensor * p.fsdp * p.pipeline * p.expert > 1;
   share_kernels(profile);
-  // Caches and weights lie on the stages that use them.
+  // Caches and weights lie on the stages that use them: the fullest counts.
   const auto stages = static_cast<double>(p.pipeline);
-  profile.weight_bytes = profile.outer_bytes = weight_bytes(outer_weights(model), setup.formats, one, rules);
+  const StageSplit split = split_stages(model, p.pipeline);
+  std::vector<double> by_kind;  // of one layer
   for (const LayerStack* stack : {&model.decoder, model.encoder ? &*model.encoder : nullptr})
     for (std::size_t k = 0; stack && k < stack->kinds.size(); ++k)
-      profile.weight_bytes += static_cast<double>(stack->count(k)) / stages *
-                              weight_bytes(layer_weights(model, stack->kinds[k]), setup.formats, one, rules);
-  std::vector<double> held(keys.reserved.size());
+      by_kind.push_back(weight_bytes(layer_weights(model, stack->kinds[k]), setup.formats, one, rules));
+  for (const StageSplit::Part& part : split.parts) {
+    const double outer = weight_bytes(stage_ends(model, part.first, part.last), setup.formats, one, rules);
+    double sum = outer, layers = 0.0;
+    for (std::size_t k = 0; k < by_kind.size(); ++k) sum += part.layers[k] * by_kind[k], layers += part.layers[k];
+    if (sum > profile.weight_bytes) profile.weight_bytes = sum, profile.outer_bytes = outer;
+    profile.uneven = std::max(profile.uneven, stages * layers / static_cast<double>(layers_of(model)));
+  }
+  std::vector<std::vector<double>> held_by(split.parts.size(), std::vector<double>(keys.reserved.size()));
   for (const Block& block : one.blocks) {
     if (block.kind < 0) continue;
     const Layer& layer = model.decoder.kinds[at(block.kind)];
@@ -330,20 +349,24 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
             (layer.attention && layer.attention->shares_kv))
           continue;
         counted[at(id)] = 1;
-        for (std::size_t r = 0; r < held.size(); ++r) {
+        for (std::size_t r = 0; r < keys.reserved.size(); ++r) {
           // Where memory is held for fewer tokens than the prompt has, all of them are its own.
           const std::int64_t source = std::min(keys.source, keys.reserved[r]);
           std::int64_t tokens = cross && source > 0 ? source : keys.reserved[r] - source;
           if (layer.attention && !cross) tokens = held_tokens(*layer.attention, tokens);
           const double layer_bytes = cache_bytes_at(one, tensor, tokens, setup.formats.kv_cache) / lowered;
-          held[r] += static_cast<double>(block.layers) / stages * layer_bytes;
+          for (std::size_t s = 0; s < split.parts.size(); ++s)
+            held_by[s][r] += split.parts[s].layers[at(block.kind)] * layer_bytes;
           if (queries == 1 && setup.effects.copies > 0.0 && layer.attention && layer.attention->kv_rank == 0)
-            copied += layer_bytes / static_cast<double>(held.size()) *
+            copied += layer_bytes / static_cast<double>(keys.reserved.size()) *
                       static_cast<double>(layer.attention->heads / layer.attention->kv_heads);
         }
       }
     profile.widest = std::max(profile.widest, copied);  // of one layer at a time
   }
+  const auto total = [](const std::vector<double>& bytes) { return std::accumulate(bytes.begin(), bytes.end(), 0.0); };
+  const std::vector<double>& held =
+      *std::max_element(held_by.begin(), held_by.end(), [&](const auto& a, const auto& b) { return total(a) < total(b); });
   const auto shares = static_cast<double>(held.size());
   for (double bytes : held) profile.cache_bytes += bytes / shares;
   double squares = 0.0;
@@ -454,14 +477,15 @@ void finish(const ServingSetup& setup, const ServingStrategy& strategy, const Se
                          ? (stages - 1.0) * (bytes * links.between_stages.rate.value() / links.network_share +
                                              links.between_stages.floor.value())
                          : 0.0;
-  time.lower = std::max({time.compute, time.memory, time.network});
-  time.estimate += hop;
+  // Batches that follow each other through the stages keep the pace of the longest.
+  time.lower = profile.uneven * std::max({time.compute, time.memory, time.network});
+  time.estimate = profile.uneven * time.estimate + hop;
   // The host starts every kernel: short ones wait for it. Steps of as many tokens each time are replayed from graphs.
   if (!(setup.effects.captured && decodes))
     time.estimate = std::max(time.estimate, time.kernels * setup.effects.launch.value());
   time.estimate += (decodes ? setup.effects.step : setup.effects.first).value() +
                    heads / static_cast<double>(strategy.data) * stages * setup.effects.sequence.value();
-  time.upper = time.compute + time.memory + time.network + hop;
+  time.upper = profile.uneven * (time.compute + time.memory + time.network) + hop;
 }
 
 }  // namespace

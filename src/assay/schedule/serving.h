@@ -66,7 +66,8 @@ struct ServingProfile {
   double queries = 1;       ///< tokens of a sequence in one step
   bool prompts = false;     ///< a pass over prompts: no two are alike, and none is replayed from a graph
   double unit = 1;          ///< sequences that all devices together work on at least
-  double weight_bytes = 0;  ///< on one chip
+  double uneven = 1;        ///< layers of the longest stage over the mean
+  double weight_bytes = 0;  ///< on one chip, of the fullest stage
   double outer_bytes = 0;   ///< of them: embedding, head, and what else is outside of the layers
   double cache_bytes = 0;   ///< on one chip, per sequence of all replicas, at the tokens that are reserved
   double cache_spread = 0;  ///< its standard deviation from sequence to sequence

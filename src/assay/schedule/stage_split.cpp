@@ -44,7 +44,6 @@ StageSplit laid(const Transformer& model, std::int64_t stages, const std::vector
     part.first |= run == 0, part.last |= run + 1 == runs.size();
     for (std::int64_t i = 0; i < runs[run]; ++i) {
       const std::size_t kind = order[next++];
-      if (kind >= max_layer_kinds) throw InternalError("a model with more kinds of layers than can be priced");
       ++part.layers[kind];
       if (layout == StageLayout::folded && run < all.size()) ++part.leading[kind];
     }

@@ -8,9 +8,6 @@
 
 namespace assay {
 
-/// Kinds of layers that a model may have to be priced; load_model's catalogue has far fewer.
-inline constexpr std::size_t max_layer_kinds = 24;
-
 /// How the layers of a model, those of an encoder first, lie on `stages` stages: as many in each as possible, the rest
 /// in the middle.
 struct StageSplit {

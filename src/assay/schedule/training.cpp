@@ -108,7 +108,7 @@ void fill_passes(const TrainingQuestion& question, const Strategy& strategy, con
     };
     return {pass(&LayerProfile::forward), pass(&LayerProfile::backward)};
   };
-  const std::size_t kinds = std::min(profile.kinds.size(), max_layer_kinds);
+  const std::size_t kinds = profile.kinds.size();
   steady.layers.resize(kinds);
   for (std::size_t k = 0; k < kinds; ++k)
     steady.layers[k] = passes(profile.kinds[k], weights ? &weights->kinds[k] : nullptr);

@@ -64,8 +64,13 @@ StageElements add_memory(const StateBytes& bytes, const StepEffects& effects, co
     sum.dense += n * layer.dense_elements, sum.expert += n * layer.expert_elements;
     sum.trained_dense += n * layer.trained_dense, sum.trained_experts += n * layer.trained_experts;
   };
+  // Experts of their own devices are neither gathered nor reduced.
+  const Sharing& shared = bytes.shared;
+  const auto moving = [](double dense, double ways, double experts, double expert_ways) {
+    return (ways > 1.0 ? dense : 0.0) + (expert_ways > 1.0 ? experts : 0.0);
+  };
   double encoded = 0.0;
-  const std::size_t kinds = std::min(profile.kinds.size(), max_layer_kinds);
+  const std::size_t kinds = profile.kinds.size();
   for (std::size_t k = 0; k < kinds; ++k) {
     const double n = part.layers[k];
     if (n == 0.0) continue;
@@ -75,8 +80,14 @@ StageElements add_memory(const StateBytes& bytes, const StepEffects& effects, co
     hold(layer, n);
     out.kept += n * part.passed * kept;
     encoded = std::max(encoded, layer.encoded.value() * over_fewest);
-    sum.largest_layer = std::max(sum.largest_layer, elements_of(layer));
     sum.largest_trained = std::max(sum.largest_trained, trained_of(layer));
+    sum.most_gathered = std::max(sum.most_gathered, moving(layer.dense_elements, shared.weights, layer.expert_elements,
+                                                           shared.expert_weights));
+    sum.most_reduced = std::max(sum.most_reduced, moving(layer.dense_elements, shared.gradients, layer.expert_elements,
+                                                         shared.expert_gradients));
+    sum.most_trained_reduced =
+        std::max(sum.most_trained_reduced, moving(layer.trained_dense, shared.gradients, layer.trained_experts,
+                                                  shared.expert_gradients));
     sum.most_kept = std::max(sum.most_kept, kept);
     out.memory.workspace =
         std::max(out.memory.workspace, layer.again.value() * effects.activations + layer.widest.value());
@@ -94,7 +105,6 @@ StageElements add_memory(const StateBytes& bytes, const StepEffects& effects, co
     if (bytes.shared.gradients > 1.0) out.memory.head += bytes.gradient * trained_of(profile.head);
   }
   out.stages = part.stages, out.at = part.at, out.to = part.to, out.first = part.first, out.last = part.last;
-  const Sharing& shared = bytes.shared;
   // Two copies of the model have states of their own: only data-parallel devices share them out.
   const double states = bytes.states_of(sum);
   out.memory.weights = bytes.casts ? 0.0
@@ -105,9 +115,8 @@ StageElements add_memory(const StateBytes& bytes, const StepEffects& effects, co
   out.memory.master = bytes.optimizer->master_bytes() * states;
   out.memory.moments = bytes.optimizer->moment_bytes() * states;
   // Weights in use are whole: this layer's and the next one's. So are gradients that are not yet reduced.
-  if (shared.weights > 1.0) out.memory.buffers = 2.0 * bytes.used * sum.largest_layer;
-  if (shared.gradients > 1.0)
-    out.memory.buffers += bytes.used * sum.largest_layer + bytes.gradient * sum.largest_trained;
+  out.memory.buffers =
+      2.0 * bytes.used * sum.most_gathered + bytes.used * sum.most_reduced + bytes.gradient * sum.most_trained_reduced;
   return sum;
 }
 

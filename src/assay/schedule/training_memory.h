@@ -19,8 +19,10 @@ struct StageElements {
   double dense = 0, expert = 0;
   double outer = 0;  ///< of the dense ones, those of embedding and head
   double trained_dense = 0, trained_experts = 0;
-  double largest_layer = 0, largest_trained = 0;  ///< elements
-  double most_kept = 0;                           ///< bytes of a layer, of one microbatch
+  double largest_trained = 0;                         ///< elements of a layer
+  double most_gathered = 0;                           ///< of them, weights that come together from several devices
+  double most_reduced = 0, most_trained_reduced = 0;  ///< gradients that several devices have a share of; all, trained
+  double most_kept = 0;                               ///< bytes of a layer, of one microbatch
   /// Of all states those of the largest layer.
   double trained_share() const { return largest_trained / (trained_dense + trained_experts); }
 };

@@ -19,6 +19,7 @@ constexpr std::pair<std::string_view, std::string_view> chip_names[] = {{"A100-S
                                                                         {"B200-SXM-180GB", "b200"},
                                                                         {"B300", "b300"},
                                                                         {"GB200", "gb200-nvl72"},
+                                                                        {"GB300", "gb300-nvl72"},
                                                                         {"MI300X", "mi300x"},
                                                                         {"TPUv5e", "tpu-v5e"},
                                                                         {"TPUv5p", "tpu-v5p"}};

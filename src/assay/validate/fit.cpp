@@ -51,7 +51,7 @@ void add_spreads(const FitProblem& problem, Calibration& c) {
   SpreadCalibration& spread = c.spread.emplace();
   std::map<double*, std::vector<double>> logs;
   for (const KernelRow& row : problem.kernels) {
-    const Chip& chip = problem.chips.at(chip_key(row));
+    const Chip& chip = problem.chips.at(row.chip);
     if (!row.fitted || calibration_id(chip, row.kind) != c.id) continue;
     const auto predicted = predict(row, chip, c, problem.harnesses.at(row.source));
     if (!predicted) continue;
@@ -74,7 +74,7 @@ void add_spreads(const FitProblem& problem, Calibration& c) {
 void describe_fit(FitProblem& problem, Calibration& c) {
   std::size_t kernels = 0, collectives = 0;
   for (const KernelRow& row : problem.kernels)
-    if (row.fitted && calibration_id(problem.chips.at(chip_key(row)), row.kind) == c.id) ++kernels;
+    if (row.fitted && calibration_id(problem.chips.at(row.chip), row.kind) == c.id) ++kernels;
   for (const CollectiveRow& row : problem.collectives)
     if (row.fitted && calibration_id(problem.chips.at(row.chip), KernelKind::collective) == c.id) ++collectives;
   c.sources.front().rows = fmt::format("{} kernels, {} collectives", kernels, collectives);
@@ -82,7 +82,7 @@ void describe_fit(FitProblem& problem, Calibration& c) {
   const auto add_error = [&](std::string_view what, auto take) {
     const double misfit = kernel_misfit(problem, [&](const KernelRow& row) {
       return take(row.kind) && row.matmul.batch == 1.0 &&
-             calibration_id(problem.chips.at(chip_key(row)), row.kind) == c.id;
+             calibration_id(problem.chips.at(row.chip), row.kind) == c.id;
     });
     if (misfit > 0.0) error += fmt::format("{}{} {:.1f} %", error.empty() ? "" : ", ", what, 100.0 * misfit);
   };
@@ -105,12 +105,6 @@ double spread_of(std::vector<double> logs) {
   if (logs.size() < 5) return 0.0;
   std::sort(logs.begin(), logs.end());
   return std::expm1(unseen * logs[static_cast<std::size_t>(spread_coverage * static_cast<double>(logs.size() - 1))]);
-}
-
-std::string chip_key(const KernelRow& row) {
-  std::string key = row.chip;
-  for (const Override& change : row.changes) key += "," + change.value;
-  return key;
 }
 
 std::string calibration_id(const Chip& chip, KernelKind kind) {
@@ -215,25 +209,24 @@ Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const 
     take(read_own_ops(own, table.source));
   }
   ASSAY_TRY(kernel_table, data_table(*input.data, "third_party/kernels.csv"));
-  take(read_kernels(kernel_table));
+  take(read_kernels(kernel_table, input.catalogue));
   ASSAY_TRY(collective_table, data_table(*input.data, "third_party/collectives.csv"));
   ASSAY_TRY(collectives, read_collectives(collective_table, input.catalogue));
   for (CollectiveRow& row : collectives.rows) {
     row.fitted = input.sees(row.fold);
     if (problem.harnesses.contains(row.source)) problem.collectives.push_back(std::move(row));
   }
-  const auto know = [&](const std::string& key, const std::string& id,
-                        const std::vector<Override>& changes) -> Result<void> {
-    if (problem.chips.contains(key)) return {};
-    ASSAY_TRY(chip, input.catalogue.chip(id, "chip", changes));
-    problem.chips.emplace(key, std::move(chip));
+  const auto know = [&](const std::string& id) -> Result<void> {
+    if (problem.chips.contains(id)) return {};
+    ASSAY_TRY(chip, input.catalogue.chip(id, "chip"));
+    problem.chips.emplace(id, std::move(chip));
     return {};
   };
-  for (const KernelRow& row : problem.kernels) ASSAY_CHECK(know(chip_key(row), row.chip, row.changes));
-  for (const CollectiveRow& row : problem.collectives) ASSAY_CHECK(know(row.chip, row.chip, {}));
+  for (const KernelRow& row : problem.kernels) ASSAY_CHECK(know(row.chip));
+  for (const CollectiveRow& row : problem.collectives) ASSAY_CHECK(know(row.chip));
   // Chips of no family cannot be fitted.
   std::erase_if(problem.kernels, [&](const KernelRow& row) {
-    return calibration_id(problem.chips.at(chip_key(row)), row.kind).empty();
+    return calibration_id(problem.chips.at(row.chip), row.kind).empty();
   });
   std::erase_if(problem.collectives, [&](const CollectiveRow& row) {
     return calibration_id(problem.chips.at(row.chip), KernelKind::collective).empty();

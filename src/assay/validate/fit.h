@@ -21,13 +21,10 @@ struct FitProblem {
   std::string rows = {};           ///< in words, for the sources
   std::vector<KernelRow> kernels;  ///< all rows; only fitted ones are looked at
   std::vector<CollectiveRow> collectives;
-  std::map<std::string, Chip> chips;                ///< by id and change, see chip_key
+  std::map<std::string, Chip> chips;                ///< by id
   std::map<std::string, Calibration> calibrations;  ///< by id
   Harnesses harnesses;
 };
-/// The chip of a row in FitProblem::chips.
-std::string chip_key(const KernelRow& row);
-
 /// Which file a row's section is fitted in: products of an H200 in its own, the rest by family.
 std::string calibration_id(const Chip& chip, KernelKind kind);
 
@@ -51,7 +48,7 @@ double kernel_misfit(const FitProblem& problem, Take take) {
   std::map<std::string, std::pair<double, double>> groups;
   for (const KernelRow& row : problem.kernels) {
     if (!row.fitted || !take(row)) continue;
-    const Chip& chip = problem.chips.at(chip_key(row));
+    const Chip& chip = problem.chips.at(row.chip);
     const auto predicted =
         predict(row, chip, problem.calibrations.at(calibration_id(chip, row.kind)), problem.harnesses.at(row.source));
     if (!predicted) continue;

@@ -19,7 +19,7 @@ bool is_attention(const KernelRow& row) {
 bool is_pointwise(const KernelRow& row) { return row.kind >= KernelKind::stream && row.kind <= KernelKind::optimizer; }
 
 bool belongs(const FitProblem& problem, const KernelRow& row, const std::string& id) {
-  return calibration_id(problem.chips.at(chip_key(row)), row.kind) == id;
+  return calibration_id(problem.chips.at(row.chip), row.kind) == id;
 }
 
 bool any_row(const FitProblem& problem, const std::function<bool(const KernelRow&)>& take) {

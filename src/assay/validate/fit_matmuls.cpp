@@ -24,7 +24,7 @@ bool is_matmul(const KernelRow& row) {
 void fit_family(FitProblem& problem, const std::vector<std::string>& ids) {
   const auto mine = [&](const KernelRow& row) {
     return is_matmul(row) &&
-           std::find(ids.begin(), ids.end(), calibration_id(problem.chips.at(chip_key(row)), row.kind)) != ids.end();
+           std::find(ids.begin(), ids.end(), calibration_id(problem.chips.at(row.chip), row.kind)) != ids.end();
   };
   MatmulCalibration& m = *problem.calibrations.at(ids.front()).matmul;
   const auto spread = [&] {
@@ -73,7 +73,7 @@ void fit_harness(FitProblem& problem, const std::string& source) {
     Quantising& cast = entry.second;
     const auto in_format = [&](const KernelRow& row) {
       return mine(row) && row.compute == entry.first.first &&
-             problem.chips.at(chip_key(row)).architecture == entry.first.second;
+             problem.chips.at(row.chip).architecture == entry.first.second;
     };
     minimise({fit(cast.fixed, 0.5_us, 30_us), fit(cast.element, 0.00001_us, 0.01_us), fit(cast.passes, 0.5, 30.0)},
              [&] { return kernel_misfit(problem, in_format); });
@@ -109,7 +109,7 @@ void fit_tiles(FitProblem& problem, const std::vector<std::string>& ids) {
   };
   const auto mine = [&](const KernelRow& row) {
     return is_matmul(row) &&
-           std::find(ids.begin(), ids.end(), calibration_id(problem.chips.at(chip_key(row)), row.kind)) != ids.end();
+           std::find(ids.begin(), ids.end(), calibration_id(problem.chips.at(row.chip), row.kind)) != ids.end();
   };
   std::vector<FitParameter> parameters{fit(shared.small_tile, 1.0, 60.0), fit(shared.fill, 8.0, 600.0),
                                        fit(shared.split_cost, 0.5_us, 40_us)};

@@ -36,7 +36,7 @@ Result<InferencePredictor> InferencePredictor::make(const Catalogue& catalogue) 
 }
 
 Result<const Place*> InferencePredictor::place(const InferenceRow& row) {
-  return places_.find(row.cluster, row.changes, row.id);
+  return places_.find(row.cluster, {}, row.id);
 }
 
 Result<const Cluster*> InferencePredictor::cluster(const InferenceRow& row) {

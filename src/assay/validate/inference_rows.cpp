@@ -181,14 +181,14 @@ InferenceRows read_inference(const CsvTable& table, const Catalogue& catalogue) 
     if (!why) why = unread_inference(in);
     if (!why && contains(in.text("notes"), "throughput not equal"))
       why = "the row contradicts itself: throughput does not follow from latency";
-    const std::optional<std::string_view> chip = chip_of(in.text("accelerator"));
+    const std::optional<std::string> chip = chip_of(in.text("accelerator"), catalogue);
     if (!why && !chip) why = fmt::format("{} is not in the catalogue", in.text("accelerator"));
     // GPT-2's vocabulary as it is padded for tensor parallelism.
     if (!why) why = read_model(in, contains(in.text("model"), "GPT-") ? 51200 : 0, known_models, row.model);
     if (!why) why = read_software(in, row);
     if (!why) why = read_strategy(in, row);
     if (!why) {
-      const auto known = catalogue.chip(std::string(*chip), "chip");
+      const auto known = catalogue.chip(*chip, "chip");
       why = known ? read_formats(in, *known, row) : Why(known.error().what);
       row.cluster = fmt::format("{}:{}", *chip, in.count("n_chips"));
     }

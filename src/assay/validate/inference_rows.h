@@ -27,7 +27,6 @@ struct InferenceRow {
   InferenceFigure figure = InferenceFigure::step;
   Transformer model;
   std::string cluster;            ///< in the CLUSTER grammar
-  std::vector<Override> changes;  ///< where the measured part differs from the catalogue's chip
   ServingStrategy strategy;
   Formats formats;
   ServingSoftware software;

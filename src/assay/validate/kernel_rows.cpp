@@ -7,6 +7,7 @@
 
 #include "assay/base/text.h"
 #include "assay/lower/layers.h"
+#include "assay/validate/table_line.h"
 
 namespace assay {
 namespace {
@@ -31,24 +32,6 @@ void set_attention(KernelRow& row, double batch, double heads, double kv_heads, 
       fmt::format("b{} h{}/{} q{} k{} d{}{}", batch, heads, kv_heads, queries, keys, head_dim, causal ? " causal" : "");
 }
 
-struct ChipName {
-  std::string_view name, id, change;
-};
-/// Chips as the tables call them; an H800 is an H100 with narrower links.
-constexpr ChipName chip_names[] = {{"A100-SXM-80GB", "a100-sxm-80", ""},
-                                   {"A100-SXM-40GB", "a100-sxm-40", ""},
-                                   {"A100-PCIe-80GB", "a100-sxm-80", "1.935 TB/s"},
-                                   {"H100-SXM-80GB", "h100-sxm", ""},
-                                   {"H800-SXM-80GB", "h100-sxm", ""},
-                                   {"H200-SXM-141GB", "h200-sxm", ""},
-                                   {"B200-SXM-180GB", "b200", ""},
-                                   {"B300", "b300", ""},
-                                   {"GB200", "gb200-nvl72", ""},
-                                   {"L40S", "l40s", ""},
-                                   {"MI300X", "mi300x", ""},
-                                   {"MI325X", "mi325x", ""},
-                                   {"TPUv6e", "tpu-v6e", ""}};
-
 struct DtypeName {
   std::string_view name;
   Dtype dtype;
@@ -63,7 +46,8 @@ constexpr DtypeName dtype_names[] = {{"bf16", Dtype::bf16, 2},
 /// One row of the third-party table, or why it cannot be asked for.
 class TableRow {
  public:
-  TableRow(const CsvTable& table, std::size_t row) : table_(table), row_(row) {}
+  TableRow(const CsvTable& table, std::size_t row, const Catalogue& catalogue)
+      : table_(table), row_(row), catalogue_(catalogue) {}
 
   Why read(KernelRow& out) {
     using enum Field::Kind;
@@ -74,11 +58,9 @@ class TableRow {
                                        {"window", whole},   {"moe_experts", count}, {"causal", words, "y|n"}};
     out.id = text("id"), out.source = text("source_key");
     if (auto why = unread(table_, row_, fields)) return why;
-    const ChipName* chip = std::find_if(std::begin(chip_names), std::end(chip_names),
-                                        [&](const ChipName& entry) { return entry.name == text("chip"); });
-    if (chip == std::end(chip_names)) return fmt::format("no chip {} in the catalogue", in_quotes(text("chip")));
-    out.chip = chip->id;
-    if (!chip->change.empty()) out.changes.push_back({"memory.hbm.bandwidth", std::string(chip->change)});
+    const std::optional<std::string> chip = chip_of(text("chip"), catalogue_);
+    if (!chip) return fmt::format("no chip {} in the catalogue", in_quotes(text("chip")));
+    out.chip = *chip;
     const DtypeName* dtype = std::find_if(std::begin(dtype_names), std::end(dtype_names),
                                           [&](const DtypeName& entry) { return entry.name == text("dtype"); });
     if (dtype == std::end(dtype_names)) return fmt::format("{} kernels have no model", text("dtype"));
@@ -186,6 +168,7 @@ class TableRow {
 
   const CsvTable& table_;
   std::size_t row_;
+  const Catalogue& catalogue_;
   double element_ = 2;
 };
 
@@ -314,11 +297,11 @@ KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::str
   return rows;
 }
 
-KernelRows read_kernels(const CsvTable& table) {
+KernelRows read_kernels(const CsvTable& table, const Catalogue& catalogue) {
   KernelRows rows;
   for (std::size_t i = 0; i < table.rows(); ++i) {
     KernelRow row;
-    if (auto why = TableRow(table, i).read(row))
+    if (auto why = TableRow(table, i, catalogue).read(row))
       rows.unanswered.push_back({std::string(table.text(i, "id")),
                                  fmt::format("{}, {}", table.text(i, "source_key"), table.text(i, "op")),
                                  std::move(*why)});

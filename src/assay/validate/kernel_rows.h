@@ -20,7 +20,6 @@ namespace assay {
 struct KernelRow {
   std::string id, group, shape;   ///< shape: what the split hashes, and people read
   std::string source, chip;       ///< names of the harness and of the chip in the catalogue
-  std::vector<Override> changes;  ///< where the measured part differs from the catalogue's chip
   KernelKind kind = KernelKind::matmul;
   Dtype compute = Dtype::bf16;
   AttentionKernel attention = AttentionKernel::automatic;
@@ -55,7 +54,7 @@ Why unread_measurement(const CsvTable& table, std::size_t row);
 /// A table in the form that `assay measure` writes, of kernels on `chip`.
 KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::string_view chip = "h200-sxm");
 /// The third-party table of kernels.
-KernelRows read_kernels(const CsvTable& table);
+KernelRows read_kernels(const CsvTable& table, const Catalogue& catalogue);
 
 /// Nothing where the calibration lacks the section or the chip the format.
 std::optional<Seconds> predict(const KernelRow& row, const Chip& chip, const Calibration& calibration,

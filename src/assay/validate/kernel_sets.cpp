@@ -12,7 +12,7 @@
 namespace assay {
 namespace {
 
-/// Chips with their calibrations, read once per name and change.
+/// Chips with their calibrations, each read once.
 class Chips {
  public:
   explicit Chips(const Catalogue& catalogue) : catalogue_(&catalogue) {}
@@ -21,13 +21,11 @@ class Chips {
     Chip chip;
     std::optional<ChipCalibration> calibration;
   };
-  Result<const Entry*> find(const std::string& id, const std::vector<Override>& changes) {
-    std::string key = id;
-    for (const Override& change : changes) key += "," + change.path + "=" + change.value;
-    if (const auto known = entries_.find(key); known != entries_.end()) return &known->second;
-    ASSAY_TRY(chip, catalogue_->chip(id, "chip", changes));
+  Result<const Entry*> find(const std::string& id) {
+    if (const auto known = entries_.find(id); known != entries_.end()) return &known->second;
+    ASSAY_TRY(chip, catalogue_->chip(id, "chip"));
     ASSAY_TRY(calibration, calibration_of(chip, *catalogue_));
-    return &entries_.emplace(key, Entry{std::move(chip), std::move(calibration)}).first->second;
+    return &entries_.emplace(id, Entry{std::move(chip), std::move(calibration)}).first->second;
   }
 
  private:
@@ -52,7 +50,7 @@ Result<ValidationResult> run_kernels(KernelRows rows, const ValidationInput& inp
   result.unanswered = std::move(rows.unanswered);
   for (const KernelRow& row : rows.rows) {
     auto& [chips, harnesses] = numbers[row.fold];
-    ASSAY_TRY(entry, chips.find(row.chip, row.changes));
+    ASSAY_TRY(entry, chips.find(row.chip));
     const auto harness = harnesses.find(row.source);
     const bool known = harness != harnesses.end();
     std::optional<Seconds> predicted;
@@ -116,7 +114,7 @@ Result<ValidationResult> run_own(const ValidationInput& input) {
 
 Result<ValidationResult> run_third_party_kernels(const ValidationInput& input) {
   ASSAY_TRY(table, third_party(input, "kernels.csv"));
-  return run_kernels(read_kernels(table), input);
+  return run_kernels(read_kernels(table, input.catalogue), input);
 }
 
 Result<ValidationResult> run_collectives(const ValidationInput& input) {
@@ -127,7 +125,7 @@ Result<ValidationResult> run_collectives(const ValidationInput& input) {
   result.unanswered = std::move(rows.unanswered);
   for (const CollectiveRow& row : rows.rows) {
     auto& [chips, harnesses] = numbers[row.fold];
-    ASSAY_TRY(entry, chips.find(row.chip, {}));
+    ASSAY_TRY(entry, chips.find(row.chip));
     const auto harness = harnesses.find(row.source);
     if (!entry->calibration || !entry->calibration->values.collective || harness == harnesses.end()) {
       result.unanswered.push_back({row.id, row.group, fmt::format("{} has no calibration for this", row.chip)});

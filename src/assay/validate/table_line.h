@@ -29,8 +29,8 @@ inline bool contains(std::string_view text, std::string_view part) { return text
 /// "MLA q_lora=1536 kv_lora=512 ...": the number behind a name; 0 where it is not there.
 std::int64_t noted(std::string_view notes, std::string_view name);
 
-/// The catalogue's chip of an accelerator as the tables name it.
-std::optional<std::string_view> chip_of(std::string_view accelerator);
+/// The catalogue's chip of an accelerator as tables name it: "B300-SXM-288GB" is b300, "GB200" gb200-nvl72.
+std::optional<std::string> chip_of(std::string_view accelerator, const Catalogue& catalogue);
 
 /// The catalogue's models by the names that tables give them, each read once.
 class KnownModels {

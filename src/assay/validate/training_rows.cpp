@@ -53,9 +53,9 @@ Why unread_training(const TableLine& in) {
   return unread(in.table, in.row, fields);
 }
 
-Why read_hardware(const TableLine& in, TrainingRow& row) {
+Why read_hardware(const TableLine& in, const Catalogue& catalogue, TrainingRow& row) {
   const std::string_view accelerator = in.text("accelerator"), network = in.text("interconnect");
-  const std::optional<std::string_view> chip = chip_of(accelerator);
+  const std::optional<std::string> chip = chip_of(accelerator, catalogue);
   if (!chip) return fmt::format("{} is not in the catalogue", accelerator);
   const std::int64_t chips = in.count("n_chips");
   if (chips == 0) return "the number of chips is not stated";
@@ -280,7 +280,7 @@ TrainingRows read_training(const CsvTable& table, const Catalogue& catalogue) {
     if (!why) why = unread_training(in);
     // GPT-2's vocabulary as Megatron pads it, which its papers do not repeat.
     if (!why) why = read_model(in, contains(in.text("framework"), "Megatron-LM") ? 51200 : 0, known, row.model);
-    if (!why) why = read_hardware(in, row);
+    if (!why) why = read_hardware(in, catalogue, row);
     if (!why) why = read_strategy(in, row);
     if (!why) why = read_software(in, row);
     if (!why) read_measured(in, row);
