@@ -117,6 +117,26 @@ TEST(Lowering, ShardingDividesTheWork) {
     EXPECT_DOUBLE_EQ(count(train(p)).flops.value() * static_cast<double>(p.devices()), one) << mesh_text(stage_mesh(p));
 }
 
+// Keys that several heads share are split with them where groups divide, and repeated where they do not.
+TEST(Lowering, TensorParallelismSplitsTheKeysOfStateSpaces) {
+  for (const auto& [id, ways] : {std::pair{"mamba-codestral-7b", 8}, std::pair{"qwen3-next-80b-a3b", 2},
+                                 std::pair{"kimi-linear-48b-a3b", 8}, std::pair{"nemotron-h-8b", 8}}) {
+    const Transformer model = load_model(id, Catalogue::builtin(), "test")->model;
+    const std::vector<Weight> weights = layer_weights(
+        model, *std::find_if(model.decoder.kinds.begin(), model.decoder.kinds.end(),
+                             [](const Layer& layer) { return layer.state_space.has_value(); }));
+    Parallelism p;
+    p.tensor = ways;
+    const StageRules stage = training_stage(p, model);
+    const Program program = lower_training(model, stage.mesh, stage.rules, plain_plan());
+    for (const Weight& weight : weights)
+      if (weight.name == "W_B" || weight.name == "W_C" || weight.name == "W_q" || weight.name == "W_k")
+        EXPECT_DOUBLE_EQ(local_elements(stage.rules, program, TensorClass::weight, weight) * ways,
+                         static_cast<double>(weight.elements()))
+            << id << ' ' << weight.name;
+  }
+}
+
 TEST(Lowering, RoutersAreTheOnlyWorkThatTensorParallelismRepeats) {
   TrainingPlan plan = plain_plan();
   const double one = count(train({}, plan, small_experts())).flops.value();

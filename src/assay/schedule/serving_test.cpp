@@ -9,6 +9,7 @@
 
 #include "assay/hardware/calibration.h"
 #include "assay/model/model_catalogue.h"
+#include "assay/schedule/stage_split.h"
 #include "assay/schedule/training_case.h"
 
 namespace assay {
@@ -317,6 +318,38 @@ TEST(Serving, AChunkIsWhatALayerHoldsAndReads) {
   };
   EXPECT_DOUBLE_EQ(read(8193) - read(1), 512.0 * 12 * 8192);
   EXPECT_DOUBLE_EQ(read(8192) - read(1), 512.0 * 48 * 8191);
+}
+
+// Stages of a pipeline hold the layers and ends that they have: of Llama 3 70B an end is 128256 x 8192 weights, and of
+// three stages one has 28 layers, or 27 and an end.
+TEST(ServingProfile, TheFullestStageCounts) {
+  const Case c("llama-3-70b", "h100-sxm:2");
+  const double layer = 8192.0 * (2 * 8192 + 2 * 1024 + 3 * 28672) + 2 * 8192, end = 128256.0 * 8192;
+  ServingStrategy s;
+  s.pipeline = 2;
+  const ServingProfile two = make_serving_profile(c.setup, s, 1, 4096);
+  EXPECT_DOUBLE_EQ(two.weight_bytes, 2 * (40 * layer + end + 8192));
+  EXPECT_DOUBLE_EQ(two.cache_bytes, 40 * 4096.0 * 2 * 8 * 128 * 2);
+  EXPECT_EQ(two.uneven, 1.0);
+  s.pipeline = 3;
+  const ServingProfile three = make_serving_profile(c.setup, s, 1, 4096);
+  std::int64_t most = 0;
+  for (const StageSplit::Part& part : split_stages(c.model, 3).parts)
+    most = std::max<std::int64_t>(most, part.layers[0]);
+  EXPECT_GE(three.weight_bytes, 2 * (static_cast<double>(most) * layer));
+  EXPECT_LE(three.weight_bytes, 2 * (static_cast<double>(most) * layer + end + 8192));
+  EXPECT_DOUBLE_EQ(three.uneven, 3.0 * static_cast<double>(most) / 80.0);
+  EXPECT_DOUBLE_EQ(three.cache_bytes, static_cast<double>(most) * 4096.0 * 2 * 8 * 128 * 2);
+}
+
+// A tied head is the embedding once more on the last stage.
+TEST(ServingProfile, ATiedHeadLiesOnBothEnds) {
+  const Case c("llama-3.2-1b", "h100-sxm:2");
+  ServingStrategy s;
+  const double whole = make_serving_profile(c.setup, s, 1, 4096).weight_bytes;
+  s.pipeline = 2;
+  const double table = 2.0 * 128256 * 2048;
+  EXPECT_DOUBLE_EQ(make_serving_profile(c.setup, s, 1, 4096).weight_bytes, (whole - table - 2 * 2048) / 2 + table + 2 * 2048);
 }
 
 }  // namespace

@@ -96,6 +96,37 @@ TEST(StepEffects, GraphsHideTheHostButNotWhereTokensAreRouted) {
   EXPECT_EQ(steps.effects(cluster.chip, software).routed_launch, Seconds(0));
 }
 
+// One kernel gates, quantises and asks nobody: no element-wise steps between an expert's products, no launches.
+TEST(StepEffects, FusedExpertsAreOneKernelThatNoHostStarts) {
+  StepCalibration steps;
+  steps.launch = {10_us, 10_us, 10_us, Seconds(0)};
+  steps.expert_product = {3, 3, 3, 2}, steps.fused_expert_product = 1.5;
+  StepSoftware software;
+  software.captured = software.fused_experts = true;
+  const StepEffects fused = steps.effects(cluster_of("b200:8").chip, software);
+  EXPECT_EQ(fused.expert_product, 1.5);
+  EXPECT_EQ(fused.expert_pointwise, 0.0);
+  EXPECT_EQ(fused.routed_launch, Seconds(0));
+  const StepEffects xla = steps.effects(cluster_of("tpu-v5p:2x2x1").chip, software);
+  EXPECT_EQ(xla.expert_product, 2);
+  EXPECT_EQ(xla.expert_pointwise, 1.0);
+  // A step of Mixtral in fp8 is shorter by what lies between the products.
+  Transformer mixtral = load_model("mixtral-8x7b", Catalogue::builtin(), "test")->model;
+  const Cluster cluster = cluster_of("b200:8");
+  TrainingQuestion question;
+  question.setup.model = &mixtral;
+  question.setup.rates = *kernel_rates(cluster.chip, Dtype::fp8, "test");
+  question.setup.formats.compute = Dtype::fp8;
+  question.sequences = 8;
+  Strategy strategy;
+  strategy.parallelism.data = strategy.parallelism.expert = 8;
+  const double apart = price(question, cluster, strategy).estimate;
+  question.setup.effects.expert_pointwise = 0.0;
+  const TrainingCost together = price(question, cluster, strategy);
+  EXPECT_LT(together.estimate, apart);
+  EXPECT_GE(together.estimate, together.lower);
+}
+
 TEST(StepEffects, TheLossMayBeFusedWhereLayersAreNot) {
   StepCalibration steps;
   steps.loss = {1, 2, 3, 4}, steps.logits = {1, 2, 3, 4}, steps.pointwise = {1, 2, 3, 4};

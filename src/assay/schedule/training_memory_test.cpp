@@ -151,5 +151,27 @@ TEST(TrainingMemory, ReplicasReduceTheirPartOfShardedGradients) {
   EXPECT_GT(found, 0);
 }
 
+// Mixtral on eight devices that have an expert each: what is gathered and reduced of a layer is its attention, router and
+// norms alone, twice as they are used, once more as gradients and once in fp32.
+TEST(TrainingMemory, ExpertsOfTheirOwnDevicesNeedNoBuffers) {
+  Case c("mixtral-8x7b", "h100-sxm:8");
+  c.question.sequences = 8;
+  Strategy strategy;
+  strategy.parallelism.fsdp = strategy.parallelism.expert = 8;
+  const double dense = 4096.0 * (2 * 4096 + 2 * 1024) + 4096.0 * 8 + 2 * 4096;
+  EXPECT_DOUBLE_EQ(price_strategy(c.question, 1024, c.cluster, strategy)->memory.buffers, (2 * 2 + 2 + 4) * dense);
+}
+
+// Projections into the space of experts are shared out as all that is dense: a 64th of all weights, whatever experts do.
+TEST(TrainingMemory, ProjectionsThatExpertsShareAreSharedOut) {
+  Case c("nemotron-3-super", "h200-sxm:64");
+  c.question.sequences = 64;
+  Strategy strategy;
+  strategy.parallelism.fsdp = 64;
+  const double whole = price_strategy(c.question, 1024, c.cluster, strategy)->memory.weights;
+  strategy.parallelism.expert = 64;
+  EXPECT_NEAR(price_strategy(c.question, 1024, c.cluster, strategy)->memory.weights, whole, 1.0);
+}
+
 }  // namespace
 }  // namespace assay

@@ -404,5 +404,26 @@ TEST(Training, UnevenChunksTakeAsLongAsTheirEstimate) {
   }
 }
 
+// As many kinds of layers as there may be: each has its own width, as in OpenELM.
+TEST(StageSplit, HoldsAsManyKindsAsThereArePrograms) {
+  Transformer model = small_model();
+  for (std::int64_t k = 1; model.decoder.kinds.size() < max_layer_kinds; ++k) {
+    Layer layer = model.decoder.kinds[0];
+    layer.feed_forward->width += 64 * k;
+    model.decoder.add(layer);
+  }
+  const std::int64_t all = model.decoder.layers();
+  ASSERT_EQ(model.decoder.kinds.size(), max_layer_kinds);
+  EXPECT_TRUE(check_lowers(model, "test"));
+  std::int64_t layers = 0;
+  for (const StageSplit::Part& part : split_stages(model, 4).parts)
+    for (std::int16_t n : part.layers) layers += n * part.stages;
+  EXPECT_EQ(layers, all);
+  Layer more = model.decoder.kinds[0];
+  more.feed_forward->width = 32;
+  model.decoder.add(more);
+  EXPECT_FALSE(check_lowers(model, "test"));
+}
+
 }  // namespace
 }  // namespace assay
