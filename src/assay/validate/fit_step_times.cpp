@@ -88,7 +88,7 @@ std::vector<FitBlock> fit_blocks(TrainingPredictor& predict) {
     return block;
   };
   const auto casts = [&](std::size_t way) {
-    return FitBlock{{tuned(s.cast[way], 0.1, 4.0)}, [&predict, way, runs = run(way)](const TrainingRow& row) {
+    return FitBlock{{tuned(s.cast[way], 0.1, 6.0)}, [&predict, way, runs = run(way)](const TrainingRow& row) {
                       return facts(row.compute).bits <= 8 &&
                              (way == way_of_tpu ? predict.family(row) == StepFamily::tpu : runs(row));
                     }};
@@ -105,7 +105,8 @@ std::vector<FitBlock> fit_blocks(TrainingPredictor& predict) {
       kernels(blackwell),
       // Nobody measured kernels of other chips by themselves.
       {{tuned(s.product[other], 0.7, 3.0), tuned(s.attention[other], 0.7, 3.0)}, of(other)},
-      {{measured(s.product[tpu]), measured(s.attention[tpu]), tuned(s.pointwise[way_of_tpu], 0.2, 3.0)},
+      // Of TPUs nobody measured attention.
+      {{measured(s.product[tpu]), tuned(s.attention[tpu], 0.3, 3.0), tuned(s.pointwise[way_of_tpu], 0.2, 3.0)},
        of(tpu)},
       {{tuned(s.first_flash, 0.5, 3.0)}, [](const TrainingRow& row) { return row.software.first_flash; }},
       {{tuned(s.plain_attention, 0.5, 3.0), tuned(s.unaligned, 0.5, 10.0)},
