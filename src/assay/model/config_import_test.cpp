@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "assay/model/accounting.h"
 
 namespace assay {
@@ -112,6 +115,23 @@ TEST(ConfigImport, RefusesSizesThatCannotBe) {
   expect_fault(R"({"model_type": "llama", "layer_types": ["full_attention"]})", "lists 1 layers");
   expect_fault(R"({"model_type": "llama", "num_hidden_layers": 1, "layer_types": ["mamba"]})", "are alike");
   expect_fault(R"({"model_type": "nemotron_h", "hybrid_override_pattern": "MX"})", "unknown kind of layer");
+}
+
+TEST(ConfigImport, WordsOfPythonAreNumbers) {
+  const auto list = parse_json(R"([Infinity, -Infinity, NaN, "NaN \"Infinity", 0e0])", "list.json");
+  ASSERT_TRUE(list) << list.error().what;
+  ASSERT_EQ(list->items.size(), 5U);
+  EXPECT_EQ(list->items[0].number, std::numeric_limits<double>::infinity());
+  EXPECT_EQ(list->items[1].number, -std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::isnan(list->items[2].number));
+  EXPECT_EQ(list->items[3].text, "NaN \"Infinity");
+  EXPECT_EQ(list->items[4].number, 0);
+  EXPECT_FALSE(parse_json("[Infinit]", "list.json"));
+  EXPECT_FALSE(parse_json("[Infinityx]", "list.json"));
+  expect_fault(R"({"model_type": "llama", "hidden_size": Infinity})", "must be a whole number, got Infinity");
+  expect_fault(R"({"model_type": "llama", "hidden_size": NaN})", "must be a whole number, got NaN");
+  expect_fault(R"({"model_type": "mamba2", "intermediate_size": 8000})", "is 8000, and expand x hidden_size is 8192");
+  expect_fault(R"({"model_type": "openelm", "ffn_multipliers": [NaN]})", "must be a positive number, got NaN");
 }
 
 TEST(ConfigImport, RefusesWhatIsNoConfiguration) {

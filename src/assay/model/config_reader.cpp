@@ -107,6 +107,8 @@ std::string shown(const Json& value) {
     case Json::Kind::integer:
       return fmt::format("{}", value.integer);
     case Json::Kind::number:
+      if (std::isnan(value.number)) return "NaN";
+      if (std::isinf(value.number)) return value.number > 0 ? "Infinity" : "-Infinity";
       return exact_number(value.number);
     case Json::Kind::text:
       return in_quotes(value.text);
@@ -150,6 +152,8 @@ std::string oddity(const PlainField& field, const Json& value) {
   const bool whole = field.kind == Json::Kind::number && value.kind == Json::Kind::integer;
   if (value.kind != field.kind && !whole)
     return fmt::format("is {}, and the library wants {}", shown(value), describe(field.kind));
+  if (value.kind == Json::Kind::number && !std::isfinite(value.number))
+    return fmt::format("is {}, and the library wants a finite number", shown(value));
   const Json* word = &value;
   if (value.kind == Json::Kind::object) {
     word = value.find("rope_type");
@@ -196,7 +200,8 @@ const Json* ConfigReader::read(Keys keys, std::string_view& found) {
 std::int64_t ConfigReader::whole(const Json& value, std::string_view key, std::int64_t lowest) {
   // 4e3 is a whole number, too, for whoever wrote the file.
   const bool is_whole = value.kind == Json::Kind::integer ||
-                        (value.kind == Json::Kind::number && value.number == std::floor(value.number));
+                        (value.kind == Json::Kind::number && std::isfinite(value.number) &&
+                         value.number == std::floor(value.number));
   const double got = value.kind == Json::Kind::integer ? static_cast<double>(value.integer) : value.number;
   const auto least = static_cast<double>(lowest), most = static_cast<double>(most_size);
   if (is_whole && got >= least && got <= most) return static_cast<std::int64_t>(got);

@@ -66,6 +66,12 @@ void mamba2(ConfigReader& in, Transformer& model) {
   s.convolution = in.size("conv_kernel", 4);
   s.projection_bias = in.flag("use_bias", false);
   s.convolution_bias = in.flag("use_conv_bias", true);
+  // The library writes both and uses neither: its width is expand x hidden_size, and steps of time have no rank.
+  if (in.has("intermediate_size"))
+    if (const std::int64_t width = in.size("intermediate_size"); width != s.inner)
+      in.fault("intermediate_size", fmt::format("is {}, and expand x hidden_size is {}", width, s.inner),
+               "the two are one width: leave it out, or change expand");
+  in.ignore({"time_step_rank"});
   add_state_spaces(model, s, layers);
 }
 

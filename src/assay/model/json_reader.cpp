@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "assay/base/text.h"
@@ -9,9 +11,34 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t most_bytes = std::size_t{16} << 20;
 constexpr std::size_t most_levels = 64;
 constexpr std::size_t most_values = 4'000'000;  // a list of zeros takes little of a file and much of memory
+
+// Python writes these three words, which JSON has not and the library refuses. Each is handed to it as a number whose
+// text no writer makes; a sign before the word stays where it is.
+constexpr std::string_view infinity_text = "1e-00309", nan_text = "0e-00309";
+
+/// The document with those words, outside of texts, replaced; empty if it has none.
+std::string without_words(std::string_view document) {
+  if (document.find("Infinity") == std::string_view::npos && document.find("NaN") == std::string_view::npos) return {};
+  std::string out;
+  bool quoted = false;
+  for (std::size_t i = 0; i < document.size(); ++i) {
+    const std::string_view rest = document.substr(i);
+    if (quoted && rest[0] == '\\' && rest.size() > 1) {
+      out += rest.substr(0, 2), ++i;
+    } else if (!quoted && rest.starts_with("Infinity")) {
+      out += infinity_text, i += 7;
+    } else if (!quoted && rest.starts_with("NaN")) {
+      out += nan_text, i += 2;
+    } else {
+      quoted = quoted != (rest[0] == '"');
+      out += rest[0];
+    }
+  }
+  return out;
+}
+
 
 /// Builds the tree from the library's events. It reads without recursion; depth is limited all the same, because
 /// whoever walks the tree recurses.
@@ -30,7 +57,11 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     if (value > static_cast<number_unsigned_t>(INT64_MAX)) return add_number(static_cast<double>(value));
     return add_integer(static_cast<std::int64_t>(value));
   }
-  bool number_float(number_float_t value, const string_t&) override { return add_number(value); }
+  bool number_float(number_float_t value, const string_t& text) override {
+    if (text.ends_with(infinity_text)) return add_number(std::copysign(std::numeric_limits<double>::infinity(), value));
+    if (text.ends_with(nan_text)) return add_number(std::numeric_limits<double>::quiet_NaN());
+    return add_number(value);
+  }
   bool string(string_t& value) override {
     Json node;
     node.kind = Json::Kind::text, node.text = std::move(value);
@@ -140,13 +171,15 @@ std::string_view describe(Json::Kind kind) {
   return "";
 }
 
-Result<Json> parse_json(std::string_view document, std::string_view file) {
+Result<Json> parse_json(std::string_view document, std::string_view file, std::size_t most_bytes) {
   if (document.size() > most_bytes)
     return fail(std::string(file),
                 fmt::format("the document has {} bytes, the limit is {}", document.size(), most_bytes),
                 "a configuration is a few kilobytes");
   if (trim(document).empty())
     return fail(std::string(file), "the document is empty", "a configuration is one JSON object");
+  const std::string replaced = without_words(document);
+  if (!replaced.empty()) document = replaced;
   Builder builder(file);
   if (!nlohmann::json::sax_parse(document.begin(), document.end(), &builder)) {
     if (builder.error().what.empty()) return fail(std::string(file), "not JSON", "is the file complete?");

@@ -30,9 +30,10 @@ struct Json {
 /// The name of a kind for messages: "a list", "text", ...
 std::string_view describe(Json::Kind kind);
 
-/// Parses a whole document; `file` only names the place in errors. Refuses documents over 16 MiB, deeper than 64 levels
-/// or of more than a million values, and invalid UTF-8.
-Result<Json> parse_json(std::string_view document, std::string_view file);
+/// Parses a whole document; `file` only names the place in errors. Infinity, -Infinity and NaN are numbers, as Python
+/// writes them. Refuses documents over `most_bytes`, deeper than 64 levels
+/// or of more than four million values, and invalid UTF-8.
+Result<Json> parse_json(std::string_view document, std::string_view file, std::size_t most_bytes = 16U << 20);
 
 /// A table of a data file as the JSON object it stands for. TOML has no null: the text "null" is one.
 Json json_of(const Toml& table);

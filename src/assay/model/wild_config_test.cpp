@@ -15,6 +15,12 @@ struct Wild {
 };
 
 constexpr Wild wild[] = {
+    {"endless steps of time in a Mamba 2", 7'285'403'648, R"({"architectures": ["Mamba2ForCausalLM"], "bos_token_id": 0,
+      "chunk_size": 256, "conv_kernel": 4, "expand": 2, "head_dim": 64, "hidden_act": "silu", "hidden_size": 4096,
+      "intermediate_size": 8192, "layer_norm_epsilon": 1e-05, "model_type": "mamba2", "n_groups": 8, "num_heads": 128,
+      "num_hidden_layers": 64, "rms_norm": true, "state_size": 128, "tie_word_embeddings": false,
+      "time_step_limit": [0.0, Infinity], "time_step_rank": 256, "torch_dtype": "bfloat16", "use_bias": false,
+      "use_conv_bias": true, "vocab_size": 32768})"},
     {"rope_scaling of llama 3.1", 8'030'261'248, R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false,
       "attention_dropout": 0.0, "bos_token_id": 128000, "eos_token_id": [128001, 128008, 128009], "hidden_act": "silu",
       "hidden_size": 4096, "initializer_range": 0.02, "intermediate_size": 14336, "max_position_embeddings": 131072,
