@@ -80,12 +80,12 @@ Result<void> save_extra(const Request& request, const std::string& path, std::st
   return save(path, text, path);
 }
 
-/// The file of --output. Where a verb has an --output of its own (a number of tokens), a number is meant for it.
+/// The file of --output. Where a verb has an --output of its own (a number of tokens), what names no file is its.
 std::optional<std::string> output_file(const Request& request) {
   const auto& own = request.verb().options;
   const bool has_own = std::any_of(own.begin(), own.end(), [](const OptionSpec& o) { return o.name == "output"; });
   for (const std::string& value : request.values("output"))
-    if (!has_own || (!parse_count(value, "--output") && !parse_number(value))) return value;
+    if (!has_own || names_output_file(value)) return value;
   return std::nullopt;
 }
 

@@ -119,6 +119,13 @@ Result<void> Request::finish() const {
   return {};
 }
 
+bool names_output_file(std::string_view output) {
+  constexpr std::string_view endings[] = {".txt", ".table", ".tree", ".json", ".csv", ".md", ".svg"};
+  return output.find('/') != std::string_view::npos ||
+         std::any_of(std::begin(endings), std::end(endings),
+                     [&](std::string_view ending) { return output.ends_with(ending); });
+}
+
 Result<Request> parse_request(std::span<const std::string> words) {
   if (words.empty()) return fail("", "no command is given", "`assay --help` lists them", Error::Kind::usage);
   if (words.size() > max_words) return fail("", fmt::format("more than {} words", max_words), "", Error::Kind::usage);
@@ -135,13 +142,12 @@ Result<Request> parse_request(std::span<const std::string> words) {
       const std::size_t equals = word.find('=');
       const std::string name = word.substr(2, equals == std::string::npos ? std::string::npos : equals - 2);
       const OptionSpec* option = find_option(*verb, name);
-      // Of a command that is passed on, a number after --output is a length where the command knows one.
+      // Of a command that is passed on, what names no file after --output is a length where the command knows one.
       const std::string after = equals != std::string::npos ? word.substr(equals + 1)
                                 : i + 1 < words.size()      ? words[i + 1]
                                                             : "";
-      const bool is_number = after == "?" || parse_number(after) || parse_count(after, "--output");
       const auto inner = find_verb(words[words.size() > 1 ? 1 : 0]);
-      const bool is_length = name == "output" && is_number && inner &&
+      const bool is_length = name == "output" && !names_output_file(after) && inner &&
                              std::any_of((*inner)->options.begin(), (*inner)->options.end(),
                                          [](const OptionSpec& own) { return own.name == "output"; });
       if (verb->passes_options && (!option || is_length)) {

@@ -90,6 +90,10 @@ class Request {
   bool picture_ = false;
 };
 
+/// Whether a value of --output is a file: it has a slash or an ending that names a format. Where a verb has an --output
+/// of its own (a number of tokens), all else is meant for that.
+bool names_output_file(std::string_view output);
+
 /// From the words of a command line, without the program's name: verb, arguments, --option value, --option=value.
 Result<Request> parse_request(std::span<const std::string> words);
 

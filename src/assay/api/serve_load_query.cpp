@@ -126,7 +126,11 @@ Result<void> read_serve_load(const Request& request, ServeQuery& query) {
   std::optional<std::int64_t> prompt, output;
   ASSAY_CHECK(read_count(request, "prompt", prompt));
   for (const std::string& text : request.values("output")) {
-    if (!parse_count(text, "--output") && !parse_number(text)) continue;  // a file name is the front end's
+    if (names_output_file(text)) continue;  // the front end's
+    if (!parse_count(text, "--output") && !parse_number(text))
+      return fail("--output", fmt::format("{} is neither a number of tokens nor a file", in_quotes(text)),
+                  "write a number alone, e.g. 512; a file ends in .txt, .json, .csv, .md or .svg, or has a slash",
+                  Error::Kind::usage);
     ASSAY_TRY(count, parse_count(text, "--output"));
     output = count;
   }
