@@ -18,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t most_config = std::uint64_t{16} << 20;
+constexpr std::uint64_t most_index = std::uint64_t{256} << 20;       // an expert of each layer has lines of its own
 constexpr std::uint64_t most_gguf_header = std::uint64_t{64} << 20;  // vocabularies stand in it
 
 /// The first `most` bytes of a file.
@@ -34,12 +35,17 @@ Result<std::string> read_start(const fs::path& path, std::uint64_t most, std::st
   return bytes;
 }
 
-Result<ImportedModel> read_config(const fs::path& path, std::string_view where) {
+/// A whole file, of at most `most` bytes.
+Result<std::string> read_whole(const fs::path& path, std::uint64_t most, std::string_view where, std::string hint) {
   std::error_code failed;
-  if (fs::is_regular_file(path, failed) && fs::file_size(path, failed) > most_config)
-    return fail(std::string(where), fmt::format("{} is larger than 16 MiB", in_quotes(path.string())),
-                "a configuration is a few kilobytes");
-  ASSAY_TRY(text, read_start(path, most_config, where));
+  if (fs::is_regular_file(path, failed) && fs::file_size(path, failed) > most)
+    return fail(std::string(where), fmt::format("{} is larger than {} MiB", in_quotes(path.string()), most >> 20),
+                std::move(hint));
+  return read_start(path, most, where);
+}
+
+Result<ImportedModel> read_config(const fs::path& path, std::string_view where) {
+  ASSAY_TRY(text, read_whole(path, most_config, where, "a configuration is a few kilobytes"));
   ASSAY_TRY(imported, import_config(text, path.filename().string()));
   // A config.json by its folder as it was written, never by where we happen to run; any other file by its own name.
   const std::string file = path.filename().string(), folder = path.parent_path().filename().string();
@@ -63,8 +69,8 @@ Result<void> add_safetensors(const fs::path& path, std::string_view where, Check
 
 /// The shards that an index names. They are files beside it, never paths elsewhere.
 Result<std::set<std::string>> shards_of(const fs::path& index, std::string_view where) {
-  ASSAY_TRY(text, read_start(index, most_config, where));
-  ASSAY_TRY(json, parse_json(text, index.filename().string()));
+  ASSAY_TRY(text, read_whole(index, most_index, where, "longer indexes are not read"));
+  ASSAY_TRY(json, parse_json(text, index.filename().string(), most_index));
   const Json* map = json.find("weight_map");
   const std::string place = index.filename().string() + ": weight_map";
   if (!map || map->kind != Json::Kind::object) return fail(place, "must be an object of tensors", "");

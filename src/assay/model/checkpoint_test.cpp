@@ -307,6 +307,19 @@ TEST_F(Checkpoints, AnIndexWithoutItsShardsSaysSo) {
   EXPECT_NE(read().error().what.find("names no tensors"), std::string::npos);
 }
 
+TEST_F(Checkpoints, AnIndexOfManyExpertsIsLong) {
+  write("config.json", tiny_config);
+  std::string index = R"({"weight_map": {)";
+  for (int i = 0; index.size() < (17U << 20); ++i)
+    index += (i ? ", \"" : "\"") + std::string(200, 'x') + std::to_string(i) + R"(": "one.safetensors")";
+  write("model.safetensors.index.json", index + "}}");
+  const auto checkpoint = read();
+  ASSERT_TRUE(checkpoint) << checkpoint.error().where << ": " << checkpoint.error().what;
+  EXPECT_NE(checkpoint->notes.at(0).find("1 of 1 shards are missing"), std::string::npos);
+  fs::resize_file(directory_ / "model.safetensors.index.json", (256U << 20) + 1);
+  EXPECT_NE(read().error().what.find("larger than 256 MiB"), std::string::npos) << read().error().what;
+}
+
 TEST_F(Checkpoints, AnIndexNamesNoFileElsewhere) {
   write("model.safetensors.index.json", R"({"weight_map": {"a": "../secret.safetensors"}})");
   const auto checkpoint = read();
