@@ -139,6 +139,56 @@ Transformer described(std::string_view architecture, const std::vector<std::stri
   return imported ? imported->model : Transformer{};
 }
 
+/// The header of a llama with these keys and maybe one tensor.
+Result<GgufHeader> llama_header(const std::vector<std::string>& keys, const std::string& one = "") {
+  std::string bytes = text("general.architecture") + little<std::uint32_t>(8) + text("llama");
+  for (const std::string& each : keys) bytes += each;
+  return parse_gguf("GGUF" + little<std::uint32_t>(3) + little<std::uint64_t>(one.empty() ? 0 : 1) +
+                        little<std::uint64_t>(keys.size() + 1) + bytes + one,
+                    "some.gguf");
+}
+
+std::string gguf_fault(const std::vector<std::string>& keys) {
+  const auto header = llama_header(keys);
+  if (header) return "read";
+  std::string all = header.error().where + " " + header.error().what;
+  for (const Error& error : header.error().also) all += "\n" + error.where + " " + error.what;
+  return all;
+}
+
+TEST(Gguf, EachLayerMayHaveItsOwnHeadsOfKeys) {
+  const std::vector<std::string> sizes = {key("llama.block_count", 3), key("llama.embedding_length", 64),
+                                          key("llama.attention.head_count", 4), key("llama.vocab_size", 10)};
+  std::vector<std::string> keys = sizes;
+  keys.push_back(key("llama.feed_forward_length", 256));
+  keys.push_back(list("llama.attention.head_count_kv", {4, 2, 1}));
+  const Transformer model = described("llama", keys, {"output.weight"});
+  ASSERT_EQ(model.decoder.layers(), 3);
+  ASSERT_EQ(model.decoder.kinds.size(), 3U);
+  EXPECT_EQ(model.decoder.kinds[1].attention->kv_heads, 2);
+  EXPECT_EQ(parameter_counts(model).total,
+            2 * 64 * 10 + 64 + 3 * (2 * 64 * 64 + 3 * 64 * 256 + 2 * 64) + 2 * 64 * 16 * (4 + 2 + 1));
+  keys = sizes;
+  keys.push_back(list("llama.feed_forward_length", {256, 256, 128}));
+  EXPECT_NE(gguf_fault(keys).find("llama.feed_forward_length differs between layers"), std::string::npos)
+      << gguf_fault(keys);
+}
+
+TEST(Gguf, WithoutItsKeysAModelIsNoOther) {
+  const std::string all = gguf_fault({});
+  for (const char* missing : {"llama.block_count is missing", "llama.embedding_length is missing",
+                              "llama.feed_forward_length is missing", "llama.attention.head_count is missing"})
+    EXPECT_NE(all.find(missing), std::string::npos) << all;
+  const std::vector<std::string> sizes = {key("llama.block_count", 1), key("llama.embedding_length", 64),
+                                          key("llama.feed_forward_length", 256), key("llama.attention.head_count", 2)};
+  EXPECT_NE(gguf_fault(sizes).find("llama.vocab_size is missing"), std::string::npos) << gguf_fault(sizes);
+  const auto embedded = llama_header(sizes, tensor("token_embd.weight", {64, 77}, 0));
+  ASSERT_TRUE(embedded);
+  EXPECT_EQ(embedded->config.find("vocab_size")->integer, 77);
+  EXPECT_NE(gguf_fault({text("general.type") + little<std::uint32_t>(8) + text("adapter")}).find("is an adapter"),
+            std::string::npos);
+}
+
 // DeepSeek V3 as converters write it today: heads of keys and values under names of their own.
 TEST(Gguf, LatentAttentionAndCorrectedRouters) {
   const Transformer model =

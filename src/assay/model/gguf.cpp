@@ -154,7 +154,8 @@ using Metadata = std::map<std::string, Meta, std::less<>>;
 /// Builds the configuration that a converter read when it wrote the file.
 class ConfigWriter {
  public:
-  ConfigWriter(const Metadata& metadata, std::string_view architecture) : metadata_(metadata), prefix_(architecture) {
+  ConfigWriter(const Metadata& metadata, std::string_view architecture, std::string_view file)
+      : metadata_(metadata), prefix_(architecture), file_(file) {
     config_.kind = Json::Kind::object;
   }
   const Meta* find(std::string_view key) const {
@@ -185,18 +186,22 @@ class ConfigWriter {
     node.kind = Json::Kind::text, node.text = value;
     config_.members.emplace_back(key, std::move(node));
   }
+  /// A list whose numbers differ: each layer has its own.
+  bool differs(std::string_view key) const {
+    const Meta* meta = find(key);
+    return meta && meta->kind == Meta::Kind::list && !is_even(*meta);
+  }
   /// Copies a number, if there is one. Of a list that is the same for all layers, its first.
   bool copy(std::string_view from, std::string_view to) {
     const Meta* meta = find(from);
-    if (!meta || meta->kind == Meta::Kind::text) return false;
-    if (meta->kind == Meta::Kind::list) {
-      if (meta->numbers.empty() || meta->numbers.size() != meta->length) return false;
-      for (std::int64_t n : meta->numbers)
-        if (n != meta->numbers.front()) return false;
-      set(to, meta->numbers.front());
-    } else {
+    if (!meta) return false;
+    if (meta->kind == Meta::Kind::number)
       set(to, meta->number);
-    }
+    else if (meta->kind == Meta::Kind::list && is_even(*meta))
+      set(to, meta->numbers.front());
+    else
+      fault(from, meta->kind == Meta::Kind::list ? "differs between layers, which is not read for this architecture"
+                                                 : "must be a number");
     return true;
   }
   void copy(std::string_view from, std::string_view to, std::int64_t fallback) {
@@ -208,12 +213,35 @@ class ConfigWriter {
     if (!whole || !part) return;
     set(to, std::clamp(whole->number, -most, most) - std::clamp(part->number, -most, most));
   }
-  Json take() { return std::move(config_); }
+  /// What every model has: without it the library's default, which is another model's, would be taken.
+  void require(std::string_view key, std::string_view or_else = {}) {
+    if (!find(key) && (or_else.empty() || !find(or_else))) fault(key, "is missing");
+  }
+  void fault(std::string_view key, std::string what) {
+    faults_.push_back({Error::Kind::input,
+                       fmt::format("{}: {}.{}", file_, prefix_, key),
+                       std::move(what),
+                       "is it the file of a whole model?",
+                       {}});
+  }
+  Result<Json> take() {
+    if (faults_.empty()) return std::move(config_);
+    Error first = std::move(faults_.front());
+    first.also.assign(std::make_move_iterator(faults_.begin() + 1), std::make_move_iterator(faults_.end()));
+    return tl::unexpected<Error>(std::move(first));
+  }
 
  private:
+  static bool is_even(const Meta& list) {
+    if (list.numbers.empty() || list.numbers.size() != list.length) return false;
+    return std::all_of(list.numbers.begin(), list.numbers.end(),
+                       [&](std::int64_t number) { return number == list.numbers.front(); });
+  }
+
   const Metadata& metadata_;
-  std::string_view prefix_;
+  std::string_view prefix_, file_;
   Json config_;
+  std::vector<Error> faults_;
 };
 
 /// The model types behind the architectures of GGUF; a mixture of experts has its own.
@@ -295,12 +323,39 @@ void add_experts(ConfigWriter& out, std::string_view type) {
   }
 }
 
-Json config_of(const Metadata& metadata, std::string_view architecture, const std::vector<CheckpointTensor>& tensors) {
-  ConfigWriter out(metadata, architecture);
+/// Heads of keys: as many as of queries where the file has none; each layer its own where it lists them.
+void add_key_heads(ConfigWriter& out, std::string_view type) {
+  constexpr std::string_view key = "attention.head_count_kv";
+  if (type == "deci")
+    out.set("num_key_value_heads_per_layer", out.find(key)->numbers);
+  else if (!out.find(key))
+    out.copy("attention.head_count", "num_key_value_heads");
+  else if (type != "lfm2" || out.find(key)->kind != Meta::Kind::list)
+    out.copy(key, "num_key_value_heads");
+}
+
+/// Rows of the embedding, where no key states them.
+void add_vocabulary(ConfigWriter& out, const Metadata& metadata, const std::vector<CheckpointTensor>& tensors) {
+  if (out.copy("vocab_size", "vocab_size")) return;
+  for (const CheckpointTensor& tensor : tensors)
+    if (tensor.name == "token_embd.weight" && tensor.shape.size() == 2) return out.set("vocab_size", tensor.shape[1]);
+  if (const auto tokens = metadata.find("tokenizer.ggml.tokens"); tokens != metadata.end())
+    return out.set("vocab_size", static_cast<std::int64_t>(std::min<std::uint64_t>(tokens->second.length, 1U << 30)));
+  out.require("vocab_size");
+}
+
+/// Null where the architecture is not understood.
+Result<Json> config_of(const Metadata& metadata, std::string_view architecture,
+                       const std::vector<CheckpointTensor>& tensors, std::string_view file) {
+  ConfigWriter out(metadata, architecture, file);
   const Meta* experts = out.find("expert_count");
   const bool has_experts = experts && experts->number > 0;
   std::string_view type = model_type_of(architecture, has_experts);
-  if (type.empty()) return {};
+  if (type.empty()) return Json{};
+  out.require("block_count");
+  out.require("embedding_length");
+  out.require("attention.head_count");
+  out.require("feed_forward_length", has_experts ? "expert_feed_forward_length" : "");
   const auto has_tensor = [&](std::string_view name) {
     return std::any_of(tensors.begin(), tensors.end(), [&](const auto& tensor) { return tensor.name == name; });
   };
@@ -308,6 +363,9 @@ Json config_of(const Metadata& metadata, std::string_view architecture, const st
     return tensor.name.ends_with(".exp_probs_b.bias");
   });
   if (type == "deepseek_v2" && corrected) type = "deepseek_v3";
+  const bool biased = has_tensor("blk.0.attn_q.bias");
+  // A llama each of whose layers has its own heads of keys is what DeciLM is.
+  if (type == "llama" && !biased && out.differs("attention.head_count_kv")) type = "deci";
   out.set("model_type", type);
   // Layers that predict further tokens are counted among the others.
   const Meta *blocks = out.find("block_count"), *further = out.find("nextn_predict_layers");
@@ -320,9 +378,12 @@ Json config_of(const Metadata& metadata, std::string_view architecture, const st
   out.copy("embedding_length", "hidden_size");
   out.copy("feed_forward_length", type == "llama4_text" ? "intermediate_size_mlp" : "intermediate_size");
   out.copy("attention.head_count", "num_attention_heads");
-  out.copy("attention.head_count_kv", "num_key_value_heads");
-  out.copy("context_length", "max_position_embeddings");
   const bool latent = type == "deepseek_v2" || type == "deepseek_v3";
+  if (latent)
+    out.copy("attention.head_count_kv", "num_key_value_heads");
+  else
+    add_key_heads(out, type);
+  out.copy("context_length", "max_position_embeddings");
   if (latent)
     add_latent_sizes(out);
   else
@@ -340,12 +401,9 @@ Json config_of(const Metadata& metadata, std::string_view architecture, const st
     out.copy("shortconv.l_cache", "conv_L_cache");
     out.set("block_auto_adjust_ff_dim", false);
   }
-  if (!out.copy("vocab_size", "vocab_size"))
-    if (const auto tokens = metadata.find("tokenizer.ggml.tokens"); tokens != metadata.end())
-      out.set("vocab_size", static_cast<std::int64_t>(std::min<std::uint64_t>(tokens->second.length, 1U << 30)));
+  add_vocabulary(out, metadata, tensors);
   out.set("tie_word_embeddings", !has_tensor("output.weight"));
-  if (type == "llama" || type == "glm4" || type == "glm4_moe" || type == "seed_oss")
-    out.set("attention_bias", has_tensor("blk.0.attn_q.bias"));
+  if (type == "llama" || type == "glm4" || type == "glm4_moe" || type == "seed_oss") out.set("attention_bias", biased);
   if (type == "glm4_moe") out.set("use_qk_norm", has_tensor("blk.0.attn_q_norm.weight"));
   return out.take();
 }
@@ -406,7 +464,11 @@ Result<GgufHeader> parse_gguf(std::string_view bytes, std::string_view file) {
   }
   if (const auto name = metadata.find("general.architecture"); name != metadata.end())
     header.architecture = name->second.text;
-  header.config = config_of(metadata, header.architecture, header.tensors);
+  if (const auto type = metadata.find("general.type"); type != metadata.end() && type->second.text == "adapter")
+    return fail(place, "is an adapter: it holds only what it adds to the matrices of a model",
+                "give the file of the model that it was made for");
+  ASSAY_TRY(config, config_of(metadata, header.architecture, header.tensors, file));
+  header.config = std::move(config);
   return header;
 }
 
