@@ -51,12 +51,22 @@ Result<void> set_rates(const Request& request, const Context& context, ServeQuer
 }
 
 /// What products are made in unless told: the format of weights that are published with quantised activations where
-/// the chip multiplies in it, else bf16 or, on older chips, fp16.
+/// the chip multiplies in it, else bf16 or, on older chips, fp16, or fp32 on processors that multiply in nothing
+/// narrower.
 Dtype usual_compute(const Chip& chip, const Formats& formats) {
   const auto has = [&](Dtype dtype) { return chip.peak[static_cast<std::size_t>(dtype)].has_value(); };
   if (formats.quantised && formats.quantised->products && has(formats.quantised->format.dtype))
     return formats.quantised->format.dtype;
-  return has(Dtype::bf16) ? Dtype::bf16 : Dtype::fp16;
+  if (has(Dtype::bf16)) return Dtype::bf16;
+  return has(Dtype::fp32) && !has(Dtype::fp16) ? Dtype::fp32 : Dtype::fp16;
+}
+
+/// Where a chip has no narrower products, all that they read is kept in their format, unless told.
+void widen_formats(const Request& request, Dtype usual, Formats& formats) {
+  if (facts(usual).bits <= 16) return;
+  formats.activations = usual;
+  if (!request.has("kv")) formats.kv_cache = usual;
+  if (!request.has("weights") && !formats.quantised) formats.weights = usual;
 }
 
 std::string weights_text(const Formats& formats, Dtype published) {
@@ -77,6 +87,7 @@ Result<void> read_formats(const Request& request, const Context& context, ServeQ
     formats.set_weights(format);
   }
   query.compute = usual_compute(query.cluster.chip, formats);
+  widen_formats(request, query.compute, formats);
   ASSAY_CHECK(read_dtype(request, "compute", query.compute));
   ASSAY_CHECK(read_dtype(request, "kv", formats.kv_cache));
   if (request.has("head-weights")) ASSAY_CHECK(read_dtype(request, "head-weights", formats.outer.emplace()));
@@ -339,6 +350,7 @@ Result<ServeQuery> on_other_cluster(const ServeQuery& query, const Cluster& clus
   }
   if (!request.has("compute")) {
     other.compute = usual_compute(cluster.chip, formats);
+    if (!format) widen_formats(request, other.compute, formats);
     const bool multiplies = format && cluster.chip.peak[static_cast<std::size_t>(*format)] &&
                             facts(*format).bits <= facts(formats.activations).bits;
     if (multiplies) other.compute = *format;
