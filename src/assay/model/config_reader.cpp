@@ -74,6 +74,8 @@ constexpr std::string_view harmless[] = {"hidden_act",
                                          "embd_pdrop",
                                          "n_special",
                                          "num_image_tokens",
+                                         "scale_attn_by_inverse_layer_idx",
+                                         "pre_allocate_kv_cache",
                                          "lm_head",
                                          "rm_head"};
 

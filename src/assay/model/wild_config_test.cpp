@@ -15,6 +15,12 @@ struct Wild {
 };
 
 constexpr Wild wild[] = {
+    {"scores divided by the layer's index", 124'439'808, R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 12,
+      "n_head": 12, "n_positions": 1024, "vocab_size": 50257, "reorder_and_upcast_attn": true,
+      "scale_attn_by_inverse_layer_idx": true})"},
+    {"a cache allocated in front", 1'124'886'528, R"({"model_type": "gpt_bigcode", "n_embd": 2048, "n_layer": 24,
+      "n_head": 16, "n_inner": 8192, "n_positions": 2048, "vocab_size": 49280, "multi_query": true,
+      "attention_softmax_in_fp32": true, "scale_attention_softmax_in_fp32": true, "pre_allocate_kv_cache": true})"},
     {"endless steps of time in a Mamba 2", 7'285'403'648, R"({"architectures": ["Mamba2ForCausalLM"], "bos_token_id": 0,
       "chunk_size": 256, "conv_kernel": 4, "expand": 2, "head_dim": 64, "hidden_act": "silu", "hidden_size": 4096,
       "intermediate_size": 8192, "layer_norm_epsilon": 1e-05, "model_type": "mamba2", "n_groups": 8, "num_heads": 128,
