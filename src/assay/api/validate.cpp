@@ -198,8 +198,14 @@ Result<Response> answer(const Request& request, const Context& context) {
   Items left_out;
   std::int64_t unanswered = 0;
   std::string names;
+  std::vector<std::pair<std::string_view, Error>> unread;  // sets that nobody named, and whose tables are not there
   for (const ValidationSet* set : sets) {
-    ASSAY_TRY(result, set->run(input));
+    auto read = set->run(input);
+    if (!read && request.arguments().empty() && read.error().kind == Error::Kind::missing) {
+      unread.emplace_back(set->name, std::move(read.error()));
+      continue;
+    }
+    ASSAY_TRY(result, std::move(read));
     names += (names.empty() ? "" : ", ") + std::string(set->name);
     for (ValidationCase& one : result.cases) {
       if (!contains(one.group, filter)) continue;
@@ -215,6 +221,13 @@ Result<Response> answer(const Request& request, const Context& context) {
       if (request.has("unanswered"))
         left_out.emplace_back(Members{{"id", one.id}, {"group", one.group}, {"why", one.why}});
     }
+  }
+  const auto need_data = [](const ValidationSet* set) { return set->needs_data; };
+  if (const auto needed = std::count_if(sets.begin(), sets.end(), need_data);
+      needed > 0 && std::ssize(unread) == needed) {
+    Error none = std::move(unread.front().second);
+    for (std::size_t i = 1; i < unread.size(); ++i) none.also.push_back(std::move(unread[i].second));
+    return tl::unexpected<Error>(std::move(none));
   }
   if (cases.empty() && filter.empty())
     return fail(show_fitted ? "--fitted" : "validate",
@@ -264,6 +277,7 @@ Result<Response> answer(const Request& request, const Context& context) {
       show_fitted ? "these are rows that the estimate may have been fitted to: their errors prove nothing"
                   : "every row is predicted by numbers that were fitted without it; the estimate's own "
                     "were fitted to all but those kept apart (docs/validation.md)");
+  for (const auto& [set, error] : unread) response.notes.push_back(fmt::format("{} is left out: {}", set, error.what));
   if (!request.has("data") && request.arguments().empty())
     response.notes.emplace_back("sets that are not part of the project need --data DIR");
   return response;
