@@ -267,6 +267,11 @@ bool behind_last_layer(const std::string& name, std::int64_t layers) {
   return false;
 }
 
+/// A matrix of machine words, each of which holds several weights: AWQ, GPTQ, MLX and MXFP4 pack them so.
+bool holds_packed_weights(const CheckpointTensor& tensor) {
+  return tensor.shape.size() > 1 && (tensor.dtype == "I32" || tensor.dtype == "U32" || tensor.dtype == "U8");
+}
+
 void add_checkpoint(Response& response, const Checkpoint& checkpoint, const ParameterCounts* counts,
                     const Transformer* model) {
   struct Group {
@@ -293,7 +298,14 @@ void add_checkpoint(Response& response, const Checkpoint& checkpoint, const Para
   Members by_dtype;
   for (const auto& [dtype, elements] : dtypes) by_dtype.emplace_back(dtype, elements);
   out.emplace_back("dtypes", std::move(by_dtype));
-  if (counts) {
+  const auto packed = std::find_if(checkpoint.tensors.begin(), checkpoint.tensors.end(), [](const auto& tensor) {
+    return counts_as_parameter(tensor.name) && holds_packed_weights(tensor);
+  });
+  if (counts && packed != checkpoint.tensors.end()) {
+    response.notes.push_back(
+        fmt::format("elements of {} hold several weights each: the tensors are not compared with the configuration",
+                    packed->dtype));
+  } else if (counts) {
     out.emplace_back("weights", weights);
     out.emplace_back("difference", weights - counts->total);
     response.notes.push_back(weights == counts->total
