@@ -85,6 +85,31 @@ Result<std::set<std::string>> shards_of(const fs::path& index, std::string_view 
   return shards;
 }
 
+/// The shards of a model without an index, told by their names: "model-00001-of-00003.safetensors" and its like say how
+/// many there are. Of several models the one that is called so.
+std::set<std::string> shards_by_name(const fs::path& directory) {
+  constexpr std::string_view ending = ".safetensors";
+  constexpr std::size_t numbers = std::string_view("-00001-of-00003").size(), digits = 5;
+  std::set<std::string> shards;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(directory, failed)) {
+    const std::string file = entry.path().filename().string();
+    if (!file.ends_with(ending) || file.size() <= numbers + ending.size()) continue;
+    const std::string stem = file.substr(0, file.size() - ending.size() - numbers);
+    const std::string_view place = std::string_view(file).substr(stem.size(), numbers);
+    const std::string_view first = place.substr(1, digits), last = place.substr(numbers - digits);
+    const auto is_number = [](std::string_view text) {
+      return text.find_first_not_of("0123456789") == std::string_view::npos;
+    };
+    if (place[0] != '-' || !is_number(first) || place.substr(1 + digits, 4) != "-of-" || !is_number(last)) continue;
+    if (!shards.empty() && stem != "model") continue;
+    shards.clear();
+    for (int i = 1; i <= parse_number(last).value_or(0); ++i)
+      shards.insert(fmt::format("{}-{:05}-of-{}{}", stem, i, last, ending));
+  }
+  return shards;
+}
+
 Result<Checkpoint> read_directory(const fs::path& directory, std::string_view where) {
   Checkpoint out;
   std::error_code failed;
@@ -93,26 +118,25 @@ Result<Checkpoint> read_directory(const fs::path& directory, std::string_view wh
     out.imported = std::move(imported);
   }
   const fs::path index = directory / "model.safetensors.index.json", single = directory / "model.safetensors";
+  std::set<std::string> shards;
   if (fs::is_regular_file(index, failed)) {
-    ASSAY_TRY(shards, shards_of(index, where));
-    std::size_t missing = 0;
-    for (const std::string& shard : shards) {
-      if (!fs::is_regular_file(directory / shard, failed)) {
-        ++missing;
-        continue;
-      }
-      ASSAY_CHECK(add_safetensors(directory / shard, where, out));
-    }
-    if (missing > 0) {
-      out.notes.push_back(fmt::format("{} of {} shards are missing: tensors are not counted", missing, shards.size()));
-      out.tensors.clear();
-    }
+    ASSAY_TRY(named, shards_of(index, where));
+    shards = std::move(named);
   } else if (fs::is_regular_file(single, failed)) {
-    ASSAY_CHECK(add_safetensors(single, where, out));
+    shards.insert(single.filename().string());
+  } else {
+    shards = shards_by_name(directory);
   }
+  const auto missing = std::count_if(shards.begin(), shards.end(), [&](const std::string& shard) {
+    return !fs::is_regular_file(directory / shard, failed);
+  });
+  if (missing > 0)
+    out.notes.push_back(fmt::format("{} of {} shards are missing: tensors are not counted", missing, shards.size()));
+  for (const std::string& shard : shards)
+    if (missing == 0) ASSAY_CHECK(add_safetensors(directory / shard, where, out));
   if (!out.imported && !out.notes.empty())
     return fail(std::string(where), fmt::format("{}: {}", in_quotes(directory.string()), out.notes.front()),
-                "put them or its config.json beside the index", Error::Kind::missing);
+                "put them or its config.json there", Error::Kind::missing);
   if (!out.imported && out.tensors.empty())
     return fail(std::string(where),
                 fmt::format("{} has neither config.json nor safetensors", in_quotes(directory.string())),

@@ -370,6 +370,23 @@ TEST_F(Checkpoints, AnIndexOfManyExpertsIsLong) {
   EXPECT_NE(read().error().what.find("larger than 256 MiB"), std::string::npos) << read().error().what;
 }
 
+TEST_F(Checkpoints, ShardsWithoutAnIndexAreToldByTheirNames) {
+  write("model-00001-of-1e999.safetensors", "");
+  EXPECT_NE(read().error().what.find("neither config.json nor safetensors"), std::string::npos);
+  write("model-00001-of-00002.safetensors",
+        safetensors(R"({"a": {"dtype": "BF16", "shape": [80], "data_offsets": [0, 160]}})", 160));
+  write("other-00001-of-00003.safetensors", "");
+  EXPECT_NE(read().error().what.find("1 of 2 shards are missing"), std::string::npos) << read().error().what;
+  write("model-00002-of-00002.safetensors",
+        safetensors(R"({"b": {"dtype": "BF16", "shape": [8], "data_offsets": [0, 16]}})", 16));
+  const auto alone = read();
+  ASSERT_TRUE(alone) << alone.error().what;
+  EXPECT_FALSE(alone->imported);
+  EXPECT_EQ(alone->tensors.size(), 2U);
+  write("config.json", tiny_config);
+  EXPECT_EQ(read()->tensors.size(), 2U);
+}
+
 TEST_F(Checkpoints, AnIndexNamesNoFileElsewhere) {
   write("model.safetensors.index.json", R"({"weight_map": {"a": "../secret.safetensors"}})");
   const auto checkpoint = read();
