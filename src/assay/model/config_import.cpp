@@ -91,14 +91,31 @@ Result<const Family*> choose_family(const Json& config, std::string_view file) {
 }
 
 /// What the number format of the published weights is called, where it is one of ours.
-std::optional<Dtype> read_dtype(const Json& config, std::vector<std::string>& notes) {
+Result<std::optional<Dtype>> read_dtype(const Json& config, std::string_view file, std::vector<std::string>& notes) {
   for (const char* key : {"dtype", "torch_dtype"})
-    if (const Json* value = config.find(key); value && value->kind == Json::Kind::text) {
+    if (const Json* value = config.find(key); value && value->kind != Json::Kind::null) {
+      if (value->kind != Json::Kind::text)
+        return fail(fmt::format("{}: {}", file, key), fmt::format("must be text, got {}", describe(value->kind)),
+                    "e.g. \"bfloat16\"");
       if (const auto dtype = parse_dtype(value->text, key)) return *dtype;
       if (value->text != "auto")
         notes.push_back(fmt::format("{} {} is no format that is known: bf16 is taken", key, in_quotes(value->text)));
     }
   return std::nullopt;
+}
+
+/// Keys that stand more than once in an object, at any depth: the last one counts.
+void note_repeated(const Json& value, const std::string& prefix, std::vector<std::string>& notes) {
+  constexpr std::size_t enough = 10;
+  std::vector<std::string_view> keys;
+  for (const auto& [key, member] : value.members) keys.push_back(key);
+  std::sort(keys.begin(), keys.end());
+  for (std::size_t i = 1; i < keys.size(); ++i)
+    if (keys[i] == keys[i - 1] && (i < 2 || keys[i] != keys[i - 2]) && notes.size() < enough)
+      notes.push_back(
+          fmt::format("{} stands more than once: the last one counts", in_quotes(prefix + std::string(keys[i]))));
+  for (const auto& [key, member] : value.members) note_repeated(member, prefix + key + ".", notes);
+  for (const Json& item : value.items) note_repeated(item, prefix, notes);
 }
 
 /// A family whose layers are all of one kind may still list them.
@@ -206,9 +223,11 @@ Result<ImportedModel> import_config(const Json& document, std::string_view file)
     imported.notes.push_back(fmt::format("{} multi-token prediction layer{} not counted",
                                          imported.model.prediction_layers,
                                          imported.model.prediction_layers == 1 ? " is" : "s are"));
-  auto dtype = read_dtype(*config, imported.notes);
-  if (!dtype && config != &document) dtype = read_dtype(document, imported.notes);
-  if (dtype) imported.model.dtype = *dtype;
+  for (const Json* where : {config, &document}) {
+    ASSAY_TRY(dtype, read_dtype(*where, file, imported.notes));
+    if (dtype) imported.model.dtype = *dtype;
+    if (dtype || config == &document) break;
+  }
   const Json* quantised = nullptr;
   for (const char* key : {"quantization_config", "quantization"})
     for (const Json* where : {config, &document})
@@ -220,7 +239,9 @@ Result<ImportedModel> import_config(const Json& document, std::string_view file)
 
 Result<ImportedModel> import_config(std::string_view document, std::string_view file) {
   ASSAY_TRY(json, parse_json(document, file));
-  return import_config(json, file);
+  ASSAY_TRY(imported, import_config(json, file));
+  note_repeated(json, "", imported.notes);
+  return std::move(imported);
 }
 
 std::int64_t read_layers(ConfigReader& in, ConfigReader::Keys keys, std::int64_t fallback) {

@@ -117,6 +117,36 @@ TEST(ConfigImport, RefusesSizesThatCannotBe) {
   expect_fault(R"({"model_type": "nemotron_h", "hybrid_override_pattern": "MX"})", "unknown kind of layer");
 }
 
+TEST(ConfigImport, WhatIsLeftAsideIsTold) {
+  const auto notes = [](std::string_view document) {
+    std::string all;
+    const auto imported = import_config(document, "config.json");
+    EXPECT_TRUE(imported);
+    if (imported)
+      for (const std::string& text : imported->notes) all += text + "\n";
+    return all;
+  };
+  for (const std::string key : {"qkv_bias", "use_qk_norm", "tie_embeddings", "bias", "use_bias"}) {
+    const std::string document = "{\"model_type\": \"llama\", \"" + key + "\": ";
+    EXPECT_NE(notes(document + "true}").find(key + " is true and is not read"), std::string::npos) << key;
+    EXPECT_EQ(notes(document + "false}"), "") << key;
+  }
+  EXPECT_EQ(notes(R"({"model_type": "glm4_moe", "use_qk_norm": true})").find("not read"), std::string::npos);
+  const std::string twice = notes(R"({"model_type": "llama", "hidden_size": 4096, "rope_scaling": {"rope_type":
+      "llama3", "factor": 2, "factor": 8}, "hidden_size": 4096})");
+  EXPECT_NE(twice.find("\"hidden_size\" stands more than once"), std::string::npos) << twice;
+  EXPECT_NE(twice.find("\"rope_scaling.factor\" stands more than once"), std::string::npos) << twice;
+}
+
+TEST(ConfigImport, FormatsAndBiasesThatCannotBe) {
+  expect_fault(R"({"model_type": "llama", "torch_dtype": 7})", "torch_dtype: must be text, got a whole number");
+  expect_fault(R"({"model_type": "falcon_h1", "projectors_bias": true})", "projectors_bias");
+  const std::int64_t none = total(R"({"model_type": "falcon_h1"})");
+  const std::int64_t both = total(R"({"model_type": "falcon_h1", "projectors_bias": true, "mamba_proj_bias": true})");
+  // In front: two widths, B and C of one group of 256, a step of time for each of 128 heads; behind: the model's width.
+  EXPECT_EQ(both - none, 32 * (2 * 8192 + 2 * 256 + 128 + 4096));
+}
+
 TEST(ConfigImport, WordsOfPythonAreNumbers) {
   const auto list = parse_json(R"([Infinity, -Infinity, NaN, "NaN \"Infinity", 0e0])", "list.json");
   ASSERT_TRUE(list) << list.error().what;

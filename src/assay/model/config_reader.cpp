@@ -121,6 +121,11 @@ std::string shown(const Json& value) {
   }
 }
 
+// Switches of some families that others do not have: the library leaves them aside there, and so do we.
+constexpr std::string_view switches[] = {
+    "bias",    "use_bias",       "qkv_bias",         "attn_bias",         "lm_head_bias",         "use_qk_norm",
+    "qk_norm", "tie_embeddings", "share_embeddings", "parallel_residual", "use_parallel_residual"};
+
 /// Fields that change no shape, and what they may be.
 struct PlainField {
   std::string_view key;
@@ -201,9 +206,9 @@ const Json* ConfigReader::read(Keys keys, std::string_view& found) {
 
 std::int64_t ConfigReader::whole(const Json& value, std::string_view key, std::int64_t lowest) {
   // 4e3 is a whole number, too, for whoever wrote the file.
-  const bool is_whole = value.kind == Json::Kind::integer ||
-                        (value.kind == Json::Kind::number && std::isfinite(value.number) &&
-                         value.number == std::floor(value.number));
+  const bool is_whole =
+      value.kind == Json::Kind::integer ||
+      (value.kind == Json::Kind::number && std::isfinite(value.number) && value.number == std::floor(value.number));
   const double got = value.kind == Json::Kind::integer ? static_cast<double>(value.integer) : value.number;
   const auto least = static_cast<double>(lowest), most = static_cast<double>(most_size);
   if (is_whole && got >= least && got <= most) return static_cast<std::int64_t>(got);
@@ -371,6 +376,9 @@ void ConfigReader::check_unread() {
     if (const Json* value = object_->find(field.key); value && value->kind != Json::Kind::null)
       if (const std::string odd = oddity(field, *value); !odd.empty())
         notes_.push_back(fmt::format("{}{} {}; it changes no shape and is left aside", prefix_, field.key, odd));
+  for (std::string_view key : switches)
+    if (const Json* value = object_->find(key); value && value->boolean && !was_read(key))
+      notes_.push_back(fmt::format("{}{} is true and is not read: this architecture has no such field", prefix_, key));
   for (const auto& [key, value] : object_->members) {
     if (!speaks_of_shape(key) || !can_be_size(value)) continue;
     if (was_read(key)) continue;

@@ -217,8 +217,12 @@ void falcon_h1(ConfigReader& in, Transformer& model) {
   common.feed_forward().up_bias = common.feed_forward().down_bias = mlp_bias;
   StateSpace s = read_mamba2(in, model.d_model, 128, 256);
   s.output_norm = in.flag("mamba_rms_norm", false);
+  // The library's name for the bias behind the block; mamba_proj_bias is that in front of it.
+  if ((in.has("projectors_bias") && in.flag("projectors_bias", false)) != s.projection_bias)
+    in.fault("projectors_bias", "the projections in front of a block and behind it have biases, or neither does",
+             "set it as mamba_proj_bias");
   in.ignore({"mamba_use_mlp", "mamba_norm_before_gate", "mlp_expansion_factor", "attn_layer_indices", "ssm_multipliers",
-             "mlp_multipliers", "projectors_bias", "num_logits_to_keep"});
+             "mlp_multipliers", "num_logits_to_keep"});
   common.layer.state_space = s;
   add_all(model, common);
 }

@@ -39,7 +39,6 @@ std::string without_words(std::string_view document) {
   return out;
 }
 
-
 /// Builds the tree from the library's events. It reads without recursion; depth is limited all the same, because
 /// whoever walks the tree recurses.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
