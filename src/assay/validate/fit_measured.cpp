@@ -221,23 +221,38 @@ std::vector<ValidationCase> cases_of(const Problem& p) {
   return cases;
 }
 
-/// How far the fitted rows lie off, by class.
+/// How far the rows of a class lie off: fitted ones, and all.
+struct Errors {
+  std::vector<double> fitted, all;
+
+  void add(double predicted_over_measured, bool was_fitted) {
+    all.push_back(std::abs(std::log(predicted_over_measured)));
+    if (was_fitted) fitted.push_back(all.back());
+  }
+  /// Of few rows a share says nothing: the widest error of all, with the margin that many have, too.
+  double spread() const {
+    constexpr double unseen = 1.25;
+    if (const double many = spread_of(fitted); many > 0.0 || all.empty()) return many;
+    return std::expm1(unseen * *std::max_element(all.begin(), all.end()));
+  }
+};
+
 void add_spread(Problem& p) {
-  std::vector<double> products, attention, decode, streams, ranks;
+  Errors products, attention, decode, streams, ranks;
   for (const KernelRow& row : p.kernels)
-    if (const auto time = row.fitted ? p.predicted(row) : std::nullopt)
+    if (const auto time = p.predicted(row))
       (is_product(row)                  ? products
        : is_attention(row)              ? attention
        : row.kind == KernelKind::decode ? decode
                                         : streams)
-          .push_back(std::abs(std::log(*time / row.measured)));
+          .add(*time / row.measured, row.fitted);
   for (const CollectiveRow& row : p.collectives)
-    if (row.fitted && p.calibration.collective)
-      ranks.push_back(std::abs(std::log(predict(row, *p.calibration.collective, p.harness) / row.measured)));
+    if (p.calibration.collective)
+      ranks.add(predict(row, *p.calibration.collective, p.harness) / row.measured, row.fitted);
   SpreadCalibration& spread = p.calibration.spread.emplace();
-  spread.matmul = spread_of(std::move(products)), spread.pointwise = spread_of(std::move(streams));
-  spread.attention = spread_of(std::move(attention)), spread.decode = spread_of(std::move(decode));
-  spread.collective = spread_of(std::move(ranks));
+  spread.matmul = products.spread(), spread.pointwise = streams.spread();
+  spread.attention = attention.spread(), spread.decode = decode.spread();
+  spread.collective = ranks.spread();
 }
 
 Problem problem_of(const CsvTable& table, const Chip& chip, std::vector<UnansweredCase>* unanswered) {

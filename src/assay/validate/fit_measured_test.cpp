@@ -51,6 +51,23 @@ MeasuredRow product_row(const Chip& chip, const Calibration& truth, const Produc
 
 CsvTable table_of(Measurement m) { return *CsvTable::parse(rows_text(m), "test"); }
 
+// A quick measurement has five copies, of which some are fitted: they have an interval all the same.
+TEST(FitMeasured, FewRowsHaveAnIntervalThatHoldsThem) {
+  const Chip chip = small_machine();
+  Measurement measured;
+  double noise = 1.1;
+  for (const std::int64_t bytes : sizes(1 << 16, 1 << 28, 8)) {
+    MeasuredRow row{"copy", "int8", bytes};
+    row.median = noise * stream_time(core_rates(chip).hbm, 0.6, 2_us, Bytes(2.0 * static_cast<double>(bytes)));
+    noise = 1.0 / noise;
+    measured.rows.push_back(row);
+  }
+  ASSERT_LT(measured.rows.size(), 6U);
+  const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, made_up);
+  EXPECT_GT(fit.calibration.spread->pointwise, 0.1);
+  for (const ValidationCase& one : fit.cases) EXPECT_TRUE(one.covered()) << one.id << " " << one.error();
+}
+
 TEST(FitMeasured, ACpusNumbersComeBack) {
   const Chip chip = small_machine();
   Calibration truth;
