@@ -183,9 +183,18 @@ void add_sizes(Members& out, const Transformer& model) {
 std::string mixer_text(const Layer& layer) {
   std::string text;
   if (layer.state_space) {
-    static constexpr std::string_view kinds[] = {
-        "mamba", "mamba 2", "gated delta rule", "lightning attention", "gated convolution", "gated linear recurrence"};
+    static constexpr std::string_view kinds[] = {"mamba",
+                                                 "mamba 2",
+                                                 "gated delta rule",
+                                                 "lightning attention",
+                                                 "gated convolution",
+                                                 "gated linear recurrence",
+                                                 "rwkv 4",
+                                                 "rwkv 5",
+                                                 "rwkv 7",
+                                                 "mlstm"};
     text = kinds[static_cast<std::size_t>(layer.state_space->kind)];
+    if (layer.state_space->kind == StateSpace::Kind::rwkv5 && layer.state_space->decay_rank > 0) text = "rwkv 6";
   }
   if (layer.attention) {
     const Attention& a = *layer.attention;
@@ -205,7 +214,7 @@ std::string mixer_text(const Layer& layer) {
 std::string feed_forward_text(const Layer& layer) {
   if (!layer.feed_forward) return "none";
   const FeedForward& f = *layer.feed_forward;
-  const std::string_view gated = f.gated ? "gated" : "plain";
+  const std::string_view gated = f.shifted ? "shifted" : f.gated ? "gated" : "plain";
   if (f.experts == 0) return fmt::format("{} {}", gated, f.width);
   std::string text = fmt::format("{} of {} experts, {} {}", f.experts_per_token, f.experts, gated, f.width);
   if (f.shared_width > 0) text += fmt::format(", shared {}", f.shared_width);

@@ -11,6 +11,7 @@
 #include "assay/execute/product.h"
 #include "assay/execute/recurrence_kernels.h"
 #include "assay/execute/run_step.h"
+#include "assay/execute/shift_kernels.h"
 
 namespace assay {
 namespace {
@@ -65,6 +66,12 @@ struct StepRunner::Operands {
       if (maybe(i)) out.push_back(maybe(i));
     return out;
   }
+  /// The first ones, and the others.
+  std::pair<std::vector<const Numbers*>, std::vector<const Numbers*>> cut(std::size_t first) const {
+    const std::vector<const Numbers*> each = all();
+    const auto end = each.begin() + static_cast<std::ptrdiff_t>(first);
+    return {{each.begin(), end}, {end, each.end()}};
+  }
 };
 
 StepRunner::StepRunner(const Program& program, const Transformer& model, double tokens)
@@ -94,6 +101,11 @@ Array<double> StepRunner::collected(int tensor, const ProgramMemory& memory) {
 
 const Extent& StepRunner::extent(int tensor, LogicalDim dim, std::size_t device) const {
   return extents_[at(tensor)][device][at(program_.tensor(tensor).find(dim))];
+}
+
+std::int64_t StepRunner::sequence_part(int tensor, std::size_t device) const {
+  const Extent& here = extent(tensor, LogicalDim::sequence, device);
+  return here.start / here.size;
 }
 
 std::int64_t StepRunner::first_position() const {
@@ -151,7 +163,7 @@ void StepRunner::run(const Step& step, const Layer* layer, ProgramMemory& memory
   for (int id : step.out)
     if (id >= 0) memory[at(id)].assign(devices_.count(), {});
   Shards<double>* state = nullptr;
-  if (states_ && (step.op == Op::scan || step.op == Op::convolve)) {
+  if (states_ && (step.op == Op::scan || step.op == Op::convolve || step.op == Op::shift)) {
     if (states_->size() == next_state_) states_->emplace_back(devices_.count());
     state = &(*states_)[next_state_++];
   }
@@ -378,11 +390,27 @@ std::vector<Array<double>> StepRunner::run_local(const Step& step, const Layer* 
       return {picked_keys(in[0], in[1], in[2], width(step.out[0]),
                           first_position() + extent(step.in[0], LogicalDim::sequence, in.device).start)};
     case Op::scan:
-      return {recurrence(in.all(), recurrence_place(step.in[0], step.in[1], *layer->state_space, in), in.state)};
+      return recurrence(in.all(), recurrence_place(step.in[0], step.in[1], *layer->state_space, in), in.state);
     case Op::scan_grad: {
-      std::vector<const Numbers*> inputs = in.all();
-      inputs.erase(inputs.begin());
-      return recurrence_grad(in[0], inputs, recurrence_place(step.in[1], step.in[2], *layer->state_space, in));
+      const StateSpace& s = *layer->state_space;
+      const std::size_t results = s.kind == StateSpace::Kind::rwkv7 ? 2 : 1;
+      const auto [dy, inputs] = in.cut(results);
+      return recurrence_grad(dy, inputs, recurrence_place(step.in[results], step.in[results + 1], s, in));
+    }
+    case Op::edge:
+      return {edge(in[0])};
+    case Op::edge_grad:
+      return {edge_grad(in[0], local_shape(program_.mesh, tensors_[at(step.out[0])]))};
+    case Op::shift:
+      return {shifted(in[0], in.maybe(1), sequence_part(step.in[0], in.device), in.state)};
+    case Op::shift_grad:
+      return shifted_grad(in[0], sequence_part(step.in[0], in.device),
+                          step.out[1] < 0 ? 0 : program_.tensor(step.out[1]).dims[1].size);
+    case Op::mix:
+      return mixes(in[0], in[1], in[2], std::ssize(widths()));
+    case Op::mix_grad: {
+      const auto [dy, inputs] = in.cut(in.all().size() - 3);
+      return mixes_grad(dy, *inputs[0], *inputs[1], *inputs[2]);
     }
     case Op::convolve:
       return {convolve(in[0], in[1], in.maybe(2), in.state)};

@@ -55,6 +55,8 @@ class StepRunner {
   RecurrencePlace recurrence_place(int values, int keys, const StateSpace& s, const Operands& operands) const;
   const Extent& extent(int tensor, LogicalDim dim, std::size_t device) const;
   std::int64_t first_position() const;
+  /// Which part of a sequence a device has, counted from 0.
+  std::int64_t sequence_part(int tensor, std::size_t device) const;
   void check_layouts(const Step& step) const;
 
   const Program& program_;

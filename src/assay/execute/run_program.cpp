@@ -143,7 +143,9 @@ class ProgramRunner {
   /// The layer whose keys this one uses; below 0: it makes its own.
   std::int64_t lender(std::int64_t number) const {
     const StackedLayer& here = layers_[at(number)];
-    if (here.encodes || !here.shape->attention || !here.shape->attention->shares_kv) return -1;
+    const bool shares = here.shape->attention && here.shape->attention->shares_kv;
+    const bool takes_values = here.shape->state_space && here.shape->state_space->value_rank > 0;
+    if (here.encodes || (!shares && !takes_values)) return -1;
     return first_decoding() + key_lender(model_.decoder, here.place);
   }
   const Block& block(std::string_view name, Phase phase, int kind) const {

@@ -164,6 +164,11 @@ inline StateSpace recurrent(StateSpace::Kind kind) {
   if (kind == StateSpace::Kind::mamba2) s.projection_bias = true;
   if (kind == StateSpace::Kind::lightning) s.key_heads = 4, s.convolution = 0;
   if (kind == StateSpace::Kind::gated_linear) s.key_heads = s.key_dim = 1;
+  if (kind == StateSpace::Kind::rwkv4) s.heads = s.key_heads = s.inner, s.key_dim = 1, s.output_norm = false;
+  if (kind == StateSpace::Kind::rwkv5 || kind == StateSpace::Kind::rwkv7 || kind == StateSpace::Kind::mlstm)
+    s.key_heads = 4;
+  if (kind == StateSpace::Kind::rwkv7) s.decay_rank = s.rate_rank = s.gate_rank = 2;
+  if (kind >= StateSpace::Kind::rwkv4) s.convolution = 0, s.convolution_bias = false;
   if (kind == StateSpace::Kind::gated_linear || kind == StateSpace::Kind::gated_convolution) s.projection_bias = true;
   return s;
 }
@@ -233,6 +238,31 @@ inline std::vector<Variety> all_varieties() {
     l.state_space = recurrent(mamba2);
     out.push_back({"attention beside a state space", model({l})});
   }
+  {
+    Layer l;
+    l.state_space = recurrent(mlstm);
+    l.feed_forward = dense();
+    out.push_back({"mlstm", model({l})});
+  }
+  Layer channel_mix;
+  channel_mix.feed_forward = FeedForward{.width = 24, .gated = false, .shifted = true, .receptance = true};
+  const auto add_rwkv = [&](std::string name, std::initializer_list<StateSpace> mixers) {
+    Transformer m = model({});
+    m.norm = {true, true, true}, m.embedding_norm = true;
+    for (const StateSpace& mixer : mixers) {
+      channel_mix.state_space = mixer;
+      m.decoder.add(channel_mix);
+    }
+    out.push_back({std::move(name), m});
+  };
+  add_rwkv("rwkv 4", {recurrent(rwkv4)});
+  StateSpace dynamic = recurrent(rwkv5);
+  dynamic.mix_rank = dynamic.decay_rank = 2;
+  add_rwkv("rwkv 5 and 6", {recurrent(rwkv5), dynamic});
+  channel_mix.feed_forward->receptance = false;
+  StateSpace first = recurrent(rwkv7), later = first;
+  first.lends_values = true, later.value_rank = 2;
+  add_rwkv("rwkv 7", {first, later, later});
   const std::vector<Variety> more = varieties();
   out.insert(out.end(), more.begin(), more.end());
   return out;

@@ -205,10 +205,12 @@ class BackwardPass {
   }
 
   /// The gradient of a tensor with its sums ended, but for those that may stay; below 0: none.
-  int gradient(int id) {
+  int gradient(int id, AxisSet staying = 0) {
     const int held = id < 0 ? -1 : slot(id);
     if (held < 0) return -1;
-    const int settled_one = build_.reshard(held, settled(id, held), Urgency::critical);
+    Sharding target = settled(id, held);
+    target.unreduced |= staying;
+    const int settled_one = build_.reshard(held, target, Urgency::critical);
     slot(id) = settled_one;
     return settled_one;
   }
@@ -310,16 +312,31 @@ class BackwardPass {
     accumulate(q, dq), accumulate(k, dk), accumulate(v, dv), accumulate(terms, d_terms);
   }
 
-  /// Ops whose gradient takes the gradient of the result and the inputs and yields those of all inputs.
-  void transpose_plain(const Step& step, Op op, bool needs_inputs) {
+  /// The axes over which the gradients of all results of a step are partial sums.
+  AxisSet common_sums(const Step& step) {
+    AxisSet common = ~AxisSet{0};
+    for (int id : step.out)
+      if (id >= 0) {
+        if (slot(id) < 0) return 0;
+        const ProgramTensor& held = program_.tensor(slot(id));
+        common &= held.sharding.unreduced & ~program_.tensor(id).sharding.split_axes();
+        if (held.sharding.unreduced != common) return 0;  // the others would have to end first
+      }
+    return common;
+  }
+
+  /// Ops whose gradient takes the gradient of the result and the inputs and yields those of all inputs. That of a
+  /// linear one may be a partial sum, as are those of its inputs then.
+  void transpose_plain(const Step& step, Op op, bool needs_inputs, bool is_linear = false) {
     Step back;
     back.op = op;
     std::size_t n = 0;
     bool any = false;
     AxisSet late = 0;
+    const AxisSet kept = is_linear ? common_sums(step) : 0;
     for (int id : step.out)
       if (id >= 0) {
-        const int g = gradient(id);
+        const int g = gradient(id, kept);
         any |= g >= 0;
         if (g < 0) continue;
         late |= program_.tensor(g).sharding.unreduced;
@@ -381,6 +398,12 @@ class BackwardPass {
         return transpose_plain(step, Op::scan_grad, true);
       case Op::convolve:
         return transpose_plain(step, Op::convolve_grad, true);
+      case Op::edge:
+        return transpose_plain(step, Op::edge_grad, false, true);
+      case Op::shift:
+        return transpose_plain(step, Op::shift_grad, false, true);
+      case Op::mix:
+        return transpose_plain(step, Op::mix_grad, true, true);
       case Op::dispatch: {  // tokens only: the choice of experts has no gradient through their positions
         int dy = slot(step.out[0]);
         if (dy < 0) return;

@@ -26,7 +26,8 @@ bool same_content(const Layer& a, const Layer& b, Branch branch, bool cached) {
     case Branch::parallel:
       return same_steps(a.attention, b.attention, cached) && a.feed_forward == b.feed_forward;
     case Branch::mixer:
-      return same_steps(a.attention, b.attention, cached) && a.state_space == b.state_space;
+      return same_steps(a.attention, b.attention, cached) && a.state_space == b.state_space &&
+             !(a.state_space && a.state_space->lends_values);
     case Branch::cross_attention:
       return false;  // reads what the encoder made, each layer its own copy
     case Branch::feed_forward:

@@ -131,6 +131,8 @@ class Builder {
               int onto = -1, int bias = -1) {
     return product(name, activation, weight, std::span(result.begin(), result.size()), onto, bias);
   }
+  /// An activation where a product with that weight wants it.
+  int brought_to(int activation, int weight);
   /// A bias as it is added to a tensor that lies like that.
   int bias_for(int bias, const ProgramTensor& to);
   /// Normalises over the last dimension, or over all dimensions of `scale`, a weight like `bias`; both may be below 0.
@@ -188,6 +190,8 @@ class Builder {
     return found;
   }
 
+  /// Where a product wants an activation.
+  Sharding wanted(const ProgramTensor& activation, const ProgramTensor& weight) const;
   /// As reshard(), of a tensor that does not lie there yet.
   int moved(int from, const Sharding& target, Urgency urgency, std::string_view name);
   /// In another format; done once in a pass.

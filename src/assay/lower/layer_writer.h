@@ -85,6 +85,10 @@ class LayerWriter {
   int lightning(const StateSpace& s, int x);
   int gated_convolution(int x);
   int gated_linear(const StateSpace& s, int x);
+  int mlstm(const StateSpace& s, int x);
+  int rwkv4(const StateSpace& s, int x);
+  int rwkv5(const StateSpace& s, int x);
+  int rwkv7(const StateSpace& s, int x);
   /// Channels are told apart by heads from here on.
   void by_heads(int x, LogicalDim last, const StateSpace& s);
   /// A tensor with its whole sequence on every device that scans it.
@@ -94,6 +98,19 @@ class LayerWriter {
   /// A weight over channels or heads, cut as a tensor's last dimension is.
   int along_channels(std::string_view name, int like);
   int scan(const StateSpace& s, std::initializer_list<int> in);
+  /// One more result of the last step, like another one of its results.
+  int also_made(int like, std::string_view name);
+  /// Values with those of the first layer mixed in.
+  int with_first_values(const StateSpace& s, int x, int v);
+  /// A product with two narrow matrices, an activation between them where asked for.
+  int narrow_product(std::string_view name, int x, std::string_view low, std::string_view high, std::string_view bias,
+                     std::initializer_list<LogicalDim> result, bool activated);
+  /// The token before each one.
+  int token_before(int x);
+  /// x mixed with y, once for each name, by the weights of that.
+  std::array<int, 5> mixed(int x, int y, int weights, std::initializer_list<std::string_view> names);
+  /// A feed-forward block that reads tokens mixed with those before them.
+  int shifted_feed_forward(const FeedForward& f, int x);
   /// Back from the scan to where the rest of the layer works.
   int scan_result(int y, int beside);
 

@@ -135,6 +135,7 @@ int LayerWriter::resized(int like, std::string_view name, LogicalDim dim, std::i
 
 int LayerWriter::feed_forward(const FeedForward& f, int x, int onto) {
   if (f.experts > 0) return experts_block(f, x);
+  if (f.shifted) return shifted_feed_forward(f, x);
   const int out =
       dense(f, x, "W_in", "W_gate", "W_out", onto, {batch, sequence, width}, {batch, sequence, d_model}, true);
   postpone(weight("b_out"));

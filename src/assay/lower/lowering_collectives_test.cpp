@@ -202,6 +202,40 @@ TEST(Lowering, ContextParallelismExchangesTokensForChannelsOfAScan) {
             15.0 / 16 * tokens * 2 * 8 * states * fp32);
 }
 
+Transformer small_rwkv() {
+  Transformer m = small_state_space(StateSpace::Kind::rwkv4);
+  Layer l = m.decoder.kinds[0];
+  StateSpace& s = *l.state_space;
+  s.inner = s.heads = s.key_heads = 512, s.key_dim = 1, s.convolution = 0;
+  l.feed_forward = FeedForward{.width = 1536, .gated = false, .shifted = true, .receptance = true};
+  m.decoder = {};
+  m.decoder.add(l);
+  return m;
+}
+
+TEST(Lowering, PartsOfASequenceShowEachOtherTheirLastTokens) {
+  const Program program = train({.context = 4}, plain_plan(), small_rwkv());
+  const Block &forward = block(program, "layer", Phase::forward), &backward = block(program, "layer", Phase::backward);
+  // A token of each sequence from three others, for the mixer and for the feed-forward block; again for the gradients,
+  // of which a fourth stays.
+  const double edge = batch * d_model * fp32;
+  EXPECT_EQ(traffic(program, forward, Op::all_gather).bytes, 2 * 3 * edge);
+  EXPECT_EQ(traffic(program, backward, Op::reduce_scatter).bytes, 2 * 0.75 * 4 * edge);
+  // Keys, values and the result of the scan.
+  EXPECT_EQ(traffic(program, forward, Op::all_to_all).bytes, 3 * 0.75 * tokens / 4 * d_model * fp32);
+}
+
+TEST(Lowering, GradientsOfMixturesAreReducedTogether) {
+  const Program program = train({.tensor = 4}, plain_plan(), small_rwkv());
+  const double each = 2 * 0.75 * tokens * d_model * fp32;
+  const Block &forward = block(program, "layer", Phase::forward), &backward = block(program, "layer", Phase::backward);
+  EXPECT_EQ(traffic(program, forward, Op::all_reduce).bytes, 2 * each);
+  EXPECT_EQ(traffic(program, forward, Op::all_gather).bytes, each / 2);  // the gate of the feed-forward block
+  // Of five products one sum for each block, and those of five rows of mixing.
+  EXPECT_EQ(traffic(program, backward, Op::all_reduce).steps, 4);
+  EXPECT_EQ(traffic(program, backward, Op::all_reduce).bytes, 2 * each + 2 * 0.75 * 5 * d_model * fp32);
+}
+
 TEST(Lowering, ExpertParallelismExchangesTokensThereAndBack) {
   const Program program = train({.data = 8, .expert = 8}, plain_plan(), small_experts());
   // Each device sends its 1024 tokens to two experts each; 7 of 8 leave.

@@ -1,6 +1,8 @@
 // Serving steps against numbers worked out by hand: caches, latent and picked keys, quantised weights.
 #include <gtest/gtest.h>
 
+#include <span>
+
 #include "assay/lower/small_models.h"
 #include "assay/model/accounting.h"
 
@@ -82,6 +84,39 @@ TEST(Lowering, DecodingReadsWeightsAndCachesOnce) {
   // Activations of 8 tokens are small beside both.
   EXPECT_LT(count(program, layer).memory, Bytes(1.03 * 2 * (layer_weights_count + cache)));
   EXPECT_GT(count(program, layer).memory, Bytes(2 * (layer_weights_count + cache)));
+}
+
+// Of 16 channels in 4 heads, in fp32: 8 numbers for each; one; a numerator, a denominator and the largest exponent; 8
+// for each, and for each head 8 of a normaliser and the largest exponent.
+TEST(Lowering, DecodingReadsAndWritesStates) {
+  const auto state_of = [](const StateSpace& s) {
+    Transformer m = small_llama();
+    Layer l = m.decoder.kinds[0];
+    l.attention.reset(), l.state_space = s;
+    m.decoder = {}, m.decoder.add(l);
+    const Workload work{.sequences = 2, .queries = 1, .keys = 64, .cached = true};
+    const Program program = lower_serving(m, {}, {}, work, Formats{});
+    for (const Step& step : program.steps) {
+      if (step.op != Op::scan) continue;
+      double rest = step.bytes.value();
+      for (const auto& ids : {std::span<const std::int16_t>(step.in), {step.out}})
+        for (int id : ids)
+          if (id >= 0) rest -= local_bytes(program, program.tensor(id)).value();
+      return rest;
+    }
+    return 0.0;
+  };
+  using enum StateSpace::Kind;
+  constexpr double there_and_back = 2 * 2 * fp32;
+  const auto mixer = [](StateSpace::Kind kind, std::int64_t head_count, std::int64_t key_dim) {
+    StateSpace s;
+    s.kind = kind, s.inner = 16, s.heads = s.key_heads = head_count, s.key_dim = key_dim;
+    return s;
+  };
+  EXPECT_EQ(state_of(mixer(mamba2, 4, 8)), there_and_back * 16 * 8);
+  EXPECT_EQ(state_of(mixer(gated_linear, 4, 1)), there_and_back * 16);
+  EXPECT_EQ(state_of(mixer(rwkv4, 16, 1)), there_and_back * 3 * 16);
+  EXPECT_EQ(state_of(mixer(mlstm, 4, 8)), there_and_back * (16 * 8 + 4 * 9));
 }
 
 // Keys and values of what the encoder made: two products of D x (N H) in the first step, none later.

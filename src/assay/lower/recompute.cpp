@@ -35,6 +35,9 @@ ForwardPart part_of(Op op) {
       return ForwardPart::dispatch;
     case Op::scan:
     case Op::convolve:
+    case Op::edge:
+    case Op::shift:
+    case Op::mix:
       return ForwardPart::scans;
     case Op::all_reduce:
     case Op::reduce_scatter:

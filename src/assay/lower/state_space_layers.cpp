@@ -35,6 +35,18 @@ int LayerWriter::state_space(const StateSpace& s, int x) {
     case StateSpace::Kind::gated_linear:
       y = gated_linear(s, x);
       break;
+    case StateSpace::Kind::rwkv4:
+      y = rwkv4(s, x);
+      break;
+    case StateSpace::Kind::rwkv5:
+      y = rwkv5(s, x);
+      break;
+    case StateSpace::Kind::rwkv7:
+      y = rwkv7(s, x);
+      break;
+    case StateSpace::Kind::mlstm:
+      y = mlstm(s, x);
+      break;
   }
   postpone(weight("b_so"));
   return build_.product("Mixed", y, weight("W_so"), {batch, sequence, d_model});
@@ -132,6 +144,23 @@ int LayerWriter::gated_linear(const StateSpace& s, int x) {
   return build_.pointwise(Op::activate, "Y", {scan_result(y, z), z}, z);
 }
 
+int LayerWriter::mlstm(const StateSpace& s, int x) {
+  const auto of_heads = [&](std::string_view name, std::string_view w) {
+    return whole_sequence(build_.settle_sums(build_.product(name, x, weight(w), {batch, sequence, heads, head_dim})));
+  };
+  const int q = of_heads("Q", "W_q"), k = of_heads("K", "W_k");
+  const int v = whole_sequence(build_.settle_sums(build_.product("V", x, weight("W_v"), {batch, sequence, inner})));
+  const int gate = build_.settle_sums(build_.product("Gate", x, weight("W_og"), {batch, sequence, inner}));
+  const auto of_head = [&](std::string_view name, std::string_view w, std::string_view bias) {
+    return whole_sequence(
+        build_.settle_sums(build_.product(name, x, weight(w), {batch, sequence, heads}, -1, weight(bias))));
+  };
+  const int input = of_head("I", "W_input", "b_input"), forget = of_head("F", "W_forget", "b_forget");
+  int y = scan_result(scan(s, {v, q, k, input, forget}), gate);
+  if (s.output_norm) y = scan_result(build_.norm("Y", y, weight("inner_norm"), -1, s.heads), gate);
+  return build_.pointwise(Op::activate, "Y", {y, gate}, gate);
+}
+
 void LayerWriter::by_heads(int x, LogicalDim last, const StateSpace& s) {
   ProgramTensor& made = build_.program().tensors[at(x)];
   made.rank = 4;
@@ -176,11 +205,12 @@ int LayerWriter::scan(const StateSpace& s, std::initializer_list<int> in) {
   const int y = build_.pointwise(Op::scan, "State", in, *in.begin());
   Step& step = program.steps.back();
   const ProgramTensor& made = program.tensor(y);
-  const auto states = static_cast<double>(s.key_dim);
-  step.flops = Flops(scan_flops_per_cell(s) * made.elements * states);
+  step.flops = Flops(scan_flops_per_cell(s) * made.elements * static_cast<double>(s.key_dim));
   // A serving step reads the state of each sequence and writes it back.
-  if (work_.cached)
-    step.bytes += 2.0 * storage(Dtype::fp32, local_extent(program, made, 0) * local_extent(program, made, 2) * states);
+  if (work_.cached) {
+    const double each = static_cast<double>(state_cells(s)) / static_cast<double>(s.inner);  // of a channel
+    step.bytes += 2.0 * storage(Dtype::fp32, made.elements / local_extent(program, made, 1) * each);
+  }
   return y;
 }
 

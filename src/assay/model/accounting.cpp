@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/model/layer_parts.h"
+
 namespace assay {
 namespace {
 
@@ -45,8 +47,8 @@ void add(ParameterCounts& counts, const std::vector<Weight>& weights, std::int64
   }
 }
 
-/// Cells of the state; a convolution alone has none.
-std::int64_t state_cells(const StateSpace& s) {
+/// Products of keys and values that a state adds up; a convolution alone has none.
+std::int64_t memory_cells(const StateSpace& s) {
   return s.kind == StateSpace::Kind::gated_convolution ? 0 : s.inner * s.key_dim;
 }
 
@@ -58,7 +60,7 @@ std::int64_t convolved_channels(const StateSpace& s) {
 
 /// Recurrent FLOP of one token: of the cells of the state, and of the convolution.
 double state_space_flops(const StateSpace& s) {
-  return scan_flops_per_cell(s) * static_cast<double>(state_cells(s)) +
+  return scan_flops_per_cell(s) * static_cast<double>(memory_cells(s)) +
          2.0 * static_cast<double>(s.convolution) * static_cast<double>(convolved_channels(s));
 }
 
@@ -197,6 +199,13 @@ double attention_flops(const Attention& a, double sequence, MaskCount count) {
          index_flops_per_key(a) * mean_candidates(a, sequence, count);
 }
 
+std::int64_t state_cells(const StateSpace& s) {
+  if (s.kind == StateSpace::Kind::rwkv4) return 3 * s.inner;  // numerator, denominator and the largest exponent
+  // A normaliser has one number for each dimension of keys, and the largest exponent.
+  const std::int64_t normaliser = s.kind == StateSpace::Kind::mlstm ? s.heads * (s.key_dim + 1) : 0;
+  return memory_cells(s) + normaliser;
+}
+
 double scan_flops_per_cell(const StateSpace& s) {
   switch (s.kind) {
     case StateSpace::Kind::mamba1:  // exp(dt A) h + dt B x, then C h: each cell has a decay of its own
@@ -207,6 +216,14 @@ double scan_flops_per_cell(const StateSpace& s) {
       return 7.0;
     case StateSpace::Kind::gated_convolution:
       return 0.0;
+    case StateSpace::Kind::rwkv4:  // two averages, scaled by two maxima: 12 for the result, 11 for the state
+      return 23.0;
+    case StateSpace::Kind::rwkv5:  // x = k v; r (u x + s), added up; w s + x
+      return 7.0;
+    case StateSpace::Kind::rwkv7:  // what is removed, w s + k v - that, and r s
+      return 9.0;
+    case StateSpace::Kind::mlstm:  // f s + i k v, and q s; the normaliser is as one value more
+      return 5.0 * (1.0 + static_cast<double>(s.heads) / static_cast<double>(s.inner));
     case StateSpace::Kind::mamba2:  // the decay is one number a head
     case StateSpace::Kind::lightning:
       break;
@@ -342,8 +359,14 @@ std::int64_t kv_values_met(const Transformer& model, std::int64_t sequence, std:
 
 std::int64_t state_values_per_sequence(const Transformer& model) {
   std::int64_t values = 0;
-  for (std::size_t i = 0; i < model.decoder.kinds.size(); ++i)
-    if (const auto& s = model.decoder.kinds[i].state_space) values += model.decoder.count(i) * state_values(*s);
+  for (std::size_t i = 0; i < model.decoder.kinds.size(); ++i) {
+    const Layer& layer = model.decoder.kinds[i];
+    const std::int64_t layers = model.decoder.count(i);
+    if (layer.state_space) values += layers * state_values(*layer.state_space);
+    // The last token, where each is mixed with the one before it.
+    if (layer.state_space && is_shifted(*layer.state_space)) values += layers * model.d_model;
+    if (layer.feed_forward && layer.feed_forward->shifted) values += layers * model.d_model;
+  }
   return values;
 }
 

@@ -75,6 +75,8 @@ Flops training_flops(const Transformer& model, std::int64_t sequence, std::int64
 
 /// FLOP of one token for each cell of a state: its decay, its update and its read.
 double scan_flops_per_cell(const StateSpace& s);
+/// Numbers of the state that a sequence keeps, without those of convolutions and shifts.
+std::int64_t state_cells(const StateSpace& s);
 
 /// Values that one more token adds to the cache, in layers whose window is not yet full.
 std::int64_t kv_values_per_token(const Transformer& model);

@@ -18,7 +18,7 @@ std::vector<std::span<const Family>> all_families() {
   return {llama_families(),       expert_families(),  latent_families(),     classic_families(),
           state_space_families(), hybrid_families(),  gemma4_families(),     encoder_decoder_families(),
           generic_families(),     renamed_families(), compressed_families(), dense_families(),
-          recurrent_families(),   encoder_families()};
+          recurrent_families(),   encoder_families(), rwkv_families()};
 }
 
 const Family* family_of(std::string_view model_type) {
@@ -47,11 +47,6 @@ std::vector<std::string> known_architectures() {
 constexpr std::pair<std::string_view, std::string_view> beyond[] = {
     {"zamba", "several layers share the weights of a block"},
     {"zamba2", "several layers share the weights of a block"},
-    {"rwkv", "its recurrence over keys and values of the last token has no description yet"},
-    {"rwkv5", "its recurrence has no description yet"},
-    {"rwkv6", "its recurrence has no description yet"},
-    {"rwkv7", "its recurrence has no description yet"},
-    {"xlstm", "its recurrence has no description yet"},
     {"whisper", "its encoder reads sound"}};
 
 /// By the first of `architectures` where that is known, else by model_type.

@@ -25,6 +25,7 @@ std::span<const Family> classic_families();
 std::span<const Family> dense_families();
 std::span<const Family> encoder_families();
 std::span<const Family> recurrent_families();
+std::span<const Family> rwkv_families();
 std::span<const Family> state_space_families();
 std::span<const Family> gemma4_families();
 std::span<const Family> hybrid_families();

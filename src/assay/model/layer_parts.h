@@ -11,7 +11,13 @@ bool has_sandwich_norms(const Layer& layer);
 
 /// Whether each channel of a mixer goes its own way, as a head of its own: no group of them must stay together.
 inline bool has_free_channels(const StateSpace& s) {
-  return s.kind == StateSpace::Kind::mamba1 || s.kind == StateSpace::Kind::gated_convolution;
+  return s.kind == StateSpace::Kind::mamba1 || s.kind == StateSpace::Kind::gated_convolution ||
+         s.kind == StateSpace::Kind::rwkv4;
+}
+
+/// Whether a mixer reads each token mixed with the one before it.
+inline bool is_shifted(const StateSpace& s) {
+  return s.kind == StateSpace::Kind::rwkv4 || s.kind == StateSpace::Kind::rwkv5 || s.kind == StateSpace::Kind::rwkv7;
 }
 
 /// The width of what the layers have from the token itself: all of them, or none (0).

@@ -29,9 +29,15 @@ std::int64_t token_input_width(const LayerStack& stack) {
 }
 
 std::int64_t key_lender(const LayerStack& stack, std::int64_t layer) {
-  const auto attention = [&](std::int64_t i) -> const std::optional<Attention>& {
-    return stack.kinds[stack.order[static_cast<std::size_t>(i)]].attention;
+  const auto kind = [&](std::int64_t i) -> const Layer& {
+    return stack.kinds[stack.order[static_cast<std::size_t>(i)]];
   };
+  const auto attention = [&](std::int64_t i) -> const std::optional<Attention>& { return kind(i).attention; };
+  if (!attention(layer)) {
+    while (--layer >= 0)
+      if (const auto& s = kind(layer).state_space; s && s->lends_values) return layer;
+    return -1;
+  }
   const Attention& a = *attention(layer);
   for (std::int64_t i = layer; i-- > 0;)
     if (const auto& b = attention(i); b && b->lends_kv && b->kv_heads == a.kv_heads && b->head_dim == a.head_dim &&

@@ -58,28 +58,49 @@ struct Attention {
 };
 
 /// A mixer whose state does not grow with the sequence. A gated convolution is nothing but that (LFM2); a gated linear
-/// recurrence has one number for each channel, and gates that are made in blocks of channels (Griffin).
+/// recurrence has one number for each channel, and gates that are made in blocks of channels (Griffin). RWKV mixes each
+/// token with the one before it: its version 4 averages the values of each channel, 5 and 6 have a bonus for the token
+/// itself, 7 is a delta rule. An mLSTM divides by a normaliser (xLSTM).
 struct StateSpace {
-  enum class Kind { mamba1, mamba2, gated_delta, lightning, gated_convolution, gated_linear };
+  enum class Kind {
+    mamba1,
+    mamba2,
+    gated_delta,
+    lightning,
+    gated_convolution,
+    gated_linear,
+    rwkv4,
+    rwkv5,  ///< and 6, which has a rank of decay and one of mixing
+    rwkv7,
+    mlstm
+  };
 
   Kind kind = Kind::mamba2;
   std::int64_t inner = 1;        ///< width of the values: heads x head_dim
   std::int64_t heads = 1;        ///< of values; gated_linear: blocks of its gates
   std::int64_t key_heads = 1;    ///< gated_delta: heads of queries and keys; mamba2: groups of B and C
-  std::int64_t key_dim = 1;      ///< gated_delta, lightning: of one key head; mamba: the state size; gated_linear: 1
+  std::int64_t key_dim = 1;      ///< of one key head; mamba: the state size; gated_linear, rwkv4: 1
   std::int64_t convolution = 0;  ///< kernel size of the short convolution; 0: none
   std::int64_t dt_rank = 0;      ///< mamba1
-  std::int64_t gate_rank = 0;    ///< gated_delta: of output gate and decay, which each key dimension has; 0: neither
+  /// gated_delta: of output gate and decay, which each key dimension has; 0: neither. rwkv7: of the output gate.
+  std::int64_t gate_rank = 0;
+  std::int64_t decay_rank = 0;  ///< rwkv: of a decay that depends on the token; 0: it does not
+  std::int64_t mix_rank = 0;    ///< rwkv5: of a mixing of tokens that depends on them; 0: it does not
+  std::int64_t rate_rank = 0;   ///< rwkv7: of the rate at which it learns in context
+  std::int64_t value_rank = 0;  ///< rwkv7: of a gate of the first layer's values, which come in; 0: none do
+  bool lends_values = false;    ///< its values are those that come in
   bool convolution_bias = false, projection_bias = false;
   bool inner_norms = false;  ///< mamba1: norms of dt, B and C (Jamba)
-  bool output_norm = true;   ///< a norm in front of the output projection; mamba1 has none
+  bool output_norm = true;   ///< a norm in front of the output projection; mamba1 and rwkv4 have none
   friend bool operator==(const StateSpace&, const StateSpace&) = default;
 };
 
 /// A feed-forward block; a mixture of experts when `experts` is positive.
 struct FeedForward {
-  std::int64_t width = 1;  ///< of one expert, or of the dense block
-  bool gated = true;       ///< two matrices up (SwiGLU, GeGLU), else one
+  std::int64_t width = 1;   ///< of one expert, or of the dense block
+  bool gated = true;        ///< two matrices up (SwiGLU, GeGLU), else one
+  bool shifted = false;     ///< reads each token mixed with the one before it (RWKV)
+  bool receptance = false;  ///< shifted, and a square matrix gates the result
   bool up_bias = false, down_bias = false;
   std::int64_t experts = 0, experts_per_token = 0;
   std::int64_t expert_groups = 1, groups_per_token = 1;  ///< a token's experts lie in so many of the groups
@@ -120,6 +141,7 @@ struct LayerStack {
 };
 
 /// The layer whose keys and values a layer with `shares_kv` uses: the last one before it that lends keys of its shape.
+/// Of a state space that takes values in: the last one before it that lends them.
 std::int64_t key_lender(const LayerStack& stack, std::int64_t layer);
 
 /// Pairs of narrow matrices beside matrices that stay as they are: y = x W + (x A) B. They are all that is trained

@@ -3,45 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
 
 #include "assay/model/layer_parts.h"
+#include "assay/model/weight_list.h"
 
 namespace assay {
 namespace {
 
 using enum LogicalDim;
 
-/// Collects weights; each call states a weight as it would stand in a listing.
-class List {
- public:
-  List(std::vector<Weight>& out, Part part) : out_(&out), part_(part) {}
-
-  void matrix(std::string_view name, std::initializer_list<Weight::Size> dims) const { push(name, dims, true); }
-  /// A bias, a scale or a table.
-  void vector(std::string_view name, std::initializer_list<Weight::Size> dims) const { push(name, dims, false); }
-  void vector(bool there, std::string_view name, std::initializer_list<Weight::Size> dims) const {
-    if (there) push(name, dims, false);
-  }
-
- private:
-  void push(std::string_view name, std::initializer_list<Weight::Size> dims, bool matrix) const {
-    Weight weight{name, part_, {}, 0, matrix};
-    for (const Weight::Size& dim : dims) weight.dims[weight.rank++] = dim;
-    out_->push_back(weight);
-  }
-
-  std::vector<Weight>* out_;
-  Part part_;
-};
-
 void add_norm(std::vector<Weight>& out, const Norm& norm, std::int64_t width) {
-  const List list(out, Part::norm);
+  const WeightList list(out, Part::norm);
   list.vector(norm.scale, "norm", {{d_model, width}});
   list.vector(norm.scale && norm.bias, "b_norm", {{d_model, width}});
 }
 
-void add_qk_norms(const List& list, const Attention& a) {
+void add_qk_norms(const WeightList& list, const Attention& a) {
   if (a.qk_norm == Attention::QkNorm::none) return;
   const bool whole = a.qk_norm == Attention::QkNorm::whole;
   const auto scale = [&](std::string_view name, LogicalDim dim, std::int64_t heads_of) {
@@ -59,7 +36,7 @@ void add_qk_norms(const List& list, const Attention& a) {
 }
 
 /// Queries through a low rank.
-void add_compressed_queries(const List& list, const Attention& a, std::int64_t width) {
+void add_compressed_queries(const WeightList& list, const Attention& a, std::int64_t width) {
   list.matrix("W_qa", {{d_model, width}, {rank, a.q_rank}});
   list.vector(a.q_bias, "b_qa", {{rank, a.q_rank}});
   list.vector("qa_norm", {{rank, a.q_rank}});
@@ -71,7 +48,8 @@ struct PoolNames {
 };
 /// What pools tokens to one key of `size`: keys and their weights (of either half of a window where these overlap), a
 /// weight for each place in the window, and a norm.
-void add_pool(const List& list, const Attention& a, std::int64_t width, std::int64_t size, const PoolNames& names) {
+void add_pool(const WeightList& list, const Attention& a, std::int64_t width, std::int64_t size,
+              const PoolNames& names) {
   const Weight::Size made{head_dim, (a.overlapping ? 2 : 1) * size};
   list.matrix(names.keys, {{d_model, width}, made});
   list.matrix(names.weights, {{d_model, width}, made});
@@ -79,7 +57,7 @@ void add_pool(const List& list, const Attention& a, std::int64_t width, std::int
   list.vector(names.norm, {{head_dim, size}});
 }
 
-void add_sparse_keys(const List& list, const Attention& a, std::int64_t width) {
+void add_sparse_keys(const WeightList& list, const Attention& a, std::int64_t width) {
   if (a.compression > 0) add_pool(list, a, width, a.head_dim, {"W_pool", "W_pool_gate", "pool_places", "pool_norm"});
   if (a.index_heads == 0) return;
   // Every device needs the sum over all heads of an index: no rule splits them.
@@ -95,7 +73,7 @@ void add_sparse_keys(const List& list, const Attention& a, std::int64_t width) {
 }
 
 /// Multi-head latent attention: queries, keys and values through low ranks.
-void add_latent_attention(const List& list, const Attention& a, std::int64_t width) {
+void add_latent_attention(const WeightList& list, const Attention& a, std::int64_t width) {
   if (a.q_rank > 0)
     add_compressed_queries(list, a, width);
   else
@@ -110,7 +88,7 @@ void add_latent_attention(const List& list, const Attention& a, std::int64_t wid
 }
 
 void add_attention(std::vector<Weight>& out, const Attention& a, std::int64_t width) {
-  const List list(out, Part::attention);
+  const WeightList list(out, Part::attention);
   if (a.kv_rank > 0) return add_latent_attention(list, a, width);
   const bool cross = a.cross;
   if (a.q_rank > 0)
@@ -134,9 +112,9 @@ void add_attention(std::vector<Weight>& out, const Attention& a, std::int64_t wi
   add_sparse_keys(list, a, width);
   list.vector(a.sinks, "sinks", {{heads, a.heads}});
   // Positions go through it, not tokens: no matrix in the sense of work per token.
-  List(out, Part::positions)
+  WeightList(out, Part::positions)
       .vector(a.relative_projection, "W_rel", {{d_model, width}, {heads, a.heads}, {head_dim, a.head_dim}});
-  List(out, Part::positions)
+  WeightList(out, Part::positions)
       .vector(a.relative_buckets > 0, "relative", {{positions, a.relative_buckets}, {heads, a.heads}});
   if (a.output_groups > 0) {
     const Weight::Size groups{heads, a.output_groups}, narrow{rank, a.output_rank};
@@ -148,142 +126,8 @@ void add_attention(std::vector<Weight>& out, const Attention& a, std::int64_t wi
   list.vector(a.o_bias, cross ? "b_co" : "b_o", {{d_model, width}});
 }
 
-void add_mamba1(const List& list, const StateSpace& s, std::int64_t width) {
-  list.matrix("W_x", {{d_model, width}, {inner, s.inner}});
-  list.vector(s.projection_bias, "b_x", {{inner, s.inner}});
-  list.matrix("W_z", {{d_model, width}, {inner, s.inner}});
-  list.vector(s.projection_bias, "b_z", {{inner, s.inner}});
-  list.vector(s.convolution > 0, "conv", {{inner, s.inner}, {other, s.convolution}});
-  list.vector(s.convolution_bias, "b_conv", {{inner, s.inner}});
-  list.matrix("W_dt_down", {{inner, s.inner}, {rank, s.dt_rank}});
-  list.matrix("W_B", {{inner, s.inner}, {state, s.key_dim}});
-  list.matrix("W_C", {{inner, s.inner}, {state, s.key_dim}});
-  list.vector(s.inner_norms, "dt_norm", {{rank, s.dt_rank}});
-  list.vector(s.inner_norms, "B_norm", {{state, s.key_dim}});
-  list.vector(s.inner_norms, "C_norm", {{state, s.key_dim}});
-  list.matrix("W_dt", {{rank, s.dt_rank}, {inner, s.inner}});
-  list.vector("b_dt", {{inner, s.inner}});
-  list.vector("A", {{inner, s.inner}, {state, s.key_dim}});
-  list.vector("skip", {{inner, s.inner}});
-}
-
-void add_mamba2(const List& list, const StateSpace& s, std::int64_t width) {
-  const std::int64_t groups = s.key_heads * s.key_dim;
-  list.matrix("W_z", {{d_model, width}, {inner, s.inner}});
-  list.matrix("W_x", {{d_model, width}, {inner, s.inner}});
-  list.matrix("W_B", {{d_model, width}, {state, groups}});
-  list.matrix("W_C", {{d_model, width}, {state, groups}});
-  list.matrix("W_dt", {{d_model, width}, {heads, s.heads}});
-  list.vector(s.projection_bias, "b_z", {{inner, s.inner}});
-  list.vector(s.projection_bias, "b_x", {{inner, s.inner}});
-  list.vector(s.projection_bias, "b_B", {{state, groups}});
-  list.vector(s.projection_bias, "b_C", {{state, groups}});
-  list.vector(s.projection_bias, "b_dt_in", {{heads, s.heads}});
-  if (s.convolution > 0) {
-    list.vector("conv_x", {{inner, s.inner}, {other, s.convolution}});
-    list.vector("conv_B", {{state, groups}, {other, s.convolution}});
-    list.vector("conv_C", {{state, groups}, {other, s.convolution}});
-    list.vector(s.convolution_bias, "b_conv_x", {{inner, s.inner}});
-    list.vector(s.convolution_bias, "b_conv_B", {{state, groups}});
-    list.vector(s.convolution_bias, "b_conv_C", {{state, groups}});
-  }
-  list.vector("b_dt", {{heads, s.heads}});
-  list.vector("A", {{heads, s.heads}});
-  list.vector("skip", {{heads, s.heads}});
-  list.vector(s.output_norm, "inner_norm", {{inner, s.inner}});
-}
-
-void add_gated_delta(const List& list, const StateSpace& s, std::int64_t width) {
-  const std::int64_t keys = s.key_heads * s.key_dim;
-  list.matrix("W_q", {{d_model, width}, {state, keys}});
-  list.matrix("W_k", {{d_model, width}, {state, keys}});
-  list.matrix("W_v", {{d_model, width}, {inner, s.inner}});
-  const bool low = s.gate_rank > 0;
-  if (low) list.matrix("W_z_low", {{d_model, width}, {rank, s.gate_rank}});
-  list.matrix("W_z", {low ? Weight::Size{rank, s.gate_rank} : Weight::Size{d_model, width}, {inner, s.inner}});
-  list.matrix("W_beta", {{d_model, width}, {heads, s.heads}});
-  if (low) {
-    list.matrix("W_alpha_low", {{d_model, width}, {rank, s.gate_rank}});
-    list.matrix("W_alpha", {{rank, s.gate_rank}, {heads, s.heads}, {head_dim, s.key_dim}});
-  } else {
-    list.matrix("W_alpha", {{d_model, width}, {heads, s.heads}});
-  }
-  if (s.convolution > 0) {
-    list.vector("conv_q", {{state, keys}, {other, s.convolution}});
-    list.vector("conv_k", {{state, keys}, {other, s.convolution}});
-    list.vector("conv_v", {{inner, s.inner}, {other, s.convolution}});
-    list.vector(s.convolution_bias, "b_conv_q", {{state, keys}});
-    list.vector(s.convolution_bias, "b_conv_k", {{state, keys}});
-    list.vector(s.convolution_bias, "b_conv_v", {{inner, s.inner}});
-  }
-  if (low)
-    list.vector("b_dt", {{heads, s.heads}, {head_dim, s.key_dim}});
-  else
-    list.vector("b_dt", {{heads, s.heads}});
-  list.vector("A", {{heads, s.heads}});
-  list.vector(s.output_norm, "head_norm", {{value_dim, s.inner / s.heads}});
-}
-
-void add_lightning(const List& list, const StateSpace& s, std::int64_t width) {
-  list.matrix("W_q", {{d_model, width}, {heads, s.heads}, {head_dim, s.key_dim}});
-  list.matrix("W_k", {{d_model, width}, {heads, s.heads}, {head_dim, s.key_dim}});
-  list.matrix("W_v", {{d_model, width}, {inner, s.inner}});
-  list.matrix("W_og", {{d_model, width}, {inner, s.inner}});
-  list.vector(s.output_norm, "inner_norm", {{inner, s.inner}});
-}
-
-void add_gated_convolution(const List& list, const StateSpace& s, std::int64_t width) {
-  for (const auto& [matrix, bias] : {std::pair{"W_x", "b_x"}, std::pair{"W_B", "b_B"}, std::pair{"W_C", "b_C"}}) {
-    list.matrix(matrix, {{d_model, width}, {inner, s.inner}});
-    list.vector(s.projection_bias, bias, {{inner, s.inner}});
-  }
-  list.vector("conv", {{inner, s.inner}, {other, s.convolution}});
-  list.vector(s.convolution_bias, "b_conv", {{inner, s.inner}});
-}
-
-void add_gated_linear(const List& list, const StateSpace& s, std::int64_t width) {
-  list.matrix("W_x", {{d_model, width}, {inner, s.inner}});
-  list.vector(s.projection_bias, "b_x", {{inner, s.inner}});
-  list.matrix("W_z", {{d_model, width}, {inner, s.inner}});
-  list.vector(s.projection_bias, "b_z", {{inner, s.inner}});
-  list.vector("conv", {{inner, s.inner}, {other, s.convolution}});
-  list.vector(s.convolution_bias, "b_conv", {{inner, s.inner}});
-  const std::int64_t block = s.inner / s.heads;
-  for (const auto& [matrix, bias] : {std::pair{"W_input", "b_input"}, std::pair{"W_decay", "b_decay"}}) {
-    list.matrix(matrix, {{heads, s.heads}, {head_dim, block}, {value_dim, block}});
-    list.vector(bias, {{heads, s.heads}, {value_dim, block}});
-  }
-  list.vector("A", {{heads, s.heads}, {value_dim, block}});
-}
-
-void add_state_space(std::vector<Weight>& out, const StateSpace& s, std::int64_t width) {
-  const List list(out, Part::state_space);
-  switch (s.kind) {
-    case StateSpace::Kind::mamba1:
-      add_mamba1(list, s, width);
-      break;
-    case StateSpace::Kind::mamba2:
-      add_mamba2(list, s, width);
-      break;
-    case StateSpace::Kind::gated_delta:
-      add_gated_delta(list, s, width);
-      break;
-    case StateSpace::Kind::lightning:
-      add_lightning(list, s, width);
-      break;
-    case StateSpace::Kind::gated_convolution:
-      add_gated_convolution(list, s, width);
-      break;
-    case StateSpace::Kind::gated_linear:
-      add_gated_linear(list, s, width);
-      break;
-  }
-  list.matrix("W_so", {{inner, s.inner}, {d_model, width}});
-  list.vector(s.projection_bias, "b_so", {{d_model, width}});
-}
-
 void add_experts(std::vector<Weight>& out, const FeedForward& f, std::int64_t width) {
-  const List router(out, Part::router), list(out, Part::experts);
+  const WeightList router(out, Part::router), list(out, Part::experts);
   const Weight::Size e{experts, f.experts}, picks{experts, f.experts + f.zero_experts};
   router.matrix("W_router", {{d_model, width}, picks});
   router.vector(f.router_bias, "b_router", {picks});
@@ -303,7 +147,7 @@ void add_experts(std::vector<Weight>& out, const FeedForward& f, std::int64_t wi
 }
 
 void add_shared_experts(std::vector<Weight>& out, const FeedForward& f, std::int64_t width) {
-  const List list(out, Part::shared_experts);
+  const WeightList list(out, Part::shared_experts);
   list.matrix("W_in_shared", {{d_model, width}, {LogicalDim::width, f.shared_width}});
   if (f.gated) list.matrix("W_gate_shared", {{d_model, width}, {LogicalDim::width, f.shared_width}});
   list.matrix("W_out_shared", {{LogicalDim::width, f.shared_width}, {d_model, width}});
@@ -316,7 +160,8 @@ void add_feed_forward(std::vector<Weight>& out, const FeedForward& f, std::int64
     if (f.shared_width > 0) add_shared_experts(out, f, width);
     return;
   }
-  const List list(out, Part::mlp);
+  const WeightList list(out, Part::mlp);
+  if (f.shifted) add_mix(list, "mix_ffn", f.receptance ? 2 : 1, width);
   list.matrix("W_in", {{d_model, width}, {LogicalDim::width, f.width}});
   list.vector(f.up_bias, "b_in", {{LogicalDim::width, f.width}});
   if (f.gated) list.matrix("W_gate", {{d_model, width}, {LogicalDim::width, f.width}});
@@ -324,13 +169,14 @@ void add_feed_forward(std::vector<Weight>& out, const FeedForward& f, std::int64
   list.vector(f.activation_scales > 0, "activation", {{other, f.activation_scales}});
   list.matrix("W_out", {{LogicalDim::width, f.width}, {d_model, width}});
   list.vector(f.down_bias, "b_out", {{d_model, width}});
+  if (f.receptance) list.matrix("W_receptance", {{d_model, width}, {LogicalDim::width, width}});
 }
 
 /// Several residual streams: for each block, weights that gather the streams to its input, spread its result over them
 /// and mix them, all from the streams themselves; one scale for each of the three.
 void add_streams(std::vector<Weight>& out, const Transformer& model) {
   if (model.streams == 1 || model.one_stream_works) return;
-  const List list(out, Part::streams);
+  const WeightList list(out, Part::streams);
   const Weight::Size mixed{other, (2 + model.streams) * model.streams};
   list.matrix("W_mix", {{other, model.streams}, {d_model, model.d_model}, mixed});
   list.vector("b_mix", {mixed});
@@ -341,7 +187,7 @@ void add_streams(std::vector<Weight>& out, const Transformer& model) {
 /// it, all are corrected by what the prediction missed, likewise.
 void add_predicted_streams(std::vector<Weight>& out, const Transformer& model) {
   if (!model.one_stream_works) return;
-  const List list(out, Part::streams);
+  const WeightList list(out, Part::streams);
   const Weight::Size all{other, model.streams}, pairs{other, model.streams * model.streams};
   list.vector("mix_norm", {{d_model, model.d_model}});
   list.matrix("W_mix", {{d_model, model.d_model}, all});
@@ -353,7 +199,7 @@ void add_predicted_streams(std::vector<Weight>& out, const Transformer& model) {
 /// Two narrow matrices beside attention.
 void add_bypass(std::vector<Weight>& out, const Layer& layer, std::int64_t width) {
   if (layer.bypass_rank == 0) return;
-  const List list(out, Part::attention);
+  const WeightList list(out, Part::attention);
   list.matrix("W_bypass_in", {{d_model, width}, {rank, layer.bypass_rank}});
   list.matrix("W_bypass_out", {{rank, layer.bypass_rank}, {d_model, width}});
   list.vector("bypass_norm", {{d_model, width}});
@@ -424,7 +270,7 @@ std::vector<Weight> layer_weights(const Transformer& model, const Layer& layer) 
     add_streams(out, model);
     norms(1);
     add(out, *content, model.d_model);
-    List(out, out.back().part).vector(layer.needs_image, "block_scale", {{other, 1}});
+    WeightList(out, out.back().part).vector(layer.needs_image, "block_scale", {{other, 1}});
     if (sandwich) norms(1);
   };
   add_predicted_streams(out, model);
@@ -441,7 +287,7 @@ std::vector<Weight> layer_weights(const Transformer& model, const Layer& layer) 
   block(layer.cross_attention, add_attention);
   block(layer.feed_forward, add_feed_forward);
   if (layer.token_input > 0) {
-    const List list(out, Part::mlp);
+    const WeightList list(out, Part::mlp);
     list.matrix("W_token_gate", {{d_model, model.d_model}, {rank, layer.token_input}});
     list.matrix("W_token", {{rank, layer.token_input}, {d_model, model.d_model}});
   }
@@ -455,7 +301,7 @@ std::vector<Weight> outer_weights(const Transformer& model) {
   out.reserve(12);
   const std::int64_t stacks = model.encoder ? 2 : 1;
   const std::int64_t embedded = model.embedding_width > 0 ? model.embedding_width : model.d_model;
-  const List embedding(out, Part::embedding), head(out, Part::head), table(out, Part::positions);
+  const WeightList embedding(out, Part::embedding), head(out, Part::head), table(out, Part::positions);
   const Weight::Size narrow{embedded == model.d_model ? d_model : rank, embedded};
   embedding.vector("embedding", {{vocabulary, model.vocabulary + model.extra_embeddings}, narrow});
   if (embedded != model.d_model) embedding.matrix("W_embed_in", {narrow, {d_model, model.d_model}});
@@ -481,12 +327,12 @@ std::vector<Weight> outer_weights(const Transformer& model) {
   head.vector(model.pooler, "W_pooler", {{d_model, model.d_model}, turned});
   head.vector(model.pooler, "b_pooler", {turned});
   if (model.one_stream_works) {  // the others begin and end as products of the first
-    const List streams(out, Part::streams);
+    const WeightList streams(out, Part::streams);
     const Weight::Size others{other, model.streams - 1};
     streams.matrix("W_streams_in", {others, {d_model, model.d_model}, {d_model, model.d_model}});
     streams.matrix("W_streams_out", {others, {d_model, model.d_model}, {d_model, model.d_model}});
   } else if (model.streams > 1) {  // gathers the streams at the end
-    const List streams(out, Part::streams);
+    const WeightList streams(out, Part::streams);
     streams.matrix("W_mix", {{other, model.streams}, {d_model, model.d_model}, {other, model.streams}});
     streams.vector("b_mix", {{other, model.streams}});
     streams.vector("mix_scale", {{other, 1}});

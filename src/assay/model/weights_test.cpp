@@ -200,6 +200,29 @@ TEST(Weights, EveryStateSpaceHasItsProjections) {
   // Values and gate of 64, a convolution of 4; two gates in 4 blocks of 16 x 16 with biases; a decay a channel; out
   EXPECT_EQ(count({.kind = StateSpace::Kind::gated_linear, .inner = 64, .heads = 4, .convolution = 4}),
             32 * 2 * 64 + 4 * 64 + 2 * (4 * 16 * 16 + 64) + 64 + 64 * 32);
+  // Three mixtures; r, k and v of 64, a decay and a bonus a channel; out
+  EXPECT_EQ(count({.kind = StateSpace::Kind::rwkv4, .inner = 64}), 3 * 32 + 32 * 3 * 64 + 2 * 64 + 64 * 32);
+  // Four mixtures; r, k, v and gate of 64, decay, bonus, a norm with its bias; out
+  EXPECT_EQ(count({.kind = StateSpace::Kind::rwkv5, .inner = 64, .heads = 4, .key_dim = 16}),
+            4 * 32 + 32 * 4 * 64 + 4 * 64 + 64 * 32);
+  // The same with two mixtures more, five of them through a rank of 8, and the decay through a rank of 2.
+  EXPECT_EQ(
+      count({.kind = StateSpace::Kind::rwkv5, .inner = 64, .heads = 4, .key_dim = 16, .decay_rank = 2, .mix_rank = 8}),
+      6 * 32 + 2 * 5 * 8 * 32 + 2 * (32 + 64) + 32 * 4 * 64 + 4 * 64 + 64 * 32);
+  // Six mixtures; r, k and v of 64; decay, rate, gate and values through ranks of 1, 2, 3 and 4, three with a bias;
+  // three scales of keys, a norm with its bias; out
+  EXPECT_EQ(count({.kind = StateSpace::Kind::rwkv7,
+                   .inner = 64,
+                   .heads = 4,
+                   .key_dim = 16,
+                   .gate_rank = 3,
+                   .decay_rank = 1,
+                   .rate_rank = 2,
+                   .value_rank = 4}),
+            6 * 32 + 32 * 3 * 64 + 10 * (32 + 64) + 3 * 64 + 5 * 64 + 64 * 32);
+  // q and k of 4 x 8, v and gate of 64, two gates of a head with biases, norm, out
+  EXPECT_EQ(count({.kind = StateSpace::Kind::mlstm, .inner = 64, .heads = 4, .key_dim = 8}),
+            32 * (2 * 32 + 2 * 64 + 2 * 4) + 2 * 4 + 64 + 64 * 32);
   // q, k, v and gate of 64, norm, out
   EXPECT_EQ(count({.kind = StateSpace::Kind::lightning, .inner = 64, .heads = 4, .key_dim = 16}),
             32 * 256 + 64 + 64 * 32);

@@ -180,6 +180,50 @@ constexpr Wild wild[] = {
       "qwen2_5_omni_thinker", "text_config": {"model_type": "qwen2_5_omni_text", "hidden_size": 3584,
       "intermediate_size": 18944, "num_attention_heads": 28, "num_hidden_layers": 28, "num_key_value_heads": 4,
       "vocab_size": 152064}, "vision_config": {"depth": 32}}, "talker_config": {"hidden_size": 896}})"},
+    // 2 V D + 13 D^2 L + D (11 L + 4) (Peng et al. 2023). A state of two tokens and three numbers per channel.
+    {"rwkv 4", 169'342'464, 12 * 13 * 768 * 768 + 50'277 * 768, 0, 12 * 5 * 768,
+     R"({"model_type": "rwkv", "architectures": ["RwkvForCausalLM"], "attention_hidden_size": 768, "bos_token_id": 0,
+      "context_length": 1024, "eos_token_id": 0, "hidden_size": 768, "intermediate_size": 3072,
+      "layer_norm_epsilon": 1e-05, "num_hidden_layers": 12, "rescale_every": 6, "tie_word_embeddings": false,
+      "torch_dtype": "float32", "use_cache": true, "vocab_size": 50277})"},
+    // 13 D^2 L + 14 D L + 4 D + 2 D V, and of 6 464 D L (Peng et al. 2024). 64 numbers per channel, and two tokens.
+    {"rwkv 5", 1'577'754'624, 24 * 13 * 2'048 * 2'048 + 65'536 * 2'048, 0, 24 * (64 + 2) * 2'048,
+     R"({"model_type": "rwkv5", "architectures": ["Rwkv5ForCausalLM"], "attention_hidden_size": 2048,
+      "hidden_size": 2048, "intermediate_size": null, "layer_norm_epsilon": 1e-05, "num_attention_heads": 64,
+      "num_hidden_layers": 24, "rescale_every": 6, "tie_word_embeddings": false, "vocab_size": 65536})"},
+    {"rwkv 6", 1'599'873'024, 24 * (13 * 2'048 * 2'048 + 448 * 2'048) + 65'536 * 2'048, 0, 24 * (64 + 2) * 2'048,
+     R"({"model_type": "rwkv6", "architectures": ["Rwkv6ForCausalLM"], "attention_hidden_size": 2048, "head_size": 64,
+      "head_size_divisor": 8, "hidden_size": 2048, "intermediate_size": null, "layer_norm_epsilon": 1e-05,
+      "num_attention_heads": 64, "num_hidden_layers": 24, "rescale_every": 6, "tie_word_embeddings": false,
+      "use_cache": true, "vocab_size": 65536})"},
+    // Its ranks are twice those of the smaller ones.
+    {"rwkv 6 with wide ranks, as flash-linear-attention writes it", 7'635'746'816,
+     32 * (13 * std::int64_t{4'096} * 4'096 + 896 * 4'096) + 65'536 * 4'096, 0, 32 * (64 + 2) * 4'096,
+     R"({"model_type": "rwkv6", "architectures": ["RWKV6ForCausalLM"], "attn": null, "attn_mode": "chunk",
+      "expand_k": 1, "expand_v": 1, "fuse_norm": true, "gate_low_rank_dim": 128, "hidden_act": "sqrelu",
+      "hidden_ratio": 3.5, "hidden_size": 4096, "intermediate_size": 14336, "norm_bias": true, "norm_eps": 1e-05,
+      "norm_first": true, "num_heads": 64, "num_hidden_layers": 32, "proj_low_rank_dim": 64,
+      "tie_word_embeddings": false, "use_glu": false, "vocab_size": 65536})"},
+    // The first layer has no gate of values; without norms of their own they are two narrow matrices.
+    {"rwkv 7", 1'527'404'544, 24 * (12 * 2'048 * 2'048 + 2 * 512 * 2'048) - 2 * 64 * 2'048 + 65'536 * 2'048, 0,
+     24 * (64 + 2) * 2'048,
+     R"({"model_type": "rwkv7", "architectures": ["RWKV7ForCausalLM"], "a_low_rank_dim": 96, "attn": null,
+      "attn_mode": "chunk", "decay_low_rank_dim": 96, "fuse_norm": true, "fuse_cross_entropy": true,
+      "gate_low_rank_dim": 256, "head_dim": 64, "hidden_act": "sqrelu", "hidden_ratio": 4.0, "hidden_size": 2048,
+      "intermediate_size": 8192, "max_position_embeddings": 2048, "norm_bias": true, "norm_eps": 1e-05,
+      "norm_first": true, "num_heads": 32, "num_hidden_layers": 24, "tie_word_embeddings": false, "use_cache": true,
+      "v_low_rank_dim": 64, "value_dim": [2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048,
+      2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048, 2048], "vocab_size": 65536})"},
+    // Of each of 8 heads 256 x 512 numbers, a normaliser of 256 and the largest exponent.
+    {"xlstm", 6'865'424'896, 6'658'981'888, 0, 32 * 8 * (256 * 512 + 256 + 1),
+     R"({"model_type": "xlstm", "architectures": ["xLSTMForCausalLM"], "add_out_norm": true, "autocast_kernel_dtype":
+      "bfloat16", "chunk_size": 64, "chunkwise_kernel": "chunkwise--triton_xl_chunk", "embedding_dim": 4096,
+      "eps": 1e-06, "ffn_proj_factor": 2.667, "ffn_round_up_to_multiple_of": 64, "gate_soft_cap": 15.0,
+      "hidden_size": 4096, "inference_state_dtype": "float32", "mode": "inference", "norm_eps": 1e-06,
+      "norm_reduction_force_float32": true, "num_blocks": 32, "num_heads": 8, "num_hidden_layers": 32,
+      "output_logit_soft_cap": 30.0, "qk_dim_factor": 0.5, "return_last_states": true, "sequence_kernel":
+      "native_sequence__triton", "step_kernel": "triton", "tie_word_embeddings": false, "use_bias": false,
+      "v_dim_factor": 1.0, "vocab_size": 50304, "weight_mode": "single"})"},
 };
 
 TEST(WildArchitecture, EachHasTheTotalOfItsCheckpointAndTheWorkOfItsLayers) {
@@ -219,7 +263,9 @@ TEST(WildArchitecture, ListsOfLayersFitTheLayers) {
 
 TEST(WildArchitecture, WhatCannotBeDescribedSaysWhy) {
   EXPECT_NE(refusal(R"({"model_type": "zamba2"})").find("share the weights"), std::string::npos);
-  EXPECT_NE(refusal(R"({"model_type": "rwkv"})").find("recurrence"), std::string::npos);
+  EXPECT_NE(refusal(R"({"model_type": "whisper"})").find("sound"), std::string::npos);
+  EXPECT_NE(refusal(R"({"model_type": "xlstm", "use_bias": true})").find("use_bias"), std::string::npos);
+  EXPECT_NE(refusal(R"({"model_type": "rwkv7", "attn": {"layers": [1]}})").find("attn"), std::string::npos);
 }
 
 }  // namespace

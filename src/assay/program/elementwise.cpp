@@ -44,6 +44,11 @@ class Counted {
       case Op::activate_grad:
         // dy f'(x); of a gated one dy f(g), and dy x f'(g).
         return (has(2) ? 5.0 : 2.0) * taken(0);
+      case Op::mix:
+        return 3.0 * out;
+      case Op::mix_grad:
+        // dy w, and dy less that; the weight has dy (y - x), and its sum where it is one for all tokens.
+        return (taken(3) < taken(0) ? 5.0 : 4.0) * taken(0);
       case Op::gate:
         return out + taken(1);
       case Op::gate_grad:

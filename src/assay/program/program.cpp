@@ -9,15 +9,16 @@ namespace assay {
 
 std::string_view name(Op op) {
   constexpr std::string_view names[] = {
-      "product",      "embed",          "embed grad", "place",          "place grad",
-      "bias grad",    "norm",           "norm grad",  "rotate",         "rotate grad",
-      "attention",    "attention grad", "pick",       "activation",     "activation grad",
-      "gate",         "gate grad",      "add",        "split",          "split grad",
-      "route",        "route grad",     "dispatch",   "dispatch grad",  "combine",
-      "combine grad", "scan",           "scan grad",  "convolution",    "convolution grad",
-      "cast",         "loss sums",      "loss",       "loss grad",      "sample",
-      "update",       "slice",          "all-gather", "reduce-scatter", "all-reduce",
-      "all-to-all"};
+      "product",      "embed",          "embed grad", "place",         "place grad",
+      "bias grad",    "norm",           "norm grad",  "rotate",        "rotate grad",
+      "attention",    "attention grad", "pick",       "activation",    "activation grad",
+      "gate",         "gate grad",      "add",        "split",         "split grad",
+      "route",        "route grad",     "dispatch",   "dispatch grad", "combine",
+      "combine grad", "scan",           "scan grad",  "convolution",   "convolution grad",
+      "edge",         "edge grad",      "shift",      "shift grad",    "mix",
+      "mix grad",     "cast",           "loss sums",  "loss",          "loss grad",
+      "sample",       "update",         "slice",      "all-gather",    "reduce-scatter",
+      "all-reduce",   "all-to-all"};
   return names[static_cast<std::size_t>(op)];
 }
 

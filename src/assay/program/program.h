@@ -51,6 +51,12 @@ enum class Op : std::uint8_t {
   scan_grad,
   convolve,
   convolve_grad,
+  edge,  ///< the last token that each device has of a sequence
+  edge_grad,
+  shift,  ///< the token before each, and before the first on a device the last of another
+  shift_grad,
+  mix,  ///< x + weight (y - x), with a weight for each channel, or for each token and channel
+  mix_grad,
   cast,
   loss_sums,
   loss,
