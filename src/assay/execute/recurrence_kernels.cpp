@@ -40,7 +40,7 @@ void add_unit_grad(double* dx, const double* x, const std::vector<double>& dy, d
 /// Whether the state has a normaliser beside the values.
 bool has_normaliser(Kind kind) { return kind == Kind::rwkv4 || kind == Kind::mlstm; }
 
-/// Gates of an mLSTM are bent to stay below this (Beck et al. 2025, section 3.2).
+/// Gates of an mLSTM are bent to stay below this (gate_soft_cap of xLSTM 7B).
 constexpr double soft_cap = 15.0;
 double capped(double x) { return soft_cap * std::tanh(x / soft_cap); }
 double capped_slope(double x) { return 1.0 - std::tanh(x / soft_cap) * std::tanh(x / soft_cap); }
@@ -241,7 +241,7 @@ class Head {
 
  private:
   static constexpr double linear_rate = 8.0;                // of Griffin (De et al. 2024, equation 4)
-  static constexpr double rwkv7_rate = 0.6065306597126334;  // exp(-1/2) (Peng et al. 2025, equation 10)
+  static constexpr double rwkv7_rate = 0.6065306597126334;  // exp(-1/2) (Peng et al. 2025)
   double linear_decay(std::size_t i) const {
     return std::exp(-linear_rate * sigmoid(in_[2]->values[i]) * softplus(in_[3]->values[at(head_)]));
   }

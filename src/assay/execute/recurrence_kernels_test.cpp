@@ -73,7 +73,7 @@ TEST(Recurrence, Rwkv4IsAWeightedAverage) {
       }
 }
 
-// As kernels compute it: scaled by the largest exponent so far (Beck et al. 2024, equations 25 to 27).
+// As kernels compute it: scaled by the largest exponent so far (Beck et al. 2024).
 TEST(Recurrence, AnMlstmIsItsStabilisedForm) {
   const Case c = mlstm();
   const Numbers y = recurrence(c.inputs(), c.place).front();
@@ -104,6 +104,77 @@ TEST(Recurrence, AnMlstmIsItsStabilisedForm) {
       }
     }
   EXPECT_TRUE(above && below);
+}
+
+/// One number of an input of heads [b, s, h, 3], or of weights [h, 3].
+double number(const Numbers& x, std::int64_t b, std::int64_t t, std::int64_t h, std::size_t n) {
+  const std::int64_t row = x.shape.size() == 2 ? h : (b * tokens + t) * heads + h;
+  return x.values[3 * static_cast<std::size_t>(row) + n];
+}
+
+// y = r' (S + diag(u) k v'), then S <- diag(exp(-exp(w))) S + k v' (Peng et al. 2024).
+TEST(Recurrence, Rwkv5And6AreTheirDefinition) {
+  for (const Case& c : {cases()[2], cases()[3]}) {
+    const Numbers y = recurrence(c.inputs(), c.place).front();
+    for (std::int64_t b = 0; b < sequences; ++b)
+      for (std::int64_t h = 0; h < heads; ++h) {
+        double state[3][2] = {};
+        for (std::int64_t t = 0; t < tokens; ++t)
+          for (std::size_t v = 0; v < 2; ++v) {
+            const std::size_t at = 2 * static_cast<std::size_t>((b * tokens + t) * heads + h) + v;
+            const auto of = [&](std::size_t input, std::size_t n) { return number(c.in[input], b, t, h, n); };
+            double expected = 0;
+            for (std::size_t n = 0; n < 3; ++n) {
+              const double written = of(2, n) * c.in[0].values[at];
+              expected += of(1, n) * (state[n][v] + of(4, n) * written);
+              state[n][v] = std::exp(-std::exp(of(3, n))) * state[n][v] + written;
+            }
+            EXPECT_NEAR(y.values[at], expected, 1e-12);
+          }
+      }
+  }
+}
+
+// S <- S (diag(w) - kk' (a kk)) + v' k as a product of matrices, values by keys; the bonus is a result of its own
+// (Peng et al. 2025).
+TEST(Recurrence, Rwkv7IsItsDefinition) {
+  const Case c = cases()[4];
+  const std::vector<Numbers> y = recurrence(c.inputs(), c.place);
+  ASSERT_EQ(y.size(), 2U);
+  const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  for (std::int64_t b = 0; b < sequences; ++b)
+    for (std::int64_t h = 0; h < heads; ++h) {
+      double state[2][3] = {};
+      for (std::int64_t t = 0; t < tokens; ++t) {
+        const auto of = [&](std::size_t input, std::size_t n) { return number(c.in[input], b, t, h, n); };
+        const auto scale = [&](std::size_t n, std::size_t which) {
+          return c.in[5].values[(static_cast<std::size_t>(h) * 3 + n) * 3 + which];
+        };
+        double unit[3], key[3], step[3][3], length = 1e-6, bonus = 0;
+        for (std::size_t n = 0; n < 3; ++n) length += std::pow(of(2, n) * scale(n, 0), 2);
+        for (std::size_t n = 0; n < 3; ++n) {
+          unit[n] = of(2, n) * scale(n, 0) / std::sqrt(length);
+          key[n] = of(2, n) * (1 + (sigmoid(of(4, n)) - 1) * scale(n, 1));
+          bonus += of(1, n) * key[n] * scale(n, 2);
+        }
+        for (std::size_t m = 0; m < 3; ++m)
+          for (std::size_t n = 0; n < 3; ++n)
+            step[m][n] =
+                (m == n ? std::exp(-std::exp(-0.5) * sigmoid(of(3, n))) : 0.0) - unit[m] * unit[n] * sigmoid(of(4, n));
+        for (std::size_t v = 0; v < 2; ++v) {
+          const std::size_t at = 2 * static_cast<std::size_t>((b * tokens + t) * heads + h) + v;
+          double next[3] = {}, expected = 0;
+          for (std::size_t n = 0; n < 3; ++n) {
+            for (std::size_t m = 0; m < 3; ++m) next[n] += state[v][m] * step[m][n];
+            next[n] += c.in[0].values[at] * key[n];
+            expected += next[n] * of(1, n);
+          }
+          std::copy(next, next + 3, state[v]);
+          EXPECT_NEAR(y[0].values[at], expected, 1e-12);
+          EXPECT_NEAR(y[1].values[at], bonus * c.in[0].values[at], 1e-12);
+        }
+      }
+    }
 }
 
 TEST(Recurrence, GradientsAreFiniteDifferences) {

@@ -81,6 +81,25 @@ TEST(Recompute, KeepsTheInputOfALayerOnly) {
   EXPECT_EQ(everything - without_scores, Bytes(fp32 * batch * n_heads * length * length));
 }
 
+TEST(Recompute, KeepsValuesForLaterLayers) {
+  Transformer m = small_llama();
+  Layer l = m.decoder.kinds[0];
+  l.attention.reset();
+  StateSpace s;
+  s.kind = StateSpace::Kind::rwkv7;
+  s.inner = 512, s.heads = s.key_heads = 8, s.key_dim = 64;
+  s.decay_rank = s.rate_rank = s.gate_rank = 16;
+  m.decoder = {};
+  s.lends_values = true, l.state_space = s, m.decoder.add(l);
+  s.lends_values = false, s.value_rank = 16, l.state_space = s, m.decoder.add(l);
+  TrainingPlan plan = plain_plan();
+  plan.recompute = Recompute::full();
+  const Program program = train({}, plan, m);
+  // The input of each layer, and of the first one the values.
+  EXPECT_EQ(kept_bytes(program, program.blocks[1]), Bytes(2 * tokens * d_model * fp32));
+  EXPECT_EQ(kept_bytes(program, program.blocks[2]), Bytes(tokens * d_model * fp32));
+}
+
 // A program and the accounting of models agree on what selective recomputation keeps.
 TEST(Recompute, SelectivelyKeepsWhatModelsCount) {
   TrainingPlan plan = plain_plan();

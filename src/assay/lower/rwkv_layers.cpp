@@ -142,6 +142,7 @@ int LayerWriter::with_first_values(const StateSpace& s, int x, int v) {
   constexpr std::string_view name = "V_first";
   if (s.lends_values) {
     program.tensors[at(v)].tensor_class = TensorClass::key_value;
+    program.tensors[at(v)].is_kept = true;  // for the backward passes of all other layers
     lend(v, name);
     lent_.values = v;
   }
