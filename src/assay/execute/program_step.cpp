@@ -74,8 +74,8 @@ struct StepRunner::Operands {
   }
 };
 
-StepRunner::StepRunner(const Program& program, const Transformer& model, double tokens)
-    : program_(program), model_(model), tokens_(tokens), devices_(program.mesh) {
+StepRunner::StepRunner(const Program& program, double tokens)
+    : program_(program), tokens_(tokens), devices_(program.mesh) {
   for (const ProgramTensor& tensor : program.tensors) {
     tensors_.push_back(to_tensor(tensor));
     Tensor checked = tensors_.back();
@@ -269,7 +269,7 @@ bool StepRunner::is_sums_of(int made, int x) const {
 NormShape StepRunner::norm_shape(int x, int scale, const Operands& in) const {
   const ProgramTensor& rows = program_.tensor(x);
   const int over = scale >= 0 ? program_.tensor(scale).rank : 1;
-  NormShape shape{1, 1, model_.norm.mean};
+  NormShape shape{1, 1, in.step.is_centred};
   for (int i = rows.rank - over; i < rows.rank; ++i) {
     shape.local *= extents_[at(x)][in.device][at(i)].size;
     shape.whole *= rows.dims[at(i)].size;
@@ -356,7 +356,7 @@ std::vector<Array<double>> StepRunner::run_local(const Step& step, const Layer* 
     case Op::norm: {
       if (is_sums_of(step.out[0], step.in[0])) {
         // All dimensions that the sums lack were summed over.
-        NormShape shape{1, 1, model_.norm.mean};
+        NormShape shape{1, 1, step.is_centred};
         for (int i = program_.tensor(step.out[0]).rank - 1; i < program_.tensor(step.in[0]).rank; ++i)
           shape.local *= extents_[at(step.in[0])][in.device][at(i)].size;
         return {norm_sums(in[0], shape)};

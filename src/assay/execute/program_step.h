@@ -18,8 +18,8 @@ inline constexpr double descent_rate = 0.1;
 
 class StepRunner {
  public:
-  /// The program and the model must outlive it. `tokens`: over which the loss is averaged.
-  StepRunner(const Program& program, const Transformer& model, double tokens);
+  /// The program must outlive it. `tokens`: over which the loss is averaged.
+  StepRunner(const Program& program, double tokens);
 
   /// Runs a step of a block of `layer` (nullptr: embedding and head).
   void run(const Step& step, const Layer* layer, ProgramMemory& memory);
@@ -60,7 +60,6 @@ class StepRunner {
   void check_layouts(const Step& step) const;
 
   const Program& program_;
-  const Transformer& model_;
   double tokens_;
   VirtualDevices<double> devices_;
   std::vector<Tensor> tensors_;

@@ -117,7 +117,7 @@ std::vector<StackedLayer> all_layers(const Transformer& model) {
 class ProgramRunner {
  public:
   ProgramRunner(const Program& program, const Transformer& model, double tokens)
-      : program_(program), model_(model), step_(program, model, tokens) {
+      : program_(program), model_(model), step_(program, tokens) {
     const std::size_t kinds = model.decoder.kinds.size() + (model.encoder ? model.encoder->kinds.size() : 0);
     for (int kind = -1; kind < static_cast<int>(kinds); ++kind) names_.push_back(weight_names(program, kind));
   }

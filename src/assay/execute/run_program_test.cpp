@@ -173,8 +173,7 @@ RC_GTEST_PROP(RunReshard, AnyShardingBecomesAnyOther, ()) {
   program.place(from, before);
   const int to = builder.reshard(from, after, Urgency::critical);
   RC_ASSERT(program.tensor(to).sharding == after);
-  const Transformer none;
-  StepRunner runner(program, none, 1);
+  StepRunner runner(program, 1);
   ProgramMemory memory(program.tensors.size());
   const Array<double> whole = random_integers<double>({8, 8, 8}, 5);
   memory[0] = runner.distributed(whole, from);

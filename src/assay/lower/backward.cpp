@@ -278,7 +278,7 @@ class BackwardPass {
       sums = make(step.in[2],
                   program_.tensor(x).sharding.split_axes() & ~program_.tensor(step.in[2]).sharding.split_axes());
       program_.tensors[at(sums)].store_as(Dtype::fp32);
-      build_.emit(Op::norm_grad, {dy, need(x), need(scale), need(step.in[2])}, {sums});
+      build_.emit(Op::norm_grad, {dy, need(x), need(scale), need(step.in[2])}, {sums}).is_centred = step.is_centred;
       sums = build_.settle_sums(sums);
     }
     const int dx = make(x);
@@ -286,8 +286,8 @@ class BackwardPass {
     program_.tensors[at(dx)].sharding.unreduced = late;
     const auto of_weight = [&](int id) { return differentiable(id) ? make(id, partial_over(id, x) | late) : -1; };
     const int bias = step.in[3], d_scale = of_weight(scale), d_bias = of_weight(bias);
-    build_.emit(Op::norm_grad, {dy, need(x), need(scale), need(step.in[2]), sums}, {dx, d_scale, d_bias}).detail =
-        step.detail;
+    Step& back = build_.emit(Op::norm_grad, {dy, need(x), need(scale), need(step.in[2]), sums}, {dx, d_scale, d_bias});
+    back.detail = step.detail, back.is_centred = step.is_centred;
     accumulate(scale, d_scale), accumulate(bias, d_bias);
     accumulate(x, dx);
   }

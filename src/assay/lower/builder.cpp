@@ -351,7 +351,8 @@ int Builder::bias_for(int bias, const ProgramTensor& to) {
   return reshard(bias, like, Urgency::ahead);
 }
 
-int Builder::norm(std::string_view name, int x, int scale, int bias, std::int64_t groups) {
+int Builder::norm(std::string_view name, int x, int scale, int bias, std::int64_t groups, bool centred) {
+  centred |= program_.centred_norms;
   x = settle_sums(x);
   if (groups > 0) {  // a row that several devices share is brought together
     Sharding target = program_.tensor(x).sharding;
@@ -377,7 +378,7 @@ int Builder::norm(std::string_view name, int x, int scale, int bias, std::int64_
     for (int i = rank - over; i < rank; ++i) made.sharding.dims[at(i)] = {};
     made.sharding.unreduced = split;
     sums = program_.add(made);
-    emit(Op::norm, {x}, {sums});
+    emit(Op::norm, {x}, {sums}).is_centred = centred;
     sums = settle_sums(sums);
   }
   Sharding like;
@@ -385,7 +386,9 @@ int Builder::norm(std::string_view name, int x, int scale, int bias, std::int64_
   if (scale >= 0) scale = reshard(scale, like, Urgency::ahead);
   if (bias >= 0) bias = reshard(used(bias), like, Urgency::ahead);
   const int out = pointwise(Op::norm, name, {x, scale, sums, bias}, x);
-  if (groups > 0) program_.steps.back().detail = static_cast<std::int16_t>(groups);
+  Step& step = program_.steps.back();
+  step.is_centred = centred;
+  if (groups > 0) step.detail = static_cast<std::int16_t>(groups);
   return out;
 }
 

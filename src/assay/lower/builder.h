@@ -137,8 +137,9 @@ class Builder {
   int bias_for(int bias, const ProgramTensor& to);
   /// Normalises over the last dimension, or over all dimensions of `scale`, a weight like `bias`; both may be below 0.
   /// Where devices hold parts of a row they first add up the sums that the mean and the deviation need.
-  /// With `groups`, the last dimension is that many rows, and devices that hold whole rows need no others.
-  int norm(std::string_view name, int x, int scale, int bias = -1, std::int64_t groups = 0);
+  /// With `groups`, the last dimension is that many rows, and devices that hold whole rows need no others; such a row
+  /// may be `centred` where the model's norms are not.
+  int norm(std::string_view name, int x, int scale, int bias = -1, std::int64_t groups = 0, bool centred = false);
   /// Any other step with one result like `like` in shape and sharding.
   int pointwise(Op op, std::string_view name, std::initializer_list<int> in, int like);
   Step& emit(Op op, std::initializer_list<int> in, std::initializer_list<int> out);

@@ -157,7 +157,7 @@ int LayerWriter::mlstm(const StateSpace& s, int x) {
   };
   const int input = of_head("I", "W_input", "b_input"), forget = of_head("F", "W_forget", "b_forget");
   int y = scan_result(scan(s, {v, q, k, input, forget}), gate);
-  if (s.output_norm) y = scan_result(build_.norm("Y", y, weight("inner_norm"), -1, s.heads), gate);
+  if (s.output_norm) y = scan_result(build_.norm("Y", y, weight("inner_norm"), -1, s.heads, true), gate);
   return build_.pointwise(Op::activate, "Y", {y, gate}, gate);
 }
 

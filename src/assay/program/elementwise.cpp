@@ -96,7 +96,7 @@ class Counted {
   /// Squares and their sum, the quotient by the root; then scale and bias. Where devices share rows, sums are a step of
   /// their own.
   double norm() const {
-    const double n = taken(0), mean = program_.centred_norms ? 1.0 : 0.0;
+    const double n = taken(0), mean = step_.is_centred ? 1.0 : 0.0;
     const double sums = 2.0 + mean, rest = 1.0 + mean + (has(1) ? 1.0 : 0.0) + (has(3) ? 1.0 : 0.0);
     return n * (made(0) < n ? sums : has(2) ? rest : sums + rest);
   }
@@ -105,7 +105,7 @@ class Counted {
   double norm_grad() const {
     if (made(0) < taken(0)) return 0.0;  // counted with the result
     const bool bias = step_.out[2] >= 0;
-    return taken(0) * (6.0 + (has(2) ? 3.0 : 0.0) + (bias ? 1.0 : 0.0) + (program_.centred_norms ? 3.0 : 0.0));
+    return taken(0) * (6.0 + (has(2) ? 3.0 : 0.0) + (bias ? 1.0 : 0.0) + (step_.is_centred ? 3.0 : 0.0));
   }
   /// The share of its dimensions that a rotation turns.
   double turning() const {

@@ -172,9 +172,11 @@ struct alignas(16) Step {  // 64 bytes, so that its number is a shift away
   /// Attention: index in `attentions`; norm: groups that are normalised one by one; rotate: dimensions that turn, if
   /// not all.
   std::int16_t detail = -1;
-  Flops flops;  ///< on one device
-  Bytes bytes;  ///< read and written on one device, or received over the network by a collective
+  Flops flops;              ///< on one device
+  Bytes bytes;              ///< read and written on one device, or received over the network by a collective
+  bool is_centred = false;  ///< of a norm: it subtracts the mean
 };
+static_assert(sizeof(Step) == 64);
 
 enum class Phase : std::uint8_t { forward, backward, update };
 std::string_view name(Phase phase);
@@ -196,7 +198,7 @@ struct Program {
   std::vector<Block> blocks;
   std::vector<AttentionShape> attentions;
   std::int64_t microbatches = 1;
-  bool centred_norms = false;  ///< norms subtract the mean
+  bool centred_norms = false;  ///< norms subtract the mean, also those that need not
 
   const ProgramTensor& tensor(int id) const { return tensors[static_cast<std::size_t>(id)]; }
   /// Takes a tensor in and gives its number.

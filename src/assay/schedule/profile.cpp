@@ -151,7 +151,7 @@ double stretch_of(const StepEffects& effects, const Program& program, const Step
     // activation functions are one each.
     case Op::norm:
     case Op::norm_grad:
-      return effects.pointwise * (program.centred_norms ? 1.0 : effects.composed);
+      return effects.pointwise * (step.is_centred ? 1.0 : effects.composed);
     case Op::rotate:
     case Op::rotate_grad:
       return effects.pointwise * effects.composed;
