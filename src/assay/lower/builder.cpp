@@ -237,41 +237,33 @@ AxisSet Builder::late_axes(const ProgramTensor& tensor) const {
   return tensor.sharding.unreduced & rules_.key_replicas;
 }
 
-inline Sharding Builder::wanted(const ProgramTensor& x, const ProgramTensor& w) const {
+inline Builder::Wanted Builder::wanted(const ProgramTensor& x, const ProgramTensor& w) const {
+  Wanted out;
   // Copies of keys are made by every device that needs them, from tokens that are there for the queries.
-  AxisSet stationary = w.find(LogicalDim::kv_heads) >= 0 ? rules_.key_replicas : 0;
-  for (int i = 0; i < w.rank; ++i) stationary |= w.sharding.dims[at(i)].set();
-  Sharding target;
-  target.unreduced = x.is_gradient ? late_axes(x) : 0;
+  const AxisSet copied = w.find(LogicalDim::kv_heads) >= 0 ? rules_.key_replicas : 0;
+  for (int i = 0; i < w.rank; ++i) out.axes |= w.sharding.dims[at(i)].set();
+  const AxisSet stationary = out.axes | copied;
+  out.place.unreduced = x.is_gradient ? late_axes(x) : 0;
   // Partial sums of an adapter end with those of the product that it is added to.
-  if (x.find(LogicalDim::adapter) >= 0 && !x.is_gradient) target.unreduced = x.sharding.unreduced;
+  if (x.find(LogicalDim::adapter) >= 0 && !x.is_gradient) out.place.unreduced = x.sharding.unreduced;
   for (int i = 0; i < x.rank; ++i) {
     const int j = w.find(x.dims[at(i)].dim);
-    target.dims[at(i)] = j >= 0 ? w.sharding.dims[at(j)] : remaining(x.sharding.dims[at(i)], stationary);
+    out.place.dims[at(i)] = j >= 0 ? w.sharding.dims[at(j)] : remaining(x.sharding.dims[at(i)], stationary);
+    out.axes |= out.place.dims[at(i)].set();
+    if (j >= 0) out.shared |= 1u << j;
   }
-  return target;
+  return out;
 }
 
 int Builder::brought_to(int activation, int weight) {
   const int w = used(weight);
-  return moved_once(activation, wanted(program_.tensor(activation), program_.tensor(w)));
+  return moved_once(activation, wanted(program_.tensor(activation), program_.tensor(w)).place);
 }
 
 int Builder::product(std::string_view name, int activation, int weight, std::span<const LogicalDim> result, int onto,
                      int bias) {
   int b = narrowed(used(weight));
-  AxisSet axes = 0;     // that split either of both
-  unsigned shared = 0;  // dimensions of the weight that the activation has, too
-  Sharding target;
-  {
-    const ProgramTensor &x = program_.tensor(activation), &w = program_.tensor(b);
-    target = wanted(x, w);
-    for (int i = 0; i < w.rank; ++i) {
-      axes |= w.sharding.dims[at(i)].set();
-      if (x.find(w.dims[at(i)].dim) >= 0) shared |= 1u << i;
-    }
-    for (int i = 0; i < x.rank; ++i) axes |= target.dims[at(i)].set();
-  }
+  const auto [target, axes, shared] = wanted(program_.tensor(activation), program_.tensor(b));
   const bool narrow = multiplies_narrow(b) && program_.tensor(activation).find(LogicalDim::adapter) < 0;
   const int a = narrow ? quantised_at(activation, target) : moved_once(activation, target);
   if (narrow) b = quantised(b);

@@ -192,7 +192,12 @@ class Builder {
   }
 
   /// Where a product wants an activation.
-  Sharding wanted(const ProgramTensor& activation, const ProgramTensor& weight) const;
+  struct Wanted {
+    Sharding place;
+    AxisSet axes = 0;     ///< that split either of both
+    unsigned shared = 0;  ///< dimensions of the weight that the activation has, too
+  };
+  Wanted wanted(const ProgramTensor& activation, const ProgramTensor& weight) const;
   /// As reshard(), of a tensor that does not lie there yet.
   int moved(int from, const Sharding& target, Urgency urgency, std::string_view name);
   /// In another format; done once in a pass.
