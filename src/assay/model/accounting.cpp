@@ -38,12 +38,13 @@ void add(ParameterCounts& counts, const std::vector<Weight>& weights, std::int64
   const bool is_used = !layer || !layer->needs_image;
   for (const Weight& weight : weights) {
     const std::int64_t elements = weight.elements(), active = is_used ? active_elements(weight, feed_forward) : 0;
-    counts.by_part[static_cast<std::size_t>(weight.part)] += times * elements;
-    counts.total += times * elements;
-    counts.active += times * active;
+    const std::int64_t copies = weight.copies(times);
+    counts.by_part[static_cast<std::size_t>(weight.part)] += copies * elements;
+    counts.total += copies * elements;
+    counts.active += copies * active;
     if (weight.matrix) counts.active_matrix += times * active;
     if (weight.matrix && !weight.trained) counts.frozen_matrix += times * active;
-    if (weight.trained) counts.trained += times * elements;
+    if (weight.trained) counts.trained += copies * elements;
   }
 }
 
@@ -148,8 +149,14 @@ typename N::template Number<Dim{}> parameter_total(const N& num, const Transform
   for_each_kind(model, [&](const Layer& layer, std::int64_t times) {
     std::string label;
     if constexpr (N::traced) label = fmt::format("layer of kind {}", ++kind);
-    const auto one = num.named(label, sum_of(layer_weights(model, layer)));
-    total = total + num.given("layers", static_cast<double>(times), "of that kind") * one;
+    std::vector<Weight> own = layer_weights(model, layer);
+    const auto common = std::stable_partition(own.begin(), own.end(), [](const Weight& w) { return !w.shared; });
+    const std::vector<Weight> shared(common, own.end());
+    own.erase(common, own.end());
+    const auto layers = num.given("layers", static_cast<double>(times), "of that kind");
+    if (!own.empty()) total = total + layers * num.named(label, sum_of(own));
+    if constexpr (N::traced) label = fmt::format("shared by layers of kind {}", kind);
+    if (!shared.empty()) total = total + num.named(label, sum_of(shared));
   });
   return num.named("parameters", total);
 }

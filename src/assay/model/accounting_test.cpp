@@ -5,6 +5,7 @@
 
 #include "assay/hardware/catalogue.h"
 #include "assay/model/model_catalogue.h"
+#include "assay/model/quantisation.h"
 
 namespace assay {
 namespace {
@@ -209,6 +210,21 @@ TEST(Activations, ShrinkFromPolicyToPolicy) {
 }
 
 // What PEFT prints for Llama 3 8B with rank 16 beside all linear layers, and rank 64 of attention alone by hand.
+TEST(Accounting, SharedWeightsAreHeldOnceAndMultipliedInEachLayer) {
+  Transformer apart = model("llama-2-7b"), together = apart;
+  for (Layer& layer : together.decoder.kinds) layer.shared = SharedBlock{};
+  const std::int64_t layer = layer_parameter_counts(apart, apart.decoder.kinds[0]).total;
+  const ParameterCounts each = parameter_counts(apart), one = parameter_counts(together);
+  EXPECT_EQ(one.total, each.total - 31 * layer);
+  EXPECT_EQ(one.active, one.total);
+  EXPECT_EQ(one.trained, one.total);
+  EXPECT_EQ(one.active_matrix, each.active_matrix);
+  EXPECT_EQ(parameter_total(Plain{}, together), static_cast<double>(one.total));
+  EXPECT_EQ(kv_values_per_token(together), kv_values_per_token(apart));
+  EXPECT_EQ(weight_bytes(together, [](const Weight&) { return NumberFormat(Dtype::bf16); }),
+            Bytes(2.0 * static_cast<double>(one.total)));
+}
+
 TEST(Accounting, AdaptersAreCountedBesideWhatTheyAdapt) {
   const auto read = catalogue_model("llama-3-8b", Catalogue::builtin(), "model");
   ASSERT_TRUE(read);

@@ -18,7 +18,7 @@ std::vector<std::span<const Family>> all_families() {
   return {llama_families(),       expert_families(),  latent_families(),     classic_families(),
           state_space_families(), hybrid_families(),  gemma4_families(),     encoder_decoder_families(),
           generic_families(),     renamed_families(), compressed_families(), dense_families(),
-          recurrent_families(),   encoder_families(), rwkv_families()};
+          recurrent_families(),   encoder_families(), rwkv_families(),       shared_families()};
 }
 
 const Family* family_of(std::string_view model_type) {
@@ -45,8 +45,6 @@ std::vector<std::string> known_architectures() {
 
 /// Architectures that are known and cannot be described yet, and why.
 constexpr std::pair<std::string_view, std::string_view> beyond[] = {
-    {"zamba", "several layers share the weights of a block"},
-    {"zamba2", "several layers share the weights of a block"},
     {"whisper", "its encoder reads sound"}};
 
 /// By the first of `architectures` where that is known, else by model_type.
@@ -127,9 +125,9 @@ void check_layer_types(ConfigReader& in, std::int64_t layers) {
 Result<void> check_total(const Transformer& model, std::string_view file) {
   constexpr double most_parameters = 1e15;
   double total = 0;
-  const auto add = [&](const std::vector<Weight>& weights, double times) {
+  const auto add = [&](const std::vector<Weight>& weights, std::int64_t times) {
     for (const Weight& weight : weights) {
-      double elements = times;
+      auto elements = static_cast<double>(weight.copies(times));
       for (std::size_t i = 0; i < weight.rank; ++i) elements *= static_cast<double>(weight.dims[i].size);
       total += elements;
     }
@@ -137,7 +135,7 @@ Result<void> check_total(const Transformer& model, std::string_view file) {
   add(outer_weights(model), 1);
   for (const LayerStack* stack : {&model.decoder, model.encoder ? &*model.encoder : nullptr})
     for (std::size_t i = 0; stack && i < stack->kinds.size(); ++i)
-      add(layer_weights(model, stack->kinds[i]), static_cast<double>(stack->count(i)));
+      add(layer_weights(model, stack->kinds[i]), stack->count(i));
   if (total > most_parameters)
     return fail(std::string(file),
                 fmt::format("the sizes make {} parameters, at most 1e15 are believed", human_number(total)),

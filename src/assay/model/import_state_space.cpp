@@ -9,16 +9,6 @@
 namespace assay {
 namespace {
 
-/// "auto", or a rank: hidden / 16, rounded up.
-std::int64_t read_dt_rank(ConfigReader& in, std::string_view key, std::int64_t hidden) {
-  const std::int64_t automatic = (hidden + 15) / 16;
-  if (in.is_text(key)) {
-    if (in.text(key, "auto") != "auto") in.fault(key, "must be \"auto\" or a whole number");
-    return automatic;
-  }
-  return in.derived(key, automatic, "hidden / 16");
-}
-
 void read_outer(ConfigReader& in, Transformer& model, std::int64_t hidden, std::int64_t vocabulary, bool tied) {
   model.d_model = in.size({"hidden_size", "d_model"}, hidden);
   model.vocabulary = in.size("vocab_size", vocabulary);
@@ -153,6 +143,15 @@ void jamba(ConfigReader& in, Transformer& model) {
 }
 
 }  // namespace
+
+std::int64_t read_dt_rank(ConfigReader& in, std::string_view key, std::int64_t hidden) {
+  const std::int64_t automatic = (hidden + 15) / 16;
+  if (in.is_text(key)) {
+    if (in.text(key, "auto") != "auto") in.fault(key, "must be \"auto\" or a whole number");
+    return automatic;
+  }
+  return in.derived(key, automatic, "hidden / 16");
+}
 
 StateSpace read_mamba2(ConfigReader& in, std::int64_t hidden, std::int64_t heads, std::int64_t state) {
   StateSpace s;

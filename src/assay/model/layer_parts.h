@@ -9,6 +9,14 @@ namespace assay {
 /// Whether a layer's mixer and feed-forward block each have a norm on either side.
 bool has_sandwich_norms(const Layer& layer);
 
+/// Whether attention and feed-forward read the embedding, and feed the state space alone.
+inline bool is_aside(const Layer& layer) { return layer.shared && layer.shared->aside; }
+inline bool has_aside(const LayerStack& stack) {
+  for (const Layer& layer : stack.kinds)
+    if (is_aside(layer)) return true;
+  return false;
+}
+
 /// Whether each channel of a mixer goes its own way, as a head of its own: no group of them must stay together.
 inline bool has_free_channels(const StateSpace& s) {
   return s.kind == StateSpace::Kind::mamba1 || s.kind == StateSpace::Kind::gated_convolution ||

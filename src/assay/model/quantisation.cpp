@@ -21,7 +21,8 @@ Bytes weight_bytes(const Transformer& model, const std::function<NumberFormat(co
   Bytes sum;
   const auto add = [&](const std::vector<Weight>& weights, std::int64_t times) {
     for (const Weight& weight : weights)
-      sum += static_cast<double>(times) * storage(format(weight), static_cast<double>(weight.elements()));
+      sum +=
+          static_cast<double>(weight.copies(times)) * storage(format(weight), static_cast<double>(weight.elements()));
   };
   add(outer_weights(model), 1);
   for (const LayerStack* stack : {&model.decoder, model.encoder ? &*model.encoder : nullptr})

@@ -115,12 +115,26 @@ struct FeedForward {
   friend bool operator==(const FeedForward&, const FeedForward&) = default;
 };
 
+/// Weights that several layers use: all of theirs (ALBERT), or those of a block aside.
+struct SharedBlock {
+  int number = 1;  ///< layers with the same one are of one kind and have the same weights
+  /// Attention reads the residual stream and, beside it, the embedding; the feed-forward block reads what attention
+  /// makes. Nothing of that is added to the stream: a matrix of the layer's own projects it, and the layer's state
+  /// space, its own, too, reads the sum of it and the stream (Zamba).
+  bool aside = false;
+  /// Ranks of adapters that each layer has of its own, beside the matrices that make queries, keys and values, and
+  /// beside those that lead into the feed-forward block; 0: none.
+  std::int64_t attention_rank = 0, feed_forward_rank = 0;
+  friend bool operator==(const SharedBlock&, const SharedBlock&) = default;
+};
+
 /// One layer: a mixer (attention or state space), maybe cross attention, maybe a feed-forward block.
 struct Layer {
   std::optional<Attention> attention, cross_attention;
   std::optional<StateSpace> state_space;
   std::optional<FeedForward> feed_forward;
-  int norms = 2;                 ///< of width d_model
+  std::optional<SharedBlock> shared;  ///< absent: it shares no weights
+  int norms = 2;                      ///< of width d_model; of a block aside, those behind it
   std::int64_t token_input = 0;  ///< width of an input that each layer has from the token itself (Gemma 4); 0: none
   bool parallel = false;         ///< attention and feed-forward read the same normalised input
   std::int64_t bypass_rank = 0;  ///< of a product of two matrices beside attention, with a norm (Gemma 3n); 0: none

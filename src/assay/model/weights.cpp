@@ -205,6 +205,38 @@ void add_bypass(std::vector<Weight>& out, const Layer& layer, std::int64_t width
   list.vector("bypass_norm", {{d_model, width}});
 }
 
+/// Attention that reads twice the width, and a feed-forward block whose result a matrix of the layer's own takes on.
+/// Its own adapters stand behind the matrices that have them; gate and up share the first half of theirs.
+void add_block_aside(std::vector<Weight>& out, const Transformer& model, const Layer& layer) {
+  const Weight::Size made{d_model, model.d_model}, handed_on{rank, model.d_model};
+  std::vector<Weight> weights;
+  add_norm(weights, model.norm, 2 * model.d_model);
+  const std::size_t attends = weights.size();
+  add_attention(weights, *layer.attention, 2 * model.d_model);
+  for (std::size_t i = attends; i < weights.size(); ++i)
+    if (Weight::Size& last = weights[i].dims[weights[i].rank - 1u]; last.dim == d_model) last = made;
+  add_norm(weights, model.norm, model.d_model);
+  const std::size_t feeds = weights.size();
+  add_feed_forward(weights, *layer.feed_forward, model.d_model);
+  for (std::size_t i = feeds; i < weights.size(); ++i)
+    if (Weight::Size& last = weights[i].dims[weights[i].rank - 1u]; last.dim == d_model) last = handed_on;
+  for (Weight& weight : weights) {
+    weight.shared = true;
+    out.push_back(weight);
+    const bool takes_stream = weight.matrix && weight.dims[0].dim == d_model;
+    const std::int64_t narrow =
+        weight.part == Part::mlp ? layer.shared->feed_forward_rank : layer.shared->attention_rank;
+    if (!takes_stream || narrow == 0) continue;
+    const List list(out, weight.part);
+    if (weight.name != "W_gate") list.matrix("adapter_A", {weight.dims[0], {adapter, narrow}});
+    if (weight.rank == 2)
+      list.matrix("adapter_B", {{adapter, narrow}, weight.dims[1]});
+    else
+      list.matrix("adapter_B", {{adapter, narrow}, weight.dims[1], weight.dims[2]});
+  }
+  List(out, Part::attention).matrix("W_link", {handed_on, made});
+}
+
 /// Freezes weights; behind each matrix that has an adapter stand the two of it.
 void adapt(std::vector<Weight>& weights, const Adapters& adapters) {
   std::vector<Weight> all;
@@ -219,6 +251,7 @@ void adapt(std::vector<Weight>& weights, const Adapters& adapters) {
     const int inputs = weight.dims[weight.rank - 1u].dim == d_model ? weight.rank - 1 : 1;
     const Weight::Size narrow{adapter, adapters.rank};
     Weight in{"lora_A", weight.part}, out{"lora_B", weight.part};
+    in.shared = out.shared = weight.shared;
     for (int i = 0; i < inputs; ++i) in.dims[in.rank++] = weight.dims[static_cast<std::size_t>(i)];
     in.dims[in.rank++] = out.dims[out.rank++] = narrow;
     for (int i = inputs; i < weight.rank; ++i) out.dims[out.rank++] = weight.dims[static_cast<std::size_t>(i)];
@@ -274,6 +307,13 @@ std::vector<Weight> layer_weights(const Transformer& model, const Layer& layer) 
     if (sandwich) norms(1);
   };
   add_predicted_streams(out, model);
+  if (is_aside(layer)) {
+    add_block_aside(out, model, layer);
+    block(layer.state_space, add_state_space);
+    norms(left);
+    if (model.adapters) adapt(out, *model.adapters);
+    return out;
+  }
   add_bypass(out, layer, model.d_model);
   if (layer.attention && layer.state_space) {
     norms(1);
@@ -292,6 +332,7 @@ std::vector<Weight> layer_weights(const Transformer& model, const Layer& layer) 
     list.matrix("W_token", {{rank, layer.token_input}, {d_model, model.d_model}});
   }
   norms(left);
+  for (Weight& weight : out) weight.shared = layer.shared.has_value();
   if (model.adapters) adapt(out, *model.adapters);
   return out;
 }

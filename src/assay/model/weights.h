@@ -1,5 +1,6 @@
 // The weights of a model: each tensor with its dimensions. Parameters are counted, sharded and listed from here alone.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -63,8 +64,11 @@ struct Weight {
   std::uint8_t rank = 0;
   bool matrix = true;   ///< multiplies activations; else a bias, a scale or a table
   bool trained = true;  ///< else it stays as it is, and has neither gradient nor optimizer state
+  bool shared = false;  ///< all layers of its kind use the same one
 
   std::int64_t elements() const;
+  /// How many there are in that many layers of its kind.
+  std::int64_t copies(std::int64_t layers) const { return shared ? std::min<std::int64_t>(layers, 1) : layers; }
   bool is_adapter() const { return dims[0].dim == LogicalDim::adapter || dims[rank - 1u].dim == LogicalDim::adapter; }
 };
 
