@@ -235,6 +235,11 @@ Items layer_kinds(const Transformer& model, const Query& query, bool list) {
       row.emplace_back("parameters", counts.total);
       row.emplace_back("active", counts.active);
       row.emplace_back("matrix", counts.active_matrix);
+      if (layer.shared) {
+        std::int64_t shared = 0;
+        for (const Weight& weight : layer_weights(model, layer)) shared += weight.shared ? weight.elements() : 0;
+        row.emplace_back("shared", shared);
+      }
       if (query.sequence && layer.attention) {
         const Attention& a = *layer.attention;
         const double keys = mean_keys(a, static_cast<double>(*query.sequence), query.mask);

@@ -117,7 +117,7 @@ Timeline layer_timeline(const TrainQuery& query, const Candidate& best, const Ti
   std::vector<Block> blocks;
   const Block *forward = nullptr, *backward = nullptr;
   for (const Block& block : program.blocks) {
-    if (block.kind != program.blocks[1].kind) continue;
+    if (block.kind != program.blocks[1].kind || block.is_shared) continue;
     if (block.phase == Phase::forward) forward = &block;
     if (block.phase == Phase::backward) backward = &block;
   }

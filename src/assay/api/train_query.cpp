@@ -245,6 +245,9 @@ Result<void> read_adapters(const Request& request, Transformer& model, std::vect
     return fail("--lora", fmt::format("{} is wider than {}, whose d_model is {}", rank, model.id, model.d_model),
                 "8 to 64 are usual");
   if (model.encoder) return fail("--lora", fmt::format("{} has an encoder", model.id), "decoders alone have adapters");
+  for (const Layer& layer : model.decoder.kinds)
+    if (layer.shared && layer.shared->attention_rank + layer.shared->feed_forward_rank > 0)
+      return fail("--lora", fmt::format("{} has adapters of its own", model.id), "they are trained with all else");
   adapters.rank = rank;
   const std::string on = request.value("lora-on").value_or("all");
   adapters.attention = on != "feed-forward", adapters.feed_forward = on != "attention";

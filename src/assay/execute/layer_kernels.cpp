@@ -265,6 +265,7 @@ std::vector<Numbers> split(const std::vector<const Numbers*>& in, const std::vec
 
 std::vector<Numbers> split_grad(const std::vector<const Numbers*>& in, const std::vector<std::int64_t>& widths) {
   if (widths.size() == 1) return split(in, {in[0]->shape.back() + in[1]->shape.back()});
+  if (in.size() == 1) return split(in, widths);
   const Numbers &dk = *in[0], &dv = *in[1];
   const std::int64_t place = widths[1], plain = dk.shape.back() - place, heads = dk.shape[2];
   Numbers d_both = with_width(dk, widths[0]), d_place = zeros<double>({dk.shape[0], dk.shape[1], place});

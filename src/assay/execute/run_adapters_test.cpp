@@ -18,7 +18,9 @@ bool is_adapter(const std::string& name) { return name.find("lora_") != std::str
 std::vector<Variety> adapted_varieties() {
   std::vector<Variety> out;
   for (Variety& variety : all_varieties()) {
-    if (variety.model.encoder) continue;
+    const auto& kinds = variety.model.decoder.kinds;
+    const auto has_own = [](const Layer& l) { return l.shared && l.shared->attention_rank > 0; };
+    if (variety.model.encoder || std::any_of(kinds.begin(), kinds.end(), has_own)) continue;
     variety.model.adapters = Adapters{4, true, out.size() % 3 != 0};
     out.push_back(std::move(variety));
   }

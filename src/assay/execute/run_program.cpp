@@ -126,7 +126,8 @@ class ProgramRunner {
   std::map<int, std::string> names(std::int64_t layer) const {
     std::map<int, std::string> out = names_[at(kind(layer) + 1)];
     if (layer >= 0)
-      for (auto& [id, text] : out) text = fmt::format("{}.{}", layer, text);
+      for (auto& [id, text] : out)
+        text = fmt::format("{}.{}", program_.tensor(id).is_shared ? first_of_kind(layer) : layer, text);
     return out;
   }
   ProgramMemory memory(std::int64_t layer, const NamedArrays& weights) const {
@@ -140,6 +141,12 @@ class ProgramRunner {
   std::int64_t first_decoding() const { return layers() - model_.decoder.layers(); }
   const StackedLayer& layer(std::int64_t number) const { return layers_[at(number)]; }
   int kind(std::int64_t layer) const { return layer < 0 ? -1 : layers_[at(layer)].kind; }
+  /// The first layer that may share weights with this one.
+  std::int64_t first_of_kind(std::int64_t layer) const {
+    if (layer < 0) return layer;
+    const auto like = [&](const StackedLayer& other) { return other.kind == kind(layer); };
+    return std::find_if(layers_.begin(), layers_.end(), like) - layers_.begin();
+  }
   /// The layer whose keys this one uses; below 0: it makes its own.
   std::int64_t lender(std::int64_t number) const {
     const StackedLayer& here = layers_[at(number)];
@@ -174,26 +181,32 @@ class ProgramRunner {
   std::vector<std::map<int, std::string>> names_;  ///< by kind, the outer weights first
 };
 
-/// Adds up over microbatches what steps of once per optimizer step read.
-void carry_over(const Program& program, const ProgramMemory& from, ProgramMemory& sums) {
+void add_to(Shards<double>& sums, const Shards<double>& more) {
+  if (sums.empty()) {
+    sums = more;
+    return;
+  }
+  for (std::size_t d = 0; d < sums.size(); ++d) add(sums[d], more[d]);
+}
+
+/// Adds up over microbatches what steps of once per optimizer step read: those of a layer's own weights, or those of
+/// weights that it shares.
+void carry_over(const Program& program, const ProgramMemory& from, bool shared, ProgramMemory& sums) {
   std::vector<char> made(program.tensors.size(), 0);
   for (const Step& step : program.steps)
     for (int id : step.out)
       if (id >= 0 && step.once) made[at(id)] = 1;
   std::vector<char> done(program.tensors.size(), 0);
-  for (const Step& step : program.steps) {
-    if (!step.once) continue;
-    for (int id : step.in) {
-      if (id < 0 || made[at(id)] || done[at(id)] || program.tensor(id).is_given || from[at(id)].empty()) continue;
-      done[at(id)] = 1;
-      Shards<double>& sum = sums[at(id)];
-      if (sum.empty()) {
-        sum = from[at(id)];
-        continue;
+  for (const Block& block : program.blocks)
+    for (std::int32_t i = block.first; block.is_shared == shared && i < block.last; ++i) {
+      const Step& step = program.steps[at(i)];
+      if (!step.once) continue;
+      for (int id : step.in) {
+        if (id < 0 || made[at(id)] || done[at(id)] || program.tensor(id).is_given || from[at(id)].empty()) continue;
+        done[at(id)] = 1;
+        add_to(sums[at(id)], from[at(id)]);
       }
-      for (std::size_t d = 0; d < sum.size(); ++d) add(sum[d], from[at(id)][d]);
     }
-  }
 }
 
 /// Forward and backward passes of one microbatch.
@@ -253,6 +266,7 @@ class TrainingPass {
       ProgramMemory& memory = layers_[at(l)];
       memory[at(given(program_, block, "In"))] = *flowing_;
       if (const int encoded = given(program_, block, "Encoded"); encoded >= 0) memory[at(encoded)] = encoded_;
+      if (const int embedded = given(program_, block, "Embedded"); embedded >= 0) memory[at(embedded)] = x;
       if (const int token = given(program_, block, "TokenInput"); token >= 0)
         memory[at(token)] = token_input(outer_[at(token_inputs())], runner_.layer(l).place);
       if (const std::int64_t lender = runner_.lender(l); lender >= 0) {
@@ -291,7 +305,9 @@ class TrainingPass {
     if (embedding.first == embedding.last) return;  // nothing of it is trained
     const Block& forward = runner_.block("embedding", Phase::forward, kind);
     const auto seed = [&](int result) { return at(given(program_, embedding, program_.tensor(result).name, true)); };
-    outer_[seed(embedded_by(program_, forward))] = *flowing_;
+    Shards<double>& arriving = outer_[seed(embedded_by(program_, forward))];
+    arriving = *flowing_;
+    if (!embedded_gradient_.empty()) add_to(arriving, embedded_gradient_);
     if (const int inputs = kind == -1 ? token_inputs() : -1; inputs >= 0) {
       Shards<double> all;
       for (std::size_t d = 0; d < outer_[at(inputs)].size(); ++d) {
@@ -327,6 +343,8 @@ class TrainingPass {
       token_gradients_[runner_.layer(l).place] = memory[at(input_gradient(program_, block, "TokenInput"))];
     if (given(program_, forward, "Encoded") >= 0)
       add_to(encoded_gradient_, memory[at(input_gradient(program_, block, "Encoded"))]);
+    if (given(program_, forward, "Embedded") >= 0)
+      add_to(embedded_gradient_, memory[at(input_gradient(program_, block, "Embedded"))]);
     if (const std::int64_t lender = runner_.lender(l); lender >= 0) {
       const auto mine = lent_keys(program_, forward, true);
       for (std::size_t i = 0; i < mine.size(); ++i)
@@ -334,15 +352,8 @@ class TrainingPass {
     }
   }
 
-  static void add_to(Shards<double>& sums, const Shards<double>& more) {
-    if (sums.empty()) {
-      sums = more;
-      return;
-    }
-    for (std::size_t d = 0; d < sums.size(); ++d) add(sums[d], more[d]);
-  }
-
   Shards<double> encoded_, encoded_gradient_;
+  Shards<double> embedded_gradient_;  ///< from blocks that read the embedding, too
   std::map<std::pair<std::int64_t, std::size_t>, Shards<double>> key_gradients_;  ///< by lending layer and tensor
   std::map<std::int64_t, Shards<double>> token_gradients_;                        ///< by layer of the decoder
   const Shards<double>* flowing_ = nullptr;  ///< the residual stream, or its gradient
@@ -439,6 +450,7 @@ NamedArrays random_weights(const Program& program, const Transformer& model, std
   const ProgramRunner runner(program, model, 1);
   for (std::int64_t layer = -1; layer < runner.layers(); ++layer)
     for (const auto& [id, text] : runner.names(layer)) {
+      if (out.contains(text)) continue;
       const ProgramTensor& tensor = program.tensor(id);
       Array<double> values = random_reals<double>(global_shape(to_tensor(tensor)), mixed(seed, out.size()));
       const bool scale = tensor.name.ends_with("norm") && !tensor.name.starts_with("b_");
@@ -459,12 +471,15 @@ TrainingRun run_training(const Program& program, const Transformer& model, const
   for (std::int64_t m = 0; m < program.microbatches; ++m) {
     TrainingPass pass(runner, program, weights);
     out.loss += pass.run(rows(tokens, m * each, each), rows(targets, m * each, each)) / count;
-    for (std::int64_t layer = -1; layer < runner.layers(); ++layer)
-      carry_over(program, pass.memory(layer), sums[at(layer + 1)]);
+    for (std::int64_t layer = -1; layer < runner.layers(); ++layer) {
+      carry_over(program, pass.memory(layer), false, sums[at(layer + 1)]);
+      carry_over(program, pass.memory(layer), true, sums[at(runner.first_of_kind(layer) + 1)]);
+    }
   }
   for (std::int64_t layer = -1; layer < runner.layers(); ++layer)
     for (const Block& block : program.blocks)
-      if ((block.kind == runner.kind(layer) || (layer < 0 && block.kind < 0)) && block.phase != Phase::forward) {
+      if ((block.kind == runner.kind(layer) || (layer < 0 && block.kind < 0)) && block.phase != Phase::forward &&
+          (!block.is_shared || runner.first_of_kind(layer) == layer)) {
         runner.run(block, layer, sums[at(layer + 1)], true);
         if (block.phase == Phase::update) read_updates(runner, program, block, layer, sums[at(layer + 1)], out);
       }
@@ -484,7 +499,8 @@ ServingRun run_serving(const Program& program, const Transformer& model, const N
   const int input = given(program, embedding, "Tokens");
   outer[at(input)] = step.distributed(tokens, input);
   runner.run(embedding, -1, outer);
-  Shards<double> x = outer[at(embedded_by(program, embedding))];
+  const Shards<double> embedded_tokens = outer[at(embedded_by(program, embedding))];
+  Shards<double> x = embedded_tokens;
   std::map<std::int64_t, std::vector<Shards<double>>> lent;  // by layer: keys and values that later ones use
   for (std::int64_t l = runner.first_decoding(); l < runner.layers(); ++l) {
     const Block& block = runner.layer_block(l, Phase::forward);
@@ -496,6 +512,7 @@ ServingRun run_serving(const Program& program, const Transformer& model, const N
     }
     if (const int encoded = given(program, block, "Encoded"); encoded >= 0)
       memory[at(encoded)] = step.distributed(kept.encoded, encoded);
+    if (const int embedded = given(program, block, "Embedded"); embedded >= 0) memory[at(embedded)] = embedded_tokens;
     if (const int token = given(program, block, "TokenInput"); token >= 0)
       memory[at(token)] = token_input(outer[at(token_inputs_by(program, embedding))], runner.layer(l).place);
     give_caches(runner, program, block, kept.caches[at(l)], memory);

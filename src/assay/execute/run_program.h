@@ -14,7 +14,8 @@
 
 namespace assay {
 
-/// Arrays by the name of a weight: "0.W_q" of layer 0, "0.norm.2" the second norm there, "embedding".
+/// Arrays by the name of a weight: "0.W_q" of layer 0, "0.norm.2" the second norm there, "embedding". What layers share
+/// has the number of the first of them.
 using NamedArrays = std::map<std::string, Array<double>>;
 
 /// Random weights for all that a program reads, uniform around zero (scales of norms around one).

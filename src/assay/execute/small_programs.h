@@ -263,6 +263,32 @@ inline std::vector<Variety> all_varieties() {
   StateSpace first = recurrent(rwkv7), later = first;
   first.lends_values = true, later.value_rank = 2;
   add_rwkv("rwkv 7", {first, later, later});
+  {
+    Layer l = grouped;
+    l.shared = SharedBlock{};
+    Transformer m = model({l, l, l});
+    m.tied = true;
+    out.push_back({"layers that share all weights", m});
+  }
+  {
+    Layer plain, first = grouped;
+    plain.norms = first.norms = 1;
+    plain.state_space = first.state_space = recurrent(mamba2);
+    first.attention->head_dim = first.attention->value_dim = 8;
+    first.shared = SharedBlock{.number = 1, .aside = true, .attention_rank = 4, .feed_forward_rank = 2};
+    Layer second = first;
+    second.shared->number = 2;
+    Transformer m = model({first, plain, second, first});
+    m.tied = true;
+    out.push_back({"two blocks aside with adapters", m});
+    plain.state_space = first.state_space = recurrent(mamba1);
+    first.shared = SharedBlock{.aside = true};
+    first.feed_forward->up_bias = first.feed_forward->down_bias = first.attention->o_bias = true;
+    first.attention->rotary = false;
+    m = model({plain, first, first});
+    m.norm = {true, true, true};
+    out.push_back({"a block aside with biases", m});
+  }
   const std::vector<Variety> more = varieties();
   out.insert(out.end(), more.begin(), more.end());
   return out;
@@ -270,7 +296,7 @@ inline std::vector<Variety> all_varieties() {
 
 inline bool has_experts(const Transformer& m) {
   for (const Layer& l : m.decoder.kinds)
-    if (l.feed_forward->experts > 0) return true;
+    if (l.feed_forward && l.feed_forward->experts > 0) return true;
   return false;
 }
 

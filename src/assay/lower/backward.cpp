@@ -491,9 +491,8 @@ class BackwardPass {
         target.unreduced = waiting;
         for (AxisList& list : target.dims) list = remaining(list, waiting);
         held = build_.reshard(held, target, Urgency::afterwards);
-        const std::size_t before = program_.steps.size();
-        held = build_.reshard(held, last, Urgency::afterwards);
-        for (std::size_t i = before; i < program_.steps.size(); ++i) program_.steps[i].once = true;
+        if (!program_.tensor(w).is_shared)
+          held = build_.reshard_once(held, last);  // else not yet: other layers add to it
       } else {
         held = build_.reshard(held, last, Urgency::afterwards);
       }
@@ -508,6 +507,22 @@ class BackwardPass {
   std::size_t finished_ = 0;  ///< as many of them
   int sums_ = -1;
 };
+
+int Builder::reshard_once(int from, const Sharding& target) {
+  const std::size_t before = program_.steps.size();
+  const int to = reshard(from, target, Urgency::afterwards);
+  for (std::size_t i = before; i < program_.steps.size(); ++i) program_.steps[i].once = true;
+  return to;
+}
+
+void Builder::reduce_shared(int first, int last) {
+  for (int w = first; w < last; ++w)
+    if (program_.tensor(w).is_shared && program_.tensor(w).tensor_class == TensorClass::weight)
+      if (const int held = gradient(w); held >= 0) {
+        const int summed = reshard_once(held, beside(w, TensorClass::gradient));
+        notes(w).gradient = summed;
+      }
+}
 
 void Builder::backward(std::int32_t first, std::int32_t last, std::span<const Seed> seeds) {
   BackwardPass(*this, first, last).run(seeds);

@@ -37,8 +37,16 @@ bool same_content(const Layer& a, const Layer& b, Branch branch, bool cached) {
   }
 }
 
+/// Whether both share weights alike, with whomever. A block aside is all of its layer.
+bool same_sharing(const Layer& a, const Layer& b) {
+  if (!a.shared || !b.shared) return !a.shared && !b.shared;
+  SharedBlock other = *a.shared;
+  other.number = b.shared->number;
+  return other == *b.shared && (!other.aside || a.feed_forward == b.feed_forward);
+}
+
 bool same_steps(const Layer& a, const Layer& b, Branch branch, bool cached) {
-  if (!same_content(a, b, branch, cached)) return false;
+  if (!same_sharing(a, b) || !same_content(a, b, branch, cached)) return false;
   const BranchSet all = branches_of(a);
   return a.norms == b.norms && has_sandwich_norms(a) == has_sandwich_norms(b) && all == branches_of(b) &&
          // Else some branch goes without, and which one depends on the others.

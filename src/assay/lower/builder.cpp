@@ -36,6 +36,7 @@ int Builder::weight(const Weight& weight) {
   const int id = tensor(weight.name, std::span(dims.data(), weight.rank), TensorClass::weight, formats_.of(weight));
   program_.tensors[at(id)].is_given = true;
   program_.tensors[at(id)].is_frozen = !weight.trained;
+  program_.tensors[at(id)].is_shared = weight.shared;
   return id;
 }
 
@@ -327,7 +328,9 @@ int Builder::adapted(int made, std::string_view name, int activation, int weight
       std::find_if(adapters_.begin(), adapters_.end(), [&](const Adapter& a) { return a.weight == weight; });
   if (adapter == adapters_.end() || program_.blocks.back().phase != Phase::forward) return made;
   const int in = adapter->in, out = adapter->out;
-  const int low = product("Low", activation, in, {result[0], result[1], LogicalDim::adapter});
+  if (last_low_.of != activation || last_low_.in != in)  // matrices that read the same may share it
+    last_low_ = {activation, in, product("Low", activation, in, {result[0], result[1], LogicalDim::adapter})};
+  const int low = last_low_.made;
   int more = product(name, low, out, result);
   more = reshard(more, program_.tensor(made).sharding, Urgency::critical);
   return pointwise(Op::add, name, {made, more}, made);  // frameworks add it in a step of its own

@@ -118,6 +118,8 @@ class Builder {
   }
   /// The same for what several steps of a block may want in one place: done once, not for each.
   int moved_once(int id, const Sharding& target);
+  /// As reshard(), afterwards and once per optimizer step.
+  int reshard_once(int from, const Sharding& target);
   /// To the rules of a class, ending partial sums.
   int settle(int from, TensorClass tensor_class, std::string_view name = {});
   /// Ends partial sums where they are.
@@ -154,6 +156,9 @@ class Builder {
   /// The same, where these are the branches [first_branch, last_branch) of a layer.
   void backward(std::int32_t first, std::int32_t last, std::span<const Seed> seeds, Branches& branches,
                 int first_branch, int last_branch);
+  /// Ends the sums over devices of gradients of weights that layers share, among tensors [first, last): once for all of
+  /// these layers and all microbatches.
+  void reduce_shared(int first, int last);
   /// The gradient of a tensor after backward(); below 0: none.
   int gradient(int tensor) const;
   /// Ends the sums of a gradient that leaves the block.
@@ -232,6 +237,9 @@ class Builder {
     int weight = -1, in = -1, out = -1;
   };
   std::vector<Adapter> adapters_;
+  struct {
+    int of = -1, in = -1, made = -1;
+  } last_low_;  ///< what the first half of an adapter made last
 };
 
 }  // namespace assay

@@ -22,17 +22,23 @@ class LayerWriter {
  private:
   /// The tensor of the next unused weight of that name; below 0 where the model has none.
   int weight(std::string_view name);
+  /// Its adapter is the weight with that number, and maybe the one behind it.
+  void adapt(int weight, std::size_t next);
   int normed(int x);
   int norm(int x, std::string_view scale, std::string_view name);
   /// x + branch, the branch brought to where x lies. Biases of the products that end the branch come with the sum.
   int joined_to(int x, int branch, std::string_view name);
   int add(std::initializer_list<int> terms, std::string_view name);
+  /// x with the biases that wait for it.
+  int biased(int x);
   /// Keeps a bias of the branch's last product until its partial sums have ended.
   void postpone(int bias) {
     if (bias >= 0) pending_[pending_[0] < 0 ? 0 : 1] = bias;
   }
   /// Attention and feed-forward read the same input; their partial sums are added before they are reduced.
   int parallel(int x);
+  /// x + what attention and feed-forward make of x beside the embedding.
+  int with_block_aside(int x);
   /// x + what the layer makes of the token itself, gated by x.
   int with_token_input(int x);
   /// A new tensor like `like` with another size of one dimension.
@@ -124,6 +130,7 @@ class LayerWriter {
   std::array<int, 2> pending_{-1, -1};  ///< biases that the next sum adds
   std::vector<Weight> weights_;         ///< of the layer; those that are taken have lost their names
   std::size_t next_ = 0;                ///< the first that may not be taken yet
+  int adapter_in_ = -1;                 ///< the first half of the last adapter
 };
 
 }  // namespace assay

@@ -19,6 +19,7 @@ constexpr std::string_view taken = " ";
 
 BranchSet branches_of(const Layer& layer) {
   if (layer.needs_image) return 0;
+  if (is_aside(layer)) return branch_bit(Branch::mixer);  // all of the layer
   if (layer.parallel && layer.feed_forward && layer.attention) return branch_bit(Branch::parallel);
   const auto one = [](bool there, Branch branch) { return there ? branch_bit(branch) : BranchSet{0}; };
   return one(layer.attention || layer.state_space, Branch::mixer) |
@@ -40,6 +41,7 @@ int LayerWriter::write(Branch branch, int x) {
     case Branch::parallel:
       return parallel(x);
     case Branch::mixer: {
+      if (is_aside(layer_)) return joined_to(x, state_space(*layer_.state_space, normed(with_block_aside(x))), "Mid");
       const int normal = normed(x);  // of both, where they lie side by side
       if (layer_.state_space) x = joined_to(x, state_space(*layer_.state_space, normal), "Mid");
       if (layer_.attention) x = joined_to(x, attention_block(*layer_.attention, normal), "Mid");
@@ -75,14 +77,44 @@ int LayerWriter::weight(std::string_view name) {
     if (weight.name.size() != name.size() || weight.name.back() != name.back() || weight.name != name) continue;
     const int id = build_.weight(weight);
     weight.name = taken;
-    if (model_.adapters && i + 1 < weights_.size() && weights_[i + 1].is_adapter()) {
-      const int in = build_.weight(weights_[i + 1]);
-      build_.adapt(id, in, build_.weight(weights_[i + 2]));
-      weights_[i + 1].name = weights_[i + 2].name = taken;
-    }
+    if (i + 1 < weights_.size() && weights_[i + 1].is_adapter()) adapt(id, i + 1);
     return id;
   }
   return -1;
+}
+
+void LayerWriter::adapt(int weight, std::size_t next) {
+  const auto take = [&] {
+    const int id = build_.weight(weights_[next]);
+    weights_[next++].name = taken;
+    return id;
+  };
+  if (weights_[next].dims[0].dim != adapter) adapter_in_ = take();  // else the one before shares its first half
+  build_.adapt(weight, adapter_in_, take());
+}
+
+int LayerWriter::with_block_aside(int x) {
+  Program& program = build_.program();
+  const int embedded =
+      build_.given("Embedded", {{batch, work_.sequences}, {sequence, work_.queries}, {d_model, model_.d_model}},
+                   TensorClass::residual, build_.formats().activations);
+  program.tensors[at(embedded)].is_lent = true;  // to all layers
+  // Rows of both are joined where they are whole.
+  Sharding rows = sharding(x);
+  rows.dims[2] = {};
+  const int stream = build_.reshard(x, rows, Urgency::critical),
+            beside = build_.reshard(embedded, rows, Urgency::critical);
+  const int both = resized(stream, "Both", d_model, 2 * model_.d_model);
+  program.tensors[at(both)].tensor_class = TensorClass::activation;
+  build_.emit(Op::split, {stream, beside}, {both});
+  int y = attention_block(*layer_.attention, norm(both, "norm", "Norm"));
+  y = biased(build_.settle(y, TensorClass::residual));
+  y = dense(*layer_.feed_forward, norm(y, "norm", "Norm"), "W_in", "W_gate", "W_out", -1, {batch, sequence, width},
+            {batch, sequence, rank}, true);
+  postpone(weight("b_out"));
+  y = biased(build_.settle(y, TensorClass::residual));
+  y = build_.settle(build_.product("Link", y, weight("W_link"), {batch, sequence, d_model}), TensorClass::residual);
+  return build_.pointwise(Op::add, "Fed", {x, y}, x);
 }
 
 int LayerWriter::normed(int x) {
@@ -97,14 +129,19 @@ int LayerWriter::norm(int x, std::string_view scale, std::string_view name) {
 
 int LayerWriter::joined_to(int x, int branch, std::string_view name) {
   int settled = build_.settle(branch, TensorClass::residual);
+  if (sandwich_) settled = norm(biased(settled), "norm", "PostNorm");
   for (int& bias : pending_)
     if (bias >= 0) bias = build_.bias_for(bias, build_.program().tensor(settled));
-  if (sandwich_) {
-    if (pending_[0] >= 0) settled = build_.pointwise(Op::add, "Biased", {settled, pending_[0], pending_[1]}, settled);
-    pending_ = {-1, -1};
-    settled = norm(settled, "norm", "PostNorm");
-  }
   const int sum = add({x, settled, pending_[0], pending_[1]}, name);
+  pending_ = {-1, -1};
+  return sum;
+}
+
+int LayerWriter::biased(int x) {
+  if (pending_[0] < 0) return x;
+  for (int& bias : pending_)
+    if (bias >= 0) bias = build_.bias_for(bias, build_.program().tensor(x));
+  const int sum = build_.pointwise(Op::add, "Biased", {x, pending_[0], pending_[1]}, x);
   pending_ = {-1, -1};
   return sum;
 }

@@ -31,10 +31,11 @@ Program empty_program(const Transformer& model, const Mesh& mesh) {
 struct Written {
   std::int32_t first = 0, last = 0;
   int input = -1, output = -1;
-  int encoded = -1;       ///< what cross attention looks at
+  int encoded = -1;       ///< what cross attention looks at, or a block aside: the same for all layers
   int token = -1;         ///< what a layer has from the token itself; of the embedding, what all have
   LentKeys shared, lent;  ///< keys and values of an earlier layer, and those that later layers use
   int first_branch = 0, last_branch = 0;
+  bool shares_weights = false;  ///< with the other layers of its kind
 };
 
 /// The two stacks of an encoder-decoder; blocks outside of their layers have the kind -1 or -2.
@@ -180,13 +181,16 @@ class Lowering {
     }
     out.last_branch = branches_.size();
     out.lent = writer.lent();
-    const bool has_given = shape.token_input > 0 || (shape.attention && shape.attention->shares_kv) ||
+    out.shares_weights = shape.shared.has_value();
+    const bool has_given = shape.token_input > 0 || is_aside(shape) || (shape.attention && shape.attention->shares_kv) ||
                            (shape.state_space && shape.state_space->value_rank > 0);
     for (std::size_t i = before; has_given && i < program_.tensors.size(); ++i) {
       const ProgramTensor& tensor = program_.tensors[i];
       if (!tensor.is_given) continue;
-      if (tensor.is_lent) (out.shared.keys < 0 ? out.shared.keys : out.shared.values) = static_cast<int>(i);
-      if (tensor.tensor_class == TensorClass::residual) out.token = static_cast<int>(i);
+      if (tensor.tensor_class == TensorClass::residual)
+        (tensor.is_lent ? out.encoded : out.token) = static_cast<int>(i);
+      else if (tensor.is_lent)
+        (out.shared.keys < 0 ? out.shared.keys : out.shared.values) = static_cast<int>(i);
     }
     build_.end_block();
     out.last = static_cast<std::int32_t>(program_.steps.size());
@@ -286,6 +290,17 @@ class Lowering {
     for (int input : {forward.input, forward.encoded, forward.shared.keys, forward.shared.values, from_token})
       if (input >= 0) build_.settle_gradient(input);
     build_.end_block();
+    if (!forward.shares_weights) return;
+    begin_shared(Phase::backward, number);
+    for (int i = forward.first_branch; i < forward.last_branch; ++i)
+      build_.reduce_shared(branches_[i].forward.first_tensor, branches_[i].forward.last_tensor);
+    build_.end_block();
+  }
+
+  /// What is done once for the weights that layers of a kind share.
+  void begin_shared(Phase phase, int number) {
+    build_.begin_block("shared block", phase, number, 1);
+    program_.blocks.back().is_shared = true;
   }
 
   /// The gradient that arrives at a block's result.
@@ -298,7 +313,7 @@ class Lowering {
   /// Updates the weights among tensors [first, last).
   void update(std::string_view name, int kind, std::size_t first, std::size_t last, const Optimizer& optimizer) {
     build_.begin_block(name, Phase::update, kind, 1);
-    update_weights(first, last, optimizer);
+    update_weights(first, last, optimizer, false);
     build_.end_block();
   }
 
@@ -309,16 +324,22 @@ class Lowering {
       if (branches_.copy_updated(i)) continue;
       LoweredBranch& branch = branches_[i];
       branch.updated = Stretch::begin(program_);
-      update_weights(at(branch.forward.first_tensor), at(branch.forward.last_tensor), optimizer);
+      update_weights(at(branch.forward.first_tensor), at(branch.forward.last_tensor), optimizer, false);
       branch.updated.end(program_);
     }
     build_.end_block();
+    if (!forward.shares_weights) return;
+    begin_shared(Phase::update, kind);
+    for (int i = forward.first_branch; i < forward.last_branch; ++i)
+      update_weights(at(branches_[i].forward.first_tensor), at(branches_[i].forward.last_tensor), optimizer, true);
+    build_.end_block();
   }
 
-  void update_weights(std::size_t first, std::size_t last, const Optimizer& optimizer) {
+  /// Those that layers share, or the others.
+  void update_weights(std::size_t first, std::size_t last, const Optimizer& optimizer, bool shared) {
     const double state_bytes = optimizer.state_bytes();
     for (std::size_t i = first; i < last; ++i) {
-      if (program_.tensors[i].tensor_class != TensorClass::weight) continue;
+      if (program_.tensors[i].tensor_class != TensorClass::weight || program_.tensors[i].is_shared != shared) continue;
       const int gradient = build_.gradient(static_cast<int>(i));
       if (gradient < 0) continue;
       const Sharding sharding = program_.tensors[i].sharding;
@@ -483,7 +504,8 @@ Bytes kept_bytes(const Program& program, const Block& forward) {
 Bytes kept_encoded_bytes(const Program& program, const Block& forward) {
   for (std::int32_t i = forward.first; i < forward.last; ++i)
     for (int id : program.steps[at(i)].in)
-      if (id >= 0 && program.tensor(id).is_given && program.tensor(id).is_lent && program.tensor(id).is_kept)
+      if (id >= 0 && program.tensor(id).is_given && program.tensor(id).is_lent && program.tensor(id).is_kept &&
+          program.tensor(id).tensor_class == TensorClass::residual)
         return local_bytes(program.tensor(id), program.tensor(id).elements);
   return {};
 }

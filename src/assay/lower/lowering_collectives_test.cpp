@@ -144,6 +144,34 @@ TEST(Lowering, HybridShardingReducesTheRestOverReplicasOnce) {
   EXPECT_EQ(count(train({.data = 2, .fsdp = 4})).network, Bytes(sharded + all_weights / 4 * fp32));
 }
 
+/// Its layers share all their weights.
+Transformer shared_llama() {
+  Transformer m = small_llama();
+  m.decoder = {};
+  Layer l = small_llama().decoder.kinds[0];
+  l.shared = SharedBlock{};
+  m.decoder.add(l), m.decoder.add(l);
+  return m;
+}
+
+TEST(Lowering, SharedWeightsAreSummedAndUpdatedOnceAndGatheredInEachLayer) {
+  // Replicas all-reduce the gradients of one layer, 2 x 7/8 of them, however many use it and in how many microbatches.
+  const double held = layer_weights_count + 2 * table;
+  TrainingPlan plan = plain_plan();
+  plan.microbatches = 2;
+  const Program data = train({.data = 8}, plan, shared_llama());
+  EXPECT_EQ(count(data).network, Bytes(2 * 7.0 / 8 * held * fp32));
+  double updated = 0;
+  for (const Block& block : data.blocks)
+    for (std::int32_t i = block.first; i < block.last; ++i)
+      if (const Step& step = data.steps[static_cast<std::size_t>(i)]; step.op == Op::update)
+        updated += static_cast<double>(block.layers) * data.tensor(step.in[1]).elements;
+  EXPECT_EQ(updated, held);
+  // Sharded weights are gathered in both passes of each layer, and their gradients scattered behind each.
+  EXPECT_EQ(count(train({.fsdp = 8}, plain_plan(), shared_llama())).network, count(train({.fsdp = 8})).network);
+  EXPECT_EQ(count(train({}, plain_plan(), shared_llama())).product_flops, count(train({})).product_flops);
+}
+
 TEST(Lowering, ContextParallelismGathersKeysOrExchangesHeads) {
   TrainingPlan plan = plain_plan();
   plan.work.flash = true;

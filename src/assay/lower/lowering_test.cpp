@@ -80,7 +80,8 @@ TEST(Lowering, CausalFlashAttentionDoesHalfOfTheScoresAndMakesThemAgain) {
 TEST(Lowering, ProgramsDoTheFlopThatModelsCount) {
   for (const char* id : {"llama-3-8b", "jamba-v0.1", "mamba-codestral-7b", "qwen3-next-80b-a3b", "minimax-text-01",
                          "nemotron-h-8b", "lfm2-1.2b", "recurrentgemma-2b", "kimi-linear-48b-a3b",
-                         "llama-3.2-11b-vision", "apertus-8b", "rwkv-4-3b", "rwkv-6-1.6b", "rwkv-7-1.5b", "xlstm-7b"}) {
+                         "llama-3.2-11b-vision", "apertus-8b", "rwkv-4-3b", "rwkv-6-1.6b", "rwkv-7-1.5b", "xlstm-7b",
+                         "zamba-7b", "zamba2-1.2b", "zamba2-7b"}) {
     const ImportedModel imported = *load_model(id, Catalogue::builtin(), "test");
     TrainingPlan plan = plain_plan();
     for (const Layer& layer : imported.model.decoder.kinds)  // all experts have equally many tokens

@@ -97,15 +97,14 @@ void cut_tensor_axis(std::int64_t tensor, const Transformer& model, StageRules& 
   for (int i = 0; i <= parts; ++i) stage.rules.key_replicas |= axis_bit(axis + i);
 }
 
-/// Keys and queries that heads of a recurrence share lie with these heads where every device gets whole ones. Those of
-/// Mamba 1 are shared by all channels.
+/// Keys and queries that heads of a recurrence share lie with these heads where every device gets whole ones.
 void split_state_keys(std::int64_t tensor, const Transformer& model, ShardingRules& rules) {
   using enum TensorClass;
   for (const Layer& layer : model.decoder.kinds) {
     if (!layer.state_space) continue;
     const StateSpace& s = *layer.state_space;
-    const bool shared = s.kind == StateSpace::Kind::mamba2 || s.kind == StateSpace::Kind::gated_delta;
-    if (s.kind == StateSpace::Kind::mamba1 || (shared && s.key_heads % tensor != 0)) return;
+    if ((s.kind != StateSpace::Kind::mamba2 && s.kind != StateSpace::Kind::gated_delta) || s.key_heads % tensor != 0)
+      return;
   }
   for (const TensorClass of : {TensorClass::weight, used_weight, TensorClass::gradient, optimizer})
     rules.at(of, state) = rules.at(of, inner);

@@ -126,6 +126,7 @@ struct ProgramTensor {
   bool is_given = false;     ///< a weight, an input or a cache: no step makes it
   bool is_lent = false;      ///< keys, values or an encoder's result that other layers make or use, too
   bool is_frozen = false;    ///< a weight that is not trained
+  bool is_shared = false;    ///< a weight that all layers of its kind use
   TensorClass tensor_class = TensorClass::activation;
   Dtype dtype = Dtype::bf16;  ///< set by store_as(), together with its bits
   Sharding sharding;
@@ -188,6 +189,7 @@ struct Block {
   int kind = -1;  ///< of layer; below 0: embedding, head, update
   std::int64_t layers = 1;
   std::int32_t first = 0, last = 0;
+  bool is_shared = false;  ///< of the weights that layers of the kind share: their last sums and updates, done once
 };
 
 struct Program {

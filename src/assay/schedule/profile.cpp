@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "assay/cost/placement.h"
+#include "assay/model/layer_parts.h"
 #include "assay/schedule/repeatable_layer.h"
 
 namespace assay {
@@ -394,6 +395,7 @@ RoleSets role_sets(const TrainingProfile& profile) {
       for (const Traffic& traffic : pass->traffic) sets |= RoleSets{1} << traffic.over;
   };
   for (const LayerProfile& layer : profile.kinds) add(layer);
+  for (const LayerProfile& layer : profile.shared) add(layer);
   add(profile.embedding), add(profile.head);
   return sets & every_role_set;
 }
@@ -420,9 +422,16 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
   const std::size_t decoder_kinds = model.decoder.kinds.size();
   profile.kinds.resize(decoder_kinds + (model.encoder ? model.encoder->kinds.size() : 0));
   forwards_.resize(profile.kinds.size());
+  const bool has_asides = has_aside(model.decoder);
+  const auto shape = [&](std::size_t kind) -> const Layer& {
+    return kind < decoder_kinds ? model.decoder.kinds[kind] : model.encoder->kinds[kind - decoder_kinds];
+  };
+  for (std::size_t i = 0; i < profile.kinds.size(); ++i)
+    if (shape(i).shared) profile.shared.resize(profile.kinds.size());
   BlockPricer pricer(setup, program, part);
   for (const Block& block : program.blocks) {
-    LayerProfile& layer = block.kind >= 0             ? profile.kinds[at(block.kind)]
+    LayerProfile& layer = block.is_shared             ? profile.shared[at(block.kind)]
+                          : block.kind >= 0           ? profile.kinds[at(block.kind)]
                           : block.name == "embedding" ? profile.embedding
                                                       : profile.head;
     if (block.phase == Phase::update) {  // updated weights that are shared out travel back before they are used
@@ -435,11 +444,11 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
       }
       continue;
     }
-    RepeatableLayer* repeatable = block.kind >= 0 ? &forwards_[at(block.kind)] : nullptr;
+    RepeatableLayer* repeatable = block.kind >= 0 && !block.is_shared ? &forwards_[at(block.kind)] : nullptr;
     if (block.phase == Phase::forward) layer.gathered = gathered_bytes(program, block);
     pricer.add(block, layer, repeatable);
     if (block.phase != Phase::forward || part == ProfilePart::weights_traffic) continue;
-    if (model.encoder) layer.encoded = kept_encoded_bytes(program, block);
+    if (model.encoder || has_asides) layer.encoded = kept_encoded_bytes(program, block);
     const DropoutBytes drawn = setup.dropout ? dropout_bytes(program, block) : DropoutBytes{};
     if (repeatable)
       repeatable->dropped_residual = drawn.residual, repeatable->dropped_attention = drawn.attention;
@@ -449,10 +458,9 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
   const auto elements = [&](const Weight& weight) {
     return local_elements(stage.rules, program, TensorClass::used_weight, weight);
   };
-  for (std::size_t i = 0; i < profile.kinds.size(); ++i) {
-    const Layer& layer = i < decoder_kinds ? model.decoder.kinds[i] : model.encoder->kinds[i - decoder_kinds];
-    for (const Weight& weight : layer_weights(model, layer)) add_weight(profile.kinds[i], weight, elements(weight));
-  }
+  for (std::size_t i = 0; i < profile.kinds.size(); ++i)
+    for (const Weight& weight : layer_weights(model, shape(i)))
+      add_weight(weight.shared ? profile.shared[i] : profile.kinds[i], weight, elements(weight));
   for (const Weight& weight : outer_weights(model)) {
     const bool is_table = weight.part == Part::embedding, is_first = is_table || weight.part == Part::positions;
     if (model.tied && is_table) profile.tied_elements += elements(weight);
@@ -467,6 +475,7 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
           profile.boundary = std::max(profile.boundary, local_bytes(program, in));
       }
     }
+  if (has_asides) profile.boundary *= 2.0;  // and the embedding, which later layers read, too
 }
 
 TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part) {

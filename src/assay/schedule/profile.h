@@ -91,7 +91,7 @@ struct PassProfile {
 struct LayerProfile {
   PassProfile forward, backward;
   Bytes kept;                 ///< from forward to backward, for one microbatch
-  Bytes encoded;              ///< kept besides, once for all layers: what the encoder made
+  Bytes encoded;              ///< kept besides, once for all layers: what the encoder made, or the embedding
   Bytes gathered;             ///< weights that are kept whole besides: of the head, whose backward pass follows at once
   Bytes again;                ///< forward results that the backward pass makes again and holds
   Bytes widest;               ///< the most that one step reads and writes besides weights
@@ -102,6 +102,8 @@ struct LayerProfile {
 
 struct TrainingProfile {
   std::vector<LayerProfile> kinds;  ///< of the decoder (then of the encoder)
+  /// By kind: weights that its layers share, which a stage holds, adds up and updates once; empty where none do.
+  std::vector<LayerProfile> shared;
   LayerProfile embedding, head;
   Bytes boundary;            ///< what passes from stage to stage for one microbatch
   double tied_elements = 0;  ///< of the embedding, where a head on another stage holds a copy of it

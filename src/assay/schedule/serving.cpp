@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "assay/model/accounting.h"
+#include "assay/model/layer_parts.h"
 #include "assay/schedule/stage_split.h"
 
 namespace assay {
@@ -161,11 +162,13 @@ void share_kernels(ServingProfile& profile) {
   }
 }
 
+/// Of those that layers share, or of the others.
 double weight_bytes(const std::vector<Weight>& weights, const Formats& formats, const Program& program,
-                    const ShardingRules& rules) {
+                    const ShardingRules& rules, bool shared = false) {
   double sum = 0.0;
   for (const Weight& weight : weights)
-    sum += storage(formats.of(weight), local_elements(rules, program, TensorClass::weight, weight)).value();
+    if (weight.shared == shared)
+      sum += storage(formats.of(weight), local_elements(rules, program, TensorClass::weight, weight)).value();
   return sum;
 }
 
@@ -323,14 +326,20 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
   // Caches and weights lie on the stages that use them: the fullest counts.
   const auto stages = static_cast<double>(p.pipeline);
   const StageSplit split = split_stages(model, p.pipeline);
-  std::vector<double> by_kind;  // of one layer
+  std::vector<std::pair<double, double>> by_kind;  // of one layer: its own, and what layers of the kind share
   for (const LayerStack* stack : {&model.decoder, model.encoder ? &*model.encoder : nullptr})
-    for (std::size_t k = 0; stack && k < stack->kinds.size(); ++k)
-      by_kind.push_back(weight_bytes(layer_weights(model, stack->kinds[k]), setup.formats, one, rules));
+    for (std::size_t k = 0; stack && k < stack->kinds.size(); ++k) {
+      const std::vector<Weight> weights = layer_weights(model, stack->kinds[k]);
+      by_kind.push_back({weight_bytes(weights, setup.formats, one, rules),
+                         weight_bytes(weights, setup.formats, one, rules, true)});
+    }
   for (const StageSplit::Part& part : split.parts) {
     const double outer = weight_bytes(stage_ends(model, part.first, part.last), setup.formats, one, rules);
     double sum = outer, layers = 0.0;
-    for (std::size_t k = 0; k < by_kind.size(); ++k) sum += part.layers[k] * by_kind[k], layers += part.layers[k];
+    for (std::size_t k = 0; k < by_kind.size(); ++k) {
+      const double n = part.layers[k];
+      sum += n * by_kind[k].first + std::min(n, 1.0) * by_kind[k].second, layers += n;
+    }
     if (sum > profile.weight_bytes) profile.weight_bytes = sum, profile.outer_bytes = outer;
     profile.uneven = std::max(profile.uneven, stages * layers / static_cast<double>(layers_of(model)));
   }
@@ -378,8 +387,8 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
       storage(setup.formats.activations, static_cast<double>(state_values_per_sequence(model))).value() / stages /
       ways / static_cast<double>(p.tensor);
   profile.boundary =
-      storage(setup.formats.activations,
-              static_cast<double>(model.d_model) * (encodes ? static_cast<double>(keys.source) : profile.queries))
+      storage(setup.formats.activations, (has_aside(model.decoder) ? 2.0 : 1.0) * static_cast<double>(model.d_model) *
+                                             (encodes ? static_cast<double>(keys.source) : profile.queries))
           .value() /
       ways;
   return profile;

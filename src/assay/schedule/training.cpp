@@ -112,6 +112,9 @@ void fill_passes(const TrainingQuestion& question, const Strategy& strategy, con
   steady.layers.resize(kinds);
   for (std::size_t k = 0; k < kinds; ++k)
     steady.layers[k] = passes(profile.kinds[k], weights ? &weights->kinds[k] : nullptr);
+  steady.shared.resize(profile.shared.size());
+  for (std::size_t k = 0; k < profile.shared.size(); ++k)
+    steady.shared[k] = passes(profile.shared[k], weights ? &weights->shared[k] : nullptr);
   steady.embedding = passes(profile.embedding, weights ? &weights->embedding : nullptr);
   steady.head = passes(profile.head, weights ? &weights->head : nullptr);
   steady.boundary_ideal = steady.hop = 0.0;
@@ -166,9 +169,16 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
       out.host.add(question.host, on_host(layer, forward, backward, layer.kept.value() * over_fewest), n, held,
                    question.overlap);
     }
+    for (std::size_t k = 0; k < profile.shared.size(); ++k) {
+      if (part.layers[k] == 0) continue;
+      const auto& [forward, backward] = steady.shared[k];
+      f.add(forward, 0.0, 1.0), b.add(backward, 0.0, 1.0);
+      if (strategy.offload != Offload::none)
+        out.host.add(question.host, on_host(profile.shared[k], forward, backward, 0.0), 0.0, 1.0, question.overlap);
+    }
     if (part.first) f.add(embed_forward, part.passed, 1.0), b.add(embed_backward, part.passed, 1.0);
     if (part.last) f.add(head_forward, part.passed, 1.0), b.add(head_backward, part.passed, 1.0);
-    const auto [first_cast, second_cast] = bytes.cast(profile, part, sum.dense, sum.expert);
+    const auto [first_cast, second_cast] = bytes.cast(profile, part, sum.dense + sum.used_again, sum.expert);
     f.compute += part.passed * first_cast / stream_rate;
     b.compute += part.passed * second_cast / stream_rate, b.recompute += part.passed * second_cast / stream_rate;
     out.forward = f.chain() + f.exposed, out.backward = b.chain() + b.exposed;
@@ -209,11 +219,21 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
     };
     out.gradients = waited(b.chain());
     out.spared = out.gradients - waited(b.chain() + b.beside_chain);
-    // A table that both ends of the pipeline hold has gradients on both: they are added up at the end.
+    // What several stages hold has gradients on all of them, which are added up at the end: a table at both ends of the
+    // pipeline, weights that layers share.
+    const auto add_over_stages = [&](double elements, double holders) {
+      out.gradients += 2.0 * (holders - 1.0) *
+                       (elements * bytes.gradient / holders * links.between_stages.rate.value() / links.network_share +
+                        links.between_stages.floor.value());
+    };
     if (part.first != part.last && profile.tied_elements > 0.0 && trained_of(profile.embedding) > 0.0)
-      out.gradients +=
-          profile.tied_elements * bytes.gradient * links.between_stages.rate.value() / links.network_share +
-          2.0 * links.between_stages.floor.value();
+      add_over_stages(profile.tied_elements, 2.0);
+    for (std::size_t k = 0; k < profile.shared.size(); ++k) {
+      if (part.layers[k] == 0 || trained_of(profile.shared[k]) == 0.0) continue;
+      double holders = 0.0;
+      for (const StageSplit::Part& other : split.parts) holders += other.layers[k] > 0 ? other.stages : 0;
+      if (holders > 1.0) add_over_stages(trained_of(profile.shared[k]), holders);
+    }
     const double updated = bytes.states_of(sum) * bytes.updated;
     const double update = updated / memory_rate;
     out.end_memory = updated / rates.hbm.value();
@@ -331,7 +351,8 @@ const PipelineInput& StepEvents::fill(const TrainingQuestion& question, const St
                                       const SteadyCost& stages) {
   const SteadyCost* priced = &stages;
   if (!(runs == split)) {
-    runs_.layers = stages.layers, runs_.embedding = stages.embedding, runs_.head = stages.head;
+    runs_.layers = stages.layers, runs_.shared = stages.shared;
+    runs_.embedding = stages.embedding, runs_.head = stages.head;
     runs_.hop = stages.hop, runs_.boundary_ideal = stages.boundary_ideal;
     fill_stages(question, strategy, profile, weights, links, runs, runs_);
     priced = &runs_;

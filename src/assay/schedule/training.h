@@ -134,6 +134,7 @@ struct SteadyCost {
   };
   std::vector<Part> parts;
   std::vector<std::array<PassTime, 2>> layers;  ///< of each kind, forward and backward
+  std::vector<std::array<PassTime, 2>> shared;  ///< of each kind, what its layers share; empty where none do
   std::array<PassTime, 2> embedding, head;      ///< the same of the ends
   double microbatches = 1, stages = 1;
   double most_layers = 0;              ///< of a stage

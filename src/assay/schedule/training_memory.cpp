@@ -78,16 +78,22 @@ StageElements add_memory(const StateBytes& bytes, const StepEffects& effects, co
     const double kept = layer.kept.value() * over_fewest;
     out.layers += n;
     hold(layer, n);
+    double dense = layer.dense_elements, trained = layer.trained_dense;
+    if (!profile.shared.empty()) {
+      const LayerProfile& common = profile.shared[k];
+      hold(common, 1.0);
+      sum.used_again += (n - 1.0) * common.dense_elements;
+      dense += common.dense_elements, trained += common.trained_dense;
+    }
     out.kept += n * part.passed * kept;
     encoded = std::max(encoded, layer.encoded.value() * over_fewest);
-    sum.largest_trained = std::max(sum.largest_trained, trained_of(layer));
-    sum.most_gathered = std::max(sum.most_gathered, moving(layer.dense_elements, shared.weights, layer.expert_elements,
-                                                           shared.expert_weights));
-    sum.most_reduced = std::max(sum.most_reduced, moving(layer.dense_elements, shared.gradients, layer.expert_elements,
-                                                         shared.expert_gradients));
-    sum.most_trained_reduced =
-        std::max(sum.most_trained_reduced, moving(layer.trained_dense, shared.gradients, layer.trained_experts,
-                                                  shared.expert_gradients));
+    sum.largest_trained = std::max(sum.largest_trained, trained + layer.trained_experts);
+    sum.most_gathered =
+        std::max(sum.most_gathered, moving(dense, shared.weights, layer.expert_elements, shared.expert_weights));
+    sum.most_reduced =
+        std::max(sum.most_reduced, moving(dense, shared.gradients, layer.expert_elements, shared.expert_gradients));
+    sum.most_trained_reduced = std::max(
+        sum.most_trained_reduced, moving(trained, shared.gradients, layer.trained_experts, shared.expert_gradients));
     sum.most_kept = std::max(sum.most_kept, kept);
     out.memory.workspace =
         std::max(out.memory.workspace, layer.again.value() * effects.activations + layer.widest.value());

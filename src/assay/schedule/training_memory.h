@@ -19,6 +19,7 @@ struct StageElements {
   double dense = 0, expert = 0;
   double outer = 0;  ///< of the dense ones, those of embedding and head
   double trained_dense = 0, trained_experts = 0;
+  double used_again = 0;                              ///< of weights that layers share, for each further layer
   double largest_trained = 0;                         ///< elements of a layer
   double most_gathered = 0;                           ///< of them, weights that come together from several devices
   double most_reduced = 0, most_trained_reduced = 0;  ///< gradients that several devices have a share of; all, trained

@@ -1,6 +1,9 @@
 // Memory of training steps against counts made on paper.
 #include <gtest/gtest.h>
 
+#include <utility>
+
+#include "assay/model/accounting.h"
 #include "assay/model/model_catalogue.h"
 #include "assay/schedule/training.h"
 
@@ -137,6 +140,44 @@ TEST(TrainingMemory, WhatTheEncoderMadeIsThereOnce) {
 }
 
 // Replicas of sharded weights reduce only their own part of the gradients: 1 / fsdp of them.
+// Two blocks that take turns in nine layers: each stage of a pipeline holds those that its layers use.
+TEST(TrainingMemory, SharedWeightsAreThereOnceOnEachStage) {
+  Case c("zamba2-2.7b", "h100-sxm:2");
+  c.question.sequences = 8;
+  const auto parameters = static_cast<double>(parameter_counts(c.model).total);
+  Strategy strategy;
+  const auto steady = [&](std::int64_t stages) {
+    strategy.parallelism.data = 2 / stages, strategy.parallelism.pipeline = stages;
+    strategy.schedule = PipelineSchedule::one_f_one_b;
+    return *price_stages(c.question, 4096, c.cluster, strategy, stage_split(c.model, strategy));
+  };
+  const MemoryParts whole = steady(1).parts.front().memory;
+  EXPECT_EQ(whole.weights, 2.0 * parameters);
+  EXPECT_EQ(whole.gradients, 4.0 * parameters);
+  EXPECT_EQ(whole.moments, 8.0 * parameters);
+  double held = 0.0;
+  const SteadyCost two = steady(2);
+  for (const SteadyCost::Part& part : two.parts) held += part.stages * part.memory.weights;
+  double shared = 0.0;
+  for (const Layer& layer : c.model.decoder.kinds)
+    for (const Weight& weight : layer_weights(c.model, layer))
+      if (weight.shared) shared += static_cast<double>(weight.elements());
+  const double table = 32000.0 * 2560.0;
+  EXPECT_EQ(held, 2.0 * (parameters + table + shared));
+  // Their gradients are added up over both stages as those of the tied table are. Blocks of one layer each have none to
+  // add.
+  int number = 0;
+  const LayerStack before = std::exchange(c.model.decoder, {});
+  for (const std::uint16_t kind : before.order) {
+    Layer layer = before.kinds[kind];
+    if (layer.shared) layer.shared->number = ++number;
+    c.model.decoder.add(layer);
+  }
+  EXPECT_EQ(number, 9);
+  const double of_table = steady(2).parts.front().gradients;
+  EXPECT_NEAR((two.parts.front().gradients - of_table) / of_table, shared / table, 0.05 * shared / table);
+}
+
 TEST(TrainingMemory, ReplicasReduceTheirPartOfShardedGradients) {
   const Case c("llama-3-8b", "h100-sxm:64");
   Strategy strategy;
