@@ -269,6 +269,14 @@ inline std::vector<Variety> all_varieties() {
     Transformer m = model({l, l, l});
     m.tied = true;
     out.push_back({"layers that share all weights", m});
+    l.attention->causal = false;
+    Layer other = l;
+    other.shared->number = 2;
+    m = model({l, l, other});
+    m.norm = {true, true, true};
+    m.tied = m.embedding_norm = m.head_bias = m.head_transform = m.narrow_positions = true, m.final_norm = false;
+    m.learned_positions = 8, m.embedding_width = 8;
+    out.push_back({"an encoder that shares weights, behind narrow positions", m});
   }
   {
     Layer plain, first = grouped;

@@ -85,10 +85,13 @@ class Lowering {
                                     TensorClass::residual, Dtype::int32);
     program_.tensors[at(tokens)].tensor_class = TensorClass::activation;
     int x = build_.settle(looked_up("Emb", tokens, outer("embedding")), TensorClass::residual);
+    if (model_.narrow_positions) x = placed(x, stack);
     if (model_.embedding_width > 0)
-      x = build_.settle(build_.product("Emb", x, outer("W_embed_in"), {batch, sequence, d_model}),
-                        TensorClass::residual);
-    out.output = placed(x, stack);
+      x = build_.settle(
+          build_.product("Emb", x, outer("W_embed_in"), {batch, sequence, d_model}, -1, outer("b_embed_in")),
+          TensorClass::residual);
+    out.output = model_.narrow_positions ? x : placed(x, stack);
+    program_.tensors[at(out.output)].tensor_class = TensorClass::residual;
     if (stack == StackOf::decoder && token_input_width(model_.decoder) > 0) out.token = token_inputs(tokens, x);
     build_.end_block();
     out.last = static_cast<std::int32_t>(program_.steps.size());
@@ -157,9 +160,7 @@ class Lowering {
       const double width = local_extent(program_, program_.tensor(rows), 1);
       step.bytes = 2.0 * build_.bytes(x) + storage(program_.tensor(rows).dtype, tokens * width);
     }
-    if (model_.embedding_norm) x = outer_norm(x, norms_of(stack));
-    program_.tensors[at(x)].tensor_class = TensorClass::residual;
-    return x;
+    return model_.embedding_norm ? outer_norm(x, norms_of(stack)) : x;
   }
 
   Written layer(std::string_view name, const Layer& shape, std::int64_t layers, int number, const Workload& work) {
@@ -203,7 +204,7 @@ class Lowering {
     int x = out.input;
     x = final_norm(x, StackOf::decoder);
     if (model_.head_transform) x = transformed(x);
-    if (model_.embedding_width > 0)
+    if (model_.embedding_width > 0 && !model_.narrow_positions)
       x = build_.settle_sums(build_.product("Narrow", x, outer("W_embed_out"), {batch, sequence, rank}));
     int head = outer("W_head");
     if (head < 0) head = outer("embedding");
@@ -214,7 +215,8 @@ class Lowering {
     x = build_.settle_sums(
         build_.product("Turned", x, outer("W_transform"), {batch, sequence, rank}, -1, outer("b_transform")));
     x = build_.pointwise(Op::activate, "Turned", {x}, x);
-    program_.tensors[at(x)].dims.set(2, {d_model, model_.d_model});  // as wide, and what the head multiplies
+    if (!model_.narrow_positions)
+      program_.tensors[at(x)].dims.set(2, {d_model, model_.d_model});  // as wide, and what the head multiplies
     const int norms = (model_.embedding_norm ? 1 : 0) + (model_.final_norm ? 1 : 0);
     return outer_norm(x, (model_.encoder ? 2 : 1) * norms);
   }

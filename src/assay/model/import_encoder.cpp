@@ -1,4 +1,4 @@
-// Encoders without a decoder: BERT, RoBERTa, DistilBERT, ModernBERT.
+// Encoders without a decoder: BERT, RoBERTa, ALBERT, DistilBERT, ModernBERT.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,6 +53,33 @@ void roberta(ConfigReader& in, Transformer& model) {
   model.max_context = std::max<std::int64_t>(model.learned_positions - 2, 1);
 }
 
+/// ALBERT: layers share their weights, all of them or in groups, and the embedding is narrow.
+void albert(ConfigReader& in, Transformer& model) {
+  model.d_model = in.size("hidden_size", 4096);
+  model.vocabulary = in.size("vocab_size", 30000);
+  model.embedding_width = in.size("embedding_size", 128);
+  model.narrow_positions = true;
+  if (model.embedding_width == model.d_model)
+    in.fault("embedding_size", "an embedding as wide as the layers is not understood", "ALBERT's is narrow: 128");
+  model.max_context = model.learned_positions = in.size("max_position_embeddings", 512);
+  model.token_types = in.count("type_vocab_size", 2);
+  const std::int64_t layers = read_layers(in, {"num_hidden_layers"}, 12), heads = in.size("num_attention_heads", 64);
+  fill_encoder(in, model, layers, heads, in.size("intermediate_size", 16384));
+  const std::int64_t groups = in.size("num_hidden_groups", 1);
+  if (layers % groups != 0)
+    return in.fault("num_hidden_groups", fmt::format("must divide the {} layers, got {}", layers, groups));
+  if (in.size("inner_group_num", 1) != 1)
+    in.fault("inner_group_num", "groups of several kinds of layers are not understood");
+  Layer layer = model.decoder.kinds.front();
+  model.decoder = {};
+  for (std::int64_t i = 0; i < layers; ++i) {
+    layer.shared = SharedBlock{.number = static_cast<int>(i / (layers / groups)) + 1};
+    model.decoder.add(layer);
+  }
+  read_top(in, model, true);
+  in.ignore({"net_structure_type", "num_memory_blocks", "gap_size", "down_scale_factor", "classifier_dropout_prob"});
+}
+
 void distilbert(ConfigReader& in, Transformer& model) {
   model.d_model = in.size("dim", 768);
   model.vocabulary = in.size("vocab_size", 30522);
@@ -99,6 +126,7 @@ std::span<const Family> encoder_families() {
       {"roberta", "RobertaForMaskedLM", &roberta},
       {"xlm-roberta", "XLMRobertaForMaskedLM", &roberta},
       {"camembert", "CamembertForMaskedLM", &roberta},
+      {"albert", "AlbertForMaskedLM", &albert},
       {"distilbert", "DistilBertForMaskedLM", &distilbert},
       {"modernbert", "ModernBertForMaskedLM", &modernbert},
   };

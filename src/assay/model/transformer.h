@@ -173,10 +173,13 @@ inline constexpr std::size_t max_layer_kinds = 64;
 struct Transformer {
   std::string id, name;
   std::int64_t d_model = 1, vocabulary = 1;
-  std::int64_t max_context = 0;             ///< tokens it was made for; 0: unknown
-  std::int64_t learned_positions = 0;       ///< rows of a learned position table
-  std::int64_t token_types = 0;             ///< rows of a segment table
-  std::int64_t embedding_width = 0;         ///< where it differs from d_model and is projected; 0: d_model
+  std::int64_t max_context = 0;        ///< tokens it was made for; 0: unknown
+  std::int64_t learned_positions = 0;  ///< rows of a learned position table
+  std::int64_t token_types = 0;        ///< rows of a segment table
+  std::int64_t embedding_width = 0;    ///< where it differs from d_model and is projected; 0: d_model
+  /// Positions, segments and the norm of the embedding have its width, too; the projection behind them has a bias, and
+  /// the transform in front of the head leads back to that width (ALBERT).
+  bool narrow_positions = false;
   std::int64_t token_input_vocabulary = 0;  ///< rows of the table of `Layer::token_input`
   std::int64_t extra_embeddings = 0;        ///< rows of the embedding behind the vocabulary, which no head predicts
   std::int64_t streams = 1;       ///< copies of the residual stream, mixed around each block (hyper-connections)

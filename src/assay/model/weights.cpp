@@ -12,11 +12,12 @@ namespace {
 
 using enum LogicalDim;
 
-void add_norm(std::vector<Weight>& out, const Norm& norm, std::int64_t width) {
+void add_norm(std::vector<Weight>& out, const Norm& norm, Weight::Size row) {
   const WeightList list(out, Part::norm);
-  list.vector(norm.scale, "norm", {{d_model, width}});
-  list.vector(norm.scale && norm.bias, "b_norm", {{d_model, width}});
+  list.vector(norm.scale, "norm", {row});
+  list.vector(norm.scale && norm.bias, "b_norm", {row});
 }
+void add_norm(std::vector<Weight>& out, const Norm& norm, std::int64_t width) { add_norm(out, norm, {d_model, width}); }
 
 void add_qk_norms(const WeightList& list, const Attention& a) {
   if (a.qk_norm == Attention::QkNorm::none) return;
@@ -346,6 +347,8 @@ std::vector<Weight> outer_weights(const Transformer& model) {
   const Weight::Size narrow{embedded == model.d_model ? d_model : rank, embedded};
   embedding.vector("embedding", {{vocabulary, model.vocabulary + model.extra_embeddings}, narrow});
   if (embedded != model.d_model) embedding.matrix("W_embed_in", {narrow, {d_model, model.d_model}});
+  embedding.vector(model.narrow_positions, "b_embed_in", {{d_model, model.d_model}});
+  const Weight::Size placed = model.narrow_positions ? narrow : Weight::Size{d_model, model.d_model};
   if (const Weight::Size inputs{rank, token_input_width(model.decoder)}; inputs.size > 0) {
     const Weight::Size each{other, model.decoder.layers()};
     embedding.vector("token_inputs", {{vocabulary, model.token_input_vocabulary}, each, inputs});
@@ -353,17 +356,17 @@ std::vector<Weight> outer_weights(const Transformer& model) {
     embedding.vector("token_norm", {inputs});
   }
   for (std::int64_t i = 0; i < stacks; ++i) {
-    table.vector(model.learned_positions > 0, "positions",
-                 {{positions, model.learned_positions}, {d_model, model.d_model}});
-    table.vector(model.token_types > 0, "token_types", {{positions, model.token_types}, {d_model, model.d_model}});
-    if (model.embedding_norm) add_norm(out, model.norm, model.d_model);
+    table.vector(model.learned_positions > 0, "positions", {{positions, model.learned_positions}, placed});
+    table.vector(model.token_types > 0, "token_types", {{positions, model.token_types}, placed});
+    if (model.embedding_norm) add_norm(out, model.norm, placed);
     if (model.final_norm) add_norm(out, model.norm, model.d_model);
   }
   const Weight::Size turned{rank, model.d_model};
   if (model.head && model.head_transform) {
-    head.matrix("W_transform", {{d_model, model.d_model}, turned});
-    head.vector(model.norm.bias, "b_transform", {turned});
-    add_norm(out, model.norm, model.d_model);
+    const Weight::Size made = model.narrow_positions ? narrow : turned;
+    head.matrix("W_transform", {{d_model, model.d_model}, made});
+    head.vector(model.norm.bias, "b_transform", {made});
+    add_norm(out, model.norm, placed);
   }
   head.vector(model.pooler, "W_pooler", {{d_model, model.d_model}, turned});
   head.vector(model.pooler, "b_pooler", {turned});
@@ -378,7 +381,8 @@ std::vector<Weight> outer_weights(const Transformer& model) {
     streams.vector("b_mix", {{other, model.streams}});
     streams.vector("mix_scale", {{other, 1}});
   }
-  if (embedded != model.d_model && model.head) head.matrix("W_embed_out", {{d_model, model.d_model}, narrow});
+  if (embedded != model.d_model && model.head && !model.narrow_positions)
+    head.matrix("W_embed_out", {{d_model, model.d_model}, narrow});
   if (model.head && !model.tied) head.matrix("W_head", {narrow, {vocabulary, model.vocabulary}});
   head.vector(model.head && model.head_bias, "b_head", {{vocabulary, model.vocabulary}});
   for (Weight& weight : out) weight.trained = !model.adapters;

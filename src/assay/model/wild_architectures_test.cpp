@@ -241,6 +241,15 @@ constexpr Wild wild[] = {
       32, "num_hidden_layers": 38, "num_key_value_heads": 32, "num_mem_blocks": 1, "num_query_groups": 32,
       "use_conv_bias": true, "use_long_context": false, "use_mem_rope": true, "use_shared_attention_adapter":
       true, "use_shared_mlp_adapter": true, "vocab_size": 32000})"},
+    // 11,683,584 in its encoder with a pooler of 768 x 768 + 768, and a head of 768 x 128 + 128, a norm and 30,000
+    // biases.
+    {"albert", 11'683'584 - 590'592 + 98'432 + 256 + 30'000, 128 * 768 + 12 * 7'077'888 + 768 * 128 + 30'000 * 128, 0,
+     0, R"({"model_type": "albert", "architectures": ["AlbertForMaskedLM"], "attention_probs_dropout_prob": 0,
+      "bos_token_id": 2, "classifier_dropout_prob": 0.1, "down_scale_factor": 1, "embedding_size": 128, "eos_token_id": 3,
+      "gap_size": 0, "hidden_act": "gelu_new", "hidden_dropout_prob": 0, "hidden_size": 768, "initializer_range": 0.02,
+      "inner_group_num": 1, "intermediate_size": 3072, "layer_norm_eps": 1e-12, "max_position_embeddings": 512,
+      "net_structure_type": 0, "num_attention_heads": 12, "num_hidden_groups": 1, "num_hidden_layers": 12,
+      "num_memory_blocks": 0, "pad_token_id": 0, "type_vocab_size": 2, "vocab_size": 30000})"},
     // Two blocks that take turns, as the authors' own code writes them.
     {"zamba2 7B", 7'356'749'648, 11'026'505'728, 13 * 4 * 3'584, 81 * (7'168 * 64 + (7'168 + 4 * 64) * 3),
      R"({"add_bias_linear": false, "architectures": ["Zamba2ForCausalLM"], "attention_dropout": 0.0,
