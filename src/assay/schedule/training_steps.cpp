@@ -93,8 +93,16 @@ Result<std::vector<KindTime>> kind_times(const TrainingQuestion& question, std::
   const auto stages = static_cast<double>(strategy.parallelism.pipeline);
   const double each = microbatches(question, strategy) / stages;
   const bool is_mirrored = stages > 1.0 && layout_of(strategy.schedule) == StageLayout::mirrored;
+  const StageSplit split = stage_split(*question.setup.model, strategy);
   std::vector<KindTime> all;
-  for (const Block& block : program.blocks)
+  for (const Block& block : program.blocks) {
+    auto layers = static_cast<double>(block.layers);
+    if (block.is_shared) {  // once on every stage that has such layers
+      layers = 0.0;
+      for (const StageSplit::Part& part : split.parts)
+        if (part.layers[static_cast<std::size_t>(block.kind)] > 0) layers += part.stages;
+    }
+    const double copies = is_mirrored && !block.is_shared ? 2.0 : 1.0;
     for (std::int32_t i = block.first; i < block.last; ++i) {
       const Step& step = program.steps[static_cast<std::size_t>(i)];
       const bool moves = is_collective(step.op);
@@ -109,17 +117,16 @@ Result<std::vector<KindTime>> kind_times(const TrainingQuestion& question, std::
       auto found = std::find_if(all.begin(), all.end(),
                                 [&](const KindTime& one) { return one.phase == phase && one.kind == kind; });
       if (found == all.end()) found = all.insert(all.end(), {phase, std::move(kind), moves, {}, {}, {}});
-      const double times = static_cast<double>(block.layers) *
-                           (step.once || block.phase == Phase::update ? (is_mirrored ? 2.0 : 1.0) / stages : each);
+      const double times = layers * (step.once || block.phase == Phase::update ? copies / stages : each);
       found->time += times * step_times.estimate[static_cast<std::size_t>(i)];
       if (moves) continue;
       found->flops += times * step.flops;
       if (attends || step.op == Op::product)
         found->at_peak += times * kernel_time(question.setup.rates, program, step).compute;
     }
+  }
   if (is_mirrored) {
-    ASSAY_TRY(steady,
-              price_stages(question, sequence, cluster, strategy, stage_split(*question.setup.model, strategy)));
+    ASSAY_TRY(steady, price_stages(question, sequence, cluster, strategy, split));
     Seconds copies;
     for (const SteadyCost::Part& part : steady.parts) copies += Seconds(part.stages / stages * part.copies);
     all.push_back({name(Phase::backward), "net P", true, copies, {}, {}});
