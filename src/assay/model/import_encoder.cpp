@@ -66,10 +66,10 @@ void albert(ConfigReader& in, Transformer& model) {
   const std::int64_t layers = read_layers(in, {"num_hidden_layers"}, 12), heads = in.size("num_attention_heads", 64);
   fill_encoder(in, model, layers, heads, in.size("intermediate_size", 16384));
   const std::int64_t groups = in.size("num_hidden_groups", 1);
-  if (layers % groups != 0)
-    return in.fault("num_hidden_groups", fmt::format("must divide the {} layers, got {}", layers, groups));
   if (in.size("inner_group_num", 1) != 1)
     in.fault("inner_group_num", "groups of several kinds of layers are not understood");
+  if (layers % groups != 0)
+    return in.fault("num_hidden_groups", fmt::format("must divide the {} layers, got {}", layers, groups));
   Layer layer = model.decoder.kinds.front();
   model.decoder = {};
   for (std::int64_t i = 0; i < layers; ++i) {
