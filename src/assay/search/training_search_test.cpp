@@ -159,6 +159,36 @@ TEST(TrainingSearch, ChunksOfUnlikeLayersAreSearchedExactly) {
   }
 }
 
+// Two blocks take turns in four of seven layers, so that stages of pipelines hold both, one or none.
+TEST(TrainingSearch, SharedWeightsAreSearchedExactly) {
+  Case c("h100-sxm:8");
+  const Layer plain = c.model.decoder.kinds.front();
+  c.model.decoder = {};
+  for (const int block : {0, 1, 2, 0, 1, 2, 0}) {
+    Layer layer = plain;
+    if (block > 0) layer.shared = SharedBlock{.number = block};
+    c.model.decoder.add(layer);
+  }
+  c.question.host = {1e9, 0.8, 1.5e9, 1e12};  // slow enough to be waited for
+  TrainingChoices choices;
+  choices.context = 1;
+  choices.offloads = {std::begin(every_offload), std::end(every_offload)};
+  for (const double capacity : {1e9, 8e10}) {
+    const auto cut = search_training(c.question, sequence, c.cluster, choices, capacity, 20, true);
+    const auto all = search_training(c.question, sequence, c.cluster, choices, capacity, 20, false);
+    ASSERT_TRUE(cut && all);
+    ASSERT_EQ(cut->best.size(), all->best.size());
+    ASSERT_FALSE(all->best.empty());
+    for (std::size_t i = 0; i < all->best.size(); ++i) {
+      EXPECT_EQ(cut->best[i].cost.estimate, all->best[i].cost.estimate);
+      const auto cost = price_strategy(c.question, sequence, c.cluster, cut->best[i].strategy);
+      ASSERT_TRUE(cost);
+      EXPECT_NEAR(cut->best[i].cost.estimate, cost->estimate, 1e-12 * cost->estimate);
+      EXPECT_NEAR(cut->best[i].cost.memory.total(), cost->memory.total(), 1.0);
+    }
+  }
+}
+
 // Every split of eight chips over data, fsdp, tensor and pipeline, with every policy of recomputation and everything
 // that can go to the host, priced one by one without the search's caches. The link is fast enough that offloading wins
 // where memory is short, and slow enough to be waited for.
