@@ -178,6 +178,19 @@ TEST(TrainingMemory, SharedWeightsAreThereOnceOnEachStage) {
   EXPECT_NEAR((two.parts.front().gradients - of_table) / of_table, shared / table, 0.05 * shared / table);
 }
 
+TEST(TrainingMemory, TheEmbeddingThatBlocksAsideReadIsThereOnce) {
+  const Case c("zamba2-2.7b", "h100-sxm:8");
+  for (const Recompute recompute : {Recompute::none(), Recompute::full()}) {
+    Strategy strategy;
+    strategy.recompute = recompute;
+    const TrainingProfile profile = make_profile(c.question.setup, profile_key(strategy, 4096));
+    EXPECT_EQ(profile.kinds[0].encoded, Bytes(0));
+    for (const std::size_t kind : {1u, 2u}) EXPECT_EQ(profile.kinds[kind].encoded, Bytes(2.0 * 4096 * 2560));
+    EXPECT_EQ(profile.boundary, Bytes(2.0 * 2.0 * 4096 * 2560));
+    if (recompute == Recompute::full()) EXPECT_EQ(profile.kinds[1].kept, Bytes(2.0 * 4096 * 2560));
+  }
+}
+
 TEST(TrainingMemory, ReplicasReduceTheirPartOfShardedGradients) {
   const Case c("llama-3-8b", "h100-sxm:64");
   Strategy strategy;
