@@ -123,7 +123,8 @@ Traced::Number<Dim{.sec = 1}> CalibratedEstimate::traced(const Traced& num, cons
   const auto flat = num.given("bytes", moved, "operands and result, once each") / stream;
   const double ramp = stream_time(hbm_.value, share, fit.ramp, moved) / (moved / (share * hbm_.value));
   const auto streaming = num.named("streaming", num.given("slowdown by ramp", ramp, source) * flat);
-  return num.named("estimate", num.given("launch", regime_.launch, calibration_->values.origin(regime_name_)) + streaming);
+  return num.named("estimate",
+                   num.given("launch", regime_.launch, calibration_->values.origin(regime_name_)) + streaming);
 }
 
 Traced::Number<Dim{.sec = 1}> CalibratedEstimate::traced_product(const Traced& num, const Matmul& matmul) const {

@@ -12,8 +12,8 @@ namespace assay {
 
 class CalibratedEstimate {
  public:
-  /// Without effect (`used` is false) where the chip has no calibration, products are of a format that was not measured,
-  /// the work does not come from main memory on one chip, or the user has set an efficiency.
+  /// Without effect (`used` is false) where the chip has no calibration, products are of a format that was not
+  /// measured, the work does not come from main memory on one chip, or the user has set an efficiency.
   static Result<CalibratedEstimate> make(const Request& request, const Context& context, const RooflineQuery& query);
 
   bool used() const { return calibration_.has_value(); }

@@ -375,12 +375,6 @@ Result<TrainQuery> read_train_query(const Request& request, const Context& conte
   TrainQuery query;
   ASSAY_TRY(imported, load_model(request.arguments().front(), context.catalogue, "MODEL"));
   ASSAY_CHECK(check_lowers(imported.model, "MODEL"));
-  const Transformer& read = imported.model;
-  if (const std::size_t kinds = read.decoder.kinds.size() + (read.encoder ? read.encoder->kinds.size() : 0);
-      kinds > max_layer_kinds)
-    return fail("MODEL",
-                fmt::format("{} has {} kinds of layers, and at most {} are priced", read.id, kinds, max_layer_kinds),
-                "`assay models` counts its parameters, FLOP and cache");
   query.imported = imported;
   ASSAY_CHECK(read_adapters(request, query.imported.model, query.notes));
   query.cluster = cluster;

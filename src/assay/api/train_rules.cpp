@@ -196,7 +196,8 @@ void add_idle_notes(const Request& request, const TrainQuery& query, const Strat
       {"context-scheme", p.context == 1, "goes with context parallelism, and this has none: --cp N asks for it"},
       {"drop-tokens", dense, "is about experts, and the model has none"},
       {"fused-experts", !has_gated_experts(query.imported.model) || tpu,
-       tpu ? "does nothing on TPUs: one compiler was measured there" : "fuses gates of experts, and the model has none"},
+       tpu ? "does nothing on TPUs: one compiler was measured there"
+           : "fuses gates of experts, and the model has none"},
       {"no-expert-overlap", dense, "is about experts, and the model has none"},
       {"attention-kernel", request.has("plain-attention"), "does nothing beside --plain-attention"},
       {"software", tpu, "does nothing on TPUs: one compiler was measured there"},

@@ -279,21 +279,21 @@ inline std::vector<Variety> all_varieties() {
     out.push_back({"an encoder that shares weights, behind narrow positions", m});
   }
   {
-    Layer plain, first = grouped;
-    plain.norms = first.norms = 1;
-    plain.state_space = first.state_space = recurrent(mamba2);
-    first.attention->head_dim = first.attention->value_dim = 8;
-    first.shared = SharedBlock{.number = 1, .aside = true, .attention_rank = 4, .feed_forward_rank = 2};
-    Layer second = first;
-    second.shared->number = 2;
-    Transformer m = model({first, plain, second, first});
+    Layer plain, with_block = grouped;
+    plain.norms = with_block.norms = 1;
+    plain.state_space = with_block.state_space = recurrent(mamba2);
+    with_block.attention->head_dim = with_block.attention->value_dim = 8;
+    with_block.shared = SharedBlock{.number = 1, .aside = true, .attention_rank = 4, .feed_forward_rank = 2};
+    Layer other_block = with_block;
+    other_block.shared->number = 2;
+    Transformer m = model({with_block, plain, other_block, with_block});
     m.tied = true;
     out.push_back({"two blocks aside with adapters", m});
-    plain.state_space = first.state_space = recurrent(mamba1);
-    first.shared = SharedBlock{.aside = true};
-    first.feed_forward->up_bias = first.feed_forward->down_bias = first.attention->o_bias = true;
-    first.attention->rotary = false;
-    m = model({plain, first, first});
+    plain.state_space = with_block.state_space = recurrent(mamba1);
+    with_block.shared = SharedBlock{.aside = true};
+    with_block.feed_forward->up_bias = with_block.feed_forward->down_bias = with_block.attention->o_bias = true;
+    with_block.attention->rotary = false;
+    m = model({plain, with_block, with_block});
     m.norm = {true, true, true};
     out.push_back({"a block aside with biases", m});
   }

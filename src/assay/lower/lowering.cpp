@@ -183,7 +183,8 @@ class Lowering {
     out.last_branch = branches_.size();
     out.lent = writer.lent();
     out.shares_weights = shape.shared.has_value();
-    const bool has_given = shape.token_input > 0 || is_aside(shape) || (shape.attention && shape.attention->shares_kv) ||
+    const bool has_given = shape.token_input > 0 || is_aside(shape) ||
+                           (shape.attention && shape.attention->shares_kv) ||
                            (shape.state_space && shape.state_space->value_rank > 0);
     for (std::size_t i = before; has_given && i < program_.tensors.size(); ++i) {
       const ProgramTensor& tensor = program_.tensors[i];

@@ -78,10 +78,10 @@ TEST(Lowering, CausalFlashAttentionDoesHalfOfTheScoresAndMakesThemAgain) {
 // Without flash attention, which makes scores twice, a program does what the accounting of models says, state spaces
 // and convolutions among it.
 TEST(Lowering, ProgramsDoTheFlopThatModelsCount) {
-  for (const char* id : {"llama-3-8b", "jamba-v0.1", "mamba-codestral-7b", "qwen3-next-80b-a3b", "minimax-text-01",
-                         "nemotron-h-8b", "lfm2-1.2b", "recurrentgemma-2b", "kimi-linear-48b-a3b",
-                         "llama-3.2-11b-vision", "apertus-8b", "rwkv-4-3b", "rwkv-6-1.6b", "rwkv-7-1.5b", "xlstm-7b",
-                         "zamba-7b", "zamba2-1.2b", "zamba2-7b"}) {
+  for (const char* id :
+       {"llama-3-8b", "jamba-v0.1", "mamba-codestral-7b", "qwen3-next-80b-a3b", "minimax-text-01", "nemotron-h-8b",
+        "lfm2-1.2b", "recurrentgemma-2b", "kimi-linear-48b-a3b", "llama-3.2-11b-vision", "apertus-8b", "rwkv-4-3b",
+        "rwkv-6-1.6b", "rwkv-7-1.5b", "xlstm-7b", "zamba-7b", "zamba2-1.2b", "zamba2-7b"}) {
     const ImportedModel imported = *load_model(id, Catalogue::builtin(), "test");
     TrainingPlan plan = plain_plan();
     for (const Layer& layer : imported.model.decoder.kinds)  // all experts have equally many tokens
@@ -123,9 +123,9 @@ TEST(Lowering, TensorParallelismSplitsTheKeysOfStateSpaces) {
   for (const auto& [id, ways] : {std::pair{"mamba-codestral-7b", 8}, std::pair{"qwen3-next-80b-a3b", 2},
                                  std::pair{"kimi-linear-48b-a3b", 8}, std::pair{"nemotron-h-8b", 8}}) {
     const Transformer model = load_model(id, Catalogue::builtin(), "test")->model;
-    const std::vector<Weight> weights = layer_weights(
-        model, *std::find_if(model.decoder.kinds.begin(), model.decoder.kinds.end(),
-                             [](const Layer& layer) { return layer.state_space.has_value(); }));
+    const std::vector<Weight> weights =
+        layer_weights(model, *std::find_if(model.decoder.kinds.begin(), model.decoder.kinds.end(),
+                                           [](const Layer& layer) { return layer.state_space.has_value(); }));
     Parallelism p;
     p.tensor = ways;
     const StageRules stage = training_stage(p, model);

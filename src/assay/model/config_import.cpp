@@ -44,8 +44,7 @@ std::vector<std::string> known_architectures() {
 }
 
 /// Architectures that are known and cannot be described yet, and why.
-constexpr std::pair<std::string_view, std::string_view> beyond[] = {
-    {"whisper", "its encoder reads sound"}};
+constexpr std::pair<std::string_view, std::string_view> beyond[] = {{"whisper", "its encoder reads sound"}};
 
 /// By the first of `architectures` where that is known, else by model_type.
 Result<const Family*> choose_family(const Json& config, std::string_view file) {

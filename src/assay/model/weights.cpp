@@ -228,14 +228,14 @@ void add_block_aside(std::vector<Weight>& out, const Transformer& model, const L
     const std::int64_t narrow =
         weight.part == Part::mlp ? layer.shared->feed_forward_rank : layer.shared->attention_rank;
     if (!takes_stream || narrow == 0) continue;
-    const List list(out, weight.part);
+    const WeightList list(out, weight.part);
     if (weight.name != "W_gate") list.matrix("adapter_A", {weight.dims[0], {adapter, narrow}});
     if (weight.rank == 2)
       list.matrix("adapter_B", {{adapter, narrow}, weight.dims[1]});
     else
       list.matrix("adapter_B", {{adapter, narrow}, weight.dims[1], weight.dims[2]});
   }
-  List(out, Part::attention).matrix("W_link", {handed_on, made});
+  WeightList(out, Part::attention).matrix("W_link", {handed_on, made});
 }
 
 /// Freezes weights; behind each matrix that has an adapter stand the two of it.

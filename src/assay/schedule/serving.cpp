@@ -330,8 +330,8 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
   for (const LayerStack* stack : {&model.decoder, model.encoder ? &*model.encoder : nullptr})
     for (std::size_t k = 0; stack && k < stack->kinds.size(); ++k) {
       const std::vector<Weight> weights = layer_weights(model, stack->kinds[k]);
-      by_kind.push_back({weight_bytes(weights, setup.formats, one, rules),
-                         weight_bytes(weights, setup.formats, one, rules, true)});
+      by_kind.push_back(
+          {weight_bytes(weights, setup.formats, one, rules), weight_bytes(weights, setup.formats, one, rules, true)});
     }
   for (const StageSplit::Part& part : split.parts) {
     const double outer = weight_bytes(stage_ends(model, part.first, part.last), setup.formats, one, rules);
@@ -374,8 +374,8 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
     profile.widest = std::max(profile.widest, copied);  // of one layer at a time
   }
   const auto total = [](const std::vector<double>& bytes) { return std::accumulate(bytes.begin(), bytes.end(), 0.0); };
-  const std::vector<double>& held =
-      *std::max_element(held_by.begin(), held_by.end(), [&](const auto& a, const auto& b) { return total(a) < total(b); });
+  const std::vector<double>& held = *std::max_element(
+      held_by.begin(), held_by.end(), [&](const auto& a, const auto& b) { return total(a) < total(b); });
   const auto shares = static_cast<double>(held.size());
   for (double bytes : held) profile.cache_bytes += bytes / shares;
   double squares = 0.0;

@@ -349,7 +349,8 @@ TEST(ServingProfile, ATiedHeadLiesOnBothEnds) {
   const double whole = make_serving_profile(c.setup, s, 1, 4096).weight_bytes;
   s.pipeline = 2;
   const double table = 2.0 * 128256 * 2048;
-  EXPECT_DOUBLE_EQ(make_serving_profile(c.setup, s, 1, 4096).weight_bytes, (whole - table - 2 * 2048) / 2 + table + 2 * 2048);
+  EXPECT_DOUBLE_EQ(make_serving_profile(c.setup, s, 1, 4096).weight_bytes,
+                   (whole - table - 2 * 2048) / 2 + table + 2 * 2048);
 }
 
 }  // namespace

@@ -58,9 +58,9 @@ struct StepEffects {
   double composed = 1;                        ///< the same of steps that frameworks have no kernel for, over the others
   double cast = 1;                            ///< the same of what is quantised for products
   double loss = 1;                            ///< the same of logits and loss
-  double scan = 1;            ///< of state spaces: their kernels over memory traffic or arithmetic alone
-  double expert_product = 1;  ///< products of experts over those of dense layers: ragged, uneven
-  double expert_traffic = 1;  ///< bytes to sort tokens by expert and back over the fewest
+  double scan = 1;              ///< of state spaces: their kernels over memory traffic or arithmetic alone
+  double expert_product = 1;    ///< products of experts over those of dense layers: ragged, uneven
+  double expert_traffic = 1;    ///< bytes to sort tokens by expert and back over the fewest
   double expert_pointwise = 1;  ///< gates and casts between an expert's products over other element-wise steps
   double tensor_waited = 1, context_waited = 1;  ///< shares of collectives that nothing hides
   double beside_waited = 1;     ///< of tensor-parallel collectives beside gradients of weights, before `tensor_waited`

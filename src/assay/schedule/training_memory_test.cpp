@@ -205,8 +205,8 @@ TEST(TrainingMemory, ReplicasReduceTheirPartOfShardedGradients) {
   EXPECT_GT(found, 0);
 }
 
-// Mixtral on eight devices that have an expert each: what is gathered and reduced of a layer is its attention, router and
-// norms alone, twice as they are used, once more as gradients and once in fp32.
+// Mixtral on eight devices that have an expert each: what is gathered and reduced of a layer is its attention, router
+// and norms alone, twice as they are used, once more as gradients and once in fp32.
 TEST(TrainingMemory, ExpertsOfTheirOwnDevicesNeedNoBuffers) {
   Case c("mixtral-8x7b", "h100-sxm:8");
   c.question.sequences = 8;
@@ -216,7 +216,8 @@ TEST(TrainingMemory, ExpertsOfTheirOwnDevicesNeedNoBuffers) {
   EXPECT_DOUBLE_EQ(price_strategy(c.question, 1024, c.cluster, strategy)->memory.buffers, (2 * 2 + 2 + 4) * dense);
 }
 
-// Projections into the space of experts are shared out as all that is dense: a 64th of all weights, whatever experts do.
+// Projections into the space of experts are shared out as all that is dense: a 64th of all weights, whatever experts
+// do.
 TEST(TrainingMemory, ProjectionsThatExpertsShareAreSharedOut) {
   Case c("nemotron-3-super", "h200-sxm:64");
   c.question.sequences = 64;

@@ -81,8 +81,7 @@ void describe_fit(FitProblem& problem, Calibration& c) {
   std::string error;
   const auto add_error = [&](std::string_view what, auto take) {
     const double misfit = kernel_misfit(problem, [&](const KernelRow& row) {
-      return take(row.kind) && row.matmul.batch == 1.0 &&
-             calibration_id(problem.chips.at(row.chip), row.kind) == c.id;
+      return take(row.kind) && row.matmul.batch == 1.0 && calibration_id(problem.chips.at(row.chip), row.kind) == c.id;
     });
     if (misfit > 0.0) error += fmt::format("{}{} {:.1f} %", error.empty() ? "" : ", ", what, 100.0 * misfit);
   };
@@ -225,9 +224,8 @@ Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const 
   for (const KernelRow& row : problem.kernels) ASSAY_CHECK(know(row.chip));
   for (const CollectiveRow& row : problem.collectives) ASSAY_CHECK(know(row.chip));
   // Chips of no family cannot be fitted.
-  std::erase_if(problem.kernels, [&](const KernelRow& row) {
-    return calibration_id(problem.chips.at(row.chip), row.kind).empty();
-  });
+  std::erase_if(problem.kernels,
+                [&](const KernelRow& row) { return calibration_id(problem.chips.at(row.chip), row.kind).empty(); });
   std::erase_if(problem.collectives, [&](const CollectiveRow& row) {
     return calibration_id(problem.chips.at(row.chip), KernelKind::collective).empty();
   });

@@ -26,7 +26,7 @@ struct InferenceRow {
   std::string id, group, what;  ///< group: source, model, hardware
   InferenceFigure figure = InferenceFigure::step;
   Transformer model;
-  std::string cluster;            ///< in the CLUSTER grammar
+  std::string cluster;  ///< in the CLUSTER grammar
   ServingStrategy strategy;
   Formats formats;
   ServingSoftware software;

@@ -18,8 +18,8 @@
 namespace assay {
 
 struct KernelRow {
-  std::string id, group, shape;   ///< shape: what the split hashes, and people read
-  std::string source, chip;       ///< names of the harness and of the chip in the catalogue
+  std::string id, group, shape;  ///< shape: what the split hashes, and people read
+  std::string source, chip;      ///< names of the harness and of the chip in the catalogue
   KernelKind kind = KernelKind::matmul;
   Dtype compute = Dtype::bf16;
   AttentionKernel attention = AttentionKernel::automatic;

@@ -20,11 +20,18 @@ constexpr const char* kernels =
 
 TEST(TableLine, ChipsHaveTheNamesOfTheirMakersToo) {
   const Catalogue catalogue = Catalogue::builtin();
-  const std::pair<std::string_view, std::string_view> known[] = {
-      {"GB300", "gb300-nvl72"},          {"B300-SXM-288GB", "b300"},   {"B200-SXM-180GB", "b200"},
-      {"A100-SXM-40GB", "a100-sxm-40"},  {"TPUv5e", "tpu-v5e"},        {"H100-PCIe-80GB", "h100-pcie"},
-      {"MI355X", "mi355x"},              {"RTX4090", "rtx-4090"},      {"L4", "l4"},
-      {"L40S-48GB", "l40s"},             {"H800-SXM-80GB", "h100-sxm"}, {"TPU7x(Ironwood)", "tpu-v7"}};
+  const std::pair<std::string_view, std::string_view> known[] = {{"GB300", "gb300-nvl72"},
+                                                                 {"B300-SXM-288GB", "b300"},
+                                                                 {"B200-SXM-180GB", "b200"},
+                                                                 {"A100-SXM-40GB", "a100-sxm-40"},
+                                                                 {"TPUv5e", "tpu-v5e"},
+                                                                 {"H100-PCIe-80GB", "h100-pcie"},
+                                                                 {"MI355X", "mi355x"},
+                                                                 {"RTX4090", "rtx-4090"},
+                                                                 {"L4", "l4"},
+                                                                 {"L40S-48GB", "l40s"},
+                                                                 {"H800-SXM-80GB", "h100-sxm"},
+                                                                 {"TPU7x(Ironwood)", "tpu-v7"}};
   for (const auto& [name, chip] : known) EXPECT_EQ(chip_of(name, catalogue).value_or(""), chip) << name;
   for (const std::string_view name : {"L40", "MI250", "H100", "A10", "B200-SXM-180GB(power-limited)", "", "B20"})
     EXPECT_FALSE(chip_of(name, catalogue)) << name;
