@@ -1,0 +1,38 @@
+// What a forward pass keeps for the backward one, read from the program.
+#include <vector>
+
+#include "assay/lower/lowering.h"
+
+namespace assay {
+namespace {
+
+std::size_t at(int id) { return static_cast<std::size_t>(id); }
+
+}  // namespace
+
+Bytes kept_bytes(const Program& program, const Block& forward) {
+  Bytes sum;
+  std::vector<char> counted(program.tensors.size(), 0);
+  const auto add = [&](int id) {
+    if (id < 0 || counted[at(id)]) return;
+    counted[at(id)] = 1;
+    const ProgramTensor& tensor = program.tensor(id);
+    if (tensor.is_kept && !(tensor.is_given && tensor.is_lent)) sum += local_bytes(tensor, tensor.elements);
+  };
+  for (std::int32_t i = forward.first; i < forward.last; ++i) {
+    for (int id : program.steps[at(i)].in) add(id);
+    for (int id : program.steps[at(i)].out) add(id);
+  }
+  return sum;
+}
+
+Bytes kept_encoded_bytes(const Program& program, const Block& forward) {
+  for (std::int32_t i = forward.first; i < forward.last; ++i)
+    for (int id : program.steps[at(i)].in)
+      if (id >= 0 && program.tensor(id).is_given && program.tensor(id).is_lent && program.tensor(id).is_kept &&
+          program.tensor(id).tensor_class == TensorClass::residual)
+        return local_bytes(program.tensor(id), program.tensor(id).elements);
+  return {};
+}
+
+}  // namespace assay
