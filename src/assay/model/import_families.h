@@ -89,9 +89,8 @@ void add_mixed(Transformer& model, const Common& common, const FeedForward& expe
 void set_bias(Attention& attention, bool qkv, bool output);
 /// `attention_bias` of the common fields: of queries, keys, values and the result alike.
 void read_attention_bias(ConfigReader& in, Attention& attention);
-/// The rank of Mamba 1's step sizes: "auto", or a number; hidden / 16, rounded up.
-std::int64_t read_dt_rank(ConfigReader& in, std::string_view key, std::int64_t hidden);
-/// The Mamba 2 mixer of hybrids, whose keys start with mamba_.
+/// The Mamba 1 and 2 mixers of hybrids, whose keys start with mamba_.
+StateSpace read_mamba1(ConfigReader& in, std::int64_t hidden);
 StateSpace read_mamba2(ConfigReader& in, std::int64_t hidden, std::int64_t heads, std::int64_t state);
 /// The light attention that picks keys for sparse attention; it starts from compressed queries.
 void read_index(ConfigReader& in, Attention& attention, std::int64_t heads, std::int64_t picks);

@@ -69,15 +69,7 @@ void zamba(ConfigReader& in, Transformer& model) {
   const std::int64_t layers = read_layers(in, {"num_hidden_layers"}, 76);
   Layer hybrid = read_block_aside(in, model, 16, {"intermediate_size"});
   hybrid.attention->rotary = false;
-  StateSpace s;
-  s.kind = StateSpace::Kind::mamba1;
-  s.inner = in.size("mamba_expand", 2) * model.d_model;
-  s.key_dim = in.size("mamba_d_state", 16);
-  s.convolution = in.size("mamba_d_conv", 4);
-  s.dt_rank = read_dt_rank(in, "mamba_dt_rank", model.d_model);
-  s.convolution_bias = in.flag("mamba_conv_bias", true);
-  s.projection_bias = in.flag("mamba_proj_bias", false);
-  s.output_norm = false;
+  const StateSpace s = read_mamba1(in, model.d_model);
   const std::int64_t period = in.size("attn_layer_period", 6), offset = in.count("attn_layer_offset", 4);
   in.ignore({"n_mamba_heads"});  // they cut the projections of step sizes, B and C in as many blocks, of the same size
   add_layers(

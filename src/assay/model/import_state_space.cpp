@@ -9,6 +9,16 @@
 namespace assay {
 namespace {
 
+/// The rank of Mamba 1's step sizes: "auto", or a number; hidden / 16, rounded up.
+std::int64_t read_dt_rank(ConfigReader& in, std::string_view key, std::int64_t hidden) {
+  const std::int64_t automatic = (hidden + 15) / 16;
+  if (in.is_text(key)) {
+    if (in.text(key, "auto") != "auto") in.fault(key, "must be \"auto\" or a whole number");
+    return automatic;
+  }
+  return in.derived(key, automatic, "hidden / 16");
+}
+
 void read_outer(ConfigReader& in, Transformer& model, std::int64_t hidden, std::int64_t vocabulary, bool tied) {
   model.d_model = in.size({"hidden_size", "d_model"}, hidden);
   model.vocabulary = in.size("vocab_size", vocabulary);
@@ -112,16 +122,8 @@ void jamba(ConfigReader& in, Transformer& model) {
                                .kv_heads = 8,
                                .vocabulary = 65536,
                                .context = 262144});
-  StateSpace s;
-  s.kind = StateSpace::Kind::mamba1;
-  s.inner = in.size("mamba_expand", 2) * model.d_model;
-  s.key_dim = in.size("mamba_d_state", 16);
-  s.convolution = in.size("mamba_d_conv", 4);
-  s.dt_rank = read_dt_rank(in, "mamba_dt_rank", model.d_model);
-  s.convolution_bias = in.flag("mamba_conv_bias", true);
-  s.projection_bias = in.flag("mamba_proj_bias", false);
+  StateSpace s = read_mamba1(in, model.d_model);
   s.inner_norms = true;
-  s.output_norm = false;
   FeedForward experts = common.feed_forward();
   experts.experts = in.size("num_experts", 16);
   experts.experts_per_token = in.size("num_experts_per_tok", 2);
@@ -144,13 +146,17 @@ void jamba(ConfigReader& in, Transformer& model) {
 
 }  // namespace
 
-std::int64_t read_dt_rank(ConfigReader& in, std::string_view key, std::int64_t hidden) {
-  const std::int64_t automatic = (hidden + 15) / 16;
-  if (in.is_text(key)) {
-    if (in.text(key, "auto") != "auto") in.fault(key, "must be \"auto\" or a whole number");
-    return automatic;
-  }
-  return in.derived(key, automatic, "hidden / 16");
+StateSpace read_mamba1(ConfigReader& in, std::int64_t hidden) {
+  StateSpace s;
+  s.kind = StateSpace::Kind::mamba1;
+  s.inner = in.size("mamba_expand", 2) * hidden;
+  s.key_dim = in.size("mamba_d_state", 16);
+  s.convolution = in.size("mamba_d_conv", 4);
+  s.dt_rank = read_dt_rank(in, "mamba_dt_rank", hidden);
+  s.convolution_bias = in.flag("mamba_conv_bias", true);
+  s.projection_bias = in.flag("mamba_proj_bias", false);
+  s.output_norm = false;
+  return s;
 }
 
 StateSpace read_mamba2(ConfigReader& in, std::int64_t hidden, std::int64_t heads, std::int64_t state) {
