@@ -136,11 +136,6 @@ double stretch_of(const StepEffects& effects, const Program& program, const Step
     case Op::route:
     case Op::route_grad:
       return effects.expert_traffic;
-    case Op::scan:
-    case Op::scan_grad:
-    case Op::convolve:
-    case Op::convolve_grad:
-      return effects.scan;
     case Op::loss_sums:
     case Op::loss:
     case Op::loss_grad:
@@ -186,8 +181,11 @@ KernelCost cost_of(const TrainingSetup& setup, const Program& program, const Ste
   Seconds alone = time.estimate;
   if (setup.dropout && (is_plain_attention(program, step) || is_plain_attention_grad(program, step)))
     alone += streamed(setup.rates, dropped_traffic * local_bytes(program, scores(program, step)));
-  // However well kernels run among others, they keep to the peak.
-  const Seconds stretched = std::max(stretch_of(setup.effects, program, step) * alone, time.compute);
+  // However well kernels run among others, they keep to the peak. Scans are small products along the sequence, more of
+  // them than the recurrence needs: their time goes with its arithmetic.
+  const bool scans = step.op == Op::scan || step.op == Op::scan_grad;
+  const Seconds stretched = scans ? std::max(alone, setup.effects.scan * time.compute)
+                                  : std::max(stretch_of(setup.effects, program, step) * alone, time.compute);
   const bool by_arithmetic = step.op == Op::product && time.compute > time.memory && setup.rates.matmul;
   const double droop = by_arithmetic ? setup.rates.matmul->droop / (1.0 + setup.rates.matmul->droop) : 0.0;
   // Ideal kernels fuse what is element-wise into what is not.

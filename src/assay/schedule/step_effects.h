@@ -58,7 +58,7 @@ struct StepEffects {
   double composed = 1;                        ///< the same of steps that frameworks have no kernel for, over the others
   double cast = 1;                            ///< the same of what is quantised for products
   double loss = 1;                            ///< the same of logits and loss
-  double scan = 1;              ///< of state spaces: their kernels over memory traffic or arithmetic alone
+  double scan = 1;              ///< of state spaces: their kernels over the arithmetic of the recurrence at the peak
   double expert_product = 1;    ///< products of experts over those of dense layers: ragged, uneven
   double expert_traffic = 1;    ///< bytes to sort tokens by expert and back over the fewest
   double expert_pointwise = 1;  ///< gates and casts between an expert's products over other element-wise steps

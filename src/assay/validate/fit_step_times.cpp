@@ -20,7 +20,7 @@ void make_neutral(StepCalibration& s) {
   s.launch = {20_us, 20_us, 20_us, Seconds(0)};
   s.plain_attention = s.first_flash = s.unaligned = 1.0, s.composed = 1.5;
   s.expert_product = s.expert_traffic = {1, 1, 1, 1}, s.fused_expert_product = 1.0;
-  s.scan = 1.5, s.expert_waited = 0.5, s.context_waited = 0.5;
+  s.scan = 10.0, s.expert_waited = 0.5, s.context_waited = 0.5;
   s.omni_path = 0.5;
   s.contention = 0.5, s.gradients_waited = 0.5, s.straggler = 0.005, s.fixed = 5e-3 * 1_s;
 }
@@ -129,7 +129,7 @@ std::vector<FitBlock> fit_blocks(TrainingPredictor& predict) {
       {{tuned(s.fused_expert_product, 0.8, 5.0)}, [](const TrainingRow& row) { return row.software.fused_experts; }},
       {{tuned(s.expert_product[way_of_tpu], 0.8, 3.0), tuned(s.expert_traffic[way_of_tpu], 0.7, 20.0)},
        [of](const TrainingRow& row) { return has_experts(row.model) && of(tpu)(row); }},
-      {{tuned(s.scan, 0.7, 20.0)}, [](const TrainingRow& row) { return has_state_spaces(row.model); }},
+      {{tuned(s.scan, 1.0, 200.0)}, [](const TrainingRow& row) { return has_state_spaces(row.model); }},
       {{tuned(s.context_waited, 0.05, 1.0)},
        [](const TrainingRow& row) { return row.strategy.parallelism.context > 1; }},
       {{tuned(s.gradients_waited, 0.01, 1.0)},
