@@ -100,10 +100,10 @@ void launch_alike(Harness& harness) {
 }
 
 double spread_of(std::vector<double> logs) {
-  constexpr double unseen = 1.25;
   if (logs.size() < 5) return 0.0;
   std::sort(logs.begin(), logs.end());
-  return std::expm1(unseen * logs[static_cast<std::size_t>(spread_coverage * static_cast<double>(logs.size() - 1))]);
+  return std::expm1(unseen_margin *
+                    logs[static_cast<std::size_t>(spread_coverage * static_cast<double>(logs.size() - 1))]);
 }
 
 std::string calibration_id(const Chip& chip, KernelKind kind) {

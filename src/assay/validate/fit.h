@@ -41,6 +41,8 @@ inline double mean_of_groups(const std::map<std::string, std::pair<double, doubl
 /// Four of five fitted rows lie within this factor, from their |log(predicted / measured)|; rows that were not fitted
 /// lie a little farther off.
 double spread_of(std::vector<double> logs);
+/// How much farther off, in the logarithm.
+inline constexpr double unseen_margin = 1.25;
 
 /// The misfit of those rows that `take` lets through.
 template <class Take>

@@ -231,9 +231,8 @@ struct Errors {
   }
   /// Of few rows a share says nothing: the widest error of all, with the margin that many have, too.
   double spread() const {
-    constexpr double unseen = 1.25;
     if (const double many = spread_of(fitted); many > 0.0 || all.empty()) return many;
-    return std::expm1(unseen * *std::max_element(all.begin(), all.end()));
+    return std::expm1(unseen_margin * *std::max_element(all.begin(), all.end()));
   }
 };
 
