@@ -67,7 +67,11 @@ MatmulTime CalibratedEstimate::product(const Matmul& matmul) const {
   return matmul_time(*calibration_->values.matmul, cores_, peak_.value, share_, shape_of(matmul), regime_);
 }
 
-Seconds CalibratedEstimate::of(const Operation& operation) const {
+Seconds CalibratedEstimate::of(const Operation& operation, const Bound<Plain>& bound) const {
+  return std::max(bound.lower, unbounded(operation));
+}
+
+Seconds CalibratedEstimate::unbounded(const Operation& operation) const {
   if (operation.is_matmul()) return product(operation.matmul()).total;
   const PointwiseCalibration& fit = *calibration_->values.pointwise;
   return regime_.launch +
@@ -75,7 +79,7 @@ Seconds CalibratedEstimate::of(const Operation& operation) const {
 }
 
 Members CalibratedEstimate::range(const Bound<Plain>& bound, const Operation& operation) const {
-  const Seconds estimate = std::max(bound.lower, of(operation));
+  const Seconds estimate = of(operation, bound);
   Members members = assay::range(bound.lower, estimate, bound.upper);
   const auto& spreads = calibration_->values.spread;
   const double spread = !spreads ? 0.0 : operation.is_matmul() ? spreads->matmul : spreads->pointwise;
@@ -92,7 +96,7 @@ Members CalibratedEstimate::details(const Operation& operation) const {
     return {{"basis", calibration_->basis},
             {"own_measurement", calibration_->own},
             {"regime", regime_name_},
-            {"memory", of(operation) - regime_.launch},
+            {"memory", unbounded(operation) - regime_.launch},
             {"launch", regime_.launch}};
   const MatmulTime time = product(operation.matmul());
   Members members{{"basis", calibration_->basis}, {"own_measurement", calibration_->own},

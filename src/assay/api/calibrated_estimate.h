@@ -17,7 +17,8 @@ class CalibratedEstimate {
   static Result<CalibratedEstimate> make(const Request& request, const Context& context, const RooflineQuery& query);
 
   bool used() const { return calibration_.has_value(); }
-  Seconds of(const Operation& operation) const;
+  /// Never below the bound.
+  Seconds of(const Operation& operation, const Bound<Plain>& bound) const;
   /// The range of a time with this estimate, and the interval in which four of five measurements lie.
   Members range(const Bound<Plain>& bound, const Operation& operation) const;
   /// What the answer says of the calibration.
@@ -28,6 +29,7 @@ class CalibratedEstimate {
 
  private:
   MatmulTime product(const Matmul& matmul) const;
+  Seconds unbounded(const Operation& operation) const;
   Traced::Number<Dim{.sec = 1}> traced_product(const Traced& num, const Matmul& matmul) const;
 
   std::optional<ChipCalibration> calibration_;

@@ -92,7 +92,7 @@ Items sweep_rows(const Query& query, const CalibratedEstimate& calibrated, const
     const Work<Plain> work = padded(query, &at, work_of(Plain{}, query, &at));
     const Bound<Plain> bound = roofline_bound(Plain{}, work, query.roof);
     Members time = range(bound.lower, bound.estimate, bound.upper);
-    if (calibrated.used()) time = range(bound.lower, std::max(bound.lower, calibrated.of(at)), bound.upper);
+    if (calibrated.used()) time = range(bound.lower, calibrated.of(at, bound), bound.upper);
     rows.emplace_back(Members{{query.sweep->letter, static_cast<std::int64_t>(value)},
                               {"flops", work.flops},
                               {"bytes", work.bytes},
@@ -253,7 +253,7 @@ Result<Response> answer(const Request& request, const Context& context) {
       const Operation here =
           query.letter ? operation.with(*query.letter, evaluation_point(query, operation)) : operation;
       const Bound<Plain> b = bound_of(query, &here);
-      const Seconds estimate = calibrated.used() ? std::max(b.lower, calibrated.of(here)) : b.estimate;
+      const Seconds estimate = calibrated.used() ? calibrated.of(here, b) : b.estimate;
       Members row{{"operation", here.text()},
                   {"intensity", b.intensity},
                   {"time", range(b.lower, estimate, b.upper)},
