@@ -1,6 +1,6 @@
 // How fast collectives are costed: the bare formula that a search calls, its straight line, the group of a set of mesh
 // axes, and the same cost explained. Groups and sizes change from one evaluation to the next.
-#include "assay/cost/collectives.h"
+#include "assay/network/collectives.h"
 
 #include <benchmark/benchmark.h>
 
@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "assay/cost/placement.h"
-#include "assay/cost/simulator.h"
+#include "assay/network/placement.h"
+#include "assay/network/simulator/simulator.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // How fast pipeline steps are: the closed form that a search calls and the event simulation that judges it.
 // Inputs change from one evaluation to the next, so that the compiler can hoist nothing.
-#include "assay/schedule/pipeline.h"
+#include "assay/pipeline/simulation.h"
 
 #include <benchmark/benchmark.h>
 
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "assay/schedule/pipeline_forms.h"
+#include "assay/pipeline/closed_forms.h"
 
 namespace {
 

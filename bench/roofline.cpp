@@ -1,6 +1,6 @@
 // How fast rooflines are: the bare formula that a search calls, the same one explained, the readers in front of it, and
 // a whole request. Inputs change from one evaluation to the next, so that the compiler can hoist nothing.
-#include "assay/cost/roofline.h"
+#include "assay/roofline/roofline.h"
 
 #include <benchmark/benchmark.h>
 
@@ -13,10 +13,10 @@
 #include <string_view>
 #include <vector>
 
-#include "assay/api/request.h"
-#include "assay/cost/operation.h"
 #include "assay/hardware/catalogue.h"
 #include "assay/hardware/cluster.h"
+#include "assay/roofline/operation.h"
+#include "assay/verbs/request.h"
 
 namespace {
 

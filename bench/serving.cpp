@@ -10,7 +10,7 @@
 
 #include "assay/hardware/calibration.h"
 #include "assay/model/model_catalogue.h"
-#include "assay/search/serving_search.h"
+#include "assay/search/serving/search.h"
 
 namespace {
 

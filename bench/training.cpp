@@ -8,7 +8,7 @@
 #include <chrono>
 
 #include "assay/model/model_catalogue.h"
-#include "assay/search/training_search.h"
+#include "assay/search/training/search.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "assay/base/text.h"
-#include "assay/sharding/planner.h"
+#include "assay/plan/planner.h"
 
 namespace {
 

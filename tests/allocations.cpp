@@ -7,9 +7,9 @@
 #include <new>
 #include <vector>
 
-#include "assay/cost/efficiency.h"
-#include "assay/cost/efficiency_collectives.h"
-#include "assay/cost/placement.h"
+#include "assay/estimate/collective_models.h"
+#include "assay/estimate/kernel_models.h"
+#include "assay/network/placement.h"
 
 namespace {
 std::atomic<std::size_t> allocations{0};

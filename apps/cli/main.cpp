@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "assay/api/request.h"
 #include "assay/base/text.h"
 #include "assay/base/version.h"
+#include "assay/verbs/request.h"
 
 namespace {
 

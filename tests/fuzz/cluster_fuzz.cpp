@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "assay/base/text.h"
-#include "assay/cost/transfer.h"
 #include "assay/hardware/cluster.h"
+#include "assay/roofline/transfer.h"
 
 namespace {
 

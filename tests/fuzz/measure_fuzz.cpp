@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "assay/hardware/calibration.h"
-#include "assay/validate/fit_measured.h"
-#include "assay/validate/kernel_rows.h"
+#include "assay/validate/fit/measured.h"
+#include "assay/validate/rows/kernel_rows.h"
 
 namespace {
 

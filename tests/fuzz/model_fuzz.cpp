@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "assay/model/accounting.h"
-#include "assay/model/checkpoint.h"
+#include "assay/model/checkpoint/checkpoint.h"
 #include "assay/model/model_catalogue.h"
 
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "assay/cost/roofline.h"
+#include "assay/roofline/roofline.h"
 
 namespace {
 

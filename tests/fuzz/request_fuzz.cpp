@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "assay/api/request.h"
+#include "assay/verbs/request.h"
 
 namespace {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "assay/base/text.h"
-#include "assay/sharding/backward.h"
-#include "assay/sharding/planner.h"
+#include "assay/plan/backward.h"
+#include "assay/plan/planner.h"
 
 namespace {
 

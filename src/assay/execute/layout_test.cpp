@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "assay/execute/random_case.h"
+#include "assay/testing/random_case.h"
 
 namespace assay {
 namespace {

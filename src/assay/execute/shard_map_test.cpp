@@ -4,8 +4,8 @@
 
 #include <stdexcept>
 
-#include "assay/execute/product.h"
-#include "assay/sharding/notation.h"
+#include "assay/execute/kernels/product.h"
+#include "assay/plan/notation.h"
 
 namespace assay {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "assay/base/text.h"
-#include "assay/hardware/test_directory.h"
+#include "assay/testing/test_directory.h"
 
 namespace assay {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "assay/hardware/test_directory.h"
+#include "assay/testing/test_directory.h"
 
 namespace assay {
 namespace {

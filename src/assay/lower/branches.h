@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "assay/lower/layers.h"
+#include "assay/lower/layers/layers.h"
 
 namespace assay {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "assay/lower/branches.h"
-#include "assay/lower/layer_writer.h"
+#include "assay/lower/layers/layer_writer.h"
 #include "assay/model/layer_parts.h"
 
 namespace assay {

@@ -1,7 +1,7 @@
 // From a model, a workload and sharding rules to the program that every device runs.
 #pragma once
 #include "assay/lower/builder.h"
-#include "assay/lower/layers.h"
+#include "assay/lower/layers/layers.h"
 #include "assay/lower/strategy.h"
 #include "assay/model/transformer.h"
 

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "assay/base/text.h"
-#include "assay/lower/small_models.h"
+#include "assay/testing/small_models.h"
 
 namespace assay {
 namespace {

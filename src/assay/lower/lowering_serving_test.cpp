@@ -3,8 +3,8 @@
 
 #include <span>
 
-#include "assay/lower/small_models.h"
 #include "assay/model/accounting.h"
+#include "assay/testing/small_models.h"
 
 namespace assay {
 namespace {

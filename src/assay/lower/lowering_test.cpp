@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "assay/lower/small_models.h"
 #include "assay/model/accounting.h"
 #include "assay/model/model_catalogue.h"
 #include "assay/program/elementwise.h"
+#include "assay/testing/small_models.h"
 
 namespace assay {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "assay/lower/small_models.h"
 #include "assay/model/accounting.h"
+#include "assay/testing/small_models.h"
 
 namespace assay {
 namespace {

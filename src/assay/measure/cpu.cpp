@@ -7,7 +7,7 @@
 #include <memory>
 #include <random>
 
-#include "assay/execute/blas.h"
+#include "assay/execute/kernels/blas.h"
 #include "assay/measure/team.h"
 
 namespace assay {

@@ -8,7 +8,7 @@
 
 #include "assay/base/text.h"
 #include "assay/base/toml.h"
-#include "assay/model/checkpoint.h"
+#include "assay/model/checkpoint/checkpoint.h"
 #include "assay/model/model_names.h"
 
 namespace assay {

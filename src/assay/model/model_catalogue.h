@@ -9,7 +9,7 @@
 #include "assay/base/result.h"
 #include "assay/hardware/catalogue.h"
 #include "assay/model/accounting.h"
-#include "assay/model/config_import.h"
+#include "assay/model/import/config_import.h"
 
 namespace assay {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "assay/base/explain.h"
+#include "assay/draw/scene.h"
 #include "assay/report/document.h"
-#include "assay/report/scene.h"
 
 namespace assay {
 

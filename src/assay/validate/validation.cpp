@@ -9,8 +9,8 @@
 #include <numeric>
 
 #include "assay/base/text.h"
-#include "assay/schedule/step_effects.h"
-#include "assay/validate/sets.h"
+#include "assay/estimate/training_effects.h"
+#include "assay/validate/sets/sets.h"
 
 namespace assay {
 namespace {

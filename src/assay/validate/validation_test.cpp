@@ -7,9 +7,9 @@
 #include <array>
 #include <cmath>
 
-#include "assay/validate/csv.h"
+#include "assay/validate/fit/minimise.h"
 #include "assay/validate/harness.h"
-#include "assay/validate/minimise.h"
+#include "assay/validate/rows/csv.h"
 
 namespace assay {
 namespace {

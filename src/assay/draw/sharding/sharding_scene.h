@@ -1,0 +1,32 @@
+// Pictures of sharded arrays: which device holds which shard, and what every step of a plan changes about that.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "assay/draw/scene.h"
+#include "assay/plan/planner.h"
+#include "assay/program/sharding.h"
+
+namespace assay {
+
+/// The shard that a device holds, one index for each dimension; coordinates are by mesh axis.
+std::vector<std::int64_t> shard_index(const Mesh& mesh, const Tensor& tensor,
+                                      const std::vector<std::int64_t>& coordinates);
+
+/// The devices, each coloured and labelled by its shard, beside the array cut into these shards. Devices of one colour
+/// hold the same; a hatched one holds an addend of a sum. Long axes are drawn with their middle left out.
+Scene draw_sharding(const Mesh& mesh, const Tensor& tensor);
+
+/// A step of a plan and what is said about it: "12 MiB received, 41.2 us".
+struct DrawnStep {
+  PlanStep step;
+  std::string cost = {};
+};
+
+/// One panel a step, from the top: what each device holds before it, the step in the notation with its cost, and what
+/// each device holds after it.
+Scene draw_plan(const Mesh& mesh, const std::string& title, const std::string& subtitle,
+                const std::vector<DrawnStep>& steps);
+
+}  // namespace assay

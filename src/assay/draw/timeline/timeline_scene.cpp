@@ -1,0 +1,241 @@
+#include "assay/draw/timeline/timeline_scene.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "assay/base/text.h"
+#include "assay/draw/chart/axis.h"
+#include "assay/draw/lettering.h"
+#include "assay/draw/sketch.h"
+
+namespace assay {
+namespace {
+
+constexpr double margin = 24.0;
+constexpr double plot_width = 860.0;
+constexpr double title_size = 18.0;
+constexpr double text_size = 12.0;
+constexpr double bar_text_size = 11.0;
+constexpr double widest_name = 220.0;
+constexpr double thin = 1.0;  // a bar below one pixel cannot be told from its neighbour
+
+/// A unit that makes the whole stretch a number between 1 and 1000.
+std::pair<Seconds, std::string_view> time_unit(Seconds end) {
+  if (end < 1_us) return {1_ns, "ns"};
+  if (end < 1_ms) return {1_us, "us"};
+  if (end < 1_s) return {1_ms, "ms"};
+  return {1_s, "s"};
+}
+
+Paint class_paint(int colour_class) {
+  const ColourRole colour = series_colour(colour_class + 1);
+  return {.fill = colour,
+          .fill_opacity = 0.24,
+          .stroke = colour,
+          .stroke_width = 1.3,
+          .dash = static_cast<Dash>(((colour_class % 9) + 9) % 9)};
+}
+
+/// Bars of one lane that are drawn as one shape.
+struct Run {
+  double from = 0.0, to = 0.0;
+  double covered = 0.0;
+  std::size_t count = 0;
+  const TimelineBar* bar = nullptr;  ///< the longest of them
+};
+
+/// Bars by time; those thinner than a pixel join what ends within a pixel before them.
+std::vector<Run> runs_of(std::vector<const TimelineBar*> bars, double pixels_per_second) {
+  std::stable_sort(bars.begin(), bars.end(),
+                   [](const TimelineBar* a, const TimelineBar* b) { return a->start < b->start; });
+  std::vector<Run> runs;
+  for (const TimelineBar* bar : bars) {
+    const double from = bar->start.value() * pixels_per_second, to = bar->end.value() * pixels_per_second;
+    if (!std::isfinite(from) || !std::isfinite(to) || to < from) continue;
+    Run* last = runs.empty() ? nullptr : &runs.back();
+    const bool joins = last && from - last->to < thin && to - from < thin && last->to - last->from < 8.0 * thin &&
+                       (last->count > 1 || last->to - last->from < thin);
+    if (!joins) {
+      runs.push_back({from, to, to - from, 1, bar});
+      continue;
+    }
+    if (bar->end - bar->start > last->bar->end - last->bar->start) last->bar = bar;
+    last->to = std::max(last->to, to), last->covered += to - from, ++last->count;
+  }
+  return runs;
+}
+
+std::string span_text(const TimelineBar& bar) {
+  return fmt::format("{}, {} to {}", human(bar.end - bar.start), human(bar.start), human(bar.end));
+}
+
+void draw_run(Sketch& sketch, const Run& run, double top, double height, const std::string& lane) {
+  Paint paint = class_paint(run.bar->colour_class);
+  const double width = std::max(run.to - run.from, 0.6);
+  if (width < 6.0) {  // an outline would hide what is inside
+    paint.fill_opacity = run.count > 1 ? std::clamp(0.6 * run.covered / width, 0.12, 0.6) : 0.5;
+    paint.stroke = ColourRole::none;
+  }
+  const std::string tooltip = run.count == 1
+                                  ? fmt::format("{}: {}, {}", lane, run.bar->label, span_text(*run.bar))
+                                  : fmt::format("{}: {} bars, the longest {}", lane, run.count, run.bar->label);
+  sketch.add(Rectangle{run.from, top, width, height, width < 6.0 ? 0.0 : 2.0, paint}, tooltip);
+  if (run.count > 1 || height < bar_text_size + 2.0 || run.bar->label.empty()) return;
+  if (text_width(run.bar->label, bar_text_size) + 6.0 <= width)
+    sketch.add(Label{.at = {run.from + width / 2.0, top + height / 2.0 + 0.35 * bar_text_size},
+                     .text = run.bar->label,
+                     .size = bar_text_size,
+                     .anchor = Anchor::middle},
+               tooltip);
+}
+
+void draw_time_axis(Sketch& sketch, Seconds end, double bottom) {
+  const auto [unit, name] = time_unit(end);
+  const Paint grid{.stroke = ColourRole::grid};
+  for (const AxisTick& tick : ticks(ScaleKind::linear, {0.0, end.in(unit)}, NumberStyle::compact, 8)) {
+    const double x = plot_width * tick.value / end.in(unit);
+    sketch.line({x, 0.0}, {x, bottom + 5.0}, grid);
+    sketch.add(Label{.at = {x, bottom + 19.0},
+                     .text = tick.text,
+                     .size = text_size,
+                     .anchor = Anchor::middle,
+                     .colour = ColourRole::muted});
+  }
+  sketch.add(Label{.at = {plot_width / 2.0, bottom + 38.0},
+                   .text = fmt::format("time [{}]", name),
+                   .size = text_size,
+                   .anchor = Anchor::middle});
+}
+
+/// Marks are dashed lines whose names stand above the lanes, as many rows high as it takes to keep them apart.
+void draw_marks(Sketch& sketch, const Timeline& timeline, Seconds end, double bottom) {
+  std::vector<TimelineMark> marks = timeline.marks;
+  std::stable_sort(marks.begin(), marks.end(), [](const auto& a, const auto& b) { return a.at > b.at; });
+  std::vector<double> left_end;  // of each row, filled from the right
+  for (const TimelineMark& mark : marks) {
+    const double x = plot_width * (mark.at / end);
+    const std::string text = fmt::format("{}, {}", mark.label, human(mark.at));
+    const double width = text_width(text, text_size);
+    const bool fits_left = x - width > 0.0;
+    const double left = fits_left ? x - width : x;
+    std::size_t row = 0;
+    while (row < left_end.size() && left + width + 6.0 > left_end[row]) ++row;
+    if (row == left_end.size()) left_end.push_back(0.0);
+    left_end[row] = left;
+    const double y = -8.0 - 17.0 * static_cast<double>(row);
+    sketch.line({x, y + 3.0}, {x, bottom}, {.stroke = ColourRole::ink, .stroke_width = 1.3, .dash = Dash::dashed});
+    sketch.add(Label{.at = {x + (fits_left ? 3.0 : 0.0), y},
+                     .text = text,
+                     .size = text_size,
+                     .anchor = fits_left ? Anchor::end : Anchor::start});
+  }
+}
+
+Sketch key_of(const Timeline& timeline, double width) {
+  Sketch key;
+  std::vector<bool> used(timeline.classes.size());
+  for (const TimelineBar& bar : timeline.bars)
+    if (bar.colour_class >= 0 && static_cast<std::size_t>(bar.colour_class) < used.size())
+      used[static_cast<std::size_t>(bar.colour_class)] = true;
+  double x = 0.0, y = 0.0;
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    if (!used[i]) continue;
+    const double needed = 32.0 + text_width(timeline.classes[i], text_size);
+    if (x > 0.0 && x + needed > width) x = 0.0, y += 20.0;
+    key.add(Rectangle{x, y - 6.5, 22.0, 13.0, 2.0, class_paint(static_cast<int>(i))});
+    key.add(Label{.at = {x + 29.0, y + 0.35 * text_size},
+                  .text = timeline.classes[i],
+                  .size = text_size,
+                  .colour = ColourRole::muted});
+    x += needed + 18.0;
+  }
+  return key;
+}
+
+std::string description_of(const Timeline& timeline) {
+  std::string text =
+      fmt::format("{} bars on {} lanes over {}.", human_count(static_cast<std::int64_t>(timeline.bars.size())),
+                  human_count(static_cast<std::int64_t>(timeline.lanes.size())), human(timeline_end(timeline)));
+  for (const TimelineMark& mark : timeline.marks) text += fmt::format(" {}: {}.", mark.label, human(mark.at));
+  return text;
+}
+
+}  // namespace
+
+Seconds timeline_end(const Timeline& timeline) {
+  Seconds end;
+  for (const TimelineBar& bar : timeline.bars)
+    if (std::isfinite(bar.end.value())) end = std::max(end, bar.end);
+  for (const TimelineMark& mark : timeline.marks)
+    if (std::isfinite(mark.at.value())) end = std::max(end, mark.at);
+  return end;
+}
+
+Scene draw_timeline(const Timeline& timeline) {
+  const Seconds last = timeline_end(timeline);
+  const Seconds end = last > Seconds(0) ? last : 1_s;
+  const RowSlots rows = row_slots(static_cast<std::int64_t>(timeline.lanes.size()), 64, 44, 8);
+  const double pitch = rows.size() <= 16 ? 26.0 : rows.size() <= 32 ? 20.0 : 16.0;
+  const double bar_height = pitch - 5.0;
+  const double bottom = (rows.length() + 1.0) * pitch;
+
+  std::vector<std::vector<const TimelineBar*>> bars(timeline.lanes.size());
+  for (const TimelineBar& bar : timeline.bars)
+    if (bar.lane < bars.size()) bars[bar.lane].push_back(&bar);
+
+  Sketch plot;
+  draw_time_axis(plot, end, bottom);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto lane = static_cast<std::size_t>(rows.index[i]);
+    const double top = rows.place[i] * pitch + 2.5;
+    const std::string& name = timeline.lanes[lane].name;
+    plot.line({0.0, top + bar_height + 2.5}, {plot_width, top + bar_height + 2.5}, {.stroke = ColourRole::grid});
+    for (const Run& run : runs_of(bars[lane], plot_width / end.value())) draw_run(plot, run, top, bar_height, name);
+    plot.add(Label{.at = {-10.0, top + bar_height / 2.0 + 0.35 * text_size},
+                   .text = shortened(name, text_size, widest_name),
+                   .size = text_size,
+                   .anchor = Anchor::end});
+    if (rows.broken() && i + 1 == rows.head)
+      plot.add(Label{.at = {-10.0, (rows.place[i] + rows.place[i + 1] + 1.0) / 2.0 * pitch + 0.35 * text_size},
+                     .text = fmt::format("\u2026 {} more", timeline.lanes.size() - rows.size()),
+                     .size = text_size,
+                     .anchor = Anchor::end,
+                     .colour = ColourRole::muted});
+  }
+  draw_marks(plot, timeline, end, bottom);
+
+  Scene scene;
+  scene.title = timeline.title;
+  scene.description = description_of(timeline);
+  const double width = plot.bounds().width();
+  Sketch page;
+  double y = 0.0;
+  const auto add_lines = [&](const std::string& text, double size, ColourRole colour, bool bold) {
+    for (const std::string& line : wrapped(text, size, width, 3, bold)) {
+      page.add(Label{.at = {0.0, y + 0.8 * size}, .text = line, .size = size, .colour = colour, .bold = bold});
+      y += 1.4 * size;
+    }
+  };
+  add_lines(timeline.title, title_size, ColourRole::ink, true);
+  if (!timeline.subtitle.empty()) add_lines(timeline.subtitle, 13.0, ColourRole::muted, false);
+  y += 16.0;
+  page.append(plot, -plot.bounds().left, y - plot.bounds().top);
+  y = page.bounds().bottom + 24.0;
+  if (const Sketch key = key_of(timeline, width); !key.empty()) {
+    page.append(key, 0.0, y - key.bounds().top);
+    y = page.bounds().bottom + 12.0;
+  }
+  for (const std::string& note : timeline.notes) add_lines(note, text_size, ColourRole::muted, false);
+
+  scene.width = std::max(page.bounds().right, width) + 2.0 * margin;
+  scene.height = page.bounds().height() + 2.0 * margin;
+  Sketch placed;
+  placed.append(page, margin, margin - page.bounds().top);
+  scene.items = placed.items();
+  return scene;
+}
+
+}  // namespace assay

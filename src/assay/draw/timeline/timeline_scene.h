@@ -1,0 +1,66 @@
+// Timelines: what happens when on which resource, as a picture (a Gantt chart) and as a Chrome trace.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "assay/base/units.h"
+#include "assay/draw/scene.h"
+
+namespace assay {
+
+/// A resource that does one thing at a time: a link, a device, a stage of a pipeline.
+struct TimelineLane {
+  std::string name = {};
+};
+
+/// One thing that a lane does. Bars of a class look alike.
+struct TimelineBar {
+  std::size_t lane = 0;
+  Seconds start = {};
+  Seconds end = {};
+  std::string label = {};
+  int colour_class = 0;  ///< index into `classes`
+};
+
+/// A moment across all lanes that is worth knowing.
+struct TimelineMark {
+  Seconds at = {};
+  std::string label = {};
+};
+
+/// A number that changes over time; trace viewers draw it.
+struct TimelineCounter {
+  struct Point {
+    Seconds at = {};
+    double value = 0;
+  };
+  std::string name = {};
+  std::vector<Point> points = {};
+};
+
+/// Bars may come in any order and in any number: those too thin to see are drawn together.
+struct Timeline {
+  std::string title = {};
+  std::string subtitle = {};
+  std::vector<TimelineLane> lanes = {};
+  std::vector<TimelineBar> bars = {};
+  std::vector<std::string> classes = {};  ///< names of the colour classes, for the key
+  std::vector<TimelineMark> marks = {};
+  std::vector<TimelineCounter> counters = {};  ///< in traces only
+  std::vector<std::string> notes = {};         ///< below the picture
+};
+
+/// The last end of a bar or place of a mark.
+Seconds timeline_end(const Timeline& timeline);
+
+/// The picture: one row a lane from the top, time from left to right in a fitting unit. Neighbouring bars thinner than
+/// a pixel share one shape, so the scene stays within some thousand shapes; of very many lanes the middle ones are left
+/// out, and the picture says how many. Bars with a lane that does not exist are ignored.
+Scene draw_timeline(const Timeline& timeline);
+
+/// The same bars in the Chrome trace event format, which trace viewers open: one thread a lane, times in microseconds.
+std::string chrome_trace_json(const Timeline& timeline);
+
+}  // namespace assay

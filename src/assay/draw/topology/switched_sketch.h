@@ -1,0 +1,13 @@
+#pragma once
+
+#include "assay/draw/sketch.h"
+#include "assay/hardware/cluster.h"
+
+namespace assay {
+
+/// The tree of a switched cluster: one unit of every level drawn in full inside the unit above it, its siblings as a
+/// stack of cards with their number, and beside each level what it joins, how fast and with which switches.
+/// The cluster has at least one level.
+Sketch sketch_switched(const Cluster& cluster);
+
+}  // namespace assay

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "assay/draw/scene.h"
+#include "assay/hardware/cluster.h"
+
+namespace assay {
+
+/// How the chips of a cluster are joined: a torus chip by chip or, where it is large, cube by cube, slices on their
+/// data-centre network, or the tree of switches. All bandwidths are one way. However large the cluster, the scene has
+/// a few hundred shapes: what repeats is drawn once and counted.
+Scene draw_cluster(const Cluster& cluster);
+
+}  // namespace assay

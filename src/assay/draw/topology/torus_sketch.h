@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "assay/draw/sketch.h"
+#include "assay/hardware/cluster.h"
+
+namespace assay {
+
+/// How one slice of a torus is drawn: every chip on a plane, every chip in space, or whole cubes in space.
+enum class TorusView { grid, stack, blocks };
+
+/// The view that keeps a slice readable: chips are drawn one by one up to about 4x4x8.
+TorusView torus_view(const Torus& torus);
+
+/// A drawn slice, and the place at the top of it where a network would be plugged in.
+struct SliceSketch {
+  Sketch sketch;
+  PlotPoint port;
+};
+
+/// One slice with its axes labelled. Long axes are drawn with a gap, so that no slice takes more than some hundred
+/// shapes. Links have the colour of their axis, wraparound links lie outside, and hosts are tinted groups of chips.
+SliceSketch sketch_torus(const Cluster& cluster);
+
+/// The same slice as a plain outline, to stand beside one that is drawn in full.
+SliceSketch sketch_slice_outline(const Cluster& cluster, double size);
+
+/// The sizes of one host along the axes, turned so that hosts tile the slice; empty where they do not.
+Shape host_tile(const Cluster& cluster);
+
+/// Chips along each side of the cubes that a `blocks` view is made of; 1 where the slice is not made of cubes.
+std::int64_t block_side(const Cluster& cluster);
+
+/// The parts of a sketch of one kind, in files of their own.
+SliceSketch sketch_torus_grid(const Cluster& cluster);
+SliceSketch sketch_torus_stack(const Cluster& cluster);
+SliceSketch sketch_torus_blocks(const Cluster& cluster);
+/// The inside of one cube: `side` chips along each axis, `pitch` apart, without labels.
+Sketch sketch_cube_inside(const Cluster& cluster, std::int64_t side, double pitch);
+
+/// Links along an axis and what names the axis.
+ColourRole axis_colour(std::size_t axis);
+/// "X: 16 chips, ring", "45 GB/s one way per link", and how it is twisted.
+std::vector<std::string> axis_text(const Cluster& cluster, std::size_t axis);
+
+/// By how much the wraparound of an axis of a twisted torus shifts along which others, "Z by 4"; empty where it does
+/// not.
+std::string twist_text(const Torus& torus, std::size_t axis);
+/// Adds that text from `at.y` down, with a sample of the axis' colour where it is anchored.
+void add_axis_name(Sketch& sketch, PlotPoint at, const Cluster& cluster, std::size_t axis, Anchor anchor);
+
+Paint link_paint(std::size_t axis);
+Paint wrap_paint(std::size_t axis);
+Paint host_paint();
+Paint chip_paint(double opacity = 1.0);
+
+}  // namespace assay

@@ -1,0 +1,108 @@
+#include "assay/estimate/collective_models.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay {
+namespace {
+
+const CollectiveCurve& curve_of(const CollectiveCalibration& fit, CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::reduce:
+      return fit.reduce_scatter;
+    case CollectiveKind::all_reduce:
+      return fit.all_reduce;
+    case CollectiveKind::all_to_all:
+    case CollectiveKind::ragged_all_to_all:
+      return fit.all_to_all;
+    default:
+      return fit.all_gather;
+  }
+}
+
+bool exchanges(CollectiveKind kind) {
+  return kind == CollectiveKind::all_to_all || kind == CollectiveKind::ragged_all_to_all;
+}
+
+/// Chunks follow each other; with the best size of a chunk this is what remains of their latency.
+Seconds fill(Seconds stream, Seconds chunk) { return 2.0 * Seconds(std::sqrt(stream.value() * chunk.value())); }
+Seconds pipelined(Seconds stream, Seconds chunk) { return stream + fill(stream, chunk); }
+
+/// Bytes that a device receives over the array's.
+double share_received(CollectiveKind kind, double n) {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return 2.0 * (n - 1.0) / n;
+    case CollectiveKind::all_gather:
+    case CollectiveKind::reduce_scatter:
+      return (n - 1.0) / n;
+    default:
+      return 1.0;
+  }
+}
+
+/// Bytes over bandwidth between chips of one node.
+Seconds inside(const CollectiveCalibration& fit, const CollectiveCurve& curve, CollectiveKind kind, Bytes bytes,
+               const CollectiveGroup& group, const CollectiveGroup::TreeLevel& node, CollectiveAlgorithm algorithm) {
+  const double n = node.groups, lanes = std::max(1.0, lanes_used(kind, group, node));
+  double share = share_received(kind, n);
+  // The array is that of all devices, and what goes to other nodes first goes to the chip in its place there.
+  if (exchanges(kind))
+    share = (n - 1.0) / (n * group.devices) * group.imbalance * group.routing.sent_share(group.devices);
+  const BytesPerSecond ring = curve.share * lanes * node.chip_bandwidth / (1.0 + curve.pair / n);
+  const Seconds by_ring = share * bytes / ring;
+  if (kind != CollectiveKind::all_reduce || !node.reduces || fit.in_network == 0.0 ||
+      algorithm == CollectiveAlgorithm::ring)
+    return by_ring;
+  const BytesPerSecond added = fit.in_network * lanes * node.chip_bandwidth;
+  return std::min(by_ring, bytes / added);
+}
+
+}  // namespace
+
+Seconds collective_estimate(const CollectiveCalibration& fit, CollectiveKind kind, Bytes bytes,
+                            const CollectiveGroup& group, Fabric fabric, CollectiveAlgorithm algorithm) {
+  const AcrossCurve across = fit.across(fabric);
+  const CollectiveCurve& curve = curve_of(fit, kind);
+  if (group.devices <= 1.0) return Seconds(0);
+  if (!group.axes.empty()) {
+    const CollectiveCost<Plain> cost = collective_cost(Plain{}, kind, bytes, group);
+    return curve.latency + cost.latency + pipelined(cost.bandwidth / curve.share, curve.chunk);
+  }
+  Seconds latency = curve.latency, stream(0);
+  double members = 1.0, nodes = 1.0;
+  BytesPerSecond out(0);  // what the narrowest level above the node lets through, for one node's part of the group
+  double lanes = 1.0;
+  for (const CollectiveGroup::TreeLevel& level : group.levels) {
+    if (level.groups <= 1.0) continue;
+    if (level.level == 0) {
+      members = level.groups;
+      stream = inside(fit, curve, kind, bytes, group, level, algorithm);
+      continue;
+    }
+    nodes *= level.groups;
+    if (out == BytesPerSecond(0)) lanes = std::max(1.0, lanes_used(kind, group, level));
+    const BytesPerSecond wide = lanes * level.chip_bandwidth;
+    out = out == BytesPerSecond(0) ? wide : std::min(out, wide);
+  }
+  latency += (members - 1.0) * curve.member;
+  latency += fill(stream, curve.chunk);
+  if (nodes <= 1.0) return latency + stream;
+  const BytesPerSecond rate = across.share * out;
+  double share = share_received(kind, group.devices);
+  if (exchanges(kind))  // the part of a node's bytes that leaves it
+    share =
+        members / group.devices * (1.0 - members / group.devices) * group.imbalance * group.routing.sent_share(nodes);
+  Seconds between = share * bytes / rate;
+  // Of two nodes each sends what it has added up to the other. More of them pass each byte on twice, in trees and
+  // rings.
+  if (kind == CollectiveKind::all_reduce && algorithm == CollectiveAlgorithm::automatic && nodes == 2.0) {
+    const Seconds added = fit.tree && members > 1.0 ? bytes / *fit.tree : Seconds(0);
+    between = std::min(between, std::max(bytes / rate, added));
+  }
+  latency += std::log2(nodes) * across.latency + fill(between, across.chunk / rate);
+  return latency + std::max(stream, between);
+}
+
+}  // namespace assay

@@ -1,0 +1,67 @@
+#include "assay/estimate/fused_projections.h"
+
+namespace assay {
+namespace {
+
+bool is_weight(const ProgramTensor& tensor) {
+  return tensor.tensor_class == TensorClass::weight || tensor.tensor_class == TensorClass::used_weight;
+}
+
+}  // namespace
+
+std::optional<JoinedProducts::Part> JoinedProducts::part_of(const KernelRates& rates, const Program& program,
+                                                            const Step& step) {
+  using enum Part::Kind;
+  if (step.op != Op::product || !rates.matmul) return std::nullopt;
+  const ProgramTensor &a = program.tensor(step.in[0]), &b = program.tensor(step.in[1]),
+                      &out = program.tensor(step.out[0]);
+  bool of_adapter = false;
+  for (const ProgramTensor* tensor : {&a, &b, &out}) {  // experts are ragged, routers keep their precision
+    if (tensor->find(LogicalDim::experts) >= 0 || tensor->find(LogicalDim::other) >= 0) return std::nullopt;
+    of_adapter |= tensor->find(LogicalDim::adapter) >= 0;
+  }
+  if (!(rates.rate(a.dtype).value() > 0.0) || !(matmul_share(*rates.matmul, a.dtype) > 0.0)) return std::nullopt;
+  const Part::Kind kind = !is_weight(b) ? of_weight : out.is_gradient ? of_input : forward;
+  if (kind == of_weight && is_weight(a)) return std::nullopt;
+  if (kind != of_input && step.in[2] >= 0) return std::nullopt;  // adds to an earlier sum
+  const MatmulShape shape = product_shape(program, step);
+  if (kind == of_input)  // the sum stays inside
+    return Part{kind,       step.is_repeated, of_adapter, a.dtype,
+                step.in[2], step.out[0],      shape,      2.0 * local_bytes(program, out)};
+  return Part{kind, step.is_repeated, of_adapter, a.dtype, step.in[0], step.in[0], shape, local_bytes(program, a)};
+}
+
+bool JoinedProducts::take(const Part& part) {
+  for (Part& joint : joints_) {
+    if (part.reads < 0 || joint.kind != part.kind || joint.is_repeated != part.is_repeated ||
+        joint.of_adapter != part.of_adapter || joint.next != part.reads || joint.dtype != part.dtype ||
+        joint.shape.m != part.shape.m || joint.shape.batch != part.shape.batch)
+      continue;
+    if (part.kind == Part::Kind::of_input) {
+      if (joint.shape.n != part.shape.n) continue;
+      joint.shape.k += part.shape.k;
+    } else {
+      if (joint.shape.k != part.shape.k) continue;
+      joint.shape.n += part.shape.n;
+    }
+    joint.next = part.next;
+    joint.shape.bytes += part.shape.bytes - part.shared;
+    return true;
+  }
+  if (part.kind == Part::Kind::of_input && part.reads >= 0) return false;
+  joints_.push_back(part);
+  return true;
+}
+
+std::vector<JoinedProducts::Product> JoinedProducts::products() const {
+  std::vector<Product> out;
+  for (const Part& joint : joints_) {
+    const MatmulTime time = matmul_time(*rates_.matmul, rates_.cores, rates_.rate(joint.dtype),
+                                        matmul_share(*rates_.matmul, joint.dtype), joint.shape, rates_.regime);
+    const Seconds slowed = time.sustained > time.memory ? time.sustained - time.arithmetic : Seconds(0);
+    out.push_back({time.total, slowed, joint.is_repeated, joint.kind == Part::Kind::of_weight});
+  }
+  return out;
+}
+
+}  // namespace assay

@@ -1,0 +1,74 @@
+// How long the steps of a program take on one chip: bounds from ideal rates, the estimate from calibrated models, or
+// from the shares of the rates that good kernels reach where a chip has no calibration.
+#pragma once
+#include <array>
+
+#include "assay/base/result.h"
+#include "assay/estimate/kernel_models.h"
+#include "assay/hardware/calibration.h"
+#include "assay/hardware/chip.h"
+#include "assay/program/program.h"
+
+namespace assay {
+
+/// The rates of a chip in the form that costing needs: by compute format, without strings.
+struct KernelRates {
+  static constexpr std::size_t formats = 12;
+  std::array<FlopsPerSecond, formats> peak{};  ///< zero where the chip has no such unit
+  BytesPerSecond hbm;
+  double matrix_share = 1.0, memory_share = 1.0;
+
+  // What was calibrated; the shares above stand in for what was not.
+  CoreRates cores;
+  Regime regime;  ///< sustained: steps follow each other without a pause
+  std::optional<MatmulCalibration> matmul;
+  std::optional<PointwiseCalibration> pointwise;
+  std::optional<AttentionKernelCalibration> attention;
+
+  FlopsPerSecond rate(Dtype dtype) const { return peak[static_cast<std::size_t>(dtype)]; }
+};
+
+/// At which the optimizer reads and writes all that it updates.
+inline BytesPerSecond optimizer_rate(const KernelRates& rates) {
+  return rates.hbm * (rates.pointwise ? rates.pointwise->optimizer : rates.memory_share);
+}
+
+/// Which software runs the steps.
+struct KernelSoftware {
+  AttentionKernel attention = AttentionKernel::automatic;
+  bool serves = false;  ///< with kernels of its own for experts: they stream as other products do
+};
+
+/// `compute` must be a format of the chip; the error names those it has. Without a calibration the estimate uses the
+/// chip's efficiencies.
+Result<KernelRates> kernel_rates(const Chip& chip, Dtype compute, std::string_view where,
+                                 const Calibration* calibration = nullptr, const KernelSoftware& software = {});
+
+/// The share of the peak that products of a format reach in a burst: its own, else that of the nearest format that was
+/// measured; 0 without any.
+double matmul_share(const MatmulCalibration& fit, Dtype dtype);
+
+/// Fewer queries than this per sequence read the cache rather than multiply.
+inline constexpr std::int64_t most_decode_queries = 8;
+/// Up to this many over a longer cache are worked on as in decoding, with the cache split over the cores, but they may
+/// be bound by arithmetic: the rows of one tile of scores.
+inline constexpr std::int64_t most_split_queries = 64;
+inline bool is_split(const AttentionShape& shape) {
+  return shape.queries > most_decode_queries && shape.queries <= most_split_queries && shape.queries < shape.keys;
+}
+
+struct KernelTime {
+  Seconds compute;   ///< arithmetic at the peak
+  Seconds memory;    ///< bytes at the peak
+  Seconds estimate;  ///< as good kernels do it
+};
+/// Time of a step that is no collective. Wide formats that the chip does not multiply in run at its bf16 rate.
+/// That of ideal kernels is without an estimate, which takes longer to make.
+KernelTime ideal_kernel_time(const KernelRates& rates, const Program& program, const Step& step);
+KernelTime kernel_time(const KernelRates& rates, const Program& program, const Step& step);
+
+/// A product's sizes on one device: letters of both operands and the result are the batch, of one operand and the
+/// result its rows and columns, of both operands alone what is summed over.
+MatmulShape product_shape(const Program& program, const Step& step);
+
+}  // namespace assay

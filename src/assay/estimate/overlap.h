@@ -1,0 +1,44 @@
+// When each step of a program runs if every resource does one thing at a time: arithmetic and memory on the chip, one
+// network lane per set of mesh axes. A step starts when its inputs are there and its lane is free; lanes keep the
+// program's order. So weights are gathered ahead and gradients reduced behind as far as the links allow.
+#pragma once
+#include <vector>
+
+#include "assay/estimate/kernels.h"
+#include "assay/network/placement.h"
+
+namespace assay {
+
+/// Estimated seconds of every step of a program on a placed mesh.
+struct StepTimes {
+  std::vector<Seconds> estimate;
+};
+
+struct ScheduledStep {
+  std::int32_t step = 0;
+  std::int32_t lane = 0;  ///< 0: the chip; then the network lanes
+  Seconds start, end;
+};
+
+/// What each layer copies to its host behind its forward and from there ahead of its backward pass.
+struct HostCopies {
+  Seconds out, in;
+};
+struct ScheduledCopy {
+  bool in = false;  ///< on the lane from the host
+  Seconds start, end;
+};
+
+struct OverlapSchedule {
+  std::vector<AxisSet> lanes;  ///< of the network lanes, from lane 1 on
+  std::vector<ScheduledStep> steps;
+  std::vector<ScheduledCopy> copies;
+  Seconds end;
+};
+
+/// Runs the blocks one after the other, each once. With copies, two layers have room on the chip: a forward pass waits
+/// until the layer before the last is out, a backward pass until its own is in.
+OverlapSchedule schedule_blocks(const Program& program, const std::vector<Block>& blocks, const StepTimes& times,
+                                const HostCopies& copies = {});
+
+}  // namespace assay

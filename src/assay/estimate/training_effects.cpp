@@ -1,0 +1,190 @@
+#include "assay/estimate/training_effects.h"
+
+#include <algorithm>
+
+#include "assay/estimate/effects_file.h"
+#include "assay/model/accounting.h"
+
+namespace assay {
+namespace {
+
+/// Every number with its table and key, once for reading and writing.
+template <class C, class V>
+void visit_steps(C& c, V& v) {
+  v.table("products");
+  v.numbers("slowdown", step_family_names, c.product);
+  v.numbers("experts", fusion_names, c.expert_product);
+  v.number("fused_experts", c.fused_expert_product);
+  v.table("attention");
+  v.numbers("slowdown", step_family_names, c.attention);
+  v.number("plain", c.plain_attention);
+  v.number("first_flash", c.first_flash);
+  v.number("unaligned", c.unaligned);
+  v.table("pointwise");
+  v.numbers("slowdown", step_family_names, c.stream);
+  v.numbers("traffic", fusion_names, c.pointwise);
+  v.number("composed", c.composed);
+  v.numbers("casts", fusion_names, c.cast);
+  v.numbers("loss", fusion_names, c.loss);
+  v.numbers("experts", fusion_names, c.expert_traffic);
+  v.number("scans", c.scan);
+  v.table("collectives");
+  v.numbers("tensor_overlapped", step_family_names, c.tensor_overlapped);
+  v.number("tensor_beside", c.beside_waited);
+  v.number("experts", c.expert_waited);
+  v.number("context", c.context_waited);
+  v.number("contention", c.contention);
+  v.number("gradients", c.gradients_waited);
+  v.number("omni_path", c.omni_path);
+  v.table("step");
+  v.number("straggler", c.straggler);
+  v.time("fixed", c.fixed);
+  v.times("launch", fusion_names, c.launch);
+  v.table("memory");
+  v.numbers("activations", fusion_names, c.activations);
+  v.numbers("logits", fusion_names, c.logits);
+  v.numbers("reserved", fusion_names, c.reserved);
+  v.sizes("context", fusion_names, c.context);
+}
+
+}  // namespace
+
+StepFamily step_family(const Chip& chip) {
+  const std::string& name = chip.architecture;
+  if (name == "Ampere") return StepFamily::ampere;
+  if (name == "Hopper") return StepFamily::hopper;
+  if (name.starts_with("Blackwell")) return StepFamily::blackwell;
+  if (name.starts_with("TPU") || name == "Trillium" || name == "Ironwood") return StepFamily::tpu;
+  return StepFamily::other;
+}
+
+StepEffects StepCalibration::effects(const Chip& chip, const StepSoftware& software) const {
+  const auto family = static_cast<std::size_t>(step_family(chip));
+  const bool tpu = step_family(chip) == StepFamily::tpu;
+  const Fusion fusion = tpu ? Fusion::xla : software.fusion;
+  const auto way = static_cast<std::size_t>(fusion);
+  const auto loss_way = static_cast<std::size_t>(fusion == Fusion::xla ? fusion : software.loss.value_or(fusion));
+  // Of XLA's memory no more than a TPU's is known: on other chips it is taken for that of the other compiler.
+  const auto holds = [&](std::size_t by) {
+    return tpu || by != static_cast<std::size_t>(Fusion::xla) ? by : static_cast<std::size_t>(Fusion::compiled);
+  };
+  StepEffects out;
+  out.product = product[family];
+  out.attention = attention[family] * (software.first_flash ? first_flash : 1.0);
+  out.plain_attention = plain_attention, out.unaligned = unaligned;
+  out.pointwise = stream[family] * pointwise[way];
+  out.cast = stream[family] * cast[way], out.loss = stream[family] * loss[loss_way];
+  out.composed = fusion == Fusion::eager ? composed : 1.0;
+  out.launch = software.captured ? Seconds(0) : launch[way];
+  const bool fused_experts = software.fused_experts && fusion != Fusion::xla;
+  const bool captures_routing = software.fixed_capacity || fused_experts;
+  out.routed_launch = software.captured && captures_routing ? Seconds(0) : launch[way];
+  out.scan = scan, out.expert_traffic = expert_traffic[way];
+  out.expert_product = fused_experts ? fused_expert_product : expert_product[way];
+  out.expert_pointwise = fused_experts ? 0.0 : 1.0;
+  out.expert_waited = software.expert_overlap ? expert_waited : 1.0;
+  out.context_waited = context_waited;
+  out.tensor_waited = software.tensor_overlap == TensorOverlap::all ? tensor_overlapped[family] : 1.0;
+  out.beside_waited = software.tensor_overlap == TensorOverlap::none ? 1.0 : beside_waited;
+  out.contention = contention, out.gradients_waited = gradients_waited;
+  out.activations = activations[holds(way)], out.logits = logits[holds(loss_way)];
+  out.reserved = reserved[holds(way)], out.context = context[holds(way)];
+  out.joins_products = fusion == Fusion::fused;
+  // Megatron runs layers again as a whole; PyTorch's own checkpoints stop early, compilers leave out what nobody reads.
+  out.reruns_layers = fusion == Fusion::fused;
+  out.frees_gradients = !tpu && fusion != Fusion::fused;
+  out.straggler = straggler, out.fixed = fixed;
+  return out;
+}
+
+bool has_experts(const Transformer& model) {
+  return std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(),
+                     [](const Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; });
+}
+
+bool has_gated_experts(const Transformer& model) {
+  return std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(), [](const Layer& layer) {
+    return layer.feed_forward && layer.feed_forward->experts > 0 && layer.feed_forward->gated;
+  });
+}
+
+bool has_state_spaces(const Transformer& model) {
+  return std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(),
+                     [](const Layer& layer) { return layer.state_space.has_value(); });
+}
+
+std::vector<std::string> step_classes(const Cluster& cluster, const Transformer& model) {
+  const StepFamily family = step_family(cluster.chip);
+  const std::string of{step_family_names[static_cast<std::size_t>(family)]};
+  const std::string regime = has_experts(model)                          ? "experts"
+                             : family == StepFamily::tpu                 ? "dense"
+                             : cluster.chips() <= cluster.chips_per_node ? "dense, one node"
+                                                                         : "dense, many nodes";
+  if (family == StepFamily::tpu && regime == "dense") return {"dense, tpu", "tpu", "all"};
+  if (family == StepFamily::tpu) return {"experts, tpu", "experts", "tpu", "all"};
+  return {regime + ", " + of, regime, "all"};
+}
+
+std::vector<std::string> memory_classes(const Cluster& cluster) {
+  if (step_family(cluster.chip) == StepFamily::tpu) return {"gpu"};  // none was measured there
+  // One node has one way to split a model; many have stages that hold more than others and states that are shared out.
+  return {cluster.chips() > cluster.chips_per_node ? "many nodes" : "one node", "gpu"};
+}
+
+void add_kinds(const Transformer& model, std::vector<Coordinate>& at) {
+  const auto encoding = static_cast<double>(model.encoder ? model.encoder->layers() : 0);
+  const double all = static_cast<double>(model.decoder.layers()) + encoding;
+  double scanning = 0.0;
+  for (std::size_t i = 0; i < model.decoder.kinds.size(); ++i)
+    if (model.decoder.kinds[i].state_space) scanning += static_cast<double>(model.decoder.count(i));
+  at.push_back({"state_spaces", scanning / all});
+  at.push_back({"encoders", encoding / all});
+}
+
+std::vector<Coordinate> step_coordinates(const Cluster& cluster, const Transformer& model, std::int64_t sequence) {
+  std::vector<Coordinate> at{{"chips", static_cast<double>(cluster.chips())},
+                             {"parameters", static_cast<double>(parameter_counts(model).total)},
+                             {"sequence", static_cast<double>(sequence)},
+                             {"adapters", model.adapters ? 1.0 : 0.0}};
+  add_kinds(model, at);
+  return at;
+}
+
+Result<StepCalibration> read_steps(std::string_view document, std::string_view file) {
+  ASSAY_TRY(root, parse_toml(document, file));
+  StepCalibration steps;
+  EffectsReader reader(root, file);
+  visit_steps(steps, reader);
+  if (reader.first_fault()) return tl::unexpected<Error>(*reader.first_fault());
+  ASSAY_TRY(times, read_intervals(root, "interval", file));
+  ASSAY_TRY(peaks, read_intervals(root, "memory_interval", file));
+  steps.time_intervals = std::move(times), steps.memory_intervals = std::move(peaks);
+  return steps;
+}
+
+Result<StepCalibration> steps_of(const Catalogue& catalogue) {
+  for (const auto& [path, text] : catalogue.files("steps/training.toml")) return read_steps(text, path);
+  return StepCalibration{};
+}
+
+Result<PowerClock> power_clock_of(const Catalogue& catalogue) {
+  PowerClock clock;
+  for (const auto& [path, text] : catalogue.files("steps/power.toml")) {
+    ASSAY_TRY(root, parse_toml(text, path));
+    EffectsReader reader(root, path);
+    reader.table("clock");
+    reader.number("exponent", clock.exponent), reader.number("least_share", clock.least_share);
+    if (reader.first_fault()) return tl::unexpected<Error>(*reader.first_fault());
+    break;
+  }
+  return clock;
+}
+
+std::string steps_text(const StepCalibration& steps, std::string_view source) {
+  EffectsWriter writer(source);
+  visit_steps(steps, writer);
+  return writer.take() + intervals_text(steps.time_intervals, "interval", source) +
+         intervals_text(steps.memory_intervals, "memory_interval", source);
+}
+
+}  // namespace assay

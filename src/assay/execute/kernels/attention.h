@@ -1,0 +1,50 @@
+// Attention on one device, by its definition: a device may hold a part of the queries, of the heads or of the keys.
+#pragma once
+#include <cstdint>
+#include <utility>
+
+#include "assay/execute/kernels/layer.h"
+
+namespace assay {
+
+/// Where the local queries, keys and heads lie in the whole, and what queries may see.
+struct AttentionPlace {
+  std::int64_t first_query = 0, first_key = 0;  ///< positions in the sequence
+  std::int64_t first_head = 0, first_kv_head = 0;
+  std::int64_t key_count = 0;          ///< of the local keys; what lies behind them is padding
+  std::int64_t heads_per_kv_head = 1;  ///< 0: all heads share keys [b, t, h]
+  std::int64_t value_dim = 1;
+  double scale = 1;
+  bool causal = true;
+  std::int64_t window = 0, chunk = 0;  ///< 0: none
+  bool flash = true;                   ///< also returns one number per query and head, else all probabilities
+  bool partial = false;                ///< keys are a part: plain sums, to be added and divided later
+  std::int64_t buckets = 0;            ///< of relative positions; 0: terms of scores are sinks
+  const Numbers* picks = nullptr;      ///< [b, s, p]: positions of the keys that a query sees; nullptr: all
+};
+
+/// The positions [b, s, picks] of the keys with the highest scores, below 0 where there are fewer: sums over heads of
+/// w [b, s, j] x max(0, q [b, s, j, h] · k [b, t, h]). Queries stand at `first_query` and after, keys at 0 and after.
+Numbers picked_keys(const Numbers& q, const Numbers& k, const Numbers& w, std::int64_t picks, std::int64_t first_query);
+
+/// The bucket of the distance between two positions: near ones have one each, far ones share them, as in T5.
+std::int64_t relative_bucket(std::int64_t query, std::int64_t key, std::int64_t buckets, bool causal);
+
+/// q [b, s, n, h], k [b, t, k, h], v [b, t, k, v] (nullptr: the leading part of k): the result [b, s, n, v] and the
+/// logarithms of the sums of exponentials [b, s, n] (the sums themselves when partial), or probabilities [b, s, n, t].
+/// `terms`, if any: a sink for each head [n], which takes weight and gives no value, or biases of scores [buckets, n].
+std::pair<Numbers, Numbers> attention(const Numbers& q, const Numbers& k, const Numbers* v, const Numbers* terms,
+                                      const AttentionPlace& place);
+
+/// Sums of weighted values divided by the sums of weights, sinks (nullptr: none) among them.
+Numbers attention_quotient(const Numbers& sums, const Numbers& weights, const Numbers* sinks);
+
+struct AttentionGradients {
+  Numbers dq, dk, dv, d_terms;
+};
+/// `rest` is the second result of attention().
+AttentionGradients attention_grad(const Numbers& d_out, const Numbers& q, const Numbers& k, const Numbers& v,
+                                  const Numbers& out, const Numbers& rest, const Numbers* terms,
+                                  const AttentionPlace& place);
+
+}  // namespace assay

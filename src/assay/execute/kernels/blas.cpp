@@ -1,0 +1,70 @@
+#include "assay/execute/kernels/blas.h"
+
+#include <cblas.h>
+#include <dlfcn.h>
+
+#include "assay/base/result.h"
+
+namespace assay {
+namespace {
+
+constexpr const char* file = "libopenblas.so.0";
+
+class Library {
+ public:
+  Library() : handle_(dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
+    if (!handle_) throw InternalError(std::string(file) + " is needed, and nobody asked whether it is there");
+    find("cblas_sgemm", sgemm), find("cblas_dgemm", dgemm);
+    find("openblas_set_num_threads", set_num_threads), find("openblas_get_config", get_config);
+  }
+
+  decltype(&cblas_sgemm) sgemm;
+  decltype(&cblas_dgemm) dgemm;
+  decltype(&openblas_set_num_threads) set_num_threads;
+  decltype(&openblas_get_config) get_config;
+
+ private:
+  template <class Function>
+  void find(const char* name, Function& function) {
+    function = reinterpret_cast<Function>(dlsym(handle_, name));
+    if (!function) throw InternalError(std::string(file) + " has no " + name);
+  }
+
+  void* handle_;  ///< never closed: its threads run until the program ends
+};
+
+const Library& library() {
+  static const Library loaded;
+  return loaded;
+}
+
+}  // namespace
+
+Result<void> check_blas(const char* name) {
+  if (!name) name = file;
+  void* found = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+  if (!found)
+    return fail(name, "cannot be loaded, and products of matrices need it",
+                "install OpenBLAS (Debian: libopenblas0-pthread), or name its directory in LD_LIBRARY_PATH",
+                Error::Kind::missing);
+  if (name != file) dlclose(found);
+  return {};
+}
+
+void multiply_matrices(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float* c) {
+  const auto rows = static_cast<blasint>(m), columns = static_cast<blasint>(n), inner = static_cast<blasint>(k);
+  library().sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, columns, inner, 1.0f, a, inner, b, columns, 0.0f, c,
+                  columns);
+}
+
+void multiply_matrices(std::int64_t m, std::int64_t n, std::int64_t k, const double* a, const double* b, double* c) {
+  const auto rows = static_cast<blasint>(m), columns = static_cast<blasint>(n), inner = static_cast<blasint>(k);
+  library().dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, columns, inner, 1.0, a, inner, b, columns, 0.0, c,
+                  columns);
+}
+
+void use_blas_threads(int threads) { library().set_num_threads(threads); }
+
+std::string blas_configuration() { return library().get_config(); }
+
+}  // namespace assay

@@ -1,0 +1,228 @@
+#include "assay/execute/plan/run_step.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "assay/base/result.h"
+#include "assay/execute/collectives.h"
+#include "assay/execute/kernels/product.h"
+
+namespace assay {
+namespace {
+
+std::size_t index_of(int axis) { return static_cast<std::size_t>(axis); }
+
+/// The extents of one tensor on every device.
+std::vector<std::vector<Extent>> all_extents(const Mesh& mesh, const Tensor& tensor) {
+  std::vector<std::vector<Extent>> out;
+  for (std::int64_t d = 0; d < mesh.devices(); ++d) out.push_back(extents_on(mesh, tensor, coordinates(mesh, d)));
+  return out;
+}
+
+/// Copies what two shards have in common. Both are described by where they lie in the global array.
+template <class T>
+void copy_common(const Array<T>& from, const std::vector<Extent>& from_at, Array<T>& to,
+                 const std::vector<Extent>& to_at) {
+  Shape from_start, to_start, extent;
+  for (std::size_t d = 0; d < from_at.size(); ++d) {
+    const std::int64_t begin = std::max(from_at[d].start, to_at[d].start);
+    const std::int64_t end = std::min(from_at[d].start + from_at[d].count, to_at[d].start + to_at[d].count);
+    if (begin >= end) return;
+    from_start.push_back(begin - from_at[d].start), to_start.push_back(begin - to_at[d].start);
+    extent.push_back(end - begin);
+  }
+  copy_block(from, from_start, extent, to, to_start);
+}
+
+/// The axes that `longer` has beyond `shorter`, which it must begin with.
+std::vector<int> suffix(AxisList longer, AxisList shorter) {
+  const std::vector<int> all = longer.axes(), head = shorter.axes();
+  if (head.size() > all.size() || !std::equal(head.begin(), head.end(), all.begin()))
+    throw InternalError("a step changes outer axes of a dimension");
+  return {all.begin() + static_cast<std::ptrdiff_t>(head.size()), all.end()};
+}
+
+template <class T>
+Shards<T> empty_shards(const Mesh& mesh, const Tensor& tensor) {
+  return Shards<T>(static_cast<std::size_t>(mesh.devices()), zeros<T>(local_shape(mesh, tensor)));
+}
+
+template <class T>
+Shards<T> run_slice(const Mesh& mesh, const PlanStep& step, const Shards<T>& shards) {
+  const auto before = all_extents(mesh, step.before), after = all_extents(mesh, step.after);
+  Shards<T> out = empty_shards<T>(mesh, step.after);
+  for (std::size_t d = 0; d < out.size(); ++d) copy_common(shards[d], before[d], out[d], after[d]);
+  return out;
+}
+
+template <class T>
+Shards<T> run_all_gather(VirtualDevices<T>& devices, const PlanStep& step, const Shards<T>& shards) {
+  const Mesh& mesh = devices.mesh();
+  const auto before = all_extents(mesh, step.before), after = all_extents(mesh, step.after);
+  const std::vector<int> axes = axes_of(step.axes);
+  const std::vector<Shards<T>> blocks = gather_blocks(devices, shards, axes, step.before.dtype);
+  Shards<T> out = empty_shards<T>(mesh, step.after);
+  for (std::size_t d = 0; d < out.size(); ++d) {
+    const std::vector<std::size_t> group = devices.group(d, axes);
+    for (std::size_t m = 0; m < group.size(); ++m) copy_common(blocks[d][m], before[group[m]], out[d], after[d]);
+  }
+  return out;
+}
+
+template <class T>
+Shards<T> run_reduce_scatter(VirtualDevices<T>& devices, const PlanStep& step, const Shards<T>& shards) {
+  Shards<T> sums = shards;
+  for (std::size_t dim = 0; dim < step.before.dims.size(); ++dim)
+    sums = reduce_scatter(devices, sums, suffix(step.after.sharding.dims[dim], step.before.sharding.dims[dim]), dim,
+                          step.before.dtype);
+  Shards<T> out = empty_shards<T>(devices.mesh(), step.after);
+  for (std::size_t d = 0; d < out.size(); ++d) {
+    const Shape zero(sums[d].shape.size(), 0);
+    copy_block(sums[d], zero, sums[d].shape, out[d], zero);
+  }
+  return out;
+}
+
+template <class T>
+Shards<T> run_all_to_all(VirtualDevices<T>& devices, const PlanStep& step, const Shards<T>& shards) {
+  const Mesh& mesh = devices.mesh();
+  const auto before = all_extents(mesh, step.before), after = all_extents(mesh, step.after);
+  std::optional<std::size_t> split;
+  for (std::size_t dim = 0; dim < step.before.dims.size(); ++dim)
+    if (step.after.sharding.dims[dim].set() & ~step.before.sharding.dims[dim].set()) split = dim;
+  if (!split) throw InternalError("an all-to-all moves no axis");
+  const std::vector<int> axes = suffix(step.after.sharding.dims[*split], step.before.sharding.dims[*split]);
+  AxisList moved;
+  for (int axis : axes) moved = moved.pushed(axis);
+  std::vector<Shards<T>> parts(shards.size());
+  for (std::size_t d = 0; d < shards.size(); ++d) {
+    for (std::size_t member : devices.group(d, axes)) {
+      // What this shard is padded with already travels along, but no more.
+      const Extent at = extent_on(mesh, shards[d].shape[*split], moved, devices.at(member));
+      parts[d].push_back(part(shards[d], *split, std::min(at.start, shards[d].shape[*split]), at.count));
+    }
+  }
+  const std::vector<Shards<T>> got = exchange_blocks(devices, std::move(parts), axes, step.before.dtype);
+  Shards<T> out = empty_shards<T>(mesh, step.after);
+  for (std::size_t d = 0; d < out.size(); ++d) {
+    const std::vector<std::size_t> group = devices.group(d, axes);
+    for (std::size_t m = 0; m < group.size(); ++m) {
+      std::vector<Extent> at = before[group[m]];
+      at[*split] = after[d][*split];
+      copy_common(got[d][m], at, out[d], after[d]);
+    }
+  }
+  return out;
+}
+
+/// Where a device finds the block at some places of the axes that split the tensor before a permute. Copies of a block
+/// differ on the axes that do not split it; each is asked by a different device where there are enough of them.
+std::size_t holder(const Mesh& mesh, const Sharding& before, const Sharding& after, const Coordinates& block,
+                   const Coordinates& asking) {
+  const AxisSet split = before.split_axes();
+  Coordinates at = asking;
+  bool own = true;
+  for (int axis : axes_of(split)) {
+    own = own && asking[index_of(axis)] == block[index_of(axis)];
+    at[index_of(axis)] = block[index_of(axis)];
+  }
+  if (own) return static_cast<std::size_t>(device_at(mesh, asking));
+  const std::vector<int> leaving = axes_of(split & ~after.split_axes());
+  const std::vector<int> entering = axes_of(after.split_axes() & ~split);
+  std::int64_t rest = shard_index(mesh, leaving, asking);
+  for (std::size_t i = entering.size(); i-- > 0; rest /= mesh.size(entering[i]))
+    at[index_of(entering[i])] = rest % mesh.size(entering[i]);
+  return static_cast<std::size_t>(device_at(mesh, at));
+}
+
+template <class T>
+Shards<T> run_permute(VirtualDevices<T>& devices, const PlanStep& step, const Shards<T>& shards) {
+  const Mesh& mesh = devices.mesh();
+  const auto before = all_extents(mesh, step.before), after = all_extents(mesh, step.after);
+  const std::vector<int> split = axes_of(step.before.sharding.split_axes());
+  Shards<T> out = empty_shards<T>(mesh, step.after);
+  // Each device finds the blocks that overlap its own; one that divides evenly overlaps one block only.
+  struct Move {
+    std::size_t from, to;
+    std::vector<Extent> at;
+  };
+  std::vector<Move> moves;
+  for (std::size_t d = 0; d < out.size(); ++d) {
+    for (std::size_t member : devices.group(d, split)) {
+      std::vector<Extent> common = before[member];
+      bool overlaps = true;
+      for (std::size_t i = 0; i < common.size(); ++i) {
+        const std::int64_t begin = std::max(common[i].start, after[d][i].start);
+        const std::int64_t end = std::min(common[i].start + common[i].count, after[d][i].start + after[d][i].count);
+        overlaps = overlaps && begin < end;
+        common[i] = {begin, end - begin, end - begin};
+      }
+      if (!overlaps) continue;
+      const std::size_t from =
+          holder(mesh, step.before.sharding, step.after.sharding, devices.at(member), devices.at(d));
+      if (from == d)
+        copy_common(shards[d], before[d], out[d], after[d]);
+      else
+        moves.push_back({from, d, std::move(common)});
+    }
+  }
+  const auto shape_of = [](const std::vector<Extent>& at) {
+    Shape shape;
+    for (const Extent& e : at) shape.push_back(e.size);
+    return shape;
+  };
+  for (const Move& move : moves) {
+    Array<T> block = zeros<T>(shape_of(move.at));
+    copy_common(shards[move.from], before[move.from], block, move.at);
+    devices.send(move.from, move.to, std::move(block), step.before.dtype);
+  }
+  for (const Move& move : moves)
+    copy_common(devices.receive(move.to, move.from), move.at, out[move.to], after[move.to]);
+  return out;
+}
+
+DimensionNames names_of(const Tensor& tensor) {
+  DimensionNames names;
+  for (const Dimension& dim : tensor.dims) names.push_back(dim.name);
+  return names;
+}
+
+}  // namespace
+
+template <class T>
+Shards<T> run_step(VirtualDevices<T>& devices, const PlanStep& step, const Shards<T>& shards) {
+  switch (step.kind) {
+    case StepKind::slice:
+      return run_slice(devices.mesh(), step, shards);
+    case StepKind::all_gather:
+      return run_all_gather(devices, step, shards);
+    case StepKind::all_to_all:
+      return run_all_to_all(devices, step, shards);
+    case StepKind::permute:
+      return run_permute(devices, step, shards);
+    case StepKind::reduce_scatter:
+      return run_reduce_scatter(devices, step, shards);
+    case StepKind::all_reduce:
+      return all_reduce(devices, shards, axes_of(step.axes), step.before.dtype);
+    case StepKind::multiply:
+      break;
+  }
+  throw InternalError("a multiply takes two tensors");
+}
+
+template <class T>
+Shards<T> run_multiply(const PlanStep& step, const Shards<T>& left, const Shards<T>& right) {
+  const DimensionNames a = names_of(step.before), b = names_of(*step.second), c = names_of(step.after);
+  Shards<T> out;
+  for (std::size_t d = 0; d < left.size(); ++d) out.push_back(product(left[d], a, right[d], b, c));
+  return out;
+}
+
+#define ASSAY_INSTANTIATE(T)                                                          \
+  template Shards<T> run_step(VirtualDevices<T>&, const PlanStep&, const Shards<T>&); \
+  template Shards<T> run_multiply(const PlanStep&, const Shards<T>&, const Shards<T>&);
+ASSAY_INSTANTIATE(double)
+ASSAY_INSTANTIATE(float)
+#undef ASSAY_INSTANTIATE
+
+}  // namespace assay

@@ -1,0 +1,18 @@
+// One step of a plan, executed: shards before it in, shards after it out.
+#pragma once
+#include "assay/execute/devices.h"
+#include "assay/plan/planner.h"
+
+namespace assay {
+
+/// Runs a collective or a slice.
+/// Bytes: when sizes divide, every device receives exactly what the plan says, but for a permute, where a device that
+/// already holds its shard gets nothing. When they do not, the mean over devices is what the plan says.
+template <class T>
+Shards<T> run_step(VirtualDevices<T>& devices, const PlanStep& step, const Shards<T>& shards);
+
+/// Runs the local products of a multiply.
+template <class T>
+Shards<T> run_multiply(const PlanStep& step, const Shards<T>& left, const Shards<T>& right);
+
+}  // namespace assay

@@ -1,0 +1,70 @@
+// The parts of a program that run one after the other, with the arrays that they read: what training and serving have
+// in common.
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/execute/program/run_program.h"
+#include "assay/execute/program/step.h"
+
+namespace assay {
+
+/// The first input of a block that is given and of that name; below 0: there is none.
+int given(const Program& program, const Block& block, std::string_view name, bool is_gradient = false);
+/// What the last step of a block makes.
+int result_of(const Program& program, const Block& block);
+/// Embedded tokens, where the layers begin. What the layers have from the token itself comes after them.
+int embedded_by(const Program& program, const Block& block);
+/// What all layers have from the token itself: the last that an embedding makes; below 0: they have nothing.
+int token_inputs_by(const Program& program, const Block& block);
+/// One layer's part of it: [B, S, layers, width] to [B, S, width].
+Shards<double> token_input(const Shards<double>& all, std::int64_t layer);
+/// Keys and values that a block uses from another layer (given), or makes for others.
+std::vector<int> lent_keys(const Program& program, const Block& block, bool is_given);
+
+/// The layers of both stacks, those of the encoder first.
+struct StackedLayer {
+  const Layer* shape = nullptr;
+  int kind = -1;  ///< as the program numbers it
+  bool encodes = false;
+  std::int64_t place = 0;  ///< in its stack
+};
+
+class ProgramRunner {
+ public:
+  ProgramRunner(const Program& program, const Transformer& model, double tokens);
+
+  /// Weights of a layer (below 0: embedding and head) by tensor, with the names they have in NamedArrays.
+  std::map<int, std::string> names(std::int64_t layer) const;
+  ProgramMemory memory(std::int64_t layer, const NamedArrays& weights) const;
+
+  std::int64_t layers() const { return static_cast<std::int64_t>(layers_.size()); }
+  /// The number of the decoder's first layer.
+  std::int64_t first_decoding() const { return layers() - model_.decoder.layers(); }
+  const StackedLayer& layer(std::int64_t number) const { return layers_[static_cast<std::size_t>(number)]; }
+  int kind(std::int64_t number) const { return number < 0 ? -1 : layer(number).kind; }
+  /// The first layer that may share weights with this one.
+  std::int64_t first_of_kind(std::int64_t layer) const;
+  /// The layer whose keys this one uses; below 0: it makes its own.
+  std::int64_t lender(std::int64_t number) const;
+  const Block& block(std::string_view name, Phase phase, int kind) const;
+  const Block& layer_block(std::int64_t number, Phase phase) const {
+    return block(layer(number).encodes ? "encoder layer" : "layer", phase, kind(number));
+  }
+
+  void run(const Block& which, std::int64_t layer, ProgramMemory& memory, bool once = false);
+
+  StepRunner& step() { return step_; }
+  RunFacts facts() const { return {step_.disagreement(), step_.byte_error(), step_.moved()}; }
+
+ private:
+  const Program& program_;
+  const Transformer& model_;
+  StepRunner step_;
+  std::vector<StackedLayer> layers_;
+  std::vector<std::map<int, std::string>> names_;  ///< by kind, the outer weights first
+};
+
+}  // namespace assay

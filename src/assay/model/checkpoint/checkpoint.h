@@ -1,0 +1,58 @@
+// A model on disk: config.json, safetensors files and GGUF files. Of tensors only the headers are read.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/base/result.h"
+#include "assay/base/units.h"
+#include "assay/model/import/config_import.h"
+
+namespace assay {
+
+/// A tensor as a header describes it.
+struct CheckpointTensor {
+  std::string name, dtype;  ///< dtype as the file calls it: "BF16", "Q4_K"
+  std::vector<std::int64_t> shape;
+  std::int64_t elements = 0;
+  double bytes = 0;
+};
+
+/// The tensors of a file whose header `bytes` begins with; `file_size` is the size of the whole file.
+Result<std::vector<CheckpointTensor>> parse_safetensors(std::string_view bytes, std::uint64_t file_size,
+                                                        std::string_view file);
+
+/// The header of a GGUF file: its tensors and the configuration that its keys amount to.
+struct GgufHeader {
+  std::string architecture;
+  std::vector<CheckpointTensor> tensors;
+  Json config;  ///< as a config.json would put it; null where the architecture is not understood
+};
+Result<GgufHeader> parse_gguf(std::string_view bytes, std::string_view file);
+
+/// What a path holds.
+struct Checkpoint {
+  std::optional<ImportedModel> imported;  ///< nothing for tensors without configuration
+  std::vector<CheckpointTensor> tensors;  ///< empty for a configuration alone
+  std::vector<std::string> notes;
+};
+
+/// Gives the imported model the formats that its tensors have: the plain one that most elements have, and where
+/// matrices are packed in blocks the bits of an element on average, scales included. A quantisation that the
+/// configuration states is left.
+void take_formats(Checkpoint& checkpoint);
+
+/// Whether a word on the command line is a path and not an id: it has a slash, or ends in .json, .safetensors or .gguf,
+/// or is "." or "..".
+bool is_model_path(std::string_view text);
+
+/// Reads a config.json, a .safetensors file (with the config.json beside it, if there is one), a .gguf file, or a
+/// directory with any of them. `where` names the argument in errors.
+Result<Checkpoint> read_checkpoint(const std::string& path, std::string_view where);
+
+/// Elements that are weights of the language model: no buffers, no other towers, no prediction layers.
+bool counts_as_parameter(std::string_view tensor_name);
+
+}  // namespace assay

@@ -1,0 +1,32 @@
+// Hugging Face configurations (config.json) as models. Missing fields take the defaults of the transformers library.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/base/result.h"
+#include "assay/model/checkpoint/json_reader.h"
+#include "assay/model/quantisation.h"
+#include "assay/model/transformer.h"
+
+namespace assay {
+
+/// A model and what had to be assumed to read it.
+struct ImportedModel {
+  Transformer model;
+  std::string family;                        ///< "llama", "deepseek_v3": the configuration's model_type
+  std::optional<Quantisation> quantisation;  ///< of weights that are published in another format than model.dtype
+  std::vector<std::string> defaults;         ///< "head_dim not given: hidden_size / num_attention_heads = 128"
+  std::vector<std::string> notes;            ///< what was left out: a vision tower, prediction layers
+};
+
+/// From the parsed configuration; `file` names the place in errors. All faults are reported at once.
+Result<ImportedModel> import_config(const Json& config, std::string_view file);
+/// From the text of a config.json.
+Result<ImportedModel> import_config(std::string_view document, std::string_view file);
+
+/// The model types that are understood, sorted.
+std::vector<std::string> known_model_types();
+
+}  // namespace assay

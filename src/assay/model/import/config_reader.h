@@ -1,0 +1,98 @@
+// One configuration object under reading: typed access that collects every fault, every default taken, and every key
+// nobody asked for.
+#pragma once
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/base/result.h"
+#include "assay/model/checkpoint/json_reader.h"
+
+namespace assay {
+
+/// Reads the keys of one object. A fault does not stop reading: a value that would do is returned and `finish` gives
+/// all faults at once. A default that is taken leaves a note.
+class ConfigReader {
+ public:
+  /// Names of one value, the usual one first: {"n_embd", "hidden_size"}.
+  using Keys = std::initializer_list<std::string_view>;
+
+  ConfigReader(const Json& object, std::string file, std::string prefix = {});
+
+  /// There, and not null.
+  bool has(std::string_view key) const;
+  bool was_read(std::string_view key) const;
+  /// There, even if null: null often switches off what the library would have by default.
+  bool given(std::string_view key) const { return object_->find(key) != nullptr; }
+
+  bool is_text(std::string_view key) const {
+    const Json* value = object_->find(key);
+    return value && value->kind == Json::Kind::text;
+  }
+
+  bool is_negative(std::string_view key) const {
+    const Json* value = object_->find(key);
+    return value && value->kind == Json::Kind::integer && value->integer < 0;
+  }
+
+  bool is_list(std::string_view key) const {
+    const Json* value = object_->find(key);
+    return value && value->kind == Json::Kind::list;
+  }
+
+  /// A size of at least one. Without a fallback it must be there.
+  std::int64_t size(std::string_view key) { return size(Keys{key}); }
+  std::int64_t size(Keys keys);
+  std::int64_t size(std::string_view key, std::int64_t fallback) { return size(Keys{key}, fallback); }
+  std::int64_t size(Keys keys, std::int64_t fallback);
+  /// The same, with a fallback that follows from others, and how: "hidden_size / num_attention_heads".
+  std::int64_t derived(std::string_view key, std::int64_t fallback, std::string_view how);
+  /// A count that may be zero; null is zero.
+  std::int64_t count(std::string_view key, std::int64_t fallback = 0) { return count(Keys{key}, fallback); }
+  std::int64_t count(Keys keys, std::int64_t fallback);
+  bool flag(std::string_view key, bool fallback);
+  std::string text(std::string_view key, std::string_view fallback);
+  std::vector<std::string> texts(std::string_view key);
+  std::vector<std::int64_t> sizes(std::string_view key, std::int64_t lowest = 0);
+  double factor(std::string_view key, double fallback);
+  /// A list of positive numbers.
+  std::vector<double> factors(std::string_view key);
+  /// An object inside this one, or null. It is read with a reader of its own.
+  const Json* object(std::string_view key);
+  /// A list of objects.
+  std::vector<const Json*> objects(std::string_view key);
+
+  /// Keys that are known and change no shape.
+  void ignore(Keys keys);
+  void fault(std::string_view key, std::string what, std::string hint = {});
+  void note(std::string text) { notes_.push_back(std::move(text)); }
+
+  bool failed() const { return !faults_.empty(); }
+  /// Unread keys that look as if they changed a shape are faults, too. What changes none and has a value that the
+  /// library does not know leaves a note.
+  void check_unread();
+  /// Takes over faults and notes of a reader of an inner object.
+  void take(ConfigReader& inner);
+  Result<void> finish();
+
+  const std::string& file() const { return file_; }
+  std::vector<std::string>& notes() { return notes_; }
+
+ private:
+  const Json* read(Keys keys, std::string_view& found);
+  std::int64_t whole(const Json& value, std::string_view key, std::int64_t lowest);
+  double positive(const Json& value, std::string_view key);
+
+  const Json* object_;
+  std::string file_, prefix_;
+  std::vector<std::string_view> read_;
+  std::vector<Error> faults_;
+  std::vector<std::string> notes_;
+};
+
+/// The largest size that is believed; products of two of them are still whole numbers of 64 bits.
+inline constexpr std::int64_t most_size = std::int64_t{1} << 30;
+
+}  // namespace assay

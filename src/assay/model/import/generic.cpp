@@ -1,0 +1,81 @@
+// A description of our own for models that were published as a table of sizes: model_type = "transformer".
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "assay/base/text.h"
+#include "assay/model/import/families.h"
+
+namespace assay {
+namespace {
+
+Norm read_norm(ConfigReader& in) {
+  const std::string text = in.text("norm", "rms");
+  if (text == "layer") return {.scale = true, .bias = true, .mean = true};
+  if (text == "layer_without_bias") return {.scale = true, .bias = false, .mean = true};
+  if (text == "none") return {.scale = false};
+  if (text != "rms")
+    in.fault("norm", fmt::format("must be rms, layer, layer_without_bias or none, got {}", in_quotes(text)));
+  return {};
+}
+
+Attention::QkNorm read_qk_norm(ConfigReader& in) {
+  const std::string text = in.text("qk_norm", "none");
+  if (text == "per_head") return Attention::QkNorm::per_head;
+  if (text == "whole") return Attention::QkNorm::whole;
+  if (text != "none") in.fault("qk_norm", fmt::format("must be none, per_head or whole, got {}", in_quotes(text)));
+  return Attention::QkNorm::none;
+}
+
+/// What is off by default leaves no note: the description is ours, and has no library behind it.
+bool switched_on(ConfigReader& in, std::string_view key) { return in.has(key) && in.flag(key, false); }
+
+void transformer(ConfigReader& in, Transformer& model) {
+  model.d_model = in.size("d_model");
+  model.vocabulary = in.size("vocabulary");
+  model.max_context = in.count("context");
+  model.learned_positions = in.count("learned_positions");
+  model.tied = switched_on(in, "tied");
+  model.norm = read_norm(in);
+  model.final_norm = !in.has("final_norm") || in.flag("final_norm", true);
+  const std::int64_t layers = read_layers(in, {"layers"}, 0);
+  const bool bias = switched_on(in, "bias");
+  Layer layer;
+  layer.parallel = switched_on(in, "parallel");
+  layer.norms = static_cast<int>(std::min<std::int64_t>(in.count("norms", layer.parallel ? 1 : 2), 8));
+  Attention a;
+  a.heads = in.size("heads");
+  a.kv_heads = in.derived("kv_heads", a.heads, "as many as heads");
+  check_groups(in, a.heads, a.kv_heads);
+  a.head_dim = a.value_dim = read_head_dim(in, "head_dim", model.d_model, a.heads);
+  a.window = in.count("window");
+  a.qk_norm = read_qk_norm(in);
+  a.relative_projection = switched_on(in, "relative_projection");
+  set_bias(a, bias || switched_on(in, "qkv_bias"), bias);
+  layer.attention = a;
+  FeedForward dense{.width = in.size("d_ff"), .gated = switched_on(in, "gated"), .up_bias = bias, .down_bias = bias};
+  layer.feed_forward = dense;
+  FeedForward experts = dense;
+  experts.experts = in.count("experts");
+  const std::int64_t period = experts.experts > 0 ? in.size("experts_every", 1) : 1;
+  if (experts.experts > 0) {
+    experts.experts_per_token = in.size("experts_per_token");
+    experts.width = in.derived("expert_width", dense.width, "d_ff");
+    experts.shared_width = in.count("shared_width");
+    check_experts(in, experts, "experts_per_token");
+  }
+  const std::int64_t leading = in.count("leading_dense");
+  for (std::int64_t i = 0; i < layers; ++i) {
+    layer.feed_forward = experts.experts > 0 && i >= leading && (i + 1) % period == 0 ? experts : dense;
+    model.decoder.add(layer);
+  }
+}
+
+}  // namespace
+
+std::span<const Family> generic_families() {
+  static constexpr Family families[] = {{"transformer", "", &transformer}};
+  return families;
+}
+
+}  // namespace assay

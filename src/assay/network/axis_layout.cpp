@@ -1,0 +1,196 @@
+#include "assay/network/axis_layout.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+namespace assay {
+
+Grounds grounds_of(const Cluster& cluster) {
+  Grounds grounds;
+  if (cluster.slices > 1) grounds.push_back({Ground::slices, cluster.slices, false});
+  for (std::size_t i = 0; i < cluster.torus->axes.size(); ++i)
+    if (const Axis& axis = cluster.torus->axes[i]; axis.size > 1) grounds.push_back({i, axis.size, axis.ring});
+  return grounds;
+}
+
+namespace {
+
+/// The first ground that is like this one.
+std::size_t kind_of(const Grounds& grounds, const Ground& ground) {
+  const auto is_like = [&](const Ground& other) { return ground.is_like(other); };
+  return static_cast<std::size_t>(std::find_if(grounds.begin(), grounds.end(), is_like) - grounds.begin());
+}
+
+}  // namespace
+
+std::vector<Grounds> ground_orders(const Grounds& grounds) {
+  // Permutations of kinds: axes that are alike are not exchanged.
+  std::vector<std::size_t> kinds;
+  for (const Ground& ground : grounds) kinds.push_back(kind_of(grounds, ground));
+  const std::vector<std::size_t> first = kinds;
+  std::vector<Grounds> orders;
+  do {
+    Grounds order;
+    std::vector<std::size_t> next_of_kind(kinds.size());
+    for (const std::size_t kind : kinds) {
+      std::size_t& at = next_of_kind[kind];
+      while (first[at] != kind) ++at;
+      order.push_back(grounds[at++]);
+    }
+    orders.push_back(order);
+    std::next_permutation(kinds.begin(), kinds.end());  // begins again behind the last
+  } while (kinds != first);
+  return orders;
+}
+
+std::optional<AxisParts> GroundFilling::lay(std::int64_t size) {
+  AxisParts inner_first;
+  while (size > 1) {
+    if (room_ == 1) {
+      if (next_ == 0) return std::nullopt;
+      room_ = (*grounds_)[--next_].size;
+      stride_ = 1;
+    }
+    const std::int64_t taken = std::gcd(size, room_);
+    if (taken != size && taken != room_) return std::nullopt;
+    if (taken > 1) inner_first.push_back({(*grounds_)[next_].axis, taken, stride_});
+    size /= taken, room_ /= taken, stride_ *= taken;
+  }
+  std::reverse(inner_first.begin(), inner_first.end());
+  return inner_first;
+}
+
+std::int64_t devices_within(const AxisPart& part, std::int64_t unit_chips) {
+  return std::gcd(part.size * part.stride, unit_chips) / std::gcd(part.stride, unit_chips);
+}
+
+namespace {
+
+/// What tells the links of axes apart.
+using Links = FixedList<std::uint32_t, max_mesh_axes + 4 * (max_mesh_axes + max_torus_axes)>;
+
+struct Before {
+  bool operator()(const Links& a, const Links& b) const {
+    return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end());
+  }
+};
+
+/// Goes through the orders of some axes from the innermost outwards.
+class Orders {
+ public:
+  Orders(std::span<const std::int64_t> sizes, const Cluster& cluster) : sizes_(sizes), cluster_(cluster) {
+    for (std::size_t i = sizes.size(); i-- > 0;) (sizes[i] > 1 ? laid_ : idle_).push_back(static_cast<std::uint8_t>(i));
+    parts_.resize(sizes.size());
+  }
+
+  std::vector<AxisLayout> all() {
+    if (!cluster_.torus) {
+      for (std::size_t i = 0; i < sizes_.size() * lower_levels().size(); ++i) within_.push_back(0);
+      stretch(0, 1);
+      return std::move(found_);
+    }
+    const Grounds grounds = grounds_of(cluster_);
+    for (const Ground& ground : grounds) kinds_[ground.axis] = static_cast<std::uint8_t>(1 + kind_of(grounds, ground));
+    const std::vector<Grounds> orders = ground_orders(grounds);
+    for (turn_ = 1; turn_ <= orders.size(); ++turn_) fill(0, GroundFilling(orders[turn_ - 1u]));
+    return std::move(found_);
+  }
+
+ private:
+  /// The first `at` axes lie inside, on a stretch of `stride` chips.
+  void stretch(std::size_t at, std::int64_t stride) {
+    if (at == laid_.size()) return take(within_);
+    for (std::size_t i = at; i < laid_.size(); ++i) {
+      std::rotate(laid_.begin() + at, laid_.begin() + i, laid_.begin() + i + 1);
+      const std::size_t axis = laid_[at];
+      for (std::size_t l = 0; l < lower_levels().size(); ++l) within(axis, l) = devices_at(axis, stride, l);
+      // Where two neighbours may change places and nothing else, the one that comes first in the mesh lies outside.
+      if (at == 0 || axis < laid_[at - 1] || !may_swap(laid_[at - 1], axis, stride))
+        stretch(at + 1, stride * sizes_[axis]);
+      std::rotate(laid_.begin() + at, laid_.begin() + at + 1, laid_.begin() + i + 1);
+    }
+  }
+
+  /// The highest one holds all devices of every axis.
+  std::span<const Level> lower_levels() const {
+    return std::span(cluster_.levels).first(cluster_.levels.empty() ? 0 : cluster_.levels.size() - 1);
+  }
+  std::uint32_t devices_at(std::size_t axis, std::int64_t stride, std::size_t level) const {
+    return static_cast<std::uint32_t>(devices_within({0, sizes_[axis], stride}, cluster_.levels[level].chips));
+  }
+  std::uint32_t& within(std::size_t axis, std::size_t level) { return within_[axis * lower_levels().size() + level]; }
+
+  /// Of neighbours that lie on the stretch, the outer one from `stride` on.
+  bool may_swap(std::size_t inner, std::size_t outer, std::int64_t stride) {
+    const std::int64_t below = stride / sizes_[inner];
+    for (std::size_t l = 0; l < lower_levels().size(); ++l)
+      if (within(inner, l) != devices_at(inner, below * sizes_[outer], l) ||
+          within(outer, l) != devices_at(outer, below, l))
+        return false;
+    return true;
+  }
+
+  void fill(std::size_t at, const GroundFilling& inside) {
+    if (at == laid_.size()) return take(ground_links());
+    for (std::size_t i = at; i < laid_.size(); ++i) {
+      std::rotate(laid_.begin() + at, laid_.begin() + i, laid_.begin() + i + 1);
+      GroundFilling filling = inside;
+      if (const auto parts = filling.lay(sizes_[laid_[at]])) {
+        parts_[laid_[at]] = *parts;
+        fill(at + 1, filling);
+      }
+      std::rotate(laid_.begin() + at, laid_.begin() + at + 1, laid_.begin() + i + 1);
+    }
+  }
+
+  /// Torus axes that are alike are numbered as mesh axes come to them.
+  Links ground_links() const {
+    Links links;
+    std::array<std::uint32_t, max_torus_axes + 1> number{}, numbers{};  // by axis, by kind
+    for (const AxisParts& parts : parts_) {
+      std::vector<AxisPart> sorted(parts.begin(), parts.end());  // those of one mesh axis have no order
+      std::sort(sorted.begin(), sorted.end(), [&](const AxisPart& a, const AxisPart& b) {
+        return std::tuple(kinds_[a.axis], a.size, a.stride) < std::tuple(kinds_[b.axis], b.size, b.stride);
+      });
+      for (const AxisPart& part : sorted) {
+        if (number[part.axis] == 0) number[part.axis] = ++numbers[kinds_[part.axis]];
+        const std::int64_t apart = part.axis == Ground::slices ? 1 : part.stride;
+        for (const std::int64_t each :
+             {std::int64_t{kinds_[part.axis]}, std::int64_t{number[part.axis]}, part.size, apart})
+          links.push_back(static_cast<std::uint32_t>(each));
+      }
+      links.push_back(0);
+    }
+    return links;
+  }
+
+  void take(const Links& links) {
+    if (!known_.insert(links).second) return;
+    AxisLayout layout;
+    layout.turn = turn_;
+    std::size_t at = 0;
+    for (std::size_t i = idle_.size(); i-- > 0;) layout.order[at++] = idle_[i];
+    for (std::size_t i = laid_.size(); i-- > 0;) layout.order[at++] = laid_[i];
+    found_.push_back(layout);
+  }
+
+  std::span<const std::int64_t> sizes_;
+  const Cluster& cluster_;
+  std::array<std::uint8_t, max_torus_axes + 1> kinds_{};  ///< of torus axes, from 1 on
+  std::uint16_t turn_ = 0;
+  std::vector<std::uint8_t> laid_, idle_;  ///< axes of more than one device and others, innermost first
+  std::vector<AxisParts> parts_;           ///< by axis, on a torus
+  Links within_;                           ///< by axis and level: devices in one unit, on a switched network
+  std::set<Links, Before> known_;
+  std::vector<AxisLayout> found_;
+};
+
+}  // namespace
+
+std::vector<AxisLayout> axis_layouts(std::span<const std::int64_t> sizes, const Cluster& cluster) {
+  return Orders(sizes, cluster).all();
+}
+
+}  // namespace assay

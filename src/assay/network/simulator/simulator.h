@@ -1,0 +1,78 @@
+// A link-level simulator of collectives: explicit one-way links, chunks, first-come-first-served contention, latency
+// per hop, and data that moves on only after it has arrived. It checks the closed forms of cost/collectives.h and shows
+// where they are optimistic.
+//
+// The model. Each direction of a torus link is a link of its own. On a switched network each participant has a port of
+// its own into the lowest level (scale-up), and a share of every link above (its network card, its part of the
+// uplinks), which carries all that crosses that level or one above. A hop's latency is propagation: it delays a chunk
+// and does not occupy the link. A chip adds and forwards at no cost. An axis of two chips is one link each way, closed
+// or not.
+//
+// A group is simulated on torus axes or on the levels of a tree, not on both. Where several groups interleave along an
+// axis, each has its share of every link; a test simulates them side by side on explicit links.
+//
+// Symmetry. Where the axes are closed, every chip does the same thing at the same moment, so one chip stands for all
+// of its axis; a test compares this with the simulation of every chip. Lines are simulated chip by chip.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "assay/base/units.h"
+#include "assay/network/collectives.h"
+
+namespace assay {
+
+struct SimulationOptions {
+  bool both_directions = true;  ///< of a closed ring; otherwise all data goes one way round
+  /// On one even ring, send half of the farthest shard each way: (n - 1) / n of the time of the closed form, which
+  /// sends whole shards. Several axes always do it, as otherwise their links would not be loaded alike.
+  bool split_ties = false;
+  /// All-reduce on a torus: gather what is reduced while the rest is still being reduced, instead of one pass after the
+  /// other. Faster where the passes load different links: a line, whose ends are busy in one pass and idle in the
+  /// other.
+  bool overlap_passes = false;
+  bool use_symmetry = true;
+  std::int64_t chunks = 0;  ///< that a shard is cut into; 0: enough for an error of pipelining below 1 %
+  double skew = 0;          ///< all-to-all: the first device is sent this share more than the mean, others less
+};
+
+/// One collective among those that run at once.
+struct SimulatedCollective {
+  CollectiveKind kind = CollectiveKind::all_gather;
+  Bytes bytes;  ///< as in collective_cost: the array of one group
+  std::vector<std::size_t>
+      axes;  ///< of the group's torus, by index; empty for all. Every line of them has its own array
+};
+
+struct Simulation {
+  struct Link {
+    std::string name;  ///< "axis 0+ from chip 3", "node from 0"
+    Bytes bytes;
+    double load = 0;  ///< share of the time in which it carries data
+  };
+
+  Seconds time;
+  Bytes busiest_link;            ///< most bytes over one link, one way
+  double mean_load = 0;          ///< over all links there are
+  std::int64_t events = 0;       ///< chunks on links
+  std::int64_t chunks = 1;       ///< that a shard is cut into
+  std::int64_t chips = 1;        ///< simulated one by one; the rest follow by symmetry
+  std::vector<Link> links;       ///< of those chips
+  std::vector<Bytes> delivered;  ///< to each of them: what it is meant to get, not what it passes on
+  std::string algorithm;
+};
+
+/// How many events a simulation would take; the caller decides what is too many (a million take up to a second and 60
+/// MB).
+double simulation_events(CollectiveKind kind, const CollectiveGroup& group, const SimulationOptions& options = {});
+
+Simulation simulate_collective(CollectiveKind kind, Bytes bytes, const CollectiveGroup& group,
+                               const SimulationOptions& options = {});
+
+/// Several collectives that start together on the same links.
+Simulation simulate_together(std::span<const SimulatedCollective> collectives, const CollectiveGroup& group,
+                             const SimulationOptions& options = {});
+
+}  // namespace assay

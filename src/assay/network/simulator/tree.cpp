@@ -1,0 +1,313 @@
+// Collectives on a switched network. Ranks that differ in the lowest digit only exchange over the scale-up ports; all
+// others over the ports above, rail by rail: chip i of a node talks to chip i of the other nodes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "assay/base/result.h"
+#include "assay/network/simulator/schedules.h"
+
+namespace assay {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// The part of a tree below the ports of the upper network, and the part above.
+struct Split {
+  explicit Split(const TreeLinks& tree) : has_local(tree.stages.front().scale_up || tree.stages.size() == 1) {
+    local = has_local ? tree.stages.front().groups : 1;
+    upper = tree.participants / local;
+    first = has_local ? 1 : 0;
+  }
+  bool has_local;
+  std::int64_t local, upper;
+  std::size_t first;  ///< stage of the upper network
+};
+
+/// Sends from one participant to another at a digit-wise offset, after `before` (if any). Returns the last hop.
+std::int32_t send(TransferGraph& graph, const TreeLinks& tree, const Split& split, std::int64_t from,
+                  std::int64_t offset, double bytes, bool last, std::int32_t before) {
+  const std::int64_t to = tree.shifted(from, offset);
+  std::size_t low = 0, top = 0;
+  if (offset >= split.local) {
+    low = split.first;
+    top = tree.stages.size() - 1;
+    while (offset / tree.stages[top].below == 0) --top;
+  }
+  std::int32_t previous = before;
+  const auto hop = [&](std::int32_t link, bool is_last) {
+    const std::int32_t transfer = graph.add(link, bytes, is_last);
+    if (previous >= 0) graph.order(previous, transfer);
+    previous = transfer;
+  };
+  for (std::size_t stage = low; stage <= top; ++stage) hop(tree.up(stage, from), false);
+  for (std::size_t stage = top + 1; stage > low; --stage) hop(tree.down(stage - 1, to), last && stage - 1 == low);
+  return previous;
+}
+
+/// Every shard crosses the upper network once per rail; each chip then hands all it has to its node.
+void add_gather(TransferGraph& graph, const TreeLinks& tree, const Split& split, double size,
+                const std::vector<std::int32_t>& roots) {
+  const std::int64_t positions = tree.positions;
+  std::vector<std::int32_t> held(at(split.upper * positions), -1);
+  for (std::int64_t p = 0; p < positions && !roots.empty(); ++p) held[at(p)] = roots[at(p)];
+  for (std::int64_t d = 1; d < split.upper; ++d)
+    for (std::int64_t p = 0; p < positions; ++p)
+      held[at(d * positions + tree.shifted(p, d * split.local))] =
+          send(graph, tree, split, p, d * split.local, size, true, roots.empty() ? -1 : roots[at(p)]);
+  for (std::int64_t d = 0; d < split.upper; ++d)
+    for (std::int64_t offset = 1; offset < split.local; ++offset)
+      for (std::int64_t p = 0; p < positions; ++p)
+        send(graph, tree, split, p, offset, size, true, held[at(d * positions + p)]);
+}
+
+/// The reverse. Returns, for each participant, the point at which its shard is complete.
+std::vector<std::int32_t> add_scatter(TransferGraph& graph, const TreeLinks& tree, const Split& split, double size) {
+  const std::int64_t positions = tree.positions;
+  std::vector<std::int32_t> complete, summed(at(split.upper * positions));
+  for (std::int64_t p = 0; p < positions; ++p) complete.push_back(graph.add_meeting());
+  for (std::int32_t& meeting : summed) meeting = graph.add_meeting();
+  for (std::int64_t d = split.upper - 1; d >= 0; --d)
+    for (std::int64_t offset = 1; offset < split.local; ++offset)
+      for (std::int64_t p = 0; p < positions; ++p)
+        graph.order(send(graph, tree, split, p, offset, size, d == 0, -1),
+                    summed[at(d * positions + tree.shifted(p, offset))]);
+  for (std::int64_t d = split.upper - 1; d >= 0; --d)
+    for (std::int64_t p = 0; p < positions; ++p) {
+      const std::int32_t sum = summed[at(d * positions + p)];
+      if (d == 0)
+        graph.order(sum, complete[at(p)]);
+      else
+        graph.order(send(graph, tree, split, p, d * split.local, size, true, sum),
+                    complete[at(tree.shifted(p, d * split.local))]);
+    }
+  return complete;
+}
+
+/// Transfers one after the other; returns the last.
+std::int32_t chain(TransferGraph& graph, std::int32_t before,
+                   std::initializer_list<std::pair<std::int32_t, double>> hops) {
+  for (const auto& [link, bytes] : hops) {
+    const std::int32_t transfer = graph.add(link, bytes, false);
+    if (before >= 0) graph.order(before, transfer);
+    before = transfer;
+  }
+  return before;
+}
+
+/// Chunks that are under way at once. A chip that handed all chunks to its port at once would keep the results of the
+/// first ones waiting behind the last; too few would leave links idle while a hop's latency passes.
+class Window {
+ public:
+  Window(const TreeLinks& tree, double chunk_bytes) {
+    double wait = 0;  // chunks that fit into the latency of a way through all levels and back
+    for (std::size_t link = 0; link < tree.network.size(); ++link)
+      wait = std::max(wait, tree.network.latency[link] / (tree.network.seconds_per_byte[link] * chunk_bytes));
+    size_ = 8 + static_cast<std::size_t>(std::min(8.0 * static_cast<double>(tree.stages.size()) * wait, 1e9));
+  }
+  std::int32_t start() const { return finished_.size() < size_ ? -1 : finished_[finished_.size() - size_]; }
+  void finish(std::int32_t transfer) { finished_.push_back(transfer); }
+
+ private:
+  std::size_t size_;
+  std::vector<std::int32_t> finished_;
+};
+
+/// Up to the top of the upper network and down again; each switch sends one copy up, spread over the shares of all
+/// below it, whether it adds (all-reduce) or copies (broadcast).
+std::int32_t through_switches(TransferGraph& graph, const TreeLinks& tree, const Split& split, std::int64_t from,
+                              std::int64_t to, double bytes, std::int32_t before) {
+  const auto share = [&](std::size_t stage) {
+    return bytes / static_cast<double>(tree.stages[stage].below / tree.stages[split.first].below);
+  };
+  for (std::size_t stage = split.first; stage < tree.stages.size(); ++stage)
+    before = chain(graph, before, {{tree.up(stage, from), share(stage)}});
+  for (std::size_t stage = tree.stages.size(); stage > split.first; --stage)
+    before = chain(graph, before, {{tree.down(stage - 1, to), share(stage - 1)}});
+  return before;
+}
+
+/// Up to the top of the upper network and down again by the shares of one participant.
+std::int32_t by_own_links(TransferGraph& graph, const TreeLinks& tree, const Split& split, std::int64_t from,
+                          std::int64_t to, double bytes, std::int32_t before) {
+  for (std::size_t stage = split.first; stage < tree.stages.size(); ++stage)
+    before = chain(graph, before, {{tree.up(stage, from), bytes}});
+  for (std::size_t stage = tree.stages.size(); stage > split.first; --stage)
+    before = chain(graph, before, {{tree.down(stage - 1, to), bytes}});
+  return before;
+}
+
+bool upper_reduces(const TreeLinks& tree, const Split& split) {
+  for (std::size_t stage = split.first; stage < tree.stages.size(); ++stage)
+    if (!tree.stages[stage].reduces) return false;
+  return split.upper > 1;
+}
+
+/// Sums of one participant's parts into the first of n: all but the first add up a piece each and send it there.
+/// `other` stands for the n - 1; `up` and `down` are by role.
+std::int32_t sum_to_first(TransferGraph& graph, std::int64_t n, double bytes, std::int32_t first_up,
+                          std::int32_t first_down, std::int32_t other_up, std::int32_t other_down,
+                          std::int32_t before) {
+  const double piece = bytes / static_cast<double>(n - 1);
+  const std::int32_t sum = graph.add_meeting();
+  graph.order(chain(graph, before, {{first_up, bytes}, {other_down, piece}}), sum);
+  for (std::int64_t other = 2; other < n; ++other)
+    graph.order(chain(graph, before, {{other_up, piece}, {other_down, piece}}), sum);
+  return chain(graph, sum, {{other_up, piece}, {first_down, bytes}});
+}
+
+}  // namespace
+
+TreeLinks::TreeLinks(const CollectiveGroup& group, std::int64_t spelt_out) {
+  for (std::size_t i = 0; i < group.levels.size(); ++i) {
+    const auto& level = group.levels[i];
+    const std::int64_t groups = std::llround(level.groups);
+    if (groups <= 1) continue;
+    stages.push_back({groups, participants,
+                      level.lanes / static_cast<double>(participants) * level.chip_bandwidth.value(), level.reduces,
+                      i == 0, fmt::format("level {}", i)});
+    participants *= groups;
+  }
+  positions = spelt_out == 0 ? participants : spelt_out;
+  network.devices = positions;
+  const double latency = group.hop_latency.value();
+  for (std::size_t stage = 0; stage < stages.size(); ++stage)
+    for (int direction = 0; direction < 2; ++direction)
+      for (std::int64_t p = 0; p < positions; ++p) {
+        // The last hop into a chip costs no latency of its own: a message between neighbours takes one hop.
+        const bool into_chip = direction == 1 && (stage == 0 || (stage == 1 && stages[0].scale_up));
+        network.add(stages[stage].bandwidth, into_chip ? 0.0 : latency, into_chip ? p : -1);
+        names.push_back(fmt::format("{} {} {}", stages[stage].name, direction == 0 ? "from" : "to", p));
+      }
+}
+
+std::int32_t TreeLinks::up(std::size_t stage, std::int64_t position) const {
+  return static_cast<std::int32_t>(static_cast<std::int64_t>(stage) * 2 * positions + position);
+}
+std::int32_t TreeLinks::down(std::size_t stage, std::int64_t position) const {
+  return static_cast<std::int32_t>((static_cast<std::int64_t>(stage) * 2 + 1) * positions + position);
+}
+
+std::int64_t TreeLinks::shifted(std::int64_t position, std::int64_t offset) const {
+  if (positions == 1) return 0;
+  std::int64_t to = 0;
+  for (const Stage& stage : stages) to += (position / stage.below + offset / stage.below) % stage.groups * stage.below;
+  return to;
+}
+
+void add_tree_collective(TransferGraph& graph, const TreeLinks& tree, const SimulatedCollective& collective,
+                         const SimulationOptions& options, std::int64_t chunks) {
+  const Split split(tree);
+  const auto n = static_cast<double>(tree.participants);
+  const double bytes = collective.bytes.value() / static_cast<double>(chunks);
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+    if (collective.kind == CollectiveKind::all_to_all) {
+      for (std::int64_t offset = tree.participants - 1; offset > 0; --offset)
+        for (std::int64_t p = 0; p < tree.positions; ++p) {
+          const double share = options.skew == 0.0            ? 1.0
+                               : tree.shifted(p, offset) == 0 ? 1.0 + options.skew
+                                                              : 1.0 - options.skew / (n - 1.0);
+          send(graph, tree, split, p, offset, share * bytes / (n * n), true, -1);
+        }
+      continue;
+    }
+    std::vector<std::int32_t> roots;
+    if (collective.kind != CollectiveKind::all_gather) roots = add_scatter(graph, tree, split, bytes / n);
+    if (collective.kind != CollectiveKind::reduce_scatter) add_gather(graph, tree, split, bytes / n, roots);
+  }
+}
+
+void add_tree_in_network(TransferGraph& graph, const TreeLinks& tree, double bytes, std::int64_t chunks) {
+  const Split split(tree);
+  const bool node_adds = split.has_local && tree.stages.front().reduces;
+  const double chunk_bytes = bytes / static_cast<double>(chunks);
+  const double piece = chunk_bytes / static_cast<double>(split.local);
+  const std::int32_t up = tree.up(0, 0), down = tree.down(0, 0);
+  Window window(tree, chunk_bytes);
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+    const std::int32_t start = window.start();
+    if (split.upper == 1) {
+      window.finish(chain(graph, start, {{up, chunk_bytes}, {down, chunk_bytes}}));
+      continue;
+    }
+    std::int32_t sum = graph.add_meeting();
+    if (start >= 0) graph.order(start, sum);
+    if (node_adds) {
+      for (std::int64_t i = 0; i < split.local; ++i) graph.order(chain(graph, start, {{up, piece}}), sum);
+      sum = chain(graph, sum, {{down, piece}});
+    } else {
+      for (std::int64_t i = 1; i < split.local; ++i)
+        graph.order(chain(graph, start, {{up, piece}, {down, piece}}), sum);
+    }
+    if (upper_reduces(tree, split)) {
+      sum = through_switches(graph, tree, split, 0, 0, piece, sum);
+    } else {
+      const double shard = piece / static_cast<double>(split.upper);
+      const std::int32_t scattered = graph.add_meeting(), gathered = graph.add_meeting();
+      for (std::int64_t d = 1; d < split.upper; ++d)
+        graph.order(send(graph, tree, split, 0, d * split.local, shard, false, sum), scattered);
+      for (std::int64_t d = 1; d < split.upper; ++d)
+        graph.order(send(graph, tree, split, 0, d * split.local, shard, false, scattered), gathered);
+      sum = gathered;
+    }
+    if (node_adds) sum = chain(graph, sum, {{up, piece}});
+    std::int32_t end = sum;
+    for (std::int64_t i = 1; i < split.local; ++i)
+      end = node_adds ? chain(graph, sum, {{down, piece}}) : chain(graph, sum, {{up, piece}, {down, piece}});
+    window.finish(end);
+  }
+}
+
+void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, CollectiveKind kind, double bytes,
+                     std::int64_t chunks) {
+  // Who stands for whom: 0 the root, 1 the rest of its node, 2 the other nodes.
+  const Split split(tree);
+  const bool node_adds = split.has_local && tree.stages.front().reduces, rails_add = upper_reduces(tree, split);
+  const double chunk_bytes = bytes / static_cast<double>(chunks);
+  const double piece = chunk_bytes / static_cast<double>(split.local), rest = chunk_bytes - piece;
+  const std::int64_t peer = split.has_local ? 1 : 0;
+  Window window(tree, chunk_bytes);
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+    std::int32_t sum = window.start();
+    switch (kind) {
+      case CollectiveKind::broadcast:
+        if (split.has_local) sum = chain(graph, sum, {{tree.up(0, 0), chunk_bytes}, {tree.down(0, 1), chunk_bytes}});
+        if (split.upper == 1) break;
+        sum = through_switches(graph, tree, split, peer, 2, piece, sum);
+        if (split.has_local) sum = chain(graph, sum, {{tree.up(0, 2), piece}, {tree.down(0, 2), rest}});
+        break;
+      case CollectiveKind::reduce:
+        if (split.upper > 1) {
+          if (split.has_local)  // a reduce-scatter in the node; its switch sends one sum down where it adds
+            sum = chain(graph, sum,
+                        {{tree.up(0, 2), node_adds ? chunk_bytes : rest}, {tree.down(0, 2), node_adds ? piece : rest}});
+          sum = rails_add
+                    ? through_switches(graph, tree, split, 2, peer, piece, sum)
+                    : sum_to_first(graph, split.upper, piece, tree.up(split.first, peer), tree.down(split.first, peer),
+                                   tree.up(split.first, 2), tree.down(split.first, 2), sum);
+        }
+        if (!split.has_local) break;
+        sum = node_adds ? chain(graph, sum, {{tree.up(0, 1), chunk_bytes}, {tree.down(0, 0), chunk_bytes}})
+                        : sum_to_first(graph, split.local, chunk_bytes, tree.up(0, 0), tree.down(0, 0), tree.up(0, 1),
+                                       tree.down(0, 1), sum);
+        break;
+      case CollectiveKind::point_to_point:
+        if (split.upper == 1) {
+          sum = chain(graph, sum, {{tree.up(0, 0), chunk_bytes}, {tree.down(0, 1), chunk_bytes}});
+          break;
+        }
+        sum = by_own_links(graph, tree, split, 0, 2, chunk_bytes, sum);
+        break;
+      default: {
+        // A shift by one: all but the last of a node send to their neighbour, the last one to the next node.
+        const std::int32_t start = sum;
+        if (split.has_local) sum = chain(graph, start, {{tree.up(0, 0), chunk_bytes}, {tree.down(0, 0), chunk_bytes}});
+        if (split.upper > 1) sum = by_own_links(graph, tree, split, 0, 0, chunk_bytes, start);
+      }
+    }
+    window.finish(sum);
+  }
+}
+
+}  // namespace assay

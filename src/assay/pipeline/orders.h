@@ -1,0 +1,28 @@
+// The order in which each stage of a pipeline takes its operations. Rules only: no times, no tables.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "assay/pipeline/simulation.h"
+
+namespace assay {
+
+struct PipelineOperation {
+  PipelineWork work = PipelineWork::forward;
+  std::int32_t chunk = 0;
+  std::int64_t microbatch = 0;
+  bool with_next = false;  ///< runs as one with the operation after it
+};
+using StageOrder = std::vector<PipelineOperation>;
+
+/// The operations of one stage of a possible shape.
+StageOrder stage_order(const PipelineShape& shape, std::int64_t stage);
+
+/// Two chunks per stage, laid as a V or fed from both ends.
+StageOrder zb_v_order(const PipelineShape& shape, std::int64_t stage);
+StageOrder dualpipe_order(const PipelineShape& shape, std::int64_t stage);
+
+/// The most microbatches in flight on a stage that runs this order, each chunk counted as 1.
+std::int64_t most_in_flight(const StageOrder& order);
+
+}  // namespace assay

@@ -1,0 +1,97 @@
+#include "assay/pipeline/stage_split.h"
+
+#include "assay/base/result.h"
+
+namespace assay {
+
+namespace {
+
+/// Lengths of the runs of layers in model order: `chunks` a stage, the first ones of all stages before the second ones,
+/// or folded two, the second ones from the last stage back. Stages with one layer more lie in the middle, or folded at
+/// the far end: the ends also hold the embedding and the head. Where the layers of a stage do not divide, its last runs
+/// have one more, as all stages are at them at about the same time and the head comes then, too; but not the last run
+/// of all, which ends with the head.
+std::vector<std::int64_t> runs_of(std::int64_t layers, std::int64_t stages, std::int64_t chunks, bool folded) {
+  const std::int64_t extra = layers % stages, low = folded ? stages - extra : (stages - extra) / 2;
+  const auto layers_of = [&](std::int64_t s) { return layers / stages + (s >= low && s < low + extra ? 1 : 0); };
+  std::vector<std::int64_t> runs;
+  if (folded) {
+    for (std::int64_t s = 0; s < stages; ++s) runs.push_back(layers_of(s) / 2);
+    for (std::int64_t s = stages; s-- > 0;) runs.push_back(layers_of(s) - layers_of(s) / 2);
+    return runs;
+  }
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk)
+    for (std::int64_t s = 0; s < stages; ++s) {
+      const std::int64_t n = layers_of(s), more = n % chunks;
+      const std::int64_t first = chunks - more - (more > 0 && s + 1 == stages ? 1 : 0);
+      runs.push_back(n / chunks + (chunk >= first && chunk < first + more ? 1 : 0));
+    }
+  return runs;
+}
+
+/// Runs of layers on `stages` stages, each where `stage_of` says, and mirrored also as far from the other end.
+template <class F>
+StageSplit laid(const Transformer& model, std::int64_t stages, const std::vector<std::int64_t>& runs,
+                StageLayout layout, F&& stage_of) {
+  std::vector<std::size_t> order;  // kinds of the decoder are numbered first
+  if (model.encoder)
+    for (std::uint16_t kind : model.encoder->order) order.push_back(model.decoder.kinds.size() + kind);
+  for (std::uint16_t kind : model.decoder.order) order.push_back(kind);
+  std::vector<StageSplit::Part> all(static_cast<std::size_t>(stages));
+  std::size_t next = 0;
+  for (std::size_t run = 0; run < runs.size(); ++run) {
+    StageSplit::Part& part = all[stage_of(run)];
+    part.first |= run == 0, part.last |= run + 1 == runs.size();
+    for (std::int64_t i = 0; i < runs[run]; ++i) {
+      const std::size_t kind = order[next++];
+      ++part.layers[kind];
+      if (layout == StageLayout::folded && run < all.size()) ++part.leading[kind];
+    }
+  }
+  for (std::size_t s = 0; layout == StageLayout::mirrored && s < all.size() - 1 - s; ++s) {
+    StageSplit::Part &near = all[s], &far = all[all.size() - 1 - s];
+    for (std::size_t k = 0; k < max_layer_kinds; ++k)
+      near.layers[k] = static_cast<std::int16_t>(near.layers[k] + far.layers[k]);
+    near.first |= far.first, near.last |= far.last;
+    near.passed = 0.5;
+    far = near;
+  }
+  StageSplit split;
+  split.is_folded = layout == StageLayout::folded;
+  for (std::size_t s = 0; s < all.size(); ++s) {
+    StageSplit::Part& part = all[s];
+    part.stages = 1, part.at = part.to = static_cast<std::int16_t>(s);
+    std::size_t known = 0;
+    while (known < split.parts.size() &&
+           !(split.parts[known].layers == part.layers && split.parts[known].leading == part.leading &&
+             split.parts[known].first == part.first && split.parts[known].last == part.last))
+      ++known;
+    if (known < split.parts.size())
+      ++split.parts[known].stages, split.parts[known].to = part.to;
+    else
+      split.parts.push_back(part);
+    split.part_of.push_back(static_cast<std::int16_t>(known));
+  }
+  return split;
+}
+
+}  // namespace
+
+std::int64_t layers_of(const Transformer& model) {
+  return model.decoder.layers() + (model.encoder ? model.encoder->layers() : 0);
+}
+
+StageSplit split_stages(const Transformer& model, std::int64_t stages, StageLayout layout, std::int64_t chunks) {
+  const auto p = static_cast<std::size_t>(stages);
+  const bool folded = layout == StageLayout::folded;
+  return laid(model, stages, runs_of(layers_of(model), stages, chunks, folded), layout,
+              [=](std::size_t run) { return folded && run >= p ? 2 * p - 1 - run : run % p; });
+}
+
+StageSplit split_parts(const Transformer& model, std::int64_t stages, std::int64_t chunks, StageLayout layout) {
+  const std::vector<std::int64_t> runs = runs_of(layers_of(model), stages, chunks, layout == StageLayout::folded);
+  return laid(model, static_cast<std::int64_t>(runs.size()), runs, StageLayout::straight,
+              [](std::size_t run) { return run; });
+}
+
+}  // namespace assay

@@ -1,0 +1,35 @@
+// Backward plans: the collectives of the gradients, derived from a forward plan by transposing its steps.
+//
+// A device's copy of a replicated tensor is used by that device alone, so after a local product the gradient of a copy
+// is a partial sum over the axes that split a dimension summed in that product; elsewhere copies of a gradient agree.
+// Each transposed step knows which of the two it meets:
+//   forward        gradient's copies agree      gradient is a partial sum
+//   all-gather     slice                        reduce-scatter
+//   slice          all-gather                   all-gather, still partial over other axes
+//   all-reduce     nothing                      all-reduce
+//   reduce-scatter all-gather                   (cannot be: the axis splits the gradient)
+//   all-to-all, permute                         undone
+// Gradients end in the sharding of their operand; the gradient of a partial sum is the same for every addend.
+#pragma once
+#include <vector>
+
+#include "assay/plan/planner.h"
+
+namespace assay {
+
+struct BackwardPlan {
+  std::vector<PlanStep> result;          ///< from the gradient of the result to that of the local product
+  PlanStep left_product, right_product;  ///< dA = dC * B and dB = A * dC of the shards that were multiplied forwards
+  std::vector<PlanStep> left, right;     ///< to the operands' shardings
+  Bytes bytes;                           ///< received by one device over all steps
+  Flops flops;                           ///< of both local products, per device
+};
+
+/// The gradients of a product's operands; the forward plan is for the expression on the same mesh, and the factors of
+/// its local product are kept.
+BackwardPlan plan_backward(const Mesh& mesh, const ShardingExpression& expression, const Plan& forward);
+
+/// The gradient of a resharding.
+std::vector<PlanStep> reshard_backward(const Mesh& mesh, const Plan& forward);
+
+}  // namespace assay

@@ -1,0 +1,67 @@
+// The space of shardings of a tensor of some rank on a mesh: a graph whose edges are single steps. It grows where a
+// search goes and is kept, so that further plans on the same mesh only walk it.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "assay/plan/planner.h"
+
+namespace assay {
+
+/// A step to another sharding. Forwards it runs from here to there, backwards from there to here.
+struct SpaceEdge {
+  int to = -1;
+  StepKind kind = StepKind::slice;
+  std::uint8_t dim = 0;  ///< of a slice
+  AxisSet axes = 0;
+};
+
+class ShardingSpace {
+ public:
+  ShardingSpace(const Mesh& mesh, std::size_t rank, bool forward);
+
+  int id(const Sharding& sharding);
+  const Sharding& sharding(int id) const { return nodes_[index(id)].sharding; }
+  int size() const { return static_cast<int>(nodes_.size()); }
+  std::size_t rank() const { return rank_; }
+  bool forward() const { return forward_; }
+
+  /// All steps but permutations.
+  const std::vector<SpaceEdge>& edges(int id) {
+    if (!nodes_[index(id)].expanded) expand(id);
+    return edges_[index(id)];
+  }
+  /// Shardings of the same local shapes, this one among them: one permutation of devices leads to each.
+  const std::vector<int>& permutations(int id);
+  /// The axes that split some dimension.
+  AxisSet split_axes(int id) const { return nodes_[index(id)].split; }
+  /// Shards along a dimension.
+  double ways(int id, std::size_t dim) const { return nodes_[index(id)].ways[dim]; }
+
+ private:
+  struct Node {
+    Sharding sharding;
+    std::array<double, max_tensor_rank> ways{};
+    AxisSet split = 0;
+    int group = -1;  ///< of permutations
+    bool expanded = false;
+  };
+
+  static std::size_t index(int id) { return static_cast<std::size_t>(id); }
+  std::size_t slot(const Sharding& sharding) const;
+  void expand(int from);
+  void expand_gathers(int from, std::size_t dim, Sharding at, AxisSet moved);
+  void expand_scatters(int from, std::size_t dim, Sharding at, AxisSet moved);
+  void add(int from, const Sharding& to, StepKind kind, AxisSet axes, std::size_t dim = 0);
+
+  const Mesh mesh_;
+  std::size_t rank_;
+  bool forward_;
+  AxisSet all_axes_ = 0;
+  std::vector<Node> nodes_;
+  std::vector<std::vector<SpaceEdge>> edges_;
+  std::vector<std::vector<int>> groups_;
+  std::vector<int> table_;  ///< open addressing, -1 is free
+};
+
+}  // namespace assay

@@ -1,0 +1,128 @@
+// How far a layer scales before the network is slower than its arithmetic: the closed forms of docs/scaling.md.
+// A layer is an MLP of `matrices` weights D x F. Three times say all about it: what one token takes on one chip, what
+// gathering the weights takes, and what exchanging one token's activations takes. Every threshold is a ratio of them.
+// Latency is left out: thresholds are about bandwidth, which a large batch or model makes the larger term.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "assay/base/explain.h"
+#include "assay/network/collectives.h"
+
+namespace assay {
+
+/// The MLP of one layer; a mixture of experts where there are more than one.
+struct MlpShape {
+  double d_model = 1, d_ff = 1;
+  double matrices = 2;  ///< 2 for an up and a down projection, 3 with a gate
+  double experts = 1, experts_per_token = 1;
+  double shared = 0;         ///< experts that every token passes besides, in widths d_ff
+  double element_bytes = 2;  ///< of weights, activations and gradients
+};
+
+/// Whether (n - 1) / n and the ends of lines count, or the rule of thumb for many participants is taken.
+enum class Counting { exact, approximate };
+
+using TokenSeconds = Quantity<Dim{.sec = 1, .token = -1}>;
+using TokenFlopCount = Quantity<Dim{.flop = 1, .token = -1}>;
+
+/// Forward FLOP that one token needs: 2 per parameter that it meets.
+template <class N>
+typename N::template Number<TokenFlopCount::dim> layer_flops_per_token(const N& num, const MlpShape& shape);
+/// Bytes of all weights of the layer.
+template <class N>
+typename N::template Number<Bytes::dim> layer_weight_bytes(const N& num, const MlpShape& shape);
+
+/// One layer, forward, as if one chip did all of it (arithmetic), as if the whole weights were gathered over `weights`
+/// (gather, or as gradients reduced: reduce), and one token's activations gathered and scattered over `activations`.
+template <class N>
+struct LayerRates {
+  typename N::template Number<TokenSeconds::dim> arithmetic;  ///< per token
+  typename N::template Number<Seconds::dim> gather, reduce;
+  typename N::template Number<TokenSeconds::dim> exchange;  ///< per token
+};
+template <class N>
+LayerRates<N> layer_rates(const N& num, const MlpShape& shape, const Sourced<FlopsPerSecond>& peak,
+                          const CollectiveGroup& weights, const CollectiveGroup& activations, Counting counting,
+                          const CollectiveLabels* labels = nullptr);
+
+/// How the chips share the work: fsdp x pipeline x tensor of them.
+struct Split {
+  double fsdp = 1, tensor = 1, pipeline = 1;
+  double chips() const { return fsdp * tensor * pipeline; }
+};
+enum class WeightsAre { replicated, sharded };  ///< pure data parallelism, or FSDP (ZeRO-3)
+enum class Pass { forward, backward };
+
+/// Mean time that one layer takes in one pass over a batch. The two kinds of communication run on links of their own.
+template <class N>
+struct LayerTimes {
+  using Time = typename N::template Number<Seconds::dim>;
+  Time compute, weights, activations;
+  Time communication;            ///< the larger of both
+  Time communication_in_series;  ///< their sum
+  Time lower, upper;             ///< all overlapped, nothing overlapped
+};
+template <class N>
+LayerTimes<N> layer_times(const N& num, const LayerRates<N>& rates, const Split& split, Tokens batch, WeightsAre scheme,
+                          Pass pass);
+
+template <class N>
+using TokenCount = typename N::template Number<Tokens::dim>;
+template <class N>
+using Ratio = typename N::template Number<Dim{}>;
+
+/// Tokens per chip from which data parallelism is bound by arithmetic; backward and forward need the same where
+/// nothing adds in the network.
+template <class N>
+TokenCount<N> min_tokens_data_parallel(const N& num, const LayerRates<N>& rates, WeightsAre scheme);
+/// Ways of tensor parallelism up to which it is bound by arithmetic, whatever the batch.
+template <class N>
+Ratio<N> max_tensor_ways(const N& num, const LayerRates<N>& rates);
+/// The square of the fsdp degree at which weights and activations take equally long, and so the best one.
+template <class N>
+Ratio<N> best_fsdp_squared(const N& num, const LayerRates<N>& rates, Tokens batch, double chips);
+/// Tokens per chip from which the best mix of both is bound by arithmetic.
+template <class N>
+TokenCount<N> min_tokens_mixed(const N& num, const LayerRates<N>& rates);
+/// Arithmetic over communication at the best mix, split freely.
+double mixed_ratio(const LayerRates<Plain>& rates, Tokens tokens_per_chip);
+
+/// Expert parallelism over `ways` chips: forward arithmetic and the two all-to-alls, per token of these chips.
+template <class N>
+struct ExpertTimes {
+  typename N::template Number<TokenSeconds::dim> compute, communication;
+  Ratio<N> min_width;  ///< d_ff from which arithmetic takes longer
+};
+/// `group` spans the ways. On a switched network a token goes once into each node that holds one of its experts.
+template <class N>
+ExpertTimes<N> expert_times(const N& num, const MlpShape& shape, const Sourced<FlopsPerSecond>& peak,
+                            const CollectiveGroup& group, double ways, const CollectiveLabels* labels = nullptr);
+/// The least d_ff for many more ways than experts per token on a switched network, by its widest level crossed.
+double wide_expert_width(const MlpShape& shape, FlopsPerSecond peak, const CollectiveGroup& group);
+
+/// Share of a pipeline's time that is idle: (p - 1) / (v m + p - 1) for m microbatches and v chunks per stage.
+template <class N>
+Ratio<N> pipeline_bubble(const N& num, double stages, double micro_batches, double chunks);
+
+/// Arithmetic of a training run: 6 FLOP per parameter and token.
+template <class N>
+typename N::template Number<Flops::dim> training_flops(const N& num, double parameters, Tokens tokens);
+/// At a share `mfu` of the peak of all chips.
+template <class N>
+typename N::template Number<Seconds::dim> training_time(const N& num, double parameters, Tokens tokens, double chips,
+                                                        const Sourced<FlopsPerSecond>& peak, double mfu);
+
+/// What is kept per parameter through training.
+struct StateFormat {
+  double parameters = 2, gradients = 0, master = 0, moments = 4;  ///< bytes; two moments
+};
+template <class N>
+typename N::template Number<Bytes::dim> bytes_per_parameter(const N& num, const StateFormat& format);
+/// Activations kept for the backward pass: `kept` elements per token and layer.
+template <class N>
+typename N::template Number<Bytes::dim> checkpoint_bytes(const N& num, double layers, Tokens batch, double kept,
+                                                         double element_bytes);
+
+}  // namespace assay

@@ -1,0 +1,110 @@
+#include "assay/roofline/scaling_splits.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "assay/network/placement.h"
+
+namespace assay {
+namespace {
+
+Seconds layer_upper(const PlacedSplit& split, Tokens batch) {
+  Seconds sum;
+  for (Pass pass : {Pass::forward, Pass::backward})
+    sum += layer_times(Plain{}, split.rates, split.split, batch, WeightsAre::sharded, pass).upper;
+  return sum;
+}
+
+}  // namespace
+
+std::vector<LayerCollective> layer_collectives(const MlpShape& shape, const Split& split, Tokens batch,
+                                               WeightsAre scheme) {
+  std::vector<LayerCollective> all;
+  const Bytes matrix = layer_weight_bytes(Plain{}, shape) / (shape.matrices * split.tensor);
+  const Bytes rows(shape.element_bytes * shape.d_model * batch.value() / split.fsdp);
+  const bool shards = split.fsdp > 1.0 && scheme == WeightsAre::sharded;
+  const bool gated = shape.matrices > 2.0;
+  const auto weights = [&](Pass pass, CollectiveKind kind, std::string_view tensor) {
+    all.push_back({pass, kind, tensor, true, true, matrix});
+  };
+  const auto tokens = [&](Pass pass, CollectiveKind kind, std::string_view tensor, bool needed = true) {
+    if (split.tensor > 1.0) all.push_back({pass, kind, tensor, false, needed, rows});
+  };
+  using enum CollectiveKind;
+  tokens(Pass::forward, all_gather, "In");
+  if (shards) {
+    weights(Pass::forward, all_gather, "W_in");
+    if (gated) weights(Pass::forward, all_gather, "W_gate");
+    weights(Pass::forward, all_gather, "W_out");
+  }
+  tokens(Pass::forward, reduce_scatter, "Out");
+  // Backward: the gradient of each weight is reduced, and FSDP gathers the weight again for the gradient of its input.
+  const auto back = [&](std::string_view gradient, std::string_view weight) {
+    if (split.fsdp <= 1.0) return;
+    weights(Pass::backward, shards ? reduce_scatter : all_reduce, gradient);
+    if (shards) weights(Pass::backward, all_gather, weight);
+  };
+  tokens(Pass::backward, all_gather, "dOut");
+  back("dW_out", "W_out");
+  tokens(Pass::backward, all_gather, "In", false);
+  if (gated) back("dW_gate", "W_gate");
+  back("dW_in", "W_in");
+  tokens(Pass::backward, reduce_scatter, "dIn");
+  return all;
+}
+
+Bytes collective_bytes(const std::vector<LayerCollective>& collectives, Pass pass) {
+  Bytes sum;
+  for (const LayerCollective& one : collectives)
+    if (one.pass == pass && one.needed) sum += (one.kind == CollectiveKind::all_reduce ? 2.0 : 1.0) * one.bytes;
+  return sum;
+}
+
+std::optional<Tokens> PlacedSplit::min_batch() const {
+  if (split.tensor > 1.0 && max_tensor_ways(Plain{}, rates) < split.tensor) return std::nullopt;
+  return split.fsdp * min_tokens_data_parallel(Plain{}, rates, WeightsAre::sharded);
+}
+
+PlacedSplit assume_split(const MlpShape& shape, const Sourced<FlopsPerSecond>& peak, const Split& split,
+                         Counting counting, const CollectiveGroup& weights, const CollectiveGroup& activations) {
+  return {split, "", weights, activations, layer_rates(Plain{}, shape, peak, weights, activations, counting)};
+}
+
+Result<PlacedSplit> place_split(const Cluster& slice, const MlpShape& shape, const Sourced<FlopsPerSecond>& peak,
+                                const Split& split, Counting counting, std::string_view where) {
+  const Mesh mesh{{{"fsdp", static_cast<std::int64_t>(split.fsdp)},
+                   {"pipeline", static_cast<std::int64_t>(split.pipeline)},
+                   {"tensor", static_cast<std::int64_t>(split.tensor)}}};
+  ASSAY_TRY(placement, Placement::make(mesh, slice, where));
+  PlacedSplit placed =
+      assume_split(shape, peak, split, counting, placement.group(axis_bit(0)), placement.group(axis_bit(2)));
+  if (slice.torus && !placement.plain()) placed.placed = placement_text(placement, mesh, slice);
+  return placed;
+}
+
+Seconds layer_lower(const PlacedSplit& split, Tokens batch) {
+  Seconds sum;
+  for (Pass pass : {Pass::forward, Pass::backward})
+    sum += layer_times(Plain{}, split.rates, split.split, batch, WeightsAre::sharded, pass).lower;
+  return sum;
+}
+
+std::vector<PlacedSplit> placed_splits(const Cluster& slice, const MlpShape& shape, const Sourced<FlopsPerSecond>& peak,
+                                       double pipeline, Tokens batch) {
+  std::vector<PlacedSplit> all;
+  const auto chips = static_cast<std::int64_t>(static_cast<double>(slice.chips_per_slice) / pipeline);
+  for (std::int64_t tensor = 1; tensor <= chips; ++tensor) {
+    if (chips % tensor != 0) continue;
+    const Split split{static_cast<double>(chips / tensor), static_cast<double>(tensor), pipeline};
+    if (auto placed = place_split(slice, shape, peak, split, Counting::exact, "--tp"))
+      all.push_back(*std::move(placed));
+  }
+  std::stable_sort(all.begin(), all.end(), [&](const PlacedSplit& a, const PlacedSplit& b) {
+    const Seconds lower_a = layer_lower(a, batch), lower_b = layer_lower(b, batch);
+    if (lower_a != lower_b) return lower_a < lower_b;
+    return layer_upper(a, batch) < layer_upper(b, batch);
+  });
+  return all;
+}
+
+}  // namespace assay

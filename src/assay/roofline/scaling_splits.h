@@ -1,0 +1,53 @@
+// Splits of a slice into FSDP, pipeline and tensor parallelism on its real axes or levels, and what they move.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/hardware/cluster.h"
+#include "assay/roofline/scaling.h"
+
+namespace assay {
+
+/// One collective of a layer; `bytes` are those of the array that one group of chips gathers or reduces.
+struct LayerCollective {
+  Pass pass = Pass::forward;
+  CollectiveKind kind = CollectiveKind::all_gather;
+  std::string_view tensor;
+  bool over_fsdp = false;  ///< else over the tensor axis
+  bool needed = true;      ///< false: only where the forward pass did not keep the result
+  Bytes bytes;
+};
+/// In the order of the algorithm. A gate adds one more matrix like W_in.
+std::vector<LayerCollective> layer_collectives(const MlpShape& shape, const Split& split, Tokens batch,
+                                               WeightsAre scheme);
+/// Bytes of a pass, an all-reduce counted twice, as it moves twice.
+Bytes collective_bytes(const std::vector<LayerCollective>& collectives, Pass pass);
+
+/// A split with the links that its collectives use.
+struct PlacedSplit {
+  Split split;
+  std::string placed;  ///< in words, where a mesh axis is not one physical axis
+  CollectiveGroup weights, activations;
+  LayerRates<Plain> rates;
+
+  /// Tokens from which it is bound by arithmetic; none where its tensor parallelism is too wide for any batch.
+  std::optional<Tokens> min_batch() const;
+};
+
+/// Lays fsdp outermost and tensor innermost on one slice, or says why that cannot be.
+Result<PlacedSplit> place_split(const Cluster& slice, const MlpShape& shape, const Sourced<FlopsPerSecond>& peak,
+                                const Split& split, Counting counting, std::string_view where);
+/// The same on links that are given.
+PlacedSplit assume_split(const MlpShape& shape, const Sourced<FlopsPerSecond>& peak, const Split& split,
+                         Counting counting, const CollectiveGroup& weights, const CollectiveGroup& activations);
+
+/// Every split into fsdp and tensor that can be laid out, for a number of pipeline stages; the fastest for the batch
+/// first: by the overlapped time of both passes, then by the time without overlap.
+std::vector<PlacedSplit> placed_splits(const Cluster& slice, const MlpShape& shape, const Sourced<FlopsPerSecond>& peak,
+                                       double pipeline, Tokens batch);
+/// Of both passes, sharded weights.
+Seconds layer_lower(const PlacedSplit& split, Tokens batch);
+
+}  // namespace assay

@@ -1,0 +1,57 @@
+// Moving bytes: which links they cross, when the first one arrives, and how long all of them take.
+// Stages that stream (PCIe, chip to chip, HBM, the data-centre network) bound the time from below by the slowest one
+// when they overlap perfectly, and from above by their sum.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "assay/base/explain.h"
+#include "assay/base/result.h"
+#include "assay/hardware/cluster.h"
+#include "assay/roofline/operation.h"
+
+namespace assay {
+
+/// An end of a transfer.
+///   hbm, vmem    the memory of every chip, bytes spread evenly
+///   host         the DRAM of every host, bytes spread evenly
+///   chip(x,y)    the HBM of one chip: torus coordinates, or its index where chips are switched
+///   slice(i)     every chip of one slice
+struct Place {
+  enum class Kind { hbm, vmem, host, chip, slice };
+  Kind kind = Kind::hbm;
+  std::int64_t index = 0;
+};
+
+Result<Place> parse_place(std::string_view text, const Cluster& cluster, std::string_view where);
+
+/// One group of parallel links that all bytes (or a share of them) cross.
+struct Stage {
+  std::string name;
+  double share = 1.0;            ///< of the bytes; those already at the destination do not move
+  double lanes = 1.0;            ///< links, ports or chips working side by side
+  Sourced<BytesPerSecond> rate;  ///< of one lane, one way
+  std::int64_t hops = 0;
+  Sourced<Seconds> hop_latency;
+};
+
+/// The stages between two places, in order.
+struct Route {
+  std::vector<Stage> stages;
+  std::vector<std::string> notes;
+};
+Result<Route> plan_route(const Cluster& cluster, const Place& from, const Place& to);
+
+template <class N>
+struct TransferTimes {
+  std::vector<typename N::template Number<Dim{.sec = 1}>> stages;  ///< bandwidth term of each
+  typename N::template Number<Dim{.sec = 1}> first_byte, lower, upper;
+};
+
+/// `compute` is the time of work on the data at the destination, itself one more stage; nothing when absent.
+template <class N>
+TransferTimes<N> transfer_times(const N& num, const Route& route, Bytes bytes,
+                                const std::optional<typename N::template Number<Dim{.sec = 1}>>& compute);
+
+}  // namespace assay

@@ -1,0 +1,103 @@
+#include "assay/search/layer/product_table.h"
+
+#include <algorithm>
+
+namespace assay {
+namespace {
+
+/// The cheapest ways from one sharding to all of `targets`. A slice of what is stored is a view; everything else is a
+/// copy, and a step holds what it reads and what it writes.
+std::vector<ReshardWay> ways_from(Planner& planner, const Mesh& mesh, const Tensor& start, bool stored,
+                                  const Prices& prices, const std::vector<Sharding>& targets) {
+  std::vector<ReshardWay> ways;
+  for (const Sharding& target : targets) {
+    const Plan plan = planner.reshard(start, target, prices);
+    ReshardWay way{plan.cost, 0.0, stored ? 0.0 : local_bytes(mesh, start).value()};
+    way.peak = way.held;
+    for (const PlanStep& step : plan.steps) {
+      const bool view = step.kind == StepKind::slice && way.held == 0.0;
+      const double copy = view ? 0.0 : local_bytes(mesh, step.after).value();
+      way.peak = std::max(way.peak, way.held + copy);
+      way.held = copy;
+    }
+    ways.push_back(way);
+  }
+  return ways;
+}
+
+bool faster(const ProductOption& a, const ProductOption& b) {
+  if (!nearly_equal(a.lower, b.lower)) return a.lower < b.lower;
+  return clearly_less(a.upper, b.upper);
+}
+
+/// Keeps a front in order, without what another option beats in time and memory.
+void insert(std::vector<ProductOption>& front, const ProductOption& option) {
+  for (const ProductOption& other : front)
+    if (!faster(option, other) && other.working <= option.working) return;
+  std::erase_if(front,
+                [&](const ProductOption& other) { return !faster(other, option) && option.working <= other.working; });
+  front.insert(std::upper_bound(front.begin(), front.end(), option, faster), option);
+}
+
+}  // namespace
+
+ProductTable::ProductTable(const Mesh& mesh, const std::vector<Sharding>& shardings, const Tensor& left,
+                           bool left_stored, const Tensor& right, const Tensor& result, const ChooserHardware& hardware)
+    : n_(shardings.size()), fronts_(n_ * n_ * n_) {
+  const auto with = [](Tensor tensor, const Sharding& sharding) {
+    tensor.sharding = sharding;
+    return tensor;
+  };
+  for (std::size_t a = 0; a < n_; ++a)
+    for (std::size_t b = 0; b < n_; ++b) {
+      const AxisList shared = shardings[a].dims[1];
+      if (shared != shardings[b].dims[0] || shardings[a].dims[0].set() & shardings[b].dims[1].set()) continue;
+      ProductMeeting meeting{a, b, {}};
+      meeting.result.dims = {shardings[a].dims[0], shardings[b].dims[1]};
+      meeting.result.unreduced = shared.set();
+      const Tensor x = with(left, shardings[a]), y = with(right, shardings[b]), z = with(result, meeting.result);
+      const auto rows = local_shape(mesh, x), columns = local_shape(mesh, y);
+      const Flops flops(2.0 * static_cast<double>(rows[0]) * static_cast<double>(rows[1]) *
+                        static_cast<double>(columns[1]));
+      const Bytes traffic = local_bytes(mesh, x) + local_bytes(mesh, y) + local_bytes(mesh, z);
+      meeting.compute = (flops / hardware.peak).value();
+      meeting.memory = (traffic / hardware.memory_bandwidth).value();
+      meeting.result_bytes = local_bytes(mesh, z).value();
+      meeting.weight_bytes = local_bytes(mesh, y).value();
+      meeting.ways = {shard_count(mesh, shardings[a].dims[0].set()), shard_count(mesh, shared.set()),
+                      shard_count(mesh, shardings[b].dims[1].set())};
+      meetings_.push_back(meeting);
+    }
+  Planner planner(mesh);
+  for (const Sharding& from : shardings) {
+    left_.push_back(ways_from(planner, mesh, with(left, from), left_stored, hardware.prices, shardings));
+    right_.push_back(ways_from(planner, mesh, with(right, from), true, hardware.prices, shardings));
+  }
+  for (const ProductMeeting& meeting : meetings_)
+    finish_.push_back(ways_from(planner, mesh, with(result, meeting.result), false, hardware.prices, shardings));
+}
+
+double ProductTable::communication(std::size_t left, std::size_t right, std::size_t result,
+                                   const ProductOption& option) const {
+  const ProductMeeting& at = meetings_[option.meeting];
+  return left_[left][at.left].cost + right_[right][at.right].cost + finish_[option.meeting][result].cost;
+}
+
+const std::vector<ProductOption>& ProductTable::front(std::size_t left, std::size_t right, std::size_t result) {
+  std::vector<ProductOption>& front = fronts_[(left * n_ + right) * n_ + result];
+  if (!front.empty()) return front;
+  for (std::size_t m = 0; m < meetings_.size(); ++m) {
+    const ProductMeeting& at = meetings_[m];
+    const ReshardWay &x = left_[left][at.left], &y = right_[right][at.right], &z = finish_[m][result];
+    const double moves = x.cost + y.cost + z.cost;
+    ProductOption option;
+    option.lower = std::max({at.compute, at.memory, moves});
+    option.upper = at.compute + at.memory + moves;
+    option.working = std::max({x.peak, x.held + y.peak, x.held + y.held + at.result_bytes, z.peak});
+    option.meeting = m;
+    insert(front, option);
+  }
+  return front;
+}
+
+}  // namespace assay

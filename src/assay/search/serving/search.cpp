@@ -1,0 +1,393 @@
+#include "assay/search/serving/search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <deque>
+#include <numeric>
+#include <string>
+
+#include "assay/search/divisors.h"
+
+namespace assay {
+namespace {
+
+/// Sizes that heads, widths and experts allow.
+struct Limits {
+  std::int64_t heads = 0, width = 0, experts = 0;
+};
+
+Limits limits_of(const Transformer& model) {
+  Limits limits;
+  for (const Layer& layer : model.decoder.kinds) {
+    if (layer.attention) limits.heads = std::gcd(limits.heads, layer.attention->heads);
+    if (!layer.feed_forward) continue;
+    limits.width = std::gcd(limits.width, layer.feed_forward->width);
+    if (layer.feed_forward->experts > 0) limits.experts = std::gcd(limits.experts, layer.feed_forward->experts);
+  }
+  return limits;
+}
+
+class Searcher {
+ public:
+  Searcher(const ServingQuestion& question, const Cluster& cluster, const ServingChoices& choices)
+      : question_(question), cluster_(cluster), choices_(choices), limits_(limits_of(*question.setup.model)) {}
+
+  Result<ServingSearch> run() {
+    // Strategies whose weights alone do not fit are only looked at where no other one fits: the closest is one of them.
+    all_weights_ = question_.weight_scale * make_serving_profile(question_.setup, ServingStrategy{}, 1, 1).weight_bytes;
+    ServingMemory runtime;
+    add_runtime(question_.setup.effects.memory, question_.capacity, false, 0.0, runtime);
+    left_ = question_.capacity - runtime.runtime();
+    bool any = enumerate(true);
+    if (any && !found_.fits) any = enumerate(false);
+    if (!any)
+      return fail("strategy",
+                  fmt::format("{} does not make {}", given_text(),
+                              cluster_.chips() == 1 ? "one chip" : fmt::format("{} chips", cluster_.chips())),
+                  "--tp x --weights-2d x --pp x --dp must equal the chips, and --ep divide --dp, or --tp x --dp with "
+                  "--ep-over tensor; leave one of them out to have it found");
+    finish_front();
+    return std::move(found_);
+  }
+
+ private:
+  /// What was fixed, as it is written: "--tp 4 --dp 3".
+  std::string given_text() const {
+    std::string text;
+    const auto add = [&](std::string_view option, const std::optional<std::int64_t>& n) {
+      if (n) text += fmt::format("{}--{} {}", text.empty() ? "" : " ", option, *n);
+    };
+    add("tp", choices_.tensor), add("weights-2d", choices_.second), add("pp", choices_.pipeline);
+    add("dp", choices_.data), add("ep", choices_.expert);
+    return text;
+  }
+
+  /// Prices all strategies, or those whose weights may fit and then those that cannot; whether there are any.
+  bool enumerate(bool may_fit) {
+    const std::int64_t chips = cluster_.chips();
+    bool any = false;
+    for (std::int64_t tensor : divisors(chips)) {
+      if (choices_.tensor ? *choices_.tensor != tensor
+                          : (limits_.heads > 0 && limits_.heads % tensor != 0) ||
+                                (limits_.width > 0 && limits_.width % tensor != 0))
+        continue;
+      for (std::int64_t pipeline : divisors(chips / tensor)) {
+        if (choices_.pipeline ? *choices_.pipeline != pipeline : pipeline > question_.setup.model->decoder.layers())
+          continue;
+        for (std::int64_t second : divisors(chips / tensor / pipeline)) {
+          if (choices_.second ? *choices_.second != second
+                              : second > 1 && choices_.weights.value_or(WeightScheme::two_dimensions) ==
+                                                  WeightScheme::one_dimension)
+            continue;
+          const std::int64_t data = chips / tensor / pipeline / second;
+          if (choices_.data && *choices_.data != data) continue;
+          ServingStrategy strategy;
+          strategy.tensor = tensor, strategy.pipeline = pipeline, strategy.second = second, strategy.data = data;
+          any |= split_experts(strategy, may_fit);
+        }
+      }
+    }
+    return any;
+  }
+
+  /// Experts over some of the replicas, and over tensor-parallel devices or not.
+  bool split_experts(ServingStrategy strategy, bool may_fit) {
+    bool any = false;
+    for (const ExpertAxes over : {ExpertAxes{}, ExpertAxes{true, false}}) {
+      if (choices_.expert_over && *choices_.expert_over != over) continue;
+      if (over.tensor && strategy.tensor == 1) continue;
+      strategy.expert_over = over;
+      for (std::int64_t part : divisors(strategy.data)) {
+        strategy.expert = part * (over.tensor ? strategy.tensor : 1);
+        if (choices_.expert ? *choices_.expert != strategy.expert
+                            : strategy.expert > 1 && (limits_.experts == 0 || limits_.experts % strategy.expert != 0))
+          continue;
+        // Experts on more devices divide the same weights as many ways, and their tokens travel twice a layer
+        // however many devices there are; a second direction adds a gather and a sum to every product.
+        if (strategy.second > 1 && strategy.expert > 1) continue;
+        any = true;
+        const auto ways = static_cast<double>(strategy.tensor * strategy.second * strategy.pipeline * part);
+        if ((all_weights_ / ways <= left_) == may_fit) vary(strategy);
+      }
+    }
+    return any;
+  }
+
+  /// An order of the mesh axes, with the links that it gives them.
+  struct Placed {
+    AxisLayout layout;
+    StageLinks links;
+  };
+
+  std::vector<Placed> placements(ServingStrategy strategy) {
+    std::vector<Placed> out;
+    for (const AxisLayout& layout : axis_layouts(whole_mesh_sizes(strategy.parallelism()), cluster_)) {
+      strategy.layout = layout;
+      if (auto links = serving_links(question_.setup, strategy, cluster_)) out.push_back({layout, *links});
+    }
+    return out;
+  }
+
+  /// What a sharding asks of the network: kinds of collectives over sets of axes.
+  using Used = std::array<std::array<bool, 4>, 32>;
+  static void mark(const ServingProfile& profile, Used& used) {
+    for (const ServingProfile::Block& block : profile.blocks)
+      for (const ServedCollective& collective : block.collectives)
+        used[collective.over][StageLinks::line_of(collective.kind)] = true;
+  }
+
+  /// Whether every collective takes at most as long on `a` as on `b`, whatever its bytes.
+  static bool covers(const Placed& a, const Placed& b, const Used& used) {
+    const auto below = [](const CollectiveLine& x, const CollectiveLine& y) {
+      return x.rate <= y.rate && x.floor <= y.floor;
+    };
+    for (std::size_t set = 0; set < used.size(); ++set)
+      for (std::size_t kind = 0; kind < 4; ++kind) {
+        if (!used[set][kind]) continue;
+        const CollectiveForm &x = a.links.forms[set][kind], &y = b.links.forms[set][kind];
+        if (!below(a.links.lines[set][kind], b.links.lines[set][kind]) || x.floor > y.floor || x.rate > y.rate ||
+            x.root > y.root)
+          return false;
+      }
+    return below(a.links.between_stages, b.links.between_stages);
+  }
+
+  void vary(ServingStrategy strategy) {
+    const std::vector<Placed> placed = placements(strategy);
+    if (placed.empty()) return;
+    const bool split = strategy.tensor * strategy.second > 1;
+    std::vector<CacheScheme> caches{CacheScheme::heads};
+    if (split) caches = {CacheScheme::heads, CacheScheme::batch, CacheScheme::sequence};
+    if (choices_.cache) caches = {*choices_.cache};
+    strategy.scheme.weights = choices_.weights      ? *choices_.weights
+                              : strategy.second > 1 ? WeightScheme::two_dimensions
+                                                    : WeightScheme::one_dimension;
+    std::deque<PrefillOption> prompts;  // of all schemes so far; they stay where they are
+    for (CacheScheme cache : caches) {
+      strategy.scheme.cache = cache;
+      price(strategy, placed, prompts);
+    }
+  }
+
+  void price(ServingStrategy strategy, const std::vector<Placed>& placed, std::deque<PrefillOption>& prompts) {
+    ServingProfiles profiles;
+    profiles.decode = make_serving_profile(question_.setup, strategy, 1, decode_keys(question_));
+    std::vector<const PrefillOption*> options;
+    Used used{};
+    mark(profiles.decode, used);
+    for (const ServingScheme& scheme : prefill_schemes(strategy)) {
+      const auto known = std::find_if(prompts.begin(), prompts.end(),
+                                      [&](const PrefillOption& option) { return option.scheme == scheme; });
+      if (known != prompts.end()) {
+        options.push_back(&*known);
+      } else {
+        ServingStrategy way = strategy;
+        way.scheme = scheme;
+        prompts.push_back(
+            {scheme, make_prompt_profile(question_.setup, way, fresh_prompt(question_), question_.prompt)});
+        options.push_back(&prompts.back());
+      }
+      mark(options.back()->profile, used);
+      if (scheme.cache != strategy.scheme.cache)
+        used[role_bit(Role::tensor) | role_bit(Role::fsdp)][StageLinks::line_of(CollectiveKind::all_to_all)] = true;
+    }
+    ++found_.strategies;
+    for (std::size_t i = 0; i < placed.size(); ++i) {
+      ++found_.placements;
+      bool dropped = false;
+      for (std::size_t j = 0; j < placed.size() && !dropped; ++j)
+        dropped = j != i && covers(placed[j], placed[i], used) && (j < i || !covers(placed[i], placed[j], used));
+      found_.dropped += dropped;
+      if (dropped) continue;
+      strategy.layout = placed[i].layout;
+      for (const PrefillOption* option : options) only_prompts(strategy, *option, placed[i].links);
+      choose_prefill(question_, strategy, placed[i].links, options, profiles);
+      batches(strategy, profiles, placed[i].links);
+    }
+  }
+
+  void only_prompts(ServingStrategy strategy, const PrefillOption& option, const StageLinks& links) {
+    strategy.scheme = option.scheme;
+    const ServingProfile& p = option.profile;
+    for (double times = 1.0; times <= 16.0; times *= 4.0) {
+      PrefillPoint point{strategy, times * p.unit * static_cast<double>(strategy.pipeline), {}};
+      const RuntimeMemory& runtime = question_.setup.effects.memory;
+      ServingMemory memory;
+      add_runtime(runtime, question_.capacity, p.together, 0.0, memory);
+      const double at_once = point.prompts / static_cast<double>(strategy.pipeline);  // in a stage
+      const double space = runtime.activations * p.widest * at_once + p.gathered;
+      const double bytes = question_.weight_scale * p.weight_bytes + point.prompts * p.cache_bytes +
+                           runtime.reserved * space + memory.runtime();
+      if (bytes > question_.capacity) return;
+      point.time = serving_time(question_.setup, strategy, p, links, point.prompts);
+      if (choices_.first_token && point.time.estimate > *choices_.first_token) return;
+      if (!found_.most_prompts || point.prompts_per_second() > found_.most_prompts->prompts_per_second())
+        found_.most_prompts = point;
+    }
+  }
+
+  void batches(const ServingStrategy& strategy, const ServingProfiles& profiles, const StageLinks& links) {
+    const double unit = profiles.decode.unit;
+    if (choices_.batch) {
+      ++found_.points;
+      take(serving_point(question_, strategy, profiles, links, static_cast<double>(*choices_.batch)));
+      return;
+    }
+    const auto at = [&](double units) {
+      ++found_.points;
+      return serving_point(question_, strategy, profiles, links, units * unit);
+    };
+    const ServingPoint first = at(1.0);
+    if (take(first); first.memory.total() > question_.capacity) return;
+    // From one unit up to what fits: powers of two, the points between them, and the last one.
+    std::vector<Tried> tried{{1.0, first.decode.estimate}};
+    const double most = std::floor(first.memory.max_batch / unit);
+    const auto try_units = [&](double units) {
+      if (units > most || units <= tried.back().units) return;
+      const ServingPoint point = at(units);
+      tried.push_back({units, point.decode.estimate});
+      take(point);
+    };
+    for (double units = 2.0; units <= 2.0 * most; units *= 2.0) {
+      if (units > 2.0) try_units(0.75 * units);
+      try_units(units);
+    }
+    try_units(most);
+    refine(tried, unit, HUGE_VAL, most_tokens_, [&](double units) {
+      const ServingPoint point = at(units);
+      if (point.tokens_per_second() > most_tokens_) take(point);
+      return point.decode.estimate;
+    });
+    if (!(choices_.per_token || choices_.first_token) || !meets_prompts(first)) return;
+    // The same among those that meet the wishes, beside the points that all questions share.
+    double best = found_.best ? found_.best->tokens_per_second() : 0.0;
+    const auto wanted = [&](double units) {
+      const ServingPoint point = at(units);
+      take_best(point);
+      if (found_.best) best = found_.best->tokens_per_second();
+      return point.decode.estimate;
+    };
+    const double limit = choices_.per_token.value_or(HUGE_VAL);
+    // More sequences never take less time: between the last point that meets the wish and the next, the most that do.
+    const auto beyond = std::find_if(tried.begin(), tried.end(), [&](const Tried& t) { return t.seconds > limit; });
+    if (beyond == tried.begin()) return;
+    if (beyond != tried.end()) {
+      double some = (beyond - 1)->units, many = beyond->units, seconds = (beyond - 1)->seconds;
+      while (many - some > 1.0) {
+        const double middle = std::floor((some + many) / 2.0), took = at(middle).decode.estimate;
+        if (took <= limit) some = middle, seconds = took;
+        if (took > limit) many = middle;
+      }
+      tried.erase(beyond, tried.end());
+      if (some > tried.back().units) wanted(some), tried.push_back({some, seconds});
+    }
+    refine(tried, unit, limit, best, wanted);
+  }
+
+  /// A batch, in units, and the time of its step.
+  struct Tried {
+    double units = 1, seconds = 0;
+  };
+
+  /// The whole number between two others that most powers of two divide: steps grow where a tile of rows begins.
+  static double roundest_between(double low, double high) {
+    double power = 1.0;
+    while (std::floor((high - 1.0) / (2.0 * power)) * 2.0 * power > low) power *= 2.0;
+    return std::floor((high - 1.0) / power) * power;
+  }
+
+  /// Tries batches between those tried. More sequences never take less time, so that between two batches there are no
+  /// more tokens per second than the larger one would yield in the time of the smaller: nothing that is better than
+  /// `best` by more than the tolerance is left out.
+  template <class Try>
+  static void refine(const std::vector<Tried>& tried, double unit, double limit, const double& best, Try attempt) {
+    constexpr double tolerance = 0.002;  // of tokens per second; a tenth of it takes ten times the points
+    std::vector<std::pair<Tried, Tried>> open;
+    for (std::size_t i = 0; i + 1 < tried.size(); ++i) open.emplace_back(tried[i], tried[i + 1]);
+    while (!open.empty()) {
+      const auto [low, high] = open.back();
+      open.pop_back();
+      if (high.units - low.units <= 1.0 || low.seconds > limit) continue;
+      if ((high.units - 1.0) * unit / low.seconds <= best * (1.0 + tolerance)) continue;
+      const double units = roundest_between(low.units, high.units);
+      const Tried middle{units, attempt(units)};
+      open.emplace_back(low, middle), open.emplace_back(middle, high);
+    }
+  }
+
+  bool meets_prompts(const ServingPoint& point) const {
+    return point.prefill.estimate <= choices_.first_token.value_or(HUGE_VAL);
+  }
+
+  void take(const ServingPoint& point) {
+    if (point.batch < 1.0) return;
+    if (point.memory.total() > question_.capacity) {
+      if (!found_.fits && (!found_.closest || point.memory.total() < found_.closest->memory.total()))
+        found_.closest = point;
+      return;
+    }
+    if (!found_.fits) found_.closest.reset();
+    found_.fits = true;
+    if (!found_.fastest_token || point.decode.estimate < found_.fastest_token->decode.estimate)
+      found_.fastest_token = point;
+    if (!found_.fastest_prompt || point.prefill.estimate < found_.fastest_prompt->prefill.estimate)
+      found_.fastest_prompt = point;
+    most_tokens_ = std::max(most_tokens_, point.tokens_per_second());
+    found_.front.push_back(point);
+    if (found_.front.size() > 4096) thin_front();
+    take_best(point);
+  }
+
+  void take_best(const ServingPoint& point) {
+    const bool meets = meets_prompts(point) && point.decode.estimate <= choices_.per_token.value_or(HUGE_VAL);
+    if (!meets) {
+      if (!found_.closest || miss(point) < miss(*found_.closest)) found_.closest = point;
+      return;
+    }
+    // A given batch is served as fast as possible; otherwise as many tokens as possible.
+    const bool better = !found_.best || (choices_.batch ? point.decode.estimate < found_.best->decode.estimate
+                                                        : point.tokens_per_second() > found_.best->tokens_per_second());
+    if (better) found_.best = point;
+  }
+
+  /// How far a point misses the wishes: the worse of both, as a ratio.
+  double miss(const ServingPoint& point) const {
+    double worst = 0.0;
+    if (choices_.first_token) worst = std::max(worst, point.prefill.estimate / *choices_.first_token);
+    if (choices_.per_token) worst = std::max(worst, point.decode.estimate / *choices_.per_token);
+    return worst;
+  }
+
+  void thin_front() {
+    std::sort(found_.front.begin(), found_.front.end(), [](const ServingPoint& a, const ServingPoint& b) {
+      return a.decode.estimate != b.decode.estimate ? a.decode.estimate < b.decode.estimate
+                                                    : a.tokens_per_second() > b.tokens_per_second();
+    });
+    std::vector<ServingPoint> kept;
+    for (const ServingPoint& point : found_.front)
+      if (kept.empty() || point.tokens_per_second() > kept.back().tokens_per_second()) kept.push_back(point);
+    found_.front = std::move(kept);
+  }
+  void finish_front() { thin_front(); }
+
+  const ServingQuestion& question_;
+  const Cluster& cluster_;
+  const ServingChoices& choices_;
+  Limits limits_;
+  double all_weights_ = 0;  ///< bytes
+  double left_ = 0;         ///< bytes of a chip that its driver leaves
+  double most_tokens_ = 0;  ///< per second, of all points that fit
+  ServingSearch found_;
+};
+
+}  // namespace
+
+Result<ServingSearch> search_serving(const ServingQuestion& question, const Cluster& cluster,
+                                     const ServingChoices& choices) {
+  return Searcher(question, cluster, choices).run();
+}
+
+}  // namespace assay

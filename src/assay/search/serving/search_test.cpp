@@ -1,0 +1,538 @@
+#include "assay/search/serving/search.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <string>
+
+#include "assay/hardware/calibration.h"
+#include "assay/model/model_catalogue.h"
+#include "assay/search/serving/fit.h"
+#include "assay/search/serving/speculation.h"
+
+namespace assay {
+namespace {
+
+const Catalogue& catalogue() {
+  static const Catalogue builtin = Catalogue::builtin();
+  return builtin;
+}
+
+struct Case {
+  Transformer model;
+  Cluster cluster;
+  ServingQuestion question;
+
+  Case(const std::string& id, const std::string& where)
+      : model(load_model(id, catalogue(), "test")->model), cluster(*parse_cluster(where, catalogue(), "test")) {
+    question.setup.rates = *kernel_rates(cluster.chip, Dtype::bf16, "test");
+    question.setup.model = &model;
+    question.prompt = 1024, question.output = 256;
+    question.capacity = cluster.chip.hbm().capacity.value.value();
+  }
+  Case(const Case&) = delete;
+
+  ServingSearch search(ServingChoices choices = {}) const { return *search_serving(question, cluster, choices); }
+};
+
+ServingStrategy tensor_only(std::int64_t ways) {
+  ServingStrategy s;
+  s.tensor = ways;
+  return s;
+}
+
+/// All orders of the axes of more than one device, on a torus along all orders of its axes.
+std::vector<AxisLayout> every_order(const ServingStrategy& s, const Cluster& cluster) {
+  const auto sizes = whole_mesh_sizes(s.parallelism());
+  AxisLayout layout;
+  const auto first = std::stable_partition(layout.order.begin(), layout.order.end(),
+                                           [&](std::size_t axis) { return axis >= sizes.size() || sizes[axis] == 1; });
+  const std::size_t turns = cluster.torus ? 1 + ground_orders(grounds_of(cluster)).size() : 1;
+  std::vector<AxisLayout> all;
+  do
+    for (layout.turn = 0; layout.turn < turns; ++layout.turn) all.push_back(layout);
+  while (std::next_permutation(first, layout.order.end()));
+  return all;
+}
+
+/// Every sharding, order of axes and batch, one by one: nothing that fits beats what the search found.
+void expect_nothing_better(const Case& c, std::int64_t most_tried_batch) {
+  const ServingSearch found = c.search();
+  ASSERT_TRUE(found.best && found.fastest_prompt);
+  const std::int64_t chips = c.cluster.chips();
+  std::int64_t tried = 0;
+  double first_token = HUGE_VAL, rate = 0.0;
+  const auto price = [&](const ServingStrategy& s) {
+    const auto links = serving_links(c.question.setup, s, c.cluster);
+    if (!links) return;
+    const ServingProfiles profiles = serving_profiles(c.question, s, *links);
+    const double unit = profiles.decode.unit * static_cast<double>(s.pipeline);
+    for (double power = 1; power <= static_cast<double>(most_tried_batch); power *= 2)
+      for (double batch : {power, 1.5 * power}) {
+        // The search takes whole units: every device has as many sequences as the others.
+        if (batch != std::floor(batch) || std::fmod(batch, unit) != 0.0) continue;
+        const ServingPoint p = serving_point(c.question, s, profiles, *links, batch);
+        if (p.memory.total() > c.question.capacity) continue;
+        ++tried;
+        first_token = std::min(first_token, p.prefill.estimate), rate = std::max(rate, p.tokens_per_second());
+        bool matched = false;
+        for (const ServingPoint& f : found.front)
+          matched |= f.decode.estimate <= p.decode.estimate * (1.0 + 1e-12) &&
+                     f.tokens_per_second() >= p.tokens_per_second() * (1.0 - 1e-12);
+        EXPECT_TRUE(matched) << "tensor " << s.tensor << " second " << s.second << " pipeline " << s.pipeline
+                             << " expert " << s.expert << " " << mesh_text(whole_mesh(s.parallelism(), s.layout))
+                             << " batch " << batch;
+      }
+  };
+  for (std::int64_t tensor = 1; tensor <= chips; tensor *= 2)
+    for (std::int64_t second = 1; tensor * second <= chips; second *= 2)
+      for (std::int64_t pipeline = 1; tensor * second * pipeline <= chips; pipeline *= 2)
+        for (std::int64_t expert = 1; tensor * second * pipeline * expert <= chips; expert *= 2)
+          for (CacheScheme cache : {CacheScheme::heads, CacheScheme::batch, CacheScheme::sequence}) {
+            ServingStrategy s = tensor_only(tensor);
+            s.second = second, s.pipeline = pipeline, s.data = chips / tensor / second / pipeline;
+            s.expert = expert;
+            s.scheme = {cache, second > 1 ? WeightScheme::two_dimensions : WeightScheme::one_dimension};
+            if (expert > 1 && (second > 1 || !c.model.decoder.kinds.front().feed_forward->experts)) continue;
+            for (const AxisLayout& layout : every_order(s, c.cluster)) {
+              s.layout = layout;
+              price(s);
+            }
+          }
+  EXPECT_GT(tried, 500);
+  EXPECT_LE(found.fastest_prompt->prefill.estimate, first_token * (1.0 + 1e-12));
+  EXPECT_GE(found.best->tokens_per_second(), rate * (1.0 - 1e-12));
+  // On one switch all places are the same.
+  EXPECT_EQ(found.placements > found.strategies, c.cluster.torus.has_value());
+}
+
+TEST(ServingSearch, NothingOfAllShardingsAndPlacementsIsBetterBehindSwitches) {
+  expect_nothing_better(Case("llama-3-8b", "h100-sxm:4"), 512);
+}
+TEST(ServingSearch, NothingOfAllShardingsAndPlacementsIsBetterOnATorus) {
+  expect_nothing_better(Case("llama-3-8b", "tpu-v5e:2x4"), 64);
+}
+TEST(ServingSearch, NothingOfAllShardingsAndPlacementsIsBetterForExperts) {
+  expect_nothing_better(Case("qwen3-30b-a3b", "h100-sxm:4"), 64);
+}
+
+// 2D weights and gathered ones store the same bytes; a long prompt of many tokens is better gathered than summed up.
+TEST(ServingSearch, PromptsMayGatherWeightsThatDecodeStepsLeaveWhereTheyAre) {
+  Case c("llama-3-70b", "tpu-v5e:4x8");
+  c.question.setup.formats.weights = Dtype::int8;
+  ServingStrategy s = tensor_only(8);
+  s.second = 4, s.scheme = {CacheScheme::batch, WeightScheme::two_dimensions};
+  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
+  double least = HUGE_VAL;
+  for (const ServingScheme& scheme : prefill_schemes(s)) {
+    ServingStrategy way = s;
+    way.scheme = scheme;
+    const PrefillOption option{
+        scheme, make_serving_profile(c.question.setup, way, fresh_prompt(c.question), c.question.prompt)};
+    EXPECT_NEAR(option.profile.weight_bytes, make_serving_profile(c.question.setup, s, 1, 1024).weight_bytes, 1.0);
+    least = std::min(least, prefill_time(c.question, s, option, links).estimate);
+  }
+  EXPECT_EQ(prefill_schemes(s).size(), 2u);
+  EXPECT_EQ(serving_profiles(c.question, s, links).first_token.estimate, least);
+}
+
+TEST(ServingMemory, DriverLibrariesGraphsAndAllocatorTakeTheirParts) {
+  Case c("llama-3-8b", "h100-sxm:2");
+  c.question.prompt = 1000, c.question.output = 200;
+  ServingStrategy s;
+  s.tensor = 2;
+  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
+  const auto bare = serving_memory(c.question, serving_profiles(c.question, s, links), 8);
+  EXPECT_EQ(bare.runtime() + bare.reserve, 0.0);
+  EXPECT_EQ(bare.total(), bare.weights + bare.cache + bare.workspace);
+  RuntimeMemory& runtime = c.question.setup.effects.memory;
+  runtime = {0.01, 1_GiB, 2_GiB, 3_KiB, 50, 1.1, 1.2};
+  const ServingProfiles profiles = serving_profiles(c.question, s, links);
+  const ServingMemory memory = serving_memory(c.question, profiles, 8);
+  EXPECT_DOUBLE_EQ(memory.driver, (0.01 * 80 * 1_GiB + 1_GiB).value());
+  EXPECT_DOUBLE_EQ(memory.communication, (2_GiB).value());
+  EXPECT_DOUBLE_EQ(memory.graphs, 50 * profiles.decode.kernels * (3_KiB).value());
+  EXPECT_DOUBLE_EQ(memory.workspace, 1.2 * bare.workspace);
+  EXPECT_NEAR(memory.reserve, 0.1 * memory.workspace, 1.0);
+  // A step of 32 layers starts ten to thirty kernels in each.
+  EXPECT_GT(profiles.decode.kernels, 32 * 10);
+  EXPECT_LT(profiles.decode.kernels, 32 * 30);
+  // The largest batch fills what is left, and alone a chip needs no communication library.
+  EXPECT_LE(serving_memory(c.question, profiles, memory.max_batch).total(), c.question.capacity);
+  EXPECT_GT(serving_memory(c.question, profiles, memory.max_batch + 1).total(), c.question.capacity);
+  EXPECT_LT(memory.max_batch, bare.max_batch);
+  const ServingStrategy one;
+  EXPECT_EQ(serving_memory(c.question,
+                           serving_profiles(c.question, one,
+                                            *serving_links(c.question.setup, one,
+                                                           *parse_cluster("h100-sxm:1", catalogue(), "test"))),
+                           8)
+                .communication,
+            0.0);
+}
+
+TEST(ServingProfile, AnEncoderReadsThePromptAndTheDecoderKeepsTwoCaches) {
+  // T5 11B: 24 layers in each stack, width 1024, 128 heads of 128, feed-forward 65536, not gated; table 32128 x 1024.
+  Case c("t5-11b", "h100-sxm:1");
+  c.question.setup.formats.weights = Dtype::bf16;
+  c.question.prompt = 400, c.question.output = 100;
+  const ServingStrategy one;
+  const StageLinks links = *serving_links(c.question.setup, one, c.cluster);
+  const ServingProfiles profiles = serving_profiles(c.question, one, links);
+  // Keys and values of 400 tokens from the encoder and of 100 of the decoder's own, in 24 layers, two bytes each.
+  const double token = 2.0 * 24 * 2 * 128 * 128;
+  EXPECT_DOUBLE_EQ(profiles.decode.cache_bytes, (400 + 100) * token);
+  EXPECT_DOUBLE_EQ(profiles.prefill.profile.cache_bytes, (400 + 1) * token);
+  // Attention 4 x 1024 x 16384, feed-forward 2 x 1024 x 65536; the decoder has attention twice.
+  const double attention = 4.0 * 1024 * 16384, mlp = 2.0 * 1024 * 65536, table = 32128.0 * 1024;
+  EXPECT_NEAR(profiles.decode.weight_bytes, 2.0 * (24 * (3 * attention + 2 * mlp) + table), 1e6);
+  // Prefill: the encoder's 400 tokens through its matrices and 400 x 400 scores; in the decoder keys and values of 400
+  // tokens, all the rest for one; the head once.
+  const double scores = 2.0 * 2 * 16384;
+  const double prefill = 24 * 400 * (2 * (attention + mlp) + 400 * scores) +
+                         24 * (400 * 2 * attention / 2 + 2 * (attention + attention / 2 + mlp) + (1 + 400) * scores) +
+                         2 * table;
+  EXPECT_NEAR(profiles.first_token.flops, prefill, 0.001 * prefill);
+  // Decode: no matrix of the encoder, no projection of its tokens; 50 own and 400 other keys.
+  const ServingTime step = serving_time(c.question.setup, one, profiles.decode, links, 1);
+  const double decode = 24 * (2 * (attention + attention / 2 + mlp) + (50 + 400) * scores) + 2 * table;
+  EXPECT_NEAR(step.flops, decode, 0.001 * decode);
+  EXPECT_TRUE(profiles.prefill.profile.prompts);
+  EXPECT_FALSE(profiles.decode.prompts);
+  // One token of output: still a step behind the first one.
+  c.question.output = 1;
+  EXPECT_FALSE(serving_profiles(c.question, one, links).decode.prompts);
+}
+
+TEST(ServingMemory, PagesHoldMoreSequencesAndTheirSumIsNearlyNormal) {
+  Case c("llama-3-8b", "h100-sxm:1");
+  c.question.lengths =
+      request_lengths(*parse_lengths("lognormal:1", 800, "test"), *parse_lengths("exponential", 300, "test"), 0);
+  const ServingStrategy s = tensor_only(1);
+  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
+  const double whole = serving_memory(c.question, serving_profiles(c.question, s, links), 1).max_batch;
+  c.question.lengths = request_lengths(c.question.lengths->prompt, c.question.lengths->output, 16);
+  const ServingProfiles paged = serving_profiles(c.question, s, links);
+  const double most = serving_memory(c.question, paged, 1).max_batch;
+  EXPECT_GT(most, 3.0 * whole);  // the longest request is many times the mean
+  EXPECT_NEAR(serving_memory(c.question, paged, most).total(), c.question.capacity, 0.01 * c.question.capacity);
+  EXPECT_NEAR(overflow_probability(c.question, paged, most), 0.01, 0.004);
+  // Draw batches of sequences in flight, each at a random page of its life.
+  std::mt19937_64 random(11);
+  const auto& reserved = c.question.lengths->reserved;
+  double tokens = 0.0;
+  for (std::int64_t n : reserved) tokens += static_cast<double>(n) / static_cast<double>(reserved.size());
+  const ServingMemory memory = serving_memory(c.question, paged, most);
+  const double room = (c.question.capacity - memory.weights - memory.workspace) / paged.decode.cache_bytes * tokens;
+  int over = 0;
+  for (int trial = 0; trial < 4000; ++trial) {
+    double sum = 0.0;
+    for (double i = 0; i < most; i += 1.0) sum += static_cast<double>(reserved[random() % reserved.size()]);
+    over += sum > room;
+  }
+  EXPECT_NEAR(over / 4000.0, 0.01, 0.008);
+}
+
+// Half of the sequences of mistral see more than its window of 4096 tokens: the work is not that of their mean.
+TEST(ServingProfile, RaggedContextsAreReadEachUpToItsWindow) {
+  const Case c("mistral-7b", "h100-sxm:1");
+  const ServingStrategy s = tensor_only(1);
+  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
+  const auto read = [&](std::vector<std::int64_t> seen) {
+    const ServingProfile profile = make_serving_profile(c.question.setup, s, 1, ServingKeys{std::move(seen), {16384}});
+    return serving_time(c.question.setup, s, profile, links, 64).attention_bytes;
+  };
+  EXPECT_NEAR(read({1024, 16384}), (read({1024}) + read({16384})) / 2, 1.0);
+  EXPECT_DOUBLE_EQ(read({16384}), read({4096}));
+  EXPECT_LT(read({1024, 16384}), 0.7 * read({(1024 + 16384) / 2}));
+}
+
+TEST(ServingSearch, AlongTheFrontBothGrow) {
+  const Case c("mixtral-8x7b", "h100-sxm:8");
+  const ServingSearch found = c.search();
+  ASSERT_GT(found.front.size(), 5u);
+  for (std::size_t i = 1; i < found.front.size(); ++i) {
+    EXPECT_GT(found.front[i].decode.estimate, found.front[i - 1].decode.estimate);
+    EXPECT_GT(found.front[i].tokens_per_second(), found.front[i - 1].tokens_per_second());
+  }
+}
+
+RC_GTEST_PROP(ServingSearch, TheBestMeetsTheWishesAndFits, ()) {
+  static const Case c("llama-3-8b", "h100-sxm:4");
+  static const ServingSearch free = c.search();
+  ServingChoices choices;
+  choices.per_token = 1e-3 * *rc::gen::inRange(1, 60);
+  choices.first_token = 1e-3 * *rc::gen::inRange(1, 200);
+  const ServingSearch found = c.search(choices);
+  RC_ASSERT(found.best || found.closest);
+  if (!found.best) {
+    // The floors say why: one of them is above its wish, or no single point has both.
+    const ServingPoint& p = *found.closest;
+    RC_ASSERT(p.decode.estimate > *choices.per_token || p.prefill.estimate > *choices.first_token);
+    return;
+  }
+  RC_ASSERT(found.best->decode.estimate <= *choices.per_token);
+  RC_ASSERT(found.best->prefill.estimate <= *choices.first_token);
+  RC_ASSERT(found.best->memory.total() <= c.question.capacity);
+  // Wishes never make it better, and the front does not depend on them.
+  RC_ASSERT(found.best->tokens_per_second() <= free.best->tokens_per_second());
+  RC_ASSERT(found.front.size() == free.front.size());
+}
+
+RC_GTEST_PROP(ServingSearch, GivenNumbersAreKept, ()) {
+  static const Case c("mixtral-8x7b", "h100-sxm:8");
+  ServingChoices choices;
+  choices.tensor = *rc::gen::element<std::int64_t>(1, 2, 4, 8);
+  if (*rc::gen::arbitrary<bool>()) choices.batch = *rc::gen::inRange<std::int64_t>(1, 300);
+  const ServingSearch found = c.search(choices);
+  const ServingPoint p = found.best ? *found.best : *found.closest;
+  RC_ASSERT(p.strategy.tensor == *choices.tensor);
+  RC_ASSERT(p.strategy.chips() == 8);
+  if (choices.batch) RC_ASSERT(p.batch == static_cast<double>(*choices.batch));
+}
+
+/// Kernels as measured: their steps grow in jumps, tile by tile.
+struct Measured : Case {
+  Measured(const std::string& id, const std::string& where) : Case(id, where) {
+    const auto calibration = *calibration_of(cluster.chip, catalogue());
+    question.setup.rates = *kernel_rates(cluster.chip, Dtype::bf16, "test", &calibration->values);
+    question.setup.collectives = calibration->values.collective;
+  }
+};
+
+TEST(ServingSearch, NoBatchYieldsMoreTokensThanTheBest) {
+  constexpr double tolerance = 1.002;
+  for (const auto& [id, where] : {std::pair{"gemma-2-9b", "b200:4"}, {"mixtral-8x7b", "b200:2"}}) {
+    const Measured c(id, where);
+    const ServingSearch found = c.search();
+    ServingChoices wish;
+    wish.per_token = 0.9 * found.best->decode.estimate;
+    const ServingSearch wished = c.search(wish);
+    ASSERT_TRUE(wished.best);
+    for (std::int64_t batch = 8; batch < 4000; batch += 56) {
+      ServingChoices given;
+      given.batch = batch;
+      const ServingSearch one = c.search(given);
+      if (!one.best) continue;
+      EXPECT_LE(one.best->tokens_per_second(), tolerance * found.best->tokens_per_second()) << id << " " << batch;
+      if (one.best->decode.estimate <= *wish.per_token)
+        EXPECT_LE(one.best->tokens_per_second(), tolerance * wished.best->tokens_per_second()) << id << " " << batch;
+    }
+  }
+}
+
+TEST(ServingSearch, MoreMemoryIsNeverWorse) {
+  constexpr double tolerance = 1.002;
+  Measured c("deepseek-v2-lite", "h100-sxm:2");
+  c.question.prompt = 128, c.question.output = 1024;
+  for (const std::optional<double> wish : {std::optional<double>(), std::optional(0.02), std::optional(0.05)}) {
+    double before = 0.0;
+    for (double more = 1.0; more < 3.0; more += 0.17) {
+      ServingChoices choices;
+      choices.per_token = wish;
+      c.question.capacity = more * c.cluster.chip.hbm().capacity.value.value();
+      const double now = c.search(choices).best->tokens_per_second();
+      EXPECT_GE(tolerance * now, before) << more;
+      before = now;
+    }
+  }
+}
+
+TEST(ServingSearch, TheLargestBatchFitsAndOneMoreDoesNot) {
+  const Case c("llama-3-70b", "h100-sxm:8");
+  const ServingStrategy s = tensor_only(8);
+  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
+  const ServingProfiles profiles = serving_profiles(c.question, s, links);
+  const double most = serving_memory(c.question, profiles, 1).max_batch;
+  EXPECT_LE(serving_memory(c.question, profiles, most).total(), c.question.capacity);
+  // The bound counts the space of a prompt beside that of a step; only caches and weights are sure to be too many.
+  const double next = 1.01 * most;
+  EXPECT_GT(serving_memory(c.question, profiles, next).total(), c.question.capacity);
+}
+
+TEST(ServingMemory, ASequenceLiesOnOneReplica) {
+  const Case c("llama-3-8b", "h100-sxm:8");
+  const auto memory = [&](ServingStrategy s, double batch) {
+    const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
+    return serving_memory(c.question, serving_profiles(c.question, s, links), batch);
+  };
+  ServingStrategy replicas, by_batch = tensor_only(8);
+  replicas.data = 8, by_batch.scheme.cache = CacheScheme::batch;
+  // 1280 tokens x 32 layers x 8 heads x 128 x 2 x 2 B on the chip that has the sequence.
+  const double sequence = 1280.0 * 32 * 8 * 128 * 2 * 2;
+  for (const ServingStrategy& s : {replicas, by_batch})
+    for (const auto& [batch, fullest] : {std::pair{1.0, 1.0}, {8.0, 1.0}, {9.0, 2.0}, {17.0, 3.0}})
+      EXPECT_DOUBLE_EQ(memory(s, batch).cache, fullest * sequence) << batch;
+  EXPECT_EQ(memory(replicas, 1).max_batch, 8.0 * memory(tensor_only(1), 1).max_batch);
+}
+
+// 70.55e9 parameters in int8 over 8 chips of 16 GB: 8.82 GB each, 43 caches of 8192 x 163,840 B = 1.342 GB / 8 would
+// fill the remaining 7.18 GB; the space of a prompt takes some of it.
+TEST(ServingSearch, TheTextbooksBatchOnEightV5e) {
+  Case c("llama-3-70b", "tpu-v5e:4x2");
+  c.question.setup.formats.weights = c.question.setup.formats.kv_cache = Dtype::int8;
+  c.question.prompt = 8191, c.question.output = 1;
+  const ServingStrategy s = tensor_only(8);
+  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
+  const ServingMemory memory = serving_memory(c.question, serving_profiles(c.question, s, links), 32);
+  EXPECT_NEAR(memory.weights, (70.553706496e9 + 7 * 1318912) / 8, 1);  // norms lie on every chip
+  EXPECT_NEAR(memory.cache, 32 * 8192.0 * 163840 / 8, 1);
+  EXPECT_GE(memory.max_batch, 40);
+  EXPECT_LE(memory.max_batch, 43);
+}
+
+TEST(ServingSearch, ACachedPrefixIsNotWorkedOnAgain) {
+  Case c("llama-3-8b", "h100-sxm:1");
+  c.question.prompt = 4096;
+  const double whole = c.search().best->prefill.compute;
+  c.question.cached_prompt = 0.75;
+  EXPECT_EQ(fresh_prompt(c.question), 1024);
+  // A quarter of the products; attention of the last quarter sees all keys, so slightly more than a quarter in all.
+  EXPECT_NEAR(c.search().best->prefill.compute / whole, 0.26, 0.02);
+}
+
+TEST(ServingSearch, ModelsThatDoNotFitNameTheNearestPoint) {
+  const Case c("llama-3.1-405b", "h100-sxm:4");
+  const ServingSearch found = c.search();
+  EXPECT_FALSE(found.fits);
+  EXPECT_FALSE(found.best);
+  ASSERT_TRUE(found.closest);
+  EXPECT_GT(found.closest->memory.total(), c.question.capacity);
+}
+
+TEST(ServingFit, SlicesAreThoseThatExist) {
+  const Chip v5e = *catalogue().chip("tpu-v5e", "test");
+  const auto text = [&](double bytes) {
+    return smallest_slice({}, v5e, v5e.hbm().capacity.value.value(), bytes)->text;
+  };
+  EXPECT_EQ(text(35e9), "2x2");
+  EXPECT_EQ(text(70e9), "4x2");
+  EXPECT_EQ(text(140e9), "4x4");
+  EXPECT_FALSE(smallest_slice({}, v5e, v5e.hbm().capacity.value.value(), 1e15));
+  const Chip h100 = *catalogue().chip("h100-sxm", "test");
+  const double capacity = h100.hbm().capacity.value.value();
+  EXPECT_EQ(smallest_slice({}, h100, capacity, 141e9)->text, "2");
+  // 80 GiB - 1 % - 1.5 GiB = 77.7 GiB of one, 77.2 GiB of each of several: 154.4 GiB of two.
+  RuntimeMemory runtime;
+  runtime.hidden = 0.01, runtime.context = 1.5 * 1_GiB, runtime.communication = 0.5 * 1_GiB;
+  const auto gib = [&](double n) { return (n * 1_GiB).value(); };
+  EXPECT_EQ(smallest_slice(runtime, h100, capacity, gib(77.6))->text, "1");
+  EXPECT_EQ(smallest_slice(runtime, h100, capacity, gib(77.8))->text, "2");
+  EXPECT_EQ(smallest_slice(runtime, h100, capacity, gib(154.3))->text, "2");
+  EXPECT_EQ(smallest_slice(runtime, h100, capacity, gib(154.5))->text, "4");
+}
+
+TEST(ServingFit, TheLongestContextFillsMemory) {
+  const Case c("llama-3-8b", "h100-sxm:1");
+  const auto longest = longest_context(c.question, c.cluster, tensor_only(1), 16, 1 << 30);
+  ASSERT_TRUE(longest);
+  // 85.9 GB less 16.06 GB of weights over 16 x 131,072 B per token: 33,300 tokens, less the space of a prompt.
+  EXPECT_LT(*longest, 33300);
+  EXPECT_GT(*longest, 0.9 * 33300);
+}
+
+// Tokens 8101 to 8199 of llama-4-scout: 92 steps fill up the first chunk of 8192, seven begin the next one.
+TEST(ServingPoint, StepsAreCutWhereAChunkBegins) {
+  Case c("llama-4-scout", "h200-sxm:8");
+  c.question.prompt = 8100, c.question.output = 100;
+  const ServingStrategy s = tensor_only(8);
+  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
+  const auto read = [&](const ServingProfile& profile) {
+    return serving_time(c.question.setup, s, profile, links, 1).attention_bytes;
+  };
+  double all = 0.0;
+  for (std::int64_t keys = 8101; keys < 8200; ++keys) all += read(make_serving_profile(c.question.setup, s, 1, keys));
+  EXPECT_NEAR(read(make_serving_profile(c.question.setup, s, 1, decode_keys(c.question))), all / 99, 1e-4 * all / 99);
+  // What one more token of context costs is a matter of the other layers, where requests see several chunks.
+  EXPECT_EQ(further_context(c.question), 8192);
+  c.question.prompt = 4000;
+  EXPECT_EQ(further_context(c.question), 2025);
+  c.question.prompt = 8000;
+  EXPECT_EQ(further_context(c.question), 142);
+}
+
+// (1 - 0.8^5) / (1 - 0.8) = 3.3616
+TEST(Speculation, TokensOfALoopAreAGeometricSum) {
+  EXPECT_NEAR(expected_tokens(0.8, 4), 3.3616, 1e-12);
+  EXPECT_EQ(expected_tokens(0.0, 7), 1.0);
+  EXPECT_EQ(expected_tokens(1.0, 7), 8.0);
+}
+
+TEST(Speculation, ALoopIsItsDraftsAndOneCheck) {
+  const Case c("llama-3-70b", "h100-sxm:8");
+  const Draft draft{load_model("llama-3-8b", catalogue(), "test")->model, false};
+  const auto found = speculate(c.question, draft, c.cluster, tensor_only(8), 1, 0.8, {1, 2, 3, 4, 5, 6, 7, 8});
+  ASSERT_TRUE(found);
+  const StageLinks links = *serving_links(c.question.setup, tensor_only(8), c.cluster);
+  const double alone =
+      serving_time(c.question.setup, tensor_only(8),
+                   make_serving_profile(c.question.setup, tensor_only(8), 1, decode_context(c.question)), links, 1)
+          .estimate;
+  for (const SpeculativeLoop& loop : found->loops) {
+    EXPECT_DOUBLE_EQ(loop.loop, static_cast<double>(loop.length) * loop.draft_step + loop.verify_step);
+    EXPECT_GE(loop.verify_step, alone);
+    EXPECT_LE(found->loops[found->best].per_token(), loop.per_token());
+  }
+  // At batch 1 weights rule: checking 9 tokens costs hardly more than one, and the draft is 8.8 times smaller.
+  EXPECT_LT(found->loops.back().verify_step, 1.05 * alone);
+  EXPECT_GT(alone / found->loops[found->best].per_token(), 1.5);
+}
+
+TEST(Speculation, AModuleSharesEmbeddingAndHeadAndTheBatchLeavesRoomForIt) {
+  // A layer of Llama 3 70B has 855,654,400 parameters, the projection before it 2 x 8192 x 8192; keys and values of
+  // 1280 tokens are 8 x 128 x 2 each; all in two bytes over eight chips.
+  const Case c("llama-3-70b", "h100-sxm:8");
+  const Draft module = prediction_module(c.model);
+  const ServingStrategy s = tensor_only(8);
+  const double weights = 2.0 * (855654400.0 + 2.0 * 8192 * 8192) / 8, sequence = 2.0 * 1280 * 2048 / 8;
+  const Speculation found = *speculate(c.question, module, c.cluster, s, 10, 0.8, {1});
+  EXPECT_NEAR(found.draft_memory, weights + 10 * sequence, 0.001 * weights);  // norms are whole on every chip
+  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
+  const ServingProfiles profiles = serving_profiles(c.question, s, links);
+  const double most = *batch_beside_draft(c.question, module, c.cluster, s);
+  EXPECT_LT(most, serving_memory(c.question, profiles, 1).max_batch);
+  EXPECT_LE(serving_memory(c.question, profiles, most).total() + weights + most * sequence,
+            1.001 * c.question.capacity);
+  EXPECT_GT(serving_memory(c.question, profiles, most + 1).total() + weights + (most + 1) * sequence,
+            0.999 * c.question.capacity);
+  // Stages hold the module for their own sequences, and experts stay where they are.
+  ServingStrategy staged;
+  staged.tensor = 4, staged.pipeline = 2;
+  EXPECT_EQ(speculate(c.question, module, c.cluster, staged, 8, 0.8, {1})->draft_strategy.data, 2);
+}
+
+TEST(Speculation, CheckingOneTokenMoreNeverJumps) {
+  Case c("llama-3-70b", "h100-sxm:8");
+  const auto calibration = *calibration_of(c.cluster.chip, catalogue());
+  c.question.setup.rates = *kernel_rates(c.cluster.chip, Dtype::bf16, "test", &calibration->values, {.serves = true});
+  const ServingStrategy s = tensor_only(8);
+  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
+  for (std::int64_t context : {1000, 8000, 100000})
+    for (double batch : {1.0, 8.0}) {  // 8 x 16 tokens fill one tile of products
+      double before = 0.0;
+      for (std::int64_t queries = 1; queries <= 16; ++queries) {
+        const ServingProfile profile = make_serving_profile(c.question.setup, s, queries, context);
+        const double time = verify_time(c.question.setup, s, profile, links, batch).estimate;
+        if (before > 0.0) {
+          // From some rows on k is no longer split, and nothing has to be added up: measured as well.
+          EXPECT_GE(time, before * 0.99) << context << ' ' << batch << ' ' << queries;
+          EXPECT_LE(time, before * 1.05) << context << ' ' << batch << ' ' << queries;
+        }
+        before = time;
+      }
+    }
+}
+
+RC_GTEST_PROP(Speculation, BetterDraftsAreNeverSlowerAndLonger, ()) {
+  const double a = *rc::gen::inRange(0, 100) / 100.0, b = a + *rc::gen::inRange(0, 100) / 100.0 * (1.0 - a);
+  const auto k = *rc::gen::inRange<std::int64_t>(0, 30);
+  RC_ASSERT(expected_tokens(b, k) >= expected_tokens(a, k));
+  RC_ASSERT(expected_tokens(a, k + 1) >= expected_tokens(a, k));
+  RC_ASSERT(expected_tokens(a, k) <= static_cast<double>(k) + 1.0);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,247 @@
+#include "assay/search/training/bound.h"
+
+#include <algorithm>
+
+#include "assay/pipeline/closed_forms.h"
+
+namespace assay {
+
+void LeastTimes::Share::add(const Share& other, double times) {
+  seconds += times * other.seconds;
+  passes.forward += times * other.passes.forward, passes.backward += times * other.passes.backward;
+  passes.hidden_forward += times * other.passes.hidden_forward;
+  passes.hidden_backward += times * other.passes.hidden_backward;
+  passes.weight_gradients += times * other.passes.weight_gradients, passes.beside += times * other.passes.beside;
+  passes.beside_gradients += times * other.passes.beside_gradients;
+  reduce += times * other.reduce, behind += times * other.behind, behind_alone += times * other.behind_alone;
+}
+
+void WeightsTimes::lower_to(const WeightsTimes& other) {
+  if (!is_known()) shares_ = other.shares_;
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    Share& share = shares_[i];
+    const Share& than = other.shares_[i];
+    share.forward = std::min(share.forward, than.forward), share.backward = std::min(share.backward, than.backward);
+    share.reduce = std::min(share.reduce, than.reduce);
+  }
+}
+
+TrainingBound::TrainingBound(const TrainingQuestion& question)
+    : question_(question), stragglers_(straggler_share(question)), whole_(split_stages(*question.setup.model, 1)) {}
+
+void TrainingBound::fill(const SteadyCost& passes, LeastTimes& least) const {
+  // Schedules may hide as much of the exchange between experts as software lets them.
+  const double hidden = 1.0 - std::min(1.0, question_.setup.effects.expert_waited);
+  const auto share = [&](const std::array<PassTime, 2>& both) {
+    const auto& [f, b] = both;
+    return LeastTimes::Share{{f.chain() + f.exposed, b.chain() + b.exposed, hidden * f.expert, hidden * b.expert,
+                              b.weight_gradients, b.beside, b.beside_gradients},
+                             0.0,
+                             f.gradients + b.gradients,
+                             b.chain(),
+                             b.chain() + b.beside_chain};
+  };
+  least.kinds.clear();
+  for (const auto& both : passes.layers) least.kinds.push_back(share(both));
+  least.embedding = share(passes.embedding), least.head = share(passes.head);
+  add_up(least);
+}
+
+WeightsTimes TrainingBound::weights_times(const TrainingProfile& traffic, const StageLinks& links) const {
+  const auto share = [&](const LayerProfile& layer) {
+    const auto pass = [&](const PassProfile& of) {  // what is never hidden is waited for in full
+      return pass_time({}, of.traffic, links, false, question_.setup.effects);
+    };
+    const PassTime f = pass(layer.forward), b = pass(layer.backward);
+    return WeightsTimes::Share{f.exposed, b.exposed, f.gradients + b.gradients};
+  };
+  WeightsTimes weights;
+  weights.shares_.reserve(2 + traffic.kinds.size());
+  for (const LayerProfile* end : {&traffic.embedding, &traffic.head}) weights.shares_.push_back(share(*end));
+  for (const LayerProfile& layer : traffic.kinds) weights.shares_.push_back(share(layer));
+  return weights;
+}
+
+void TrainingBound::add_weights(const WeightsTimes& weights, LeastTimes& least) const {
+  const auto add = [&](const WeightsTimes::Share& more, LeastTimes::Share& share) {
+    const auto exposed = [&](double background, double chain) {
+      return question_.overlap ? exposed_seconds(background, 0.0, chain, question_.setup.effects) : background;
+    };
+    share.passes.forward += exposed(more.forward, share.passes.forward);
+    const double backward = exposed(more.backward, share.behind);
+    share.passes.backward += backward;
+    share.passes.beside += exposed(more.backward, share.behind_alone) - backward;
+    share.reduce += more.reduce;
+  };
+  for (std::size_t k = 0; k < least.kinds.size(); ++k) add(weights.kind(k), least.kinds[k]);
+  add(weights.embedding(), least.embedding), add(weights.head(), least.head);
+  add_up(least);
+}
+
+void TrainingBound::add_up(LeastTimes& least) const {
+  const auto set = [](LeastTimes::Share& share) {
+    const StagePasses& passes = share.passes;
+    share.seconds = passes.forward + passes.backward - passes.hidden_forward - passes.hidden_backward;
+  };
+  for (LeastTimes::Share& kind : least.kinds) set(kind);
+  set(least.embedding), set(least.head);
+  least.all = least.embedding;
+  least.all.add(least.head, 1.0);
+  for (std::size_t k = 0; k < least.kinds.size(); ++k) least.all.add(least.kinds[k], whole_.parts.front().layers[k]);
+}
+
+double TrainingBound::waited(double reduce, double behind) const {
+  return question_.overlap ? std::max(question_.setup.effects.gradients_waited * reduce, reduce - behind) : reduce;
+}
+
+namespace {
+
+/// Sums of a microbatch's times under a schedule.
+class TimesUnder {
+ public:
+  TimesUnder(const LeastTimes& least, const PipelineShape& shape)
+      : least_(least), effects_(schedule_effects(shape.schedule, shape.stages)) {}
+
+  StageTimes all() const { return stage_times(least_.all.passes, effects_); }
+  StageTimes layers(const std::array<std::int16_t, max_layer_kinds>& counts, bool first, bool last = false) const {
+    StageTimes sum;
+    for (std::size_t k = 0; k < least_.kinds.size(); ++k)
+      if (counts[k] != 0) add(least_.kinds[k], counts[k], sum);
+    if (first) add(least_.embedding, 1.0, sum);
+    if (last) add(least_.head, 1.0, sum);
+    return sum;
+  }
+
+ private:
+  void add(const LeastTimes::Share& share, double times, StageTimes& sum) const {
+    const StageTimes more = stage_times(share.passes, effects_);
+    sum.forward += times * more.forward, sum.backward_input += times * more.backward_input;
+    sum.backward_weight += times * more.backward_weight;
+  }
+  const LeastTimes& least_;
+  ScheduleEffects effects_;
+};
+
+/// Results of a microbatch that such a stage hands on at least.
+double sends_at_least(const StageSplit::Part& part) {
+  return part.first != part.last || (part.first && part.passed < 1.0) ? 1.0 : 2.0;
+}
+
+StageTimes operator-(const StageTimes& a, const StageTimes& b) {
+  return {a.forward - b.forward, a.backward_input - b.backward_input, a.backward_weight - b.backward_weight};
+}
+
+}  // namespace
+
+void TrainingBound::add_stages(const LeastTimes& least, double m, const StageSplit& split, double hop,
+                               StageSums& sums) const {
+  sums.parts.resize(split.parts.size());
+  sums.seconds = 0.0;
+  for (std::size_t i = 0; i < split.parts.size(); ++i) {
+    const StageSplit::Part& part = split.parts[i];
+    double a_microbatch = 0.0, reduce = 0.0, behind = 0.0;
+    const auto add = [&](const LeastTimes::Share& share, double times) {
+      a_microbatch += times * share.seconds;
+      reduce += times * share.reduce, behind += times * share.behind_alone;
+    };
+    for (std::size_t k = 0; k < least.kinds.size(); ++k)
+      if (part.layers[k] != 0) add(least.kinds[k], part.layers[k]);
+    if (part.first) add(least.embedding, 1.0);
+    if (part.last) add(least.head, 1.0);
+    a_microbatch *= part.passed;
+    const double at_end = waited(reduce, behind), seconds = m * (a_microbatch + sends_at_least(part) * hop) + at_end;
+    sums.parts[i] = {a_microbatch, at_end};
+    if (seconds > sums.seconds) sums.seconds = seconds, sums.slowest = i;
+  }
+}
+
+double TrainingBound::path_through(const LeastTimes& least, const StageSums& sums, std::size_t through,
+                                   const PipelineShape& shape, const StageSplit& split, const OrderLayers& layers,
+                                   double hop) const {
+  const StageSplit::Part &part = split.parts[through], &first = split.parts.front();
+  const double at_end = sums.parts[through].at_end, first_at_end = sums.parts.front().at_end;
+  // Every run but the last one of the model sends its result, every one but the first its gradient.
+  const auto runs = static_cast<double>(shape.chunks), before = static_cast<double>(part.to),
+             behind = static_cast<double>(shape.stages - 1 - part.to);
+  const double sent = (part.last ? runs - 1.0 : runs) * hop, sent_back = (part.first ? runs - 1.0 : runs) * hop;
+  const double sent_before = std::max(0.0, 2.0 * before - 1.0) * hop;
+  if (shape.chunks > 1) {
+    double on_the_way = part.to > 0 ? least.embedding.seconds + sent_before : 0.0;
+    for (std::size_t k = 0; k < least.kinds.size(); ++k)
+      on_the_way += layers.before[through][k] * least.kinds[k].seconds;
+    return least_interval_of_chunks(static_cast<double>(shape.microbatches),
+                                    sums.parts[through].a_microbatch + sent + sent_back, on_the_way, at_end,
+                                    first_at_end);
+  }
+  StageAmong among;
+  among.stage = part.to;
+  among.at_end = at_end, among.first_at_end = first_at_end;
+  const TimesUnder times(least, shape);
+  among.own = times.layers(part.layers, part.first, part.last);
+  if (part.to > 0) among.before = times.layers(layers.before[through], true);
+  among.rest = times.all() - among.own - among.before;
+  if (split.is_folded) {
+    among.first_run = times.layers(part.leading, part.first);
+    among.first_weight = times.layers(first.leading, true).backward_weight;
+    // Most microbatches send at least as much as they do on the ends.
+    return least_interval(shape, among) +
+           static_cast<double>(std::max<std::int64_t>(0, shape.microbatches - 2 * shape.stages)) * 2.0 * hop;
+  }
+  if (splits_backward(shape.schedule)) among.first_weight = times.layers(first.layers, true).backward_weight;
+  among.own.forward += Seconds(sent), among.own.backward_input += Seconds(sent_back);
+  among.before.forward += Seconds(sent_before);
+  among.rest.forward += Seconds(std::max(0.0, 2.0 * behind - 1.0) * hop);
+  return least_interval(shape, among);
+}
+
+double TrainingBound::shortest_parts(const LeastTimes& least, const StageSums& sums, const PipelineShape& shape,
+                                     const OrderLayers& layers) const {
+  const TimesUnder times(least, shape);
+  StageTimes shortest = times.all();
+  for (const StageSplit::Part& run : layers.runs.parts) {
+    const StageTimes part = times.layers(run.layers, run.first, run.last);
+    shortest = {std::min(shortest.forward, part.forward), std::min(shortest.backward_input, part.backward_input),
+                std::min(shortest.backward_weight, part.backward_weight)};
+  }
+  double at_end = sums.parts.front().at_end;
+  for (const StageSums::Part& part : sums.parts) at_end = std::min(at_end, part.at_end);
+  return pipeline_form(shape, shortest).interval.value() + at_end;
+}
+
+double TrainingBound::least_step(const LeastTimes& least, const StageSums& sums, const PipelineShape& shape,
+                                 const StageSplit& split, const OrderLayers& layers, double hop, double enough) const {
+  double seconds = step(sums.seconds);
+  if (shape.stages == 1 || seconds >= enough) return seconds;
+  if (layout_of(shape.schedule) == StageLayout::mirrored)
+    return std::max(seconds, step(shortest_parts(least, sums, shape, layers)));
+  const auto wait_on = [&](std::size_t part) {
+    seconds = std::max(seconds, step(path_through(least, sums, part, shape, split, layers, hop)));
+  };
+  const auto last = static_cast<std::size_t>(split.part_of.back());
+  wait_on(last);
+  if (sums.slowest != last && seconds < enough) wait_on(sums.slowest);
+  return seconds;
+}
+
+double TrainingBound::slowest_stage(const SteadyCost& steady) const {
+  double most = 0.0;
+  for (const SteadyCost::Part& part : steady.parts) {
+    const double sends = steady.stages == 1.0 ? 0.0 : part.first || part.last ? 1.0 : 2.0;
+    most = std::max(most, steady.microbatches * (part.least() + sends * steady.hop) + part.gradients - part.spared +
+                              part.update + part.host.update);
+  }
+  return most;
+}
+
+double TrainingBound::step(double seconds) const {
+  constexpr double rounding = 1e-12;
+  return (1.0 - rounding) * ((1.0 + stragglers_) * seconds + question_.setup.effects.fixed.value());
+}
+
+double least_memory(const SteadyCost& steady) {
+  double most = 0.0;
+  for (const SteadyCost::Part& part : steady.parts) most = std::max(most, memory_holding(steady, part, 1.0).total());
+  return most;
+}
+
+}  // namespace assay

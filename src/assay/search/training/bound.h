@@ -1,0 +1,97 @@
+// Bounds for the search of training strategies: seconds that no step undercuts, from a part of what it does.
+#pragma once
+#include <vector>
+
+#include "assay/search/training/stage_orders.h"
+#include "assay/training/step.h"
+
+namespace assay {
+
+/// What nothing hides, of a layer of each kind and of both ends.
+struct LeastTimes {
+  struct Share {
+    StagePasses passes;                   ///< of a microbatch
+    double seconds = 0;                   ///< of both passes, under any schedule
+    double reduce = 0;                    ///< seconds of gradients once a step
+    double behind = 0, behind_alone = 0;  ///< and of the backward pass beside them; where it puts gradients off, too
+    void add(const Share& other, double times);
+  };
+  std::vector<Share> kinds;
+  Share embedding, head;
+  Share all;  ///< of the whole model
+};
+
+/// Seconds of weights and gradients on their way while others compute. Small: a search keeps very many.
+class WeightsTimes {
+ public:
+  struct Share {
+    double forward = 0, backward = 0;  ///< of a microbatch
+    double reduce = 0;                 ///< once a step
+  };
+  bool is_known() const { return !shares_.empty(); }
+  const Share& kind(std::size_t k) const { return shares_[k + 2]; }
+  const Share& embedding() const { return shares_[0]; }
+  const Share& head() const { return shares_[1]; }
+
+  /// Takes the lower of each number; all of them where nothing is known yet.
+  void lower_to(const WeightsTimes& other);
+
+ private:
+  friend class TrainingBound;
+  std::vector<Share> shares_;
+};
+
+/// Stages of a pipeline, by part of a split.
+struct StageSums {
+  struct Part {
+    double a_microbatch = 0;  ///< seconds of both passes
+    double at_end = 0;        ///< seconds once a step
+  };
+  std::vector<Part> parts;
+  std::size_t slowest = 0;  ///< which of them
+  double seconds = 0;       ///< of a step on it
+};
+
+/// Bounds of all strategies of a question, which it refers to.
+class TrainingBound {
+ public:
+  explicit TrainingBound(const TrainingQuestion& question);
+
+  /// From the passes of a SteadyCost, with or without traffic of weights.
+  void fill(const SteadyCost& passes, LeastTimes& least) const;
+  /// Adds traffic of weights to passes without it, as if it never met others on its links.
+  void add_weights(const WeightsTimes& weights, LeastTimes& least) const;
+  WeightsTimes weights_times(const TrainingProfile& traffic, const StageLinks& links) const;
+
+  /// What each kind of stage takes of `m` microbatches under any schedule, in the memory of those before.
+  void add_stages(const LeastTimes& least, double m, const StageSplit& split, double hop, StageSums& sums) const;
+  /// Seconds of a step under a schedule in which stages wait for each other: the longest of its slowest stage and of
+  /// the paths that stay on it or on the last stage. `enough` ends the search for longer ones.
+  double least_step(const LeastTimes& least, const StageSums& sums, const PipelineShape& shape, const StageSplit& split,
+                    const OrderLayers& layers, double hop, double enough) const;
+
+  /// Seconds of the slowest stage of one strategy, with all that a stage does once a step.
+  double slowest_stage(const SteadyCost& steady) const;
+
+  /// A step of which that much is known, with stragglers and what each step costs. Rounded down: sums in another order
+  /// differ in their last bits.
+  double step(double seconds) const;
+
+ private:
+  double path_through(const LeastTimes& least, const StageSums& sums, std::size_t through, const PipelineShape& shape,
+                      const StageSplit& split, const OrderLayers& layers, double hop) const;
+  /// A step of parts that are all as short as the shortest: no longer than that of the parts as they are.
+  double shortest_parts(const LeastTimes& least, const StageSums& sums, const PipelineShape& shape,
+                        const OrderLayers& layers) const;
+  void add_up(LeastTimes& least) const;
+  double waited(double reduce, double behind) const;
+
+  const TrainingQuestion& question_;
+  double stragglers_;
+  StageSplit whole_;  ///< the model on one stage
+};
+
+/// Bytes that the fullest stage holds at least: every schedule holds one microbatch.
+double least_memory(const SteadyCost& steady);
+
+}  // namespace assay

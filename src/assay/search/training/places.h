@@ -1,0 +1,88 @@
+// Where meshes of a search for training strategies may lie: placements that are alike to all collectives but those of
+// weights are kept together, and links that take the same time are priced once.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "assay/search/training/bound.h"
+#include "assay/search/training/space.h"
+
+namespace assay {
+
+struct PlacedMesh {
+  AxisLayout layout;
+  LaidLinks* laid = nullptr;  ///< once they are asked for
+};
+
+/// Layouts that are alike to tensor, context and expert axes.
+struct AlikePlaces {
+  /// What weights take at each of them, and what none of them undercuts.
+  struct Weights {
+    std::vector<WeightsTimes> each;
+    WeightsTimes least;
+    void add(WeightsTimes times) {
+      least.lower_to(times);
+      each.push_back(std::move(times));
+    }
+  };
+  std::size_t inner = 0;  ///< of TrainingPlaces::inner()
+  std::vector<PlacedMesh> placements;
+  std::vector<Weights> weights;  ///< by sharing and residual scheme, as asked for
+  bool is_known(std::size_t way) const { return !weights.empty() && weights[way].least.is_known(); }
+};
+
+/// Refers to the space and the linker.
+class TrainingPlaces {
+ public:
+  TrainingPlaces(const TrainingSpace& space, StageLinker& linker, bool is_given)
+      : space_(space), linker_(linker), is_given_(is_given) {}
+
+  std::vector<AlikePlaces> all(const Parallelism& p);
+  /// Placements that differ: how many depends on the sizes alone, not on whose they are.
+  std::size_t count(const Parallelism& p);
+  /// Knows the links of a placement from then on, of some sets of roles.
+  void lay(const Parallelism& p, PlacedMesh& placed, RoleSets sets) {
+    if (!placed.laid) placed.laid = &laid_.emplace_back();
+    if (sets & ~placed.laid->sets) *placed.laid = *linker_.lay(p, placed.layout, sets | placed.laid->sets);
+  }
+  /// Valid until the next placement is asked for.
+  const StageLinks& links(const Parallelism& p, const PlacedMesh& placed) {
+    linker_.fill(p, *placed.laid, links_);
+    return links_;
+  }
+  /// Links of tensor, context and expert axes, by number.
+  const StageLinks& inner(std::size_t number) const { return inner_[number]; }
+  /// The number of the least that such collectives take, wherever the mesh lies.
+  std::size_t least_inner(const Parallelism& p);
+
+ private:
+  /// Of collectives that do not carry weights.
+  static constexpr RoleSet inner_roles = role_bit(Role::expert) | role_bit(Role::context) | role_bit(Role::tensor);
+  static constexpr std::size_t inner_count = 7;  ///< sets of these roles that are not empty
+  static constexpr RoleSets inner_sets() {
+    RoleSets sets = 0;
+    for (RoleSet set = inner_roles; set != 0; set = static_cast<RoleSet>((set - 1) & inner_roles))
+      sets |= RoleSets{1} << set;
+    return sets;
+  }
+
+  /// The number of links that take the same time for such collectives.
+  std::size_t inner_of(const Parallelism& p, const AxisLayout& layout, const AxisNumbers& axes);
+
+  const TrainingSpace& space_;
+  StageLinker& linker_;
+  bool is_given_;     ///< the user named the layout
+  StageLinks links_;  ///< of the placement at work
+  std::deque<LaidLinks> laid_;
+  std::deque<StageLinks> inner_;
+  std::map<std::array<std::uint32_t, 4>, std::size_t> by_axes_;           ///< the same by these axes
+  std::map<std::array<std::uint32_t, inner_count>, std::size_t> inners_;  ///< and by what GroupCosts are like
+  std::map<std::array<std::int64_t, 4>, std::size_t> least_inners_;
+  std::map<std::array<std::int64_t, 1 + roles>, std::size_t> counts_;
+};
+
+}  // namespace assay

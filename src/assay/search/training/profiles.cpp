@@ -1,0 +1,68 @@
+#include "assay/search/training/profiles.h"
+
+#include "assay/base/parallel.h"
+
+namespace assay {
+
+std::size_t TrainingProfiles::KeyHash::operator()(const ProfileKey& key) const {
+  std::uint64_t h = 1469598103934665603ull;
+  const auto mix = [&](std::uint64_t v) { h = (h ^ v) * 1099511628211ull; };
+  mix(static_cast<std::uint64_t>(key.tensor)), mix(static_cast<std::uint64_t>(key.context));
+  mix(static_cast<std::uint64_t>(key.expert)), mix(static_cast<std::uint64_t>(key.micro_batch));
+  mix((key.fsdp ? 1u : 0u) | (key.replicas ? 2u : 0u) | static_cast<unsigned>(key.zero) << 2 |
+      static_cast<unsigned>(key.residual) << 4 | static_cast<unsigned>(key.context_scheme) << 6 |
+      (key.expert_over.tensor ? 128u : 0u) | (key.expert_over.context ? 256u : 0u));
+  return static_cast<std::size_t>(h);
+}
+
+TrainingProfiles::TrainingProfiles(const TrainingQuestion& question, std::int64_t sequence,
+                                   std::vector<Recompute> policies)
+    : question_(question), sequence_(sequence), policies_(std::move(policies)) {}
+
+TrainingProfiles::Entry& TrainingProfiles::entry_of(const Strategy& strategy) {
+  ProfileKey key = profile_key(strategy, sequence_);
+  key.fsdp = key.replicas = false;
+  key.zero = 0;
+  key.recompute = Recompute::none();
+  const auto [known, is_new] = microbatches_.try_emplace(key);
+  if (is_new) listed_.push_back(&*known);
+  return *known;
+}
+
+TrainingProfiles::Microbatch& TrainingProfiles::microbatch_of(const Strategy& strategy) {
+  Entry& entry = entry_of(strategy);
+  make(entry);
+  return entry.second;
+}
+
+void TrainingProfiles::make_listed() {
+  constexpr std::size_t grain = 16;  // about as many are made while a thread starts
+  parallel_for(listed_.size(), grain, [&](std::size_t i) { make(*listed_[i]); });
+  listed_.clear();
+}
+
+void TrainingProfiles::make(Entry& entry) const {
+  auto& [key, made] = entry;
+  if (made.profiles) return;
+  made.profiles.emplace(question_.setup, key, ProfilePart::work);
+  made.policies.resize(policies_.size());
+  priced(made, 0);  // every search looks at it
+}
+
+TrainingProfiles::Priced& TrainingProfiles::priced(Microbatch& made, std::size_t policy) const {
+  std::unique_ptr<Priced>& under = made.policies[policy];
+  if (!under) under = std::make_unique<Priced>(Priced{made.profiles->with(policies_[policy]), {}});
+  return *under;
+}
+
+const TrainingProfile& TrainingProfiles::sharing_of(const Strategy& strategy) {
+  ProfileKey key = profile_key(strategy, sequence_);
+  key.micro_batch = 1;
+  key.recompute = Recompute::none();
+  key.context_scheme = ContextScheme::gather;
+  const auto known = sharings_.find(key);
+  if (known != sharings_.end()) return known->second;
+  return sharings_.emplace(key, make_profile(question_.setup, key, ProfilePart::weights_traffic)).first->second;
+}
+
+}  // namespace assay

@@ -1,0 +1,55 @@
+// Profiles of a search for training strategies, made when they are asked for: few differ among millions of strategies.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "assay/search/training/bound.h"
+#include "assay/training/recompute_profiles.h"
+
+namespace assay {
+
+class TrainingProfiles {
+ public:
+  /// What a microbatch computes under a policy, and the least that it takes by the links of its inner axes.
+  struct Priced {
+    TrainingProfile profile;
+    std::vector<std::pair<std::size_t, LeastTimes>> least;  ///< by a number of the links
+  };
+  struct Microbatch {
+    std::optional<PolicyProfiles> profiles;  ///< once it is made
+    std::vector<std::unique_ptr<Priced>> policies;
+  };
+
+  /// Refers to the question.
+  TrainingProfiles(const TrainingQuestion& question, std::int64_t sequence, std::vector<Recompute> policies);
+
+  /// What a microbatch computes: it does not depend on how weights are shared out. References stay good.
+  Microbatch& microbatch_of(const Strategy& strategy);
+  /// The same, to be made by make_listed() with all others.
+  Microbatch& listed(const Strategy& strategy) { return entry_of(strategy).second; }
+  void make_listed();
+  Priced& priced(Microbatch& made, std::size_t policy) const;
+  /// How weights and gradients travel: it does not depend on what a microbatch computes.
+  const TrainingProfile& sharing_of(const Strategy& strategy);
+
+ private:
+  struct KeyHash {
+    std::size_t operator()(const ProfileKey& key) const;
+  };
+  using Entry = std::pair<const ProfileKey, Microbatch>;
+  Entry& entry_of(const Strategy& strategy);
+  void make(Entry& entry) const;
+
+  const TrainingQuestion& question_;
+  std::int64_t sequence_;
+  std::vector<Recompute> policies_;
+  std::unordered_map<ProfileKey, Microbatch, KeyHash> microbatches_;
+  std::vector<Entry*> listed_;  ///< some of them may be made by now
+  std::unordered_map<ProfileKey, TrainingProfile, KeyHash> sharings_;
+};
+
+}  // namespace assay

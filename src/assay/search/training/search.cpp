@@ -1,0 +1,581 @@
+#include "assay/search/training/search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "assay/base/text.h"
+#include "assay/search/training/bound.h"
+#include "assay/search/training/search_frontier.h"
+
+namespace assay {
+namespace {
+
+/// Best first: work is visited in order of a bound on its time, so the first that is slower than all that are wanted
+/// ends the search.
+class Searcher {
+ public:
+  Searcher(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
+           const TrainingChoices& choices, double capacity, std::size_t top, bool prune, double slowest)
+      : question_(question),
+        model_(*question.setup.model),
+        choices_(choices),
+        space_(question, sequence, cluster, choices),
+        layers_(model_, space_),
+        policies_(space_.policies()),
+        profiles_(question, sequence, policies_),
+        capacity_(capacity),
+        top_(top),
+        prune_(prune),
+        worst_(slowest),
+        bound_(question),
+        linker_(cluster, question.collectives ? &*question.collectives : nullptr,
+                routing_of(*question.setup.model, question.setup.dispatch)),
+        places_(space_, linker_, choices.layout.has_value()) {}
+
+  Result<TrainingSearch> run() {
+    const std::vector<Parallelism> all = space_.meshes();
+    if (all.empty()) return space_.no_meshes();
+    for (const Parallelism& p : all) list_work(p);
+    profiles_.make_listed();
+    if (prune_)
+      for (Work& work : works_) work.floor = floor_of(strategy_of(work), work);
+    std::sort(works_.begin(), works_.end(), sooner);
+    settled_.resize(works_.size() + 1);
+    // First what makes nothing again and moves nothing to the host: bounds are worth what has been found before.
+    for (const bool is_simple : {true, false})
+      for (const Work& work : works_) {
+        if (prune_ ? work.floor >= worst_ : is_simple) break;
+        price(work, is_simple);
+      }
+    if (found_.best.empty() && std::isinf(worst_)) find_closest(all);
+    std::stable_sort(found_.best.begin(), found_.best.end(), faster);
+    return std::move(found_);
+  }
+
+ private:
+  using Mesh = WorkMesh;
+  using Way = WeightsWay;
+  using Sharing = WeightsSharing;
+  using Work = TrainingWork;
+  using Orders = OrdersByOffload;
+
+  static bool faster(const Candidate& a, const Candidate& b) { return a.cost.estimate < b.cost.estimate; }
+
+  void list_work(const Parallelism& p) {
+    const std::int64_t per_group = space_.per_group(p);
+    if (per_group == 0) return;
+    const auto micro_batches = space_.micro_batches(per_group);
+    const auto residuals = space_.residuals(p);
+    const auto schemes = space_.context_schemes(p);
+    const auto zeros = space_.zeros(p);
+    Mesh mesh;
+    mesh.parallelism = p, mesh.orders = space_.orders(p);
+    if (mesh.orders.empty()) return;
+    if (mesh.orders.size() > most_orders) throw InternalError("more orders of stages than bits");
+    mesh.layers = &layers_.of(p);
+    for (const AlikeOrders& alike : mesh.layers->alike)
+      for (std::size_t o = 0; o < mesh.orders.size(); ++o) {  // of one stage's layers, more chunks take no longer
+        const bool is_last = alike.orders >> o == 1u;
+        if ((alike.orders >> o & 1u) && (is_last || mesh.orders[o].schedule != PipelineSchedule::interleaved))
+          mesh.quickest |= std::uint64_t{1} << o;
+      }
+    const std::size_t layouts = places_.count(p);
+    if (layouts == 0) return;
+    found_.count.considered +=
+        static_cast<std::int64_t>(micro_batches.size() * residuals.size() * schemes.size() * policies_.size() *
+                                  zeros.size() * choices_.offloads.size() * mesh.orders.size() * layouts);
+    for (int zero : zeros) {
+      Sharing sharing{zero, 0};
+      std::array<std::optional<bool>, 2> states_fit;  // of those that stay, and those that go to the host
+      for (Offload offload : choices_.offloads) {
+        std::optional<bool>& fit = states_fit[moves_states(offload)];
+        Strategy s;
+        s.parallelism = p, s.parallelism.zero = zero, s.offload = offload;
+        if (!fit) fit = !prune_ || state_bytes(s) <= capacity_;
+        if (*fit) sharing.offloads = static_cast<std::uint8_t>(sharing.offloads | 1u << static_cast<unsigned>(offload));
+      }
+      if (sharing.offloads != 0) mesh.sharings.push_back(sharing);
+    }
+    if (mesh.sharings.empty()) return;
+    mesh.inner = places_.least_inner(p);
+    mesh.ways.resize(mesh.sharings.size() * residual_ways);
+    meshes_.push_back(std::move(mesh));
+    Work work;
+    work.mesh = static_cast<std::uint32_t>(meshes_.size() - 1);
+    work.group = works_.empty() ? 0 : works_.back().group;  // nothing is taken before all is listed
+    for (ResidualScheme residual : residuals)
+      for (ContextScheme scheme : schemes)
+        for (std::int64_t micro : micro_batches) {
+          work.residual = residual, work.context_scheme = scheme, work.micro_batch = micro;
+          // What is computed again comes on top, so that other policies are looked at once this one is.
+          const Strategy s = strategy_of(work);
+          work.possible =
+              possible_orders(meshes_.back().orders, p.pipeline, static_cast<std::int64_t>(microbatches(question_, s)));
+          if (work.possible == 0) continue;
+          work.made = &profiles_.listed(s);
+          ++work.group;
+          works_.push_back(work);
+        }
+  }
+
+  Strategy strategy_of(const Work& work) const {
+    Strategy s;
+    s.parallelism = meshes_[work.mesh].parallelism;
+    s.parallelism.residual = work.residual, s.parallelism.context_scheme = work.context_scheme;
+    s.micro_batch = work.micro_batch, s.recompute = policies_[work.policy];
+    return s;
+  }
+
+  /// Prices everything that computes as `work` says, under every policy, unless a bound rules it out or less work fits.
+  void price(Work work, bool is_simple) {
+    Strategy s = strategy_of(work);
+    Mesh& mesh = meshes_[work.mesh];
+    if (settled_[work.group] + 1u == 1u << mesh.sharings.size()) return;
+    for (std::size_t i = 0; i < mesh.sharings.size(); ++i) {
+      if (settled_[work.group] >> i & 1u) continue;
+      s.parallelism.zero = mesh.sharings[i].zero;
+      // What is too slow with the least work is so with more, and what fits needs no more.
+      work.policy = 0, s.recompute = policies_[0];
+      const WeightsTimes& least = way_of(s, work, i).least;
+      const std::size_t way = way_number(work, i);
+      const auto is_worth_it = [&](std::size_t inner, const WeightsTimes& weights) {
+        return may_be_fast(weights, s, work, inner, work.possible & mesh.quickest);
+      };
+      bool is_settled = is_simple;
+      if (is_worth_it(mesh.inner, least)) {
+        left_.assign(policies_.size(), std::nullopt), fitting_.assign(policies_.size(), {});
+        std::optional<bool> is_open;  // memory does not depend on places
+        const auto has_work = [&] {
+          if (!is_open) is_open = has_open(s, work, i, is_simple);
+          return *is_open;
+        };
+        if (mesh.places.empty() && has_work()) mesh.places = places_.all(s.parallelism);
+        for (AlikePlaces& at : mesh.places)
+          if (is_worth_it(at.inner, at.is_known(way) ? at.weights[way].least : least)) {
+            if (!has_work()) break;
+            if (price_alike(s, work, i, at, is_simple)) is_settled = false;
+          }
+        if (is_open == false) is_settled = false;
+      }
+      if (is_settled) settled_[work.group] = static_cast<std::uint8_t>(settled_[work.group] | 1u << i);
+    }
+  }
+
+  /// Whether there is a policy under which something is left to price that may be fast enough, wherever the mesh lies.
+  bool has_open(Strategy s, Work work, std::size_t i, bool is_simple) {
+    const Mesh& mesh = meshes_[work.mesh];
+    for (work.policy = 0; work.policy < (is_simple ? 1 : policies_.size()); ++work.policy) {
+      s.recompute = policies_[work.policy];
+      const auto is_worth_it = [&](std::uint64_t orders) {
+        return may_be_fast(way_of(s, work, i).least, s, work, mesh.inner, orders);
+      };
+      if (work.policy > 0 && !is_worth_it(work.possible & mesh.quickest)) continue;
+      std::uint64_t orders = 0;
+      for (const std::uint64_t each : orders_left(work, i, is_simple)) orders |= each & work.possible;
+      if (orders != 0 && is_worth_it(orders)) return true;
+    }
+    return false;
+  }
+
+  /// Prices placements that are alike; true where policies that make more again may be worth a look.
+  bool price_alike(Strategy s, Work work, std::size_t i, AlikePlaces& alike, bool is_simple) {
+    const Mesh& mesh = meshes_[work.mesh];
+    const TrainingProfile& traffic = *way_of(s, work, i).traffic;
+    const RoleSets sets = role_sets(traffic);
+    const std::size_t way = way_number(work, i);
+    if (!alike.is_known(way)) {
+      alike.weights.resize(mesh.ways.size());
+      for (PlacedMesh& placed : alike.placements) {
+        places_.lay(s.parallelism, placed, sets);
+        alike.weights[way].add(bound_.weights_times(traffic, places_.links(s.parallelism, placed)));
+      }
+    }
+    const AlikePlaces::Weights& weights_at = alike.weights[way];
+    for (work.policy = 0; work.policy < (is_simple ? 1 : policies_.size()); ++work.policy) {
+      s.recompute = policies_[work.policy];
+      const auto is_worth_it = [&](const WeightsTimes& weights, std::uint64_t orders) {
+        return may_be_fast(weights, s, work, alike.inner, orders);
+      };
+      if (!is_worth_it(weights_at.least, work.possible & mesh.quickest)) {
+        if (work.policy == 0) return false;  // with more work it is no faster
+        continue;
+      }
+      const Orders left = orders_left(work, i, is_simple);
+      std::uint64_t orders = 0;
+      for (const std::uint64_t each : left) orders |= each & work.possible;
+      if (orders == 0 || !is_worth_it(weights_at.least, orders)) continue;
+      const TrainingProfile& profile = profiles_.priced(*work.made, work.policy).profile;
+      for (std::size_t at = 0; at < alike.placements.size(); ++at) {
+        PlacedMesh& placed = alike.placements[at];
+        if (alike.placements.size() > 1 && !is_worth_it(weights_at.each[at], orders)) continue;
+        s.layout = placed.layout;
+        places_.lay(s.parallelism, placed, sets | role_sets(profile) | RoleSets{1} << role_bit(Role::tensor));
+        const StageLinks& links = places_.links(s.parallelism, placed);
+        fill_passes(question_, s, profile, &traffic, links, steady_);
+        price_passes(s, left, orders, mesh, links, profile, traffic);
+      }
+    }
+    work.policy = 0;
+    return fitting_orders(work, i, Offload::none) != mesh.every_order();
+  }
+
+  /// Prices the stages of a microbatch whose passes are known.
+  void price_passes(Strategy s, const Orders& left, std::uint64_t fast, const Mesh& mesh, const StageLinks& links,
+                    const TrainingProfile& profile, const TrainingProfile& traffic) {
+    bound_.fill(steady_, least_);
+    std::uint64_t slow = 0;
+    each_order(least_, s, mesh, steady_.hop, fast, worst_, [&](std::uint64_t orders, double seconds) {
+      if (seconds >= worst_) slow |= orders;
+      for (; orders != 0; orders &= orders - 1) floors_[static_cast<std::size_t>(std::countr_zero(orders))] = seconds;
+      return true;
+    });
+    if (prune_) fast &= ~slow;
+    for (const AlikeOrders& alike : mesh.layers->alike) {
+      const std::uint64_t of_split = alike.orders & fast;
+      if (of_split == 0) continue;
+      for (const Offload offload : choices_.offloads) {
+        s.offload = offload;
+        const std::uint64_t orders = left[static_cast<std::size_t>(offload)] & of_split;
+        if (orders == 0) continue;
+        fill_stages(question_, s, profile, &traffic, links, alike.split, steady_);
+        if (prune_ && bound_.step(bound_.slowest_stage(steady_)) >= worst_) continue;
+        take_orders(s, mesh, orders, [&](const Strategy& of, const OrderLayers& layers) {
+          events_.fill(question_, of, profile, &traffic, links, alike.split, layers.runs, steady_);
+        });
+      }
+    }
+  }
+
+  /// Events are played for what bounds leave, the most promising first.
+  template <class F>
+  void take_orders(Strategy s, const Mesh& mesh, std::uint64_t orders, F&& fill_events) {
+    while (orders != 0) {
+      auto o = static_cast<std::size_t>(std::countr_zero(orders));
+      for (std::uint64_t rest = orders; rest != 0; rest &= rest - 1)
+        if (const auto other = static_cast<std::size_t>(std::countr_zero(rest)); floors_[other] < floors_[o]) o = other;
+      orders &= ~(std::uint64_t{1} << o);
+      if (prune_ && floors_[o] >= worst_) return;
+      s.schedule = mesh.orders[o].schedule, s.interleave = mesh.orders[o].interleave;
+      Candidate candidate{s, training_cost(steady_, s)};
+      ++found_.count.evaluated;
+      if (excess(candidate.cost) > 0.0) continue;
+      ++found_.count.feasible;
+      if (floors_[o] >= worst_ || candidate.cost.estimate >= worst_) continue;
+      if (s.parallelism.pipeline > 1) {
+        fill_events(s, mesh.layers->each[o]);
+        if (bound_.step(events_.least()) >= worst_) continue;
+        set_interval(steady_, events_.interval(), candidate.cost);
+        if (candidate.cost.estimate >= worst_) continue;
+      }
+      take(candidate);
+    }
+  }
+
+  /// Activations that go to the host pass its link twice; a stage has at least the mean of all.
+  bool is_too_slow(const Work& work, Offload offload) {
+    if (!moves_activations(offload)) return false;
+    const Strategy s = strategy_of(work);
+    const TrainingProfile& profile = profiles_.priced(*work.made, work.policy).profile;
+    double kept = 0.0;
+    for (const StageSplit::Part& part : layers_.of({}).alike.front().split.parts)
+      for (std::size_t k = 0; k < profile.kinds.size(); ++k) kept += part.layers[k] * profile.kinds[k].kept.value();
+    kept *= kept_over_fewest(question_.setup.effects, s.recompute) / static_cast<double>(s.parallelism.pipeline);
+    return bound_.step(microbatches(question_, s) * 2.0 * kept / question_.host.rate) >= worst_;
+  }
+
+  /// Orders of stages worth pricing where weights are shared out in the `i`-th way: those that fit, where nothing fits
+  /// that does a part of the same. Copies and work done again only add, but for one thing: work done again spares
+  /// copies of activations, so that a policy says nothing of those that make more again once activations go to the
+  /// host.
+  const Orders& orders_left(const Work& work, std::size_t i, bool is_simple) {
+    std::optional<Orders>& left = left_[work.policy];
+    if (!left) left = made_orders_left(work, i, is_simple);
+    return *left;
+  }
+  Orders made_orders_left(const Work& work, std::size_t i, bool is_simple) {
+    using enum Offload;
+    Orders left{};
+    for (const Offload offload : choices_.offloads)
+      // The simplest is priced first, and not once more with the rest.
+      if (const bool is_first = work.policy == 0 && offload == choices_.offloads.front();
+          is_simple ? is_first : !prune_ || !is_first)
+        orders_with(left, offload) = meshes_[work.mesh].every_order();
+    Work less = work;
+    for (less.policy = 0; less.policy < work.policy; ++less.policy) {
+      if (!policies_[work.policy].includes(policies_[less.policy])) continue;
+      const std::uint64_t fit = fitting_orders(less, i, none);
+      for (std::uint64_t& orders : left) orders &= ~fit;
+      if (orders_with(left, optimizer) | orders_with(left, both)) {
+        const std::uint64_t without_states = fitting_orders(less, i, optimizer);
+        for (const Offload more : {optimizer, both}) orders_with(left, more) &= ~without_states;
+      }
+      if (left == Orders{}) return left;
+    }
+    for (const Offload more : {none, optimizer, activations, both}) {
+      std::uint64_t& orders = orders_with(left, more);
+      if (more != none && orders != 0) orders &= ~fitting_orders(work, i, none);
+      for (const Offload fewer : {optimizer, activations})
+        if (more == both && orders != 0) orders &= ~fitting_orders(work, i, fewer);
+      if (prune_ && orders != 0) orders &= is_too_slow(work, more) ? 0 : fitting_orders(work, i, more);
+    }
+    return left;
+  }
+
+  /// Orders of stages under which work fits into memory; none where the user did not allow that.
+  std::uint64_t fitting_orders(const Work& work, std::size_t i, Offload offload) {
+    const Mesh& mesh = meshes_[work.mesh];
+    if (!mesh.sharings[i].allows(offload)) return 0;
+    std::optional<std::uint64_t>& known = fitting_[work.policy][static_cast<std::size_t>(offload)];
+    if (known) return *known;
+    Strategy s = strategy_of(work);
+    s.parallelism.zero = mesh.sharings[i].zero, s.offload = offload;
+    const TrainingProfile &profile = profiles_.priced(*work.made, work.policy).profile,
+                          &traffic = *way_of(s, work, i).traffic;
+    sizes_only_.size = role_sizes(s.parallelism);
+    std::uint64_t bits = mesh.every_order() & ~work.possible;  // what no schedule can run needs no more of them
+    for (const AlikeOrders& alike : mesh.layers->alike) {
+      const std::uint64_t of_split = alike.orders & work.possible;
+      if (of_split == 0) continue;
+      fill_memory(question_, s, profile, &traffic, sizes_only_, alike.split, scratch_);
+      if (least_memory(scratch_) > capacity_) continue;
+      for (std::size_t o = 0; o < mesh.orders.size(); ++o) {
+        if (!(of_split >> o & 1u)) continue;
+        s.schedule = mesh.orders[o].schedule, s.interleave = mesh.orders[o].interleave;
+        if (fits(scratch_, s)) bits |= std::uint64_t{1} << o;
+      }
+    }
+    known = bits;
+    return bits;
+  }
+
+  bool fits(const SteadyCost& steady, const Strategy& s) const {
+    for (const SteadyCost::Part& part : steady.parts) {
+      const MemoryParts memory = memory_at(steady, part, s);
+      if (memory.total() > capacity_ || memory.host > question_.host.capacity) return false;
+    }
+    return true;
+  }
+
+  /// Bytes that are too many, on the chip and on its host.
+  double excess(const TrainingCost& cost) const {
+    return std::max(0.0, cost.memory.total() - capacity_) + std::max(0.0, cost.host_memory - question_.host.capacity);
+  }
+
+  void take(const Candidate& candidate) {
+    // The same on other links is no other strategy.
+    const auto same = std::find_if(found_.best.begin(), found_.best.end(), [&](const Candidate& other) {
+      Strategy moved = other.strategy;
+      moved.layout = candidate.strategy.layout;
+      return moved == candidate.strategy;
+    });
+    if (same == found_.best.end())
+      found_.best.push_back(candidate);
+    else if (faster(candidate, *same))
+      *same = candidate;
+    if (found_.best.size() > top_) found_.best.erase(std::max_element(found_.best.begin(), found_.best.end(), faster));
+    if (found_.best.size() == top_)
+      worst_ = std::max_element(found_.best.begin(), found_.best.end(), faster)->cost.estimate;
+  }
+
+  /// Where nothing fits: what is nearest to it, looked for among what shares out most first.
+  void find_closest(const std::vector<Parallelism>& all) {
+    std::vector<std::pair<double, Strategy>> meshes;
+    Strategy shared;
+    for (const Parallelism& p : all)
+      if (space_.per_group(p) > 0)
+        for (int zero : space_.zeros(p))
+          for (Offload offload : choices_.offloads) {
+            shared.parallelism = p, shared.parallelism.zero = zero, shared.offload = offload;
+            meshes.emplace_back(state_bytes(shared), shared);
+          }
+    std::stable_sort(meshes.begin(), meshes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto& [floor, start] : meshes) {
+      if (floor - capacity_ >= least) break;
+      const Parallelism& mesh = start.parallelism;
+      const auto layouts = space_.layouts(mesh);
+      if (layouts.empty()) continue;
+      const Result<StageLinks> links = linker_.links(mesh, layouts.front());
+      if (!links) continue;
+      for (ResidualScheme residual : space_.residuals(mesh))
+        for (ContextScheme scheme : space_.context_schemes(mesh))
+          for (std::int64_t micro : space_.micro_batches(space_.per_group(mesh)))
+            for (std::size_t policy = 0; policy < policies_.size(); ++policy) {
+              Strategy s = start;
+              s.parallelism.residual = residual, s.parallelism.context_scheme = scheme;
+              s.micro_batch = micro, s.recompute = policies_[policy], s.layout = layouts.front();
+              take_closest(s, policy, *links, least);
+            }
+    }
+  }
+
+  /// Memory does not depend on placement: one layout that exists will do.
+  void take_closest(Strategy s, std::size_t policy, const StageLinks& links, double& least) {
+    const TrainingProfile &profile = profiles_.priced(profiles_.microbatch_of(s), policy).profile,
+                          &traffic = profiles_.sharing_of(s);
+    fill_passes(question_, s, profile, &traffic, links, steady_);
+    const std::vector<StageOrder> orders = space_.orders(s.parallelism);
+    const std::uint64_t possible =
+        possible_orders(orders, s.parallelism.pipeline, static_cast<std::int64_t>(microbatches(question_, s)));
+    const StageLayers& layers = layers_.of(s.parallelism);
+    for (const AlikeOrders& alike : layers.alike) {
+      fill_stages(question_, s, profile, &traffic, links, alike.split, steady_);
+      for (std::size_t o = 0; o < orders.size(); ++o) {
+        if (!((alike.orders & possible) >> o & 1u) || least_memory(steady_) - capacity_ >= least) continue;
+        s.schedule = orders[o].schedule, s.interleave = orders[o].interleave;
+        Candidate candidate{s, training_cost(steady_, s)};
+        ++found_.count.evaluated;
+        if (excess(candidate.cost) >= least) continue;
+        least = excess(candidate.cost);
+        if (s.parallelism.pipeline > 1) {
+          events_.fill(question_, s, profile, &traffic, links, alike.split, layers.each[o].runs, steady_);
+          set_interval(steady_, events_.interval(), candidate.cost);
+        }
+        found_.closest = candidate;
+      }
+    }
+  }
+
+  /// A step takes no less than its arithmetic, its memory traffic, the collectives that wait for each other and what
+  /// stages wait. How weights travel comes on top, and the way from stage to stage.
+  double floor_of(const Strategy& s, const Work& of) {
+    const Mesh& mesh = meshes_[of.mesh];
+    double fastest = std::numeric_limits<double>::infinity();
+    each_order(least_times(s, of, mesh.inner), s, mesh, 0.0, of.possible & mesh.quickest, fastest,
+               [&](std::uint64_t, double seconds) {
+                 fastest = std::min(fastest, seconds);
+                 return true;
+               });
+    return fastest;
+  }
+
+  /// Whether the same of some orders of stages, where weights travel beside, leaves one fast enough.
+  bool may_be_fast(const WeightsTimes& weights, const Strategy& s, const Work& of, std::size_t inner,
+                   std::uint64_t orders) {
+    if (!prune_) return true;
+    least_ = least_times(s, of, inner);
+    bound_.add_weights(weights, least_);
+    bool is_fast = false;
+    each_order(least_, s, meshes_[of.mesh], 0.0, orders, worst_,
+               [&](std::uint64_t, double seconds) { return !(is_fast = seconds < worst_); });
+    return is_fast;
+  }
+
+  const Way& way_of(const Strategy& s, const Work& of, std::size_t i) {
+    Way& way = meshes_[of.mesh].ways[way_number(of, i)];
+    if (way.traffic) return way;
+    way.traffic = &profiles_.sharing_of(s);
+    way.least = bound_.weights_times(*way.traffic, linker_.least_links(s.parallelism, role_sets(*way.traffic)));
+    return way;
+  }
+  static std::size_t way_number(const Work& work, std::size_t i) {
+    return i * residual_ways + static_cast<std::size_t>(work.residual);
+  }
+
+  const LeastTimes& least_times(const Strategy& s, const Work& of, std::size_t inner) {
+    TrainingProfiles::Priced& work = profiles_.priced(*of.made, of.policy);
+    auto known = std::find_if(work.least.begin(), work.least.end(),
+                              [&](const auto& least_on) { return least_on.first == inner; });
+    if (known == work.least.end()) {
+      fill_passes(question_, s, work.profile, nullptr, places_.inner(inner), scratch_);
+      known = work.least.insert(known, {inner, {}});
+      bound_.fill(scratch_, known->second);
+    }
+    return known->second;
+  }
+
+  /// Tells of some orders of stages, a bit each, the seconds that no step under them undercuts, until `visit` returns
+  /// false. What takes `enough` is not looked at more closely: those whose slowest stage alone does are told of at
+  /// once.
+  template <class F>
+  void each_order(const LeastTimes& least, const Strategy& s, const Mesh& mesh, double hop, std::uint64_t orders,
+                  const double& enough, F&& visit) {
+    const double m = microbatches(question_, s);
+    const std::int64_t stages = s.parallelism.pipeline;
+    // The slowest stage is no faster than the mean of all.
+    if (const double seconds = bound_.step(m * least.all.seconds / static_cast<double>(stages)); seconds >= enough) {
+      visit(orders, seconds);
+      return;
+    }
+    for (const AlikeOrders& alike : mesh.layers->alike) {
+      std::uint64_t rest = alike.orders & orders;
+      if (rest == 0) continue;
+      bound_.add_stages(least, m, alike.split, hop, sums_);
+      if (const double seconds = bound_.step(sums_.seconds); stages == 1 || seconds >= enough) {
+        if (!visit(rest, seconds)) return;
+        continue;
+      }
+      for (; rest != 0; rest &= rest - 1) {
+        const auto o = static_cast<std::size_t>(std::countr_zero(rest));
+        const StageOrder& order = mesh.orders[o];
+        const PipelineShape shape{order.schedule, stages, static_cast<std::int64_t>(m), order.interleave};
+        if (!visit(rest & ~(rest - 1),
+                   bound_.least_step(least, sums_, shape, alike.split, mesh.layers->each[o], hop, enough)))
+          return;
+      }
+    }
+  }
+
+  /// Bytes of weights and optimizer states on the fullest stage, whatever is computed and however stages are ordered.
+  double state_bytes(const Strategy& s) {
+    const Parallelism& p = s.parallelism;
+    Strategy any;
+    any.parallelism.tensor = p.tensor;
+    any.parallelism.expert = p.expert, any.parallelism.data = p.expert_data();
+    any.parallelism.expert_over = p.expert_over;
+    if (p.expert_over.context) any.parallelism.context = p.context;
+    const TrainingProfile& profile = profiles_.priced(profiles_.microbatch_of(any), 0).profile;
+    sizes_only_.size = role_sizes(p);
+    double least = std::numeric_limits<double>::infinity();
+    for (const AlikeOrders& alike : layers_.of(p).alike) {
+      fill_memory(question_, s, profile, nullptr, sizes_only_, alike.split, scratch_);
+      double most = 0.0;
+      for (const SteadyCost::Part& part : scratch_.parts)
+        most = std::max(most, part.memory.weights + part.memory.master + part.memory.moments);
+      least = std::min(least, most);
+    }
+    return least;
+  }
+
+  const TrainingQuestion& question_;
+  const Transformer& model_;
+  const TrainingChoices& choices_;
+  TrainingSpace space_;
+  LayersOfOrders layers_;
+  std::vector<Recompute> policies_;
+  TrainingProfiles profiles_;
+  double capacity_;
+  std::size_t top_;
+  bool prune_;
+  double worst_;  ///< seconds that are too slow: of the slowest of the best found once there are enough
+  TrainingBound bound_;
+  StageLinker linker_;
+  TrainingPlaces places_;
+  TrainingSearch found_;
+  std::vector<Mesh> meshes_;
+  std::vector<Work> works_;
+  SteadyCost steady_;
+  StepEvents events_;
+  std::array<double, most_orders> floors_{};  ///< seconds that no step of the passes in steady_ undercuts, by order
+  LeastTimes least_;
+  StageSums sums_;
+  SteadyCost scratch_;  ///< for bounds and memory, while steady_ is in use
+  StageLinks sizes_only_;
+  // By policy, of one way to share out weights:
+  std::vector<std::optional<Orders>> left_;                                      ///< see orders_left()
+  std::vector<std::array<std::optional<std::uint64_t>, offload_ways>> fitting_;  ///< see fitting_orders()
+  std::vector<std::uint8_t> settled_;  ///< by work: ways to share out weights that need no more than the least work
+};
+
+}  // namespace
+
+Result<TrainingSearch> search_training(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
+                                       const TrainingChoices& choices, double capacity, std::size_t top, bool prune,
+                                       double slowest) {
+  return Searcher(question, sequence, cluster, choices, capacity, top, prune, slowest).run();
+}
+
+}  // namespace assay

@@ -1,0 +1,39 @@
+// The search for the best way to train: every combination of what the user left open, priced exactly, cut by bounds
+// that never discard the best.
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "assay/search/training/space.h"
+
+namespace assay {
+
+struct Candidate {
+  Strategy strategy;
+  TrainingCost cost;
+};
+
+struct SearchCount {
+  std::int64_t considered = 0;  ///< strategies of the space
+  std::int64_t evaluated = 0;   ///< whose time and memory were computed
+  std::int64_t feasible = 0;    ///< of these, that fit into memory
+};
+
+struct TrainingSearch {
+  std::vector<Candidate> best;       ///< that fit, fastest first
+  std::optional<Candidate> closest;  ///< where none fits: the one that lacks the least memory
+  SearchCount count;
+};
+
+/// Finds the `top` fastest strategies, each with its best placement, that fit into `capacity` bytes a chip and its part
+/// of the host, and take less than `slowest` seconds. Nothing is made again or moved to the host that fits when it is
+/// kept on the chip: more of either does not count where less fits, because it cannot be faster; only work that spares
+/// copies can. With `prune`, what cannot be among them by a bound on its time or memory is not priced; the answer is
+/// the same without.
+Result<TrainingSearch> search_training(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
+                                       const TrainingChoices& choices, double capacity, std::size_t top,
+                                       bool prune = true, double slowest = std::numeric_limits<double>::infinity());
+
+}  // namespace assay

@@ -1,0 +1,530 @@
+#include "assay/search/training/search.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "assay/hardware/calibration.h"
+
+namespace assay {
+namespace {
+
+constexpr std::int64_t sequence = 2048;
+
+Transformer tiny_model() {
+  Transformer model;
+  model.id = "tiny";
+  model.d_model = 512;
+  model.vocabulary = 8192;
+  Layer layer;
+  Attention attention;
+  attention.heads = attention.kv_heads = 8, attention.head_dim = attention.value_dim = 64;
+  layer.attention = attention;
+  FeedForward mlp;
+  mlp.width = 2048;
+  layer.feed_forward = mlp;
+  for (int i = 0; i < 4; ++i) model.decoder.add(layer);
+  return model;
+}
+
+/// Ten layers, every second one with experts that take several times as long: chunks decide which stages have them.
+Transformer alternating_model() {
+  Transformer model = tiny_model();
+  const Layer plain = model.decoder.kinds.front();
+  Layer experts = plain;
+  experts.feed_forward->experts = 8, experts.feed_forward->experts_per_token = 8;
+  model.decoder = {};
+  for (int i = 0; i < 5; ++i) model.decoder.add(plain), model.decoder.add(experts);
+  return model;
+}
+
+constexpr Offload every_offload[] = {Offload::none, Offload::optimizer, Offload::activations, Offload::both};
+
+struct Case {
+  Transformer model = tiny_model();
+  Cluster cluster;
+  TrainingQuestion question;
+
+  explicit Case(const char* where) : cluster(*parse_cluster(where, Catalogue::builtin(), "test")) {
+    question.setup.model = &model;
+    question.setup.rates = *kernel_rates(cluster.chip, Dtype::bf16, "test");
+    question.sequences = 32;
+    question.chips = static_cast<double>(cluster.chips());
+  }
+};
+
+TEST(TrainingSearch, PruningNeverLosesTheBest) {
+  for (const char* where : {"h100-sxm:16", "tpu-v5e:4x4", "tpu-v5p:4x4x4"}) {
+    Case c(where);
+    for (int i = 0; i < 3; ++i) c.model.decoder.add(c.model.decoder.kinds.front());  // seven: stages are uneven
+    for (double capacity : {1e9, 4e9, 8e10}) {
+      const auto cut = search_training(c.question, sequence, c.cluster, {}, capacity, 3, true);
+      const auto all = search_training(c.question, sequence, c.cluster, {}, capacity, 3, false);
+      ASSERT_TRUE(cut && all);
+      ASSERT_EQ(cut->best.empty(), all->best.empty());
+      if (all->best.empty()) continue;
+      ASSERT_EQ(cut->best.size(), all->best.size());
+      for (std::size_t i = 0; i < all->best.size(); ++i)
+        EXPECT_DOUBLE_EQ(cut->best[i].cost.estimate, all->best[i].cost.estimate);
+      EXPECT_LE(cut->count.evaluated, all->count.evaluated);
+    }
+  }
+}
+
+// The bounds count stragglers, fixed costs, copies to the host and what is done once a step: what they leave out must
+// not be faster for it.
+TEST(TrainingSearch, PruningNeverLosesTheBestOfStepsWithCostsOfTheirOwn) {
+  for (const bool overlap : {true, false}) {
+    Case c("h100-sxm:32");
+    c.question.overlap = overlap;
+    c.question.setup.effects.straggler = 0.05;
+    c.question.setup.effects.fixed = 10_ms;
+    c.question.host = {1e9, 0.8, 1.5e9, 1e12};  // slow enough to be waited for
+    TrainingChoices choices;
+    choices.offloads.assign(std::begin(every_offload), std::end(every_offload));
+    for (double capacity : {4e8, 8e10}) {
+      const auto cut = search_training(c.question, sequence, c.cluster, choices, capacity, 20, true);
+      const auto all = search_training(c.question, sequence, c.cluster, choices, capacity, 20, false);
+      ASSERT_TRUE(cut && all);
+      ASSERT_EQ(cut->best.size(), all->best.size());
+      for (std::size_t i = 0; i < all->best.size(); ++i)
+        EXPECT_EQ(cut->best[i].cost.estimate, all->best[i].cost.estimate);
+      if (!all->best.empty()) EXPECT_LT(cut->count.evaluated, all->count.evaluated / 2);
+    }
+  }
+}
+
+// Few microbatches a stage, so that bubbles decide, and weights that are waited for: the bounds count both.
+TEST(TrainingSearch, PruningNeverLosesTheBestWherePipelinesHardlyFill) {
+  for (const char* where : {"h100-sxm:64", "tpu-v5p:4x4x4"})
+    for (const double sequences : {8, 64}) {
+      Case c(where);
+      c.question.sequences = sequences;
+      c.question.setup.effects.contention = 0.3, c.question.setup.effects.gradients_waited = 0.1;
+      c.question.setup.effects.beside_waited = 0.2;
+      for (double capacity : {5e8, 8e10}) {
+        const auto cut = search_training(c.question, sequence, c.cluster, {}, capacity, 20, true);
+        const auto all = search_training(c.question, sequence, c.cluster, {}, capacity, 20, false);
+        ASSERT_TRUE(cut && all);
+        ASSERT_EQ(cut->best.size(), all->best.size());
+        for (std::size_t i = 0; i < all->best.size(); ++i)
+          EXPECT_EQ(cut->best[i].cost.estimate, all->best[i].cost.estimate);
+        if (!all->best.empty()) EXPECT_LT(cut->count.evaluated, all->count.evaluated / 4);
+      }
+    }
+}
+
+// Schedules that hide the exchange between experts are the faster for it: a bound must allow for that.
+TEST(TrainingSearch, PruningNeverLosesAScheduleThatHidesExperts) {
+  for (const double waited : {0.0, 0.25, 1.0}) {
+    Case c("h100-sxm:16");
+    for (Layer& layer : c.model.decoder.kinds)
+      layer.feed_forward->experts = 8, layer.feed_forward->experts_per_token = 2;
+    c.question.setup.effects.expert_waited = waited;
+    for (double capacity : {4e9, 8e10}) {
+      const auto cut = search_training(c.question, sequence, c.cluster, {}, capacity, 3, true);
+      const auto all = search_training(c.question, sequence, c.cluster, {}, capacity, 3, false);
+      ASSERT_TRUE(cut && all);
+      ASSERT_EQ(cut->best.size(), all->best.size());
+      for (std::size_t i = 0; i < all->best.size(); ++i)
+        EXPECT_DOUBLE_EQ(cut->best[i].cost.estimate, all->best[i].cost.estimate);
+    }
+  }
+}
+
+/// That bounds cut nothing that belongs into the list, and that each entry has its own price; returns how many there
+/// are.
+std::size_t expect_exact(const Case& c, const TrainingChoices& choices, double capacity) {
+  const auto cut = search_training(c.question, sequence, c.cluster, choices, capacity, 20, true);
+  const auto all = search_training(c.question, sequence, c.cluster, choices, capacity, 20, false);
+  EXPECT_TRUE(cut && all);
+  if (!cut || !all) return 0;
+  EXPECT_EQ(cut->best.size(), all->best.size());
+  for (std::size_t i = 0; i < std::min(cut->best.size(), all->best.size()); ++i) {
+    EXPECT_EQ(cut->best[i].cost.estimate, all->best[i].cost.estimate);
+    const auto cost = price_strategy(c.question, sequence, c.cluster, cut->best[i].strategy);
+    EXPECT_TRUE(cost);
+    if (!cost) continue;
+    EXPECT_NEAR(cut->best[i].cost.estimate, cost->estimate, 1e-12 * cost->estimate);
+    EXPECT_NEAR(cut->best[i].cost.memory.total(), cost->memory.total(), 1.0);
+  }
+  return all->best.size();
+}
+
+// Stages hold other layers with every number of chunks, so that one with more of them may be the slower and the fuller
+// one: bounds hold for each, and what is found is priced as by itself.
+TEST(TrainingSearch, ChunksOfUnlikeLayersAreSearchedExactly) {
+  for (const char* where : {"h100-sxm:16", "tpu-v5e:2x4"}) {
+    Case c(where);
+    c.model = alternating_model();
+    c.question.setup.effects.expert_waited = 0.25;
+    TrainingChoices choices;
+    choices.schedule = PipelineSchedule::interleaved, choices.context = 1, choices.pipeline = 2;
+    for (const double capacity : {1e9, 2e9, 8e10}) expect_exact(c, choices, capacity);
+  }
+}
+
+// Two blocks take turns in four of seven layers, so that stages of pipelines hold both, one or none.
+TEST(TrainingSearch, SharedWeightsAreSearchedExactly) {
+  Case c("h100-sxm:8");
+  const Layer plain = c.model.decoder.kinds.front();
+  c.model.decoder = {};
+  for (const int block : {0, 1, 2, 0, 1, 2, 0}) {
+    Layer layer = plain;
+    if (block > 0) layer.shared = SharedBlock{.number = block};
+    c.model.decoder.add(layer);
+  }
+  c.question.host = {1e9, 0.8, 1.5e9, 1e12};  // slow enough to be waited for
+  TrainingChoices choices;
+  choices.context = 1;
+  choices.offloads = {std::begin(every_offload), std::end(every_offload)};
+  for (const double capacity : {1e9, 8e10}) EXPECT_GT(expect_exact(c, choices, capacity), 0u);
+}
+
+// Every split of eight chips over data, fsdp, tensor and pipeline, with every policy of recomputation and everything
+// that can go to the host, priced one by one without the search's caches. The link is fast enough that offloading wins
+// where memory is short, and slow enough to be waited for.
+TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
+  Case c("h100-sxm:8");
+  c.question.host = {30e9, 0.8, 40e9, 256e9};
+  constexpr std::array<double, 4> capacities{3e8, 6e8, 1.2e9, 8e10};
+  std::array<double, 4> best;
+  best.fill(1e30);
+  for (std::int64_t tp = 1; tp <= 8; tp *= 2)
+    for (std::int64_t pp = 1; pp * tp <= 8 && pp <= 4; pp *= 2)
+      for (std::int64_t fsdp = 1; fsdp * pp * tp <= 8; fsdp *= 2) {
+        Strategy s;
+        s.parallelism.tensor = tp, s.parallelism.pipeline = pp, s.parallelism.fsdp = fsdp;
+        s.parallelism.data = 8 / (tp * pp * fsdp);
+        const std::int64_t per_group = 32 / (s.parallelism.data * fsdp);
+        for (std::int64_t micro = 1; micro <= std::min<std::int64_t>(per_group, 16); micro *= 2)
+          for (int zero = 0; zero <= (s.parallelism.data > 1 ? 2 : 0); ++zero)
+            for (int residual = 0; residual <= (tp > 1 ? 1 : 0); ++residual)
+              for (const RecomputePolicy& policy : recompute_policies)
+                for (const Offload offload : every_offload) {
+                  // On one node all placements are alike.
+                  s.micro_batch = micro, s.offload = offload;
+                  s.parallelism.zero = zero;
+                  s.parallelism.residual = static_cast<ResidualScheme>(residual);
+                  s.recompute = policy.parts;
+                  const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+                  ASSERT_TRUE(cost);
+                  for (std::size_t i = 0; i < capacities.size(); ++i)
+                    if (cost->memory.total() <= capacities[i]) best[i] = std::min(best[i], cost->estimate);
+                }
+      }
+  TrainingChoices choices;
+  choices.context = 1;
+  choices.schedule = PipelineSchedule::one_f_one_b;
+  choices.offloads.assign(std::begin(every_offload), std::end(every_offload));
+  for (std::size_t i = 0; i < capacities.size(); ++i) {
+    const auto found = search_training(c.question, sequence, c.cluster, choices, capacities[i], 1);
+    ASSERT_TRUE(found);
+    ASSERT_EQ(found->best.empty(), best[i] == 1e30);
+    const double estimate = found->best.empty() ? best[i] : found->best.front().cost.estimate;
+    EXPECT_NEAR(estimate, best[i], 1e-9 * best[i]);
+  }
+}
+
+// Stages with unlike layers, and chunks of unlike lengths: what is found is what its events take, and no order of
+// stages that the search leaves to a bound is faster.
+TEST(TrainingSearch, RanksUnevenPipelinesByTheirEvents) {
+  using enum PipelineSchedule;
+  for (const bool alternate : {true, false}) {
+    Case c("h100-sxm:8");
+    if (alternate) c.model = alternating_model();
+    while (c.model.decoder.layers() < 13) c.model.decoder.add(c.model.decoder.kinds.front());
+    TrainingChoices choices;
+    choices.context = choices.tensor = choices.fsdp = choices.expert = 1, choices.zero = 1;
+    choices.recompute = Recompute::none();
+    for (const std::int64_t pp : {2, 4, 8}) {
+      choices.pipeline = pp;
+      std::vector<double> all;
+      Strategy s;
+      s.parallelism.pipeline = pp, s.parallelism.data = 8 / pp, s.parallelism.zero = 1;
+      for (const StageOrder& order : TrainingSpace(c.question, sequence, c.cluster, choices).orders(s.parallelism))
+        for (s.micro_batch = 1; s.micro_batch <= 16; s.micro_batch *= 2) {
+          s.schedule = order.schedule, s.interleave = order.interleave;
+          const auto m = static_cast<std::int64_t>(microbatches(c.question, s));
+          if (m < 1 || !is_possible({order.schedule, pp, m, order.interleave})) continue;
+          const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+          ASSERT_TRUE(cost);
+          all.push_back(cost->estimate);
+        }
+      std::sort(all.begin(), all.end());
+      const auto found = search_training(c.question, sequence, c.cluster, choices, 8e10, 6);
+      ASSERT_TRUE(found);
+      ASSERT_EQ(found->best.size(), 6u);
+      for (std::size_t i = 0; i < 6; ++i) {
+        EXPECT_NEAR(found->best[i].cost.estimate, all[i], 1e-12 * all[i]) << pp << " " << i;
+        const auto input = pipeline_input(c.question, sequence, c.cluster, found->best[i].strategy);
+        ASSERT_TRUE(input);
+        EXPECT_NEAR(simulate_pipeline(*input, false)->interval.value(), found->best[i].cost.estimate, 1e-9 * all[i]);
+      }
+    }
+  }
+}
+
+/// The least estimate of all orders of a strategy's axes, on a torus along all orders of its axes.
+double best_of_all_orders(const Case& c, Strategy strategy) {
+  const TrainingProfile profile = make_profile(c.question.setup, profile_key(strategy, sequence));
+  const StageSplit split = stage_split(c.model, strategy);
+  const StageSplit runs = stage_runs(c.model, strategy.parallelism.pipeline, strategy.schedule, strategy.interleave);
+  StepEvents events;
+  const std::size_t turns = c.cluster.torus ? 1 + ground_orders(grounds_of(c.cluster)).size() : 1;
+  double best = HUGE_VAL;
+  AxisLayout& layout = strategy.layout;
+  do
+    for (layout.turn = 0; layout.turn < turns; ++layout.turn)
+      if (const auto links = strategy_links(c.question, c.cluster, strategy)) {
+        const SteadyCost steady = steady_cost(c.question, strategy, profile, *links, split);
+        TrainingCost cost = training_cost(steady, strategy);
+        events.fill(c.question, strategy, profile, nullptr, *links, split, runs, steady);
+        set_interval(steady, events.interval(), cost);
+        best = std::min(best, cost.estimate);
+      }
+  while (std::next_permutation(layout.order.begin(), layout.order.begin() + 1 + roles));
+  return best;
+}
+
+// Every split of the chips, each with all 720 orders of its axes: what the bounds and the layouts that stand for others
+// leave out must not be faster.
+TEST(TrainingSearch, FindsTheBestOfAllPlacements) {
+  for (const char* where : {"h100-sxm:32", "tpu-v5e:4x8", "2*tpu-v5e:4x4"})
+    for (const bool experts : {false, true}) {
+      Case c(where);
+      if (const auto measured = *calibration_of(c.cluster.chip, Catalogue::builtin()); measured && experts)
+        c.question.collectives = measured->values.collective;
+      if (experts)
+        for (Layer& layer : c.model.decoder.kinds)
+          layer.feed_forward->experts = 8, layer.feed_forward->experts_per_token = 2;
+      TrainingChoices choices;
+      choices.schedule = PipelineSchedule::one_f_one_b, choices.recompute = Recompute::none();
+      choices.residual = ResidualScheme::replicated, choices.context_scheme = ContextScheme::gather;
+      choices.micro_batch = 1, choices.zero = 1, choices.expert_over = ExpertAxes{};
+      const std::int64_t chips = c.cluster.chips();
+      double best = HUGE_VAL;
+      int improved = 0, strategies = 0;
+      for (const std::int64_t tp : {1, 2, 8})
+        for (const std::int64_t pp : {1, 2, 4})
+          for (const std::int64_t cp : {1, 2})
+            for (const std::int64_t fsdp : {1, 2, 4})
+              for (const std::int64_t ep : {1, 4}) {
+                const std::int64_t others = tp * pp * cp * fsdp, data = chips / others;
+                if (chips % others != 0 || (ep > 1 && (!experts || data * fsdp % ep != 0))) continue;
+                Strategy s;
+                s.parallelism = {data, fsdp, tp, cp, ep, {}, pp, 1};
+                const double of_all = best_of_all_orders(c, s);
+                if (of_all == HUGE_VAL) continue;
+                const auto as_it_is = price_strategy(c.question, sequence, c.cluster, s);
+                if (!as_it_is || of_all < as_it_is->estimate) ++improved;
+                ++strategies;
+                best = std::min(best, of_all);
+                choices.tensor = tp, choices.pipeline = pp, choices.context = cp, choices.fsdp = fsdp;
+                choices.data = data, choices.expert = ep;
+                for (const bool prune : {true, false}) {
+                  const auto found = search_training(c.question, sequence, c.cluster, choices, 8e10, 1, prune);
+                  ASSERT_TRUE(found && !found->best.empty()) << where << " " << mesh_text(whole_mesh(s.parallelism));
+                  EXPECT_NEAR(found->best.front().cost.estimate, of_all, 1e-12 * of_all)
+                      << where << " " << mesh_text(whole_mesh(s.parallelism)) << " " << prune;
+                }
+              }
+      EXPECT_GT(strategies, 20);
+      EXPECT_GT(improved, 5) << where << " " << experts;
+    }
+}
+
+TEST(TrainingSearch, KeepsToAnOrderOfAxesThatIsGiven) {
+  const Case c("h100-sxm:16");
+  TrainingChoices choices;
+  choices.data = 2, choices.tensor = 8, choices.fsdp = choices.pipeline = choices.context = 1;
+  const auto best = search_training(c.question, sequence, c.cluster, choices, 8e10, 1);
+  choices.layout = AxisLayout{};
+  const auto usual = search_training(c.question, sequence, c.cluster, choices, 8e10, 1);
+  ASSERT_TRUE(best && usual && !usual->best.empty());
+  EXPECT_EQ(usual->best.front().strategy.layout, AxisLayout{});
+  const auto cost = price_strategy(c.question, sequence, c.cluster, usual->best.front().strategy);
+  EXPECT_NEAR(usual->best.front().cost.estimate, cost->estimate, 1e-12 * cost->estimate);
+  EXPECT_LE(best->best.front().cost.estimate, cost->estimate);
+}
+
+// Why a policy need not be priced where one fits that makes a part of the same again.
+TEST(TrainingSearch, MakingMoreAgainIsNeverFaster) {
+  for (const char* where : {"h100-sxm:16", "tpu-v5e:4x4"}) {
+    Case c(where);
+    c.question.setup.effects.contention = 0.3, c.question.setup.effects.gradients_waited = 0.1;
+    Strategy s;
+    s.parallelism.fsdp = 4, s.parallelism.tensor = 2, s.parallelism.pipeline = 2;
+    for (const PipelineSchedule schedule : {PipelineSchedule::one_f_one_b, PipelineSchedule::zb_v})
+      for (const auto& [less_name, less] : recompute_policies)
+        for (const auto& [more_name, more] : recompute_policies) {
+          if (!more.includes(less)) continue;
+          s.schedule = schedule;
+          s.recompute = less;
+          const auto a = price_strategy(c.question, sequence, c.cluster, s);
+          s.recompute = more;
+          const auto b = price_strategy(c.question, sequence, c.cluster, s);
+          ASSERT_TRUE(a && b);
+          EXPECT_LE(a->estimate, b->estimate * (1.0 + 1e-12)) << less_name << " " << more_name;
+        }
+  }
+}
+
+TEST(TrainingSearch, RunnersUpAreOtherStrategies) {
+  const Case c("tpu-v5e:4x4");
+  const auto found = search_training(c.question, sequence, c.cluster, {}, 8e10, 20);
+  ASSERT_TRUE(found);
+  for (std::size_t i = 0; i < found->best.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      Strategy other = found->best[j].strategy;
+      other.layout = found->best[i].strategy.layout;
+      EXPECT_FALSE(other == found->best[i].strategy);
+    }
+}
+
+TEST(TrainingSearch, KeepsWhatIsFixedAndSaysWhatNeedsLeastWhenNothingFits) {
+  const Case c("h100-sxm:16");
+  TrainingChoices choices;
+  choices.tensor = 4, choices.pipeline = 2, choices.recompute = Recompute::full();
+  const auto found = search_training(c.question, sequence, c.cluster, choices, 8e10, 4);
+  ASSERT_TRUE(found);
+  for (const Candidate& candidate : found->best) {
+    EXPECT_EQ(candidate.strategy.parallelism.tensor, 4);
+    EXPECT_EQ(candidate.strategy.parallelism.pipeline, 2);
+    EXPECT_EQ(candidate.strategy.recompute, Recompute::full());
+    EXPECT_LE(candidate.cost.memory.total(), 8e10);
+  }
+  const auto none = search_training(c.question, sequence, c.cluster, choices, 1e6, 4);
+  ASSERT_TRUE(none);
+  EXPECT_TRUE(none->best.empty());
+  ASSERT_TRUE(none->closest);
+  EXPECT_GT(none->closest->cost.memory.total(), 1e6);
+}
+
+// What the search puts together from halves is what a strategy costs when it is priced by itself.
+TEST(TrainingSearch, PricesStrategiesAsFromScratch) {
+  for (const char* where : {"h100-sxm:16", "tpu-v5e:4x4"}) {
+    const Case c(where);
+    TrainingChoices choices;
+    choices.offloads = {Offload::none, Offload::optimizer, Offload::activations, Offload::both};
+    Case linked = c;
+    linked.question.setup.model = &linked.model;
+    linked.question.host = {1e9, 0.8, 1.5e9, 1e12};  // slow enough to be waited for
+    const auto found = search_training(linked.question, sequence, linked.cluster, choices, 4e9, 300);
+    ASSERT_TRUE(found);
+    ASSERT_EQ(found->best.size(), 300u);
+    for (const Candidate& candidate : found->best) {
+      const auto cost = price_strategy(linked.question, sequence, linked.cluster, candidate.strategy);
+      ASSERT_TRUE(cost);
+      EXPECT_NEAR(candidate.cost.estimate, cost->estimate, 1e-12 * cost->estimate);
+      EXPECT_NEAR(candidate.cost.memory.total(), cost->memory.total(), 1.0);
+      EXPECT_NEAR(candidate.cost.memory.host, cost->memory.host, 1.0);
+    }
+  }
+}
+
+TEST(TrainingSearch, OffloadingIsSearchedExactly) {
+  Case c("h100-sxm:8");
+  c.question.host = {64e9, 0.8, 70e9, 256e9};
+  const double state = 16e6;  // a chip that holds little but weights
+  double least = 1e300;
+  for (Offload offload : {Offload::none, Offload::optimizer, Offload::activations, Offload::both}) {
+    TrainingChoices one;
+    one.offloads = {offload};
+    for (double capacity : {state, 4e8, 8e8}) {
+      const auto found = search_training(c.question, sequence, c.cluster, one, capacity, 1, true);
+      const auto all = search_training(c.question, sequence, c.cluster, one, capacity, 1, false);
+      ASSERT_TRUE(found && all);
+      ASSERT_EQ(found->best.empty(), all->best.empty());
+      if (!all->best.empty()) EXPECT_EQ(found->best.front().cost.estimate, all->best.front().cost.estimate);
+      if (capacity == 4e8 && !all->best.empty()) least = std::min(least, all->best.front().cost.estimate);
+    }
+  }
+  TrainingChoices every;
+  every.offloads = {Offload::none, Offload::optimizer, Offload::activations, Offload::both};
+  const auto found = search_training(c.question, sequence, c.cluster, every, 4e8, 1);
+  ASSERT_TRUE(found);
+  ASSERT_FALSE(found->best.empty());
+  EXPECT_EQ(found->best.front().cost.estimate, least);
+}
+
+TEST(TrainingSearch, LeavesOutWhatIsTooSlow) {
+  const Case c("h100-sxm:16");
+  const auto all = search_training(c.question, sequence, c.cluster, {}, 8e10, 5);
+  ASSERT_TRUE(all);
+  ASSERT_EQ(all->best.size(), 5u);
+  const double third = all->best[2].cost.estimate;
+  const auto some = search_training(c.question, sequence, c.cluster, {}, 8e10, 5, true, third);
+  ASSERT_TRUE(some);
+  ASSERT_FALSE(some->best.empty());
+  for (const Candidate& candidate : some->best) EXPECT_LT(candidate.cost.estimate, third);
+  EXPECT_EQ(some->best.front().cost.estimate, all->best.front().cost.estimate);
+}
+
+// Whatever the space leaves out shows here: a choice that is given is one that the search had.
+TEST(TrainingSearch, FixingAChoiceNeverFindsABetterStrategy) {
+  for (const char* where : {"h100-sxm:8", "tpu-v5e:4x4"})
+    for (const std::int64_t long_sequence : {2048, 16384})
+      for (const double capacity : {6e8, 2e9, 8e10}) {
+        Case c(where);
+        c.question.sequences = long_sequence > sequence ? 2 : 32;
+        const auto best = [&](const TrainingChoices& choices) {
+          const auto found = search_training(c.question, long_sequence, c.cluster, choices, capacity, 1);
+          return found && !found->best.empty() ? found->best.front().cost.estimate : HUGE_VAL;
+        };
+        const double free = best({});
+        const auto expect_no_better = [&](const TrainingChoices& choices, const char* what, std::int64_t value) {
+          EXPECT_GE(best(choices), free * (1.0 - 1e-12))
+              << where << " " << long_sequence << " tokens, " << what << value;
+        };
+        for (const std::int64_t n : {1, 2, 4, 8}) {
+          using Degree = std::optional<std::int64_t> TrainingChoices::*;
+          const std::pair<const char*, Degree> degrees[] = {
+              {"data ", &TrainingChoices::data},         {"fsdp ", &TrainingChoices::fsdp},
+              {"tensor ", &TrainingChoices::tensor},     {"context ", &TrainingChoices::context},
+              {"pipeline ", &TrainingChoices::pipeline}, {"microbatch ", &TrainingChoices::micro_batch},
+              {"chunks ", &TrainingChoices::interleave}};
+          for (const auto& [what, degree] : degrees) {
+            TrainingChoices choices;
+            choices.*degree = n;
+            expect_no_better(choices, what, n);
+            for (const int zero : {0, 1, 2, 3}) {
+              choices.zero = zero;
+              expect_no_better(choices, what, 10 * n + zero);
+            }
+          }
+        }
+      }
+}
+
+// Eleven layers divide over no number of stages. All numbers of chunks are there to be asked for, and tried.
+TEST(TrainingSearch, UnevenStagesInterleave) {
+  Case c("h100-sxm:8");
+  for (int i = 0; i < 7; ++i) c.model.decoder.add(c.model.decoder.kinds.front());
+  TrainingChoices choices;
+  choices.pipeline = 2, choices.schedule = PipelineSchedule::interleaved;
+  const TrainingSpace space(c.question, sequence, c.cluster, choices);
+  Parallelism p;
+  p.pipeline = 2;
+  std::vector<std::int64_t> tried;
+  for (const StageOrder& order : space.orders(p)) tried.push_back(order.interleave);
+  EXPECT_EQ(tried, (std::vector<std::int64_t>{2, 3, 4, 5}));  // a stage has five layers
+  for (const double capacity : {2e8, 3e8, 4e8, 5e8, 7e8, 1e9, 8e10}) {
+    choices.interleave = std::nullopt;
+    const auto best = [&] {
+      const auto found = search_training(c.question, sequence, c.cluster, choices, capacity, 1);
+      return found && !found->best.empty() ? found->best.front().cost.estimate : HUGE_VAL;
+    };
+    const double free = best();
+    if (capacity > 1e10) EXPECT_LT(free, HUGE_VAL);
+    for (const std::int64_t chunks : {2, 3, 4, 5}) {
+      choices.interleave = chunks;
+      EXPECT_GE(best(), free) << capacity << " " << chunks;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,76 @@
+// One kernel of a serving step, over any number of sequences: its work is a straight line in them, and its estimate
+// follows from the same models of kernels that kernel_time() uses. Nothing here allocates.
+#pragma once
+#include <cstdint>
+
+#include "assay/estimate/kernels.h"
+#include "assay/estimate/serving_effects.h"
+#include "assay/program/program.h"
+
+namespace assay {
+
+/// a + b x sequences.
+struct StraightLine {
+  double fixed = 0, moving = 0;
+  double operator()(double sequences) const { return fixed + moving * sequences; }
+  friend bool operator==(const StraightLine&, const StraightLine&) = default;
+};
+/// Through (x, at_x) and (2x, at_2x).
+inline StraightLine line_through(double x, double at_x, double at_2x) {
+  return {2.0 * at_x - at_2x, (at_2x - at_x) / x};
+}
+
+struct ServedKernel {
+  /// Which model the estimate comes from; `shares` where the chip has no calibration for it.
+  enum class Model : std::uint8_t { shares, stream, product, decode, split, attention, scores };
+
+  Model model = Model::shares;
+  bool attends = false;         ///< its work is that of single sequences, not of tokens
+  double count = 1;             ///< kernels like this one for each layer of its block
+  StraightLine flops, bytes;    ///< without weights of experts
+  double expert_bytes = 0;      ///< of expert weights, of which only touched ones are read
+  double seconds_per_flop = 0;  ///< at the peak; zero for kernels that only move bytes
+  double stream_share = 0;      ///< of the bandwidth; zero: not calibrated
+  bool quantises = false;       ///< casts to 8 bits or fewer
+  /// Of a cast of stored weights, dense ones and experts: bytes that are stored beyond those that the product then
+  /// reads. A product that casts on the way reads them all the same.
+  double narrowed = 0, narrowed_experts = 0;
+  double shared_by = 1;       ///< of decoding: heads of queries that share keys and values
+  bool narrow_cache = false;  ///< of decoding: a cache in 8 bits or fewer
+  bool latent = false;        ///< of decoding: keys of all heads are one compressed cache
+
+  // Of a product: batch x [m,k] x [k,n], the share of the peak and the peak.
+  StraightLine batch, m;
+  double n = 0, k = 0, share = 0, peak = 0;
+  TileSteps tiles{};
+  TileRows rows;  ///< of a product that is asked for at many batches
+  // Of attention: heads of all sequences, or the caches that decoding reads.
+  StraightLine items;
+  StraightLine met;  ///< keys that a query meets on average
+  AttentionWork attention;
+
+  bool same_work(const ServedKernel& other) const;
+  /// Whether a product that reads the same tensor can be one with this one; then adds it.
+  bool joins(const ServedKernel& other) const;
+  void join(const ServedKernel& other);
+  /// Moves nothing: another view of a tensor.
+  bool is_view() const { return bytes == StraightLine{} && expert_bytes == 0.0; }
+  /// Kernels that are started for it on average: what is element-wise may be part of another.
+  double started(const ServingEffects& effects) const;
+};
+
+/// The kernel of a step, from the same step lowered for `sequences` and for twice as many. `touched` is the share of
+/// the experts that the step's tokens reach in each.
+ServedKernel served_kernel(const KernelRates& rates, const Program& one, const Step& at_one, const Program& two,
+                           const Step& at_two, double sequences, double touched_one, double touched_two);
+
+/// Finds the tiles of a product for up to `sequences` ahead. Products of experts have none: as many of them take part
+/// as tokens touch.
+void find_tiles(const KernelRates& rates, ServedKernel& kernel, double sequences);
+
+/// Seconds as good kernels take: what kernel_time() estimates for the step lowered at that many sequences, with what
+/// the software does to kernels in the midst of others. `touched` is the share of the experts that have any token.
+double served_estimate(const KernelRates& rates, const ServingEffects& effects, const ServedKernel& kernel,
+                       double sequences, double touched, double arithmetic, double bytes);
+
+}  // namespace assay

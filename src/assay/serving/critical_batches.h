@@ -1,0 +1,27 @@
+// The products of a decode step one by one: how far each is from the batch at which arithmetic takes as long as memory.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "assay/serving/profile.h"
+
+namespace assay {
+
+struct StepBalance {
+  std::string block, what;  ///< "layer kind 1"; the weight, or "attention"
+  double layers = 1;
+  double flops = 0, bytes = 0;      ///< on one chip, of one layer at the given batch
+  double compute = 0, memory = 0;   ///< ideal seconds of the same
+  double experts = 0, touched = 0;  ///< of a mixture: experts of all chips, and how many get any token on average
+  /// Sequences over all replicas at which both take the same time; nothing where more sequences never help, because
+  /// each brings bytes of its own: attention.
+  std::optional<double> critical;
+};
+
+/// Products and attention of a decode step of `batch` sequences that see `keys` tokens, of which `source` are those of
+/// an encoder, in the order of the program.
+std::vector<StepBalance> step_balance(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t keys,
+                                      double batch, std::int64_t source = 0);
+
+}  // namespace assay

@@ -1,0 +1,226 @@
+#include "assay/serving/point.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace assay {
+
+ServingStrategy prefill_strategy(const ServingPoint& point) {
+  ServingStrategy strategy = point.strategy;
+  strategy.scheme = point.prefill_scheme;
+  return strategy;
+}
+
+void ServingPoint::scale(double step, double prefill_by) {
+  step_scale *= step, decode.estimate *= step;
+  prefill_scale *= prefill_by, prefill.estimate *= prefill_by;
+}
+
+std::int64_t fresh_prompt(const ServingQuestion& question) {
+  return static_cast<std::int64_t>(
+      std::max(1.0, std::ceil(static_cast<double>(question.prompt) * (1.0 - question.cached_prompt) - 1e-9)));
+}
+
+std::int64_t decode_context(const ServingQuestion& question) {
+  if (question.lengths) return std::llround(question.lengths->context);
+  return question.prompt + std::max<std::int64_t>(1, question.output / 2);
+}
+
+namespace {
+
+/// Tokens of a chunk that attention of some layers looks back in; 0: none.
+std::int64_t chunk_of(const ServingQuestion& question) {
+  for (const Layer& layer : question.setup.model->decoder.kinds)
+    if (layer.attention && layer.attention->chunk > 0) return layer.attention->chunk;
+  return 0;
+}
+
+/// The contexts of all steps of an output, `later` tokens on, cut where a chunk begins: between those all work is a
+/// straight line in the context, and the middle tells everything.
+void cut_at_chunks(const ServingQuestion& question, std::int64_t chunk, std::int64_t later, ServingKeys& keys) {
+  const std::int64_t first = question.prompt + later + 1;
+  const std::int64_t last = question.prompt + later + std::max<std::int64_t>(1, question.output - 1);
+  keys.seen.clear();
+  for (std::int64_t from = first; from <= last;) {
+    const std::int64_t to = std::min(last, (from + chunk - 1) / chunk * chunk);
+    keys.seen.push_back(std::midpoint(from, to));
+    keys.shares.push_back(static_cast<double>(to - from + 1));
+    from = to + 1;
+  }
+}
+
+}  // namespace
+
+std::int64_t further_context(const ServingQuestion& question) {
+  const std::int64_t context = decode_context(question), half = std::max<std::int64_t>(1, context / 2);
+  const std::int64_t chunk = chunk_of(question);
+  if (chunk == 0) return half;
+  const std::int64_t longest = question.lengths
+                                   ? question.lengths->prompt.largest() + question.lengths->output.largest()
+                                   : question.prompt + question.output;
+  if (longest <= chunk) return std::clamp<std::int64_t>(chunk - context, 1, half);
+  return (half + chunk - 1) / chunk * chunk;
+}
+
+ServingKeys decode_keys(const ServingQuestion& question, std::int64_t later) {
+  const std::int64_t source = question.setup.model->encoder ? question.prompt : 0;
+  // The decoder's first token belongs to the prompt's pass.
+  const std::int64_t mean = std::max(decode_context(question), source > 0 ? source + 2 : 0) + later;
+  if (!question.lengths) {
+    ServingKeys keys{{mean}, {question.prompt + question.output}, source};
+    if (const std::int64_t chunk = chunk_of(question); chunk > 0) cut_at_chunks(question, chunk, later, keys);
+    return keys;
+  }
+  // Without windows or picked keys all work is a straight line in the context, and its mean tells everything.
+  bool bounded = false;
+  for (const Layer& layer : question.setup.model->decoder.kinds)
+    bounded |= layer.attention &&
+               (layer.attention->window > 0 || layer.attention->chunk > 0 || layer.attention->index_heads > 0);
+  ServingKeys keys{{mean}, question.lengths->reserved, source};
+  if (!bounded) return keys;
+  keys.seen = question.lengths->seen;
+  for (std::int64_t& seen : keys.seen) seen += later;
+  return keys;
+}
+
+std::vector<ServingScheme> prefill_schemes(const ServingStrategy& strategy) {
+  std::vector<ServingScheme> out{{CacheScheme::heads, strategy.scheme.weights}};
+  if (strategy.scheme.weights == WeightScheme::two_dimensions)
+    out.push_back({CacheScheme::heads, WeightScheme::gathered});
+  return out;
+}
+
+ServingTime prefill_time(const ServingQuestion& question, const ServingStrategy& strategy, const PrefillOption& option,
+                         const StageLinks& links) {
+  ServingStrategy way = strategy;
+  way.scheme = option.scheme;
+  ServingTime time = serving_time(question.setup, way, option.profile, links, option.profile.unit);
+  if (option.scheme.cache == strategy.scheme.cache || strategy.tensor * strategy.second == 1) return time;
+  const RoleSet over = role_bit(Role::tensor) | role_bit(Role::fsdp);
+  const std::size_t kind = StageLinks::line_of(CollectiveKind::all_to_all);
+  const double bytes = option.profile.cache_bytes * option.profile.unit * links.ways(over);
+  const CollectiveLine& line = links.lines[over][kind];
+  const double ideal = std::max(line.floor.value(), line.rate.value() * bytes);
+  time.network += ideal, time.upper += ideal;
+  time.estimate += links.forms[over][kind].seconds(bytes, 1.0);
+  time.lower = std::max(time.lower, time.network);
+  return time;
+}
+
+ServingProfiles serving_profiles(const ServingQuestion& question, const ServingStrategy& strategy,
+                                 const StageLinks& links) {
+  std::vector<PrefillOption> options;
+  for (const ServingScheme& scheme : prefill_schemes(strategy)) {
+    ServingStrategy way = strategy;
+    way.scheme = scheme;
+    options.push_back({scheme, make_prompt_profile(question.setup, way, fresh_prompt(question), question.prompt)});
+  }
+  std::vector<const PrefillOption*> all;
+  for (const PrefillOption& option : options) all.push_back(&option);
+  ServingProfiles profiles;
+  profiles.decode = make_serving_profile(question.setup, strategy, 1, decode_keys(question));
+  constexpr double most_sequences = 1024;  // of those who ask for many batches; beyond, tiles are searched each time
+  find_tiles(question.setup, profiles.decode, most_sequences);
+  choose_prefill(question, strategy, links, all, profiles);
+  return profiles;
+}
+
+void choose_prefill(const ServingQuestion& question, const ServingStrategy& strategy, const StageLinks& links,
+                    const std::vector<const PrefillOption*>& options, ServingProfiles& profiles) {
+  const PrefillOption* best = nullptr;
+  for (const PrefillOption* option : options) {
+    const ServingTime time = prefill_time(question, strategy, *option, links);
+    if (best && time.estimate >= profiles.first_token.estimate) continue;
+    best = option, profiles.first_token = time;
+  }
+  if (profiles.prefill.profile.blocks.empty() || !(profiles.prefill.scheme == best->scheme)) profiles.prefill = *best;
+  if (question.lengths && question.lengths->page > 0) profiles.margin = normal_quantile(1.0 - question.overflow);
+}
+
+ServingProfile chunk_profile(const ServingQuestion& question, const ServingStrategy& strategy, double tokens) {
+  const auto n = static_cast<std::int64_t>(tokens);
+  const auto fresh = static_cast<double>(fresh_prompt(question));
+  const std::int64_t seen = question.prompt - static_cast<std::int64_t>(std::floor((fresh - tokens) / 2.0));
+  ServingKeys keys{{std::max(n, seen)}, {std::max(n, seen)}};
+  if (const std::int64_t chunk = chunk_of(question); chunk > 0 && question.prompt > chunk) {
+    // Each piece begins somewhere else in a chunk: some of all of them.
+    constexpr double most = 32;
+    const double pieces = std::min(most, std::ceil(fresh / tokens));
+    keys.seen.clear();
+    for (double i = 1.0; i <= pieces; ++i)
+      keys.seen.push_back(
+          std::max(n, question.prompt - static_cast<std::int64_t>((fresh - tokens) * (1.0 - (i - 0.5) / pieces))));
+  }
+  return make_serving_profile(question.setup, strategy, n, keys);
+}
+
+namespace {
+
+/// Standard deviation of the bytes that the caches on one chip take. Each of its sequences is as many times as large as
+/// there are groups, of which only one lies here.
+double cache_deviation(const ServingProfile& decode, double batch) {
+  return decode.cache_spread * std::sqrt(batch * decode.cache_groups);
+}
+
+}  // namespace
+
+void add_runtime(const RuntimeMemory& runtime, double capacity, bool together, double kernels, ServingMemory& memory) {
+  memory.driver = runtime.hidden * capacity + runtime.context.value();
+  memory.communication = together ? runtime.communication.value() : 0.0;
+  memory.graphs = runtime.graphs * kernels * runtime.kernel.value();
+}
+
+ServingMemory serving_memory(const ServingQuestion& question, const ServingProfiles& profiles, double batch) {
+  const RuntimeMemory& runtime = question.setup.effects.memory;
+  const double per_sequence = profiles.decode.cache_bytes + profiles.decode.state_bytes;
+  const ServingProfile &prompt = profiles.prefill.profile, &decode = profiles.decode;
+  const double prompt_space = runtime.activations * prompt.widest * prompt.unit + prompt.gathered;
+  const double step_space = runtime.activations * decode.widest;
+  const double held = decode.held(batch);
+  ServingMemory memory;
+  add_runtime(runtime, question.capacity, profiles.decode.together, profiles.decode.kernels, memory);
+  memory.weights = question.weight_scale * profiles.decode.weight_bytes;
+  memory.mean_cache = per_sequence * held;
+  memory.cache = memory.mean_cache + profiles.margin * cache_deviation(decode, held);
+  memory.workspace = std::max(prompt_space, step_space * held + decode.gathered);
+  memory.reserve = (runtime.reserved - 1.0) * memory.workspace;
+  // left = batch x line + margin x deviation: a quadratic equation in the root of the batch.
+  const double half = 0.5 * profiles.margin * cache_deviation(profiles.decode, 1.0);
+  const auto most = [&](double left, double line) {
+    left = std::max(0.0, left);
+    if (half == 0.0) return left / line;
+    const double root = (std::sqrt(half * half + line * left) - half) / line;
+    return root * root;
+  };
+  // Activations of a prompt and of a decode step take turns in the same memory.
+  const double left = question.capacity - memory.weights - memory.runtime();
+  const double fits =
+      std::min(most(left - runtime.reserved * prompt_space, per_sequence),
+               most(left - runtime.reserved * decode.gathered, per_sequence + runtime.reserved * step_space));
+  memory.max_batch = decode.cache_groups * std::floor(fits / decode.cache_groups);
+  return memory;
+}
+
+double overflow_probability(const ServingQuestion& question, const ServingProfiles& profiles, double batch) {
+  const ServingMemory memory = serving_memory(question, profiles, batch);
+  const double left = question.capacity - (memory.total() - memory.cache);
+  const double deviation = cache_deviation(profiles.decode, profiles.decode.held(batch));
+  if (deviation == 0.0) return left < memory.mean_cache ? 1.0 : 0.0;
+  return 1.0 - normal_share((left - memory.mean_cache) / deviation);
+}
+
+ServingPoint serving_point(const ServingQuestion& question, const ServingStrategy& strategy,
+                           const ServingProfiles& profiles, const StageLinks& links, double batch) {
+  ServingPoint point;
+  point.strategy = strategy;
+  point.batch = batch;
+  point.decode = serving_time(question.setup, strategy, profiles.decode, links, batch);
+  point.prefill = profiles.first_token;
+  point.prefill_scheme = profiles.prefill.scheme;
+  point.prompts = profiles.prefill.profile.unit;
+  point.memory = serving_memory(question, profiles, batch);
+  return point;
+}
+
+}  // namespace assay

@@ -1,0 +1,200 @@
+#include "assay/estimate/training_effects.h"
+
+#include <gtest/gtest.h>
+
+#include "assay/model/model_catalogue.h"
+#include "assay/training/step.h"
+
+namespace assay {
+namespace {
+
+Cluster cluster_of(std::string_view text) { return *parse_cluster(text, Catalogue::builtin(), "test"); }
+
+TrainingQuestion question_of(const Transformer& model, const Cluster& cluster) {
+  TrainingQuestion question;
+  question.setup.model = &model;
+  question.setup.rates = *kernel_rates(cluster.chip, Dtype::bf16, "test");
+  question.sequences = 256, question.chips = static_cast<double>(cluster.chips());
+  return question;
+}
+
+TrainingCost price(const TrainingQuestion& question, const Cluster& cluster, const Strategy& strategy) {
+  const StageLinks links = *stage_links(strategy.parallelism, strategy.layout, cluster,
+                                        question.collectives ? &*question.collectives : nullptr);
+  const TrainingProfile profile = make_profile(question.setup, profile_key(strategy, 4096));
+  const StageSplit split = split_stages(*question.setup.model, strategy.parallelism.pipeline);
+  return training_cost(steady_cost(question, strategy, profile, links, split), strategy);
+}
+
+TEST(StepEffects, TheFileReadsBackAsItWasWritten) {
+  const StepCalibration steps = *steps_of(Catalogue::builtin());
+  const std::string text = "[source.fit]\ntitle = \"t\"\n" + steps_text(steps, "fit");
+  const auto again = read_steps(text, "steps/training.toml");
+  ASSERT_TRUE(again) << again.error().what;
+  EXPECT_EQ(again->product, steps.product);
+  EXPECT_EQ(again->launch, steps.launch);
+  EXPECT_EQ(again->logits, steps.logits);
+  EXPECT_EQ(again->contention, steps.contention);
+  EXPECT_EQ(again->context, steps.context);
+  ASSERT_EQ(again->time_intervals.size(), steps.time_intervals.size());
+  for (std::size_t i = 0; i < steps.time_intervals.size(); ++i)
+    EXPECT_EQ(again->time_intervals[i].spread, steps.time_intervals[i].spread);
+}
+
+TEST(StepEffects, AFaultNamesItsPlace) {
+  const auto read = read_steps("[products]\nslowdown = 3\n", "steps/training.toml");
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().where.find("steps/training.toml:1"), std::string::npos) << read.error().where;
+}
+
+TEST(StepEffects, ChangeTheEstimateAndNeverTheBounds) {
+  const Transformer model = load_model("llama-3-8b", Catalogue::builtin(), "test")->model;
+  const Cluster cluster = cluster_of("h100-sxm:64");
+  const ChipCalibration calibration = **calibration_of(cluster.chip, Catalogue::builtin());
+  const StepCalibration steps = *steps_of(Catalogue::builtin());
+  TrainingQuestion plain = question_of(model, cluster), real = plain;
+  real.setup.rates = *kernel_rates(cluster.chip, Dtype::bf16, "test", &calibration.values);
+  real.setup.effects = steps.effects(cluster.chip, {});
+  real.collectives = calibration.values.collective;
+  for (const std::int64_t tensor : {1, 4, 8}) {
+    Strategy strategy;
+    strategy.parallelism.tensor = tensor, strategy.parallelism.fsdp = 64 / tensor;
+    const TrainingCost a = price(plain, cluster, strategy), b = price(real, cluster, strategy);
+    EXPECT_DOUBLE_EQ(a.lower, b.lower);
+    EXPECT_DOUBLE_EQ(a.upper, b.upper);
+    EXPECT_GT(b.estimate, a.estimate);
+    EXPECT_NEAR(b.parts.total(), b.estimate, 1e-12 * b.estimate);
+  }
+}
+
+TEST(StepEffects, SoftwareThatFusesLessIsSlower) {
+  const Transformer model = load_model("llama-3-8b", Catalogue::builtin(), "test")->model;
+  const Cluster cluster = cluster_of("h100-sxm:8");
+  const StepCalibration steps = *steps_of(Catalogue::builtin());
+  TrainingQuestion question = question_of(model, cluster);
+  Strategy strategy;
+  strategy.parallelism.fsdp = 8;
+  const auto time = [&](Fusion fusion) {
+    StepSoftware software;
+    software.fusion = fusion, software.captured = true;
+    question.setup.effects = steps.effects(cluster.chip, software);
+    return price(question, cluster, strategy).estimate;
+  };
+  EXPECT_GT(time(Fusion::eager), time(Fusion::fused));
+  EXPECT_GT(time(Fusion::eager), time(Fusion::compiled));
+}
+
+TEST(StepEffects, GraphsHideTheHostButNotWhereTokensAreRouted) {
+  StepCalibration steps;
+  steps.launch = {10_us, 10_us, 10_us, Seconds(0)};
+  const Cluster cluster = cluster_of("h100-sxm:8");
+  StepSoftware software;
+  software.captured = true;
+  EXPECT_EQ(steps.effects(cluster.chip, software).launch, Seconds(0));
+  EXPECT_EQ(steps.effects(cluster.chip, software).routed_launch, 10_us);
+  software.fixed_capacity = true;
+  EXPECT_EQ(steps.effects(cluster.chip, software).routed_launch, Seconds(0));
+}
+
+// One kernel gates, quantises and asks nobody: no element-wise steps between an expert's products, no launches.
+TEST(StepEffects, FusedExpertsAreOneKernelThatNoHostStarts) {
+  StepCalibration steps;
+  steps.launch = {10_us, 10_us, 10_us, Seconds(0)};
+  steps.expert_product = {3, 3, 3, 2}, steps.fused_expert_product = 1.5;
+  StepSoftware software;
+  software.captured = software.fused_experts = true;
+  const StepEffects fused = steps.effects(cluster_of("b200:8").chip, software);
+  EXPECT_EQ(fused.expert_product, 1.5);
+  EXPECT_EQ(fused.expert_pointwise, 0.0);
+  EXPECT_EQ(fused.routed_launch, Seconds(0));
+  const StepEffects xla = steps.effects(cluster_of("tpu-v5p:2x2x1").chip, software);
+  EXPECT_EQ(xla.expert_product, 2);
+  EXPECT_EQ(xla.expert_pointwise, 1.0);
+  // A step of Mixtral in fp8 is shorter by what lies between the products.
+  Transformer mixtral = load_model("mixtral-8x7b", Catalogue::builtin(), "test")->model;
+  const Cluster cluster = cluster_of("b200:8");
+  TrainingQuestion question;
+  question.setup.model = &mixtral;
+  question.setup.rates = *kernel_rates(cluster.chip, Dtype::fp8, "test");
+  question.setup.formats.compute = Dtype::fp8;
+  question.sequences = 8;
+  Strategy strategy;
+  strategy.parallelism.data = strategy.parallelism.expert = 8;
+  const double apart = price(question, cluster, strategy).estimate;
+  question.setup.effects.expert_pointwise = 0.0;
+  const TrainingCost together = price(question, cluster, strategy);
+  EXPECT_LT(together.estimate, apart);
+  EXPECT_GE(together.estimate, together.lower);
+}
+
+TEST(StepEffects, TheLossMayBeFusedWhereLayersAreNot) {
+  StepCalibration steps;
+  steps.loss = {1, 2, 3, 4}, steps.logits = {1, 2, 3, 4}, steps.pointwise = {1, 2, 3, 4};
+  StepSoftware software;
+  software.fusion = Fusion::eager, software.loss = Fusion::fused;
+  const StepEffects effects = steps.effects(cluster_of("h100-sxm:8").chip, software);
+  EXPECT_EQ(effects.pointwise, 3);
+  EXPECT_EQ(effects.loss, 1);
+  EXPECT_EQ(effects.logits, 1);
+}
+
+TEST(StepEffects, XlaFusesAlikeOnAllChipsAndIsAllThatTpusHave) {
+  StepCalibration steps;
+  steps.pointwise = steps.cast = steps.loss = steps.activations = {1, 2, 3, 4};
+  StepSoftware software;
+  software.fusion = Fusion::eager;
+  EXPECT_EQ(steps.effects(cluster_of("tpu-v5p:2x2x1").chip, software).pointwise, 4);
+  software.fusion = Fusion::xla;
+  const StepEffects gpu = steps.effects(cluster_of("h100-sxm:8").chip, software);
+  EXPECT_EQ(gpu.pointwise, 4);
+  EXPECT_EQ(gpu.cast, 4);
+  EXPECT_EQ(gpu.activations, 2);  // measured on TPUs only
+}
+
+TEST(StepEffects, EveryStepHasAClassWithAnInterval) {
+  const StepCalibration steps = *steps_of(Catalogue::builtin());
+  const Transformer dense = load_model("llama-3-8b", Catalogue::builtin(), "test")->model;
+  const Transformer experts = load_model("mixtral-8x7b", Catalogue::builtin(), "test")->model;
+  EXPECT_EQ(step_classes(cluster_of("h100-sxm:8"), dense).front(), "dense, one node, hopper");
+  EXPECT_EQ(step_classes(cluster_of("h100-sxm:64"), dense).front(), "dense, many nodes, hopper");
+  EXPECT_EQ(step_classes(cluster_of("b200:64"), experts).front(), "experts, blackwell");
+  for (const char* cluster : {"h100-sxm:8", "a100-sxm-80:512", "b200:64", "tpu-v5p:4x4x4"})
+    for (const Transformer& model : {dense, experts}) {
+      const IntervalClass* found = interval_of(steps.time_intervals, step_classes(cluster_of(cluster), model));
+      ASSERT_NE(found, nullptr) << cluster;
+      EXPECT_GT(found->spread, 0.0);
+      EXPECT_LT(found->spread, 1.0);
+    }
+}
+
+TEST(StepEffects, WithoutACalibrationACollectiveHasTheLatencyOfTheChipsFile) {
+  const Cluster cluster = cluster_of("mi300x:8");
+  ASSERT_GT(collective_latency(cluster.chip), 1_us);
+  Parallelism p;
+  p.tensor = 8;
+  const StageLinks links = *stage_links(p, {}, cluster, nullptr);
+  constexpr RoleSet tensor = role_bit(Role::tensor);
+  const std::size_t kind = StageLinks::line_of(CollectiveKind::all_reduce);
+  const CollectiveLine& line = links.lines[tensor][kind];
+  EXPECT_DOUBLE_EQ(links.forms[tensor][kind].seconds(1e6, 1.0),
+                   (collective_latency(cluster.chip) + line.floor).value() +
+                       1e6 * line.rate.value() / network_efficiency(cluster.chip));
+}
+
+TEST(StepEffects, TheFormOfACollectiveIsItsCalibratedEstimate) {
+  const Cluster cluster = cluster_of("h100-sxm:64");
+  const ChipCalibration calibration = **calibration_of(cluster.chip, Catalogue::builtin());
+  Parallelism p;
+  p.tensor = 8, p.fsdp = 8;
+  const StageLinks links = *stage_links(p, {}, cluster, &*calibration.values.collective);
+  const Placement placement = *Placement::make(whole_mesh(p), cluster, "test");
+  const CollectiveGroup tensor = placement.group(axis_bit(1));
+  for (const double bytes : {1e3, 3e5, 2e7, 8e9}) {
+    const double direct =
+        collective_estimate(*calibration.values.collective, CollectiveKind::all_gather, Bytes(bytes), tensor).value();
+    EXPECT_NEAR(links.forms[role_bit(Role::tensor)][0].seconds(bytes, 1.0), direct, 1e-9 * direct + 1e-12);
+  }
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,216 @@
+#include "assay/training/memory.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "assay/pipeline/closed_forms.h"
+
+namespace assay {
+namespace {
+
+Sharing sharing(const Parallelism& p, const StageLinks& links) {
+  constexpr RoleSet everyone =
+      role_bit(Role::replica) | role_bit(Role::fsdp) | role_bit(Role::expert) | role_bit(Role::context);
+  constexpr RoleSet sharded = everyone & ~role_bit(Role::replica);
+  const RoleSet weights = p.zero >= 3 ? everyone : p.fsdp > 1 ? sharded : 0;
+  const RoleSet states = p.zero >= 1 ? everyone : weights;
+  const RoleSet gradients = p.zero >= 2 ? everyone : weights;
+  const auto no_expert =
+      static_cast<RoleSet>(~(role_bit(Role::expert) | (p.expert_over.context ? role_bit(Role::context) : RoleSet(0))));
+  return {links.ways(weights),
+          links.ways(gradients),
+          links.ways(states),
+          links.ways(weights & no_expert),
+          links.ways(gradients & no_expert),
+          links.ways(states & no_expert),
+          links.ways(everyone),
+          links.ways(everyone & no_expert)};
+}
+
+}  // namespace
+
+StateBytes::StateBytes(const TrainingQuestion& question, const Strategy& strategy, const StageLinks& links)
+    : shared(sharing(strategy.parallelism, links)),
+      weight(storage(question.setup.formats.weights, 1.0).value()),
+      gradient(storage(question.setup.formats.gradients, 1.0).value()),
+      outer(storage(question.setup.formats.outer.value_or(question.setup.formats.weights), 1.0).value()),
+      used(std::min(weight, storage(question.setup.formats.activations, 1.0).value())),
+      optimizer(&question.setup.optimizer),
+      states_move(moves_states(strategy.offload)) {
+  updated = gradient + 2.0 * optimizer->state_bytes() + (optimizer->master ? 1.0 : 2.0) * weight;
+  // A master copy on the host is too far away to gather from.
+  casts = optimizer->master && optimizer->cast_when_gathered && shared.weights > 1.0 && !states_move &&
+          !question.setup.model->adapters;
+}
+
+std::array<double, 2> StateBytes::cast(const TrainingProfile& profile, const StageSplit::Part& part, double dense,
+                                       double expert) const {
+  if (used == weight) return {0.0, 0.0};
+  const double table = part.first ? elements_of(profile.embedding) : 0.0;
+  const double head = part.last ? elements_of(profile.head) : 0.0;
+  const double tied = part.last ? profile.tied_elements : 0.0;
+  const double layers = dense - table - head - (part.first ? 0.0 : tied);
+  const double ends = shared.weights > 1.0 ? dense - layers : head + tied;
+  const double experts = expert / shared.expert_weights;
+  return {(weight + used) * ((layers + ends) / shared.weights + experts),
+          (weight + used) * (layers / shared.weights + experts)};
+}
+
+StageElements add_memory(const StateBytes& bytes, const StepEffects& effects, const TrainingProfile& profile,
+                         const Bytes& head_gathered, double over_fewest, const StageSplit::Part& part,
+                         SteadyCost::Part& out) {
+  StageElements sum;
+  const auto hold = [&sum](const LayerProfile& layer, double n) {
+    sum.dense += n * layer.dense_elements, sum.expert += n * layer.expert_elements;
+    sum.trained_dense += n * layer.trained_dense, sum.trained_experts += n * layer.trained_experts;
+  };
+  // Experts of their own devices are neither gathered nor reduced.
+  const Sharing& shared = bytes.shared;
+  const auto moving = [](double dense, double ways, double experts, double expert_ways) {
+    return (ways > 1.0 ? dense : 0.0) + (expert_ways > 1.0 ? experts : 0.0);
+  };
+  double encoded = 0.0;
+  const std::size_t kinds = profile.kinds.size();
+  for (std::size_t k = 0; k < kinds; ++k) {
+    const double n = part.layers[k];
+    if (n == 0.0) continue;
+    const LayerProfile& layer = profile.kinds[k];
+    const double kept = layer.kept.value() * over_fewest;
+    out.layers += n;
+    hold(layer, n);
+    double dense = layer.dense_elements, trained = layer.trained_dense;
+    if (!profile.shared.empty()) {
+      const LayerProfile& common = profile.shared[k];
+      hold(common, 1.0);
+      sum.used_again += (n - 1.0) * common.dense_elements;
+      dense += common.dense_elements, trained += common.trained_dense;
+    }
+    out.kept += n * part.passed * kept;
+    encoded = std::max(encoded, layer.encoded.value() * over_fewest);
+    sum.largest_trained = std::max(sum.largest_trained, trained + layer.trained_experts);
+    sum.most_gathered =
+        std::max(sum.most_gathered, moving(dense, shared.weights, layer.expert_elements, shared.expert_weights));
+    sum.most_reduced =
+        std::max(sum.most_reduced, moving(dense, shared.gradients, layer.expert_elements, shared.expert_gradients));
+    sum.most_trained_reduced = std::max(
+        sum.most_trained_reduced, moving(trained, shared.gradients, layer.trained_experts, shared.expert_gradients));
+    sum.most_kept = std::max(sum.most_kept, kept);
+    out.memory.workspace =
+        std::max(out.memory.workspace, layer.again.value() * effects.activations + layer.widest.value());
+  }
+  out.kept += encoded;
+  if (part.first) hold(profile.embedding, 1.0), sum.outer += elements_of(profile.embedding);
+  if (part.last) {
+    const double tied = part.first ? 0.0 : profile.tied_elements;
+    sum.dense += elements_of(profile.head) + tied;
+    sum.outer += elements_of(profile.head) + tied;
+    sum.trained_dense += trained_of(profile.head) + (trained_of(profile.embedding) > 0.0 ? tied : 0.0);
+    out.memory.head =
+        effects.logits * (profile.head.kept.value() + profile.head.widest.value()) + head_gathered.value();
+    // Its gradient is whole until it is reduced, and nothing of the loss is free yet.
+    if (bytes.shared.gradients > 1.0) out.memory.head += bytes.gradient * trained_of(profile.head);
+  }
+  out.stages = part.stages, out.at = part.at, out.to = part.to, out.first = part.first, out.last = part.last;
+  // Two copies of the model have states of their own: only data-parallel devices share them out.
+  const double states = bytes.states_of(sum);
+  out.memory.weights = bytes.casts ? 0.0
+                                   : bytes.weight * (sum.dense / shared.weights + sum.expert / shared.expert_weights) +
+                                         (bytes.outer - bytes.weight) * sum.outer / shared.weights;
+  out.memory.gradients =
+      bytes.gradient * (sum.trained_dense / shared.gradients + sum.trained_experts / shared.expert_gradients);
+  out.memory.master = bytes.optimizer->master_bytes() * states;
+  out.memory.moments = bytes.optimizer->moment_bytes() * states;
+  // Weights in use are whole: this layer's and the next one's. So are gradients that are not yet reduced.
+  out.memory.buffers =
+      2.0 * bytes.used * sum.most_gathered + bytes.used * sum.most_reduced + bytes.gradient * sum.most_trained_reduced;
+  return sum;
+}
+
+void move_to_host(Offload offload, double layer_kept, double layer_share, SteadyCost::Part& out) {
+  if (moves_activations(offload)) {
+    out.offloaded = out.kept;
+    out.kept = std::min(out.kept, layers_on_chip * layer_kept);
+  }
+  if (moves_states(offload)) {
+    out.memory.host = out.memory.master + out.memory.moments;
+    out.memory.buffers += std::min(1.0, layers_passing * layer_share) * out.memory.host;
+    out.memory.master = out.memory.moments = 0.0;
+  }
+}
+
+void set_memory_rules(const TrainingQuestion& question, const Strategy& strategy, const StateBytes& bytes,
+                      SteadyCost& steady) {
+  const StepEffects& effects = question.setup.effects;
+  steady.microbatches = microbatches(question, strategy);
+  steady.stages = static_cast<double>(strategy.parallelism.pipeline);
+  steady.frees_gradients = effects.frees_gradients && steady.microbatches <= 1.0;
+  steady.scatters_gradients = bytes.shared.gradients > 1.0;
+  steady.reserved = effects.reserved, steady.context = effects.context.value();
+  steady.most_layers = 0.0;
+  steady.parts.clear();
+}
+
+void fill_memory(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
+                 const TrainingProfile* weights, const StageLinks& links, const StageSplit& split, SteadyCost& steady) {
+  const StateBytes bytes(question, strategy, links);
+  const StepEffects& effects = question.setup.effects;
+  const double over_fewest = kept_over_fewest(effects, strategy.recompute);
+  set_memory_rules(question, strategy, bytes, steady);
+  for (const StageSplit::Part& part : split.parts) {
+    SteadyCost::Part& out = steady.parts.emplace_back();
+    const StageElements sum =
+        add_memory(bytes, effects, profile, (weights ? weights : &profile)->head.gathered, over_fewest, part, out);
+    steady.most_layers = std::max(steady.most_layers, out.layers);
+    move_to_host(strategy.offload, sum.most_kept, sum.trained_share(), out);
+  }
+}
+
+MemoryParts memory_holding(const SteadyCost& steady, const SteadyCost::Part& part, double held) {
+  MemoryParts memory = part.memory;
+  // What goes to the host does so microbatch by microbatch: one is on its way at a time.
+  memory.activations = part.offloaded > 0.0 ? part.kept : part.kept * held;
+  memory.host += part.offloaded * held;
+  // At the loss no gradient exists yet; behind it activations make room for them. The allocator keeps memory apart by
+  // stream, and gradients that are scattered come to be on that of the collectives: room made elsewhere is none for
+  // them.
+  const double late = steady.frees_gradients ? std::min(memory.gradients, memory.activations + memory.head) : 0.0;
+  memory.gradients -= late;
+  // Either logits are there, or a layer is on its way back.
+  (memory.head > memory.workspace ? memory.workspace : memory.head) = 0.0;
+  memory.reserve = (steady.reserved - 1.0) * memory.allocated() + (steady.scatters_gradients ? late : 0.0);
+  memory.context = steady.context;
+  return memory;
+}
+
+double largest_chunk(const SteadyCost& steady, const Strategy& strategy, double layers) {
+  if (strategy.schedule != PipelineSchedule::interleaved || strategy.interleave == 1) return 1.0;
+  const auto chunks = static_cast<double>(strategy.interleave);
+  return chunks * std::ceil(steady.most_layers / chunks) / layers;
+}
+
+MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, const Strategy& strategy,
+                      std::int64_t stage) {
+  const PipelineShape shape{strategy.schedule, strategy.parallelism.pipeline,
+                            static_cast<std::int64_t>(steady.microbatches), strategy.interleave};
+  const double held = shape.stages > 1 ? std::min(steady.microbatches, largest_chunk(steady, strategy, part.layers) *
+                                                                           peak_microbatches(shape, stage))
+                                       : 1.0;
+  MemoryParts memory = memory_holding(steady, part, held);
+  memory.stage = stage;
+  return memory;
+}
+
+MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, const Strategy& strategy) {
+  // Where stages fold, the later ones hold more microbatches.
+  return memory_at(steady, part, strategy, layout_of(strategy.schedule) == StageLayout::folded ? part.to : part.at);
+}
+
+std::vector<MemoryParts> stage_memory(const SteadyCost& steady, const StageSplit& split, const Strategy& strategy) {
+  std::vector<MemoryParts> out;
+  for (std::size_t s = 0; s < split.part_of.size(); ++s)
+    out.push_back(memory_at(steady, steady.parts[static_cast<std::size_t>(split.part_of[s])], strategy,
+                            static_cast<std::int64_t>(s)));
+  return out;
+}
+
+}  // namespace assay

@@ -1,0 +1,38 @@
+#include "assay/training/memory_curve.h"
+
+#include <algorithm>
+
+namespace assay {
+
+std::vector<MemoryMoment> memory_curve(const SteadyCost& steady, const StageSplit& split, const PipelineShape& shape,
+                                       const std::vector<PipelineEvent>& events, std::int64_t stage) {
+  const SteadyCost::Part& part = steady.parts[static_cast<std::size_t>(split.part_of[static_cast<std::size_t>(stage)])];
+  // Parts of one copy of the model share out a stage's activations; those of two copies are a stage's worth each.
+  const double chunks =
+      layout_of(shape.schedule) == StageLayout::mirrored ? 1.0 : static_cast<double>(chunks_per_stage(shape));
+  Strategy order;
+  order.schedule = shape.schedule, order.interleave = shape.chunks;
+  const double largest = largest_chunk(steady, order, part.layers);
+  std::vector<MemoryMoment> curve;
+  double held = 0.0;
+  const auto add = [&](Seconds at, bool goes_back) {
+    const double whole = std::min(steady.microbatches, largest * (held / chunks));
+    MemoryMoment moment{at, whole, memory_holding(steady, part, whole)};
+    if (!goes_back) moment.memory.head = moment.memory.workspace = 0.0;
+    moment.memory.reserve = moment.memory.context = 0.0;
+    moment.memory.stage = stage;
+    curve.push_back(moment);
+  };
+  for (const PipelineEvent& event : events) {
+    if (event.stage != stage) continue;
+    const bool frees = event.work == PipelineWork::backward || event.work == PipelineWork::backward_weight;
+    if (event.work == PipelineWork::forward) held += 1.0;
+    add(event.start, frees || event.work == PipelineWork::backward_input);
+    if (!frees) continue;
+    held -= 1.0;
+    add(event.end, false);
+  }
+  return curve;
+}
+
+}  // namespace assay

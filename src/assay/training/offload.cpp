@@ -1,0 +1,28 @@
+#include "assay/training/offload.h"
+
+#include <algorithm>
+
+namespace assay {
+
+double HostLink::copy(double out, double in) const { return std::max({out / rate, in / rate, (out + in) / memory}); }
+
+// Two layers are on the chip: while one computes, the results of the one before it leave, or those of the one behind it
+// arrive. Among its likes a layer then takes as long as the busiest of its lanes.
+// The states of a layer change just before its first forward pass of the next step: clipping has seen all gradients by
+// then, and the stream hides behind a whole pass instead of behind the update alone.
+void HostTime::add(const HostLink& link, const HostLayer& layer, double layers, double held, bool overlap) {
+  const auto lanes = [&](double chip, double out, double in) {
+    const double copy = link.copy(out, in) / link.share;
+    return overlap ? std::max(chip, copy) : chip + copy;
+  };
+  forward += layers * (lanes(layer.forward, layer.activations, 0.0) - layer.forward);
+  backward += layers * (lanes(layer.backward, 0.0, layer.activations) - layer.backward);
+  first += held * lanes(layer.forward + layer.update, layer.activations + layer.states, layer.states);
+  const double away = link.copy(layer.activations, 0.0), back = link.copy(0.0, layer.activations);
+  lane_forward += layers * away / link.share, lane_backward += layers * back / link.share;
+  ideal += layers * link.copy(layer.activations, layer.activations);
+  in_turn += layers * (away + back);
+  ideal_update += held * link.copy(layer.states, layer.states);
+}
+
+}  // namespace assay

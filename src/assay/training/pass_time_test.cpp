@@ -1,0 +1,55 @@
+#include "assay/training/pass_time.h"
+
+#include <gtest/gtest.h>
+
+namespace assay {
+namespace {
+
+TEST(PassTime, MatrixUnitsThatRestAreFasterAfterwards) {
+  // Ten seconds, of which two are the price of a clock that gives way: paid in full by a pass that does nothing but
+  // multiply, by half where half of it moves bytes, and never below what the host takes to start its kernels.
+  PassProfile pass;
+  pass.estimate = Seconds(10), pass.repeated = Seconds(5), pass.busy = Seconds(10), pass.slowed = Seconds(2);
+  const auto time = [&] { return pass_time(pass, {}, StageLinks{}, true, StepEffects{}); };
+  EXPECT_DOUBLE_EQ(time().compute, 10.0);
+  pass.busy = Seconds(5);
+  EXPECT_DOUBLE_EQ(time().compute, 9.0);
+  EXPECT_DOUBLE_EQ(time().recompute, 4.5);
+  pass.started = Seconds(9.5);
+  EXPECT_DOUBLE_EQ(time().compute, 9.5);
+  pass.started = Seconds(10);  // the host bounds it already
+  EXPECT_DOUBLE_EQ(time().compute, 10.0);
+}
+
+// A backward pass of ten seconds whose clock gives way, a sum over tensor axes of four seconds beside gradients of
+// weights and traffic of weights that is half hidden: where those gradients are put off it takes as long as if software
+// hid nothing beside them, no more.
+TEST(PassTime, WhatIsPutOffCostsAsMuchAsWithoutOverlap) {
+  StageLinks links;
+  constexpr RoleSet tensor = role_bit(Role::tensor), fsdp = role_bit(Role::fsdp);
+  for (const RoleSet over : {tensor, fsdp})
+    for (auto& form : links.forms[over]) form.rate = 1.0;  // a second for a byte
+  PassProfile pass;
+  pass.estimate = Seconds(10), pass.busy = Seconds(9), pass.slowed = Seconds(4), pass.weight_gradients = Seconds(5);
+  Traffic sum{CollectiveKind::reduce_scatter, tensor, 0, Urgency::critical, false, true, 4.0, 1.0};
+  pass.traffic.push_back(sum);
+  const Traffic weights{CollectiveKind::all_gather, fsdp, 0, Urgency::ahead, false, false, 13.0, 1.0};
+  StepEffects effects;
+  effects.contention = 0.3;
+  for (const double waited : {1.0, 0.6}) {
+    effects.tensor_waited = waited, effects.beside_waited = 1.0;
+    const PassTime without = pass_time(pass, {&weights, 1}, links, true, effects);
+    effects.beside_waited = 0.25;
+    const PassTime with = pass_time(pass, {&weights, 1}, links, true, effects);
+    EXPECT_EQ(without.beside, 0.0);
+    EXPECT_LT(with.chain() + with.exposed, without.chain() + without.exposed);
+    EXPECT_DOUBLE_EQ(with.chain() + with.exposed + with.beside, without.chain() + without.exposed);
+    EXPECT_DOUBLE_EQ(with.chain() + with.beside_chain, without.chain());
+    EXPECT_DOUBLE_EQ(with.weight_gradients + with.beside_gradients, without.weight_gradients);
+    EXPECT_GT(with.compute, without.compute);
+    EXPECT_GT(with.exposed, without.exposed);
+  }
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,246 @@
+// The time and memory of one training step of a strategy, from the profiles of its layers and the links of its axes.
+// No allocation, no strings: the search calls this by the million.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "assay/pipeline/clock.h"
+#include "assay/pipeline/closed_forms.h"
+#include "assay/pipeline/stage_split.h"
+#include "assay/training/layer_cost.h"
+#include "assay/training/offload.h"
+#include "assay/training/pass_time.h"
+#include "assay/training/stage_links.h"
+
+namespace assay {
+
+/// Bytes that software keeps of a layer over the fewest. Where all that is element-wise is made again, what is kept is
+/// named, whatever the software would keep besides.
+double kept_over_fewest(const StepEffects& effects, Recompute recompute);
+
+struct Strategy {
+  Parallelism parallelism;
+  std::int64_t micro_batch = 1;  ///< sequences of one data-parallel device group
+  std::int64_t interleave = 1;   ///< chunks of layers per stage
+  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+  Recompute recompute;
+  Offload offload = Offload::none;
+  AxisLayout layout{};  ///< of whole_mesh()
+  friend bool operator==(const Strategy&, const Strategy&) = default;
+};
+
+/// Seconds of one step, taken apart. Times of the slowest stage unless said otherwise.
+struct StepParts {
+  double compute = 0;                          ///< arithmetic and memory of all microbatches
+  double recompute = 0;                        ///< the part of compute that is forward work done again
+  double tensor = 0, context = 0, expert = 0;  ///< collectives that somebody waits for
+  double weights = 0;    ///< gathering weights and reducing gradients in every microbatch, as far as not hidden
+  double handover = 0;   ///< passing activations from stage to stage
+  double bubble = 0;     ///< waiting for other stages
+  double gradients = 0;  ///< reducing gradients at the end, as far as not hidden
+  double update = 0;     ///< the optimizer, and bringing new weights back
+  double host = 0;       ///< copies to and from the host, as far as not hidden
+  double overhead = 0;   ///< what a step costs whatever it does, and waiting for the slowest of many chips
+  double total() const {
+    return compute + tensor + context + expert + weights + handover + bubble + gradients + update + host + overhead;
+  }
+};
+
+/// Bytes on one chip of the fullest stage when the most are in use: at the loss, or in the backward pass of a layer.
+struct MemoryParts {
+  double weights = 0, gradients = 0, master = 0, moments = 0;
+  double activations = 0;  ///< of all microbatches in flight
+  double head = 0;         ///< logits, their gradients and that of the head's weight
+  double buffers = 0;      ///< of collectives: weights gathered, gradients not yet reduced
+  double workspace = 0;    ///< of one layer: what is made again, and what its widest step reads and writes
+  double reserve = 0;      ///< what the allocator holds besides, in pieces that fit nothing
+  double context = 0;      ///< of the driver and the communication library
+  std::int64_t stage = 0;  ///< which one it is
+  double host = 0;         ///< in the memory of the host: no part of the sums below
+  /// What the framework counts as allocated at the peak, what its allocator holds, what the driver shows.
+  double allocated() const { return weights + gradients + master + moments + activations + head + buffers + workspace; }
+  double reserved() const { return allocated() + reserve; }
+  double total() const { return reserved() + context; }
+};
+
+struct TrainingCost {
+  double lower = 0, estimate = 0, upper = 0;  ///< seconds per step
+  double compute = 0;                         ///< seconds of arithmetic at the peak, per step, mean over stages
+  double fill = 0;                            ///< seconds of the lower bound in which the pipeline fills and drains
+  double memory_time = 0;                     ///< seconds of memory traffic at the peak, of the slowest stage
+  double end_memory_time = 0;                 ///< the part of it that the update takes, once a step
+  double host_time = 0;                 ///< seconds of the busiest of the host's lanes at its full rate, slowest stage
+  std::array<double, roles> network{};  ///< seconds of collectives at full bandwidth by role, of the slowest stage
+  std::array<double, roles> end_network{};  ///< the part of them that is there once a step
+  double copies = 0;  ///< seconds of the sums over two copies of the model at full bandwidth, once a step
+  StepParts parts;    ///< of the estimate
+  double uneven = 0;  ///< of the work in `parts`: what the slowest stage has more than the mean one
+  MemoryParts memory;
+  double host_memory = 0;     ///< bytes of a chip on its host, of the stage that has the most there
+  double executed_flops = 0;  ///< of a step, per chip, mean over stages
+};
+
+/// What is common to all strategies of a question.
+struct TrainingQuestion {
+  TrainingSetup setup;
+  double sequences = 1;  ///< per step over the whole cluster
+  double chips = 1;
+  bool overlap = true;  ///< gradients are reduced, weights gathered while others compute
+  HostLink host = {};   ///< for offloading; what lies there must fit as well
+  std::optional<CollectiveCalibration> collectives = std::nullopt;  ///< of the estimate
+};
+
+/// Microbatches of a strategy; not whole where the batch does not divide.
+double microbatches(const TrainingQuestion& question, const Strategy& strategy);
+
+/// Time of a step that is spent waiting for the slowest of many chips, over the rest.
+double straggler_share(const TrainingQuestion& question);
+
+/// One microbatch on a stage, as far as schedules look at it: seconds of both passes, and parts of them.
+struct StagePasses {
+  double forward = 0, backward = 0;
+  double hidden_forward = 0, hidden_backward = 0;  ///< see SteadyCost::Part, and below
+  double weight_gradients = 0, beside = 0, beside_gradients = 0;
+};
+
+/// What one microbatch costs on each kind of stage: all that does not depend on the pipeline's schedule.
+struct SteadyCost {
+  struct Part {
+    double stages = 1;            ///< that are like this
+    std::int64_t at = 0, to = 0;  ///< the first and the last of them
+    bool first = false, last = false;
+    double layers = 0;                 ///< that it holds
+    double forward = 0, backward = 0;  ///< seconds, everything that is waited for included
+    double compute = 0, recompute = 0, tensor = 0, context = 0, expert = 0, weights = 0;
+    double hidden_forward = 0, hidden_backward = 0;  ///< of experts, where a schedule runs both passes side by side
+    double weight_gradients = 0;              ///< of `backward`, for which nobody waits: what schedules may put off
+    double beside = 0, beside_gradients = 0;  ///< more of both where a schedule puts these off; see PassTime
+    double spared = 0;  ///< of `gradients`, where the backward pass takes as long as with these put off
+    double least() const { return forward + backward - hidden_forward - hidden_backward; }  ///< under any schedule
+    double lower = 0, upper = 0, ideal_compute = 0, ideal_memory = 0;
+    std::array<double, roles> network{}, end_network{};  ///< of a microbatch, and once a step
+    double end_upper = 0, end_memory = 0;                ///< once a step: all of it in turn, memory traffic at the peak
+    double executed_flops = 0;
+    double gradients = 0, update = 0;     ///< once a step
+    double copies = 0, ideal_copies = 0;  ///< once a step: sums of gradients over two copies of the model, whatever
+                                          ///< hides them
+    double kept = 0;                      ///< bytes of one microbatch on the chip
+    double offloaded = 0;                 ///< bytes of one microbatch on the host instead
+    HostTime host;
+    MemoryParts memory;  ///< without activations, reserve and context
+  };
+  std::vector<Part> parts;
+  std::vector<std::array<PassTime, 2>> layers;  ///< of each kind, forward and backward
+  std::vector<std::array<PassTime, 2>> shared;  ///< of each kind, what its layers share; empty where none do
+  std::array<PassTime, 2> embedding, head;      ///< the same of the ends
+  double microbatches = 1, stages = 1;
+  double most_layers = 0;              ///< of a stage
+  double hop = 0, boundary_ideal = 0;  ///< seconds from a stage to the next
+  double stragglers = 0, fixed = 0;    ///< share of the step, seconds of each step
+  bool frees_gradients = false;        ///< none are held from one microbatch to the next
+  bool scatters_gradients = false;     ///< every device ends up with its part of them
+  double reserved = 1, context = 0;    ///< see StepEffects
+};
+
+// In parts, each of which fills its share of `steady`, whose memory is reused. Where the profile is of work alone,
+// `weights` is its other half.
+
+/// The passes of a microbatch through each kind of layer and the ends, and the way from a stage to the next: how layers
+/// lie on stages does not matter to them, nor does offloading.
+void fill_passes(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
+                 const TrainingProfile* weights, const StageLinks& links, SteadyCost& steady);
+/// The memory of each kind of stage, and nothing that takes time.
+void fill_memory(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
+                 const TrainingProfile* weights, const StageLinks& links, const StageSplit& split, SteadyCost& steady);
+/// Everything, once the passes are there.
+void fill_stages(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
+                 const TrainingProfile* weights, const StageLinks& links, const StageSplit& split, SteadyCost& steady);
+SteadyCost steady_cost(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
+                       const StageLinks& links, const StageSplit& split);
+
+/// How layers lie on the stages of a schedule, and of a strategy.
+StageSplit stage_split(const Transformer& model, std::int64_t stages, PipelineSchedule schedule,
+                       std::int64_t interleave);
+StageSplit stage_split(const Transformer& model, const Strategy& strategy);
+constexpr StageLayout layout_of(PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::zb_v       ? StageLayout::folded
+         : schedule == PipelineSchedule::dualpipe ? StageLayout::mirrored
+                                                  : StageLayout::straight;
+}
+
+/// Every run of layers that a stage of the schedule holds, by itself: what one microbatch passes from end to end.
+StageSplit stage_runs(const Transformer& model, std::int64_t stages, PipelineSchedule schedule,
+                      std::int64_t interleave);
+
+/// Layers of the largest chunk over the mean ones of a stage with `layers`: memory counts all as if they were as large.
+/// 1 where all are alike.
+double largest_chunk(const SteadyCost& steady, const Strategy& strategy, double layers);
+
+/// Memory of a stage that holds the activations of `held` microbatches.
+MemoryParts memory_holding(const SteadyCost& steady, const SteadyCost::Part& part, double held);
+/// The same of a stage under a schedule, as it is when the most is in use.
+MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, const Strategy& strategy,
+                      std::int64_t stage);
+/// Of the fullest stage like `part`: later ones hold fewer microbatches, or no fewer where stages are folded.
+MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, const Strategy& strategy);
+
+/// What a schedule changes in passes.
+struct ScheduleEffects {
+  bool hides_experts = false;  ///< forward passes run beside backward passes of other microbatches, so that one
+                               ///< computes while experts of the other exchange tokens
+  bool puts_off = false;       ///< gradients of weights are not there to hide collectives
+};
+ScheduleEffects schedule_effects(PipelineSchedule schedule, std::int64_t stages);
+/// One microbatch on a stage, without what it hands on.
+constexpr StageTimes stage_times(const StagePasses& passes, ScheduleEffects effects) {
+  double forward = passes.forward, backward = passes.backward, gradients = passes.weight_gradients;
+  if (effects.hides_experts) forward -= passes.hidden_forward, backward -= passes.hidden_backward;
+  if (effects.puts_off) backward += passes.beside, gradients += passes.beside_gradients;
+  return {Seconds(forward), Seconds(backward - gradients), Seconds(gradients)};
+}
+
+/// The whole step under a schedule, were no stage to wait for others: no step takes less.
+TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy);
+/// What it takes with a step every so many seconds: what the slowest stage does not work of them, it waits.
+void set_interval(const SteadyCost& steady, double seconds, TrainingCost& cost);
+
+/// Steps event by event: every part of the model with its own times, sends, and what a stage does at the end. Keeps its
+/// memory from one to the next.
+class StepEvents {
+ public:
+  /// Takes a strategy whose `stages` are priced; `runs` are its stage_runs(). Valid until the next.
+  const PipelineInput& fill(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
+                            const TrainingProfile* weights, const StageLinks& links, const StageSplit& split,
+                            const StageSplit& runs, const SteadyCost& stages);
+  /// Seconds from one step to the next, and seconds that it does not undercut.
+  double interval() { return clock_.interval(input_); }
+  double least() const { return least_interval(input_); }
+
+ private:
+  SteadyCost runs_;
+  PipelineInput input_;
+  PipelineClock clock_;
+};
+
+/// The events of a strategy.
+Result<PipelineInput> pipeline_input(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
+                                     const Strategy& strategy);
+
+ProfileKey profile_key(const Strategy& strategy, std::int64_t sequence);
+
+/// The links of a strategy on a cluster, as the question's collectives take them.
+Result<StageLinks> strategy_links(const TrainingQuestion& question, const Cluster& cluster, const Strategy& strategy);
+
+/// What a microbatch costs where the layers of a strategy lie as `split` says, and the memory of each of its stages.
+Result<SteadyCost> price_stages(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
+                                const Strategy& strategy, const StageSplit& split);
+std::vector<MemoryParts> stage_memory(const SteadyCost& steady, const StageSplit& split, const Strategy& strategy);
+
+/// Prices one strategy from scratch; of more stages than one, event by event.
+Result<TrainingCost> price_strategy(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
+                                    const Strategy& strategy);
+
+}  // namespace assay

@@ -1,0 +1,37 @@
+// The steps of a training program with the seconds that the estimate of the whole step gives them.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/estimate/overlap.h"
+#include "assay/training/step.h"
+
+namespace assay {
+
+/// The program of one stage's devices under a strategy, with the layers of all stages.
+Program training_program(const TrainingQuestion& question, std::int64_t sequence, const Strategy& strategy);
+
+/// What a step keeps busy: "math", "memory", or the axes of a network, "net X".
+std::string resource_of(const Program& program, const Step& step);
+
+/// Kernels of a pass add up to the compute of that pass: products that are joined and kernels that wait for the host or
+/// keep a higher clock share the difference evenly. A collective takes what its links take, waited for or not.
+Result<StepTimes> training_step_times(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
+                                      const Strategy& strategy, const Program& program);
+
+/// Where the time of a step goes, by phase and kind of work: all microbatches, the mean of its stages.
+struct KindTime {
+  std::string_view phase;  ///< forward, forward again, backward, update
+  std::string kind;        ///< products, attention, other kernels; or the axes of a network
+  bool is_collective = false;
+  Seconds time;  ///< of collectives all of it, waited for or not
+  Flops flops;
+  Seconds at_peak;  ///< of products and attention, each at the peak of the format that it is computed in
+
+  double share_of_peak() const { return at_peak / time; }
+};
+Result<std::vector<KindTime>> kind_times(const TrainingQuestion& question, std::int64_t sequence,
+                                         const Cluster& cluster, const Strategy& strategy);
+
+}  // namespace assay

@@ -1,0 +1,157 @@
+// Fits attention by family and kernel, forward and backward together because papers time both at once; and the kernels
+// that stream memory.
+#include <algorithm>
+#include <cmath>
+
+#include "assay/validate/fit/fit.h"
+
+namespace assay {
+namespace {
+
+/// No backward kernel is known to reach more of the peak: it holds more in its registers than the forward pass does.
+constexpr double most_backward = 0.8;
+
+bool is_attention(const KernelRow& row) {
+  return row.kind == KernelKind::attention_forward || row.kind == KernelKind::attention_backward ||
+         row.kind == KernelKind::attention_both;
+}
+
+bool is_pointwise(const KernelRow& row) { return row.kind >= KernelKind::stream && row.kind <= KernelKind::optimizer; }
+
+bool belongs(const FitProblem& problem, const KernelRow& row, const std::string& id) {
+  return calibration_id(problem.chips.at(row.chip), row.kind) == id;
+}
+
+bool any_row(const FitProblem& problem, const std::function<bool(const KernelRow&)>& take) {
+  return std::any_of(problem.kernels.begin(), problem.kernels.end(),
+                     [&](const KernelRow& row) { return row.fitted && take(row); });
+}
+
+/// The fixed times of a harness, kind by kind: each is one number, so that none hides behind another.
+void fit_launches(FitProblem& problem, const std::string& source, const std::function<bool(const KernelRow&)>& take) {
+  for (std::size_t kind = 0; kind < kernel_kinds; ++kind) {
+    const auto mine = [&](const KernelRow& row) {
+      return take(row) && row.source == source && static_cast<std::size_t>(row.kind) == kind;
+    };
+    if (any_row(problem, mine))
+      minimise(
+          {fit(problem.harnesses.at(source).launch[kind], 0.1_us, 200_us)},
+          [&] { return kernel_misfit(problem, mine); }, 60);
+  }
+}
+
+void fit_kernel(FitProblem& problem, const std::string& id, AttentionKernel choice,
+                AttentionKernelCalibration& kernel) {
+  // Where a kernel was measured by itself, tables that time more than it say nothing of it.
+  const bool alone = any_row(problem, [&](const KernelRow& row) {
+    return is_attention(row) && row.attention == choice && belongs(problem, row, id) && row.source != "aiconfigurator";
+  });
+  const auto mine = [&](const KernelRow& row) {
+    return is_attention(row) && row.attention == choice && belongs(problem, row, id) &&
+           (!alone || row.source != "aiconfigurator");
+  };
+  // What tables of TPUs time is the kernel of paged caches; prompts and training run another one.
+  if (id == "tpu" || !any_row(problem, mine)) return;
+  const auto has = [&](KernelKind kind) {
+    return any_row(problem, [&](const KernelRow& row) { return mine(row) && row.kind == kind; });
+  };
+  std::vector<FitParameter> parameters;
+  if (!alone) {  // tables that time more than the kernel tell one number of it
+    if (has(KernelKind::attention_forward)) parameters.push_back(fit(kernel.forward.share, 0.3, 1.0));
+    if (has(KernelKind::attention_backward)) parameters.push_back(fit(kernel.backward.share, 0.3, 1.0));
+    if (parameters.empty()) return;
+    minimise(parameters, [&] { return kernel_misfit(problem, mine); });
+    if (!has(KernelKind::attention_backward))
+      kernel.backward.share = std::min(attention_start.backward.share, kernel.forward.share);
+    return;
+  }
+  const auto wide = [&](KernelKind kind) {
+    return any_row(
+        problem, [&](const KernelRow& row) { return mine(row) && row.kind == kind && row.work.head_dim > wide_head; });
+  };
+  const bool both = has(KernelKind::attention_both);
+  if (both || has(KernelKind::attention_forward))
+    add_pass(kernel.forward, wide(KernelKind::attention_forward), parameters);
+  if (both || has(KernelKind::attention_backward))
+    add_pass(kernel.backward, wide(KernelKind::attention_backward), parameters, most_backward);
+  minimise(
+      parameters, [&] { return kernel_misfit(problem, mine); }, 1500);
+  // A backward pass that nobody measured is no better than the forward pass.
+  if (!both && has(KernelKind::attention_forward) && !has(KernelKind::attention_backward))
+    kernel.backward.share = std::min(attention_start.backward.share, kernel.forward.share);
+}
+
+void fit_decode(FitProblem& problem, const std::string& id, AttentionKernel choice, DecodeCalibration& decode) {
+  const auto decodes = [&](const KernelRow& row) {
+    return row.kind == KernelKind::decode && row.attention == choice && belongs(problem, row, id);
+  };
+  // Inference tables time rotation and writes to the cache, too: where a kernel was measured by itself, they are left.
+  const bool alone = any_row(problem, [&](const KernelRow& row) { return decodes(row) && is_own(row.source); });
+  const auto mine = [&](const KernelRow& row) { return decodes(row) && (!alone || is_own(row.source)); };
+  if (!any_row(problem, mine)) return;
+  std::vector<FitParameter> parameters{fit(decode.share, 0.1, 1.0), fit(decode.item, 0.01_us, 10_us)};
+  if (alone) {
+    parameters.push_back(fit(decode.crowded, 0.3, 1.0));
+    parameters.push_back(fit(decode.wide, 0.1, 1.0));
+  }
+  minimise(parameters, [&] { return kernel_misfit(problem, mine); });
+  if (!alone) decode.wide = decode.share;
+}
+
+}  // namespace
+
+void add_pass(AttentionPass& pass, bool wide, std::vector<FitParameter>& parameters, double most) {
+  parameters.push_back(fit(pass.share, 0.1, most));
+  parameters.push_back(fit(pass.softmax, 10.0, 200.0));
+  parameters.push_back(fit(pass.passes, 0.01, 6.0));
+  if (wide) parameters.push_back(fit(pass.wide, 0.2, 1.0));
+}
+
+void fit_attention(FitProblem& problem) {
+  const auto all = [](const KernelRow& row) { return is_attention(row) || row.kind == KernelKind::decode; };
+  for (int round = 0; round < 5; ++round) {
+    for (auto& [id, calibration] : problem.calibrations) {
+      if (!calibration.attention) continue;
+      auto& [flash2, cudnn] = *calibration.attention;
+      if (flash2) fit_kernel(problem, id, AttentionKernel::flash2, *flash2);
+      if (cudnn) fit_kernel(problem, id, AttentionKernel::cudnn, *cudnn);
+      if (flash2) fit_decode(problem, id, AttentionKernel::flash2, flash2->decode);
+      if (cudnn) fit_decode(problem, id, AttentionKernel::cudnn, cudnn->decode);
+    }
+    for (auto& [source, harness] : problem.harnesses) {
+      const auto mine = [&, &name = source](const KernelRow& row) { return all(row) && row.source == name; };
+      if (!any_row(problem, mine)) continue;
+      fit_launches(problem, source, mine);
+      if (source == "aiconfigurator")
+        minimise(
+            {fit(harness.attention_passes, 0.05, 8.0)}, [&] { return kernel_misfit(problem, mine); }, 60);
+    }
+  }
+}
+
+void fit_pointwise(FitProblem& problem) {
+  for (int round = 0; round < 20; ++round) {
+    for (auto& [id, calibration] : problem.calibrations) {
+      const auto mine = [&, &family = id](const KernelRow& row) {
+        return is_pointwise(row) && belongs(problem, row, family);
+      };
+      if (!calibration.pointwise || !any_row(problem, mine)) continue;
+      PointwiseCalibration& p = *calibration.pointwise;
+      const std::pair<KernelKind, double*> kinds[] = {{KernelKind::stream, &p.stream},
+                                                      {KernelKind::norm, &p.norm},
+                                                      {KernelKind::softmax, &p.softmax},
+                                                      {KernelKind::optimizer, &p.optimizer}};
+      for (const auto& [kind, share] : kinds) {
+        const auto same = [&, k = kind](const KernelRow& row) { return mine(row) && row.kind == k; };
+        if (!any_row(problem, same)) continue;
+        minimise(
+            {fit(*share, 0.05, 1.0)}, [&] { return kernel_misfit(problem, same); }, 60);
+      }
+      minimise(
+          {fit(p.ramp, 0.02_us, 4_us)}, [&] { return kernel_misfit(problem, mine); }, 60);
+    }
+    for (const auto& [source, harness] : problem.harnesses) fit_launches(problem, source, is_pointwise);
+  }
+}
+
+}  // namespace assay

@@ -1,0 +1,327 @@
+#include "assay/validate/fit/measured.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "assay/base/text.h"
+#include "assay/validate/fit/fit.h"
+#include "assay/validate/rows/collective_rows.h"
+#include "assay/validate/rows/kernel_rows.h"
+
+namespace assay {
+namespace {
+
+constexpr auto matmul = static_cast<std::size_t>(KernelKind::matmul);
+constexpr auto stream = static_cast<std::size_t>(KernelKind::stream);
+
+std::vector<CollectiveRow> collectives_of(const std::vector<MeasuredRow>& rows, const Chip& chip) {
+  static constexpr std::pair<std::string_view, CollectiveKind> kinds[] = {
+      {"all_gather", CollectiveKind::all_gather},
+      {"reduce_scatter", CollectiveKind::reduce_scatter},
+      {"all_reduce", CollectiveKind::all_reduce},
+      {"all_to_all", CollectiveKind::all_to_all}};
+  std::vector<CollectiveRow> found;
+  const auto egress = scale_up_egress(chip);
+  if (!egress) return found;
+  for (const MeasuredRow& row : rows)
+    for (const auto& [op, kind] : kinds) {
+      if (row.op != op || row.b < 2) continue;
+      CollectiveRow one;
+      one.kind = kind, one.bytes = Bytes(static_cast<double>(row.a)), one.measured = row.median;
+      one.links.devices = static_cast<double>(row.b);
+      one.links.levels.push_back({one.links.devices, 1.0, egress->value, false, 0});
+      one.shape = fmt::format("{} over {} of {}", op, row.b, row.a);
+      one.group = fmt::format("{} over {}", name(kind), row.b);
+      one.id = fmt::format("{}-{}", chip.id, one.shape);
+      one.fitted = shape_hash(one.shape) % 2 == 1;
+      found.push_back(std::move(one));
+    }
+  return found;
+}
+
+/// Everything that one fit works on.
+struct Problem {
+  const Chip& chip;
+  std::vector<KernelRow> kernels;
+  std::vector<CollectiveRow> collectives;
+  Calibration calibration;
+  Harness harness;
+
+  std::optional<Seconds> predicted(const KernelRow& row) const { return predict(row, chip, calibration, harness); }
+  bool has(KernelKind kind, bool sustained = false) const {
+    return std::any_of(kernels.begin(), kernels.end(), [&](const KernelRow& row) {
+      return row.fitted && row.kind == kind && row.sustained == sustained;
+    });
+  }
+
+  template <class Take>
+  double misfit(Take take) const {
+    std::map<std::string, std::pair<double, double>> groups;
+    for (const KernelRow& row : kernels) {
+      if (!row.fitted || !take(row)) continue;
+      const auto time = predicted(row);
+      if (!time) continue;
+      auto& [sum, count] = groups[row.group];
+      sum += std::abs(std::log(*time / row.measured)), count += 1.0;
+    }
+    return mean_of_groups(groups);
+  }
+};
+
+bool is_product(const KernelRow& row) { return row.kind == KernelKind::matmul; }
+
+/// Shares of the formats that have rows to be fitted to.
+void add_shares(Problem& p, std::vector<FitParameter>& parameters) {
+  MatmulCalibration& m = *p.calibration.matmul;
+  for (std::size_t format = 0; format < m.share.size(); ++format) {
+    const bool measured = std::any_of(p.kernels.begin(), p.kernels.end(), [&](const KernelRow& row) {
+      return row.fitted && is_product(row) && static_cast<std::size_t>(row.compute) == format;
+    });
+    if (!measured) {
+      m.share[format] = 0.0;
+      continue;
+    }
+    if (m.share[format] == 0.0) m.share[format] = 0.8;
+    parameters.push_back(fit(m.share[format], 0.02, 1.0));
+  }
+}
+
+void fit_cpu_products(Problem& p) {
+  MatmulCalibration& m = p.calibration.matmul.emplace();
+  m.memory_share = 0.3, m.fill = 8, m.fork = 10_us;
+  Regime& burst = p.calibration.burst.emplace(Regime{2_us, Seconds(0), 0.1_us});
+  const auto parameters = [&] {  // from where they are now
+    std::vector<FitParameter> all{fit(m.memory_share, 0.005, 1.0), fit(m.fill, 0.1, 200.0),
+                                  fit(*m.fork, 0.05_us, 2000_us), fit(burst.launch, 0.01_us, 200_us),
+                                  fit(burst.ramp, 0.001_us, 100_us)};
+    add_shares(p, all);
+    return all;
+  };
+  const auto objective = [&] {
+    p.harness.launch[matmul] = burst.launch, p.harness.ramp = burst.ramp;
+    return p.misfit(is_product);
+  };
+  for (int round = 0; round < 3; ++round) minimise(parameters(), objective, 1000);
+  objective();
+  p.calibration.sustained = burst;
+}
+
+void fit_gpu_products(Problem& p, const Calibration* start) {
+  MatmulCalibration& m = p.calibration.matmul.emplace();
+  m.memory_share = 0.9, m.small_tile = 15, m.fill = 128, m.split_cost = 4_us, m.port = 140_GB_per_s, m.droop = 0.2;
+  Regime& burst = p.calibration.burst.emplace(Regime{6_us, 200_us, 3_us});
+  Regime& sustained = p.calibration.sustained.emplace(Regime{2_us, Seconds(0), 0.5_us});
+  if (start && start->matmul) m = *start->matmul;
+  if (start && start->burst) burst = *start->burst;
+  if (start && start->sustained) sustained = *start->sustained;
+  const bool trains = p.has(KernelKind::matmul, true);
+  const auto objective = [&] {
+    p.harness.launch[matmul] = burst.launch, p.harness.gap = burst.gap, p.harness.ramp = burst.ramp;
+    return p.misfit(is_product);
+  };
+  for (int round = 0; round < 4; ++round) {
+    std::vector<FitParameter> chip{fit(m.memory_share, 0.3, 1.0), fit(m.droop, 0.01, 0.8)};
+    add_shares(p, chip);
+    minimise(chip, objective, 200);
+    std::vector<FitParameter> way{fit(burst.launch, 0.05_us, 60_us), fit(burst.gap, 20_us, 20000_us),
+                                  fit(burst.ramp, 0.05_us, 8_us)};
+    if (trains) {
+      way.push_back(fit(sustained.launch, 0.05_us, 20_us));
+      way.push_back(fit(sustained.ramp, 0.05_us, 8_us));
+    }
+    minimise(way, objective, 200);
+    minimise({fit(m.small_tile, 1.0, 60.0), fit(m.fill, 8.0, 600.0), fit(m.split_cost, 0.5_us, 12_us)}, objective, 100);
+  }
+  objective();
+}
+
+bool is_attention(const KernelRow& row) {
+  return row.kind == KernelKind::attention_forward || row.kind == KernelKind::attention_backward;
+}
+
+void fit_attention(Problem& p, const Calibration* start) {
+  AttentionKernelCalibration& kernel = p.calibration.attention.emplace().cudnn.emplace(attention_start);
+  if (start && start->attention && start->attention->cudnn) kernel = *start->attention->cudnn;
+  launch_alike(p.harness);
+  for (const KernelKind kind : {KernelKind::attention_forward, KernelKind::attention_backward}) {
+    if (!p.has(kind)) continue;
+    std::vector<FitParameter> parameters;
+    add_pass(kind == KernelKind::attention_forward ? kernel.forward : kernel.backward, false, parameters);
+    minimise(
+        parameters, [&] { return p.misfit([&](const KernelRow& row) { return row.kind == kind; }); }, 1500);
+  }
+  if (!p.has(KernelKind::decode)) return;
+  minimise(
+      {fit(kernel.decode.share, 0.1, 1.0), fit(kernel.decode.item, 0.01_us, 10_us),
+       fit(kernel.decode.crowded, 0.3, 1.0)},
+      [&] { return p.misfit([](const KernelRow& row) { return row.kind == KernelKind::decode; }); }, 1500);
+}
+
+/// A step that streams is launched as a product is.
+Seconds launch_of(const Calibration& c) { return c.sustained ? c.sustained->launch : Seconds(0); }
+
+/// Copies show the stream; what no row shows streams alike.
+void fit_streams(Problem& p) {
+  PointwiseCalibration& s = p.calibration.pointwise.emplace(PointwiseCalibration{0.8, 1, 1, 1, 0.5_us});
+  p.harness.launch[stream] = launch_of(p.calibration);
+  minimise(
+      {fit(s.stream, 0.02, 1.0), fit(s.ramp, 0.001_us, 100_us)},
+      [&] { return p.misfit([](const KernelRow& row) { return row.kind == KernelKind::stream; }); }, 1500);
+  s.norm = s.softmax = s.optimizer = s.stream;
+}
+
+void fit_ranks(Problem& p) {
+  CollectiveCalibration& c = p.calibration.collective.emplace();
+  const std::pair<CollectiveKind, CollectiveCurve*> curves[] = {{CollectiveKind::all_gather, &c.all_gather},
+                                                                {CollectiveKind::reduce_scatter, &c.reduce_scatter},
+                                                                {CollectiveKind::all_reduce, &c.all_reduce},
+                                                                {CollectiveKind::all_to_all, &c.all_to_all}};
+  for (const auto& [kind, curve] : curves) {
+    std::set<double> groups;
+    for (const CollectiveRow& row : p.collectives)
+      if (row.kind == kind) groups.insert(row.links.devices);
+    *curve = {1_us, Seconds(0), 0.8, 0.0, 1_us};
+    std::vector<FitParameter> parameters{fit(curve->latency, 0.01_us, 2000_us), fit(curve->share, 0.02, 1.0),
+                                         fit(curve->chunk, 0.001_us, 1000_us)};
+    if (groups.size() > 1) {  // one number of ranks does not show how the time grows with it
+      curve->member = 0.5_us, curve->pair = 0.2;
+      parameters.push_back(fit(curve->member, 0.001_us, 2000_us));
+      parameters.push_back(fit(curve->pair, 0.001, 10.0));
+    }
+    minimise(
+        parameters,
+        [&, of = kind] {
+          double sum = 0, count = 0;
+          for (const CollectiveRow& row : p.collectives)
+            if (row.fitted && row.kind == of)
+              sum += std::abs(std::log(predict(row, c, p.harness) / row.measured)), count += 1.0;
+          return count > 0.0 ? sum / count : 0.0;
+        },
+        1500);
+  }
+}
+
+std::vector<ValidationCase> cases_of(const Problem& p) {
+  std::vector<ValidationCase> cases;
+  const auto& spread = p.calibration.spread;
+  for (const KernelRow& row : p.kernels)
+    if (const auto time = p.predicted(row))
+      cases.push_back({row.id, row.group, row.measured, *time,
+                       is_product(row)
+                           ? fmt::format("{}[{},{},{}]", name(row.compute), row.matmul.m, row.matmul.n, row.matmul.k)
+                           : row.shape,
+                       row.fitted, spread ? spread_of(*spread, row.kind) : 0.0});
+  for (const CollectiveRow& row : p.collectives)
+    if (p.calibration.collective)
+      cases.push_back({row.id, row.group, row.measured, predict(row, *p.calibration.collective, p.harness), row.shape,
+                       row.fitted, spread ? spread->collective : 0.0});
+  return cases;
+}
+
+/// How far the rows of a class lie off: fitted ones, and all.
+struct Errors {
+  std::vector<double> fitted, all;
+
+  void add(double predicted_over_measured, bool was_fitted) {
+    all.push_back(std::abs(std::log(predicted_over_measured)));
+    if (was_fitted) fitted.push_back(all.back());
+  }
+  /// Of few rows a share says nothing: the widest error of all, with the margin that many have, too.
+  double spread() const {
+    if (const double many = spread_of(fitted); many > 0.0 || all.empty()) return many;
+    return std::expm1(unseen_margin * *std::max_element(all.begin(), all.end()));
+  }
+};
+
+void add_spread(Problem& p) {
+  Errors products, attention, decode, streams, ranks;
+  for (const KernelRow& row : p.kernels)
+    if (const auto time = p.predicted(row))
+      (is_product(row)                  ? products
+       : is_attention(row)              ? attention
+       : row.kind == KernelKind::decode ? decode
+                                        : streams)
+          .add(*time / row.measured, row.fitted);
+  for (const CollectiveRow& row : p.collectives)
+    if (p.calibration.collective)
+      ranks.add(predict(row, *p.calibration.collective, p.harness) / row.measured, row.fitted);
+  SpreadCalibration& spread = p.calibration.spread.emplace();
+  spread.matmul = products.spread(), spread.pointwise = streams.spread();
+  spread.attention = attention.spread(), spread.decode = decode.spread();
+  spread.collective = ranks.spread();
+}
+
+Problem problem_of(const CsvTable& table, const Chip& chip, std::vector<UnansweredCase>* unanswered) {
+  KernelRows rows = read_own_ops(table, chip.id, chip.id);
+  Problem problem{chip, std::move(rows.rows), collectives_of(measured_rows(table), chip), {}, {}};
+  for (KernelRow& row : problem.kernels) row.fitted = shape_hash(row.shape) % 2 == 1;
+  if (unanswered) {
+    std::erase_if(rows.unanswered, [](const UnansweredCase& one) { return is_collective(one.group); });
+    *unanswered = std::move(rows.unanswered);
+  }
+  return problem;
+}
+
+}  // namespace
+
+std::vector<MeasuredRow> measured_rows(const CsvTable& table) {
+  std::vector<MeasuredRow> rows;
+  for (std::size_t i = 0; i < table.rows(); ++i) {
+    if (unread_measurement(table, i)) continue;
+    const auto size = [&](std::string_view column) { return static_cast<std::int64_t>(table.number(i, column)); };
+    MeasuredRow row{std::string(table.text(i, "op")),
+                    std::string(table.text(i, "dtype")),
+                    size("a"),
+                    size("b"),
+                    size("c"),
+                    size("d"),
+                    size("e")};
+    row.median = table.number(i, "us_median") * 1_us, row.least = table.number(i, "us_min") * 1_us;
+    row.note = table.text(i, "note");
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+MeasuredFit fit_measured(const CsvTable& table, const Chip& chip, const Calibration* start,
+                         const CalibrationSource& source) {
+  MeasuredFit result;
+  Problem problem = problem_of(table, chip, &result.unanswered);
+  Calibration& c = problem.calibration;
+  c.id = chip.id, c.name = chip.name, c.chip = chip.id;
+  const bool cpu = chip.family == "cpu";
+  if (problem.has(KernelKind::matmul)) cpu ? fit_cpu_products(problem) : fit_gpu_products(problem, start);
+  if (cpu && problem.has(KernelKind::stream)) fit_streams(problem);
+  if (problem.has(KernelKind::attention_forward)) fit_attention(problem, start);
+  if (!problem.collectives.empty()) fit_ranks(problem);
+  add_spread(problem);
+  result.cases = cases_of(problem);
+  std::size_t fitted = 0;
+  for (const ValidationCase& one : result.cases) fitted += one.fitted;
+  const ValidationSummary all = summarise("all", result.cases);
+  c.sources.push_back(source);
+  c.sources.front().rows = fmt::format("{} fitted, {} not", fitted, all.n);
+  c.sources.front().error =
+      fmt::format("on rows not fitted: median {:.1f} %, 90 % within {:.1f} %", 100.0 * all.median, 100.0 * all.p90);
+  result.calibration = std::move(c);
+  return result;
+}
+
+std::vector<ValidationCase> check_measured(const CsvTable& table, const Chip& chip, const Calibration& calibration) {
+  Problem problem = problem_of(table, chip, nullptr);
+  problem.calibration = calibration;
+  problem.harness.launch[stream] = launch_of(calibration);
+  if (const auto& burst = calibration.burst) {
+    problem.harness.launch[matmul] = burst->launch;
+    problem.harness.gap = burst->gap, problem.harness.ramp = burst->ramp;
+    launch_alike(problem.harness);
+  }
+  std::vector<ValidationCase> cases = cases_of(problem);
+  for (ValidationCase& one : cases) one.fitted = false;
+  return cases;
+}
+
+}  // namespace assay

@@ -1,0 +1,33 @@
+// Fits one chip's calibration to a table that `assay measure` made of it.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "assay/base/result.h"
+#include "assay/hardware/calibration.h"
+#include "assay/hardware/chip.h"
+#include "assay/measure/host_chip.h"
+#include "assay/measure/rows.h"
+#include "assay/validate/rows/csv.h"
+#include "assay/validate/validation.h"
+
+namespace assay {
+
+/// The rows of a table that can be read; what is missing is 0.
+std::vector<MeasuredRow> measured_rows(const CsvTable& table);
+
+struct MeasuredFit {
+  Calibration calibration;
+  std::vector<ValidationCase> cases;       ///< all rows that can be predicted; those of the split were fitted
+  std::vector<UnansweredCase> unanswered;  ///< measured, but without a model
+};
+
+/// Half of the rows are fitted, by the hash of their shape. `start` is where a GPU's numbers begin (its own or its
+/// family's calibration); a CPU needs none. A section without rows is absent from the result.
+MeasuredFit fit_measured(const CsvTable& table, const Chip& chip, const Calibration* start,
+                         const CalibrationSource& source);
+
+/// The same rows against a calibration that exists; none of them counts as fitted.
+std::vector<ValidationCase> check_measured(const CsvTable& table, const Chip& chip, const Calibration& calibration);
+
+}  // namespace assay

@@ -1,0 +1,20 @@
+// The fit of what whole prefill and decode steps cost beyond their kernels: `assay validate --fit`.
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "assay/validate/folds.h"
+#include "assay/validate/rows/inference_rows.h"
+
+namespace assay {
+
+/// Mean of |log(predicted / measured)|, groups alike.
+double serving_misfit(const std::vector<InferenceRow>& rows, InferencePredictor& predict);
+
+/// The text of steps/serving.toml by the fold that it was fitted without, see FoldFits.
+Result<std::vector<std::string>> fit_serving(std::span<const Catalogue> catalogues,
+                                             const std::optional<std::string>& data);
+
+}  // namespace assay

@@ -1,0 +1,166 @@
+// The fit of catalogue/steps/training.toml to measured steps: which rows, and the
+// file that comes of it.
+#include "assay/validate/fit/steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "assay/hardware/calibration.h"
+#include "assay/validate/rows/tables.h"
+
+namespace assay {
+namespace {
+
+constexpr std::size_t rows_of_group = 10;
+
+/// At most so many rows of each group, evenly over the table.
+std::vector<TrainingRow> thinned(const std::map<std::string, std::vector<const TrainingRow*>>& groups) {
+  std::vector<TrainingRow> out;
+  for (const auto& [group, members] : groups) {
+    const std::size_t n = std::min(rows_of_group, members.size());
+    for (std::size_t i = 0; i < n; ++i) out.push_back(*members[i * members.size() / n]);
+  }
+  return out;
+}
+
+template <class Take>
+std::vector<TrainingRow> chosen(const std::vector<TrainingRow>& all, Take take) {
+  std::map<std::string, std::vector<const TrainingRow*>> groups;
+  for (const TrainingRow& row : all)
+    if (take(row)) groups[row.group].push_back(&row);
+  return thinned(groups);
+}
+
+constexpr double most_misfit = 0.5;
+double misfit_of(double predicted, double measured) {
+  return std::min(most_misfit, std::abs(std::log(predicted / measured)));
+}
+
+}  // namespace
+
+double misfit(const TrainingCost& cost, const TrainingRow& row) {
+  return misfit_of(cost.estimate, row.measured->value());
+}
+
+double GroupMean::sum() const {
+  double total = 0.0;
+  for (const auto& [group, sums] : groups_) total += sums.first / sums.second;
+  return total;
+}
+
+Result<std::vector<TrainingRow>> step_rows(const FitInput& input) {
+  ASSAY_TRY(own_table, catalogue_table(input.catalogue, "validation/h200_train.csv"));
+  ASSAY_TRY(rows, read_h200_train(own_table, input.catalogue));
+  const auto take = [&](const CsvTable& table) {
+    TrainingRows more = read_training(table, input.catalogue);
+    std::move(more.rows.begin(), more.rows.end(), std::back_inserter(rows.rows));
+  };
+  ASSAY_TRY(published, catalogue_table(input.catalogue, "validation/published_training.csv"));
+  take(published);
+  if (input.data) {
+    ASSAY_TRY(table, data_table(*input.data, "third_party/training.csv"));
+    take(table);
+  }
+  std::erase_if(rows.rows, [&](const TrainingRow& row) { return !input.sees(row.fold); });
+  return std::move(rows.rows);
+}
+
+std::vector<TrainingRow> rows_for_times(const std::vector<TrainingRow>& all) {
+  return chosen(all, [](const TrainingRow& row) { return row.typical && row.measured; });
+}
+
+std::vector<TrainingRow> rows_for_memory(const std::vector<TrainingRow>& all) {
+  return chosen(all, [](const TrainingRow& row) { return row.trusted && row.peak; });
+}
+
+double step_misfit(const std::vector<TrainingRow>& rows, TrainingPredictor& predict) {
+  GroupMean mean;
+  for (const TrainingRow& row : rows)
+    if (const Result<TrainingCost> cost = predict(row)) mean.add(row.group, misfit(*cost, row));
+  return mean.mean();
+}
+
+double memory_misfit(const std::vector<TrainingRow>& rows, TrainingPredictor& predict) {
+  GroupMean mean;
+  for (const TrainingRow& row : rows) {
+    const Result<TrainingCost> cost = predict(row);
+    if (!cost) continue;
+    mean.add(row.group, misfit_of(peak_bytes(cost->memory, row.view), row.peak->value()));
+    if (row.reserved) mean.add(row.group + " reserved", misfit_of(cost->memory.reserved(), row.reserved->value()));
+  }
+  return mean.mean();
+}
+
+namespace {
+
+/// What each row is off by a fit that has seen neither its fold nor `left_out`, and the intervals that follow.
+Result<void> add_intervals(std::span<const Catalogue> catalogues, const FoldFits<StepCalibration>& fits,
+                           std::size_t left_out, const std::vector<TrainingRow>& timed,
+                           const std::vector<TrainingRow>& held, StepCalibration& steps) {
+  std::vector<Residual> times, peaks;
+  for (std::size_t fold = 0; fold < folds; ++fold) {
+    if (fold == left_out) continue;
+    ASSAY_TRY(predict, TrainingPredictor::make(catalogues[fits.kernels(left_out, fold)]));
+    predict.steps = fits.without(left_out, fold);
+    const auto residual = [&](const TrainingRow& row, double predicted, double measured, bool of_memory) {
+      const Cluster& cluster = *predict.cluster(row);
+      return Residual{row.group, std::log(predicted / measured),
+                      of_memory ? memory_classes(cluster) : step_classes(cluster, row.model),
+                      step_coordinates(cluster, row.model, row.sequence), cluster.chip.architecture};
+    };
+    for (const TrainingRow& row : timed) {
+      if (row.fold != fold) continue;
+      if (const Result<TrainingCost> cost = predict(row))
+        times.push_back(residual(row, cost->estimate, row.measured->value(), false));
+    }
+    for (const TrainingRow& row : held) {
+      if (row.fold != fold) continue;
+      if (const Result<TrainingCost> cost = predict(row))
+        peaks.push_back(residual(row, peak_bytes(cost->memory, row.view), row.peak->value(), true));
+    }
+  }
+  steps.time_intervals = interval_classes(times, spread_coverage);
+  steps.memory_intervals = interval_classes(peaks, spread_coverage);
+  return {};
+}
+
+Result<StepCalibration> fitted_steps(const FitInput& input) {
+  ASSAY_TRY(rows, step_rows(input));
+  ASSAY_TRY(predict, TrainingPredictor::make(input.catalogue));
+  fit_step_times(rows_for_times(rows), predict);
+  fit_step_memory(rows_for_memory(rows), predict);
+  return predict.steps;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> fit_steps(std::span<const Catalogue> catalogues,
+                                           const std::optional<std::string>& data) {
+  ASSAY_TRY(fits, FoldFits<StepCalibration>::make(catalogues, data, fitted_steps));
+  std::vector<std::string> texts;
+  for (std::size_t left_out = 0; left_out <= kept_apart; ++left_out) {
+    const FitInput input{catalogues[left_out], data, left_out};
+    ASSAY_TRY(rows, step_rows(input));
+    const std::vector<TrainingRow> timed = rows_for_times(rows), held = rows_for_memory(rows);
+    ASSAY_TRY(predict, TrainingPredictor::make(input.catalogue));
+    predict.steps = fits.without(left_out);
+    ASSAY_CHECK(add_intervals(catalogues, fits, left_out, timed, held, predict.steps));
+    texts.push_back(fmt::format(
+        "# What whole training steps cost beyond their kernels: docs/validation.md has the formulas and the error.\n"
+        "[source.fit]\n"
+        "title = \"fit to {}\"\n"
+        "command = \"assay validate training --fit catalogue --data DIR\"\n"
+        "date = 2026-11-16\n"
+        "rows = \"{} times, {} peaks of memory\"\n"
+        "error = \"mean absolute, groups alike: {:.1f} % of times, {:.1f} % of peaks\"\n",
+        input.what(), timed.size(), held.size(), 100.0 * step_misfit(timed, predict),
+        100.0 * memory_misfit(held, predict)));
+    texts.back() += steps_text(predict.steps, "fit");
+  }
+  return texts;
+}
+
+}  // namespace assay

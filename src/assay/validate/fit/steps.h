@@ -1,0 +1,54 @@
+// The fit of what whole steps cost beyond their kernels: `assay validate training --fit`. Kernels and collectives are
+// those of the catalogue's calibrations.
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "assay/validate/fit/minimise.h"
+#include "assay/validate/folds.h"
+#include "assay/validate/rows/training_rows.h"
+
+namespace assay {
+
+/// |log(predicted / measured)| of a row's time; rows that are far off are wrong in some other way and shall not bend
+/// the rest.
+double misfit(const TrainingCost& cost, const TrainingRow& row);
+
+/// The mean of groups, each the mean of its rows.
+class GroupMean {
+ public:
+  void add(const std::string& group, double value) {
+    auto& [sum, count] = groups_[group];
+    sum += value, count += 1.0;
+  }
+  double sum() const;
+  double mean() const { return groups_.empty() ? 0.0 : sum() / static_cast<double>(groups_.size()); }
+  std::size_t groups() const { return groups_.size(); }
+
+ private:
+  std::map<std::string, std::pair<double, double>> groups_;
+};
+
+/// All rows of steps that the fit sees: our own, published and third-party ones.
+Result<std::vector<TrainingRow>> step_rows(const FitInput& input);
+/// Those that times are fitted to: many rows of a group say the same, so only some of each.
+std::vector<TrainingRow> rows_for_times(const std::vector<TrainingRow>& all);
+/// Those that memory is fitted to.
+std::vector<TrainingRow> rows_for_memory(const std::vector<TrainingRow>& all);
+
+/// Mean of |log(predicted / measured)| of times and of peaks, groups alike.
+double step_misfit(const std::vector<TrainingRow>& rows, TrainingPredictor& predict);
+double memory_misfit(const std::vector<TrainingRow>& rows, TrainingPredictor& predict);
+
+/// Moves the numbers of predict.steps, from neutral ones on.
+void fit_step_times(const std::vector<TrainingRow>& rows, TrainingPredictor& predict);
+void fit_step_memory(const std::vector<TrainingRow>& rows, TrainingPredictor& predict);
+
+/// The text of steps/training.toml by the fold that it was fitted without, see FoldFits.
+Result<std::vector<std::string>> fit_steps(std::span<const Catalogue> catalogues,
+                                           const std::optional<std::string>& data);
+
+}  // namespace assay

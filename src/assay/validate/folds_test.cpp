@@ -1,0 +1,53 @@
+#include "assay/validate/folds.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+namespace assay {
+namespace {
+
+struct Seen {
+  std::set<std::size_t> folds_seen;
+  const Catalogue* kernels = nullptr;
+};
+
+TEST(FoldFits, ALeftOutFoldIsSeenByNobodyItPredictsFor) {
+  const std::vector<Catalogue> catalogues(folds + 1);
+  const auto made = FoldFits<Seen>::make(catalogues, std::nullopt, [](const FitInput& input) -> Result<Seen> {
+    Seen seen;
+    for (std::size_t fold = 0; fold <= kept_apart; ++fold)
+      if (input.sees(fold)) seen.folds_seen.insert(fold);
+    seen.kernels = &input.catalogue;
+    return seen;
+  });
+  ASSERT_TRUE(made);
+  std::set<const Seen*> fits;
+  for (std::size_t a = 0; a <= kept_apart; ++a)
+    for (std::size_t b = 0; b <= kept_apart; ++b) {
+      if (a == b && a != kept_apart) continue;
+      const Seen& seen = made->without(a, b);
+      fits.insert(&seen);
+      std::set<std::size_t> expected;
+      for (std::size_t fold = 0; fold < folds; ++fold)
+        if (fold != a && fold != b) expected.insert(fold);
+      EXPECT_EQ(seen.folds_seen, expected) << a << ' ' << b;
+      EXPECT_EQ(seen.kernels, &catalogues[made->kernels(a, b)]) << a << ' ' << b;
+    }
+  EXPECT_EQ(fits.size(), 1 + folds + folds * (folds - 1) / 2);
+  EXPECT_EQ(&made->without(2), &made->without(kept_apart, 2));
+}
+
+TEST(FoldFits, AFitThatFailsFailsAll) {
+  const std::vector<Catalogue> catalogues(folds + 1);
+  const auto made = FoldFits<int>::make(catalogues, std::nullopt, [](const FitInput& input) -> Result<int> {
+    if (input.left_out == 1 && input.also_left_out == 3) return fail("here", "no rows", "more of them");
+    return 1;
+  });
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().what, "no rows");
+}
+
+}  // namespace
+}  // namespace assay

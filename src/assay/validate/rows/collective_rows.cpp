@@ -1,0 +1,143 @@
+#include "assay/validate/rows/collective_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "assay/base/text.h"
+#include "assay/hardware/cluster.h"
+#include "assay/validate/rows/csv_schema.h"
+
+namespace assay {
+namespace {
+
+constexpr std::pair<std::string_view, std::string_view> chip_names[] = {{"A100-SXM-80GB", "a100-sxm-80"},
+                                                                        {"A100-SXM-40GB", "a100-sxm-40"},
+                                                                        {"H100-SXM-80GB", "h100-sxm"},
+                                                                        {"H200-SXM-141GB", "h200-sxm"},
+                                                                        {"B200-SXM-180GB", "b200"},
+                                                                        {"B300", "b300"},
+                                                                        {"GB200", "gb200-nvl72"},
+                                                                        {"GB300", "gb300-nvl72"},
+                                                                        {"MI300X", "mi300x"},
+                                                                        {"TPUv5e", "tpu-v5e"},
+                                                                        {"TPUv5p", "tpu-v5p"}};
+
+constexpr std::pair<std::string_view, CollectiveKind> kinds[] = {{"all_gather", CollectiveKind::all_gather},
+                                                                 {"reduce_scatter", CollectiveKind::reduce_scatter},
+                                                                 {"all_reduce", CollectiveKind::all_reduce},
+                                                                 {"alltoall", CollectiveKind::all_to_all}};
+
+/// "NVLink4 + 32x100G EFA": the interfaces of a node, one way.
+std::optional<BytesPerSecond> node_network(std::string_view interconnect) {
+  const std::size_t plus = interconnect.find("+ ");
+  if (plus == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = interconnect.substr(plus + 2);
+  const std::size_t times = rest.find('x'), unit = rest.find('G');
+  if (times == std::string_view::npos || unit == std::string_view::npos || unit < times) return std::nullopt;
+  const auto count = parse_number(rest.substr(0, times)), rate = parse_number(rest.substr(times + 1, unit - times - 1));
+  if (!count || !rate) return std::nullopt;
+  return *count * *rate * 1_Gbit_per_s;
+}
+
+class TableRow {
+ public:
+  TableRow(const CsvTable& table, std::size_t row, const Catalogue& catalogue)
+      : table_(table), row_(row), catalogue_(catalogue) {}
+
+  Why read(CollectiveRow& out) {
+    using enum Field::Kind;
+    static constexpr Field fields[] = {{"time_us", amount}, {"algbw_gbps", amount}, {"bytes", amount},
+                                       {"n_ranks", count},  {"nodes", count},       {"gpus_per_node", count}};
+    out.id = text("id"), out.source = text("source_key");
+    if (auto why = unread(table_, row_, fields)) return why;
+    const std::string_view op = text("op");
+    const auto* kind = std::find_if(std::begin(kinds), std::end(kinds), [&](const auto& k) { return k.first == op; });
+    if (kind == std::end(kinds)) return fmt::format("{} has no model", op);
+    if (out.source == "aiconfigurator-customar") return "one-shot all-reduces of inference engines have no model";
+    const auto* chip = std::find_if(std::begin(chip_names), std::end(chip_names),
+                                    [&](const auto& entry) { return entry.first == text("chip"); });
+    if (chip == std::end(chip_names))
+      return fmt::format("no chip {} with a network of its own", in_quotes(text("chip")));
+    out.chip = chip->second, out.kind = kind->second;
+    out.measured = number("time_us") * 1_us;
+    if (!(out.measured > Seconds(0)) && number("algbw_gbps") > 0.0)
+      out.measured = Bytes(number("bytes")) / (number("algbw_gbps") * 1_GB_per_s);
+    if (!(out.measured > Seconds(0))) return "no time is given";
+    if (text("algorithm").starts_with("Ring")) out.algorithm = CollectiveAlgorithm::ring;
+    if (auto why = read_links(out)) return why;
+    const double n = number("n_ranks");
+    // The tables count one device's buffer in an exchange.
+    out.bytes = Bytes(number("bytes") * (out.kind == CollectiveKind::all_to_all ? n : 1.0));
+    out.shape = fmt::format("{} over {} of {}", op, text("n_ranks"), text("bytes"));
+    out.group = fmt::format("{}, {}, {} over {}{}", out.source, text("chip"), name(out.kind), text("n_ranks"),
+                            out.across ? fmt::format(" in {} nodes", text("nodes")) : "");
+    out.fold = fold_of(out.shape, text("split"));
+    return std::nullopt;
+  }
+
+ private:
+  std::string_view text(std::string_view column) const { return table_.text(row_, column); }
+  double number(std::string_view column, double missing = 0) const { return table_.number(row_, column, missing); }
+
+  Why read_links(CollectiveRow& out) {
+    const auto chip = catalogue_.chip(out.chip, "chip");
+    if (!chip) return chip.error().what;
+    const std::string_view interconnect = text("interconnect");
+    if (chip->family == "tpu") {
+      const bool v5e = out.chip == "tpu-v5e";
+      const auto cluster = parse_cluster(v5e ? "tpu-v5e:8x16" : "tpu-v5p:4x4x4", catalogue_, "chip");
+      if (!cluster) return cluster.error().what;
+      const auto group = make_group(*cluster, {v5e ? "Y" : "X"}, 1.0, "chip");
+      if (!group) return group.error().what;
+      out.links = *group;
+      return std::nullopt;
+    }
+    const auto egress = scale_up_egress(*chip);
+    if (!egress) return "the chip has no links of its own";
+    const double ranks = number("n_ranks"), nodes = std::max(1.0, number("nodes", 1));
+    // Trays of one NVLink domain are one node to a collective.
+    const bool one_domain =
+        chip->network.scale_up->domain && ranks <= static_cast<double>(chip->network.scale_up->domain->value);
+    out.across = nodes > 1.0 && !(one_domain && interconnect.find("same domain") != std::string_view::npos);
+    const double members = out.across ? ranks / nodes : ranks;
+    const bool reduces =
+        chip->network.scale_up->in_network_reduction && chip->network.scale_up->in_network_reduction->value;
+    out.links.devices = ranks;
+    out.links.levels.push_back({members, 1.0, egress->value, reduces, 0});
+    if (!out.across) return std::nullopt;
+    const auto network = node_network(interconnect);
+    if (!network) return "the network between the nodes is not stated";
+    out.links.levels.push_back({nodes, members, *network / number("gpus_per_node", members), false, 1});
+    out.fabric = fabric_of(interconnect);
+    return std::nullopt;
+  }
+
+  const CsvTable& table_;
+  std::size_t row_;
+  const Catalogue& catalogue_;
+};
+
+}  // namespace
+
+Result<CollectiveRows> read_collectives(const CsvTable& table, const Catalogue& catalogue) {
+  CollectiveRows rows;
+  for (std::size_t i = 0; i < table.rows(); ++i) {
+    CollectiveRow row;
+    if (auto why = TableRow(table, i, catalogue).read(row))
+      rows.unanswered.push_back({std::string(table.text(i, "id")),
+                                 fmt::format("{}, {}", table.text(i, "source_key"), table.text(i, "op")),
+                                 std::move(*why)});
+    else
+      rows.rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Seconds predict(const CollectiveRow& row, const CollectiveCalibration& calibration, const Harness& harness) {
+  return harness.launch[static_cast<std::size_t>(KernelKind::collective)] +
+         collective_estimate(calibration, row.kind, row.bytes, row.links, row.fabric, row.algorithm);
+}
+
+}  // namespace assay

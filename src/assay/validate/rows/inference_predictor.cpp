@@ -1,0 +1,135 @@
+// What `assay serve` says of a measured row.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "assay/validate/rows/inference_rows.h"
+
+namespace assay {
+
+namespace {
+
+/// Memory that servers leave to weights and caches: what vLLM and TensorRT-LLM take unless told otherwise.
+constexpr double memory_used = 0.9;
+/// Sequences that a server takes at most unless told otherwise (TensorRT-LLM).
+constexpr double largest_batch = 2048;
+/// Tokens of prompts that a server takes into one step unless told otherwise (vLLM, SGLang and TensorRT-LLM).
+constexpr double largest_step = 8192;
+/// Below this share of the lower bound a row is not what it says.
+constexpr double faster_than_possible = 0.98;
+
+/// Sequences over all replicas whose caches fit beside the weights.
+double fitting_batch(const ServingProfile& profile, Bytes capacity) {
+  const double left = memory_used * capacity.value() - profile.weight_bytes;
+  const double groups = profile.cache_groups, each = profile.cache_bytes + profile.state_bytes;
+  return std::max(profile.unit, groups * std::floor(left / each / groups));
+}
+
+}  // namespace
+
+Result<InferencePredictor> InferencePredictor::make(const Catalogue& catalogue) {
+  InferencePredictor predictor(catalogue);
+  ASSAY_TRY(steps, serving_steps_of(catalogue));
+  predictor.steps = steps;
+  return predictor;
+}
+
+Result<const Place*> InferencePredictor::place(const InferenceRow& row) {
+  return places_.find(row.cluster, {}, row.id);
+}
+
+Result<const Cluster*> InferencePredictor::cluster(const InferenceRow& row) {
+  ASSAY_TRY(where, place(row));
+  return &where->cluster;
+}
+
+bool InferencePredictor::fits(const InferenceRow& row) {
+  const Result<const Prepared*> ready = prepared(row);
+  return ready && (row.cache > 0 || row.batch <= (*ready)->fitting);
+}
+
+double InferencePredictor::spread(const InferenceRow& row) {
+  const Result<const Cluster*> where = cluster(row);
+  if (!where) return 0.0;
+  const IntervalClass* found =
+      interval_of(row.figure == InferenceFigure::first_token ? steps.prefill_intervals : steps.decode_intervals,
+                  serving_classes((*where)->chip, row.model));
+  return found ? found->spread : 0.0;
+}
+
+Result<const InferencePredictor::Prepared*> InferencePredictor::prepared(const InferenceRow& row) {
+  const std::string key = fmt::format("{} {}", row.id, static_cast<int>(row.figure));
+  if (const auto known = prepared_.find(key); known != prepared_.end()) return &known->second;
+  ASSAY_TRY(where, place(row));
+  ASSAY_CHECK(check_parallelism(row.strategy.parallelism(), row.model));
+  Prepared made;
+  made.place = where;
+  const Calibration* calibration = where->calibration ? &where->calibration->values : nullptr;
+  ServingSetup& setup = made.setup;
+  setup.model = &row.model, setup.formats = row.formats;
+  ASSAY_TRY(rates, kernel_rates(where->cluster.chip, row.formats.compute, row.id, calibration, {row.attention, true}));
+  setup.rates = rates;
+  if (calibration) setup.collectives = calibration->collective;
+  setup.effects = steps.effects(where->cluster.chip, row.software);
+  ASSAY_TRY(links, serving_links(setup, row.strategy, where->cluster));
+  made.links = links;
+  const bool step = row.figure == InferenceFigure::step && row.output <= 1;
+  std::int64_t context = step ? row.prompt : row.prompt + std::max<std::int64_t>(1, row.output / 2);
+  if (row.cache > 0) context = row.cache;
+  if (row.figure != InferenceFigure::step)
+    made.prefill = make_prompt_profile(setup, row.strategy, row.prompt, row.prompt);
+  if (row.figure != InferenceFigure::first_token)
+    made.decode = make_serving_profile(setup, row.strategy, 1, context, step ? context : row.prompt + row.output);
+  made.fitting = made.decode ? fitting_batch(*made.decode, where->cluster.chip.hbm().capacity.value) : row.batch;
+  return &prepared_.emplace(key, std::move(made)).first->second;
+}
+
+Result<Seconds> InferencePredictor::operator()(const InferenceRow& row) {
+  ASSAY_TRY(ready, prepared(row));
+  ServingSetup setup = ready->setup;
+  setup.model = &row.model;
+  setup.effects = steps.effects(ready->place->cluster.chip, row.software);
+  const auto data = static_cast<double>(row.strategy.data);
+  const auto output = static_cast<double>(row.output);
+  const auto prefill = [&](double batch) {
+    return serving_time(setup, row.strategy, *ready->prefill, ready->links, batch).estimate;
+  };
+  const auto step = [&](double batch) {
+    return serving_time(setup, row.strategy, *ready->decode, ready->links, batch).estimate;
+  };
+  const double given = row.batch > 0.0 ? row.batch : ready->fitting;
+  const double least =
+      serving_time(setup, row.strategy, ready->decode ? *ready->decode : *ready->prefill, ready->links, given).lower;
+  const double sequences = row.figure == InferenceFigure::server_token ? given : 1.0;
+  if (sequences * row.measured.value() < faster_than_possible * least)
+    return fail(row.id, "faster than reading weights and cache once: the load is not as stated", "");
+  switch (row.figure) {
+    case InferenceFigure::first_token:
+      return Seconds(prefill(row.batch));
+    case InferenceFigure::step:
+      return Seconds(step(row.batch));
+    case InferenceFigure::static_token: {
+      // Sequences that do not fit wait for others to end.
+      const double together = row.cache > 0 ? row.batch : std::min(row.batch, ready->fitting);
+      return Seconds((prefill(row.batch) + row.batch / together * (output - 1.0) * step(together)) / output);
+    }
+    case InferenceFigure::loaded_token: {
+      // While a sequence yields its tokens, the prompts of all others of its replica come in: those that came during a
+      // step together, as far as the server takes that many tokens. Such a step yields tokens, too, so that what a
+      // step costs with a single token (reading weights, starting kernels) is paid once.
+      const double arriving = std::max(0.0, row.batch / data - 1.0) / output;
+      const double together =
+          std::max(1.0, std::min(arriving, std::floor(largest_step / static_cast<double>(row.prompt))));
+      const double prompts = prefill(together * data);
+      return Seconds(step(row.batch) + arriving / together * std::max(0.0, prompts - step(data)));
+    }
+    case InferenceFigure::server_token: {
+      const double batch = std::min(ready->fitting, largest_batch * data);
+      return Seconds((prefill(data) / data + output * step(batch) / batch) / output);
+    }
+  }
+  return fail(row.id, "no such figure", "", Error::Kind::internal);
+}
+
+}  // namespace assay

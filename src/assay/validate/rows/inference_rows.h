@@ -1,0 +1,83 @@
+// Measured prefill and decode: rows of a table as a model, a cluster, a strategy and a load, and their prediction by
+// the model that `assay serve` uses.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "assay/search/serving/search.h"
+#include "assay/validate/rows/csv.h"
+#include "assay/validate/rows/measured_clusters.h"
+#include "assay/validate/validation.h"
+
+namespace assay {
+
+/// What a row measured. Times are those of one step or of one output token of a sequence.
+enum class InferenceFigure : std::uint8_t {
+  first_token,   ///< a batch of prompts on an idle server
+  step,          ///< one decode step of a batch at a context
+  static_token,  ///< a batch from its prompts to its last token, per output token
+  loaded_token,  ///< between two tokens of a sequence while others' prompts are worked on: continuous batching
+  server_token   ///< of the whole server at the largest load: the inverse of its throughput
+};
+
+struct InferenceRow {
+  std::string id, group, what;  ///< group: source, model, hardware
+  InferenceFigure figure = InferenceFigure::step;
+  Transformer model;
+  std::string cluster;  ///< in the CLUSTER grammar
+  ServingStrategy strategy;
+  Formats formats;
+  ServingSoftware software;
+  AttentionKernel attention = AttentionKernel::automatic;
+  double batch = 1;  ///< sequences over all replicas; 0: as many as fit
+  std::int64_t prompt = 1, output = 1;
+  std::int64_t cache = 0;  ///< tokens of a static cache, all of which are read; 0: it grows
+  Seconds measured;
+  std::size_t fold = kept_apart;
+  bool typical = true;  ///< false: approximate; not for fits
+};
+
+struct InferenceRows {
+  std::vector<InferenceRow> rows;
+  std::vector<UnansweredCase> unanswered;
+};
+/// Our own H200 tables (catalogue/validation/h200_infer.csv, h200_decode.csv); models come from the catalogue.
+Result<InferenceRows> read_h200_infer(const CsvTable& table, const Catalogue& catalogue);
+Result<InferenceRows> read_h200_decode(const CsvTable& table, const Catalogue& catalogue);
+/// Tables of published and third-party figures; a row may yield a time to the first token and one of each next.
+InferenceRows read_inference(const CsvTable& table, const Catalogue& catalogue);
+
+/// Prices rows. What does not depend on the effects of software is made once for each row, so a fit asks again cheaply.
+class InferencePredictor {
+ public:
+  static Result<InferencePredictor> make(const Catalogue& catalogue);
+  Result<Seconds> operator()(const InferenceRow& row);
+
+  /// Where a row ran.
+  Result<const Cluster*> cluster(const InferenceRow& row);
+  /// Whether the caches of the whole batch fit at a time.
+  bool fits(const InferenceRow& row);
+  /// The spread of the row's class; 0: none.
+  double spread(const InferenceRow& row);
+
+  ServingCalibration steps;  ///< those of the catalogue; a fit moves them
+
+ private:
+  explicit InferencePredictor(const Catalogue& catalogue) : places_(catalogue) {}
+  struct Prepared {
+    const Place* place = nullptr;
+    ServingSetup setup;
+    StageLinks links;
+    std::optional<ServingProfile> prefill, decode;
+    double fitting = 1;  ///< sequences whose caches fit at a time
+  };
+  Result<const Place*> place(const InferenceRow& row);
+  Result<const Prepared*> prepared(const InferenceRow& row);
+
+  Places places_;
+  std::map<std::string, Prepared> prepared_;
+};
+
+}  // namespace assay

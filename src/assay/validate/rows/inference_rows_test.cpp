@@ -1,0 +1,113 @@
+#include "assay/validate/rows/inference_rows.h"
+
+#include <gtest/gtest.h>
+
+namespace assay {
+namespace {
+
+constexpr std::string_view header =
+    "id,source_key,model,layers,d_model,d_ff,n_heads,n_kv_heads,head_dim,vocab,gated_mlp,accelerator,n_chips,tp,pp,ep,"
+    "dp_attention,weight_precision,engine,engine_version,mode,batch,input_len,output_len,phase,ttft_ms,tpot_ms,"
+    "e2e_latency_ms,output_tokens_per_s,year,notes\n";
+
+/// Predictors point to it.
+const Catalogue& builtin() {
+  static const Catalogue catalogue = Catalogue::builtin();
+  return catalogue;
+}
+
+InferenceRows read(std::string_view lines) {
+  const auto table = CsvTable::parse(std::string(header) + std::string(lines), "test.csv");
+  EXPECT_TRUE(table);
+  return read_inference(*table, builtin());
+}
+
+/// llama-2-7b on one H100: engine, version, batch, prompt, output, phase, the four times, year.
+std::string line(std::string_view chip, std::string_view engine, std::string_view rest) {
+  return "a,src,Llama,32,4096,11008,32,32,128,32000,y," + std::string(chip) + ",1,1,1,,,fp16," + std::string(engine) +
+         "," + std::string(rest) + "\n";
+}
+
+TEST(InferenceRows, ARowBecomesAFigureByWhatItMeasured) {
+  const std::string lines =
+      line("H100-SXM-80GB", "TensorRT-LLM", "0.9.0,static,1,2048,,prefill,30,,,,2024,") +
+      line("H100-SXM-80GB", "vllm", "0.19,agg,64,1024,1024,serving,400,20,,,2026,") +
+      line("H100-SXM-80GB", "TensorRT-LLM", "0.9.0,static,16,128,128,prefill+decode,,,1280,,2024,") +
+      line("H100-SXM-80GB", "TensorRT-LLM", "0.9.0,static,16,128,128,prefill+decode,,,,1600,2024,");
+  const InferenceRows rows = read(lines);
+  ASSERT_EQ(rows.rows.size(), 4u);
+  EXPECT_EQ(rows.rows[0].figure, InferenceFigure::first_token);
+  EXPECT_DOUBLE_EQ(rows.rows[0].measured.value(), 0.030);
+  // Under load the time to the first token has a queue in it and is no figure.
+  EXPECT_EQ(rows.rows[1].figure, InferenceFigure::loaded_token);
+  EXPECT_EQ(rows.rows[1].software.scheduler, Scheduler::ahead);
+  EXPECT_TRUE(rows.rows[2].software.whole_rows);
+  EXPECT_FALSE(rows.rows[1].software.whole_rows);
+  EXPECT_EQ(rows.rows[2].figure, InferenceFigure::static_token);
+  EXPECT_DOUBLE_EQ(rows.rows[2].measured.value(), 0.010);  // 1280 ms over 128 tokens
+  EXPECT_DOUBLE_EQ(rows.rows[3].measured.value(), 0.010);  // 16 sequences at 1600 tokens/s
+}
+
+TEST(InferenceRows, WhatCannotBeAskedForSaysWhy) {
+  const InferenceRows rows = read(line("Inferentia2", "vllm", ",static,1,128,128,serving,,5,,,2024,") +
+                                  line("H100-SXM-80GB", "llama.cpp", ",static,1,128,128,serving,,5,,,2024,") +
+                                  line("H100-SXM-80GB", "vllm", ",static,1,,128,serving,,5,,,2024,") +
+                                  line("H100-SXM-80GB", "vllm", ",static,1,128,128,banana,,5,,,2024,"));
+  EXPECT_TRUE(rows.rows.empty());
+  ASSERT_EQ(rows.unanswered.size(), 4u);
+  EXPECT_EQ(rows.unanswered[0].why, "Inferentia2 is not in the catalogue");
+  EXPECT_EQ(rows.unanswered[1].why, "the kernels of llama.cpp have no model");
+  EXPECT_EQ(rows.unanswered[2].why, "the length of the prompt is not stated");
+  EXPECT_EQ(rows.unanswered[3].why, "phase \"banana\" is not understood");
+}
+
+TEST(InferencePredictor, AStaticBatchIsItsPrefillAndItsSteps) {
+  const InferenceRows rows =
+      read(line("H100-SXM-80GB", "TensorRT-LLM", "0.9.0,static,16,128,128,prefill+decode,,,1280,,2024,"));
+  auto predict = *InferencePredictor::make(builtin());
+  InferenceRow whole = rows.rows.front(), first = whole, step = whole;
+  first.id = "first", first.figure = InferenceFigure::first_token, first.measured = 1_s;
+  step.id = "step", step.figure = InferenceFigure::step;
+  const double prefill = predict(first)->value(), decode = predict(step)->value();
+  EXPECT_NEAR(predict(whole)->value(), (prefill + 127 * decode) / 128, 1e-12);
+  EXPECT_GT(predict.spread(whole), 0.0);
+}
+
+TEST(InferencePredictor, PromptsThatComeDuringAStepAreTakenInTogether) {
+  // 33 sequences of 16 tokens each: two prompts of others arrive in each step, and that step yields tokens, too.
+  const InferenceRows rows = read(line("H100-SXM-80GB", "vllm", "0.19,agg,33,1024,16,serving,400,1000,,,2026,"));
+  auto predict = *InferencePredictor::make(builtin());
+  const auto figure = [&](InferenceFigure of, double batch) {
+    InferenceRow row = rows.rows.front();
+    row.id = std::to_string(batch), row.figure = of, row.batch = batch, row.measured = 1_s;
+    return predict(row)->value();
+  };
+  const double step = figure(InferenceFigure::step, 33), alone = figure(InferenceFigure::step, 1);
+  EXPECT_NEAR(figure(InferenceFigure::loaded_token, 33), step + figure(InferenceFigure::first_token, 2) - alone, 1e-12);
+}
+
+TEST(InferencePredictor, MoreSequencesThanFitTakeTurns) {
+  auto predict = *InferencePredictor::make(builtin());
+  const auto at = [&](std::string_view batch) {
+    const InferenceRows rows =
+        read(line("H100-SXM-80GB", "TensorRT-LLM",
+                  "0.9.0,static," + std::string(batch) + ",2048,2048,serving,,,90000000,,2024,"));
+    InferenceRow row = rows.rows.front();
+    row.id = batch;
+    return *predict(row);
+  };
+  // 80 GiB hold 25 caches of 4096 tokens beside the weights: from there on time grows with the batch.
+  EXPECT_NEAR(at("200") / at("100"), 2.0, 0.1);
+  EXPECT_LT(at("20") / at("10"), 1.9);
+}
+
+TEST(InferencePredictor, ARowThatBeatsTheBoundIsNotAsItSays) {
+  const InferenceRows rows = read(line("H100-SXM-80GB", "vllm", ",static,1,128,128,serving,,1,,,2024,"));
+  auto predict = *InferencePredictor::make(builtin());
+  const auto seconds = predict(rows.rows.front());  // 13.5 GB of weights in 1 ms
+  ASSERT_FALSE(seconds);
+  EXPECT_NE(seconds.error().what.find("faster than reading weights"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,66 @@
+// Measured kernels: rows of a table as shapes, and their prediction by the models that estimates use.
+#pragma once
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/base/result.h"
+#include "assay/estimate/kernel_models.h"
+#include "assay/hardware/calibration.h"
+#include "assay/hardware/catalogue.h"
+#include "assay/validate/harness.h"
+#include "assay/validate/rows/csv.h"
+#include "assay/validate/rows/csv_schema.h"
+#include "assay/validate/validation.h"
+
+namespace assay {
+
+struct KernelRow {
+  std::string id, group, shape;  ///< shape: what the split hashes, and people read
+  std::string source, chip;      ///< names of the harness and of the chip in the catalogue
+  KernelKind kind = KernelKind::matmul;
+  Dtype compute = Dtype::bf16;
+  AttentionKernel attention = AttentionKernel::automatic;
+  MatmulShape matmul;
+  AttentionWork work;
+  double items = 0;  ///< decode: sequences x key-value heads
+  Bytes bytes;       ///< of a stream
+  Seconds measured;
+  bool sustained = false;  ///< one of a long train of the same kernel: the sustained regime, not the harness's
+  std::size_t fold = kept_apart;
+  bool fitted = false;  ///< the fit at work sees it
+};
+
+struct KernelRows {
+  std::vector<KernelRow> rows;
+  std::vector<UnansweredCase> unanswered;
+};
+/// Tables that we measured on one H200: their harness, which is also the name of their set, and their file.
+struct OwnTable {
+  std::string_view source, file;
+  bool fitted = true;  ///< takes part in fits; else its rows are kept apart
+};
+inline constexpr OwnTable own_tables[] = {{"h200-ops", "validation/h200_ops.csv"},
+                                          {"h200-random", "validation/h200_random_ops.csv"},
+                                          {"h200-measure", "validation/h200_measure.csv", false},
+                                          {"h200-experts", "validation/h200_experts.csv"},
+                                          {"h200-products", "validation/h200_products.csv"}};
+/// The source is one of these tables.
+bool is_own(std::string_view source);
+/// Why a row of a table in the form that `assay measure` writes cannot be read; nothing where it can.
+Why unread_measurement(const CsvTable& table, std::size_t row);
+/// A table in the form that `assay measure` writes, of kernels on `chip`.
+KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::string_view chip = "h200-sxm");
+/// The third-party table of kernels.
+KernelRows read_kernels(const CsvTable& table, const Catalogue& catalogue);
+
+/// Nothing where the calibration lacks the section or the chip the format.
+std::optional<Seconds> predict(const KernelRow& row, const Chip& chip, const Calibration& calibration,
+                               const Harness& harness);
+
+/// The class of a kind among the spreads of a calibration.
+double spread_of(const SpreadCalibration& spread, KernelKind kind);
+
+}  // namespace assay

@@ -1,0 +1,107 @@
+#include <gtest/gtest.h>
+
+#include "assay/validate/rows/collective_rows.h"
+#include "assay/validate/rows/kernel_rows.h"
+#include "assay/validate/rows/table_line.h"
+
+namespace assay {
+namespace {
+
+constexpr const char* kernels =
+    "id,source_key,op,chip,dtype,kv_dtype,direction,m,n,k,batch,n_heads,n_kv_heads,head_dim,v_head_dim,q_len,kv_len,"
+    "causal,window,moe_experts,time_us,tflops,framework,notes\n"
+    "a,vidur,gemm,A100-PCIe-80GB,bf16,,fwd,64,512,256,,,,,,,,,,,10,,,\n"
+    "b,simumax,attention,B200-SXM-180GB,bf16,,bwd,,,,1,64,8,128,128,4096,4096,y,,,,1960,TransformerEngine/cuDNN,\n"
+    "c,aiconfigurator,attention_decode,H100-SXM-80GB,bfloat16,fp8,fwd,,,,4,32,8,128,,1,1000,y,128,,20,,,\n"
+    "d,aiconfigurator,moe_ffn,H100-SXM-80GB,fp8,,fwd,,,,,,,,,,,,,8,20,,,\n"
+    "e,x,gemm,RTX-A6000,bf16,,fwd,1,1,1,,,,,,,,,,,1,,,\n"
+    "f,x,gemm,L40S,fp8_block,,fwd,1,1,1,,,,,,,,,,,1,,,\n"
+    "g,x,gemm,L40S,bf16,,fwd,1,1,1,,,,,,,,,,,1,,,operands L2-resident\n";
+
+TEST(TableLine, ChipsHaveTheNamesOfTheirMakersToo) {
+  const Catalogue catalogue = Catalogue::builtin();
+  const std::pair<std::string_view, std::string_view> known[] = {{"GB300", "gb300-nvl72"},
+                                                                 {"B300-SXM-288GB", "b300"},
+                                                                 {"B200-SXM-180GB", "b200"},
+                                                                 {"A100-SXM-40GB", "a100-sxm-40"},
+                                                                 {"TPUv5e", "tpu-v5e"},
+                                                                 {"H100-PCIe-80GB", "h100-pcie"},
+                                                                 {"MI355X", "mi355x"},
+                                                                 {"RTX4090", "rtx-4090"},
+                                                                 {"L4", "l4"},
+                                                                 {"L40S-48GB", "l40s"},
+                                                                 {"H800-SXM-80GB", "h100-sxm"},
+                                                                 {"TPU7x(Ironwood)", "tpu-v7"}};
+  for (const auto& [name, chip] : known) EXPECT_EQ(chip_of(name, catalogue).value_or(""), chip) << name;
+  for (const std::string_view name : {"L40", "MI250", "H100", "A10", "B200-SXM-180GB(power-limited)", "", "B20"})
+    EXPECT_FALSE(chip_of(name, catalogue)) << name;
+}
+
+TEST(KernelRows, BecomeShapesAndTheRestIsNamed) {
+  const auto table = CsvTable::parse(kernels, "kernels.csv");
+  ASSERT_TRUE(table);
+  const KernelRows rows = read_kernels(*table, Catalogue::builtin());
+  ASSERT_EQ(rows.rows.size(), 3u);
+  const KernelRow& gemm = rows.rows[0];
+  EXPECT_EQ(gemm.chip, "a100-pcie-80");
+  EXPECT_EQ(gemm.matmul.bytes, Bytes(2 * (64 * 256 + 512 * 256 + 64 * 512)));
+  EXPECT_EQ(gemm.shape, "512x256");
+  const KernelRow& attention = rows.rows[1];
+  // All scores, masked ones too: 4 * 64 * 4096^2 * 128 * 2.5 FLOP at 1960 TFLOP/s
+  EXPECT_NEAR(attention.measured.value(), 4.0 * 64 * 4096 * 4096 * 128 * 2.5 / 1960e12, 1e-12);
+  EXPECT_EQ(attention.kind, KernelKind::attention_backward);
+  const KernelRow& decode = rows.rows[2];
+  EXPECT_EQ(decode.bytes, Bytes(4 * 8 * 128 * 256 * 1.0));  // the window's keys and values, one byte each
+  EXPECT_EQ(decode.items, 32.0);
+  ASSERT_EQ(rows.unanswered.size(), 4u);
+  EXPECT_EQ(rows.unanswered[1].why, "no chip \"RTX-A6000\" in the catalogue");
+  EXPECT_EQ(rows.unanswered[2].why, "fp8_block kernels have no model");
+}
+
+constexpr const char* collectives =
+    "id,source_key,op,chip,n_ranks,nodes,gpus_per_node,interconnect,bytes,time_us,algbw_gbps,algorithm\n"
+    "a,nccl,all_reduce,H100-SXM-80GB,16,2,8,NVLink4 + 32x100G EFA,1000,100,,\n"
+    "b,nccl,alltoall,H100-SXM-80GB,8,1,8,NVLink4,1000,,10,\n"
+    "c,nccl,all_reduce,GB200,8,2,4,NVLink5 NVL72 (same domain),1000,100,,Ring\n"
+    "d,vidur,all_reduce,A100-SXM-80GB,16,2,8,NVLink3 DGX + inter-node,1000,100,,\n"
+    "e,x,moe_combine,GB200,8,2,4,,1000,100,,\n";
+
+TEST(KernelRows, ThatATableKeepsApartAreNeverFitted) {
+  std::string apart = "id,source_key,op,chip,dtype,m,n,k,time_us,split\n", open = apart;
+  for (int n = 1; n <= 40; ++n) {
+    apart += "a,vidur,gemm,L40S,bf16,64," + std::to_string(n) + ",256,10,test\n";
+    open += "a,vidur,gemm,L40S,bf16,64," + std::to_string(n) + ",256,10,calib\n";
+  }
+  int fitted = 0;
+  for (const KernelRow& row : read_kernels(*CsvTable::parse(apart, "t.csv"), Catalogue::builtin()).rows)
+    fitted += row.fold != kept_apart ? 1 : 0;
+  EXPECT_EQ(fitted, 0);
+  for (const KernelRow& row : read_kernels(*CsvTable::parse(open, "t.csv"), Catalogue::builtin()).rows)
+    fitted += row.fold != kept_apart ? 1 : 0;
+  EXPECT_EQ(fitted, 40);
+}
+
+TEST(CollectiveRows, BecomeGroupsOfLinks) {
+  const auto table = CsvTable::parse(collectives, "collectives.csv");
+  ASSERT_TRUE(table);
+  const auto read = read_collectives(*table, Catalogue::builtin());
+  ASSERT_TRUE(read);
+  ASSERT_EQ(read->rows.size(), 3u);
+  const CollectiveRow& across = read->rows[0];
+  EXPECT_TRUE(across.across);
+  EXPECT_EQ(across.fabric, Fabric::efa);
+  ASSERT_EQ(across.links.levels.size(), 2u);
+  EXPECT_EQ(across.links.levels[1].chip_bandwidth, 50_GB_per_s);  // 32 x 100 Gbit/s for 8 chips
+  const CollectiveRow& exchange = read->rows[1];
+  EXPECT_EQ(exchange.bytes, Bytes(8000));
+  EXPECT_NEAR(exchange.measured.value(), 1000 / 10e9, 1e-15);
+  const CollectiveRow& domain = read->rows[2];
+  EXPECT_FALSE(domain.across);
+  EXPECT_EQ(domain.algorithm, CollectiveAlgorithm::ring);
+  EXPECT_EQ(domain.links.levels[0].groups, 8.0);
+  ASSERT_EQ(read->unanswered.size(), 2u);
+  EXPECT_EQ(read->unanswered[0].why, "the network between the nodes is not stated");
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,176 @@
+#include "assay/validate/rows/table_line.h"
+
+#include <cctype>
+#include <vector>
+
+#include "assay/lower/lowering.h"
+#include "assay/model/model_catalogue.h"
+
+namespace assay {
+namespace {
+
+struct KnownChip {
+  std::string_view accelerator, chip;
+};
+/// Names that do not begin as the catalogue's do. Of an A800 and an H800 the links are narrower, which no row here is
+/// about.
+constexpr KnownChip other_names[] = {{"A100-SXM-80GB(power limited 330W)", "a100-sxm-80"},
+                                     {"A800-80GB", "a100-sxm-80"},
+                                     {"H800-SXM-80GB", "h100-sxm"},
+                                     {"Blackwell(184GiB: B200/GB200)", "b200"},
+                                     {"TPU7x(Ironwood)", "tpu-v7"}};
+
+/// Letters and digits of a name, and whether a word of it ends before each of them.
+struct Letters {
+  std::string text;
+  std::vector<char> ends;
+
+  explicit Letters(std::string_view name) {
+    bool ended = true;
+    for (const char c : name) {
+      if (!std::isalnum(static_cast<unsigned char>(c))) {
+        ended = true;
+        continue;
+      }
+      text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      ends.push_back(ended ? 1 : 0), ended = false;
+    }
+    ends.push_back(1);
+  }
+  /// All words of `other`, and no part of another one but for the unit of a size: "a100-sxm-80", "A100-SXM-80GB".
+  bool begins_with(const Letters& other) const {
+    if (!text.starts_with(other.text)) return false;
+    const std::size_t n = other.text.size();
+    return ends[n] || (text.compare(n, 2, "gb") == 0 && ends[n + 2]);
+  }
+};
+
+}  // namespace
+
+std::int64_t noted(std::string_view notes, std::string_view name) {
+  const std::size_t at = notes.find(name);
+  return at == std::string_view::npos ? 0 : std::atoll(std::string(notes.substr(at + name.size())).c_str());
+}
+
+std::optional<std::string> chip_of(std::string_view accelerator, const Catalogue& catalogue) {
+  for (const KnownChip& known : other_names)
+    if (known.accelerator == accelerator) return std::string(known.chip);
+  if (contains(accelerator, "(")) return std::nullopt;  // a part that differs in some way
+  const Letters asked(accelerator);
+  std::string longest, only;
+  std::size_t extended = 0;  // GB200: gb200-nvl72
+  for (const std::string& id : catalogue.chip_ids()) {
+    const Letters known(id);
+    if (asked.begins_with(known) && id.size() > longest.size()) longest = id;
+    if (known.begins_with(asked)) only = id, ++extended;
+  }
+  if (!longest.empty()) return longest;
+  return extended == 1 ? std::optional(only) : std::nullopt;
+}
+
+const Transformer* KnownModels::find(std::string_view name) {
+  const auto known = read_.find(name);
+  if (known != read_.end()) return known->second ? &*known->second : nullptr;
+  std::optional<Transformer>& model = read_[std::string(name)];
+  std::optional<std::string> id = names_.find(name);
+  const std::string_view bare = name.substr(name.rfind('/') == std::string_view::npos ? 0 : name.rfind('/') + 1);
+  if (!id) id = names_.find(bare);
+  if (!id) return nullptr;
+  const auto read = catalogue_model(*id, catalogue_, "model");
+  if (read && check_lowers(read->imported.model, "model")) model = read->imported.model;
+  return model ? &*model : nullptr;
+}
+
+namespace {
+
+/// How a model groups its experts is taken from another of as many.
+void take_groups(const Transformer& from, Transformer& to) {
+  for (const Layer& known : from.decoder.kinds) {
+    if (!known.feed_forward || known.feed_forward->experts == 0) continue;
+    for (Layer& layer : to.decoder.kinds)
+      if (layer.feed_forward && layer.feed_forward->experts == known.feed_forward->experts)
+        layer.feed_forward->expert_groups = known.feed_forward->expert_groups,
+        layer.feed_forward->groups_per_token = known.feed_forward->groups_per_token;
+  }
+}
+
+/// Whether a size that the columns state is not the model's.
+bool contradicted(const TableLine& in, const Transformer& model) {
+  std::int64_t heads = 0;
+  for (const Layer& layer : model.decoder.kinds)
+    if (layer.attention) heads = std::max(heads, layer.attention->heads);
+  const auto differs = [&](std::string_view column, std::int64_t known) { return in.count(column, known) != known; };
+  return differs("layers", model.decoder.layers()) || differs("d_model", model.d_model) || differs("n_heads", heads);
+}
+
+Why read_columns(const TableLine& in, std::int64_t vocabulary, Transformer& model) {
+  const std::int64_t layers = in.count("layers"), heads = in.count("n_heads");
+  model.d_model = in.count("d_model"), model.vocabulary = in.count("vocab", vocabulary);
+  if (layers == 0 || heads == 0 || model.d_model == 0 || model.vocabulary == 0)
+    return "the model's layers, width, heads or vocabulary are not stated";
+  const std::string_view notes = in.text("arch_notes");
+  Layer dense;
+  Attention& attention = dense.attention.emplace();
+  attention.heads = heads, attention.kv_heads = in.count("n_kv_heads", heads);
+  attention.head_dim = attention.value_dim = in.count("head_dim", model.d_model / heads);
+  if (in.text("attn_type") == "mla") {
+    attention.q_rank = noted(notes, "q_lora="), attention.kv_rank = noted(notes, "kv_lora=");
+    attention.rope_dim = noted(notes, "qk_rope="), attention.value_dim = noted(notes, " v=");
+    attention.head_dim = noted(notes, "qk_nope=") + attention.rope_dim;
+    if (attention.kv_rank == 0) return "the ranks of latent attention are not stated";
+  }
+  FeedForward& block = dense.feed_forward.emplace();
+  block.width = in.count("d_ff"), block.gated = in.text("gated_mlp") != "n";
+  Layer routed = dense;
+  const std::int64_t experts = in.count("moe_experts");
+  if (experts > 0) {
+    FeedForward& moe = *routed.feed_forward;
+    moe.width = in.count("moe_d_ff_expert"), moe.experts = experts, moe.experts_per_token = in.count("moe_topk");
+    moe.shared_width = in.count("moe_shared_experts") * moe.width;
+    if (moe.width == 0 || moe.experts_per_token == 0) return "the experts' width or number per token is not stated";
+  } else if (block.width == 0) {
+    return "the feed-forward width is not stated";
+  }
+  const std::int64_t first_dense = in.count("moe_first_dense_layers");
+  const std::int64_t every = std::max<std::int64_t>(1, noted(notes, "interleave_moe_layer_step="));
+  for (std::int64_t i = 0; i < layers; ++i) {
+    Layer layer = experts > 0 && i >= first_dense && (i + 1) % every == 0 ? routed : dense;
+    if (layer.feed_forward->width == 0) return "the feed-forward width is not stated";
+    if (contains(notes, "sliding-window(128)") && i % 2 == 0) layer.attention->window = 128;
+    if (contains(notes, "chunked local") && (i + 1) % 4 != 0) layer.attention->chunk = 8192;
+    model.decoder.add(layer);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Why unread_model(const TableLine& in) {
+  using enum Field::Kind;
+  static constexpr Field fields[] = {{"layers", count},
+                                     {"d_model", count},
+                                     {"d_ff", count},
+                                     {"n_heads", count},
+                                     {"n_kv_heads", count},
+                                     {"head_dim", count},
+                                     {"vocab", count},
+                                     {"moe_experts", whole},
+                                     {"moe_topk", whole},
+                                     {"moe_d_ff_expert", whole},
+                                     {"moe_shared_experts", whole},
+                                     {"moe_first_dense_layers", whole},
+                                     {"gated_mlp", words, "y|n"},
+                                     {"attn_type", words, "mha|gqa|mqa|mla"}};
+  return unread(in.table, in.row, fields);
+}
+
+Why read_model(const TableLine& in, std::int64_t vocabulary, KnownModels& known, Transformer& model) {
+  const Transformer* found = known.find(in.text("model"));
+  const Why why = read_columns(in, vocabulary, model);
+  if (!why && found) take_groups(*found, model);
+  if (!why || !found) return why;
+  model = *found;
+  return contradicted(in, model) ? Why("the columns contradict the catalogue's model of that name") : Why();
+}
+
+}  // namespace assay

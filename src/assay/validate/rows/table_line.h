@@ -1,0 +1,53 @@
+// Columns that tables of training and inference have in common: a row's model and its hardware.
+#pragma once
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "assay/model/model_names.h"
+#include "assay/model/transformer.h"
+#include "assay/validate/rows/csv.h"
+#include "assay/validate/rows/csv_schema.h"
+
+namespace assay {
+
+/// One row of a table, column by column.
+struct TableLine {
+  const CsvTable& table;
+  std::size_t row;
+  std::string_view text(std::string_view column) const { return table.text(row, column); }
+  double number(std::string_view column, double missing = 0.0) const { return table.number(row, column, missing); }
+  std::int64_t count(std::string_view column, std::int64_t missing = 0) const {
+    return static_cast<std::int64_t>(std::llround(number(column, static_cast<double>(missing))));
+  }
+};
+
+inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+/// "MLA q_lora=1536 kv_lora=512 ...": the number behind a name; 0 where it is not there.
+std::int64_t noted(std::string_view notes, std::string_view name);
+
+/// The catalogue's chip of an accelerator as tables name it: "B300-SXM-288GB" is b300, "GB200" gb200-nvl72.
+std::optional<std::string> chip_of(std::string_view accelerator, const Catalogue& catalogue);
+
+/// The catalogue's models by the names that tables give them, each read once.
+class KnownModels {
+ public:
+  explicit KnownModels(const Catalogue& catalogue) : catalogue_(catalogue), names_(catalogue) {}
+  const Transformer* find(std::string_view name);
+
+ private:
+  const Catalogue& catalogue_;
+  ModelNames names_;
+  std::map<std::string, std::optional<Transformer>, std::less<>> read_;
+};
+
+/// The first column of a model that is stated and not understood.
+Why unread_model(const TableLine& in);
+/// The model that the columns describe, where `vocabulary` stands in if they do not state it; else the catalogue's of
+/// that name. How experts are grouped no column states: that is the catalogue's.
+Why read_model(const TableLine& in, std::int64_t vocabulary, KnownModels& known, Transformer& model);
+
+}  // namespace assay

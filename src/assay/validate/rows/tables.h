@@ -1,0 +1,42 @@
+// Where the tables of measurements lie: in the catalogue, or in the directory of --data.
+#pragma once
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "assay/hardware/catalogue.h"
+#include "assay/validate/rows/csv.h"
+#include "assay/validate/validation.h"
+
+namespace assay {
+
+Result<CsvTable> catalogue_table(const Catalogue& catalogue, std::string_view path);
+/// `file` below `directory`, which --data named.
+Result<CsvTable> data_table(const std::string& directory, std::string_view file);
+bool has_data(const ValidationInput& input, std::string_view file);
+
+/// The rows of one of our tables, and those of the table of --data that ours does not have: they took no part in any
+/// fit. `key` tells two rows apart.
+template <class Read, class Key>
+auto measured_rows(const ValidationInput& input, std::string_view ours, std::string_view given, Read read, Key key)
+    -> decltype(read(std::declval<CsvTable>())) {
+  ASSAY_TRY(table, catalogue_table(input.catalogue, ours));
+  ASSAY_TRY(rows, read(table));
+  if (!has_data(input, given)) return rows;
+  std::set<std::string> known;
+  for (const auto& row : rows.rows) known.insert(key(row));
+  for (const UnansweredCase& row : rows.unanswered) known.insert(row.id);
+  ASSAY_TRY(other, data_table(*input.data, given));
+  ASSAY_TRY(more, read(other));
+  for (auto& row : more.rows) {
+    if (known.contains(key(row))) continue;
+    row.fold = kept_apart;
+    rows.rows.push_back(std::move(row));
+  }
+  for (UnansweredCase& row : more.unanswered)
+    if (!known.contains(row.id)) rows.unanswered.push_back(std::move(row));
+  return rows;
+}
+
+}  // namespace assay

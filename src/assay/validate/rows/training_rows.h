@@ -1,0 +1,86 @@
+// Measured training steps: rows of a table as a model, a cluster and a strategy, and their prediction by the model that
+// `assay train` uses.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "assay/search/training/search.h"
+#include "assay/validate/rows/csv.h"
+#include "assay/validate/rows/measured_clusters.h"
+#include "assay/validate/validation.h"
+
+namespace assay {
+
+/// What a peak of memory counts.
+enum class MemoryView : std::uint8_t {
+  allocated,  ///< tensors, as the framework counts them
+  reserved,   ///< what its allocator holds
+  driver      ///< all of the chip's memory in use, as nvidia-smi shows it
+};
+double peak_bytes(const MemoryParts& memory, MemoryView view);
+
+struct TrainingRow {
+  std::string id, group, what;  ///< group: source, model, hardware
+  Transformer model;
+  std::string cluster;            ///< in the CLUSTER grammar
+  std::vector<Override> changes;  ///< where the measured part differs from the catalogue's chip
+  BytesPerSecond network;         ///< of one chip's share of the interfaces; 0: as the catalogue has it
+  bool omni_path = false;
+  Strategy strategy;
+  double sequences = 1;
+  std::int64_t sequence = 1;
+  Dtype compute = Dtype::bf16;
+  bool small_states = false;        ///< gradients and moments in bf16, no master copy
+  bool cast_when_gathered = false;  ///< see Optimizer
+  bool dropout = false;
+  MemoryView view = MemoryView::allocated;
+  bool flash = true;
+  bool overlap = true;           ///< gradients are reduced while others compute
+  bool states_recompute = true;  ///< false: nothing is recomputed where that fits, else as little as fits
+  AttentionKernel attention = AttentionKernel::automatic;
+  StepSoftware software;
+  double power = 1;     ///< of the chip's power limit over that of the catalogue's part
+  bool trusted = true;  ///< false: approximate
+  bool typical = true;  ///< false: that, or of a machine whose clock is known to be held back; not for fits of time
+  std::optional<Seconds> measured;
+  std::optional<Bytes> peak;
+  std::optional<Bytes> reserved;  ///< where it is stated besides what was allocated
+  std::size_t fold = kept_apart;
+};
+
+struct TrainingRows {
+  std::vector<TrainingRow> rows;
+  std::vector<UnansweredCase> unanswered;
+};
+/// Our own H200 table (catalogue/validation/h200_train.csv); models come from the catalogue.
+Result<TrainingRows> read_h200_train(const CsvTable& table, const Catalogue& catalogue);
+/// Tables of published and third-party steps.
+TrainingRows read_training(const CsvTable& table, const Catalogue& catalogue);
+
+/// Prices rows; what chips and their calibrations say is read once.
+class TrainingPredictor {
+ public:
+  static Result<TrainingPredictor> make(const Catalogue& catalogue);
+  Result<TrainingCost> operator()(const TrainingRow& row);
+  /// Of the row's chips; `other` where they are not known.
+  StepFamily family(const TrainingRow& row);
+  /// The interval of a row's time, and of its peak of memory; nullptr: none.
+  const IntervalClass* time_interval(const TrainingRow& row);
+  const IntervalClass* memory_interval(const TrainingRow& row);
+  /// Its cluster; nullptr where the row's does not exist.
+  const Cluster* cluster(const TrainingRow& row);
+
+  StepCalibration steps;  ///< those of the catalogue; a fit moves them
+
+ private:
+  explicit TrainingPredictor(const Catalogue& catalogue) : places_(catalogue) {}
+  Result<const Place*> place(const TrainingRow& row);
+  /// With the row's policy, or as little made again as fits where it states none.
+  Result<TrainingCost> recomputing(const TrainingRow& row);
+  Result<TrainingCost> priced(const TrainingRow& row, Recompute policy);
+
+  Places places_;
+};
+
+}  // namespace assay

@@ -1,0 +1,113 @@
+#include "assay/validate/rows/training_rows.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace assay {
+namespace {
+
+constexpr std::string_view header =
+    "id,source_key,model,layers,d_model,d_ff,n_heads,n_kv_heads,head_dim,vocab,seq_len,gated_mlp,accelerator,n_chips,"
+    "precision,global_batch,micro_batch,tp,pp,vpp,cp,fsdp_zero,sequence_parallel,recompute,flash_attention,step_time_s,"
+    "tokens_per_s_per_chip,peak_mem_gb,framework,year,task\n";
+
+TrainingRows read(std::string_view line) {
+  return read_training(*CsvTable::parse(std::string(header) + std::string(line), "test.csv"), Catalogue::builtin());
+}
+
+TEST(TrainingRows, ARowBecomesModelClusterAndStrategy) {
+  const TrainingRows rows = read(
+      "a-1,a,M,32,4096,14336,32,8,128,128256,8192,y,H100-SXM-80GB,64,fp8,128,1,2,4,2,1,zero1(dist-optimizer),y,full,y,"
+      ",1000,70,NeMo 25.04,2025,pretrain\n");
+  ASSERT_EQ(rows.rows.size(), 1u);
+  const TrainingRow& row = rows.rows[0];
+  EXPECT_EQ(row.cluster, "h100-sxm:64");
+  EXPECT_EQ(row.group, "a, M, H100-SXM-80GB");
+  EXPECT_EQ(row.model.decoder.layers(), 32);
+  EXPECT_EQ(row.model.decoder.kinds[0].attention->kv_heads, 8);
+  const Parallelism& p = row.strategy.parallelism;
+  EXPECT_EQ(p.tensor, 2);
+  EXPECT_EQ(p.pipeline, 4);
+  EXPECT_EQ(p.data, 8);
+  EXPECT_EQ(p.zero, 1);
+  EXPECT_EQ(p.residual, ResidualScheme::sequence);
+  EXPECT_EQ(row.strategy.interleave, 2);
+  EXPECT_EQ(row.strategy.recompute, Recompute::full());
+  EXPECT_EQ(row.compute, Dtype::fp8);
+  EXPECT_DOUBLE_EQ(row.measured->value(), 128.0 * 8192.0 / (1000.0 * 64.0));
+  EXPECT_DOUBLE_EQ(row.peak->value(), 70.0 * 1024.0 * 1024.0 * 1024.0);
+}
+
+TEST(TrainingRows, WhatCannotBeAskedIsNamedWithTheReason) {
+  const TrainingRows rows = read(
+      "a-1,a,M,32,4096,14336,32,8,128,,8192,y,H100-SXM-80GB,64,fp8,128,1,2,4,,1,zero1,y,,y,1,,,NeMo,2025,pretrain\n"
+      "a-2,a,M,32,4096,14336,32,8,128,32000,8192,y,Abacus,64,fp8,128,1,2,4,,1,zero1,y,,y,1,,,NeMo,2025,pretrain\n"
+      "a-4,a,M,32,4096,14336,32,8,128,32000,8192,y,H100-SXM-80GB,64,fp8,128,1,2,4,,1,zero1,y,,y,,,,NeMo,2025,sft\n");
+  EXPECT_TRUE(rows.rows.empty());
+  ASSERT_EQ(rows.unanswered.size(), 3u);
+  EXPECT_NE(rows.unanswered[0].why.find("vocabulary"), std::string::npos);
+  EXPECT_NE(rows.unanswered[1].why.find("Abacus"), std::string::npos);
+  EXPECT_NE(rows.unanswered[2].why.find("utilisation"), std::string::npos);
+}
+
+// One field of a row that is answered is changed to what nobody understands.
+TEST(TrainingRows, AFieldThatIsNotUnderstoodIsNoGuess) {
+  const std::string_view row =
+      "a-1,a,M,32,4096,14336,32,8,128,32000,8192,y,H100-SXM-80GB,64,bf16,128,1,2,4,2,1,zero1,y,full,y,1,,70,NeMo,2025,"
+      "pretrain\n";
+  ASSERT_EQ(read(row).rows.size(), 1u);
+  const std::pair<std::string_view, std::string_view> changes[] = {{",8192,", "seq_len -2048"},
+                                                                   {",bf16,", "precision banana"},
+                                                                   {",full,", "recompute banana"},
+                                                                   {",128,1,2,", "tp abc"},
+                                                                   {",128,1,2,", "tp 1.5"},
+                                                                   {",zero1,", "fsdp_zero banana"},
+                                                                   {",y,full,", "sequence_parallel maybe"}};
+  for (const auto& [from, to] : changes) {
+    const std::string column(to.substr(0, to.find(' '))), value(to.substr(to.find(' ') + 1));
+    std::string replaced = column == "tp" ? ",128,1," + value + "," : "," + value + ",";
+    if (column == "sequence_parallel") replaced += "full,";
+    std::string changed(row);
+    changed.replace(changed.find(from), from.size(), replaced);
+    const TrainingRows rows = read(changed);
+    EXPECT_TRUE(rows.rows.empty()) << to;
+    ASSERT_EQ(rows.unanswered.size(), 1u) << to;
+    EXPECT_TRUE(rows.unanswered[0].why.starts_with(column + " \"" + value + "\" is n")) << rows.unanswered[0].why;
+  }
+}
+
+TEST(TrainingRows, AdaptersHaveTheRankOfTheRow) {
+  const TrainingRows rows = read(
+      "a-1,a,M,32,4096,14336,32,8,128,32000,8192,y,H100-SXM-80GB,64,fp8,128,1,2,4,,1,zero1,y,,y,1,,,NeMo,2025,lora\n"
+      "a-2,a,M,32,4096,14336,32,8,128,32000,8192,y,H100-SXM-80GB,64,fp8,128,1,2,4,,1,zero1,y,,y,1,,,NeMo,2025,lora r8\n"
+      "a-3,a,M,32,4096,14336,32,8,128,32000,8192,y,H100-SXM-80GB,64,fp8,128,1,2,4,,1,zero1,y,,y,1,,,NeMo,2025,sft\n");
+  ASSERT_EQ(rows.rows.size(), 3u);
+  EXPECT_EQ(rows.rows[0].model.adapters, (Adapters{16, true, false}));
+  EXPECT_EQ(rows.rows[1].model.adapters, (Adapters{8, true, false}));
+  EXPECT_FALSE(rows.rows[2].model.adapters);
+}
+
+TEST(TrainingRows, OurStepsAreWithinWhatIsPromised) {
+  const Catalogue& catalogue = Catalogue::builtin();
+  for (const std::string_view set : {"h200-train", "h200-train-memory"}) {
+    const auto result = (*validation_set(set, "test"))->run(ValidationInput(catalogue));
+    ASSERT_TRUE(result) << result.error().what;
+    EXPECT_TRUE(result->unanswered.empty());
+    const ValidationSummary all = summarise("all", result->cases);
+    EXPECT_GE(all.n, 5u);
+    EXPECT_LT(all.median, set == "h200-train" ? 0.08 : 0.04) << set;
+  }
+}
+
+TEST(TrainingRows, PublishedStepsAreAnsweredInTheirMajority) {
+  const auto result = (*validation_set("training", "test"))->run(ValidationInput(Catalogue::builtin()));
+  ASSERT_TRUE(result) << result.error().what;
+  EXPECT_GT(result->cases.size(), 500u);
+  const ValidationSummary all = summarise("all", result->cases);
+  EXPECT_LT(all.median, 0.15);
+  EXPECT_GT(all.rank, 0.95);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,103 @@
+// The sets of inference: our own H200 steps, and published figures.
+#include "assay/validate/rows/inference_rows.h"
+
+#include <fmt/format.h>
+
+#include "assay/validate/rows/tables.h"
+#include "assay/validate/sets/sets.h"
+
+namespace assay {
+namespace {
+
+using Take = bool (*)(const InferenceRow&);
+
+/// The same for one measurement in two tables.
+std::string row_key(const InferenceRow& row) { return fmt::format("{} {}", row.id, row.measured.value()); }
+
+void add_cases(const InferenceRows& rows, Take take, const ValidationInput& input,
+               std::vector<InferencePredictor>& predictors, ValidationResult& result) {
+  result.unanswered.insert(result.unanswered.end(), rows.unanswered.begin(), rows.unanswered.end());
+  for (const InferenceRow& row : rows.rows) {
+    if (!take(row)) continue;
+    InferencePredictor& predict = predictors[row.fold];
+    const Result<Seconds> seconds = predict(row);
+    if (!seconds)
+      result.unanswered.push_back({row.id, row.group, seconds.error().what});
+    else
+      result.cases.push_back({row.id, row.group, row.measured, *seconds, row.what, input.fitted_to(row.fold),
+                              predict.spread(row), step_traits(row.group, row.model, **predict.cluster(row))});
+  }
+}
+
+template <Take take>
+Result<ValidationResult> run_h200_infer(const ValidationInput& input) {
+  const auto read = [&](const CsvTable& table) { return read_h200_infer(table, input.catalogue); };
+  ASSAY_TRY(rows, measured_rows(input, "validation/h200_infer.csv", "h200_infer.csv", read, &row_key));
+  ASSAY_TRY(predictors, by_fold(input, &InferencePredictor::make));
+  ValidationResult result;
+  add_cases(rows, take, input, predictors, result);
+  return result;
+}
+
+Result<ValidationResult> run_h200_decode(const ValidationInput& input) {
+  const auto read = [&](const CsvTable& table) { return read_h200_decode(table, input.catalogue); };
+  ASSAY_TRY(rows, measured_rows(input, "validation/h200_decode.csv", "h200_decode.csv", read, &row_key));
+  ASSAY_TRY(predictors, by_fold(input, &InferencePredictor::make));
+  ValidationResult result;
+  add_cases(
+      rows, [](const InferenceRow&) { return true; }, input, predictors, result);
+  return result;
+}
+
+template <Take take>
+Result<ValidationResult> run_inference(const ValidationInput& input) {
+  const auto read = [&](const CsvTable& table) -> Result<InferenceRows> {
+    return read_inference(table, input.catalogue);
+  };
+  ASSAY_TRY(rows,
+            measured_rows(input, "validation/published_inference.csv", "published/inference.csv", read, &row_key));
+  ASSAY_TRY(predictors, by_fold(input, &InferencePredictor::make));
+  ValidationResult result;
+  add_cases(rows, take, input, predictors, result);
+  if (input.data && (has_data(input, "third_party/inference.csv") || !has_data(input, "published/inference.csv"))) {
+    ASSAY_TRY(more, data_table(*input.data, "third_party/inference.csv"));
+    add_cases(read_inference(more, input.catalogue), take, input, predictors, result);
+  }
+  return result;
+}
+
+bool is_prefill(const InferenceRow& row) { return row.figure == InferenceFigure::first_token; }
+bool is_step(const InferenceRow& row) { return row.figure == InferenceFigure::step; }
+bool is_server(const InferenceRow& row) { return row.figure == InferenceFigure::server_token; }
+bool is_token(const InferenceRow& row) {
+  return row.figure != InferenceFigure::first_token && row.figure != InferenceFigure::server_token;
+}
+
+}  // namespace
+
+ValidationSet h200_prefill_set() {
+  return {"h200-prefill", "prefill that we measured on one H200, eager software: seconds", false,
+          &run_h200_infer<&is_prefill>, true};
+}
+ValidationSet h200_decode_set() {
+  return {"h200-decode", "decode steps that we measured on one H200, a well-built loop: seconds", false,
+          &run_h200_decode, true};
+}
+ValidationSet h200_static_cache_set() {
+  return {"h200-static-cache", "decode steps on one H200 of software that copies keys and values for every head", false,
+          &run_h200_infer<&is_step>, true};
+}
+ValidationSet inference_tpot_set() {
+  return {"inference-tpot", "published time per output token, with --data also third-party: seconds", false,
+          &run_inference<&is_token>, true};
+}
+ValidationSet inference_throughput_set() {
+  return {"inference-throughput", "published throughput at the largest load, as seconds per output token of the server",
+          false, &run_inference<&is_server>, true};
+}
+ValidationSet inference_ttft_set() {
+  return {"inference-ttft", "published time to the first token of an idle server: seconds", false,
+          &run_inference<&is_prefill>, true};
+}
+
+}  // namespace assay

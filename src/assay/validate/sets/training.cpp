@@ -1,0 +1,83 @@
+// The sets of whole training steps: our own H200 steps and published ones, time and peak memory apart.
+#include <fmt/format.h>
+
+#include "assay/validate/rows/tables.h"
+#include "assay/validate/rows/training_rows.h"
+#include "assay/validate/sets/sets.h"
+
+namespace assay {
+namespace {
+
+enum class Figure { time, memory };
+
+/// The same for one measurement in two tables.
+std::string row_key(const TrainingRow& row) {
+  return fmt::format("{} {}", row.id, row.measured ? row.measured->value() : 0.0);
+}
+
+void add_cases(const TrainingRows& rows, Figure figure, const ValidationInput& input,
+               std::vector<TrainingPredictor>& predictors, ValidationResult& result) {
+  result.unanswered.insert(result.unanswered.end(), rows.unanswered.begin(), rows.unanswered.end());
+  for (const TrainingRow& row : rows.rows) {
+    if (figure == Figure::time ? !row.measured : !row.peak) continue;
+    TrainingPredictor& predict = predictors[row.fold];
+    const Result<TrainingCost> cost = predict(row);
+    if (!cost) {
+      result.unanswered.push_back({row.id, row.group, cost.error().what});
+      continue;
+    }
+    const bool timed = figure == Figure::time;
+    const IntervalClass* interval = timed ? predict.time_interval(row) : predict.memory_interval(row);
+    const AnyQuantity measured = timed ? AnyQuantity(*row.measured) : AnyQuantity(*row.peak);
+    const AnyQuantity predicted =
+        timed ? AnyQuantity(Seconds(cost->estimate)) : AnyQuantity(Bytes(peak_bytes(cost->memory, row.view)));
+    result.cases.push_back({row.id, row.group, measured, predicted, row.what, input.fitted_to(row.fold),
+                            interval ? interval->spread : 0.0,
+                            step_traits(row.group, row.model, *predict.cluster(row))});
+  }
+}
+
+template <Figure figure>
+Result<ValidationResult> run_h200_train(const ValidationInput& input) {
+  const auto read = [&](const CsvTable& table) { return read_h200_train(table, input.catalogue); };
+  ASSAY_TRY(rows, measured_rows(input, "validation/h200_train.csv", "h200_train.csv", read, &row_key));
+  ASSAY_TRY(predictors, by_fold(input, &TrainingPredictor::make));
+  ValidationResult result;
+  add_cases(rows, figure, input, predictors, result);
+  return result;
+}
+
+template <Figure figure>
+Result<ValidationResult> run_training(const ValidationInput& input) {
+  const auto read = [&](const CsvTable& table) -> Result<TrainingRows> {
+    return read_training(table, input.catalogue);
+  };
+  ASSAY_TRY(rows, measured_rows(input, "validation/published_training.csv", "published/training.csv", read, &row_key));
+  ASSAY_TRY(predictors, by_fold(input, &TrainingPredictor::make));
+  ValidationResult result;
+  add_cases(rows, figure, input, predictors, result);
+  if (input.data && (has_data(input, "third_party/training.csv") || !has_data(input, "published/training.csv"))) {
+    ASSAY_TRY(more, data_table(*input.data, "third_party/training.csv"));
+    add_cases(read_training(more, input.catalogue), figure, input, predictors, result);
+  }
+  return result;
+}
+
+}  // namespace
+
+ValidationSet h200_train_set() {
+  return {"h200-train", "training steps that we measured on one H200: seconds", false, &run_h200_train<Figure::time>,
+          true};
+}
+ValidationSet h200_train_memory_set() {
+  return {"h200-train-memory", "the same steps: peak memory", false, &run_h200_train<Figure::memory>, true};
+}
+ValidationSet training_set() {
+  return {"training", "published training steps, A100 to GB200 and TPUs, with --data also third-party ones: seconds",
+          false, &run_training<Figure::time>, true};
+}
+ValidationSet training_memory_set() {
+  return {"training-memory", "the same steps: peak memory", false, &run_training<Figure::memory>, true};
+}
+
+}  // namespace assay

@@ -1,0 +1,29 @@
+// Options about experts that training and serving share.
+#pragma once
+#include <optional>
+
+#include "assay/model/transformer.h"
+#include "assay/training/stage_links.h"
+#include "assay/verbs/request.h"
+
+namespace assay {
+
+inline constexpr OptionSpec dispatch_option{
+    "dispatch", "HOW",
+    "tokens travel to each node once and on to their experts inside (node, default), or once for each expert (expert)",
+    false, "node|expert"};
+/// --dispatch; an error where the model has no experts.
+Result<void> read_dispatch(const Request& request, const Transformer& model, Dispatch& out);
+
+/// --ep-over: nothing where it is not given.
+Result<void> read_expert_axes(const Request& request, std::optional<ExpertAxes>& out);
+
+/// Whether experts split so many ways, over the axes that are given: the others are free to make up the rest.
+Result<void> check_experts(std::int64_t ways, const std::optional<ExpertAxes>& over, std::int64_t tensor,
+                           std::int64_t context, const Transformer& model);
+
+/// Tokens of the busiest expert over an even share if all tokens picked the same ones: experts over those that a token
+/// picks. 1 without experts.
+double most_expert_load(const Transformer& model);
+
+}  // namespace assay

@@ -1,0 +1,16 @@
+// The interval of an estimate as an answer shows it.
+#pragma once
+#include <span>
+#include <string_view>
+
+#include "assay/estimate/interval.h"
+#include "assay/report/document.h"
+
+namespace assay {
+
+/// Low and high end of the interval of a class, never below `lower`; how many of five measurements it holds, what it is
+/// taken from, and in which ways the question lies outside of that. `file` is that of the catalogue.
+Members interval_members(AnyQuantity lower, AnyQuantity estimate, const IntervalClass& of,
+                         std::span<const Coordinate> at, std::string_view architecture, std::string_view file);
+
+}  // namespace assay

@@ -1,0 +1,111 @@
+#include "assay/verbs/measure/measured_table.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "assay/base/text.h"
+#include "assay/execute/kernels/blas.h"
+#include "assay/measure/cpu.h"
+#include "assay/measure/process.h"
+#include "assay/validate/rows/csv.h"
+
+namespace assay {
+namespace {
+
+bool is_program(const std::string& path) { return ::access(path.c_str(), X_OK) == 0; }
+
+std::string program(const Context& context, std::string_view name) {
+  return context.surroundings.programs.empty() ? "" : fmt::format("{}/{}", context.surroundings.programs, name);
+}
+
+Result<MeasuredTable> cuda_table(const Request& request, const Context& context) {
+  const std::string path = program(context, "assay-measure-cuda");
+  if (path.empty() || !is_program(path))
+    return fail("--device cuda", "assay-measure-cuda is not beside this program",
+                "build it where the CUDA toolkit is (docs/measure.md), run it there, and give its table to --rows",
+                Error::Kind::missing);
+  std::vector<std::string> words{path};
+  if (request.has("quick")) words.emplace_back("--quick");
+  ASSAY_TRY(output, run_process(words));
+  if (output.status != 0)
+    return fail("--device cuda", fmt::format("assay-measure-cuda ended with {} and measured nothing", output.status),
+                "what it says stands above");
+  return MeasuredTable{std::move(output.text), "assay-measure-cuda", {}};
+}
+
+/// The rows of collectives between ranks of this machine, appended to the table; why not, where there are none.
+void add_ranks(const Request& request, const Context& context, const Machine& machine, MeasuredTable& table) {
+  const std::string path = program(context, "assay-measure-mpi");
+  if (path.empty() || !is_program(path)) {
+    table.notes.emplace_back("collectives were not measured: assay-measure-mpi was not built (it needs MPI)");
+    return;
+  }
+  if (machine.cores < 2) {
+    table.notes.emplace_back("collectives were not measured: there is one core");
+    return;
+  }
+  for (int ranks = 2; ranks <= machine.cores; ranks *= 2) {
+    std::vector<std::string> words{"mpirun", "--allow-run-as-root", "--oversubscribe",
+                                   "-n",     std::to_string(ranks), path};
+    if (request.has("quick")) words.emplace_back("--quick");
+    const auto output = run_process(words);
+    if (!output || output->status != 0) {
+      table.notes.push_back(
+          fmt::format("collectives of {} ranks were not measured: {}", ranks,
+                      output ? fmt::format("mpirun ended with {}", output->status) : output.error().what));
+      return;
+    }
+    for (const std::string& line : split(output->text, '\n')) {  // its facts go before the head, its rows to the end
+      if (line.starts_with("# fact") && ranks == 2) table.text.insert(table.text.find("op,dtype"), line + "\n");
+      if (!line.empty() && line[0] != '#' && !line.starts_with("op,")) table.text += line + "\n";
+    }
+  }
+}
+
+Result<MeasuredTable> cpu_table(const Request& request, const Context& context) {
+  CpuRequest wanted;
+  if (const auto text = request.value("threads")) {
+    ASSAY_TRY(threads, parse_count(*text, "--threads"));
+    if (threads > 4096) return fail("--threads", "at most 4096", "", Error::Kind::usage);
+    wanted.threads = static_cast<int>(threads);
+  }
+  wanted.extent = request.has("check") ? Extent::check : request.has("quick") ? Extent::quick : Extent::full;
+  ASSAY_CHECK(check_blas());
+  const Machine machine = read_machine();
+  Measurement measured = measure_cpu(wanted, machine);
+  if (measured.rows.empty())
+    return fail("measure", "nothing was measured", measured.notes.empty() ? "" : measured.notes.front());
+  if (!context.surroundings.date.empty())
+    measured.facts.insert(measured.facts.begin(), {"date", context.surroundings.date});
+  MeasuredTable table{rows_text(measured), "measured", measured.notes};
+  if (!request.has("check")) add_ranks(request, context, machine, table);
+  return table;
+}
+
+}  // namespace
+
+std::string measure_command(const Request& request) {
+  std::string command = "assay measure";
+  for (const OptionSpec& option : request.verb().options) {
+    if (option.name == "out" || !request.has(option.name)) continue;
+    command += fmt::format(" --{}", option.name);
+    if (!option.value.empty()) command += " " + *request.value(option.name);
+  }
+  return command;
+}
+
+Result<MeasuredTable> measured_table(const Request& request, const Context& context) {
+  if (const auto file = request.value("rows")) {
+    for (const std::string_view other : {"device", "threads", "quick"})
+      if (request.has(other))
+        return fail(fmt::format("--{}", other), "rows of a file are not measured again", "leave out this or --rows",
+                    Error::Kind::usage);
+    ASSAY_TRY(text, read_data(*file, "--rows"));
+    return MeasuredTable{std::move(text), *file, {}};
+  }
+  return request.value("device") == "cuda" ? cuda_table(request, context) : cpu_table(request, context);
+}
+
+}  // namespace assay

@@ -1,0 +1,443 @@
+// assay models: the catalogue of models, and what one model, configuration or checkpoint amounts to.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "assay/base/text.h"
+#include "assay/lower/lowering.h"
+#include "assay/model/accounting.h"
+#include "assay/model/checkpoint/checkpoint.h"
+#include "assay/model/model_catalogue.h"
+#include "assay/program/elementwise.h"
+#include "assay/verbs/models/checkpoint.h"
+#include "assay/verbs/verbs.h"
+
+namespace assay {
+namespace {
+
+/// What the options ask for.
+struct Query {
+  std::optional<std::int64_t> sequence, batch;
+  Dtype kv = Dtype::bf16, weights = Dtype::bf16;
+  std::optional<Quantisation> quantised;  ///< weights that lie in another format than the others
+  MaskCount mask = MaskCount::exact;
+};
+
+Result<Query> read_query(const Request& request, const ImportedModel& imported) {
+  Query query;
+  query.weights = imported.model.dtype;
+  query.quantised = imported.quantisation;
+  if (const auto text = request.value("seq")) {
+    ASSAY_TRY(sequence, parse_count(*text, "--seq"));
+    query.sequence = sequence;
+  }
+  if (const auto text = request.value("batch")) {
+    if (!query.sequence)
+      return fail("--batch", "a batch of sequences needs their length", "add --seq N", Error::Kind::usage);
+    ASSAY_TRY(batch, parse_count(*text, "--batch"));
+    query.batch = batch;
+  }
+  // Bytes of a cache are a product of all of them; a double counts it, a person does not.
+  constexpr std::int64_t most = std::int64_t{1} << 30;
+  for (const auto& [option, value] : {std::pair("--seq", query.sequence), std::pair("--batch", query.batch)})
+    if (value && *value > most)
+      return fail(option, fmt::format("at most {} is believed, got {}", human_count(most), human_count(*value)), "");
+  if (const auto text = request.value("kv")) {
+    ASSAY_TRY(dtype, parse_dtype(*text, "--kv"));
+    query.kv = dtype;
+  }
+  if (const auto text = request.value("weights")) {
+    ASSAY_TRY(format, parse_number_format(*text, "--weights"));
+    query.quantised.reset();
+    if (format.is_plain())
+      query.weights = format.dtype;
+    else
+      query.quantised = linear_layers(format);
+  }
+  const std::string mask = request.value("attention").value_or("exact");
+  query.mask = mask == "full" ? MaskCount::full : mask == "half" ? MaskCount::half : MaskCount::exact;
+  return query;
+}
+
+Members parameters_of(const ParameterCounts& counts) {
+  Members out{{"total", counts.total}, {"active", counts.active}};
+  for (std::size_t i = 0; i < part_count; ++i) {
+    const auto part = static_cast<Part>(i);
+    const bool always = part == Part::attention || part == Part::mlp || part == Part::embedding;
+    if (always || counts.by_part[i] != 0) out.emplace_back(name(part), counts.by_part[i]);
+  }
+  out.emplace_back("active_matrix", counts.active_matrix);
+  return out;
+}
+
+/// A training step on one device that gives all experts equally many tokens: as many sequences as there are experts.
+TrainingPlan even_plan(const Transformer& model, std::int64_t sequence) {
+  TrainingPlan plan;
+  plan.work.queries = plan.work.keys = plan.work.source = sequence;
+  for (const Layer& layer : model.decoder.kinds)
+    if (layer.feed_forward) plan.work.sequences = std::max(plan.work.sequences, layer.feed_forward->experts);
+  return plan;
+}
+
+/// Bytes that one token leaves in memory from the forward to the backward pass, with flash attention. Where the model
+/// has no program, only for the policies that its accounts know.
+Members kept_by_policy(const Transformer& model, const Query& query) {
+  Members out;
+  if (!check_lowers(model, "models")) {
+    for (KeepPolicy policy : {KeepPolicy::none, KeepPolicy::selective, KeepPolicy::products, KeepPolicy::full})
+      out.emplace_back(name(policy), kept_bytes_per_token(model, policy, Dtype::bf16));
+    return out;
+  }
+  constexpr std::int64_t some_tokens = 2048;  // their number matters only where an index picks from fewer keys
+  TrainingPlan plan = even_plan(model, query.sequence.value_or(some_tokens));
+  const auto [mesh, rules] = training_stage({}, model);
+  for (const RecomputePolicy& policy : recompute_policies) {
+    plan.recompute = policy.parts;
+    const Program program = lower_training(model, mesh, rules, plan);
+    Bytes kept, encoded;
+    for (const Block& block : program.blocks) {
+      if (block.kind < 0 || block.phase != Phase::forward) continue;
+      kept += static_cast<double>(block.layers) * kept_bytes(program, block);
+      encoded = std::max(encoded, kept_encoded_bytes(program, block));
+    }
+    out.emplace_back(policy.name, (kept + encoded) / plan.work.tokens());
+  }
+  return out;
+}
+
+/// With all that a training step does beside products, but for recomputation and the update of weights. Nothing without
+/// a sequence, or where the model has no program.
+Members exact_flops(const TokenFlops<Plain>& flops, const Transformer& model, const Query& query) {
+  if (!query.sequence || !check_lowers(model, "models")) return {};
+  TrainingPlan plan = even_plan(model, *query.sequence);
+  plan.work.causal_flops = query.mask != MaskCount::full;
+  const auto [mesh, rules] = training_stage({}, model);
+  const Program program = lower_training(model, mesh, rules, plan);
+  const double share = 1.0 / plan.work.tokens();
+  const Flops forward = flops.forward + share * elementwise_flops(program, Phase::forward);
+  const Flops backward = flops.backward + share * elementwise_flops(program, Phase::backward);
+  return {{"forward", forward}, {"backward", backward}, {"train", forward + backward}};
+}
+
+Members flops_of(const TokenFlops<Plain>& flops, const Transformer& model, const Query& query) {
+  Members out{
+      {"forward", flops.forward}, {"backward", flops.backward}, {"train", flops.train}, {"matmul", flops.matmul}};
+  if (query.sequence) {
+    out.emplace_back("attention", flops.attention);
+    out.emplace_back("sequence", *query.sequence);
+    out.emplace_back("mask", name(query.mask));
+  }
+  if (state_values_per_sequence(model) > 0) out.emplace_back("state_space", flops.state_space);
+  if (Members exact = exact_flops(flops, model, query); !exact.empty()) out.emplace_back("exact", std::move(exact));
+  return out;
+}
+
+/// The first attention that a model has, which its sizes are told by.
+const Attention* main_attention(const Transformer& model) {
+  for (const Layer& layer : model.decoder.kinds)
+    if (layer.attention) return &*layer.attention;
+  return nullptr;
+}
+
+/// The widest dense block, and the experts.
+const FeedForward* feed_forward_of(const Transformer& model, bool experts) {
+  const FeedForward* found = nullptr;
+  for (const Layer& layer : model.decoder.kinds)
+    if (layer.feed_forward && (layer.feed_forward->experts > 0) == experts)
+      if (!found || found->width < layer.feed_forward->width) found = &*layer.feed_forward;
+  return found;
+}
+
+void add_sizes(Members& out, const Transformer& model) {
+  out.emplace_back("layers", model.decoder.layers());
+  if (model.encoder) out.emplace_back("encoder_layers", model.encoder->layers());
+  out.emplace_back("d_model", model.d_model);
+  if (const Attention* a = main_attention(model)) {
+    out.emplace_back("heads", a->heads);
+    out.emplace_back("kv_heads", a->kv_heads);
+    out.emplace_back("head_dim", a->head_dim);
+    if (a->value_dim != a->head_dim) out.emplace_back("value_dim", a->value_dim);
+    if (a->q_rank > 0) out.emplace_back("q_rank", a->q_rank);
+    if (a->kv_rank > 0) {
+      out.emplace_back("kv_rank", a->kv_rank);
+      out.emplace_back("rope_dim", a->rope_dim);
+    }
+  }
+  const FeedForward *dense = feed_forward_of(model, false), *experts = feed_forward_of(model, true);
+  if (dense || experts) out.emplace_back("d_ff", (dense ? dense : experts)->width);
+  if (experts) {
+    out.emplace_back("experts", experts->experts);
+    out.emplace_back("experts_per_token", experts->experts_per_token);
+    out.emplace_back("sparsity",
+                     static_cast<double>(experts->experts) / static_cast<double>(experts->experts_per_token));
+    out.emplace_back("expert_width", experts->width);
+    if (experts->shared_width > 0) out.emplace_back("shared_width", experts->shared_width);
+  }
+  if (model.streams > 1) out.emplace_back("streams", model.streams);
+  out.emplace_back("vocabulary", model.vocabulary);
+  if (model.max_context > 0) out.emplace_back("context", model.max_context);
+  out.emplace_back("tied", model.tied);
+  out.emplace_back("dtype", name(model.dtype));
+}
+
+std::string mixer_text(const Layer& layer) {
+  std::string text;
+  if (layer.state_space) {
+    static constexpr std::string_view kinds[] = {"mamba",
+                                                 "mamba 2",
+                                                 "gated delta rule",
+                                                 "lightning attention",
+                                                 "gated convolution",
+                                                 "gated linear recurrence",
+                                                 "rwkv 4",
+                                                 "rwkv 5",
+                                                 "rwkv 7",
+                                                 "mlstm"};
+    text = kinds[static_cast<std::size_t>(layer.state_space->kind)];
+    if (layer.state_space->kind == StateSpace::Kind::rwkv5 && layer.state_space->decay_rank > 0) text = "rwkv 6";
+  }
+  if (layer.attention) {
+    const Attention& a = *layer.attention;
+    if (!text.empty()) text += " and ";
+    text += a.kv_rank > 0 ? "latent attention" : a.causal ? "attention" : "bidirectional attention";
+    if (a.window > 0) text += fmt::format(", window {}", a.window);
+    if (a.chunk > 0) text += fmt::format(", chunks of {}", a.chunk);
+    if (a.shares_kv) text += ", keys of an earlier layer";
+    if (a.compression > 0) text += fmt::format(", a key per {} tokens", a.compression);
+    if (a.index_heads > 0) text += fmt::format(", {} picked", a.index_picks);
+  }
+  if (layer.cross_attention) text += text.empty() ? "cross attention" : ", cross attention";
+  if (layer.needs_image) text += " to images";
+  return text.empty() ? "none" : text;
+}
+
+std::string feed_forward_text(const Layer& layer) {
+  if (!layer.feed_forward) return "none";
+  const FeedForward& f = *layer.feed_forward;
+  const std::string_view gated = f.shifted ? "shifted" : f.gated ? "gated" : "plain";
+  if (f.experts == 0) return fmt::format("{} {}", gated, f.width);
+  std::string text = fmt::format("{} of {} experts, {} {}", f.experts_per_token, f.experts, gated, f.width);
+  if (f.shared_width > 0) text += fmt::format(", shared {}", f.shared_width);
+  return text;
+}
+
+Items layer_kinds(const Transformer& model, const Query& query, bool list) {
+  Items out;
+  const auto add = [&](const LayerStack& stack, std::string_view which) {
+    for (std::size_t i = 0; i < stack.kinds.size(); ++i) {
+      const Layer& layer = stack.kinds[i];
+      const ParameterCounts counts = layer_parameter_counts(model, layer);
+      Members row;
+      if (model.encoder) row.emplace_back("stack", which);
+      row.emplace_back("layers", stack.count(i));
+      row.emplace_back("mixer", mixer_text(layer));
+      row.emplace_back("feed_forward", feed_forward_text(layer));
+      row.emplace_back("parameters", counts.total);
+      row.emplace_back("active", counts.active);
+      row.emplace_back("matrix", counts.active_matrix);
+      if (layer.shared) {
+        std::int64_t shared = 0;
+        for (const Weight& weight : layer_weights(model, layer)) shared += weight.shared ? weight.elements() : 0;
+        row.emplace_back("shared", shared);
+      }
+      if (query.sequence && layer.attention) {
+        const Attention& a = *layer.attention;
+        const double keys = mean_keys(a, static_cast<double>(*query.sequence), query.mask);
+        row.emplace_back("keys_per_query", keys);
+        row.emplace_back("attention_flops_per_token",
+                         Flops(attention_flops(a, static_cast<double>(*query.sequence), query.mask)));
+      }
+      if (list) {
+        Items weights;
+        for (const Weight& weight : layer_weights(model, layer))
+          weights.emplace_back(fmt::format("{}{}", weight.name, shape_text(weight)));
+        row.emplace_back("weights", std::move(weights));
+      }
+      out.emplace_back(std::move(row));
+    }
+  };
+  if (model.encoder) add(*model.encoder, "encoder");
+  add(model.decoder, "decoder");
+  return out;
+}
+
+/// Which weights lie in which format, and what that comes to.
+Members weight_formats(const Query& query, Bytes weights, const ParameterCounts& counts) {
+  Members out;
+  if (query.quantised) out.emplace_back("quantised", text(*query.quantised));
+  out.emplace_back(query.quantised ? "others" : "all", name(query.weights));
+  out.emplace_back("bits_per_parameter", 8.0 * weights.value() / static_cast<double>(counts.total));
+  return out;
+}
+
+void add_model(Response& response, const ImportedModel& imported, const Query& query, bool list, bool explain) {
+  const Transformer& model = imported.model;
+  const ParameterCounts counts = parameter_counts(model);
+  const std::int64_t sequence = query.sequence.value_or(0);
+  const TokenFlops<Plain> flops = token_flops(Plain{}, model, sequence, query.mask);
+  Members& out = response.results;
+  out.emplace_back("parameters", parameters_of(counts));
+  const Bytes weights = weight_bytes(model, [&](const Weight& w) {
+    return query.quantised && query.quantised->covers(w) ? query.quantised->format : NumberFormat(query.weights);
+  });
+  out.emplace_back("weight_bytes", weights);
+  out.emplace_back("weight_formats", weight_formats(query, weights, counts));
+  out.emplace_back("flops_per_token", flops_of(flops, model, query));
+  out.emplace_back("kv_bytes_per_token", kv_bytes_per_token(Plain{}, model, query.kv));
+  if (query.sequence) {
+    const Bytes cache = storage(query.kv, static_cast<double>(kv_values_per_sequence(model, sequence)));
+    out.emplace_back("kv_bytes_per_sequence", cache);
+    if (query.batch) out.emplace_back("kv_cache", static_cast<double>(*query.batch) * cache);
+  }
+  if (const std::int64_t state = state_values_per_sequence(model); state > 0)
+    out.emplace_back("state_bytes_per_sequence", storage(query.kv, static_cast<double>(state)));
+  out.emplace_back("activation_bytes_per_token", kept_by_policy(model, query));
+  add_sizes(out, model);
+  out.emplace_back("layer_kinds", layer_kinds(model, query, list));
+  if (list) {
+    Items outer;
+    for (const Weight& weight : outer_weights(model))
+      outer.emplace_back(fmt::format("{}{}", weight.name, shape_text(weight)));
+    out.emplace_back("outer_weights", std::move(outer));
+  }
+  if (!imported.defaults.empty()) {
+    Items defaults;
+    for (const std::string& text : imported.defaults) defaults.emplace_back(text);
+    out.emplace_back("defaults", std::move(defaults));
+  }
+  response.notes.insert(response.notes.end(), imported.notes.begin(), imported.notes.end());
+  if (query.sequence && model.max_context > 0 && *query.sequence > model.max_context)
+    response.notes.push_back(model.learned_positions > 0
+                                 ? fmt::format("{} has {} learned positions: no weight for the others of --seq {}",
+                                               model.id, model.max_context, *query.sequence)
+                                 : fmt::format("--seq {} is beyond the {} tokens that {} was made for", *query.sequence,
+                                               model.max_context, model.id));
+  if (!query.sequence)
+    response.notes.emplace_back("FLOP are those of the matrices; --seq N adds attention in a sequence of N tokens");
+  std::string active;
+  if (counts.active != counts.total) active = fmt::format(", {} active", human_count(counts.active));
+  response.headline = fmt::format("{}: {} parameters{}, {} per token forward, {} of cache per token", model.name,
+                                  human_count(counts.total), active, human(flops.forward),
+                                  human(kv_bytes_per_token(Plain{}, model, query.kv)));
+  if (explain) {
+    const Traced num{&response.ledger};
+    response.derived = {parameter_total(num, model).id, token_flops(num, model, sequence, query.mask).train.id,
+                        kv_bytes_per_token(num, model, query.kv).id};
+  }
+}
+
+Result<Response> list_models(const Catalogue& catalogue) {
+  Response response;
+  Items rows;
+  for (const std::string& id : model_ids(catalogue)) {
+    ASSAY_TRY(entry, catalogue_model(id, catalogue, "models"));
+    const Transformer& model = entry.imported.model;
+    const ParameterCounts counts = parameter_counts(model);
+    const Attention* a = main_attention(model);
+    rows.emplace_back(Members{{"id", id},
+                              {"layers", model.decoder.layers()},
+                              {"d_model", model.d_model},
+                              {"heads", a ? Value(a->heads) : Value()},
+                              {"kv_heads", a ? Value(a->kv_heads) : Value()},
+                              {"parameters", counts.total},
+                              {"active", counts.active},
+                              {"kv_bytes_per_token", kv_bytes_per_token(Plain{}, model, Dtype::bf16)}});
+  }
+  response.headline =
+      fmt::format("{} models; `assay models ID` shows one, `assay models DIR` counts your own", rows.size());
+  response.results.emplace_back("models", std::move(rows));
+  response.table_key = "models";
+  response.notes.emplace_back("cache in bf16; of an encoder-decoder, layers are those of the decoder");
+  return response;
+}
+
+Result<Response> answer(const Request& request, const Context& context) {
+  if (request.arguments().empty()) {
+    for (const char* option : {"seq", "batch", "kv", "weights", "attention", "list"})
+      if (request.has(option))
+        return fail(fmt::format("--{}", option), "this speaks of one model", "name it: assay models llama-3-8b",
+                    Error::Kind::usage);
+    return list_models(context.catalogue);
+  }
+  const std::string& argument = request.arguments().front();
+  Response response;
+  if (names_path(argument, context.catalogue)) {
+    ASSAY_TRY(checkpoint, read_checkpoint(argument, "models"));
+    response.notes = checkpoint.notes;
+    if (checkpoint.imported) {
+      const Transformer& model = checkpoint.imported->model;
+      ASSAY_TRY(query, read_query(request, *checkpoint.imported));
+      response.results.emplace_back("id", model.id);
+      response.results.emplace_back("family", checkpoint.imported->family);
+      add_model(response, *checkpoint.imported, query, request.has("list"), request.explain());
+      const ParameterCounts counts = parameter_counts(model);
+      if (!checkpoint.tensors.empty()) add_checkpoint(response, checkpoint, &counts, &model);
+      return response;
+    }
+    add_checkpoint(response, checkpoint, nullptr, nullptr);
+    response.notes.emplace_back("no configuration beside the tensors: only they are counted");
+    response.headline = fmt::format("{} tensors without a configuration", checkpoint.tensors.size());
+    return response;
+  }
+  CatalogueModel entry;
+  if (argument.starts_with('@')) {
+    ASSAY_TRY(document, read_file(argument.substr(1), "models"));
+    ASSAY_TRY(read, read_model(document, argument.substr(1)));
+    entry = std::move(read);
+  } else {
+    ASSAY_TRY(found, catalogue_model(argument, context.catalogue, "models"));
+    entry = std::move(found);
+  }
+  const Transformer& model = entry.imported.model;
+  ASSAY_TRY(query, read_query(request, entry.imported));
+  response.results = {{"id", model.id}, {"name", model.name}};
+  if (!entry.maker.empty()) response.results.emplace_back("maker", entry.maker);
+  response.results.emplace_back("family", entry.imported.family);
+  add_model(response, entry.imported, query, request.has("list"), request.explain());
+  const ParameterCounts counts = parameter_counts(model);
+  const PublishedTotal& total = entry.published;
+  Members published{{"parameters", total.text}};
+  if (total.half_unit > 0.0) published.emplace_back("stated_within", total.half_unit / total.value);
+  if (total.outside > 0.0) {
+    published.emplace_back("of_these_not_counted", static_cast<std::int64_t>(total.outside));
+    published.emplace_back("not_counted", total.outside_what);
+  }
+  published.emplace_back("source", total.source);
+  published.emplace_back("agrees", agrees(total, counts));
+  response.results.emplace_back("published", std::move(published));
+  Items sources;
+  for (const SourceEntry& source : entry.sources)
+    sources.emplace_back(Members{{"key", source.key},
+                                 {"title", source.title},
+                                 {"accessed", source.accessed.empty() ? "not opened" : source.accessed},
+                                 {"url", source.url}});
+  response.results.emplace_back("sources", std::move(sources));
+  return response;
+}
+
+}  // namespace
+
+VerbSpec models_verb() {
+  return {"models",
+          "the catalogue of models; counts parameters, FLOP and cache",
+          "Without an argument, one line per model. With one: parameters by part, FLOP per token, bytes of cache and "
+          "of kept activations. Reads Hugging Face configurations, headers of safetensors and GGUF files, and compares "
+          "tensors with the configuration beside them.",
+          {{"model", "an id, config.json, a directory, file.safetensors, file.gguf, or @file.toml", false}},
+          {{"seq", "N", "tokens of a sequence: counts attention, exact FLOP and the cache of a sequence"},
+           {"batch", "N", "sequences: counts the whole cache"},
+           {"kv", "DTYPE", "format of the cache (bf16)"},
+           {"weights", "DTYPE",
+            "format of the weights (as published); with scales, as mxfp4, nvfp4, int4-g128, fp8-128x128: of linear "
+            "layers"},
+           {"attention", "COUNT", "keys that a query meets: exact, half or full sequence", false, "exact|half|full"},
+           {"list", "", "list every weight with its dimensions"}},
+          {{"assay models", "all models"},
+           {"assay models llama-3-70b --seq 8192 --kv int8", "one model at a sequence length"},
+           {"assay models deepseek-v3 --explain", "how the counts come about"},
+           {"assay models gpt2 --list", "each weight with its dimensions"}},
+          &answer,
+          false};
+}
+
+}  // namespace assay

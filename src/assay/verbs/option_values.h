@@ -1,0 +1,48 @@
+// Values of options that several verbs read: left as they are where the request does not give them.
+#pragma once
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/base/dtype.h"
+#include "assay/base/text.h"
+#include "assay/verbs/request.h"
+
+namespace assay {
+
+Result<void> read_count(const Request& request, std::string_view option, std::optional<std::int64_t>& out);
+/// A time above zero, in seconds.
+Result<void> read_time(const Request& request, std::string_view option, std::optional<double>& out);
+/// A number from 0 to 1; 1 itself only where `one_allowed`.
+Result<void> read_share(const Request& request, std::string_view option, double& out, bool one_allowed);
+Result<void> read_dtype(const Request& request, std::string_view option, Dtype& out);
+
+/// A word of an option and what it means.
+template <class T>
+struct Word {
+  std::string_view word;
+  T value;
+};
+/// One of a few words; the error lists them.
+template <class T, std::size_t N>
+Result<void> read_word(const Request& request, std::string_view option, const Word<T> (&words)[N],
+                       std::optional<T>& out) {
+  const auto text = request.value(option);
+  if (!text) return {};
+  std::vector<std::string> known;
+  for (const Word<T>& word : words) {
+    if (word.word == *text) {
+      out = word.value;
+      return {};
+    }
+    known.emplace_back(word.word);
+  }
+  return fail(fmt::format("--{}", option), fmt::format("{} is none of {}", in_quotes(*text), join(known, ", ")),
+              suggestion(*text, known), Error::Kind::usage);
+}
+
+}  // namespace assay

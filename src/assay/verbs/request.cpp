@@ -1,0 +1,299 @@
+#include "assay/verbs/request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "assay/base/text.h"
+#include "assay/base/toml.h"
+
+namespace assay {
+namespace {
+
+constexpr std::size_t max_words = 256;
+
+const OptionSpec* find_option(const VerbSpec& verb, std::string_view name) {
+  for (const OptionSpec& option : verb.options)
+    if (option.name == name) return &option;
+  for (const OptionSpec& option : common_options())
+    if (option.name == name) return &option;
+  return nullptr;
+}
+
+std::vector<std::string> option_names(const VerbSpec& verb) {
+  std::vector<std::string> names;
+  for (const OptionSpec& option : verb.options) names.push_back("--" + std::string(option.name));
+  for (const OptionSpec& option : common_options()) names.push_back("--" + std::string(option.name));
+  return names;
+}
+
+Result<const VerbSpec*> find_verb(std::string_view name) {
+  std::vector<std::string> names;
+  for (const VerbSpec& verb : verbs()) {
+    if (verb.name == name) return &verb;
+    names.emplace_back(verb.name);
+  }
+  for (const auto& [word, help] : built_in_words()) names.emplace_back(word);
+  return fail("", fmt::format("unknown command {}", in_quotes(name)), suggestion(name, names), Error::Kind::usage);
+}
+
+}  // namespace
+
+std::optional<std::string> Request::value(std::string_view option) const {
+  for (const auto& [name, value] : options_)
+    if (name == option) return value;
+  return std::nullopt;
+}
+
+std::vector<std::string> Request::values(std::string_view option) const {
+  std::vector<std::string> all;
+  for (const auto& [name, value] : options_)
+    if (name == option) all.push_back(value);
+  return all;
+}
+
+Members Request::echo() const {
+  Members inputs{{"verb", verb_->name}};
+  for (std::size_t i = 0; i < verb_->arguments.size() && i < arguments_.size(); ++i) {
+    const ArgumentSpec& spec = verb_->arguments[i];
+    if (spec.repeatable && arguments_.size() > i + 1) {
+      Items all;
+      for (std::size_t k = i; k < arguments_.size(); ++k) all.emplace_back(arguments_[k]);
+      inputs.emplace_back(spec.name, std::move(all));
+    } else {
+      inputs.emplace_back(spec.name, arguments_[i]);
+    }
+  }
+  for (const OptionSpec& option : verb_->options) {
+    const auto all = values(option.name);
+    if (all.empty()) continue;
+    if (option.value.empty())
+      inputs.emplace_back(option.name, true);
+    else if (all.size() == 1)
+      inputs.emplace_back(option.name, all.front());
+    else
+      inputs.emplace_back(option.name, Items(all.begin(), all.end()));
+  }
+  return inputs;
+}
+
+Result<void> Request::add(std::string_view name, std::string value, std::string_view place) {
+  const std::string flag = "--" + std::string(name);
+  const std::string where = place.empty() ? flag : std::string(place);
+  const OptionSpec* option = find_option(*verb_, name);
+  if (!option)
+    return fail(place.empty() ? std::string(verb_->name) : where, fmt::format("{} has no option {}", verb_->name, flag),
+                suggestion(flag, option_names(*verb_)), Error::Kind::usage);
+  if (option->value.empty() && !value.empty())
+    return fail(where, fmt::format("this flag takes no value, got {}", in_quotes(value)),
+                "write it alone; in a file, true", Error::Kind::usage);
+  if (!option->value.empty() && value.empty())
+    return fail(where, "a value is missing", fmt::format("{} {}: {}", flag, option->value, option->help),
+                Error::Kind::usage);
+  if (!option->repeatable && has(name))
+    return fail(where, "this option is given twice", "give it once", Error::Kind::usage);
+  if (!option->choices.empty()) {
+    const auto allowed = split(option->choices, '|');
+    if (std::find(allowed.begin(), allowed.end(), value) == allowed.end())
+      return fail(where, fmt::format("unknown value {}", in_quotes(value)),
+                  fmt::format("one of {}", join(allowed, ", ")), Error::Kind::usage);
+  }
+  options_.emplace_back(name, std::move(value));
+  return {};
+}
+
+Result<void> Request::finish() const {
+  std::size_t needed = 0, most = 0;
+  for (const ArgumentSpec& argument : verb_->arguments) {
+    needed += argument.required;
+    most = argument.repeatable ? max_words : most + 1;
+  }
+  if (arguments_.size() < needed)
+    return fail(std::string(verb_->name), fmt::format("{} is missing", verb_->arguments[arguments_.size()].name),
+                verb_->examples.empty() ? "" : fmt::format("e.g. {}", verb_->examples.front().first),
+                Error::Kind::usage);
+  if (arguments_.size() > most)
+    return fail(std::string(verb_->name), fmt::format("unexpected argument {}", in_quotes(arguments_[most])),
+                fmt::format("`assay {} --help` shows what it takes", verb_->name), Error::Kind::usage);
+  return {};
+}
+
+bool names_output_file(std::string_view output) {
+  constexpr std::string_view endings[] = {".txt", ".table", ".tree", ".json", ".csv", ".md", ".svg"};
+  return output.find('/') != std::string_view::npos ||
+         std::any_of(std::begin(endings), std::end(endings),
+                     [&](std::string_view ending) { return output.ends_with(ending); });
+}
+
+Result<Request> parse_request(std::span<const std::string> words) {
+  if (words.empty()) return fail("", "no command is given", "`assay --help` lists them", Error::Kind::usage);
+  if (words.size() > max_words) return fail("", fmt::format("more than {} words", max_words), "", Error::Kind::usage);
+  ASSAY_TRY(verb, find_verb(words.front()));
+  Request request;
+  request.verb_ = verb;
+  bool only_arguments = false;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    std::string word = words[i];
+    if (word == "-q" && !only_arguments) word = "--quiet";
+    if (word == "--" && !only_arguments) {
+      only_arguments = true;
+    } else if (word.starts_with("--") && !only_arguments) {
+      const std::size_t equals = word.find('=');
+      const std::string name = word.substr(2, equals == std::string::npos ? std::string::npos : equals - 2);
+      const OptionSpec* option = find_option(*verb, name);
+      // Of a command that is passed on, what names no file after --output is a length where the command knows one.
+      const std::string after = equals != std::string::npos ? word.substr(equals + 1)
+                                : i + 1 < words.size()      ? words[i + 1]
+                                                            : "";
+      const auto inner = find_verb(words[words.size() > 1 ? 1 : 0]);
+      const bool is_length = name == "output" && !names_output_file(after) && inner &&
+                             std::any_of((*inner)->options.begin(), (*inner)->options.end(),
+                                         [](const OptionSpec& own) { return own.name == "output"; });
+      if (verb->passes_options && (!option || is_length)) {
+        request.arguments_.push_back(std::move(word));
+        continue;
+      }
+      std::string value;
+      const bool value_follows = i + 1 < words.size() && !(words[i + 1].starts_with("--") && words[i + 1].size() > 2);
+      if (equals != std::string::npos)
+        value = word.substr(equals + 1);
+      else if (option && !option->value.empty() && value_follows)
+        value = words[++i];
+      ASSAY_CHECK(request.add(name, std::move(value), ""));
+    } else if (word.starts_with("-") && word.size() > 1 && !only_arguments && !parse_number(word)) {
+      return fail(std::string(verb->name), fmt::format("unknown option {}", in_quotes(word)),
+                  "options start with two dashes; -q is --quiet", Error::Kind::usage);
+    } else {
+      request.arguments_.push_back(std::move(word));
+    }
+  }
+  ASSAY_CHECK(request.finish());
+  return request;
+}
+
+Result<Request> parse_json_request(std::string_view text) {
+  using Json = nlohmann::json;
+  constexpr std::size_t limit = 1 << 20;
+  if (text.size() > limit) return fail("request", "the request is larger than 1 MiB", "");
+  int depth = 0;
+  // A request is shallow; refusing deep nesting keeps the parser's recursion bounded.
+  const Json json = Json::parse(
+      text, [&](int level, Json::parse_event_t, Json&) { return depth = std::max(depth, level), level < 8; }, false);
+  if (json.is_discarded() || depth >= 8 || !json.is_object())
+    return fail("request", "the request is not a JSON object",
+                R"json(e.g. {"verb": "roofline", "arguments": ["dot(N)"], "on": "tpu-v5e"})json");
+  const auto scalar = [](const Json& value) -> std::optional<std::string> {
+    if (value.is_string()) return value.get<std::string>();
+    if (value.is_number()) return value.dump();
+    return std::nullopt;
+  };
+  if (!json.contains("verb") || !json["verb"].is_string())
+    return fail("request", "verb is missing", R"("verb": "roofline")");
+  ASSAY_TRY(verb, find_verb(json["verb"].get<std::string>()));
+  Request request;
+  request.verb_ = verb;
+  for (const auto& [key, value] : json.items()) {
+    if (key == "verb") continue;
+    if (key == "arguments") {
+      if (!value.is_array() || value.size() > max_words)
+        return fail("request: arguments", "arguments is a list of text", "");
+      for (const Json& item : value) {
+        const auto word = scalar(item);
+        if (!word) return fail("request: arguments", "arguments is a list of text", "");
+        request.arguments_.push_back(*word);
+      }
+      continue;
+    }
+    std::string name = key;
+    std::replace(name.begin(), name.end(), '_', '-');
+    if (value.is_boolean()) {
+      if (value.get<bool>()) ASSAY_CHECK(request.add(name, "", "request: " + key));
+      continue;
+    }
+    for (const Json& item : value.is_array() ? value : Json::array({value})) {
+      const auto word = scalar(item);
+      if (!word) return fail("request: " + key, "text, a number, true or a list of these is wanted", "");
+      ASSAY_CHECK(request.add(name, *word, "request: " + key));
+    }
+  }
+  ASSAY_CHECK(request.finish());
+  return request;
+}
+
+Result<void> apply_config(Request& request, std::string_view document, std::string_view file) {
+  ASSAY_TRY(root, parse_toml(document, file));
+  const auto apply = [&](const Toml& table, bool own) -> Result<void> {
+    for (const auto& [key, value] : table.members) {
+      const std::string where = fmt::format("{}:{}:{}: {}", file, value.line, value.column, key);
+      if (value.kind == Toml::Kind::table) {
+        if (own) return fail(where, "a table is not wanted here", "options of a command are key = value");
+        if (auto verb = find_verb(key); !verb)
+          return fail(where, verb.error().what, verb.error().hint, Error::Kind::usage);
+        continue;
+      }
+      // A top-level key that only other verbs take is not meant for this one.
+      const bool known = find_option(*request.verb_, key) != nullptr;
+      const bool elsewhere = std::any_of(verbs().begin(), verbs().end(),
+                                         [&name = key](const VerbSpec& v) { return find_option(v, name) != nullptr; });
+      if (!known && !own && elsewhere) continue;
+      if (known && request.has(key)) continue;  // the command line wins
+      const OptionSpec* option = find_option(*request.verb_, key);
+      const bool list = value.kind == Toml::Kind::array;
+      if (list && option && !option->repeatable) return fail(where, "a list is not wanted here", "write one value");
+      for (const Toml& item : list ? value.items : std::vector<Toml>{value}) {
+        if (item.kind == Toml::Kind::array || item.kind == Toml::Kind::table)
+          return fail(where, "a list of texts or numbers is wanted", "e.g. set = [\"A=1\", \"B=2\"]");
+        std::string text = item.text;
+        if (item.kind == Toml::Kind::integer) text = std::to_string(item.integer);
+        if (item.kind == Toml::Kind::number) text = exact_number(item.number);
+        if (item.kind == Toml::Kind::boolean && !item.boolean) continue;
+        if (auto added = request.add(key, text, where); !added) return added;
+      }
+    }
+    return {};
+  };
+  if (const Toml* own = root.find(request.verb_->name); own && own->kind == Toml::Kind::table)
+    if (auto done = apply(*own, true); !done) return done;
+  return apply(root, false);
+}
+
+Result<std::vector<std::string>> split_words(std::string_view line) {
+  std::vector<std::string> words;
+  std::string word;
+  bool open = false;
+  char quote = 0;
+  for (char c : line) {
+    if (quote) {
+      if (c == quote)
+        quote = 0;
+      else
+        word += c;
+    } else if (c == '"' || c == '\'') {
+      quote = c, open = true;
+    } else if (c == ' ' || c == '\t' || c == '\n') {
+      if (open || !word.empty()) words.push_back(std::move(word));
+      word.clear(), open = false;
+    } else {
+      word += c;
+    }
+  }
+  if (quote)
+    return fail("", fmt::format("a quote is not closed in {}", in_quotes(line)),
+                fmt::format("add the closing {}", quote), Error::Kind::usage);
+  if (open || !word.empty()) words.push_back(std::move(word));
+  return words;
+}
+
+Result<Response> ask(const Request& request, const Context& context) {
+  if (request.picture() && !request.verb().has_picture)
+    return fail("--format svg", fmt::format("{} draws no picture", request.verb().name),
+                "use table, tree, json, csv or md", Error::Kind::usage);
+  auto response = request.verb().answer(request, context);
+  if (response) response->inputs = request.echo();
+  if (response && request.explain() && response->derived.empty())
+    response->notes.emplace_back("this answer has no derivation to show");
+  return response;
+}
+
+}  // namespace assay

@@ -1,0 +1,44 @@
+// The estimate of one operation on one chip from the chip's calibration, where there is one.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "assay/estimate/kernel_models.h"
+#include "assay/hardware/calibration.h"
+#include "assay/report/document.h"
+#include "assay/verbs/roofline/query.h"
+
+namespace assay {
+
+class CalibratedEstimate {
+ public:
+  /// Without effect (`used` is false) where the chip has no calibration, products are of a format that was not
+  /// measured, the work does not come from main memory on one chip, or the user has set an efficiency.
+  static Result<CalibratedEstimate> make(const Request& request, const Context& context, const RooflineQuery& query);
+
+  bool used() const { return calibration_.has_value(); }
+  /// Never below the bound.
+  Seconds of(const Operation& operation, const Bound<Plain>& bound) const;
+  /// The range of a time with this estimate, and the interval in which four of five measurements lie.
+  Members range(const Bound<Plain>& bound, const Operation& operation) const;
+  /// What the answer says of the calibration.
+  Members details(const Operation& operation) const;
+  std::string note() const;
+  /// The same estimate, derived.
+  Traced::Number<Dim{.sec = 1}> traced(const Traced& num, const Operation& operation) const;
+
+ private:
+  MatmulTime product(const Matmul& matmul) const;
+  Seconds unbounded(const Operation& operation) const;
+  Traced::Number<Dim{.sec = 1}> traced_product(const Traced& num, const Matmul& matmul) const;
+
+  std::optional<ChipCalibration> calibration_;
+  CoreRates cores_;
+  Sourced<FlopsPerSecond> peak_;
+  Sourced<BytesPerSecond> hbm_;
+  double share_ = 0;
+  Regime regime_;
+  std::string regime_name_, chip_;
+};
+
+}  // namespace assay

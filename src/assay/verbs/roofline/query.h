@@ -1,0 +1,39 @@
+// What a roofline request says, checked: the work, the roof, the free size.
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "assay/hardware/cluster.h"
+#include "assay/roofline/roofline.h"
+#include "assay/verbs/request.h"
+
+namespace assay {
+
+/// A letter and the sizes it takes.
+struct Sweep {
+  std::string letter;
+  std::vector<double> values;
+};
+
+/// Everything the request says, checked.
+struct RooflineQuery {
+  Cluster cluster;
+  std::vector<Operation> operations;  ///< empty for raw work
+  Flops flops;
+  Bytes bytes;
+  Counting counting;
+  Roof roof;
+  std::string unit;  ///< "matrix unit, bf16"
+  Dtype compute = Dtype::bf16;
+  std::optional<Sweep> sweep;
+  std::optional<std::string> letter;  ///< the size left free
+  bool pad = false;
+  std::vector<MemoryRoof> shown_roofs;  ///< of the picture, besides the level in question
+  std::vector<std::string> notes;
+};
+
+Result<RooflineQuery> read_roofline_query(const Request& request, const Context& context);
+
+}  // namespace assay

@@ -1,0 +1,337 @@
+// assay roofline: what limits an operation on a chip, by how much, and where that changes.
+#include "assay/roofline/roofline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "assay/base/text.h"
+#include "assay/draw/chart/roofline_chart.h"
+#include "assay/verbs/roofline/calibrated_estimate.h"
+#include "assay/verbs/roofline/query.h"
+#include "assay/verbs/verbs.h"
+
+namespace assay {
+namespace {
+
+using Query = RooflineQuery;
+
+template <class N>
+Work<N> work_of(const N& num, const Query& query, const Operation* operation) {
+  if (!operation) return {num.given("flops", query.flops, "--flops"), num.given("bytes", query.bytes, "--bytes")};
+  return operation_work(num, *operation, query.counting);
+}
+
+/// With --pad the matrix unit also multiplies the padding.
+Work<Plain> padded(const Query& query, const Operation* operation, Work<Plain> work) {
+  if (query.pad && operation)
+    if (const auto padding = pad_to_unit(operation->matmul(), query.cluster.chip)) work.flops = padding->flops;
+  return work;
+}
+
+Bound<Plain> bound_of(const Query& query, const Operation* operation) {
+  return roofline_bound(Plain{}, padded(query, operation, work_of(Plain{}, query, operation)), query.roof);
+}
+
+/// Bounds and estimate; from the chip's calibration where it has one for this.
+Members time_range(const CalibratedEstimate& calibrated, const Bound<Plain>& bound, const Operation* operation) {
+  if (calibrated.used() && operation) return calibrated.range(bound, *operation);
+  return range(bound.lower, bound.estimate, bound.upper);
+}
+
+Value finite(AnyQuantity q) { return std::isfinite(q.value) ? Value(q) : Value(); }
+
+void add_padding(const Query& query, const Operation& operation, Members& out) {
+  const auto padding = pad_to_unit(operation.matmul(), query.cluster.chip);
+  if (!padding) return;
+  out.emplace_back("padding", Members{{"m", padding->m},
+                                      {"k", padding->k},
+                                      {"n", padding->n},
+                                      {"flops", padding->flops},
+                                      {"utilisation", padding->utilisation},
+                                      {"compute_time", padding->flops / (query.roof.chips * query.roof.peak.value)}});
+}
+
+void add_tile(const Query& query, const Operation& operation, Members& out) {
+  const Matmul matmul = operation.matmul();
+  Members tile;
+  if (query.counting.tile) {
+    tile = {{"m", query.counting.tile->m},
+            {"k", query.counting.tile->k},
+            {"n", query.counting.tile->n},
+            {"intensity_without_store", tile_intensity(matmul, *query.counting.tile)}};
+    tile.emplace_back("compute_bound", tile_intensity(matmul, *query.counting.tile) >=
+                                           query.roof.peak.value / query.roof.bandwidth.value);
+  }
+  tile.emplace_back("smallest_square", smallest_square_tile(matmul, query.roof));
+  out.emplace_back("tile", std::move(tile));
+}
+
+void add_knee(const Query& query, const Operation& operation, Members& out) {
+  const Knee knee = find_knee(operation, *query.letter, query.counting, query.roof);
+  Members entry{{"name", *query.letter}, {"value", knee.exact ? Value(*knee.exact) : Value()}};
+  entry.emplace_back("whole", knee.exact ? Value(std::ceil(*knee.exact)) : Value());
+  entry.emplace_back("approximate", knee.approximate ? Value(*knee.approximate) : Value());
+  entry.emplace_back("intensity_limit", knee.limit ? Value(*knee.limit) : Value());
+  if (!knee.exact)
+    entry.emplace_back("verdict",
+                       knee.always_compute_bound ? "compute-bound at every size" : "memory-bound at every size");
+  out.emplace_back("critical_size", std::move(entry));
+}
+
+/// Where an operation with a free size is evaluated: at its knee, or at 1 where it has none.
+double evaluation_point(const Query& query, const Operation& operation) {
+  return find_knee(operation, *query.letter, query.counting, query.roof).exact.value_or(1.0);
+}
+
+Items sweep_rows(const Query& query, const CalibratedEstimate& calibrated, const Operation& operation) {
+  Items rows;
+  for (double value : query.sweep->values) {
+    const Operation at = operation.with(query.sweep->letter, value);
+    const Work<Plain> work = padded(query, &at, work_of(Plain{}, query, &at));
+    const Bound<Plain> bound = roofline_bound(Plain{}, work, query.roof);
+    Members time = range(bound.lower, bound.estimate, bound.upper);
+    if (calibrated.used()) time = range(bound.lower, calibrated.of(at, bound), bound.upper);
+    rows.emplace_back(Members{{query.sweep->letter, static_cast<std::int64_t>(value)},
+                              {"flops", work.flops},
+                              {"bytes", work.bytes},
+                              {"intensity", bound.intensity},
+                              {"compute_time", bound.compute},
+                              {"memory_time", bound.memory},
+                              {"time", std::move(time)},
+                              {"achieved", bound.achieved},
+                              {"limiter", roofline_limiter(bound)}});
+  }
+  return rows;
+}
+
+/// "D=4096, F=4096": the letters of an operation with their numbers, but for one.
+std::string letter_values(const Operation& operation, std::string_view except) {
+  std::string text;
+  for (const std::string& letter : operation.names()) {
+    if (letter == except) continue;
+    std::optional<double> value;
+    for (const OperationTensor& tensor : operation.operands())
+      for (const OperationSize& size : tensor.sizes)
+        if (size.name == letter) value = size.value;
+    if (value) text += (text.empty() ? "" : ", ") + fmt::format("{}={}", letter, exact_number(*value));
+  }
+  return text;
+}
+
+/// A point's label: its letters where it has some, else its shape.
+std::string point_name(const Query& query, const Operation& operation) {
+  if (query.letter)
+    return fmt::format("{} = {}", *query.letter,
+                       human_number(std::round(evaluation_point(query, operation) * 10.0) / 10.0));
+  const std::string letters = letter_values(operation, "");
+  if (!letters.empty()) return letters;
+  std::string text;
+  for (const OperationSize& size : operation.operands()[0].sizes)
+    text += (text.empty() ? "" : "x") + human_number(size.value.value_or(0));
+  return operation.is_matmul() ? text : fmt::format("{}({})", operation.function()->name, text);
+}
+
+std::string curve_name(const Query& query, const Operation& operation) {
+  const std::string letters = letter_values(operation, *query.letter);
+  return letters.empty() ? operation.text() : letters;
+}
+
+Scene picture_of(const Query& query) {
+  const Chip& chip = query.cluster.chip;
+  const std::string where =
+      fmt::format("{}, {}", query.cluster.chips() > 1 ? query.cluster.text : chip.name, query.unit);
+  if (query.sweep) {
+    std::vector<SizeCurve> curves;
+    const double first = query.sweep->values.front(), last = query.sweep->values.back();
+    for (const Operation& operation : query.operations) {
+      SizeCurve curve{
+          curve_name(query, operation), {}, find_knee(operation, *query.letter, query.counting, query.roof).exact};
+      const auto add = [&](double size) {
+        const Operation at = operation.with(*query.letter, size);
+        curve.points.push_back({size, bound_of(query, &at).achieved.value()});
+      };
+      constexpr int steps = 240;
+      const bool wide = last > 1100.0 * first;  // the chart turns logarithmic there too
+      for (int i = 0; i <= steps; ++i)
+        add(wide ? first * std::pow(last / first, i / static_cast<double>(steps))
+                 : first + (last - first) * i / static_cast<double>(steps));
+      if (curve.knee && *curve.knee > first && *curve.knee < last) add(*curve.knee);
+      std::sort(curve.points.begin(), curve.points.end(),
+                [](const PlotPoint& a, const PlotPoint& b) { return a.x < b.x; });
+      curves.push_back(std::move(curve));
+    }
+    const std::string title = query.operations.size() == 1 ? query.operations.front().text()
+                                                           : fmt::format("Achieved FLOP/s against {}", *query.letter);
+    return draw(size_chart(title, fmt::format("lower bound of the time, {} from {}", where, query.roof.level),
+                           *query.letter, curves, query.roof.chips * query.roof.peak.value));
+  }
+  std::vector<RoofLine> roofs{{fmt::format("{}", query.roof.level), query.roof.chips * query.roof.peak.value,
+                               query.roof.chips * query.roof.bandwidth.value}};
+  for (const MemoryRoof& other : query.shown_roofs)
+    if (other.name != query.roof.level)
+      roofs.push_back({other.name, roofs.front().peak, query.roof.chips * other.bandwidth.value});
+  for (Dtype dtype : {Dtype::bf16, Dtype::fp8, Dtype::int8}) {
+    const auto& peak = chip.peak[static_cast<std::size_t>(dtype)];
+    const auto same = [&](const RoofLine& roof) { return peak && roof.peak == query.roof.chips * peak->value; };
+    if (peak && std::none_of(roofs.begin(), roofs.end(), same))
+      roofs.push_back({fmt::format("{} {}", query.roof.level, name(dtype)), query.roof.chips * peak->value,
+                       roofs.front().bandwidth});
+  }
+  std::vector<RoofPoint> points;
+  for (const Operation& operation : query.operations) {
+    const Operation at = query.letter ? operation.with(*query.letter, evaluation_point(query, operation)) : operation;
+    const Bound<Plain> bound = bound_of(query, &at);
+    points.push_back({point_name(query, operation), bound.intensity, bound.achieved});
+  }
+  if (query.operations.empty())
+    points.push_back({"this work", bound_of(query, nullptr).intensity, bound_of(query, nullptr).achieved});
+  const std::string title = query.operations.empty()       ? "Roofline"
+                            : query.operations.size() == 1 ? query.operations.front().text()
+                                                           : fmt::format("{} operations", query.operations.size());
+  return draw(roofline_chart(title, where, roofs, points));
+}
+
+Result<Response> answer(const Request& request, const Context& context) {
+  ASSAY_TRY(query, read_roofline_query(request, context));
+  ASSAY_TRY(calibrated, CalibratedEstimate::make(request, context, query));
+  Response response;
+  Members& out = response.results;
+  const Operation* first = query.operations.empty() ? nullptr : &query.operations.front();
+  std::optional<Operation> at;
+  if (first) at = query.letter ? first->with(*query.letter, evaluation_point(query, *first)) : *first;
+  const Operation* evaluated = at ? &*at : nullptr;
+  const Work<Plain> work = padded(query, evaluated, work_of(Plain{}, query, evaluated));
+  const Bound<Plain> bound = roofline_bound(Plain{}, work, query.roof);
+  const std::string limiter(roofline_limiter(bound));
+  if (first) out.emplace_back("operation", first->text());
+  if (query.letter)
+    out.emplace_back("at", Members{{"name", *query.letter}, {"value", evaluation_point(query, *first)}});
+  out.emplace_back("chip", query.cluster.chip.id);
+  out.emplace_back("chips", query.cluster.chips());
+  out.emplace_back("unit", query.unit);
+  out.emplace_back("memory", query.roof.level);
+  out.emplace_back("flops", work.flops);
+  if (evaluated && evaluated->is_matmul() && query.counting.split_chips == 1) {
+    const Matmul m = evaluated->matmul();
+    out.emplace_back("exact_flops", Flops(m.batch * m.m * m.n * (2.0 * m.k - 1.0)));
+  }
+  out.emplace_back("bytes", work.bytes);
+  if (query.roof.chips > 1) {
+    out.emplace_back("flops_per_chip", work.flops / query.roof.chips);
+    out.emplace_back("bytes_per_chip", work.bytes / query.roof.chips);
+  }
+  out.emplace_back("peak", Value(query.roof.peak));
+  out.emplace_back("bandwidth", Value(query.roof.bandwidth));
+  out.emplace_back("intensity", finite(bound.intensity));
+  out.emplace_back("critical_intensity", bound.critical_intensity);
+  out.emplace_back("compute_time", bound.compute);
+  out.emplace_back("memory_time", bound.memory);
+  out.emplace_back("time", time_range(calibrated, bound, evaluated));
+  out.emplace_back("upper_over_lower", bound.upper / bound.lower);
+  out.emplace_back("limiter", limiter);
+  const bool by_compute = limiter == "compute";
+  const Seconds winner = by_compute ? bound.compute : bound.memory, other = by_compute ? bound.memory : bound.compute;
+  out.emplace_back("headroom", finite(AnyQuantity{winner / other, Dim{}}));
+  out.emplace_back("achieved", bound.achieved);
+  out.emplace_back("peak_share", (bound.compute / bound.lower));
+  if (evaluated && !evaluated->is_matmul())
+    out.emplace_back("elements_per_second", evaluated->pointwise().elements / bound.lower.value());
+  if (evaluated && evaluated->is_matmul() && query.counting.split_chips == 1) {
+    add_padding(query, *evaluated, out);
+    add_tile(query, *evaluated, out);
+  }
+  if (calibrated.used()) {
+    out.emplace_back("calibration", calibrated.details(*evaluated));
+    query.notes.push_back(calibrated.note());
+  }
+  if (query.letter) add_knee(query, *first, out);
+  if (query.operations.size() > 1) {
+    Items rows;
+    for (const Operation& operation : query.operations) {
+      const Operation here =
+          query.letter ? operation.with(*query.letter, evaluation_point(query, operation)) : operation;
+      const Bound<Plain> b = bound_of(query, &here);
+      const Seconds estimate = calibrated.used() ? calibrated.of(here, b) : b.estimate;
+      Members row{{"operation", here.text()},
+                  {"intensity", b.intensity},
+                  {"time", range(b.lower, estimate, b.upper)},
+                  {"limiter", roofline_limiter(b)}};
+      if (query.letter) add_knee(query, operation, row);
+      rows.emplace_back(std::move(row));
+    }
+    out.emplace_back("operations", std::move(rows));
+    response.table_key = "operations";
+  }
+  if (query.sweep) {
+    out.emplace_back("sweep", sweep_rows(query, calibrated, *first));
+    response.table_key = "sweep";
+  }
+  if (request.explain()) {
+    const Traced num{&response.ledger};
+    const Bound<Traced> traced = roofline_bound(num, work_of(num, query, evaluated), query.roof);
+    const int estimate = calibrated.used() ? calibrated.traced(num, *evaluated).id : traced.estimate.id;
+    response.derived = {traced.lower.id, traced.upper.id, estimate, traced.intensity.id, traced.critical_intensity.id};
+    if (query.letter)
+      if (const auto knee = traced_knee(num, *first, *query.letter, query.counting, query.roof))
+        response.derived.push_back(knee->id);
+    if (query.pad) query.notes.emplace_back("the derivation counts useful arithmetic; padding is shown above");
+  }
+  if (request.picture()) response.picture = picture_of(query);
+  const std::string where =
+      fmt::format("{} ({}, {} at {})", query.cluster.chips() > 1 ? query.cluster.text : query.cluster.chip.id,
+                  query.unit, query.roof.level, human(query.roof.bandwidth.value));
+  const Knee knee = query.letter ? find_knee(*first, *query.letter, query.counting, query.roof) : Knee{};
+  if (query.letter && knee.exact)
+    response.headline =
+        fmt::format("compute-bound from {} = {} up on {}", *query.letter, human_number(std::ceil(*knee.exact)), where);
+  else if (query.letter)
+    response.headline = fmt::format("{} at every {} on {}",
+                                    knee.always_compute_bound ? "compute-bound" : "memory-bound", *query.letter, where);
+  else
+    response.headline = fmt::format("{}-bound, at least {} on {}", limiter, human(bound.lower), where);
+  response.notes = query.notes;
+  response.notes.insert(response.notes.end(), query.cluster.notes.begin(), query.cluster.notes.end());
+  return response;
+}
+
+}  // namespace
+
+VerbSpec roofline_verb() {
+  return {"roofline",
+          "bound an operation by arithmetic and bandwidth",
+          "OP is a product \"bf16[B,8192] @ int8[8192,32768] -> bf16[B,32768]\" (leading sizes are a batch; with "
+          "letters everywhere it is an einsum), or a function: "
+          "dot(bf16[N]), add(fp32[1Mi]), sum, copy, softmax, rmsnorm, ... A letter without a number stays free: its "
+          "critical size is solved for. Several operations are compared.",
+          {{"op", "an operation in quotes", false, true}},
+          {on_option,
+           {"memory", "LEVEL", "hbm (default), vmem, smem, l2, pcie, ici, nvlink or dcn"},
+           {"compute", "DTYPE", "the matrix unit's rate to use, or `vector`; default: the operands' dtype"},
+           {"sizes", "B=240,...", "numbers for letters"},
+           {"vary", "B=1..4096", "sweep a letter: doubling, B=64..1024:64 in steps, or a list B=1,8,240"},
+           {"dtype", "DTYPE", "elements of dot(N), add(N), ... (default bf16)"},
+           {"flops", "F", "raw work instead of an operation: 1e12, 2T, 3 TFLOP"},
+           {"bytes", "N", "raw bytes: 80GiB, 16GB, or a tensor bf16[8,128]"},
+           {"tile", "bm,bk,bn", "count the traffic of a tiled matmul"},
+           {"pad", "", "count sizes padded to the matrix unit's tile"},
+           {"roofs", "LEVELS", "memory levels that the picture shows, e.g. hbm,vmem,pcie (default: those of the chip)"},
+           {"split", "CHIPS", "split the contracting size over chips; partial sums cross the network"},
+           {"accumulate", "DTYPE", "dtype of those partial sums (default: the result's)"},
+           {"regime", "WHEN",
+            "the estimate of a product is for a kernel alone (burst, default) or among others (sustained)", false,
+            "burst|sustained"},
+           set_option},
+          {{"assay roofline \"bf16[240,8192] @ bf16[8192,32768]\" --on tpu-v5e", "one matmul"},
+           {"assay roofline \"bf16[B,8192] @ int8[8192,8192]\" --on h100-sxm --explain", "the critical batch, derived"},
+           {"assay roofline \"bf16[B,D] @ bf16[D,F]\" --sizes D=4096,F=4096 --vary B=1..512 --on tpu-v5e --output "
+            "curve.svg",
+            "achieved FLOP/s against batch"},
+           {"assay roofline \"bf16[4096,D] @ bf16[D,8192]\" --split 2 --on tpu-v5e", "two chips split the contraction"},
+           {"assay roofline --flops 1e12 --bytes 4GB --on h100-sxm", "raw work"}},
+          &answer,
+          true};
+}
+
+}  // namespace assay

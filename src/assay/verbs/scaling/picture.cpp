@@ -1,0 +1,203 @@
+#include "assay/verbs/scaling/picture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "assay/base/text.h"
+
+namespace assay {
+namespace {
+
+constexpr int steps = 160;
+
+struct TokenRange {
+  double from, to;  ///< tokens per chip
+  double at(int step) const { return from * std::pow(to / from, step / static_cast<double>(steps)); }
+};
+
+/// What the sweep covers, or around the thresholds.
+TokenRange token_range(const ScalingQuery& query, double least, double most) {
+  if (query.sweep && query.sweep->over == ScalingSweep::Over::batch && query.sweep->values.size() > 1) {
+    const auto [low, high] = std::minmax_element(query.sweep->values.begin(), query.sweep->values.end());
+    if (*low < *high) return {*low / query.chips(), *high / query.chips()};
+  }
+  TokenRange range{least / 4.0, most * 4.0};
+  if (query.batch) {
+    const double here = query.batch->value() / query.chips();
+    range = {std::min(range.from, here / 2.0), std::max(range.to, here * 2.0)};
+  }
+  return range;
+}
+
+std::string split_name(const Split& split) {
+  std::string text = fmt::format("FSDP {} x TP {}", human_number(split.fsdp), human_number(split.tensor));
+  return split.pipeline > 1.0 ? text + fmt::format(" x PP {}", human_number(split.pipeline)) : text;
+}
+
+LayerTimes<Plain> forward(const LayerRates<Plain>& rates, const Split& split, Tokens batch) {
+  return layer_times(Plain{}, rates, split, batch, WeightsAre::sharded, Pass::forward);
+}
+
+std::string where_text(const ScalingQuery& query) {
+  return fmt::format("{}, {} on {}, one MLP layer forward", query.model, name(query.dtype), query.cluster.text);
+}
+
+void mark_batch(const ScalingQuery& query, Chart& chart, double per_chip) {
+  if (query.batch)
+    chart.lines.push_back({Orientation::vertical, query.batch->value() / per_chip, "batch of " + human(*query.batch)});
+}
+
+}  // namespace
+
+Chart ratio_chart(const ScalingQuery& query, const SchemeLinks& links, const std::optional<PlacedSplit>& given) {
+  const double chips = query.slice_chips();
+  const LayerRates<Plain> pure = rates_of(query, links.weights, links.activations);
+  const LayerRates<Plain> whole = rates_of(query, links.weights, links.whole);
+  const double fsdp_at = min_tokens_data_parallel(Plain{}, pure, WeightsAre::sharded).value();
+  double least = fsdp_at;
+  std::optional<LayerRates<Plain>> mixed;
+  if (links.mixed) {
+    mixed = rates_of(query, links.mixed->weights, links.mixed->activations, Counting::approximate);
+    least = std::min(least, min_tokens_mixed(Plain{}, *mixed).value());
+  }
+  const TokenRange range = token_range(query, least, fsdp_at);
+  Chart chart;
+  chart.title = "Arithmetic over communication";
+  chart.subtitle = where_text(query);
+  chart.x = {"tokens per chip", "", ScaleKind::log, AxisRange{range.from, range.to}, NumberStyle::compact};
+  chart.y = {"arithmetic time over communication time", "", ScaleKind::log, std::nullopt, NumberStyle::compact};
+  chart.lines.push_back({Orientation::horizontal, 1.0, "equal"});
+  const auto add = [&](std::string called, auto&& ratio, SeriesStyle style = SeriesStyle::line) {
+    ChartSeries series{std::move(called), {}, style, 0};
+    for (int i = 0; i <= steps; ++i) series.points.push_back({range.at(i), ratio(Tokens(range.at(i) * chips))});
+    chart.series.push_back(std::move(series));
+  };
+  const auto ratio_of = [](const LayerTimes<Plain>& times) { return times.compute / times.communication; };
+  add("FSDP", [&](Tokens batch) { return ratio_of(forward(pure, {chips, 1, 1}, batch)); });
+  add("tensor parallel", [&](Tokens batch) { return ratio_of(forward(whole, {1, chips, 1}, batch)); });
+  const auto splits = placed_splits(query.slice, query.shape, query.peak, 1, Tokens(fsdp_at * chips));
+  const auto best_split = [&](Tokens batch) {
+    double best = 0.0;
+    for (const PlacedSplit& split : splits) best = std::max(best, ratio_of(forward(split.rates, split.split, batch)));
+    return best;
+  };
+  if (!splits.empty()) add("best split", best_split);
+  // Splits of real axes are among the free ones; some use more links than the textbook's, or send a part less.
+  if (mixed)
+    add(
+        "both, split freely",
+        [&](Tokens batch) { return std::max(mixed_ratio(*mixed, batch / chips), best_split(batch)); },
+        SeriesStyle::dashed);
+  if (given)
+    add(split_name(given->split), [&](Tokens batch) { return ratio_of(forward(given->rates, given->split, batch)); });
+  chart.points.push_back({human_number(std::round(fsdp_at)), fsdp_at, 1.0, 1});
+  if (mixed) chart.points.push_back({human_number(std::round(least)), least, 1.0, 4});
+  mark_batch(query, chart, query.chips());
+  chart.footnote = "above 1 the network can hide behind the arithmetic; bandwidth only, no latency";
+  return chart;
+}
+
+Chart time_chart(const ScalingQuery& query, const SchemeLinks& links, const std::optional<PlacedSplit>& given) {
+  const double chips = query.slice_chips();
+  const LayerRates<Plain> pure = rates_of(query, links.weights, links.activations);
+  const double fsdp_at = min_tokens_data_parallel(Plain{}, pure, WeightsAre::sharded).value();
+  const TokenRange range = token_range(query, fsdp_at / 16.0, fsdp_at);
+  Chart chart;
+  chart.title = "Time of a layer against the batch";
+  chart.subtitle = where_text(query);
+  const auto slices = static_cast<double>(query.cluster.slices);
+  chart.x = {"batch, tokens", "", ScaleKind::log, AxisRange{range.from * query.chips(), range.to * query.chips()},
+             NumberStyle::si};
+  chart.y = {"time", "s", ScaleKind::log, std::nullopt, NumberStyle::si};
+  const auto add = [&](std::string called, auto&& time, SeriesStyle style) {
+    ChartSeries series{std::move(called), {}, style, 0};
+    for (int i = 0; i <= steps; ++i) {
+      const Tokens batch(range.at(i) * chips);
+      series.points.push_back({batch.value() * slices, time(batch).value()});
+    }
+    chart.series.push_back(std::move(series));
+  };
+  add(
+      "arithmetic",
+      [&](Tokens batch) {
+        return forward(pure, {chips, 1, 1}, batch).compute;
+      },
+      SeriesStyle::dashed);
+  add(
+      fmt::format("FSDP {}", human_number(chips)),
+      [&](Tokens batch) {
+        return forward(pure, {chips, 1, 1}, batch).communication;
+      },
+      SeriesStyle::line);
+  const LayerRates<Plain> whole = rates_of(query, links.weights, links.whole);
+  add(
+      fmt::format("TP {}", human_number(chips)),
+      [&](Tokens batch) {
+        return forward(whole, {1, chips, 1}, batch).communication;
+      },
+      SeriesStyle::line);
+  // The splits in between that are best somewhere along the range.
+  const auto splits = placed_splits(query.slice, query.shape, query.peak, 1, Tokens(range.at(0) * chips));
+  std::vector<const PlacedSplit*> shown;
+  for (int i = 0; i <= steps; ++i) {
+    const PlacedSplit* best = nullptr;
+    Seconds least(HUGE_VAL);
+    for (const PlacedSplit& split : splits)
+      if (const Seconds time = forward(split.rates, split.split, Tokens(range.at(i) * chips)).communication;
+          time < least)
+        least = time, best = &split;
+    if (best && best->split.tensor > 1.0 && best->split.fsdp > 1.0 &&
+        std::find(shown.begin(), shown.end(), best) == shown.end())
+      shown.push_back(best);
+  }
+  if (given) shown.push_back(&*given);
+  std::sort(shown.begin(), shown.end(),
+            [](const PlacedSplit* a, const PlacedSplit* b) { return a->split.tensor < b->split.tensor; });
+  for (const PlacedSplit* split : shown)
+    add(
+        split_name(split->split),
+        [&](Tokens batch) { return forward(split->rates, split->split, batch).communication; }, SeriesStyle::line);
+  mark_batch(query, chart, 1.0);
+  chart.footnote = "solid: communication of a split; where a line is below the dashed one, the split is compute-bound";
+  return chart;
+}
+
+Chart chips_chart(const ScalingQuery& query, const Items& rows) {
+  Chart chart;
+  chart.title = "Time of a layer against chips";
+  chart.subtitle = fmt::format(
+      "{}, {} on {}, one MLP layer forward, the best split each; strong scaling: a batch of {}, "
+      "weak: {} tokens per chip",
+      query.model, name(query.dtype), query.cluster.chip.id, human(*query.batch),
+      human_number(query.batch->value() / query.sweep->values.front()));
+  chart.x = {"chips", "", ScaleKind::log, std::nullopt, NumberStyle::compact};
+  chart.y = {"time", "s", ScaleKind::log, std::nullopt, NumberStyle::si};
+  const auto at = [](const Value& row, std::string_view key) {
+    const Value* value = row.find(key);
+    return value ? numeric(*value).value_or(0.0) : 0.0;
+  };
+  const auto add = [&](const char* called, std::string_view key, SeriesStyle style, int colour) {
+    ChartSeries series{called, {}, style, colour};
+    for (const Value& row : rows) series.points.push_back({at(row, "chips"), at(row, key)});
+    chart.series.push_back(std::move(series));
+  };
+  const auto ideal = [&](const char* called, std::string_view key, bool shrinks, int colour) {
+    ChartSeries series{called, {}, SeriesStyle::dashed, colour};
+    const double chips = at(rows.front(), "chips"), time = at(rows.front(), key);
+    for (const Value& row : rows)
+      series.points.push_back({at(row, "chips"), shrinks ? time * chips / at(row, "chips") : time});
+    chart.series.push_back(std::move(series));
+  };
+  add("strong scaling", "time", SeriesStyle::line, 1);
+  ideal("strong, ideal", "time", true, 1);
+  add("weak scaling", "weak_time", SeriesStyle::line, 2);
+  ideal("weak, ideal", "weak_time", false, 2);
+  add("communication, strong", "communication_time", SeriesStyle::line, 3);
+  chart.footnote =
+      "time: the larger of arithmetic and communication, if all overlaps; ideal: as the first size, scaled";
+  return chart;
+}
+
+}  // namespace assay

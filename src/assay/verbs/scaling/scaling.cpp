@@ -1,0 +1,390 @@
+// assay scaling: how far data, tensor, expert and pipeline parallelism go before the network limits them.
+#include "assay/roofline/scaling.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "assay/base/text.h"
+#include "assay/network/placement.h"
+#include "assay/verbs/scaling/picture.h"
+#include "assay/verbs/scaling/query.h"
+#include "assay/verbs/scaling/sections.h"
+#include "assay/verbs/verbs.h"
+
+namespace assay {
+namespace {
+
+using Query = ScalingQuery;
+
+std::int64_t whole(double count) { return static_cast<std::int64_t>(std::llround(count)); }
+
+Members layer_section(const Query& query) {
+  Members out{{"d_model", whole(query.shape.d_model)},
+              {"d_ff", whole(query.shape.d_ff)},
+              {"matrices", whole(query.shape.matrices)}};
+  out.emplace_back("width_over_model", query.shape.d_ff / query.shape.d_model);
+  if (query.shape.experts > 1.0) {
+    out.emplace_back("experts", whole(query.shape.experts));
+    out.emplace_back("experts_per_token", whole(query.shape.experts_per_token));
+    if (query.shape.shared > 0.0) out.emplace_back("shared_experts", query.shape.shared);
+    out.emplace_back("sparsity", query.shape.experts / query.shape.experts_per_token);
+  }
+  out.emplace_back("flops_per_token", layer_flops_per_token(Plain{}, query.shape) * Tokens(1));
+  out.emplace_back("weight_bytes", layer_weight_bytes(Plain{}, query.shape));
+  if (query.parameters && query.layers > 0.0)
+    out.emplace_back("share_of_parameters",
+                     query.layers * (layer_weight_bytes(Plain{}, query.shape) / Bytes(query.shape.element_bytes)) /
+                         *query.parameters);
+  if (query.attention_per_key > 0.0)
+    // Sequence length at which scores and weighted sums, over all keys, take as much as all matrices of the layer.
+    out.emplace_back("attention_dominates_from",
+                     Tokens((layer_flops_per_token(Plain{}, query.shape).value() + 2.0 * query.attention_params) /
+                            query.attention_per_key));
+  return out;
+}
+
+/// Bytes of a training run as far as they are known: state, and kept activations of the batch.
+struct MemoryNeed {
+  Bytes state, kept;
+  Bytes total() const { return state + kept; }
+};
+MemoryNeed memory_need(const Query& query) {
+  MemoryNeed need;
+  need.state = *query.parameters * bytes_per_parameter(Plain{}, query.state);
+  if (query.batch && query.layers > 0.0)
+    need.kept = checkpoint_bytes(Plain{}, query.layers, *query.batch, query.kept, query.shape.element_bytes);
+  return need;
+}
+
+Members memory_section(const Query& query) {
+  const Bytes each = bytes_per_parameter(Plain{}, query.state), capacity = query.cluster.chip.hbm().capacity.value;
+  Members out{{"bytes_per_parameter", each},
+              {"capacity", capacity},
+              {"capacity_of_all", query.chips() * capacity},
+              {"largest_replicated_model", static_cast<std::int64_t>(capacity / each)}};
+  if (!query.parameters) return out;
+  const MemoryNeed need = memory_need(query);
+  const double model_ways = static_cast<double>(query.tensor.value_or(1) * query.pipeline.value_or(1));
+  const double least = std::ceil(need.total() / capacity);
+  const Bytes replicated = need.state / model_ways;
+  out.emplace_back("parameter_bytes", *query.parameters * Bytes(query.state.parameters));
+  out.emplace_back("optimizer_bytes", *query.parameters * (each - Bytes(query.state.parameters)));
+  out.emplace_back("state", need.state);
+  if (need.kept > Bytes(0)) {
+    out.emplace_back("kept_per_layer", query.kept_text);
+    out.emplace_back("kept_activations", need.kept);
+  }
+  out.emplace_back("total", need.total());
+  out.emplace_back("replicated", Members{{"bytes_per_chip", replicated}, {"fits", replicated <= capacity}});
+  out.emplace_back("sharded", Members{{"bytes_per_chip", need.total() / query.chips()},
+                                      {"fits", need.total() / query.chips() <= capacity}});
+  out.emplace_back("min_chips", whole(least));
+  out.emplace_back("min_nodes", whole(std::ceil(least / static_cast<double>(query.cluster.chips_per_node))));
+  return out;
+}
+
+Members training_section(const Query& query) {
+  const double active = *query.active;
+  const auto time = [&](Tokens tokens, double chips, double mfu) {
+    return training_time(Plain{}, active, tokens, chips, query.peak, mfu);
+  };
+  Members out{{"parameters", whole(*query.parameters)}};
+  if (active != *query.parameters) out.emplace_back("active_parameters", whole(active));
+  out.emplace_back("flops_per_token", training_flops(Plain{}, active, Tokens(1)));
+  out.emplace_back("token_time_on_one_chip", time(Tokens(1), 1.0, 1.0));
+  out.emplace_back("mfu", query.mfu);
+  out.emplace_back("flops_per_second", query.chips() * query.mfu * query.peak.value);
+  if (query.batch) out.emplace_back("step_time", time(*query.batch, query.chips(), query.mfu));
+  if (!query.tokens) return out;
+  const Seconds run = time(*query.tokens, query.chips(), query.mfu);
+  out.emplace_back("tokens", *query.tokens);
+  out.emplace_back("flops", training_flops(Plain{}, active, *query.tokens));
+  out.emplace_back("time", run);
+  out.emplace_back("time_on_one_chip", time(*query.tokens, 1.0, 1.0));
+  const double least = std::ceil(memory_need(query).total() / query.cluster.chip.hbm().capacity.value);
+  out.emplace_back("time_on_min_chips", time(*query.tokens, least, query.mfu));
+  return out;
+}
+
+/// The whole cluster with another number of chips, everything else alike.
+Result<Query> with_chips(const Query& query, double chips, const Request& request, const Context& context) {
+  Query other = query;
+  ASSAY_TRY(overrides, overrides_of(request));
+  const std::string text = fmt::format("{}:{}", query.cluster.chip.id, static_cast<std::int64_t>(chips));
+  ASSAY_TRY(cluster, parse_cluster(text, context.catalogue, "--vary", overrides));
+  other.cluster = other.slice = cluster;
+  return other;
+}
+
+/// The same cluster with the tokens per chip of the first one of the sweep: the batch grows with the chips.
+Result<void> add_weak_scaling(const Query& query, const Query& at, double pipeline, Members& row) {
+  Query grown = at;
+  grown.batch = *query.batch * (at.chips() / query.sweep->values.front());
+  const auto splits = placed_splits(grown.slice, grown.shape, grown.peak, pipeline, slice_batch(grown));
+  if (splits.empty()) return fail("--vary", fmt::format("nothing can be laid on {}", at.cluster.text), "");
+  const PlacedSplit& best = splits.front();
+  const LayerTimes<Plain> times =
+      layer_times(Plain{}, best.rates, best.split, slice_batch(grown), WeightsAre::sharded, Pass::forward);
+  row.emplace_back("weak_batch", *grown.batch);
+  row.emplace_back("weak_fsdp", whole(best.split.fsdp));
+  row.emplace_back("weak_tensor", whole(best.split.tensor));
+  row.emplace_back("weak_time", times.lower);
+  row.emplace_back("weak_efficiency", times.compute / times.lower);
+  row.emplace_back("weak_limiter", times.compute >= times.communication ? "compute" : "network");
+  return {};
+}
+
+Result<Items> sweep_rows(const Query& query, const SchemeLinks& links, const Request& request, const Context& context) {
+  Items rows;
+  const double pipeline = static_cast<double>(query.pipeline.value_or(1));
+  const bool over_batch = query.sweep->over == ScalingSweep::Over::batch;
+  const LayerRates<Plain> pure = rates_of(query, links.weights, links.activations);
+  const auto forward = [](const PlacedSplit& split, Tokens batch) {
+    return layer_times(Plain{}, split.rates, split.split, batch, WeightsAre::sharded, Pass::forward);
+  };
+  for (double value : query.sweep->values) {
+    Query at = query;
+    std::vector<PlacedSplit> splits;
+    Members row;
+    if (over_batch) {
+      at.batch = Tokens(value);
+      row.emplace_back("batch", *at.batch);
+    } else if (query.sweep->over == ScalingSweep::Over::chips) {
+      ASSAY_TRY(other, with_chips(query, value, request, context));
+      at = other;
+      row.emplace_back("cluster", at.cluster.text);
+      row.emplace_back("chips", at.cluster.chips());
+    } else {
+      const double rest = query.slice_chips() / pipeline;
+      if (std::fmod(rest, value) != 0.0)
+        return fail("--vary", fmt::format("{} ways do not divide {} chips", value, rest), "vary by divisors");
+      ASSAY_TRY(placed, place_split(query.slice, query.shape, query.peak, {rest / value, value, pipeline},
+                                    Counting::exact, "--vary"));
+      splits.push_back(placed);
+    }
+    if (splits.empty()) splits = placed_splits(at.slice, at.shape, at.peak, pipeline, slice_batch(at));
+    if (splits.empty()) return fail("--vary", fmt::format("nothing can be laid on {}", at.cluster.text), "");
+    const PlacedSplit& best = splits.front();
+    const LayerTimes<Plain> times = forward(best, slice_batch(at));
+    row.emplace_back("tokens_per_chip", *at.batch / at.chips());
+    if (over_batch) {
+      const double chips = query.slice_chips();
+      const LayerTimes<Plain> fsdp =
+          layer_times(Plain{}, pure, {chips, 1, 1}, slice_batch(at), WeightsAre::sharded, Pass::forward);
+      row.emplace_back("fsdp_ratio", fsdp.compute / fsdp.communication);
+      if (links.mixed)
+        row.emplace_back("mixed_ratio", mixed_ratio(rates_of(query, links.mixed->weights, links.mixed->activations,
+                                                             Counting::approximate),
+                                                    slice_batch(at) / chips));
+    }
+    row.emplace_back("fsdp", whole(best.split.fsdp));
+    row.emplace_back("tensor", whole(best.split.tensor));
+    row.emplace_back("compute_time", times.compute);
+    row.emplace_back("communication_time", times.communication);
+    row.emplace_back("time", times.lower);
+    row.emplace_back("efficiency", times.compute / times.lower);
+    row.emplace_back("limiter", times.compute >= times.communication ? "compute" : "network");
+    if (query.sweep->over == ScalingSweep::Over::chips) ASSAY_CHECK(add_weak_scaling(query, at, pipeline, row));
+    if (query.active && query.tokens)
+      row.emplace_back("training_time", training_time(Plain{}, *query.active, *query.tokens,
+                                                      at.chips() * (times.compute / times.lower), at.peak, at.mfu));
+    rows.emplace_back(std::move(row));
+  }
+  return rows;
+}
+
+void explain(const Query& query, const SchemeLinks& links, const std::optional<PlacedSplit>& given,
+             const std::optional<CollectiveGroup>& experts, Response& response) {
+  const Traced num{&response.ledger};
+  const CollectiveLabels labels = collective_labels(query.slice);
+  auto& roots = response.derived;
+  if (query.slice_chips() > 1) {
+    const auto pure =
+        layer_rates(num, query.shape, query.peak, links.weights, links.activations, Counting::exact, &labels);
+    roots.push_back(min_tokens_data_parallel(num, pure, WeightsAre::sharded).id);
+    roots.push_back(min_tokens_data_parallel(num, pure, WeightsAre::replicated).id);
+    const auto rule =
+        layer_rates(num, query.shape, query.peak, links.weights, links.activations, Counting::approximate, &labels);
+    roots.push_back(max_tensor_ways(num, rule).id);
+  }
+  if (links.mixed) {
+    const auto mixed = layer_rates(num, query.shape, query.peak, links.mixed->weights, links.mixed->activations,
+                                   Counting::approximate, &labels);
+    roots.push_back(min_tokens_mixed(num, mixed).id);
+    if (query.batch) roots.push_back(best_fsdp_squared(num, mixed, slice_batch(query), query.slice_chips()).id);
+  }
+  if (given && query.batch) {
+    const auto rates =
+        layer_rates(num, query.shape, query.peak, given->weights, given->activations, Counting::exact, &labels);
+    roots.push_back(
+        layer_times(num, rates, given->split, slice_batch(query), WeightsAre::sharded, Pass::forward).lower.id);
+  }
+  if (experts)
+    roots.push_back(
+        expert_times(num, query.shape, query.peak, *experts, static_cast<double>(*query.expert), &labels).min_width.id);
+  if (query.pipeline && query.micro_batches)
+    roots.push_back(pipeline_bubble(num, static_cast<double>(*query.pipeline),
+                                    static_cast<double>(*query.micro_batches), static_cast<double>(query.chunks))
+                        .id);
+  roots.push_back(bytes_per_parameter(num, query.state).id);
+  if (query.parameters && query.batch && query.layers > 0.0)
+    roots.push_back(checkpoint_bytes(num, query.layers, *query.batch, query.kept, query.shape.element_bytes).id);
+  if (query.active && query.tokens)
+    roots.push_back(training_time(num, *query.active, *query.tokens, query.chips(), query.peak, query.mfu).id);
+}
+
+std::string headline(const Query& query, const SchemeLinks& links, const std::vector<PlacedSplit>& splits) {
+  if (query.slice_chips() <= 1) return fmt::format("{}: one chip, nothing to share", query.cluster.text);
+  const LayerRates<Plain> pure = rates_of(query, links.weights, links.activations);
+  const LayerRates<Plain> rule = rates_of(query, links.weights, links.activations, Counting::approximate);
+  std::string text =
+      fmt::format("compute-bound from {} tokens per chip with FSDP, up to {} ways of tensor parallelism",
+                  human_number(std::round(min_tokens_data_parallel(Plain{}, pure, WeightsAre::sharded).value())),
+                  human_number(std::floor(max_tensor_ways(Plain{}, rule) * 10.0) / 10.0));
+  if (const double group = links.activations.devices; !query.slice.torus && group < max_tensor_ways(Plain{}, rule))
+    text += fmt::format(" by links that end after {}", human_number(group));
+  if (links.mixed) {
+    const auto both = rates_of(query, links.mixed->weights, links.mixed->activations, Counting::approximate);
+    text +=
+        fmt::format(", from {} tokens with both", human_number(std::round(min_tokens_mixed(Plain{}, both).value())));
+  }
+  if (query.batch && !splits.empty()) {
+    const PlacedSplit& best = splits.front();
+    const auto least = best.min_batch();
+    text += fmt::format("; {} per chip are {} at best (FSDP {} x TP {})",
+                        human_number(std::round(query.batch->value() / query.chips())),
+                        least && slice_batch(query) >= *least ? "compute-bound" : "network-bound",
+                        human_number(best.split.fsdp), human_number(best.split.tensor));
+  }
+  return text;
+}
+
+Result<Response> answer(const Request& request, const Context& context) {
+  ASSAY_TRY(query, read_scaling_query(request, context));
+  const bool several = query.slice_chips() > 1;
+  SchemeLinks links;
+  std::optional<PlacedSplit> given;
+  std::optional<CollectiveGroup> experts;
+  std::vector<PlacedSplit> splits;
+  Response response;
+  Members& out = response.results;
+  out.emplace_back("cluster", query.cluster.text);
+  out.emplace_back("chips", query.cluster.chips());
+  out.emplace_back("model", query.model);
+  out.emplace_back("dtype", name(query.dtype));
+  out.emplace_back("peak", Value(query.peak));
+  out.emplace_back("layer", layer_section(query));
+  if (query.batch) {
+    out.emplace_back("batch", *query.batch);
+    out.emplace_back("tokens_per_chip", *query.batch / query.chips());
+    if (query.sequence > 0) {
+      const double sequences = *query.batch / Tokens(static_cast<double>(query.sequence));
+      out.emplace_back("sequences", sequences);
+      out.emplace_back("a_sequence_for_every_chip", sequences >= query.chips());
+    }
+  }
+  if (several) {
+    ASSAY_TRY(found, scheme_links(query));
+    links = found;
+    ASSAY_TRY(split, given_split(query, links));
+    given = split;
+    out.emplace_back("data_parallel", data_parallel_section(query, links, WeightsAre::replicated));
+    out.emplace_back("fsdp", data_parallel_section(query, links, WeightsAre::sharded));
+    out.emplace_back("tensor_parallel", tensor_parallel_section(query, links));
+    if (links.mixed) out.emplace_back("mixed", mixed_section(query, *links.mixed, links));
+    if (given) out.emplace_back("split", split_section(query, *given));
+    if (query.batch) {
+      splits = placed_splits(query.slice, query.shape, query.peak, static_cast<double>(query.pipeline.value_or(1)),
+                             slice_batch(query));
+      if (!splits.empty()) {
+        Members best{{"fsdp", whole(splits.front().split.fsdp)}, {"tensor", whole(splits.front().split.tensor)}};
+        if (!splits.front().placed.empty()) best.emplace_back("placed", splits.front().placed);
+        best.emplace_back("layer_time", layer_lower(splits.front(), slice_batch(query)));
+        out.emplace_back("best", std::move(best));
+      }
+      out.emplace_back("splits", split_rows(query, splits));
+      response.table_key = "splits";
+    }
+    if (query.batch && (given || !splits.empty())) {
+      const PlacedSplit& chosen = given ? *given : splits.front();
+      const LayerTimes<Plain> times =
+          layer_times(Plain{}, chosen.rates, chosen.split, slice_batch(query), WeightsAre::sharded, Pass::forward);
+      out.emplace_back("limiter", times.compute >= times.communication ? "compute" : "network");
+    }
+    if (!query.slice.torus) {
+      const Split alone{query.slice_chips(), 1, 1};
+      ASSAY_TRY(outer, place_split(query.slice, query.shape, query.peak, given ? given->split : alone, Counting::exact,
+                                   "--on"));
+      out.emplace_back("levels", level_rows(query, outer));
+      if (response.table_key.empty()) response.table_key = "levels";
+    }
+    if (query.expert) {
+      const Mesh mesh{{{"data", query.cluster.chips_per_slice / *query.expert}, {"expert", *query.expert}}};
+      ASSAY_TRY(placement, Placement::make(mesh, query.slice, "--ep"));
+      experts = placement.group(axis_bit(1));
+      out.emplace_back("expert_parallel", expert_section(query, *experts));
+    }
+  }
+  if (query.cluster.torus && query.cluster.slices > 1) {
+    ASSAY_TRY(between, make_group(query.cluster, {"slices"}, query.slice_chips(), "--on"));
+    out.emplace_back("across_slices", slices_section(query, between));
+  }
+  if (query.micro_batches) {
+    if (!query.pipeline) return fail("--micro-batches", "there is no pipeline", "add --pp STAGES", Error::Kind::usage);
+    const double bubble = pipeline_bubble(Plain{}, static_cast<double>(*query.pipeline),
+                                          static_cast<double>(*query.micro_batches), static_cast<double>(query.chunks));
+    out.emplace_back("pipeline", Members{{"stages", *query.pipeline},
+                                         {"microbatches", *query.micro_batches},
+                                         {"bubble", bubble},
+                                         {"bubble_over_work", bubble / (1.0 - bubble)}});
+  }
+  out.emplace_back("memory", memory_section(query));
+  if (query.active) out.emplace_back("training", training_section(query));
+  std::size_t sweep_at = 0;
+  if (query.sweep) {
+    if (!several) return fail("--vary", "one chip has nothing to share", "name more chips");
+    ASSAY_TRY(rows, sweep_rows(query, links, request, context));
+    sweep_at = out.size();
+    out.emplace_back("sweep", std::move(rows));
+    response.table_key = "sweep";
+  }
+  if (request.explain()) explain(query, links, given, experts, response);
+  if (request.picture()) {
+    if (!several) return fail("--format", "one chip has nothing to draw", "name more chips");
+    const bool over_chips = query.sweep && query.sweep->over == ScalingSweep::Over::chips;
+    const Value* rows = over_chips ? &out[sweep_at].second : nullptr;
+    response.picture = draw(rows                     ? chips_chart(query, *rows->items())
+                            : query.times_in_picture ? time_chart(query, links, given)
+                                                     : ratio_chart(query, links, given));
+  }
+  response.headline = headline(query, links, splits);
+  response.notes = query.notes;
+  response.notes.emplace_back(
+      "one MLP layer stands for the model: attention adds arithmetic and weights in like parts");
+  response.notes.insert(response.notes.end(), query.cluster.notes.begin(), query.cluster.notes.end());
+  return response;
+}
+
+}  // namespace
+
+VerbSpec scaling_verb() {
+  return {
+      "scaling",
+      "when the network limits data, tensor, expert and pipeline parallelism",
+      "The thresholds of scaling for a layer on any chip and topology: the least batch per chip for data "
+      "parallelism and FSDP, the most ways of tensor parallelism, the best mix of both, freely and on the real axes, "
+      "when slices may be joined, memory, FLOP and time of training.",
+      {{"model", "an id, config.json or @file.toml; or --sizes", false}},
+      scaling_options(),
+      {{"assay scaling llama-3-70b --on tpu-v5p:16x16x16 --batch 4Mi", "every scheme at one batch"},
+       {"assay scaling --sizes D=8192,F=32768 --on tpu-v5p:16x16x16 --explain", "the thresholds, derived"},
+       {"assay scaling llama-3-70b --on h100-sxm:4096 --batch 4M --tp 8 --pp 8", "a split of a switched cluster"},
+       {"assay scaling llama-3-70b --on tpu-v5p:16x16x16 --vary batch=512Ki..16Mi --output ratio.svg",
+        "arithmetic over communication against the batch"}},
+      &answer,
+      true};
+}
+
+}  // namespace assay

@@ -1,0 +1,354 @@
+#include "assay/verbs/scaling/sections.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "assay/base/text.h"
+
+namespace assay {
+namespace {
+
+/// Nothing where a value is not finite: JSON has no infinity.
+Value finite(double v) { return std::isfinite(v) ? Value(v) : Value(); }
+
+/// Ways are whole numbers, kept as doubles for arithmetic.
+std::int64_t whole(double ways) { return static_cast<std::int64_t>(std::llround(ways)); }
+
+std::string_view name(Pass pass) { return pass == Pass::forward ? "forward" : "backward"; }
+
+Items collective_rows(const std::vector<LayerCollective>& collectives) {
+  Items rows;
+  for (const LayerCollective& one : collectives)
+    rows.emplace_back(Members{{"pass", name(one.pass)},
+                              {"collective", name(one.kind)},
+                              {"tensor", one.tensor},
+                              {"over", one.over_fsdp ? "fsdp" : "tensor"},
+                              {"bytes", one.bytes},
+                              {"needed", one.needed}});
+  return rows;
+}
+
+Members pass_members(const ScalingQuery& query, const LayerRates<Plain>& rates, const Split& split, WeightsAre scheme,
+                     Pass pass) {
+  const Tokens batch = slice_batch(query);
+  const LayerTimes<Plain> times = layer_times(Plain{}, rates, split, batch, scheme, pass);
+  const auto collectives = layer_collectives(query.shape, split, batch, scheme);
+  const Chip& chip = query.cluster.chip;
+  const Seconds estimate =
+      max(times.compute / chip.efficiency.matrix.value, times.communication / network_efficiency(chip));
+  const Flops flops = (pass == Pass::forward ? 1.0 : 2.0) * batch * layer_flops_per_token(Plain{}, query.shape);
+  return {{"flops_per_chip", flops / split.chips()},
+          {"collective_bytes", collective_bytes(collectives, pass)},
+          {"collectives", std::count_if(collectives.begin(), collectives.end(),
+                                        [&](const LayerCollective& one) { return one.pass == pass; })},
+          {"compute_time", times.compute},
+          {"weight_time", times.weights},
+          {"activation_time", times.activations},
+          {"communication_time", times.communication},
+          {"communication_in_series", times.communication_in_series},
+          {"time", range(times.lower, estimate, times.upper)},
+          {"ratio", finite(times.compute / times.communication)}};
+}
+
+/// What the batch means for a scheme: both passes and whether arithmetic takes longer in each.
+void add_passes(Members& out, const ScalingQuery& query, const LayerRates<Plain>& rates, const Split& split,
+                WeightsAre scheme) {
+  if (!query.batch) return;
+  bool bound = true;
+  double worst = HUGE_VAL;
+  for (Pass pass : {Pass::forward, Pass::backward}) {
+    const LayerTimes<Plain> times = layer_times(Plain{}, rates, split, slice_batch(query), scheme, pass);
+    bound = bound && times.compute >= times.communication;
+    worst = std::min(worst, times.compute / times.communication);
+  }
+  out.emplace_back("compute_bound", bound);
+  out.emplace_back("ratio", finite(worst));
+  out.emplace_back("forward", pass_members(query, rates, split, scheme, Pass::forward));
+  out.emplace_back("backward", pass_members(query, rates, split, scheme, Pass::backward));
+  if (query.list)
+    out.emplace_back("collectives", collective_rows(layer_collectives(query.shape, split, slice_batch(query), scheme)));
+}
+
+}  // namespace
+
+Result<SchemeLinks> scheme_links(const ScalingQuery& query) {
+  SchemeLinks links;
+  if (!query.slice.torus) {
+    const Split all{query.slice_chips(), 1, 1}, wide{1, query.slice_chips(), 1};
+    const auto node = static_cast<double>(std::min(query.slice.chips_per_node, query.slice.chips_per_slice));
+    ASSAY_TRY(outer, place_split(query.slice, query.shape, query.peak, all, Counting::exact, "--on"));
+    ASSAY_TRY(whole, place_split(query.slice, query.shape, query.peak, wide, Counting::exact, "--on"));
+    // A cluster that nodes do not divide has no group of one node; its chips all stand in for it.
+    links.weights = outer.weights;
+    links.whole = links.activations = whole.activations;
+    links.weights_text = links.activations_text = "all levels";
+    if (auto inner = place_split(query.slice, query.shape, query.peak, {query.slice_chips() / node, node, 1},
+                                 Counting::exact, "--on");
+        inner && std::fmod(query.slice_chips(), node) == 0.0) {
+      links.activations = inner->activations;
+      links.activations_text = query.slice.levels.front().name;
+    }
+    return links;
+  }
+  std::vector<Axis> axes;
+  for (const Axis& axis : query.slice.torus->axes)
+    if (axis.size > 1) axes.push_back(axis);
+  std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.size > b.size; });
+  const std::size_t count = axes.size();
+  const auto names = [&](std::size_t wanted, bool longest) {
+    std::vector<std::string> all;
+    for (std::size_t i = 0; i < wanted; ++i) all.push_back(axes[longest ? i : count - 1 - i].name);
+    std::sort(all.begin(), all.end());
+    return all;
+  };
+  const auto group = [&](const std::vector<std::string>& wanted) { return make_group(query.slice, wanted, 1, "--on"); };
+  const auto pure = names(static_cast<std::size_t>(query.axes_fsdp.value_or(static_cast<std::int64_t>(count))), true);
+  const auto inner = names(static_cast<std::size_t>(query.axes_tensor.value_or(1)), false);
+  ASSAY_TRY(weights, group(pure));
+  ASSAY_TRY(activations, group(inner));
+  ASSAY_TRY(whole, group(query.axes_tensor ? inner : names(count, true)));
+  links = {weights, activations, whole, join(pure, ","), join(inner, ","), std::nullopt};
+  if (count < 2) return links;
+  const auto outer_axes = static_cast<std::size_t>(
+      query.axes_fsdp.value_or(static_cast<std::int64_t>(count) - query.axes_tensor.value_or(1)));
+  const auto outer = names(std::max<std::size_t>(outer_axes, 1), true);
+  ASSAY_TRY(beside, group(outer));
+  links.mixed = SchemeLinks::Mixed{beside,
+                                   activations,
+                                   join(outer, ","),
+                                   join(inner, ","),
+                                   static_cast<double>(outer.size()),
+                                   static_cast<double>(inner.size())};
+  return links;
+}
+
+Tokens slice_batch(const ScalingQuery& query) {
+  return query.batch.value_or(Tokens(0)) / static_cast<double>(query.cluster.slices);
+}
+
+LayerRates<Plain> rates_of(const ScalingQuery& query, const CollectiveGroup& weights,
+                           const CollectiveGroup& activations, Counting counting) {
+  return layer_rates(Plain{}, query.shape, query.peak, weights, activations, counting);
+}
+
+Result<std::optional<PlacedSplit>> given_split(const ScalingQuery& query, const SchemeLinks& links) {
+  if (!query.fsdp && !query.tensor && !query.pipeline) return std::optional<PlacedSplit>{};
+  const auto pipeline = static_cast<double>(query.pipeline.value_or(1));
+  const double rest = query.slice_chips() / pipeline;
+  const double tensor = query.tensor ? static_cast<double>(*query.tensor)
+                        : query.fsdp ? rest / static_cast<double>(*query.fsdp)
+                                     : 1.0;
+  const Split split{rest / tensor, tensor, pipeline};
+  if (links.mixed && (query.axes_fsdp || query.axes_tensor)) {
+    PlacedSplit assumed =
+        assume_split(query.shape, query.peak, split, Counting::exact, links.mixed->weights, links.mixed->activations);
+    assumed.placed = fmt::format("as if fsdp had all of {} and tensor all of {}", links.mixed->weights_text,
+                                 links.mixed->activations_text);
+    return std::optional<PlacedSplit>(assumed);
+  }
+  ASSAY_TRY(placed, place_split(query.slice, query.shape, query.peak, split, Counting::exact, "--tp"));
+  return std::optional<PlacedSplit>(placed);
+}
+
+Members data_parallel_section(const ScalingQuery& query, const SchemeLinks& links, WeightsAre scheme) {
+  const double chips = query.slice_chips();
+  const LayerRates<Plain> rates = rates_of(query, links.weights, links.activations);
+  const LayerRates<Plain> rule = rates_of(query, links.weights, links.activations, Counting::approximate);
+  const Tokens least = min_tokens_data_parallel(Plain{}, rates, scheme);
+  const Tokens about = min_tokens_data_parallel(Plain{}, rule, scheme);
+  const Bytes weights = layer_weight_bytes(Plain{}, query.shape);
+  Members out{{"ways", whole(chips)},
+              {"links", links.weights_text},
+              {"bandwidth", weights / rates.gather},
+              {"approximate_bandwidth", weights / rule.gather},
+              {"intensity", query.peak.value / (weights / rule.gather)},
+              {"min_tokens_per_chip", least},
+              {"approximate_min_tokens_per_chip", about},
+              {"min_batch", chips * least},
+              {"approximate_min_batch", chips * about}};
+  if (query.batch) {
+    out.emplace_back("max_chips", *query.batch / least);
+    if (const auto& up = query.cluster.chip.network.scale_up; up && up->pod) {
+      double pod = 1;
+      for (std::int64_t side : up->pod->value) pod *= static_cast<double>(side);
+      out.emplace_back("max_pods", *query.batch / least / pod);
+    }
+    if (query.tokens && query.active)
+      out.emplace_back("time_on_max_chips", training_time(Plain{}, *query.active, *query.tokens,
+                                                          std::floor(*query.batch / least), query.peak, query.mfu));
+  }
+  add_passes(out, query, rates, {chips, 1, 1}, scheme);
+  return out;
+}
+
+Members tensor_parallel_section(const ScalingQuery& query, const SchemeLinks& links) {
+  const LayerRates<Plain> rule = rates_of(query, links.weights, links.activations, Counting::approximate);
+  const Bytes token(query.shape.element_bytes * query.shape.d_model);
+  const BytesPerSecond bandwidth = token / (0.5 * rule.exchange * Tokens(1));
+  const double most = max_tensor_ways(Plain{}, rule);
+  Members out{{"links", links.activations_text},
+              {"bandwidth", bandwidth},
+              {"intensity", query.peak.value / bandwidth},
+              {"max_ways", finite(most)}};
+  if (std::isfinite(most)) {
+    // Heads and nodes divide by powers of two; beyond the links of these ways other limits hold.
+    const double group = query.slice.torus ? most : std::min(most, links.activations.devices);
+    out.emplace_back("power_of_two_ways", whole(std::exp2(std::floor(std::log2(std::max(1.0, group))))));
+  }
+  if (query.tensor) {
+    const auto ways = static_cast<double>(*query.tensor);
+    out.emplace_back("ways", whole(ways));
+    out.emplace_back("within_limit", ways <= most);
+    out.emplace_back("min_width", query.shape.d_ff * ways / most);
+  }
+  if (query.batch) {
+    Members wide{{"ways", whole(query.slice_chips())}};
+    add_passes(wide, query, rates_of(query, links.weights, links.whole), {1, query.slice_chips(), 1},
+               WeightsAre::sharded);
+    out.emplace_back("over_all_chips", std::move(wide));
+  }
+  return out;
+}
+
+Members mixed_section(const ScalingQuery& query, const SchemeLinks::Mixed& links, const SchemeLinks& all) {
+  const double chips = query.slice_chips();
+  const LayerRates<Plain> rates = rates_of(query, links.weights, links.activations, Counting::approximate);
+  const Tokens least = min_tokens_mixed(Plain{}, rates);
+  const Tokens pure =
+      min_tokens_data_parallel(Plain{}, rates_of(query, all.weights, all.activations), WeightsAre::sharded);
+  Members out{{"fsdp_links", links.weights_text},
+              {"tensor_links", links.activations_text},
+              {"axes_product", whole(links.weights_axes * links.activations_axes)},
+              {"min_tokens_per_chip", least},
+              {"min_batch", chips * least},
+              {"min_tokens_without_overlap", 4.0 * least},
+              {"min_batch_without_overlap", chips * 4.0 * least},
+              {"gain_over_fsdp", pure / least}};
+  if (!query.batch) return out;
+  const Tokens batch = slice_batch(query);
+  const double fsdp = std::sqrt(best_fsdp_squared(Plain{}, rates, batch, chips));
+  const auto power_of_two = [](double log) { return std::exp2(std::max(0.0, log)); };
+  // Batches and heads divide by powers of two.
+  const double rounded =
+      std::min(power_of_two(std::round(std::log2(fsdp))), power_of_two(std::floor(std::log2(chips))));
+  out.emplace_back("fsdp", fsdp);
+  out.emplace_back("tensor", chips / fsdp);
+  out.emplace_back("rounded_fsdp", whole(rounded));
+  out.emplace_back("rounded_tensor", whole(power_of_two(std::floor(std::log2(chips / rounded)))));
+  out.emplace_back("ratio", mixed_ratio(rates, batch / chips));
+  out.emplace_back("compute_bound", batch / chips >= least);
+  out.emplace_back("margin", (batch / chips) / least);
+  return out;
+}
+
+Members split_section(const ScalingQuery& query, const PlacedSplit& split) {
+  const double inner = split.split.tensor * split.split.pipeline;
+  Members out{{"fsdp", whole(split.split.fsdp)},
+              {"tensor", whole(split.split.tensor)},
+              {"pipeline", whole(split.split.pipeline)}};
+  if (!split.placed.empty()) out.emplace_back("placed", split.placed);
+  out.emplace_back("model_parallel_ways", whole(inner));
+  if (split.split.fsdp > 1.0) {
+    const LayerRates<Plain> rule = rates_of(query, split.weights, split.activations, Counting::approximate);
+    out.emplace_back("bandwidth", inner * layer_weight_bytes(Plain{}, query.shape) / rule.gather);
+    out.emplace_back("min_tokens_per_chip",
+                     min_tokens_data_parallel(Plain{}, split.rates, WeightsAre::sharded) / inner);
+    out.emplace_back("approximate_min_tokens_per_chip",
+                     min_tokens_data_parallel(Plain{}, rule, WeightsAre::sharded) / inner);
+  }
+  const auto least = split.min_batch();
+  out.emplace_back("min_batch", least ? Value(*least) : Value());
+  add_passes(out, query, split.rates, split.split, WeightsAre::sharded);
+  return out;
+}
+
+Members slices_section(const ScalingQuery& query, const CollectiveGroup& between) {
+  const double chips = query.slice_chips();
+  const auto per_slice = [&](Counting counting) {
+    return chips *
+           min_tokens_data_parallel(Plain{}, rates_of(query, between, between, counting), WeightsAre::replicated);
+  };
+  const Tokens least = per_slice(Counting::exact);
+  Members out{{"slices", query.cluster.slices},
+              {"bandwidth_per_chip", between.levels.front().chip_bandwidth},
+              {"min_tokens_per_slice", least},
+              {"approximate_min_tokens_per_slice", per_slice(Counting::approximate)}};
+  if (query.batch) {
+    out.emplace_back("tokens_per_slice", slice_batch(query));
+    out.emplace_back("compute_bound", slice_batch(query) >= least);
+  }
+  return out;
+}
+
+Members expert_section(const ScalingQuery& query, const CollectiveGroup& group) {
+  const auto ways = static_cast<double>(*query.expert);
+  const ExpertTimes<Plain> times = expert_times(Plain{}, query.shape, query.peak, group, ways);
+  Members out{{"ways", whole(ways)},
+              {"experts_per_chip", query.shape.experts / ways},
+              {"nodes", whole(std::ceil(ways / static_cast<double>(query.cluster.chips_per_node)))},
+              {"ratio", finite(times.compute / times.communication)},
+              {"compute_bound", times.compute >= times.communication},
+              {"min_width", times.min_width}};
+  if (!group.torus()) out.emplace_back("wide_min_width", wide_expert_width(query.shape, query.peak.value, group));
+  if (query.batch) {
+    const Tokens tokens = *query.batch * (ways / query.chips());
+    out.emplace_back("compute_time", tokens * times.compute);
+    out.emplace_back("communication_time", tokens * times.communication);
+  }
+  return out;
+}
+
+Items level_rows(const ScalingQuery& query, const PlacedSplit& split) {
+  Items rows;
+  const double inner = split.split.tensor * split.split.pipeline;
+  const LayerRates<Plain> rates = rates_of(query, split.weights, split.activations);
+  const Bytes weights = layer_weight_bytes(Plain{}, query.shape);
+  double below = 1.0;  // chips under one child
+  for (const auto& level : split.weights.levels) {
+    const Level& physical = query.slice.levels[level.level];
+    const double children = below;
+    below = static_cast<double>(physical.chips);
+    Members row{{"name", physical.name}, {"chips", physical.chips}};
+    if (level.groups > 1.0) {
+      const BytesPerSecond bandwidth = inner * level.lanes * level.chip_bandwidth;
+      const Tokens about = weights / bandwidth / rates.arithmetic;
+      row.emplace_back("bandwidth", bandwidth);
+      row.emplace_back("min_tokens_per_chip", (level.groups - 1.0) / level.groups * about);
+      row.emplace_back("approximate_min_tokens_per_chip", about);
+    }
+    // Tensor parallelism over whole children: Y - c of Y parts come from outside of a child of c chips.
+    const BytesPerSecond into_child = children * level.chip_bandwidth;
+    const Bytes token(query.shape.element_bytes * query.shape.d_model);
+    const double rule = rates.arithmetic * Tokens(1) / (2.0 * token / into_child);
+    row.emplace_back("approximate_max_tensor", rule);
+    row.emplace_back("max_tensor", children + rule);
+    rows.emplace_back(std::move(row));
+  }
+  return rows;
+}
+
+Items split_rows(const ScalingQuery& query, const std::vector<PlacedSplit>& splits) {
+  Items rows;
+  const Tokens batch = slice_batch(query);
+  for (const PlacedSplit& split : splits) {
+    const LayerTimes<Plain> times =
+        layer_times(Plain{}, split.rates, split.split, batch, WeightsAre::sharded, Pass::forward);
+    const auto least = split.min_batch();
+    const bool computes = times.compute >= times.communication;
+    rows.emplace_back(Members{{"fsdp", whole(split.split.fsdp)},
+                              {"tensor", whole(split.split.tensor)},
+                              {"compute_time", times.compute},
+                              {"weight_time", times.weights},
+                              {"activation_time", times.activations},
+                              {"ratio", finite(times.compute / times.communication)},
+                              {"limiter", computes                            ? "compute"
+                                          : times.weights > times.activations ? "weights"
+                                                                              : "activations"},
+                              {"min_batch", least ? Value(*least) : Value()}});
+  }
+  return rows;
+}
+
+}  // namespace assay

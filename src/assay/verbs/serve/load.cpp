@@ -1,0 +1,166 @@
+#include "assay/verbs/serve/load.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "assay/base/text.h"
+#include "assay/serving/load/batching_simulation.h"
+#include "assay/serving/load/loaded_server.h"
+#include "assay/verbs/serve/sections.h"
+
+namespace assay {
+namespace {
+
+Members spread_members(const Spread& spread) {
+  return {{"mean", Seconds(spread.mean)},
+          {"p50", Seconds(spread.p50)},
+          {"p90", Seconds(spread.p90)},
+          {"p99", Seconds(spread.p99)}};
+}
+
+std::string_view policy_text(BatchingPolicy policy) {
+  return policy == BatchingPolicy::interleaved ? "prompts go before decode steps"
+         : policy == BatchingPolicy::chunked   ? "chunks of prompts join decode steps"
+                                               : "prompts have servers of their own";
+}
+
+/// Chips of all servers, those for prompts among them.
+double chips_in_all(const ServeQuery& query, const ServingPoint& point) {
+  const auto extra = static_cast<double>(query.prefill_servers.value_or(0));
+  return query.chips() * (1.0 + extra / static_cast<double>(point.strategy.data));
+}
+
+bool meets(const ServeQuery& query, const LoadedTimes& times) {
+  return times.stable && times.first_token.p99 <= query.choices.first_token.value_or(HUGE_VAL) &&
+         times.per_token.p99 <= query.choices.per_token.value_or(HUGE_VAL);
+}
+
+Members times_members(const LoadedTimes& times, double replicas) {
+  return {{"sequences_in_flight", replicas * times.sequences},
+          {"requests_that_wait_for_a_place", times.waiting > 1e-9 ? replicas * times.waiting : 0.0},
+          {"prefill_share", times.prefill_share},
+          {"time_to_first_token", spread_members(times.first_token)},
+          {"time_per_token", spread_members(times.per_token)},
+          {"time_to_last_token", Seconds(times.last_token)}};
+}
+
+}  // namespace
+
+Result<LoadedServer> server_under_load(const ServeQuery& query, const ServingPoint& point) {
+  LoadChoices choices;
+  choices.chunk = query.chunk, choices.prefill_servers = query.prefill_servers;
+  choices.prefill_scale = point.prefill_scale, choices.step_scale = point.step_scale;
+  return loaded_server(query.question, query.cluster, point, choices);
+}
+
+Result<Items> lengths_list(const ServeQuery& query, const ServingPoint& point) {
+  ASSAY_TRY(server, server_under_load(query, point));
+  const RequestLengths& lengths = *query.question.lengths;
+  Items rows;
+  const auto add = [&](std::string_view which, double prompt, double output, double first) {
+    rows.emplace_back(Members{{"requests", which},
+                              {"prompt", Tokens(prompt)},
+                              {"output", Tokens(output)},
+                              {"time_to_first_token", Seconds(first)}});
+  };
+  double mean = 0.0;
+  for (std::int64_t n : lengths.prompt.table())
+    mean += server.prefill(static_cast<double>(n)) / static_cast<double>(lengths.prompt.table().size());
+  add("mean", lengths.prompt.mean(), lengths.output.mean(), mean);
+  for (const auto& [name, share] : {std::pair<std::string_view, double>{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}}) {
+    const auto prompt = static_cast<double>(lengths.prompt.quantile(share));
+    add(name, prompt, static_cast<double>(lengths.output.quantile(share)), server.prefill(prompt));
+  }
+  const auto longest = static_cast<double>(lengths.prompt.largest());
+  add("longest", longest, static_cast<double>(lengths.output.largest()), server.prefill(longest));
+  return rows;
+}
+
+Result<ServingPoint> best_under_load(const ServeQuery& query, const ServingSearch& found,
+                                     const ServingPoint& otherwise) {
+  if (query.choices.batch || found.front.empty()) return otherwise;
+  // The largest batch of each sharding on the front: it serves the most, and decodes fewer where fewer come.
+  std::vector<const ServingPoint*> candidates;
+  for (const ServingPoint& point : found.front) {
+    const auto same = std::find_if(candidates.begin(), candidates.end(),
+                                   [&](const ServingPoint* p) { return p->strategy == point.strategy; });
+    if (same == candidates.end())
+      candidates.push_back(&point);
+    else if (point.batch > (*same)->batch)
+      *same = &point;
+  }
+  const ServingPoint* best = nullptr;
+  double least = HUGE_VAL;
+  int best_rank = -1;
+  double most = 0.0;
+  for (const ServingPoint* point : candidates) {
+    ASSAY_TRY(server, server_under_load(query, *point));
+    const LoadedTimes times = loaded_times(server, *query.rate / server.replicas);
+    const int rank = meets(query, times) ? 2 : times.stable ? 1 : 0;
+    const double seconds = times.stable ? times.last_token : HUGE_VAL;
+    const double saturation = times.saturation * server.replicas;
+    const bool better = rank > best_rank || (rank == best_rank && (rank == 0 ? saturation > most : seconds < least));
+    if (better) best = point, best_rank = rank, least = seconds, most = saturation;
+  }
+  return *best;
+}
+
+Result<Members> load_section(const ServeQuery& query, const ServingPoint& point, Response& response) {
+  ASSAY_TRY(server, server_under_load(query, point));
+  const double rate = *query.rate / server.replicas;
+  const LoadedTimes times = loaded_times(server, rate);
+  const double saturation = times.saturation * server.replicas;
+  Members out{{"requests_per_second", *query.rate},
+              {"policy", policy_text(server.policy)},
+              {"replicas", point.strategy.data},
+              {"most_sequences", point.batch},
+              {"saturation_requests_per_second", saturation},
+              {"utilisation", times.utilisation},
+              {"stable", times.stable}};
+  if (query.prefill_servers) out.emplace_back("prefill_servers", *query.prefill_servers);
+  if (server.policy == BatchingPolicy::disaggregated) out.emplace_back("cache_transfer_time", Seconds(server.transfer));
+  if (!times.stable) {
+    const double copies = std::ceil(times.utilisation * (1.0 + 1e-9));
+    out.emplace_back("copies_needed", copies);
+    response.outcome = Outcome::infeasible;
+    response.headline = fmt::format(
+        "{} requests per second are more than the {} that {} serves with {} and at most {} sequences: the queue grows "
+        "without end; {} such servers would do",
+        human_number(*query.rate), human_number(saturation), query.cluster.text, strategy_text(point.strategy),
+        human_number(point.batch), human_number(copies));
+    return out;
+  }
+  for (auto& member : times_members(times, server.replicas)) out.push_back(std::move(member));
+  const double tokens = *query.rate * server.lengths.output.mean();
+  out.emplace_back("tokens_per_second", TokensPerSecond(tokens));
+  if (const auto cost = cost_of_million(query, tokens))
+    out.emplace_back("cost_per_million_tokens", chips_in_all(query, point) / query.chips() * *cost);
+  if (query.choices.first_token || query.choices.per_token) {
+    const double most = server.replicas * largest_rate(server, query.choices.first_token.value_or(HUGE_VAL),
+                                                       query.choices.per_token.value_or(HUGE_VAL));
+    out.emplace_back("meets", meets(query, times));
+    out.emplace_back("most_requests_per_second_that_meet", most);
+    if (!meets(query, times)) {
+      response.outcome = Outcome::infeasible;
+      response.headline = fmt::format(
+          "at {} requests per second 1 in 100 waits longer than {} for the first token and {} per token; up to {} "
+          "requests per second meet the latencies",
+          human_number(*query.rate), human(Seconds(times.first_token.p99)), human(Seconds(times.per_token.p99)),
+          human_number(most));
+    }
+  }
+  if (query.simulated_requests) {
+    const SimulatedLoad load{*query.simulated_requests, 1};
+    const LoadedTimes played = simulate_batching(server, rate, load);
+    Members simulated{{"requests", load.requests}, {"seed", static_cast<std::int64_t>(load.seed)}};
+    simulated.emplace_back("stable", played.stable);
+    for (auto& member : times_members(played, server.replicas)) simulated.push_back(std::move(member));
+    simulated.emplace_back("preemptions_per_request", played.preemptions);
+    out.emplace_back("simulated", std::move(simulated));
+  }
+  return out;
+}
+
+}  // namespace assay

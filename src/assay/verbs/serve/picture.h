@@ -1,0 +1,14 @@
+// Pictures of serving: the front, the parts of a step against the batch, cost against latency.
+#pragma once
+#include <string_view>
+
+#include "assay/draw/chart/chart.h"
+#include "assay/verbs/serve/sections.h"
+
+namespace assay {
+
+/// `what` is front, step or cost. `fronts` are those of all clusters and formats that are compared; empty: of none.
+Result<Chart> serve_chart(const ServeQuery& query, const ServingSearch& found, const ServingPoint& point,
+                          std::string_view what, const std::vector<Comparison::Front>& fronts);
+
+}  // namespace assay

@@ -1,0 +1,372 @@
+// assay serve: prefill and decode of a model, whether it fits, what limits it, and the front of latency against
+// throughput.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "assay/base/text.h"
+#include "assay/search/serving/fit.h"
+#include "assay/verbs/experts.h"
+#include "assay/verbs/serve/load.h"
+#include "assay/verbs/serve/picture.h"
+#include "assay/verbs/serve/sections.h"
+#include "assay/verbs/serve/software.h"
+#include "assay/verbs/verbs.h"
+
+namespace assay {
+namespace {
+
+std::string_view cache_name(CacheScheme scheme) {
+  return scheme == CacheScheme::heads ? "heads" : scheme == CacheScheme::batch ? "batch" : "sequence";
+}
+
+std::string_view weights_name(WeightScheme scheme) {
+  return scheme == WeightScheme::gathered         ? "gathered before use"
+         : scheme == WeightScheme::two_dimensions ? "in two directions"
+                                                  : "in one direction";
+}
+
+/// The axes of the mesh as they lie on the cluster, outermost first: "dp 2, tp 8".
+std::string placement_text(const ServingStrategy& strategy) {
+  constexpr std::pair<std::string_view, std::string_view> words[] = {
+      {"P", "pp"}, {"R", "dp"}, {"X", "weights-2d"}, {"W", "ep"}, {"Y", "tp"}};
+  std::string text;
+  for (const MeshAxis& axis : whole_mesh(strategy.parallelism(), strategy.layout).axes)
+    for (const auto& [name, word] : words)
+      if (axis.name == name && axis.size > 1) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word, axis.size);
+  return text;
+}
+
+/// The batch at which the arithmetic of the layers takes as long as reading their weights.
+template <class N>
+auto critical_batch(const N& num, const ServeQuery& query) {
+  const auto peak = num.given("peak", *peak_rate(query.cluster.chip, query.compute, "--compute"));
+  const auto hbm = num.given("hbm bandwidth", *query.cluster.chip.hbm().bandwidth);
+  const auto weight = num.given("bytes of a weight", storage(query.question.setup.formats.most(), 1.0), "--weights");
+  const auto work = num.given("flops of a weight and token", Flops(2.0), "one multiply and one add");
+  const auto share = num.given("experts over experts per token", most_expert_load(query.model()),
+                               "each expert sees that part of the tokens");
+  return num.named("critical batch", peak * weight / (work * hbm) * share);
+}
+
+Members phase_members(const ServingTime& time, Members interval, double tokens, double chips) {
+  Members times = range(Seconds(time.lower), Seconds(time.estimate), Seconds(time.upper));
+  if (!interval.empty()) times.emplace_back("interval", std::move(interval));
+  Members out{{"time", std::move(times)},
+              {"tokens_per_second", TokensPerSecond(tokens / time.estimate)},
+              {"tokens_per_second_per_chip", TokensPerSecond(tokens / time.estimate / chips)},
+              {"limiter", limiter_of(time)},
+              {"compute_time", Seconds(time.compute)},
+              {"memory_time", Seconds(time.memory)},
+              {"network_time", Seconds(time.network)},
+              {"kernels_at_their_rooflines", Seconds(time.rooflines)},
+              {"mfu", time.compute / time.estimate},
+              {"bandwidth_utilisation", time.memory / time.estimate}};
+  if (time.attention_bytes > 0.0)
+    out.emplace_back("attention_intensity", Flops(time.attention_flops) / Bytes(time.attention_bytes));
+  return out;
+}
+
+Members prefill_members(const ServeQuery& query, const ServingPoint& point) {
+  const auto fresh = fresh_prompt(query.question);
+  Members out = phase_members(point.prefill, step_interval(query, point.prefill, true, point.prompts),
+                              static_cast<double>(fresh) * point.prompts, query.chips());
+  if (point.prompts != static_cast<double>(point.strategy.data)) out.emplace_back("prompts_at_once", point.prompts);
+  if (point.prefill_scheme.weights != point.strategy.scheme.weights)
+    out.emplace_back("weights", weights_name(point.prefill_scheme.weights));
+  if (point.prefill_scheme.cache != point.strategy.scheme.cache)
+    out.emplace_back("cache", cache_name(point.prefill_scheme.cache));
+  out.emplace_back("fresh_tokens", Tokens(static_cast<double>(fresh)));
+  out.emplace_back("fresh_share", static_cast<double>(fresh) / static_cast<double>(query.question.prompt));
+  if (query.mfu && !query.prefill_time) out.emplace_back("time_at_mfu", Seconds(point.prefill.estimate));
+  return out;
+}
+
+Items front_list(const ServeQuery& query, const ServingSearch& found) {
+  Items front;
+  for (const ServingPoint& p : found.front) {
+    const double rate = p.tokens_per_second();
+    Members row{{"batch", p.batch},
+                {"chips", query.cluster.chips()},
+                {"latency", Seconds(p.decode.estimate)},
+                {"throughput", TokensPerSecond(rate)},
+                {"throughput_per_chip", TokensPerSecond(rate / query.chips())},
+                {"ttft", Seconds(p.prefill.estimate)},
+                {"strategy", strategy_text(p.strategy)},
+                {"limiter", limiter_of(p.decode)}};
+    if (const auto cost = cost_of_million(query, rate)) row.emplace_back("cost", *cost);
+    front.emplace_back(std::move(row));
+  }
+  return front;
+}
+
+Result<void> add_memory(const ServeQuery& query, const ServingPoint& point,
+                        const std::optional<Speculation>& speculation, Members& out) {
+  const double total = point.memory.total() + (speculation ? speculation->draft_memory : 0.0);
+  Members memory{{"weights", Bytes(point.memory.weights)},
+                 {"kv_cache", Bytes(point.memory.cache)},
+                 {"workspace", Bytes(point.memory.workspace)}};
+  for (const auto& [part, bytes] :
+       {std::pair{"allocator_overhead", point.memory.reserve}, std::pair{"driver_context", point.memory.driver},
+        std::pair{"communication_library", point.memory.communication},
+        std::pair{"captured_graphs", point.memory.graphs}})
+    if (bytes > 0.0) memory.emplace_back(part, Bytes(bytes));
+  if (speculation) memory.emplace_back("draft", Bytes(speculation->draft_memory));
+  memory.emplace_back("total", Bytes(total));
+  memory.emplace_back("capacity", Bytes(query.question.capacity));
+  memory.emplace_back("fits", total <= query.question.capacity);
+  memory.emplace_back("max_batch", speculation ? speculation->max_batch : point.memory.max_batch);
+  if (const auto& lengths = query.question.lengths) {
+    ASSAY_TRY(links, serving_links(query.question.setup, point.strategy, query.cluster));
+    const ServingProfiles profiles = serving_profiles(query.question, point.strategy, links);
+    memory.emplace_back("context_in_flight", Tokens(lengths->context));
+    memory.emplace_back("mean_kv_cache", Bytes(point.memory.mean_cache));
+    memory.emplace_back("reserved_and_not_used", lengths->waste);
+    if (lengths->page > 0) {
+      memory.emplace_back("page", Tokens(static_cast<double>(lengths->page)));
+      memory.emplace_back("overflow_probability", overflow_probability(query.question, profiles, point.batch));
+    }
+  }
+  out.emplace_back("memory", std::move(memory));
+  return {};
+}
+
+void add_fits(const ServeQuery& query, const ServingPoint& point, const Request& request, const Context& context,
+              Members& out) {
+  constexpr std::int64_t most_tokens = std::int64_t{1} << 30;
+  out.emplace_back("fits", fits_list(query, point.batch));
+  if (const auto longest = longest_context(query.question, query.cluster, point.strategy, point.batch, most_tokens))
+    out.emplace_back("longest_context", Tokens(static_cast<double>(*longest)));
+  ServeQuery same_batch = query;
+  same_batch.choices.batch = static_cast<std::int64_t>(point.batch);
+  same_batch.choices.first_token.reset(), same_batch.choices.per_token.reset();
+  if (const auto slice = first_slice(same_batch, request, context, 1, [](const ServingSearch& s) { return s.fits; }))
+    out.emplace_back("smallest_slice", Members{{"cluster", slice->text},
+                                               {"chips", slice->point.strategy.chips()},
+                                               {"strategy", strategy_text(slice->point.strategy)},
+                                               {"time_per_token", Seconds(slice->point.decode.estimate)}});
+}
+
+void explain(const ServeQuery& query, const ServingPoint& point, Response& response) {
+  const Traced num{&response.ledger};
+  const auto critical = critical_batch(num, query);
+  const auto step = num.given("decode step", Seconds(point.decode.estimate),
+                              query.step_time ? "--step-time" : "kernels and collectives of the program");
+  const auto batch = num.given("batch", Tokens(point.batch), "one token of each sequence");
+  const auto n = num.given("chips", query.chips(), query.cluster.text);
+  const auto rate = num.named("tokens per second per chip", batch / step / n);
+  response.derived = {critical.id, rate.id};
+}
+
+Result<Response> answer(const Request& request, const Context& context) {
+  ASSAY_TRY(query, read_serve_query(request, context));
+  bind(query);
+  std::optional<ServingSearch> search;
+  if (query.question.setup.rates.hbm.value() > 0.0) {
+    ASSAY_TRY(first, search_as_measured(query));
+    ASSAY_TRY(taken, first_that_serves(query, std::move(first), request, context));
+    search = std::move(taken);
+  }
+  Response response;
+  response.notes = query.imported.notes;
+  response.notes.insert(response.notes.end(), query.notes.begin(), query.notes.end());
+  Members& out = response.results;
+  out.emplace_back("model", query.model().id);
+  out.emplace_back("cluster", query.cluster.text);
+  out.emplace_back("chips", query.cluster.chips());
+  if (!search) {
+    response.outcome = Outcome::infeasible;
+    response.headline = query.impossible;
+    out.emplace_back("impossible", query.impossible);
+    return response;
+  }
+  const ServingSearch& found = *search;
+  if (!found.best && !found.closest)
+    return fail("--batch", "no strategy serves a batch as asked",
+                "give fewer of --tp --pp --ep --dp, or another batch");
+  ServingPoint point = found.best ? *found.best : *found.closest;
+  if (query.rate && found.fits) {
+    ASSAY_TRY(loaded, best_under_load(query, found, point));
+    point = loaded;
+  }
+  std::optional<Speculation> speculation;
+  if (query.draft && found.fits) {
+    ASSAY_TRY(drafted, with_draft(query, point, response));
+    speculation = drafted;
+  }
+  const ServingStrategy& s = point.strategy;
+  out.emplace_back("batch", point.batch);
+  Members strategy{{"dp", s.data},
+                   {"tp", s.tensor},
+                   {"pp", s.pipeline},
+                   {"ep", s.expert},
+                   {"weights_2d", s.second},
+                   {"cache", cache_name(s.scheme.cache)},
+                   {"batch_per_replica", std::ceil(point.batch / static_cast<double>(s.data))}};
+  if (s.expert > 1) strategy.emplace_back("ep_over", expert_axes_text(s.parallelism()));
+  if (s.second > 1) strategy.emplace_back("weights", weights_name(s.scheme.weights));
+  if (const std::string text = placement_text(s); text.find(',') != std::string::npos)
+    strategy.emplace_back("placement", text);
+  out.emplace_back("strategy", std::move(strategy));
+  out.emplace_back("prefill", prefill_members(query, point));
+  Members decode =
+      phase_members(point.decode, step_interval(query, point.decode, false, point.batch), point.batch, query.chips());
+  decode.front().first = "step_time";
+  out.emplace_back("decode", std::move(decode));
+  note_intervals(query, point, response);
+  note_measured(query, point, response);
+  ASSAY_CHECK(add_memory(query, point, speculation, out));
+  out.emplace_back("bounds", bounds_section(query, point));
+  out.emplace_back("critical_batch", critical_batch(Plain{}, query));
+  if (query.question.lengths) {
+    ASSAY_TRY(lengths, lengths_list(query, point));
+    out.emplace_back("lengths", std::move(lengths));
+  }
+  ASSAY_TRY(batching, batching_section(query, found, point));
+  const Value in_all(batching);
+  out.emplace_back("with_prefill", std::move(batching));
+  out.emplace_back("chip_time_per_token", Seconds(query.chips() * point.decode.estimate / point.batch));
+  if (const Price* price = newest_price(query.cluster.chip)) {
+    out.emplace_back("cost_per_million_tokens", *cost_of_million(query, point.tokens_per_second()));
+    out.emplace_back("cost_per_million_tokens_with_prefill",
+                     *cost_of_million(query, *numeric(*in_all.find("tokens_per_second"))));
+    response.notes.push_back(fmt::format("cost at {} per chip ({}, {}, {})", human(price->value.value), price->provider,
+                                         price->kind, price->date));
+  }
+  if (query.rate && found.fits) {
+    ASSAY_TRY(load, load_section(query, point, response));
+    out.emplace_back("load", std::move(load));
+  }
+  if (speculation) out.emplace_back("speculation", speculation_section(query, point, *speculation));
+  if (request.has("fits")) add_fits(query, point, request, context, out);
+  if (request.has("products")) out.emplace_back("products", balance_list(query, point));
+  if (request.has("list")) out.emplace_back("collectives", collectives_list(query, point));
+  out.emplace_back("pareto", front_list(query, found));
+  response.table_key = "pareto";
+  if (!query.batches.empty()) {
+    ASSAY_TRY(sweep, sweep_list(query, point));
+    out.emplace_back("sweep", std::move(sweep));
+    response.table_key = "sweep";
+  }
+  std::vector<Comparison::Front> fronts;
+  if (!query.compared.empty() || !query.compared_formats.empty()) {
+    ASSAY_TRY(compared, comparison(query, found, request, context));
+    fronts = std::move(compared.fronts);
+    out.emplace_back("comparison", std::move(compared.best));
+    out.emplace_back("front_of_all", std::move(compared.front));
+    response.table_key = "comparison";
+  }
+  out.emplace_back("search", Members{{"strategies", found.strategies},
+                                     {"placements", found.placements},
+                                     {"dropped", found.dropped},
+                                     {"points", found.points}});
+  if (request.picture()) {
+    ASSAY_TRY(chart, serve_chart(query, found, point, request.value("picture").value_or("front"), fronts));
+    response.picture = draw(chart);
+  }
+  if (request.explain()) explain(query, point, response);
+  const std::string first = fmt::format("{} to the first token, {} per token, {} with {}, batch {}; {} limits decoding",
+                                        human(Seconds(point.prefill.estimate)), human(Seconds(point.decode.estimate)),
+                                        human(TokensPerSecond(point.tokens_per_second())), strategy_text(s),
+                                        human_number(point.batch), limiter_of(point.decode));
+  if (response.headline.empty()) response.headline = first;
+  if (!query.impossible.empty()) {
+    response.outcome = Outcome::infeasible;
+    out.emplace_back("impossible", query.impossible);
+    response.headline = query.impossible;
+  } else if (!found.best) {
+    response.outcome = Outcome::infeasible;
+    if (found.fits)
+      say_too_slow(query, found, request, context, response);
+    else
+      say_too_large(query, point, request, context, response);
+  }
+  return response;
+}
+
+}  // namespace
+
+VerbSpec serve_verb() {
+  return {
+      "serve",
+      "predict prefill and decode and find the best way to serve a model",
+      "MODEL is an id of the catalogue, a config.json or a directory. What is not given is searched: sharding and "
+      "batch. With --batch the fastest way, with --ttft or --tpot the cheapest that meets them, else the most "
+      "tokens. Exit code 3 if nothing fits or meets them; the answer then says what would.",
+      {{"model", "id, config.json or directory", true}},
+      {on_option,
+       {"prompt", "N", "tokens of a prompt (default 1024)"},
+       {"output", "N", "tokens of an answer (default 256); a file name writes there", true},
+       {"prompt-lengths", "HOW",
+        "lognormal:SIGMA or exponential around --prompt, uniform:A..B, p50=N,p99=N, or @FILE with a length per line"},
+       {"output-lengths", "HOW", "the same of answers"},
+       {"page", "N", "tokens of a page of the cache: memory is taken page by page (default: all at the start)"},
+       {"overflow", "SHARE", "of the time that pages may run out (default 0.01): this bounds the batch"},
+       {"batch", "B", "sequences decoded together, over all replicas"},
+       {"ttft", "TIME", "longest time to the first token, unloaded; with --rate of 99 in 100 requests"},
+       {"tpot", "TIME", "longest time per output token; with --rate of 99 in 100 requests"},
+       {"rate", "R", "requests per second that arrive at random: waits, percentiles, the most that can be served"},
+       {"simulate", "N", "with --rate: also play out N requests one by one"},
+       {"prefill-servers", "N", "with --rate: copies of a replica that only work on prompts"},
+       {"weights", "DTYPE",
+        "of weights (default: as published, but fp32 in bf16); with scales, as mxfp4, nvfp4, int4-g128, fp8-128x128: "
+        "of linear layers"},
+       {"kv", "DTYPE", "of the cache (default bf16); a scale per tensor takes no memory"},
+       {"compute", "DTYPE",
+        "of products (default bf16; as published where activations are quantised and the chip can)"},
+       {"head-weights", "DTYPE", "of embedding and head (default: as the other weights)"},
+       {"software", "HOW", "how kernels are made: fused (default), compiled or eager", false, "fused|compiled|eager"},
+       {"scheduler", "WHO", "what the host runs between steps: loop, native (default), python, or python ahead of them",
+        false, "loop|native|python|ahead"},
+       {"cache-kernel", "HOW",
+        "attention over the cache: matrix (default) or vector units, the latter unsplit, or copies for every head",
+        false, "matrix|vector|unsplit|copies"},
+       {"tp", "N", "tensor parallelism"},
+       {"pp", "N", "pipeline stages"},
+       {"ep", "N", "expert parallelism: ways that experts are split"},
+       {"ep-over", "AXES",
+        "which devices hold different experts: data (a part of dp) or tensor (the tensor-parallel ones, which then do "
+        "not split experts); data-parallel ones make up the rest of --ep",
+        false, "data|tensor"},
+       {"dp", "N", "replicas, or groups with attention of their own"},
+       {"weights-2d", "N", "ways that weights are split in their other direction"},
+       {"gather-weights", "", "with --weights-2d: weights are gathered before use, sequences are split instead"},
+       {"cache", "HOW", "how the cache is split within a tensor-parallel group", false, "heads|batch|sequence"},
+       {"prefix-hit", "SHARE", "of the prompt that is cached already (0.5, 50%), or its tokens (512)"},
+       {"imbalance", "F", "tokens of the busiest experts over an even share (default 1)"},
+       dispatch_option,
+       {"chunk", "N", "tokens of a prompt that join each decode step of a replica"},
+       {"draft", "MODEL", "drafts tokens for speculative decoding; mtp: one layer of the model itself"},
+       {"acceptance", "A", "share of drafted tokens that are right (default 0.8)"},
+       {"draft-length", "K", "drafted tokens of a loop (default: the best)"},
+       {"compare", "CLUSTER", "another cluster to compare with", true},
+       {"formats", "LIST", "also compare weights, cache and, where the chip can, products in these: fp8,int4"},
+       {"vary", "batch=1..512", "sweep the batch of the strategy: doubling, or a list"},
+       {"memory-share", "SHARE",
+        "of a chip's memory that the server may take (default 1; vLLM and others ask for 0.9)"},
+       {"fits", "", "also what fits in which format, the longest context, the smallest slice"},
+       {"list", "", "also list the collectives of a decode step"},
+       {"products", "", "also list its products, with the batch at which each would be bound by arithmetic"},
+       {"stretch", "", "let contexts go beyond what the model was made for"},
+       {"kv-heads", "K", "heads of keys and values, instead of the model's"},
+       {"parameters", "N", "parameters of the model, where they are not to be counted"},
+       {"prefill-time", "TIME", "a measured prefill, instead of the estimate"},
+       {"step-time", "TIME", "a measured decode step, instead of the estimate"},
+       {"mfu", "SHARE", "share of the peak that prefill reaches, instead of the estimate"},
+       {"picture", "WHAT", "front (default), step (its parts against the batch) or cost", false, "front|step|cost"},
+       set_option},
+      {{"assay serve llama-3-70b --on tpu-v5e:4x4 --prompt 7680 --output 512 --batch 32 --weights int8 --kv int8",
+        "one batch"},
+       {"assay serve llama-3-70b --on h100-sxm:8 --prompt 1024 --output 256 --tpot 30ms", "the cheapest point"},
+       {"assay serve llama-3-70b --on h100-sxm:8 --compare b200:4 --compare tpu-v6e:4x4 --tpot 30ms",
+        "chips per dollar"},
+       {"assay serve llama-3-70b --on h100-sxm:8 --batch 8 --draft llama-3-8b --acceptance 0.8",
+        "speculative decoding"},
+       {"assay serve llama-3-8b --on h100-sxm:1 --prompt 1000 --prompt-lengths lognormal:1 --page 16 --rate 8",
+        "requests of all lengths at a rate"}},
+      &answer,
+      true};
+}
+
+}  // namespace assay

@@ -1,0 +1,73 @@
+#include "assay/verbs/serve/software.h"
+
+#include <fmt/format.h>
+
+#include "assay/base/text.h"
+#include "assay/hardware/calibration.h"
+#include "assay/verbs/interval_members.h"
+#include "assay/verbs/option_values.h"
+
+namespace assay {
+
+Result<void> read_serving_software(const Request& request, const Context& context, ServeQuery& query) {
+  static constexpr Word<Fusion> fusions[] = {
+      {"fused", Fusion::fused}, {"compiled", Fusion::compiled}, {"eager", Fusion::eager}};
+  static constexpr Word<Scheduler> schedulers[] = {{"loop", Scheduler::loop},
+                                                   {"native", Scheduler::native},
+                                                   {"python", Scheduler::python},
+                                                   {"ahead", Scheduler::ahead}};
+  enum class Kernel { matrix, vector, unsplit, copies };
+  static constexpr Word<Kernel> kernels[] = {
+      {"matrix", Kernel::matrix}, {"vector", Kernel::vector}, {"unsplit", Kernel::unsplit}, {"copies", Kernel::copies}};
+  std::optional<Fusion> fusion;
+  std::optional<Scheduler> scheduler;
+  std::optional<Kernel> kernel;
+  ASSAY_CHECK(read_word(request, "software", fusions, fusion));
+  ASSAY_CHECK(read_word(request, "scheduler", schedulers, scheduler));
+  ASSAY_CHECK(read_word(request, "cache-kernel", kernels, kernel));
+  ASSAY_TRY(steps, serving_steps_of(context.catalogue));
+  ServingSoftware software;
+  software.fusion = fusion.value_or(Fusion::fused), software.scheduler = scheduler.value_or(Scheduler::native);
+  software.captured = software.fusion != Fusion::eager;
+  software.whole_rows = kernel == Kernel::unsplit, software.repeats_kv = kernel == Kernel::copies;
+  software.vector_decode = kernel == Kernel::vector || kernel == Kernel::unsplit;
+  query.question.setup.effects = steps.effects(query.cluster.chip, software);
+  query.steps = std::move(steps);
+  query.notes.push_back(
+      fmt::format("steps as measured: steps/serving.toml for {} kernels and a {} scheduler "
+                  "(--software --scheduler)",
+                  fusion_names[static_cast<std::size_t>(software.fusion)],
+                  scheduler_names[static_cast<std::size_t>(software.scheduler)]));
+  return {};
+}
+
+Members step_interval(const ServeQuery& query, const ServingTime& time, bool prefill, double batch) {
+  const bool measured = prefill ? query.prefill_time || query.mfu : query.step_time.has_value();
+  if (!query.steps || measured) return {};
+  const IntervalClass* found = interval_of(prefill ? query.steps->prefill_intervals : query.steps->decode_intervals,
+                                           serving_classes(query.cluster.chip, query.model()));
+  if (!found) return {};
+  const auto context = static_cast<double>(query.question.prompt + (prefill ? 0 : query.question.output));
+  return interval_members(Seconds(time.lower), Seconds(time.estimate), *found,
+                          serving_coordinates(query.chips(), query.model(), batch, context),
+                          query.cluster.chip.architecture, "steps/serving.toml");
+}
+
+void note_intervals(const ServeQuery& query, const ServingPoint& point, Response& response) {
+  for (bool prefill : {true, false}) {
+    const Value interval(prefill ? step_interval(query, point.prefill, true, point.prompts)
+                                 : step_interval(query, point.decode, false, point.batch));
+    const Value *basis = interval.find("basis"), *rows = interval.find("rows"),
+                *outside = interval.find("extrapolates_in");
+    if (!basis) continue;
+    std::string text = fmt::format("interval of {}: {} rows of {}", prefill ? "prefill" : "decode", scalar_text(*rows),
+                                   scalar_text(*basis));
+    std::vector<std::string> names;
+    if (outside)
+      for (const Value& name : *outside->items()) names.push_back(scalar_text(name));
+    if (!names.empty()) text += fmt::format("; {} beyond what was measured", join(names, " and "));
+    response.notes.push_back(std::move(text));
+  }
+}
+
+}  // namespace assay

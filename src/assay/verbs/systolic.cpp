@@ -1,0 +1,193 @@
+// assay systolic: a matrix product on a weight-stationary systolic array, cycle by cycle.
+#include "assay/roofline/systolic.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "assay/base/text.h"
+#include "assay/draw/chart/chart.h"
+#include "assay/verbs/verbs.h"
+
+namespace assay {
+namespace {
+
+constexpr double largest_simulation = 5e8;  ///< processing-element steps: about half a second
+constexpr double largest_product = 1e18;    ///< multiply-adds that the closed form can count
+
+struct Query {
+  SystolicArray array;
+  std::int64_t m = 1, k = 1, n = 1;
+  std::optional<Hertz> clock;
+  std::string array_source;
+};
+
+Result<Query> read_query(const Request& request, const Context& context) {
+  Query query;
+  ASSAY_TRY(m, parse_count(request.arguments()[0], "M"));
+  ASSAY_TRY(k, parse_count(request.arguments()[1], "K"));
+  ASSAY_TRY(n, parse_count(request.arguments()[2], "N"));
+  query.m = m, query.k = k, query.n = n;
+  query.array = {128, 128, !request.has("single-buffered")};
+  query.array_source = "default 128x128";
+  if (request.has("on") && request.has("array"))
+    return fail("--array", "--array and --on both name the array", "give one of them", Error::Kind::usage);
+  if (request.has("on")) {
+    ASSAY_TRY(cluster, cluster_of(request, context));
+    const MatrixUnit& unit = cluster.chip.matrix_unit;
+    if (!unit.rows)
+      return fail("--on",
+                  fmt::format("the matrix unit of {} is not a systolic array in the catalogue", cluster.chip.id),
+                  "name a TPU, or give --array 128x128");
+    query.array.rows = unit.rows->value, query.array.columns = unit.columns->value;
+    if (unit.clock) query.clock = unit.clock->value;
+    query.array_source = unit.rows->source;
+  }
+  if (const auto text = request.value("array")) {
+    const auto sides = split(*text, 'x');
+    if (sides.size() != 2)
+      return fail("--array", fmt::format("{} is not ROWSxCOLUMNS", in_quotes(*text)), "e.g. --array 128x128",
+                  Error::Kind::usage);
+    ASSAY_TRY(rows, parse_count(sides[0], "--array"));
+    ASSAY_TRY(columns, parse_count(sides[1], "--array"));
+    if (rows > 4096 || columns > 4096) return fail("--array", "an array has at most 4096 rows and columns", "");
+    query.array.rows = rows, query.array.columns = columns;
+    query.array_source = "--array";
+  }
+  const auto up = [](std::int64_t size, std::int64_t side) {
+    return std::ceil(static_cast<double>(size) / static_cast<double>(side)) * static_cast<double>(side);
+  };
+  const double padded =
+      (static_cast<double>(query.m) + 3.0 * 4096) * up(query.k, query.array.rows) * up(query.n, query.array.columns);
+  if (padded > largest_product)
+    return fail("systolic", "the product is too large to count",
+                fmt::format("M x K x N is limited to {:.0e}", largest_product));
+  return query;
+}
+
+/// Small whole numbers, so that every order of summation gives the same result.
+std::vector<float> operand(std::int64_t rows, std::int64_t columns, std::int64_t seed) {
+  std::vector<float> values(static_cast<std::size_t>(rows * columns));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>((static_cast<std::int64_t>(i) * 7 + seed) % 11 - 5);
+  return values;
+}
+
+double largest_difference(const Query& query, const std::vector<float>& x, const std::vector<float>& w,
+                          const std::vector<double>& result) {
+  const auto k = static_cast<std::size_t>(query.k), n = static_cast<std::size_t>(query.n);
+  double worst = 0.0;
+  std::vector<double> row(n);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(query.m); ++i) {
+    std::fill(row.begin(), row.end(), 0.0);
+    for (std::size_t p = 0; p < k; ++p)
+      for (std::size_t j = 0; j < n; ++j)
+        row[j] += static_cast<double>(x[i * k + p]) * static_cast<double>(w[p * n + j]);
+    for (std::size_t j = 0; j < n; ++j) worst = std::max(worst, std::abs(row[j] - result[i * n + j]));
+  }
+  return worst;
+}
+
+Scene picture_of(const Query& query, const SystolicRun& run) {
+  const auto cells = static_cast<double>(query.array.rows * query.array.columns);
+  Chart chart;
+  chart.title = fmt::format("[{},{}] x [{},{}] on a {}x{} systolic array", query.m, query.k, query.k, query.n,
+                            query.array.rows, query.array.columns);
+  chart.subtitle = fmt::format("{} cycles, {:.1f} % of the multipliers' time is useful", human_count(run.cycles.total),
+                               100.0 * run.cycles.utilisation);
+  chart.x = {"cycle", "", ScaleKind::linear, AxisRange{0.0, static_cast<double>(run.cycles.total)},
+             NumberStyle::compact};
+  chart.y = {"multipliers busy", "", ScaleKind::linear, AxisRange{0.0, 1.0}, NumberStyle::percent};
+  const auto bucket = static_cast<double>(run.activity.cycles_per_bucket);
+  ChartSeries useful{"useful", {}, SeriesStyle::step_area, 0}, with_padding{"with padding", {}, SeriesStyle::step, 0};
+  bool padding = false;
+  for (std::size_t i = 0; i < run.activity.useful.size(); ++i) {
+    const double at = static_cast<double>(i) * bucket;
+    const double width = std::min(bucket, static_cast<double>(run.cycles.total) - at);
+    const double busy = static_cast<double>(run.activity.useful[i]), idle = static_cast<double>(run.activity.padded[i]);
+    padding = padding || idle > 0;
+    useful.points.push_back({at, busy / (width * cells)});
+    with_padding.points.push_back({at, (busy + idle) / (width * cells)});
+  }
+  for (ChartSeries* series : {&useful, &with_padding})
+    if (!series->points.empty())
+      series->points.push_back({static_cast<double>(run.cycles.total), series->points.back().y});
+  chart.series.push_back(std::move(useful));
+  if (padding) chart.series.push_back(std::move(with_padding));
+  const auto total = static_cast<double>(run.cycles.total), load = static_cast<double>(run.cycles.load),
+             drain = static_cast<double>(run.cycles.drain);
+  chart.regions.push_back({0.0, load, "load", RegionRole::bad});
+  chart.regions.push_back({load, std::max(load, total - drain), "multiply", RegionRole::good});
+  if (drain > 0) chart.regions.push_back({total - drain, total, "drain", RegionRole::bad});
+  return draw(chart);
+}
+
+Members cycle_members(const SystolicCycles& cycles) {
+  return {{"total", cycles.total},   {"load", cycles.load},   {"fill", cycles.fill},
+          {"steady", cycles.steady}, {"stall", cycles.stall}, {"drain", cycles.drain}};
+}
+
+Result<Response> answer(const Request& request, const Context& context) {
+  ASSAY_TRY(query, read_query(request, context));
+  const SystolicCycles closed = systolic_cycles(query.array, query.m, query.k, query.n);
+  const bool simulate = estimated_work(query.array, query.m, query.k, query.n) <= largest_simulation;
+  if (request.picture() && !simulate)
+    return fail("--format svg", "the picture needs the simulation, and the product is too large to simulate",
+                "take smaller sizes");
+  Response response;
+  Members& out = response.results;
+  out.emplace_back("array", fmt::format("{}x{}", query.array.rows, query.array.columns));
+  out.emplace_back("double_buffered", query.array.double_buffered);
+  out.emplace_back("tiles", closed.tiles);
+  out.emplace_back("cycles", cycle_members(closed));
+  out.emplace_back("steady_cycles_per_tile", closed.steady_cycles_per_tile);
+  out.emplace_back("flops_per_cycle_peak", Flops(2.0 * static_cast<double>(query.array.rows * query.array.columns)));
+  out.emplace_back("flops", Flops(2.0 * static_cast<double>(closed.useful_macs)));
+  out.emplace_back("utilisation", closed.utilisation);
+  out.emplace_back("padding_waste", closed.padding_waste);
+  out.emplace_back("idle_share", 1.0 - closed.utilisation - closed.padding_waste);
+  out.emplace_back("utilisation_limit", closed.utilisation_limit);
+  if (query.clock) {
+    out.emplace_back("clock", *query.clock);
+    out.emplace_back("time", static_cast<double>(closed.total) / *query.clock);
+    out.emplace_back("achieved", Flops(2.0 * static_cast<double>(closed.useful_macs)) /
+                                     (static_cast<double>(closed.total) / *query.clock));
+  }
+  if (simulate) {
+    const std::vector<float> x = operand(query.m, query.k, 3), w = operand(query.k, query.n, 5);
+    const SystolicRun run = simulate_systolic(query.array, query.m, query.k, query.n, x, w);
+    Members simulated = cycle_members(run.cycles);
+    simulated.emplace_back("max_error", largest_difference(query, x, w, run.result));
+    simulated.emplace_back("equals_closed_form", run.cycles == closed);
+    out.emplace_back("simulated", std::move(simulated));
+    if (request.picture()) response.picture = picture_of(query, run);
+  } else {
+    response.notes.emplace_back(
+        "too large to simulate cycle by cycle; the closed form is exact and equals the simulation at every size that "
+        "was tried");
+  }
+  response.notes.push_back(fmt::format("array from {}", query.array_source));
+  response.headline = fmt::format("{} cycles, {:.1f} % useful", human_count(closed.total), 100.0 * closed.utilisation);
+  return response;
+}
+
+}  // namespace
+
+VerbSpec systolic_verb() {
+  return {"systolic",
+          "a matmul on a systolic array, cycle by cycle",
+          "Multiplies X[M,K] by W[K,N] on a weight-stationary array of rows (contracting) x columns and really moves "
+          "the data; cycles by kind, utilisation, padding.",
+          {{"M", "rows of X", true}, {"K", "contracting size", true}, {"N", "columns of W", true}},
+          {{"array", "RxC", "rows x columns (default 128x128)"},
+           {"on", "CHIP", "take the array and clock of a chip"},
+           {"single-buffered", "", "weights cannot load behind the running tile"},
+           set_option},
+          {{"assay systolic 512 512 512 --array 128x128", "utilisation of a square product"},
+           {"assay systolic 8 128 128 --on tpu-v5e", "one small product and its bubbles"},
+           {"assay systolic 300 200 100 --array 64x64 --output activity.svg", "busy multipliers over time"}},
+          &answer,
+          true};
+}
+
+}  // namespace assay

@@ -1,0 +1,429 @@
+#include "assay/verbs/train/query.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "assay/base/text.h"
+#include "assay/lower/lowering.h"
+#include "assay/model/accounting.h"
+#include "assay/model/model_catalogue.h"
+#include "assay/roofline/operation.h"
+#include "assay/verbs/experts.h"
+#include "assay/verbs/option_values.h"
+#include "assay/verbs/train/rules.h"
+#include "assay/verbs/train/software.h"
+#include "assay/verbs/verbs.h"
+
+namespace assay {
+
+Result<double> parse_batch(std::string_view text, std::int64_t sequence, std::string_view where) {
+  std::string_view number = trim(text);
+  const bool in_sequences = number.ends_with("seq");
+  if (in_sequences) number.remove_suffix(3);
+  ASSAY_TRY(count, parse_count(number, where));
+  const auto n = static_cast<double>(count);
+  if (in_sequences) return n;
+  const double sequences = n / static_cast<double>(sequence);
+  if (sequences != std::floor(sequences) || sequences < 1.0) {
+    const auto below = static_cast<std::int64_t>(sequences), above = below + 1;
+    const auto words = [&](std::int64_t whole) {
+      return fmt::format("{} tokens ({}seq)", human_count(whole * sequence), whole);
+    };
+    return fail(std::string(where),
+                fmt::format("{} tokens are not a whole number of sequences of {}", human_count(count), sequence),
+                below < 1 ? fmt::format("at least {}", words(above))
+                          : fmt::format("the nearest are {} and {}", words(below), words(above)));
+  }
+  return sequences;
+}
+
+namespace {
+
+/// The order of the mesh's axes on the cluster, the outermost first; those that are not named lie outside.
+Result<void> read_order(const Request& request, std::optional<AxisLayout>& layout) {
+  static constexpr std::string_view names[] = {"pp", "dp", "fsdp", "ep", "cp", "tp"};  // of whole_mesh_sizes()
+  const auto text = request.value("order");
+  if (!text) return {};
+  std::vector<std::uint8_t> named;
+  for (const std::string& word : split(*text, ',')) {
+    const auto axis = static_cast<std::uint8_t>(std::find(std::begin(names), std::end(names), trim(word)) - names);
+    if (axis == std::size(names) || std::find(named.begin(), named.end(), axis) != named.end())
+      return fail("--order", fmt::format("{} is no axis, or named twice", in_quotes(trim(word))),
+                  "some of pp, dp, fsdp, ep, cp and tp, the outermost first");
+    named.push_back(axis);
+  }
+  layout.emplace();
+  std::stable_partition(layout->order.begin(), layout->order.end(),
+                        [&](std::uint8_t axis) { return std::find(named.begin(), named.end(), axis) == named.end(); });
+  std::copy(named.begin(), named.end(), layout->order.end() - static_cast<std::ptrdiff_t>(named.size()));
+  return {};
+}
+
+Result<void> read_choices(const Request& request, TrainingChoices& choices) {
+  ASSAY_CHECK(read_count(request, "dp", choices.data));
+  ASSAY_CHECK(read_count(request, "fsdp", choices.fsdp));
+  ASSAY_CHECK(read_count(request, "tp", choices.tensor));
+  ASSAY_CHECK(read_count(request, "pp", choices.pipeline));
+  ASSAY_CHECK(read_count(request, "cp", choices.context));
+  ASSAY_CHECK(read_count(request, "ep", choices.expert));
+  ASSAY_CHECK(read_count(request, "micro-batch", choices.micro_batch));
+  ASSAY_CHECK(read_count(request, "interleave", choices.interleave));
+  ASSAY_CHECK(read_expert_axes(request, choices.expert_over));
+  static constexpr Word<int> stages[] = {{"0", 0}, {"1", 1}, {"2", 2}, {"3", 3}};
+  ASSAY_CHECK(read_word(request, "zero", stages, choices.zero));
+  if (const auto text = request.value("schedule")) {
+    ASSAY_TRY(schedule, parse_schedule(*text, "--schedule"));
+    choices.schedule = schedule;
+  }
+  if (const auto text = request.value("recompute"); text && *text != "auto") {
+    ASSAY_TRY(recompute, parse_recompute(*text, "--recompute"));
+    choices.recompute = recompute;
+  }
+  static constexpr Word<ResidualScheme> residuals[] = {{"replicated", ResidualScheme::replicated},
+                                                       {"sequence", ResidualScheme::sequence},
+                                                       {"model", ResidualScheme::model}};
+  ASSAY_CHECK(read_word(request, "residual", residuals, choices.residual));
+  if (request.has("sequence-parallel")) choices.residual = ResidualScheme::sequence;
+  static constexpr Word<ContextScheme> schemes[] = {{"ring", ContextScheme::gather},
+                                                    {"all-to-all", ContextScheme::exchange}};
+  ASSAY_CHECK(read_word(request, "context-scheme", schemes, choices.context_scheme));
+  ASSAY_CHECK(read_order(request, choices.layout));
+  const std::string offload = request.value("offload").value_or("auto");
+  choices.offloads.clear();
+  for (const Offload way : {Offload::none, Offload::optimizer, Offload::activations, Offload::both})
+    if (offload == "auto" || offload == name(way)) choices.offloads.push_back(way);
+  return {};
+}
+
+/// No expert gets a token twice, so that all tokens are the most that one gets.
+Result<void> check_load(const Transformer& model, double load, std::string_view option) {
+  if (load > 1.0 && !has_experts(model))
+    return fail(std::string(option), fmt::format("{} has no experts", model.id), "leave it out");
+  for (const Layer& layer : model.decoder.kinds) {
+    if (!layer.feed_forward || layer.feed_forward->experts == 0) continue;
+    const FeedForward& f = *layer.feed_forward;
+    const double most = static_cast<double>(f.experts) / static_cast<double>(f.experts_per_token);
+    if (load > most)
+      return fail(std::string(option),
+                  fmt::format("{} is more than every token: {} sends each to {} of {} experts", human_number(load),
+                              model.id, f.experts_per_token, f.experts),
+                  fmt::format("at most {}: all to one expert; 1 is an even load", human_number(most)));
+  }
+  return {};
+}
+
+/// What is moved must lie somewhere: the chip's file has to say how large the host is.
+Result<void> check_host(const Request& request, TrainQuery& query) {
+  const Chip& chip = query.cluster.chip;
+  if (query.choices.offloads == std::vector<Offload>{Offload::none}) return {};
+  if (chip.host.memory && chip.host.memory_bandwidth) return {};
+  if (!request.has("offload")) {
+    query.choices.offloads = {Offload::none};
+    query.notes.push_back(
+        fmt::format("nothing is offloaded: the file of {} does not say what memory its host has", chip.id));
+    return {};
+  }
+  return fail("--offload", fmt::format("the file of {} does not say what memory its host has", chip.id),
+              "say it with --set host.memory=2TiB --set host.memory_bandwidth=500GB/s");
+}
+
+Result<void> read_formats(const Request& request, TrainQuery& query) {
+  ASSAY_CHECK(read_dtype(request, "compute", query.compute));
+  const Chip& chip = query.cluster.chip;
+  const bool has_rate = peak_rate(chip, query.compute, "--compute").has_value();
+  if (!request.has("compute") && !has_rate && peak_rate(chip, Dtype::fp16, "--compute")) {
+    query.notes.push_back(fmt::format("{} has no {} arithmetic: fp16 (--compute)", chip.id, name(query.compute)));
+    query.compute = query.question.setup.formats.weights = Dtype::fp16;
+  }
+  Formats& formats = query.question.setup.formats;
+  Optimizer& optimizer = query.question.setup.optimizer;
+  formats.compute = query.compute;
+  formats.gradients = Dtype::fp32;
+  ASSAY_CHECK(read_dtype(request, "params", formats.weights));
+  if (query.imported.model.adapters && !request.has("params")) formats.freeze();
+  if (facts(query.compute).bits >= 16) formats.activations = query.compute;
+  ASSAY_CHECK(read_dtype(request, "grads", formats.gradients));
+  if (facts(formats.gradients).bits < 8 || facts(formats.gradients).is_integer)
+    return fail("--grads", fmt::format("sums of gradients in {} are not modelled", name(formats.gradients)),
+                "fp32, or a shorter floating-point format");
+  ASSAY_CHECK(read_dtype(request, "moments", optimizer.first_moment));
+  optimizer.second_moment = optimizer.first_moment;
+  optimizer.master = facts(formats.weights).bits < 32;
+  if (const auto text = request.value("optimizer")) {
+    if (*text == "none") {
+      optimizer.master = false;
+    } else if (*text == "shared") {
+      optimizer.master = optimizer.cast_when_gathered = true;
+    } else {
+      ASSAY_TRY(master, parse_dtype(*text, "--optimizer"));
+      if (master != Dtype::fp32)
+        return fail("--optimizer", fmt::format("a master copy in {} is not modelled", name(master)),
+                    "fp32 for a master copy of the weights, shared for one that is all there is, none for none");
+    }
+  }
+  ASSAY_TRY(rates, kernel_rates(query.cluster.chip, query.compute, "--compute"));
+  query.question.setup.rates = rates;
+  query.notes.push_back(fmt::format(
+      "formats: weights {}, products {}, gradients {}, Adam moments {}{}; change them with --params --compute --grads "
+      "--moments --optimizer",
+      name(formats.weights), name(query.compute), name(formats.gradients), name(optimizer.first_moment),
+      optimizer.master ? ", fp32 master copy" : ", no master copy"));
+  return {};
+}
+
+/// Lengths that positions limit: an error where there is no weight for more, a note where more may be tried.
+Result<void> check_length(const Transformer& model, std::string_view option, std::int64_t tokens,
+                          std::vector<std::string>& notes) {
+  const std::int64_t longest = model.max_context;
+  if (longest == 0 || tokens <= longest) return {};
+  if (model.learned_positions > 0)
+    return fail(std::string(option), fmt::format("{} has {} learned positions, not {}", model.id, longest, tokens),
+                fmt::format("at most {}", longest));
+  notes.push_back(fmt::format("{} {} is beyond the {} tokens that {} was made for: at most {} {} keeps to them", option,
+                              tokens, longest, model.id, option, longest));
+  return {};
+}
+
+/// A list of what is made again names parts: says which of them no layer of the model has. What goes between devices is
+/// a question of the strategy.
+void note_absent_parts(TrainQuery& query) {
+  using enum ForwardPart;
+  const std::optional<Recompute>& asked = query.choices.recompute;
+  const bool named = std::any_of(std::begin(recompute_policies), std::end(recompute_policies),
+                                 [&](const RecomputePolicy& policy) { return policy.parts == asked; });
+  if (!asked || named) return;
+  const Transformer& model = query.imported.model;
+  TrainingPlan plan;
+  plan.work.queries = plan.work.keys = plan.work.source = query.sequence;
+  for (const Layer& layer : model.decoder.kinds)
+    if (layer.feed_forward) plan.work.sequences = std::max(plan.work.sequences, layer.feed_forward->experts);
+  const auto [mesh, rules] = training_stage({}, model);
+  const Program program = lower_training(model, mesh, rules, plan);
+  Recompute had = Recompute::of({second_products, residual, reductions, exchanges});
+  for (const Block& block : program.blocks)
+    for (std::int32_t i = block.first; i < block.last && block.phase == Phase::forward; ++i) {
+      const Step& step = program.steps[static_cast<std::size_t>(i)];
+      for (const int id : step.out)
+        if (id >= 0) had.parts |= parts_of(program, step, id, 0).parts;
+    }
+  if (const Recompute absent = asked->without(had); absent != Recompute::none())
+    query.notes.push_back(
+        fmt::format("--recompute {}: {} has no such part, and nothing of it is made again", name(absent), model.id));
+}
+
+/// The encoder's sequence. Batches and runs are counted in the decoder's tokens.
+Result<void> read_source(const Request& request, TrainQuery& query) {
+  const Transformer& model = query.imported.model;
+  const auto text = request.value("encoder-seq");
+  if (!text) {
+    if (model.encoder)
+      query.notes.push_back(
+          fmt::format("--encoder-seq not given: {} tokens, as --seq; --batch counts the decoder's", query.sequence));
+    return {};
+  }
+  if (!model.encoder)
+    return fail("--encoder-seq", fmt::format("{} has no encoder", model.id),
+                "leave it out: --seq is all that it reads");
+  ASSAY_TRY(source, parse_count(*text, "--encoder-seq"));
+  ASSAY_CHECK(check_length(model, "--encoder-seq", source, query.notes));
+  query.question.setup.source = source;
+  return {};
+}
+
+/// Low-rank adapters of a frozen model.
+Result<void> read_adapters(const Request& request, Transformer& model, std::vector<std::string>& notes) {
+  const auto text = request.value("lora");
+  if (!text) {
+    if (request.has("lora-on")) return fail("--lora-on", "--lora is missing", "e.g. --lora 16", Error::Kind::usage);
+    return {};
+  }
+  Adapters adapters;
+  ASSAY_TRY(rank, parse_count(*text, "--lora"));
+  if (rank > model.d_model)
+    return fail("--lora", fmt::format("{} is wider than {}, whose d_model is {}", rank, model.id, model.d_model),
+                "8 to 64 are usual");
+  if (model.encoder) return fail("--lora", fmt::format("{} has an encoder", model.id), "decoders alone have adapters");
+  for (const Layer& layer : model.decoder.kinds)
+    if (layer.shared && layer.shared->attention_rank + layer.shared->feed_forward_rank > 0)
+      return fail("--lora", fmt::format("{} has adapters of its own", model.id), "they are trained with all else");
+  adapters.rank = rank;
+  const std::string on = request.value("lora-on").value_or("all");
+  adapters.attention = on != "feed-forward", adapters.feed_forward = on != "attention";
+  model.adapters = adapters;
+  const ParameterCounts counts = parameter_counts(model);
+  if (counts.trained == 0)
+    return fail("--lora", fmt::format("{} has no matrices there", model.id),
+                "adapters lie beside those of attention, of dense feed-forward blocks and of shared experts");
+  notes.push_back(fmt::format("--lora {}: {} of {} parameters are trained, beside {}; all others stay as they are{}",
+                              rank, human_count(counts.trained), human_count(counts.total),
+                              on == "all" ? "attention and feed-forward" : on,
+                              counts.of(Part::experts) > 0 ? ", among them routed experts" : ""));
+  return {};
+}
+
+/// Slots that every expert has, filled or not. What is dropped depends on the router, which no configuration tells.
+Result<void> read_capacity(const Request& request, TrainQuery& query) {
+  const auto text = request.value("capacity");
+  if (!text) return {};
+  if (request.has("expert-load"))
+    return fail("--capacity", "--expert-load says how full experts are that drop nothing", "give one of them",
+                Error::Kind::usage);
+  const auto& kinds = query.imported.model.decoder.kinds;
+  if (std::none_of(kinds.begin(), kinds.end(),
+                   [](const Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; }))
+    return fail("--capacity", fmt::format("{} has no experts", query.imported.model.id), "leave it out");
+  const auto factor = parse_number(*text);
+  if (!factor || !(*factor >= 1.0) || *factor > 1e6)
+    return fail(
+        "--capacity",
+        fmt::format("{} is not a number of at least 1: with fewer slots than an even load tokens are dropped for "
+                    "certain, and the model's work is not done",
+                    in_quotes(*text)),
+        "1.25 is usual");
+  ASSAY_CHECK(check_load(query.imported.model, *factor, "--capacity"));
+  query.question.setup.expert_load = *factor;
+  query.notes.push_back(
+      fmt::format("--capacity {}: experts compute and exchange that share of an even load; how many "
+                  "tokens find no slot depends on the router and is not known",
+                  human_number(*factor)));
+  return {};
+}
+
+}  // namespace
+
+HostLink host_link(const Cluster& cluster) {
+  const Host& host = cluster.chip.host;
+  const auto chips = static_cast<double>(chips_per_host(cluster));
+  return {host.pcie.value.value(), network_efficiency(cluster.chip),
+          host.memory_bandwidth ? host.memory_bandwidth->value.value() / chips : 0.0,
+          host.memory ? host.memory->value.value() / chips : 0.0};
+}
+
+std::vector<OptionSpec> train_options() {
+  std::vector<OptionSpec> options{
+      {"batch", "TOKENS|Nseq", "tokens per step (4Mi), or sequences (1024seq)"},
+      {"seq", "N", "tokens per sequence (default: the model's context, at most 8192)"},
+      {"encoder-seq", "N",
+       "tokens that an encoder reads for each sequence (default: as --seq, which is the decoder's)"},
+      {"tokens", "N", "of the whole run (15T): adds time, cost and energy"},
+      {"dp", "N", "replicas"},
+      {"fsdp", "N", "data-parallel devices that share out the weights"},
+      {"tp", "N", "tensor parallelism"},
+      {"pp", "N", "pipeline stages"},
+      {"cp", "N", "context parallelism"},
+      {"ep", "N", "expert parallelism: ways that experts are split"},
+      {"ep-over", "AXES",
+       "which devices hold different experts: data (a part of dp x fsdp), tensor (the tensor-parallel ones, which then "
+       "do not split experts), context, or a list, e.g. tensor,context; data-parallel ones make up the rest of --ep"},
+      {"order", "AXES",
+       "how they lie on the cluster, the outermost first: pp,dp,fsdp,ep,cp,tp is usual (default: the best is "
+       "searched)"},
+      {"zero", "0..3", "what replicas share out: 1 optimizer states, 2 gradients, 3 weights", false, "0|1|2|3"},
+      {"micro-batch", "N", "sequences of one group at a time"},
+      {"interleave", "N", "chunks of layers per stage"},
+      {"schedule", "NAME", "gpipe, 1f1b, interleaved, zb, zb-h1, zb-h2, zb-v or dualpipe"},
+      {"recompute", "POLICY",
+       "none, element-wise (norms and activation functions), selective (inside of attention), full; or what is kept "
+       "besides a layer's input: products, projections "
+       "(those around attention), operators (attention and every other product); feed-forward: made again is only "
+       "that; auto (default) searches all of these. Or a list of what is made again, which no search tries: norms, "
+       "rotary, scores, attention, "
+       "attention-products, ffn-products, second-products, ffn-act, router, dispatch, scans, residual, reductions, "
+       "exchanges"},
+      {"offload", "WHAT", "to the host: none, optimizer, activations, both, or auto (default) to search all", false,
+       "none|optimizer|activations|both|auto"},
+      {"sequence-parallel", "", "split activations between tensor-parallel blocks by sequence"},
+      {"residual", "HOW", "what lies between blocks: replicated, sequence or model", false,
+       "replicated|sequence|model"},
+      {"context-scheme", "HOW", "ring or all-to-all", false, "ring|all-to-all"},
+      {"plain-attention", "", "attention with score matrices in memory, not flash attention"},
+      {"no-overlap", "", "gradients and weights move while nobody computes"},
+      {"compute", "DTYPE", "of products in layers (default bf16)"},
+      {"params", "DTYPE", "of weights (default bf16)"},
+      {"grads", "DTYPE", "of gradients (default fp32)"},
+      {"moments", "DTYPE", "of Adam's moments (default fp32)"},
+      {"optimizer", "DTYPE", "of the master copy: fp32, none, or shared (fp32, cast as weights are gathered)"},
+      {"lora", "RANK",
+       "trains low-rank adapters alone: two matrices of that rank beside each of attention, dense feed-forward blocks "
+       "and shared experts"},
+      {"lora-on", "WHERE", "attention, feed-forward or all (default)", false, "attention|feed-forward|all"},
+      {"expert-load", "X", "slots of the busiest expert over an even share (default 1)"},
+      dispatch_option,
+      {"capacity", "F",
+       "slots of each expert over an even share: padded where they stay empty, dropped what finds none"},
+      {"top", "N", "runners-up to show (default 5)"},
+      {"list", "", "print the program"},
+      {"timeline", "FILE.json", "write the pipeline as a Chrome trace"},
+      {"objective", "WHAT", "which of several clusters to pick: time (default), cost, or chips for a --deadline", false,
+       "time|cost|chips"},
+      {"deadline", "TIME", "the run of --tokens must end within it, e.g. 30day"},
+      {"pareto", "", "the front of time against cost over the clusters of --on"},
+      {"sensitivity", "", "how the step time follows each rate of the hardware and the batch, and where that turns"},
+      {"mtbf", "TIME", "mean time between failures of one chip: adds goodput (e.g. 50000h)"},
+      {"restart", "TIME", "to detect a failure and restart (default 10min)"},
+      {"checkpoint-interval", "TIME", "between two checkpoints (default: the best)"},
+      {"checkpoint-size", "BYTES", "of one checkpoint (default: every weight and optimizer state once)"},
+      {"checkpoint-bandwidth", "RATE", "at which the cluster writes checkpoints (default 100GB/s)"},
+  };
+  for (const OptionSpec& option : train_software_options()) options.push_back(option);
+  return options;
+}
+
+Result<TrainQuery> read_train_query(const Request& request, const Context& context, const Cluster& cluster) {
+  TrainQuery query;
+  ASSAY_TRY(imported, load_model(request.arguments().front(), context.catalogue, "MODEL"));
+  ASSAY_CHECK(check_lowers(imported.model, "MODEL"));
+  query.imported = imported;
+  ASSAY_CHECK(read_adapters(request, query.imported.model, query.notes));
+  query.cluster = cluster;
+  query.question.chips = static_cast<double>(cluster.chips());
+  const std::int64_t longest = query.imported.model.max_context;
+  if (const auto text = request.value("seq")) {
+    ASSAY_TRY(sequence, parse_count(*text, "--seq"));
+    query.sequence = sequence;
+    ASSAY_CHECK(check_length(query.imported.model, "--seq", sequence, query.notes));
+  } else {
+    constexpr std::int64_t usual = 8192;
+    query.sequence = longest > 0 ? std::min(longest, usual) : usual;
+    query.notes.push_back(fmt::format("--seq not given: {} tokens", query.sequence));
+  }
+  ASSAY_CHECK(read_source(request, query));
+  const auto batch = request.value("batch");
+  if (!batch)
+    return fail("train", "--batch is missing", "tokens per step or sequences, e.g. --batch 4Mi or --batch 1024seq",
+                Error::Kind::usage);
+  ASSAY_TRY(sequences, parse_batch(*batch, query.sequence, "--batch"));
+  query.question.sequences = sequences;
+  query.batch_tokens = sequences * static_cast<double>(query.sequence);
+  if (const auto text = request.value("tokens")) {
+    ASSAY_TRY(tokens, parse_count(*text, "--tokens"));
+    query.tokens = static_cast<double>(tokens);
+  }
+  if (const auto text = request.value("top")) {
+    ASSAY_TRY(top, parse_count(*text, "--top"));
+    query.top = static_cast<std::size_t>(std::min<std::int64_t>(top, 100));
+  }
+  query.question.host = host_link(cluster);
+  query.question.setup.flash = !request.has("plain-attention");
+  query.question.overlap = !request.has("no-overlap");
+  if (const auto text = request.value("expert-load")) {
+    const auto load = parse_number(*text);
+    if (!load || *load < 1.0)
+      return fail("--expert-load", fmt::format("{} is not a number from 1 up", in_quotes(*text)), "1 is an even load");
+    ASSAY_CHECK(check_load(query.imported.model, *load, "--expert-load"));
+    query.question.setup.expert_load = *load;
+  }
+  ASSAY_CHECK(read_dispatch(request, query.imported.model, query.question.setup.dispatch));
+  ASSAY_CHECK(read_capacity(request, query));
+  ASSAY_CHECK(read_formats(request, query));
+  ASSAY_CHECK(read_train_software(request, context, query));
+  ASSAY_CHECK(read_choices(request, query.choices));
+  note_absent_parts(query);
+  ASSAY_CHECK(check_host(request, query));
+  ASSAY_CHECK(check_choices(query));
+  return query;
+}
+
+}  // namespace assay

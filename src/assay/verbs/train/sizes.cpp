@@ -1,0 +1,258 @@
+#include "assay/verbs/train/sizes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "assay/base/text.h"
+#include "assay/search/front.h"
+#include "assay/verbs/cluster_range.h"
+#include "assay/verbs/train/list.h"
+#include "assay/verbs/train/rules.h"
+#include "assay/verbs/verbs.h"
+
+namespace assay {
+namespace {
+
+constexpr double never = std::numeric_limits<double>::infinity();
+
+Result<void> read_objective(const Request& request, TrainSizes& sizes) {
+  const std::string word = request.value("objective").value_or("time");
+  sizes.objective = word == "cost"    ? TrainObjective::cost
+                    : word == "chips" ? TrainObjective::chips
+                                      : TrainObjective::time;
+  if (const auto text = request.value("deadline")) {
+    ASSAY_TRY(deadline, parse_as<Seconds>(*text, "--deadline"));
+    sizes.deadline = deadline;
+    if (!request.has("tokens"))
+      return fail("--deadline", "how long a run takes depends on its tokens", "add --tokens, e.g. --tokens 15T",
+                  Error::Kind::usage);
+  }
+  if (sizes.objective == TrainObjective::chips && !sizes.deadline)
+    return fail("--objective", "the fewest chips are those that meet a deadline",
+                "add --deadline and --tokens, e.g. --deadline 30day --tokens 15T", Error::Kind::usage);
+  if (!sizes.several && (sizes.objective == TrainObjective::chips || request.has("pareto")))
+    return fail(request.has("pareto") ? "--pareto" : "--objective", "one cluster leaves nothing to choose",
+                "give several: --on h100-sxm:8..4096 doubles, 8..512:8 takes steps, a,b lists", Error::Kind::usage);
+  return {};
+}
+
+/// Seconds of a step beyond which a size misses the deadline, failures left aside: they only add.
+double slowest_step(const TrainSizes& sizes, const TrainQuery& query) {
+  if (!sizes.deadline || !query.tokens) return never;
+  return sizes.deadline->value() * query.batch_tokens / *query.tokens;
+}
+
+/// What is cheapest cannot be said without a price.
+Result<void> check_price(const TrainSizes& sizes, const SizedTraining& size) {
+  if (sizes.objective != TrainObjective::cost || !size.run || size.run->cost) return {};
+  return fail("--objective", fmt::format("the catalogue has no price of {}", size.query.cluster.chip.id),
+              "leave it out of --on, or add a price to the chip's file");
+}
+
+Result<void> search_size(const Request& request, const TrainSizes& sizes, SizedTraining& size) {
+  TrainQuery& query = size.query;
+  query.bind();
+  const double capacity = query.cluster.chip.hbm().capacity.value.value();
+  const double slowest = sizes.quick ? slowest_step(sizes, query) : never;
+  ASSAY_TRY(found, search_training(query.question, query.sequence, query.cluster, query.choices, capacity,
+                                   query.top + 1, true, slowest));
+  size.found = std::move(found);
+  if (!size.shown() && slowest == never) return tl::unexpected<Error>(why_nothing_runs(query));
+  if (!size.fits()) {
+    size.meets = false;
+    return {};
+  }
+  ASSAY_TRY(run, training_run(request, query, size.found.best.front().cost));
+  size.run = run;
+  size.meets = !sizes.deadline || run.time <= *sizes.deadline;
+  return {};
+}
+
+/// What the objective compares: less is better.
+double worth(const TrainSizes& sizes, const SizedTraining& size) {
+  if (!size.run) return never;
+  switch (sizes.objective) {
+    case TrainObjective::time:
+      return size.run->time.value();
+    case TrainObjective::cost:
+      return size.run->cost ? size.run->cost->value() : never;
+    case TrainObjective::chips:
+      return size.query.question.chips;
+  }
+  throw InternalError("unknown objective");
+}
+
+/// The best of those that meet the deadline; else the fastest that fits; else the last that was searched.
+std::size_t choose(const TrainSizes& sizes) {
+  std::size_t best = sizes.all.size();
+  for (const bool meeting : {true, false}) {
+    double least = never;
+    for (std::size_t i = 0; i < sizes.all.size(); ++i) {
+      const SizedTraining& size = sizes.all[i];
+      if (!size.run || (meeting && !size.meets)) continue;
+      const double value = meeting ? worth(sizes, size) : size.run->time.value();
+      if (value < least || best == sizes.all.size()) least = value, best = i;
+    }
+    if (best != sizes.all.size()) return best;
+  }
+  for (std::size_t i = sizes.all.size(); i-- > 0;)
+    if (sizes.all[i].shown()) return i;
+  return 0;
+}
+
+Members size_members(const SizedTraining& size, bool of_run) {
+  const TrainQuery& query = size.query;
+  const Candidate& best = size.found.best.front();
+  const TokensPerSecond rate = Tokens(query.batch_tokens) / Seconds(best.cost.estimate);
+  Members row{{"cluster", query.cluster.text},
+              {"chips", query.cluster.chips()},
+              {"step_time", Seconds(best.cost.estimate)},
+              {"tokens_per_second", rate}};
+  if (of_run) row.emplace_back("training_time", size.run->time);
+  if (size.run->cost) row.emplace_back("cost", *size.run->cost);
+  row.emplace_back("strategy", strategy_text(best.strategy));
+  return row;
+}
+
+/// Tokens a second and chip, over those of the smallest cluster of the same chip that fits.
+double scaling_efficiency(const TrainSizes& sizes, const SizedTraining& size) {
+  const auto per_chip = [](const SizedTraining& s) {
+    return s.query.batch_tokens / s.found.best.front().cost.estimate / s.query.question.chips;
+  };
+  const SizedTraining* first = nullptr;
+  for (const SizedTraining& other : sizes.all)
+    if (other.fits() && other.query.cluster.chip.id == size.query.cluster.chip.id &&
+        (!first || other.query.cluster.chips() < first->query.cluster.chips()))
+      first = &other;
+  return per_chip(size) / per_chip(*first);
+}
+
+}  // namespace
+
+Result<TrainSizes> train_sizes(const Request& request, const Context& context) {
+  TrainSizes sizes;
+  const auto on = request.value("on");
+  ASSAY_TRY(range, parse_cluster_range(on.value_or(""), "--on"));
+  sizes.several = on && range.clusters.size() > 1;
+  ASSAY_CHECK(read_objective(request, sizes));
+  if (!sizes.several) {
+    ASSAY_TRY(cluster, cluster_of(request, context));
+    ASSAY_TRY(query, read_train_query(request, context, cluster));
+    sizes.all.push_back({query, {}, {}, true, {}});
+    ASSAY_CHECK(search_size(request, sizes, sizes.all.back()));
+    ASSAY_CHECK(check_price(sizes, sizes.all.back()));
+    return sizes;
+  }
+  ASSAY_TRY(overrides, overrides_of(request));
+  std::vector<Cluster> clusters;
+  for (std::size_t i = 0; i < range.clusters.size(); ++i) {
+    const std::string& text = range.clusters[i];
+    auto cluster = parse_cluster(text, context.catalogue, "--on", overrides);
+    if (cluster)
+      clusters.push_back(*cluster);
+    else if (!range.counted[i] || i == 0 || cluster.error().kind == Error::Kind::missing)
+      return tl::unexpected<Error>(cluster.error());
+    else
+      sizes.notes.push_back(fmt::format("{} left out: {}", text, cluster.error().what));
+  }
+  // The fewest chips are looked for from below; of many sizes those that miss the deadline are not told apart.
+  constexpr std::size_t many = 16;
+  sizes.quick = sizes.objective == TrainObjective::chips && clusters.size() > many;
+  if (sizes.quick)
+    std::stable_sort(clusters.begin(), clusters.end(),
+                     [](const Cluster& a, const Cluster& b) { return a.chips() < b.chips(); });
+  std::optional<Error> first;
+  for (const Cluster& cluster : clusters) {
+    sizes.all.push_back({});
+    SizedTraining& size = sizes.all.back();
+    size.query.cluster = cluster;
+    const auto refused = [&](const Error& error) {
+      size.why_not = error.what;
+      size.meets = false;
+      if (!first) first = error;
+    };
+    auto query = read_train_query(request, context, cluster);
+    if (!query) {
+      refused(query.error());
+      continue;
+    }
+    size.query = std::move(*query);
+    if (const auto done = search_size(request, sizes, size); !done) refused(done.error());
+    ASSAY_CHECK(check_price(sizes, size));
+    if (sizes.quick && size.run && size.meets) break;
+  }
+  sizes.chosen = choose(sizes);
+  if (!sizes.best().shown() && first) return tl::unexpected<Error>(*first);
+  if (!sizes.best().shown()) {
+    sizes.quick = false;
+    sizes.chosen = sizes.all.size() - 1;
+    ASSAY_CHECK(search_size(request, sizes, sizes.best()));
+  }
+  return sizes;
+}
+
+void add_sizes(const Request& request, const TrainSizes& sizes, Response& response) {
+  const bool of_run = request.has("tokens");
+  Items rows;
+  std::vector<FrontPoint> points;
+  std::vector<const SizedTraining*> fitting;
+  for (const SizedTraining& size : sizes.all) {
+    if (!size.run) {
+      Members row{{"cluster", size.query.cluster.text}, {"chips", size.query.cluster.chips()}};
+      if (sizes.deadline) row.emplace_back("meets_deadline", false);
+      row.emplace_back("why_not", !size.why_not.empty() ? size.why_not
+                                  : size.found.closest  ? std::string("does not fit into memory")
+                                                        : std::string("nothing that fits meets the deadline"));
+      rows.emplace_back(std::move(row));
+      continue;
+    }
+    Members row = size_members(size, of_run);
+    row.insert(row.end() - 1, {"scaling_efficiency", scaling_efficiency(sizes, size)});
+    if (sizes.deadline) row.insert(row.end() - 1, {"meets_deadline", size.meets});
+    rows.emplace_back(std::move(row));
+    fitting.push_back(&size);
+  }
+  // Money and chips are not the same axis: what has no price is on the front only where nothing has one.
+  const bool priced =
+      std::any_of(fitting.begin(), fitting.end(), [](const auto* size) { return size->run->cost.has_value(); });
+  if (priced)
+    std::erase_if(fitting, [&](const SizedTraining* size) {
+      if (size->run->cost) return false;
+      if (request.has("pareto"))
+        response.notes.push_back(fmt::format("{} is not on the front: the catalogue has no price of {}",
+                                             size->query.cluster.text, size->query.cluster.chip.id));
+      return true;
+    });
+  for (const SizedTraining* size : fitting)
+    points.push_back({size->run->time.value(), priced ? size->run->cost->value() : size->query.question.chips});
+  response.results.emplace_back("sizes", std::move(rows));
+  response.table_key = "sizes";
+  response.notes.insert(response.notes.end(), sizes.notes.begin(), sizes.notes.end());
+  if (!of_run) response.notes.emplace_back("cost is that of one step; --tokens gives that of a run");
+  if (!request.has("pareto")) return;
+  Items front;
+  for (std::size_t i : pareto_front(points)) front.emplace_back(size_members(*fitting[i], of_run));
+  response.results.emplace_back("pareto", std::move(front));
+  response.table_key = "pareto";
+}
+
+void say_choice(const TrainSizes& sizes, Response& response) {
+  const SizedTraining& chosen = sizes.all[sizes.chosen];
+  if (!chosen.run) return;
+  const std::string cost = chosen.run->cost ? fmt::format(", {}", human(*chosen.run->cost)) : std::string();
+  if (!chosen.meets) {
+    response.outcome = Outcome::infeasible;
+    response.headline =
+        fmt::format("no cluster meets --deadline {}: the fastest, {}, takes {}{}; {}", human(*sizes.deadline),
+                    chosen.query.cluster.text, human(chosen.run->time), cost, response.headline);
+    return;
+  }
+  constexpr std::string_view most[] = {"fastest", "cheapest", "fewest chips"};
+  response.headline = fmt::format(
+      "{}: {}{}{}, {}", most[static_cast<std::size_t>(sizes.objective)], chosen.query.cluster.text,
+      chosen.query.tokens ? fmt::format(", {}", human(chosen.run->time)) : std::string(), cost, response.headline);
+}
+
+}  // namespace assay

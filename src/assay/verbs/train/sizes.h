@@ -1,0 +1,50 @@
+// `assay train` over several clusters: the best strategy of each, which of them the objective picks, and the front of
+// time against cost.
+#pragma once
+#include <deque>
+
+#include "assay/draw/scene.h"
+#include "assay/search/training/search.h"
+#include "assay/verbs/train/run.h"
+
+namespace assay {
+
+enum class TrainObjective { time, cost, chips };
+
+/// One cluster with its best strategy.
+struct SizedTraining {
+  TrainQuery query;
+  TrainingSearch found;
+  std::optional<TrainingRun> run;  ///< of the best strategy, where one fits
+  bool meets = true;               ///< the deadline, if there is one
+  std::string why_not;             ///< the rule that forbids this size
+
+  bool fits() const { return !found.best.empty(); }
+  const Candidate* shown() const { return fits() ? &found.best.front() : found.closest ? &*found.closest : nullptr; }
+};
+
+struct TrainSizes {
+  std::deque<SizedTraining> all;  ///< queries stay where they are
+  std::size_t chosen = 0;
+  TrainObjective objective = TrainObjective::time;
+  std::optional<Seconds> deadline;
+  bool several = false;  ///< a range or a list was asked for
+  bool quick = false;    ///< the search goes up from the fewest chips and ends at the first that meets the deadline
+  std::vector<std::string> notes;
+
+  SizedTraining& best() { return all[chosen]; }
+};
+
+/// Searches every cluster of --on; an error where a single cluster is wrong, or none of several is possible.
+Result<TrainSizes> train_sizes(const Request& request, const Context& context);
+
+/// Adds the table of all sizes and, where asked for, the front.
+void add_sizes(const Request& request, const TrainSizes& sizes, Response& response);
+
+/// Puts the cluster that was picked, or why none would do, into the headline.
+void say_choice(const TrainSizes& sizes, Response& response);
+
+/// Time and cost against chips, with the ideal line of each chip.
+Scene sizes_picture(const TrainSizes& sizes);
+
+}  // namespace assay

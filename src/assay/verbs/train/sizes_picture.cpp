@@ -1,0 +1,99 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "assay/base/text.h"
+#include "assay/draw/chart/chart.h"
+#include "assay/draw/stacked.h"
+#include "assay/verbs/train/sizes.h"
+
+namespace assay {
+namespace {
+
+struct ChipCurve {
+  std::string chip;
+  std::vector<const SizedTraining*> sizes;  ///< that fit, by chips
+};
+
+std::vector<ChipCurve> curves(const TrainSizes& sizes) {
+  std::vector<ChipCurve> out;
+  for (const SizedTraining& size : sizes.all) {
+    if (!size.run || !size.run->ends()) continue;
+    const std::string& id = size.query.cluster.chip.id;
+    auto known = std::find_if(out.begin(), out.end(), [&](const ChipCurve& c) { return c.chip == id; });
+    if (known == out.end()) known = out.insert(out.end(), {id, {}});
+    known->sizes.push_back(&size);
+  }
+  for (ChipCurve& curve : out)
+    std::stable_sort(curve.sizes.begin(), curve.sizes.end(), [](const SizedTraining* a, const SizedTraining* b) {
+      return a->query.cluster.chips() < b->query.cluster.chips();
+    });
+  return out;
+}
+
+/// In which the axis of time reads well.
+struct TimeUnit {
+  Seconds unit;
+  std::string_view name;
+};
+TimeUnit unit_of(const std::vector<ChipCurve>& all) {
+  Seconds longest;
+  for (const ChipCurve& curve : all)
+    for (const SizedTraining* size : curve.sizes) longest = std::max(longest, size->run->time);
+  if (longest >= 2_day) return {1_day, "days"};
+  if (longest >= 2_h) return {1_h, "h"};
+  if (longest >= 1_s) return {1_s, "s"};
+  return {1_ms, "ms"};
+}
+
+double chips_of(const SizedTraining& size) { return size.query.question.chips; }
+
+}  // namespace
+
+Scene sizes_picture(const TrainSizes& sizes) {
+  const TrainQuery& query = sizes.all[sizes.chosen].query;
+  const bool of_run = query.tokens.has_value();
+  const std::vector<ChipCurve> all = curves(sizes);
+  const TimeUnit unit = unit_of(all);
+  Chart time, cost;
+  const std::string what = of_run ? fmt::format("a run of {}", human(Tokens(*query.tokens))) : std::string("one step");
+  time.title = fmt::format("{}: time against chips", query.imported.model.id);
+  time.subtitle = fmt::format("{}, batch of {}, sequences of {}; the best strategy at each size", what,
+                              human(Tokens(query.batch_tokens)), query.sequence);
+  time.x = {"chips", "", ScaleKind::log, std::nullopt, NumberStyle::compact};
+  time.y = {of_run ? "time of the run" : "time of a step", std::string(unit.name), ScaleKind::log, std::nullopt,
+            NumberStyle::compact};
+  time.footnote = "dashed: the smallest size that fits, scaled as if every chip did the same share";
+  cost.title = fmt::format("{}: cost against chips", query.imported.model.id);
+  cost.subtitle = fmt::format("{}, at the newest price of the catalogue", what);
+  cost.x = time.x;
+  cost.y = {of_run ? "cost of the run" : "cost of a step", "USD", ScaleKind::log, std::nullopt, NumberStyle::compact};
+  int colour = 0;
+  for (const ChipCurve& curve : all) {
+    colour = colour % 8 + 1;
+    ChartSeries seconds{curve.chip, {}, SeriesStyle::line, colour};
+    ChartSeries ideal{curve.chip + ", ideal", {}, SeriesStyle::dashed, colour};
+    ChartSeries dollars{curve.chip, {}, SeriesStyle::line, colour};
+    const SizedTraining& first = *curve.sizes.front();
+    for (const SizedTraining* size : curve.sizes) {
+      seconds.points.push_back({chips_of(*size), size->run->time / unit.unit});
+      ideal.points.push_back({chips_of(*size), first.run->time / unit.unit * chips_of(first) / chips_of(*size)});
+      if (size->run->cost) dollars.points.push_back({chips_of(*size), size->run->cost->value()});
+    }
+    time.series.push_back(std::move(seconds));
+    time.series.push_back(std::move(ideal));
+    if (!dollars.points.empty()) cost.series.push_back(std::move(dollars));
+  }
+  if (sizes.deadline) time.lines.push_back({Orientation::horizontal, *sizes.deadline / unit.unit, "--deadline"});
+  const SizedTraining& chosen = sizes.all[sizes.chosen];
+  if (chosen.run && chosen.run->ends()) {
+    const std::string label = fmt::format("{} chips", human_count(chosen.query.cluster.chips()));
+    time.points.push_back({label, chips_of(chosen), chosen.run->time / unit.unit, 0});
+    if (chosen.run->cost) cost.points.push_back({label, chips_of(chosen), chosen.run->cost->value(), 0});
+  }
+  if (cost.series.empty()) return draw(time);
+  time.height = cost.height = 420.0;
+  return stacked(draw(time), draw(cost));
+}
+
+}  // namespace assay

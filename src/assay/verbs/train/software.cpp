@@ -1,0 +1,141 @@
+#include "assay/verbs/train/software.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "assay/base/text.h"
+#include "assay/hardware/calibration.h"
+#include "assay/verbs/interval_members.h"
+#include "assay/verbs/option_values.h"
+#include "assay/verbs/verbs.h"
+
+namespace assay {
+namespace {
+
+constexpr Word<Fusion> fusions[] = {
+    {"fused", Fusion::fused}, {"compiled", Fusion::compiled}, {"eager", Fusion::eager}, {"xla", Fusion::xla}};
+
+constexpr Word<TensorOverlap> tensor_overlaps[] = {
+    {"all", TensorOverlap::all}, {"backward", TensorOverlap::backward}, {"none", TensorOverlap::none}};
+
+enum class Attends { automatic, first_flash, flash2, cudnn };
+constexpr Word<Attends> kernels[] = {{"auto", Attends::automatic},
+                                     {"flash1", Attends::first_flash},
+                                     {"flash2", Attends::flash2},
+                                     {"cudnn", Attends::cudnn}};
+
+AttentionKernel kernel_of(Attends attends) {
+  return attends == Attends::cudnn       ? AttentionKernel::cudnn
+         : attends == Attends::automatic ? AttentionKernel::automatic
+                                         : AttentionKernel::flash2;
+}
+
+/// Of products on a chip that may draw less than it could.
+Result<double> slowdown_of_power(const Request& request, const Context& context, TrainQuery& query) {
+  const Chip& chip = query.cluster.chip;
+  const auto text = request.value("power");
+  if (!text) return 1.0;
+  ASSAY_TRY(limit, parse_as<Watts>(*text, "--power"));
+  if (!chip.power) return fail("--power", fmt::format("the catalogue has no power of {}", chip.id), "leave it out");
+  ASSAY_TRY(clock, power_clock_of(context.catalogue));
+  const Watts whole = chip.power->chip.value, least = clock.least_share * whole;
+  if (limit < least)
+    return fail("--power", fmt::format("{} is too little to run {} on", human(limit), chip.id),
+                fmt::format("from {} to {}", human(least), human(whole)));
+  if (limit >= whole) {
+    query.notes.push_back(
+        fmt::format("--power {} limits nothing: {} draws {} at most", human(limit), chip.id, human(whole)));
+    return 1.0;
+  }
+  query.power = limit;
+  return std::pow(whole / limit, clock.exponent);
+}
+
+}  // namespace
+
+std::vector<OptionSpec> train_software_options() {
+  return {
+      {"software", "HOW", "how element-wise work is run: fused (default), compiled, eager, or by XLA (always on TPUs)",
+       false, "fused|compiled|eager|xla"},
+      {"loss", "HOW", "the same of logits and loss (default: as --software)", false, "fused|compiled|eager"},
+      {"attention-kernel", "NAME", "auto (default), flash1, flash2 or cudnn", false, "auto|flash1|flash2|cudnn"},
+      {"graphs", "", "kernels are replayed from graphs: the host does not start them one by one"},
+      {"drop-tokens", "", "experts have a fixed capacity, so that graphs hold routing, too"},
+      {"fused-experts", "",
+       "the kernel of experts' products gates and quantises, too, and graphs hold routing (MXFP8 on Blackwell)"},
+      {"tensor-overlap", "HOW",
+       "tensor-parallel collectives that run beside products: all (default), backward (where gradients of weights are "
+       "made meanwhile) or none",
+       false, "all|backward|none"},
+      {"no-expert-overlap", "", "tokens travel to experts while nothing else is done, whatever the schedule allows"},
+      {"dropout", "", "masks are drawn and kept, as GPT models before 2023 were trained"},
+      {"power", "WATTS", "limit of each chip, e.g. 500W (default: that of the catalogue)"},
+  };
+}
+
+Result<void> read_train_software(const Request& request, const Context& context, TrainQuery& query) {
+  std::optional<Fusion> fusion, loss;
+  std::optional<Attends> attends;
+  std::optional<TensorOverlap> tensor;
+  ASSAY_CHECK(read_word(request, "software", fusions, fusion));
+  ASSAY_CHECK(read_word(request, "loss", fusions, loss));
+  ASSAY_CHECK(read_word(request, "attention-kernel", kernels, attends));
+  ASSAY_CHECK(read_word(request, "tensor-overlap", tensor_overlaps, tensor));
+  query.question.setup.dropout = request.has("dropout");
+  const Chip& chip = query.cluster.chip;
+  ASSAY_TRY(calibration, calibration_of(chip, context.catalogue));
+  if (!calibration && request.has("attention-kernel"))
+    return fail("--attention-kernel", fmt::format("{} has no calibration", chip.id),
+                "leave it out: attention then takes the efficiencies of the chip's file");
+  ASSAY_TRY(slowdown, slowdown_of_power(request, context, query));
+  ASSAY_TRY(rates, kernel_rates(chip, query.compute, "--compute", calibration ? &calibration->values : nullptr,
+                                {kernel_of(attends.value_or(Attends::automatic))}));
+  ASSAY_TRY(steps, steps_of(context.catalogue));
+  StepSoftware software;
+  const bool tpu = step_family(chip) == StepFamily::tpu;
+  if (tpu && fusion && *fusion != Fusion::xla)
+    query.notes.push_back(fmt::format("--software {} has no effect: programs of {} are compiled by XLA",
+                                      *request.value("software"), chip.id));
+  software.fusion = tpu ? Fusion::xla : fusion.value_or(Fusion::fused), software.loss = loss;
+  software.captured = request.has("graphs"),
+  software.fixed_capacity = request.has("drop-tokens") || request.has("capacity");
+  software.fused_experts = request.has("fused-experts");
+  software.first_flash = attends == Attends::first_flash;
+  software.tensor_overlap = tensor.value_or(TensorOverlap::all);
+  software.expert_overlap = !request.has("no-expert-overlap");
+  query.question.setup.rates = rates;
+  query.question.setup.effects = steps.effects(chip, software);
+  query.question.setup.effects.product *= slowdown;
+  if (calibration) query.question.collectives = calibration->values.collective;
+  query.steps = std::move(steps);
+  query.notes.push_back(
+      fmt::format("the estimate is that of {} and steps/training.toml for {} element-wise work{} (--software --graphs)",
+                  calibration ? calibration->basis
+                              : fmt::format("the efficiencies in chips/{}.toml, which has no calibration,", chip.id),
+                  fusion_names[static_cast<std::size_t>(software.fusion)], software.captured ? " in graphs" : ""));
+  return {};
+}
+
+Members time_range(const TrainQuery& query, Seconds lower, Seconds estimate, Seconds upper) {
+  Members out = range(lower, estimate, upper);
+  if (!query.steps) return out;
+  const Transformer& model = query.imported.model;
+  if (const IntervalClass* found = interval_of(query.steps->time_intervals, step_classes(query.cluster, model)))
+    out.emplace_back("interval",
+                     interval_members(lower, estimate, *found, step_coordinates(query.cluster, model, query.sequence),
+                                      query.cluster.chip.architecture, "steps/training.toml"));
+  return out;
+}
+
+Members memory_interval(const TrainQuery& query, const MemoryParts& memory) {
+  if (!query.steps) return {};
+  const IntervalClass* found = interval_of(query.steps->memory_intervals, memory_classes(query.cluster));
+  if (!found) return {};
+  return interval_members(Bytes(0), Bytes(memory.total()), *found,
+                          step_coordinates(query.cluster, query.imported.model, query.sequence),
+                          query.cluster.chip.architecture, "steps/training.toml");
+}
+
+}  // namespace assay

@@ -1,0 +1,423 @@
+// assay train: how long a training step takes, what limits it, whether it fits, what it costs, and the best way to
+// shard it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "assay/base/text.h"
+#include "assay/model/accounting.h"
+#include "assay/pipeline/closed_forms.h"
+#include "assay/roofline/operation.h"
+#include "assay/training/step_list.h"
+#include "assay/verbs/train/limits.h"
+#include "assay/verbs/train/list.h"
+#include "assay/verbs/train/rules.h"
+#include "assay/verbs/train/sensitivity.h"
+#include "assay/verbs/train/sizes.h"
+#include "assay/verbs/train/software.h"
+#include "assay/verbs/verbs.h"
+
+namespace assay {
+namespace {
+
+/// What the model asks for, however it is split: copies of keys, padding and forward passes that are made again are no
+/// part of it.
+Flops model_flops_per_chip(const TrainQuery& query) {
+  const Flops sequence =
+      training_flops(query.imported.model, query.sequence, query.question.setup.source_of(query.sequence));
+  return query.question.sequences / query.question.chips * sequence;
+}
+
+/// The format whose peak utilisations are shares of: that of products, unless the rest runs in a faster one.
+Dtype measure_of(const TrainQuery& query) {
+  const auto products = peak_rate(query.cluster.chip, query.compute, "--compute");
+  const Dtype rest = query.question.setup.formats.activations;
+  const auto others = peak_rate(query.cluster.chip, rest, "--compute");
+  return products && others && others->value > products->value ? rest : query.compute;
+}
+
+Members strategy_members(const TrainQuery& query, const Strategy& s) {
+  const Parallelism& p = s.parallelism;
+  Members out{{"dp", p.data},
+              {"fsdp", p.fsdp},
+              {"tp", p.tensor},
+              {"pp", p.pipeline},
+              {"cp", p.context},
+              {"ep", p.expert},
+              {"zero", static_cast<std::int64_t>(p.zero)},
+              {"micro_batch", s.micro_batch},
+              {"microbatches", microbatches(query.question, s)},
+              {"interleave", s.interleave},
+              {"schedule", p.pipeline > 1 ? schedule_name(s.schedule) : std::string_view("none")},
+              {"recompute", name(s.recompute)},
+              {"offload", name(s.offload)},
+              {"sequence_parallel", p.residual == ResidualScheme::sequence && p.tensor > 1}};
+  if (p.expert > 1) out.emplace_back("ep_over", expert_axes_text(p));
+  const Mesh mesh = whole_mesh(p, s.layout);
+  out.emplace_back("mesh", mesh_text(mesh));
+  if (query.cluster.chips() > 1 && !query.cluster.torus)
+    out.emplace_back("placement", "the last axis of the mesh lies innermost");
+  else if (query.cluster.chips() > 1)
+    if (const auto placement = whole_placement(p, s.layout, query.cluster))
+      out.emplace_back("placement", placement_text(*placement, mesh, query.cluster));
+  return out;
+}
+
+Members memory_members(const TrainQuery& query, const TrainingCost& cost, Bytes capacity, bool fits) {
+  const MemoryParts& m = cost.memory;
+  Members out{{"parameters", Bytes(m.weights)},
+              {"gradients", Bytes(m.gradients)},
+              {"optimizer", Bytes(m.master + m.moments)},
+              {"of_which_master_weights", Bytes(m.master)},
+              {"of_which_moments", Bytes(m.moments)},
+              {"activations", Bytes(m.activations)},
+              {"logits_and_loss", Bytes(m.head)},
+              {"communication_buffers", Bytes(m.buffers)},
+              {"workspace", Bytes(m.workspace)},
+              {"allocated", Bytes(m.allocated())},
+              {"allocator_overhead", Bytes(m.reserve)},
+              {"driver_context", Bytes(m.context)},
+              {"total", Bytes(m.total())},
+              {"fullest_stage", m.stage},
+              {"capacity", capacity},
+              {"fits", fits}};
+  if (cost.host_memory > 0.0) {
+    out.emplace_back("on_the_host", Bytes(cost.host_memory));
+    out.emplace_back("host_capacity", Bytes(query.question.host.capacity));
+  }
+  return out;
+}
+
+/// Every stage when it is fullest.
+Result<Items> stage_rows(const TrainQuery& query, const Strategy& strategy) {
+  const StageSplit split = stage_split(query.imported.model, strategy);
+  ASSAY_TRY(steady, price_stages(query.question, query.sequence, query.cluster, strategy, split));
+  Items rows;
+  for (const MemoryParts& m : stage_memory(steady, split, strategy))
+    rows.emplace_back(Members{{"stage", m.stage},
+                              {"parameters", Bytes(m.weights)},
+                              {"gradients", Bytes(m.gradients)},
+                              {"optimizer", Bytes(m.master + m.moments)},
+                              {"activations", Bytes(m.activations)},
+                              {"logits_and_loss", Bytes(m.head)},
+                              {"buffers_and_workspace", Bytes(m.buffers + m.workspace)},
+                              {"total", Bytes(m.total())}});
+  return rows;
+}
+
+Members breakdown_members(const StepParts& part) {
+  Members members{{"compute", Seconds(part.compute)},
+                  {"of_which_recompute", Seconds(part.recompute)},
+                  {"tensor_collectives", Seconds(part.tensor)},
+                  {"context_collectives", Seconds(part.context)},
+                  {"expert_collectives", Seconds(part.expert)},
+                  {"weights_exposed", Seconds(part.weights)},
+                  {"stage_handover", Seconds(part.handover)},
+                  {"pipeline_bubble", Seconds(part.bubble)},
+                  {"gradients_exposed", Seconds(part.gradients)},
+                  {"update", Seconds(part.update)}};
+  if (part.host > 0.0) members.emplace_back("host_link_exposed", Seconds(part.host));
+  if (part.overhead > 0.0) members.emplace_back("overhead", Seconds(part.overhead));
+  return members;
+}
+
+/// The change of one thing that would fit, or lacks the least memory.
+std::string nearest_fit(const TrainQuery& query, const Strategy& strategy, double capacity) {
+  std::vector<std::pair<std::string, Strategy>> changes;
+  const auto change = [&](std::string text, auto&& edit) {
+    Strategy s = strategy;
+    edit(s);
+    if (!(s == strategy)) changes.emplace_back(std::move(text), s);
+  };
+  change("--recompute full", [](Strategy& s) { s.recompute = Recompute::full(); });
+  if (strategy.parallelism.data > 1) change("--zero 3", [](Strategy& s) { s.parallelism.zero = 3; });
+  if (query.question.host.capacity > 0.0)
+    for (const Offload offload : {Offload::both, Offload::optimizer, Offload::activations})
+      change(fmt::format("--offload {}", name(offload)), [&](Strategy& s) { s.offload = offload; });
+  change("--micro-batch 1", [](Strategy& s) { s.micro_batch = 1; });
+  // Weights, gradients and optimizer states of the whole model have to lie somewhere, however they are shared out.
+  const ParameterCounts counts = parameter_counts(query.imported.model);
+  const Formats& formats = query.question.setup.formats;
+  const double states = static_cast<double>(counts.total) * storage(formats.weights, 1.0).value() +
+                        static_cast<double>(counts.trained) *
+                            (storage(formats.gradients, 1.0).value() + query.question.setup.optimizer.state_bytes());
+  const double chips = std::ceil(states / capacity);
+  const std::string more = fmt::format("its weights, gradients and optimizer states take {}: {} such chips hold them",
+                                       human(Bytes(states)), chips);
+  std::string best = more;
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& [text, changed] : changes) {
+    const auto cost = price_strategy(query.question, query.sequence, query.cluster, changed);
+    if (!cost) continue;
+    const double on_chip = cost->memory.total(), on_host = cost->host_memory - query.question.host.capacity;
+    // Of those that fit the one that leaves the most room, of the others the one that lacks the least.
+    const double lacks = on_host > 0.0 ? std::max(0.0, on_chip - capacity) + on_host : on_chip - capacity;
+    if (lacks >= least) continue;
+    least = lacks;
+    best = fmt::format("{} needs {}", text, human(Bytes(on_chip)));
+    if (on_host > 0.0)
+      best += fmt::format(" and {} of the host, {} more than a chip's part of it", human(Bytes(cost->host_memory)),
+                          human(Bytes(on_host)));
+    else if (lacks <= 0.0)
+      best += ", which fits";
+  }
+  // No single change helps where the chips are too few for what every strategy has to hold.
+  return least > 0.0 && chips > query.question.chips ? more : best;
+}
+
+Result<void> explain(const TrainQuery& query, const Candidate& best, Response& response) {
+  const Traced num{&response.ledger};
+  const TrainingCost& cost = best.cost;
+  const auto chips = num.given("chips", query.question.chips, query.cluster.text);
+  const Dtype measure = measure_of(query);
+  const auto peak =
+      num.given(fmt::format("peak {}", name(measure)), *peak_rate(query.cluster.chip, measure, "--compute"));
+  ASSAY_TRY(kinds, kind_times(query.question, query.sequence, query.cluster, best.strategy));
+  std::optional<decltype(num.given("", Seconds(0), ""))> work;
+  double sum = 0.0;
+  for (const KindTime& one : kinds) {
+    if (one.is_collective) continue;
+    const double share = one.share_of_peak();
+    const auto term = num.given(fmt::format("{} {}", one.phase, one.kind), one.time,
+                                share > 0.001 ? fmt::format("{} at {:.0f} % of the peak; --list has every line",
+                                                            human(one.flops), 100.0 * share)
+                                              : std::string("what moves bytes; --list has every line"));
+    work = work ? *work + term : term;
+    sum += one.time.value();
+  }
+  // Stages are waited for by the slowest of them.
+  const double slowest = sum > 0.0 ? cost.parts.compute / sum : 1.0;
+  const auto compute = num.named(
+      "compute", std::abs(slowest - 1.0) > 1e-6
+                     ? num.given("slowest stage over the mean", slowest, "layers, embedding and head of each") * *work
+                     : *work);
+  auto time = compute;
+  const StepParts& p = cost.parts;
+  struct Wait {
+    const char* word;
+    double seconds;
+    const char* source;
+  };
+  constexpr const char* on_links = "steps of the program on the cluster's links";
+  const Wait waits[] = {
+      {"tensor collectives", p.tensor, on_links},
+      {"context collectives", p.context, on_links},
+      {"expert collectives", p.expert, on_links},
+      {"exposed weights traffic", p.weights, on_links},
+      {"stage handover", p.handover, "activations and their gradients on the links between stages"},
+      {"pipeline bubble", p.bubble, "what the slowest stage waits for others, event by event"},
+      {"exposed gradients", p.gradients, "their reduction, as far as the last backward pass does not hide it"},
+      {"update", p.update, "memory traffic of the optimizer, and new weights that are waited for"},
+      {"exposed host link", p.host, "copies to and from the host, as far as nothing hides them"},
+      {"overhead", p.overhead, "steps/training.toml: a step's fixed cost, and waiting for the slowest chip"}};
+  for (const auto& [word, seconds, source] : waits)
+    if (seconds > 0.0) time = time + num.given(word, Seconds(seconds), source);
+  const auto step = num.named("step time", time);
+  const auto model = num.given("model flops per chip", model_flops_per_chip(query),
+                               "three times the forward pass; assay models shows its terms");
+  const auto mfu = num.named("mfu", model / (step * peak));
+  const auto batch = num.given("batch", Tokens(query.batch_tokens), "--batch");
+  const auto rate = num.named("tokens per second per chip", batch / step / chips);
+  const auto at_peak = num.given("arithmetic at the peak", Seconds(cost.compute), "mean over stages");
+  const auto memory = num.given("memory traffic at the peak", Seconds(cost.memory_time), "the update included");
+  const auto network =
+      num.given("network at full bandwidth",
+                Seconds(std::max(*std::max_element(cost.network.begin(), cost.network.end()), cost.copies)),
+                "the busiest kind of axis, gradients included");
+  const auto limit = num.named("limit of ideal hardware", max(max(at_peak, memory), network));
+  const MemoryParts& m = cost.memory;
+  const std::pair<const char*, double> held[] = {
+      {"gradients", m.gradients},   {"master weights", m.master},
+      {"moments", m.moments},       {"activations of microbatches in flight", m.activations},
+      {"logits and loss", m.head},  {"communication buffers", m.buffers},
+      {"workspace", m.workspace},   {"allocator overhead", m.reserve},
+      {"driver context", m.context}};
+  auto bytes = num.given("parameters", Bytes(m.weights), "of the fullest stage");
+  for (const auto& [word, size] : held)
+    if (size > 0.0) bytes = bytes + num.given(word, Bytes(size), "of the fullest stage");
+  const auto total = num.named("memory", bytes);
+  response.derived = {step.id, mfu.id, rate.id, limit.id, total.id};
+  return {};
+}
+
+Result<Response> answer(const Request& request, const Context& context) {
+  const auto started = std::chrono::steady_clock::now();
+  ASSAY_TRY(sizes, train_sizes(request, context));
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  const TrainQuery& query = sizes.best().query;
+  const TrainingSearch& found = sizes.best().found;
+  const Bytes capacity = query.cluster.chip.hbm().capacity.value;
+  Response response;
+  response.notes = query.imported.notes;
+  response.notes.insert(response.notes.end(), query.notes.begin(), query.notes.end());
+  const bool fits = sizes.best().fits();
+  const Candidate& best = *sizes.best().shown();
+  const TrainingCost& cost = best.cost;
+  const Dtype measure = measure_of(query);
+  ASSAY_TRY(peak, peak_rate(query.cluster.chip, measure, "--compute"));
+  if (measure != query.compute)
+    response.notes.push_back(fmt::format("{} multiplies {} faster than {}: utilisations are shares of the peak of {}",
+                                         query.cluster.chip.id, name(measure), name(query.compute), name(measure)));
+  Members& out = response.results;
+  out.emplace_back("model", query.imported.model.id);
+  out.emplace_back("cluster", query.cluster.text);
+  out.emplace_back("chips", query.cluster.chips());
+  out.emplace_back("batch", Tokens(query.batch_tokens));
+  out.emplace_back("sequences", query.question.sequences);
+  out.emplace_back("sequence_length", query.sequence);
+  if (query.imported.model.adapters)
+    out.emplace_back("trained_parameters", parameter_counts(query.imported.model).trained);
+  if (query.imported.model.encoder)
+    out.emplace_back("encoder_sequence_length", query.question.setup.source_of(query.sequence));
+  out.emplace_back("strategy", strategy_members(query, best.strategy));
+  out.emplace_back("step_time", time_range(query, Seconds(cost.lower), Seconds(cost.estimate), Seconds(cost.upper)));
+  out.emplace_back("limiter", fits ? limiter_of(cost) : std::string_view("memory capacity"));
+  out.emplace_back("limits", limit_rows(cost));
+  const FlopsPerSecond useful = model_flops_per_chip(query) / Seconds(cost.estimate);
+  out.emplace_back("mfu", useful / peak.value);
+  out.emplace_back("hfu", cost.executed_flops / cost.estimate / peak.value.value());
+  const TokensPerSecond rate = Tokens(query.batch_tokens) / Seconds(cost.estimate);
+  out.emplace_back("tokens_per_second", rate);
+  out.emplace_back("tokens_per_second_per_chip", rate / query.question.chips);
+  out.emplace_back("flops_per_second_per_chip", useful);
+  out.emplace_back("memory", memory_members(query, cost, capacity, fits));
+  if (best.strategy.parallelism.pipeline > 1) {
+    ASSAY_TRY(rows, stage_rows(query, best.strategy));
+    out.emplace_back("memory_by_stage", std::move(rows));
+  }
+  const Result<SimulatedStep> simulated = simulated_step(query, best);
+  if (simulated) out.emplace_back("memory_over_the_step", memory_rows(*simulated));
+  response.notes.push_back(
+      cost.memory.head > 0.0
+          ? "memory is that of the fullest moment, at the loss: no layer's workspace is in use then"
+          : "memory is that of the fullest moment, in the backward pass of a layer: no logits are there then");
+  const StepEffects& effects = query.question.setup.effects;
+  if (best.strategy.parallelism.tensor > 1 && !request.has("tensor-overlap")) {
+    if (effects.tensor_waited < 1.0)
+      response.notes.emplace_back(
+          "tensor-parallel collectives run in pieces beside the products that need them (--tensor-overlap all)");
+    else if (effects.beside_waited < 1.0 &&
+             !(best.strategy.parallelism.pipeline > 1 && splits_backward(best.strategy.schedule)))
+      response.notes.emplace_back(
+          "tensor-parallel collectives of the backward pass run beside products that make gradients of weights "
+          "(--tensor-overlap all)");
+  }
+  if (best.strategy.offload != Offload::none && !request.has("offload"))
+    response.notes.push_back(fmt::format(
+        "offload {} was found to be fastest: each chip needs {} of the host's memory and a link of {} each way; "
+        "--offload none leaves it out",
+        name(best.strategy.offload), human(Bytes(cost.host_memory)), human(BytesPerSecond(query.question.host.rate))));
+  if (Members interval = memory_interval(query, cost.memory); !interval.empty()) {
+    const auto high = std::find_if(interval.begin(), interval.end(), [](const auto& m) { return m.first == "high"; });
+    if (const auto most = numeric(high->second); fits && most && *most > capacity.value())
+      response.notes.push_back(
+          fmt::format("it may not fit: peaks of the kind were measured up to {} for such an estimate, and {} is there; "
+                      "--micro-batch, --recompute or a higher --zero make room",
+                      human(Bytes(*most)), human(capacity)));
+    out.emplace_back("memory_interval", std::move(interval));
+  }
+  out.emplace_back("breakdown", breakdown_members(cost.parts));
+  ASSAY_TRY(kinds, kind_rows(query, best.strategy));
+  out.emplace_back("breakdown_by_kind", std::move(kinds));
+  out.emplace_back("bubble", cost.parts.bubble / cost.estimate);
+  if (query.tokens) ASSAY_CHECK(add_run(request, query, cost, response));
+  out.emplace_back("thresholds", threshold_members(query, best));
+  Items alternatives;
+  for (std::size_t i = 1; i < found.best.size(); ++i) {
+    const Candidate& other = found.best[i];
+    alternatives.emplace_back(Members{{"strategy", strategy_text(other.strategy)},
+                                      {"step_time", Seconds(other.cost.estimate)},
+                                      {"slower_by", other.cost.estimate / cost.estimate - 1.0},
+                                      {"why", why_slower(best.cost, other.cost)},
+                                      {"memory", Bytes(other.cost.memory.total())}});
+  }
+  out.emplace_back("alternatives", std::move(alternatives));
+  out.emplace_back("search", Members{{"considered", found.count.considered},
+                                     {"evaluated", found.count.evaluated},
+                                     {"feasible", found.count.feasible},
+                                     {"seconds", Seconds(seconds)}});
+  if (request.has("list")) {
+    ASSAY_TRY(rows, program_rows(query, best.strategy));
+    out.emplace_back("program_totals", program_totals(query, best.strategy));
+    out.emplace_back("program", std::move(rows));
+    response.table_key = "program";
+  }
+  if (const auto file = request.value("timeline")) {
+    if (!simulated) return tl::unexpected(simulated.error());
+    ASSAY_TRY(trace, timeline_json(query, best, *simulated));
+    response.files.emplace_back(*file, trace);
+  }
+  if (fits && request.has("sensitivity")) {
+    ASSAY_TRY(rows, sensitivity_rows(request, context, query, best));
+    ASSAY_TRY(memory, capacity_members(query, best));
+    out.emplace_back("sensitivity", std::move(rows));
+    out.emplace_back("memory_sensitivity", std::move(memory));
+    response.table_key = "sensitivity";
+  }
+  if (sizes.several) add_sizes(request, sizes, response);
+  if (request.picture())
+    response.picture = sizes.several ? sizes_picture(sizes) : training_picture(query, best, simulated);
+  if (request.explain()) ASSAY_CHECK(explain(query, best, response));
+  add_idle_notes(request, query, best.strategy, response.notes);
+  if (const Parallelism& p = best.strategy.parallelism;
+      !query.cluster.torus && !query.choices.layout &&
+      mesh_text(whole_mesh(p, best.strategy.layout)) != mesh_text(whole_mesh(p)))
+    response.notes.emplace_back(
+        "another order of the mesh's axes than the usual one is faster; --order pp,dp,fsdp,ep,cp,tp asks for that");
+  if (const std::int64_t most = largest_microbatch(query.sequence); !query.choices.micro_batch &&
+                                                                    best.strategy.micro_batch == most &&
+                                                                    microbatches(query.question, best.strategy) > 1.0)
+    response.notes.push_back(fmt::format(
+        "microbatches of more than {} sequences are not searched; --micro-batch asks for one", human_count(most)));
+  response.notes.push_back(
+      fmt::format("MFU counts three forward passes{}, causal attention as the mask leaves it; HFU counts what is "
+                  "executed, forward work done again included",
+                  query.imported.model.adapters ? ", two of products with weights that are not trained" : ""));
+  if (fits) {
+    response.headline = fmt::format("{} per step, {:.1f} % MFU with {}", human(Seconds(cost.estimate)),
+                                    100.0 * (useful / peak.value), strategy_text(best.strategy));
+  } else {
+    const double short_by = cost.memory.total() - capacity.value();
+    const double short_on_host = cost.host_memory - query.question.host.capacity;
+    std::string shortfall = short_by > 0.0 ? fmt::format("{} a chip, {} more than it has",
+                                                         human(Bytes(cost.memory.total())), human(Bytes(short_by)))
+                                           : std::string();
+    if (short_on_host > 0.0)
+      shortfall +=
+          fmt::format("{}{} of the host for each chip, {} more than its part of it", shortfall.empty() ? "" : ", and ",
+                      human(Bytes(cost.host_memory)), human(Bytes(short_on_host)));
+    response.outcome = Outcome::infeasible;
+    response.headline =
+        fmt::format("does not fit: {} with {} needs {}; {}", query.imported.model.id, strategy_text(best.strategy),
+                    shortfall, nearest_fit(query, best.strategy, capacity.value()));
+  }
+  if (sizes.several || !sizes.best().meets) say_choice(sizes, response);
+  return response;
+}
+
+}  // namespace
+
+VerbSpec train_verb() {
+  std::vector<OptionSpec> options{on_option};
+  for (const OptionSpec& option : train_options()) options.push_back(option);
+  options.push_back(set_option);
+  return {"train",
+          "predict a training step and find the best way to run it",
+          "MODEL is an id of the catalogue, a config.json or a directory. What the strategy flags leave open is "
+          "searched: every combination is priced, and the fastest that fits into memory is shown.",
+          {{"model", "id, config.json or directory", true}},
+          options,
+          {{"assay train llama-3-70b --on tpu-v5p:16x16x16 --batch 4Mi --seq 4096", "the best strategy"},
+           {"assay train llama-3-70b --on h100-sxm:1024 --batch 1024seq --seq 8192 --tp 8 --pp 4 --tokens 15T",
+            "time, cost and energy of a run"},
+           {"assay train llama-3-8b --on tpu-v5e:4x4 --batch 64seq --seq 2048 --tp 4 --list", "the program"},
+           {"assay train llama-3-8b --on h100-sxm:8..64 --batch 256seq --seq 8192 --tokens 1T --pareto",
+            "time against cost over sizes"}},
+          &answer,
+          true};
+}
+
+}  // namespace assay

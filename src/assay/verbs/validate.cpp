@@ -1,0 +1,320 @@
+// assay validate: predictions against measurements, with the errors by group; and the fit of the calibrations.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "assay/base/parallel.h"
+#include "assay/base/text.h"
+#include "assay/draw/chart/chart.h"
+#include "assay/validate/fit/fit.h"
+#include "assay/validate/fit/serving.h"
+#include "assay/validate/fit/steps.h"
+#include "assay/validate/validation.h"
+#include "assay/verbs/verbs.h"
+
+namespace assay {
+namespace {
+
+/// The sets that a request asks for: the named one, or all that its data allow.
+Result<std::vector<const ValidationSet*>> wanted_sets(const Request& request) {
+  std::vector<const ValidationSet*> sets;
+  if (!request.arguments().empty()) {
+    ASSAY_TRY(set, validation_set(request.arguments().front(), "validate"));
+    sets.push_back(set);
+    return sets;
+  }
+  for (const ValidationSet& set : validation_sets())
+    if (!set.on_request && (!set.needs_data || request.has("data"))) sets.push_back(&set);
+  return sets;
+}
+
+/// Predicted against measured on logarithmic axes, one mark per case; the largest groups by name.
+Scene scatter(const std::string& title, const std::vector<ValidationCase>& cases) {
+  constexpr std::size_t most_series = 6;
+  std::map<std::string, std::size_t> sizes;
+  for (const ValidationCase& one : cases) ++sizes[one.group];
+  std::vector<std::pair<std::string, std::size_t>> order(sizes.begin(), sizes.end());
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  const std::size_t named = order.size() <= most_series ? order.size() : most_series - 1;
+  Chart chart;
+  chart.title = title;
+  chart.x = {"measured", base_unit(cases.front().measured.dim), ScaleKind::log, std::nullopt, NumberStyle::si};
+  chart.y = {"predicted", base_unit(cases.front().measured.dim), ScaleKind::log, std::nullopt, NumberStyle::si};
+  double low = HUGE_VAL, high = 0.0;
+  for (const ValidationCase& one : cases) {
+    low = std::min({low, one.measured.value, one.predicted.value});
+    high = std::max({high, one.measured.value, one.predicted.value});
+  }
+  low /= 1.5, high *= 1.5;
+  chart.x.range = chart.y.range = AxisRange{low, high};
+  chart.series.push_back({"equal", {{low, low}, {high, high}}, SeriesStyle::line, 8});
+  constexpr double gap = std::numeric_limits<double>::quiet_NaN();
+  chart.series.push_back({"20 % off",
+                          {{low, 1.2 * low}, {high / 1.2, high}, {gap, gap}, {1.2 * low, low}, {high, high / 1.2}},
+                          SeriesStyle::dashed,
+                          8});
+  for (std::size_t i = 0; i < named; ++i)
+    chart.series.push_back({order[i].first, {}, SeriesStyle::markers, static_cast<int>(i) + 1});
+  if (named < order.size())
+    chart.series.push_back({fmt::format("{} other groups", order.size() - named), {}, SeriesStyle::markers, 7});
+  for (const ValidationCase& one : cases) {
+    std::size_t place = 0;
+    while (place < named && order[place].first != one.group) ++place;
+    chart.series[2 + place].points.push_back({one.measured.value, one.predicted.value});
+  }
+  const ValidationSummary all = summarise("all", cases);
+  chart.subtitle =
+      fmt::format("{} measurements, none seen by what predicts it: median error {:.1f} %, 90 % are within {:.1f} %",
+                  all.n, 100.0 * all.median, 100.0 * all.p90);
+  chart.height = 700.0, chart.width = 960.0;
+  return draw(chart);
+}
+
+/// What --by sorts errors by.
+struct SortKey {
+  std::string_view word;
+  std::string (*of)(const ValidationCase&);
+};
+constexpr SortKey sort_keys[] = {
+    {"group", [](const ValidationCase& one) { return one.group; }},
+    {"source", [](const ValidationCase& one) { return std::string(one.source()); }},
+    {"hardware", [](const ValidationCase& one) { return one.traits.hardware; }},
+    {"family", [](const ValidationCase& one) { return one.traits.family; }},
+    {"regime", [](const ValidationCase& one) { return one.traits.regime; }},
+};
+
+Result<const SortKey*> sort_key(const Request& request) {
+  const std::string word = request.value("by").value_or("group");
+  std::vector<std::string> words;
+  for (const SortKey& one : sort_keys) {
+    if (one.word == word) return &one;
+    words.emplace_back(one.word);
+  }
+  return fail("--by", fmt::format("nothing to sort by is called {}", in_quotes(word)), suggestion(word, words),
+              Error::Kind::usage);
+}
+
+bool contains(std::string_view text, std::string_view part) {
+  return std::search(text.begin(), text.end(), part.begin(), part.end(), [](char a, char b) {
+           return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+         }) != text.end();
+}
+
+Members summary_row(const ValidationSummary& s) {
+  Members row{{"group", s.group},         {"n", static_cast<std::int64_t>(s.n)},
+              {"mape", s.mape},           {"median_ape", s.median},
+              {"p90_ape", s.p90},         {"bias", s.bias},
+              {"within_10", s.within_10}, {"within_20", s.within_20}};
+  row.emplace_back("rank_correlation", s.rank ? Value(*s.rank) : Value());
+  row.emplace_back("covered", s.covered);
+  return row;
+}
+
+/// One row per value of the key: its rows, and its groups counted alike.
+std::vector<Value> sorted_summaries(const std::vector<ValidationCase>& cases, const SortKey& key) {
+  std::vector<std::string> order;
+  for (const ValidationCase& one : cases)
+    if (std::find(order.begin(), order.end(), key.of(one)) == order.end()) order.push_back(key.of(one));
+  std::vector<Value> rows;
+  for (const std::string& wanted : order) {
+    std::vector<ValidationCase> members;
+    for (const ValidationCase& one : cases)
+      if (key.of(one) == wanted) members.push_back(one);
+    const std::vector<ValidationSummary> groups = summarise_groups(members);
+    Members row = summary_row(summarise(wanted.empty() ? "-" : wanted, members));
+    const bool several = groups.size() > 1;  // then all of them and their mean follow
+    row.emplace_back("groups", static_cast<std::int64_t>(several ? groups.size() - 2 : 1));
+    row.emplace_back("mean_of_groups", groups.back().mape);
+    rows.emplace_back(std::move(row));
+  }
+  return rows;
+}
+
+using Files = std::vector<std::pair<std::string, std::string>>;
+
+/// All fits, by path below the catalogue: to all rows and without each fold. A set by its name fits what that set is
+/// about, alone; steps are fitted on the kernels of the same fit.
+Result<Files> fitted_files(const std::string& set, const Catalogue& all, const std::optional<std::string>& data) {
+  const bool trains = set.find("train") != std::string::npos, serves = set.find("infer") != std::string::npos;
+  std::vector<Catalogue> catalogues;
+  for (std::size_t left_out = 0; left_out <= kept_apart; ++left_out)
+    catalogues.push_back(all.replaced_from(fitted_without(left_out)));
+  Files files;
+  const auto add = [&](std::size_t left_out, const std::string& path, std::string text) {
+    catalogues[left_out].put(path, text);
+    files.emplace_back(fitted_without(left_out) + path, std::move(text));
+  };
+  if (!trains && !serves) {
+    std::vector<std::optional<Result<Files>>> kernels(catalogues.size());
+    parallel_for(kernels.size(), 1, [&](std::size_t left_out) {
+      kernels[left_out] = fit_calibrations({catalogues[left_out], data, left_out});
+    });
+    for (std::size_t left_out = 0; left_out <= kept_apart; ++left_out) {
+      ASSAY_TRY(fitted, std::move(*kernels[left_out]));
+      for (auto& [path, text] : fitted) add(left_out, path, std::move(text));
+    }
+  }
+  if (set.empty() || trains) {
+    ASSAY_TRY(steps, fit_steps(catalogues, data));
+    for (std::size_t left_out = 0; left_out <= kept_apart; ++left_out)
+      add(left_out, "steps/training.toml", std::move(steps[left_out]));
+  }
+  if (set.empty() || serves) {
+    ASSAY_TRY(serving, fit_serving(catalogues, data));
+    for (std::size_t left_out = 0; left_out <= kept_apart; ++left_out)
+      add(left_out, "steps/serving.toml", std::move(serving[left_out]));
+  }
+  return files;
+}
+
+Result<Response> answer_fit(const Request& request, const Catalogue& catalogue) {
+  const std::string set = request.arguments().empty() ? "" : request.arguments().front();
+  ASSAY_TRY(files, fitted_files(set, catalogue, request.value("data")));
+  Response response;
+  Items rows;
+  for (auto& [path, text] : files) {
+    rows.emplace_back(Members{{"file", path}, {"bytes", Bytes(static_cast<double>(text.size()))}});
+    response.files.emplace_back(*request.value("fit") + "/" + path, std::move(text));
+  }
+  response.headline = fmt::format("{} files fitted", rows.size());
+  response.results.emplace_back("files", std::move(rows));
+  response.table_key = "files";
+  return response;
+}
+
+Result<Response> answer(const Request& request, const Context& context) {
+  if (request.has("fit")) return answer_fit(request, context.catalogue);
+  const bool show_fitted = request.has("fitted");
+  const ValidationInput input(context.catalogue, request.value("data"), show_fitted);
+  ASSAY_TRY(sets, wanted_sets(request));
+  const std::string filter = request.value("group").value_or("");
+  ASSAY_TRY(key, sort_key(request));
+  std::vector<ValidationCase> cases;
+  std::map<std::string, std::pair<std::int64_t, std::string>> reasons;
+  Items left_out;
+  std::int64_t unanswered = 0;
+  std::string names;
+  std::vector<std::pair<std::string_view, Error>> unread;  // sets that nobody named, and whose tables are not there
+  for (const ValidationSet* set : sets) {
+    auto read = set->run(input);
+    if (!read && request.arguments().empty() && read.error().kind == Error::Kind::missing) {
+      unread.emplace_back(set->name, std::move(read.error()));
+      continue;
+    }
+    ASSAY_TRY(result, std::move(read));
+    names += (names.empty() ? "" : ", ") + std::string(set->name);
+    for (ValidationCase& one : result.cases) {
+      if (!contains(one.group, filter)) continue;
+      if (one.fitted != show_fitted) continue;
+      one.fitted = false;  // what is shown is summed up
+      cases.push_back(std::move(one));
+    }
+    for (UnansweredCase& one : result.unanswered) {
+      if (!contains(one.group, filter)) continue;
+      ++unanswered;
+      auto& [count, example] = reasons[one.why];
+      if (count++ == 0) example = one.id;
+      if (request.has("unanswered"))
+        left_out.emplace_back(Members{{"id", one.id}, {"group", one.group}, {"why", one.why}});
+    }
+  }
+  const auto need_data = [](const ValidationSet* set) { return set->needs_data; };
+  if (const auto needed = std::count_if(sets.begin(), sets.end(), need_data);
+      needed > 0 && std::ssize(unread) == needed) {
+    Error none = std::move(unread.front().second);
+    for (std::size_t i = 1; i < unread.size(); ++i) none.also.push_back(std::move(unread[i].second));
+    return tl::unexpected<Error>(std::move(none));
+  }
+  if (cases.empty() && filter.empty())
+    return fail(show_fitted ? "--fitted" : "validate",
+                fmt::format("no row of {} {}", names, show_fitted ? "takes part in a fit" : "can be asked for"),
+                show_fitted       ? "leave --fitted out"
+                : reasons.empty() ? ""
+                                  : reasons.begin()->first);
+  if (cases.empty())
+    return fail(
+        "--group",
+        fmt::format("no {} measurement has {} in its group", show_fitted ? "fitted" : "reported", in_quotes(filter)),
+        "`assay validate` lists the groups");
+  const std::vector<ValidationSummary> sums = summarise_groups(cases);
+  Response response;
+  const ValidationSummary all = summarise("all", cases);
+  response.headline = fmt::format("{}: {} measurements{}: median error {:.1f} %, 90 % are within {:.1f} %", names,
+                                  all.n, show_fitted ? " that may be fitted" : ", none seen by what predicts it",
+                                  100.0 * all.median, 100.0 * all.p90);
+  Items summary, rows, why;
+  for (const ValidationSummary& s : sums) summary.emplace_back(summary_row(s));
+  if (request.has("by")) {
+    summary = sorted_summaries(cases, *key);
+    summary.emplace_back(summary_row(all));
+  }
+  for (const ValidationCase& one : cases)
+    rows.emplace_back(Members{{"id", one.id},
+                              {"group", one.group},
+                              {"what", one.what},
+                              {"measured", one.measured},
+                              {"predicted", one.predicted},
+                              {"error", one.error()},
+                              {"covered", one.covered()}});
+  std::vector<std::pair<std::string, std::pair<std::int64_t, std::string>>> order(reasons.begin(), reasons.end());
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
+  for (const auto& [reason, count] : order)
+    why.emplace_back(Members{{"rows", count.first}, {"why", reason}, {"first", count.second}});
+  response.results.emplace_back(show_fitted ? "fitted" : "reported", static_cast<std::int64_t>(cases.size()));
+  response.results.emplace_back("unanswered", unanswered);
+  response.results.emplace_back("summary", std::move(summary));
+  if (!why.empty()) response.results.emplace_back("unanswered_because", std::move(why));
+  if (request.has("unanswered")) response.results.emplace_back("unanswered_rows", std::move(left_out));
+  response.results.emplace_back("cases", std::move(rows));
+  response.table_key = request.has("by") ? "summary" : "cases";
+  if (request.picture()) response.picture = scatter("Predicted against measured: " + names, cases);
+  response.notes.emplace_back(
+      show_fitted ? "these are rows that the estimate may have been fitted to: their errors prove nothing"
+                  : "every row is predicted by numbers that were fitted without it; the estimate's own "
+                    "were fitted to all but those kept apart (docs/validation.md)");
+  for (const auto& [set, error] : unread) response.notes.push_back(fmt::format("{} is left out: {}", set, error.what));
+  if (!request.has("data") && request.arguments().empty())
+    response.notes.emplace_back("sets that are not part of the project need --data DIR");
+  return response;
+}
+
+}  // namespace
+
+VerbSpec validate_verb() {
+  return {
+      "validate",
+      "compare estimates with measurements",
+      "SET is of kernels (h200-ops, h200-random, h200-measure, h200-experts, h200-products, and with --data kernels "
+      "and "
+      "collectives), of whole training steps (h200-train and training for time, h200-train-memory and training-memory "
+      "for peak memory), or of inference (h200-prefill, h200-decode, h200-static-cache, inference-tpot, "
+      "inference-ttft, "
+      "inference-throughput). "
+      "Reports the signed error of every measurement, predicted by numbers that have not seen it, and by group n, "
+      "mean, median and "
+      "90th percentile of the absolute error, bias, shares within 10 and 20 %, rank correlation, and how many "
+      "lie in the estimate's interval.",
+      {{"set", "a set; all sets of kernels that can be read if left out", false}},
+      {{"data", "DIR", "the directory of data sets that are not part of the project"},
+       {"group", "TEXT", "only groups with this in their name"},
+       {"by", "WHAT",
+        "sum errors up by group (default), source, hardware, family of models or regime; csv then has these sums, else "
+        "the rows"},
+       {"fitted", "", "all rows by the numbers of the estimate, which were fitted to them"},
+       {"unanswered", "", "also list the rows that cannot be asked for, and why"},
+       {"fit", "DIR",
+        "instead fit all calibrations, to all rows and without each fifth of them, and write them below DIR"}},
+      {{"assay validate", "kernels that we measured on an H200"},
+       {"assay validate h200-ops --group matmul --output scatter.svg", "predicted against measured as a picture"},
+       {"assay validate training --group H100", "published training steps on one kind of chip"},
+       {"assay validate training", "published training steps against the estimate of a step"}},
+      &answer,
+      true};
+}
+
+}  // namespace assay

@@ -1,0 +1,53 @@
+#include "assay/verbs/verbs.h"
+
+#include <fmt/format.h>
+
+#include "assay/base/text.h"
+
+namespace assay {
+
+std::span<const VerbSpec> verbs() {
+  static const std::vector<VerbSpec> all = {chips_verb(),    models_verb(),   clusters_verb(), roofline_verb(),
+                                            systolic_verb(), transfer_verb(), shard_verb(),    collective_verb(),
+                                            layer_verb(),    train_verb(),    serve_verb(),    scaling_verb(),
+                                            solve_verb(),    validate_verb(), measure_verb(),  book_verb()};
+  return all;
+}
+
+std::span<const OptionSpec> common_options() {
+  static const std::vector<OptionSpec> all = {
+      {"format", "FORMAT", "table, tree, json, csv, md or svg", false, "table|tree|json|csv|md|svg"},
+      {"output", "FILE", "write to FILE; its ending picks the format"},
+      {"explain", "", "show the derivation of the result"},
+      {"color", "WHEN", "auto, always or never", false, "auto|always|never"},
+      {"quiet", "", "results only: no headline, no notes (also -q)"},
+      {"config", "FILE", "options from a TOML file; the command line wins"},
+      {"catalogue", "DIR", "lay a directory of chip files over the built-in catalogue"},
+      {"help", "", "show help"},
+  };
+  return all;
+}
+
+Result<std::vector<Override>> overrides_of(const Request& request) {
+  std::vector<Override> changes;
+  for (const std::string& text : request.values("set")) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+      return fail("--set", fmt::format("{} is not KEY=VALUE", in_quotes(text)),
+                  "e.g. --set memory.hbm.bandwidth=1.23TB/s", Error::Kind::usage);
+    changes.push_back({std::string(trim(std::string_view(text).substr(0, equals))),
+                       std::string(trim(std::string_view(text).substr(equals + 1)))});
+  }
+  return changes;
+}
+
+Result<Cluster> cluster_of(const Request& request, const Context& context) {
+  const auto on = request.value("on");
+  if (!on)
+    return fail(std::string(request.verb().name), "--on is missing", "name a chip or a cluster, e.g. --on tpu-v5e",
+                Error::Kind::usage);
+  ASSAY_TRY(overrides, overrides_of(request));
+  return parse_cluster(*on, context.catalogue, "--on", overrides);
+}
+
+}  // namespace assay
