@@ -22,30 +22,33 @@ T required(Result<T> result) {
   return *std::move(result);
 }
 
-Cluster cluster(const std::string& text) {
-  static const Catalogue builtin = Catalogue::builtin();
-  return required(parse_cluster(text, builtin, "bench"));
+hardware::Cluster cluster(const std::string& text) {
+  static const hardware::Catalogue builtin = hardware::Catalogue::builtin();
+  return required(hardware::parse_cluster(text, builtin, "bench"));
 }
 
-std::vector<CollectiveGroup> groups(const std::string& kind) {
-  std::vector<CollectiveGroup> all;
+std::vector<network::CollectiveGroup> groups(const std::string& kind) {
+  std::vector<network::CollectiveGroup> all;
   if (kind == "torus")
     for (const auto& axes : {std::vector<std::string>{"X"}, {"X", "Y"}, {"X", "Y", "Z"}, {"X=4", "Y"}})
-      all.push_back(required(make_group(cluster("tpu-v5p:8x8x8"), axes, 1, "bench")));
+      all.push_back(required(network::make_group(cluster("tpu-v5p:8x8x8"), axes, 1, "bench")));
   else
     for (const char* text : {"h100-sxm:8", "h100-sxm:64", "h100-sxm:512", "gb200-nvl72:576"})
-      all.push_back(required(make_group(cluster(text), {}, 1, "bench")));
+      all.push_back(required(network::make_group(cluster(text), {}, 1, "bench")));
   return all;
 }
 
-CollectiveKind kind_at(std::size_t i) { return static_cast<CollectiveKind>(i % collective_kinds); }
+network::CollectiveKind kind_at(std::size_t i) {
+  return static_cast<network::CollectiveKind>(i % network::collective_kinds);
+}
 
 void plain_costs(benchmark::State& state, const std::string& kind) {
-  const std::vector<CollectiveGroup> all = groups(kind);
+  const std::vector<network::CollectiveGroup> all = groups(kind);
   std::size_t i = 0;
   for (auto _ : state) {
     ++i;
-    benchmark::DoNotOptimize(collective_cost(Plain{}, kind_at(i), Bytes(static_cast<double>(i)), all[i % all.size()]));
+    benchmark::DoNotOptimize(
+        network::collective_cost(Plain{}, kind_at(i), Bytes(static_cast<double>(i)), all[i % all.size()]));
   }
   state.SetItemsProcessed(state.iterations());
 }
@@ -54,19 +57,20 @@ BENCHMARK_CAPTURE(plain_costs, tree, std::string("tree"));
 
 // What a search does: a line is made once, then evaluated.
 void costs_by_lines(benchmark::State& state) {
-  const auto lines = collective_lines(groups("torus").back());
+  const auto lines = network::collective_lines(groups("torus").back());
   std::size_t i = 0;
   for (auto _ : state) {
     ++i;
-    benchmark::DoNotOptimize(lines[i % collective_kinds].lower(Bytes(static_cast<double>(i))));
+    benchmark::DoNotOptimize(lines[i % network::collective_kinds].lower(Bytes(static_cast<double>(i))));
   }
   state.SetItemsProcessed(state.iterations());
 }
 BENCHMARK(costs_by_lines);
 
 void groups_of_mesh_axes(benchmark::State& state, const char* mesh, const char* on) {
-  const Placement placement = required(Placement::make(required(parse_mesh(mesh, "bench")), cluster(on), "bench"));
-  AxisSet axes = 0;
+  const network::Placement placement =
+      required(network::Placement::make(required(program::parse_mesh(mesh, "bench")), cluster(on), "bench"));
+  program::AxisSet axes = 0;
   for (auto _ : state) benchmark::DoNotOptimize(placement.group(++axes % 7 + 1).devices);
   state.SetItemsProcessed(state.iterations());
 }
@@ -74,15 +78,15 @@ BENCHMARK_CAPTURE(groups_of_mesh_axes, torus, "X=4,Y=16,Z=8", "tpu-v5p:8x8x8");
 BENCHMARK_CAPTURE(groups_of_mesh_axes, tree, "D=16,P=4,T=8", "h100-sxm:512");
 
 void traced_costs(benchmark::State& state) {
-  const std::vector<CollectiveGroup> all = groups("torus");
-  const CollectiveLabels labels = collective_labels(cluster("tpu-v5p:8x8x8"));
+  const std::vector<network::CollectiveGroup> all = groups("torus");
+  const network::CollectiveLabels labels = network::collective_labels(cluster("tpu-v5p:8x8x8"));
   std::size_t i = 0;
   for (auto _ : state) {
     ++i;
     Ledger ledger;
-    benchmark::DoNotOptimize(
-        collective_cost(Traced{&ledger}, kind_at(i), Bytes(static_cast<double>(i)), all[i % all.size()], &labels)
-            .lower.value());
+    benchmark::DoNotOptimize(network::collective_cost(Traced{&ledger}, kind_at(i), Bytes(static_cast<double>(i)),
+                                                      all[i % all.size()], &labels)
+                                 .lower.value());
   }
   state.SetItemsProcessed(state.iterations());
 }
@@ -90,9 +94,10 @@ BENCHMARK(traced_costs);
 
 // An all-gather over 4096 chips, chunk by chunk.
 void simulate_4096_chips(benchmark::State& state) {
-  const CollectiveGroup group = required(make_group(cluster("tpu-v4:16x16x16"), {}, 1, "bench"));
+  const network::CollectiveGroup group = required(network::make_group(cluster("tpu-v4:16x16x16"), {}, 1, "bench"));
   for (auto _ : state)
-    benchmark::DoNotOptimize(simulate_collective(CollectiveKind::all_gather, Bytes(1e9), group).time.value());
+    benchmark::DoNotOptimize(
+        network::simulate_collective(network::CollectiveKind::all_gather, Bytes(1e9), group).time.value());
 }
 BENCHMARK(simulate_4096_chips)->Unit(benchmark::kMillisecond);
 

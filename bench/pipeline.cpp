@@ -14,13 +14,16 @@ namespace {
 
 using namespace assay;
 
-constexpr std::array shapes = {
-    PipelineShape{PipelineSchedule::gpipe, 8, 64, 1},       PipelineShape{PipelineSchedule::one_f_one_b, 16, 64, 1},
-    PipelineShape{PipelineSchedule::interleaved, 8, 64, 4}, PipelineShape{PipelineSchedule::zb_h1, 16, 64, 1},
-    PipelineShape{PipelineSchedule::zb_h2, 8, 64, 1},       PipelineShape{PipelineSchedule::zb_v, 16, 64, 1},
-    PipelineShape{PipelineSchedule::dualpipe, 8, 64, 1},    PipelineShape{PipelineSchedule::one_f_one_b, 8, 128, 1}};
+constexpr std::array shapes = {pipeline::PipelineShape{pipeline::PipelineSchedule::gpipe, 8, 64, 1},
+                               pipeline::PipelineShape{pipeline::PipelineSchedule::one_f_one_b, 16, 64, 1},
+                               pipeline::PipelineShape{pipeline::PipelineSchedule::interleaved, 8, 64, 4},
+                               pipeline::PipelineShape{pipeline::PipelineSchedule::zb_h1, 16, 64, 1},
+                               pipeline::PipelineShape{pipeline::PipelineSchedule::zb_h2, 8, 64, 1},
+                               pipeline::PipelineShape{pipeline::PipelineSchedule::zb_v, 16, 64, 1},
+                               pipeline::PipelineShape{pipeline::PipelineSchedule::dualpipe, 8, 64, 1},
+                               pipeline::PipelineShape{pipeline::PipelineSchedule::one_f_one_b, 8, 128, 1}};
 
-StageTimes times(std::size_t i) {
+pipeline::StageTimes times(std::size_t i) {
   const double grow = 1.0 + static_cast<double>(i % 64) / 64.0;
   return {Seconds(grow), Seconds(1.1 * grow), Seconds(0.9)};
 }
@@ -28,10 +31,10 @@ StageTimes times(std::size_t i) {
 void closed_forms(benchmark::State& state) {
   std::size_t i = 0;
   for (auto _ : state) {
-    const PipelineShape& shape = shapes[i % shapes.size()];
-    benchmark::DoNotOptimize(is_possible(shape));
-    benchmark::DoNotOptimize(pipeline_form(shape, times(i), Seconds(0.01)));
-    benchmark::DoNotOptimize(peak_microbatches(shape, 0));
+    const pipeline::PipelineShape& shape = shapes[i % shapes.size()];
+    benchmark::DoNotOptimize(pipeline::is_possible(shape));
+    benchmark::DoNotOptimize(pipeline::pipeline_form(shape, times(i), Seconds(0.01)));
+    benchmark::DoNotOptimize(pipeline::peak_microbatches(shape, 0));
     ++i;
   }
   state.SetItemsProcessed(state.iterations());
@@ -39,13 +42,13 @@ void closed_forms(benchmark::State& state) {
 BENCHMARK(closed_forms);
 
 void simulated_operations(benchmark::State& state) {
-  const PipelineShape& shape = shapes[static_cast<std::size_t>(state.range(0))];
-  state.SetLabel(std::string(schedule_name(shape.schedule)));
+  const pipeline::PipelineShape& shape = shapes[static_cast<std::size_t>(state.range(0))];
+  state.SetLabel(std::string(pipeline::schedule_name(shape.schedule)));
   std::size_t i = 0;
   std::int64_t events = 0;
   for (auto _ : state) {
-    const PipelineInput input{.shape = shape, .times = {times(i++)}, .transfer = Seconds(0.01)};
-    const auto result = simulate_pipeline(input);
+    const pipeline::PipelineInput input{.shape = shape, .times = {times(i++)}, .transfer = Seconds(0.01)};
+    const auto result = pipeline::simulate_pipeline(input);
     benchmark::DoNotOptimize(result->makespan);
     events += static_cast<std::int64_t>(result->events.size());
   }

@@ -16,14 +16,14 @@ namespace {
 
 using namespace assay;
 
-const Mesh& mesh() {
-  static const Mesh cube{{{"X", 4}, {"Y", 4}, {"Z", 8}}};
+const program::Mesh& mesh() {
+  static const program::Mesh cube{{{"X", 4}, {"Y", 4}, {"Z", 8}}};
   return cube;
 }
 
 /// Axes fall on a dimension or on none, in any order.
-Sharding random_sharding(std::mt19937& random, std::size_t rank) {
-  Sharding sharding;
+program::Sharding random_sharding(std::mt19937& random, std::size_t rank) {
+  program::Sharding sharding;
   std::array order = {0, 1, 2};
   for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
   for (const int axis : order)
@@ -32,13 +32,13 @@ Sharding random_sharding(std::mt19937& random, std::size_t rank) {
   return sharding;
 }
 
-std::vector<ShardingExpression> contractions(std::size_t count) {
+std::vector<plan::ShardingExpression> contractions(std::size_t count) {
   std::mt19937 random(1);  // the same set on every machine
-  std::vector<ShardingExpression> all;
+  std::vector<plan::ShardingExpression> all;
   while (all.size() < count) {
     const auto size = [&] { return std::int64_t{1024} << random() % 4; };
-    const DimensionSizes sizes{{"I", size()}, {"J", size()}, {"K", size()}};
-    auto e = parse_sharding("A[I, J] * B[J, K] -> C[I, K]", mesh(), sizes, Dtype::bf16);
+    const plan::DimensionSizes sizes{{"I", size()}, {"J", size()}, {"K", size()}};
+    auto e = plan::parse_sharding("A[I, J] * B[J, K] -> C[I, K]", mesh(), sizes, Dtype::bf16);
     if (!e) throw std::runtime_error(e.error().what);
     e->left.sharding = random_sharding(random, 2);
     e->right->sharding = random_sharding(random, 2);
@@ -49,18 +49,18 @@ std::vector<ShardingExpression> contractions(std::size_t count) {
 }
 
 /// Prices in seconds, as of a torus: a rate and a latency for each set of axes.
-Prices time_like() {
-  Prices prices(mesh());
-  for (AxisSet axes = 1; axes < 8; ++axes)
-    for (const StepKind kind : {StepKind::all_gather, StepKind::all_to_all, StepKind::permute, StepKind::reduce_scatter,
-                                StepKind::all_reduce})
-      prices.set(kind, axes, {received_bytes(mesh(), kind, axes, 1_B).value() / 9e10, 4e-6});
+plan::Prices time_like() {
+  plan::Prices prices(mesh());
+  for (program::AxisSet axes = 1; axes < 8; ++axes)
+    for (const plan::StepKind kind : {plan::StepKind::all_gather, plan::StepKind::all_to_all, plan::StepKind::permute,
+                                      plan::StepKind::reduce_scatter, plan::StepKind::all_reduce})
+      prices.set(kind, axes, {plan::received_bytes(mesh(), kind, axes, 1_B).value() / 9e10, 4e-6});
   return prices;
 }
 
 /// Mean and longest time of one plan over the set, each the best of several rounds.
 template <class Plan>
-void over_set(benchmark::State& state, const std::vector<ShardingExpression>& set, Plan plan) {
+void over_set(benchmark::State& state, const std::vector<plan::ShardingExpression>& set, Plan plan) {
   std::vector<double> best(set.size(), 1.0);
   for (auto _ : state)
     for (std::size_t i = 0; i < set.size(); ++i) {
@@ -76,46 +76,49 @@ void over_set(benchmark::State& state, const std::vector<ShardingExpression>& se
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(set.size()));
 }
 
-void known_tensors(benchmark::State& state, const Prices& prices) {
+void known_tensors(benchmark::State& state, const plan::Prices& prices) {
   const auto set = contractions(256);
-  Planner planner(mesh());
-  for (const ShardingExpression& e : set) benchmark::DoNotOptimize(planner.outline(e, prices).cost);
-  over_set(state, set, [&](const ShardingExpression& e) { benchmark::DoNotOptimize(planner.outline(e, prices).cost); });
+  plan::Planner planner(mesh());
+  for (const plan::ShardingExpression& e : set) benchmark::DoNotOptimize(planner.outline(e, prices).cost);
+  over_set(state, set,
+           [&](const plan::ShardingExpression& e) { benchmark::DoNotOptimize(planner.outline(e, prices).cost); });
 }
-BENCHMARK_CAPTURE(known_tensors, by_bytes, byte_prices(mesh()));
+BENCHMARK_CAPTURE(known_tensors, by_bytes, plan::byte_prices(mesh()));
 BENCHMARK_CAPTURE(known_tensors, by_time, time_like());
 
 void known_tensors_as_plan(benchmark::State& state) {
   const auto set = contractions(256);
-  const Prices prices = byte_prices(mesh());
-  Planner planner(mesh());
-  for (const ShardingExpression& e : set) benchmark::DoNotOptimize(planner.outline(e, prices).cost);
-  over_set(state, set, [&](const ShardingExpression& e) { benchmark::DoNotOptimize(planner.product(e, prices)); });
+  const plan::Prices prices = plan::byte_prices(mesh());
+  plan::Planner planner(mesh());
+  for (const plan::ShardingExpression& e : set) benchmark::DoNotOptimize(planner.outline(e, prices).cost);
+  over_set(state, set,
+           [&](const plan::ShardingExpression& e) { benchmark::DoNotOptimize(planner.product(e, prices)); });
 }
 BENCHMARK(known_tensors_as_plan);
 
 // Every plan is of a size never met before.
-void new_sizes(benchmark::State& state, const Prices& prices) {
+void new_sizes(benchmark::State& state, const plan::Prices& prices) {
   auto set = contractions(256);
-  Planner planner(mesh());
+  plan::Planner planner(mesh());
   std::int64_t grown = 0;
-  for (const ShardingExpression& e : set) benchmark::DoNotOptimize(planner.outline(e, prices).cost);
-  ShardingExpression e;
-  over_set(state, set, [&](const ShardingExpression& base) {
+  for (const plan::ShardingExpression& e : set) benchmark::DoNotOptimize(planner.outline(e, prices).cost);
+  plan::ShardingExpression e;
+  over_set(state, set, [&](const plan::ShardingExpression& base) {
     e = base;
     grown += 128;
-    for (Tensor* tensor : {&e.left, &*e.right, &*e.result})
-      for (Dimension& dim : tensor->dims) dim.size += grown;
+    for (program::Tensor* tensor : {&e.left, &*e.right, &*e.result})
+      for (program::Dimension& dim : tensor->dims) dim.size += grown;
     benchmark::DoNotOptimize(planner.outline(e, prices).cost);
   });
 }
-BENCHMARK_CAPTURE(new_sizes, by_bytes, byte_prices(mesh()));
+BENCHMARK_CAPTURE(new_sizes, by_bytes, plan::byte_prices(mesh()));
 BENCHMARK_CAPTURE(new_sizes, by_time, time_like());
 
 void one_plan_only(benchmark::State& state) {
   const auto set = contractions(256);
-  const Prices prices = byte_prices(mesh());
-  over_set(state, set, [&](const ShardingExpression& e) { benchmark::DoNotOptimize(plan_product(mesh(), e, prices)); });
+  const plan::Prices prices = plan::byte_prices(mesh());
+  over_set(state, set,
+           [&](const plan::ShardingExpression& e) { benchmark::DoNotOptimize(plan::plan_product(mesh(), e, prices)); });
 }
 BENCHMARK(one_plan_only);
 

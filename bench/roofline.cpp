@@ -28,15 +28,15 @@ T required(Result<T> result) {
   return *std::move(result);
 }
 
-const Catalogue& catalogue() {
-  static const Catalogue builtin = Catalogue::builtin();
+const hardware::Catalogue& catalogue() {
+  static const hardware::Catalogue builtin = hardware::Catalogue::builtin();
   return builtin;
 }
 
-Roof roof_of(std::string_view id) {
-  const Chip chip = required(catalogue().chip(id, "bench"));
-  Roof roof;
-  roof.peak = required(peak_rate(chip, Dtype::bf16, "bench"));
+roofline::Roof roof_of(std::string_view id) {
+  const hardware::Chip chip = required(catalogue().chip(id, "bench"));
+  roofline::Roof roof;
+  roof.peak = required(hardware::peak_rate(chip, Dtype::bf16, "bench"));
   roof.bandwidth = *chip.hbm().bandwidth;
   roof.compute_efficiency = chip.efficiency.matrix;
   roof.memory_efficiency = chip.efficiency.memory;
@@ -45,8 +45,8 @@ Roof roof_of(std::string_view id) {
 
 // Products of many shapes, dtypes and with and without a batch, on two chips; a power of two of each.
 struct Inputs {
-  std::array<Matmul, 64> matmuls;
-  std::array<Roof, 2> roofs = {roof_of("tpu-v5e"), roof_of("h100-sxm")};
+  std::array<roofline::Matmul, 64> matmuls;
+  std::array<roofline::Roof, 2> roofs = {roof_of("tpu-v5e"), roof_of("h100-sxm")};
 
   Inputs() {
     constexpr std::array dtypes = {Dtype::bf16, Dtype::fp8, Dtype::int8, Dtype::fp32};
@@ -62,18 +62,18 @@ struct Inputs {
     }
   }
 
-  const Matmul& matmul(std::size_t i) const { return matmuls[i % matmuls.size()]; }
-  const Roof& roof(std::size_t i) const { return roofs[i % roofs.size()]; }
+  const roofline::Matmul& matmul(std::size_t i) const { return matmuls[i % matmuls.size()]; }
+  const roofline::Roof& roof(std::size_t i) const { return roofs[i % roofs.size()]; }
 };
 
-Bound<Plain> plain_bound(const Inputs& inputs, std::size_t i) {
-  return roofline_bound(Plain{}, matmul_work(Plain{}, inputs.matmul(i), {}), inputs.roof(i));
+roofline::Bound<Plain> plain_bound(const Inputs& inputs, std::size_t i) {
+  return roofline::roofline_bound(Plain{}, roofline::matmul_work(Plain{}, inputs.matmul(i), {}), inputs.roof(i));
 }
 
 double traced_bound(const Inputs& inputs, std::size_t i) {
   Ledger ledger;
   const Traced num{&ledger};
-  return roofline_bound(num, matmul_work(num, inputs.matmul(i), {}), inputs.roof(i)).lower.value();
+  return roofline::roofline_bound(num, roofline::matmul_work(num, inputs.matmul(i), {}), inputs.roof(i)).lower.value();
 }
 
 void plain_evaluations(benchmark::State& state) {
@@ -114,20 +114,22 @@ BENCHMARK(traced_over_plain);
 // The same work by way of an operation as a person wrote it: what a sweep over a size pays for each point.
 void operation_evaluations(benchmark::State& state) {
   const Inputs inputs;
-  const Operation operation =
-      required(parse_operation("bf16[240,8192] @ int8[8192,32768] -> bf16[240,32768]", "bench"));
+  const roofline::Operation operation =
+      required(roofline::parse_operation("bf16[240,8192] @ int8[8192,32768] -> bf16[240,32768]", "bench"));
   std::size_t i = 0;
   for (auto _ : state)
-    benchmark::DoNotOptimize(roofline_bound(Plain{}, operation_work(Plain{}, operation, {}), inputs.roof(i++)));
+    benchmark::DoNotOptimize(
+        roofline::roofline_bound(Plain{}, roofline::operation_work(Plain{}, operation, {}), inputs.roof(i++)));
   state.SetItemsProcessed(state.iterations());
 }
 BENCHMARK(operation_evaluations);
 
 void find_a_knee(benchmark::State& state) {
   const Inputs inputs;
-  const Operation operation = required(parse_operation("bf16[B,8192] @ int8[8192,32768] -> bf16[B,32768]", "bench"));
+  const roofline::Operation operation =
+      required(roofline::parse_operation("bf16[B,8192] @ int8[8192,32768] -> bf16[B,32768]", "bench"));
   std::size_t i = 0;
-  for (auto _ : state) benchmark::DoNotOptimize(find_knee(operation, "B", {}, inputs.roof(i++)).exact);
+  for (auto _ : state) benchmark::DoNotOptimize(roofline::find_knee(operation, "B", {}, inputs.roof(i++)).exact);
   state.SetItemsProcessed(state.iterations());
 }
 BENCHMARK(find_a_knee);
@@ -137,7 +139,8 @@ void parse_operations(benchmark::State& state) {
                                                      "int8[16,240,4Ki] @ int8[16,4Ki,128]",
                                                      "bf16[B,S,D] @ bf16[D,F] -> bf16[B,S,F]", "dot(fp32[1Mi])"};
   std::size_t i = 0;
-  for (auto _ : state) benchmark::DoNotOptimize(parse_operation(texts[i++ % texts.size()], "bench").has_value());
+  for (auto _ : state)
+    benchmark::DoNotOptimize(roofline::parse_operation(texts[i++ % texts.size()], "bench").has_value());
   state.SetItemsProcessed(state.iterations());
 }
 BENCHMARK(parse_operations);
@@ -146,7 +149,7 @@ void parse_clusters(benchmark::State& state) {
   constexpr std::array<std::string_view, 4> texts = {"tpu-v5e:8x16", "4*tpu-v5p:16x20x28", "h100-sxm:1024", "l4"};
   std::size_t i = 0;
   for (auto _ : state)
-    benchmark::DoNotOptimize(parse_cluster(texts[i++ % texts.size()], catalogue(), "bench").has_value());
+    benchmark::DoNotOptimize(hardware::parse_cluster(texts[i++ % texts.size()], catalogue(), "bench").has_value());
   state.SetItemsProcessed(state.iterations());
 }
 BENCHMARK(parse_clusters);
@@ -157,7 +160,7 @@ void read_chips(benchmark::State& state) {
   std::int64_t bytes = 0;
   for (auto _ : state) {
     const auto& [path, text] = files[i++ % files.size()];
-    benchmark::DoNotOptimize(read_chip(text, path).has_value());
+    benchmark::DoNotOptimize(hardware::read_chip(text, path).has_value());
     bytes += static_cast<std::int64_t>(text.size());
   }
   state.SetItemsProcessed(state.iterations());
@@ -170,8 +173,8 @@ void ask_for_a_roofline(benchmark::State& state) {
   const std::vector<std::string> words = {"roofline", "bf16[B,8192] @ int8[8192,32768] -> bf16[B,32768]", "--on",
                                           "tpu-v5e"};
   for (auto _ : state) {
-    const Request request = required(parse_request(words));
-    benchmark::DoNotOptimize(ask(request, {catalogue()}).has_value());
+    const verbs::Request request = required(verbs::parse_request(words));
+    benchmark::DoNotOptimize(verbs::ask(request, {catalogue()}).has_value());
   }
   state.SetItemsProcessed(state.iterations());
 }

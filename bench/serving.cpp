@@ -22,50 +22,50 @@ T required(Result<T> result) {
   return *std::move(result);
 }
 
-const Catalogue& catalogue() {
-  static const Catalogue builtin = Catalogue::builtin();
+const hardware::Catalogue& catalogue() {
+  static const hardware::Catalogue builtin = hardware::Catalogue::builtin();
   return builtin;
 }
 
 struct Case {
-  Transformer model;
-  Cluster cluster;
-  ServingQuestion question;
+  model::Transformer model;
+  hardware::Cluster cluster;
+  serving::ServingQuestion question;
 
   Case(const std::string& model_id, const std::string& where, bool calibrated)
-      : model(required(load_model(model_id, catalogue(), "bench")).model),
-        cluster(required(parse_cluster(where, catalogue(), "bench"))) {
-    const auto calibration = required(calibration_of(cluster.chip, catalogue()));
-    question.setup.rates = required(
-        kernel_rates(cluster.chip, Dtype::bf16, "bench", calibrated && calibration ? &calibration->values : nullptr));
+      : model(required(model::load_model(model_id, catalogue(), "bench")).model),
+        cluster(required(hardware::parse_cluster(where, catalogue(), "bench"))) {
+    const auto calibration = required(hardware::calibration_of(cluster.chip, catalogue()));
+    question.setup.rates = required(estimate::kernel_rates(cluster.chip, Dtype::bf16, "bench",
+                                                           calibrated && calibration ? &calibration->values : nullptr));
     if (calibrated && calibration) question.setup.collectives = calibration->values.collective;
     question.prompt = 1024, question.output = 256;
     question.capacity = cluster.chip.hbm().capacity.value.value();
   }
   /// The question with the model where it lies now.
-  ServingQuestion asked() const {
-    ServingQuestion q = question;
+  serving::ServingQuestion asked() const {
+    serving::ServingQuestion q = question;
     q.setup.model = &model;
     return q;
   }
 };
 
-ServingStrategy split(std::int64_t tensor, std::int64_t data = 1) {
-  ServingStrategy s;
+serving::ServingStrategy split(std::int64_t tensor, std::int64_t data = 1) {
+  serving::ServingStrategy s;
   s.tensor = tensor, s.data = data;
   return s;
 }
 
 void decode_points(benchmark::State& state, const char* model, const char* where, bool calibrated) {
   const Case c(model, where, calibrated);
-  const ServingQuestion question = c.asked();
-  const ServingStrategy strategy = split(8);
-  const StageLinks links = required(serving_links(question.setup, strategy, c.cluster));
-  const ServingProfiles profiles = serving_profiles(question, strategy, links);
+  const serving::ServingQuestion question = c.asked();
+  const serving::ServingStrategy strategy = split(8);
+  const training::StageLinks links = required(serving::serving_links(question.setup, strategy, c.cluster));
+  const serving::ServingProfiles profiles = serving::serving_profiles(question, strategy, links);
   double batch = 0.0;
   for (auto _ : state) {
     batch = batch >= 1024.0 ? 1.0 : batch + 1.0;
-    benchmark::DoNotOptimize(serving_point(question, strategy, profiles, links, batch).decode.estimate);
+    benchmark::DoNotOptimize(serving::serving_point(question, strategy, profiles, links, batch).decode.estimate);
   }
   state.SetItemsProcessed(state.iterations());
 }
@@ -76,10 +76,10 @@ BENCHMARK_CAPTURE(decode_points, deepseek_v3_calibrated, "deepseek-v3", "b200:8"
 
 void profiles_of_a_strategy(benchmark::State& state) {
   const Case c("llama-3-70b", "h100-sxm:8", true);
-  const ServingQuestion question = c.asked();
-  const ServingStrategy strategy = split(8);
-  const StageLinks links = required(serving_links(question.setup, strategy, c.cluster));
-  for (auto _ : state) benchmark::DoNotOptimize(serving_profiles(question, strategy, links).decode.unit);
+  const serving::ServingQuestion question = c.asked();
+  const serving::ServingStrategy strategy = split(8);
+  const training::StageLinks links = required(serving::serving_links(question.setup, strategy, c.cluster));
+  for (auto _ : state) benchmark::DoNotOptimize(serving::serving_profiles(question, strategy, links).decode.unit);
 }
 BENCHMARK(profiles_of_a_strategy)->Unit(benchmark::kMicrosecond);
 
@@ -101,7 +101,7 @@ void front_over_eight_chips(benchmark::State& state) {
   for (auto _ : state) {
     points = kept = 0;
     for (const Case& c : cases) {
-      const ServingSearch found = required(search_serving(c.asked(), c.cluster, {}));
+      const search::ServingSearch found = required(search::search_serving(c.asked(), c.cluster, {}));
       points += found.points, kept += static_cast<std::int64_t>(found.front.size());
     }
   }

@@ -15,15 +15,15 @@ namespace {
 using namespace assay;
 
 struct Question {
-  ImportedModel imported;
-  Cluster cluster;
-  TrainingQuestion question;
+  model::ImportedModel imported;
+  hardware::Cluster cluster;
+  training::TrainingQuestion question;
 
   Question()
-      : imported(*load_model("gpt-3-175b", Catalogue::builtin(), "bench")),
-        cluster(*parse_cluster("a100-sxm-80:4096", Catalogue::builtin(), "bench")) {
+      : imported(*model::load_model("gpt-3-175b", hardware::Catalogue::builtin(), "bench")),
+        cluster(*hardware::parse_cluster("a100-sxm-80:4096", hardware::Catalogue::builtin(), "bench")) {
     question.setup.model = &imported.model;
-    question.setup.rates = *kernel_rates(cluster.chip, Dtype::bf16, "bench");
+    question.setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "bench");
     question.setup.flash = false;  // so that selective recomputation is a choice of its own
     question.sequences = 4096;
     question.chips = 4096;
@@ -33,14 +33,14 @@ struct Question {
 /// The search without pruning: every strategy is evaluated, but for those that make again what fits when it is kept.
 void search(benchmark::State& state) {
   Question q;
-  TrainingChoices choices;
+  search::TrainingChoices choices;
   choices.context = 1;
   std::int64_t evaluated = 0, considered = 0;
   for (auto _ : state)
     for (bool overlap : {true, false}) {
       q.question.overlap = overlap;
-      const auto found = search_training(q.question, 2048, q.cluster, choices,
-                                         q.cluster.chip.hbm().capacity.value.value(), 10, state.range(0) != 0);
+      const auto found = search::search_training(q.question, 2048, q.cluster, choices,
+                                                 q.cluster.chip.hbm().capacity.value.value(), 10, state.range(0) != 0);
       evaluated += found->count.evaluated, considered += found->count.considered;
     }
   state.SetItemsProcessed(evaluated);
@@ -52,31 +52,31 @@ BENCHMARK(search)->ArgName("pruned")->Arg(0)->Arg(1)->Unit(benchmark::kMilliseco
 /// One program: lowering a training step with sharded weights, tensor parallelism and that of experts, and counting its
 /// work.
 struct Lowered {
-  const Transformer& model;
-  StageRules stage;
-  TrainingPlan plan;
+  const model::Transformer& model;
+  lower::StageRules stage;
+  lower::TrainingPlan plan;
 
-  explicit Lowered(const Transformer& of) : model(of) {
-    Parallelism p;
+  explicit Lowered(const model::Transformer& of) : model(of) {
+    lower::Parallelism p;
     p.fsdp = 64, p.tensor = 8;
-    if (has(model, [](const Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; }))
+    if (has(model, [](const model::Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; }))
       p.expert = 8;
-    stage = training_stage(p, model);
+    stage = lower::training_stage(p, model);
     plan.work.sequences = 64, plan.work.queries = plan.work.keys = plan.work.source = 2048;
   }
   std::size_t operator()() const {
-    const Program program = lower_training(model, stage.mesh, stage.rules, plan);
-    benchmark::DoNotOptimize(count(program).flops);
+    const program::Program program = lower::lower_training(model, stage.mesh, stage.rules, plan);
+    benchmark::DoNotOptimize(program::count(program).flops);
     return program.steps.size();
   }
   template <class Test>
-  static bool has(const Transformer& model, Test test) {
+  static bool has(const model::Transformer& model, Test test) {
     return std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(), test);
   }
 };
 
 void lower(benchmark::State& state, const char* id) {
-  const ImportedModel imported = *load_model(id, Catalogue::builtin(), "bench");
+  const model::ImportedModel imported = *model::load_model(id, hardware::Catalogue::builtin(), "bench");
   const Lowered lowered(imported.model);
   std::size_t steps = 0;
   for (auto _ : state) steps = lowered();
@@ -91,11 +91,12 @@ BENCHMARK_CAPTURE(lower, deepseek_v3, "deepseek-v3")->Unit(benchmark::kMicroseco
 /// names it and those that come next.
 enum class Family { dense, experts, state_space, encoder_decoder };
 
-Family family(const Transformer& model) {
+Family family(const model::Transformer& model) {
   if (model.encoder) return Family::encoder_decoder;
-  if (Lowered::has(model, [](const Layer& layer) { return layer.state_space.has_value(); })) return Family::state_space;
-  const bool experts =
-      Lowered::has(model, [](const Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; });
+  if (Lowered::has(model, [](const model::Layer& layer) { return layer.state_space.has_value(); }))
+    return Family::state_space;
+  const bool experts = Lowered::has(
+      model, [](const model::Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; });
   return experts ? Family::experts : Family::dense;
 }
 
@@ -103,9 +104,9 @@ void slowest(benchmark::State& state, Family of) {
   using Clock = std::chrono::steady_clock;
   for (auto _ : state) {
     std::vector<std::pair<double, std::string>> times;
-    for (const std::string& id : model_ids(Catalogue::builtin())) {
-      const ImportedModel imported = *load_model(id, Catalogue::builtin(), "bench");
-      if (family(imported.model) != of || !check_lowers(imported.model, "bench")) continue;
+    for (const std::string& id : model::model_ids(hardware::Catalogue::builtin())) {
+      const model::ImportedModel imported = *model::load_model(id, hardware::Catalogue::builtin(), "bench");
+      if (family(imported.model) != of || !lower::check_lowers(imported.model, "bench")) continue;
       const Lowered lowered(imported.model);
       std::chrono::duration<double> best = std::chrono::seconds(1);
       for (int i = 0; i < 300; ++i) {

@@ -28,7 +28,7 @@ struct Row {
   double theirs = 0, ours = 0;
 };
 
-Row read_row(const std::string& line, const Mesh& mesh, const DimensionSizes& sizes) {
+Row read_row(const std::string& line, const program::Mesh& mesh, const plan::DimensionSizes& sizes) {
   const auto parts = split(line, ';');
   Row row;
   for (std::size_t i = 1; i < parts.size(); ++i) {
@@ -36,9 +36,9 @@ Row read_row(const std::string& line, const Mesh& mesh, const DimensionSizes& si
     if (words.size() != 3) throw std::runtime_error("not KIND PARTICIPANTS BYTES: " + parts[i]);
     row.theirs += received(words[0], *parse_number(words[1]), *parse_number(words[2]));
   }
-  const auto expression = parse_sharding(parts[0], mesh, sizes, Dtype::fp32);
+  const auto expression = plan::parse_sharding(parts[0], mesh, sizes, Dtype::fp32);
   if (!expression) throw std::runtime_error(expression.error().where + ": " + expression.error().what);
-  row.ours = plan_product_thoroughly(mesh, *expression).plan.bytes.value();
+  row.ours = plan::plan_product_thoroughly(mesh, *expression).plan.bytes.value();
   return row;
 }
 
@@ -80,8 +80,8 @@ void print(const Tally& tally) {
 
 int main(int argc, char** argv) try {
   const std::string path = argc > 1 ? argv[1] : "tests/data/xla_matmul.txt";
-  const Mesh mesh{{{"X", 4}, {"Y", 2}}};
-  const DimensionSizes sizes{{"I", 512}, {"J", 1024}, {"K", 2048}};
+  const program::Mesh mesh{{{"X", 4}, {"Y", 2}}};
+  const plan::DimensionSizes sizes{{"I", 512}, {"J", 1024}, {"K", 2048}};
   std::ifstream file(path);
   if (!file) throw std::runtime_error("cannot read " + path);
   Tally tally;

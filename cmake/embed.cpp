@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
   std::sort(names.begin(), names.end());
 
   std::ofstream out(arguments[0], std::ios::binary);
-  out << "#include <array>\n\n#include \"assay/hardware/embedded.h\"\n\nnamespace assay {\nnamespace {\n\n"
+  out << "#include <array>\n\n#include \"assay/hardware/embedded.h\"\n\nnamespace assay::hardware {\nnamespace {\n\n"
       << "constexpr std::array<EmbeddedFile, " << names.size() << "> files{{\n";
   for (const std::string& name : names) {
     std::ifstream in(arguments[1] + "/" + name, std::ios::binary);
@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
     out << ", " << bytes.size() << ")},\n";
   }
   out << "}};\n\n}  // namespace\n\nstd::span<const EmbeddedFile> embedded_catalogue() { return files; }\n\n"
-      << "}  // namespace assay\n";
+      << "}  // namespace assay::hardware\n";
   out.close();
   if (!out) {
     std::cerr << "embed: cannot write " << arguments[0] << "\n";

@@ -27,7 +27,9 @@ std::atomic<std::size_t> allocations{0};
 namespace assay {
 namespace {
 
-Cluster cluster(const char* text) { return *parse_cluster(text, Catalogue::builtin(), "test"); }
+hardware::Cluster cluster(const char* text) {
+  return *hardware::parse_cluster(text, hardware::Catalogue::builtin(), "test");
+}
 
 template <class Act>
 std::size_t allocated_by(Act act) {
@@ -41,15 +43,17 @@ TEST(Allocations, AreCounted) {
 }
 
 TEST(Allocations, CostingACollectiveMakesNone) {
-  const CollectiveGroup groups[] = {*make_group(cluster("tpu-v4:4x4x8"), {}, 1, "test"),
-                                    *make_group(cluster("h100-sxm:256"), {}, 1, "test"),
-                                    *make_group(cluster("4*tpu-v5e:16x16"), {"X=4:2", "slices"}, 1, "test")};
+  const network::CollectiveGroup groups[] = {
+      *network::make_group(cluster("tpu-v4:4x4x8"), {}, 1, "test"),
+      *network::make_group(cluster("h100-sxm:256"), {}, 1, "test"),
+      *network::make_group(cluster("4*tpu-v5e:16x16"), {"X=4:2", "slices"}, 1, "test")};
   Seconds sum(0);
   EXPECT_EQ(allocated_by([&] {
-              for (std::size_t kind = 0; kind < collective_kinds; ++kind)
-                for (const CollectiveGroup& group : groups) {
-                  sum += collective_cost(Plain{}, static_cast<CollectiveKind>(kind), 1_GB, group).lower;
-                  sum += collective_line(static_cast<CollectiveKind>(kind), group).floor;
+              for (std::size_t kind = 0; kind < network::collective_kinds; ++kind)
+                for (const network::CollectiveGroup& group : groups) {
+                  sum +=
+                      network::collective_cost(Plain{}, static_cast<network::CollectiveKind>(kind), 1_GB, group).lower;
+                  sum += network::collective_line(static_cast<network::CollectiveKind>(kind), group).floor;
                 }
             }),
             0u);
@@ -57,43 +61,48 @@ TEST(Allocations, CostingACollectiveMakesNone) {
 }
 
 TEST(Allocations, EstimatingAProductAndACollectiveMakesNone) {
-  const Catalogue catalogue = Catalogue::builtin();
-  const Chip chip = *catalogue.chip("h200-sxm", "test");
-  const Calibration fit = (*calibration_of(chip, catalogue))->values;
-  const CoreRates cores = core_rates(chip);
-  const CollectiveGroup nodes = *make_group(cluster("h200-sxm:64"), {}, 1, "test");
+  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+  const hardware::Chip chip = *catalogue.chip("h200-sxm", "test");
+  const hardware::Calibration fit = (*hardware::calibration_of(chip, catalogue))->values;
+  const estimate::CoreRates cores = estimate::core_rates(chip);
+  const network::CollectiveGroup nodes = *network::make_group(cluster("h200-sxm:64"), {}, 1, "test");
   Seconds sum(0);
-  EXPECT_EQ(
-      allocated_by([&] {
-        sum += matmul_time(*fit.matmul, cores, FlopsPerSecond(1e15), 0.8, {1, 512, 4096, 4096, 1_MB}, *fit.burst).total;
-        sum += collective_estimate(*fit.collective, CollectiveKind::all_reduce, 1_GB, nodes);
-      }),
-      0u);
+  EXPECT_EQ(allocated_by([&] {
+              sum += estimate::matmul_time(*fit.matmul, cores, FlopsPerSecond(1e15), 0.8, {1, 512, 4096, 4096, 1_MB},
+                                           *fit.burst)
+                         .total;
+              sum += estimate::collective_estimate(*fit.collective, network::CollectiveKind::all_reduce, 1_GB, nodes);
+            }),
+            0u);
   EXPECT_GT(sum, Seconds(0));
 }
 
 TEST(Allocations, PlacingAGroupMakesNone) {
-  const Placement torus = *Placement::make(*parse_mesh("A=4,B=4,C=64", ""), cluster("4*tpu-v5e:16x16"), "test"),
-                  tree = *Placement::make(*parse_mesh("D=8,P=2,T=4", ""), cluster("h100-sxm:64"), "test");
+  const network::Placement torus = *network::Placement::make(*program::parse_mesh("A=4,B=4,C=64", ""),
+                                                             cluster("4*tpu-v5e:16x16"), "test"),
+                           tree = *network::Placement::make(*program::parse_mesh("D=8,P=2,T=4", ""),
+                                                            cluster("h100-sxm:64"), "test");
   double devices = 0;
   EXPECT_EQ(allocated_by([&] {
-              for (AxisSet axes = 0; axes < 8; ++axes) devices += torus.group(axes).devices + tree.group(axes).devices;
+              for (program::AxisSet axes = 0; axes < 8; ++axes)
+                devices += torus.group(axes).devices + tree.group(axes).devices;
             }),
             0u);
   EXPECT_GT(devices, 0);
 }
 
 TEST(Allocations, PlanningAProductOfKnownTensorsMakesNone) {
-  const Mesh mesh = *parse_mesh("X=4,Y=4,Z=8", "");
-  const DimensionSizes sizes{{"I", 1024}, {"J", 4096}, {"K", 2048}};
-  const ShardingExpression e = *parse_sharding("A[I_XY, J_Z] * B[J_X, K_ZY] -> C[I_Z, K_X]", mesh, sizes, Dtype::bf16);
-  Planner planner(mesh);
-  const Prices prices = byte_prices(mesh);
+  const program::Mesh mesh = *program::parse_mesh("X=4,Y=4,Z=8", "");
+  const plan::DimensionSizes sizes{{"I", 1024}, {"J", 4096}, {"K", 2048}};
+  const plan::ShardingExpression e =
+      *plan::parse_sharding("A[I_XY, J_Z] * B[J_X, K_ZY] -> C[I_Z, K_X]", mesh, sizes, Dtype::bf16);
+  plan::Planner planner(mesh);
+  const plan::Prices prices = plan::byte_prices(mesh);
   const double first = planner.outline(e, prices).cost;
   double again = 0;
   EXPECT_EQ(allocated_by([&] { again = planner.outline(e, prices).cost; }), 0u);
   EXPECT_EQ(again, first);
-  EXPECT_DOUBLE_EQ(first, plan_product(mesh, e, prices).best.cost);
+  EXPECT_DOUBLE_EQ(first, plan::plan_product(mesh, e, prices).best.cost);
 }
 
 }  // namespace

@@ -21,8 +21,8 @@ double received(const std::string& kind, double n, double result) {
 }
 
 TEST(XlaMatmul, PlansNeverReceiveMoreThanThePartitioner) {
-  const Mesh mesh{{{"X", 4}, {"Y", 2}}};
-  const DimensionSizes sizes{{"I", 512}, {"J", 1024}, {"K", 2048}};
+  const program::Mesh mesh{{{"X", 4}, {"Y", 2}}};
+  const plan::DimensionSizes sizes{{"I", 512}, {"J", 1024}, {"K", 2048}};
   std::ifstream file("tests/data/xla_matmul.txt");
   ASSERT_TRUE(file.is_open());
   double ours = 0, theirs = 0;
@@ -36,9 +36,9 @@ TEST(XlaMatmul, PlansNeverReceiveMoreThanThePartitioner) {
       ASSERT_EQ(words.size(), 3u) << line;
       recorded += received(words[0], *parse_number(words[1]), *parse_number(words[2]));
     }
-    const auto expression = parse_sharding(parts[0], mesh, sizes, Dtype::fp32);
+    const auto expression = plan::parse_sharding(parts[0], mesh, sizes, Dtype::fp32);
     ASSERT_TRUE(expression) << parts[0];
-    const double planned = plan_product_thoroughly(mesh, *expression).plan.bytes.value();
+    const double planned = plan::plan_product_thoroughly(mesh, *expression).plan.bytes.value();
     EXPECT_LE(planned, recorded * (1 + 1e-9)) << parts[0];
     ours += planned, theirs += recorded, ++rows, fewer += planned < recorded * (1 - 1e-9);
   }

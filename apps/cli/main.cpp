@@ -49,7 +49,7 @@ std::string user_catalogue() {
   return home && *home ? std::string(home) + "/.local/share/assay" : "";
 }
 
-Surroundings surroundings() {
+verbs::Surroundings surroundings() {
   std::error_code failed;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", failed);
   const std::time_t now = std::time(nullptr);
@@ -71,8 +71,8 @@ Result<void> save(const std::string& path, std::string_view text, std::string_vi
 
 /// A file that a verb writes besides its answer: the one that an option names, or one below a directory, which is made
 /// where it is missing.
-Result<void> save_extra(const Request& request, const std::string& path, std::string_view text) {
-  for (const OptionSpec& option : request.verb().options)
+Result<void> save_extra(const verbs::Request& request, const std::string& path, std::string_view text) {
+  for (const verbs::OptionSpec& option : request.verb().options)
     if (request.value(option.name) == path) return save(path, text, fmt::format("--{}", option.name));
   std::error_code failed;
   if (const auto parent = std::filesystem::path(path).parent_path(); !parent.empty())
@@ -81,19 +81,20 @@ Result<void> save_extra(const Request& request, const std::string& path, std::st
 }
 
 /// The file of --output. Where a verb has an --output of its own (a number of tokens), what names no file is its.
-std::optional<std::string> output_file(const Request& request) {
+std::optional<std::string> output_file(const verbs::Request& request) {
   const auto& own = request.verb().options;
-  const bool has_own = std::any_of(own.begin(), own.end(), [](const OptionSpec& o) { return o.name == "output"; });
+  const bool has_own =
+      std::any_of(own.begin(), own.end(), [](const verbs::OptionSpec& o) { return o.name == "output"; });
   for (const std::string& value : request.values("output"))
-    if (!has_own || names_output_file(value)) return value;
+    if (!has_own || verbs::names_output_file(value)) return value;
   return std::nullopt;
 }
 
 /// The format of --format, or of the ending of --output.
-Result<Format> chosen_format(const Request& request) {
-  static constexpr std::pair<std::string_view, Format> formats[] = {{"table", Format::table}, {"tree", Format::tree},
-                                                                    {"json", Format::json},   {"csv", Format::csv},
-                                                                    {"md", Format::md},       {"svg", Format::svg}};
+Result<report::Format> chosen_format(const verbs::Request& request) {
+  static constexpr std::pair<std::string_view, report::Format> formats[] = {
+      {"table", report::Format::table}, {"tree", report::Format::tree}, {"json", report::Format::json},
+      {"csv", report::Format::csv},     {"md", report::Format::md},     {"svg", report::Format::svg}};
   std::string name = request.value("format").value_or("");
   if (const auto output = output_file(request); name.empty() && output) {
     const std::string file = output->substr(output->rfind('/') + 1);
@@ -108,10 +109,10 @@ Result<Format> chosen_format(const Request& request) {
   }
   for (const auto& [text, format] : formats)
     if (text == name) return format;
-  return Format::table;
+  return report::Format::table;
 }
 
-bool wants_colour(const Request& request, bool to_file) {
+bool wants_colour(const verbs::Request& request, bool to_file) {
   const std::string when = request.value("color").value_or("auto");
   if (when != "auto") return when == "always";
   const char* no_colour = std::getenv("NO_COLOR");
@@ -119,28 +120,29 @@ bool wants_colour(const Request& request, bool to_file) {
 }
 
 /// `for_errors` is how an error is to be told once the request's own options are known.
-Result<int> answer(Request& request, RenderOptions& for_errors) {
+Result<int> answer(verbs::Request& request, report::RenderOptions& for_errors) {
   if (const auto config = request.value("config")) {
-    ASSAY_TRY(text, read_file(*config, "--config"));
-    ASSAY_CHECK(apply_config(request, text, *config));
+    ASSAY_TRY(text, hardware::read_file(*config, "--config"));
+    ASSAY_CHECK(verbs::apply_config(request, text, *config));
   }
   ASSAY_TRY(format, chosen_format(request));
   const auto output = output_file(request);
-  const RenderOptions options{format, wants_colour(request, output.has_value()), request.explain(),
-                              request.has("quiet")};
+  const report::RenderOptions options{format, wants_colour(request, output.has_value()), request.explain(),
+                                      request.has("quiet")};
   for_errors = options;
-  if (!request.has("format")) for_errors.format = Format::table;  // an ending of --output speaks of that file only
-  if (format == Format::svg) request.want_picture();
-  Catalogue catalogue = Catalogue::builtin();
-  const Surroundings here = surroundings();
+  if (!request.has("format"))
+    for_errors.format = report::Format::table;  // an ending of --output speaks of that file only
+  if (format == report::Format::svg) request.want_picture();
+  hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+  const verbs::Surroundings here = surroundings();
   if (std::error_code failed;
       !here.user_catalogue.empty() && std::filesystem::is_directory(here.user_catalogue, failed))
     ASSAY_CHECK(catalogue.overlay(here.user_catalogue, "user catalogue"));
   if (const char* directory = std::getenv("ASSAY_CATALOGUE"); directory && *directory)
     ASSAY_CHECK(catalogue.overlay(directory));
   if (const auto directory = request.value("catalogue")) ASSAY_CHECK(catalogue.overlay(*directory));
-  ASSAY_TRY(response, ask(request, {catalogue, here}));
-  const std::string text = render(response, options);
+  ASSAY_TRY(response, verbs::ask(request, {catalogue, here}));
+  const std::string text = report::render(response, options);
   for (const auto& [path, content] : response.files) ASSAY_CHECK(save_extra(request, path, content));
   if (output) {
     ASSAY_CHECK(save(*output, text, "--output"));
@@ -151,39 +153,40 @@ Result<int> answer(Request& request, RenderOptions& for_errors) {
 }
 
 /// An error goes to stderr for people, to stdout as JSON for programs.
-int report(const Error& error, RenderOptions options) {
-  const bool json = options.format == Format::json;
+int report(const Error& error, report::RenderOptions options) {
+  const bool json = options.format == report::Format::json;
   if (!json) options.colour = options.colour && ::isatty(STDERR_FILENO) == 1;
-  write(json ? stdout : stderr, render(error, options));
+  write(json ? stdout : stderr, report::render(error, options));
   return exit_code(error);
 }
 
-Items option_items(std::span<const OptionSpec> options) {
-  Items items;
-  for (const OptionSpec& option : options)
-    items.emplace_back(Members{{"name", option.name}, {"value", option.value}, {"help", option.help}});
+report::Items option_items(std::span<const verbs::OptionSpec> options) {
+  report::Items items;
+  for (const verbs::OptionSpec& option : options)
+    items.emplace_back(report::Members{{"name", option.name}, {"value", option.value}, {"help", option.help}});
   return items;
 }
 
 /// What help says, for programs.
-Response help_response(const VerbSpec* verb) {
-  Response response;
-  Members& out = response.results;
+report::Response help_response(const verbs::VerbSpec* verb) {
+  report::Response response;
+  report::Members& out = response.results;
   if (!verb) {
-    Items commands;
-    for (const VerbSpec& each : verbs()) commands.emplace_back(Members{{"name", each.name}, {"summary", each.summary}});
-    for (const auto& [name, summary] : built_in_words())
-      commands.emplace_back(Members{{"name", name}, {"summary", summary}});
+    report::Items commands;
+    for (const verbs::VerbSpec& each : verbs::verbs())
+      commands.emplace_back(report::Members{{"name", each.name}, {"summary", each.summary}});
+    for (const auto& [name, summary] : verbs::built_in_words())
+      commands.emplace_back(report::Members{{"name", name}, {"summary", summary}});
     out.emplace_back("commands", std::move(commands));
   } else {
-    Items arguments, examples;
-    for (const ArgumentSpec& argument : verb->arguments)
-      arguments.emplace_back(Members{{"name", argument.name},
-                                     {"help", argument.help},
-                                     {"required", argument.required},
-                                     {"repeatable", argument.repeatable}});
+    report::Items arguments, examples;
+    for (const verbs::ArgumentSpec& argument : verb->arguments)
+      arguments.emplace_back(report::Members{{"name", argument.name},
+                                             {"help", argument.help},
+                                             {"required", argument.required},
+                                             {"repeatable", argument.repeatable}});
     for (const auto& [command, shows] : verb->examples)
-      examples.emplace_back(Members{{"command", command}, {"shows", shows}});
+      examples.emplace_back(report::Members{{"command", command}, {"shows", shows}});
     out = {{"command", verb->name},
            {"summary", verb->summary},
            {"description", verb->description},
@@ -191,7 +194,7 @@ Response help_response(const VerbSpec* verb) {
            {"options", option_items(verb->options)},
            {"examples", std::move(examples)}};
   }
-  out.emplace_back("common_options", option_items(common_options()));
+  out.emplace_back("common_options", option_items(verbs::common_options()));
   return response;
 }
 
@@ -210,9 +213,9 @@ std::string takes_format(std::vector<std::string>& words) {
 
 /// Words that the program itself answers.
 std::optional<int> built_in(std::vector<std::string> words) {
-  const RenderOptions json{.format = Format::json};
+  const report::RenderOptions json{.format = report::Format::json};
   const std::string format = takes_format(words);
-  const auto say = [&](const std::string& text, const Response& response) {
+  const auto say = [&](const std::string& text, const report::Response& response) {
     if (format != "table" && format != "json")
       return report({Error::Kind::usage,
                      "--format",
@@ -220,11 +223,11 @@ std::optional<int> built_in(std::vector<std::string> words) {
                      "leave it out, or --format json",
                      {}},
                     {});
-    return write(stdout, format == "json" ? render(response, json) : text) ? 0 : exit_input;
+    return write(stdout, format == "json" ? report::render(response, json) : text) ? 0 : exit_input;
   };
   const std::string first = words.empty() ? "help" : words.front();
   if (first == "--version" || first == "version") {
-    Response response;
+    report::Response response;
     response.results.emplace_back("version", version);
     return say(fmt::format("assay {}\n", version), response);
   }
@@ -233,19 +236,19 @@ std::optional<int> built_in(std::vector<std::string> words) {
                                               std::find(words.begin(), words.end(), "-h") != words.end());
   if (help || verb_asks) {
     const std::string wanted = help ? (words.size() > 1 ? words[1] : "") : first;
-    for (const VerbSpec& verb : verbs())
-      if (verb.name == wanted) return say(verb_help(verb), help_response(&verb));
-    const auto words_of_ours = built_in_words();
+    for (const verbs::VerbSpec& verb : verbs::verbs())
+      if (verb.name == wanted) return say(verbs::verb_help(verb), help_response(&verb));
+    const auto words_of_ours = verbs::built_in_words();
     const bool ours =
         std::any_of(words_of_ours.begin(), words_of_ours.end(), [&](const auto& word) { return word.first == wanted; });
     if (wanted.empty() || ours) {
-      const int code = say(overview_help(), help_response(nullptr));
+      const int code = say(verbs::overview_help(), help_response(nullptr));
       return words.empty() && code == 0 ? exit_usage : code;
     }
     return std::nullopt;  // an unknown verb gets its error from the parser
   }
   if (first == "completion") {
-    const auto script = completion_script(words.size() > 1 ? words[1] : "");
+    const auto script = verbs::completion_script(words.size() > 1 ? words[1] : "");
     if (!script) return report(script.error(), {});
     return write(stdout, *script) ? 0 : exit_input;
   }
@@ -256,15 +259,15 @@ std::optional<int> built_in(std::vector<std::string> words) {
 
 int main(int argc, char** argv) {
   std::signal(SIGINT, interrupted);
-  RenderOptions options;
+  report::RenderOptions options;
   try {
     std::vector<std::string> words(argv + 1, argv + argc);
     if (const auto code = built_in(words)) return *code;
     if (words.front() == "help" || words.front() == "--help" || words.front() == "-h") words.erase(words.begin());
     for (std::size_t i = 0; i < words.size(); ++i)  // a broken command line still answers in the format asked for
       if (words[i] == "--format=json" || (words[i] == "--format" && i + 1 < words.size() && words[i + 1] == "json"))
-        options.format = Format::json;
-    auto request = parse_request(words);
+        options.format = report::Format::json;
+    auto request = verbs::parse_request(words);
     if (!request) return report(request.error(), options);
     const auto code = answer(*request, options);
     return code ? *code : report(code.error(), options);

@@ -7,17 +7,17 @@
 #include "assay/measure/gpu.h"
 
 int main(int argc, char** argv) {
-  assay::GpuRequest request;
+  assay::measure::GpuRequest request;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--quick") == 0) {
-      request.extent = assay::Extent::quick;
+      request.extent = assay::measure::Extent::quick;
     } else {
       std::fprintf(stderr, "usage: assay-measure-cuda [--quick] > rows.csv\n");
       return 2;
     }
   }
-  const assay::Measurement measured = assay::measure_gpu(request);
-  std::fputs(assay::rows_text(measured).c_str(), stdout);
+  const assay::measure::Measurement measured = assay::measure::measure_gpu(request);
+  std::fputs(assay::measure::rows_text(measured).c_str(), stdout);
   for (const std::string& note : measured.notes) std::fprintf(stderr, "%s\n", note.c_str());
   std::fprintf(stderr, "%zu rows\n", measured.rows.size());
   return measured.rows.empty() ? 1 : 0;

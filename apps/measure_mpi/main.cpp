@@ -9,13 +9,13 @@
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
-  assay::Extent extent = assay::Extent::full;
+  assay::measure::Extent extent = assay::measure::Extent::full;
   for (int i = 1; i < argc; ++i)
-    if (std::strcmp(argv[i], "--quick") == 0) extent = assay::Extent::quick;
-  const assay::Measurement measured = assay::measure_ranks(extent);
+    if (std::strcmp(argv[i], "--quick") == 0) extent = assay::measure::Extent::quick;
+  const assay::measure::Measurement measured = assay::measure::measure_ranks(extent);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (rank == 0) std::fputs(assay::rows_text(measured).c_str(), stdout);
+  if (rank == 0) std::fputs(assay::measure::rows_text(measured).c_str(), stdout);
   MPI_Finalize();
   return measured.rows.empty() ? 1 : 0;
 }

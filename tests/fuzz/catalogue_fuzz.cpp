@@ -18,26 +18,27 @@ void require(bool truth) {
 }
 
 /// What holds for every chip that was read.
-void check(const Chip& chip) {
-  require(vector_alus(chip) > 0);
-  require(vector_rate(chip).value > FlopsPerSecond(0) && vector_fma_rate(chip).value >= vector_rate(chip).value);
+void check(const hardware::Chip& chip) {
+  require(hardware::vector_alus(chip) > 0);
+  require(hardware::vector_rate(chip).value > FlopsPerSecond(0) &&
+          hardware::vector_fma_rate(chip).value >= hardware::vector_rate(chip).value);
   require(chip.hbm().bandwidth->value > BytesPerSecond(0));
-  for (const MemoryRoof& roof : memory_roofs(chip))
+  for (const hardware::MemoryRoof& roof : hardware::memory_roofs(chip))
     require(roof.bandwidth.value > BytesPerSecond(0) && !roof.name.empty());
-  if (const auto egress = scale_up_egress(chip)) require(egress->value > BytesPerSecond(0));
-  if (const auto flops = matrix_flops_per_cycle(chip)) require(flops->value > Flops(0));
+  if (const auto egress = hardware::scale_up_egress(chip)) require(egress->value > BytesPerSecond(0));
+  if (const auto flops = hardware::matrix_flops_per_cycle(chip)) require(flops->value > Flops(0));
   require(chip.efficiency.matrix.value > 0 && chip.efficiency.matrix.value <= 1);
 }
 
-void check(const Result<Chip>& chip) {
+void check(const Result<hardware::Chip>& chip) {
   if (chip)
     check(*chip);
   else
     require(!chip.error().what.empty());
 }
 
-std::vector<Override> lines_of(std::string_view text) {
-  std::vector<Override> changes;
+std::vector<hardware::Override> lines_of(std::string_view text) {
+  std::vector<hardware::Override> changes;
   for (const std::string& line : split(text, '\n'))
     if (const std::size_t equals = line.find('='); equals != std::string::npos)
       changes.push_back({line.substr(0, equals), line.substr(equals + 1)});
@@ -47,9 +48,9 @@ std::vector<Override> lines_of(std::string_view text) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const Catalogue catalogue = Catalogue::builtin();
+  static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  check(read_chip(text, "fuzz"));
+  check(hardware::read_chip(text, "fuzz"));
   constexpr std::size_t short_enough = 256;  // for a few overrides; files are longer
   if (size <= short_enough) check(catalogue.chip("tpu-v5e", "fuzz", lines_of(text)));
   return 0;

@@ -19,36 +19,39 @@ void require(bool truth) {
   if (!truth) std::abort();
 }
 
-void check_totals(const Cluster& cluster) {
-  require(cluster.chips() >= 1 && host_count(cluster) >= 1 && core_count(cluster) >= 1);
-  require(switch_count(cluster) >= 0 && scale_up_links(cluster) >= 0 && diameter(cluster) >= 0);
-  require(total_memory(cluster) > Bytes(0) && total_memory_bandwidth(cluster) > BytesPerSecond(0));
-  if (const auto bisection = bisection_bandwidth(cluster)) require(*bisection > BytesPerSecond(0));
-  for (const Level& level : cluster.levels) require(level.chip_bandwidth > BytesPerSecond(0) && level.degree >= 1);
+void check_totals(const hardware::Cluster& cluster) {
+  require(cluster.chips() >= 1 && hardware::host_count(cluster) >= 1 && hardware::core_count(cluster) >= 1);
+  require(hardware::switch_count(cluster) >= 0 && hardware::scale_up_links(cluster) >= 0 &&
+          hardware::diameter(cluster) >= 0);
+  require(hardware::total_memory(cluster) > Bytes(0) && hardware::total_memory_bandwidth(cluster) > BytesPerSecond(0));
+  if (const auto bisection = hardware::bisection_bandwidth(cluster)) require(*bisection > BytesPerSecond(0));
+  for (const hardware::Level& level : cluster.levels)
+    require(level.chip_bandwidth > BytesPerSecond(0) && level.degree >= 1);
 }
 
-void check_route(const Cluster& cluster, const std::string& from_text, const std::string& to_text) {
-  const auto from = parse_place(from_text, cluster, "from"), to = parse_place(to_text, cluster, "to");
+void check_route(const hardware::Cluster& cluster, const std::string& from_text, const std::string& to_text) {
+  const auto from = roofline::parse_place(from_text, cluster, "from"),
+             to = roofline::parse_place(to_text, cluster, "to");
   if (!from || !to || cluster.chips() > few_chips) return;
-  const Result<Route> route = plan_route(cluster, *from, *to);
+  const Result<roofline::Route> route = roofline::plan_route(cluster, *from, *to);
   if (!route) return require(!route.error().what.empty());
-  const TransferTimes<Plain> times = transfer_times(Plain{}, *route, 1_GB, std::nullopt);
+  const roofline::TransferTimes<Plain> times = roofline::transfer_times(Plain{}, *route, 1_GB, std::nullopt);
   require(times.lower > Seconds(0) && times.lower <= times.upper);
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const Catalogue catalogue = Catalogue::builtin();
+  static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (text.find('@') != std::string_view::npos) return 0;  // names a file
   const auto parts = split(text, '|');
-  const Result<Cluster> cluster = parse_cluster(parts[0], catalogue, "fuzz");
+  const Result<hardware::Cluster> cluster = hardware::parse_cluster(parts[0], catalogue, "fuzz");
   if (!cluster) {
     require(!cluster.error().what.empty());
     return 0;
   }
-  const Result<Cluster> again = parse_cluster(cluster->text, catalogue, "text");
+  const Result<hardware::Cluster> again = hardware::parse_cluster(cluster->text, catalogue, "text");
   require(again && again->text == cluster->text && again->chips() == cluster->chips());
   check_totals(*cluster);
   if (parts.size() == 3) check_route(*cluster, parts[1], parts[2]);

@@ -18,20 +18,21 @@ void require(bool truth) {
 }
 
 void check_table(std::string_view text) {
-  const auto table = CsvTable::parse(text, "rows.csv");
+  const auto table = validate::CsvTable::parse(text, "rows.csv");
   if (!table) return require(!table.error().what.empty());
-  const KernelRows rows = read_own_ops(*table, "host", "host");
+  const validate::KernelRows rows = validate::read_own_ops(*table, "host", "host");
   require(rows.rows.size() + rows.unanswered.size() == table->rows());
-  const HostRates rates = host_rates(facts_of(text), measured_rows(*table));
+  const measure::HostRates rates = measure::host_rates(measure::facts_of(text), validate::measured_rows(*table));
   require(rates.machine.cores >= 1 && rates.units <= 64);
-  const auto chip = read_chip(host_chip_text(rates, {"2026-11-15", "fuzz"}, 0.5, 0.5), "chips/host.toml");
+  const auto chip =
+      hardware::read_chip(measure::host_chip_text(rates, {"2026-11-15", "fuzz"}, 0.5, 0.5), "chips/host.toml");
   if (!chip) require(!chip.error().what.empty());
 }
 
 void check_calibration(std::string_view text) {
-  const auto calibration = read_calibration(text, "calibration/fuzz");
+  const auto calibration = hardware::read_calibration(text, "calibration/fuzz");
   if (!calibration) return require(!calibration.error().what.empty());
-  static_cast<void>(calibration_text(*calibration));
+  static_cast<void>(hardware::calibration_text(*calibration));
 }
 
 }  // namespace

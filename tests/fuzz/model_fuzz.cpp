@@ -19,10 +19,10 @@ void require(bool truth) {
 }
 
 /// What holds for every model that was read.
-void check(const ImportedModel& imported) {
-  const Transformer& model = imported.model;
+void check(const model::ImportedModel& imported) {
+  const model::Transformer& model = imported.model;
   require(model.d_model > 0 && model.vocabulary > 0);
-  const ParameterCounts counts = parameter_counts(model);
+  const model::ParameterCounts counts = model::parameter_counts(model);
   std::int64_t sum = 0;
   for (std::int64_t part : counts.by_part) {
     require(part >= 0);
@@ -30,11 +30,11 @@ void check(const ImportedModel& imported) {
   }
   require(sum == counts.total && counts.total > 0);
   require(counts.active <= counts.total && counts.active > 0);
-  const auto flops = token_flops(Plain{}, model, 1000);
+  const auto flops = model::token_flops(Plain{}, model, 1000);
   require(std::isfinite(flops.train.value()) && flops.attention.value() >= 0);
-  require(kv_values_per_token(model) >= 0 && state_values_per_sequence(model) >= 0);
-  require(kept_bytes_per_token(model, KeepPolicy::none, Dtype::bf16) >=
-          kept_bytes_per_token(model, KeepPolicy::full, Dtype::bf16));
+  require(model::kv_values_per_token(model) >= 0 && model::state_values_per_sequence(model) >= 0);
+  require(model::kept_bytes_per_token(model, model::KeepPolicy::none, Dtype::bf16) >=
+          model::kept_bytes_per_token(model, model::KeepPolicy::full, Dtype::bf16));
 }
 
 template <class T>
@@ -46,19 +46,19 @@ void check_error(const Result<T>& result) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  const auto imported = import_config(bytes, "fuzz");
+  const auto imported = model::import_config(bytes, "fuzz");
   check_error(imported);
   if (imported) check(*imported);
-  const auto tensors = parse_safetensors(bytes, size, "fuzz");
+  const auto tensors = model::parse_safetensors(bytes, size, "fuzz");
   check_error(tensors);
   if (tensors)
-    for (const CheckpointTensor& tensor : *tensors) require(tensor.elements >= 0 && tensor.bytes >= 0);
-  const auto gguf = parse_gguf(bytes, "fuzz");
+    for (const model::CheckpointTensor& tensor : *tensors) require(tensor.elements >= 0 && tensor.bytes >= 0);
+  const auto gguf = model::parse_gguf(bytes, "fuzz");
   check_error(gguf);
-  if (gguf && gguf->config.kind == Json::Kind::object)
-    if (const auto model = import_config(gguf->config, "fuzz")) check(*model);
+  if (gguf && gguf->config.kind == model::Json::Kind::object)
+    if (const auto model = model::import_config(gguf->config, "fuzz")) check(*model);
   if (size > 3 && bytes.starts_with("id ")) {
-    const auto entry = read_model(bytes, "fuzz");
+    const auto entry = model::read_model(bytes, "fuzz");
     check_error(entry);
     if (entry) check(entry->imported);
   }

@@ -15,16 +15,17 @@ void require(bool truth) {
   if (!truth) std::abort();
 }
 
-void check_cost(const Operation& operation, const Counting& counting, const Roof& roof) {
-  const Work<Plain> work = operation_work(Plain{}, operation, counting);
+void check_cost(const roofline::Operation& operation, const roofline::Counting& counting, const roofline::Roof& roof) {
+  const roofline::Work<Plain> work = roofline::operation_work(Plain{}, operation, counting);
   require(work.flops >= Flops(0) && std::isfinite(work.flops.value()));
   require(work.bytes > Bytes(0) && std::isfinite(work.bytes.value()));
-  const Bound<Plain> bound = roofline_bound(Plain{}, work, roof);
+  const roofline::Bound<Plain> bound = roofline::roofline_bound(Plain{}, work, roof);
   require(bound.compute >= Seconds(0) && bound.memory > Seconds(0));
   require(bound.lower <= bound.upper && bound.lower <= bound.estimate);
   Ledger ledger;
   const Traced num{&ledger};
-  const Bound<Traced> traced = roofline_bound(num, operation_work(num, operation, counting), roof);
+  const roofline::Bound<Traced> traced =
+      roofline::roofline_bound(num, roofline::operation_work(num, operation, counting), roof);
   require(plain(traced.lower) == bound.lower && plain(traced.upper) == bound.upper);
 }
 
@@ -32,26 +33,26 @@ void check_cost(const Operation& operation, const Counting& counting, const Roof
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  static_cast<void>(parse_tensor(text, "fuzz"));
-  const Result<Operation> parsed = parse_operation(text, "fuzz");
+  static_cast<void>(roofline::parse_tensor(text, "fuzz"));
+  const Result<roofline::Operation> parsed = roofline::parse_operation(text, "fuzz");
   if (!parsed) {
     require(!parsed.error().what.empty() && parsed.error().where.starts_with("fuzz"));
     return 0;
   }
-  const Result<Operation> again = parse_operation(parsed->text(), "text");
+  const Result<roofline::Operation> again = roofline::parse_operation(parsed->text(), "text");
   require(again && again->text() == parsed->text() && again->free_sizes() == parsed->free_sizes());
 
-  Roof roof;
+  roofline::Roof roof;
   roof.peak = {197_TFLOP_per_s, "fuzz", "", {}};
   roof.bandwidth = {820_GB_per_s, "fuzz", "", {}};
-  Operation operation = *parsed;
+  roofline::Operation operation = *parsed;
   for (const std::string& letter : parsed->free_sizes()) {
-    static_cast<void>(find_knee(operation, letter, {}, roof));
+    static_cast<void>(roofline::find_knee(operation, letter, {}, roof));
     operation = operation.with(letter, 7.0);
   }
   check_cost(operation, {}, roof);
   if (operation.is_matmul()) {
-    check_cost(operation, {Tile{4, 16, 3}, 1, Dtype::bf16}, roof);
+    check_cost(operation, {roofline::Tile{4, 16, 3}, 1, Dtype::bf16}, roof);
     check_cost(operation, {std::nullopt, 4, Dtype::fp32}, roof);
   }
   return 0;

@@ -14,7 +14,7 @@ void require(bool truth) {
   if (!truth) std::abort();
 }
 
-void check(const Result<Request>& request) {
+void check(const Result<verbs::Request>& request) {
   if (request)
     require(!request->echo().empty());
   else
@@ -25,10 +25,10 @@ void check(const Result<Request>& request) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  if (const auto words = split_words(text)) check(parse_request(*words));
-  check(parse_json_request(text));
-  auto request = parse_json_request(R"({"verb": "roofline", "on": "tpu-v5e"})");
-  const auto applied = apply_config(*request, text, "fuzz");
+  if (const auto words = verbs::split_words(text)) check(verbs::parse_request(*words));
+  check(verbs::parse_json_request(text));
+  auto request = verbs::parse_json_request(R"({"verb": "roofline", "on": "tpu-v5e"})");
+  const auto applied = verbs::apply_config(*request, text, "fuzz");
   require(applied || !applied.error().where.empty());
   require(request->value("on") == "tpu-v5e");
   return 0;

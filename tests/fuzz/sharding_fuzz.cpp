@@ -20,26 +20,26 @@ void require(bool truth) {
   if (!truth) std::abort();
 }
 
-bool small(const Mesh& mesh, const ShardingExpression& e) {
+bool small(const program::Mesh& mesh, const plan::ShardingExpression& e) {
   std::size_t axes = 0;
-  for (const MeshAxis& axis : mesh.axes) axes += axis.size > 1;
-  const auto few = [](const Tensor& tensor) { return tensor.dims.size() <= few_dims; };
+  for (const program::MeshAxis& axis : mesh.axes) axes += axis.size > 1;
+  const auto few = [](const program::Tensor& tensor) { return tensor.dims.size() <= few_dims; };
   return axes <= few_axes && few(e.left) && (!e.right || few(*e.right)) && (!e.result || few(*e.result));
 }
 
-void check_plan(const Mesh& mesh, const ShardingExpression& e) {
-  const Prices prices = byte_prices(mesh);
+void check_plan(const program::Mesh& mesh, const plan::ShardingExpression& e) {
+  const plan::Prices prices = plan::byte_prices(mesh);
   if (!e.right) {
     if (e.result->sharding.unreduced & ~e.left.sharding.unreduced) return;
-    const Plan plan = plan_reshard(mesh, e.left, e.result->sharding, prices);
+    const plan::Plan plan = plan::plan_reshard(mesh, e.left, e.result->sharding, prices);
     require(plan.cost >= 0.0);
-    reshard_backward(mesh, plan);
+    plan::reshard_backward(mesh, plan);
     return;
   }
-  if (!check_product(e)) return;
-  const Plan plan = plan_product(mesh, e, prices).best;
-  require(!plan.steps.empty() && plan.cost >= 0.0 && product_case(e) >= 1);
-  require(plan_backward(mesh, e, plan).bytes >= Bytes(0));
+  if (!plan::check_product(e)) return;
+  const plan::Plan plan = plan::plan_product(mesh, e, prices).best;
+  require(!plan.steps.empty() && plan.cost >= 0.0 && plan::product_case(e) >= 1);
+  require(plan::plan_backward(mesh, e, plan).bytes >= Bytes(0));
 }
 
 }  // namespace
@@ -47,17 +47,17 @@ void check_plan(const Mesh& mesh, const ShardingExpression& e) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto parts = split(std::string_view(reinterpret_cast<const char*>(data), size), '|');
   if (parts.size() != 3) return 0;
-  const Result<Mesh> mesh = parse_mesh(parts[1], "mesh");
-  const Result<DimensionSizes> sizes = parse_dimension_sizes(parts[2], "sizes");
+  const Result<program::Mesh> mesh = program::parse_mesh(parts[1], "mesh");
+  const Result<plan::DimensionSizes> sizes = plan::parse_dimension_sizes(parts[2], "sizes");
   if (!mesh || !sizes) return 0;
-  const Result<ShardingExpression> e = parse_sharding(parts[0], *mesh, *sizes, Dtype::bf16);
+  const Result<plan::ShardingExpression> e = plan::parse_sharding(parts[0], *mesh, *sizes, Dtype::bf16);
   if (!e) {
     require(!e.error().what.empty());
     return 0;
   }
-  const std::string text = expression_text(*mesh, *e);
-  const Result<ShardingExpression> again = parse_sharding(text, *mesh, *sizes, Dtype::bf16);
-  require(again && expression_text(*mesh, *again) == text);
+  const std::string text = plan::expression_text(*mesh, *e);
+  const Result<plan::ShardingExpression> again = plan::parse_sharding(text, *mesh, *sizes, Dtype::bf16);
+  require(again && plan::expression_text(*mesh, *again) == text);
   if (e->result && small(*mesh, *e)) check_plan(*mesh, *e);
   return 0;
 }

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 constexpr std::string_view ellipsis = "\u2026";
@@ -121,4 +121,4 @@ std::vector<std::string> wrapped(std::string_view text, double size, double widt
   return lines;
 }
 
-}  // namespace assay
+}  // namespace assay::draw

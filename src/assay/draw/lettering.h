@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace assay {
+namespace assay::draw {
 
 /// One character of a UTF-8 text: its code point, and how many bytes it took.
 /// A byte that belongs to no valid character reads as U+FFFD and takes one byte.
@@ -29,4 +29,4 @@ std::string shortened(std::string_view text, double size, double width, bool bol
 std::vector<std::string> wrapped(std::string_view text, double size, double width, std::size_t max_lines,
                                  bool bold = false);
 
-}  // namespace assay
+}  // namespace assay::draw

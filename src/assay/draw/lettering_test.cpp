@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 TEST(TextWidth, IsTheSumOfItsLetters) {
@@ -67,4 +67,4 @@ TEST(FirstCodePoint, ReadsBrokenBytesOneAtATime) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::draw

@@ -9,7 +9,7 @@
 
 #include "assay/draw/lettering.h"
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 constexpr std::string_view font_stack =
@@ -257,4 +257,4 @@ std::string to_svg(const Scene& scene, SvgTheme theme) {
   return svg;
 }
 
-}  // namespace assay
+}  // namespace assay::draw

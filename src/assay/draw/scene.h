@@ -8,7 +8,7 @@
 
 #include "assay/draw/theme.h"
 
-namespace assay {
+namespace assay::draw {
 
 /// A place in a drawing (x to the right, y down, in CSS pixels), or a pair of data values.
 struct PlotPoint {
@@ -110,4 +110,4 @@ std::string to_svg(const Scene& scene, SvgTheme theme = SvgTheme::automatic);
 /// `text` as it must be written between XML tags or in a quoted attribute.
 std::string xml_escaped(std::string_view text);
 
-}  // namespace assay
+}  // namespace assay::draw

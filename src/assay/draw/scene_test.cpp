@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 std::size_t occurrences(const std::string& text, const std::string& part) {
@@ -117,4 +117,4 @@ TEST(XmlEscaped, ReplacesWhatXmlCannotHold) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::draw

@@ -8,7 +8,7 @@
 
 #include "assay/draw/lettering.h"
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 constexpr double line_spacing = 1.35;
@@ -153,4 +153,4 @@ RowSlots row_slots(std::int64_t count, std::int64_t most, std::int64_t head, std
   return slots;
 }
 
-}  // namespace assay
+}  // namespace assay::draw

@@ -7,7 +7,7 @@
 
 #include "assay/draw/scene.h"
 
-namespace assay {
+namespace assay::draw {
 
 /// The upright box that shapes cover.
 struct SketchBounds {
@@ -66,4 +66,4 @@ struct RowSlots {
 /// Slots for `count` members: all if there are at most `most`, else `head` and `tail` of them around a gap.
 RowSlots row_slots(std::int64_t count, std::int64_t most, std::int64_t head, std::int64_t tail);
 
-}  // namespace assay
+}  // namespace assay::draw

@@ -7,7 +7,7 @@
 
 #include "assay/draw/lettering.h"
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 TEST(Sketch, CoversItsShapesAndItsText) {
@@ -72,4 +72,4 @@ TEST(RowSlots, LongRowsHaveAGap) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::draw

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 SceneShape lowered(SceneShape shape, double by) {
@@ -35,4 +35,4 @@ Scene stacked(Scene upper, const Scene& lower) {
   return upper;
 }
 
-}  // namespace assay
+}  // namespace assay::draw

@@ -2,9 +2,9 @@
 #pragma once
 #include "assay/draw/scene.h"
 
-namespace assay {
+namespace assay::draw {
 
 /// As wide as the wider one; title and description are those of both.
 Scene stacked(Scene upper, const Scene& lower);
 
-}  // namespace assay
+}  // namespace assay::draw

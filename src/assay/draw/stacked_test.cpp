@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 TEST(Stacked, TheSecondLiesBelowTheFirst) {
@@ -30,4 +30,4 @@ TEST(Stacked, TheSecondLiesBelowTheFirst) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::draw

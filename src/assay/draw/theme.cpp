@@ -3,7 +3,7 @@
 #include <array>
 #include <cstddef>
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 // The series colours come from a search over OKLCH that maximised the smallest distance between any two of them as
@@ -37,4 +37,4 @@ ColourRole series_colour(int number) {
   return static_cast<ColourRole>(static_cast<int>(ColourRole::series_1) + offset);
 }
 
-}  // namespace assay
+}  // namespace assay::draw

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-namespace assay {
+namespace assay::draw {
 
 /// What a colour stands for in a drawing; each role has one colour on a light and one on a dark background.
 /// The eight series colours keep apart in the three common kinds of colour blindness; theme_test.cpp says how far.
@@ -41,4 +41,4 @@ const RoleColours& role_colours(ColourRole role);
 /// The colour of the series with number `number`, counted from 1; larger numbers start again with the first colour.
 ColourRole series_colour(int number);
 
-}  // namespace assay
+}  // namespace assay::draw

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 using Rgb = std::array<double, 3>;
@@ -138,4 +138,4 @@ TEST(Theme, SeriesColoursStartAgainAfterTheLast) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::draw

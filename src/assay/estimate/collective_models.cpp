@@ -3,26 +3,26 @@
 #include <algorithm>
 #include <cmath>
 
-namespace assay {
+namespace assay::estimate {
 namespace {
 
-const CollectiveCurve& curve_of(const CollectiveCalibration& fit, CollectiveKind kind) {
+const hardware::CollectiveCurve& curve_of(const hardware::CollectiveCalibration& fit, network::CollectiveKind kind) {
   switch (kind) {
-    case CollectiveKind::reduce_scatter:
-    case CollectiveKind::reduce:
+    case network::CollectiveKind::reduce_scatter:
+    case network::CollectiveKind::reduce:
       return fit.reduce_scatter;
-    case CollectiveKind::all_reduce:
+    case network::CollectiveKind::all_reduce:
       return fit.all_reduce;
-    case CollectiveKind::all_to_all:
-    case CollectiveKind::ragged_all_to_all:
+    case network::CollectiveKind::all_to_all:
+    case network::CollectiveKind::ragged_all_to_all:
       return fit.all_to_all;
     default:
       return fit.all_gather;
   }
 }
 
-bool exchanges(CollectiveKind kind) {
-  return kind == CollectiveKind::all_to_all || kind == CollectiveKind::ragged_all_to_all;
+bool exchanges(network::CollectiveKind kind) {
+  return kind == network::CollectiveKind::all_to_all || kind == network::CollectiveKind::ragged_all_to_all;
 }
 
 /// Chunks follow each other; with the best size of a chunk this is what remains of their latency.
@@ -30,12 +30,12 @@ Seconds fill(Seconds stream, Seconds chunk) { return 2.0 * Seconds(std::sqrt(str
 Seconds pipelined(Seconds stream, Seconds chunk) { return stream + fill(stream, chunk); }
 
 /// Bytes that a device receives over the array's.
-double share_received(CollectiveKind kind, double n) {
+double share_received(network::CollectiveKind kind, double n) {
   switch (kind) {
-    case CollectiveKind::all_reduce:
+    case network::CollectiveKind::all_reduce:
       return 2.0 * (n - 1.0) / n;
-    case CollectiveKind::all_gather:
-    case CollectiveKind::reduce_scatter:
+    case network::CollectiveKind::all_gather:
+    case network::CollectiveKind::reduce_scatter:
       return (n - 1.0) / n;
     default:
       return 1.0;
@@ -43,16 +43,17 @@ double share_received(CollectiveKind kind, double n) {
 }
 
 /// Bytes over bandwidth between chips of one node.
-Seconds inside(const CollectiveCalibration& fit, const CollectiveCurve& curve, CollectiveKind kind, Bytes bytes,
-               const CollectiveGroup& group, const CollectiveGroup::TreeLevel& node, CollectiveAlgorithm algorithm) {
-  const double n = node.groups, lanes = std::max(1.0, lanes_used(kind, group, node));
+Seconds inside(const hardware::CollectiveCalibration& fit, const hardware::CollectiveCurve& curve,
+               network::CollectiveKind kind, Bytes bytes, const network::CollectiveGroup& group,
+               const network::CollectiveGroup::TreeLevel& node, CollectiveAlgorithm algorithm) {
+  const double n = node.groups, lanes = std::max(1.0, network::lanes_used(kind, group, node));
   double share = share_received(kind, n);
   // The array is that of all devices, and what goes to other nodes first goes to the chip in its place there.
   if (exchanges(kind))
     share = (n - 1.0) / (n * group.devices) * group.imbalance * group.routing.sent_share(group.devices);
   const BytesPerSecond ring = curve.share * lanes * node.chip_bandwidth / (1.0 + curve.pair / n);
   const Seconds by_ring = share * bytes / ring;
-  if (kind != CollectiveKind::all_reduce || !node.reduces || fit.in_network == 0.0 ||
+  if (kind != network::CollectiveKind::all_reduce || !node.reduces || fit.in_network == 0.0 ||
       algorithm == CollectiveAlgorithm::ring)
     return by_ring;
   const BytesPerSecond added = fit.in_network * lanes * node.chip_bandwidth;
@@ -61,20 +62,21 @@ Seconds inside(const CollectiveCalibration& fit, const CollectiveCurve& curve, C
 
 }  // namespace
 
-Seconds collective_estimate(const CollectiveCalibration& fit, CollectiveKind kind, Bytes bytes,
-                            const CollectiveGroup& group, Fabric fabric, CollectiveAlgorithm algorithm) {
-  const AcrossCurve across = fit.across(fabric);
-  const CollectiveCurve& curve = curve_of(fit, kind);
+Seconds collective_estimate(const hardware::CollectiveCalibration& fit, network::CollectiveKind kind, Bytes bytes,
+                            const network::CollectiveGroup& group, hardware::Fabric fabric,
+                            CollectiveAlgorithm algorithm) {
+  const hardware::AcrossCurve across = fit.across(fabric);
+  const hardware::CollectiveCurve& curve = curve_of(fit, kind);
   if (group.devices <= 1.0) return Seconds(0);
   if (!group.axes.empty()) {
-    const CollectiveCost<Plain> cost = collective_cost(Plain{}, kind, bytes, group);
+    const network::CollectiveCost<Plain> cost = network::collective_cost(Plain{}, kind, bytes, group);
     return curve.latency + cost.latency + pipelined(cost.bandwidth / curve.share, curve.chunk);
   }
   Seconds latency = curve.latency, stream(0);
   double members = 1.0, nodes = 1.0;
   BytesPerSecond out(0);  // what the narrowest level above the node lets through, for one node's part of the group
   double lanes = 1.0;
-  for (const CollectiveGroup::TreeLevel& level : group.levels) {
+  for (const network::CollectiveGroup::TreeLevel& level : group.levels) {
     if (level.groups <= 1.0) continue;
     if (level.level == 0) {
       members = level.groups;
@@ -82,7 +84,7 @@ Seconds collective_estimate(const CollectiveCalibration& fit, CollectiveKind kin
       continue;
     }
     nodes *= level.groups;
-    if (out == BytesPerSecond(0)) lanes = std::max(1.0, lanes_used(kind, group, level));
+    if (out == BytesPerSecond(0)) lanes = std::max(1.0, network::lanes_used(kind, group, level));
     const BytesPerSecond wide = lanes * level.chip_bandwidth;
     out = out == BytesPerSecond(0) ? wide : std::min(out, wide);
   }
@@ -97,7 +99,7 @@ Seconds collective_estimate(const CollectiveCalibration& fit, CollectiveKind kin
   Seconds between = share * bytes / rate;
   // Of two nodes each sends what it has added up to the other. More of them pass each byte on twice, in trees and
   // rings.
-  if (kind == CollectiveKind::all_reduce && algorithm == CollectiveAlgorithm::automatic && nodes == 2.0) {
+  if (kind == network::CollectiveKind::all_reduce && algorithm == CollectiveAlgorithm::automatic && nodes == 2.0) {
     const Seconds added = fit.tree && members > 1.0 ? bytes / *fit.tree : Seconds(0);
     between = std::min(between, std::max(bytes / rate, added));
   }
@@ -105,4 +107,4 @@ Seconds collective_estimate(const CollectiveCalibration& fit, CollectiveKind kin
   return latency + std::max(stream, between);
 }
 
-}  // namespace assay
+}  // namespace assay::estimate

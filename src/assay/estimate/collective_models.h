@@ -3,7 +3,7 @@
 #include "assay/hardware/calibration.h"
 #include "assay/network/collectives.h"
 
-namespace assay {
+namespace assay::estimate {
 
 /// What the software of a collective is told to do; `automatic` takes the fastest, as libraries do.
 enum class CollectiveAlgorithm { automatic, ring };
@@ -13,8 +13,9 @@ enum class CollectiveAlgorithm { automatic, ring };
 /// root is what the best chunk size leaves. An all-reduce may be added by the switches instead. Across nodes the
 /// interfaces of all chips of a node work for the group: rings gather and scatter, and reduce from three nodes on; two
 /// nodes send each other what they have added up.
-Seconds collective_estimate(const CollectiveCalibration& fit, CollectiveKind kind, Bytes bytes,
-                            const CollectiveGroup& group, Fabric fabric = Fabric::infiniband,
+Seconds collective_estimate(const hardware::CollectiveCalibration& fit, network::CollectiveKind kind, Bytes bytes,
+                            const network::CollectiveGroup& group,
+                            hardware::Fabric fabric = hardware::Fabric::infiniband,
                             CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic);
 
-}  // namespace assay
+}  // namespace assay::estimate

@@ -4,7 +4,7 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::estimate {
 namespace {
 
 std::string in_text(Seconds value) { return fmt::format("\"{:.4g} us\"", value.in(1_us)); }
@@ -97,4 +97,4 @@ void EffectsWriter::times(std::string_view key, Names names, std::span<const Sec
   text_ += list_text(key, names, [&](std::size_t i) { return in_text(values[i]); });
 }
 
-}  // namespace assay
+}  // namespace assay::estimate

@@ -10,7 +10,7 @@
 #include "assay/base/toml.h"
 #include "assay/base/units.h"
 
-namespace assay {
+namespace assay::estimate {
 
 /// Reads numbers by table and key; keeps the first fault with its place.
 class EffectsReader {
@@ -57,4 +57,4 @@ class EffectsWriter {
   std::string source_, text_;
 };
 
-}  // namespace assay
+}  // namespace assay::estimate

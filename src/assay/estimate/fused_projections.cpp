@@ -1,24 +1,26 @@
 #include "assay/estimate/fused_projections.h"
 
-namespace assay {
+namespace assay::estimate {
 namespace {
 
-bool is_weight(const ProgramTensor& tensor) {
-  return tensor.tensor_class == TensorClass::weight || tensor.tensor_class == TensorClass::used_weight;
+bool is_weight(const program::ProgramTensor& tensor) {
+  return tensor.tensor_class == program::TensorClass::weight ||
+         tensor.tensor_class == program::TensorClass::used_weight;
 }
 
 }  // namespace
 
-std::optional<JoinedProducts::Part> JoinedProducts::part_of(const KernelRates& rates, const Program& program,
-                                                            const Step& step) {
+std::optional<JoinedProducts::Part> JoinedProducts::part_of(const KernelRates& rates, const program::Program& program,
+                                                            const program::Step& step) {
   using enum Part::Kind;
-  if (step.op != Op::product || !rates.matmul) return std::nullopt;
-  const ProgramTensor &a = program.tensor(step.in[0]), &b = program.tensor(step.in[1]),
-                      &out = program.tensor(step.out[0]);
+  if (step.op != program::Op::product || !rates.matmul) return std::nullopt;
+  const program::ProgramTensor &a = program.tensor(step.in[0]), &b = program.tensor(step.in[1]),
+                               &out = program.tensor(step.out[0]);
   bool of_adapter = false;
-  for (const ProgramTensor* tensor : {&a, &b, &out}) {  // experts are ragged, routers keep their precision
-    if (tensor->find(LogicalDim::experts) >= 0 || tensor->find(LogicalDim::other) >= 0) return std::nullopt;
-    of_adapter |= tensor->find(LogicalDim::adapter) >= 0;
+  for (const program::ProgramTensor* tensor : {&a, &b, &out}) {  // experts are ragged, routers keep their precision
+    if (tensor->find(model::LogicalDim::experts) >= 0 || tensor->find(model::LogicalDim::other) >= 0)
+      return std::nullopt;
+    of_adapter |= tensor->find(model::LogicalDim::adapter) >= 0;
   }
   if (!(rates.rate(a.dtype).value() > 0.0) || !(matmul_share(*rates.matmul, a.dtype) > 0.0)) return std::nullopt;
   const Part::Kind kind = !is_weight(b) ? of_weight : out.is_gradient ? of_input : forward;
@@ -27,8 +29,9 @@ std::optional<JoinedProducts::Part> JoinedProducts::part_of(const KernelRates& r
   const MatmulShape shape = product_shape(program, step);
   if (kind == of_input)  // the sum stays inside
     return Part{kind,       step.is_repeated, of_adapter, a.dtype,
-                step.in[2], step.out[0],      shape,      2.0 * local_bytes(program, out)};
-  return Part{kind, step.is_repeated, of_adapter, a.dtype, step.in[0], step.in[0], shape, local_bytes(program, a)};
+                step.in[2], step.out[0],      shape,      2.0 * program::local_bytes(program, out)};
+  return Part{kind,       step.is_repeated, of_adapter, a.dtype,
+              step.in[0], step.in[0],       shape,      program::local_bytes(program, a)};
 }
 
 bool JoinedProducts::take(const Part& part) {
@@ -64,4 +67,4 @@ std::vector<JoinedProducts::Product> JoinedProducts::products() const {
   return out;
 }
 
-}  // namespace assay
+}  // namespace assay::estimate

@@ -6,7 +6,7 @@
 
 #include "assay/estimate/kernels.h"
 
-namespace assay {
+namespace assay::estimate {
 
 class JoinedProducts {
  public:
@@ -24,7 +24,8 @@ class JoinedProducts {
     Bytes shared;  ///< of its traffic, which a product that is joined does not have
   };
   /// Nothing where the step is none that is joined with others.
-  static std::optional<Part> part_of(const KernelRates& rates, const Program& program, const Step& step);
+  static std::optional<Part> part_of(const KernelRates& rates, const program::Program& program,
+                                     const program::Step& step);
 
   /// Takes a product of a block, in order; false: it must run alone.
   bool take(const Part& part);
@@ -43,4 +44,4 @@ class JoinedProducts {
   std::vector<Part> joints_;
 };
 
-}  // namespace assay
+}  // namespace assay::estimate

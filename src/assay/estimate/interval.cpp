@@ -9,7 +9,7 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::estimate {
 namespace {
 
 Error fault(std::string_view file, const Toml& node, std::string_view key, std::string what) {
@@ -149,4 +149,4 @@ std::string intervals_text(const std::vector<IntervalClass>& classes, std::strin
   return text;
 }
 
-}  // namespace assay
+}  // namespace assay::estimate

@@ -12,7 +12,7 @@
 #include "assay/base/result.h"
 #include "assay/base/toml.h"
 
-namespace assay {
+namespace assay::estimate {
 
 /// Where a row lies: "chips", 512.
 struct Coordinate {
@@ -60,4 +60,4 @@ const IntervalClass* interval_of(const std::vector<IntervalClass>& classes, std:
 Result<std::vector<IntervalClass>> read_intervals(const Toml& root, std::string_view key, std::string_view file);
 std::string intervals_text(const std::vector<IntervalClass>& classes, std::string_view key, std::string_view source);
 
-}  // namespace assay
+}  // namespace assay::estimate

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace assay {
+namespace assay::estimate {
 namespace {
 
 TEST(Interval, NothingIsKnownWithoutResiduals) { EXPECT_EQ(residual_spread({}, 0.8), 0.0); }
@@ -63,4 +63,4 @@ TEST(Interval, TheTextReadsBack) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::estimate

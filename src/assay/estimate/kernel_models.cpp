@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-namespace assay {
+namespace assay::estimate {
 namespace {
 
 /// 128 x 256, the tile that loses least: the mean of 1/128 and 1/256.
@@ -42,8 +42,8 @@ Seconds systolic_arithmetic(const CoreRates& chip, FlopsPerSecond rate, const Ma
 }
 
 /// On as many cores of a CPU as pay off. They share its rates in equal parts.
-MatmulTime forked_time(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond rate,
-                       const MatmulShape& shape, const Regime& regime) {
+MatmulTime forked_time(const hardware::MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond rate,
+                       const MatmulShape& shape, const hardware::Regime& regime) {
   const Flops work(2.0 * shape.batch * shape.m * shape.n * (shape.k + fit.fill));
   MatmulTime best;
   best.total = Seconds(HUGE_VAL);
@@ -62,7 +62,7 @@ MatmulTime forked_time(const MatmulCalibration& fit, const CoreRates& chip, Flop
 
 }  // namespace
 
-CoreRates core_rates(const Chip& chip) {
+CoreRates core_rates(const hardware::Chip& chip) {
   CoreRates rates;
   rates.cores = static_cast<double>(chip.cores.count.value);
   rates.hbm = chip.hbm().bandwidth->value;
@@ -70,7 +70,7 @@ CoreRates core_rates(const Chip& chip) {
   rates.vector = warp * multiply_add * static_cast<double>(chip.cores.count.value * chip.vector_unit.partitions.value) *
                  1_FLOP * chip.vector_unit.clock.value;
   if (const auto& bf16 = chip.peak[static_cast<std::size_t>(Dtype::bf16)]) rates.bf16 = bf16->value;
-  const MatrixUnit& unit = chip.matrix_unit;
+  const hardware::MatrixUnit& unit = chip.matrix_unit;
   rates.systolic = unit.rows.has_value() && chip.family == "tpu";
   if (rates.systolic) {
     if (unit.tile_m) rates.pad_m = static_cast<double>(unit.tile_m->value);
@@ -80,7 +80,7 @@ CoreRates core_rates(const Chip& chip) {
   return rates;
 }
 
-TileSteps tile_steps(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share) {
+TileSteps tile_steps(const hardware::MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share) {
   TileSteps steps;
   static_assert(std::tuple_size_v<decltype(steps.seconds)> == std::size(tile_sizes));
   const double per_core = (share * peak).value() / chip.cores;
@@ -110,7 +110,7 @@ Splits parts_of(const TileSteps& steps, double k) {
 }
 
 /// What adding up partial sums in fp32 takes, for each split.
-Splits adding_parts(const MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape) {
+Splits adding_parts(const hardware::MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape) {
   const double partial = 4.0 * shape.batch * shape.m * shape.n / (fit.memory_share * chip.hbm).value();
   Splits adding{};
   for (std::size_t i = 1; i < adding.size(); ++i) adding[i] = fit.split_cost.value() + splits[i] * partial;
@@ -127,7 +127,7 @@ struct Tiled {
 
 /// Cut into tiles, and along k where that pays, on as many cores as there are: the best choice of a library. It counts
 /// arithmetic alone, so that k is split although memory would have hidden the tiles, and the sums are added up after.
-Tiled tiled_arithmetic(const MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape,
+Tiled tiled_arithmetic(const hardware::MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape,
                        const TileSteps& steps, bool may_split, TileChoice& choice) {
   const std::size_t ways = may_split ? splits.size() : 1;
   const double share_of_core = 1.0 / chip.cores;
@@ -160,8 +160,8 @@ Tiled tiled_arithmetic(const MatmulCalibration& fit, const CoreRates& chip, cons
 }
 
 /// The time of a product whose arithmetic is known.
-MatmulTime with_memory(const MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape,
-                       const Regime& regime, Seconds arithmetic, Seconds adding = Seconds(0)) {
+MatmulTime with_memory(const hardware::MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape,
+                       const hardware::Regime& regime, Seconds arithmetic, Seconds adding = Seconds(0)) {
   MatmulTime time;
   // Of both together, so that a split never saves what power would have cost.
   const auto slowed = [&](Seconds work) { return work * (1.0 + fit.droop * (work / (work + regime.gap))); };
@@ -175,8 +175,9 @@ MatmulTime with_memory(const MatmulCalibration& fit, const CoreRates& chip, cons
   return time;
 }
 
-MatmulTime searched_time(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond rate,
-                         const MatmulShape& shape, const Regime& regime, const TileSteps& steps, bool may_split) {
+MatmulTime searched_time(const hardware::MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond rate,
+                         const MatmulShape& shape, const hardware::Regime& regime, const TileSteps& steps,
+                         bool may_split) {
   if (fit.fork) return forked_time(fit, chip, rate, shape, regime);
   if (chip.systolic) return with_memory(fit, chip, shape, regime, systolic_arithmetic(chip, rate, shape));
   TileChoice tile;
@@ -188,8 +189,8 @@ MatmulTime searched_time(const MatmulCalibration& fit, const CoreRates& chip, Fl
 
 }  // namespace
 
-TileRows tile_rows(const MatmulCalibration& fit, const CoreRates& chip, const TileSteps& steps, double batch, double n,
-                   double k, double most) {
+TileRows tile_rows(const hardware::MatmulCalibration& fit, const CoreRates& chip, const TileSteps& steps, double batch,
+                   double n, double k, double most) {
   TileRows rows;
   if (fit.fork || chip.systolic) return rows;
   const auto count = static_cast<std::size_t>(std::ceil(most / unit_rows));
@@ -214,15 +215,16 @@ TileRows tile_rows(const MatmulCalibration& fit, const CoreRates& chip, const Ti
   return rows;
 }
 
-MatmulTime matmul_time(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
-                       const MatmulShape& shape, const Regime& regime, bool may_split) {
+MatmulTime matmul_time(const hardware::MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
+                       const MatmulShape& shape, const hardware::Regime& regime, bool may_split) {
   const bool tiled = !fit.fork && !chip.systolic;
   return searched_time(fit, chip, share * peak, shape, regime, tiled ? tile_steps(fit, chip, peak, share) : TileSteps{},
                        may_split);
 }
 
-MatmulTime matmul_time(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
-                       const MatmulShape& shape, const Regime& regime, const TileSteps& steps, const TileRows& rows) {
+MatmulTime matmul_time(const hardware::MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
+                       const MatmulShape& shape, const hardware::Regime& regime, const TileSteps& steps,
+                       const TileRows& rows) {
   const double row = std::ceil(shape.m / unit_rows);
   if (!(row <= static_cast<double>(rows.size())))
     return searched_time(fit, chip, share * peak, shape, regime, steps, true);
@@ -251,14 +253,14 @@ double padded_head(const CoreRates& chip, double head_dim) {
 
 }  // namespace
 
-Seconds attention_time(const AttentionPass& fit, const CoreRates& chip, FlopsPerSecond peak, const AttentionWork& work,
-                       bool backward) {
+Seconds attention_time(const hardware::AttentionPass& fit, const CoreRates& chip, FlopsPerSecond peak,
+                       const AttentionWork& work, bool backward) {
   constexpr double side = 128;  // of a tile of scores
   const auto keys = static_cast<double>(work.shape.keys);
   const double rows = work.queries <= side / 2.0 ? side / 2.0 : side;
   const double products = backward ? 2.5 : 1.0;  // scores once more, and four gradients
   const double tile = 4.0 * rows * side * (padded_head(chip, work.head_dim) + fit.softmax) * products;
-  const double share = work.head_dim > wide_head ? fit.share * fit.wide : fit.share;
+  const double share = work.head_dim > hardware::wide_head ? fit.share * fit.wide : fit.share;
   const Seconds each = Flops(tile) / (share / chip.cores * peak);
   // Tiles on the diagonal are done whole.
   const double across = std::ceil(keys / side);
@@ -272,26 +274,28 @@ Seconds attention_time(const AttentionPass& fit, const CoreRates& chip, FlopsPer
   return busy + fit.passes * (moved / chip.hbm);
 }
 
-Seconds decode_time(const DecodeCalibration& fit, const CoreRates& chip, double items, double head_dim, Bytes bytes) {
+Seconds decode_time(const hardware::DecodeCalibration& fit, const CoreRates& chip, double items, double head_dim,
+                    Bytes bytes) {
   // FlashAttention's rule: two blocks fit on a core, and nothing is split where there are 0.8 times as many.
   constexpr double parts = 0.8 * 2.0;
   const double narrow = items >= parts * chip.cores ? fit.share * fit.crowded : fit.share;
-  return bytes / ((head_dim > wide_head ? fit.wide : narrow) * chip.hbm) + items / chip.cores * fit.item;
+  return bytes / ((head_dim > hardware::wide_head ? fit.wide : narrow) * chip.hbm) + items / chip.cores * fit.item;
 }
 
-Seconds split_attention_time(const AttentionPass& fit, const CoreRates& chip, FlopsPerSecond peak,
+Seconds split_attention_time(const hardware::AttentionPass& fit, const CoreRates& chip, FlopsPerSecond peak,
                              const AttentionWork& work, double items) {
   constexpr double side = 128, rows = side / 2.0;  // of a tile of scores
   const double tiles = items * std::ceil(work.queries * work.heads / items / rows) * work.shape.mean_keys() / side;
-  const double share = work.head_dim > wide_head ? fit.share * fit.wide : fit.share;
+  const double share = work.head_dim > hardware::wide_head ? fit.share * fit.wide : fit.share;
   return Flops(tiles * 4.0 * rows * side * (padded_head(chip, work.head_dim) + fit.softmax)) / (share * peak);
 }
 
-const AttentionKernelCalibration* attention_kernel(const AttentionCalibration& fit, AttentionKernel choice) {
+const hardware::AttentionKernelCalibration* attention_kernel(const hardware::AttentionCalibration& fit,
+                                                             hardware::AttentionKernel choice) {
   const auto* flash2 = fit.flash2 ? &*fit.flash2 : nullptr;
   const auto* cudnn = fit.cudnn ? &*fit.cudnn : nullptr;
-  if (choice == AttentionKernel::flash2) return flash2 ? flash2 : cudnn;
+  if (choice == hardware::AttentionKernel::flash2) return flash2 ? flash2 : cudnn;
   return cudnn ? cudnn : flash2;
 }
 
-}  // namespace assay
+}  // namespace assay::estimate

@@ -13,7 +13,7 @@
 #include "assay/hardware/chip.h"
 #include "assay/program/program.h"
 
-namespace assay {
+namespace assay::estimate {
 
 /// What the models need to know of a chip besides its calibration.
 struct CoreRates {
@@ -24,7 +24,7 @@ struct CoreRates {
   bool systolic = false;                   ///< products are padded to the array instead of cut into waves of tiles
   double pad_m = 1, pad_k = 1, pad_n = 1;  ///< of a systolic array
 };
-CoreRates core_rates(const Chip& chip);
+CoreRates core_rates(const hardware::Chip& chip);
 
 /// batch x [m,k] x [k,n]; `bytes` are those of the operands and the result.
 struct MatmulShape {
@@ -48,24 +48,25 @@ struct MatmulTime {
   TileChoice tile;
 };
 /// `peak` is the dense rate of the product's format, `share` what of it the calibration gives for that format.
-MatmulTime matmul_time(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
-                       const MatmulShape& shape, const Regime& regime, bool may_split = true);
+MatmulTime matmul_time(const hardware::MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
+                       const MatmulShape& shape, const hardware::Regime& regime, bool may_split = true);
 
 /// All about tiles that does not depend on the shape.
 struct TileSteps {
   std::array<double, 18> seconds{};  ///< of each tile that libraries choose among, for one element of k
   double fill = 0;                   ///< elements of k that a prologue and an epilogue are worth
 };
-TileSteps tile_steps(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share);
+TileSteps tile_steps(const hardware::MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share);
 /// What the search over tiles finds for products that differ in their rows alone: for up to 16, up to 32, ... rows the
 /// seconds of the best tile with k in 1, 2, 4 and 8 parts, before these are added up. Every tile has a multiple of 16
 /// rows, so that nothing else about the rows matters. Made for up to `most` rows; none on systolic arrays and CPUs.
 using TileRows = std::vector<std::array<double, 4>>;
-TileRows tile_rows(const MatmulCalibration& fit, const CoreRates& chip, const TileSteps& steps, double batch, double n,
-                   double k, double most);
+TileRows tile_rows(const hardware::MatmulCalibration& fit, const CoreRates& chip, const TileSteps& steps, double batch,
+                   double n, double k, double most);
 /// The same time without the choice of a tile, where many shapes are asked for. Rows beyond those found are searched.
-MatmulTime matmul_time(const MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
-                       const MatmulShape& shape, const Regime& regime, const TileSteps& steps, const TileRows& rows);
+MatmulTime matmul_time(const hardware::MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
+                       const MatmulShape& shape, const hardware::Regime& regime, const TileSteps& steps,
+                       const TileRows& rows);
 
 /// Memory streamed at a share of its rate, which it reaches only after a while: large and small transfers in one form.
 Seconds stream_time(BytesPerSecond hbm, double share, Seconds ramp, Bytes bytes);
@@ -74,22 +75,24 @@ Seconds stream_time(BytesPerSecond hbm, double share, Seconds ramp, Bytes bytes)
 struct AttentionWork {
   double heads = 1, head_dim = 128;  ///< head_dim: mean of that of keys and that of values
   double queries = 1;                ///< of a sequence on this device
-  AttentionShape shape;              ///< of whole sequences
+  program::AttentionShape shape;     ///< of whole sequences
   Bytes bytes;                       ///< queries, keys, values and results
   Bytes shared;  ///< more if every head of queries had keys and values of its own: gradients are summed from such
 };
-Seconds attention_time(const AttentionPass& fit, const CoreRates& chip, FlopsPerSecond peak, const AttentionWork& work,
-                       bool backward);
+Seconds attention_time(const hardware::AttentionPass& fit, const CoreRates& chip, FlopsPerSecond peak,
+                       const AttentionWork& work, bool backward);
 /// One query per sequence: `items` are sequences x key-value heads, `bytes` the keys and values. Few items are split
 /// along the cache until every core has several parts; many are not split, which may cost bandwidth.
-Seconds decode_time(const DecodeCalibration& fit, const CoreRates& chip, double items, double head_dim, Bytes bytes);
+Seconds decode_time(const hardware::DecodeCalibration& fit, const CoreRates& chip, double items, double head_dim,
+                    Bytes bytes);
 
 /// Arithmetic of a few queries of each sequence over a cache that is split over the cores, as checks of drafts are:
 /// those of all heads that share keys fill tiles together. `items` as above.
-Seconds split_attention_time(const AttentionPass& fit, const CoreRates& chip, FlopsPerSecond peak,
+Seconds split_attention_time(const hardware::AttentionPass& fit, const CoreRates& chip, FlopsPerSecond peak,
                              const AttentionWork& work, double items);
 
 /// The kernel that a choice means; flash2 stands in where cudnn was not measured, and the other way round.
-const AttentionKernelCalibration* attention_kernel(const AttentionCalibration& fit, AttentionKernel choice);
+const hardware::AttentionKernelCalibration* attention_kernel(const hardware::AttentionCalibration& fit,
+                                                             hardware::AttentionKernel choice);
 
-}  // namespace assay
+}  // namespace assay::estimate

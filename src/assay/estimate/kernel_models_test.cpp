@@ -6,7 +6,7 @@
 #include <cmath>
 #include <tuple>
 
-namespace assay {
+namespace assay::estimate {
 namespace {
 
 /// A chip of 100 cores that does 1 FLOP per core and nanosecond, with 1 B/ns of memory.
@@ -17,8 +17,8 @@ CoreRates chip() {
 }
 constexpr FlopsPerSecond peak(1e11);
 
-MatmulCalibration ideal() {
-  MatmulCalibration fit;
+hardware::MatmulCalibration ideal() {
+  hardware::MatmulCalibration fit;
   fit.share.fill(1.0);
   fit.memory_share = 1.0;
   return fit;
@@ -32,7 +32,7 @@ TEST(Matmul, OneFullWaveOfLargeTilesByHand) {
   // 100 tiles of 128 x 256 on 100 cores, k = 1000: each core does 2 * 128 * 256 * 1000 FLOP at 1 FLOP/ns = 65.536 ms.
   MatmulShape s = shape(1280, 2560, 1000);
   s.bytes = Bytes(0);
-  MatmulCalibration fit = ideal();
+  hardware::MatmulCalibration fit = ideal();
   fit.small_tile = 1.0;
   const MatmulTime time = matmul_time(fit, chip(), peak, 1.0, s, {}, false);
   EXPECT_EQ(time.tile.m * time.tile.n, 128.0 * 256.0);
@@ -45,7 +45,7 @@ TEST(Matmul, AnEmptyCoreIsPaidFor) {
   // (404 of 64 x 128 in 5 rounds of a quarter) cost 0.5 * 5/4 + 0.5 * 1.01 = 1.13, and win where they lose nothing.
   MatmulShape s = shape(128, 256 * 101, 1000);
   s.bytes = Bytes(0);
-  MatmulCalibration fit = ideal();
+  hardware::MatmulCalibration fit = ideal();
   EXPECT_LT(matmul_time(fit, chip(), peak, 1.0, s, {}, false).tile.m, 128.0);
   fit.small_tile = 1e5;
   const MatmulTime time = matmul_time(fit, chip(), peak, 1.0, s, {}, false);
@@ -58,7 +58,7 @@ TEST(Matmul, ATileStartsAndEndsAsSlowlyInNarrowFormats) {
   // that is twice as fast halves the products alone.
   MatmulShape s = shape(1280, 2560, 3000);
   s.bytes = Bytes(0);
-  MatmulCalibration fit = ideal();
+  hardware::MatmulCalibration fit = ideal();
   fit.small_tile = 1.0, fit.fill = 1000;
   CoreRates rates = chip();
   rates.bf16 = peak;
@@ -72,7 +72,7 @@ TEST(Matmul, ACoreWaitsForItsOperands) {
   // products would be another format, twice as fast: both halve.
   MatmulShape s = shape(1280, 2560, 1000);
   s.bytes = Bytes(0);
-  MatmulCalibration fit = ideal();
+  hardware::MatmulCalibration fit = ideal();
   fit.port = BytesPerSecond(768 / 131.072e-6);
   CoreRates rates = chip();
   rates.bf16 = peak;
@@ -94,7 +94,7 @@ TEST(Matmul, PartsOfKAreAddedUpAfterTheMemoryThatHidesTheTiles) {
   // undo; that comes after the 10 s, and partial sums of 4 B x 8 x 128 x 128 take 0.5 ms.
   MatmulShape s = shape(128, 128, 65536);
   s.bytes = Bytes(1e10);
-  MatmulCalibration fit = ideal();
+  hardware::MatmulCalibration fit = ideal();
   fit.split_cost = Seconds(0.1);
   const MatmulTime time = matmul_time(fit, chip(), peak, 1.0, s, {});
   EXPECT_EQ(time.tile.split, 8.0);
@@ -108,7 +108,7 @@ TEST(Matmul, TilesOfManyWidthsFillTheCores) {
   // make 120 tiles of 128 x 256 or 225 of 128 x 128, whose last round is part full.
   MatmulShape s = shape(1920, 1920, 1000);
   s.bytes = Bytes(0);
-  MatmulCalibration fit = ideal();
+  hardware::MatmulCalibration fit = ideal();
   fit.small_tile = 20.0;
   const Seconds coarse = matmul_time(fit, chip(), peak, 1.0, s, {}, false).total;
   fit.fine_tiles = true;
@@ -119,7 +119,7 @@ TEST(Matmul, TilesOfManyWidthsFillTheCores) {
 }
 
 TEST(Matmul, TilesFoundAheadGiveTheSameBits) {
-  MatmulCalibration fit = ideal();
+  hardware::MatmulCalibration fit = ideal();
   fit.fine_tiles = true;
   fit.small_tile = 20, fit.fill = 300, fit.split_cost = Seconds(3e-6), fit.droop = 0.1, fit.memory_share = 0.9;
   fit.port = BytesPerSecond(1e7);
@@ -129,7 +129,7 @@ TEST(Matmul, TilesFoundAheadGiveTheSameBits) {
     ASSERT_EQ(rows.size(), 63u);
     for (double m = 0.5; m < 1100; m += 0.5) {  // the last ones are beyond the rows
       const MatmulShape s = shape(m, n, k, batch);
-      const Regime regime{Seconds(1e-6), Seconds(1e-6), Seconds(1e-6)};
+      const hardware::Regime regime{Seconds(1e-6), Seconds(1e-6), Seconds(1e-6)};
       const MatmulTime found = matmul_time(fit, chip(), peak, 0.8, s, regime, steps, rows);
       EXPECT_EQ(found.total.value(), matmul_time(fit, chip(), peak, 0.8, s, regime).total.value());
     }
@@ -137,12 +137,12 @@ TEST(Matmul, TilesFoundAheadGiveTheSameBits) {
 }
 
 TEST(Matmul, SustainedPowerCostsTheDroopAndABurstLess) {
-  MatmulCalibration fit = ideal();
+  hardware::MatmulCalibration fit = ideal();
   fit.droop = 0.25;
   const MatmulShape s = shape(12800, 2560, 1000);
   const MatmulTime hot = matmul_time(fit, chip(), peak, 1.0, s, {});
   EXPECT_NEAR(hot.sustained / hot.arithmetic, 1.25, 1e-12);
-  const Regime cool{Seconds(0), hot.arithmetic, Seconds(0)};  // as long a pause as work: half of the droop
+  const hardware::Regime cool{Seconds(0), hot.arithmetic, Seconds(0)};  // as long a pause as work: half of the droop
   EXPECT_NEAR(matmul_time(fit, chip(), peak, 1.0, s, cool).sustained / hot.arithmetic, 1.125, 1e-12);
 }
 
@@ -154,7 +154,7 @@ TEST(Matmul, ASystolicArrayMultipliesItsPadding) {
 }
 
 TEST(Matmul, SmallOnesCostTheirLaunch) {
-  const Regime regime{6_us, Seconds(0), Seconds(0)};
+  const hardware::Regime regime{6_us, Seconds(0), Seconds(0)};
   MatmulShape s = shape(1, 1, 1);
   const Seconds time = matmul_time(ideal(), chip(), FlopsPerSecond(1e15), 1.0, s, regime).total;
   EXPECT_GT(time, 6_us);
@@ -164,10 +164,10 @@ TEST(Matmul, SmallOnesCostTheirLaunch) {
 RC_GTEST_PROP(Matmul, IsNeverFasterThanIdealAndGrowsWithK, ()) {
   const auto size = [] { return static_cast<double>(*rc::gen::inRange(1, 20000)); };
   const MatmulShape s = shape(size(), size(), size());
-  MatmulCalibration fit = ideal();
+  hardware::MatmulCalibration fit = ideal();
   fit.small_tile = 20, fit.fill = 128, fit.split_cost = 4_us, fit.droop = 0.2, fit.memory_share = 0.9;
   fit.fine_tiles = *rc::gen::arbitrary<bool>();
-  const Regime regime{2_us, 100_us, 1_us};
+  const hardware::Regime regime{2_us, 100_us, 1_us};
   const MatmulTime time = matmul_time(fit, chip(), peak, 0.9, s, regime);
   const Seconds ideal_time = std::max(Flops(2 * s.m * s.n * s.k) / peak, s.bytes / chip().hbm);
   RC_ASSERT(time.total >= ideal_time);
@@ -193,7 +193,7 @@ AttentionWork attention(double heads, std::int64_t tokens, bool causal) {
 TEST(Attention, ByHand) {
   // 1024 tokens are 8 x 8 tiles of 128 x 128 x 128: 4 * 128^3 FLOP each. 1e6 heads keep the cores busy; each core does
   // 64 tiles of 1e4 heads at 1 FLOP/ns.
-  const AttentionPass fit{1.0, 0.0, 0.0};
+  const hardware::AttentionPass fit{1.0, 0.0, 0.0};
   const double tile = 4.0 * 128 * 128 * 128 * 1e-9;
   EXPECT_NEAR(attention_time(fit, chip(), peak, attention(1e6, 1024, false), false).value() / (64e4 * tile), 1.0, 1e-6);
   // Causal: 36 of 64 tiles, the diagonal whole (the mean of 512.5 keys is half a key more than a whole number of
@@ -202,7 +202,7 @@ TEST(Attention, ByHand) {
 }
 
 TEST(Attention, BackwardTakesTwoAndAHalfForwardPasses) {
-  const AttentionPass fit{0.7, 50.0, 0.5};
+  const hardware::AttentionPass fit{0.7, 50.0, 0.5};
   AttentionWork work = attention(64, 4096, true);
   work.bytes = 1_GB;
   EXPECT_NEAR(attention_time(fit, chip(), peak, work, true) / attention_time(fit, chip(), peak, work, false), 2.5,
@@ -210,7 +210,7 @@ TEST(Attention, BackwardTakesTwoAndAHalfForwardPasses) {
 }
 
 TEST(Attention, AWindowIsCheaperThanAllKeysAndOneHeadIsBoundByItsLongestRow) {
-  const AttentionPass fit{1.0, 0.0, 0.0};
+  const hardware::AttentionPass fit{1.0, 0.0, 0.0};
   AttentionWork all = attention(1000, 8192, true), window = all;
   window.shape.window = 1024;
   EXPECT_LT(attention_time(fit, chip(), peak, window, false), 0.4 * attention_time(fit, chip(), peak, all, false));
@@ -224,14 +224,14 @@ TEST(Decode, ReadsTheCacheAndPaysForEachItem) {
 }
 
 TEST(AttentionKernel, AutomaticIsTheBetterOneThatWasMeasured) {
-  AttentionCalibration fit;
-  EXPECT_EQ(attention_kernel(fit, AttentionKernel::automatic), nullptr);
+  hardware::AttentionCalibration fit;
+  EXPECT_EQ(attention_kernel(fit, hardware::AttentionKernel::automatic), nullptr);
   fit.flash2.emplace();
-  EXPECT_EQ(attention_kernel(fit, AttentionKernel::cudnn), &*fit.flash2);
+  EXPECT_EQ(attention_kernel(fit, hardware::AttentionKernel::cudnn), &*fit.flash2);
   fit.cudnn.emplace();
-  EXPECT_EQ(attention_kernel(fit, AttentionKernel::automatic), &*fit.cudnn);
-  EXPECT_EQ(attention_kernel(fit, AttentionKernel::flash2), &*fit.flash2);
+  EXPECT_EQ(attention_kernel(fit, hardware::AttentionKernel::automatic), &*fit.cudnn);
+  EXPECT_EQ(attention_kernel(fit, hardware::AttentionKernel::flash2), &*fit.flash2);
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::estimate

@@ -2,23 +2,23 @@
 
 #include <algorithm>
 
-namespace assay {
+namespace assay::estimate {
 namespace {
 
 /// The format in which a step multiplies.
-Dtype product_format(const KernelRates& rates, const Program& program, const Step& step) {
+Dtype product_format(const KernelRates& rates, const program::Program& program, const program::Step& step) {
   const Dtype dtype = program.tensor(step.in[0]).dtype;
   if (rates.rate(dtype).value() > 0.0) return dtype;
   return rates.rate(Dtype::bf16).value() > 0.0 ? Dtype::bf16 : Dtype::fp16;
 }
 
 /// The share of the bandwidth that a step which streams memory reaches.
-double stream_share(const PointwiseCalibration& fit, Op op) {
+double stream_share(const hardware::PointwiseCalibration& fit, program::Op op) {
   switch (op) {
-    case Op::norm:
-    case Op::norm_grad:
+    case program::Op::norm:
+    case program::Op::norm_grad:
       return fit.norm;
-    case Op::update:
+    case program::Op::update:
       return fit.optimizer;
     default:
       return fit.stream;
@@ -26,18 +26,19 @@ double stream_share(const PointwiseCalibration& fit, Op op) {
 }
 
 /// The share of the experts that any token picked: what the step's bytes say of the weights that it reads.
-double touched_experts(const Program& program, const Step& step, double filled) {
-  const ProgramTensor& weight = program.tensor(step.in[1]);
-  const bool of_weights = weight.tensor_class == TensorClass::weight || weight.tensor_class == TensorClass::used_weight;
-  if (!of_weights || weight.find(LogicalDim::experts) < 0) return 1.0;
-  const Bytes weights = local_bytes(program, weight);
-  const Bytes rest =
-      local_bytes(program, program.tensor(step.in[0])) + local_bytes(program, program.tensor(step.out[0]));
+double touched_experts(const program::Program& program, const program::Step& step, double filled) {
+  const program::ProgramTensor& weight = program.tensor(step.in[1]);
+  const bool of_weights =
+      weight.tensor_class == program::TensorClass::weight || weight.tensor_class == program::TensorClass::used_weight;
+  if (!of_weights || weight.find(model::LogicalDim::experts) < 0) return 1.0;
+  const Bytes weights = program::local_bytes(program, weight);
+  const Bytes rest = program::local_bytes(program, program.tensor(step.in[0])) +
+                     program::local_bytes(program, program.tensor(step.out[0]));
   return std::clamp((step.bytes - filled * rest) / weights, 1e-6, 1.0);
 }
 
-Seconds product_estimate(const KernelRates& rates, FlopsPerSecond peak, double share, const Program& program,
-                         const Step& step) {
+Seconds product_estimate(const KernelRates& rates, FlopsPerSecond peak, double share, const program::Program& program,
+                         const program::Step& step) {
   MatmulShape shape = product_shape(program, step);
   const double flops = 2.0 * shape.batch * shape.m * shape.n * shape.k;
   // Experts that get more than their part make the product longer than its tensors say.
@@ -49,28 +50,30 @@ Seconds product_estimate(const KernelRates& rates, FlopsPerSecond peak, double s
   return load > 1.0 ? rates.regime.launch + load * (time.total - rates.regime.launch) : time.total;
 }
 
-Seconds attention_estimate(const KernelRates& rates, FlopsPerSecond peak, const Program& program, const Step& step) {
-  const bool backward = step.op == Op::attention_grad;
+Seconds attention_estimate(const KernelRates& rates, FlopsPerSecond peak, const program::Program& program,
+                           const program::Step& step) {
+  const bool backward = step.op == program::Op::attention_grad;
   const std::size_t first = backward ? 1 : 0;
-  const ProgramTensor &q = program.tensor(step.in[first]), &k = program.tensor(step.in[first + 1]);
-  const AttentionShape& shape = program.attentions[static_cast<std::size_t>(step.detail)];
-  const double items = local_extent(program, k, 0) * (k.rank == 4 ? local_extent(program, k, 2) : 1.0);
+  const program::ProgramTensor &q = program.tensor(step.in[first]), &k = program.tensor(step.in[first + 1]);
+  const program::AttentionShape& shape = program.attentions[static_cast<std::size_t>(step.detail)];
+  const double items =
+      program::local_extent(program, k, 0) * (k.rank == 4 ? program::local_extent(program, k, 2) : 1.0);
   const auto read = [&] {
-    return decode_time(rates.attention->decode, rates.cores, items, k.rank == 4 ? local_extent(program, k, 3) : 0.0,
-                       step.bytes);
+    return decode_time(rates.attention->decode, rates.cores, items,
+                       k.rank == 4 ? program::local_extent(program, k, 3) : 0.0, step.bytes);
   };
   if (!backward && shape.queries <= most_decode_queries) return read();
   AttentionWork work;
-  work.queries = local_extent(program, q, 1);
-  work.heads = local_extent(program, q, 0) * local_extent(program, q, 2);
+  work.queries = program::local_extent(program, q, 1);
+  work.heads = program::local_extent(program, q, 0) * program::local_extent(program, q, 2);
   const int values = step.in[first + 2];
-  const ProgramTensor& v = values >= 0 ? program.tensor(values) : k;
-  work.head_dim = (local_extent(program, q, q.rank - 1) + local_extent(program, v, v.rank - 1)) / 2.0;
+  const program::ProgramTensor& v = values >= 0 ? program.tensor(values) : k;
+  work.head_dim = (program::local_extent(program, q, q.rank - 1) + program::local_extent(program, v, v.rank - 1)) / 2.0;
   work.shape = shape;
   work.bytes = step.bytes / (backward ? 2.5 : 1.0);  // the model counts the backward pass in forward passes
   if (k.rank == 4) {
-    const double kv_heads = local_extent(program, k, 0) * local_extent(program, k, 2);
-    work.shared = (work.heads / kv_heads - 1.0) * 2.0 * local_bytes(program, k);
+    const double kv_heads = program::local_extent(program, k, 0) * program::local_extent(program, k, 2);
+    work.shared = (work.heads / kv_heads - 1.0) * 2.0 * program::local_bytes(program, k);
   }
   const Seconds whole = attention_time(backward ? rates.attention->backward : rates.attention->forward, rates.cores,
                                        peak, work, backward);
@@ -81,7 +84,7 @@ Seconds attention_estimate(const KernelRates& rates, FlopsPerSecond peak, const 
 
 }  // namespace
 
-double matmul_share(const MatmulCalibration& fit, Dtype dtype) {
+double matmul_share(const hardware::MatmulCalibration& fit, Dtype dtype) {
   const auto share = [&](Dtype d) { return fit.share[static_cast<std::size_t>(d)]; };
   if (share(dtype) > 0.0) return share(dtype);
   if (facts(dtype).bits <= 4 && share(Dtype::fp4) > 0.0) return share(Dtype::fp4);
@@ -89,9 +92,9 @@ double matmul_share(const MatmulCalibration& fit, Dtype dtype) {
   return share(Dtype::bf16);
 }
 
-Result<KernelRates> kernel_rates(const Chip& chip, Dtype compute, std::string_view where,
-                                 const Calibration* calibration, const KernelSoftware& software) {
-  ASSAY_TRY(asked, peak_rate(chip, compute, where));
+Result<KernelRates> kernel_rates(const hardware::Chip& chip, Dtype compute, std::string_view where,
+                                 const hardware::Calibration* calibration, const KernelSoftware& software) {
+  ASSAY_TRY(asked, hardware::peak_rate(chip, compute, where));
   KernelRates rates;
   for (const DtypeFacts& dtype : all_dtypes()) {
     const auto index = static_cast<std::size_t>(dtype.dtype);
@@ -108,38 +111,38 @@ Result<KernelRates> kernel_rates(const Chip& chip, Dtype compute, std::string_vi
   if (rates.matmul && software.serves) rates.matmul->grouped = 1.0;
   rates.pointwise = calibration->pointwise;
   if (calibration->attention) {
-    const AttentionKernelCalibration* kernel = attention_kernel(*calibration->attention, software.attention);
+    const hardware::AttentionKernelCalibration* kernel = attention_kernel(*calibration->attention, software.attention);
     if (kernel) rates.attention = *kernel;
   }
   return rates;
 }
 
-MatmulShape product_shape(const Program& program, const Step& step) {
-  const ProgramTensor &a = program.tensor(step.in[0]), &b = program.tensor(step.in[1]),
-                      &c = program.tensor(step.out[0]);
+MatmulShape product_shape(const program::Program& program, const program::Step& step) {
+  const program::ProgramTensor &a = program.tensor(step.in[0]), &b = program.tensor(step.in[1]),
+                               &c = program.tensor(step.out[0]);
   MatmulShape shape;
   shape.bytes = step.bytes;
-  shape.grouped = b.find(LogicalDim::experts) >= 0;
+  shape.grouped = b.find(model::LogicalDim::experts) >= 0;
   for (int i = 0; i < c.rank; ++i) {
-    const LogicalDim dim = c.dims[static_cast<std::size_t>(i)].dim;
+    const model::LogicalDim dim = c.dims[static_cast<std::size_t>(i)].dim;
     const bool left = a.find(dim) >= 0, right = b.find(dim) >= 0;
-    (left && right ? shape.batch : left ? shape.m : shape.n) *= local_extent(program, c, i);
+    (left && right ? shape.batch : left ? shape.m : shape.n) *= program::local_extent(program, c, i);
   }
   for (int i = 0; i < a.rank; ++i) {
-    const LogicalDim dim = a.dims[static_cast<std::size_t>(i)].dim;
-    if (c.find(dim) < 0 && b.find(dim) >= 0) shape.k *= local_extent(program, a, i);
+    const model::LogicalDim dim = a.dims[static_cast<std::size_t>(i)].dim;
+    if (c.find(dim) < 0 && b.find(dim) >= 0) shape.k *= program::local_extent(program, a, i);
   }
   return shape;
 }
 
-KernelTime ideal_kernel_time(const KernelRates& rates, const Program& program, const Step& step) {
+KernelTime ideal_kernel_time(const KernelRates& rates, const program::Program& program, const program::Step& step) {
   KernelTime time;
   time.memory = step.bytes / rates.hbm;
   if (step.flops.value() > 0.0) time.compute = step.flops / rates.rate(product_format(rates, program, step));
   return time;
 }
 
-KernelTime kernel_time(const KernelRates& rates, const Program& program, const Step& step) {
+KernelTime kernel_time(const KernelRates& rates, const program::Program& program, const program::Step& step) {
   KernelTime time = ideal_kernel_time(rates, program, step);
   time.estimate = rates.pointwise
                       ? rates.regime.launch + stream_time(rates.hbm, stream_share(*rates.pointwise, step.op),
@@ -149,8 +152,9 @@ KernelTime kernel_time(const KernelRates& rates, const Program& program, const S
   const Dtype dtype = product_format(rates, program, step);
   const FlopsPerSecond peak = rates.rate(dtype);
   const double share = rates.matmul ? matmul_share(*rates.matmul, dtype) : 0.0;
-  const bool attends = (step.op == Op::attention || step.op == Op::attention_grad) && step.detail >= 0;
-  if (step.op == Op::product && share > 0.0)
+  const bool attends =
+      (step.op == program::Op::attention || step.op == program::Op::attention_grad) && step.detail >= 0;
+  if (step.op == program::Op::product && share > 0.0)
     time.estimate = product_estimate(rates, peak, share, program, step);
   else if (attends && rates.attention && program.attentions[static_cast<std::size_t>(step.detail)].flash)
     time.estimate = rates.regime.launch + attention_estimate(rates, peak, program, step);
@@ -161,4 +165,4 @@ KernelTime kernel_time(const KernelRates& rates, const Program& program, const S
   return time;
 }
 
-}  // namespace assay
+}  // namespace assay::estimate

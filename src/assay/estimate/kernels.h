@@ -9,7 +9,7 @@
 #include "assay/hardware/chip.h"
 #include "assay/program/program.h"
 
-namespace assay {
+namespace assay::estimate {
 
 /// The rates of a chip in the form that costing needs: by compute format, without strings.
 struct KernelRates {
@@ -20,10 +20,10 @@ struct KernelRates {
 
   // What was calibrated; the shares above stand in for what was not.
   CoreRates cores;
-  Regime regime;  ///< sustained: steps follow each other without a pause
-  std::optional<MatmulCalibration> matmul;
-  std::optional<PointwiseCalibration> pointwise;
-  std::optional<AttentionKernelCalibration> attention;
+  hardware::Regime regime;  ///< sustained: steps follow each other without a pause
+  std::optional<hardware::MatmulCalibration> matmul;
+  std::optional<hardware::PointwiseCalibration> pointwise;
+  std::optional<hardware::AttentionKernelCalibration> attention;
 
   FlopsPerSecond rate(Dtype dtype) const { return peak[static_cast<std::size_t>(dtype)]; }
 };
@@ -35,25 +35,26 @@ inline BytesPerSecond optimizer_rate(const KernelRates& rates) {
 
 /// Which software runs the steps.
 struct KernelSoftware {
-  AttentionKernel attention = AttentionKernel::automatic;
+  hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;
   bool serves = false;  ///< with kernels of its own for experts: they stream as other products do
 };
 
 /// `compute` must be a format of the chip; the error names those it has. Without a calibration the estimate uses the
 /// chip's efficiencies.
-Result<KernelRates> kernel_rates(const Chip& chip, Dtype compute, std::string_view where,
-                                 const Calibration* calibration = nullptr, const KernelSoftware& software = {});
+Result<KernelRates> kernel_rates(const hardware::Chip& chip, Dtype compute, std::string_view where,
+                                 const hardware::Calibration* calibration = nullptr,
+                                 const KernelSoftware& software = {});
 
 /// The share of the peak that products of a format reach in a burst: its own, else that of the nearest format that was
 /// measured; 0 without any.
-double matmul_share(const MatmulCalibration& fit, Dtype dtype);
+double matmul_share(const hardware::MatmulCalibration& fit, Dtype dtype);
 
 /// Fewer queries than this per sequence read the cache rather than multiply.
 inline constexpr std::int64_t most_decode_queries = 8;
 /// Up to this many over a longer cache are worked on as in decoding, with the cache split over the cores, but they may
 /// be bound by arithmetic: the rows of one tile of scores.
 inline constexpr std::int64_t most_split_queries = 64;
-inline bool is_split(const AttentionShape& shape) {
+inline bool is_split(const program::AttentionShape& shape) {
   return shape.queries > most_decode_queries && shape.queries <= most_split_queries && shape.queries < shape.keys;
 }
 
@@ -64,11 +65,11 @@ struct KernelTime {
 };
 /// Time of a step that is no collective. Wide formats that the chip does not multiply in run at its bf16 rate.
 /// That of ideal kernels is without an estimate, which takes longer to make.
-KernelTime ideal_kernel_time(const KernelRates& rates, const Program& program, const Step& step);
-KernelTime kernel_time(const KernelRates& rates, const Program& program, const Step& step);
+KernelTime ideal_kernel_time(const KernelRates& rates, const program::Program& program, const program::Step& step);
+KernelTime kernel_time(const KernelRates& rates, const program::Program& program, const program::Step& step);
 
 /// A product's sizes on one device: letters of both operands and the result are the batch, of one operand and the
 /// result its rows and columns, of both operands alone what is summed over.
-MatmulShape product_shape(const Program& program, const Step& step);
+MatmulShape product_shape(const program::Program& program, const program::Step& step);
 
-}  // namespace assay
+}  // namespace assay::estimate

@@ -4,17 +4,17 @@
 
 #include "assay/lower/lowering.h"
 
-namespace assay {
+namespace assay::estimate {
 namespace {
 
-Transformer model() {
-  Transformer m;
+model::Transformer model() {
+  model::Transformer m;
   m.id = "small";
   m.d_model = 1024, m.vocabulary = 32000;
-  Layer layer;
-  Attention a;
+  model::Layer layer;
+  model::Attention a;
   a.heads = 8, a.kv_heads = 2, a.head_dim = a.value_dim = 128;
-  FeedForward f;
+  model::FeedForward f;
   f.width = 4096;
   layer.attention = a, layer.feed_forward = f;
   m.decoder.add(layer);
@@ -22,42 +22,44 @@ Transformer model() {
 }
 
 /// 2 sequences of 2048 tokens, with tensor parallelism of 2.
-Program program() {
-  Parallelism p;
+program::Program program() {
+  lower::Parallelism p;
   p.tensor = 2;
-  TrainingPlan plan;
+  lower::TrainingPlan plan;
   plan.work.sequences = 2, plan.work.queries = plan.work.keys = 2048;
-  return lower_training(model(), stage_mesh(p), training_rules(p), plan);
+  return lower::lower_training(model(), lower::stage_mesh(p), lower::training_rules(p), plan);
 }
 
-const Step& step_with(const Program& program, Op op, std::string_view result) {
-  for (const Step& step : program.steps)
+const program::Step& step_with(const program::Program& program, program::Op op, std::string_view result) {
+  for (const program::Step& step : program.steps)
     if (step.op == op && step.out[0] >= 0 && program.tensor(step.out[0]).name == result) return step;
   throw std::runtime_error("no such step");
 }
 
-Calibration calibration(const Chip& chip) { return (*calibration_of(chip, Catalogue::builtin()))->values; }
+hardware::Calibration calibration(const hardware::Chip& chip) {
+  return (*hardware::calibration_of(chip, hardware::Catalogue::builtin()))->values;
+}
 
-Chip h200() { return *Catalogue::builtin().chip("h200-sxm", "test"); }
+hardware::Chip h200() { return *hardware::Catalogue::builtin().chip("h200-sxm", "test"); }
 
 TEST(ProductShape, ComesFromTheLettersOfTheTensors) {
-  const Program p = program();
-  const MatmulShape q = product_shape(p, step_with(p, Op::product, "Q"));
+  const program::Program p = program();
+  const MatmulShape q = product_shape(p, step_with(p, program::Op::product, "Q"));
   EXPECT_EQ(q.batch, 1.0);
   EXPECT_EQ(q.m, 2 * 2048.0);
   EXPECT_EQ(q.n, 4 * 128.0);  // half of the heads
   EXPECT_EQ(q.k, 1024.0);
-  for (const Step& step : p.steps)
-    if (step.op == Op::product) {
+  for (const program::Step& step : p.steps)
+    if (step.op == program::Op::product) {
       const MatmulShape s = product_shape(p, step);
-      EXPECT_NEAR(2 * s.batch * s.m * s.n * s.k / step.flops.value(), 1.0, 1e-12) << step_text(p, step);
+      EXPECT_NEAR(2 * s.batch * s.m * s.n * s.k / step.flops.value(), 1.0, 1e-12) << program::step_text(p, step);
     }
 }
 
 TEST(KernelTime, AChipWithMoreBandwidthAndTheSameDieIsNeverSlower) {
-  const Program p = program();
-  const Chip wide = h200(), narrow = *Catalogue::builtin().chip("h100-sxm", "test");
-  const Calibration a = calibration(wide), b = calibration(narrow);
+  const program::Program p = program();
+  const hardware::Chip wide = h200(), narrow = *hardware::Catalogue::builtin().chip("h100-sxm", "test");
+  const hardware::Calibration a = calibration(wide), b = calibration(narrow);
   for (const Dtype dtype : {Dtype::bf16, Dtype::fp8}) {
     const KernelRates fast = *kernel_rates(wide, dtype, "test", &a), slow = *kernel_rates(narrow, dtype, "test", &b);
     for (const double rows : {1.0, 16.0, 300.0, 4096.0, 65536.0})
@@ -72,18 +74,19 @@ TEST(KernelTime, AChipWithMoreBandwidthAndTheSameDieIsNeverSlower) {
         // A library cuts k by arithmetic alone: sums that are added up sooner may make it cut where that does not pay.
         EXPECT_LE(time(fast), 1.01 * time(slow)) << rows << " x " << columns;
       }
-    for (const Step& step : p.steps)
-      if (!is_collective(step.op))
-        EXPECT_LE(kernel_time(fast, p, step).estimate, kernel_time(slow, p, step).estimate) << step_text(p, step);
+    for (const program::Step& step : p.steps)
+      if (!program::is_collective(step.op))
+        EXPECT_LE(kernel_time(fast, p, step).estimate, kernel_time(slow, p, step).estimate)
+            << program::step_text(p, step);
   }
 }
 
 TEST(KernelTime, OfAProductIsThatOfTheMatmulModel) {
-  const Program p = program();
-  const Chip chip = h200();
-  const Calibration c = calibration(chip);
+  const program::Program p = program();
+  const hardware::Chip chip = h200();
+  const hardware::Calibration c = calibration(chip);
   const KernelRates rates = *kernel_rates(chip, Dtype::bf16, "test", &c);
-  const Step& q = step_with(p, Op::product, "Q");
+  const program::Step& q = step_with(p, program::Op::product, "Q");
   const MatmulTime expected =
       matmul_time(*c.matmul, core_rates(chip), chip.peak[static_cast<std::size_t>(Dtype::bf16)]->value,
                   matmul_share(*c.matmul, Dtype::bf16), product_shape(p, q), *c.sustained);
@@ -91,46 +94,46 @@ TEST(KernelTime, OfAProductIsThatOfTheMatmulModel) {
 }
 
 TEST(KernelTime, EstimatesAreNeverBelowIdealOnAnyChip) {
-  const Program p = program();
-  const Catalogue catalogue = Catalogue::builtin();
+  const program::Program p = program();
+  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   for (const std::string& id : catalogue.chip_ids()) {
-    const Chip chip = *catalogue.chip(id, "test");
-    const auto found = *calibration_of(chip, catalogue);
+    const hardware::Chip chip = *catalogue.chip(id, "test");
+    const auto found = *hardware::calibration_of(chip, catalogue);
     const auto rates = kernel_rates(chip, Dtype::bf16, "test", found ? &found->values : nullptr);
     if (!rates) continue;  // no bf16
-    for (const Step& step : p.steps) {
-      if (is_collective(step.op) || step.op == Op::slice) continue;
+    for (const program::Step& step : p.steps) {
+      if (program::is_collective(step.op) || step.op == program::Op::slice) continue;
       const KernelTime time = kernel_time(*rates, p, step);
       // Attention may beat its count of bytes: what the backward pass reads twice is in the cache the second time.
-      const bool attends = step.op == Op::attention_grad || step.op == Op::attention;
+      const bool attends = step.op == program::Op::attention_grad || step.op == program::Op::attention;
       EXPECT_GE(time.estimate, 0.999 * (attends ? time.compute : std::max(time.compute, time.memory)))
-          << id << ": " << step_text(p, step);
+          << id << ": " << program::step_text(p, step);
     }
   }
 }
 
 TEST(KernelTime, TheFasterAttentionIsTheDefault) {
-  const Program p = program();
-  const Chip chip = h200();
-  const Calibration c = calibration(chip);
+  const program::Program p = program();
+  const hardware::Chip chip = h200();
+  const hardware::Calibration c = calibration(chip);
   const KernelRates best = *kernel_rates(chip, Dtype::bf16, "test", &c);
-  const KernelRates flash2 = *kernel_rates(chip, Dtype::bf16, "test", &c, {AttentionKernel::flash2});
-  const Step& attention = step_with(p, Op::attention, "O");
+  const KernelRates flash2 = *kernel_rates(chip, Dtype::bf16, "test", &c, {hardware::AttentionKernel::flash2});
+  const program::Step& attention = step_with(p, program::Op::attention, "O");
   EXPECT_LT(kernel_time(best, p, attention).estimate, kernel_time(flash2, p, attention).estimate);
 }
 
 TEST(KernelTime, WithoutCalibrationTheSharesOfTheChipCount) {
-  const Program p = program();
-  const Chip chip = h200();
+  const program::Program p = program();
+  const hardware::Chip chip = h200();
   const KernelRates rates = *kernel_rates(chip, Dtype::bf16, "test");
-  const Step& q = step_with(p, Op::product, "Q");
+  const program::Step& q = step_with(p, program::Op::product, "Q");
   const KernelTime time = kernel_time(rates, p, q);
   EXPECT_EQ(time.estimate,
             std::max(time.compute / chip.efficiency.matrix.value, time.memory / chip.efficiency.memory.value));
 }
 
 TEST(MatmulShare, AnUnmeasuredFormatTakesTheNearest) {
-  MatmulCalibration fit;
+  hardware::MatmulCalibration fit;
   fit.share[static_cast<std::size_t>(Dtype::bf16)] = 0.9;
   EXPECT_EQ(matmul_share(fit, Dtype::int8), 0.9);
   fit.share[static_cast<std::size_t>(Dtype::fp8)] = 0.8;
@@ -139,4 +142,4 @@ TEST(MatmulShare, AnUnmeasuredFormatTakesTheNearest) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::estimate

@@ -7,7 +7,7 @@
 #include "assay/estimate/kernels.h"
 #include "assay/network/placement.h"
 
-namespace assay {
+namespace assay::estimate {
 
 /// Estimated seconds of every step of a program on a placed mesh.
 struct StepTimes {
@@ -30,7 +30,7 @@ struct ScheduledCopy {
 };
 
 struct OverlapSchedule {
-  std::vector<AxisSet> lanes;  ///< of the network lanes, from lane 1 on
+  std::vector<program::AxisSet> lanes;  ///< of the network lanes, from lane 1 on
   std::vector<ScheduledStep> steps;
   std::vector<ScheduledCopy> copies;
   Seconds end;
@@ -38,7 +38,7 @@ struct OverlapSchedule {
 
 /// Runs the blocks one after the other, each once. With copies, two layers have room on the chip: a forward pass waits
 /// until the layer before the last is out, a backward pass until its own is in.
-OverlapSchedule schedule_blocks(const Program& program, const std::vector<Block>& blocks, const StepTimes& times,
-                                const HostCopies& copies = {});
+OverlapSchedule schedule_blocks(const program::Program& program, const std::vector<program::Block>& blocks,
+                                const StepTimes& times, const HostCopies& copies = {});
 
-}  // namespace assay
+}  // namespace assay::estimate

@@ -5,7 +5,7 @@
 #include "assay/estimate/effects_file.h"
 #include "assay/model/accounting.h"
 
-namespace assay {
+namespace assay::estimate {
 namespace {
 
 constexpr std::string_view way_names[] = {"fused", "compiled", "eager", "tpu"};
@@ -40,7 +40,7 @@ void visit_steps(C& c, V& v) {
 
 }  // namespace
 
-ServingEffects ServingCalibration::effects(const Chip& chip, const ServingSoftware& software) const {
+ServingEffects ServingCalibration::effects(const hardware::Chip& chip, const ServingSoftware& software) const {
   const StepFamily which = step_family(chip);
   const auto family = static_cast<std::size_t>(which);
   const std::size_t way = which == StepFamily::tpu ? ways - 1 : static_cast<std::size_t>(software.fusion);
@@ -64,18 +64,19 @@ ServingEffects ServingCalibration::effects(const Chip& chip, const ServingSoftwa
   return out;
 }
 
-std::vector<std::string> serving_classes(const Chip& chip, const Transformer& model) {
-  const bool experts = std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(), [](const Layer& layer) {
-    return layer.feed_forward && layer.feed_forward->experts > 0;
-  });
+std::vector<std::string> serving_classes(const hardware::Chip& chip, const model::Transformer& model) {
+  const bool experts =
+      std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(),
+                  [](const model::Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; });
   const std::string of{step_family_names[static_cast<std::size_t>(step_family(chip))]};
   const std::string kind = experts ? "experts" : "dense";
   return {kind + ", " + of, kind, "all"};
 }
 
-std::vector<Coordinate> serving_coordinates(double chips, const Transformer& model, double batch, double context) {
+std::vector<Coordinate> serving_coordinates(double chips, const model::Transformer& model, double batch,
+                                            double context) {
   std::vector<Coordinate> at{{"chips", chips},
-                             {"parameters", static_cast<double>(parameter_counts(model).total)},
+                             {"parameters", static_cast<double>(model::parameter_counts(model).total)},
                              {"batch", batch},
                              {"context", context}};
   add_kinds(model, at);
@@ -121,7 +122,7 @@ Result<void> read_serving_memory(std::string_view document, std::string_view fil
   return {};
 }
 
-Result<ServingCalibration> serving_steps_of(const Catalogue& catalogue) {
+Result<ServingCalibration> serving_steps_of(const hardware::Catalogue& catalogue) {
   ServingCalibration steps;
   for (const auto& [path, text] : catalogue.files("steps/serving.toml")) {
     ASSAY_TRY(read, read_serving_steps(text, path));
@@ -142,4 +143,4 @@ std::string serving_steps_text(const ServingCalibration& steps, std::string_view
          intervals_text(steps.decode_intervals, "decode_interval", source);
 }
 
-}  // namespace assay
+}  // namespace assay::estimate

@@ -15,7 +15,7 @@
 #include "assay/hardware/chip.h"
 #include "assay/model/transformer.h"
 
-namespace assay {
+namespace assay::estimate {
 
 /// Who decides between two steps what the next one works on.
 enum class Scheduler : std::uint8_t {
@@ -90,20 +90,21 @@ struct ServingCalibration {
   Seconds quantise, first, token;
   std::vector<IntervalClass> prefill_intervals, decode_intervals;
 
-  ServingEffects effects(const Chip& chip, const ServingSoftware& software) const;
+  ServingEffects effects(const hardware::Chip& chip, const ServingSoftware& software) const;
 };
 
 /// The classes of steps that a step belongs to, the narrowest first: family and kind of model, kind of model, all.
-std::vector<std::string> serving_classes(const Chip& chip, const Transformer& model);
+std::vector<std::string> serving_classes(const hardware::Chip& chip, const model::Transformer& model);
 /// Where a step of `batch` sequences with `context` tokens each lies among those that were measured.
-std::vector<Coordinate> serving_coordinates(double chips, const Transformer& model, double batch, double context);
+std::vector<Coordinate> serving_coordinates(double chips, const model::Transformer& model, double batch,
+                                            double context);
 
 /// The numbers of files like catalogue/steps/serving.toml and serving_memory.toml; the first fault with its place.
 Result<ServingCalibration> read_serving_steps(std::string_view document, std::string_view file);
 Result<void> read_serving_memory(std::string_view document, std::string_view file, ServingCalibration& steps);
 /// Those of the catalogue; neutral ones where it has none.
-Result<ServingCalibration> serving_steps_of(const Catalogue& catalogue);
+Result<ServingCalibration> serving_steps_of(const hardware::Catalogue& catalogue);
 /// The tables that read back as these; `source` is the key of their source.
 std::string serving_steps_text(const ServingCalibration& steps, std::string_view source);
 
-}  // namespace assay
+}  // namespace assay::estimate

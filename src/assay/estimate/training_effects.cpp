@@ -5,7 +5,7 @@
 #include "assay/estimate/effects_file.h"
 #include "assay/model/accounting.h"
 
-namespace assay {
+namespace assay::estimate {
 namespace {
 
 /// Every number with its table and key, once for reading and writing.
@@ -49,7 +49,7 @@ void visit_steps(C& c, V& v) {
 
 }  // namespace
 
-StepFamily step_family(const Chip& chip) {
+StepFamily step_family(const hardware::Chip& chip) {
   const std::string& name = chip.architecture;
   if (name == "Ampere") return StepFamily::ampere;
   if (name == "Hopper") return StepFamily::hopper;
@@ -58,7 +58,7 @@ StepFamily step_family(const Chip& chip) {
   return StepFamily::other;
 }
 
-StepEffects StepCalibration::effects(const Chip& chip, const StepSoftware& software) const {
+StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftware& software) const {
   const auto family = static_cast<std::size_t>(step_family(chip));
   const bool tpu = step_family(chip) == StepFamily::tpu;
   const Fusion fusion = tpu ? Fusion::xla : software.fusion;
@@ -97,23 +97,23 @@ StepEffects StepCalibration::effects(const Chip& chip, const StepSoftware& softw
   return out;
 }
 
-bool has_experts(const Transformer& model) {
+bool has_experts(const model::Transformer& model) {
   return std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(),
-                     [](const Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; });
+                     [](const model::Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; });
 }
 
-bool has_gated_experts(const Transformer& model) {
-  return std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(), [](const Layer& layer) {
+bool has_gated_experts(const model::Transformer& model) {
+  return std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(), [](const model::Layer& layer) {
     return layer.feed_forward && layer.feed_forward->experts > 0 && layer.feed_forward->gated;
   });
 }
 
-bool has_state_spaces(const Transformer& model) {
+bool has_state_spaces(const model::Transformer& model) {
   return std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(),
-                     [](const Layer& layer) { return layer.state_space.has_value(); });
+                     [](const model::Layer& layer) { return layer.state_space.has_value(); });
 }
 
-std::vector<std::string> step_classes(const Cluster& cluster, const Transformer& model) {
+std::vector<std::string> step_classes(const hardware::Cluster& cluster, const model::Transformer& model) {
   const StepFamily family = step_family(cluster.chip);
   const std::string of{step_family_names[static_cast<std::size_t>(family)]};
   const std::string regime = has_experts(model)                          ? "experts"
@@ -125,13 +125,13 @@ std::vector<std::string> step_classes(const Cluster& cluster, const Transformer&
   return {regime + ", " + of, regime, "all"};
 }
 
-std::vector<std::string> memory_classes(const Cluster& cluster) {
+std::vector<std::string> memory_classes(const hardware::Cluster& cluster) {
   if (step_family(cluster.chip) == StepFamily::tpu) return {"gpu"};  // none was measured there
   // One node has one way to split a model; many have stages that hold more than others and states that are shared out.
   return {cluster.chips() > cluster.chips_per_node ? "many nodes" : "one node", "gpu"};
 }
 
-void add_kinds(const Transformer& model, std::vector<Coordinate>& at) {
+void add_kinds(const model::Transformer& model, std::vector<Coordinate>& at) {
   const auto encoding = static_cast<double>(model.encoder ? model.encoder->layers() : 0);
   const double all = static_cast<double>(model.decoder.layers()) + encoding;
   double scanning = 0.0;
@@ -141,9 +141,10 @@ void add_kinds(const Transformer& model, std::vector<Coordinate>& at) {
   at.push_back({"encoders", encoding / all});
 }
 
-std::vector<Coordinate> step_coordinates(const Cluster& cluster, const Transformer& model, std::int64_t sequence) {
+std::vector<Coordinate> step_coordinates(const hardware::Cluster& cluster, const model::Transformer& model,
+                                         std::int64_t sequence) {
   std::vector<Coordinate> at{{"chips", static_cast<double>(cluster.chips())},
-                             {"parameters", static_cast<double>(parameter_counts(model).total)},
+                             {"parameters", static_cast<double>(model::parameter_counts(model).total)},
                              {"sequence", static_cast<double>(sequence)},
                              {"adapters", model.adapters ? 1.0 : 0.0}};
   add_kinds(model, at);
@@ -162,12 +163,12 @@ Result<StepCalibration> read_steps(std::string_view document, std::string_view f
   return steps;
 }
 
-Result<StepCalibration> steps_of(const Catalogue& catalogue) {
+Result<StepCalibration> steps_of(const hardware::Catalogue& catalogue) {
   for (const auto& [path, text] : catalogue.files("steps/training.toml")) return read_steps(text, path);
   return StepCalibration{};
 }
 
-Result<PowerClock> power_clock_of(const Catalogue& catalogue) {
+Result<PowerClock> power_clock_of(const hardware::Catalogue& catalogue) {
   PowerClock clock;
   for (const auto& [path, text] : catalogue.files("steps/power.toml")) {
     ASSAY_TRY(root, parse_toml(text, path));
@@ -187,4 +188,4 @@ std::string steps_text(const StepCalibration& steps, std::string_view source) {
          intervals_text(steps.memory_intervals, "memory_interval", source);
 }
 
-}  // namespace assay
+}  // namespace assay::estimate

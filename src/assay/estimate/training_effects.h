@@ -16,7 +16,7 @@
 #include "assay/lower/recompute.h"
 #include "assay/model/transformer.h"
 
-namespace assay {
+namespace assay::estimate {
 
 /// How the software starts kernels and fuses what is element-wise.
 enum class Fusion : std::uint8_t {
@@ -80,8 +80,8 @@ struct StepEffects {
   bool frees_gradients = false;  ///< gradients come to be in the backward pass and are freed after the update
 
   /// What software makes again under a policy.
-  Recompute executed(Recompute policy) const {
-    return reruns_layers && policy == Recompute::full() ? Recompute::whole() : policy;
+  lower::Recompute executed(lower::Recompute policy) const {
+    return reruns_layers && policy == lower::Recompute::full() ? lower::Recompute::whole() : policy;
   }
 };
 
@@ -89,7 +89,7 @@ struct StepEffects {
 enum class StepFamily : std::uint8_t { ampere, hopper, blackwell, tpu, other };
 inline constexpr std::size_t step_families = 5;
 inline constexpr std::string_view step_family_names[] = {"ampere", "hopper", "blackwell", "tpu", "other"};
-StepFamily step_family(const Chip& chip);
+StepFamily step_family(const hardware::Chip& chip);
 
 /// The file of all effects. Numbers by family, or by how software fuses.
 struct StepCalibration {
@@ -111,32 +111,33 @@ struct StepCalibration {
   Seconds fixed;
   std::vector<IntervalClass> time_intervals, memory_intervals;
 
-  StepEffects effects(const Chip& chip, const StepSoftware& software) const;
+  StepEffects effects(const hardware::Chip& chip, const StepSoftware& software) const;
 };
 
 /// Classes of steps by what their errors have in common, the narrowest first; and of their peaks of memory.
-std::vector<std::string> step_classes(const Cluster& cluster, const Transformer& model);
-std::vector<std::string> memory_classes(const Cluster& cluster);
+std::vector<std::string> step_classes(const hardware::Cluster& cluster, const model::Transformer& model);
+std::vector<std::string> memory_classes(const hardware::Cluster& cluster);
 /// Adds which kinds of models were measured: the shares of layers with state spaces and of those of an encoder.
-void add_kinds(const Transformer& model, std::vector<Coordinate>& at);
+void add_kinds(const model::Transformer& model, std::vector<Coordinate>& at);
 /// Where a step lies among those that were measured.
-std::vector<Coordinate> step_coordinates(const Cluster& cluster, const Transformer& model, std::int64_t sequence);
-bool has_experts(const Transformer& model);
-bool has_gated_experts(const Transformer& model);
-bool has_state_spaces(const Transformer& model);
+std::vector<Coordinate> step_coordinates(const hardware::Cluster& cluster, const model::Transformer& model,
+                                         std::int64_t sequence);
+bool has_experts(const model::Transformer& model);
+bool has_gated_experts(const model::Transformer& model);
+bool has_state_spaces(const model::Transformer& model);
 
 /// The numbers of catalogue/steps/training.toml; the first fault with its place.
 Result<StepCalibration> read_steps(std::string_view document, std::string_view file);
 /// Those of the catalogue; neutral ones where it has none.
-Result<StepCalibration> steps_of(const Catalogue& catalogue);
+Result<StepCalibration> steps_of(const hardware::Catalogue& catalogue);
 /// How the clock follows a limit of power: catalogue/steps/power.toml.
 struct PowerClock {
   double exponent = 0;     ///< of the limit over what the chip may draw; the clock over its own
   double least_share = 1;  ///< of that power down to which this holds
 };
-Result<PowerClock> power_clock_of(const Catalogue& catalogue);
+Result<PowerClock> power_clock_of(const hardware::Catalogue& catalogue);
 
 /// The tables that read back as these; `source` is the key of their source.
 std::string steps_text(const StepCalibration& steps, std::string_view source);
 
-}  // namespace assay
+}  // namespace assay::estimate

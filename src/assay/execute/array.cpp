@@ -6,7 +6,7 @@
 
 #include "assay/base/result.h"
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
 Shape strides_of(const Shape& shape) {
@@ -183,4 +183,4 @@ ASSAY_INSTANTIATE(double)
 ASSAY_INSTANTIATE(float)
 #undef ASSAY_INSTANTIATE
 
-}  // namespace assay
+}  // namespace assay::execute

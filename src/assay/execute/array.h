@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace assay {
+namespace assay::execute {
 
 using Shape = std::vector<std::int64_t>;
 
@@ -70,4 +70,4 @@ struct Chunk {
 };
 Chunk chunk(std::int64_t size, std::int64_t block, std::int64_t index);
 
-}  // namespace assay
+}  // namespace assay::execute

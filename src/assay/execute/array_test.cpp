@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
 TEST(Array, PartsJoinAgain) {
@@ -53,4 +53,4 @@ TEST(Array, ChunksCoverEverythingOnce) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::execute

@@ -4,7 +4,7 @@
 
 #include "assay/base/result.h"
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
 /// a modulo n, never negative.
@@ -182,4 +182,4 @@ ASSAY_INSTANTIATE(double)
 ASSAY_INSTANTIATE(float)
 #undef ASSAY_INSTANTIATE
 
-}  // namespace assay
+}  // namespace assay::execute

@@ -7,7 +7,7 @@
 
 #include "assay/execute/devices.h"
 
-namespace assay {
+namespace assay::execute {
 
 /// Every device gets the blocks of its whole group, in order. Rings pass blocks on, the innermost axis first.
 template <class T>
@@ -49,4 +49,4 @@ template <class T>
 Shards<T> permute(VirtualDevices<T>& devices, const Shards<T>& shards, int axis,
                   const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs, Dtype dtype);
 
-}  // namespace assay
+}  // namespace assay::execute

@@ -4,7 +4,7 @@
 
 #include "assay/base/result.h"
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
 /// Device d holds d, d + 10, d + 20, ...
@@ -19,7 +19,7 @@ Shards<double> numbered(std::size_t devices, std::int64_t size) {
 }
 
 TEST(Collectives, GatherJoinsInTheOrderOfAxes) {
-  const Mesh mesh = *parse_mesh("X=2,Y=3", "");
+  const program::Mesh mesh = *program::parse_mesh("X=2,Y=3", "");
   VirtualDevices<double> devices(mesh);
   const Shards<double> in = numbered(6, 1);
   EXPECT_EQ(all_gather(devices, in, {0, 1}, 0, Dtype::fp32)[4].values, (std::vector<double>{0, 1, 2, 3, 4, 5}));
@@ -30,7 +30,7 @@ TEST(Collectives, GatherJoinsInTheOrderOfAxes) {
 
 TEST(Collectives, SumsOfChunksThatDoNotDivide) {
   // 3 devices, 4 elements: chunks of 2, 2 and 0. In each of 2 steps all chunks move once: 2 * 4 * 4 B in all.
-  const Mesh mesh = *parse_mesh("X=3", "");
+  const program::Mesh mesh = *program::parse_mesh("X=3", "");
   VirtualDevices<double> devices(mesh);
   const Shards<double> sums = reduce_scatter(devices, numbered(3, 4), {0}, 0, Dtype::fp32);
   EXPECT_EQ(sums[0].values, (std::vector<double>{3, 33}));
@@ -42,7 +42,7 @@ TEST(Collectives, SumsOfChunksThatDoNotDivide) {
 }
 
 TEST(Collectives, AllReduceIsTheSameBitsEverywhere) {
-  const Mesh mesh = *parse_mesh("X=3,Y=2", "");
+  const program::Mesh mesh = *program::parse_mesh("X=3,Y=2", "");
   VirtualDevices<double> devices(mesh);
   Shards<double> in;
   for (std::uint64_t d = 0; d < 6; ++d) in.push_back(random_reals<double>({5, 7}, d));
@@ -51,7 +51,7 @@ TEST(Collectives, AllReduceIsTheSameBitsEverywhere) {
 }
 
 TEST(Collectives, PermuteLeavesZerosWhereNothingComes) {
-  const Mesh mesh = *parse_mesh("X=3", "");
+  const program::Mesh mesh = *program::parse_mesh("X=3", "");
   VirtualDevices<double> devices(mesh);
   const Shards<double> out = permute(devices, numbered(3, 1), 0, {{0, 1}, {2, 2}}, Dtype::bf16);
   EXPECT_EQ(out[0].values, std::vector<double>{0});
@@ -62,7 +62,7 @@ TEST(Collectives, PermuteLeavesZerosWhereNothingComes) {
 }
 
 TEST(Devices, MessagesArriveInOrderAndAreCountedWhenReceived) {
-  VirtualDevices<double> devices(*parse_mesh("X=2", ""));
+  VirtualDevices<double> devices(*program::parse_mesh("X=2", ""));
   devices.send(0, 1, Array<double>{{1}, {7}}, Dtype::int4);
   devices.send(0, 1, Array<double>{{1}, {8}}, Dtype::int4);
   EXPECT_EQ(devices.received()[1].value(), 0.0);
@@ -74,4 +74,4 @@ TEST(Devices, MessagesArriveInOrderAndAreCountedWhenReceived) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::execute

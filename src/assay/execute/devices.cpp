@@ -2,10 +2,10 @@
 
 #include "assay/base/result.h"
 
-namespace assay {
+namespace assay::execute {
 
 template <class T>
-VirtualDevices<T>::VirtualDevices(Mesh mesh) : mesh_(std::move(mesh)) {
+VirtualDevices<T>::VirtualDevices(program::Mesh mesh) : mesh_(std::move(mesh)) {
   const std::int64_t devices = mesh_.devices();
   for (std::int64_t device = 0; device < devices; ++device) places_.push_back(coordinates(mesh_, device));
   received_.resize(places_.size());
@@ -22,9 +22,9 @@ std::size_t VirtualDevices<T>::neighbour(std::size_t device, int axis, std::int6
 
 template <class T>
 std::vector<std::size_t> VirtualDevices<T>::group(std::size_t device, const std::vector<int>& axes) const {
-  AxisSet set = 0;
-  for (int axis : axes) set |= axis_bit(axis);
-  const auto members = static_cast<std::int64_t>(shard_count(mesh_, set));
+  program::AxisSet set = 0;
+  for (int axis : axes) set |= program::axis_bit(axis);
+  const auto members = static_cast<std::int64_t>(program::shard_count(mesh_, set));
   std::vector<std::size_t> out;
   Coordinates place = places_[device];
   for (std::int64_t index = 0; index < members; ++index) {
@@ -57,4 +57,4 @@ Array<T> VirtualDevices<T>::receive(std::size_t to, std::size_t from) {
 template class VirtualDevices<double>;
 template class VirtualDevices<float>;
 
-}  // namespace assay
+}  // namespace assay::execute

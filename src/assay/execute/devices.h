@@ -9,16 +9,16 @@
 #include "assay/base/dtype.h"
 #include "assay/execute/layout.h"
 
-namespace assay {
+namespace assay::execute {
 
 /// Mailboxes between the devices of a mesh, with a count of the bytes each device received.
 /// Messages from one device to another arrive in order. An element counts as the dtype says, not as it is held here.
 template <class T>
 class VirtualDevices {
  public:
-  explicit VirtualDevices(Mesh mesh);
+  explicit VirtualDevices(program::Mesh mesh);
 
-  const Mesh& mesh() const { return mesh_; }
+  const program::Mesh& mesh() const { return mesh_; }
   std::size_t count() const { return places_.size(); }
   const Coordinates& at(std::size_t device) const { return places_[device]; }
 
@@ -39,10 +39,10 @@ class VirtualDevices {
     Array<T> block;
     Bytes bytes;
   };
-  Mesh mesh_;
+  program::Mesh mesh_;
   std::vector<Coordinates> places_;
   std::map<std::pair<std::size_t, std::size_t>, std::deque<Letter>> mail_;  ///< by receiver and sender
   std::vector<Bytes> received_;
 };
 
-}  // namespace assay
+}  // namespace assay::execute

@@ -6,7 +6,7 @@
 
 #include "assay/base/result.h"
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
 Shape starts_of(const std::vector<Extent>& extents) {
@@ -46,19 +46,19 @@ Array<T> addend(const Array<T>& global, std::int64_t index, std::int64_t count, 
 
 }  // namespace
 
-Coordinates coordinates(const Mesh& mesh, std::int64_t device) {
+Coordinates coordinates(const program::Mesh& mesh, std::int64_t device) {
   Coordinates at(mesh.axes.size());
   for (std::size_t i = at.size(); i-- > 0; device /= mesh.axes[i].size) at[i] = device % mesh.axes[i].size;
   return at;
 }
 
-std::int64_t device_at(const Mesh& mesh, const Coordinates& at) {
+std::int64_t device_at(const program::Mesh& mesh, const Coordinates& at) {
   std::int64_t device = 0;
   for (std::size_t i = 0; i < at.size(); ++i) device = device * mesh.axes[i].size + at[i];
   return device;
 }
 
-Extent extent_on(const Mesh& mesh, std::int64_t size, AxisList axes, const Coordinates& at) {
+Extent extent_on(const program::Mesh& mesh, std::int64_t size, program::AxisList axes, const Coordinates& at) {
   Extent here{0, size, size};
   for (int axis : axes.axes()) {
     const std::int64_t block = block_size(here.size, mesh.size(axis));
@@ -68,36 +68,37 @@ Extent extent_on(const Mesh& mesh, std::int64_t size, AxisList axes, const Coord
   return here;
 }
 
-std::vector<Extent> extents_on(const Mesh& mesh, const Tensor& tensor, const Coordinates& at) {
+std::vector<Extent> extents_on(const program::Mesh& mesh, const program::Tensor& tensor, const Coordinates& at) {
   std::vector<Extent> out;
   for (std::size_t d = 0; d < tensor.dims.size(); ++d)
     out.push_back(extent_on(mesh, tensor.dims[d].size, tensor.sharding.dims[d], at));
   return out;
 }
 
-std::vector<int> axes_of(AxisSet set) {
+std::vector<int> axes_of(program::AxisSet set) {
   std::vector<int> out;
   for (; set != 0; set &= set - 1) out.push_back(std::countr_zero(set));
   return out;
 }
 
-std::int64_t shard_index(const Mesh& mesh, const std::vector<int>& axes, const Coordinates& at) {
+std::int64_t shard_index(const program::Mesh& mesh, const std::vector<int>& axes, const Coordinates& at) {
   std::int64_t index = 0;
   for (int axis : axes) index = index * mesh.size(axis) + at[static_cast<std::size_t>(axis)];
   return index;
 }
 
-Shape global_shape(const Tensor& tensor) {
+Shape global_shape(const program::Tensor& tensor) {
   Shape shape;
-  for (const Dimension& dim : tensor.dims) shape.push_back(dim.size);
+  for (const program::Dimension& dim : tensor.dims) shape.push_back(dim.size);
   return shape;
 }
 
 template <class T>
-Shards<T> distribute(const Array<T>& global, const Tensor& tensor, const Mesh& mesh, std::uint64_t seed) {
+Shards<T> distribute(const Array<T>& global, const program::Tensor& tensor, const program::Mesh& mesh,
+                     std::uint64_t seed) {
   if (global.shape != global_shape(tensor)) throw InternalError("an array has not the shape of its tensor");
   const std::vector<int> partial = axes_of(tensor.sharding.unreduced);
-  const auto addends = static_cast<std::int64_t>(shard_count(mesh, tensor.sharding.unreduced));
+  const auto addends = static_cast<std::int64_t>(program::shard_count(mesh, tensor.sharding.unreduced));
   Shards<T> shards(static_cast<std::size_t>(mesh.devices()));
   for (std::int64_t index = 0; index < addends; ++index) {
     const Array<T> source = addends == 1 ? global : addend(global, index, addends, seed);
@@ -113,10 +114,10 @@ Shards<T> distribute(const Array<T>& global, const Tensor& tensor, const Mesh& m
 }
 
 template <class T>
-Collected<T> collect(const Shards<T>& shards, const Tensor& tensor, const Mesh& mesh) {
+Collected<T> collect(const Shards<T>& shards, const program::Tensor& tensor, const program::Mesh& mesh) {
   const std::vector<int> partial = axes_of(tensor.sharding.unreduced), split = axes_of(tensor.sharding.split_axes());
-  const auto blocks = static_cast<std::size_t>(shard_count(mesh, tensor.sharding.split_axes()));
-  const auto addends = static_cast<std::size_t>(shard_count(mesh, tensor.sharding.unreduced));
+  const auto blocks = static_cast<std::size_t>(program::shard_count(mesh, tensor.sharding.split_axes()));
+  const auto addends = static_cast<std::size_t>(program::shard_count(mesh, tensor.sharding.unreduced));
   std::vector<const Array<T>*> first(blocks * addends, nullptr);
   Collected<T> out{zeros<T>(global_shape(tensor)), 0.0};
   for (std::size_t device = 0; device < shards.size(); ++device) {
@@ -144,11 +145,11 @@ Collected<T> collect(const Shards<T>& shards, const Tensor& tensor, const Mesh& 
   return out;
 }
 
-#define ASSAY_INSTANTIATE(T)                                                                 \
-  template Shards<T> distribute(const Array<T>&, const Tensor&, const Mesh&, std::uint64_t); \
-  template Collected<T> collect(const Shards<T>&, const Tensor&, const Mesh&);
+#define ASSAY_INSTANTIATE(T)                                                                                   \
+  template Shards<T> distribute(const Array<T>&, const program::Tensor&, const program::Mesh&, std::uint64_t); \
+  template Collected<T> collect(const Shards<T>&, const program::Tensor&, const program::Mesh&);
 ASSAY_INSTANTIATE(double)
 ASSAY_INSTANTIATE(float)
 #undef ASSAY_INSTANTIATE
 
-}  // namespace assay
+}  // namespace assay::execute

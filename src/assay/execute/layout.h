@@ -9,35 +9,36 @@
 #include "assay/program/mesh.h"
 #include "assay/program/sharding.h"
 
-namespace assay {
+namespace assay::execute {
 
 /// A place on each axis of a mesh.
 using Coordinates = std::vector<std::int64_t>;
-Coordinates coordinates(const Mesh& mesh, std::int64_t device);
+Coordinates coordinates(const program::Mesh& mesh, std::int64_t device);
 /// Devices are numbered with the last axis innermost.
-std::int64_t device_at(const Mesh& mesh, const Coordinates& at);
+std::int64_t device_at(const program::Mesh& mesh, const Coordinates& at);
 
 /// The part of one dimension on one device: `count` elements from `start`, padded to `size`.
 struct Extent {
   std::int64_t start = 0, count = 0, size = 0;
 };
-Extent extent_on(const Mesh& mesh, std::int64_t size, AxisList axes, const Coordinates& at);
-std::vector<Extent> extents_on(const Mesh& mesh, const Tensor& tensor, const Coordinates& at);
+Extent extent_on(const program::Mesh& mesh, std::int64_t size, program::AxisList axes, const Coordinates& at);
+std::vector<Extent> extents_on(const program::Mesh& mesh, const program::Tensor& tensor, const Coordinates& at);
 
 /// The axes of a set in the order of the mesh.
-std::vector<int> axes_of(AxisSet set);
+std::vector<int> axes_of(program::AxisSet set);
 /// The place among the shards of some axes, major first: 0 if there are none.
-std::int64_t shard_index(const Mesh& mesh, const std::vector<int>& axes, const Coordinates& at);
+std::int64_t shard_index(const program::Mesh& mesh, const std::vector<int>& axes, const Coordinates& at);
 
 /// One local array per device.
 template <class T>
 using Shards = std::vector<Array<T>>;
 
-Shape global_shape(const Tensor& tensor);
+Shape global_shape(const program::Tensor& tensor);
 
 /// Cuts a global array. Over unreduced axes each device gets a random addend, and all of them add up to the array.
 template <class T>
-Shards<T> distribute(const Array<T>& global, const Tensor& tensor, const Mesh& mesh, std::uint64_t seed = 0);
+Shards<T> distribute(const Array<T>& global, const program::Tensor& tensor, const program::Mesh& mesh,
+                     std::uint64_t seed = 0);
 
 /// The global array, and by how much devices that should hold the same disagree (or padding differs from zero).
 template <class T>
@@ -46,6 +47,6 @@ struct Collected {
   double disagreement = 0;
 };
 template <class T>
-Collected<T> collect(const Shards<T>& shards, const Tensor& tensor, const Mesh& mesh);
+Collected<T> collect(const Shards<T>& shards, const program::Tensor& tensor, const program::Mesh& mesh);
 
-}  // namespace assay
+}  // namespace assay::execute

@@ -11,7 +11,7 @@
 
 #include "assay/execute/collectives.h"
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
 /// Ends a device's function after a fault, its own or another device's.
@@ -111,14 +111,14 @@ namespace {
 
 template <class T>
 std::vector<int> axes_named(Meeting<T>& meeting, const AxisNames& axes) {
-  const Mesh& mesh = meeting.devices().mesh();
+  const program::Mesh& mesh = meeting.devices().mesh();
   std::vector<int> found;
-  AxisSet used = 0;
+  program::AxisSet used = 0;
   for (const std::string& name : axes.names) {
     const auto axis = mesh.find(name);
-    if (!axis) meeting.refuse(fmt::format("the mesh {} has no axis {}", mesh_text(mesh), name));
-    if (used & axis_bit(*axis)) meeting.refuse(fmt::format("axis {} is named twice", name));
-    used |= axis_bit(*axis);
+    if (!axis) meeting.refuse(fmt::format("the mesh {} has no axis {}", program::mesh_text(mesh), name));
+    if (used & program::axis_bit(*axis)) meeting.refuse(fmt::format("axis {} is named twice", name));
+    used |= program::axis_bit(*axis);
     found.push_back(*axis);
   }
   return found;
@@ -170,7 +170,7 @@ Array<T> LocalDevice<T>::all_gather(Array<T> x, const AxisNames& names, std::siz
   check_dim(meeting_, x, dim, 1);
   return meeting_.meet(device_, fmt::format("all_gather({}, {})", text_of(names), dim), std::move(x),
                        [&](VirtualDevices<T>& devices, const Shards<T>& arrays) {
-                         return assay::all_gather(devices, arrays, axes, dim, meeting_.dtype());
+                         return execute::all_gather(devices, arrays, axes, dim, meeting_.dtype());
                        });
 }
 
@@ -191,7 +191,7 @@ Array<T> LocalDevice<T>::all_to_all(Array<T> x, const AxisNames& names, std::siz
   check_dim(meeting_, x, join_dim, 1);
   return meeting_.meet(device_, fmt::format("all_to_all({}, {}, {})", text_of(names), split_dim, join_dim),
                        std::move(x), [&](VirtualDevices<T>& devices, const Shards<T>& arrays) {
-                         return assay::all_to_all(devices, arrays, axes, split_dim, join_dim, meeting_.dtype());
+                         return execute::all_to_all(devices, arrays, axes, split_dim, join_dim, meeting_.dtype());
                        });
 }
 
@@ -264,4 +264,4 @@ ASSAY_INSTANTIATE(double)
 ASSAY_INSTANTIATE(float)
 #undef ASSAY_INSTANTIATE
 
-}  // namespace assay
+}  // namespace assay::execute

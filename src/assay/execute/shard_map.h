@@ -10,7 +10,7 @@
 #include "assay/base/result.h"
 #include "assay/execute/devices.h"
 
-namespace assay {
+namespace assay::execute {
 
 /// Names of mesh axes, major first: "X" or {"X", "Y"}.
 struct AxisNames {
@@ -59,4 +59,4 @@ template <class T>
 Result<Shards<T>> shard_map(VirtualDevices<T>& devices, const LocalFunction<T>& function,
                             const std::vector<Shards<T>>& operands, Dtype dtype = Dtype::fp32);
 
-}  // namespace assay
+}  // namespace assay::execute

@@ -7,21 +7,21 @@
 #include "assay/execute/kernels/product.h"
 #include "assay/plan/notation.h"
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
 using Operands = std::vector<Array<double>>;
 using Device = LocalDevice<double>;
 
-Tensor tensor(const Mesh& mesh, std::string_view text, Dtype dtype = Dtype::fp32) {
-  return parse_sharding(text, mesh, {{"I", 12}, {"J", 8}, {"K", 24}}, dtype)->left;
+program::Tensor tensor(const program::Mesh& mesh, std::string_view text, Dtype dtype = Dtype::fp32) {
+  return plan::parse_sharding(text, mesh, {{"I", 12}, {"J", 8}, {"K", 24}}, dtype)->left;
 }
 
 TEST(ShardMap, MeanOfEachShard) {
   // The textbook's first exercise: out[x, y] is the mean of shard (x, y); nothing is sent.
-  const Mesh mesh = *parse_mesh("X=3,Y=2", "");
-  const Tensor a = tensor(mesh, "A[I_X, J_Y]");
-  Tensor out = a;
+  const program::Mesh mesh = *program::parse_mesh("X=3,Y=2", "");
+  const program::Tensor a = tensor(mesh, "A[I_X, J_Y]");
+  program::Tensor out = a;
   out.dims = {{"X", 3}, {"Y", 2}};
   const Array<double> global = random_integers<double>({12, 8}, 1);
   VirtualDevices<double> devices(mesh);
@@ -46,8 +46,8 @@ TEST(ShardMap, MeanOfEachShard) {
 }
 
 TEST(ShardMap, RollWithinEachShardMinusItself) {
-  const Mesh mesh = *parse_mesh("X=3,Y=2", "");
-  const Tensor a = tensor(mesh, "A[I_X, J_Y]");
+  const program::Mesh mesh = *program::parse_mesh("X=3,Y=2", "");
+  const program::Tensor a = tensor(mesh, "A[I_X, J_Y]");
   const Array<double> global = random_integers<double>({12, 8}, 1);
   VirtualDevices<double> devices(mesh);
   const auto rolled = shard_map<double>(devices,
@@ -66,8 +66,8 @@ TEST(ShardMap, RollWithinEachShardMinusItself) {
 }
 
 TEST(ShardMap, RollOfTheWholeArrayTakesOneRowOfANeighbour) {
-  const Mesh mesh = *parse_mesh("X=3,Y=2", "");
-  const Tensor a = tensor(mesh, "A[I_X, J_Y]");
+  const program::Mesh mesh = *program::parse_mesh("X=3,Y=2", "");
+  const program::Tensor a = tensor(mesh, "A[I_X, J_Y]");
   const Array<double> global = random_integers<double>({12, 8}, 1);
   VirtualDevices<double> devices(mesh);
   const auto rolled =
@@ -87,7 +87,7 @@ TEST(ShardMap, RollOfTheWholeArrayTakesOneRowOfANeighbour) {
 }
 
 TEST(ShardMap, CollectivesDoAsTheirNamesSay) {
-  const Mesh mesh = *parse_mesh("X=3,Y=2", "");
+  const program::Mesh mesh = *program::parse_mesh("X=3,Y=2", "");
   const Array<double> global = random_integers<double>({12, 8}, 1);
   const auto run = [&](std::string_view before, std::string_view after, const LocalFunction<double>& function) {
     VirtualDevices<double> devices(mesh);
@@ -132,7 +132,7 @@ TEST(ShardMap, CollectivesDoAsTheirNamesSay) {
 
 TEST(ShardMap, CollectiveMatmulEqualsThePlainOne) {
   // A[I, J_X] * B[J, K] with B whole: multiply what is here, pass A on, n times.
-  const Mesh mesh = *parse_mesh("X=4", "");
+  const program::Mesh mesh = *program::parse_mesh("X=4", "");
   const Array<double> a = random_integers<double>({12, 8}, 1), b = random_integers<double>({8, 24}, 2);
   VirtualDevices<double> devices(mesh);
   const auto c = shard_map<double>(
@@ -156,7 +156,7 @@ TEST(ShardMap, CollectiveMatmulEqualsThePlainOne) {
 }
 
 TEST(ShardMap, MisuseIsAnErrorAndEndsAllDevices) {
-  const Mesh mesh = *parse_mesh("X=4", "");
+  const program::Mesh mesh = *program::parse_mesh("X=4", "");
   const Shards<double> x(4, zeros<double>({3}));
   const auto fault = [&](const LocalFunction<double>& function) {
     VirtualDevices<double> devices(mesh);
@@ -182,7 +182,7 @@ TEST(ShardMap, MisuseIsAnErrorAndEndsAllDevices) {
 }
 
 TEST(ShardMap, AnExceptionOfOneDeviceEndsAllAndComesOut) {
-  const Mesh mesh = *parse_mesh("X=4", "");
+  const program::Mesh mesh = *program::parse_mesh("X=4", "");
   VirtualDevices<double> devices(mesh);
   const LocalFunction<double> function = [](Device& d, const Operands& o) {
     if (d.axis_index("X") == 1) throw std::runtime_error("broken");
@@ -192,4 +192,4 @@ TEST(ShardMap, AnExceptionOfOneDeviceEndsAllAndComesOut) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::execute

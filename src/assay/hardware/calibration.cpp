@@ -9,7 +9,7 @@
 #include "assay/base/text.h"
 #include "assay/base/toml.h"
 
-namespace assay {
+namespace assay::hardware {
 namespace {
 
 /// What all tables of one file share.
@@ -409,4 +409,4 @@ Result<std::optional<ChipCalibration>> calibration_of(const Chip& chip, const Ca
   return std::optional(std::move(found));
 }
 
-}  // namespace assay
+}  // namespace assay::hardware

@@ -14,7 +14,7 @@
 #include "assay/hardware/catalogue.h"
 #include "assay/hardware/chip.h"
 
-namespace assay {
+namespace assay::hardware {
 
 /// Matrix products. Shares are of the chip's dense peak and of its main memory's bandwidth.
 struct MatmulCalibration {
@@ -240,4 +240,4 @@ struct ChipCalibration {
 /// Nothing where neither the chip nor its family was measured.
 Result<std::optional<ChipCalibration>> calibration_of(const Chip& chip, const Catalogue& catalogue);
 
-}  // namespace assay
+}  // namespace assay::hardware

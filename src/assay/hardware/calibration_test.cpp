@@ -5,7 +5,7 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::hardware {
 namespace {
 
 constexpr std::string_view small = R"(id = "small"
@@ -165,4 +165,4 @@ TEST(Calibration, TheFabricIsReadFromItsName) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::hardware

@@ -9,7 +9,7 @@
 #include "assay/base/text.h"
 #include "assay/hardware/embedded.h"
 
-namespace assay {
+namespace assay::hardware {
 
 Catalogue Catalogue::builtin() {
   Catalogue catalogue;
@@ -100,4 +100,4 @@ Result<std::string> read_file(const std::string& path, std::string_view where) {
   return text;
 }
 
-}  // namespace assay
+}  // namespace assay::hardware

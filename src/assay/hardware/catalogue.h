@@ -8,7 +8,7 @@
 #include "assay/base/result.h"
 #include "assay/hardware/chip.h"
 
-namespace assay {
+namespace assay::hardware {
 
 /// Data files by their path below catalogue/, e.g. "chips/h100-sxm.toml". Files are parsed when asked for.
 class Catalogue {
@@ -47,4 +47,4 @@ class Catalogue {
 /// The whole of a text file of at most 1 MiB; `where` names the flag or argument it came from.
 Result<std::string> read_file(const std::string& path, std::string_view where);
 
-}  // namespace assay
+}  // namespace assay::hardware

@@ -12,7 +12,7 @@
 #include "assay/base/text.h"
 #include "assay/testing/test_directory.h"
 
-namespace assay {
+namespace assay::hardware {
 namespace {
 
 /// Calls `check(path, value, source)` for every number of a chip.
@@ -152,7 +152,7 @@ TEST(Catalogue, AnUnknownChipAnswersWithTheNearest) {
 }
 
 TEST(Overlay, AFileReplacesTheOneOfItsName) {
-  const TestDirectory directory;
+  const testing::TestDirectory directory;
   directory.write("chips/l4.toml", replaced(builtin_text("chips/l4.toml"), "\"NVIDIA L4 24GB\"", "\"my L4\""));
   Catalogue catalogue = Catalogue::builtin();
   const auto before = catalogue.chip_ids();
@@ -162,7 +162,7 @@ TEST(Overlay, AFileReplacesTheOneOfItsName) {
 }
 
 TEST(Overlay, AFileOutsideOfChipsIsAChipToo) {
-  const TestDirectory directory;
+  const testing::TestDirectory directory;
   directory.write("mine.toml", replaced(builtin_text("chips/l4.toml"), "\"l4\"", "\"mine\""));
   Catalogue catalogue = Catalogue::builtin();
   ASSERT_TRUE(catalogue.overlay(directory.path()));
@@ -172,14 +172,14 @@ TEST(Overlay, AFileOutsideOfChipsIsAChipToo) {
 TEST(Overlay, WhatIsNoCatalogueIsRefused) {
   Catalogue catalogue = Catalogue::builtin();
   EXPECT_EQ(catalogue.overlay("/nowhere/at/all").error().what, "\"/nowhere/at/all\" is not a directory");
-  const TestDirectory directory;
+  const testing::TestDirectory directory;
   EXPECT_EQ(catalogue.overlay(directory.path()).error().hint, "a chip is DIR/chips/ID.toml");
   directory.write("huge.toml", std::string((1 << 20) + 1, '#'));
   EXPECT_TRUE(catalogue.overlay(directory.path()).error().what.ends_with("is larger than 1 MiB"));
 }
 
 TEST(ReadFile, AFileThatCannotBeReadIsMissing) {
-  const TestDirectory directory;
+  const testing::TestDirectory directory;
   directory.write("a.toml", "x = 1\n");
   EXPECT_EQ(*read_file(directory.file("a.toml"), "--on"), "x = 1\n");
   EXPECT_EQ(read_file(directory.file("b.toml"), "--on").error().kind, Error::Kind::missing);
@@ -199,4 +199,4 @@ TEST(Catalogue, ReplacesFilesFromADirectoryUnlessTheyWereLaidOverLater) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::hardware

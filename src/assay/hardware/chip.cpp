@@ -4,7 +4,7 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::hardware {
 namespace {
 
 double per_chip(const Chip& chip, const MemoryLevel& level) {
@@ -104,4 +104,4 @@ Result<MemoryRoof> memory_roof(const Chip& chip, std::string_view name, std::str
               "it has " + join(known, ", "));
 }
 
-}  // namespace assay
+}  // namespace assay::hardware

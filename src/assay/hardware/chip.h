@@ -12,7 +12,7 @@
 #include "assay/base/result.h"
 #include "assay/base/units.h"
 
-namespace assay {
+namespace assay::hardware {
 
 using Count = Sourced<std::int64_t>;
 template <class T>
@@ -292,4 +292,4 @@ struct MemoryRoof {
 std::vector<MemoryRoof> memory_roofs(const Chip& chip);
 Result<MemoryRoof> memory_roof(const Chip& chip, std::string_view name, std::string_view where);
 
-}  // namespace assay
+}  // namespace assay::hardware

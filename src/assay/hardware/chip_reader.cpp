@@ -9,7 +9,7 @@
 #include "assay/base/toml.h"
 #include "assay/hardware/chip.h"
 
-namespace assay {
+namespace assay::hardware {
 namespace {
 
 /// What all tables of one file share.
@@ -501,4 +501,4 @@ Result<Chip> read_chip(std::string_view document, std::string_view file, const s
   return tl::unexpected<Error>(std::move(first));
 }
 
-}  // namespace assay
+}  // namespace assay::hardware

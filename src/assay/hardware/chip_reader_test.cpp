@@ -7,7 +7,7 @@
 #include "assay/hardware/catalogue.h"
 #include "assay/hardware/chip.h"
 
-namespace assay {
+namespace assay::hardware {
 namespace {
 
 const char small_chip[] = R"(id = "small"
@@ -314,4 +314,4 @@ RC_GTEST_PROP(ChipReader, ADamagedFileIsReadOrRefusedWithItsPlace, ()) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::hardware

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace assay {
+namespace assay::hardware {
 namespace {
 
 template <class T>
@@ -152,4 +152,4 @@ RC_GTEST_PROP(VectorUnit, RatesScaleWithTheCores, ()) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::hardware

@@ -8,7 +8,7 @@
 #include "assay/base/text.h"
 #include "assay/base/toml.h"
 
-namespace assay {
+namespace assay::hardware {
 namespace {
 
 constexpr std::int64_t max_chips = 10'000'000;
@@ -311,4 +311,4 @@ BytesPerSecond total_memory_bandwidth(const Cluster& cluster) {
   return static_cast<double>(cluster.chips()) * cluster.chip.hbm().bandwidth->value;
 }
 
-}  // namespace assay
+}  // namespace assay::hardware

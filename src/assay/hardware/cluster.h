@@ -12,7 +12,7 @@
 #include "assay/hardware/chip.h"
 #include "assay/hardware/topology.h"
 
-namespace assay {
+namespace assay::hardware {
 
 /// One level of a switched network as this cluster uses it.
 struct Level {
@@ -61,4 +61,4 @@ FlopsPerSecond total_rate(const Cluster& cluster, Dtype dtype);
 Bytes total_memory(const Cluster& cluster);
 BytesPerSecond total_memory_bandwidth(const Cluster& cluster);
 
-}  // namespace assay
+}  // namespace assay::hardware

@@ -8,7 +8,7 @@
 
 #include "assay/testing/test_directory.h"
 
-namespace assay {
+namespace assay::hardware {
 namespace {
 
 Result<Cluster> parse(std::string_view text, const std::vector<Override>& overrides = {}) {
@@ -29,7 +29,7 @@ class File {
   std::string argument(const std::string& after = "") const { return "@" + path_ + after; }
 
  private:
-  TestDirectory directory_;
+  testing::TestDirectory directory_;
   std::string path_;
 };
 
@@ -288,4 +288,4 @@ RC_GTEST_PROP(Cluster, TextOfTheGrammarIsRefusedOrReadsBack, ()) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::hardware

@@ -10,7 +10,7 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::hardware {
 namespace {
 
 std::int64_t product(const Shape& shape) {
@@ -290,4 +290,4 @@ Result<Shape> default_shape(const Chip& chip, std::int64_t chips, std::string_vi
   });
 }
 
-}  // namespace assay
+}  // namespace assay::hardware

@@ -8,7 +8,7 @@
 #include "assay/base/units.h"
 #include "assay/hardware/chip.h"
 
-namespace assay {
+namespace assay::hardware {
 
 struct Axis {
   std::string name;  ///< X, Y, Z
@@ -60,4 +60,4 @@ Result<Shape> default_shape(const Chip& chip, std::int64_t chips, std::string_vi
 /// "16x20x28"
 std::string shape_text(const Shape& shape);
 
-}  // namespace assay
+}  // namespace assay::hardware

@@ -12,7 +12,7 @@
 
 #include "assay/hardware/catalogue.h"
 
-namespace assay {
+namespace assay::hardware {
 namespace {
 
 /// A graph that knows nothing of axes: who is joined to whom.
@@ -288,4 +288,4 @@ TEST(Slice, ACountGetsTheMostCompactShape) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::hardware

@@ -4,13 +4,13 @@
 
 #include "assay/lower/branches.h"
 
-namespace assay {
+namespace assay::lower {
 namespace {
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
-Sharding whole(const ProgramTensor& tensor) {
-  Sharding sharding = tensor.sharding;
+program::Sharding whole(const program::ProgramTensor& tensor) {
+  program::Sharding sharding = tensor.sharding;
   sharding.unreduced = 0;
   return sharding;
 }
@@ -97,8 +97,8 @@ class BackwardPass {
 
   void transpose(std::int32_t first, std::int32_t last) {
     for (std::int32_t i = last - 1; i >= first; --i) {
-      const Op op = program_.steps[at(i)].op;  // is there before the copy
-      const Step step = program_.steps[at(i)];
+      const program::Op op = program_.steps[at(i)].op;  // is there before the copy
+      const program::Step step = program_.steps[at(i)];
       transpose(op, step);
     }
   }
@@ -109,10 +109,10 @@ class BackwardPass {
   /// is.
   int need(int id, bool by_own_gradient = false) {
     if (id < 0) return id;
-    ProgramTensor& tensor = program_.tensors[at(id)];
+    program::ProgramTensor& tensor = program_.tensors[at(id)];
     if (!by_own_gradient) tensor.is_needed = true;
     if (tensor.is_given) {
-      if (tensor.tensor_class == TensorClass::residual) tensor.is_kept = true;
+      if (tensor.tensor_class == program::TensorClass::residual) tensor.is_kept = true;
       return id;
     }
     const std::int32_t producer = tensor.producer;
@@ -124,7 +124,7 @@ class BackwardPass {
       tensor.is_kept = true;
       return id;
     }
-    Step repeat = program_.steps[at(producer)];
+    program::Step repeat = program_.steps[at(producer)];
     repeat.is_repeated = true;
     for (std::int16_t& in : repeat.in)
       if (in >= 0) in = static_cast<std::int16_t>(need(in));
@@ -140,20 +140,20 @@ class BackwardPass {
 
   /// Whether the result `id` of a forward step is made again.
   bool is_made_again(std::int32_t index, int id) const {
-    const Step& step = program_.steps[at(index)];
+    const program::Step& step = program_.steps[at(index)];
     if (is_gathered(program_, step, id)) return true;
     if (build_.recompute_ == Recompute::none()) return false;
     const auto before = build_.recompute_.covers(ForwardPart::second_products)
                             ? std::count_if(&program_.steps[at(first_)], &program_.steps[at(index)],
-                                            [](const Step& other) { return other.op == Op::product; })
+                                            [](const program::Step& other) { return other.op == program::Op::product; })
                             : 0;
     return build_.recompute_.meets(parts_of(program_, step, id, before));
   }
 
   /// A new gradient tensor with the shape and sharding of `of`, partial over `unreduced`.
-  int make(int of, AxisSet unreduced = 0) {
+  int make(int of, program::AxisSet unreduced = 0) {
     const int id = build_.copy_of(of, {});
-    ProgramTensor& made = program_.tensors[at(id)];
+    program::ProgramTensor& made = program_.tensors[at(id)];
     made.is_gradient = true;
     made.store_as(is_weight(of) ? build_.formats_.gradients : build_.formats_.activations);
     made.sharding.unreduced = unreduced;
@@ -161,21 +161,21 @@ class BackwardPass {
   }
 
   bool is_weight(int id) const {
-    const TensorClass c = program_.tensor(id).tensor_class;
-    return c == TensorClass::weight || c == TensorClass::used_weight;
+    const program::TensorClass c = program_.tensor(id).tensor_class;
+    return c == program::TensorClass::weight || c == program::TensorClass::used_weight;
   }
 
   /// Whether anybody wants the gradient of a tensor: not of tokens, targets, caches or weights that are not trained.
   bool differentiable(int id) const {
     if (id < 0) return false;
-    const ProgramTensor& tensor = program_.tensor(id);
+    const program::ProgramTensor& tensor = program_.tensor(id);
     if (tensor.is_frozen) return false;
-    return !tensor.is_given || tensor.is_lent || is_weight(id) || tensor.tensor_class == TensorClass::residual;
+    return !tensor.is_given || tensor.is_lent || is_weight(id) || tensor.tensor_class == program::TensorClass::residual;
   }
 
   /// A weight that the block's gradients are of, with its first gradient or a further one.
   void note(int id, bool first) {
-    if (program_.tensor(id).tensor_class != TensorClass::weight) return;
+    if (program_.tensor(id).tensor_class != program::TensorClass::weight) return;
     if (first || std::find(weights_.begin(), weights_.end(), id) == weights_.end()) weights_.push_back(id);
   }
 
@@ -189,38 +189,38 @@ class BackwardPass {
     }
     int a = held, b = gradient;
     if (program_.tensor(a).sharding != program_.tensor(b).sharding) {
-      a = build_.reshard(a, whole(program_.tensor(id)), Urgency::critical);
-      b = build_.reshard(b, whole(program_.tensor(id)), Urgency::critical);
+      a = build_.reshard(a, whole(program_.tensor(id)), program::Urgency::critical);
+      b = build_.reshard(b, whole(program_.tensor(id)), program::Urgency::critical);
     }
     const int sum = build_.copy_of(a, program_.tensor(id).name);
-    build_.emit(Op::add, {a, b}, {sum});
+    build_.emit(program::Op::add, {a, b}, {sum});
     slot(id) = sum;
   }
 
   /// Where the gradient `held` of a tensor belongs: where the tensor lies, its sums ended but for those of copied keys.
-  Sharding settled(int id, int held) const {
-    Sharding target = whole(program_.tensor(id));
+  program::Sharding settled(int id, int held) const {
+    program::Sharding target = whole(program_.tensor(id));
     target.unreduced = build_.late_axes(program_.tensor(held));
     return target;
   }
 
   /// The gradient of a tensor with its sums ended, but for those that may stay; below 0: none.
-  int gradient(int id, AxisSet staying = 0) {
+  int gradient(int id, program::AxisSet staying = 0) {
     const int held = id < 0 ? -1 : slot(id);
     if (held < 0) return -1;
-    Sharding target = settled(id, held);
+    program::Sharding target = settled(id, held);
     target.unreduced |= staying;
-    const int settled_one = build_.reshard(held, target, Urgency::critical);
+    const int settled_one = build_.reshard(held, target, program::Urgency::critical);
     slot(id) = settled_one;
     return settled_one;
   }
 
   /// Axes that split the activations of a step but not this operand: its gradient is a partial sum over them.
-  AxisSet partial_over(int id, int activation) const {
+  program::AxisSet partial_over(int id, int activation) const {
     return program_.tensor(activation).sharding.split_axes() & ~program_.tensor(id).sharding.split_axes();
   }
 
-  void transpose_product(const Step& step) {
+  void transpose_product(const program::Step& step) {
     const int a = step.in[0], b = step.in[1];
     const bool narrow = build_.multiplies_narrow(b);
     int d_out = narrow && step.in[3] < 0 ? slot(step.out[0]) : gradient(step.out[0]);
@@ -232,33 +232,33 @@ class BackwardPass {
     if (differentiable(b)) add_product(b, need(a), d_out);
   }
 
-  bool is_bias(const Step& step, int id) const { return step.op == Op::add && is_weight(id); }
+  bool is_bias(const program::Step& step, int id) const { return step.op == program::Op::add && is_weight(id); }
 
   /// A bias has the sum of the gradients of all that it was added to.
   void transpose_bias(int bias, int dy) {
     if (!differentiable(bias)) return;
     const int made = make(bias, partial_over(bias, dy) | program_.tensor(dy).sharding.unreduced);
-    build_.emit(Op::bias_grad, {dy}, {made});
+    build_.emit(program::Op::bias_grad, {dy}, {made});
     accumulate(bias, made);
   }
 
   /// gradient(of) += x · y
   void add_product(int of, int x, int y) {
-    std::array<LogicalDim, 5> dims{};
-    const ProgramTensor& target = program_.tensor(of);  // until others are made
+    std::array<model::LogicalDim, 5> dims{};
+    const program::ProgramTensor& target = program_.tensor(of);  // until others are made
     for (int i = 0; i < target.rank; ++i) dims[at(i)] = target.dims[at(i)].dim;
     const int held = slot(of);
-    const int made = build_.product(target.name, x, y, std::span<const LogicalDim>(dims.data(), target.rank));
-    ProgramTensor& result = program_.tensors[at(made)];
+    const int made = build_.product(target.name, x, y, std::span<const model::LogicalDim>(dims.data(), target.rank));
+    program::ProgramTensor& result = program_.tensors[at(made)];
     result.is_gradient = true;
     if (is_weight(of)) {
-      Step& step = program_.steps.back();
+      program::Step& step = program_.steps.back();
       step.bytes -= build_.bytes(made);
       result.store_as(build_.formats_.gradients);
       step.bytes += build_.bytes(made);
     }
     if (held >= 0 && program_.tensor(held).sharding == result.sharding) {  // sums in place
-      Step& step = program_.steps.back();
+      program::Step& step = program_.steps.back();
       step.in[2] = static_cast<std::int16_t>(held);
       step.bytes += build_.bytes(made);
       note(of, false);
@@ -268,7 +268,7 @@ class BackwardPass {
     }
   }
 
-  void transpose_norm(const Step& step) {
+  void transpose_norm(const program::Step& step) {
     int dy = gradient(step.out[0]);
     if (dy < 0) return;
     const int x = step.in[0], scale = step.in[1];
@@ -278,30 +278,32 @@ class BackwardPass {
       sums = make(step.in[2],
                   program_.tensor(x).sharding.split_axes() & ~program_.tensor(step.in[2]).sharding.split_axes());
       program_.tensors[at(sums)].store_as(Dtype::fp32);
-      build_.emit(Op::norm_grad, {dy, need(x), need(scale), need(step.in[2])}, {sums}).is_centred = step.is_centred;
+      build_.emit(program::Op::norm_grad, {dy, need(x), need(scale), need(step.in[2])}, {sums}).is_centred =
+          step.is_centred;
       sums = build_.settle_sums(sums);
     }
     const int dx = make(x);
-    const AxisSet late = program_.tensor(dy).sharding.unreduced;
+    const program::AxisSet late = program_.tensor(dy).sharding.unreduced;
     program_.tensors[at(dx)].sharding.unreduced = late;
     const auto of_weight = [&](int id) { return differentiable(id) ? make(id, partial_over(id, x) | late) : -1; };
     const int bias = step.in[3], d_scale = of_weight(scale), d_bias = of_weight(bias);
-    Step& back = build_.emit(Op::norm_grad, {dy, need(x), need(scale), need(step.in[2]), sums}, {dx, d_scale, d_bias});
+    program::Step& back =
+        build_.emit(program::Op::norm_grad, {dy, need(x), need(scale), need(step.in[2]), sums}, {dx, d_scale, d_bias});
     back.detail = step.detail, back.is_centred = step.is_centred;
     accumulate(scale, d_scale), accumulate(bias, d_bias);
     accumulate(x, dx);
   }
 
-  void transpose_attention(const Step& step) {
+  void transpose_attention(const program::Step& step) {
     const int d_out = gradient(step.out[0]);
     if (d_out < 0) return;
     const int q = step.in[0], k = step.in[1], v = step.in[2], terms = step.in[3], picked = step.in[4];
     const int dq = make(q), dk = make(k, partial_over(k, q)), dv = make(v, partial_over(v, q));
     const int d_terms = differentiable(terms) ? make(terms, partial_over(terms, q)) : -1;
-    const AttentionShape& shape = program_.attentions[at(step.detail)];
+    const program::AttentionShape& shape = program_.attentions[at(step.detail)];
     const int rest = need(step.out[1]);  // the sums of flash attention, or the probabilities
-    Step& back =
-        build_.emit(Op::attention_grad,
+    program::Step& back =
+        build_.emit(program::Op::attention_grad,
                     {d_out, need(q), need(k), need(v), need(step.out[0], true), rest, need(terms), need(picked)},
                     {dq, dk, dv, d_terms});
     back.detail = step.detail;
@@ -313,12 +315,12 @@ class BackwardPass {
   }
 
   /// The axes over which the gradients of all results of a step are partial sums.
-  AxisSet common_sums(const Step& step) {
-    AxisSet common = ~AxisSet{0};
+  program::AxisSet common_sums(const program::Step& step) {
+    program::AxisSet common = ~program::AxisSet{0};
     for (int id : step.out)
       if (id >= 0) {
         if (slot(id) < 0) return 0;
-        const ProgramTensor& held = program_.tensor(slot(id));
+        const program::ProgramTensor& held = program_.tensor(slot(id));
         common &= held.sharding.unreduced & ~program_.tensor(id).sharding.split_axes();
         if (held.sharding.unreduced != common) return 0;  // the others would have to end first
       }
@@ -327,13 +329,13 @@ class BackwardPass {
 
   /// Ops whose gradient takes the gradient of the result and the inputs and yields those of all inputs. That of a
   /// linear one may be a partial sum, as are those of its inputs then.
-  void transpose_plain(const Step& step, Op op, bool needs_inputs, bool is_linear = false) {
-    Step back;
+  void transpose_plain(const program::Step& step, program::Op op, bool needs_inputs, bool is_linear = false) {
+    program::Step back;
     back.op = op;
     std::size_t n = 0;
     bool any = false;
-    AxisSet late = 0;
-    const AxisSet kept = is_linear ? common_sums(step) : 0;
+    program::AxisSet late = 0;
+    const program::AxisSet kept = is_linear ? common_sums(step) : 0;
     for (int id : step.out)
       if (id >= 0) {
         const int g = gradient(id, kept);
@@ -348,15 +350,16 @@ class BackwardPass {
         if (id >= 0 && n < back.in.size()) back.in[n++] = static_cast<std::int16_t>(need(id));
     // What is multiplied by a partial sum has a partial gradient, and so have the weights of experts' results that lie
     // on several devices.
-    AxisSet partial = 0;
+    program::AxisSet partial = 0;
     for (int id : step.in)
       if (id >= 0) partial |= program_.tensor(id).sharding.unreduced;
     const auto of_others = [&](int id) {
-      AxisSet axes = 0;
-      if (partial == 0 && op != Op::combine_grad) return axes;
+      program::AxisSet axes = 0;
+      if (partial == 0 && op != program::Op::combine_grad) return axes;
       for (int other : step.in)
         if (other >= 0 && other != id)
-          axes |= program_.tensor(other).sharding.unreduced | (op == Op::combine_grad ? partial_over(id, other) : 0);
+          axes |= program_.tensor(other).sharding.unreduced |
+                  (op == program::Op::combine_grad ? partial_over(id, other) : 0);
       return axes;
     };
     // Every input has its place among the results, wanted or not.
@@ -364,7 +367,7 @@ class BackwardPass {
     n = 0;
     for (int id : step.in)
       if (has_gradient(id)) {
-        const AxisSet unreduced = partial_over(id, step.out[0]) | of_others(id) | late;
+        const program::AxisSet unreduced = partial_over(id, step.out[0]) | of_others(id) | late;
         back.out[n++] = static_cast<std::int16_t>(differentiable(id) ? make(id, unreduced) : -1);
       }
     back.bytes = build_.traffic(back);
@@ -376,63 +379,63 @@ class BackwardPass {
       if (has_gradient(id)) accumulate(id, back.out[n++]);
   }
 
-  void transpose(Op op, const Step& step) {
+  void transpose(program::Op op, const program::Step& step) {
     switch (op) {
-      case Op::product:
+      case program::Op::product:
         return transpose_product(step);
-      case Op::norm:
+      case program::Op::norm:
         return transpose_norm(step);
-      case Op::attention:
+      case program::Op::attention:
         return transpose_attention(step);
-      case Op::rotate:
-        return transpose_plain(step, Op::rotate_grad, false);
-      case Op::activate:
-        return transpose_plain(step, Op::activate_grad, true);
-      case Op::split:
-        return transpose_plain(step, Op::split_grad, false);
-      case Op::route:
-        return transpose_plain(step, Op::route_grad, true);
-      case Op::combine:
-        return transpose_plain(step, Op::combine_grad, true);
-      case Op::scan:
-        return transpose_plain(step, Op::scan_grad, true);
-      case Op::convolve:
-        return transpose_plain(step, Op::convolve_grad, true);
-      case Op::edge:
-        return transpose_plain(step, Op::edge_grad, false, true);
-      case Op::shift:
-        return transpose_plain(step, Op::shift_grad, false, true);
-      case Op::mix:
-        return transpose_plain(step, Op::mix_grad, true, true);
-      case Op::dispatch: {  // tokens only: the choice of experts has no gradient through their positions
+      case program::Op::rotate:
+        return transpose_plain(step, program::Op::rotate_grad, false);
+      case program::Op::activate:
+        return transpose_plain(step, program::Op::activate_grad, true);
+      case program::Op::split:
+        return transpose_plain(step, program::Op::split_grad, false);
+      case program::Op::route:
+        return transpose_plain(step, program::Op::route_grad, true);
+      case program::Op::combine:
+        return transpose_plain(step, program::Op::combine_grad, true);
+      case program::Op::scan:
+        return transpose_plain(step, program::Op::scan_grad, true);
+      case program::Op::convolve:
+        return transpose_plain(step, program::Op::convolve_grad, true);
+      case program::Op::edge:
+        return transpose_plain(step, program::Op::edge_grad, false, true);
+      case program::Op::shift:
+        return transpose_plain(step, program::Op::shift_grad, false, true);
+      case program::Op::mix:
+        return transpose_plain(step, program::Op::mix_grad, true, true);
+      case program::Op::dispatch: {  // tokens only: the choice of experts has no gradient through their positions
         int dy = slot(step.out[0]);
         if (dy < 0) return;
         // A token's copies are added up before partial sums end.
-        Sharding target = program_.tensor(step.out[0]).sharding;
+        program::Sharding target = program_.tensor(step.out[0]).sharding;
         target.unreduced = program_.tensor(dy).sharding.unreduced & ~target.split_axes();
-        dy = build_.reshard(dy, target, Urgency::critical);
+        dy = build_.reshard(dy, target, program::Urgency::critical);
         const int dx = make(step.in[0], target.unreduced | partial_over(step.in[0], step.out[0]));
-        build_.emit(Op::dispatch_grad, {dy, need(step.in[1])}, {dx});
+        build_.emit(program::Op::dispatch_grad, {dy, need(step.in[1])}, {dx});
         return accumulate(step.in[0], dx);
       }
-      case Op::embed: {
+      case program::Op::embed: {
         const int dy = gradient(step.out[0]);
         const int table = step.in[1];
         if (dy < 0 || !differentiable(table)) return;
         const int d_table = make(table, partial_over(table, step.out[0]));
-        build_.emit(Op::embed_grad, {dy, step.in[0]}, {d_table});
+        build_.emit(program::Op::embed_grad, {dy, step.in[0]}, {d_table});
         return accumulate(table, d_table);
       }
-      case Op::loss_sums: {
+      case program::Op::loss_sums: {
         const int logits = step.in[0], d_logits = make(logits);
-        build_.emit(Op::loss_grad, {need(logits), step.in[1], need(sums_)}, {d_logits});
+        build_.emit(program::Op::loss_grad, {need(logits), step.in[1], need(sums_)}, {d_logits});
         return accumulate(logits, d_logits);
       }
-      case Op::loss:
+      case program::Op::loss:
         sums_ = step.in[0];
         return;
-      case Op::add:
-      case Op::cast: {
+      case program::Op::add:
+      case program::Op::cast: {
         int dy = slot(step.out[0]);
         if (dy < 0) return;
         for (int id : step.in)
@@ -441,35 +444,35 @@ class BackwardPass {
           if (id >= 0 && !is_bias(step, id)) accumulate(id, dy);
         return;
       }
-      case Op::place: {
+      case program::Op::place: {
         const int dy = gradient(step.out[0]);
         if (dy < 0) return;
         if (const int table = step.in[1]; differentiable(table)) {
           const int d_table = make(table, partial_over(table, dy));
-          build_.emit(Op::place_grad, {dy}, {d_table});
+          build_.emit(program::Op::place_grad, {dy}, {d_table});
           accumulate(table, d_table);
         }
         return accumulate(step.in[0], dy);
       }
-      case Op::gate:
-        return transpose_plain(step, Op::gate_grad, true);
-      case Op::slice:
-      case Op::all_gather:
-      case Op::reduce_scatter:
-      case Op::all_reduce:
-      case Op::all_to_all: {
+      case program::Op::gate:
+        return transpose_plain(step, program::Op::gate_grad, true);
+      case program::Op::slice:
+      case program::Op::all_gather:
+      case program::Op::reduce_scatter:
+      case program::Op::all_reduce:
+      case program::Op::all_to_all: {
         const int x = step.in[0], dy = slot(step.out[0]);
         if (dy < 0 || step.out[0] == sums_) return;
         if (is_weight(x)) return accumulate(x, dy);  // reduced when the block's gradients are complete
         // A narrow product that made partial sums gathers their gradient in its own format.
-        if (build_.narrow_products_ && step.op == Op::reduce_scatter &&
-            program_.steps[at(program_.tensor(x).producer)].op == Op::product)
+        if (build_.narrow_products_ && step.op == program::Op::reduce_scatter &&
+            program_.steps[at(program_.tensor(x).producer)].op == program::Op::product)
           return accumulate(x, dy);
-        Sharding target = settled(x, dy);
+        program::Sharding target = settled(x, dy);
         // An exchange carries partial sums as it would whole ones.
-        if (step.op == Op::all_to_all)
+        if (step.op == program::Op::all_to_all)
           target.unreduced |= program_.tensor(dy).sharding.unreduced & ~target.split_axes();
-        return accumulate(x, build_.reshard(dy, target, Urgency::critical));
+        return accumulate(x, build_.reshard(dy, target, program::Urgency::critical));
       }
       default:
         return;
@@ -484,42 +487,42 @@ class BackwardPass {
       const int w = weights_[finished_];
       if (slot(w) < 0 || w == build_.postponed) continue;
       int held = slot(w);
-      const Sharding last = build_.beside(w, TensorClass::gradient);
-      if (const AxisSet waiting = program_.tensor(held).sharding.unreduced & build_.rules_.deferred) {
+      const program::Sharding last = build_.beside(w, program::TensorClass::gradient);
+      if (const program::AxisSet waiting = program_.tensor(held).sharding.unreduced & build_.rules_.deferred) {
         // Axes whose sum waits split nothing yet.
-        Sharding target = last;
+        program::Sharding target = last;
         target.unreduced = waiting;
-        for (AxisList& list : target.dims) list = remaining(list, waiting);
-        held = build_.reshard(held, target, Urgency::afterwards);
+        for (program::AxisList& list : target.dims) list = remaining(list, waiting);
+        held = build_.reshard(held, target, program::Urgency::afterwards);
         if (!program_.tensor(w).is_shared)
           held = build_.reshard_once(held, last);  // else not yet: other layers add to it
       } else {
-        held = build_.reshard(held, last, Urgency::afterwards);
+        held = build_.reshard(held, last, program::Urgency::afterwards);
       }
       slot(w) = held;
     }
   }
 
   Builder& build_;
-  Program& program_;
+  program::Program& program_;
   std::int32_t first_, last_;
   std::vector<int>& weights_;
   std::size_t finished_ = 0;  ///< as many of them
   int sums_ = -1;
 };
 
-int Builder::reshard_once(int from, const Sharding& target) {
+int Builder::reshard_once(int from, const program::Sharding& target) {
   const std::size_t before = program_.steps.size();
-  const int to = reshard(from, target, Urgency::afterwards);
+  const int to = reshard(from, target, program::Urgency::afterwards);
   for (std::size_t i = before; i < program_.steps.size(); ++i) program_.steps[i].once = true;
   return to;
 }
 
 void Builder::reduce_shared(int first, int last) {
   for (int w = first; w < last; ++w)
-    if (program_.tensor(w).is_shared && program_.tensor(w).tensor_class == TensorClass::weight)
+    if (program_.tensor(w).is_shared && program_.tensor(w).tensor_class == program::TensorClass::weight)
       if (const int held = gradient(w); held >= 0) {
-        const int summed = reshard_once(held, beside(w, TensorClass::gradient));
+        const int summed = reshard_once(held, beside(w, program::TensorClass::gradient));
         notes(w).gradient = summed;
       }
 }
@@ -533,4 +536,4 @@ void Builder::backward(std::int32_t first, std::int32_t last, std::span<const Se
   BackwardPass(*this, first, last).run(seeds, branches, first_branch, last_branch);
 }
 
-}  // namespace assay
+}  // namespace assay::lower

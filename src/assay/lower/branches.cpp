@@ -6,22 +6,22 @@
 
 #include "assay/model/layer_parts.h"
 
-namespace assay {
+namespace assay::lower {
 namespace {
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 /// Windows and chunks change how much attention does, not its steps, but for the size of a cache.
-bool same_steps(const std::optional<Attention>& a, const std::optional<Attention>& b, bool cached) {
+bool same_steps(const std::optional<model::Attention>& a, const std::optional<model::Attention>& b, bool cached) {
   if (!a || !b) return !a && !b;
   if (a->lends_kv || b->lends_kv) return false;  // later layers know its keys
   if (cached) return *a == *b;
-  Attention other = *a;
+  model::Attention other = *a;
   other.window = b->window, other.chunk = b->chunk;
   return other == *b;
 }
 
-bool same_content(const Layer& a, const Layer& b, Branch branch, bool cached) {
+bool same_content(const model::Layer& a, const model::Layer& b, Branch branch, bool cached) {
   switch (branch) {
     case Branch::parallel:
       return same_steps(a.attention, b.attention, cached) && a.feed_forward == b.feed_forward;
@@ -38,22 +38,22 @@ bool same_content(const Layer& a, const Layer& b, Branch branch, bool cached) {
 }
 
 /// Whether both share weights alike, with whomever. A block aside is all of its layer.
-bool same_sharing(const Layer& a, const Layer& b) {
+bool same_sharing(const model::Layer& a, const model::Layer& b) {
   if (!a.shared || !b.shared) return !a.shared && !b.shared;
-  SharedBlock other = *a.shared;
+  model::SharedBlock other = *a.shared;
   other.number = b.shared->number;
   return other == *b.shared && (!other.aside || a.feed_forward == b.feed_forward);
 }
 
-bool same_steps(const Layer& a, const Layer& b, Branch branch, bool cached) {
+bool same_steps(const model::Layer& a, const model::Layer& b, Branch branch, bool cached) {
   if (!same_sharing(a, b) || !same_content(a, b, branch, cached)) return false;
   const BranchSet all = branches_of(a);
-  return a.norms == b.norms && has_sandwich_norms(a) == has_sandwich_norms(b) && all == branches_of(b) &&
+  return a.norms == b.norms && model::has_sandwich_norms(a) == model::has_sandwich_norms(b) && all == branches_of(b) &&
          // Else some branch goes without, and which one depends on the others.
          (a.norms == 0 || a.norms >= std::popcount(all));
 }
 
-bool alike(const ProgramTensor& a, const ProgramTensor& b) {
+bool alike(const program::ProgramTensor& a, const program::ProgramTensor& b) {
   if (a.name != b.name || a.tensor_class != b.tensor_class || a.dtype != b.dtype || a.bits != b.bits ||
       a.rank != b.rank || a.sharding != b.sharding || a.is_given != b.is_given)
     return false;
@@ -64,7 +64,7 @@ bool alike(const ProgramTensor& a, const ProgramTensor& b) {
 
 }  // namespace
 
-bool Branches::begin(const Layer& layer, Branch branch, const Workload& work, int input) {
+bool Branches::begin(const model::Layer& layer, Branch branch, const Workload& work, int input) {
   const int number = size();
   LoweredBranch& to = all_.emplace_back();
   to.layer = &layer, to.work = &work, to.branch = branch, to.input = input;
@@ -81,7 +81,7 @@ bool Branches::begin(const Layer& layer, Branch branch, const Workload& work, in
   if (to.same == number) return false;
   const LoweredBranch& from = (*this)[to.same];
   if (from.attention >= 0) {
-    AttentionShape shape = program_.attentions[at(from.attention)];
+    program::AttentionShape shape = program_.attentions[at(from.attention)];
     shape.window = layer.attention->window, shape.chunk = layer.attention->chunk;
     program_.attentions.push_back(shape);
   }
@@ -122,17 +122,17 @@ Stretch Branches::copied(const Stretch& from, int attention) {
   const std::int16_t* const name = &renamed_[1];
   for (int i = from.first_step; i < from.last_step; ++i) {
     program_.steps.push_back(program_.steps[at(i)]);
-    const Step& before = program_.steps[at(i)];
-    Step& step = program_.steps.back();
+    const program::Step& before = program_.steps[at(i)];
+    program::Step& step = program_.steps.back();
     for (std::size_t k = 0; k < 4; ++k) step.in[k] = name[before.in[k]], step.out[k] = name[before.out[k]];
     if ((before.in[4] & before.in[5] & before.in[6] & before.in[7]) != -1)  // few steps have as many
       for (std::size_t k = 4; k < step.in.size(); ++k) step.in[k] = name[before.in[k]];
     if ((before.out[4] & before.out[5] & before.out[6]) != -1)
       for (std::size_t k = 4; k < step.out.size(); ++k) step.out[k] = name[before.out[k]];
-    const bool attends = before.op == Op::attention || before.op == Op::attention_grad;
+    const bool attends = before.op == program::Op::attention || before.op == program::Op::attention_grad;
     if (!attends || before.detail < 0) continue;
-    const AttentionShape& then = program_.attentions[at(before.detail)];
-    const AttentionShape& now = program_.attentions[at(attention)];
+    const program::AttentionShape& then = program_.attentions[at(before.detail)];
+    const program::AttentionShape& now = program_.attentions[at(attention)];
     step.detail = static_cast<std::int16_t>(attention);
     if (now.window != then.window || now.chunk != then.chunk) step.flops = attention_flops(program_, step);
   }
@@ -176,7 +176,7 @@ bool Branches::copy_backward(int first, int last, int arriving) {
     to.backward = copied(from.backward, attention);
     to.arriving = renamed(from.arriving), to.leaving = renamed(from.leaving);
     const auto need = [this](int id, bool needed, bool kept) {
-      ProgramTensor& tensor = program_.tensors[at(id)];
+      program::ProgramTensor& tensor = program_.tensors[at(id)];
       tensor.is_needed |= needed, tensor.is_kept |= kept;
     };
     for (int id = from.forward.first_tensor; id < from.forward.last_tensor; ++id)
@@ -211,4 +211,4 @@ bool Branches::copy_updated(int number) {
   return false;
 }
 
-}  // namespace assay
+}  // namespace assay::lower

@@ -6,7 +6,7 @@
 
 #include "assay/lower/layers/layers.h"
 
-namespace assay {
+namespace assay::lower {
 
 /// A stretch of a program: steps, and the tensors that came with them.
 struct Stretch {
@@ -14,19 +14,19 @@ struct Stretch {
   int first_tensor = 0, last_tensor = 0;
 
   /// An empty one at the end of a program.
-  static Stretch begin(const Program& program) {
+  static Stretch begin(const program::Program& program) {
     Stretch made;
     made.first_step = static_cast<int>(program.steps.size());
     made.first_tensor = static_cast<int>(program.tensors.size());
     return made;
   }
-  void end(const Program& program) {
+  void end(const program::Program& program) {
     last_step = static_cast<int>(program.steps.size()), last_tensor = static_cast<int>(program.tensors.size());
   }
 };
 
 struct LoweredBranch {
-  const Layer* layer = nullptr;
+  const model::Layer* layer = nullptr;
   const Workload* work = nullptr;
   Branch branch = Branch::mixer;
   int input = -1, output = -1;  ///< values of the residual stream
@@ -45,14 +45,14 @@ struct LoweredBranch {
 
 class Branches {
  public:
-  explicit Branches(Program& program) : program_(program) { all_.reserve(8); }
+  explicit Branches(program::Program& program) : program_(program) { all_.reserve(8); }
 
   int size() const { return static_cast<int>(all_.size()); }
   LoweredBranch& operator[](int number) { return all_[static_cast<std::size_t>(number)]; }
   const LoweredBranch& operator[](int number) const { return all_[static_cast<std::size_t>(number)]; }
 
   /// A branch of a layer that begins here. Its forward steps are written if an equal branch was lowered before.
-  bool begin(const Layer& layer, Branch branch, const Workload& work, int input);
+  bool begin(const model::Layer& layer, Branch branch, const Workload& work, int input);
   void end(int output);
 
   /// Writes the backward steps of branches [first, last) if those of equal ones were written before, with a gradient
@@ -80,9 +80,9 @@ class Branches {
   /// Copies a stretch to the end of the program.
   Stretch copied(const Stretch& from, int attention);
 
-  Program& program_;
+  program::Program& program_;
   std::vector<LoweredBranch> all_;
   std::vector<std::int16_t> renamed_;  ///< by tensor and 1: the first stands for none
 };
 
-}  // namespace assay
+}  // namespace assay::lower

@@ -5,7 +5,7 @@
 #include "assay/lower/lowering.h"
 #include "assay/model/model_catalogue.h"
 
-namespace assay {
+namespace assay::lower {
 namespace {
 
 TrainingPlan plan_of(const RecomputePolicy& policy) {
@@ -15,60 +15,61 @@ TrainingPlan plan_of(const RecomputePolicy& policy) {
   return plan;
 }
 
-const Block& block(const Program& program, Phase phase, int kind) {
-  for (const Block& each : program.blocks)
+const program::Block& block(const program::Program& program, program::Phase phase, int kind) {
+  for (const program::Block& each : program.blocks)
     if (each.phase == phase && each.kind == kind) return each;
   throw std::out_of_range("no such block");
 }
 
 /// Layers of one kind only: none has anything to copy.
-Transformer only(const Transformer& model, std::size_t kind) {
-  Transformer made = model;
+model::Transformer only(const model::Transformer& model, std::size_t kind) {
+  model::Transformer made = model;
   made.decoder.kinds = {model.decoder.kinds[kind]};
   made.decoder.order.assign(static_cast<std::size_t>(model.decoder.count(kind)), 0);
   return made;
 }
 
-void expect_same(const Program& a, const Block& in_a, const Program& b, const Block& in_b) {
+void expect_same(const program::Program& a, const program::Block& in_a, const program::Program& b,
+                 const program::Block& in_b) {
   ASSERT_EQ(in_a.last - in_a.first, in_b.last - in_b.first);
   for (int i = 0; i < in_a.last - in_a.first; ++i) {
-    const Step& x = a.steps[static_cast<std::size_t>(in_a.first + i)];
-    const Step& y = b.steps[static_cast<std::size_t>(in_b.first + i)];
-    ASSERT_EQ(step_text(a, x), step_text(b, y));
-    EXPECT_EQ(x.flops, y.flops) << step_text(a, x);
-    EXPECT_EQ(x.bytes, y.bytes) << step_text(a, x);
+    const program::Step& x = a.steps[static_cast<std::size_t>(in_a.first + i)];
+    const program::Step& y = b.steps[static_cast<std::size_t>(in_b.first + i)];
+    ASSERT_EQ(program::step_text(a, x), program::step_text(b, y));
+    EXPECT_EQ(x.flops, y.flops) << program::step_text(a, x);
+    EXPECT_EQ(x.bytes, y.bytes) << program::step_text(a, x);
     EXPECT_EQ(x.once, y.once);
     EXPECT_EQ(x.is_repeated, y.is_repeated);
   }
 }
 
 /// The models share attention, experts, a dense block, all but a window, or inputs from the token.
-class CopiedBranches : public testing::TestWithParam<const char*> {};
+class CopiedBranches : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(CopiedBranches, AreWhatALayerHasThatIsAlone) {
-  const ImportedModel imported = *load_model(GetParam(), Catalogue::builtin(), "test");
-  const Transformer& model = imported.model;
+  const model::ImportedModel imported = *model::load_model(GetParam(), hardware::Catalogue::builtin(), "test");
+  const model::Transformer& model = imported.model;
   Parallelism p;
   p.fsdp = 8, p.tensor = 2;
   for (const RecomputePolicy& policy : recompute_policies) {
     const TrainingPlan plan = plan_of(policy);
     const auto [mesh, rules] = training_stage(p, model);
-    const Program all = lower_training(model, mesh, rules, plan);
+    const program::Program all = lower_training(model, mesh, rules, plan);
     for (std::size_t kind = 0; kind < model.decoder.kinds.size(); ++kind) {
       SCOPED_TRACE(std::string(policy.name) + ", kind " + std::to_string(kind));
-      const Program alone = lower_training(only(model, kind), mesh, rules, plan);
+      const program::Program alone = lower_training(only(model, kind), mesh, rules, plan);
       const int number = static_cast<int>(kind);
-      for (Phase phase : {Phase::forward, Phase::backward, Phase::update})
+      for (program::Phase phase : {program::Phase::forward, program::Phase::backward, program::Phase::update})
         expect_same(all, block(all, phase, number), alone, block(alone, phase, 0));
-      EXPECT_EQ(kept_bytes(all, block(all, Phase::forward, number)),
-                kept_bytes(alone, block(alone, Phase::forward, 0)));
+      EXPECT_EQ(kept_bytes(all, block(all, program::Phase::forward, number)),
+                kept_bytes(alone, block(alone, program::Phase::forward, 0)));
     }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, CopiedBranches,
-                         testing::Values("deepseek-v3", "gpt-oss-20b", "gemma-3-4b", "gemma-4-e4b", "jamba-v0.1",
-                                         "llama-4-maverick"));
+                         ::testing::Values("deepseek-v3", "gpt-oss-20b", "gemma-3-4b", "gemma-4-e4b", "jamba-v0.1",
+                                           "llama-4-maverick"));
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::lower

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace assay {
+namespace assay::lower {
 namespace {
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
@@ -11,29 +11,30 @@ bool is_narrow(Dtype dtype) { return facts(dtype).bits < 16; }
 
 }  // namespace
 
-int Builder::tensor(std::string_view name, std::span<const Weight::Size> dims, TensorClass tensor_class,
+int Builder::tensor(std::string_view name, std::span<const model::Weight::Size> dims, program::TensorClass tensor_class,
                     const NumberFormat& format) {
-  ProgramTensor& made = program_.tensors.emplace_back();
+  program::ProgramTensor& made = program_.tensors.emplace_back();
   made.name = name;
   made.tensor_class = tensor_class;
   made.store_as(format);
   made.rank = static_cast<std::uint8_t>(dims.size());
-  made.dims = TensorDims(dims);
-  if (tensor_class != TensorClass::activation) made.sharding = ruled(tensor_class, made);
-  made.elements = local_elements(program_, made);
+  made.dims = program::TensorDims(dims);
+  if (tensor_class != program::TensorClass::activation) made.sharding = ruled(tensor_class, made);
+  made.elements = program::local_elements(program_, made);
   return static_cast<int>(program_.tensors.size()) - 1;
 }
 
-int Builder::given(std::string_view name, std::initializer_list<Weight::Size> dims, TensorClass tensor_class,
-                   Dtype dtype) {
+int Builder::given(std::string_view name, std::initializer_list<model::Weight::Size> dims,
+                   program::TensorClass tensor_class, Dtype dtype) {
   const int id = tensor(name, dims, tensor_class, dtype);
   program_.tensors[at(id)].is_given = true;
   return id;
 }
 
-int Builder::weight(const Weight& weight) {
-  const std::array<Weight::Size, 4> dims = ruled_dims(weight);
-  const int id = tensor(weight.name, std::span(dims.data(), weight.rank), TensorClass::weight, formats_.of(weight));
+int Builder::weight(const model::Weight& weight) {
+  const std::array<model::Weight::Size, 4> dims = ruled_dims(weight);
+  const int id =
+      tensor(weight.name, std::span(dims.data(), weight.rank), program::TensorClass::weight, formats_.of(weight));
   program_.tensors[at(id)].is_given = true;
   program_.tensors[at(id)].is_frozen = !weight.trained;
   program_.tensors[at(id)].is_shared = weight.shared;
@@ -41,23 +42,23 @@ int Builder::weight(const Weight& weight) {
 }
 
 int Builder::used(int weight) {
-  if (program_.tensor(weight).tensor_class != TensorClass::weight) return weight;
+  if (program_.tensor(weight).tensor_class != program::TensorClass::weight) return weight;
   if (const int known = notes_here(weight).used; known >= 0) return known;
-  const Sharding target = ruled(TensorClass::used_weight, program_.tensor(weight));
+  const program::Sharding target = ruled(program::TensorClass::used_weight, program_.tensor(weight));
   const bool stays = program_.tensor(weight).sharding == target;
-  const int id = stays ? weight : moved(narrowed(weight), target, Urgency::ahead, {});
+  const int id = stays ? weight : moved(narrowed(weight), target, program::Urgency::ahead, {});
   notes_here(weight).used = static_cast<std::int16_t>(id);
   return id;
 }
 
-void Builder::begin_block(std::string_view name, Phase phase, int kind, std::int64_t layers) {
+void Builder::begin_block(std::string_view name, program::Phase phase, int kind, std::int64_t layers) {
   const auto first = static_cast<std::int32_t>(program_.steps.size());
   program_.blocks.push_back({name, phase, kind, layers, first, first});
 }
 
 void Builder::end_block() { program_.blocks.back().last = static_cast<std::int32_t>(program_.steps.size()); }
 
-Bytes Builder::traffic(const Step& step) const {
+Bytes Builder::traffic(const program::Step& step) const {
   Bytes sum;
   for (int id : step.in)
     if (id >= 0) sum += bytes(id);
@@ -66,22 +67,22 @@ Bytes Builder::traffic(const Step& step) const {
   return sum;
 }
 
-Step& Builder::emit(Op op, std::initializer_list<int> in, std::initializer_list<int> out) {
+program::Step& Builder::emit(program::Op op, std::initializer_list<int> in, std::initializer_list<int> out) {
   const auto number = static_cast<std::int16_t>(program_.steps.size());
-  Step& step = program_.steps.emplace_back();
+  program::Step& step = program_.steps.emplace_back();
   step.op = op;
   Bytes moved;
-  ProgramTensor* const tensors = program_.tensors.data();
+  program::ProgramTensor* const tensors = program_.tensors.data();
   std::int16_t* place = step.in.data();
   for (int id : in) {
     *place++ = static_cast<std::int16_t>(id);
-    if (id >= 0) moved += local_bytes(tensors[id], tensors[id].elements);
+    if (id >= 0) moved += program::local_bytes(tensors[id], tensors[id].elements);
   }
   place = step.out.data();
   for (int id : out) {
     *place++ = static_cast<std::int16_t>(id);
     if (id < 0) continue;
-    moved += local_bytes(tensors[id], tensors[id].elements);
+    moved += program::local_bytes(tensors[id], tensors[id].elements);
     tensors[id].producer = number;
   }
   step.bytes = moved;
@@ -90,141 +91,142 @@ Step& Builder::emit(Op op, std::initializer_list<int> in, std::initializer_list<
 
 int Builder::copy_of(int id, std::string_view name) {
   program_.tensors.push_back(program_.tensors[at(id)]);
-  const ProgramTensor& of = program_.tensors[at(id)];
-  ProgramTensor& copy = program_.tensors.back();
+  const program::ProgramTensor& of = program_.tensors[at(id)];
+  program::ProgramTensor& copy = program_.tensors.back();
   if (!name.empty()) copy.name = name;
   copy.is_given = copy.is_kept = copy.is_lent = false;
   copy.producer = -1;
-  if (of.tensor_class == TensorClass::weight) copy.tensor_class = TensorClass::used_weight;
+  if (of.tensor_class == program::TensorClass::weight) copy.tensor_class = program::TensorClass::used_weight;
   return static_cast<int>(program_.tensors.size()) - 1;
 }
 
-int Builder::moved(int from, const Sharding& target, Urgency urgency, std::string_view name) {
+int Builder::moved(int from, const program::Sharding& target, program::Urgency urgency, std::string_view name) {
   int current = from;
-  Sharding now = program_.tensor(from).sharding;
+  program::Sharding now = program_.tensor(from).sharding;
   // Of the dimensions that change; the axes of all others concern nobody else.
-  AxisSet held = 0, wanted = 0;
+  program::AxisSet held = 0, wanted = 0;
   std::size_t begin = program_.tensor(from).rank, end = 0;
   for (std::size_t i = 0, rank = begin; i < rank; ++i)
-    if (const AxisList here = program_.tensor(from).sharding.dims[i]; here != target.dims[i]) {
+    if (const program::AxisList here = program_.tensor(from).sharding.dims[i]; here != target.dims[i]) {
       held |= here.set(), wanted |= target.dims[i].set();
       begin = std::min(begin, i), end = i + 1;
     }
   // Brings `current` to where `now` says.
-  const auto move = [&](Op op, AxisSet axes) {
+  const auto move = [&](program::Op op, program::AxisSet axes) {
     const double n = program_.ways(axes);
     const Bytes before = bytes(current);
     const int next = copy_of(current, name);
-    ProgramTensor& made = program_.tensors[at(next)];
+    program::ProgramTensor& made = program_.tensors[at(next)];
     for (std::size_t i = begin; i < end; ++i) made.sharding.dims[i] = now.dims[i];
     made.sharding.unreduced = now.unreduced;
-    made.elements = local_elements(program_, made);
+    made.elements = program::local_elements(program_, made);
     made.producer = static_cast<std::int16_t>(program_.steps.size());
-    Step& step = program_.steps.emplace_back();
+    program::Step& step = program_.steps.emplace_back();
     step.op = op;
     step.in[0] = static_cast<std::int16_t>(current), step.out[0] = static_cast<std::int16_t>(next);
     step.axes = axes;
     step.urgency = urgency;
-    step.bytes = op == Op::slice        ? Bytes(0)
-                 : op == Op::all_gather ? (n - 1.0) * before
-                 : op == Op::all_reduce ? 2.0 * (n - 1.0) / n * before
-                                        : (n - 1.0) / n * before;
+    step.bytes = op == program::Op::slice        ? Bytes(0)
+                 : op == program::Op::all_gather ? (n - 1.0) * before
+                 : op == program::Op::all_reduce ? 2.0 * (n - 1.0) / n * before
+                                                 : (n - 1.0) / n * before;
     current = next;
   };
-  const auto cut = [&](AxisSet missing) {
+  const auto cut = [&](program::AxisSet missing) {
     for (std::size_t i = begin; i < end; ++i) {
-      const AxisList fresh = remaining(target.dims[i], ~missing);
-      const AxisList grown = joined(now.dims[i], fresh);
+      const program::AxisList fresh = remaining(target.dims[i], ~missing);
+      const program::AxisList grown = joined(now.dims[i], fresh);
       if (fresh.empty() || !begins_with(target.dims[i], grown)) continue;
       now.dims[i] = grown;
       held |= fresh.set();
-      move(Op::slice, fresh.set());
+      move(program::Op::slice, fresh.set());
     }
   };
   // Free first: what the target splits and nobody holds yet.
-  if (const AxisSet missing = wanted & ~(held | now.unreduced)) cut(missing);
+  if (const program::AxisSet missing = wanted & ~(held | now.unreduced)) cut(missing);
   // Partial sums end where the target splits them, or everywhere.
   for (std::size_t i = begin; (wanted & now.unreduced) != 0 && i < end; ++i)
-    if (const AxisSet scattered = target.dims[i].set() & now.unreduced) {
+    if (const program::AxisSet scattered = target.dims[i].set() & now.unreduced) {
       now.unreduced &= ~scattered;
       held |= scattered;
       now.dims[i] = joined(now.dims[i], remaining(target.dims[i], ~scattered));
-      move(Op::reduce_scatter, scattered);
+      move(program::Op::reduce_scatter, scattered);
     }
-  if (const AxisSet rest = now.unreduced & ~target.unreduced) {
+  if (const program::AxisSet rest = now.unreduced & ~target.unreduced) {
     now.unreduced &= ~rest;
-    move(Op::all_reduce, rest);
+    move(program::Op::all_reduce, rest);
   }
   // Axes that change their dimension; only inner ones can, because blocks stay contiguous.
-  AxisSet leaving = 0;
+  program::AxisSet leaving = 0;
   for (std::size_t i = begin; (held & wanted) != 0 && i < end; ++i)
     leaving |= now.dims[i].set() & ~target.dims[i].set();
   for (std::size_t i = begin; (leaving & wanted) != 0 && i < end; ++i)
     for (std::size_t j = begin; j < end; ++j) {
-      const AxisSet moved = i == j ? 0 : now.dims[i].set() & target.dims[j].set();
+      const program::AxisSet moved = i == j ? 0 : now.dims[i].set() & target.dims[j].set();
       if (moved == 0) continue;
-      const AxisList left = remaining(now.dims[i], moved);
-      const AxisList grown = joined(now.dims[j], remaining(target.dims[j], ~moved));
+      const program::AxisList left = remaining(now.dims[i], moved);
+      const program::AxisList grown = joined(now.dims[j], remaining(target.dims[j], ~moved));
       if (!begins_with(now.dims[i], left) || !begins_with(target.dims[j], grown)) continue;
       now.dims[i] = left, now.dims[j] = grown;
-      move(Op::all_to_all, moved);
+      move(program::Op::all_to_all, moved);
     }
   // Gather what the target does not split, or splits in another order: one collective for all of it.
-  AxisSet gathered = 0;
+  program::AxisSet gathered = 0;
   for (std::size_t i = begin; held != 0 && i < end; ++i)
     gathered |= now.dims[i].set() & ~common_prefix(now.dims[i], target.dims[i]).set();
   if (gathered) {
     for (std::size_t i = begin; i < end; ++i) now.dims[i] = remaining(now.dims[i], gathered);
     held &= ~gathered;
-    move(Op::all_gather, gathered);
+    move(program::Op::all_gather, gathered);
   }
-  if (const AxisSet missing = wanted & ~(held | now.unreduced); missing && current != from) cut(missing);
+  if (const program::AxisSet missing = wanted & ~(held | now.unreduced); missing && current != from) cut(missing);
   return current;
 }
 
-int Builder::moved_once(int id, const Sharding& target) {
+int Builder::moved_once(int id, const program::Sharding& target) {
   if (program_.tensor(id).sharding == target) return id;
   int there = notes_here(id).moved;
-  if (there < 0 || program_.tensor(there).sharding != target) there = reshard(id, target, Urgency::critical);
+  if (there < 0 || program_.tensor(there).sharding != target) there = reshard(id, target, program::Urgency::critical);
   notes_here(id).moved = static_cast<std::int16_t>(there);
   return there;
 }
 
-int Builder::settle(int from, TensorClass tensor_class, std::string_view name) {
-  Sharding target = ruled(tensor_class, program_.tensor(from));
-  const int id = reshard(from, target, Urgency::critical, name);
+int Builder::settle(int from, program::TensorClass tensor_class, std::string_view name) {
+  program::Sharding target = ruled(tensor_class, program_.tensor(from));
+  const int id = reshard(from, target, program::Urgency::critical, name);
   program_.tensors[at(id)].tensor_class = tensor_class;
   return id;
 }
 
 int Builder::settle_sums(int from) {
   if (program_.tensor(from).sharding.unreduced == 0) return from;
-  Sharding target = program_.tensor(from).sharding;
+  program::Sharding target = program_.tensor(from).sharding;
   target.unreduced = 0;
-  return moved(from, target, Urgency::critical, {});
+  return moved(from, target, program::Urgency::critical, {});
 }
 
 int Builder::cast(int id, Dtype to) {
   if (const int known = notes_here(id).cast; known >= 0) return known;
   const int made = copy_of(id, {});
   program_.tensors[at(made)].store_as(is_narrow(to) ? NumberFormat(to, facts(Dtype::fp32).bits, scale_block) : to);
-  Step& step = emit(Op::cast, {id}, {made});
-  step.urgency = program_.tensor(made).tensor_class == TensorClass::used_weight ? Urgency::ahead : Urgency::critical;
+  program::Step& step = emit(program::Op::cast, {id}, {made});
+  step.urgency = program_.tensor(made).tensor_class == program::TensorClass::used_weight ? program::Urgency::ahead
+                                                                                         : program::Urgency::critical;
   notes_here(id).cast = static_cast<std::int16_t>(made);
   return made;
 }
 
 int Builder::quantised(int id) { return is_narrow(program_.tensor(id).dtype) ? id : cast(id, formats_.compute); }
 
-bool Builder::is_quantised(const ProgramTensor& with) const {
+bool Builder::is_quantised(const program::ProgramTensor& with) const {
   // Routers and adapters keep their precision; of a model that is quantised in part, the rest is multiplied as it is.
-  const bool in_layer =
-      program_.blocks.back().kind >= 0 && with.find(LogicalDim::other) < 0 && with.find(LogicalDim::adapter) < 0;
+  const bool in_layer = program_.blocks.back().kind >= 0 && with.find(model::LogicalDim::other) < 0 &&
+                        with.find(model::LogicalDim::adapter) < 0;
   return in_layer && (!formats_.quantised || is_narrow(with.dtype));
 }
 
-int Builder::quantised_at(int id, const Sharding& target) {
-  const Sharding& here = program_.tensor(id).sharding;
+int Builder::quantised_at(int id, const program::Sharding& target) {
+  const program::Sharding& here = program_.tensor(id).sharding;
   const int there = notes_here(id).moved;
   // Sums end in the wide format, slices have less to cast, and what was gathered wide is not gathered twice.
   const bool first = (here.unreduced & ~target.unreduced) == 0 &&
@@ -233,20 +235,20 @@ int Builder::quantised_at(int id, const Sharding& target) {
   return first ? moved_once(quantised(id), target) : quantised(moved_once(id, target));
 }
 
-AxisSet Builder::late_axes(const ProgramTensor& tensor) const {
-  if (rules_.key_replicas == 0 || tensor.find(LogicalDim::kv_heads) < 0) return 0;
+program::AxisSet Builder::late_axes(const program::ProgramTensor& tensor) const {
+  if (rules_.key_replicas == 0 || tensor.find(model::LogicalDim::kv_heads) < 0) return 0;
   return tensor.sharding.unreduced & rules_.key_replicas;
 }
 
-inline Builder::Wanted Builder::wanted(const ProgramTensor& x, const ProgramTensor& w) const {
+inline Builder::Wanted Builder::wanted(const program::ProgramTensor& x, const program::ProgramTensor& w) const {
   Wanted out;
   // Copies of keys are made by every device that needs them, from tokens that are there for the queries.
-  const AxisSet copied = w.find(LogicalDim::kv_heads) >= 0 ? rules_.key_replicas : 0;
+  const program::AxisSet copied = w.find(model::LogicalDim::kv_heads) >= 0 ? rules_.key_replicas : 0;
   for (int i = 0; i < w.rank; ++i) out.axes |= w.sharding.dims[at(i)].set();
-  const AxisSet stationary = out.axes | copied;
+  const program::AxisSet stationary = out.axes | copied;
   out.place.unreduced = x.is_gradient ? late_axes(x) : 0;
   // Partial sums of an adapter end with those of the product that it is added to.
-  if (x.find(LogicalDim::adapter) >= 0 && !x.is_gradient) out.place.unreduced = x.sharding.unreduced;
+  if (x.find(model::LogicalDim::adapter) >= 0 && !x.is_gradient) out.place.unreduced = x.sharding.unreduced;
   for (int i = 0; i < x.rank; ++i) {
     const int j = w.find(x.dims[at(i)].dim);
     out.place.dims[at(i)] = j >= 0 ? w.sharding.dims[at(j)] : remaining(x.sharding.dims[at(i)], stationary);
@@ -261,25 +263,25 @@ int Builder::brought_to(int activation, int weight) {
   return moved_once(activation, wanted(program_.tensor(activation), program_.tensor(w)).place);
 }
 
-int Builder::product(std::string_view name, int activation, int weight, std::span<const LogicalDim> result, int onto,
-                     int bias) {
+int Builder::product(std::string_view name, int activation, int weight, std::span<const model::LogicalDim> result,
+                     int onto, int bias) {
   int b = narrowed(used(weight));
   const auto [target, axes, shared] = wanted(program_.tensor(activation), program_.tensor(b));
-  const bool narrow = multiplies_narrow(b) && program_.tensor(activation).find(LogicalDim::adapter) < 0;
+  const bool narrow = multiplies_narrow(b) && program_.tensor(activation).find(model::LogicalDim::adapter) < 0;
   const int a = narrow ? quantised_at(activation, target) : moved_once(activation, target);
   if (narrow) b = quantised(b);
   int out = static_cast<int>(program_.tensors.size());
   bool partial;
   {
-    ProgramTensor& made = program_.tensors.emplace_back();
-    const ProgramTensor &x = program_.tensor(a), &w = program_.tensor(b);
+    program::ProgramTensor& made = program_.tensors.emplace_back();
+    const program::ProgramTensor &x = program_.tensor(a), &w = program_.tensor(b);
     made.name = name;
     made.store_as(formats_.activations);
-    AxisSet kept = 0;
+    program::AxisSet kept = 0;
     std::size_t rank = 0;
-    for (LogicalDim dim : result) {
+    for (model::LogicalDim dim : result) {
       const int i = x.find(dim);
-      const ProgramTensor& from = i >= 0 ? x : w;
+      const program::ProgramTensor& from = i >= 0 ? x : w;
       const std::size_t there = at(i >= 0 ? i : w.find(dim));
       made.dims.set(rank, from.dims[there]);
       made.sharding.dims[rank] = from.sharding.dims[there];
@@ -288,121 +290,123 @@ int Builder::product(std::string_view name, int activation, int weight, std::spa
     }
     made.rank = static_cast<std::uint8_t>(rank);
     made.sharding.unreduced = (axes & ~kept) | x.sharding.unreduced | w.sharding.unreduced;
-    made.elements = local_elements(program_, made);
+    made.elements = program::local_elements(program_, made);
     partial = made.sharding.unreduced != 0;
   }
   if (bias >= 0 && !partial) {  // is there before the result
-    const ProgramTensor made = program_.tensors.back();
+    const program::ProgramTensor made = program_.tensors.back();
     program_.tensors.pop_back();
     bias = bias_for(bias, made);
     out = static_cast<int>(program_.tensors.size());
     program_.tensors.push_back(made);
   }
-  Step& step = emit(Op::product, {a, b}, {out});
+  program::Step& step = emit(program::Op::product, {a, b}, {out});
   const auto also_read = [&](std::size_t i, int id) {
     step.in[i] = static_cast<std::int16_t>(id);
     step.bytes += bytes(id);
   };
   if (onto >= 0) also_read(2, onto);
   if (bias >= 0 && !partial) also_read(3, bias);
-  const ProgramTensor &x = program_.tensor(a), &w = program_.tensor(b);
+  const program::ProgramTensor &x = program_.tensor(a), &w = program_.tensor(b);
   double extent = x.elements;  // of all dimensions of both
   for (int i = 0; i < w.rank; ++i)
-    if (!(shared >> i & 1u)) extent *= local_extent(program_, w, i);
+    if (!(shared >> i & 1u)) extent *= program::local_extent(program_, w, i);
   step.flops = Flops(2.0 * extent);
-  const bool of_weights = w.tensor_class == TensorClass::weight || w.tensor_class == TensorClass::used_weight;
-  if (of_weights && w.find(LogicalDim::experts) >= 0) {
+  const bool of_weights =
+      w.tensor_class == program::TensorClass::weight || w.tensor_class == program::TensorClass::used_weight;
+  if (of_weights && w.find(model::LogicalDim::experts) >= 0) {
     const Bytes weights = bytes(b);
     step.bytes = filled_slots * (step.bytes - weights) + touched_experts * weights;
     step.flops *= filled_slots;
   }
   if (bias >= 0 && partial) {
     out = settle_sums(out);
-    out = pointwise(Op::add, name, {out, bias_for(bias, program_.tensor(out))}, out);
+    out = pointwise(program::Op::add, name, {out, bias_for(bias, program_.tensor(out))}, out);
   }
   return adapters_.empty() ? out : adapted(out, name, activation, weight, result);
 }
 
-int Builder::adapted(int made, std::string_view name, int activation, int weight, std::span<const LogicalDim> result) {
+int Builder::adapted(int made, std::string_view name, int activation, int weight,
+                     std::span<const model::LogicalDim> result) {
   const auto adapter =
       std::find_if(adapters_.begin(), adapters_.end(), [&](const Adapter& a) { return a.weight == weight; });
-  if (adapter == adapters_.end() || program_.blocks.back().phase != Phase::forward) return made;
+  if (adapter == adapters_.end() || program_.blocks.back().phase != program::Phase::forward) return made;
   const int in = adapter->in, out = adapter->out;
   if (last_low_.of != activation || last_low_.in != in)  // matrices that read the same may share it
-    last_low_ = {activation, in, product("Low", activation, in, {result[0], result[1], LogicalDim::adapter})};
+    last_low_ = {activation, in, product("Low", activation, in, {result[0], result[1], model::LogicalDim::adapter})};
   const int low = last_low_.made;
   int more = product(name, low, out, result);
-  more = reshard(more, program_.tensor(made).sharding, Urgency::critical);
-  return pointwise(Op::add, name, {made, more}, made);  // frameworks add it in a step of its own
+  more = reshard(more, program_.tensor(made).sharding, program::Urgency::critical);
+  return pointwise(program::Op::add, name, {made, more}, made);  // frameworks add it in a step of its own
 }
 
-int Builder::bias_for(int bias, const ProgramTensor& to) {
-  const ProgramTensor lying = to;  // tensors move when others are made
+int Builder::bias_for(int bias, const program::ProgramTensor& to) {
+  const program::ProgramTensor lying = to;  // tensors move when others are made
   bias = used(bias);
-  Sharding like;
+  program::Sharding like;
   for (int i = 0; i < program_.tensor(bias).rank; ++i)
     if (const int j = lying.find(program_.tensor(bias).dims[at(i)].dim); j >= 0)
       like.dims[at(i)] = lying.sharding.dims[at(j)];
-  return reshard(bias, like, Urgency::ahead);
+  return reshard(bias, like, program::Urgency::ahead);
 }
 
 int Builder::norm(std::string_view name, int x, int scale, int bias, std::int64_t groups, bool centred) {
   centred |= program_.centred_norms;
   x = settle_sums(x);
   if (groups > 0) {  // a row that several devices share is brought together
-    Sharding target = program_.tensor(x).sharding;
-    AxisList& last = target.dims[at(program_.tensor(x).rank - 1)];
+    program::Sharding target = program_.tensor(x).sharding;
+    program::AxisList& last = target.dims[at(program_.tensor(x).rank - 1)];
     while (!last.empty() && groups % static_cast<std::int64_t>(program_.ways(last.set())) != 0) last = last.popped();
-    x = reshard(x, target, Urgency::critical);
+    x = reshard(x, target, program::Urgency::critical);
   }
   if (scale >= 0) scale = used(scale);
   // Over the last dimension, or over all that a wider scale has.
   const int rank = program_.tensor(x).rank, over = scale >= 0 ? program_.tensor(scale).rank : 1;
-  AxisSet split = 0;
+  program::AxisSet split = 0;
   for (int i = rank - over; i < rank; ++i) split |= program_.tensor(x).sharding.dims[at(i)].set();
   if (groups > 0) split = 0;
   int sums = -1;
   if (split) {  // the mean is over all devices
-    ProgramTensor made = program_.tensor(x);
+    program::ProgramTensor made = program_.tensor(x);
     made.name = "Sums";
-    made.tensor_class = TensorClass::activation;
+    made.tensor_class = program::TensorClass::activation;
     made.store_as(Dtype::fp32);
     made.is_given = made.is_kept = false;
     made.rank = static_cast<std::uint8_t>(rank - over + 1);
-    made.dims.set(at(rank - over), {LogicalDim::other, 2});
+    made.dims.set(at(rank - over), {model::LogicalDim::other, 2});
     for (int i = rank - over; i < rank; ++i) made.sharding.dims[at(i)] = {};
     made.sharding.unreduced = split;
     sums = program_.add(made);
-    emit(Op::norm, {x}, {sums}).is_centred = centred;
+    emit(program::Op::norm, {x}, {sums}).is_centred = centred;
     sums = settle_sums(sums);
   }
-  Sharding like;
+  program::Sharding like;
   for (int i = 0; i < over; ++i) like.dims[at(i)] = program_.tensor(x).sharding.dims[at(rank - over + i)];
-  if (scale >= 0) scale = reshard(scale, like, Urgency::ahead);
-  if (bias >= 0) bias = reshard(used(bias), like, Urgency::ahead);
-  const int out = pointwise(Op::norm, name, {x, scale, sums, bias}, x);
-  Step& step = program_.steps.back();
+  if (scale >= 0) scale = reshard(scale, like, program::Urgency::ahead);
+  if (bias >= 0) bias = reshard(used(bias), like, program::Urgency::ahead);
+  const int out = pointwise(program::Op::norm, name, {x, scale, sums, bias}, x);
+  program::Step& step = program_.steps.back();
   step.is_centred = centred;
   if (groups > 0) step.detail = static_cast<std::int16_t>(groups);
   return out;
 }
 
-int Builder::pointwise(Op op, std::string_view name, std::initializer_list<int> in, int like) {
+int Builder::pointwise(program::Op op, std::string_view name, std::initializer_list<int> in, int like) {
   const int out = copy_of(like, name);
-  program_.tensors[at(out)].tensor_class = TensorClass::activation;
+  program_.tensors[at(out)].tensor_class = program::TensorClass::activation;
   emit(op, in, {out});
   return out;
 }
 
 void Builder::settle_gradient(int tensor) {
-  Sharding target = program_.tensor(tensor).sharding;
+  program::Sharding target = program_.tensor(tensor).sharding;
   target.unreduced = 0;
   const int held = gradient(tensor);
   if (held < 0) return;
-  const int whole = reshard(held, target, Urgency::critical);
+  const int whole = reshard(held, target, program::Urgency::critical);
   notes(tensor).gradient = whole;
 }
 
 int Builder::gradient(int tensor) const { return at(tensor) < notes_.size() ? notes_[at(tensor)].gradient : -1; }
 
-}  // namespace assay
+}  // namespace assay::lower

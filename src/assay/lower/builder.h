@@ -13,7 +13,7 @@
 #include "assay/lower/rules.h"
 #include "assay/model/quantisation.h"
 
-namespace assay {
+namespace assay::lower {
 
 /// Number formats of a program.
 struct Formats {
@@ -22,8 +22,8 @@ struct Formats {
   Dtype compute = Dtype::bf16;    ///< of the layers' products
   Dtype gradients = Dtype::bf16;  ///< of weights: summed over microbatches and devices
   Dtype kv_cache = Dtype::bf16;
-  std::optional<Dtype> outer = {};             ///< of embedding and head, where it is not that of the other weights
-  std::optional<Quantisation> quantised = {};  ///< weights that lie in another format than the others
+  std::optional<Dtype> outer = {};  ///< of embedding and head, where it is not that of the other weights
+  std::optional<model::Quantisation> quantised = {};  ///< weights that lie in another format than the others
 
   /// A plain format is that of all weights, as the textbook counts; one with scales that of the linear layers.
   void set_weights(NumberFormat format) {
@@ -31,7 +31,7 @@ struct Formats {
     if (format.is_plain())
       weights = format.dtype;
     else
-      quantised = linear_layers(format);
+      quantised = model::linear_layers(format);
   }
   /// Weights that nobody updates lie as products take them; embedding and head, which are not quantised, as before.
   void freeze() {
@@ -39,10 +39,11 @@ struct Formats {
   }
   /// That of most weights.
   NumberFormat most() const { return quantised ? quantised->format : NumberFormat(weights); }
-  NumberFormat of(const Weight& weight) const {
+  NumberFormat of(const model::Weight& weight) const {
     if (weight.is_adapter()) return activations;
     if (quantised && quantised->covers(weight)) return quantised->format;
-    const bool outside = weight.part == Part::embedding || weight.part == Part::positions || weight.part == Part::head;
+    const bool outside = weight.part == model::Part::embedding || weight.part == model::Part::positions ||
+                         weight.part == model::Part::head;
     return outside ? outer.value_or(weights) : weights;
   }
 };
@@ -54,7 +55,7 @@ class Branches;
 
 class Builder {
  public:
-  Builder(Program& program, const ShardingRules& rules, const Formats& formats, Recompute recompute)
+  Builder(program::Program& program, const ShardingRules& rules, const Formats& formats, Recompute recompute)
       : program_(program),
         rules_(rules),
         formats_(formats),
@@ -62,26 +63,27 @@ class Builder {
         narrow_products_(facts(formats.compute).bits < 16),
         wide_weights_(std::max(facts(formats.weights).bits, facts(formats.outer.value_or(formats.weights)).bits) >
                       facts(formats.activations).bits) {
-    constexpr auto weight = static_cast<std::size_t>(TensorClass::weight);
-    for (std::size_t i = 0; i < tensor_classes; ++i)
+    constexpr auto weight = static_cast<std::size_t>(program::TensorClass::weight);
+    for (std::size_t i = 0; i < program::tensor_classes; ++i)
       like_weights_[i] = rules.axes[i] == rules.axes[weight] && rules.spread[i] == rules.spread[weight];
     notes_.reserve(program.tensors.capacity());
     weights_.reserve(64);
   }
 
-  Program& program() { return program_; }
+  program::Program& program() { return program_; }
   const Formats& formats() const { return formats_; }
 
   // --- tensors
-  int tensor(std::string_view name, std::span<const Weight::Size> dims, TensorClass tensor_class,
+  int tensor(std::string_view name, std::span<const model::Weight::Size> dims, program::TensorClass tensor_class,
              const NumberFormat& format);
-  int tensor(std::string_view name, std::initializer_list<Weight::Size> dims, TensorClass tensor_class,
+  int tensor(std::string_view name, std::initializer_list<model::Weight::Size> dims, program::TensorClass tensor_class,
              const NumberFormat& format) {
     return tensor(name, std::span(dims.begin(), dims.size()), tensor_class, format);
   }
   /// A tensor that no step makes.
-  int given(std::string_view name, std::initializer_list<Weight::Size> dims, TensorClass tensor_class, Dtype dtype);
-  int weight(const Weight& weight);
+  int given(std::string_view name, std::initializer_list<model::Weight::Size> dims, program::TensorClass tensor_class,
+            Dtype dtype);
+  int weight(const model::Weight& weight);
   /// Products with a weight have those with its adapter added from here on.
   void adapt(int weight, int in, int out) { adapters_.push_back({weight, in, out}); }
   /// The weight as products use it: gathered where the rules say so, once per pass. One that is wider than activations
@@ -90,61 +92,61 @@ class Builder {
 
   /// Bytes of a tensor on one device.
   Bytes bytes(int id) const {
-    const ProgramTensor& tensor = program_.tensor(id);
-    return local_bytes(tensor, tensor.elements);
+    const program::ProgramTensor& tensor = program_.tensor(id);
+    return program::local_bytes(tensor, tensor.elements);
   }
 
   /// What the rules say of a tensor.
-  Sharding ruled(TensorClass tensor_class, std::span<const Weight::Size> dims) const {
-    return rule_sharding(rules_, program_, tensor_class, TensorDims(dims), dims.size());
+  program::Sharding ruled(program::TensorClass tensor_class, std::span<const model::Weight::Size> dims) const {
+    return rule_sharding(rules_, program_, tensor_class, program::TensorDims(dims), dims.size());
   }
-  Sharding ruled(TensorClass tensor_class, const ProgramTensor& tensor) const {
+  program::Sharding ruled(program::TensorClass tensor_class, const program::ProgramTensor& tensor) const {
     return rule_sharding(rules_, program_, tensor_class, tensor.dims, tensor.rank);
   }
 
   /// Where a gradient or state of a weight lies by the rules of its class, which mostly are those of the weight.
-  Sharding beside(int weight, TensorClass tensor_class) const {
-    const ProgramTensor& w = program_.tensor(weight);
+  program::Sharding beside(int weight, program::TensorClass tensor_class) const {
+    const program::ProgramTensor& w = program_.tensor(weight);
     return like_weights_[static_cast<std::size_t>(tensor_class)] ? w.sharding : ruled(tensor_class, w);
   }
 
   // --- blocks
-  void begin_block(std::string_view name, Phase phase, int kind, std::int64_t layers);
+  void begin_block(std::string_view name, program::Phase phase, int kind, std::int64_t layers);
   void end_block();
 
   // --- steps
-  int reshard(int from, const Sharding& target, Urgency urgency, std::string_view name = {}) {
+  int reshard(int from, const program::Sharding& target, program::Urgency urgency, std::string_view name = {}) {
     return program_.tensor(from).sharding == target ? from : moved(from, target, urgency, name);
   }
   /// The same for what several steps of a block may want in one place: done once, not for each.
-  int moved_once(int id, const Sharding& target);
+  int moved_once(int id, const program::Sharding& target);
   /// As reshard(), afterwards and once per optimizer step.
-  int reshard_once(int from, const Sharding& target);
+  int reshard_once(int from, const program::Sharding& target);
   /// To the rules of a class, ending partial sums.
-  int settle(int from, TensorClass tensor_class, std::string_view name = {});
+  int settle(int from, program::TensorClass tensor_class, std::string_view name = {});
   /// Ends partial sums where they are.
   int settle_sums(int from);
   /// Sums over the dimensions that both have and the result lacks. The activation follows the weight: it is gathered,
   /// sliced or exchanged until both fit. `onto` is an earlier result to add to, `bias` a weight over some dimensions of
   /// the result; a partial sum ends before a bias is added.
-  int product(std::string_view name, int activation, int weight, std::span<const LogicalDim> result, int onto = -1,
-              int bias = -1);
-  int product(std::string_view name, int activation, int weight, std::initializer_list<LogicalDim> result,
+  int product(std::string_view name, int activation, int weight, std::span<const model::LogicalDim> result,
+              int onto = -1, int bias = -1);
+  int product(std::string_view name, int activation, int weight, std::initializer_list<model::LogicalDim> result,
               int onto = -1, int bias = -1) {
     return product(name, activation, weight, std::span(result.begin(), result.size()), onto, bias);
   }
   /// An activation where a product with that weight wants it.
   int brought_to(int activation, int weight);
   /// A bias as it is added to a tensor that lies like that.
-  int bias_for(int bias, const ProgramTensor& to);
+  int bias_for(int bias, const program::ProgramTensor& to);
   /// Normalises over the last dimension, or over all dimensions of `scale`, a weight like `bias`; both may be below 0.
   /// Where devices hold parts of a row they first add up the sums that the mean and the deviation need.
   /// With `groups`, the last dimension is that many rows, and devices that hold whole rows need no others; such a row
   /// may be `centred` where the model's norms are not.
   int norm(std::string_view name, int x, int scale, int bias = -1, std::int64_t groups = 0, bool centred = false);
   /// Any other step with one result like `like` in shape and sharding.
-  int pointwise(Op op, std::string_view name, std::initializer_list<int> in, int like);
-  Step& emit(Op op, std::initializer_list<int> in, std::initializer_list<int> out);
+  int pointwise(program::Op op, std::string_view name, std::initializer_list<int> in, int like);
+  program::Step& emit(program::Op op, std::initializer_list<int> in, std::initializer_list<int> out);
 
   // --- backward
   /// A result of forward steps and its gradient, which comes from outside.
@@ -198,13 +200,13 @@ class Builder {
 
   /// Where a product wants an activation.
   struct Wanted {
-    Sharding place;
-    AxisSet axes = 0;     ///< that split either of both
-    unsigned shared = 0;  ///< dimensions of the weight that the activation has, too
+    program::Sharding place;
+    program::AxisSet axes = 0;  ///< that split either of both
+    unsigned shared = 0;        ///< dimensions of the weight that the activation has, too
   };
-  Wanted wanted(const ProgramTensor& activation, const ProgramTensor& weight) const;
+  Wanted wanted(const program::ProgramTensor& activation, const program::ProgramTensor& weight) const;
   /// As reshard(), of a tensor that does not lie there yet.
-  int moved(int from, const Sharding& target, Urgency urgency, std::string_view name);
+  int moved(int from, const program::Sharding& target, program::Urgency urgency, std::string_view name);
   /// In another format; done once in a pass.
   int cast(int id, Dtype to);
   /// A tensor that products take, in no wider format than activations.
@@ -214,25 +216,25 @@ class Builder {
   }
   int quantised(int id);
   /// The product of a weight with that of its adapter, if it has one.
-  int adapted(int made, std::string_view name, int activation, int weight, std::span<const LogicalDim> result);
+  int adapted(int made, std::string_view name, int activation, int weight, std::span<const model::LogicalDim> result);
   /// Whether products with this tensor are made in a narrow format.
   bool multiplies_narrow(int with) const { return narrow_products_ && is_quantised(program_.tensor(with)); }
-  bool is_quantised(const ProgramTensor& with) const;
+  bool is_quantised(const program::ProgramTensor& with) const;
   /// A tensor as products there take it, in a narrow format: quantised before it moves where that is lighter.
-  int quantised_at(int id, const Sharding& target);
+  int quantised_at(int id, const program::Sharding& target);
   /// Partial sums of a gradient of copied keys or values, which may stay: all that is done with them is linear.
-  AxisSet late_axes(const ProgramTensor& tensor) const;
-  Bytes traffic(const Step& step) const;
+  program::AxisSet late_axes(const program::ProgramTensor& tensor) const;
+  Bytes traffic(const program::Step& step) const;
   int copy_of(int id, std::string_view name);
 
-  Program& program_;
+  program::Program& program_;
   const ShardingRules& rules_;
   Formats formats_;
   Recompute recompute_;
   bool narrow_products_, wide_weights_;
-  std::array<bool, tensor_classes> like_weights_{};  ///< by class: its rules are those of weights
-  std::vector<Notes> notes_;                         ///< by tensor
-  std::vector<int> weights_;                         ///< that have gradients from this backward pass
+  std::array<bool, program::tensor_classes> like_weights_{};  ///< by class: its rules are those of weights
+  std::vector<Notes> notes_;                                  ///< by tensor
+  std::vector<int> weights_;                                  ///< that have gradients from this backward pass
   struct Adapter {
     int weight = -1, in = -1, out = -1;
   };
@@ -242,4 +244,4 @@ class Builder {
   } last_low_;  ///< what the first half of an adapter made last
 };
 
-}  // namespace assay
+}  // namespace assay::lower

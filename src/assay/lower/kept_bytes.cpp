@@ -3,21 +3,21 @@
 
 #include "assay/lower/lowering.h"
 
-namespace assay {
+namespace assay::lower {
 namespace {
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 }  // namespace
 
-Bytes kept_bytes(const Program& program, const Block& forward) {
+Bytes kept_bytes(const program::Program& program, const program::Block& forward) {
   Bytes sum;
   std::vector<char> counted(program.tensors.size(), 0);
   const auto add = [&](int id) {
     if (id < 0 || counted[at(id)]) return;
     counted[at(id)] = 1;
-    const ProgramTensor& tensor = program.tensor(id);
-    if (tensor.is_kept && !(tensor.is_given && tensor.is_lent)) sum += local_bytes(tensor, tensor.elements);
+    const program::ProgramTensor& tensor = program.tensor(id);
+    if (tensor.is_kept && !(tensor.is_given && tensor.is_lent)) sum += program::local_bytes(tensor, tensor.elements);
   };
   for (std::int32_t i = forward.first; i < forward.last; ++i) {
     for (int id : program.steps[at(i)].in) add(id);
@@ -26,13 +26,13 @@ Bytes kept_bytes(const Program& program, const Block& forward) {
   return sum;
 }
 
-Bytes kept_encoded_bytes(const Program& program, const Block& forward) {
+Bytes kept_encoded_bytes(const program::Program& program, const program::Block& forward) {
   for (std::int32_t i = forward.first; i < forward.last; ++i)
     for (int id : program.steps[at(i)].in)
       if (id >= 0 && program.tensor(id).is_given && program.tensor(id).is_lent && program.tensor(id).is_kept &&
-          program.tensor(id).tensor_class == TensorClass::residual)
-        return local_bytes(program.tensor(id), program.tensor(id).elements);
+          program.tensor(id).tensor_class == program::TensorClass::residual)
+        return program::local_bytes(program.tensor(id), program.tensor(id).elements);
   return {};
 }
 
-}  // namespace assay
+}  // namespace assay::lower

@@ -8,16 +8,16 @@
 #include "assay/lower/layers/layer_writer.h"
 #include "assay/model/layer_parts.h"
 
-namespace assay {
+namespace assay::lower {
 namespace {
 
-using enum LogicalDim;
+using enum model::LogicalDim;
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
-Program empty_program(const Transformer& model, const Mesh& mesh) {
+program::Program empty_program(const model::Transformer& model, const program::Mesh& mesh) {
   const std::size_t kinds = model.decoder.kinds.size() + (model.encoder ? model.encoder->kinds.size() : 0);
-  Program program;
+  program::Program program;
   program.set_mesh(mesh);
   program.centred_norms = model.norm.mean;
   program.tensors.reserve(160 + 288 * kinds);  // of a dense layer with all its gradients and updates
@@ -44,12 +44,12 @@ int kind_of(StackOf stack) { return stack == StackOf::decoder ? -1 : -2; }
 
 class Lowering {
  public:
-  Lowering(Program& program, const Transformer& model, const ShardingRules& rules, const Formats& formats,
-           Recompute recompute)
+  Lowering(program::Program& program, const model::Transformer& model, const ShardingRules& rules,
+           const Formats& formats, Recompute recompute)
       : build_(program, rules, formats, recompute), program_(program), branches_(program), model_(model) {
-    const std::vector<Weight> weights = outer_weights(model);
+    const std::vector<model::Weight> weights = model::outer_weights(model);
     outer_.reserve(weights.size());
-    for (const Weight& weight : weights) outer_.push_back({weight, -1});
+    for (const model::Weight& weight : weights) outer_.push_back({weight, -1});
   }
 
   /// The encoder's part of a workload.
@@ -61,7 +61,7 @@ class Lowering {
 
   int residual(std::string_view name, const Workload& work) {
     return build_.given(name, {{batch, work.sequences}, {sequence, work.queries}, {d_model, model_.d_model}},
-                        TensorClass::residual, build_.formats().activations);
+                        program::TensorClass::residual, build_.formats().activations);
   }
 
   Written begun(int input = -1) const {
@@ -79,20 +79,20 @@ class Lowering {
   }
 
   Written embedding(const Workload& work, StackOf stack) {
-    build_.begin_block("embedding", Phase::forward, kind_of(stack), 1);
+    build_.begin_block("embedding", program::Phase::forward, kind_of(stack), 1);
     Written out = begun();
     const int tokens = build_.given("Tokens", {{batch, work.sequences}, {sequence, work.queries}},
-                                    TensorClass::residual, Dtype::int32);
-    program_.tensors[at(tokens)].tensor_class = TensorClass::activation;
-    int x = build_.settle(looked_up("Emb", tokens, outer("embedding")), TensorClass::residual);
+                                    program::TensorClass::residual, Dtype::int32);
+    program_.tensors[at(tokens)].tensor_class = program::TensorClass::activation;
+    int x = build_.settle(looked_up("Emb", tokens, outer("embedding")), program::TensorClass::residual);
     if (model_.narrow_positions) x = placed(x, stack);
     if (model_.embedding_width > 0)
       x = build_.settle(
           build_.product("Emb", x, outer("W_embed_in"), {batch, sequence, d_model}, -1, outer("b_embed_in")),
-          TensorClass::residual);
+          program::TensorClass::residual);
     out.output = model_.narrow_positions ? x : placed(x, stack);
-    program_.tensors[at(out.output)].tensor_class = TensorClass::residual;
-    if (stack == StackOf::decoder && token_input_width(model_.decoder) > 0) out.token = token_inputs(tokens, x);
+    program_.tensors[at(out.output)].tensor_class = program::TensorClass::residual;
+    if (stack == StackOf::decoder && model::token_input_width(model_.decoder) > 0) out.token = token_inputs(tokens, x);
     build_.end_block();
     out.last = static_cast<std::int32_t>(program_.steps.size());
     return out;
@@ -101,30 +101,31 @@ class Lowering {
   /// The rows of a table that tokens name, as partial sums where its vocabulary is split.
   int looked_up(std::string_view name, int tokens, int table) {
     table = build_.used(table);
-    const ProgramTensor weights = program_.tensor(table);
-    const TensorDims& of = program_.tensor(tokens).dims;
-    const Weight::Size dims[] = {of[0], of[1], weights.dims[1], weights.dims[2]};
-    const int rows =
-        build_.tensor(name, std::span(dims, weights.rank + 1u), TensorClass::residual, build_.formats().activations);
-    program_.tensors[at(rows)].tensor_class = TensorClass::activation;
-    Sharding there = program_.tensor(rows).sharding, named = program_.tensor(tokens).sharding;
+    const program::ProgramTensor weights = program_.tensor(table);
+    const program::TensorDims& of = program_.tensor(tokens).dims;
+    const model::Weight::Size dims[] = {of[0], of[1], weights.dims[1], weights.dims[2]};
+    const int rows = build_.tensor(name, std::span(dims, weights.rank + 1u), program::TensorClass::residual,
+                                   build_.formats().activations);
+    program_.tensors[at(rows)].tensor_class = program::TensorClass::activation;
+    program::Sharding there = program_.tensor(rows).sharding, named = program_.tensor(tokens).sharding;
     there.unreduced = weights.sharding.dims[0].set();
-    for (AxisList& list : there.dims) list = remaining(list, there.unreduced);
+    for (program::AxisList& list : there.dims) list = remaining(list, there.unreduced);
     for (std::size_t i = 0; i < 2; ++i) named.dims[i] = there.dims[i];
     program_.place(rows, there), program_.place(tokens, named);
     // Reads one row per token, not the table.
-    Step& step = build_.emit(Op::embed, {tokens, table}, {rows});
+    program::Step& step = build_.emit(program::Op::embed, {tokens, table}, {rows});
     step.bytes = build_.bytes(tokens) + 2.0 * build_.bytes(rows);
     return rows;
   }
 
   /// What all layers have from the token itself: a row of its own and a part of its embedding.
   int token_inputs(int tokens, int embedded) {
-    const int rows = build_.settle(looked_up("TokenRows", tokens, outer("token_inputs")), TensorClass::residual);
+    const int rows =
+        build_.settle(looked_up("TokenRows", tokens, outer("token_inputs")), program::TensorClass::residual);
     int part = build_.product("TokenPart", embedded, outer("W_token_inputs"), {batch, sequence, other, rank});
-    part = build_.norm("TokenPart", build_.settle(part, TensorClass::residual), outer("token_norm"));
-    const int sum = build_.pointwise(Op::add, "TokenInputs", {rows, part}, part);
-    program_.tensors[at(sum)].tensor_class = TensorClass::residual;
+    part = build_.norm("TokenPart", build_.settle(part, program::TensorClass::residual), outer("token_norm"));
+    const int sum = build_.pointwise(program::Op::add, "TokenInputs", {rows, part}, part);
+    program_.tensors[at(sum)].tensor_class = program::TensorClass::residual;
     return sum;
   }
 
@@ -139,10 +140,10 @@ class Lowering {
 
   /// What the encoder hands to the decoder.
   Written encoder_end(const Workload& work) {
-    build_.begin_block("head", Phase::forward, kind_of(StackOf::encoder), 1);
+    build_.begin_block("head", program::Phase::forward, kind_of(StackOf::encoder), 1);
     Written out = begun(residual("In", work));
     out.output = final_norm(out.input, StackOf::encoder);
-    program_.tensors[at(out.output)].tensor_class = TensorClass::residual;
+    program_.tensors[at(out.output)].tensor_class = program::TensorClass::residual;
     build_.end_block();
     out.last = static_cast<std::int32_t>(program_.steps.size());
     return out;
@@ -151,20 +152,21 @@ class Lowering {
   /// Embedded tokens with their learned positions, normalised where the model does so.
   int placed(int x, StackOf stack) {
     if (const int table = outer("positions", stack == StackOf::decoder ? 0 : 1); table >= 0) {
-      Sharding like;
+      program::Sharding like;
       like.dims[1] = program_.tensor(x).sharding.dims[2];
-      const int rows = build_.reshard(build_.used(table), like, Urgency::ahead);
-      x = build_.pointwise(Op::place, "Emb", {x, rows}, x);
-      Step& step = program_.steps.back();  // reads the rows of its positions, not the table
-      const double tokens = local_extent(program_, program_.tensor(x), 1);
-      const double width = local_extent(program_, program_.tensor(rows), 1);
+      const int rows = build_.reshard(build_.used(table), like, program::Urgency::ahead);
+      x = build_.pointwise(program::Op::place, "Emb", {x, rows}, x);
+      program::Step& step = program_.steps.back();  // reads the rows of its positions, not the table
+      const double tokens = program::local_extent(program_, program_.tensor(x), 1);
+      const double width = program::local_extent(program_, program_.tensor(rows), 1);
       step.bytes = 2.0 * build_.bytes(x) + storage(program_.tensor(rows).dtype, tokens * width);
     }
     return model_.embedding_norm ? outer_norm(x, norms_of(stack)) : x;
   }
 
-  Written layer(std::string_view name, const Layer& shape, std::int64_t layers, int number, const Workload& work) {
-    build_.begin_block(name, Phase::forward, number, layers);
+  Written layer(std::string_view name, const model::Layer& shape, std::int64_t layers, int number,
+                const Workload& work) {
+    build_.begin_block(name, program::Phase::forward, number, layers);
     Written out = begun(residual("In", work));
     const BranchSet present = branches_of(shape);
     if (present & branch_bit(Branch::cross_attention)) {
@@ -183,13 +185,13 @@ class Lowering {
     out.last_branch = branches_.size();
     out.lent = writer.lent();
     out.shares_weights = shape.shared.has_value();
-    const bool has_given = shape.token_input > 0 || is_aside(shape) ||
+    const bool has_given = shape.token_input > 0 || model::is_aside(shape) ||
                            (shape.attention && shape.attention->shares_kv) ||
                            (shape.state_space && shape.state_space->value_rank > 0);
     for (std::size_t i = before; has_given && i < program_.tensors.size(); ++i) {
-      const ProgramTensor& tensor = program_.tensors[i];
+      const program::ProgramTensor& tensor = program_.tensors[i];
       if (!tensor.is_given) continue;
-      if (tensor.tensor_class == TensorClass::residual)
+      if (tensor.tensor_class == program::TensorClass::residual)
         (tensor.is_lent ? out.encoded : out.token) = static_cast<int>(i);
       else if (tensor.is_lent)
         (out.shared.keys < 0 ? out.shared.keys : out.shared.values) = static_cast<int>(i);
@@ -215,7 +217,7 @@ class Lowering {
   int transformed(int x) {
     x = build_.settle_sums(
         build_.product("Turned", x, outer("W_transform"), {batch, sequence, rank}, -1, outer("b_transform")));
-    x = build_.pointwise(Op::activate, "Turned", {x}, x);
+    x = build_.pointwise(program::Op::activate, "Turned", {x}, x);
     if (!model_.narrow_positions)
       program_.tensors[at(x)].dims.set(2, {d_model, model_.d_model});  // as wide, and what the head multiplies
     const int norms = (model_.embedding_norm ? 1 : 0) + (model_.final_norm ? 1 : 0);
@@ -223,18 +225,18 @@ class Lowering {
   }
 
   Written head_and_loss(const Workload& work) {
-    build_.begin_block("head", Phase::forward, -1, 1);
+    build_.begin_block("head", program::Phase::forward, -1, 1);
     Written out = begun();
     const int scores = build_.settle_sums(logits(work, out));
     const int targets = copy_shape(scores, "Targets", Dtype::int32, 1);
     program_.tensors[at(targets)].is_given = true;
     const int sums = copy_shape(scores, "Sums", Dtype::fp32, 2);
-    ProgramTensor& partial = program_.tensors[at(sums)];
+    program::ProgramTensor& partial = program_.tensors[at(sums)];
     partial.sharding.unreduced = program_.tensor(scores).sharding.dims[2].set();
-    build_.emit(Op::loss_sums, {scores, targets}, {sums});
+    build_.emit(program::Op::loss_sums, {scores, targets}, {sums});
     const int total = build_.settle_sums(sums);
     out.output = copy_shape(total, "Loss", Dtype::fp32, 1);
-    build_.emit(Op::loss, {total}, {out.output});
+    build_.emit(program::Op::loss, {total}, {out.output});
     build_.end_block();
     out.last = static_cast<std::int32_t>(program_.steps.size());
     return out;
@@ -243,30 +245,30 @@ class Lowering {
   void head_and_sample(const Workload& work) {
     Workload last = work;
     last.queries = 1;
-    build_.begin_block("head", Phase::forward, -1, 1);
+    build_.begin_block("head", program::Phase::forward, -1, 1);
     Written out;
     const int scores = build_.settle_sums(logits(last, out));
     // Each device finds the best of its part of the vocabulary; value and number of each go to all.
-    const AxisList parts = program_.tensor(scores).sharding.dims[2];
+    const program::AxisList parts = program_.tensor(scores).sharding.dims[2];
     int best = scores;
     if (!parts.empty()) {
       best = copy_shape(scores, "Best", Dtype::fp32, 2 * static_cast<std::int64_t>(program_.ways(parts.set())));
-      Sharding split = program_.tensor(best).sharding;
+      program::Sharding split = program_.tensor(best).sharding;
       split.dims[2] = parts;
       program_.place(best, split);
-      build_.emit(Op::sample, {scores}, {best});
-      Sharding everywhere = program_.tensor(best).sharding;
+      build_.emit(program::Op::sample, {scores}, {best});
+      program::Sharding everywhere = program_.tensor(best).sharding;
       everywhere.dims[2] = {};
-      best = build_.reshard(best, everywhere, Urgency::critical);
+      best = build_.reshard(best, everywhere, program::Urgency::critical);
     }
-    build_.emit(Op::sample, {best}, {copy_shape(scores, "Token", Dtype::int32, 1)});
+    build_.emit(program::Op::sample, {best}, {copy_shape(scores, "Token", Dtype::int32, 1)});
     build_.end_block();
   }
 
   /// [B, S] or [B, S, n] with the sharding of the tokens of `like`.
   int copy_shape(int like, std::string_view name, Dtype dtype, std::int64_t n) {
-    ProgramTensor made;
-    const ProgramTensor& source = program_.tensor(like);
+    program::ProgramTensor made;
+    const program::ProgramTensor& source = program_.tensor(like);
     made.name = name;
     made.store_as(dtype);
     made.rank = n > 1 ? 3 : 2;
@@ -277,7 +279,7 @@ class Lowering {
   }
 
   void backward(std::string_view name, int number, std::int64_t layers, const Written& forward) {
-    build_.begin_block(name, Phase::backward, number, layers);
+    build_.begin_block(name, program::Phase::backward, number, layers);
     if (forward.input < 0 && model_.adapters) return build_.end_block();  // nobody asks the embedding for a gradient
     std::array<Builder::Seed, 4> seeds;
     std::size_t count = 0;
@@ -294,35 +296,35 @@ class Lowering {
       if (input >= 0) build_.settle_gradient(input);
     build_.end_block();
     if (!forward.shares_weights) return;
-    begin_shared(Phase::backward, number);
+    begin_shared(program::Phase::backward, number);
     for (int i = forward.first_branch; i < forward.last_branch; ++i)
       build_.reduce_shared(branches_[i].forward.first_tensor, branches_[i].forward.last_tensor);
     build_.end_block();
   }
 
   /// What is done once for the weights that layers of a kind share.
-  void begin_shared(Phase phase, int number) {
+  void begin_shared(program::Phase phase, int number) {
     build_.begin_block("shared block", phase, number, 1);
     program_.blocks.back().is_shared = true;
   }
 
   /// The gradient that arrives at a block's result.
   int seed(int result) {
-    ProgramTensor made = program_.tensor(result);
+    program::ProgramTensor made = program_.tensor(result);
     made.is_gradient = made.is_given = true;
     return program_.add(made);
   }
 
   /// Updates the weights among tensors [first, last).
   void update(std::string_view name, int kind, std::size_t first, std::size_t last, const Optimizer& optimizer) {
-    build_.begin_block(name, Phase::update, kind, 1);
+    build_.begin_block(name, program::Phase::update, kind, 1);
     update_weights(first, last, optimizer, false);
     build_.end_block();
   }
 
   void update_layer(std::string_view name, int kind, std::int64_t layers, const Written& forward,
                     const Optimizer& optimizer) {
-    build_.begin_block(name, Phase::update, kind, layers);
+    build_.begin_block(name, program::Phase::update, kind, layers);
     for (int i = forward.first_branch; i < forward.last_branch; ++i) {
       if (branches_.copy_updated(i)) continue;
       LoweredBranch& branch = branches_[i];
@@ -332,7 +334,7 @@ class Lowering {
     }
     build_.end_block();
     if (!forward.shares_weights) return;
-    begin_shared(Phase::update, kind);
+    begin_shared(program::Phase::update, kind);
     for (int i = forward.first_branch; i < forward.last_branch; ++i)
       update_weights(at(branches_[i].forward.first_tensor), at(branches_[i].forward.last_tensor), optimizer, true);
     build_.end_block();
@@ -342,24 +344,25 @@ class Lowering {
   void update_weights(std::size_t first, std::size_t last, const Optimizer& optimizer, bool shared) {
     const double state_bytes = optimizer.state_bytes();
     for (std::size_t i = first; i < last; ++i) {
-      if (program_.tensors[i].tensor_class != TensorClass::weight || program_.tensors[i].is_shared != shared) continue;
+      if (program_.tensors[i].tensor_class != program::TensorClass::weight || program_.tensors[i].is_shared != shared)
+        continue;
       const int gradient = build_.gradient(static_cast<int>(i));
       if (gradient < 0) continue;
-      const Sharding sharding = program_.tensors[i].sharding;
-      const Sharding mine = build_.beside(static_cast<int>(i), TensorClass::optimizer);
+      const program::Sharding sharding = program_.tensors[i].sharding;
+      const program::Sharding mine = build_.beside(static_cast<int>(i), program::TensorClass::optimizer);
       const int updated = static_cast<int>(program_.tensors.size());
       program_.tensors.push_back(program_.tensors[i]);
       program_.tensors.back().is_given = false;
       const bool moves = mine != sharding;
       if (moves) program_.place(updated, mine);
-      Step& step = build_.emit(Op::update, {gradient, static_cast<int>(i)}, {updated});
+      program::Step& step = build_.emit(program::Op::update, {gradient, static_cast<int>(i)}, {updated});
       const double elements = program_.tensor(updated).elements;
       step.once = true;
       step.bytes = storage(build_.formats().gradients, elements) + Bytes(2.0 * elements * state_bytes) +
                    storage(build_.formats().weights, optimizer.master ? elements : 2.0 * elements);
       if (!moves) continue;
       const std::size_t before = program_.steps.size();
-      build_.reshard(updated, sharding, Urgency::afterwards);
+      build_.reshard(updated, sharding, program::Urgency::afterwards);
       for (std::size_t s = before; s < program_.steps.size(); ++s) program_.steps[s].once = true;
     }
   }
@@ -368,10 +371,10 @@ class Lowering {
 
  private:
   Builder build_;
-  Program& program_;
+  program::Program& program_;
   Branches branches_;
-  const Transformer& model_;
-  std::vector<std::pair<Weight, int>> outer_;
+  const model::Transformer& model_;
+  std::vector<std::pair<model::Weight, int>> outer_;
 };
 
 }  // namespace
@@ -385,14 +388,14 @@ double Optimizer::moment_bytes() const {
   return bytes;
 }
 
-Result<void> check_lowers(const Transformer& model, std::string_view where) {
+Result<void> check_lowers(const model::Transformer& model, std::string_view where) {
   const std::size_t kinds = model.decoder.kinds.size() + (model.encoder ? model.encoder->kinds.size() : 0);
-  std::string_view what = model.streams > 1         ? "several residual streams"
-                          : kinds > max_layer_kinds ? "more than 64 kinds of layers"
-                                                    : "";
-  for (const Layer& layer : model.decoder.kinds) {
+  std::string_view what = model.streams > 1                ? "several residual streams"
+                          : kinds > model::max_layer_kinds ? "more than 64 kinds of layers"
+                                                           : "";
+  for (const model::Layer& layer : model.decoder.kinds) {
     if (!layer.attention) continue;
-    const Attention& a = *layer.attention;
+    const model::Attention& a = *layer.attention;
     if (a.compression > 0)
       what = "attention over compressed keys";
     else if (a.index_heads > 0 && (a.kv_rank == 0 || a.q_rank == 0) && what.empty())
@@ -405,9 +408,9 @@ Result<void> check_lowers(const Transformer& model, std::string_view where) {
               "`assay models` counts its parameters, FLOP and cache");
 }
 
-Program lower_training(const Transformer& model, const Mesh& mesh, const ShardingRules& rules,
-                       const TrainingPlan& plan) {
-  Program program = empty_program(model, mesh);
+program::Program lower_training(const model::Transformer& model, const program::Mesh& mesh, const ShardingRules& rules,
+                                const TrainingPlan& plan) {
+  program::Program program = empty_program(model, mesh);
   program.microbatches = plan.microbatches;
   Lowering lowering(program, model, rules, plan.formats, plan.recompute);
   struct Stacked {
@@ -419,7 +422,7 @@ Program lower_training(const Transformer& model, const Mesh& mesh, const Shardin
   std::vector<Stacked> stacked;
   stacked.reserve(model.decoder.kinds.size() + (model.encoder ? model.encoder->kinds.size() : 0));
   // Kinds of the decoder are numbered first, also where an encoder runs before it.
-  const auto write = [&](std::string_view name, const LayerStack& stack, int number, const Workload& work) {
+  const auto write = [&](std::string_view name, const model::LayerStack& stack, int number, const Workload& work) {
     for (std::size_t kind = 0; kind < stack.kinds.size(); ++kind, ++number) {
       const std::int64_t layers = stack.count(kind);
       const Written written = lowering.layer(name, stack.kinds[kind], layers, number, work);
@@ -463,9 +466,9 @@ Program lower_training(const Transformer& model, const Mesh& mesh, const Shardin
   return program;
 }
 
-Program lower_serving(const Transformer& model, const Mesh& mesh, const ShardingRules& rules, const Workload& work,
-                      const Formats& formats) {
-  Program program = empty_program(model, mesh);
+program::Program lower_serving(const model::Transformer& model, const program::Mesh& mesh, const ShardingRules& rules,
+                               const Workload& work, const Formats& formats) {
+  program::Program program = empty_program(model, mesh);
   Lowering lowering(program, model, rules, formats, Recompute::none());
   lowering.embedding(work, StackOf::decoder);
   for (std::size_t kind = 0; kind < model.decoder.kinds.size(); ++kind)
@@ -474,9 +477,9 @@ Program lower_serving(const Transformer& model, const Mesh& mesh, const Sharding
   return program;
 }
 
-Program lower_encoder(const Transformer& model, const Mesh& mesh, const ShardingRules& rules, const Workload& work,
-                      const Formats& formats) {
-  Program program = empty_program(model, mesh);
+program::Program lower_encoder(const model::Transformer& model, const program::Mesh& mesh, const ShardingRules& rules,
+                               const Workload& work, const Formats& formats) {
+  program::Program program = empty_program(model, mesh);
   Lowering lowering(program, model, rules, formats, Recompute::none());
   Workload source = Lowering::source_of(work);
   source.cached = false;  // all of its tokens see each other, once
@@ -488,4 +491,4 @@ Program lower_encoder(const Transformer& model, const Mesh& mesh, const Sharding
   return program;
 }
 
-}  // namespace assay
+}  // namespace assay::lower

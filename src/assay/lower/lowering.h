@@ -5,7 +5,7 @@
 #include "assay/lower/strategy.h"
 #include "assay/model/transformer.h"
 
-namespace assay {
+namespace assay::lower {
 
 /// What the optimizer keeps for each weight, besides the weight itself.
 struct Optimizer {
@@ -31,26 +31,26 @@ struct TrainingPlan {
 
 /// An error that names what of a model has no program yet: it can be counted, but neither trained nor served.
 /// `where` names the argument.
-Result<void> check_lowers(const Transformer& model, std::string_view where);
+Result<void> check_lowers(const model::Transformer& model, std::string_view where);
 
 /// One optimizer step of one pipeline stage that holds all layers: forward and backward of each kind of layer,
 /// embedding, head and loss, and the update.
-Program lower_training(const Transformer& model, const Mesh& mesh, const ShardingRules& rules,
-                       const TrainingPlan& plan);
+program::Program lower_training(const model::Transformer& model, const program::Mesh& mesh, const ShardingRules& rules,
+                                const TrainingPlan& plan);
 
 /// One serving step: prefill when work.queries > 1, decode of one token otherwise. The head works on the last token of
 /// each sequence only.
-Program lower_serving(const Transformer& model, const Mesh& mesh, const ShardingRules& rules, const Workload& work,
-                      const Formats& formats);
+program::Program lower_serving(const model::Transformer& model, const program::Mesh& mesh, const ShardingRules& rules,
+                               const Workload& work, const Formats& formats);
 
 /// The encoder's pass over work.source tokens of each sequence, before the first step of the decoder. Kinds of blocks
 /// are those of the encoder's layers.
-Program lower_encoder(const Transformer& model, const Mesh& mesh, const ShardingRules& rules, const Workload& work,
-                      const Formats& formats);
+program::Program lower_encoder(const model::Transformer& model, const program::Mesh& mesh, const ShardingRules& rules,
+                               const Workload& work, const Formats& formats);
 
 /// Bytes on one device that stay from the forward to the backward pass of one layer of that kind, for one microbatch.
-Bytes kept_bytes(const Program& program, const Block& forward);
+Bytes kept_bytes(const program::Program& program, const program::Block& forward);
 /// What the encoder made stays besides, once for all layers that look at it.
-Bytes kept_encoded_bytes(const Program& program, const Block& forward);
+Bytes kept_encoded_bytes(const program::Program& program, const program::Block& forward);
 
-}  // namespace assay
+}  // namespace assay::lower

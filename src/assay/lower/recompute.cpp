@@ -7,7 +7,7 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::lower {
 namespace {
 
 constexpr std::string_view part_names[] = {
@@ -17,33 +17,33 @@ static_assert(std::size(part_names) == forward_parts);
 
 constexpr ForwardPart part_at(std::size_t i) { return static_cast<ForwardPart>(i); }
 
-ForwardPart part_of(Op op) {
+ForwardPart part_of(program::Op op) {
   switch (op) {
-    case Op::norm:
+    case program::Op::norm:
       return ForwardPart::norms;
-    case Op::rotate:
+    case program::Op::rotate:
       return ForwardPart::rotary;
-    case Op::attention:
+    case program::Op::attention:
       return ForwardPart::attention;
-    case Op::activate:
-    case Op::gate:
+    case program::Op::activate:
+    case program::Op::gate:
       return ForwardPart::activations;
-    case Op::route:
+    case program::Op::route:
       return ForwardPart::router;
-    case Op::dispatch:
-    case Op::combine:
+    case program::Op::dispatch:
+    case program::Op::combine:
       return ForwardPart::dispatch;
-    case Op::scan:
-    case Op::convolve:
-    case Op::edge:
-    case Op::shift:
-    case Op::mix:
+    case program::Op::scan:
+    case program::Op::convolve:
+    case program::Op::edge:
+    case program::Op::shift:
+    case program::Op::mix:
       return ForwardPart::scans;
-    case Op::all_reduce:
-    case Op::reduce_scatter:
+    case program::Op::all_reduce:
+    case program::Op::reduce_scatter:
       return ForwardPart::reductions;
     default:
-      return is_collective(op) ? ForwardPart::exchanges : ForwardPart::residual;
+      return program::is_collective(op) ? ForwardPart::exchanges : ForwardPart::residual;
   }
 }
 
@@ -82,27 +82,27 @@ Result<Recompute> parse_recompute(std::string_view text, std::string_view where)
   }
 }
 
-Recompute parts_of(const Program& program, const Step& step, int id, std::int64_t products_before) {
+Recompute parts_of(const program::Program& program, const program::Step& step, int id, std::int64_t products_before) {
   using enum ForwardPart;
-  if (step.op == Op::product) {
-    const ProgramTensor& weight = program.tensor(step.in[1]);
-    const bool feeds = weight.find(LogicalDim::width) >= 0 || weight.find(LogicalDim::experts) >= 0;
+  if (step.op == program::Op::product) {
+    const program::ProgramTensor& weight = program.tensor(step.in[1]);
+    const bool feeds = weight.find(model::LogicalDim::width) >= 0 || weight.find(model::LogicalDim::experts) >= 0;
     const Recompute kind = Recompute::of({feeds ? feed_forward_products : attention_products});
     return products_before % 2 == 1 ? kind.with(second_products) : kind;
   }
   const Recompute kind = Recompute::of({part_of(step.op)});
-  return step.op == Op::attention && id != step.out[0] ? kind.with(scores) : kind;
+  return step.op == program::Op::attention && id != step.out[0] ? kind.with(scores) : kind;
 }
 
-bool is_gathered(const Program& program, const Step& step, int id) {
-  if (step.op == Op::all_gather || step.op == Op::slice) return true;
+bool is_gathered(const program::Program& program, const program::Step& step, int id) {
+  if (step.op == program::Op::all_gather || step.op == program::Op::slice) return true;
   // Tokens that were gathered and copied for their experts, or quantised, are as good as gathered.
-  if (step.op == Op::dispatch || step.op == Op::cast) {
+  if (step.op == program::Op::dispatch || step.op == program::Op::cast) {
     const std::int16_t producer = program.tensor(step.in[0]).producer;
-    const Step* const source = producer < 0 ? nullptr : &program.steps[static_cast<std::size_t>(producer)];
-    if (source && source->op != Op::slice && is_gathered(program, *source, step.in[0])) return true;
+    const program::Step* const source = producer < 0 ? nullptr : &program.steps[static_cast<std::size_t>(producer)];
+    if (source && source->op != program::Op::slice && is_gathered(program, *source, step.in[0])) return true;
   }
-  return program.tensor(id).tensor_class == TensorClass::used_weight;
+  return program.tensor(id).tensor_class == program::TensorClass::used_weight;
 }
 
-}  // namespace assay
+}  // namespace assay::lower

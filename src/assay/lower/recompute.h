@@ -7,7 +7,7 @@
 #include "assay/base/result.h"
 #include "assay/program/program.h"
 
-namespace assay {
+namespace assay::lower {
 
 /// Kinds of forward results, each kept or made again.
 enum class ForwardPart : std::uint8_t {
@@ -102,8 +102,8 @@ Result<Recompute> parse_recompute(std::string_view text, std::string_view where)
 
 /// Parts that the result `id` of a forward step belongs to: a policy that covers one of them makes it again. Every
 /// second product is one with an odd number of them before it in its layer.
-Recompute parts_of(const Program& program, const Step& step, int id, std::int64_t products_before);
+Recompute parts_of(const program::Program& program, const program::Step& step, int id, std::int64_t products_before);
 /// Whether the result `id` of a step is gathered again rather than kept whole, whatever the policy.
-bool is_gathered(const Program& program, const Step& step, int id);
+bool is_gathered(const program::Program& program, const program::Step& step, int id);
 
-}  // namespace assay
+}  // namespace assay::lower

@@ -5,10 +5,10 @@
 #include "assay/model/accounting.h"
 #include "assay/testing/small_models.h"
 
-namespace assay {
+namespace assay::lower {
 namespace {
 
-using namespace by_hand;
+using namespace testing::by_hand;
 
 TEST(Recompute, NamesAndListsAreReadAsTheyAreWritten) {
   for (const RecomputePolicy& policy : recompute_policies) {
@@ -43,34 +43,35 @@ TEST(Recompute, RepeatsALayerButForItsLastProduct) {
   plan.recompute = Recompute::full();
   const double forward = 2 * tokens * layer_matrices + 4 * batch * length * length * n_heads * head;
   const double last = 2 * tokens * d_model * ff;  // its result is needed by nobody
-  EXPECT_EQ(count(train({}, plan)).repeated_flops, Flops(layers * (forward - last)));
-  EXPECT_EQ(count(train({}, plan)).flops, count(train({})).flops + Flops(layers * (forward - last)));
+  EXPECT_EQ(program::count(train({}, plan)).repeated_flops, Flops(layers * (forward - last)));
+  EXPECT_EQ(program::count(train({}, plan)).flops, program::count(train({})).flops + Flops(layers * (forward - last)));
   plan.recompute = Recompute::selective();
-  EXPECT_EQ(count(train({}, plan)).repeated_flops, Flops(layers * 4 * batch * length * length * n_heads * head));
+  EXPECT_EQ(program::count(train({}, plan)).repeated_flops,
+            Flops(layers * 4 * batch * length * length * n_heads * head));
 }
 
 TEST(Recompute, WhatTheEncoderMadeIsKeptOnceForAllLayers) {
-  Transformer m = small_llama();
+  model::Transformer m = small_llama();
   m.encoder = m.decoder;
-  Layer& layer = m.decoder.kinds[0];
+  model::Layer& layer = m.decoder.kinds[0];
   layer.cross_attention = layer.attention;
   layer.cross_attention->causal = false, layer.cross_attention->cross = true;
   layer.norms = 3;
   TrainingPlan plan = plain_plan();
   plan.work.source = 128;
   plan.recompute = Recompute::full();
-  const Program program = train({}, plan, m);
-  const Block& forward = block(program, "layer", Phase::forward);
+  const program::Program program = train({}, plan, m);
+  const program::Block& forward = block(program, "layer", program::Phase::forward);
   EXPECT_EQ(kept_bytes(program, forward), Bytes(tokens * d_model * fp32));  // the layer's own input
   EXPECT_EQ(kept_encoded_bytes(program, forward), Bytes(batch * 128 * d_model * fp32));
-  EXPECT_EQ(kept_encoded_bytes(program, block(program, "encoder layer", Phase::forward)), Bytes(0));
+  EXPECT_EQ(kept_encoded_bytes(program, block(program, "encoder layer", program::Phase::forward)), Bytes(0));
 }
 
 TEST(Recompute, KeepsTheInputOfALayerOnly) {
   TrainingPlan plan = plain_plan();
   const auto kept = [&] {
-    const Program program = train({}, plan);
-    return kept_bytes(program, block(program, "layer", Phase::forward));
+    const program::Program program = train({}, plan);
+    return kept_bytes(program, block(program, "layer", program::Phase::forward));
   };
   const Bytes everything = kept();
   plan.recompute = Recompute::selective();
@@ -82,11 +83,11 @@ TEST(Recompute, KeepsTheInputOfALayerOnly) {
 }
 
 TEST(Recompute, KeepsValuesForLaterLayers) {
-  Transformer m = small_llama();
-  Layer l = m.decoder.kinds[0];
+  model::Transformer m = small_llama();
+  model::Layer l = m.decoder.kinds[0];
   l.attention.reset();
-  StateSpace s;
-  s.kind = StateSpace::Kind::rwkv7;
+  model::StateSpace s;
+  s.kind = model::StateSpace::Kind::rwkv7;
   s.inner = 512, s.heads = s.key_heads = 8, s.key_dim = 64;
   s.decay_rank = s.rate_rank = s.gate_rank = 16;
   m.decoder = {};
@@ -94,7 +95,7 @@ TEST(Recompute, KeepsValuesForLaterLayers) {
   s.lends_values = false, s.value_rank = 16, l.state_space = s, m.decoder.add(l);
   TrainingPlan plan = plain_plan();
   plan.recompute = Recompute::full();
-  const Program program = train({}, plan, m);
+  const program::Program program = train({}, plan, m);
   // The input of each layer, and of the first one the values.
   EXPECT_EQ(kept_bytes(program, program.blocks[1]), Bytes(2 * tokens * d_model * fp32));
   EXPECT_EQ(kept_bytes(program, program.blocks[2]), Bytes(tokens * d_model * fp32));
@@ -106,13 +107,14 @@ TEST(Recompute, SelectivelyKeepsWhatModelsCount) {
   plan.work.flash = true;
   plan.formats = {};
   plan.recompute = Recompute::selective();
-  const Program program = train({}, plan);
+  const program::Program program = train({}, plan);
   double kept = 0.0;
-  for (const Block& block : program.blocks)
-    if (block.kind >= 0 && block.phase == Phase::forward)
+  for (const program::Block& block : program.blocks)
+    if (block.kind >= 0 && block.phase == program::Phase::forward)
       kept += static_cast<double>(block.layers) * kept_bytes(program, block).value();
-  EXPECT_DOUBLE_EQ(kept / tokens, kept_bytes_per_token(small_llama(), KeepPolicy::selective, Dtype::bf16).value());
+  EXPECT_DOUBLE_EQ(kept / tokens,
+                   model::kept_bytes_per_token(small_llama(), model::KeepPolicy::selective, Dtype::bf16).value());
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::lower

@@ -4,21 +4,22 @@
 #include <cmath>
 #include <limits>
 
-namespace assay {
+namespace assay::lower {
 
 namespace {
 
 /// Splits dimensions by further axes, one after the other, the outermost first.
-void place(AxisList axes, const Program& program, const TensorDims& dims, std::size_t rank, Sharding& sharding) {
+void place(program::AxisList axes, const program::Program& program, const program::TensorDims& dims, std::size_t rank,
+           program::Sharding& sharding) {
   if (axes.empty()) return;
   place(axes.popped(), program, dims, rank, sharding);
-  const double ways = program.ways(axis_bit(axes.last()));
+  const double ways = program.ways(program::axis_bit(axes.last()));
   const auto divides = [&](std::size_t i) {
     return dims[i].size % static_cast<std::int64_t>(ways * program.ways(sharding.dims[i])) == 0;
   };
   std::size_t found = rank;
   for (std::size_t i = 0; i < rank && found == rank; ++i)
-    if (dims[i].dim == LogicalDim::d_model && divides(i)) found = i;
+    if (dims[i].dim == model::LogicalDim::d_model && divides(i)) found = i;
   for (std::size_t i = 0; i < rank && found == rank; ++i)
     if (divides(i)) found = i;
   // Where nothing divides, shards are padded on the dimension that wastes least; tiny tensors stay whole.
@@ -35,40 +36,40 @@ void place(AxisList axes, const Program& program, const TensorDims& dims, std::s
 
 }  // namespace
 
-Sharding rule_sharding(const ShardingRules& rules, const Program& program, TensorClass tensor_class,
-                       const TensorDims& dims, std::size_t rank) {
-  Sharding sharding;
-  AxisSet spent = 0;
+program::Sharding rule_sharding(const ShardingRules& rules, const program::Program& program,
+                                program::TensorClass tensor_class, const program::TensorDims& dims, std::size_t rank) {
+  program::Sharding sharding;
+  program::AxisSet spent = 0;
   for (std::size_t i = 0; i < rank; ++i) {
-    AxisList wanted = rules.at(tensor_class, dims[i].dim);
+    program::AxisList wanted = rules.at(tensor_class, dims[i].dim);
     if (wanted.empty()) continue;
     wanted = remaining(wanted, spent);
-    if (dims[i].dim == LogicalDim::kv_heads)
+    if (dims[i].dim == model::LogicalDim::kv_heads)
       while (!wanted.empty() && dims[i].size % static_cast<std::int64_t>(program.ways(wanted)) != 0)
         wanted = wanted.popped();
     sharding.dims[i] = wanted;
     spent |= wanted.set();
   }
-  const AxisList spread = rules.spread[static_cast<std::size_t>(tensor_class)];
+  const program::AxisList spread = rules.spread[static_cast<std::size_t>(tensor_class)];
   if (!spread.empty()) place(remaining(spread, spent), program, dims, rank, sharding);
   return sharding;
 }
 
-std::array<Weight::Size, 4> ruled_dims(const Weight& weight) {
-  std::array<Weight::Size, 4> dims = weight.dims;
-  if (weight.part == Part::router)
-    for (Weight::Size& dim : dims)
-      if (dim.dim == LogicalDim::experts) dim.dim = LogicalDim::other;
+std::array<model::Weight::Size, 4> ruled_dims(const model::Weight& weight) {
+  std::array<model::Weight::Size, 4> dims = weight.dims;
+  if (weight.part == model::Part::router)
+    for (model::Weight::Size& dim : dims)
+      if (dim.dim == model::LogicalDim::experts) dim.dim = model::LogicalDim::other;
   return dims;
 }
 
-double local_elements(const ShardingRules& rules, const Program& program, TensorClass tensor_class,
-                      const Weight& weight) {
-  ProgramTensor tensor;
+double local_elements(const ShardingRules& rules, const program::Program& program, program::TensorClass tensor_class,
+                      const model::Weight& weight) {
+  program::ProgramTensor tensor;
   tensor.rank = weight.rank;
-  tensor.dims = TensorDims(ruled_dims(weight));
+  tensor.dims = program::TensorDims(ruled_dims(weight));
   tensor.sharding = rule_sharding(rules, program, tensor_class, tensor.dims, tensor.rank);
-  return local_elements(program, tensor);
+  return program::local_elements(program, tensor);
 }
 
-}  // namespace assay
+}  // namespace assay::lower

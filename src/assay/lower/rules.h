@@ -5,24 +5,24 @@
 
 #include "assay/program/program.h"
 
-namespace assay {
+namespace assay::lower {
 
 /// Invariant: only axes of more than one device appear.
 struct ShardingRules {
-  std::array<std::array<AxisList, logical_dims>, tensor_classes> axes{};
+  std::array<std::array<program::AxisList, model::logical_dims>, program::tensor_classes> axes{};
   /// Axes that split every tensor of the class somewhere, one by one: on d_model where that divides, else on the first
   /// dimension that does, else nowhere.
-  std::array<AxisList, tensor_classes> spread{};
+  std::array<program::AxisList, program::tensor_classes> spread{};
   /// Axes over which gradients of weights are summed once per optimizer step, not in every microbatch.
-  AxisSet deferred = 0;
+  program::AxisSet deferred = 0;
   /// Axes that split heads but not always heads of keys. Gradients of keys and values that they leave whole stay
   /// partial sums over them until the gradient of a weight or of the layer's input ends them.
-  AxisSet key_replicas = 0;
+  program::AxisSet key_replicas = 0;
 
-  AxisList& at(TensorClass tensor_class, LogicalDim dim) {
+  program::AxisList& at(program::TensorClass tensor_class, model::LogicalDim dim) {
     return axes[static_cast<std::size_t>(tensor_class)][static_cast<std::size_t>(dim)];
   }
-  AxisList at(TensorClass tensor_class, LogicalDim dim) const {
+  program::AxisList at(program::TensorClass tensor_class, model::LogicalDim dim) const {
     return axes[static_cast<std::size_t>(tensor_class)][static_cast<std::size_t>(dim)];
   }
 };
@@ -30,33 +30,35 @@ struct ShardingRules {
 /// The sharding that the rules give a tensor of the first `rank` of these dimensions. An axis is spent once, on the
 /// first dimension that names it. Heads of keys are split as far as they divide: the rest of the axes holds copies of
 /// them.
-Sharding rule_sharding(const ShardingRules& rules, const Program& program, TensorClass tensor_class,
-                       const TensorDims& dims, std::size_t rank);
+program::Sharding rule_sharding(const ShardingRules& rules, const program::Program& program,
+                                program::TensorClass tensor_class, const program::TensorDims& dims, std::size_t rank);
 
 /// The dimensions of a weight as rules see them: a router's experts are what tokens choose from, not where they go.
-std::array<Weight::Size, 4> ruled_dims(const Weight& weight);
+std::array<model::Weight::Size, 4> ruled_dims(const model::Weight& weight);
 /// Elements of a weight on one device when it lies as tensors of that class do.
-double local_elements(const ShardingRules& rules, const Program& program, TensorClass tensor_class,
-                      const Weight& weight);
+double local_elements(const ShardingRules& rules, const program::Program& program, program::TensorClass tensor_class,
+                      const model::Weight& weight);
 
 /// All axes of the list but those in `without`, in order.
-constexpr AxisList remaining(AxisList list, AxisSet without) {
+constexpr program::AxisList remaining(program::AxisList list, program::AxisSet without) {
   if ((list.set() & without) == 0) return list;
-  const AxisList outer = remaining(list.popped(), without);
-  return without & axis_bit(list.last()) ? outer : outer.pushed(list.last());
+  const program::AxisList outer = remaining(list.popped(), without);
+  return without & program::axis_bit(list.last()) ? outer : outer.pushed(list.last());
 }
 /// The axes of both, those of `b` inside.
-constexpr AxisList joined(AxisList a, AxisList b) { return b.empty() ? a : joined(a, b.popped()).pushed(b.last()); }
+constexpr program::AxisList joined(program::AxisList a, program::AxisList b) {
+  return b.empty() ? a : joined(a, b.popped()).pushed(b.last());
+}
 /// Whether a list begins with another one: blocks of a dimension that are cut further.
-constexpr bool begins_with(AxisList list, AxisList outer) {
+constexpr bool begins_with(program::AxisList list, program::AxisList outer) {
   while (!list.empty() && !outer.has(list.last())) list = list.popped();
   return list == outer;
 }
 /// What both lists begin with: the blocks that a dimension is cut into either way.
-constexpr AxisList common_prefix(AxisList a, AxisList b) {
+constexpr program::AxisList common_prefix(program::AxisList a, program::AxisList b) {
   // Of two lists that differ, one that ends with an axis of the other is not its beginning.
   while (a != b) (b.empty() || a.has(b.last()) ? a : b) = (b.empty() || a.has(b.last()) ? a : b).popped();
   return a;
 }
 
-}  // namespace assay
+}  // namespace assay::lower

@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
-namespace assay {
+namespace assay::lower {
 namespace {
 
-constexpr AxisList list_of(std::initializer_list<int> axes) {
-  AxisList list;
+constexpr program::AxisList list_of(std::initializer_list<int> axes) {
+  program::AxisList list;
   for (const int axis : axes) list = list.pushed(axis);
   return list;
 }
@@ -24,14 +24,14 @@ TEST(AxisLists, HaveACommonPrefix) {
   EXPECT_EQ(common_prefix(list_of({0, 1, 2}), list_of({0, 1, 3})), list_of({0, 1}));
   EXPECT_EQ(common_prefix(list_of({0, 1}), list_of({0, 1, 3})), list_of({0, 1}));
   EXPECT_EQ(common_prefix(list_of({0, 1, 2}), list_of({0, 2, 1})), list_of({0}));
-  EXPECT_EQ(common_prefix(list_of({0, 1}), list_of({1, 0})), AxisList());
-  EXPECT_EQ(common_prefix({}, list_of({1})), AxisList());
+  EXPECT_EQ(common_prefix(list_of({0, 1}), list_of({1, 0})), program::AxisList());
+  EXPECT_EQ(common_prefix({}, list_of({1})), program::AxisList());
 }
 
 TEST(AxisLists, LoseAxesAndAreJoined) {
-  EXPECT_EQ(remaining(list_of({2, 0, 1}), axis_bit(0)), list_of({2, 1}));
+  EXPECT_EQ(remaining(list_of({2, 0, 1}), program::axis_bit(0)), list_of({2, 1}));
   EXPECT_EQ(joined(list_of({2}), list_of({0, 1})), list_of({2, 0, 1}));
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::lower

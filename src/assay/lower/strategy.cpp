@@ -8,22 +8,22 @@
 
 #include "assay/model/layer_parts.h"
 
-namespace assay {
+namespace assay::lower {
 namespace {
 
-using enum LogicalDim;
+using enum model::LogicalDim;
 
 /// Axis lists by role, on the mesh without axes of one device.
 struct Axes {
-  AxisList r, x, w, z, y;
-  AxisList experts;  ///< all that split experts
+  program::AxisList r, x, w, z, y;
+  program::AxisList experts;  ///< all that split experts
 
   explicit Axes(const Parallelism& p) {
     const auto sizes = stage_axis_sizes(p);
-    AxisList* const lists[] = {&r, &x, &w, &z, &y};
+    program::AxisList* const lists[] = {&r, &x, &w, &z, &y};
     int next = 0;
     for (std::size_t i = 0; i < 5; ++i)
-      if (sizes[i] > 1) *lists[i] = AxisList().pushed(next++);
+      if (sizes[i] > 1) *lists[i] = program::AxisList().pushed(next++);
     // Tensor-parallel devices may have the same tokens: each takes those of its experts, before the others exchange.
     if (p.expert_over.tensor) experts = y;
     if (p.expert_over.context) experts = joined(experts, z);
@@ -31,16 +31,16 @@ struct Axes {
   }
 };
 
-AxisList all_of(std::initializer_list<AxisList> lists) {
-  AxisList out;
-  for (AxisList list : lists) out = joined(out, list);
+program::AxisList all_of(std::initializer_list<program::AxisList> lists) {
+  program::AxisList out;
+  for (program::AxisList list : lists) out = joined(out, list);
   return out;
 }
 
-void set(ShardingRules& rules, std::initializer_list<TensorClass> classes, std::initializer_list<LogicalDim> dims,
-         AxisList axes) {
-  for (TensorClass c : classes)
-    for (LogicalDim d : dims) rules.at(c, d) = axes;
+void set(ShardingRules& rules, std::initializer_list<program::TensorClass> classes,
+         std::initializer_list<model::LogicalDim> dims, program::AxisList axes) {
+  for (program::TensorClass c : classes)
+    for (model::LogicalDim d : dims) rules.at(c, d) = axes;
 }
 
 std::string one_of(std::int64_t n) {
@@ -61,9 +61,9 @@ Result<void> divides(std::string_view where, std::int64_t n, std::int64_t ways, 
 constexpr std::string_view tensor_parts = "YVUQ";
 
 /// How many ways each part of the tensor axis splits: products of the first ones divide the heads of keys.
-std::vector<std::int64_t> tensor_cuts(std::int64_t tensor, const Transformer& model) {
+std::vector<std::int64_t> tensor_cuts(std::int64_t tensor, const model::Transformer& model) {
   std::vector<std::int64_t> shared;
-  for (const LayerStack* stack : {&model.decoder, model.encoder ? &*model.encoder : nullptr})
+  for (const model::LayerStack* stack : {&model.decoder, model.encoder ? &*model.encoder : nullptr})
     for (std::size_t i = 0; stack && i < stack->kinds.size(); ++i)
       for (const auto* a : {&stack->kinds[i].attention, &stack->kinds[i].cross_attention})
         if (*a && (*a)->kv_rank == 0) shared.push_back(std::gcd((*a)->kv_heads, tensor));
@@ -78,14 +78,14 @@ std::vector<std::int64_t> tensor_cuts(std::int64_t tensor, const Transformer& mo
 }
 
 /// Replaces one axis by several in a list.
-AxisList cut(AxisList list, int axis, int first, int parts) {
+program::AxisList cut(program::AxisList list, int axis, int first, int parts) {
   if (list.empty()) return list;
-  AxisList out = cut(list.popped(), axis, first, parts).pushed(list.last());
+  program::AxisList out = cut(list.popped(), axis, first, parts).pushed(list.last());
   for (int i = 0; list.last() == axis && i < parts; ++i) out = out.pushed(first + i);
   return out;
 }
 
-void cut_tensor_axis(std::int64_t tensor, const Transformer& model, StageRules& stage) {
+void cut_tensor_axis(std::int64_t tensor, const model::Transformer& model, StageRules& stage) {
   if (tensor == 1) return;
   const std::vector<std::int64_t> cuts = tensor_cuts(tensor, model);
   // The tensor axis is the last one; what is cut off lies inside of it.
@@ -93,20 +93,22 @@ void cut_tensor_axis(std::int64_t tensor, const Transformer& model, StageRules& 
   stage.mesh.axes.back().size = cuts[0];
   for (std::size_t i = 1; i < cuts.size(); ++i) stage.mesh.axes.push_back({std::string(1, tensor_parts[i]), cuts[i]});
   for (auto& by_class : stage.rules.axes)
-    for (AxisList& list : by_class) list = cut(list, axis, axis + 1, parts);
-  for (int i = 0; i <= parts; ++i) stage.rules.key_replicas |= axis_bit(axis + i);
+    for (program::AxisList& list : by_class) list = cut(list, axis, axis + 1, parts);
+  for (int i = 0; i <= parts; ++i) stage.rules.key_replicas |= program::axis_bit(axis + i);
 }
 
 /// Keys and queries that heads of a recurrence share lie with these heads where every device gets whole ones.
-void split_state_keys(std::int64_t tensor, const Transformer& model, ShardingRules& rules) {
-  using enum TensorClass;
-  for (const Layer& layer : model.decoder.kinds) {
+void split_state_keys(std::int64_t tensor, const model::Transformer& model, ShardingRules& rules) {
+  using enum program::TensorClass;
+  for (const model::Layer& layer : model.decoder.kinds) {
     if (!layer.state_space) continue;
-    const StateSpace& s = *layer.state_space;
-    if ((s.kind != StateSpace::Kind::mamba2 && s.kind != StateSpace::Kind::gated_delta) || s.key_heads % tensor != 0)
+    const model::StateSpace& s = *layer.state_space;
+    if ((s.kind != model::StateSpace::Kind::mamba2 && s.kind != model::StateSpace::Kind::gated_delta) ||
+        s.key_heads % tensor != 0)
       return;
   }
-  for (const TensorClass of : {TensorClass::weight, used_weight, TensorClass::gradient, optimizer})
+  for (const program::TensorClass of :
+       {program::TensorClass::weight, used_weight, program::TensorClass::gradient, optimizer})
     rules.at(of, state) = rules.at(of, inner);
 }
 
@@ -122,8 +124,8 @@ std::string expert_axes_text(const Parallelism& p) {
   return text;
 }
 
-Result<void> check_parallelism(const Parallelism& p, const Transformer& model) {
-  for (const Layer& layer : model.decoder.kinds) {
+Result<void> check_parallelism(const Parallelism& p, const model::Transformer& model) {
+  for (const model::Layer& layer : model.decoder.kinds) {
     if (layer.attention) {
       ASSAY_CHECK(divides("--tp", layer.attention->heads, p.tensor, "heads"));
       if (p.context_scheme == ContextScheme::exchange)
@@ -132,8 +134,8 @@ Result<void> check_parallelism(const Parallelism& p, const Transformer& model) {
                     p.tensor > 1 ? fmt::format("heads of each of {} tensor-parallel devices", p.tensor) : "heads"));
     }
     if (layer.state_space) {
-      const StateSpace& s = *layer.state_space;
-      const bool channels = has_free_channels(s);
+      const model::StateSpace& s = *layer.state_space;
+      const bool channels = model::has_free_channels(s);
       ASSAY_CHECK(divides("--tp", channels ? s.inner : s.heads, p.tensor,
                           channels ? "channels of the state space" : "heads of the state space"));
     }
@@ -146,7 +148,7 @@ Result<void> check_parallelism(const Parallelism& p, const Transformer& model) {
   }
   if (p.expert > 1) {
     bool any = false;
-    for (const Layer& layer : model.decoder.kinds) any |= layer.feed_forward && layer.feed_forward->experts > 0;
+    for (const model::Layer& layer : model.decoder.kinds) any |= layer.feed_forward && layer.feed_forward->experts > 0;
     if (!any) return fail("--ep", fmt::format("{} has no experts", model.id), "leave --ep out");
     if (p.expert % p.expert_others() != 0)
       return fail("--ep", fmt::format("{} ways do not split over {} devices", p.expert, p.expert_others()),
@@ -165,9 +167,9 @@ std::array<std::int64_t, 5> stage_axis_sizes(const Parallelism& p) {
   return {p.data / from_data, p.fsdp / from_fsdp, experts, p.context, p.tensor};
 }
 
-Mesh stage_mesh(const Parallelism& p) {
+program::Mesh stage_mesh(const Parallelism& p) {
   const auto sizes = stage_axis_sizes(p);
-  Mesh mesh;
+  program::Mesh mesh;
   for (std::size_t i = 0; i < 5; ++i)
     if (sizes[i] > 1) mesh.axes.push_back({std::string(1, stage_axis_names[i]), sizes[i]});
   return mesh;
@@ -177,14 +179,14 @@ std::string_view whole_axis(std::string_view name) {
   return tensor_parts.find(name) != std::string_view::npos ? tensor_parts.substr(0, 1) : name;
 }
 
-StageRules training_stage(const Parallelism& p, const Transformer& model) {
+StageRules training_stage(const Parallelism& p, const model::Transformer& model) {
   StageRules stage{stage_mesh(p), training_rules(p)};
   split_state_keys(p.tensor, model, stage.rules);
   cut_tensor_axis(p.tensor, model, stage);
   return stage;
 }
 
-StageRules serving_stage(const Parallelism& p, const ServingScheme& scheme, const Transformer& model) {
+StageRules serving_stage(const Parallelism& p, const ServingScheme& scheme, const model::Transformer& model) {
   StageRules stage{stage_mesh(p), serving_rules(p, scheme)};
   split_state_keys(p.tensor, model, stage.rules);
   cut_tensor_axis(p.tensor, model, stage);
@@ -192,25 +194,27 @@ StageRules serving_stage(const Parallelism& p, const ServingScheme& scheme, cons
 }
 
 ShardingRules training_rules(const Parallelism& p) {
-  using enum TensorClass;
+  using enum program::TensorClass;
   const Axes a(p);
   ShardingRules rules;
-  const AxisList tokens = all_of({a.r, a.x, a.w});
+  const program::AxisList tokens = all_of({a.r, a.x, a.w});
   // Tensor parallelism splits heads, widths and the vocabulary; of experts those that no axis spreads already.
-  set(rules, {TensorClass::weight, used_weight, TensorClass::gradient, optimizer},
+  set(rules, {program::TensorClass::weight, used_weight, program::TensorClass::gradient, optimizer},
       {heads, kv_heads, width, vocabulary, inner}, a.y);
-  set(rules, {TensorClass::weight, used_weight, TensorClass::gradient, optimizer}, {experts}, a.experts);
+  set(rules, {program::TensorClass::weight, used_weight, program::TensorClass::gradient, optimizer}, {experts},
+      a.experts);
   // Sharded weights: over the fsdp axis, the experts' part of it and the devices of one context, which hold the same
   // weights; over the replicas too at ZeRO stage 3.
-  const AxisList fsdp = p.fsdp > 1 ? all_of({a.x, a.w, a.z}) : AxisList();
+  const program::AxisList fsdp = p.fsdp > 1 ? all_of({a.x, a.w, a.z}) : program::AxisList();
   // Replicas innermost, so that what they share out is a part of each fsdp shard.
-  const AxisList everyone = all_of({a.x, a.w, a.z, a.r});
+  const program::AxisList everyone = all_of({a.x, a.w, a.z, a.r});
   auto& spread = rules.spread;
-  spread[static_cast<std::size_t>(TensorClass::weight)] = p.zero >= 3 ? everyone : fsdp;
+  spread[static_cast<std::size_t>(program::TensorClass::weight)] = p.zero >= 3 ? everyone : fsdp;
   spread[static_cast<std::size_t>(optimizer)] =
-      p.zero >= 1 ? everyone : spread[static_cast<std::size_t>(TensorClass::weight)];
-  spread[static_cast<std::size_t>(TensorClass::gradient)] = spread[static_cast<std::size_t>(optimizer)];
-  rules.deferred = p.zero >= 2 ? 0 : everyone.set() & ~spread[static_cast<std::size_t>(TensorClass::weight)].set();
+      p.zero >= 1 ? everyone : spread[static_cast<std::size_t>(program::TensorClass::weight)];
+  spread[static_cast<std::size_t>(program::TensorClass::gradient)] = spread[static_cast<std::size_t>(optimizer)];
+  rules.deferred =
+      p.zero >= 2 ? 0 : everyone.set() & ~spread[static_cast<std::size_t>(program::TensorClass::weight)].set();
   // Activations: sequences over the data axes, tokens of a sequence over context.
   set(rules, {residual, activation, query, key_value}, {batch}, tokens);
   set(rules, {residual, activation}, {sequence}, a.z);
@@ -228,21 +232,21 @@ ShardingRules training_rules(const Parallelism& p) {
 }
 
 ShardingRules serving_rules(const Parallelism& p, const ServingScheme& scheme) {
-  using enum TensorClass;
+  using enum program::TensorClass;
   const Axes a(p);
   ShardingRules rules;
   // Only replicas and experts' devices see different sequences; the other axes work on the same ones.
-  const AxisList tokens = all_of({a.r, a.w});
-  set(rules, {TensorClass::weight, used_weight}, {heads, kv_heads, width, vocabulary, inner}, a.y);
-  set(rules, {TensorClass::weight, used_weight}, {experts}, a.experts);
-  set(rules, {TensorClass::weight}, {d_model}, a.x);
+  const program::AxisList tokens = all_of({a.r, a.w});
+  set(rules, {program::TensorClass::weight, used_weight}, {heads, kv_heads, width, vocabulary, inner}, a.y);
+  set(rules, {program::TensorClass::weight, used_weight}, {experts}, a.experts);
+  set(rules, {program::TensorClass::weight}, {d_model}, a.x);
   if (scheme.weights == WeightScheme::two_dimensions) set(rules, {used_weight}, {d_model}, a.x);
-  const AxisList rows = scheme.weights == WeightScheme::gathered ? all_of({a.r, a.w, a.x}) : tokens;
+  const program::AxisList rows = scheme.weights == WeightScheme::gathered ? all_of({a.r, a.w, a.x}) : tokens;
   set(rules, {residual, activation}, {batch}, rows);
   set(rules, {query, key_value}, {batch}, rows);
   if (scheme.weights == WeightScheme::two_dimensions) rules.at(residual, d_model) = a.x;
   // All devices of one copy share the work of attention, but for heads: those stay where tensor parallelism makes them.
-  const AxisList group = scheme.weights == WeightScheme::two_dimensions ? all_of({a.y, a.x}) : a.y;
+  const program::AxisList group = scheme.weights == WeightScheme::two_dimensions ? all_of({a.y, a.x}) : a.y;
   switch (scheme.cache) {
     case CacheScheme::heads:
       set(rules, {query, key_value}, {heads, kv_heads}, a.y);
@@ -259,4 +263,4 @@ ShardingRules serving_rules(const Parallelism& p, const ServingScheme& scheme) {
   return rules;
 }
 
-}  // namespace assay
+}  // namespace assay::lower

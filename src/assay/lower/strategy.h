@@ -11,7 +11,7 @@
 #include "assay/lower/rules.h"
 #include "assay/model/transformer.h"
 
-namespace assay {
+namespace assay::lower {
 
 /// How context parallelism brings keys to queries.
 enum class ContextScheme : std::uint8_t {
@@ -54,7 +54,7 @@ struct Parallelism {
 std::string expert_axes_text(const Parallelism& parallelism);
 
 /// Checks what does not depend on the cluster: heads, widths, experts and layers divide as the scheme needs.
-Result<void> check_parallelism(const Parallelism& parallelism, const Transformer& model);
+Result<void> check_parallelism(const Parallelism& parallelism, const model::Transformer& model);
 
 /// The axes of a stage's mesh in order: replicas, fsdp, experts, context, tensor.
 inline constexpr std::string_view stage_axis_names = "RXWZY";
@@ -63,16 +63,16 @@ inline constexpr std::string_view stage_axis_names = "RXWZY";
 std::array<std::int64_t, 5> stage_axis_sizes(const Parallelism& parallelism);
 
 /// The mesh of one pipeline stage. Axes of one device are left out.
-Mesh stage_mesh(const Parallelism& parallelism);
+program::Mesh stage_mesh(const Parallelism& parallelism);
 
 /// Mesh and rules of one pipeline stage of one model.
 struct StageRules {
-  Mesh mesh;
+  program::Mesh mesh;
   ShardingRules rules;
 };
 /// As stage_mesh() and training_rules(). Where the model has fewer heads of keys than the tensor axis has devices, that
 /// axis is cut into parts Y, V, ...: the first ones split the heads of keys, the others hold copies of them.
-StageRules training_stage(const Parallelism& parallelism, const Transformer& model);
+StageRules training_stage(const Parallelism& parallelism, const model::Transformer& model);
 /// The axis of stage_mesh() that an axis of a stage is, or is a part of: "Y" for "V".
 std::string_view whole_axis(std::string_view name);
 
@@ -91,6 +91,6 @@ struct ServingScheme {
 /// The rules of prefill and decode: data replicas R, X (the second direction of weights), experts W, tensor Y.
 ShardingRules serving_rules(const Parallelism& parallelism, const ServingScheme& scheme);
 /// As stage_mesh() and serving_rules(), with the tensor axis cut as in training.
-StageRules serving_stage(const Parallelism& parallelism, const ServingScheme& scheme, const Transformer& model);
+StageRules serving_stage(const Parallelism& parallelism, const ServingScheme& scheme, const model::Transformer& model);
 
-}  // namespace assay
+}  // namespace assay::lower

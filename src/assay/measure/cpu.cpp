@@ -10,7 +10,7 @@
 #include "assay/execute/kernels/blas.h"
 #include "assay/measure/team.h"
 
-namespace assay {
+namespace assay::measure {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -73,7 +73,7 @@ class Run {
     fill(operands_, team_);
     team_.run([&](int) {});
     std::memset(results_.data(), 0, results_.bytes());
-    use_blas_threads(threads);
+    execute::use_blas_threads(threads);
   }
 
   /// Everything in rounds, and the fastest of their medians: what disturbs the machine for a while does not come again.
@@ -135,7 +135,7 @@ class Run {
       out_.rows.push_back(timed({"gemm", dtype, shape.m, shape.n, shape.k}, [&] {
         const auto* left = reinterpret_cast<const T*>(operands_.next(a));
         const auto* right = reinterpret_cast<const T*>(operands_.next(b));
-        multiply_matrices(shape.m, shape.n, shape.k, left, right, reinterpret_cast<T*>(results_.next(c)));
+        execute::multiply_matrices(shape.m, shape.n, shape.k, left, right, reinterpret_cast<T*>(results_.next(c)));
       }));
     }
   }
@@ -214,7 +214,7 @@ Measurement measure_cpu(const CpuRequest& request, const Machine& machine) {
   out.facts = facts_of(used);
   const auto clock = static_cast<std::int64_t>(measured_clock().value());
   out.facts.emplace_back("clock Hz", std::to_string(clock));
-  out.facts.emplace_back("BLAS", blas_configuration());
+  out.facts.emplace_back("BLAS", execute::blas_configuration());
   try {
     Run(out, request.extent, threads, machine).all();
   } catch (const std::bad_alloc&) {
@@ -223,4 +223,4 @@ Measurement measure_cpu(const CpuRequest& request, const Machine& machine) {
   return out;
 }
 
-}  // namespace assay
+}  // namespace assay::measure

@@ -4,7 +4,7 @@
 #include "assay/measure/machine.h"
 #include "assay/measure/rows.h"
 
-namespace assay {
+namespace assay::measure {
 
 struct CpuRequest {
   Extent extent = Extent::full;
@@ -19,4 +19,4 @@ Measurement measure_cpu(const CpuRequest& request, const Machine& machine);
 /// The clock of this thread's core while it works: a chain of additions, each of which takes one cycle.
 Hertz measured_clock();
 
-}  // namespace assay
+}  // namespace assay::measure

@@ -6,7 +6,7 @@
 #include "assay/measure/grid.h"
 #include "assay/measure/rows.h"
 
-namespace assay {
+namespace assay::measure {
 
 struct GpuRequest {
   Extent extent = Extent::full;
@@ -19,4 +19,4 @@ struct GpuRequest {
 /// product. What fails becomes a note; a GPU that is not there leaves no rows.
 Measurement measure_gpu(const GpuRequest& request);
 
-}  // namespace assay
+}  // namespace assay::measure

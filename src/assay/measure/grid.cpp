@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace assay {
+namespace assay::measure {
 namespace {
 
 using Side = std::pair<std::int64_t, std::int64_t>;  // n, k
@@ -76,4 +76,4 @@ std::vector<std::int64_t> sizes(std::int64_t least, std::int64_t most, std::int6
   return out;
 }
 
-}  // namespace assay
+}  // namespace assay::measure

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace assay {
+namespace assay::measure {
 
 /// batch x A[m,k] x B[n,k]^T
 struct ProductShape {
@@ -26,4 +26,4 @@ std::vector<ProductShape> gpu_products(Extent extent, std::int64_t aligned);
 /// Sizes from `least` to `most`, each `factor` times the one before.
 std::vector<std::int64_t> sizes(std::int64_t least, std::int64_t most, std::int64_t factor);
 
-}  // namespace assay
+}  // namespace assay::measure

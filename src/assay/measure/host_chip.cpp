@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace assay {
+namespace assay::measure {
 namespace {
 
 /// A level is what is read from memory that it holds and the level below it does not.
@@ -151,4 +151,4 @@ std::string host_chip_text(const HostRates& rates, const MeasureOrigin& origin, 
   return text;
 }
 
-}  // namespace assay
+}  // namespace assay::measure

@@ -7,7 +7,7 @@
 #include "assay/measure/machine.h"
 #include "assay/measure/rows.h"
 
-namespace assay {
+namespace assay::measure {
 
 /// What a file says about how it was made.
 struct MeasureOrigin {
@@ -40,4 +40,4 @@ bool is_collective(const std::string& op);
 /// Text in a form that a string of a TOML file may hold.
 std::string plain_text(std::string text);
 
-}  // namespace assay
+}  // namespace assay::measure

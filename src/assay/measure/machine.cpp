@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-namespace assay {
+namespace assay::measure {
 namespace {
 
 std::string first_line(const std::string& path) {
@@ -160,4 +160,4 @@ std::string fact(const Facts& facts, std::string_view key) {
   return {};
 }
 
-}  // namespace assay
+}  // namespace assay::measure

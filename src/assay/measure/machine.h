@@ -7,7 +7,7 @@
 #include "assay/base/units.h"
 #include "assay/measure/rows.h"
 
-namespace assay {
+namespace assay::measure {
 
 /// One cache: its level, its size, and how many of the machine's cores share it.
 struct Cache {
@@ -35,4 +35,4 @@ Machine machine_of(const Facts& facts);
 /// The value of a fact; empty where there is none.
 std::string fact(const Facts& facts, std::string_view key);
 
-}  // namespace assay
+}  // namespace assay::measure

@@ -14,7 +14,7 @@
 #include "assay/measure/process.h"
 #include "assay/measure/team.h"
 
-namespace assay {
+namespace assay::measure {
 namespace {
 
 TEST(Grid, NoShapeComesTwiceAndTheCheckIsOfOtherShapes) {
@@ -128,7 +128,8 @@ TEST(HostChip, TheFileReadsBack) {
                                       {"all_reduce", "fp32", 1 << 20, 4, 0, 0, 0, 100_us, 100_us}};
   for (const bool with_facts : {true, false}) {
     const HostRates rates = host_rates(with_facts ? facts_of_two_cores() : Facts{}, rows);
-    const auto chip = read_chip(host_chip_text(rates, {"2026-11-15", "assay measure"}, 0.9, 0.8), "chips/host.toml");
+    const auto chip =
+        hardware::read_chip(host_chip_text(rates, {"2026-11-15", "assay measure"}, 0.9, 0.8), "chips/host.toml");
     ASSERT_TRUE(chip) << chip.error().where << ": " << chip.error().what;
     EXPECT_EQ(chip->id, "host");
     EXPECT_EQ(chip->network.scale_up->domain->value, 4);
@@ -161,4 +162,4 @@ TEST(Cpu, TheClockIsThatOfSomeProcessor) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::measure

@@ -12,7 +12,7 @@
 
 extern char** environ;  // NOLINT: POSIX declares it so
 
-namespace assay {
+namespace assay::measure {
 
 Result<ProcessOutput> run_process(const std::vector<std::string>& words) {
   std::vector<std::string> copies = words;
@@ -50,4 +50,4 @@ Result<ProcessOutput> run_process(const std::vector<std::string>& words) {
   return output;
 }
 
-}  // namespace assay
+}  // namespace assay::measure

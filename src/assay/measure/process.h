@@ -5,7 +5,7 @@
 
 #include "assay/base/result.h"
 
-namespace assay {
+namespace assay::measure {
 
 struct ProcessOutput {
   int status = 0;  ///< its exit code; 128 + the signal that ended it
@@ -15,4 +15,4 @@ struct ProcessOutput {
 /// `words` are the program, by path or by name, and its arguments. What it prints on stderr is passed on.
 Result<ProcessOutput> run_process(const std::vector<std::string>& words);
 
-}  // namespace assay
+}  // namespace assay::measure

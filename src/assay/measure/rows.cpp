@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-namespace assay {
+namespace assay::measure {
 namespace {
 
 constexpr std::string_view fact_mark = "# fact ";
@@ -58,4 +58,4 @@ Seconds median_of(std::vector<Seconds>& times) {
   return times.size() % 2 ? times[middle] : 0.5 * (times[middle - 1] + times[middle]);
 }
 
-}  // namespace assay
+}  // namespace assay::measure

@@ -9,7 +9,7 @@
 
 #include "assay/base/units.h"
 
-namespace assay {
+namespace assay::measure {
 
 /// Sizes are named by position, as the table's head says for each `op`; 0 stands for none.
 struct MeasuredRow {
@@ -37,4 +37,4 @@ Facts facts_of(std::string_view table);
 /// The median of some times; they are sorted by it.
 Seconds median_of(std::vector<Seconds>& times);
 
-}  // namespace assay
+}  // namespace assay::measure

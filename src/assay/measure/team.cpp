@@ -1,6 +1,6 @@
 #include "assay/measure/team.h"
 
-namespace assay {
+namespace assay::measure {
 
 Team::Team(int size) {
   for (int member = 1; member < size; ++member) threads_.emplace_back([this, member] { serve(member); });
@@ -45,4 +45,4 @@ void Team::serve(int member) {
   }
 }
 
-}  // namespace assay
+}  // namespace assay::measure

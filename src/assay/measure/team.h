@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace assay {
+namespace assay::measure {
 
 class Team {
  public:
@@ -32,4 +32,4 @@ class Team {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace assay
+}  // namespace assay::measure

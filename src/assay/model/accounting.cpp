@@ -7,7 +7,7 @@
 
 #include "assay/model/layer_parts.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 /// Every kind of layer of a model with how often it occurs.
@@ -482,4 +482,4 @@ Bytes kept_bytes_per_token(const Transformer& model, KeepPolicy policy, Dtype dt
   return total;
 }
 
-}  // namespace assay
+}  // namespace assay::model

@@ -12,7 +12,7 @@
 #include "assay/model/transformer.h"
 #include "assay/model/weights.h"
 
-namespace assay {
+namespace assay::model {
 
 /// Whole numbers, to the last parameter. A tied head counts once, as embedding.
 struct ParameterCounts {
@@ -115,4 +115,4 @@ std::vector<Kept> kept_activations(const Transformer& model, const Layer& layer,
 /// Bytes per token of all layers.
 Bytes kept_bytes_per_token(const Transformer& model, KeepPolicy policy, Dtype dtype);
 
-}  // namespace assay
+}  // namespace assay::model

@@ -7,11 +7,11 @@
 #include "assay/model/model_catalogue.h"
 #include "assay/model/quantisation.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
-const Catalogue& catalogue() {
-  static const Catalogue builtin = Catalogue::builtin();
+const hardware::Catalogue& catalogue() {
+  static const hardware::Catalogue builtin = hardware::Catalogue::builtin();
   return builtin;
 }
 
@@ -226,7 +226,7 @@ TEST(Accounting, SharedWeightsAreHeldOnceAndMultipliedInEachLayer) {
 }
 
 TEST(Accounting, AdaptersAreCountedBesideWhatTheyAdapt) {
-  const auto read = catalogue_model("llama-3-8b", Catalogue::builtin(), "model");
+  const auto read = catalogue_model("llama-3-8b", hardware::Catalogue::builtin(), "model");
   ASSERT_TRUE(read);
   Transformer model = read->imported.model;
   const ParameterCounts base = parameter_counts(model);
@@ -244,4 +244,4 @@ TEST(Accounting, AdaptersAreCountedBesideWhatTheyAdapt) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::model

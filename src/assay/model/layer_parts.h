@@ -4,7 +4,7 @@
 
 #include "assay/model/transformer.h"
 
-namespace assay {
+namespace assay::model {
 
 /// Whether a layer's mixer and feed-forward block each have a norm on either side.
 bool has_sandwich_norms(const Layer& layer);
@@ -31,4 +31,4 @@ inline bool is_shifted(const StateSpace& s) {
 /// The width of what the layers have from the token itself: all of them, or none (0).
 std::int64_t token_input_width(const LayerStack& stack);
 
-}  // namespace assay
+}  // namespace assay::model

@@ -11,7 +11,7 @@
 #include "assay/model/checkpoint/checkpoint.h"
 #include "assay/model/model_names.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 /// Collects the faults of one file.
@@ -81,8 +81,8 @@ bool read_total(std::string_view text, PublishedTotal& total) {
   return scale != 1 || point == std::string::npos;
 }
 
-PublishedTotal read_published(const Toml& root, std::string_view file, const std::vector<SourceEntry>& sources,
-                              Faults& faults) {
+PublishedTotal read_published(const Toml& root, std::string_view file,
+                              const std::vector<hardware::SourceEntry>& sources, Faults& faults) {
   PublishedTotal total;
   const Toml* table = root.find("parameters");
   if (!table || table->kind != Toml::Kind::table) {
@@ -154,7 +154,7 @@ Result<CatalogueModel> read_model(std::string_view document, std::string_view fi
         continue;
       }
       faults.only(entry, fmt::format("source.{}.", key), {"title", "url", "accessed"});
-      SourceEntry source;
+      hardware::SourceEntry source;
       source.key = key;
       source.title = faults.text(entry, "title");
       source.url = faults.text(entry, "url");
@@ -177,13 +177,14 @@ Result<CatalogueModel> read_model(std::string_view document, std::string_view fi
   return model;
 }
 
-std::vector<std::string> model_ids(const Catalogue& catalogue) {
+std::vector<std::string> model_ids(const hardware::Catalogue& catalogue) {
   std::vector<std::string> ids;
   for (const auto& [path, text] : catalogue.files("models/")) ids.push_back(model_id(path));
   return ids;
 }
 
-Result<CatalogueModel> catalogue_model(std::string_view id, const Catalogue& catalogue, std::string_view where) {
+Result<CatalogueModel> catalogue_model(std::string_view id, const hardware::Catalogue& catalogue,
+                                       std::string_view where) {
   const std::string path = fmt::format("models/{}.toml", id);
   for (const auto& [name, text] : catalogue.files(path))
     if (name == path) {
@@ -205,7 +206,7 @@ Result<CatalogueModel> catalogue_model(std::string_view id, const Catalogue& cat
               Error::Kind::missing);
 }
 
-bool names_path(std::string_view text, const Catalogue& catalogue) {
+bool names_path(std::string_view text, const hardware::Catalogue& catalogue) {
   std::error_code failed;
   // "meta-llama/Llama-2-7b-hf" looks like a path; it is one if there is such a thing, or if nobody is called so.
   if (is_model_path(text))
@@ -215,9 +216,9 @@ bool names_path(std::string_view text, const Catalogue& catalogue) {
   return std::find(ids.begin(), ids.end(), text) == ids.end();
 }
 
-Result<ImportedModel> load_model(std::string_view text, const Catalogue& catalogue, std::string_view where) {
+Result<ImportedModel> load_model(std::string_view text, const hardware::Catalogue& catalogue, std::string_view where) {
   if (text.starts_with('@')) {
-    ASSAY_TRY(document, read_file(std::string(text.substr(1)), where));
+    ASSAY_TRY(document, hardware::read_file(std::string(text.substr(1)), where));
     ASSAY_TRY(model, read_model(document, text.substr(1)));
     return std::move(model.imported);
   }
@@ -231,4 +232,4 @@ Result<ImportedModel> load_model(std::string_view text, const Catalogue& catalog
   return std::move(model.imported);
 }
 
-}  // namespace assay
+}  // namespace assay::model

@@ -11,7 +11,7 @@
 #include "assay/model/accounting.h"
 #include "assay/model/import/config_import.h"
 
-namespace assay {
+namespace assay::model {
 
 /// A total as its maker states it: exact, or rounded to `half_unit` on either side.
 struct PublishedTotal {
@@ -28,7 +28,7 @@ struct PublishedTotal {
 /// One file of catalogue/models.
 struct CatalogueModel {
   std::string maker, note;
-  std::vector<SourceEntry> sources;
+  std::vector<hardware::SourceEntry> sources;
   PublishedTotal published;
   ImportedModel imported;  ///< its `model` has the file's id and name
 };
@@ -41,16 +41,17 @@ bool agrees(const PublishedTotal& published, const ParameterCounts& counts);
 /// From the text of a model file; all faults at once.
 Result<CatalogueModel> read_model(std::string_view document, std::string_view file);
 
-std::vector<std::string> model_ids(const Catalogue& catalogue);
+std::vector<std::string> model_ids(const hardware::Catalogue& catalogue);
 /// By its id or another of its names (a note then says so); an unknown one is an error with the nearest names.
-Result<CatalogueModel> catalogue_model(std::string_view id, const Catalogue& catalogue, std::string_view where);
+Result<CatalogueModel> catalogue_model(std::string_view id, const hardware::Catalogue& catalogue,
+                                       std::string_view where);
 
 /// Whether a word of the command line is a path: by its form (is_model_path), or because it is no id and there is such
 /// a directory.
-bool names_path(std::string_view text, const Catalogue& catalogue);
+bool names_path(std::string_view text, const hardware::Catalogue& catalogue);
 
 /// What `MODEL` on a command line means: an id of the catalogue, a config.json, @file.toml in the catalogue's format,
 /// a directory with a config.json, or a GGUF file. `where` names the argument in errors.
-Result<ImportedModel> load_model(std::string_view text, const Catalogue& catalogue, std::string_view where);
+Result<ImportedModel> load_model(std::string_view text, const hardware::Catalogue& catalogue, std::string_view where);
 
-}  // namespace assay
+}  // namespace assay::model

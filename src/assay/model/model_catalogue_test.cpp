@@ -4,11 +4,11 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
-const Catalogue& catalogue() {
-  static const Catalogue builtin = Catalogue::builtin();
+const hardware::Catalogue& catalogue() {
+  static const hardware::Catalogue builtin = hardware::Catalogue::builtin();
   return builtin;
 }
 
@@ -79,4 +79,4 @@ TEST(ModelCatalogue, RoundedTotalsAreComparedToTheirLastDigit) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::model

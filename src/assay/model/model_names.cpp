@@ -2,7 +2,7 @@
 
 #include "assay/base/toml.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 /// In lower case, without spaces, dashes and underscores but between digits: there llama-2-7b is not llama-27b.
@@ -33,7 +33,7 @@ std::string model_id(std::string_view path) {
 
 void ModelNames::add(std::string_view name, const std::string& id) { ids_.emplace(plain(name), id); }
 
-ModelNames::ModelNames(const Catalogue& catalogue) {
+ModelNames::ModelNames(const hardware::Catalogue& catalogue) {
   const auto files = catalogue.files(folder);
   for (const auto& [path, text] : files) add(model_id(path), model_id(path));  // an id goes before an alias
   for (const auto& [path, text] : files) {
@@ -63,4 +63,4 @@ std::optional<std::string> ModelNames::find(std::string_view name) const {
   return found->second;
 }
 
-}  // namespace assay
+}  // namespace assay::model

@@ -7,7 +7,7 @@
 
 #include "assay/hardware/catalogue.h"
 
-namespace assay {
+namespace assay::model {
 
 /// The id of a file of the catalogue: "llama-3-8b" of "models/llama-3-8b.toml".
 std::string model_id(std::string_view path);
@@ -15,7 +15,7 @@ std::string model_id(std::string_view path);
 /// All names of a catalogue's models. Reading it once pays where many names are looked up.
 class ModelNames {
  public:
-  explicit ModelNames(const Catalogue& catalogue);
+  explicit ModelNames(const hardware::Catalogue& catalogue);
 
   /// The id of the model that is called so. Upper and lower case do not matter, nor do spaces, dashes and underscores
   /// other than between digits, nor does an "-Instruct" or "-hf" at the end: "LLAMA3_70B".
@@ -27,4 +27,4 @@ class ModelNames {
   std::map<std::string, std::string> ids_;  ///< by name as plain() writes it
 };
 
-}  // namespace assay
+}  // namespace assay::model

@@ -7,11 +7,11 @@
 #include "assay/base/toml.h"
 #include "assay/model/model_catalogue.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
-const Catalogue& catalogue() {
-  static const Catalogue all = Catalogue::builtin();
+const hardware::Catalogue& catalogue() {
+  static const hardware::Catalogue all = hardware::Catalogue::builtin();
   return all;
 }
 
@@ -57,4 +57,4 @@ TEST(ModelNames, ACatalogueModelIsFoundByItsOtherNamesAndSaysSo) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::model

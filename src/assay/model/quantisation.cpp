@@ -4,7 +4,7 @@
 
 #include "assay/model/weights.h"
 
-namespace assay {
+namespace assay::model {
 
 bool Quantisation::covers(const Weight& weight) const {
   return has(weight.part) && (weight.matrix || weight.part == Part::embedding);
@@ -41,4 +41,4 @@ std::string text(const Quantisation& quantisation) {
   return fmt::format("{} in {}", name(quantisation.format), parts);
 }
 
-}  // namespace assay
+}  // namespace assay::model

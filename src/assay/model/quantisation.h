@@ -7,7 +7,7 @@
 
 #include "assay/base/number_format.h"
 
-namespace assay {
+namespace assay::model {
 
 enum class Part : std::uint8_t;
 struct Weight;
@@ -34,4 +34,4 @@ Bytes weight_bytes(const Transformer& model, const std::function<NumberFormat(co
 /// "mxfp4 in experts", "fp8-128x128 in linear layers".
 std::string text(const Quantisation& quantisation);
 
-}  // namespace assay
+}  // namespace assay::model

@@ -3,7 +3,7 @@
 
 #include "assay/model/weight_list.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 using enum LogicalDim;
@@ -222,4 +222,4 @@ void add_state_space(std::vector<Weight>& out, const StateSpace& s, std::int64_t
   list.vector(s.projection_bias, "b_so", {{d_model, width}});
 }
 
-}  // namespace assay
+}  // namespace assay::model

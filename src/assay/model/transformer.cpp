@@ -4,7 +4,7 @@
 
 #include "assay/model/layer_parts.h"
 
-namespace assay {
+namespace assay::model {
 
 std::int64_t LayerStack::count(std::size_t kind) const {
   return std::count(order.begin(), order.end(), static_cast<std::uint16_t>(kind));
@@ -46,4 +46,4 @@ std::int64_t key_lender(const LayerStack& stack, std::int64_t layer) {
   return -1;
 }
 
-}  // namespace assay
+}  // namespace assay::model

@@ -8,7 +8,7 @@
 
 #include "assay/base/dtype.h"
 
-namespace assay {
+namespace assay::model {
 
 /// What a normalisation learns.
 struct Norm {
@@ -199,4 +199,4 @@ struct Transformer {
   std::optional<Adapters> adapters;    ///< absent: every weight is trained
 };
 
-}  // namespace assay
+}  // namespace assay::model

@@ -6,7 +6,7 @@
 
 #include "assay/model/weights.h"
 
-namespace assay {
+namespace assay::model {
 
 /// Collects weights; each call states a weight as it would stand in a listing.
 class WeightList {
@@ -39,4 +39,4 @@ inline void add_mix(const WeightList& list, std::string_view name, std::int64_t 
 /// The weights of a state space in a model of that width.
 void add_state_space(std::vector<Weight>& out, const StateSpace& s, std::int64_t width);
 
-}  // namespace assay
+}  // namespace assay::model

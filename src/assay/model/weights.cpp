@@ -7,7 +7,7 @@
 #include "assay/model/layer_parts.h"
 #include "assay/model/weight_list.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 using enum LogicalDim;
@@ -389,4 +389,4 @@ std::vector<Weight> outer_weights(const Transformer& model) {
   return out;
 }
 
-}  // namespace assay
+}  // namespace assay::model

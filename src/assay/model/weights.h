@@ -9,7 +9,7 @@
 
 #include "assay/model/transformer.h"
 
-namespace assay {
+namespace assay::model {
 
 /// What a dimension of a weight or an activation stands for. Sharding rules speak of these.
 enum class LogicalDim : std::uint8_t {
@@ -80,4 +80,4 @@ std::vector<Weight> layer_weights(const Transformer& model, const Layer& layer);
 /// Embedding, positions, final norm and head: what stands outside of the layers. A tied head has no weight of its own.
 std::vector<Weight> outer_weights(const Transformer& model);
 
-}  // namespace assay
+}  // namespace assay::model

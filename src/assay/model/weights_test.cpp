@@ -6,7 +6,7 @@
 
 #include "assay/model/accounting.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 Transformer llama_2_7b() {
@@ -256,4 +256,4 @@ TEST(Weights, OfCompressedAttentionAndSeveralStreams) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::model

@@ -5,13 +5,14 @@
 #include <set>
 #include <tuple>
 
-namespace assay {
+namespace assay::network {
 
-Grounds grounds_of(const Cluster& cluster) {
+Grounds grounds_of(const hardware::Cluster& cluster) {
   Grounds grounds;
   if (cluster.slices > 1) grounds.push_back({Ground::slices, cluster.slices, false});
   for (std::size_t i = 0; i < cluster.torus->axes.size(); ++i)
-    if (const Axis& axis = cluster.torus->axes[i]; axis.size > 1) grounds.push_back({i, axis.size, axis.ring});
+    if (const hardware::Axis& axis = cluster.torus->axes[i]; axis.size > 1)
+      grounds.push_back({i, axis.size, axis.ring});
   return grounds;
 }
 
@@ -69,7 +70,7 @@ std::int64_t devices_within(const AxisPart& part, std::int64_t unit_chips) {
 namespace {
 
 /// What tells the links of axes apart.
-using Links = FixedList<std::uint32_t, max_mesh_axes + 4 * (max_mesh_axes + max_torus_axes)>;
+using Links = FixedList<std::uint32_t, program::max_mesh_axes + 4 * (program::max_mesh_axes + max_torus_axes)>;
 
 struct Before {
   bool operator()(const Links& a, const Links& b) const {
@@ -80,7 +81,7 @@ struct Before {
 /// Goes through the orders of some axes from the innermost outwards.
 class Orders {
  public:
-  Orders(std::span<const std::int64_t> sizes, const Cluster& cluster) : sizes_(sizes), cluster_(cluster) {
+  Orders(std::span<const std::int64_t> sizes, const hardware::Cluster& cluster) : sizes_(sizes), cluster_(cluster) {
     for (std::size_t i = sizes.size(); i-- > 0;) (sizes[i] > 1 ? laid_ : idle_).push_back(static_cast<std::uint8_t>(i));
     parts_.resize(sizes.size());
   }
@@ -114,7 +115,7 @@ class Orders {
   }
 
   /// The highest one holds all devices of every axis.
-  std::span<const Level> lower_levels() const {
+  std::span<const hardware::Level> lower_levels() const {
     return std::span(cluster_.levels).first(cluster_.levels.empty() ? 0 : cluster_.levels.size() - 1);
   }
   std::uint32_t devices_at(std::size_t axis, std::int64_t stride, std::size_t level) const {
@@ -177,7 +178,7 @@ class Orders {
   }
 
   std::span<const std::int64_t> sizes_;
-  const Cluster& cluster_;
+  const hardware::Cluster& cluster_;
   std::array<std::uint8_t, max_torus_axes + 1> kinds_{};  ///< of torus axes, from 1 on
   std::uint16_t turn_ = 0;
   std::vector<std::uint8_t> laid_, idle_;  ///< axes of more than one device and others, innermost first
@@ -189,8 +190,8 @@ class Orders {
 
 }  // namespace
 
-std::vector<AxisLayout> axis_layouts(std::span<const std::int64_t> sizes, const Cluster& cluster) {
+std::vector<AxisLayout> axis_layouts(std::span<const std::int64_t> sizes, const hardware::Cluster& cluster) {
   return Orders(sizes, cluster).all();
 }
 
-}  // namespace assay
+}  // namespace assay::network

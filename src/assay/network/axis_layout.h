@@ -10,10 +10,11 @@
 #include "assay/network/collective_group.h"
 #include "assay/program/mesh.h"
 
-namespace assay {
+namespace assay::network {
 
 struct AxisLayout {
-  std::array<std::uint8_t, max_mesh_axes> order{0, 1, 2, 3, 4, 5, 6, 7};  ///< mesh axes, the first one outermost
+  std::array<std::uint8_t, program::max_mesh_axes> order{0, 1, 2, 3,
+                                                         4, 5, 6, 7};  ///< mesh axes, the first one outermost
   /// On a torus: 0 takes whole axes where it can, else the first sequence that fits; then ground_orders(), from 1 on.
   std::uint16_t turn = 0;
   friend bool operator==(const AxisLayout&, const AxisLayout&) = default;
@@ -21,7 +22,7 @@ struct AxisLayout {
 
 /// Every way to lay mesh axes of these sizes on a cluster in sequence, one of those that give all of them the same
 /// links. The order as it is comes first. Empty where no way exists.
-std::vector<AxisLayout> axis_layouts(std::span<const std::int64_t> sizes, const Cluster& cluster);
+std::vector<AxisLayout> axis_layouts(std::span<const std::int64_t> sizes, const hardware::Cluster& cluster);
 
 /// What mesh axes lie on: an axis of a torus, or its slices.
 struct Ground {
@@ -37,7 +38,7 @@ struct Ground {
 };
 using Grounds = FixedList<Ground, max_torus_axes + 1>;
 /// Those of more than one chip: the slices, then the axes of the torus.
-Grounds grounds_of(const Cluster& cluster);
+Grounds grounds_of(const hardware::Cluster& cluster);
 /// The orders of these that differ, the given one first.
 std::vector<Grounds> ground_orders(const Grounds& grounds);
 
@@ -60,4 +61,4 @@ class GroundFilling {
 /// Of an axis on a switched network: its devices in one unit of so many chips.
 std::int64_t devices_within(const AxisPart& part, std::int64_t unit_chips);
 
-}  // namespace assay
+}  // namespace assay::network

@@ -8,29 +8,32 @@
 
 #include "assay/network/placement.h"
 
-namespace assay {
+namespace assay::network {
 namespace {
 
-Cluster cluster(const char* text) { return *parse_cluster(text, Catalogue::builtin(), "test"); }
+hardware::Cluster cluster(const char* text) {
+  return *hardware::parse_cluster(text, hardware::Catalogue::builtin(), "test");
+}
 
 /// Mesh axes of these sizes, called by their numbers, in the order of a layout.
-Mesh mesh_of(const std::vector<std::int64_t>& sizes, const AxisLayout& layout) {
-  Mesh mesh;
+program::Mesh mesh_of(const std::vector<std::int64_t>& sizes, const AxisLayout& layout) {
+  program::Mesh mesh;
   for (const std::size_t axis : layout.order)
     if (axis < sizes.size()) mesh.axes.push_back({std::to_string(axis), sizes[axis]});
   return mesh;
 }
 
 /// The time of every collective over every set of axes, by the numbers of the axes.
-std::vector<double> times(const std::vector<std::int64_t>& sizes, const AxisLayout& layout, const Cluster& on) {
-  const Mesh mesh = mesh_of(sizes, layout);
+std::vector<double> times(const std::vector<std::int64_t>& sizes, const AxisLayout& layout,
+                          const hardware::Cluster& on) {
+  const program::Mesh mesh = mesh_of(sizes, layout);
   const auto placement = Placement::make(mesh, on, "test", layout.turn);
   std::vector<double> out;
   if (!placement) return out;
   for (std::size_t set = 1; set < std::size_t{1} << sizes.size(); ++set) {
-    AxisSet axes = 0;
+    program::AxisSet axes = 0;
     for (std::size_t i = 0; i < sizes.size(); ++i)
-      if (set >> i & 1u) axes |= axis_bit(*mesh.find(std::to_string(i)));
+      if (set >> i & 1u) axes |= program::axis_bit(*mesh.find(std::to_string(i)));
     for (const CollectiveLine& line : collective_lines(placement->group(axes)))
       out.push_back(line.rate.value()), out.push_back(line.floor.value());
   }
@@ -50,7 +53,7 @@ const Question questions[] = {{"h100-sxm:64", {4, 2, 8}},          {"h100-sxm:10
 // One layout stands for each order of the axes on each order of the torus axes, and for whole axes wherever they lie.
 TEST(AxisLayout, EveryOrderHasOneThatTakesTheSameTime) {
   for (const auto& [where, sizes] : questions) {
-    const Cluster on = cluster(where);
+    const hardware::Cluster on = cluster(where);
     std::vector<std::vector<double>> known;
     for (const AxisLayout& layout : axis_layouts(sizes, on)) {
       known.push_back(times(sizes, layout, on));
@@ -66,7 +69,7 @@ TEST(AxisLayout, EveryOrderHasOneThatTakesTheSameTime) {
         if (wanted.empty()) continue;
         ++possible;
         EXPECT_NE(std::find(known.begin(), known.end(), wanted), known.end())
-            << where << " " << mesh_text(mesh_of(sizes, any)) << " turn " << any.turn;
+            << where << " " << program::mesh_text(mesh_of(sizes, any)) << " turn " << any.turn;
       }
     while (std::next_permutation(any.order.begin(), any.order.begin() + sizes.size()));
     EXPECT_GT(possible, static_cast<int>(known.size())) << where;
@@ -96,7 +99,7 @@ TEST(AxisLayout, NoneWhereSizesDoNotFit) {
 // Bounds of a search: of as many devices, no group that a layout gives is faster.
 TEST(AxisLayout, DensestGroupsAreNoSlower) {
   for (const auto& [where, sizes] : questions) {
-    const Cluster on = cluster(where);
+    const hardware::Cluster on = cluster(where);
     for (std::size_t set = 1; set < std::size_t{1} << sizes.size(); ++set) {
       std::int64_t devices = 1;
       for (std::size_t i = 0; i < sizes.size(); ++i)
@@ -105,10 +108,10 @@ TEST(AxisLayout, DensestGroupsAreNoSlower) {
       const auto densest = densest_groups(on, devices, "test");
       ASSERT_TRUE(densest && !densest->empty());
       for (const AxisLayout& layout : axis_layouts(sizes, on)) {
-        const Mesh mesh = mesh_of(sizes, layout);
-        AxisSet axes = 0;
+        const program::Mesh mesh = mesh_of(sizes, layout);
+        program::AxisSet axes = 0;
         for (std::size_t i = 0; i < sizes.size(); ++i)
-          if (set >> i & 1u) axes |= axis_bit(*mesh.find(std::to_string(i)));
+          if (set >> i & 1u) axes |= program::axis_bit(*mesh.find(std::to_string(i)));
         const CollectiveGroup group = Placement::make(mesh, on, "test", layout.turn)->group(axes);
         for (const CollectiveKind kind :
              {CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce,
@@ -119,8 +122,8 @@ TEST(AxisLayout, DensestGroupsAreNoSlower) {
             const CollectiveLine other = collective_line(kind, dense);
             rate = std::min(rate, other.rate.value()), floor = std::min(floor, other.floor.value());
           }
-          EXPECT_LE(rate, line.rate.value()) << where << " " << mesh_text(mesh) << " " << name(kind);
-          EXPECT_LE(floor, line.floor.value()) << where << " " << mesh_text(mesh) << " " << name(kind);
+          EXPECT_LE(rate, line.rate.value()) << where << " " << program::mesh_text(mesh) << " " << name(kind);
+          EXPECT_LE(floor, line.floor.value()) << where << " " << program::mesh_text(mesh) << " " << name(kind);
         }
       }
     }
@@ -128,4 +131,4 @@ TEST(AxisLayout, DensestGroupsAreNoSlower) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::network

@@ -7,7 +7,7 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::network {
 namespace {
 
 /// The chance that none of `drawn` of `all` things, drawn without putting back, is among `marked` ones.
@@ -43,11 +43,11 @@ double Routing::sent_share(double children) const {
 namespace {
 
 /// "X", "X=4" or "X=4:2" on a torus.
-Result<AxisPart> parse_part(const Cluster& cluster, std::string_view text, std::string_view where) {
+Result<AxisPart> parse_part(const hardware::Cluster& cluster, std::string_view text, std::string_view where) {
   const std::size_t equals = text.find('='), colon = text.find(':');
   const std::string name(trim(text.substr(0, equals)));
   std::vector<std::string> known;
-  for (const Axis& axis : cluster.torus->axes) known.push_back(axis.name);
+  for (const hardware::Axis& axis : cluster.torus->axes) known.push_back(axis.name);
   AxisPart part;
   part.axis = static_cast<std::size_t>(std::find(known.begin(), known.end(), name) - known.begin());
   const bool missing = part.axis == known.size();
@@ -55,7 +55,7 @@ Result<AxisPart> parse_part(const Cluster& cluster, std::string_view text, std::
   if (missing)
     return fail(std::string(where), fmt::format("{} has no axis {}", cluster.text, in_quotes(name)),
                 "its axes are " + join(known, ", "), Error::Kind::usage);
-  const Axis& axis = cluster.torus->axes[part.axis];
+  const hardware::Axis& axis = cluster.torus->axes[part.axis];
   part.size = axis.size;
   if (equals == std::string_view::npos) return part;
   ASSAY_TRY(size,
@@ -76,13 +76,13 @@ Result<AxisPart> parse_part(const Cluster& cluster, std::string_view text, std::
 
 }  // namespace
 
-CollectiveLabels collective_labels(const Cluster& cluster) {
+CollectiveLabels collective_labels(const hardware::Cluster& cluster) {
   CollectiveLabels labels;
   if (const auto& up = cluster.chip.network.scale_up) {
     labels.link = up->link_bandwidth.source;
     if (up->hop_latency) labels.hop_latency = up->hop_latency->source;
   }
-  for (const Level& level : cluster.levels) labels.levels.push_back({level.name, level.source});
+  for (const hardware::Level& level : cluster.levels) labels.levels.push_back({level.name, level.source});
   if (labels.levels.empty()) labels.levels.push_back({"chip", "unused"});
   return labels;
 }
@@ -100,7 +100,7 @@ void add_axis_parts(CollectiveGroup& group, std::int64_t axis_size, bool ring, c
   group.devices *= chips;
 }
 
-Result<CollectiveGroup> bare_group(const Cluster& cluster, std::string_view where) {
+Result<CollectiveGroup> bare_group(const hardware::Cluster& cluster, std::string_view where) {
   CollectiveGroup group;
   if (const auto& up = cluster.chip.network.scale_up) {
     if (up->hop_latency) group.hop_latency = up->hop_latency->value;
@@ -113,13 +113,13 @@ Result<CollectiveGroup> bare_group(const Cluster& cluster, std::string_view wher
   return group;
 }
 
-Result<CollectiveGroup> make_group(const Cluster& cluster, const std::vector<std::string>& axes, double inner,
+Result<CollectiveGroup> make_group(const hardware::Cluster& cluster, const std::vector<std::string>& axes, double inner,
                                    std::string_view where) {
   ASSAY_TRY(group, bare_group(cluster, where));
   if (cluster.torus) {
     std::vector<std::string> wanted = axes;
     if (wanted.empty())
-      for (const Axis& axis : cluster.torus->axes) wanted.push_back(axis.name);
+      for (const hardware::Axis& axis : cluster.torus->axes) wanted.push_back(axis.name);
     bool slices = false;
     std::vector<AxisPart> parts;
     for (const std::string& text : wanted) {
@@ -164,7 +164,7 @@ Result<CollectiveGroup> make_group(const Cluster& cluster, const std::vector<std
   group.devices = chips / inner;
   group.inner = inner;
   double below = 1.0;
-  for (const Level& level : cluster.levels) {
+  for (const hardware::Level& level : cluster.levels) {
     const double unit = static_cast<double>(level.chips), lanes = std::max(inner, below);
     group.levels.push_back({std::max(1.0, unit / lanes), lanes, level.chip_bandwidth, level.in_network_reduction,
                             static_cast<std::uint8_t>(group.levels.size())});
@@ -174,4 +174,4 @@ Result<CollectiveGroup> make_group(const Cluster& cluster, const std::vector<std
   return group;
 }
 
-}  // namespace assay
+}  // namespace assay::network

@@ -14,7 +14,7 @@
 #include "assay/base/units.h"
 #include "assay/hardware/cluster.h"
 
-namespace assay {
+namespace assay::network {
 
 /// Up to N values in place.
 template <class T, std::size_t N>
@@ -105,7 +105,7 @@ struct CollectiveLabels {
   std::string link, hop_latency;
   std::vector<Level> levels;  ///< of the cluster
 };
-CollectiveLabels collective_labels(const Cluster& cluster);
+CollectiveLabels collective_labels(const hardware::Cluster& cluster);
 
 /// Part of a torus axis: `size` chips that lie `stride` apart.
 struct AxisPart {
@@ -120,12 +120,12 @@ void add_axis_parts(CollectiveGroup& group, std::int64_t axis_size, bool ring, c
                     std::size_t count);
 
 /// A group without axes or levels, with the latency and the link of the cluster.
-Result<CollectiveGroup> bare_group(const Cluster& cluster, std::string_view where);
+Result<CollectiveGroup> bare_group(const hardware::Cluster& cluster, std::string_view where);
 
 /// The group of a cluster for torus axes by name, X, Y=4 (four neighbours), Y=4:2 (every second chip), `slices`; or
 /// nothing for all chips of a slice. `inner` devices hold other shards of the array and lie closer together than the
 /// group (switched networks).
-Result<CollectiveGroup> make_group(const Cluster& cluster, const std::vector<std::string>& axes, double inner,
+Result<CollectiveGroup> make_group(const hardware::Cluster& cluster, const std::vector<std::string>& axes, double inner,
                                    std::string_view where);
 
-}  // namespace assay
+}  // namespace assay::network

@@ -7,7 +7,7 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::network {
 namespace {
 
 constexpr std::pair<CollectiveKind, std::string_view> names[] = {
@@ -331,4 +331,4 @@ ASSAY_INSTANTIATE(Plain)
 ASSAY_INSTANTIATE(Traced)
 #undef ASSAY_INSTANTIATE
 
-}  // namespace assay
+}  // namespace assay::network

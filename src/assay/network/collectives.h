@@ -11,7 +11,7 @@
 #include "assay/base/result.h"
 #include "assay/network/collective_group.h"
 
-namespace assay {
+namespace assay::network {
 
 enum class CollectiveKind {
   all_gather,
@@ -63,4 +63,4 @@ Bytes busiest_link(CollectiveKind kind, Bytes bytes, const CollectiveGroup& grou
 /// How it is done: "bidirectional ring", "line", "axes side by side", "tree", "in-network reduction".
 std::string algorithm(CollectiveKind kind, const CollectiveGroup& group);
 
-}  // namespace assay
+}  // namespace assay::network

@@ -7,10 +7,12 @@
 #include <cmath>
 #include <cstdint>
 
-namespace assay {
+namespace assay::network {
 namespace {
 
-Cluster cluster(const char* text) { return *parse_cluster(text, Catalogue::builtin(), "test"); }
+hardware::Cluster cluster(const char* text) {
+  return *hardware::parse_cluster(text, hardware::Catalogue::builtin(), "test");
+}
 
 CollectiveCost<Plain> cost(CollectiveKind kind, Bytes bytes, const char* where,
                            const std::vector<std::string>& axes = {}, double inner = 1) {
@@ -160,4 +162,4 @@ RC_GTEST_PROP(Collective, PlainAndTracedAgreeBitForBit, ()) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::network

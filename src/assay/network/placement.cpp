@@ -8,13 +8,13 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::network {
 namespace {
 
 using Parts = std::vector<AxisParts>;  ///< by mesh axis
 
 /// Every mesh axis from `at` on gets whole physical axes; earlier ones first, so that equal sizes stay in order.
-bool whole_axes(const Mesh& mesh, const Grounds& ground, std::size_t at, unsigned used, Parts& parts) {
+bool whole_axes(const program::Mesh& mesh, const Grounds& ground, std::size_t at, unsigned used, Parts& parts) {
   if (at == mesh.axes.size()) return used + 1 == 1u << ground.size();
   const std::int64_t size = mesh.axes[at].size;
   if (size == 1) return whole_axes(mesh, ground, at + 1, used, parts);
@@ -37,7 +37,7 @@ bool whole_axes(const Mesh& mesh, const Grounds& ground, std::size_t at, unsigne
 }
 
 /// Along the grounds in the given order. Returns the mesh axis that does not fit.
-std::optional<std::size_t> in_sequence(const Mesh& mesh, const Grounds& grounds, Parts& parts) {
+std::optional<std::size_t> in_sequence(const program::Mesh& mesh, const Grounds& grounds, Parts& parts) {
   GroundFilling filling(grounds);
   for (std::size_t i = mesh.axes.size(); i-- > 0;) {
     const auto laid = filling.lay(mesh.axes[i].size);
@@ -49,16 +49,17 @@ std::optional<std::size_t> in_sequence(const Mesh& mesh, const Grounds& grounds,
 
 using TreeLevels = FixedList<CollectiveGroup::TreeLevel, max_tree_levels>;
 
-TreeLevels tree_levels(const Cluster& cluster) {
+TreeLevels tree_levels(const hardware::Cluster& cluster) {
   TreeLevels levels;
   for (std::size_t i = 0; i < cluster.levels.size(); ++i) {
-    const Level& level = cluster.levels[i];
+    const hardware::Level& level = cluster.levels[i];
     levels.push_back({1.0, 1.0, level.chip_bandwidth, level.in_network_reduction, static_cast<std::uint8_t>(i)});
   }
   return levels;
 }
 
-Result<Parts> torus_parts(const Mesh& mesh, const Cluster& cluster, std::string_view where, std::size_t turn) {
+Result<Parts> torus_parts(const program::Mesh& mesh, const hardware::Cluster& cluster, std::string_view where,
+                          std::size_t turn) {
   const Grounds ground = grounds_of(cluster);
   Parts parts(mesh.axes.size());
   if (turn == 0 && whole_axes(mesh, ground, 0, 0, parts)) return parts;
@@ -71,19 +72,20 @@ Result<Parts> torus_parts(const Mesh& mesh, const Cluster& cluster, std::string_
       if ((cluster.slices == 1 || order[0].axis == Ground::slices) && !in_sequence(mesh, order, parts)) return parts;
   std::vector<std::string> sizes;
   for (const Ground& each : ground) sizes.push_back(std::to_string(each.size));
-  const MeshAxis& axis = mesh.axes[*misfit];
+  const program::MeshAxis& axis = mesh.axes[*misfit];
   return fail(
       std::string(where),
       fmt::format("axis {}={} of {} does not lie on the axes of {}: it would end inside of an axis that it does "
                   "not divide",
-                  axis.name, axis.size, mesh_text(mesh), cluster.text),
+                  axis.name, axis.size, program::mesh_text(mesh), cluster.text),
       fmt::format("each mesh axis takes whole axes of {}, or a part of one that divides it", join(sizes, "x")),
       Error::Kind::usage);
 }
 
 }  // namespace
 
-Result<Placement> Placement::make(const Mesh& mesh, const Cluster& cluster, std::string_view where, std::size_t turn) {
+Result<Placement> Placement::make(const program::Mesh& mesh, const hardware::Cluster& cluster, std::string_view where,
+                                  std::size_t turn) {
   if (mesh.devices() != cluster.chips())
     return fail(std::string(where),
                 fmt::format("the mesh covers {} devices, {} has {}", mesh.devices(), cluster.text, cluster.chips()),
@@ -97,11 +99,11 @@ Result<Placement> Placement::make(const Mesh& mesh, const Cluster& cluster, std:
   if (cluster.torus) {
     ASSAY_TRY(parts, torus_parts(mesh, cluster, where, turn));
     std::copy(parts.begin(), parts.end(), placement.parts_.begin());
-    for (const Axis& axis : cluster.torus->axes) placement.torus_.push_back({axis.size, axis.ring});
+    for (const hardware::Axis& axis : cluster.torus->axes) placement.torus_.push_back({axis.size, axis.ring});
     return placement;
   }
-  FixedList<std::int64_t, max_mesh_axes> sizes;
-  for (const MeshAxis& axis : mesh.axes) sizes.push_back(axis.size);
+  FixedList<std::int64_t, program::max_mesh_axes> sizes;
+  for (const program::MeshAxis& axis : mesh.axes) sizes.push_back(axis.size);
   placement.stretch({sizes.begin(), sizes.size()});
   return placement;
 }
@@ -141,7 +143,7 @@ void add_slices(CollectiveGroup& group, double between, const CollectiveGroup::T
 
 }  // namespace
 
-CollectiveGroup Placement::group(AxisSet axes) const {
+CollectiveGroup Placement::group(program::AxisSet axes) const {
   CollectiveGroup group = bare_;
   group.levels = {};
   if (torus_.empty()) {
@@ -161,7 +163,7 @@ CollectiveGroup Placement::group(AxisSet axes) const {
   }
   double between = 1;
   for (std::size_t axis = 0; axis < torus_.size(); ++axis) {
-    FixedList<AxisPart, max_mesh_axes> along;
+    FixedList<AxisPart, program::max_mesh_axes> along;
     for (std::size_t i = 0; i < mesh_axes_; ++i)
       if (axes >> i & 1u)
         for (const AxisPart& part : parts_[i])
@@ -181,7 +183,7 @@ namespace {
 /// Goes through the ways in which the devices of a group may lie in the units of a cluster.
 class Densest {
  public:
-  Densest(const Cluster& cluster, const CollectiveGroup& bare, const TreeLevels& levels)
+  Densest(const hardware::Cluster& cluster, const CollectiveGroup& bare, const TreeLevels& levels)
       : cluster_(cluster), bare_(bare), levels_(levels) {
     if (cluster.torus) grounds_ = grounds_of(cluster);
   }
@@ -233,7 +235,7 @@ class Densest {
     }
   }
 
-  const Cluster& cluster_;
+  const hardware::Cluster& cluster_;
   CollectiveGroup bare_;
   TreeLevels levels_;
   Grounds grounds_;
@@ -243,7 +245,7 @@ class Densest {
 
 }  // namespace
 
-Result<std::vector<CollectiveGroup>> densest_groups(const Cluster& cluster, std::int64_t devices,
+Result<std::vector<CollectiveGroup>> densest_groups(const hardware::Cluster& cluster, std::int64_t devices,
                                                     std::string_view where) {
   ASSAY_TRY(bare, bare_group(cluster, where));
   return Densest(cluster, bare, tree_levels(cluster)).of(devices);
@@ -259,7 +261,7 @@ bool Placement::plain() const {
   return true;
 }
 
-std::string placement_text(const Placement& placement, const Mesh& mesh, const Cluster& cluster) {
+std::string placement_text(const Placement& placement, const program::Mesh& mesh, const hardware::Cluster& cluster) {
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < mesh.axes.size(); ++i) {
     std::vector<std::string> parts;
@@ -278,51 +280,52 @@ std::string placement_text(const Placement& placement, const Mesh& mesh, const C
   return join(texts, "; ");
 }
 
-CollectiveKind collective_of(StepKind kind) {
+CollectiveKind collective_of(plan::StepKind kind) {
   switch (kind) {
-    case StepKind::all_gather:
+    case plan::StepKind::all_gather:
       return CollectiveKind::all_gather;
-    case StepKind::reduce_scatter:
+    case plan::StepKind::reduce_scatter:
       return CollectiveKind::reduce_scatter;
-    case StepKind::all_reduce:
+    case plan::StepKind::all_reduce:
       return CollectiveKind::all_reduce;
-    case StepKind::all_to_all:
+    case plan::StepKind::all_to_all:
       return CollectiveKind::all_to_all;
     default:
       return CollectiveKind::permute;
   }
 }
 
-CollectiveKind collective_of(Op op) {
+CollectiveKind collective_of(program::Op op) {
   switch (op) {
-    case Op::all_gather:
+    case program::Op::all_gather:
       return CollectiveKind::all_gather;
-    case Op::reduce_scatter:
+    case program::Op::reduce_scatter:
       return CollectiveKind::reduce_scatter;
-    case Op::all_reduce:
+    case program::Op::all_reduce:
       return CollectiveKind::all_reduce;
     default:
       return CollectiveKind::all_to_all;
   }
 }
 
-Bytes array_bytes(const Program& program, const Step& step) {
-  const bool grows = step.op == Op::all_gather || step.op == Op::all_to_all;
-  return local_bytes(program, program.tensor(step.in[0])) * (grows ? program.ways(step.axes) : 1.0);
+Bytes array_bytes(const program::Program& program, const program::Step& step) {
+  const bool grows = step.op == program::Op::all_gather || step.op == program::Op::all_to_all;
+  return program::local_bytes(program, program.tensor(step.in[0])) * (grows ? program.ways(step.axes) : 1.0);
 }
 
-CollectiveCost<Plain> step_cost(const Placement& placement, const Mesh& mesh, StepKind kind, AxisSet axes,
-                                Bytes local) {
-  const bool grows = kind == StepKind::all_gather || kind == StepKind::all_to_all;
-  return collective_cost(Plain{}, collective_of(kind), local * (grows ? shard_count(mesh, axes) : 1.0),
+CollectiveCost<Plain> step_cost(const Placement& placement, const program::Mesh& mesh, plan::StepKind kind,
+                                program::AxisSet axes, Bytes local) {
+  const bool grows = kind == plan::StepKind::all_gather || kind == plan::StepKind::all_to_all;
+  return collective_cost(Plain{}, collective_of(kind), local * (grows ? program::shard_count(mesh, axes) : 1.0),
                          placement.group(axes));
 }
 
-Prices time_prices(const Placement& placement, const Mesh& mesh, const std::optional<FlopsPerSecond>& peak) {
-  Prices prices(mesh);
-  for (AxisSet axes = 1; axes < axis_bit(static_cast<int>(mesh.axes.size())); ++axes)
-    for (StepKind kind : {StepKind::all_gather, StepKind::all_to_all, StepKind::permute, StepKind::reduce_scatter,
-                          StepKind::all_reduce}) {
+plan::Prices time_prices(const Placement& placement, const program::Mesh& mesh,
+                         const std::optional<FlopsPerSecond>& peak) {
+  plan::Prices prices(mesh);
+  for (program::AxisSet axes = 1; axes < program::axis_bit(static_cast<int>(mesh.axes.size())); ++axes)
+    for (plan::StepKind kind : {plan::StepKind::all_gather, plan::StepKind::all_to_all, plan::StepKind::permute,
+                                plan::StepKind::reduce_scatter, plan::StepKind::all_reduce}) {
       // The bandwidth term is proportional to the bytes, so one byte tells the rate.
       const CollectiveCost<Plain> one = step_cost(placement, mesh, kind, axes, 1_B);
       prices.set(kind, axes, {one.bandwidth.value(), one.latency.value()});
@@ -331,4 +334,4 @@ Prices time_prices(const Placement& placement, const Mesh& mesh, const std::opti
   return prices;
 }
 
-}  // namespace assay
+}  // namespace assay::network

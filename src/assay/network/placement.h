@@ -15,7 +15,7 @@
 #include "assay/program/program.h"
 #include "assay/program/sharding.h"
 
-namespace assay {
+namespace assay::network {
 
 /// A mesh laid on a cluster. Holds no strings or memory of its own: copies are cheap and groups cost no allocation.
 class Placement {
@@ -24,20 +24,21 @@ class Placement {
 
   /// Lays axes out in order, the first one outermost. On a torus, whole axes are preferred; then parts, where sizes
   /// divide; the error says why nothing fits. Another `turn` is that of an AxisLayout.
-  static Result<Placement> make(const Mesh& mesh, const Cluster& cluster, std::string_view where, std::size_t turn = 0);
+  static Result<Placement> make(const program::Mesh& mesh, const hardware::Cluster& cluster, std::string_view where,
+                                std::size_t turn = 0);
 
   /// Lays axes of other sizes along the same switched cluster, the first one outermost.
   void stretch(std::span<const std::int64_t> sizes);
 
   /// The links of a collective over a set of mesh axes; all lines of these axes run it at once.
-  CollectiveGroup group(AxisSet axes) const;
+  CollectiveGroup group(program::AxisSet axes) const;
   /// The parts on which a mesh axis lies, outermost first; on a switched cluster one part of axis 0.
   const AxisParts& parts(int axis) const { return parts_[static_cast<std::size_t>(axis)]; }
   /// True if every mesh axis is one whole axis, or the cluster is switched.
   bool plain() const;
 
  private:
-  std::array<AxisParts, max_mesh_axes> parts_;
+  std::array<AxisParts, program::max_mesh_axes> parts_;
   std::size_t mesh_axes_ = 0;
   CollectiveGroup bare_;  ///< its levels are those of the cluster
   struct Physical {
@@ -49,20 +50,22 @@ class Placement {
 };
 
 /// Groups of `devices` chips such that every group which a placement gives is matched by one that is no slower.
-Result<std::vector<CollectiveGroup>> densest_groups(const Cluster& cluster, std::int64_t devices,
+Result<std::vector<CollectiveGroup>> densest_groups(const hardware::Cluster& cluster, std::int64_t devices,
                                                     std::string_view where);
 
 /// "S on slices, X on 4 of X": what an answer says where the placement is not one to one.
-std::string placement_text(const Placement& placement, const Mesh& mesh, const Cluster& cluster);
+std::string placement_text(const Placement& placement, const program::Mesh& mesh, const hardware::Cluster& cluster);
 
-CollectiveKind collective_of(StepKind kind);
+CollectiveKind collective_of(plan::StepKind kind);
 /// Of a collective step of a program.
-CollectiveKind collective_of(Op op);
+CollectiveKind collective_of(program::Op op);
 /// Bytes of the array that one group of a collective step sees, as collective_cost counts them.
-Bytes array_bytes(const Program& program, const Step& step);
+Bytes array_bytes(const program::Program& program, const program::Step& step);
 /// What one step of a plan costs, from the bytes a device holds before it.
-CollectiveCost<Plain> step_cost(const Placement& placement, const Mesh& mesh, StepKind kind, AxisSet axes, Bytes local);
+CollectiveCost<Plain> step_cost(const Placement& placement, const program::Mesh& mesh, plan::StepKind kind,
+                                program::AxisSet axes, Bytes local);
 /// The planner's prices in seconds; with the chip's rate, arithmetic counts against communication.
-Prices time_prices(const Placement& placement, const Mesh& mesh, const std::optional<FlopsPerSecond>& peak);
+plan::Prices time_prices(const Placement& placement, const program::Mesh& mesh,
+                         const std::optional<FlopsPerSecond>& peak);
 
-}  // namespace assay
+}  // namespace assay::network

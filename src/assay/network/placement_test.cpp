@@ -8,17 +8,19 @@
 
 #include "assay/network/simulator/links.h"
 
-namespace assay {
+namespace assay::network {
 namespace {
 
-Cluster cluster(const char* text) { return *parse_cluster(text, Catalogue::builtin(), "test"); }
+hardware::Cluster cluster(const char* text) {
+  return *hardware::parse_cluster(text, hardware::Catalogue::builtin(), "test");
+}
 Placement placed(const char* mesh, const char* on) {
-  const auto placement = Placement::make(*parse_mesh(mesh, "test"), cluster(on), "test");
+  const auto placement = Placement::make(*program::parse_mesh(mesh, "test"), cluster(on), "test");
   EXPECT_TRUE(placement) << (placement ? "" : placement.error().what);
   return *placement;
 }
 std::string text(const char* mesh, const char* on) {
-  return placement_text(placed(mesh, on), *parse_mesh(mesh, "test"), cluster(on));
+  return placement_text(placed(mesh, on), *program::parse_mesh(mesh, "test"), cluster(on));
 }
 double gather(const CollectiveGroup& group) {
   return collective_cost(Plain{}, CollectiveKind::all_gather, 1_GB, group).bandwidth.value();
@@ -85,11 +87,11 @@ TEST(Placement, AllAxesTogetherAreTheWholeCluster) {
 }
 
 TEST(Placement, SaysWhyNothingFits) {
-  const auto refused = Placement::make(*parse_mesh("S=6,X=6", ""), cluster("9*tpu-v5e:2x2"), "--mesh");
+  const auto refused = Placement::make(*program::parse_mesh("S=6,X=6", ""), cluster("9*tpu-v5e:2x2"), "--mesh");
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().what.find("X=6"), std::string::npos) << refused.error().what;
   EXPECT_NE(refused.error().hint.find("9x2x2"), std::string::npos) << refused.error().hint;
-  EXPECT_FALSE(Placement::make(*parse_mesh("X=5", ""), cluster("tpu-v5e:2x2"), "--mesh"));
+  EXPECT_FALSE(Placement::make(*program::parse_mesh("X=5", ""), cluster("tpu-v5e:2x2"), "--mesh"));
 }
 
 /// All groups of some parts of an axis gather at once over explicit links, each along its members in order. `blocks`
@@ -161,12 +163,12 @@ RC_GTEST_PROP(Placement, AnySizesThatDivideFit, ()) {
     left -= bits;
     if (name == 'F') break;
   }
-  const Mesh parsed = *parse_mesh(mesh, "");
+  const program::Mesh parsed = *program::parse_mesh(mesh, "");
   const auto placement = Placement::make(parsed, cluster("4*tpu-v5e:16x16"), "test");
   RC_ASSERT(static_cast<bool>(placement));
-  for (AxisSet axes = 0; axes < axis_bit(static_cast<int>(parsed.axes.size())); ++axes) {
+  for (program::AxisSet axes = 0; axes < program::axis_bit(static_cast<int>(parsed.axes.size())); ++axes) {
     const CollectiveGroup group = placement->group(axes);
-    RC_ASSERT(group.devices == shard_count(parsed, axes));
+    RC_ASSERT(group.devices == program::shard_count(parsed, axes));
     double product = 1;
     for (const auto& axis : group.axes) product *= axis.size;
     for (const auto& level : group.levels) product *= level.groups;
@@ -175,4 +177,4 @@ RC_GTEST_PROP(Placement, AnySizesThatDivideFit, ()) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::network

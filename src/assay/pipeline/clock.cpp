@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace assay {
+namespace assay::pipeline {
 namespace {
 
 constexpr double most_operations = 16.0 * 1024.0 * 1024.0;
@@ -119,4 +119,4 @@ PipelineClock::Played PipelineClock::play(const PipelineInput& input, const Scor
   return played;
 }
 
-}  // namespace assay
+}  // namespace assay::pipeline

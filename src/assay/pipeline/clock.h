@@ -9,7 +9,7 @@
 
 #include "assay/pipeline/event_order.h"
 
-namespace assay {
+namespace assay::pipeline {
 
 class PipelineClock {
  public:
@@ -38,4 +38,4 @@ class PipelineClock {
   std::vector<double> done_, first_, free_;
 };
 
-}  // namespace assay
+}  // namespace assay::pipeline

@@ -4,7 +4,7 @@
 
 #include <random>
 
-namespace assay {
+namespace assay::pipeline {
 namespace {
 
 /// Any shape, with parts that differ a little, a lot, or in their ends.
@@ -70,4 +70,4 @@ TEST(PipelineClock, PlaysAllWhereStagesDoNotSettle) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::pipeline

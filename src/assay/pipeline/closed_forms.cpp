@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace assay {
+namespace assay::pipeline {
 namespace {
 
 /// Sizes and times as plain numbers: p stages, m microbatches, F, B and W of a whole stage, a hop c. A step is the work
@@ -354,4 +354,4 @@ double peak_microbatches(const PipelineShape& shape, std::int64_t stage) {
   throw InternalError("unknown pipeline schedule");
 }
 
-}  // namespace assay
+}  // namespace assay::pipeline

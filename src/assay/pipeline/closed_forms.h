@@ -6,7 +6,7 @@
 
 #include "assay/pipeline/simulation.h"
 
-namespace assay {
+namespace assay::pipeline {
 
 struct PipelineForm {
   Seconds makespan, interval;  ///< as in PipelineResult, without at_end
@@ -54,4 +54,4 @@ bool splits_backward(PipelineSchedule schedule);
 /// Activations that a stage holds at most, in microbatches through a whole stage; exact for every possible shape.
 double peak_microbatches(const PipelineShape& shape, std::int64_t stage);
 
-}  // namespace assay
+}  // namespace assay::pipeline

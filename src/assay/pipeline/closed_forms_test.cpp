@@ -9,7 +9,7 @@
 #include <random>
 #include <stdexcept>
 
-namespace assay {
+namespace assay::pipeline {
 namespace {
 
 using Schedule = PipelineSchedule;
@@ -88,12 +88,12 @@ TEST(PipelineForms, EqualTheSimulationWithAndWithoutHops) {
         const PipelineForm form = pipeline_form(shape, whole, hop);
         const PipelineResult result = run(uniform(shape, whole, hop));
         const auto about = [&] {
-          return testing::Message() << schedule_name(shape.schedule) << " p " << shape.stages << " m "
-                                    << shape.microbatches << " v " << shape.chunks << " hop " << hop.value()
-                                    << " times " << whole.forward.value() << " " << whole.backward_input.value() << " "
-                                    << whole.backward_weight.value() << ": form " << form.makespan.value() << ", "
-                                    << form.interval.value() << ", simulated " << result.makespan.value() << ", "
-                                    << result.interval.value();
+          return ::testing::Message() << schedule_name(shape.schedule) << " p " << shape.stages << " m "
+                                      << shape.microbatches << " v " << shape.chunks << " hop " << hop.value()
+                                      << " times " << whole.forward.value() << " " << whole.backward_input.value()
+                                      << " " << whole.backward_weight.value() << ": form " << form.makespan.value()
+                                      << ", " << form.interval.value() << ", simulated " << result.makespan.value()
+                                      << ", " << result.interval.value();
         };
         EXPECT_TRUE(agrees(form.makespan, result.makespan, form.exact)) << about();
         EXPECT_TRUE(agrees(form.interval, result.interval, form.interval_exact)) << about();
@@ -292,4 +292,4 @@ TEST(PipelineForms, TheBoundIsExactForPlainSchedulesWithStagesAlike) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::pipeline

@@ -6,7 +6,7 @@
 
 #include "assay/pipeline/orders.h"
 
-namespace assay {
+namespace assay::pipeline {
 namespace {
 
 using Work = PipelineWork;
@@ -208,4 +208,4 @@ void EventTimes::fill(const PipelineInput& input) {
     }
 }
 
-}  // namespace assay
+}  // namespace assay::pipeline

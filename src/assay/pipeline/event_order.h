@@ -6,7 +6,7 @@
 
 #include "assay/pipeline/simulation.h"
 
-namespace assay {
+namespace assay::pipeline {
 
 struct PipelineOperation;
 
@@ -42,4 +42,4 @@ class EventTimes {
   std::vector<Duration> durations_;
 };
 
-}  // namespace assay
+}  // namespace assay::pipeline

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace assay {
+namespace assay::pipeline {
 namespace {
 
 using Work = PipelineWork;
@@ -113,4 +113,4 @@ std::int64_t most_in_flight(const StageOrder& order) {
   return most;
 }
 
-}  // namespace assay
+}  // namespace assay::pipeline

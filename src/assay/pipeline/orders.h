@@ -5,7 +5,7 @@
 
 #include "assay/pipeline/simulation.h"
 
-namespace assay {
+namespace assay::pipeline {
 
 struct PipelineOperation {
   PipelineWork work = PipelineWork::forward;
@@ -25,4 +25,4 @@ StageOrder dualpipe_order(const PipelineShape& shape, std::int64_t stage);
 /// The most microbatches in flight on a stage that runs this order, each chunk counted as 1.
 std::int64_t most_in_flight(const StageOrder& order);
 
-}  // namespace assay
+}  // namespace assay::pipeline

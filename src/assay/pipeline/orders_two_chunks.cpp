@@ -6,7 +6,7 @@
 
 #include "assay/pipeline/orders.h"
 
-namespace assay {
+namespace assay::pipeline {
 namespace {
 
 using Work = PipelineWork;
@@ -139,4 +139,4 @@ StageOrder dualpipe_order(const PipelineShape& shape, std::int64_t stage) {
   return order.take();
 }
 
-}  // namespace assay
+}  // namespace assay::pipeline

@@ -8,7 +8,7 @@
 #include "assay/base/text.h"
 #include "assay/pipeline/simulation.h"
 
-namespace assay {
+namespace assay::pipeline {
 namespace {
 
 struct Name {
@@ -126,4 +126,4 @@ Result<void> check_pipeline(const PipelineShape& shape) {
   return {};
 }
 
-}  // namespace assay
+}  // namespace assay::pipeline

@@ -9,7 +9,7 @@
 #include "assay/pipeline/event_order.h"
 #include "assay/pipeline/orders.h"
 
-namespace assay {
+namespace assay::pipeline {
 namespace {
 
 using Work = PipelineWork;
@@ -140,4 +140,4 @@ Result<PipelineResult> simulate_pipeline(const PipelineInput& input, bool with_e
   return result_of(input, with_events, lanes);
 }
 
-}  // namespace assay
+}  // namespace assay::pipeline

@@ -10,7 +10,7 @@
 #include "assay/base/result.h"
 #include "assay/base/units.h"
 
-namespace assay {
+namespace assay::pipeline {
 
 /// In which order a stage takes its work.
 ///   gpipe        all forward, then all backward (Huang et al. 2019)
@@ -92,4 +92,4 @@ struct PipelineResult {
 /// simulate (16 Mi operations).
 Result<PipelineResult> simulate_pipeline(const PipelineInput& input, bool with_events = true);
 
-}  // namespace assay
+}  // namespace assay::pipeline

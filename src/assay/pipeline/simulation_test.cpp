@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-namespace assay {
+namespace assay::pipeline {
 namespace {
 
 using Schedule = PipelineSchedule;
@@ -317,4 +317,4 @@ RC_GTEST_PROP(PipelineLaws, BusyAndIdleTimeAreAllTheTime, ()) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::pipeline

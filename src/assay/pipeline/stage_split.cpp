@@ -2,7 +2,7 @@
 
 #include "assay/base/result.h"
 
-namespace assay {
+namespace assay::pipeline {
 
 namespace {
 
@@ -31,7 +31,7 @@ std::vector<std::int64_t> runs_of(std::int64_t layers, std::int64_t stages, std:
 
 /// Runs of layers on `stages` stages, each where `stage_of` says, and mirrored also as far from the other end.
 template <class F>
-StageSplit laid(const Transformer& model, std::int64_t stages, const std::vector<std::int64_t>& runs,
+StageSplit laid(const model::Transformer& model, std::int64_t stages, const std::vector<std::int64_t>& runs,
                 StageLayout layout, F&& stage_of) {
   std::vector<std::size_t> order;  // kinds of the decoder are numbered first
   if (model.encoder)
@@ -50,7 +50,7 @@ StageSplit laid(const Transformer& model, std::int64_t stages, const std::vector
   }
   for (std::size_t s = 0; layout == StageLayout::mirrored && s < all.size() - 1 - s; ++s) {
     StageSplit::Part &near = all[s], &far = all[all.size() - 1 - s];
-    for (std::size_t k = 0; k < max_layer_kinds; ++k)
+    for (std::size_t k = 0; k < model::max_layer_kinds; ++k)
       near.layers[k] = static_cast<std::int16_t>(near.layers[k] + far.layers[k]);
     near.first |= far.first, near.last |= far.last;
     near.passed = 0.5;
@@ -77,21 +77,21 @@ StageSplit laid(const Transformer& model, std::int64_t stages, const std::vector
 
 }  // namespace
 
-std::int64_t layers_of(const Transformer& model) {
+std::int64_t layers_of(const model::Transformer& model) {
   return model.decoder.layers() + (model.encoder ? model.encoder->layers() : 0);
 }
 
-StageSplit split_stages(const Transformer& model, std::int64_t stages, StageLayout layout, std::int64_t chunks) {
+StageSplit split_stages(const model::Transformer& model, std::int64_t stages, StageLayout layout, std::int64_t chunks) {
   const auto p = static_cast<std::size_t>(stages);
   const bool folded = layout == StageLayout::folded;
   return laid(model, stages, runs_of(layers_of(model), stages, chunks, folded), layout,
               [=](std::size_t run) { return folded && run >= p ? 2 * p - 1 - run : run % p; });
 }
 
-StageSplit split_parts(const Transformer& model, std::int64_t stages, std::int64_t chunks, StageLayout layout) {
+StageSplit split_parts(const model::Transformer& model, std::int64_t stages, std::int64_t chunks, StageLayout layout) {
   const std::vector<std::int64_t> runs = runs_of(layers_of(model), stages, chunks, layout == StageLayout::folded);
   return laid(model, static_cast<std::int64_t>(runs.size()), runs, StageLayout::straight,
               [](std::size_t run) { return run; });
 }
 
-}  // namespace assay
+}  // namespace assay::pipeline

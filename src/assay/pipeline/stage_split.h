@@ -6,18 +6,19 @@
 
 #include "assay/model/transformer.h"
 
-namespace assay {
+namespace assay::pipeline {
 
 /// How the layers of a model, those of an encoder first, lie on `stages` stages: as many in each as possible, the rest
 /// in the middle.
 struct StageSplit {
   struct Part {
-    std::array<std::int16_t, max_layer_kinds> layers{};   ///< by kind
-    std::array<std::int16_t, max_layer_kinds> leading{};  ///< of them, those of the first of two runs, where folded
-    std::int16_t stages = 0;                              ///< that are like this
-    std::int16_t at = 0, to = 0;                          ///< the first and the last of them
-    bool first = false, last = false;                     ///< holds the embedding, the head
-    double passed = 1;                                    ///< share of all that which one microbatch passes
+    std::array<std::int16_t, model::max_layer_kinds> layers{};  ///< by kind
+    std::array<std::int16_t, model::max_layer_kinds>
+        leading{};                     ///< of them, those of the first of two runs, where folded
+    std::int16_t stages = 0;           ///< that are like this
+    std::int16_t at = 0, to = 0;       ///< the first and the last of them
+    bool first = false, last = false;  ///< holds the embedding, the head
+    double passed = 1;                 ///< share of all that which one microbatch passes
     friend bool operator==(const Part&, const Part&) = default;
   };
   std::vector<Part> parts;
@@ -26,17 +27,17 @@ struct StageSplit {
   friend bool operator==(const StageSplit&, const StageSplit&) = default;
 };
 /// Those of an encoder included: what stages and their chunks are cut from.
-std::int64_t layers_of(const Transformer& model);
+std::int64_t layers_of(const model::Transformer& model);
 enum class StageLayout : std::uint8_t {
   straight,
   folded,   ///< two runs of layers a stage that lie like a V, so that the first one holds both ends of the model
   mirrored  ///< two copies of the model from opposite ends: a microbatch passes one of a stage's two runs
 };
 /// Straight stages hold `chunks` runs each, the first ones of all stages before the second ones.
-StageSplit split_stages(const Transformer& model, std::int64_t stages, StageLayout layout = StageLayout::straight,
-                        std::int64_t chunks = 1);
+StageSplit split_stages(const model::Transformer& model, std::int64_t stages,
+                        StageLayout layout = StageLayout::straight, std::int64_t chunks = 1);
 /// Every run of layers of one copy by itself, in model order: `chunks` a stage, or two where they are folded.
-StageSplit split_parts(const Transformer& model, std::int64_t stages, std::int64_t chunks,
+StageSplit split_parts(const model::Transformer& model, std::int64_t stages, std::int64_t chunks,
                        StageLayout layout = StageLayout::straight);
 
-}  // namespace assay
+}  // namespace assay::pipeline

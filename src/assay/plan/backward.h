@@ -15,7 +15,7 @@
 
 #include "assay/plan/planner.h"
 
-namespace assay {
+namespace assay::plan {
 
 struct BackwardPlan {
   std::vector<PlanStep> result;          ///< from the gradient of the result to that of the local product
@@ -27,9 +27,9 @@ struct BackwardPlan {
 
 /// The gradients of a product's operands; the forward plan is for the expression on the same mesh, and the factors of
 /// its local product are kept.
-BackwardPlan plan_backward(const Mesh& mesh, const ShardingExpression& expression, const Plan& forward);
+BackwardPlan plan_backward(const program::Mesh& mesh, const ShardingExpression& expression, const Plan& forward);
 
 /// The gradient of a resharding.
-std::vector<PlanStep> reshard_backward(const Mesh& mesh, const Plan& forward);
+std::vector<PlanStep> reshard_backward(const program::Mesh& mesh, const Plan& forward);
 
-}  // namespace assay
+}  // namespace assay::plan

@@ -5,9 +5,9 @@
 #include "assay/base/text.h"
 #include "assay/plan/planner.h"
 
-namespace assay {
+namespace assay::plan {
 
-int find_dim(const Tensor& tensor, std::string_view name) {
+int find_dim(const program::Tensor& tensor, std::string_view name) {
   for (std::size_t i = 0; i < tensor.dims.size(); ++i)
     if (tensor.dims[i].name == name) return static_cast<int>(i);
   return -1;
@@ -25,16 +25,17 @@ Correspondence correspond(const ShardingExpression& e) {
   return all;
 }
 
-std::optional<Sharding> multiply(const Correspondence& c, const Sharding& a, const Sharding& b) {
-  Sharding out;
+std::optional<program::Sharding> multiply(const Correspondence& c, const program::Sharding& a,
+                                          const program::Sharding& b) {
+  program::Sharding out;
   out.unreduced = a.unreduced ^ b.unreduced;
   // A product of two partial sums over one axis is not the partial sum of products.
   if (a.unreduced & b.unreduced) return std::nullopt;
-  AxisSet used = out.unreduced;
+  program::AxisSet used = out.unreduced;
   for (const auto& row : c.rows()) {
-    AxisList list = row.left >= 0 ? list_of(a, row.left) : list_of(b, row.right);
+    program::AxisList list = row.left >= 0 ? list_of(a, row.left) : list_of(b, row.right);
     if (row.left >= 0 && row.right >= 0 && !(list == list_of(b, row.right))) return std::nullopt;
-    const AxisSet set = list.set();
+    const program::AxisSet set = list.set();
     if (used & set) return std::nullopt;
     used |= set;
     if (row.result >= 0)
@@ -45,20 +46,21 @@ std::optional<Sharding> multiply(const Correspondence& c, const Sharding& a, con
   return out;
 }
 
-Flops local_flops(const Mesh& mesh, const Correspondence& c, const Sharding& a, const Sharding& b) {
+Flops local_flops(const program::Mesh& mesh, const Correspondence& c, const program::Sharding& a,
+                  const program::Sharding& b) {
   double flops = 2.0;
   for (const auto& row : c.rows())
-    flops *=
-        static_cast<double>(local_size(mesh, row.size, row.left >= 0 ? list_of(a, row.left) : list_of(b, row.right)));
+    flops *= static_cast<double>(
+        program::local_size(mesh, row.size, row.left >= 0 ? list_of(a, row.left) : list_of(b, row.right)));
   return Flops(flops);
 }
 
 int product_case(const ShardingExpression& e) {
   const Correspondence c = correspond(e);
-  AxisSet contracted_left = 0, contracted_right = 0, kept_left = 0, kept_right = 0;
+  program::AxisSet contracted_left = 0, contracted_right = 0, kept_left = 0, kept_right = 0;
   bool alike = true;
   for (const auto& row : c.rows()) {
-    const AxisList a = list_of(e.left.sharding, row.left), b = list_of(e.right->sharding, row.right);
+    const program::AxisList a = list_of(e.left.sharding, row.left), b = list_of(e.right->sharding, row.right);
     if (row.left >= 0 && row.right >= 0) {
       if (row.result >= 0) continue;
       contracted_left |= a.set(), contracted_right |= b.set();
@@ -87,7 +89,7 @@ std::string place_of(std::string_view text, std::size_t tensor, std::size_t dim)
 }  // namespace
 
 Result<void> check_product(const ShardingExpression& e, std::string_view text) {
-  const Tensor* const tensors[] = {&e.left, &*e.right, &*e.result};
+  const program::Tensor* const tensors[] = {&e.left, &*e.right, &*e.result};
   for (std::size_t t = 0; t < 3; ++t)
     for (std::size_t i = 0; i < tensors[t]->dims.size(); ++i)
       if (find_dim(*tensors[t], tensors[t]->dims[i].name) != static_cast<int>(i))
@@ -120,4 +122,4 @@ Result<void> check_product(const ShardingExpression& e, std::string_view text) {
   return {};
 }
 
-}  // namespace assay
+}  // namespace assay::plan

@@ -7,7 +7,7 @@
 
 #include "assay/plan/notation.h"
 
-namespace assay {
+namespace assay::plan {
 
 /// One row per dimension of a product: its place in each tensor, -1 where a tensor has it not.
 struct Correspondence {
@@ -17,23 +17,25 @@ struct Correspondence {
 
     bool shared() const { return left >= 0 && right >= 0; }
   };
-  std::array<Row, 2 * max_tensor_rank> all;
+  std::array<Row, 2 * program::max_tensor_rank> all;
   std::size_t count = 0;
 
   std::span<const Row> rows() const { return {all.data(), count}; }
 };
 
 /// The place of a dimension in a tensor, or -1.
-int find_dim(const Tensor& tensor, std::string_view name);
+int find_dim(const program::Tensor& tensor, std::string_view name);
 Correspondence correspond(const ShardingExpression& e);
 
-inline AxisList list_of(const Sharding& sharding, int dim) {
-  return dim < 0 ? AxisList{} : sharding.dims[static_cast<std::size_t>(dim)];
+inline program::AxisList list_of(const program::Sharding& sharding, int dim) {
+  return dim < 0 ? program::AxisList{} : sharding.dims[static_cast<std::size_t>(dim)];
 }
 
 /// The sharding of the product of two shards that lie together, or nothing if they do not match.
-std::optional<Sharding> multiply(const Correspondence& c, const Sharding& a, const Sharding& b);
+std::optional<program::Sharding> multiply(const Correspondence& c, const program::Sharding& a,
+                                          const program::Sharding& b);
 /// Of the product of two shards.
-Flops local_flops(const Mesh& mesh, const Correspondence& c, const Sharding& a, const Sharding& b);
+Flops local_flops(const program::Mesh& mesh, const Correspondence& c, const program::Sharding& a,
+                  const program::Sharding& b);
 
-}  // namespace assay
+}  // namespace assay::plan

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
-namespace assay {
+namespace assay::plan {
 namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 }
 
-Explorer::Explorer(ShardingSpace& space, const TensorExtent& extent, const Sharding& start, const Prices& prices,
-                   bool once)
+Explorer::Explorer(ShardingSpace& space, const TensorExtent& extent, const program::Sharding& start,
+                   const Prices& prices, bool once)
     : space_(&space), prices_(&prices), extent_(extent), once_(once) {
   const int id = space.id(start);
   grow();
@@ -63,7 +63,7 @@ bool Explorer::next(double limit) {
 
 /// Called with a cost that is not more than what is known: settled shardings cost less than all that follow, or as much
 /// in fewer steps.
-inline void Explorer::reach(int from, int to, StepKind kind, AxisSet axes, double cost) {
+inline void Explorer::reach(int from, int to, StepKind kind, program::AxisSet axes, double cost) {
   const auto place = static_cast<std::size_t>(to);
   const int steps = reached_[static_cast<std::size_t>(from)].steps + 1;
   if (cost == cost_[place] && reached_[place].steps <= steps) return;
@@ -87,18 +87,18 @@ void Explorer::expand(int id, double limit) {
   }
   // All shardings of one set of local shapes reach each other, and the first one settled is the cheapest to start from.
   if (permuted_[static_cast<std::size_t>(id)]) return;
-  const AxisSet used = space_->split_axes(id);
+  const program::AxisSet used = space_->split_axes(id);
   if (used == 0 || base + (*prices_)(StepKind::permute, used, Bytes(here)) > limit) return;
   const std::vector<int>& members = space_->permutations(id);
   grow();
   for (int member : members) {
     permuted_[static_cast<std::size_t>(member)] = 1;
     if (member == id) continue;
-    const AxisSet axes = used | space_->split_axes(member);
+    const program::AxisSet axes = used | space_->split_axes(member);
     const double cost = base + (*prices_)(StepKind::permute, axes, Bytes(here));
     if (cost <= cost_[static_cast<std::size_t>(member)] && cost <= limit)
       reach(id, member, StepKind::permute, axes, cost);
   }
 }
 
-}  // namespace assay
+}  // namespace assay::plan

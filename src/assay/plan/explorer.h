@@ -5,20 +5,20 @@
 
 #include "assay/plan/space.h"
 
-namespace assay {
+namespace assay::plan {
 
 /// How a sharding was reached: the step that leads to (or, backwards, away from) its neighbour on the path.
 struct Reached {
   int steps = -1;
   int parent = -1;
-  AxisSet axes = 0;
+  program::AxisSet axes = 0;
   StepKind kind = StepKind::slice;
 };
 
 /// The size of a tensor, as far as a search depends on it. Proportional: no size that divides matters, only the bytes;
 /// costs are then per byte of the whole tensor.
 struct TensorExtent {
-  std::array<std::int64_t, max_tensor_rank> sizes{};
+  std::array<std::int64_t, program::max_tensor_rank> sizes{};
   Dtype dtype = Dtype::bf16;
   bool proportional = false;
 
@@ -29,7 +29,8 @@ struct TensorExtent {
 class Explorer {
  public:
   /// `once`: limits only shrink from call to call, so that what costs more need not be remembered.
-  Explorer(ShardingSpace& space, const TensorExtent& extent, const Sharding& start, const Prices& prices, bool once);
+  Explorer(ShardingSpace& space, const TensorExtent& extent, const program::Sharding& start, const Prices& prices,
+           bool once);
 
   /// Settles the next cheapest sharding; false when all are known or the cheapest costs more than `limit`.
   bool next(double limit);
@@ -37,9 +38,9 @@ class Explorer {
   const std::vector<int>& order() const { return order_; }
   double cost(int id) const { return cost_[static_cast<std::size_t>(id)]; }
   const Reached& at(int id) const { return reached_[static_cast<std::size_t>(id)]; }
-  const Sharding& sharding(int id) const { return space_->sharding(id); }
+  const program::Sharding& sharding(int id) const { return space_->sharding(id); }
   /// The number of a sharding in the space.
-  int find(const Sharding& sharding) const { return space_->id(sharding); }
+  int find(const program::Sharding& sharding) const { return space_->id(sharding); }
   bool settled(int id) const {
     return static_cast<std::size_t>(id) < settled_.size() && settled_[static_cast<std::size_t>(id)] != 0;
   }
@@ -58,7 +59,7 @@ class Explorer {
  private:
   void grow();
   void expand(int id, double limit);
-  void reach(int from, int to, StepKind kind, AxisSet axes, double cost);
+  void reach(int from, int to, StepKind kind, program::AxisSet axes, double cost);
   double local(int id);
 
   ShardingSpace* space_;
@@ -73,4 +74,4 @@ class Explorer {
   std::vector<Entry> heap_;
 };
 
-}  // namespace assay
+}  // namespace assay::plan

@@ -6,14 +6,14 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::plan {
 namespace {
 
 bool is_alnum(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
 
 class Parser {
  public:
-  Parser(std::string_view text, const Mesh& mesh, const DimensionSizes& sizes, Dtype dtype,
+  Parser(std::string_view text, const program::Mesh& mesh, const DimensionSizes& sizes, Dtype dtype,
          std::optional<std::int64_t> otherwise)
       : text_(text), mesh_(mesh), sizes_(sizes), dtype_(dtype), otherwise_(otherwise) {}
 
@@ -32,7 +32,7 @@ class Parser {
       if (!parsed.right) {
         if (result.dims.size() != parsed.left.dims.size() ||
             !std::equal(result.dims.begin(), result.dims.end(), parsed.left.dims.begin(),
-                        [](const Dimension& a, const Dimension& b) { return a.name == b.name; }))
+                        [](const program::Dimension& a, const program::Dimension& b) { return a.name == b.name; }))
           return error(at, "a resharding keeps the dimensions and their order", "write A[I_X, J] -> A[I, J_X]");
       }
       parsed.result = result;
@@ -67,10 +67,10 @@ class Parser {
   }
 
   /// A subscript: axis names one after the other, the longest name that fits first.
-  Result<AxisList> axes(AxisSet& used) {
+  Result<program::AxisList> axes(program::AxisSet& used) {
     skip();
     const std::size_t start = at_;
-    AxisList list;
+    program::AxisList list;
     while (at_ < text_.size() && is_alnum(text_[at_])) {
       int found = -1;
       std::size_t length = 0;
@@ -79,21 +79,22 @@ class Parser {
           found = static_cast<int>(i), length = mesh_.axes[i].name.size();
       if (found < 0)
         return error(at_, fmt::format("{} is not an axis of the mesh", in_quotes(text_.substr(at_, 1))),
-                     fmt::format("the mesh is {}", mesh_text(mesh_)));
-      if (used & axis_bit(found))
+                     fmt::format("the mesh is {}", program::mesh_text(mesh_)));
+      if (used & program::axis_bit(found))
         return error(
             at_, fmt::format("axis {} is used twice in one tensor", mesh_.axes[static_cast<std::size_t>(found)].name),
             "an axis can split one dimension only, or mark one partial sum");
-      used |= axis_bit(found);
+      used |= program::axis_bit(found);
       list = list.pushed(found);
       at_ += length;
     }
-    if (at_ == start) return error(at_, "an axis is missing after _", fmt::format("the mesh is {}", mesh_text(mesh_)));
+    if (at_ == start)
+      return error(at_, "an axis is missing after _", fmt::format("the mesh is {}", program::mesh_text(mesh_)));
     return list;
   }
 
-  Result<Tensor> tensor() {
-    Tensor tensor;
+  Result<program::Tensor> tensor() {
+    program::Tensor tensor;
     tensor.dtype = dtype_;
     skip();
     const std::size_t start = at_;
@@ -101,11 +102,11 @@ class Parser {
     if (tensor.name.empty()) return error(start, "a tensor is missing", "write A[I_X, J]");
     if (!accept("["))
       return error(at_, fmt::format("[ is missing after {}", in_quotes(tensor.name)), "write A[I_X, J]");
-    AxisSet used = 0;
+    program::AxisSet used = 0;
     do {
       skip();
       const std::size_t at = at_;
-      Dimension dim{std::string(word()), 1};
+      program::Dimension dim{std::string(word()), 1};
       if (dim.name.empty()) return error(at, "a dimension is missing", "write A[I_X, J]");
       if (dim.name.find_first_not_of("0123456789") == std::string::npos) {
         auto size = parse_count(dim.name, "");
@@ -119,11 +120,11 @@ class Parser {
         return error(at, fmt::format("dimension {} has no size", in_quotes(dim.name)),
                      fmt::format("add it: --sizes {}=4096", dim.name));
       }
-      for (const Dimension& other : tensor.dims)
+      for (const program::Dimension& other : tensor.dims)
         if (other.name == dim.name && dim.name.find_first_not_of("0123456789") != std::string::npos)
           return error(at, fmt::format("dimension {} appears twice in one tensor", in_quotes(dim.name)), "");
-      if (tensor.dims.size() == max_tensor_rank)
-        return error(at, fmt::format("a tensor has at most {} dimensions", max_tensor_rank), "");
+      if (tensor.dims.size() == program::max_tensor_rank)
+        return error(at, fmt::format("a tensor has at most {} dimensions", program::max_tensor_rank), "");
       if (accept("_")) {
         ASSAY_TRY(list, axes(used));
         tensor.sharding.dims[tensor.dims.size()] = list;
@@ -142,7 +143,7 @@ class Parser {
   }
 
   std::string_view text_;
-  const Mesh& mesh_;
+  const program::Mesh& mesh_;
   const DimensionSizes& sizes_;
   Dtype dtype_;
   std::optional<std::int64_t> otherwise_;
@@ -166,17 +167,17 @@ Result<DimensionSizes> parse_dimension_sizes(std::string_view text, std::string_
   return sizes;
 }
 
-Result<ShardingExpression> parse_sharding(std::string_view text, const Mesh& mesh, const DimensionSizes& sizes,
+Result<ShardingExpression> parse_sharding(std::string_view text, const program::Mesh& mesh, const DimensionSizes& sizes,
                                           Dtype dtype, std::optional<std::int64_t> otherwise) {
   if (text.size() > 4096) return fail("expression", "the expression is longer than 4096 bytes", "");
   return Parser(text, mesh, sizes, dtype, otherwise).expression();
 }
 
-std::string expression_text(const Mesh& mesh, const ShardingExpression& expression) {
-  std::string text = tensor_text(mesh, expression.left);
-  if (expression.right) text += " * " + tensor_text(mesh, *expression.right);
-  if (expression.result) text += " -> " + tensor_text(mesh, *expression.result);
+std::string expression_text(const program::Mesh& mesh, const ShardingExpression& expression) {
+  std::string text = program::tensor_text(mesh, expression.left);
+  if (expression.right) text += " * " + program::tensor_text(mesh, *expression.right);
+  if (expression.result) text += " -> " + program::tensor_text(mesh, *expression.result);
   return text;
 }
 
-}  // namespace assay
+}  // namespace assay::plan

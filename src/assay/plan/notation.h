@@ -10,13 +10,13 @@
 #include "assay/base/result.h"
 #include "assay/program/sharding.h"
 
-namespace assay {
+namespace assay::plan {
 
 /// A parsed expression: one tensor, a resharding (one tensor and its target), or a product with its result.
 struct ShardingExpression {
-  Tensor left;
-  std::optional<Tensor> right;
-  std::optional<Tensor> result;
+  program::Tensor left;
+  std::optional<program::Tensor> right;
+  std::optional<program::Tensor> result;
 };
 
 /// Sizes of dimensions by name.
@@ -27,10 +27,10 @@ Result<DimensionSizes> parse_dimension_sizes(std::string_view text, std::string_
 
 /// Parses and checks an expression; a dimension that is neither a number nor in `sizes` has the size `otherwise`, or is
 /// an error.
-Result<ShardingExpression> parse_sharding(std::string_view text, const Mesh& mesh, const DimensionSizes& sizes,
+Result<ShardingExpression> parse_sharding(std::string_view text, const program::Mesh& mesh, const DimensionSizes& sizes,
                                           Dtype dtype, std::optional<std::int64_t> otherwise = std::nullopt);
 
 /// The expression in the notation, normalised.
-std::string expression_text(const Mesh& mesh, const ShardingExpression& expression);
+std::string expression_text(const program::Mesh& mesh, const ShardingExpression& expression);
 
-}  // namespace assay
+}  // namespace assay::plan

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-namespace assay {
+namespace assay::plan {
 namespace {
 
-const Mesh mesh{{{"X", 4}, {"Y", 2}, {"Z", 2}}};
+const program::Mesh mesh{{{"X", 4}, {"Y", 2}, {"Z", 2}}};
 const DimensionSizes sizes{{"I", 64}, {"J", 128}, {"K", 256}};
 
 TEST(Notation, RoundTrips) {
@@ -48,4 +48,4 @@ TEST(Notation, ErrorsPointAtTheCharacter) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::plan

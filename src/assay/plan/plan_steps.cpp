@@ -4,7 +4,7 @@
 #include "assay/plan/correspondence.h"
 #include "assay/plan/planner.h"
 
-namespace assay {
+namespace assay::plan {
 
 std::string_view name(StepKind kind) {
   switch (kind) {
@@ -26,8 +26,8 @@ std::string_view name(StepKind kind) {
   return "multiply";
 }
 
-Bytes received_bytes(const Mesh& mesh, StepKind kind, AxisSet axes, Bytes local) {
-  const double n = shard_count(mesh, axes);
+Bytes received_bytes(const program::Mesh& mesh, StepKind kind, program::AxisSet axes, Bytes local) {
+  const double n = program::shard_count(mesh, axes);
   switch (kind) {
     case StepKind::all_gather:
       return (n - 1.0) * local;
@@ -45,7 +45,7 @@ Bytes received_bytes(const Mesh& mesh, StepKind kind, AxisSet axes, Bytes local)
   return Bytes(0);
 }
 
-Prices::Prices(const Mesh& mesh)
+Prices::Prices(const program::Mesh& mesh)
     : axes_(mesh.axes.size()), table_(static_cast<std::size_t>(StepKind::multiply) << mesh.axes.size()) {}
 
 bool Prices::proportional() const {
@@ -54,32 +54,32 @@ bool Prices::proportional() const {
   return true;
 }
 
-Prices byte_prices(const Mesh& mesh) {
+Prices byte_prices(const program::Mesh& mesh) {
   Prices prices(mesh);
-  for (AxisSet axes = 1; axes < axis_bit(static_cast<int>(mesh.axes.size())); ++axes)
+  for (program::AxisSet axes = 1; axes < program::axis_bit(static_cast<int>(mesh.axes.size())); ++axes)
     for (StepKind kind : {StepKind::all_gather, StepKind::all_to_all, StepKind::permute, StepKind::reduce_scatter,
                           StepKind::all_reduce})
       prices.set(kind, axes, {received_bytes(mesh, kind, axes, 1_B).value(), 0.0});
   return prices;
 }
 
-Sharding without_unit_axes(const Mesh& mesh, const Sharding& sharding) {
-  AxisSet unit = 0;
+program::Sharding without_unit_axes(const program::Mesh& mesh, const program::Sharding& sharding) {
+  program::AxisSet unit = 0;
   for (std::size_t axis = 0; axis < mesh.axes.size(); ++axis)
-    if (mesh.axes[axis].size == 1) unit |= axis_bit(static_cast<int>(axis));
+    if (mesh.axes[axis].size == 1) unit |= program::axis_bit(static_cast<int>(axis));
   if (!(sharding.used_axes() & unit)) return sharding;
-  Sharding bare = sharding;
+  program::Sharding bare = sharding;
   bare.unreduced &= ~unit;
-  for (AxisList& list : bare.dims) {
-    AxisList rest;
+  for (program::AxisList& list : bare.dims) {
+    program::AxisList rest;
     for (int kept : list.axes())
-      if (!(unit & axis_bit(kept))) rest = rest.pushed(kept);
+      if (!(unit & program::axis_bit(kept))) rest = rest.pushed(kept);
     list = rest;
   }
   return bare;
 }
 
-PlanStep transpose(const PlanStep& step, const Mesh& mesh) {
+PlanStep transpose(const PlanStep& step, const program::Mesh& mesh) {
   PlanStep back = step;
   std::swap(back.before, back.after);
   // The gradient of a partial sum is the same for every addend: it is replicated.
@@ -101,24 +101,24 @@ PlanStep transpose(const PlanStep& step, const Mesh& mesh) {
     default:
       break;
   }
-  back.bytes = received_bytes(mesh, back.kind, back.axes, local_bytes(mesh, back.before));
+  back.bytes = received_bytes(mesh, back.kind, back.axes, program::local_bytes(mesh, back.before));
   return back;
 }
 
-std::string step_text(const Mesh& mesh, const PlanStep& step) {
-  const std::string after = tensor_text(mesh, step.after);
+std::string step_text(const program::Mesh& mesh, const PlanStep& step) {
+  const std::string after = program::tensor_text(mesh, step.after);
   static constexpr std::pair<StepKind, std::string_view> names[] = {
       {StepKind::slice, "Slice"},     {StepKind::all_gather, "AllGather"},         {StepKind::all_to_all, "AllToAll"},
       {StepKind::permute, "Permute"}, {StepKind::reduce_scatter, "ReduceScatter"}, {StepKind::all_reduce, "AllReduce"}};
   for (const auto& [kind, text] : names)
     if (kind == step.kind)
-      return fmt::format("{} = {}{}{}({})", after, text, step.axes ? "_" : "", axes_text(mesh, step.axes),
-                         tensor_text(mesh, step.before));
+      return fmt::format("{} = {}{}{}({})", after, text, step.axes ? "_" : "", program::axes_text(mesh, step.axes),
+                         program::tensor_text(mesh, step.before));
   std::string contracted;
-  for (const Dimension& dim : step.before.dims)
+  for (const program::Dimension& dim : step.before.dims)
     if (find_dim(*step.second, dim.name) >= 0 && find_dim(step.after, dim.name) < 0) contracted += dim.name;
-  return fmt::format("{} = {} *{} {}", after, tensor_text(mesh, step.before), contracted,
-                     tensor_text(mesh, *step.second));
+  return fmt::format("{} = {} *{} {}", after, program::tensor_text(mesh, step.before), contracted,
+                     program::tensor_text(mesh, *step.second));
 }
 
-}  // namespace assay
+}  // namespace assay::plan

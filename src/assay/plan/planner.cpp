@@ -7,7 +7,7 @@
 #include "assay/plan/correspondence.h"
 #include "assay/plan/explorer.h"
 
-namespace assay {
+namespace assay::plan {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -15,16 +15,16 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 /// What decides whether two shardings can be multiplied: shared dimensions must be split alike, others by other axes.
 struct Side {
   std::uint64_t shared;
-  AxisSet own;
+  program::AxisSet own;
   int id;
 
   bool fits(const Side& other) const { return shared == other.shared && (own & other.own) == 0; }
 };
 
-Side side_of(const Correspondence& c, const Sharding& sharding, bool left, int id) {
+Side side_of(const Correspondence& c, const program::Sharding& sharding, bool left, int id) {
   Side side{0, sharding.unreduced, id};
   for (const auto& row : c.rows()) {
-    const AxisList list = list_of(sharding, left ? row.left : row.right);
+    const program::AxisList list = list_of(sharding, left ? row.left : row.right);
     if (row.shared())
       side.shared = side.shared * 0x9e3779b97f4a7c15ull + list.bits();
     else
@@ -33,17 +33,17 @@ Side side_of(const Correspondence& c, const Sharding& sharding, bool left, int i
   return side;
 }
 
-Tensor with(const Tensor& tensor, const Sharding& sharding) {
-  Tensor copy = tensor;
+program::Tensor with(const program::Tensor& tensor, const program::Sharding& sharding) {
+  program::Tensor copy = tensor;
   copy.sharding = sharding;
   return copy;
 }
 
 /// Bytes on one device under some sharding; as local_bytes, without a tensor of its own.
-Bytes held_bytes(const Mesh& mesh, const Tensor& tensor, const Sharding& sharding) {
+Bytes held_bytes(const program::Mesh& mesh, const program::Tensor& tensor, const program::Sharding& sharding) {
   double elements = 1.0;
   for (std::size_t d = 0; d < tensor.dims.size(); ++d)
-    elements *= static_cast<double>(local_size(mesh, tensor.dims[d].size, sharding.dims[d]));
+    elements *= static_cast<double>(program::local_size(mesh, tensor.dims[d].size, sharding.dims[d]));
   return storage(tensor.dtype, elements);
 }
 
@@ -55,7 +55,7 @@ struct View {
   double cost(int id) const { return scale * explorer->cost(id); }
   double frontier() const { return scale * explorer->frontier(); }
   int steps(int id) const { return explorer->at(id).steps; }
-  const Sharding& sharding(int id) const { return explorer->sharding(id); }
+  const program::Sharding& sharding(int id) const { return explorer->sharding(id); }
   /// The limit is widened by rounding, so that what `frontier` shows is never refused.
   bool next(double limit) const { return explorer->next(limit / scale * (1.0 + 1e-12)); }
   /// The next of the shardings in order of cost, or infinity: settled already by another search, or not yet.
@@ -87,7 +87,8 @@ void backward_moves(const View& view, int id, std::vector<PlanOutline::Move>& mo
   }
 }
 
-void add_steps(const Mesh& mesh, const Tensor& tensor, const std::vector<PlanOutline::Move>& moves, Plan& plan) {
+void add_steps(const program::Mesh& mesh, const program::Tensor& tensor, const std::vector<PlanOutline::Move>& moves,
+               Plan& plan) {
   for (const PlanOutline::Move& move : moves) {
     const Bytes bytes = received_bytes(mesh, move.kind, move.axes, held_bytes(mesh, tensor, move.before));
     plan.steps.push_back(
@@ -97,7 +98,7 @@ void add_steps(const Mesh& mesh, const Tensor& tensor, const std::vector<PlanOut
   }
 }
 
-Plan plan_of(const Mesh& mesh, const ShardingExpression& e, const PlanOutline& outline) {
+Plan plan_of(const program::Mesh& mesh, const ShardingExpression& e, const PlanOutline& outline) {
   Plan plan;
   plan.steps.reserve(outline.left.size() + outline.right.size() + outline.result.size() + 1);
   add_steps(mesh, e.left, outline.left, plan);
@@ -117,17 +118,17 @@ Plan plan_of(const Mesh& mesh, const ShardingExpression& e, const PlanOutline& o
 
 /// Where the tensors of a product start and must end, without axes of size one.
 struct Ends {
-  Sharding left, right, result;
+  program::Sharding left, right, result;
 };
 
 /// The cost of the plan that replicates both operands and slices the result.
-double gather_all(const Mesh& mesh, const ShardingExpression& e, const Ends& ends, const Correspondence& c,
+double gather_all(const program::Mesh& mesh, const ShardingExpression& e, const Ends& ends, const Correspondence& c,
                   const Prices& prices) {
   // A target that is itself a partial sum cannot be had from a whole result; then nothing is certain.
   if (ends.result.unreduced) return infinity;
   double cost = 0.0;
-  const auto replicate = [&](const Tensor& tensor, const Sharding& sharding) {
-    const AxisSet split = sharding.split_axes();
+  const auto replicate = [&](const program::Tensor& tensor, const program::Sharding& sharding) {
+    const program::AxisSet split = sharding.split_axes();
     if (split) cost += prices(StepKind::all_gather, split, held_bytes(mesh, tensor, sharding));
     if (sharding.unreduced) cost += prices(StepKind::all_reduce, sharding.unreduced, held_bytes(mesh, tensor, {}));
   };
@@ -148,7 +149,7 @@ bool better(const Candidate& a, const Candidate& b) {
 }
 
 /// What a plan moves, for telling alternatives apart.
-std::string signature(const Mesh& mesh, const Plan& plan) {
+std::string signature(const program::Mesh& mesh, const Plan& plan) {
   std::string text;
   for (const PlanStep& step : plan.steps)
     if (step.kind != StepKind::slice && step.kind != StepKind::multiply) text += step_text(mesh, step) + ";";
@@ -160,7 +161,7 @@ std::string signature(const Mesh& mesh, const Plan& plan) {
 /// What an exploration depends on besides mesh and prices.
 struct ExplorationKey {
   TensorExtent extent;
-  Sharding start;
+  program::Sharding start;
   std::size_t rank = 0;
   bool forward = true;
 
@@ -180,20 +181,20 @@ struct ExplorationHash {
 
 /// The memory of all searches on one mesh.
 struct Planner::Workspace {
-  Workspace(const Mesh& over, bool single) : mesh(over), once(single), prices(over) {}
+  Workspace(const program::Mesh& over, bool single) : mesh(over), once(single), prices(over) {}
 
   void begin(const Prices& at);
-  View view(const Tensor& tensor, const Sharding& start, bool forward);
+  View view(const program::Tensor& tensor, const program::Sharding& start, bool forward);
   void search(const ShardingExpression& e, const Prices& at, std::size_t wanted);
   void consider(double per_flop, int l, int r, std::size_t wanted);
   void describe(const Candidate& candidate);
   double limit(std::size_t wanted) const { return found.size() < wanted ? certain : found.back().total; }
 
-  Mesh mesh;
+  program::Mesh mesh;
   bool once;
   Prices prices;  ///< of the explorations
   bool proportional = false;
-  std::array<std::unique_ptr<ShardingSpace>, 2 * (max_tensor_rank + 1)> spaces;
+  std::array<std::unique_ptr<ShardingSpace>, 2 * (program::max_tensor_rank + 1)> spaces;
   std::unordered_map<ExplorationKey, std::unique_ptr<Explorer>, ExplorationHash> explorations;
   View left, right, result;
   std::vector<Side> lefts, rights;
@@ -215,7 +216,7 @@ void Planner::Workspace::begin(const Prices& at) {
   proportional = !once && prices.proportional();
 }
 
-View Planner::Workspace::view(const Tensor& tensor, const Sharding& start, bool forward) {
+View Planner::Workspace::view(const program::Tensor& tensor, const program::Sharding& start, bool forward) {
   ExplorationKey key{{{}, tensor.dtype, false}, start, tensor.dims.size(), forward};
   bool divides = proportional;
   for (std::size_t d = 0; d < key.rank; ++d) {
@@ -297,7 +298,7 @@ void Planner::Workspace::describe(const Candidate& candidate) {
   outline.flops = local_flops(mesh, rows, outline.left_factor, outline.right_factor);
 }
 
-Planner::Planner(const Mesh& mesh, bool once) : workspace_(std::make_unique<Workspace>(mesh, once)) {}
+Planner::Planner(const program::Mesh& mesh, bool once) : workspace_(std::make_unique<Workspace>(mesh, once)) {}
 Planner::Planner(Planner&&) noexcept = default;
 Planner::~Planner() = default;
 
@@ -330,9 +331,9 @@ PlanChoice Planner::product(const ShardingExpression& expression, const Prices& 
   return choice;
 }
 
-Plan Planner::reshard(const Tensor& tensor, const Sharding& target, const Prices& prices) {
+Plan Planner::reshard(const program::Tensor& tensor, const program::Sharding& target, const Prices& prices) {
   Workspace& at = *workspace_;
-  const Sharding to = without_unit_axes(at.mesh, target);
+  const program::Sharding to = without_unit_axes(at.mesh, target);
   at.begin(prices);
   const View view = at.view(tensor, without_unit_axes(at.mesh, tensor.sharding), true);
   const int id = view.explorer->find(to);
@@ -345,13 +346,14 @@ Plan Planner::reshard(const Tensor& tensor, const Sharding& target, const Prices
   return plan;
 }
 
-PlanChoice plan_product(const Mesh& mesh, const ShardingExpression& expression, const Prices& prices,
+PlanChoice plan_product(const program::Mesh& mesh, const ShardingExpression& expression, const Prices& prices,
                         std::size_t alternatives) {
   return Planner(mesh, true).product(expression, prices, alternatives);
 }
 
-Plan plan_reshard(const Mesh& mesh, const Tensor& from, const Sharding& to, const Prices& prices) {
+Plan plan_reshard(const program::Mesh& mesh, const program::Tensor& from, const program::Sharding& to,
+                  const Prices& prices) {
   return Planner(mesh, true).reshard(from, to, prices);
 }
 
-}  // namespace assay
+}  // namespace assay::plan

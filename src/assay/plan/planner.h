@@ -12,7 +12,7 @@
 #include "assay/plan/notation.h"
 #include "assay/program/sharding.h"
 
-namespace assay {
+namespace assay::plan {
 
 enum class StepKind { slice, all_gather, all_to_all, permute, reduce_scatter, all_reduce, multiply };
 std::string_view name(StepKind kind);
@@ -20,10 +20,10 @@ std::string_view name(StepKind kind);
 /// One step of a plan: a collective over `axes` on one tensor, or the local product.
 struct PlanStep {
   StepKind kind = StepKind::multiply;
-  AxisSet axes = 0;
-  Tensor before;                 ///< of a multiply: the left operand
-  std::optional<Tensor> second;  ///< of a multiply: the right operand
-  Tensor after;
+  program::AxisSet axes = 0;
+  program::Tensor before;                 ///< of a multiply: the left operand
+  std::optional<program::Tensor> second;  ///< of a multiply: the right operand
+  program::Tensor after;
   Bytes bytes;      ///< received by one device
   double cost = 0;  ///< in the unit of the planner's prices
 };
@@ -36,10 +36,10 @@ class Prices {
     double rate = 0, floor = 0;
     friend bool operator==(const Line&, const Line&) = default;
   };
-  explicit Prices(const Mesh& mesh);
+  explicit Prices(const program::Mesh& mesh);
 
-  void set(StepKind kind, AxisSet axes, Line line) { table_[index(kind, axes)] = line; }
-  double operator()(StepKind kind, AxisSet axes, Bytes local) const {
+  void set(StepKind kind, program::AxisSet axes, Line line) { table_[index(kind, axes)] = line; }
+  double operator()(StepKind kind, program::AxisSet axes, Bytes local) const {
     const Line& line = table_[index(kind, axes)];
     const double moved = line.rate * local.value();
     return moved < line.floor ? line.floor : moved;
@@ -52,16 +52,18 @@ class Prices {
   double per_flop = 0;
 
  private:
-  std::size_t index(StepKind kind, AxisSet axes) const { return static_cast<std::size_t>(kind) << axes_ | axes; }
+  std::size_t index(StepKind kind, program::AxisSet axes) const {
+    return static_cast<std::size_t>(kind) << axes_ | axes;
+  }
   std::size_t axes_;
   std::vector<Line> table_;
 };
 
 /// Bytes one device receives: gather (n-1) local, reduce-scatter and all-to-all (n-1)/n local, all-reduce twice that,
 /// permute local, slice none.
-Bytes received_bytes(const Mesh& mesh, StepKind kind, AxisSet axes, Bytes local);
+Bytes received_bytes(const program::Mesh& mesh, StepKind kind, program::AxisSet axes, Bytes local);
 
-Prices byte_prices(const Mesh& mesh);
+Prices byte_prices(const program::Mesh& mesh);
 
 struct Plan {
   std::vector<PlanStep> steps;
@@ -72,7 +74,7 @@ struct Plan {
 };
 
 /// The sharding without axes of size one, which split nothing. Plans are made of such shardings only.
-Sharding without_unit_axes(const Mesh& mesh, const Sharding& sharding);
+program::Sharding without_unit_axes(const program::Mesh& mesh, const program::Sharding& sharding);
 
 /// The book's case of a product: 1 nothing to do, 2 one operand's contracted dimension is sharded, 3 both are sharded
 /// alike, 4 both operands use one axis for dimensions that are kept.
@@ -92,15 +94,15 @@ struct PlanChoice {
 struct PlanOutline {
   struct Move {
     StepKind kind = StepKind::slice;
-    AxisSet axes = 0;
-    Sharding before, after;
+    program::AxisSet axes = 0;
+    program::Sharding before, after;
     double cost = 0;
   };
-  std::vector<Move> left, right, result;        ///< steps of each tensor, in order
-  Sharding left_factor, right_factor, product;  ///< of the shards that are multiplied
-  double cost = 0;                              ///< communication, in the unit of the prices
-  double total = 0;                             ///< max of communication and compute
-  Flops flops;                                  ///< of the local product, per device
+  std::vector<Move> left, right, result;                 ///< steps of each tensor, in order
+  program::Sharding left_factor, right_factor, product;  ///< of the shards that are multiplied
+  double cost = 0;                                       ///< communication, in the unit of the prices
+  double total = 0;                                      ///< max of communication and compute
+  Flops flops;                                           ///< of the local product, per device
 };
 
 /// Plans on one mesh. Keeps what it has found out about every tensor and sharding it met, so that many plans on the
@@ -108,14 +110,14 @@ struct PlanOutline {
 class Planner {
  public:
   /// `once`: for a single plan, which then remembers less.
-  explicit Planner(const Mesh& mesh, bool once = false);
+  explicit Planner(const program::Mesh& mesh, bool once = false);
   Planner(Planner&&) noexcept;
   ~Planner();
 
   PlanChoice product(const ShardingExpression& expression, const Prices& prices, std::size_t alternatives = 0);
   /// The best plan of a product; valid until the next call.
   const PlanOutline& outline(const ShardingExpression& expression, const Prices& prices);
-  Plan reshard(const Tensor& from, const Sharding& to, const Prices& prices);
+  Plan reshard(const program::Tensor& from, const program::Sharding& to, const Prices& prices);
 
  private:
   struct Workspace;
@@ -123,36 +125,37 @@ class Planner {
 };
 
 /// One plan on a mesh that is not used again.
-PlanChoice plan_product(const Mesh& mesh, const ShardingExpression& expression, const Prices& prices,
+PlanChoice plan_product(const program::Mesh& mesh, const ShardingExpression& expression, const Prices& prices,
                         std::size_t alternatives = 0);
 
 /// The mesh with every axis split into its prime factors, X = 4 as X(1) = 2 and X(2) = 2, so that plans may move parts
 /// of an axis.
 struct RefinedMesh {
-  Mesh mesh;
+  program::Mesh mesh;
   std::vector<std::vector<int>> parts;  ///< of each axis of the original, major first
 
-  Sharding refine(const Sharding& sharding) const;
+  program::Sharding refine(const program::Sharding& sharding) const;
 };
-RefinedMesh refine(const Mesh& mesh);
+RefinedMesh refine(const program::Mesh& mesh);
 
 /// The cheapest plan by bytes when axes may also be split: never more than plan_product, slower to find.
 /// The plan's tensors are over `mesh`, which is the refined one only where that is cheaper.
 struct ThoroughPlan {
-  Mesh mesh;
+  program::Mesh mesh;
   Plan plan;
 };
-ThoroughPlan plan_product_thoroughly(const Mesh& mesh, const ShardingExpression& expression);
+ThoroughPlan plan_product_thoroughly(const program::Mesh& mesh, const ShardingExpression& expression);
 
 /// The cheapest way from one sharding of a tensor to another.
-Plan plan_reshard(const Mesh& mesh, const Tensor& from, const Sharding& to, const Prices& prices);
+Plan plan_reshard(const program::Mesh& mesh, const program::Tensor& from, const program::Sharding& to,
+                  const Prices& prices);
 
 /// The adjoint of one step by itself: gather and reduce-scatter are each other's, all-to-all and permute are undone, a
 /// slice is gathered, and an all-reduce of partial sums passes a replicated gradient through. Steps of a whole plan are
 /// undone together by plan_backward (sharding/backward.h), which knows where copies of a gradient agree.
-PlanStep transpose(const PlanStep& step, const Mesh& mesh);
+PlanStep transpose(const PlanStep& step, const program::Mesh& mesh);
 
 /// "C[I_X, K] = AllReduce_Y(C[I_X, K] {U_Y})"
-std::string step_text(const Mesh& mesh, const PlanStep& step);
+std::string step_text(const program::Mesh& mesh, const PlanStep& step);
 
-}  // namespace assay
+}  // namespace assay::plan

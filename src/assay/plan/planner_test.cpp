@@ -5,10 +5,10 @@
 
 #include <cmath>
 
-namespace assay {
+namespace assay::plan {
 namespace {
 
-const Mesh mesh{{{"X", 4}, {"Y", 2}}};
+const program::Mesh mesh{{{"X", 4}, {"Y", 2}}};
 const DimensionSizes sizes{{"I", 512}, {"J", 1024}, {"K", 2048}};
 
 ShardingExpression parse(const char* text) { return *parse_sharding(text, mesh, sizes, Dtype::fp32); }
@@ -36,7 +36,7 @@ TEST(Planner, PartialSumsAreReduced) {
 // Case 4 with the result sharded as A: gather B[J, K_X], 3/4 of 1024 x 2048 x 4 B = 6 MiB, or keep B's columns and
 // gather A, 3/4 of 2 MiB = 1.5 MiB, then move the result: all-to-all of 512 x 512 x 4 B x 3/4 = 0.75 MiB.
 TEST(Planner, MovesTheCheaperOperand) {
-  const Mesh line{{{"X", 4}}};
+  const program::Mesh line{{{"X", 4}}};
   const ShardingExpression e = *parse_sharding("A[I_X, J] * B[J, K_X] -> C[I_X, K]", line, sizes, Dtype::fp32);
   const PlanChoice choice = plan_product(line, e, byte_prices(line), 3);
   EXPECT_DOUBLE_EQ(choice.best.bytes.value(), (2.25 * 1_MiB).value());
@@ -71,8 +71,8 @@ TEST(Planner, GatherAndReduceScatterAreEachOthersTranspose) {
   EXPECT_EQ(transpose(back, mesh).kind, StepKind::all_gather);
 }
 
-Sharding random_sharding(const Mesh& over, std::size_t rank) {
-  Sharding sharding;
+program::Sharding random_sharding(const program::Mesh& over, std::size_t rank) {
+  program::Sharding sharding;
   for (int axis = 0; axis < static_cast<int>(over.axes.size()); ++axis) {
     const int place = *rc::gen::inRange<int>(0, static_cast<int>(rank) + 1);
     if (place < static_cast<int>(rank))
@@ -86,8 +86,8 @@ RC_GTEST_PROP(Planner, NeverCostsMoreThanGatheringEverything, ()) {
   e.left.sharding = random_sharding(mesh, 2), e.right->sharding = random_sharding(mesh, 2),
   e.result->sharding = random_sharding(mesh, 2);
   const Plan best = plan_product(mesh, e, byte_prices(mesh)).best;
-  const Bytes all =
-      (global_bytes(e.left) - local_bytes(mesh, e.left)) + (global_bytes(*e.right) - local_bytes(mesh, *e.right));
+  const Bytes all = (program::global_bytes(e.left) - program::local_bytes(mesh, e.left)) +
+                    (program::global_bytes(*e.right) - program::local_bytes(mesh, *e.right));
   RC_ASSERT(best.bytes <= all);
   RC_ASSERT(best.steps.size() > 0u);
   const ThoroughPlan thorough = plan_product_thoroughly(mesh, e);
@@ -96,9 +96,9 @@ RC_GTEST_PROP(Planner, NeverCostsMoreThanGatheringEverything, ()) {
 
 // A planner that remembers answers as one that starts afresh, at prices with and without floors.
 RC_GTEST_PROP(Planner, WhatItRemembersDoesNotChangePlans, ()) {
-  const Mesh cube = *parse_mesh("X=2,Y=4,Z=2", "");
+  const program::Mesh cube = *program::parse_mesh("X=2,Y=4,Z=2", "");
   Prices floors = byte_prices(cube);
-  for (AxisSet axes = 1; axes < 8; ++axes)
+  for (program::AxisSet axes = 1; axes < 8; ++axes)
     for (StepKind kind : {StepKind::all_gather, StepKind::all_to_all, StepKind::permute, StepKind::reduce_scatter,
                           StepKind::all_reduce})
       floors.set(kind, axes, {1.0 + axes, 5000.0});
@@ -121,15 +121,15 @@ RC_GTEST_PROP(Planner, EachStepStartsWhereThePreviousOneEnded, ()) {
   e.left.sharding = random_sharding(mesh, 2), e.right->sharding = random_sharding(mesh, 2),
   e.result->sharding = random_sharding(mesh, 2);
   const Plan best = plan_product(mesh, e, byte_prices(mesh)).best;
-  Sharding left = e.left.sharding, right = e.right->sharding;
-  std::optional<Sharding> product;
+  program::Sharding left = e.left.sharding, right = e.right->sharding;
+  std::optional<program::Sharding> product;
   for (const PlanStep& step : best.steps) {
     if (step.kind == StepKind::multiply) {
       RC_ASSERT(step.before.sharding == left);
       RC_ASSERT(step.second->sharding == right);
       product = step.after.sharding;
     } else {
-      Sharding& at = product ? *product : step.before.name == "A" ? left : right;
+      program::Sharding& at = product ? *product : step.before.name == "A" ? left : right;
       RC_ASSERT(step.before.sharding == at);
       at = step.after.sharding;
     }
@@ -138,4 +138,4 @@ RC_GTEST_PROP(Planner, EachStepStartsWhereThePreviousOneEnded, ()) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::plan

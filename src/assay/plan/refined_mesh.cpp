@@ -3,11 +3,11 @@
 
 #include "assay/plan/planner.h"
 
-namespace assay {
+namespace assay::plan {
 
-RefinedMesh refine(const Mesh& mesh) {
+RefinedMesh refine(const program::Mesh& mesh) {
   RefinedMesh refined;
-  for (const MeshAxis& axis : mesh.axes) {
+  for (const program::MeshAxis& axis : mesh.axes) {
     std::vector<std::int64_t> factors;
     std::int64_t rest = axis.size;
     for (std::int64_t prime = 2; prime * prime <= rest; ++prime)
@@ -24,14 +24,14 @@ RefinedMesh refine(const Mesh& mesh) {
   return refined;
 }
 
-Sharding RefinedMesh::refine(const Sharding& sharding) const {
-  Sharding fine;
-  for (std::size_t d = 0; d < max_tensor_rank; ++d)
+program::Sharding RefinedMesh::refine(const program::Sharding& sharding) const {
+  program::Sharding fine;
+  for (std::size_t d = 0; d < program::max_tensor_rank; ++d)
     for (int axis : sharding.dims[d].axes())
       for (int part : parts[static_cast<std::size_t>(axis)]) fine.dims[d] = fine.dims[d].pushed(part);
   for (std::size_t axis = 0; axis < parts.size(); ++axis)
-    if (sharding.unreduced & axis_bit(static_cast<int>(axis)))
-      for (int part : parts[axis]) fine.unreduced |= axis_bit(part);
+    if (sharding.unreduced & program::axis_bit(static_cast<int>(axis)))
+      for (int part : parts[axis]) fine.unreduced |= program::axis_bit(part);
   return fine;
 }
 
@@ -39,7 +39,7 @@ namespace {
 
 /// True if splitting by the parts of an axis one after the other gives the shards that splitting by the axis gives:
 /// below the first part of each axis nothing is padded.
-bool keeps_shards(const RefinedMesh& fine, const Tensor& tensor) {
+bool keeps_shards(const RefinedMesh& fine, const program::Tensor& tensor) {
   for (std::size_t d = 0; d < tensor.dims.size(); ++d) {
     std::int64_t size = tensor.dims[d].size;
     for (int axis : tensor.sharding.dims[d].axes()) {
@@ -56,13 +56,13 @@ bool keeps_shards(const RefinedMesh& fine, const Tensor& tensor) {
 
 }  // namespace
 
-ThoroughPlan plan_product_thoroughly(const Mesh& mesh, const ShardingExpression& expression) {
+ThoroughPlan plan_product_thoroughly(const program::Mesh& mesh, const ShardingExpression& expression) {
   constexpr std::size_t most_parts = 6;  // beyond, the space is too large to search while someone waits
   ThoroughPlan coarse{mesh, plan_product(mesh, expression, byte_prices(mesh)).best};
-  const RefinedMesh fine = assay::refine(mesh);
+  const RefinedMesh fine = plan::refine(mesh);
   if (coarse.plan.cost == 0.0 || fine.mesh.axes.size() == mesh.axes.size() || fine.mesh.axes.size() > most_parts)
     return coarse;
-  for (const Tensor* tensor : {&expression.left, &*expression.right, &*expression.result})
+  for (const program::Tensor* tensor : {&expression.left, &*expression.right, &*expression.result})
     if (!keeps_shards(fine, *tensor)) return coarse;
   ShardingExpression parts = expression;
   parts.left.sharding = fine.refine(expression.left.sharding);
@@ -73,4 +73,4 @@ ThoroughPlan plan_product_thoroughly(const Mesh& mesh, const ShardingExpression&
   return coarse;
 }
 
-}  // namespace assay
+}  // namespace assay::plan

@@ -3,24 +3,24 @@
 #include <algorithm>
 #include <bit>
 
-namespace assay {
+namespace assay::plan {
 namespace {
 
 template <class F>
-void for_each_axis(AxisSet axes, F act) {
-  for (AxisSet rest = axes; rest != 0; rest &= rest - 1) act(std::countr_zero(rest));
+void for_each_axis(program::AxisSet axes, F act) {
+  for (program::AxisSet rest = axes; rest != 0; rest &= rest - 1) act(std::countr_zero(rest));
 }
 
 /// Axes of a list after those of another; both stay in order.
-AxisList appended(AxisList list, AxisList more) {
-  int reversed[max_mesh_axes], n = 0;
-  for (AxisList rest = more; !rest.empty(); rest = rest.popped()) reversed[n++] = rest.last();
+program::AxisList appended(program::AxisList list, program::AxisList more) {
+  int reversed[program::max_mesh_axes], n = 0;
+  for (program::AxisList rest = more; !rest.empty(); rest = rest.popped()) reversed[n++] = rest.last();
   while (n > 0) list = list.pushed(reversed[--n]);
   return list;
 }
 
 /// The list with two axes in each other's place.
-AxisList exchanged(AxisList list, int a, int b) {
+program::AxisList exchanged(program::AxisList list, int a, int b) {
   if (list.empty()) return list;
   const int last = list.last();
   return exchanged(list.popped(), a, b).pushed(last == a ? b : last == b ? a : last);
@@ -28,15 +28,15 @@ AxisList exchanged(AxisList list, int a, int b) {
 
 }  // namespace
 
-ShardingSpace::ShardingSpace(const Mesh& mesh, std::size_t rank, bool forward)
+ShardingSpace::ShardingSpace(const program::Mesh& mesh, std::size_t rank, bool forward)
     : mesh_(mesh), rank_(rank), forward_(forward) {
   for (std::size_t i = 0; i < mesh.axes.size(); ++i)
-    if (mesh.axes[i].size > 1) all_axes_ |= axis_bit(static_cast<int>(i));
+    if (mesh.axes[i].size > 1) all_axes_ |= program::axis_bit(static_cast<int>(i));
   table_.assign(256, -1);
 }
 
 /// Where a sharding stands in the table, or the free place where it would.
-std::size_t ShardingSpace::slot(const Sharding& sharding) const {
+std::size_t ShardingSpace::slot(const program::Sharding& sharding) const {
   std::uint64_t h = sharding.unreduced;
   for (std::size_t i = 0; i < rank_; ++i) h = (h ^ sharding.dims[i].bits()) * 0x9e3779b97f4a7c15ull, h ^= h >> 29;
   std::size_t at = h & (table_.size() - 1);
@@ -44,12 +44,12 @@ std::size_t ShardingSpace::slot(const Sharding& sharding) const {
   return at;
 }
 
-int ShardingSpace::id(const Sharding& sharding) {
+int ShardingSpace::id(const program::Sharding& sharding) {
   const std::size_t at = slot(sharding);
   if (table_[at] >= 0) return table_[at];
   const int fresh = size();
   Node node{sharding, {}, sharding.split_axes(), -1, false};
-  for (std::size_t d = 0; d < rank_; ++d) node.ways[d] = shard_count(mesh_, sharding.dims[d].set());
+  for (std::size_t d = 0; d < rank_; ++d) node.ways[d] = program::shard_count(mesh_, sharding.dims[d].set());
   nodes_.push_back(node);
   edges_.emplace_back();
   table_[at] = fresh;
@@ -60,13 +60,13 @@ int ShardingSpace::id(const Sharding& sharding) {
   return fresh;
 }
 
-void ShardingSpace::add(int from, const Sharding& to, StepKind kind, AxisSet axes, std::size_t dim) {
+void ShardingSpace::add(int from, const program::Sharding& to, StepKind kind, program::AxisSet axes, std::size_t dim) {
   const int target = id(to);
   edges_[index(from)].push_back({target, kind, static_cast<std::uint8_t>(dim), axes});
 }
 
 /// Inner axes leave some dimensions together (forwards), or free axes join them (backwards).
-void ShardingSpace::expand_gathers(int from, std::size_t dim, Sharding at, AxisSet moved) {
+void ShardingSpace::expand_gathers(int from, std::size_t dim, program::Sharding at, program::AxisSet moved) {
   if (dim == rank_) {
     if (moved) add(from, at, StepKind::all_gather, moved);
     return;
@@ -74,33 +74,33 @@ void ShardingSpace::expand_gathers(int from, std::size_t dim, Sharding at, AxisS
   expand_gathers(from, dim + 1, at, moved);
   if (forward_) {
     while (!at.dims[dim].empty()) {
-      moved |= axis_bit(at.dims[dim].last());
+      moved |= program::axis_bit(at.dims[dim].last());
       at.dims[dim] = at.dims[dim].popped();
       expand_gathers(from, dim + 1, at, moved);
     }
   } else {
     for_each_axis(all_axes_ & ~at.used_axes(), [&](int axis) {
-      Sharding more = at;
+      program::Sharding more = at;
       more.dims[dim] = more.dims[dim].pushed(axis);
       // The same dimension may take further axes; the next one starts from what is left.
-      expand_gathers(from, dim, more, moved | axis_bit(axis));
+      expand_gathers(from, dim, more, moved | program::axis_bit(axis));
     });
   }
 }
 
 /// Partial sums over several axes are scattered along one dimension (forwards), or inner axes become partial sums.
-void ShardingSpace::expand_scatters(int from, std::size_t dim, Sharding at, AxisSet moved) {
+void ShardingSpace::expand_scatters(int from, std::size_t dim, program::Sharding at, program::AxisSet moved) {
   if (forward_) {
     for_each_axis(at.unreduced, [&](int axis) {
-      Sharding less = at;
-      less.unreduced &= ~axis_bit(axis);
+      program::Sharding less = at;
+      less.unreduced &= ~program::axis_bit(axis);
       less.dims[dim] = less.dims[dim].pushed(axis);
-      add(from, less, StepKind::reduce_scatter, moved | axis_bit(axis));
-      expand_scatters(from, dim, less, moved | axis_bit(axis));
+      add(from, less, StepKind::reduce_scatter, moved | program::axis_bit(axis));
+      expand_scatters(from, dim, less, moved | program::axis_bit(axis));
     });
   } else {
     while (!at.dims[dim].empty()) {
-      const AxisSet bit = axis_bit(at.dims[dim].last());
+      const program::AxisSet bit = program::axis_bit(at.dims[dim].last());
       at.unreduced |= bit, moved |= bit;
       at.dims[dim] = at.dims[dim].popped();
       add(from, at, StepKind::reduce_scatter, moved);
@@ -110,29 +110,29 @@ void ShardingSpace::expand_scatters(int from, std::size_t dim, Sharding at, Axis
 
 void ShardingSpace::expand(int from) {
   nodes_[index(from)].expanded = true;
-  const Sharding at = sharding(from);
+  const program::Sharding at = sharding(from);
   for (std::size_t d = 0; d < rank_; ++d) {
     if (forward_) {
       for_each_axis(all_axes_ & ~at.used_axes(), [&](int axis) {
-        Sharding s = at;
+        program::Sharding s = at;
         s.dims[d] = s.dims[d].pushed(axis);
-        add(from, s, StepKind::slice, axis_bit(axis), d);
+        add(from, s, StepKind::slice, program::axis_bit(axis), d);
       });
     } else if (!at.dims[d].empty()) {
-      Sharding s = at;
+      program::Sharding s = at;
       s.dims[d] = s.dims[d].popped();
-      add(from, s, StepKind::slice, axis_bit(at.dims[d].last()), d);
+      add(from, s, StepKind::slice, program::axis_bit(at.dims[d].last()), d);
     }
     // Inner axes move together to the inner end of another dimension; undone by the same kind of step.
-    AxisList rest = at.dims[d], moved;
-    AxisSet axes = 0;
+    program::AxisList rest = at.dims[d], moved;
+    program::AxisSet axes = 0;
     while (!rest.empty()) {
-      moved = appended(AxisList{}.pushed(rest.last()), moved);
-      axes |= axis_bit(rest.last());
+      moved = appended(program::AxisList{}.pushed(rest.last()), moved);
+      axes |= program::axis_bit(rest.last());
       rest = rest.popped();
       for (std::size_t e = 0; e < rank_; ++e) {
         if (e == d) continue;
-        Sharding s = at;
+        program::Sharding s = at;
         s.dims[d] = rest;
         s.dims[e] = appended(s.dims[e], moved);
         add(from, s, StepKind::all_to_all, axes);
@@ -142,9 +142,9 @@ void ShardingSpace::expand(int from) {
   }
   expand_gathers(from, 0, at, 0);
   // All-reduce any subset of the partial sums (forwards), or of the free axes (backwards).
-  const AxisSet pool = forward_ ? at.unreduced : all_axes_ & ~at.used_axes();
-  for (AxisSet subset = pool; subset != 0; subset = (subset - 1) & pool) {
-    Sharding s = at;
+  const program::AxisSet pool = forward_ ? at.unreduced : all_axes_ & ~at.used_axes();
+  for (program::AxisSet subset = pool; subset != 0; subset = (subset - 1) & pool) {
+    program::Sharding s = at;
     s.unreduced ^= subset;
     add(from, s, StepKind::all_reduce, subset);
   }
@@ -160,30 +160,30 @@ const std::vector<int>& ShardingSpace::permutations(int id) {
   const int group = static_cast<int>(groups_.size());
   std::vector<int> members{id};
   nodes_[index(id)].group = group;
-  const auto add_member = [&](const Sharding& s) {
+  const auto add_member = [&](const program::Sharding& s) {
     const int found = this->id(s);
     if (nodes_[index(found)].group == group) return;
     nodes_[index(found)].group = group;
     members.push_back(found);
   };
   for (std::size_t i = 0; i < members.size(); ++i) {
-    const Sharding at = sharding(members[i]);
-    Place places[max_mesh_axes];
+    const program::Sharding at = sharding(members[i]);
+    Place places[program::max_mesh_axes];
     std::size_t count = 0;
     for (std::size_t d = 0; d < rank_; ++d)
-      for (AxisList rest = at.dims[d]; !rest.empty(); rest = rest.popped()) places[count++] = {d, rest.last()};
+      for (program::AxisList rest = at.dims[d]; !rest.empty(); rest = rest.popped()) places[count++] = {d, rest.last()};
     for (std::size_t a = 0; a < count; ++a) {
       const Place& x = places[a];
       for (std::size_t b = a + 1; b < count; ++b) {
         const Place& y = places[b];
         if (x.dim != y.dim && mesh_.size(x.axis) != mesh_.size(y.axis)) continue;
-        Sharding s = at;
+        program::Sharding s = at;
         for (const std::size_t d : {x.dim, y.dim}) s.dims[d] = exchanged(at.dims[d], x.axis, y.axis);
         add_member(s);
       }
       for_each_axis(all_axes_ & ~at.used_axes(), [&](int axis) {
         if (mesh_.size(axis) != mesh_.size(x.axis)) return;
-        Sharding s = at;
+        program::Sharding s = at;
         s.dims[x.dim] = exchanged(s.dims[x.dim], x.axis, axis);
         add_member(s);
       });
@@ -193,4 +193,4 @@ const std::vector<int>& ShardingSpace::permutations(int id) {
   return groups_.back();
 }
 
-}  // namespace assay
+}  // namespace assay::plan

@@ -6,22 +6,22 @@
 
 #include "assay/plan/planner.h"
 
-namespace assay {
+namespace assay::plan {
 
 /// A step to another sharding. Forwards it runs from here to there, backwards from there to here.
 struct SpaceEdge {
   int to = -1;
   StepKind kind = StepKind::slice;
   std::uint8_t dim = 0;  ///< of a slice
-  AxisSet axes = 0;
+  program::AxisSet axes = 0;
 };
 
 class ShardingSpace {
  public:
-  ShardingSpace(const Mesh& mesh, std::size_t rank, bool forward);
+  ShardingSpace(const program::Mesh& mesh, std::size_t rank, bool forward);
 
-  int id(const Sharding& sharding);
-  const Sharding& sharding(int id) const { return nodes_[index(id)].sharding; }
+  int id(const program::Sharding& sharding);
+  const program::Sharding& sharding(int id) const { return nodes_[index(id)].sharding; }
   int size() const { return static_cast<int>(nodes_.size()); }
   std::size_t rank() const { return rank_; }
   bool forward() const { return forward_; }
@@ -34,34 +34,34 @@ class ShardingSpace {
   /// Shardings of the same local shapes, this one among them: one permutation of devices leads to each.
   const std::vector<int>& permutations(int id);
   /// The axes that split some dimension.
-  AxisSet split_axes(int id) const { return nodes_[index(id)].split; }
+  program::AxisSet split_axes(int id) const { return nodes_[index(id)].split; }
   /// Shards along a dimension.
   double ways(int id, std::size_t dim) const { return nodes_[index(id)].ways[dim]; }
 
  private:
   struct Node {
-    Sharding sharding;
-    std::array<double, max_tensor_rank> ways{};
-    AxisSet split = 0;
+    program::Sharding sharding;
+    std::array<double, program::max_tensor_rank> ways{};
+    program::AxisSet split = 0;
     int group = -1;  ///< of permutations
     bool expanded = false;
   };
 
   static std::size_t index(int id) { return static_cast<std::size_t>(id); }
-  std::size_t slot(const Sharding& sharding) const;
+  std::size_t slot(const program::Sharding& sharding) const;
   void expand(int from);
-  void expand_gathers(int from, std::size_t dim, Sharding at, AxisSet moved);
-  void expand_scatters(int from, std::size_t dim, Sharding at, AxisSet moved);
-  void add(int from, const Sharding& to, StepKind kind, AxisSet axes, std::size_t dim = 0);
+  void expand_gathers(int from, std::size_t dim, program::Sharding at, program::AxisSet moved);
+  void expand_scatters(int from, std::size_t dim, program::Sharding at, program::AxisSet moved);
+  void add(int from, const program::Sharding& to, StepKind kind, program::AxisSet axes, std::size_t dim = 0);
 
-  const Mesh mesh_;
+  const program::Mesh mesh_;
   std::size_t rank_;
   bool forward_;
-  AxisSet all_axes_ = 0;
+  program::AxisSet all_axes_ = 0;
   std::vector<Node> nodes_;
   std::vector<std::vector<SpaceEdge>> edges_;
   std::vector<std::vector<int>> groups_;
   std::vector<int> table_;  ///< open addressing, -1 is free
 };
 
-}  // namespace assay
+}  // namespace assay::plan

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace assay {
+namespace assay::program {
 namespace {
 
 /// The numbers of one step.
@@ -146,4 +146,4 @@ Flops elementwise_flops(const Program& program, Phase phase) {
   return sum;
 }
 
-}  // namespace assay
+}  // namespace assay::program

@@ -2,7 +2,7 @@
 #pragma once
 #include "assay/program/program.h"
 
-namespace assay {
+namespace assay::program {
 
 /// FLOP of a step on one device that are not those of its products: one for each sum, product, quotient or comparison
 /// of two numbers and for each function of one (exponential, root, activation). What is made again for the backward
@@ -12,4 +12,4 @@ Flops elementwise_flops(const Program& program, const Step& step);
 /// The sum of a phase over all layers, for one microbatch.
 Flops elementwise_flops(const Program& program, Phase phase);
 
-}  // namespace assay
+}  // namespace assay::program

@@ -4,7 +4,7 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::program {
 
 std::int64_t Mesh::devices() const {
   std::int64_t n = 1;
@@ -49,4 +49,4 @@ std::string mesh_text(const Mesh& mesh) {
   return text;
 }
 
-}  // namespace assay
+}  // namespace assay::program

@@ -8,7 +8,7 @@
 
 #include "assay/base/result.h"
 
-namespace assay {
+namespace assay::program {
 
 inline constexpr int max_mesh_axes = 8;
 
@@ -32,4 +32,4 @@ Result<Mesh> parse_mesh(std::string_view text, std::string_view where);
 /// "X=4,Y=2"
 std::string mesh_text(const Mesh& mesh);
 
-}  // namespace assay
+}  // namespace assay::program

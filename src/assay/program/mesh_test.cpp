@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay {
+namespace assay::program {
 namespace {
 
 TEST(Mesh, IsReadAndPrintedInOrder) {
@@ -29,4 +29,4 @@ TEST(Mesh, HasAtMostEightAxes) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::program

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace assay {
+namespace assay::program {
 
 std::string_view name(Op op) {
   constexpr std::string_view names[] = {
@@ -74,8 +74,8 @@ Tensor to_tensor(const ProgramTensor& tensor) {
   Tensor out;
   out.name = (tensor.is_gradient ? "d" : "") + std::string(tensor.name);
   for (int i = 0; i < tensor.rank; ++i) {
-    const Weight::Size& dim = tensor.dims[static_cast<std::size_t>(i)];
-    out.dims.push_back({std::string(letter(dim.dim)), dim.size});
+    const model::Weight::Size& dim = tensor.dims[static_cast<std::size_t>(i)];
+    out.dims.push_back({std::string(model::letter(dim.dim)), dim.size});
   }
   out.dtype = tensor.dtype;
   out.sharding = tensor.sharding;
@@ -105,8 +105,8 @@ std::string contracted(const Program& program, const Step& step) {
                       &c = program.tensor(step.out[0]);
   std::string letters;
   for (int i = 0; i < a.rank; ++i) {
-    const LogicalDim dim = a.dims[static_cast<std::size_t>(i)].dim;
-    if (b.find(dim) >= 0 && c.find(dim) < 0) letters += letter(dim);
+    const model::LogicalDim dim = a.dims[static_cast<std::size_t>(i)].dim;
+    if (b.find(dim) >= 0 && c.find(dim) < 0) letters += model::letter(dim);
   }
   return letters;
 }
@@ -169,4 +169,4 @@ ProgramCount count(const Program& program) {
   return sum;
 }
 
-}  // namespace assay
+}  // namespace assay::program

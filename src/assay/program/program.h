@@ -17,7 +17,7 @@
 #include "assay/program/mesh.h"
 #include "assay/program/sharding.h"
 
-namespace assay {
+namespace assay::program {
 
 /// What a step does. Gradients of a product are products, those of a collective are collectives.
 enum class Op : std::uint8_t {
@@ -90,26 +90,26 @@ inline constexpr std::size_t tensor_classes = 9;
 class TensorDims {
  public:
   TensorDims() = default;
-  explicit TensorDims(std::span<const Weight::Size> dims) {
+  explicit TensorDims(std::span<const model::Weight::Size> dims) {
     for (std::size_t i = 0; i < dims.size(); ++i) set(i, dims[i]);
   }
   /// Constant, so that nobody assigns to what is a copy.
-  const Weight::Size operator[](std::size_t i) const {
-    return {static_cast<LogicalDim>((kinds_ >> 8 * i & 255u) - 1), sizes_[i]};
+  const model::Weight::Size operator[](std::size_t i) const {
+    return {static_cast<model::LogicalDim>((kinds_ >> 8 * i & 255u) - 1), sizes_[i]};
   }
-  void set(std::size_t i, Weight::Size dim) {
+  void set(std::size_t i, model::Weight::Size dim) {
     kinds_ = (kinds_ & ~(std::uint64_t{255} << 8 * i)) | code(dim.dim) << 8 * i;
     sizes_[i] = dim.size;
   }
   /// The number of the first one that stands for that, or a number that is larger than theirs.
-  int find(LogicalDim dim) const {
+  int find(model::LogicalDim dim) const {
     constexpr std::uint64_t each = 0x0101010101010101;
     const std::uint64_t differ = kinds_ ^ each * code(dim);  // the byte that is 0 is the one
     return std::countr_zero((differ - each) & ~differ & each << 7) / 8;
   }
 
  private:
-  static constexpr std::uint64_t code(LogicalDim dim) { return static_cast<std::uint64_t>(dim) + 1; }
+  static constexpr std::uint64_t code(model::LogicalDim dim) { return static_cast<std::uint64_t>(dim) + 1; }
 
   std::uint64_t kinds_ = 0;  ///< one byte each, 0: none
   std::array<std::int64_t, 5> sizes_{};
@@ -135,7 +135,7 @@ struct ProgramTensor {
   double elements = 0;  ///< on one device, counted when it enters a program
 
   void store_as(const NumberFormat& format) { dtype = format.dtype, bits = format.bits(); }
-  int find(LogicalDim dim) const {
+  int find(model::LogicalDim dim) const {
     const int found = dims.find(dim);
     return found < rank ? found : -1;
   }
@@ -259,4 +259,4 @@ ProgramCount count(const Program& program);
 /// One pass through one block for one microbatch.
 ProgramCount count(const Program& program, const Block& block);
 
-}  // namespace assay
+}  // namespace assay::program

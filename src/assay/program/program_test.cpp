@@ -5,12 +5,12 @@
 
 #include <cmath>
 
-namespace assay {
+namespace assay::program {
 namespace {
 
 TEST(TensorDims, FindsTheFirstOfAKind) {
-  using enum LogicalDim;
-  const Weight::Size dims[] = {{batch, 64}, {other, 3}, {d_model, 4096}, {other, 5}};
+  using enum model::LogicalDim;
+  const model::Weight::Size dims[] = {{batch, 64}, {other, 3}, {d_model, 4096}, {other, 5}};
   ProgramTensor tensor;
   tensor.dims = TensorDims(dims);
   tensor.rank = 4;
@@ -57,4 +57,4 @@ RC_GTEST_PROP(AttentionShape, KeysOfAQueryAreThoseThatTheMaskLeaves, ()) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::program

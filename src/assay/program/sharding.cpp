@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace assay {
+namespace assay::program {
 
 double shard_count(const Mesh& mesh, AxisSet axes) {
   double n = 1.0;
@@ -91,4 +91,4 @@ std::string tensor_text(const Mesh& mesh, const Tensor& tensor) {
   return text;
 }
 
-}  // namespace assay
+}  // namespace assay::program

@@ -11,7 +11,7 @@
 #include "assay/base/units.h"
 #include "assay/program/mesh.h"
 
-namespace assay {
+namespace assay::program {
 
 inline constexpr std::size_t max_tensor_rank = 8;
 
@@ -96,4 +96,4 @@ bool is_padded(const Mesh& mesh, const Tensor& tensor);
 std::string tensor_text(const Mesh& mesh, const Tensor& tensor);
 std::string axes_text(const Mesh& mesh, AxisSet axes);
 
-}  // namespace assay
+}  // namespace assay::program

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay {
+namespace assay::program {
 namespace {
 
 const Mesh mesh{{{"X", 8}, {"Y", 2}}};
@@ -58,4 +58,4 @@ TEST(Sharding, PartsOfAnAxisPrintAsTheAxisWhenComplete) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::program

@@ -4,7 +4,25 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::report {
+
+Value::Value() = default;
+Value::Value(const Value&) = default;
+Value::Value(Value&&) noexcept = default;
+Value& Value::operator=(const Value&) = default;
+Value& Value::operator=(Value&&) noexcept = default;
+Value::~Value() = default;
+Value::Value(bool v) : data_(v) {}
+Value::Value(std::int64_t v) : data_(v) {}
+Value::Value(int v) : data_(static_cast<std::int64_t>(v)) {}
+Value::Value(double v) : data_(v) {}
+Value::Value(std::string v) : data_(std::move(v)) {}
+Value::Value(std::string_view v) : data_(std::string(v)) {}
+Value::Value(const char* v) : data_(std::string(v)) {}
+Value::Value(QuantityValue v) : data_(std::move(v)) {}
+Value::Value(AnyQuantity v) : data_(QuantityValue{v}) {}
+Value::Value(Items v) : data_(std::move(v)) {}
+Value::Value(Members v) : data_(std::move(v)) {}
 
 const Value* Value::find(std::string_view key) const {
   if (const Members* all = members())
@@ -84,4 +102,4 @@ std::string scalar_text(const Value& value) {
   return "";
 }
 
-}  // namespace assay
+}  // namespace assay::report

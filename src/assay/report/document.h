@@ -11,7 +11,7 @@
 #include "assay/base/explain.h"
 #include "assay/base/units.h"
 
-namespace assay {
+namespace assay::report {
 
 class Value;
 using Members = std::vector<std::pair<std::string, Value>>;
@@ -30,20 +30,26 @@ class Value {
  public:
   using Variant = std::variant<std::monostate, bool, std::int64_t, double, std::string, QuantityValue, Items, Members>;
 
-  Value() = default;
-  Value(bool v) : data_(v) {}
-  Value(std::int64_t v) : data_(v) {}
-  Value(int v) : data_(static_cast<std::int64_t>(v)) {}
-  Value(double v) : data_(v) {}
-  Value(std::string v) : data_(std::move(v)) {}
-  Value(std::string_view v) : data_(std::string(v)) {}
-  Value(const char* v) : data_(std::string(v)) {}
-  Value(QuantityValue v) : data_(std::move(v)) {}
-  Value(AnyQuantity v) : data_(QuantityValue{v}) {}
+  // Out of line: a variant of eight types is not a thing to instantiate in every file that fills a table.
+  Value();
+  Value(const Value&);
+  Value(Value&&) noexcept;
+  Value& operator=(const Value&);
+  Value& operator=(Value&&) noexcept;
+  ~Value();
+  Value(bool v);
+  Value(std::int64_t v);
+  Value(int v);
+  Value(double v);
+  Value(std::string v);
+  Value(std::string_view v);
+  Value(const char* v);
+  Value(QuantityValue v);
+  Value(AnyQuantity v);
   template <Dim D>
-  Value(Quantity<D> v) : data_(QuantityValue{v}) {}
-  Value(Items v) : data_(std::move(v)) {}
-  Value(Members v) : data_(std::move(v)) {}
+  Value(Quantity<D> v) : Value(AnyQuantity(v)) {}
+  Value(Items v);
+  Value(Members v);
   template <class T>
   Value(const Sourced<T>& v);
 
@@ -86,7 +92,7 @@ Value::Value(const Sourced<T>& v) {
   };
   QuantityValue q{any(v.value), v.source, v.note, {}};
   for (const auto& other : v.also) q.also.emplace_back(any(other.value), other.source);
-  data_ = std::move(q);
+  *this = Value(std::move(q));
 }
 
-}  // namespace assay
+}  // namespace assay::report

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace assay {
+namespace assay::report {
 namespace {
 
 const Value& sample() {
@@ -91,4 +91,4 @@ TEST(Document, ASourcedNumberKeepsItsSourceAndItsRivals) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::report

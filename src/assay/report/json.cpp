@@ -6,7 +6,7 @@
 #include "assay/base/version.h"
 #include "assay/report/render.h"
 
-namespace assay {
+namespace assay::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -105,4 +105,4 @@ std::string render_json(const Response& response, bool explain) {
 
 std::string render_json(const Error& error) { return dump({{"error", error_json(error)}}); }
 
-}  // namespace assay
+}  // namespace assay::report

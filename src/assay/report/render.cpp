@@ -6,7 +6,7 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::report {
 namespace {
 
 constexpr std::string_view bold = "1", dim = "2", red = "31", green = "32";
@@ -128,7 +128,7 @@ Grid grid(const Items& items) {
         for (auto& earlier : table.rows) earlier.emplace_back();
       }
       row[index] = cell(*value);
-      if (!value->is_null() && !assay::numeric(*value)) table.numeric[index] = false;
+      if (!value->is_null() && !numeric(*value)) table.numeric[index] = false;
     }
     table.rows.push_back(std::move(row));
   }
@@ -377,7 +377,7 @@ std::string render(const Response& response, const RenderOptions& options) {
     }
     case Format::svg:
       if (!response.picture) throw InternalError("a picture was asked for and not drawn");
-      return to_svg(*response.picture);
+      return draw::to_svg(*response.picture);
     case Format::table:
       break;
   }
@@ -394,4 +394,4 @@ std::string render(const Error& error, const RenderOptions& options) {
   return out;
 }
 
-}  // namespace assay
+}  // namespace assay::report

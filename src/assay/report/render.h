@@ -5,7 +5,7 @@
 #include "assay/base/result.h"
 #include "assay/report/response.h"
 
-namespace assay {
+namespace assay::report {
 
 enum class Format { table, tree, json, csv, md, svg };
 
@@ -28,4 +28,4 @@ std::string render_derivation(const Response& response, bool colour);
 
 std::string_view name(Error::Kind kind);
 
-}  // namespace assay
+}  // namespace assay::report

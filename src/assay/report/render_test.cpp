@@ -8,7 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-namespace assay {
+namespace assay::report {
 namespace {
 
 using Json = nlohmann::json;
@@ -242,4 +242,4 @@ RC_GTEST_PROP(RenderLaws, EveryTreeHasAForm, ()) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::report

@@ -9,7 +9,7 @@
 #include "assay/draw/scene.h"
 #include "assay/report/document.h"
 
-namespace assay {
+namespace assay::report {
 
 /// How an answer ends a program: the exit code of the command line.
 enum class Outcome { ok = 0, infeasible = 3, check_failed = 4 };
@@ -17,14 +17,14 @@ enum class Outcome { ok = 0, infeasible = 3, check_failed = 4 };
 struct Response {
   Members inputs;
   Members results;
-  std::string headline;            ///< the answer in one sentence
-  std::vector<std::string> notes;  ///< defaults taken and limits of the answer
-  std::string table_key;           ///< the list among the results that CSV prints; empty for the scalars
-  Ledger ledger;                   ///< derivations, when asked for
-  std::vector<int> derived;        ///< roots in the ledger
-  std::optional<Scene> picture;    ///< when asked for
+  std::string headline;                ///< the answer in one sentence
+  std::vector<std::string> notes;      ///< defaults taken and limits of the answer
+  std::string table_key;               ///< the list among the results that CSV prints; empty for the scalars
+  Ledger ledger;                       ///< derivations, when asked for
+  std::vector<int> derived;            ///< roots in the ledger
+  std::optional<draw::Scene> picture;  ///< when asked for
   std::vector<std::pair<std::string, std::string>> files;  ///< further outputs that were asked for: path, content
   Outcome outcome = Outcome::ok;
 };
 
-}  // namespace assay
+}  // namespace assay::report

@@ -7,7 +7,7 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::roofline {
 namespace {
 
 constexpr double max_size = 1e15;
@@ -441,4 +441,4 @@ std::string Operation::text() const {
   return fmt::format("{} @ {} -> {}", tensor_text(operands_[0]), tensor_text(operands_[1]), tensor_text(result_));
 }
 
-}  // namespace assay
+}  // namespace assay::roofline

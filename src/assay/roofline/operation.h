@@ -10,7 +10,7 @@
 #include "assay/base/dtype.h"
 #include "assay/base/result.h"
 
-namespace assay {
+namespace assay::roofline {
 
 /// One size of a tensor: a letter, a number, or a letter with its number (D=8192).
 struct OperationSize {
@@ -90,4 +90,4 @@ Result<Bytes> parse_bytes(std::string_view text, std::string_view where);
 /// Parses the grammar; `default_dtype` is for functions over a bare count, dot(1Mi). Errors point at the character.
 Result<Operation> parse_operation(std::string_view text, std::string_view where, Dtype default_dtype = Dtype::bf16);
 
-}  // namespace assay
+}  // namespace assay::roofline

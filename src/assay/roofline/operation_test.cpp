@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace assay {
+namespace assay::roofline {
 namespace {
 
 Operation parsed(std::string_view text) {
@@ -228,4 +228,4 @@ RC_GTEST_PROP(OperationLaws, TheRolesCoverEverySizeOfEveryTensor, ()) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::roofline

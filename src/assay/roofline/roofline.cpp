@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace assay {
+namespace assay::roofline {
 namespace {
 
 template <class N>
@@ -193,10 +193,10 @@ std::optional<Traced::Number<Dim{}>> traced_knee(const Traced& num, const Operat
   return num.named("critical " + std::string(letter), (fixed / bandwidth) / (flops / peak - grow / bandwidth));
 }
 
-std::optional<Padding> pad_to_unit(const Matmul& matmul, const Chip& chip) {
-  const MatrixUnit& unit = chip.matrix_unit;
+std::optional<Padding> pad_to_unit(const Matmul& matmul, const hardware::Chip& chip) {
+  const hardware::MatrixUnit& unit = chip.matrix_unit;
   if (!unit.tile_m || !unit.tile_k || !unit.tile_n) return std::nullopt;
-  const auto up = [](double size, const Count& tile) {
+  const auto up = [](double size, const hardware::Count& tile) {
     const auto t = static_cast<double>(tile.value);
     return std::ceil(size / t) * t;
   };
@@ -227,4 +227,4 @@ ASSAY_INSTANTIATE(Plain)
 ASSAY_INSTANTIATE(Traced)
 #undef ASSAY_INSTANTIATE
 
-}  // namespace assay
+}  // namespace assay::roofline

@@ -11,7 +11,7 @@
 #include "assay/hardware/chip.h"
 #include "assay/roofline/operation.h"
 
-namespace assay {
+namespace assay::roofline {
 
 /// Work of an operation: arithmetic, and the bytes that cross the roof's memory level.
 template <class N>
@@ -105,7 +105,7 @@ struct Padding {
   Flops flops;                 ///< with padding
   double utilisation = 1;      ///< useful over padded arithmetic
 };
-std::optional<Padding> pad_to_unit(const Matmul& matmul, const Chip& chip);
+std::optional<Padding> pad_to_unit(const Matmul& matmul, const hardware::Chip& chip);
 
 /// Side of the smallest square output tile whose operand streams keep the matrix unit busy: 2 C s / W scaled to dtypes.
 double smallest_square_tile(const Matmul& matmul, const Roof& roof);
@@ -113,4 +113,4 @@ double smallest_square_tile(const Matmul& matmul, const Roof& roof);
 /// FLOP per byte of a tile without its output store: bm bn / (bm + bn) for two-byte operands.
 FlopsPerByte tile_intensity(const Matmul& matmul, const Tile& tile);
 
-}  // namespace assay
+}  // namespace assay::roofline

@@ -11,7 +11,7 @@
 
 #include "assay/hardware/catalogue.h"
 
-namespace assay {
+namespace assay::roofline {
 namespace {
 
 Operation parsed(std::string_view text) {
@@ -20,7 +20,7 @@ Operation parsed(std::string_view text) {
   return *operation;
 }
 
-Chip builtin_chip(std::string_view id) { return *Catalogue::builtin().chip(id, "test"); }
+hardware::Chip builtin_chip(std::string_view id) { return *hardware::Catalogue::builtin().chip(id, "test"); }
 
 Roof roof_of(FlopsPerSecond peak, BytesPerSecond bandwidth) {
   Roof roof;
@@ -31,7 +31,7 @@ Roof roof_of(FlopsPerSecond peak, BytesPerSecond bandwidth) {
 
 /// The textbook's TPU v5e: 197 TFLOP/s in bf16, 394 in int8, 820 GB/s of HBM.
 Roof v5e(Dtype dtype) {
-  const Chip chip = builtin_chip("tpu-v5e");
+  const hardware::Chip chip = builtin_chip("tpu-v5e");
   return roof_of(chip.peak[static_cast<std::size_t>(dtype)]->value, chip.hbm().bandwidth->value);
 }
 
@@ -252,4 +252,4 @@ RC_GTEST_PROP(RooflineLaws, TiledTrafficIsWhatAWalkOverTheTilesCounts, ()) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::roofline

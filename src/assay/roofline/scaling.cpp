@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-namespace assay {
+namespace assay::roofline {
 namespace {
 
 constexpr std::string_view asked = "as asked";
@@ -12,9 +12,9 @@ constexpr Tokens one_token(1);
 
 /// The bandwidth term of a collective, named for what is moved.
 template <class N>
-auto moved(const N& num, std::string_view name, CollectiveKind kind, Bytes bytes, const CollectiveGroup& group,
-           Counting counting, const CollectiveLabels* labels) {
-  const CollectiveCost<N> cost = collective_cost(num, kind, bytes, group, labels);
+auto moved(const N& num, std::string_view name, network::CollectiveKind kind, Bytes bytes,
+           const network::CollectiveGroup& group, Counting counting, const network::CollectiveLabels* labels) {
+  const network::CollectiveCost<N> cost = network::collective_cost(num, kind, bytes, group, labels);
   return num.named(name, counting == Counting::exact ? cost.bandwidth : cost.approximate);
 }
 
@@ -55,15 +55,17 @@ typename N::template Number<Bytes::dim> layer_weight_bytes(const N& num, const M
 
 template <class N>
 LayerRates<N> layer_rates(const N& num, const MlpShape& shape, const Sourced<FlopsPerSecond>& peak,
-                          const CollectiveGroup& weights, const CollectiveGroup& activations, Counting counting,
-                          const CollectiveLabels* labels) {
+                          const network::CollectiveGroup& weights, const network::CollectiveGroup& activations,
+                          Counting counting, const network::CollectiveLabels* labels) {
   const auto flops = layer_flops_per_token(num, shape);
   const Bytes bytes = plain(layer_weight_bytes(Plain{}, shape));
   const auto arithmetic = num.named("arithmetic per token", flops / num.given("peak", peak));
-  const auto gather = moved(num, "weights gathered", CollectiveKind::all_gather, bytes, weights, counting, labels);
-  const auto reduce = moved(num, "gradients reduced", CollectiveKind::all_reduce, bytes, weights, counting, labels);
-  const auto token = moved(num, "activations of a token gathered", CollectiveKind::all_gather, activation_bytes(shape),
-                           activations, counting, labels);
+  const auto gather =
+      moved(num, "weights gathered", network::CollectiveKind::all_gather, bytes, weights, counting, labels);
+  const auto reduce =
+      moved(num, "gradients reduced", network::CollectiveKind::all_reduce, bytes, weights, counting, labels);
+  const auto token = moved(num, "activations of a token gathered", network::CollectiveKind::all_gather,
+                           activation_bytes(shape), activations, counting, labels);
   const auto exchange = num.named("activations per token", 2.0 * token / num.given("token", one_token, "one"));
   return {arithmetic, gather, reduce, exchange};
 }
@@ -131,7 +133,8 @@ double mixed_ratio(const LayerRates<Plain>& rates, Tokens tokens_per_chip) {
 
 template <class N>
 ExpertTimes<N> expert_times(const N& num, const MlpShape& shape, const Sourced<FlopsPerSecond>& peak,
-                            const CollectiveGroup& group, double ways, const CollectiveLabels* labels) {
+                            const network::CollectiveGroup& group, double ways,
+                            const network::CollectiveLabels* labels) {
   using PerToken = typename N::template Number<TokenSeconds::dim>;
   const auto chips = num.given("expert-parallel ways", ways, asked);
   const auto compute =
@@ -143,7 +146,8 @@ ExpertTimes<N> expert_times(const N& num, const MlpShape& shape, const Sourced<F
   if (group.torus()) {
     const auto copies = shape.experts_per_token * activation_bytes(shape);
     add(2.0 *
-        moved(num, "tokens to their experts", CollectiveKind::all_to_all, copies, group, Counting::exact, labels) /
+        moved(num, "tokens to their experts", network::CollectiveKind::all_to_all, copies, group, Counting::exact,
+              labels) /
         token);
   } else {
     double below = 1.0;
@@ -166,7 +170,7 @@ ExpertTimes<N> expert_times(const N& num, const MlpShape& shape, const Sourced<F
   return {compute, communication, num.named("least d_ff, expert parallel", width)};
 }
 
-double wide_expert_width(const MlpShape& shape, FlopsPerSecond peak, const CollectiveGroup& group) {
+double wide_expert_width(const MlpShape& shape, FlopsPerSecond peak, const network::CollectiveGroup& group) {
   // Z much larger than k: copies k each, all of which leave: 2 k b D / (Z w) against 2 m k D F / (Z C).
   double width = 0.0;
   for (const auto& level : group.levels)
@@ -219,15 +223,15 @@ typename N::template Number<Bytes::dim> checkpoint_bytes(const N& num, double la
   template N::Number<TokenFlopCount::dim> layer_flops_per_token(const N&, const MlpShape&);                        \
   template N::Number<Bytes::dim> layer_weight_bytes(const N&, const MlpShape&);                                    \
   template LayerRates<N> layer_rates(const N&, const MlpShape&, const Sourced<FlopsPerSecond>&,                    \
-                                     const CollectiveGroup&, const CollectiveGroup&, Counting,                     \
-                                     const CollectiveLabels*);                                                     \
+                                     const network::CollectiveGroup&, const network::CollectiveGroup&, Counting,   \
+                                     const network::CollectiveLabels*);                                            \
   template LayerTimes<N> layer_times(const N&, const LayerRates<N>&, const Split&, Tokens, WeightsAre, Pass);      \
   template TokenCount<N> min_tokens_data_parallel(const N&, const LayerRates<N>&, WeightsAre);                     \
   template Ratio<N> max_tensor_ways(const N&, const LayerRates<N>&);                                               \
   template Ratio<N> best_fsdp_squared(const N&, const LayerRates<N>&, Tokens, double);                             \
   template TokenCount<N> min_tokens_mixed(const N&, const LayerRates<N>&);                                         \
   template ExpertTimes<N> expert_times(const N&, const MlpShape&, const Sourced<FlopsPerSecond>&,                  \
-                                       const CollectiveGroup&, double, const CollectiveLabels*);                   \
+                                       const network::CollectiveGroup&, double, const network::CollectiveLabels*); \
   template Ratio<N> pipeline_bubble(const N&, double, double, double);                                             \
   template N::Number<Flops::dim> training_flops(const N&, double, Tokens);                                         \
   template N::Number<Seconds::dim> training_time(const N&, double, Tokens, double, const Sourced<FlopsPerSecond>&, \
@@ -238,4 +242,4 @@ ASSAY_INSTANTIATE(Plain)
 ASSAY_INSTANTIATE(Traced)
 #undef ASSAY_INSTANTIATE
 
-}  // namespace assay
+}  // namespace assay::roofline

@@ -10,7 +10,7 @@
 #include "assay/base/explain.h"
 #include "assay/network/collectives.h"
 
-namespace assay {
+namespace assay::roofline {
 
 /// The MLP of one layer; a mixture of experts where there are more than one.
 struct MlpShape {
@@ -44,8 +44,8 @@ struct LayerRates {
 };
 template <class N>
 LayerRates<N> layer_rates(const N& num, const MlpShape& shape, const Sourced<FlopsPerSecond>& peak,
-                          const CollectiveGroup& weights, const CollectiveGroup& activations, Counting counting,
-                          const CollectiveLabels* labels = nullptr);
+                          const network::CollectiveGroup& weights, const network::CollectiveGroup& activations,
+                          Counting counting, const network::CollectiveLabels* labels = nullptr);
 
 /// How the chips share the work: fsdp x pipeline x tensor of them.
 struct Split {
@@ -98,9 +98,10 @@ struct ExpertTimes {
 /// `group` spans the ways. On a switched network a token goes once into each node that holds one of its experts.
 template <class N>
 ExpertTimes<N> expert_times(const N& num, const MlpShape& shape, const Sourced<FlopsPerSecond>& peak,
-                            const CollectiveGroup& group, double ways, const CollectiveLabels* labels = nullptr);
+                            const network::CollectiveGroup& group, double ways,
+                            const network::CollectiveLabels* labels = nullptr);
 /// The least d_ff for many more ways than experts per token on a switched network, by its widest level crossed.
-double wide_expert_width(const MlpShape& shape, FlopsPerSecond peak, const CollectiveGroup& group);
+double wide_expert_width(const MlpShape& shape, FlopsPerSecond peak, const network::CollectiveGroup& group);
 
 /// Share of a pipeline's time that is idle: (p - 1) / (v m + p - 1) for m microbatches and v chunks per stage.
 template <class N>
@@ -125,4 +126,4 @@ template <class N>
 typename N::template Number<Bytes::dim> checkpoint_bytes(const N& num, double layers, Tokens batch, double kept,
                                                          double element_bytes);
 
-}  // namespace assay
+}  // namespace assay::roofline

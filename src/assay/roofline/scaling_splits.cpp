@@ -5,7 +5,7 @@
 
 #include "assay/network/placement.h"
 
-namespace assay {
+namespace assay::roofline {
 namespace {
 
 Seconds layer_upper(const PlacedSplit& split, Tokens batch) {
@@ -24,13 +24,13 @@ std::vector<LayerCollective> layer_collectives(const MlpShape& shape, const Spli
   const Bytes rows(shape.element_bytes * shape.d_model * batch.value() / split.fsdp);
   const bool shards = split.fsdp > 1.0 && scheme == WeightsAre::sharded;
   const bool gated = shape.matrices > 2.0;
-  const auto weights = [&](Pass pass, CollectiveKind kind, std::string_view tensor) {
+  const auto weights = [&](Pass pass, network::CollectiveKind kind, std::string_view tensor) {
     all.push_back({pass, kind, tensor, true, true, matrix});
   };
-  const auto tokens = [&](Pass pass, CollectiveKind kind, std::string_view tensor, bool needed = true) {
+  const auto tokens = [&](Pass pass, network::CollectiveKind kind, std::string_view tensor, bool needed = true) {
     if (split.tensor > 1.0) all.push_back({pass, kind, tensor, false, needed, rows});
   };
-  using enum CollectiveKind;
+  using enum network::CollectiveKind;
   tokens(Pass::forward, all_gather, "In");
   if (shards) {
     weights(Pass::forward, all_gather, "W_in");
@@ -56,7 +56,8 @@ std::vector<LayerCollective> layer_collectives(const MlpShape& shape, const Spli
 Bytes collective_bytes(const std::vector<LayerCollective>& collectives, Pass pass) {
   Bytes sum;
   for (const LayerCollective& one : collectives)
-    if (one.pass == pass && one.needed) sum += (one.kind == CollectiveKind::all_reduce ? 2.0 : 1.0) * one.bytes;
+    if (one.pass == pass && one.needed)
+      sum += (one.kind == network::CollectiveKind::all_reduce ? 2.0 : 1.0) * one.bytes;
   return sum;
 }
 
@@ -66,19 +67,21 @@ std::optional<Tokens> PlacedSplit::min_batch() const {
 }
 
 PlacedSplit assume_split(const MlpShape& shape, const Sourced<FlopsPerSecond>& peak, const Split& split,
-                         Counting counting, const CollectiveGroup& weights, const CollectiveGroup& activations) {
+                         Counting counting, const network::CollectiveGroup& weights,
+                         const network::CollectiveGroup& activations) {
   return {split, "", weights, activations, layer_rates(Plain{}, shape, peak, weights, activations, counting)};
 }
 
-Result<PlacedSplit> place_split(const Cluster& slice, const MlpShape& shape, const Sourced<FlopsPerSecond>& peak,
-                                const Split& split, Counting counting, std::string_view where) {
-  const Mesh mesh{{{"fsdp", static_cast<std::int64_t>(split.fsdp)},
-                   {"pipeline", static_cast<std::int64_t>(split.pipeline)},
-                   {"tensor", static_cast<std::int64_t>(split.tensor)}}};
-  ASSAY_TRY(placement, Placement::make(mesh, slice, where));
-  PlacedSplit placed =
-      assume_split(shape, peak, split, counting, placement.group(axis_bit(0)), placement.group(axis_bit(2)));
-  if (slice.torus && !placement.plain()) placed.placed = placement_text(placement, mesh, slice);
+Result<PlacedSplit> place_split(const hardware::Cluster& slice, const MlpShape& shape,
+                                const Sourced<FlopsPerSecond>& peak, const Split& split, Counting counting,
+                                std::string_view where) {
+  const program::Mesh mesh{{{"fsdp", static_cast<std::int64_t>(split.fsdp)},
+                            {"pipeline", static_cast<std::int64_t>(split.pipeline)},
+                            {"tensor", static_cast<std::int64_t>(split.tensor)}}};
+  ASSAY_TRY(placement, network::Placement::make(mesh, slice, where));
+  PlacedSplit placed = assume_split(shape, peak, split, counting, placement.group(program::axis_bit(0)),
+                                    placement.group(program::axis_bit(2)));
+  if (slice.torus && !placement.plain()) placed.placed = network::placement_text(placement, mesh, slice);
   return placed;
 }
 
@@ -89,8 +92,8 @@ Seconds layer_lower(const PlacedSplit& split, Tokens batch) {
   return sum;
 }
 
-std::vector<PlacedSplit> placed_splits(const Cluster& slice, const MlpShape& shape, const Sourced<FlopsPerSecond>& peak,
-                                       double pipeline, Tokens batch) {
+std::vector<PlacedSplit> placed_splits(const hardware::Cluster& slice, const MlpShape& shape,
+                                       const Sourced<FlopsPerSecond>& peak, double pipeline, Tokens batch) {
   std::vector<PlacedSplit> all;
   const auto chips = static_cast<std::int64_t>(static_cast<double>(slice.chips_per_slice) / pipeline);
   for (std::int64_t tensor = 1; tensor <= chips; ++tensor) {
@@ -107,4 +110,4 @@ std::vector<PlacedSplit> placed_splits(const Cluster& slice, const MlpShape& sha
   return all;
 }
 
-}  // namespace assay
+}  // namespace assay::roofline

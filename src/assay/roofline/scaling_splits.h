@@ -8,12 +8,12 @@
 #include "assay/hardware/cluster.h"
 #include "assay/roofline/scaling.h"
 
-namespace assay {
+namespace assay::roofline {
 
 /// One collective of a layer; `bytes` are those of the array that one group of chips gathers or reduces.
 struct LayerCollective {
   Pass pass = Pass::forward;
-  CollectiveKind kind = CollectiveKind::all_gather;
+  network::CollectiveKind kind = network::CollectiveKind::all_gather;
   std::string_view tensor;
   bool over_fsdp = false;  ///< else over the tensor axis
   bool needed = true;      ///< false: only where the forward pass did not keep the result
@@ -29,7 +29,7 @@ Bytes collective_bytes(const std::vector<LayerCollective>& collectives, Pass pas
 struct PlacedSplit {
   Split split;
   std::string placed;  ///< in words, where a mesh axis is not one physical axis
-  CollectiveGroup weights, activations;
+  network::CollectiveGroup weights, activations;
   LayerRates<Plain> rates;
 
   /// Tokens from which it is bound by arithmetic; none where its tensor parallelism is too wide for any batch.
@@ -37,17 +37,19 @@ struct PlacedSplit {
 };
 
 /// Lays fsdp outermost and tensor innermost on one slice, or says why that cannot be.
-Result<PlacedSplit> place_split(const Cluster& slice, const MlpShape& shape, const Sourced<FlopsPerSecond>& peak,
-                                const Split& split, Counting counting, std::string_view where);
+Result<PlacedSplit> place_split(const hardware::Cluster& slice, const MlpShape& shape,
+                                const Sourced<FlopsPerSecond>& peak, const Split& split, Counting counting,
+                                std::string_view where);
 /// The same on links that are given.
 PlacedSplit assume_split(const MlpShape& shape, const Sourced<FlopsPerSecond>& peak, const Split& split,
-                         Counting counting, const CollectiveGroup& weights, const CollectiveGroup& activations);
+                         Counting counting, const network::CollectiveGroup& weights,
+                         const network::CollectiveGroup& activations);
 
 /// Every split into fsdp and tensor that can be laid out, for a number of pipeline stages; the fastest for the batch
 /// first: by the overlapped time of both passes, then by the time without overlap.
-std::vector<PlacedSplit> placed_splits(const Cluster& slice, const MlpShape& shape, const Sourced<FlopsPerSecond>& peak,
-                                       double pipeline, Tokens batch);
+std::vector<PlacedSplit> placed_splits(const hardware::Cluster& slice, const MlpShape& shape,
+                                       const Sourced<FlopsPerSecond>& peak, double pipeline, Tokens batch);
 /// Of both passes, sharded weights.
 Seconds layer_lower(const PlacedSplit& split, Tokens batch);
 
-}  // namespace assay
+}  // namespace assay::roofline

@@ -8,14 +8,14 @@
 #include "assay/hardware/catalogue.h"
 #include "assay/roofline/scaling_splits.h"
 
-namespace assay {
+namespace assay::roofline {
 namespace {
 
 /// A v5p as the textbook has it: 459 TFLOP/s, closed rings of 90 GB/s links.
 const Sourced<FlopsPerSecond> v5p_peak{459_TFLOP_per_s, "test", ""};
 
-CollectiveGroup rings(int count, double size = 16) {
-  CollectiveGroup group;
+network::CollectiveGroup rings(int count, double size = 16) {
+  network::CollectiveGroup group;
   group.link = 90_GB_per_s;
   for (int i = 0; i < count; ++i) {
     group.axes.push_back({size, true, 1});
@@ -84,7 +84,7 @@ TEST(Scaling, OneByteFormatsMoveHalfForTwiceTheRate) {
 
 TEST(Scaling, ExpertParallelismMatchesTheFormOfTheTextbook) {
   // Z = 64 over nodes of 8 at 400 GB/s: 4BD (Z - 8) / (W Z) min(8k/Z, 1) against 4BkDF / (Z C).
-  CollectiveGroup group;
+  network::CollectiveGroup group;
   group.devices = 64;
   group.levels.push_back({8, 1, 450_GB_per_s, false, 0});
   group.levels.push_back({8, 8, 50_GB_per_s, false, 1});
@@ -141,7 +141,7 @@ TEST(ScalingSplits, TheListOfCollectivesCostsWhatTheTimesSay) {
       for (const LayerCollective& one : layer_collectives(book, split, batch, scheme))
         if (one.pass == pass && one.needed)
           (one.over_fsdp ? weights : activations) +=
-              collective_cost(Plain{}, one.kind, one.bytes, one.over_fsdp ? rings(2) : rings(1)).bandwidth;
+              network::collective_cost(Plain{}, one.kind, one.bytes, one.over_fsdp ? rings(2) : rings(1)).bandwidth;
       const auto times = layer_times(Plain{}, at, split, batch, scheme, pass);
       EXPECT_NEAR(weights.value(), times.weights.value(), 1e-12);
       EXPECT_NEAR(activations.value(), times.activations.value(), 1e-12);
@@ -149,7 +149,7 @@ TEST(ScalingSplits, TheListOfCollectivesCostsWhatTheTimesSay) {
 }
 
 TEST(ScalingSplits, TheBestSplitOfASliceIsTheFastestOfAll) {
-  const auto cluster = parse_cluster("tpu-v5p:8x8x8", Catalogue::builtin(), "test");
+  const auto cluster = hardware::parse_cluster("tpu-v5p:8x8x8", hardware::Catalogue::builtin(), "test");
   ASSERT_TRUE(cluster);
   const Tokens batch(200000);
   const auto splits = placed_splits(*cluster, book, v5p_peak, 1, batch);
@@ -184,4 +184,4 @@ RC_GTEST_PROP(Scaling, MoreLinksNeverRaiseAThreshold, ()) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::roofline

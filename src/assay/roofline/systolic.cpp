@@ -4,7 +4,7 @@
 #include <deque>
 #include <utility>
 
-namespace assay {
+namespace assay::roofline {
 namespace {
 
 using Index = std::int64_t;
@@ -265,4 +265,4 @@ SystolicRun simulate_systolic(const SystolicArray& array, std::int64_t m, std::i
   return Simulation(array, m, k, n, x, w).finish();
 }
 
-}  // namespace assay
+}  // namespace assay::roofline

@@ -38,7 +38,7 @@
 #include <span>
 #include <vector>
 
-namespace assay {
+namespace assay::roofline {
 
 // The shape of a matrix unit: `rows` along the contracted dimension, `columns` along the outputs, both at least 1.
 struct SystolicArray {
@@ -100,4 +100,4 @@ double estimated_work(const SystolicArray& array, std::int64_t m, std::int64_t k
 SystolicRun simulate_systolic(const SystolicArray& array, std::int64_t m, std::int64_t k, std::int64_t n,
                               std::span<const float> x, std::span<const float> w);
 
-}  // namespace assay
+}  // namespace assay::roofline

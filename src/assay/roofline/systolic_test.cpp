@@ -10,7 +10,7 @@
 #include <ostream>
 #include <vector>
 
-namespace assay {
+namespace assay::roofline {
 namespace {
 
 using Index = std::int64_t;
@@ -218,4 +218,4 @@ RC_GTEST_PROP(SystolicLaws, DoubleBufferingNeverCostsCycles, ()) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::roofline

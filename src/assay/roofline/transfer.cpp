@@ -6,61 +6,66 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::roofline {
 namespace {
 
 const Sourced<Seconds> no_latency{Seconds(0.0), "not in the catalogue", "", {}};
 
-Sourced<Seconds> hop_latency(const Cluster& cluster) {
+Sourced<Seconds> hop_latency(const hardware::Cluster& cluster) {
   const auto& up = cluster.chip.network.scale_up;
   return up && up->hop_latency ? *up->hop_latency : no_latency;
 }
 
 double count(std::int64_t n) { return static_cast<double>(n); }
 
-std::string chip_hint(const Cluster& cluster) {
+std::string chip_hint(const hardware::Cluster& cluster) {
   if (!cluster.torus) return fmt::format("chips are chip(0) to chip({})", cluster.chips() - 1);
   std::string last;
-  for (const Axis& axis : cluster.torus->axes) last += (last.empty() ? "" : ",") + std::to_string(axis.size - 1);
+  for (const hardware::Axis& axis : cluster.torus->axes)
+    last += (last.empty() ? "" : ",") + std::to_string(axis.size - 1);
   return fmt::format("coordinates run from 0 to ({})", last);
 }
 
-Stage pcie_stage(const Cluster& cluster, std::int64_t chips) {
+Stage pcie_stage(const hardware::Cluster& cluster, std::int64_t chips) {
   return {"pcie", 1.0, count(chips), cluster.chip.host.pcie, 0, no_latency};
 }
 
 /// Bytes spread over all chips of a slice flow into (or out of) one: they share the ports of that chip.
-Result<Stage> fan_stage(const Cluster& cluster, std::int64_t chip) {
+Result<Stage> fan_stage(const hardware::Cluster& cluster, std::int64_t chip) {
   const double n = count(cluster.chips());
   if (cluster.slices > 1)
     return fail("--on", "a transfer between one chip and all chips is planned within one slice", "name one slice");
   if (cluster.torus) {
-    const auto ports = static_cast<double>(neighbours(*cluster.torus, chip).size());
+    const auto ports = static_cast<double>(hardware::neighbours(*cluster.torus, chip).size());
     // Every chip of a twisted torus sees the same distances, which its diameter knows without a search per chip.
-    std::int64_t farthest = cluster.torus->twisted ? diameter(*cluster.torus) : 0;
+    std::int64_t farthest = cluster.torus->twisted ? hardware::diameter(*cluster.torus) : 0;
     for (std::int64_t other = 0; !cluster.torus->twisted && other < cluster.chips(); ++other)
-      farthest = std::max(farthest, distance(*cluster.torus, other, chip));
+      farthest = std::max(farthest, hardware::distance(*cluster.torus, other, chip));
     return Stage{"ici",    (n - 1) / n,         ports, cluster.chip.network.scale_up->link_bandwidth,
                  farthest, hop_latency(cluster)};
   }
-  const Level& top = cluster.levels.back();
-  return Stage{cluster.levels.size() == 1 ? "nvlink" : "network", (n - 1) / n,       1.0,
-               {top.chip_bandwidth, top.source, "", {}},          diameter(cluster), no_latency};
+  const hardware::Level& top = cluster.levels.back();
+  return Stage{cluster.levels.size() == 1 ? "nvlink" : "network",
+               (n - 1) / n,
+               1.0,
+               {top.chip_bandwidth, top.source, "", {}},
+               hardware::diameter(cluster),
+               no_latency};
 }
 
-Result<Stage> chip_to_chip(const Cluster& cluster, std::int64_t from, std::int64_t to) {
+Result<Stage> chip_to_chip(const hardware::Cluster& cluster, std::int64_t from, std::int64_t to) {
   if (cluster.torus) {
-    const auto ports = count(disjoint_paths(*cluster.torus, from, to, false));
+    const auto ports = count(hardware::disjoint_paths(*cluster.torus, from, to, false));
     return Stage{"ici",
                  1.0,
                  ports,
                  cluster.chip.network.scale_up->link_bandwidth,
-                 distance(*cluster.torus, from, to),
+                 hardware::distance(*cluster.torus, from, to),
                  hop_latency(cluster)};
   }
   // The lowest level that joins both carries the transfer.
   std::int64_t hops = 1;
-  for (const Level& level : cluster.levels) {
+  for (const hardware::Level& level : cluster.levels) {
     if (from / level.chips == to / level.chips)
       return Stage{level.name == "node" ? "nvlink" : level.name, 1.0,  1.0,
                    {level.chip_bandwidth, level.source, "", {}}, hops, no_latency};
@@ -71,7 +76,7 @@ Result<Stage> chip_to_chip(const Cluster& cluster, std::int64_t from, std::int64
 
 }  // namespace
 
-Result<Place> parse_place(std::string_view text, const Cluster& cluster, std::string_view where) {
+Result<Place> parse_place(std::string_view text, const hardware::Cluster& cluster, std::string_view where) {
   const std::string_view all = trim(text);
   const std::size_t open = all.find('(');
   const std::string_view kind = trim(all.substr(0, open));
@@ -108,7 +113,7 @@ Result<Place> parse_place(std::string_view text, const Cluster& cluster, std::st
       if (numbers[i] >= cluster.torus->axes[i].size)
         return fail(std::string(where), fmt::format("{} lies outside of {}", in_quotes(text), cluster.text),
                     chip_hint(cluster));
-    return Place{Place::Kind::chip, chip_index(*cluster.torus, numbers)};
+    return Place{Place::Kind::chip, hardware::chip_index(*cluster.torus, numbers)};
   }
   if (numbers.size() != 1 || numbers[0] >= cluster.chips())
     return fail(std::string(where), fmt::format("{} is not a chip of {}", in_quotes(text), cluster.text),
@@ -116,7 +121,7 @@ Result<Place> parse_place(std::string_view text, const Cluster& cluster, std::st
   return Place{Place::Kind::chip, numbers[0]};
 }
 
-Result<Route> plan_route(const Cluster& cluster, const Place& from, const Place& to) {
+Result<Route> plan_route(const hardware::Cluster& cluster, const Place& from, const Place& to) {
   using Kind = Place::Kind;
   Route route;
   const std::int64_t n = cluster.chips();
@@ -128,8 +133,8 @@ Result<Route> plan_route(const Cluster& cluster, const Place& from, const Place&
   if (n == 1 && (a == Kind::slice || b == Kind::slice))
     return fail("--on", "one chip has no slices to move between", "");
   const auto vmem = [&](std::int64_t lanes) -> Result<void> {
-    if (!memory_roof(cluster.chip, "vmem", "--to") && !memory_roof(cluster.chip, "smem", "--to") &&
-        !memory_roof(cluster.chip, "l2", "--to"))
+    if (!hardware::memory_roof(cluster.chip, "vmem", "--to") && !hardware::memory_roof(cluster.chip, "smem", "--to") &&
+        !hardware::memory_roof(cluster.chip, "l2", "--to"))
       return fail("--to", fmt::format("{} has no on-chip memory with a known bandwidth", cluster.chip.id), "");
     route.stages.push_back({"hbm", 1.0, count(lanes), *cluster.chip.hbm().bandwidth, 0, no_latency});
     return {};
@@ -211,4 +216,4 @@ template TransferTimes<Plain> transfer_times(const Plain&, const Route&, Bytes, 
 template TransferTimes<Traced> transfer_times(const Traced&, const Route&, Bytes,
                                               const std::optional<TracedQuantity<Dim{.sec = 1}>>&);
 
-}  // namespace assay
+}  // namespace assay::roofline

@@ -11,7 +11,7 @@
 #include "assay/hardware/cluster.h"
 #include "assay/roofline/operation.h"
 
-namespace assay {
+namespace assay::roofline {
 
 /// An end of a transfer.
 ///   hbm, vmem    the memory of every chip, bytes spread evenly
@@ -24,7 +24,7 @@ struct Place {
   std::int64_t index = 0;
 };
 
-Result<Place> parse_place(std::string_view text, const Cluster& cluster, std::string_view where);
+Result<Place> parse_place(std::string_view text, const hardware::Cluster& cluster, std::string_view where);
 
 /// One group of parallel links that all bytes (or a share of them) cross.
 struct Stage {
@@ -41,7 +41,7 @@ struct Route {
   std::vector<Stage> stages;
   std::vector<std::string> notes;
 };
-Result<Route> plan_route(const Cluster& cluster, const Place& from, const Place& to);
+Result<Route> plan_route(const hardware::Cluster& cluster, const Place& from, const Place& to);
 
 template <class N>
 struct TransferTimes {
@@ -54,4 +54,4 @@ template <class N>
 TransferTimes<N> transfer_times(const N& num, const Route& route, Bytes bytes,
                                 const std::optional<typename N::template Number<Dim{.sec = 1}>>& compute);
 
-}  // namespace assay
+}  // namespace assay::roofline

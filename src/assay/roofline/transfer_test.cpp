@@ -10,17 +10,17 @@
 #include <string>
 #include <vector>
 
-namespace assay {
+namespace assay::roofline {
 namespace {
 
-Cluster cluster_of(std::string_view text) {
-  static const Catalogue catalogue = Catalogue::builtin();
-  const Result<Cluster> cluster = parse_cluster(text, catalogue, "--on");
+hardware::Cluster cluster_of(std::string_view text) {
+  static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+  const Result<hardware::Cluster> cluster = hardware::parse_cluster(text, catalogue, "--on");
   if (!cluster) throw std::runtime_error(cluster.error().what);
   return *cluster;
 }
 
-Result<Route> route_of(const Cluster& cluster, std::string_view from, std::string_view to) {
+Result<Route> route_of(const hardware::Cluster& cluster, std::string_view from, std::string_view to) {
   const auto start = parse_place(from, cluster, "--from"), end = parse_place(to, cluster, "--to");
   if (!start) return tl::unexpected<Error>(start.error());
   if (!end) return tl::unexpected<Error>(end.error());
@@ -60,7 +60,7 @@ TEST(Transfer, HostMemoryReachesOneChipThroughAllOthers) {
 
 // 64 chips send 6.25 GB/s each into the data-centre network.
 TEST(Transfer, SlicesExchangeOverEveryChipsShareOfTheNetwork) {
-  const Cluster cluster = cluster_of("2*tpu-v5p:4x4x4");
+  const hardware::Cluster cluster = cluster_of("2*tpu-v5p:4x4x4");
   const Route route = route_of(cluster, "slice(0)", "slice(1)").value();
   EXPECT_EQ(route.stages.front().name, "dcn");
   EXPECT_EQ(route.stages.front().lanes, 64);
@@ -69,7 +69,7 @@ TEST(Transfer, SlicesExchangeOverEveryChipsShareOfTheNetwork) {
 }
 
 TEST(Transfer, ChipsInOneNodeUseItsSwitchAndOthersTheFabric) {
-  const Cluster cluster = cluster_of("h100-sxm:64");
+  const hardware::Cluster cluster = cluster_of("h100-sxm:64");
   EXPECT_EQ(route_of(cluster, "chip(0)", "chip(7)")->stages.front().name, "nvlink");
   EXPECT_NE(route_of(cluster, "chip(0)", "chip(8)")->stages.front().name, "nvlink");
   EXPECT_LT(route_of(cluster, "chip(0)", "chip(8)")->stages.front().rate.value,
@@ -106,8 +106,8 @@ TEST(Transfer, MovingNothingNowhereIsRefused) {
 
 // The largest twisted slice has thousands of chips; the farthest one is found without a search from each.
 TEST(Transfer, TheFarthestChipOfATwistedTorusIsItsDiameter) {
-  const Cluster cluster = cluster_of("tpu-v4:8x16x16_twisted");
-  EXPECT_EQ(route_of(cluster, "hbm", "chip(0,0,0)")->stages.front().hops, diameter(*cluster.torus));
+  const hardware::Cluster cluster = cluster_of("tpu-v4:8x16x16_twisted");
+  EXPECT_EQ(route_of(cluster, "hbm", "chip(0,0,0)")->stages.front().hops, hardware::diameter(*cluster.torus));
 }
 
 const std::vector<std::string> clusters{
@@ -115,14 +115,14 @@ const std::vector<std::string> clusters{
     "2*tpu-v5p:2x2x1", "h100-sxm",    "h100-sxm:8",    "h100-sxm:1024", "l4",
     "gb200-nvl72:144"};
 
-std::string any_place(const Cluster& cluster) {
+std::string any_place(const hardware::Cluster& cluster) {
   const std::string kind = *rc::gen::elementOf(std::vector<std::string>{"hbm", "vmem", "host", "chip", "slice"});
   const auto below = [](std::int64_t n) { return std::to_string(*rc::gen::inRange<std::int64_t>(0, n)); };
   if (kind == "slice") return "slice(" + below(cluster.slices) + ")";
   if (kind != "chip") return kind;
   if (!cluster.torus) return "chip(" + below(cluster.chips()) + ")";
   std::string text;
-  for (const Axis& axis : cluster.torus->axes) text += (text.empty() ? "chip(" : ",") + below(axis.size);
+  for (const hardware::Axis& axis : cluster.torus->axes) text += (text.empty() ? "chip(" : ",") + below(axis.size);
   return text + ")";
 }
 
@@ -132,7 +132,7 @@ struct Case {
 };
 
 std::optional<Case> any_case() {
-  const Cluster cluster = cluster_of(*rc::gen::elementOf(clusters));
+  const hardware::Cluster cluster = cluster_of(*rc::gen::elementOf(clusters));
   const Result<Route> route = route_of(cluster, any_place(cluster), any_place(cluster));
   if (!route) return std::nullopt;  // two places that exchange nothing
   return Case{*route, Bytes(static_cast<double>(*rc::gen::inRange<std::int64_t>(1, 1'000'000'000'000)))};
@@ -194,4 +194,4 @@ RC_GTEST_PROP(TransferLaws, PlainAndTracedAgreeBitForBit, ()) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::roofline

@@ -1,6 +1,6 @@
 #include "assay/search/divisors.h"
 
-namespace assay {
+namespace assay::search {
 
 std::vector<std::int64_t> divisors(std::int64_t n) {
   std::vector<std::int64_t> low, high;
@@ -13,4 +13,4 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
   return low;
 }
 
-}  // namespace assay
+}  // namespace assay::search

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace assay {
+namespace assay::search {
 
 /// All of them, in order.
 std::vector<std::int64_t> divisors(std::int64_t n);
 
-}  // namespace assay
+}  // namespace assay::search

@@ -4,7 +4,7 @@
 #include <limits>
 #include <numeric>
 
-namespace assay {
+namespace assay::search {
 
 std::vector<std::size_t> pareto_front(std::span<const FrontPoint> points) {
   std::vector<std::size_t> order(points.size());
@@ -19,4 +19,4 @@ std::vector<std::size_t> pareto_front(std::span<const FrontPoint> points) {
   return front;
 }
 
-}  // namespace assay
+}  // namespace assay::search

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-namespace assay {
+namespace assay::search {
 
 /// Less is better in both.
 struct FrontPoint {
@@ -15,4 +15,4 @@ struct FrontPoint {
 /// points the first stays.
 std::vector<std::size_t> pareto_front(std::span<const FrontPoint> points);
 
-}  // namespace assay
+}  // namespace assay::search

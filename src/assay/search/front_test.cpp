@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-namespace assay {
+namespace assay::search {
 namespace {
 
 bool beats(const FrontPoint& a, const FrontPoint& b) { return a.x <= b.x && a.y <= b.y && (a.x < b.x || a.y < b.y); }
@@ -28,4 +28,4 @@ TEST(ParetoFront, KeepsExactlyWhatNothingBeats) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::search

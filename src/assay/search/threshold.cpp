@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-namespace assay {
+namespace assay::search {
 namespace {
 
 /// Counts and remembers tests.
@@ -135,4 +135,4 @@ std::optional<double> nearest_change(const FactorTest& changed, double reach, do
   return std::nullopt;
 }
 
-}  // namespace assay
+}  // namespace assay::search

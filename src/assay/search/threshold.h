@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-namespace assay {
+namespace assay::search {
 
 /// Whether the condition holds at a value; nothing where the value is not allowed.
 using ThresholdTest = std::function<std::optional<bool>(std::int64_t)>;
@@ -48,4 +48,4 @@ std::optional<double> nearest_change(const FactorTest& changed, double reach, do
 /// are not allowed are stepped over, to the nearest that are.
 Threshold find_threshold(const ThresholdTest& test, const ThresholdRange& range);
 
-}  // namespace assay
+}  // namespace assay::search

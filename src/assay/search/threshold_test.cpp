@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-namespace assay {
+namespace assay::search {
 namespace {
 
 TEST(Threshold, FindsTheSmallestValueThatMeetsACondition) {
@@ -101,4 +101,4 @@ TEST(NearestChange, IsNothingBeyondItsReach) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::search

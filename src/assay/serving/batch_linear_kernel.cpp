@@ -2,44 +2,48 @@
 
 #include <algorithm>
 
-namespace assay {
+namespace assay::serving {
 namespace {
 
 using Model = ServedKernel::Model;
 
-double expert_weight_bytes(const Program& program, const Step& step) {
-  if (step.op != Op::product) return 0.0;
-  const ProgramTensor& weight = program.tensor(step.in[1]);
-  return weight.find(LogicalDim::experts) >= 0 ? local_bytes(program, weight).value() : 0.0;
+double expert_weight_bytes(const program::Program& program, const program::Step& step) {
+  if (step.op != program::Op::product) return 0.0;
+  const program::ProgramTensor& weight = program.tensor(step.in[1]);
+  return weight.find(model::LogicalDim::experts) >= 0 ? program::local_bytes(program, weight).value() : 0.0;
 }
 
-bool is_flash(const Program& program, const Step& step) {
+bool is_flash(const program::Program& program, const program::Step& step) {
   return program.attentions[static_cast<std::size_t>(step.detail)].flash;
 }
 
-Model model_of(const KernelRates& rates, const Program& program, const Step& step, double share) {
+Model model_of(const estimate::KernelRates& rates, const program::Program& program, const program::Step& step,
+               double share) {
   if (step.flops.value() == 0.0) return rates.pointwise ? Model::stream : Model::shares;
-  if (step.op == Op::product && share > 0.0) return Model::product;
-  const bool attends = step.op == Op::attention && step.detail >= 0;
+  if (step.op == program::Op::product && share > 0.0) return Model::product;
+  const bool attends = step.op == program::Op::attention && step.detail >= 0;
   if (attends && rates.attention && is_flash(program, step)) {
-    const AttentionShape& shape = program.attentions[static_cast<std::size_t>(step.detail)];
-    return shape.queries <= most_decode_queries ? Model::decode : is_split(shape) ? Model::split : Model::attention;
+    const program::AttentionShape& shape = program.attentions[static_cast<std::size_t>(step.detail)];
+    return shape.queries <= estimate::most_decode_queries ? Model::decode
+           : estimate::is_split(shape)                    ? Model::split
+                                                          : Model::attention;
   }
   return attends && share > 0.0 ? Model::scores : Model::shares;
 }
 
 /// Sequences times heads of queries, or of keys where the cache is split.
-double attended_items(const Program& program, const Step& step, Model model) {
-  const ProgramTensor& tensor = program.tensor(step.in[model == Model::attention ? 0 : 1]);
-  return local_extent(program, tensor, 0) * (tensor.rank == 4 ? local_extent(program, tensor, 2) : 1.0);
+double attended_items(const program::Program& program, const program::Step& step, Model model) {
+  const program::ProgramTensor& tensor = program.tensor(step.in[model == Model::attention ? 0 : 1]);
+  return program::local_extent(program, tensor, 0) *
+         (tensor.rank == 4 ? program::local_extent(program, tensor, 2) : 1.0);
 }
 
-AttentionWork attention_work(const Program& program, const Step& step) {
-  const ProgramTensor &q = program.tensor(step.in[0]), &k = program.tensor(step.in[1]);
-  const ProgramTensor& v = step.in[2] >= 0 ? program.tensor(step.in[2]) : k;
-  AttentionWork work;
-  work.queries = local_extent(program, q, 1);
-  work.head_dim = (local_extent(program, q, q.rank - 1) + local_extent(program, v, v.rank - 1)) / 2.0;
+estimate::AttentionWork attention_work(const program::Program& program, const program::Step& step) {
+  const program::ProgramTensor &q = program.tensor(step.in[0]), &k = program.tensor(step.in[1]);
+  const program::ProgramTensor& v = step.in[2] >= 0 ? program.tensor(step.in[2]) : k;
+  estimate::AttentionWork work;
+  work.queries = program::local_extent(program, q, 1);
+  work.head_dim = (program::local_extent(program, q, q.rank - 1) + program::local_extent(program, v, v.rank - 1)) / 2.0;
   work.shape = program.attentions[static_cast<std::size_t>(step.detail)];
   return work;
 }
@@ -47,7 +51,7 @@ AttentionWork attention_work(const Program& program, const Step& step) {
 }  // namespace
 
 bool ServedKernel::same_work(const ServedKernel& o) const {
-  const AttentionShape &mine = attention.shape, &other = o.attention.shape;
+  const program::AttentionShape &mine = attention.shape, &other = o.attention.shape;
   return attends == o.attends && model == o.model && flops == o.flops && bytes == o.bytes &&
          expert_bytes == o.expert_bytes && seconds_per_flop == o.seconds_per_flop && stream_share == o.stream_share &&
          quantises == o.quantises && narrowed == o.narrowed && narrowed_experts == o.narrowed_experts &&
@@ -69,15 +73,16 @@ void ServedKernel::join(const ServedKernel& o) {
   expert_bytes += o.expert_bytes, n += o.n;
 }
 
-double ServedKernel::started(const ServingEffects& effects) const {
+double ServedKernel::started(const estimate::ServingEffects& effects) const {
   if (model != Model::stream && model != Model::shares) return 1.0;
   return is_view() ? 0.0 : effects.kernels;
 }
 
-ServedKernel served_kernel(const KernelRates& rates, const Program& one, const Step& at_one, const Program& two,
-                           const Step& at_two, double sequences, double touched_one, double touched_two) {
+ServedKernel served_kernel(const estimate::KernelRates& rates, const program::Program& one, const program::Step& at_one,
+                           const program::Program& two, const program::Step& at_two, double sequences,
+                           double touched_one, double touched_two) {
   ServedKernel kernel;
-  kernel.attends = at_one.op == Op::attention && at_one.detail >= 0;
+  kernel.attends = at_one.op == program::Op::attention && at_one.detail >= 0;
   kernel.flops = line_through(sequences, at_one.flops.value(), at_two.flops.value());
   kernel.expert_bytes = expert_weight_bytes(one, at_one);
   double apart_one = 0.0, apart_two = 0.0;
@@ -86,25 +91,26 @@ ServedKernel served_kernel(const KernelRates& rates, const Program& one, const S
     apart_two = touched_two * kernel.expert_bytes;
   }
   kernel.bytes = line_through(sequences, at_one.bytes.value() - apart_one, at_two.bytes.value() - apart_two);
-  if (rates.pointwise) kernel.stream_share = at_one.op == Op::norm ? rates.pointwise->norm : rates.pointwise->stream;
+  if (rates.pointwise)
+    kernel.stream_share = at_one.op == program::Op::norm ? rates.pointwise->norm : rates.pointwise->stream;
   double share = 0.0;
   if (at_one.flops.value() > 0.0) {
-    kernel.seconds_per_flop = kernel_time(rates, one, at_one).compute.value() / at_one.flops.value();
+    kernel.seconds_per_flop = estimate::kernel_time(rates, one, at_one).compute.value() / at_one.flops.value();
     kernel.peak = 1.0 / kernel.seconds_per_flop;
     if (rates.matmul) {
       Dtype format = one.tensor(at_one.in[0]).dtype;
       if (rates.rate(format).value() == 0.0) format = rates.rate(Dtype::bf16).value() > 0.0 ? Dtype::bf16 : Dtype::fp16;
-      share = matmul_share(*rates.matmul, format);
+      share = estimate::matmul_share(*rates.matmul, format);
     }
   }
   kernel.share = share;
   kernel.model = model_of(rates, one, at_one, share);
   if (kernel.model == Model::product) {
-    const MatmulShape a = product_shape(one, at_one), b = product_shape(two, at_two);
+    const estimate::MatmulShape a = estimate::product_shape(one, at_one), b = estimate::product_shape(two, at_two);
     kernel.batch = line_through(sequences, a.batch, b.batch);
     kernel.m = line_through(sequences, a.m, b.m);
     kernel.n = a.n, kernel.k = a.k;
-    kernel.tiles = tile_steps(*rates.matmul, rates.cores, FlopsPerSecond(kernel.peak), kernel.share);
+    kernel.tiles = estimate::tile_steps(*rates.matmul, rates.cores, FlopsPerSecond(kernel.peak), kernel.share);
   }
   const bool split = kernel.model == Model::split || kernel.model == Model::decode;
   if (kernel.model == Model::attention || split) {
@@ -114,34 +120,35 @@ ServedKernel served_kernel(const KernelRates& rates, const Program& one, const S
     kernel.met = {kernel.attention.shape.mean_keys(), 0.0};
   }
   if (split) {
-    const ProgramTensor &q = one.tensor(at_one.in[0]), &keys = one.tensor(at_one.in[1]);
+    const program::ProgramTensor &q = one.tensor(at_one.in[0]), &keys = one.tensor(at_one.in[1]);
     if (keys.rank == 4 || kernel.model == Model::split)
-      kernel.shared_by = local_extent(one, q, 2) / (keys.rank == 4 ? local_extent(one, keys, 2) : 1.0);
+      kernel.shared_by =
+          program::local_extent(one, q, 2) / (keys.rank == 4 ? program::local_extent(one, keys, 2) : 1.0);
     kernel.latent = keys.rank != 4;
   }
-  if (at_one.op == Op::cast) {
-    const ProgramTensor &in = one.tensor(at_one.in[0]), &out = one.tensor(at_one.out[0]);
-    kernel.quantises = facts(out.dtype).bits <= 8 && out.tensor_class != TensorClass::key_value;
-    if (in.tensor_class == TensorClass::weight || in.tensor_class == TensorClass::used_weight)
-      (in.find(LogicalDim::experts) >= 0 ? kernel.narrowed_experts : kernel.narrowed) =
-          std::max(0.0, (local_bytes(one, in) - local_bytes(one, out)).value());
+  if (at_one.op == program::Op::cast) {
+    const program::ProgramTensor &in = one.tensor(at_one.in[0]), &out = one.tensor(at_one.out[0]);
+    kernel.quantises = facts(out.dtype).bits <= 8 && out.tensor_class != program::TensorClass::key_value;
+    if (in.tensor_class == program::TensorClass::weight || in.tensor_class == program::TensorClass::used_weight)
+      (in.find(model::LogicalDim::experts) >= 0 ? kernel.narrowed_experts : kernel.narrowed) =
+          std::max(0.0, (program::local_bytes(one, in) - program::local_bytes(one, out)).value());
   }
   return kernel;
 }
 
-void find_tiles(const KernelRates& rates, ServedKernel& kernel, double sequences) {
+void find_tiles(const estimate::KernelRates& rates, ServedKernel& kernel, double sequences) {
   if (kernel.model != Model::product || kernel.expert_bytes > 0.0 || kernel.batch.moving != 0.0) return;
-  kernel.rows = tile_rows(*rates.matmul, rates.cores, kernel.tiles, kernel.batch.fixed, kernel.n, kernel.k,
-                          std::max(1.0, kernel.m(sequences)));
+  kernel.rows = estimate::tile_rows(*rates.matmul, rates.cores, kernel.tiles, kernel.batch.fixed, kernel.n, kernel.k,
+                                    std::max(1.0, kernel.m(sequences)));
 }
 
-double served_estimate(const KernelRates& rates, const ServingEffects& effects, const ServedKernel& kernel,
-                       double sequences, double touched, double arithmetic, double bytes) {
+double served_estimate(const estimate::KernelRates& rates, const estimate::ServingEffects& effects,
+                       const ServedKernel& kernel, double sequences, double touched, double arithmetic, double bytes) {
   const double launch = rates.regime.launch.value() + effects.start.value();
   const auto stream = [&](double moved, double started) {
     return kernel.stream_share > 0.0
                ? started * launch +
-                     stream_time(rates.hbm, kernel.stream_share, rates.pointwise->ramp, Bytes(moved)).value()
+                     estimate::stream_time(rates.hbm, kernel.stream_share, rates.pointwise->ramp, Bytes(moved)).value()
                : moved / rates.hbm.value() / rates.memory_share;
   };
   switch (kernel.model) {
@@ -151,13 +158,13 @@ double served_estimate(const KernelRates& rates, const ServingEffects& effects, 
     case Model::product: {
       // Experts without tokens are no part of the product; the others have more tokens each.
       const double used = kernel.expert_bytes > 0.0 ? touched : 1.0;
-      MatmulShape shape{
+      estimate::MatmulShape shape{
           used * kernel.batch(sequences), std::max(1.0, kernel.m(sequences) / used), kernel.n, kernel.k, Bytes(bytes),
           kernel.expert_bytes > 0.0};
-      Regime regime = rates.regime;
+      hardware::Regime regime = rates.regime;
       regime.launch = Seconds(0);
-      const double total = matmul_time(*rates.matmul, rates.cores, FlopsPerSecond(kernel.peak), kernel.share, shape,
-                                       regime, kernel.tiles, kernel.rows)
+      const double total = estimate::matmul_time(*rates.matmul, rates.cores, FlopsPerSecond(kernel.peak), kernel.share,
+                                                 shape, regime, kernel.tiles, kernel.rows)
                                .total.value();
       const double whole = 2.0 * shape.batch * shape.m * shape.n * shape.k;
       const double load = std::max(1.0, kernel.flops(sequences) / whole);
@@ -169,15 +176,17 @@ double served_estimate(const KernelRates& rates, const ServingEffects& effects, 
       const double items = kernel.items(sequences);
       const double copied = effects.copies * kernel.shared_by * bytes;
       // A latent cache has kernels of its own, for which no head is wide.
-      double read = effects.decode * decode_time(rates.attention->decode, rates.cores, items,
+      double read =
+          effects.decode * estimate::decode_time(rates.attention->decode, rates.cores, items,
                                                  kernel.latent ? 0.0 : kernel.attention.head_dim, Bytes(bytes))
-                                         .value();
+                               .value();
       if (kernel.model == Model::split) {
-        AttentionWork work = kernel.attention;
+        estimate::AttentionWork work = kernel.attention;
         work.heads = items * kernel.shared_by, work.bytes = Bytes(bytes);
-        const AttentionPass& pass = rates.attention->forward;
-        const Seconds whole = attention_time(pass, rates.cores, FlopsPerSecond(kernel.peak), work, false);
-        const Seconds split = split_attention_time(pass, rates.cores, FlopsPerSecond(kernel.peak), work, items);
+        const hardware::AttentionPass& pass = rates.attention->forward;
+        const Seconds whole = estimate::attention_time(pass, rates.cores, FlopsPerSecond(kernel.peak), work, false);
+        const Seconds split =
+            estimate::split_attention_time(pass, rates.cores, FlopsPerSecond(kernel.peak), work, items);
         read = std::max(read, effects.attention * std::min(whole, split).value());
       }
       const double vector = kernel.narrow_cache ? effects.vector / 2.0 : effects.vector;
@@ -186,11 +195,11 @@ double served_estimate(const KernelRates& rates, const ServingEffects& effects, 
       return launch + (copied > 0.0 ? stream(copied, 2.0) : 0.0) + row + std::max(read, scores);
     }
     case Model::attention: {
-      AttentionWork work = kernel.attention;
+      estimate::AttentionWork work = kernel.attention;
       work.heads = kernel.items(sequences);
       work.bytes = Bytes(bytes);
-      return launch + effects.attention * attention_time(rates.attention->forward, rates.cores,
-                                                         FlopsPerSecond(kernel.peak), work, false)
+      return launch + effects.attention * estimate::attention_time(rates.attention->forward, rates.cores,
+                                                                   FlopsPerSecond(kernel.peak), work, false)
                                               .value();
     }
     case Model::scores:
@@ -201,4 +210,4 @@ double served_estimate(const KernelRates& rates, const ServingEffects& effects, 
   return std::max(stream(bytes, 1.0), arithmetic / rates.matrix_share);
 }
 
-}  // namespace assay
+}  // namespace assay::serving

@@ -7,7 +7,7 @@
 #include "assay/estimate/serving_effects.h"
 #include "assay/program/program.h"
 
-namespace assay {
+namespace assay::serving {
 
 /// a + b x sequences.
 struct StraightLine {
@@ -42,12 +42,12 @@ struct ServedKernel {
   // Of a product: batch x [m,k] x [k,n], the share of the peak and the peak.
   StraightLine batch, m;
   double n = 0, k = 0, share = 0, peak = 0;
-  TileSteps tiles{};
-  TileRows rows;  ///< of a product that is asked for at many batches
+  estimate::TileSteps tiles{};
+  estimate::TileRows rows;  ///< of a product that is asked for at many batches
   // Of attention: heads of all sequences, or the caches that decoding reads.
   StraightLine items;
   StraightLine met;  ///< keys that a query meets on average
-  AttentionWork attention;
+  estimate::AttentionWork attention;
 
   bool same_work(const ServedKernel& other) const;
   /// Whether a product that reads the same tensor can be one with this one; then adds it.
@@ -56,21 +56,22 @@ struct ServedKernel {
   /// Moves nothing: another view of a tensor.
   bool is_view() const { return bytes == StraightLine{} && expert_bytes == 0.0; }
   /// Kernels that are started for it on average: what is element-wise may be part of another.
-  double started(const ServingEffects& effects) const;
+  double started(const estimate::ServingEffects& effects) const;
 };
 
 /// The kernel of a step, from the same step lowered for `sequences` and for twice as many. `touched` is the share of
 /// the experts that the step's tokens reach in each.
-ServedKernel served_kernel(const KernelRates& rates, const Program& one, const Step& at_one, const Program& two,
-                           const Step& at_two, double sequences, double touched_one, double touched_two);
+ServedKernel served_kernel(const estimate::KernelRates& rates, const program::Program& one, const program::Step& at_one,
+                           const program::Program& two, const program::Step& at_two, double sequences,
+                           double touched_one, double touched_two);
 
 /// Finds the tiles of a product for up to `sequences` ahead. Products of experts have none: as many of them take part
 /// as tokens touch.
-void find_tiles(const KernelRates& rates, ServedKernel& kernel, double sequences);
+void find_tiles(const estimate::KernelRates& rates, ServedKernel& kernel, double sequences);
 
 /// Seconds as good kernels take: what kernel_time() estimates for the step lowered at that many sequences, with what
 /// the software does to kernels in the midst of others. `touched` is the share of the experts that have any token.
-double served_estimate(const KernelRates& rates, const ServingEffects& effects, const ServedKernel& kernel,
-                       double sequences, double touched, double arithmetic, double bytes);
+double served_estimate(const estimate::KernelRates& rates, const estimate::ServingEffects& effects,
+                       const ServedKernel& kernel, double sequences, double touched, double arithmetic, double bytes);
 
-}  // namespace assay
+}  // namespace assay::serving

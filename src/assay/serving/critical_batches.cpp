@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace assay {
+namespace assay::serving {
 namespace {
 
 /// What arithmetic takes longer than memory, in seconds; grows with the sequences once weights are shared enough.
@@ -33,33 +33,33 @@ std::optional<double> critical_sequences(const Balance& balance, double unit) {
 
 std::vector<StepBalance> step_balance(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t keys,
                                       double batch, std::int64_t source) {
-  const Transformer& model = *setup.model;
-  const auto [mesh, rules] = serving_stage(strategy.parallelism(), strategy.scheme, model);
+  const model::Transformer& model = *setup.model;
+  const auto [mesh, rules] = lower::serving_stage(strategy.parallelism(), strategy.scheme, model);
   const std::int64_t least = serving_unit(strategy) * whole_slots(model);
   const auto lowered = static_cast<double>(least), unit = static_cast<double>(serving_unit(strategy));
-  Workload work;
+  lower::Workload work;
   work.queries = 1, work.cached = true, work.keys = keys - source;
   work.source = source > 0 ? source : model.encoder ? keys : 0;
   work.expert_load = setup.expert_load, work.sequences = least;
-  const Program one = lower_serving(model, mesh, rules, work, setup.formats);
+  const program::Program one = lower::lower_serving(model, mesh, rules, work, setup.formats);
   work.sequences = 2 * least;
-  const Program two = lower_serving(model, mesh, rules, work, setup.formats);
+  const program::Program two = lower::lower_serving(model, mesh, rules, work, setup.formats);
   const double sequences = step_sequences(strategy, batch);
   std::vector<StepBalance> out;
   for (std::size_t b = 0; b < one.blocks.size(); ++b) {
-    const Block& block = one.blocks[b];
-    const Layer* layer = block.kind >= 0 ? &model.decoder.kinds[static_cast<std::size_t>(block.kind)] : nullptr;
+    const program::Block& block = one.blocks[b];
+    const model::Layer* layer = block.kind >= 0 ? &model.decoder.kinds[static_cast<std::size_t>(block.kind)] : nullptr;
     ServingProfile::Block routing;
     const ServingProfile::Block dense;
     if (layer && layer->feed_forward && layer->feed_forward->experts > 0) {
       routing.experts = static_cast<double>(layer->feed_forward->experts);
       routing.per_token = static_cast<double>(layer->feed_forward->experts_per_token);
-      routing.copies = one.ways(rules.at(TensorClass::dispatched, LogicalDim::capacity).set());
+      routing.copies = one.ways(rules.at(program::TensorClass::dispatched, model::LogicalDim::capacity).set());
     }
     for (std::int32_t i = block.first; i < block.last; ++i) {
       const auto at = static_cast<std::size_t>(i);
-      const Step& step = one.steps[at];
-      if (is_collective(step.op) || step.flops.value() == 0.0) continue;
+      const program::Step& step = one.steps[at];
+      if (program::is_collective(step.op) || step.flops.value() == 0.0) continue;
       const ServedKernel kernel = served_kernel(setup.rates, one, step, two, two.steps[at], lowered,
                                                 routing.touched(lowered), routing.touched(2.0 * lowered));
       const bool routed = kernel.expert_bytes > 0.0;
@@ -79,4 +79,4 @@ std::vector<StepBalance> step_balance(const ServingSetup& setup, const ServingSt
   return out;
 }
 
-}  // namespace assay
+}  // namespace assay::serving

@@ -6,7 +6,7 @@
 
 #include "assay/serving/profile.h"
 
-namespace assay {
+namespace assay::serving {
 
 struct StepBalance {
   std::string block, what;  ///< "layer kind 1"; the weight, or "attention"
@@ -24,4 +24,4 @@ struct StepBalance {
 std::vector<StepBalance> step_balance(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t keys,
                                       double batch, std::int64_t source = 0);
 
-}  // namespace assay
+}  // namespace assay::serving

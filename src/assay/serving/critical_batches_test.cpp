@@ -8,20 +8,20 @@
 
 #include "assay/model/model_catalogue.h"
 
-namespace assay {
+namespace assay::serving {
 namespace {
 
-const Catalogue& catalogue() {
-  static const Catalogue builtin = Catalogue::builtin();
+const hardware::Catalogue& catalogue() {
+  static const hardware::Catalogue builtin = hardware::Catalogue::builtin();
   return builtin;
 }
 
 std::vector<StepBalance> balance_of(const std::string& id, const std::string& where, std::int64_t tensor, double batch,
                                     Dtype weights = Dtype::bf16) {
-  const Transformer model = load_model(id, catalogue(), "test")->model;
-  const Cluster cluster = *parse_cluster(where, catalogue(), "test");
+  const model::Transformer model = model::load_model(id, catalogue(), "test")->model;
+  const hardware::Cluster cluster = *hardware::parse_cluster(where, catalogue(), "test");
   ServingSetup setup;
-  setup.model = &model, setup.rates = *kernel_rates(cluster.chip, Dtype::bf16, "test");
+  setup.model = &model, setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test");
   setup.formats.weights = weights;
   ServingStrategy strategy;
   strategy.tensor = tensor;
@@ -35,7 +35,7 @@ const StepBalance& row_of(const std::vector<StepBalance>& rows, const std::strin
 // W_in of LLaMA 3 70B on one of eight chips: [B, 8192] x [8192, 3584] in bf16. Arithmetic takes 2 B k n / peak, memory
 // (2 k n + 2 B (k + n)) / bandwidth: equal at B = k n / (k n bandwidth / peak - (k + n)).
 TEST(StepBalance, TheCriticalBatchOfAProduct) {
-  const Chip chip = *catalogue().chip("h100-sxm", "test");
+  const hardware::Chip chip = *catalogue().chip("h100-sxm", "test");
   const double ridge = (chip.peak[static_cast<std::size_t>(Dtype::bf16)]->value / chip.hbm().bandwidth->value).value();
   const double k = 8192, n = 28672.0 / 8;
   const auto rows = balance_of("llama-3-70b", "h100-sxm:8", 8, 64);
@@ -65,4 +65,4 @@ TEST(StepBalance, FewTokensTouchFewExperts) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::serving

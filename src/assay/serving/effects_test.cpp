@@ -5,11 +5,11 @@
 #include "assay/model/model_catalogue.h"
 #include "assay/serving/profile.h"
 
-namespace assay {
+namespace assay::serving {
 namespace {
 
-ServingCalibration some_values() {
-  ServingCalibration s;
+estimate::ServingCalibration some_values() {
+  estimate::ServingCalibration s;
   s.product = {1.1, 1.2, 1.3, 1.4, 1.5};
   s.kernels = {0.5, 0.6, 3.0, 0.2};
   s.launch = {10_us, 25_us};
@@ -21,26 +21,26 @@ ServingCalibration some_values() {
   return s;
 }
 
-Chip chip(std::string_view id) { return *Catalogue::builtin().chip(std::string(id), "test"); }
+hardware::Chip chip(std::string_view id) { return *hardware::Catalogue::builtin().chip(std::string(id), "test"); }
 
 TEST(ServingEffects, AFileReadsBackAsWhatItWasWrittenFrom) {
-  ServingCalibration s = some_values();
+  estimate::ServingCalibration s = some_values();
   s.decode_intervals.push_back({"dense, hopper", 0.25, 40, 9, {{"chips", 1, 8}}});
-  const std::string text = "[source.fit]\ntitle = \"test\"\n" + serving_steps_text(s, "fit");
-  const auto read = read_serving_steps(text, "serving.toml");
+  const std::string text = "[source.fit]\ntitle = \"test\"\n" + estimate::serving_steps_text(s, "fit");
+  const auto read = estimate::read_serving_steps(text, "serving.toml");
   ASSERT_TRUE(read) << read.error().what;
-  EXPECT_EQ(serving_steps_text(*read, "fit"), serving_steps_text(s, "fit"));
+  EXPECT_EQ(estimate::serving_steps_text(*read, "fit"), estimate::serving_steps_text(s, "fit"));
   EXPECT_EQ(read->decode_intervals.front().name, "dense, hopper");
 }
 
 TEST(ServingEffects, AMissingTableIsReportedWithItsPlace) {
-  const auto read = read_serving_steps("[source.fit]\ntitle = \"x\"\n", "serving.toml");
+  const auto read = estimate::read_serving_steps("[source.fit]\ntitle = \"x\"\n", "serving.toml");
   ASSERT_FALSE(read);
   EXPECT_NE(read.error().where.find("serving.toml:"), std::string::npos);
 }
 
 TEST(ServingEffects, TheCatalogueHasThem) {
-  const auto steps = serving_steps_of(Catalogue::builtin());
+  const auto steps = estimate::serving_steps_of(hardware::Catalogue::builtin());
   ASSERT_TRUE(steps) << steps.error().where << ' ' << steps.error().what;
   EXPECT_FALSE(steps->prefill_intervals.empty());
   EXPECT_FALSE(steps->decode_intervals.empty());
@@ -48,38 +48,39 @@ TEST(ServingEffects, TheCatalogueHasThem) {
 }
 
 TEST(ServingEffects, GpusKeepMemoryForThemselvesAndGraphsAreOfThoseWhoCapture) {
-  const ServingCalibration steps = *serving_steps_of(Catalogue::builtin());
-  const RuntimeMemory gpu = steps.effects(chip("h100-sxm"), {}).memory;
+  const estimate::ServingCalibration steps = *estimate::serving_steps_of(hardware::Catalogue::builtin());
+  const estimate::RuntimeMemory gpu = steps.effects(chip("h100-sxm"), {}).memory;
   EXPECT_GT(gpu.hidden, 0.0);
   EXPECT_GT(gpu.context, 1_GiB);
   EXPECT_GT(gpu.communication, 0_GiB);
   EXPECT_GT(gpu.graphs * gpu.kernel, 100_KiB);
-  EXPECT_EQ(gpu.reserved, steps_of(Catalogue::builtin())->reserved[0]);
-  ServingSoftware eager;
-  eager.fusion = Fusion::eager, eager.captured = false;
+  EXPECT_EQ(gpu.reserved, estimate::steps_of(hardware::Catalogue::builtin())->reserved[0]);
+  estimate::ServingSoftware eager;
+  eager.fusion = estimate::Fusion::eager, eager.captured = false;
   EXPECT_EQ(steps.effects(chip("h100-sxm"), eager).memory.graphs, 0.0);
   EXPECT_GT(steps.effects(chip("h100-sxm"), eager).memory.activations, gpu.activations);
-  const RuntimeMemory tpu = steps.effects(chip("tpu-v5e"), {}).memory;
+  const estimate::RuntimeMemory tpu = steps.effects(chip("tpu-v5e"), {}).memory;
   EXPECT_EQ(tpu.context + tpu.communication + tpu.kernel, 0_GiB);
   EXPECT_EQ(tpu.hidden, 0.0);
   EXPECT_EQ(tpu.reserved, 1.0);
-  ServingCalibration none;
-  const auto read = read_serving_memory("[source.x]\ntitle = \"x\"\n", "serving_memory.toml", none);
+  estimate::ServingCalibration none;
+  const auto read = estimate::read_serving_memory("[source.x]\ntitle = \"x\"\n", "serving_memory.toml", none);
   ASSERT_FALSE(read);
   EXPECT_NE(read.error().where.find("serving_memory.toml:"), std::string::npos);
 }
 
 TEST(ServingEffects, SoftwareDecidesWhoLaunchesAndWhatItCosts) {
-  const ServingCalibration s = some_values();
-  const Chip h100 = chip("h100-sxm");
-  const ServingEffects fused = s.effects(h100, {});
+  const estimate::ServingCalibration s = some_values();
+  const hardware::Chip h100 = chip("h100-sxm");
+  const estimate::ServingEffects fused = s.effects(h100, {});
   EXPECT_TRUE(fused.joined);
   EXPECT_EQ(fused.product, 1.2);
   EXPECT_EQ(fused.launch, 10_us);
   EXPECT_EQ(fused.step, 300_us);
   EXPECT_EQ(fused.one_shot, 3_us);
   EXPECT_EQ(fused.vector, 0.0);
-  const ServingEffects eager = s.effects(h100, {Fusion::eager, Scheduler::loop, false, true, false, true});
+  const estimate::ServingEffects eager =
+      s.effects(h100, {estimate::Fusion::eager, estimate::Scheduler::loop, false, true, false, true});
   EXPECT_FALSE(eager.joined);
   EXPECT_EQ(eager.launch, 25_us);
   EXPECT_EQ(eager.step, Seconds(0));
@@ -89,37 +90,37 @@ TEST(ServingEffects, SoftwareDecidesWhoLaunchesAndWhatItCosts) {
 }
 
 /// An estimate of one decode step of llama-3-8b with given effects.
-ServingTime step(const ServingEffects& effects, double batch, std::int64_t queries = 1) {
-  const Catalogue catalogue = Catalogue::builtin();
-  const auto cluster = *parse_cluster("h100-sxm:1", catalogue, "test");
-  const auto model = *catalogue_model("llama-3-8b", catalogue, "test");
-  const auto calibration = *calibration_of(cluster.chip, catalogue);
+ServingTime step(const estimate::ServingEffects& effects, double batch, std::int64_t queries = 1) {
+  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+  const auto cluster = *hardware::parse_cluster("h100-sxm:1", catalogue, "test");
+  const auto model = *model::catalogue_model("llama-3-8b", catalogue, "test");
+  const auto calibration = *hardware::calibration_of(cluster.chip, catalogue);
   ServingSetup setup;
   setup.model = &model.imported.model;
-  setup.rates = *kernel_rates(cluster.chip, Dtype::bf16, "test", &calibration->values);
+  setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test", &calibration->values);
   setup.effects = effects;
   const ServingStrategy strategy;
-  const StageLinks links = *serving_links(setup, strategy, cluster);
+  const training::StageLinks links = *serving_links(setup, strategy, cluster);
   return serving_time(setup, strategy, make_serving_profile(setup, strategy, queries, 2048), links, batch);
 }
 
 TEST(ServingEffects, AnInterpreterThatWorksAheadHasNumbersOfItsOwn) {
-  ServingCalibration s;
+  estimate::ServingCalibration s;
   s.step = {Seconds(0), 300_us, 700_us, 200_us}, s.sequence = {Seconds(0), 3_us, 60_us, 2_us};
   s.launch = {10_us, 20_us}, s.token = 0.01_us;
-  const Chip h100 = chip("h100-sxm");
-  const ServingEffects ahead = s.effects(h100, {Fusion::fused, Scheduler::ahead});
+  const hardware::Chip h100 = chip("h100-sxm");
+  const estimate::ServingEffects ahead = s.effects(h100, {estimate::Fusion::fused, estimate::Scheduler::ahead});
   EXPECT_EQ(ahead.step, 200_us);
   EXPECT_EQ(ahead.sequence, 2_us);
   EXPECT_EQ(ahead.launch, 20_us);
   EXPECT_EQ(ahead.token, Seconds(0));
-  ServingSoftware whole;
+  estimate::ServingSoftware whole;
   whole.whole_rows = true;
   EXPECT_EQ(s.effects(h100, whole).token, 0.01_us);
 }
 
 TEST(ServingEffects, ACacheThatIsNotSplitTakesTimeForEachOfItsTokens) {
-  ServingEffects whole;
+  estimate::ServingEffects whole;
   whole.token = 0.01_us;
   // 32 layers over 2048 tokens, however many sequences there are.
   for (const double batch : {1.0, 64.0})
@@ -127,7 +128,7 @@ TEST(ServingEffects, ACacheThatIsNotSplitTakesTimeForEachOfItsTokens) {
 }
 
 TEST(ServingEffects, TheBoundsDoNotMove) {
-  ServingEffects effects;
+  estimate::ServingEffects effects;
   effects.joined = true, effects.product = 2.0, effects.start = 5_us, effects.step = 1000_us, effects.copies = 4.0;
   const ServingTime plain = step({}, 8), slow = step(effects, 8);
   EXPECT_DOUBLE_EQ(plain.lower, slow.lower);
@@ -136,7 +137,7 @@ TEST(ServingEffects, TheBoundsDoNotMove) {
 }
 
 TEST(ServingEffects, JoinedProductsStartFewerKernelsAndTakeLess) {
-  ServingEffects joined;
+  estimate::ServingEffects joined;
   joined.joined = true;
   const ServingTime apart = step({}, 1), together = step(joined, 1);
   // Queries, keys and values as one, gate and up as one: three kernels fewer in each of 32 layers.
@@ -145,7 +146,7 @@ TEST(ServingEffects, JoinedProductsStartFewerKernelsAndTakeLess) {
 }
 
 TEST(ServingEffects, AHostThatIsSlowerThanTheChipSetsTheTimeUnlessAGraphIsReplayed) {
-  ServingEffects slow;
+  estimate::ServingEffects slow;
   slow.launch = 100_us;
   const ServingTime time = step(slow, 1);
   EXPECT_NEAR(time.estimate, time.kernels * 100e-6, 1e-12);
@@ -156,10 +157,10 @@ TEST(ServingEffects, AHostThatIsSlowerThanTheChipSetsTheTimeUnlessAGraphIsReplay
 }
 
 TEST(ServingEffects, TheHostTakesItsTimeForEverySequence) {
-  ServingEffects host;
+  estimate::ServingEffects host;
   host.step = 500_us, host.sequence = 20_us;
   EXPECT_NEAR(step(host, 10).estimate - step({}, 10).estimate, 500e-6 + 10 * 20e-6, 1e-9);
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::serving

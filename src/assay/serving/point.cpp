@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace assay {
+namespace assay::serving {
 
 ServingStrategy prefill_strategy(const ServingPoint& point) {
   ServingStrategy strategy = point.strategy;
@@ -31,7 +31,7 @@ namespace {
 
 /// Tokens of a chunk that attention of some layers looks back in; 0: none.
 std::int64_t chunk_of(const ServingQuestion& question) {
-  for (const Layer& layer : question.setup.model->decoder.kinds)
+  for (const model::Layer& layer : question.setup.model->decoder.kinds)
     if (layer.attention && layer.attention->chunk > 0) return layer.attention->chunk;
   return 0;
 }
@@ -74,7 +74,7 @@ ServingKeys decode_keys(const ServingQuestion& question, std::int64_t later) {
   }
   // Without windows or picked keys all work is a straight line in the context, and its mean tells everything.
   bool bounded = false;
-  for (const Layer& layer : question.setup.model->decoder.kinds)
+  for (const model::Layer& layer : question.setup.model->decoder.kinds)
     bounded |= layer.attention &&
                (layer.attention->window > 0 || layer.attention->chunk > 0 || layer.attention->index_heads > 0);
   ServingKeys keys{{mean}, question.lengths->reserved, source};
@@ -84,23 +84,23 @@ ServingKeys decode_keys(const ServingQuestion& question, std::int64_t later) {
   return keys;
 }
 
-std::vector<ServingScheme> prefill_schemes(const ServingStrategy& strategy) {
-  std::vector<ServingScheme> out{{CacheScheme::heads, strategy.scheme.weights}};
-  if (strategy.scheme.weights == WeightScheme::two_dimensions)
-    out.push_back({CacheScheme::heads, WeightScheme::gathered});
+std::vector<lower::ServingScheme> prefill_schemes(const ServingStrategy& strategy) {
+  std::vector<lower::ServingScheme> out{{lower::CacheScheme::heads, strategy.scheme.weights}};
+  if (strategy.scheme.weights == lower::WeightScheme::two_dimensions)
+    out.push_back({lower::CacheScheme::heads, lower::WeightScheme::gathered});
   return out;
 }
 
 ServingTime prefill_time(const ServingQuestion& question, const ServingStrategy& strategy, const PrefillOption& option,
-                         const StageLinks& links) {
+                         const training::StageLinks& links) {
   ServingStrategy way = strategy;
   way.scheme = option.scheme;
   ServingTime time = serving_time(question.setup, way, option.profile, links, option.profile.unit);
   if (option.scheme.cache == strategy.scheme.cache || strategy.tensor * strategy.second == 1) return time;
-  const RoleSet over = role_bit(Role::tensor) | role_bit(Role::fsdp);
-  const std::size_t kind = StageLinks::line_of(CollectiveKind::all_to_all);
+  const training::RoleSet over = training::role_bit(training::Role::tensor) | training::role_bit(training::Role::fsdp);
+  const std::size_t kind = training::StageLinks::line_of(network::CollectiveKind::all_to_all);
   const double bytes = option.profile.cache_bytes * option.profile.unit * links.ways(over);
-  const CollectiveLine& line = links.lines[over][kind];
+  const network::CollectiveLine& line = links.lines[over][kind];
   const double ideal = std::max(line.floor.value(), line.rate.value() * bytes);
   time.network += ideal, time.upper += ideal;
   time.estimate += links.forms[over][kind].seconds(bytes, 1.0);
@@ -109,9 +109,9 @@ ServingTime prefill_time(const ServingQuestion& question, const ServingStrategy&
 }
 
 ServingProfiles serving_profiles(const ServingQuestion& question, const ServingStrategy& strategy,
-                                 const StageLinks& links) {
+                                 const training::StageLinks& links) {
   std::vector<PrefillOption> options;
-  for (const ServingScheme& scheme : prefill_schemes(strategy)) {
+  for (const lower::ServingScheme& scheme : prefill_schemes(strategy)) {
     ServingStrategy way = strategy;
     way.scheme = scheme;
     options.push_back({scheme, make_prompt_profile(question.setup, way, fresh_prompt(question), question.prompt)});
@@ -126,7 +126,7 @@ ServingProfiles serving_profiles(const ServingQuestion& question, const ServingS
   return profiles;
 }
 
-void choose_prefill(const ServingQuestion& question, const ServingStrategy& strategy, const StageLinks& links,
+void choose_prefill(const ServingQuestion& question, const ServingStrategy& strategy, const training::StageLinks& links,
                     const std::vector<const PrefillOption*>& options, ServingProfiles& profiles) {
   const PrefillOption* best = nullptr;
   for (const PrefillOption* option : options) {
@@ -165,14 +165,15 @@ double cache_deviation(const ServingProfile& decode, double batch) {
 
 }  // namespace
 
-void add_runtime(const RuntimeMemory& runtime, double capacity, bool together, double kernels, ServingMemory& memory) {
+void add_runtime(const estimate::RuntimeMemory& runtime, double capacity, bool together, double kernels,
+                 ServingMemory& memory) {
   memory.driver = runtime.hidden * capacity + runtime.context.value();
   memory.communication = together ? runtime.communication.value() : 0.0;
   memory.graphs = runtime.graphs * kernels * runtime.kernel.value();
 }
 
 ServingMemory serving_memory(const ServingQuestion& question, const ServingProfiles& profiles, double batch) {
-  const RuntimeMemory& runtime = question.setup.effects.memory;
+  const estimate::RuntimeMemory& runtime = question.setup.effects.memory;
   const double per_sequence = profiles.decode.cache_bytes + profiles.decode.state_bytes;
   const ServingProfile &prompt = profiles.prefill.profile, &decode = profiles.decode;
   const double prompt_space = runtime.activations * prompt.widest * prompt.unit + prompt.gathered;
@@ -211,7 +212,7 @@ double overflow_probability(const ServingQuestion& question, const ServingProfil
 }
 
 ServingPoint serving_point(const ServingQuestion& question, const ServingStrategy& strategy,
-                           const ServingProfiles& profiles, const StageLinks& links, double batch) {
+                           const ServingProfiles& profiles, const training::StageLinks& links, double batch) {
   ServingPoint point;
   point.strategy = strategy;
   point.batch = batch;
@@ -223,4 +224,4 @@ ServingPoint serving_point(const ServingQuestion& question, const ServingStrateg
   return point;
 }
 
-}  // namespace assay
+}  // namespace assay::serving

@@ -6,7 +6,7 @@
 #include "assay/serving/profile.h"
 #include "assay/serving/request_lengths.h"
 
-namespace assay {
+namespace assay::serving {
 
 struct ServingQuestion {
   ServingSetup setup;
@@ -32,9 +32,9 @@ struct ServingMemory {
 
 struct ServingPoint {
   ServingStrategy strategy;
-  ServingScheme prefill_scheme;  ///< prompts may split caches and use weights in another way than decode steps
-  double prompts = 1;            ///< of one prefill, over all replicas
-  double batch = 1;              ///< sequences over all replicas
+  lower::ServingScheme prefill_scheme;  ///< prompts may split caches and use weights in another way than decode steps
+  double prompts = 1;                   ///< of one prefill, over all replicas
+  double batch = 1;                     ///< sequences over all replicas
   ServingTime decode, prefill;
   ServingMemory memory;
 
@@ -59,15 +59,15 @@ std::int64_t further_context(const ServingQuestion& question);
 
 /// A prompt's way: its scheme and profile.
 struct PrefillOption {
-  ServingScheme scheme;
+  lower::ServingScheme scheme;
   ServingProfile profile;
 };
 /// Schemes in which a strategy may work on prompts: one prompt splits by heads, and weights that lie in two directions
 /// may be gathered. Where the cache is split otherwise in decoding, it is moved once.
-std::vector<ServingScheme> prefill_schemes(const ServingStrategy& strategy);
+std::vector<lower::ServingScheme> prefill_schemes(const ServingStrategy& strategy);
 /// A prefill of one prompt on each replica, or of as many as the scheme needs, with what moving its cache takes.
 ServingTime prefill_time(const ServingQuestion& question, const ServingStrategy& strategy, const PrefillOption& option,
-                         const StageLinks& links);
+                         const training::StageLinks& links);
 
 /// All of one strategy that does not depend on the batch: the profile of a decode step in the middle of the output,
 /// with the cache of a complete one, and the prefill that is done first.
@@ -78,16 +78,17 @@ struct ServingProfiles {
   double margin = 0;  ///< standard deviations that memory is kept free for caches beyond their mean
 };
 ServingProfiles serving_profiles(const ServingQuestion& question, const ServingStrategy& strategy,
-                                 const StageLinks& links);
+                                 const training::StageLinks& links);
 /// Takes the prefill with the earliest first token of those on the given links; `decode` must be there.
-void choose_prefill(const ServingQuestion& question, const ServingStrategy& strategy, const StageLinks& links,
+void choose_prefill(const ServingQuestion& question, const ServingStrategy& strategy, const training::StageLinks& links,
                     const std::vector<const PrefillOption*>& options, ServingProfiles& profiles);
 
 /// A piece of a prompt of the question: the average one sees what is cached already and half of the rest.
 ServingProfile chunk_profile(const ServingQuestion& question, const ServingStrategy& strategy, double tokens);
 
 /// Fills in what driver, communication library and graphs take of one chip; `together`: one of several of a server.
-void add_runtime(const RuntimeMemory& runtime, double capacity, bool together, double kernels, ServingMemory& memory);
+void add_runtime(const estimate::RuntimeMemory& runtime, double capacity, bool together, double kernels,
+                 ServingMemory& memory);
 /// Memory of a batch, and the largest batch that fits.
 ServingMemory serving_memory(const ServingQuestion& question, const ServingProfiles& profiles, double batch);
 /// Probability that the caches of a chip need more than its memory has left, at any one time.
@@ -95,6 +96,6 @@ double overflow_probability(const ServingQuestion& question, const ServingProfil
 
 /// A batch of a strategy; nothing is allocated.
 ServingPoint serving_point(const ServingQuestion& question, const ServingStrategy& strategy,
-                           const ServingProfiles& profiles, const StageLinks& links, double batch);
+                           const ServingProfiles& profiles, const training::StageLinks& links, double batch);
 
-}  // namespace assay
+}  // namespace assay::serving

@@ -13,16 +13,17 @@
 #include "assay/serving/batch_linear_kernel.h"
 #include "assay/training/step.h"
 
-namespace assay {
+namespace assay::serving {
 
 struct ServingSetup {
-  const Transformer* model = nullptr;
-  KernelRates rates;
-  Formats formats;           ///< weights, products, activations, cache
+  const model::Transformer* model = nullptr;
+  estimate::KernelRates rates;
+  lower::Formats formats;    ///< weights, products, activations, cache
   double expert_load = 1.0;  ///< tokens of the busiest experts over an even share: routing skew
-  Dispatch dispatch = Dispatch::per_node;
-  std::optional<CollectiveCalibration> collectives;  ///< measured; otherwise ideal links at the chip's efficiency
-  ServingEffects effects;                            ///< of the estimate only
+  training::Dispatch dispatch = training::Dispatch::per_node;
+  std::optional<hardware::CollectiveCalibration>
+      collectives;                   ///< measured; otherwise ideal links at the chip's efficiency
+  estimate::ServingEffects effects;  ///< of the estimate only
 };
 
 /// How one model server is split over chips; `data` replicas of it share the load.
@@ -30,13 +31,13 @@ struct ServingStrategy {
   std::int64_t tensor = 1;
   std::int64_t second = 1;  ///< ways that weights are split in their other direction (2D) or gathered over
   std::int64_t pipeline = 1, expert = 1, data = 1;
-  ExpertAxes expert_over{};
-  ServingScheme scheme;
-  AxisLayout layout{};
+  lower::ExpertAxes expert_over{};
+  lower::ServingScheme scheme;
+  network::AxisLayout layout{};
 
   /// Devices that hold the experts are a part of the data axis, or tensor-parallel, or both.
   std::int64_t chips() const { return tensor * second * pipeline * data; }
-  Parallelism parallelism() const;
+  lower::Parallelism parallelism() const;
   friend bool operator==(const ServingStrategy& a, const ServingStrategy& b) {
     return a.tensor == b.tensor && a.second == b.second && a.pipeline == b.pipeline && a.expert == b.expert &&
            a.expert_over == b.expert_over && a.data == b.data && a.scheme == b.scheme && a.layout == b.layout;
@@ -44,8 +45,8 @@ struct ServingStrategy {
 };
 
 struct ServedCollective {
-  CollectiveKind kind = CollectiveKind::all_reduce;
-  RoleSet over = 0;
+  network::CollectiveKind kind = network::CollectiveKind::all_reduce;
+  training::RoleSet over = 0;
   double count = 1;  ///< collectives of a block that are like this one
   StraightLine bytes;
 };
@@ -84,14 +85,15 @@ struct ServingProfile {
 };
 
 /// The links of a strategy's axes; an error where they do not fit on the cluster.
-Result<StageLinks> serving_links(const ServingSetup& setup, const ServingStrategy& strategy, const Cluster& cluster);
+Result<training::StageLinks> serving_links(const ServingSetup& setup, const ServingStrategy& strategy,
+                                           const hardware::Cluster& cluster);
 
 /// Sequences that all devices together work on at least: a whole number on each, however batches are split.
 std::int64_t serving_unit(const ServingStrategy& strategy);
 /// Sequences of one step of a batch, as if every replica had as many as the fullest: none is split between replicas.
 double step_sequences(const ServingStrategy& strategy, double batch);
 /// Sequences of each device at which slots of experts come out whole.
-std::int64_t whole_slots(const Transformer& model);
+std::int64_t whole_slots(const model::Transformer& model);
 
 /// What sequences of one batch look back at, and what memory is held for: each entry is an equal share of them, or of
 /// those seen the share that is given.
@@ -128,16 +130,16 @@ struct ServingTime {
 };
 /// One step of `batch` sequences of all replicas together.
 ServingTime serving_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
-                         const StageLinks& links, double batch);
+                         const training::StageLinks& links, double batch);
 
 /// The same with a next token after every query, not only after the last one: checking drafted tokens.
 ServingTime verify_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
-                        const StageLinks& links, double batch);
+                        const training::StageLinks& links, double batch);
 
 /// A decode step of `batch` sequences that also works on a chunk of a prompt on every replica. Products, norms and
 /// collectives see the tokens of both together, so weights are read once; `chunk` is a profile of one sequence with as
 /// many queries as the chunk has tokens. One in `chunks` chunks ends a prompt and needs the head.
 ServingTime mixed_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& decode,
-                       const ServingProfile& chunk, const StageLinks& links, double batch, double chunks);
+                       const ServingProfile& chunk, const training::StageLinks& links, double batch, double chunks);
 
-}  // namespace assay
+}  // namespace assay::serving

@@ -12,61 +12,64 @@
 #include "assay/pipeline/stage_split.h"
 #include "assay/testing/training_case.h"
 
-namespace assay {
+namespace assay::serving {
 namespace {
 
-const Catalogue& catalogue() {
-  static const Catalogue builtin = Catalogue::builtin();
+const hardware::Catalogue& catalogue() {
+  static const hardware::Catalogue builtin = hardware::Catalogue::builtin();
   return builtin;
 }
 
 struct Case {
-  Transformer model;
-  Cluster cluster;
+  model::Transformer model;
+  hardware::Cluster cluster;
   ServingSetup setup;
 
   Case(const std::string& id, const std::string& where, bool calibrated = false)
-      : model(load_model(id, catalogue(), "test")->model), cluster(*parse_cluster(where, catalogue(), "test")) {
-    const auto calibration = *calibration_of(cluster.chip, catalogue());
-    setup.rates =
-        *kernel_rates(cluster.chip, Dtype::bf16, "test", calibrated && calibration ? &calibration->values : nullptr);
+      : model(model::load_model(id, catalogue(), "test")->model),
+        cluster(*hardware::parse_cluster(where, catalogue(), "test")) {
+    const auto calibration = *hardware::calibration_of(cluster.chip, catalogue());
+    setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test",
+                                          calibrated && calibration ? &calibration->values : nullptr);
     setup.model = &model;
   }
   Case(const Case&) = delete;
 };
 
 ServingStrategy strategy_of(std::int64_t tensor, std::int64_t data = 1, std::int64_t expert = 1,
-                            CacheScheme cache = CacheScheme::heads) {
+                            lower::CacheScheme cache = lower::CacheScheme::heads) {
   ServingStrategy s;
   s.tensor = tensor, s.data = data, s.expert = expert;
   s.scheme.cache = cache;
   return s;
 }
 
-StageLinks links_of(const Case& c, const ServingStrategy& s) { return *serving_links(c.setup, s, c.cluster); }
+training::StageLinks links_of(const Case& c, const ServingStrategy& s) { return *serving_links(c.setup, s, c.cluster); }
 
 /// The step lowered for exactly this batch and priced step by step.
 ServingTime direct(const Case& c, const ServingStrategy& s, std::int64_t queries, std::int64_t keys,
                    std::int64_t batch) {
-  const Parallelism p = s.parallelism();
-  Workload work;
+  const lower::Parallelism p = s.parallelism();
+  lower::Workload work;
   work.sequences = batch, work.queries = queries, work.keys = keys, work.cached = true;
   work.source = c.model.encoder ? keys : 0;
-  const Program program = lower_serving(c.model, stage_mesh(p), serving_rules(p, s.scheme), work, c.setup.formats);
-  const Mesh mesh = whole_mesh(p, s.layout);
-  const Placement placement = *Placement::make(mesh, c.cluster, "test");
-  const StepTimes times = plain_step_times(program, c.setup.rates, &placement, mesh, network_efficiency(c.cluster.chip),
-                                           routing_of(c.model));
+  const program::Program program =
+      lower::lower_serving(c.model, lower::stage_mesh(p), lower::serving_rules(p, s.scheme), work, c.setup.formats);
+  const program::Mesh mesh = training::whole_mesh(p, s.layout);
+  const network::Placement placement = *network::Placement::make(mesh, c.cluster, "test");
+  const estimate::StepTimes times =
+      testing::plain_step_times(program, c.setup.rates, &placement, mesh, hardware::network_efficiency(c.cluster.chip),
+                                training::routing_of(c.model));
   ServingTime sum;
-  for (const Block& block : program.blocks)
+  for (const program::Block& block : program.blocks)
     for (std::int32_t i = block.first; i < block.last; ++i) {
       const auto at = static_cast<std::size_t>(i);
-      const Step& step = program.steps[at];
-      if (step.op == Op::slice) continue;
+      const program::Step& step = program.steps[at];
+      if (step.op == program::Op::slice) continue;
       const auto layers = static_cast<double>(block.layers);
       sum.estimate += layers * times.estimate[at].value();
-      if (is_collective(step.op)) continue;
-      const KernelTime kernel = kernel_time(c.setup.rates, program, step);
+      if (program::is_collective(step.op)) continue;
+      const estimate::KernelTime kernel = estimate::kernel_time(c.setup.rates, program, step);
       sum.flops += layers * step.flops.value();
       if (step.flops.value() == 0.0) continue;
       sum.compute += layers * kernel.compute.value(), sum.memory += layers * kernel.memory.value();
@@ -83,11 +86,11 @@ struct Served {
 };
 
 std::vector<Served> served() {
-  return {{"llama-2-13b", "tpu-v5e:2x4", strategy_of(8), 1},                              // every head has its keys
-          {"llama-3-70b", "h100-sxm:8", strategy_of(8), 1},                               // grouped keys
-          {"llama-3-70b", "h100-sxm:16", strategy_of(8, 2), 1},                           // replicas
-          {"llama-3-70b", "tpu-v5p:2x2x2", strategy_of(8, 1, 1, CacheScheme::batch), 1},  // two all-to-alls
-          {"llama-3-70b", "tpu-v5p:2x2x2", strategy_of(8, 1, 1, CacheScheme::sequence), 1},
+  return {{"llama-2-13b", "tpu-v5e:2x4", strategy_of(8), 1},     // every head has its keys
+          {"llama-3-70b", "h100-sxm:8", strategy_of(8), 1},      // grouped keys
+          {"llama-3-70b", "h100-sxm:16", strategy_of(8, 2), 1},  // replicas
+          {"llama-3-70b", "tpu-v5p:2x2x2", strategy_of(8, 1, 1, lower::CacheScheme::batch), 1},  // two all-to-alls
+          {"llama-3-70b", "tpu-v5p:2x2x2", strategy_of(8, 1, 1, lower::CacheScheme::sequence), 1},
           {"mistral-7b", "h100-sxm:2", strategy_of(2), 1},          // a window
           {"mixtral-8x7b", "h100-sxm:8", strategy_of(8), 4},        // experts
           {"mixtral-8x7b", "h100-sxm:8", strategy_of(1, 8, 8), 4},  // expert parallelism
@@ -107,7 +110,7 @@ void expect_same(const ServingTime& got, const ServingTime& want, const std::str
 void lines_equal_lowering(bool calibrated) {
   for (const Served& s : served()) {
     const Case c(s.model, s.where, calibrated);
-    const StageLinks links = links_of(c, s.strategy);
+    const training::StageLinks links = links_of(c, s.strategy);
     for (const auto& [queries, keys] : {std::pair<std::int64_t, std::int64_t>{1, 8192}, {512, 512}, {256, 2048}}) {
       const ServingProfile profile = make_serving_profile(c.setup, s.strategy, queries, keys);
       for (std::int64_t multiple : {1, 2, 3, 7, 16, 61, 128}) {
@@ -152,9 +155,9 @@ TEST(ServingProfile, GatheredWeightsAreThoseOfOneProductAtATime) {
   // The widest matrix of a layer of Llama 3 8B, 4096 x 14336, is whole on every chip while it is used.
   const Case c("llama-3-8b", "h100-sxm:4");
   ServingStrategy s;
-  s.second = 4, s.scheme.weights = WeightScheme::gathered;
+  s.second = 4, s.scheme.weights = lower::WeightScheme::gathered;
   EXPECT_GE(make_serving_profile(c.setup, s, 1000, 1000).gathered, 2.0 * 4096 * 14336);
-  s.scheme.weights = WeightScheme::two_dimensions;
+  s.scheme.weights = lower::WeightScheme::two_dimensions;
   EXPECT_EQ(make_serving_profile(c.setup, s, 1000, 1000).gathered, 0.0);
 }
 
@@ -176,7 +179,7 @@ TEST(ServingTime, OneMoreSequenceCostsItsCache) {
   const Case c("llama-2-13b", "tpu-v5e:2x4");
   const ServingStrategy s = strategy_of(8);
   const ServingProfile profile = make_serving_profile(c.setup, s, 1, 8192);
-  const StageLinks links = links_of(c, s);
+  const training::StageLinks links = links_of(c, s);
   const double more =
       serving_time(c.setup, s, profile, links, 9).memory - serving_time(c.setup, s, profile, links, 8).memory;
   EXPECT_NEAR(more, 1.023e-3, 0.01e-3);
@@ -184,7 +187,7 @@ TEST(ServingTime, OneMoreSequenceCostsItsCache) {
 
 TEST(ServingTime, AWindowBoundsTheCacheThatIsRead) {
   const Case c("mistral-7b", "h100-sxm:1");
-  const StageLinks links = links_of(c, strategy_of(1));
+  const training::StageLinks links = links_of(c, strategy_of(1));
   const auto memory = [&](std::int64_t keys) {
     return serving_time(c.setup, strategy_of(1), make_serving_profile(c.setup, strategy_of(1), 1, keys), links, 8)
         .memory;
@@ -197,7 +200,7 @@ TEST(ServingTime, FewTokensTouchFewExperts) {
   const Case c("mixtral-8x7b", "h100-sxm:8");
   const ServingStrategy s = strategy_of(8);
   const ServingProfile profile = make_serving_profile(c.setup, s, 1, 1024);
-  const StageLinks links = links_of(c, s);
+  const training::StageLinks links = links_of(c, s);
   const double one = serving_time(c.setup, s, profile, links, 1).memory;
   const double many = serving_time(c.setup, s, profile, links, 64).memory;
   // 2 of 8 experts against all of them: the experts are 45.1 of 46.7 billion parameters.
@@ -234,7 +237,7 @@ TEST(ServingTime, ExpertsOfAReplicaSeeItsOwnTokensAlone) {
 TEST(MixedTime, AnEmptyChunkIsADecodeStepAndWeightsAreReadOnce) {
   const Case c("llama-3-70b", "h100-sxm:8");
   const ServingStrategy s = strategy_of(8);
-  const StageLinks links = links_of(c, s);
+  const training::StageLinks links = links_of(c, s);
   const ServingProfile decode = make_serving_profile(c.setup, s, 1, 1152);
   const double alone = serving_time(c.setup, s, decode, links, 32).estimate;
   double before = alone;
@@ -251,7 +254,7 @@ TEST(MixedTime, AnEmptyChunkIsADecodeStepAndWeightsAreReadOnce) {
 RC_GTEST_PROP(ServingTime, ABiggerBatchIsNeverFasterAndNeverYieldsLess, ()) {
   static const Case c("llama-3-8b", "h100-sxm:4");
   const ServingStrategy s = strategy_of(*rc::gen::element<std::int64_t>(1, 2, 4));
-  const StageLinks links = links_of(c, s);
+  const training::StageLinks links = links_of(c, s);
   const ServingProfile profile = make_serving_profile(c.setup, s, 1, *rc::gen::inRange(1, 8192));
   const double small = *rc::gen::inRange(1, 512), large = small + *rc::gen::inRange(1, 512);
   const ServingTime a = serving_time(c.setup, s, profile, links, small),
@@ -279,7 +282,7 @@ TEST(ServingTime, NoKernelBeatsItsRooflineHoweverFastTheSoftware) {
   for (const Served& s : served()) {
     Case c(s.model, s.where, true);
     c.setup.effects.product = c.setup.effects.decode = c.setup.effects.attention = 0.1;
-    const StageLinks links = links_of(c, s.strategy);
+    const training::StageLinks links = links_of(c, s.strategy);
     for (std::int64_t queries : {1, 512}) {
       const ServingProfile profile = make_serving_profile(c.setup, s.strategy, queries, 2048);
       for (double batch : {1.0, 64.0}) {
@@ -334,7 +337,7 @@ TEST(ServingProfile, TheFullestStageCounts) {
   s.pipeline = 3;
   const ServingProfile three = make_serving_profile(c.setup, s, 1, 4096);
   std::int64_t most = 0;
-  for (const StageSplit::Part& part : split_stages(c.model, 3).parts)
+  for (const pipeline::StageSplit::Part& part : pipeline::split_stages(c.model, 3).parts)
     most = std::max<std::int64_t>(most, part.layers[0]);
   EXPECT_GE(three.weight_bytes, 2 * (static_cast<double>(most) * layer));
   EXPECT_LE(three.weight_bytes, 2 * (static_cast<double>(most) * layer + end + 8192));
@@ -354,4 +357,4 @@ TEST(ServingProfile, ATiedHeadLiesOnBothEnds) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::serving

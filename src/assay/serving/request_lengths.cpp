@@ -9,7 +9,7 @@
 #include "assay/base/text.h"
 #include "assay/hardware/catalogue.h"
 
-namespace assay {
+namespace assay::serving {
 namespace {
 
 /// Entries of a table: the last one stands for requests beyond the 99.8th percentile.
@@ -94,7 +94,7 @@ Result<Lengths> percentiles(std::string_view text, std::string_view where) {
 }
 
 Result<Lengths> from_file(std::string_view path, std::string_view where) {
-  ASSAY_TRY(text, read_file(std::string(path), where));
+  ASSAY_TRY(text, hardware::read_file(std::string(path), where));
   std::vector<std::int64_t> values;
   std::size_t line = 0;
   for (const std::string& part : split(text, '\n')) {
@@ -225,4 +225,4 @@ double normal_quantile(double share) {
   return 0.5 * (low + high);
 }
 
-}  // namespace assay
+}  // namespace assay::serving

@@ -8,7 +8,7 @@
 
 #include "assay/base/result.h"
 
-namespace assay {
+namespace assay::serving {
 
 /// Lengths of requests as a table: each entry stands for an equal share of all requests.
 class Lengths {
@@ -62,4 +62,4 @@ RequestLengths request_lengths(Lengths prompt, Lengths output, std::int64_t page
 double normal_quantile(double share);
 double normal_share(double value);
 
-}  // namespace assay
+}  // namespace assay::serving

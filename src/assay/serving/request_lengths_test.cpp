@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-namespace assay {
+namespace assay::serving {
 namespace {
 
 Lengths parsed(const std::string& text, std::int64_t mean = 1000) { return *parse_lengths(text, mean, "test"); }
@@ -103,4 +103,4 @@ TEST(NormalQuantile, KnownValues) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::serving

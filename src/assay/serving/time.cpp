@@ -4,7 +4,7 @@
 
 #include "assay/serving/profile.h"
 
-namespace assay {
+namespace assay::serving {
 namespace {
 
 /// Sequences that each kind of work sees in one step, as many on every device as on the fullest.
@@ -22,7 +22,7 @@ double attended(const ServingStrategy& strategy, const ServingProfile& profile, 
 
 void add_kernel(const ServingSetup& setup, const ServedKernel& kernel, double sequences, double touched, double layers,
                 ServingTime& time) {
-  const KernelRates& rates = setup.rates;
+  const estimate::KernelRates& rates = setup.rates;
   const double flops = kernel.flops(sequences), n = layers * kernel.count;
   const double arithmetic = flops * kernel.seconds_per_flop;
   const double bytes = kernel.bytes(sequences) + kernel.expert_bytes * touched;
@@ -44,23 +44,24 @@ void add_kernel(const ServingSetup& setup, const ServedKernel& kernel, double se
 }
 
 /// The estimate of one collective; small all-reduces are done in one shot where the software can.
-double collective_seconds(const ServingEffects& effects, const StageLinks& links, const ServedCollective& collective,
-                          double bytes) {
-  const std::size_t kind = StageLinks::line_of(collective.kind);
+double collective_seconds(const estimate::ServingEffects& effects, const training::StageLinks& links,
+                          const ServedCollective& collective, double bytes) {
+  const std::size_t kind = training::StageLinks::line_of(collective.kind);
   const auto& forms = links.forms[collective.over];
   double usual = forms[kind].seconds(bytes, 1.0);
   if (links.ways(collective.over) <= 1.0) return usual;
-  if (collective.kind == CollectiveKind::all_reduce)  // which may be a scatter and a gather, too
-    usual = std::min(usual, forms[StageLinks::line_of(CollectiveKind::reduce_scatter)].seconds(bytes, 1.0) +
-                                forms[StageLinks::line_of(CollectiveKind::all_gather)].seconds(bytes, 1.0));
-  if (collective.kind != CollectiveKind::all_reduce || effects.one_shot == Seconds(0))
+  if (collective.kind == network::CollectiveKind::all_reduce)  // which may be a scatter and a gather, too
+    usual = std::min(usual,
+                     forms[training::StageLinks::line_of(network::CollectiveKind::reduce_scatter)].seconds(bytes, 1.0) +
+                         forms[training::StageLinks::line_of(network::CollectiveKind::all_gather)].seconds(bytes, 1.0));
+  if (collective.kind != network::CollectiveKind::all_reduce || effects.one_shot == Seconds(0))
     return usual + effects.meet.value();
   // Every device reads the whole arrays of all others: n / 2 times what a ring moves.
   const double all = links.lines[collective.over][kind].rate.value() * bytes * links.ways(collective.over) / 2.0;
   return std::min(usual, effects.one_shot.value() + all / links.network_share) + effects.meet.value();
 }
 
-void add_blocks(const ServingSetup& setup, const ServingProfile& profile, const StageLinks& links,
+void add_blocks(const ServingSetup& setup, const ServingProfile& profile, const training::StageLinks& links,
                 const StepSizes& sizes, ServingTime& time) {
   for (const ServingProfile::Block& block : profile.blocks) {
     const double sequences = block.last_tokens ? sizes.heads : sizes.tokens;
@@ -68,7 +69,8 @@ void add_blocks(const ServingSetup& setup, const ServingProfile& profile, const 
     for (const ServedKernel& kernel : block.kernels)
       add_kernel(setup, kernel, kernel.attends ? sizes.attention : sequences, touched, block.layers, time);
     for (const ServedCollective& collective : block.collectives) {
-      const CollectiveLine& line = links.lines[collective.over][StageLinks::line_of(collective.kind)];
+      const network::CollectiveLine& line =
+          links.lines[collective.over][training::StageLinks::line_of(collective.kind)];
       const double ideal = line.rate.value() * collective.bytes(sequences);
       const double n = block.layers * collective.count;
       time.network += n * std::max(ideal, line.floor.value());
@@ -79,7 +81,7 @@ void add_blocks(const ServingSetup& setup, const ServingProfile& profile, const 
 }
 
 void finish(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
-            const StageLinks& links, double sequences, double heads, bool decodes, ServingTime& time) {
+            const training::StageLinks& links, double sequences, double heads, bool decodes, ServingTime& time) {
   const auto stages = static_cast<double>(strategy.pipeline);
   const double bytes = profile.boundary * sequences;
   const double hop = strategy.pipeline > 1
@@ -100,7 +102,7 @@ void finish(const ServingSetup& setup, const ServingStrategy& strategy, const Se
 }  // namespace
 
 double step_sequences(const ServingStrategy& strategy, double batch) {
-  const bool gathered = strategy.scheme.weights == WeightScheme::gathered;
+  const bool gathered = strategy.scheme.weights == lower::WeightScheme::gathered;
   const auto replicas = static_cast<double>(strategy.data * (gathered ? strategy.second : 1));
   // Stages work on different parts of the batch at the same time.
   const double at_once = replicas * std::ceil(batch / replicas) / static_cast<double>(strategy.pipeline);
@@ -108,7 +110,7 @@ double step_sequences(const ServingStrategy& strategy, double batch) {
 }
 
 ServingTime serving_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
-                         const StageLinks& links, double batch) {
+                         const training::StageLinks& links, double batch) {
   const double sequences = step_sequences(strategy, batch);
   ServingTime time;
   add_blocks(setup, profile, links, {sequences, attended(strategy, profile, batch), sequences}, time);
@@ -117,7 +119,7 @@ ServingTime serving_time(const ServingSetup& setup, const ServingStrategy& strat
 }
 
 ServingTime verify_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
-                        const StageLinks& links, double batch) {
+                        const training::StageLinks& links, double batch) {
   const double sequences = step_sequences(strategy, batch);
   ServingTime time;
   add_blocks(setup, profile, links, {sequences, attended(strategy, profile, batch), sequences * profile.queries}, time);
@@ -126,7 +128,7 @@ ServingTime verify_time(const ServingSetup& setup, const ServingStrategy& strate
 }
 
 ServingTime mixed_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& decode,
-                       const ServingProfile& chunk, const StageLinks& links, double batch, double chunks) {
+                       const ServingProfile& chunk, const training::StageLinks& links, double batch, double chunks) {
   const auto stages = static_cast<double>(strategy.pipeline), data = static_cast<double>(strategy.data);
   const double sequences = step_sequences(strategy, batch);
   const double joined = data * chunk.queries / stages;
@@ -140,4 +142,4 @@ ServingTime mixed_time(const ServingSetup& setup, const ServingStrategy& strateg
   return time;
 }
 
-}  // namespace assay
+}  // namespace assay::serving

@@ -2,7 +2,7 @@
 #pragma once
 #include "assay/lower/lowering.h"
 
-namespace assay::by_hand {
+namespace assay::testing::by_hand {
 
 // The model of tests/data/xla_train.txt.
 inline constexpr double d_model = 512, ff = 1536, n_heads = 8, n_kv = 4, head = 64, vocabulary = 4096, layers = 2;
@@ -14,45 +14,45 @@ inline constexpr double table = vocabulary * d_model;                        // 
 inline constexpr double all_weights = layers * layer_weights_count + 2 * table;
 inline constexpr double fp32 = 4;
 
-inline Transformer small_llama() {
-  Transformer m;
+inline model::Transformer small_llama() {
+  model::Transformer m;
   m.id = "small-llama";
   m.d_model = 512, m.vocabulary = 4096;
   m.final_norm = false;
-  Attention a;
+  model::Attention a;
   a.heads = 8, a.kv_heads = 4, a.head_dim = a.value_dim = 64;
-  FeedForward f;
+  model::FeedForward f;
   f.width = 1536;
-  Layer l;
+  model::Layer l;
   l.attention = a, l.feed_forward = f;
   m.decoder.add(l), m.decoder.add(l);
   return m;
 }
 
-inline Transformer small_experts() {
-  Transformer m = small_llama();
+inline model::Transformer small_experts() {
+  model::Transformer m = small_llama();
   m.decoder = {};
-  Layer l = small_llama().decoder.kinds[0];
+  model::Layer l = small_llama().decoder.kinds[0];
   l.feed_forward->experts = 8, l.feed_forward->experts_per_token = 2, l.feed_forward->width = 768;
   m.decoder.add(l), m.decoder.add(l);
   return m;
 }
 
-inline TrainingPlan plain_plan() {
-  TrainingPlan plan;
+inline lower::TrainingPlan plain_plan() {
+  lower::TrainingPlan plan;
   plan.work = {.sequences = 32, .queries = 256, .keys = 256, .flash = false, .causal_flops = false};
   plan.formats = {Dtype::fp32, Dtype::fp32, Dtype::fp32, Dtype::fp32, Dtype::fp32};
   plan.optimizer = {.master = false, .moments = 0};
   return plan;
 }
 
-inline Program train(const Parallelism& p, const TrainingPlan& plan = plain_plan(),
-                     const Transformer& m = small_llama()) {
-  return lower_training(m, stage_mesh(p), training_rules(p), plan);
+inline program::Program train(const lower::Parallelism& p, const lower::TrainingPlan& plan = plain_plan(),
+                              const model::Transformer& m = small_llama()) {
+  return lower::lower_training(m, lower::stage_mesh(p), lower::training_rules(p), plan);
 }
 
-inline const Block& block(const Program& program, std::string_view name, Phase phase) {
-  for (const Block& found : program.blocks)
+inline const program::Block& block(const program::Program& program, std::string_view name, program::Phase phase) {
+  for (const program::Block& found : program.blocks)
     if (found.name == name && found.phase == phase) return found;
   throw InternalError("no such block");
 }
@@ -62,13 +62,13 @@ struct Traffic {
   double bytes = 0;
 };
 /// Collectives of one kind in one pass of a block.
-inline Traffic traffic(const Program& program, const Block& block, Op op) {
+inline Traffic traffic(const program::Program& program, const program::Block& block, program::Op op) {
   Traffic out;
   for (std::int32_t i = block.first; i < block.last; ++i) {
-    const Step& step = program.steps[static_cast<std::size_t>(i)];
+    const program::Step& step = program.steps[static_cast<std::size_t>(i)];
     if (step.op == op) ++out.steps, out.bytes += step.bytes.value();
   }
   return out;
 }
 
-}  // namespace assay::by_hand
+}  // namespace assay::testing::by_hand

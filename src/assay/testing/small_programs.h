@@ -10,139 +10,139 @@
 #include "assay/lower/lowering.h"
 
 /// A namespace of its own: the names are short, and others have them, too.
-namespace assay::small {
+namespace assay::testing::small {
 
 inline constexpr std::int64_t sequences = 8, length = 8;
 
-inline Attention grouped_attention() {
-  Attention a;
+inline model::Attention grouped_attention() {
+  model::Attention a;
   a.heads = 4, a.kv_heads = 2, a.head_dim = 4, a.value_dim = 4;
   return a;
 }
 
-inline Attention latent_attention(std::int64_t q_rank) {
-  Attention a;
+inline model::Attention latent_attention(std::int64_t q_rank) {
+  model::Attention a;
   a.heads = a.kv_heads = 4;
   a.head_dim = 6, a.value_dim = 4, a.rope_dim = 2, a.kv_rank = 8, a.q_rank = q_rank;
   return a;
 }
 
 /// Over the keys that an index picks.
-inline Attention picking_attention(std::int64_t picks) {
-  Attention a = latent_attention(8);
+inline model::Attention picking_attention(std::int64_t picks) {
+  model::Attention a = latent_attention(8);
   a.index_heads = 2, a.index_dim = 4, a.index_picks = picks;
   return a;
 }
 
-inline FeedForward dense() {
-  FeedForward f;
+inline model::FeedForward dense() {
+  model::FeedForward f;
   f.width = 24;
   return f;
 }
 
-inline FeedForward experts() {
-  FeedForward f;
+inline model::FeedForward experts() {
+  model::FeedForward f;
   f.width = 8, f.experts = 4, f.experts_per_token = 2;
   return f;
 }
 
-inline Layer layer(const Attention& attention, const FeedForward& feed_forward) {
-  Layer l;
+inline model::Layer layer(const model::Attention& attention, const model::FeedForward& feed_forward) {
+  model::Layer l;
   l.attention = attention, l.feed_forward = feed_forward;
   return l;
 }
 
-inline Transformer model(std::initializer_list<Layer> layers) {
-  Transformer m;
+inline model::Transformer model(std::initializer_list<model::Layer> layers) {
+  model::Transformer m;
   m.id = "small";
   m.d_model = 16, m.vocabulary = 32;
-  for (const Layer& l : layers) m.decoder.add(l);
+  for (const model::Layer& l : layers) m.decoder.add(l);
   return m;
 }
 
 struct Variety {
   std::string name;
-  Transformer model;
+  model::Transformer model;
 };
 
 inline std::vector<Variety> varieties() {
   std::vector<Variety> out;
-  const Layer grouped = layer(grouped_attention(), dense());
+  const model::Layer grouped = layer(grouped_attention(), dense());
   out.push_back({"grouped queries", model({grouped, grouped})});
   {
-    Transformer m = model({grouped});
+    model::Transformer m = model({grouped});
     m.tied = true, m.final_norm = false;
     out.push_back({"tied head, no final norm", m});
   }
   {
-    Layer l = grouped, side = grouped, sandwich = grouped;
-    for (Layer* one : {&l, &side, &sandwich}) {
-      Attention& a = *one->attention;
+    model::Layer l = grouped, side = grouped, sandwich = grouped;
+    for (model::Layer* one : {&l, &side, &sandwich}) {
+      model::Attention& a = *one->attention;
       a.q_bias = a.k_bias = a.v_bias = a.o_bias = true;
       one->feed_forward->up_bias = one->feed_forward->down_bias = true;
     }
     side.parallel = true, side.norms = 1;
     sandwich.norms = 4;
-    Transformer m = model({l, side, sandwich});
+    model::Transformer m = model({l, side, sandwich});
     m.norm = {true, true, true};
     m.learned_positions = 12, m.embedding_norm = m.head_bias = true;
     out.push_back({"biases everywhere, learned positions", m});
   }
   {
-    FeedForward f = experts();
+    model::FeedForward f = experts();
     f.up_bias = f.down_bias = f.router_bias = true;
     f.shared_width = 8, f.shared_gate = true;
-    Layer l = layer(grouped_attention(), f);
+    model::Layer l = layer(grouped_attention(), f);
     l.attention->kv_heads = 1, l.attention->k_bias = true;
     out.push_back({"experts with biases, a gated shared one", model({l})});
   }
   {
-    Transformer m = model({grouped});
+    model::Transformer m = model({grouped});
     m.embedding_width = 8, m.tied = true, m.learned_positions = 12;
     out.push_back({"narrow embedding, tied", m});
     m.tied = false;
     out.push_back({"narrow embedding and head", m});
   }
   {
-    Layer near = grouped, far = grouped;
-    for (Layer* one : {&near, &far}) one->norms = 5, one->token_input = 8;
+    model::Layer near = grouped, far = grouped;
+    for (model::Layer* one : {&near, &far}) one->norms = 5, one->token_input = 8;
     near.attention->window = 3;
-    Transformer m = model({near, far});
+    model::Transformer m = model({near, far});
     m.token_input_vocabulary = 32, m.tied = true;
     out.push_back({"an input of each layer from the token", m});
   }
   {
-    Layer l = grouped;
+    model::Layer l = grouped;
     l.attention->kv_heads = 1;
-    l.attention->qk_norm = Attention::QkNorm::per_head;
+    l.attention->qk_norm = model::Attention::QkNorm::per_head;
     out.push_back({"one head of keys beside two", model({l, grouped})});
   }
   {
-    Layer l = grouped;
+    model::Layer l = grouped;
     l.parallel = true, l.norms = 1;
     l.feed_forward->gated = false;
-    Transformer m = model({l, l});
+    model::Transformer m = model({l, l});
     m.norm = {true, true, true};
     out.push_back({"parallel layer with layer norm", m});
     l.norms = 2;
     out.push_back({"parallel layer with two norms", model({l})});
   }
   {
-    Layer l = grouped, local = grouped;
+    model::Layer l = grouped, local = grouped;
     l.norms = local.norms = 4;
-    l.attention->qk_norm = local.attention->qk_norm = Attention::QkNorm::per_head;
+    l.attention->qk_norm = local.attention->qk_norm = model::Attention::QkNorm::per_head;
     local.attention->window = 3;
     out.push_back({"sandwich norms, sliding window", model({local, l, local})});
   }
   {
-    Layer l = grouped;
-    l.attention->qk_norm = Attention::QkNorm::whole;
+    model::Layer l = grouped;
+    l.attention->qk_norm = model::Attention::QkNorm::whole;
     l.attention->chunk = 4;
     l.attention->output_gate = true;
     out.push_back({"chunks, wide norms of queries and keys, output gate", model({l})});
   }
   {
-    FeedForward f = experts();
+    model::FeedForward f = experts();
     f.shared_width = 8;
     out.push_back({"experts beside a shared one", model({grouped, layer(grouped_attention(), f)})});
     f.shared_width = 0, f.latent = 8;
@@ -155,43 +155,45 @@ inline std::vector<Variety> varieties() {
   return out;
 }
 
-inline StateSpace recurrent(StateSpace::Kind kind) {
-  StateSpace s;
+inline model::StateSpace recurrent(model::StateSpace::Kind kind) {
+  model::StateSpace s;
   s.kind = kind;
   s.heads = 4, s.key_heads = 2, s.key_dim = 4, s.inner = 16, s.convolution = 2;
   s.convolution_bias = true;
-  if (kind == StateSpace::Kind::mamba1) s.dt_rank = 2, s.inner_norms = true, s.output_norm = false;
-  if (kind == StateSpace::Kind::mamba2) s.projection_bias = true;
-  if (kind == StateSpace::Kind::lightning) s.key_heads = 4, s.convolution = 0;
-  if (kind == StateSpace::Kind::gated_linear) s.key_heads = s.key_dim = 1;
-  if (kind == StateSpace::Kind::rwkv4) s.heads = s.key_heads = s.inner, s.key_dim = 1, s.output_norm = false;
-  if (kind == StateSpace::Kind::rwkv5 || kind == StateSpace::Kind::rwkv7 || kind == StateSpace::Kind::mlstm)
+  if (kind == model::StateSpace::Kind::mamba1) s.dt_rank = 2, s.inner_norms = true, s.output_norm = false;
+  if (kind == model::StateSpace::Kind::mamba2) s.projection_bias = true;
+  if (kind == model::StateSpace::Kind::lightning) s.key_heads = 4, s.convolution = 0;
+  if (kind == model::StateSpace::Kind::gated_linear) s.key_heads = s.key_dim = 1;
+  if (kind == model::StateSpace::Kind::rwkv4) s.heads = s.key_heads = s.inner, s.key_dim = 1, s.output_norm = false;
+  if (kind == model::StateSpace::Kind::rwkv5 || kind == model::StateSpace::Kind::rwkv7 ||
+      kind == model::StateSpace::Kind::mlstm)
     s.key_heads = 4;
-  if (kind == StateSpace::Kind::rwkv7) s.decay_rank = s.rate_rank = s.gate_rank = 2;
-  if (kind >= StateSpace::Kind::rwkv4) s.convolution = 0, s.convolution_bias = false;
-  if (kind == StateSpace::Kind::gated_linear || kind == StateSpace::Kind::gated_convolution) s.projection_bias = true;
+  if (kind == model::StateSpace::Kind::rwkv7) s.decay_rank = s.rate_rank = s.gate_rank = 2;
+  if (kind >= model::StateSpace::Kind::rwkv4) s.convolution = 0, s.convolution_bias = false;
+  if (kind == model::StateSpace::Kind::gated_linear || kind == model::StateSpace::Kind::gated_convolution)
+    s.projection_bias = true;
   return s;
 }
 
 inline std::vector<Variety> all_varieties() {
   std::vector<Variety> out;
-  const Layer grouped = layer(grouped_attention(), dense());
+  const model::Layer grouped = layer(grouped_attention(), dense());
   {
-    Layer near = grouped, far = grouped, near_again = grouped, far_again = grouped;
+    model::Layer near = grouped, far = grouped, near_again = grouped, far_again = grouped;
     near.attention->window = near_again.attention->window = 3;
     near.attention->lends_kv = far.attention->lends_kv = true;
     near_again.attention->shares_kv = far_again.attention->shares_kv = true;
-    near_again.attention->qk_norm = Attention::QkNorm::per_head;
+    near_again.attention->qk_norm = model::Attention::QkNorm::per_head;
     out.push_back({"keys of earlier layers", model({grouped, near, far, near_again, far_again, near_again})});
   }
   {
-    Layer encoder = grouped, decoder = grouped;
+    model::Layer encoder = grouped, decoder = grouped;
     encoder.attention->causal = false;
     encoder.attention->relative_buckets = decoder.attention->relative_buckets = 8;
     decoder.cross_attention = grouped_attention();
     decoder.cross_attention->causal = false, decoder.cross_attention->cross = true;
     decoder.norms = 3;
-    Transformer m = model({decoder, decoder});
+    model::Transformer m = model({decoder, decoder});
     m.tied = true;
     m.encoder.emplace();
     m.encoder->add(encoder), m.encoder->add(encoder);
@@ -201,18 +203,18 @@ inline std::vector<Variety> all_varieties() {
     out.push_back({"encoder and decoder, learned positions", m});
   }
   {
-    Layer l = grouped;
+    model::Layer l = grouped;
     l.attention->causal = false;
-    Layer local = l;
+    model::Layer local = l;
     local.attention->window = 5;
-    Transformer m = model({l, local});
+    model::Transformer m = model({l, local});
     m.norm = {true, true, true};
     m.tied = m.embedding_norm = m.head_bias = m.head_transform = true, m.final_norm = false;
     m.learned_positions = 8;
     out.push_back({"an encoder with a transformed head", m});
   }
   {
-    Layer l = grouped;
+    model::Layer l = grouped;
     l.attention->sinks = true;
     out.push_back({"sinks", model({l})});
   }
@@ -221,56 +223,56 @@ inline std::vector<Variety> all_varieties() {
        {std::pair{"mamba 1", mamba1}, std::pair{"mamba 2", mamba2}, std::pair{"gated delta rule", gated_delta},
         std::pair{"lightning", lightning}, std::pair{"gated convolution", gated_convolution},
         std::pair{"gated linear recurrence", gated_linear}}) {
-    Layer l = grouped;
+    model::Layer l = grouped;
     l.attention.reset();
     l.state_space = recurrent(kind);
     out.push_back({name, model({l, grouped})});
   }
   {
-    Layer l = grouped;
+    model::Layer l = grouped;
     l.attention.reset();
     l.state_space = recurrent(gated_delta);
     l.state_space->key_heads = 4, l.state_space->gate_rank = 2;
     out.push_back({"gated delta rule, a decay for each dimension of keys", model({l, grouped})});
   }
   {
-    Layer l = grouped;
+    model::Layer l = grouped;
     l.state_space = recurrent(mamba2);
     out.push_back({"attention beside a state space", model({l})});
   }
   {
-    Layer l;
+    model::Layer l;
     l.state_space = recurrent(mlstm);
     l.feed_forward = dense();
     out.push_back({"mlstm", model({l})});
   }
-  Layer channel_mix;
-  channel_mix.feed_forward = FeedForward{.width = 24, .gated = false, .shifted = true, .receptance = true};
-  const auto add_rwkv = [&](std::string name, std::initializer_list<StateSpace> mixers) {
-    Transformer m = model({});
+  model::Layer channel_mix;
+  channel_mix.feed_forward = model::FeedForward{.width = 24, .gated = false, .shifted = true, .receptance = true};
+  const auto add_rwkv = [&](std::string name, std::initializer_list<model::StateSpace> mixers) {
+    model::Transformer m = model({});
     m.norm = {true, true, true}, m.embedding_norm = true;
-    for (const StateSpace& mixer : mixers) {
+    for (const model::StateSpace& mixer : mixers) {
       channel_mix.state_space = mixer;
       m.decoder.add(channel_mix);
     }
     out.push_back({std::move(name), m});
   };
   add_rwkv("rwkv 4", {recurrent(rwkv4)});
-  StateSpace dynamic = recurrent(rwkv5);
+  model::StateSpace dynamic = recurrent(rwkv5);
   dynamic.mix_rank = dynamic.decay_rank = 2;
   add_rwkv("rwkv 5 and 6", {recurrent(rwkv5), dynamic});
   channel_mix.feed_forward->receptance = false;
-  StateSpace first = recurrent(rwkv7), later = first;
+  model::StateSpace first = recurrent(rwkv7), later = first;
   first.lends_values = true, later.value_rank = 2;
   add_rwkv("rwkv 7", {first, later, later});
   {
-    Layer l = grouped;
-    l.shared = SharedBlock{};
-    Transformer m = model({l, l, l});
+    model::Layer l = grouped;
+    l.shared = model::SharedBlock{};
+    model::Transformer m = model({l, l, l});
     m.tied = true;
     out.push_back({"layers that share all weights", m});
     l.attention->causal = false;
-    Layer other = l;
+    model::Layer other = l;
     other.shared->number = 2;
     m = model({l, l, other});
     m.norm = {true, true, true};
@@ -279,18 +281,18 @@ inline std::vector<Variety> all_varieties() {
     out.push_back({"an encoder that shares weights, behind narrow positions", m});
   }
   {
-    Layer plain, with_block = grouped;
+    model::Layer plain, with_block = grouped;
     plain.norms = with_block.norms = 1;
     plain.state_space = with_block.state_space = recurrent(mamba2);
     with_block.attention->head_dim = with_block.attention->value_dim = 8;
-    with_block.shared = SharedBlock{.number = 1, .aside = true, .attention_rank = 4, .feed_forward_rank = 2};
-    Layer other_block = with_block;
+    with_block.shared = model::SharedBlock{.number = 1, .aside = true, .attention_rank = 4, .feed_forward_rank = 2};
+    model::Layer other_block = with_block;
     other_block.shared->number = 2;
-    Transformer m = model({with_block, plain, other_block, with_block});
+    model::Transformer m = model({with_block, plain, other_block, with_block});
     m.tied = true;
     out.push_back({"two blocks aside with adapters", m});
     plain.state_space = with_block.state_space = recurrent(mamba1);
-    with_block.shared = SharedBlock{.aside = true};
+    with_block.shared = model::SharedBlock{.aside = true};
     with_block.feed_forward->up_bias = with_block.feed_forward->down_bias = with_block.attention->o_bias = true;
     with_block.attention->rotary = false;
     m = model({plain, with_block, with_block});
@@ -302,14 +304,14 @@ inline std::vector<Variety> all_varieties() {
   return out;
 }
 
-inline bool has_experts(const Transformer& m) {
-  for (const Layer& l : m.decoder.kinds)
+inline bool has_experts(const model::Transformer& m) {
+  for (const model::Layer& l : m.decoder.kinds)
     if (l.feed_forward && l.feed_forward->experts > 0) return true;
   return false;
 }
 
-inline TrainingPlan plan(const Transformer& m, std::int64_t microbatches = 1) {
-  TrainingPlan p;
+inline lower::TrainingPlan plan(const model::Transformer& m, std::int64_t microbatches = 1) {
+  lower::TrainingPlan p;
   p.work.sequences = sequences / microbatches;
   p.work.queries = p.work.keys = length;
   p.work.source = m.encoder ? length : 0;
@@ -319,23 +321,25 @@ inline TrainingPlan plan(const Transformer& m, std::int64_t microbatches = 1) {
   return p;
 }
 
-inline Array<double> random_tokens(std::int64_t count, std::int64_t vocabulary, std::uint64_t seed) {
-  Array<double> out = zeros<double>({sequences, count});
+inline execute::Array<double> random_tokens(std::int64_t count, std::int64_t vocabulary, std::uint64_t seed) {
+  execute::Array<double> out = execute::zeros<double>({sequences, count});
   for (std::size_t i = 0; i < out.values.size(); ++i)
-    out.values[i] = static_cast<double>(mixed(seed, i) % static_cast<std::uint64_t>(vocabulary));
+    out.values[i] = static_cast<double>(execute::mixed(seed, i) % static_cast<std::uint64_t>(vocabulary));
   return out;
 }
 
-inline TrainingRun train(const Transformer& m, const Parallelism& p, const TrainingPlan& how,
-                         const NamedArrays& weights) {
-  const auto [mesh, rules] = training_stage(p, m);
-  const Program program = lower_training(m, mesh, rules, how);
+inline execute::TrainingRun train(const model::Transformer& m, const lower::Parallelism& p,
+                                  const lower::TrainingPlan& how, const execute::NamedArrays& weights) {
+  const auto [mesh, rules] = lower::training_stage(p, m);
+  const program::Program program = lower::lower_training(m, mesh, rules, how);
   const auto some = [&](std::uint64_t seed) {
-    return part(random_tokens(length, m.vocabulary, seed), 0, 0, how.work.sequences * how.microbatches);
+    return execute::part(random_tokens(length, m.vocabulary, seed), 0, 0, how.work.sequences * how.microbatches);
   };
-  return run_training(program, m, weights, some(1), some(2));
+  return execute::run_training(program, m, weights, some(1), some(2));
 }
 
-inline NamedArrays weights_of(const Transformer& m) { return random_weights(lower_training(m, {}, {}, plan(m)), m, 7); }
+inline execute::NamedArrays weights_of(const model::Transformer& m) {
+  return execute::random_weights(lower::lower_training(m, {}, {}, plan(m)), m, 7);
+}
 
-}  // namespace assay::small
+}  // namespace assay::testing::small

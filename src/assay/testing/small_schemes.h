@@ -9,20 +9,21 @@
 
 #include "assay/testing/small_programs.h"
 
-namespace assay::small {
+namespace assay::testing::small {
 
 /// The largest difference between two sets of arrays, each as a share of its largest value.
-inline double difference(const NamedArrays& a, const NamedArrays& b) {
+inline double difference(const execute::NamedArrays& a, const execute::NamedArrays& b) {
   if (a.size() != b.size()) return INFINITY;
   double worst = 0;
   for (const auto& [name, array] : a) {
     if (!b.contains(name)) return INFINITY;
-    worst = std::max(worst, largest_difference(array, b.at(name)) / std::max(1e-3, largest_magnitude(array)));
+    worst = std::max(
+        worst, execute::largest_difference(array, b.at(name)) / std::max(1e-3, execute::largest_magnitude(array)));
   }
   return worst;
 }
 
-inline void expect_equal(const TrainingRun& run, const TrainingRun& one) {
+inline void expect_equal(const execute::TrainingRun& run, const execute::TrainingRun& one) {
   EXPECT_NEAR(run.loss, one.loss, 1e-11);
   EXPECT_LT(difference(run.gradients, one.gradients), 1e-9);
   EXPECT_LT(difference(run.updated, one.updated), 1e-9);
@@ -32,11 +33,11 @@ inline void expect_equal(const TrainingRun& run, const TrainingRun& one) {
 
 struct Scheme {
   std::string name;
-  Parallelism parallelism;
+  lower::Parallelism parallelism;
 };
 
-inline std::vector<Scheme> schemes(const Transformer& m) {
-  using enum ResidualScheme;
+inline std::vector<Scheme> schemes(const model::Transformer& m) {
+  using enum lower::ResidualScheme;
   std::vector<Scheme> out{
       {"data", {.data = 4}},
       {"zero 1", {.data = 4, .zero = 1}},
@@ -47,22 +48,22 @@ inline std::vector<Scheme> schemes(const Transformer& m) {
       {"hybrid fsdp, zero 1", {.data = 2, .fsdp = 2, .zero = 1}},
       {"tensor", {.tensor = 2}},
       {"tensor, sequence", {.tensor = 2, .residual = sequence}},
-      {"tensor, split d_model", {.tensor = 2, .residual = ResidualScheme::model}},
+      {"tensor, split d_model", {.tensor = 2, .residual = lower::ResidualScheme::model}},
       {"fsdp x tensor", {.fsdp = 2, .tensor = 2}},
       {"data x fsdp x tensor, sequence", {.data = 2, .fsdp = 2, .tensor = 2, .zero = 2, .residual = sequence}},
       {"context, gather", {.context = 2}},
-      {"context, exchange", {.context = 2, .context_scheme = ContextScheme::exchange}},
+      {"context, exchange", {.context = 2, .context_scheme = lower::ContextScheme::exchange}},
       {"fsdp x context", {.fsdp = 2, .context = 2}},
       {"tensor x context, sequence", {.tensor = 2, .context = 2, .residual = sequence}},
       {"data x tensor x context, split d_model",
-       {.data = 2, .tensor = 2, .context = 2, .zero = 1, .residual = ResidualScheme::model}},
+       {.data = 2, .tensor = 2, .context = 2, .zero = 1, .residual = lower::ResidualScheme::model}},
   };
   // More devices than heads of keys: some hold copies of them.
   out.push_back({"tensor, copied keys", {.tensor = 4}});
   out.push_back({"fsdp x tensor, copied keys, sequence", {.fsdp = 2, .tensor = 4, .residual = sequence}});
   out.push_back({"tensor x context, more than heads of keys", {.tensor = 2, .context = 4}});
   out.push_back({"tensor x context, copied keys, exchange",
-                 {.tensor = 2, .context = 2, .context_scheme = ContextScheme::exchange}});
+                 {.tensor = 2, .context = 2, .context_scheme = lower::ContextScheme::exchange}});
   if (!has_experts(m)) return out;
   const std::vector<Scheme> with_experts{
       {"expert from data", {.data = 4, .expert = 2}},
@@ -71,13 +72,17 @@ inline std::vector<Scheme> schemes(const Transformer& m) {
       {"expert x tensor", {.fsdp = 2, .tensor = 2, .expert = 2}},
       {"expert x tensor, sequence", {.data = 2, .tensor = 2, .expert = 2, .residual = sequence}},
       {"expert x tensor, split d_model",
-       {.data = 2, .fsdp = 2, .tensor = 2, .expert = 2, .residual = ResidualScheme::model}},
+       {.data = 2, .fsdp = 2, .tensor = 2, .expert = 2, .residual = lower::ResidualScheme::model}},
       {"expert x context", {.fsdp = 2, .context = 2, .expert = 2}},
       {"experts over tensor", {.tensor = 2, .expert = 2, .expert_over = {.tensor = true}}},
       {"experts over tensor, sequence",
        {.tensor = 2, .expert = 2, .expert_over = {.tensor = true}, .residual = sequence}},
       {"experts over tensor, split d_model",
-       {.data = 2, .tensor = 2, .expert = 4, .expert_over = {.tensor = true}, .residual = ResidualScheme::model}},
+       {.data = 2,
+        .tensor = 2,
+        .expert = 4,
+        .expert_over = {.tensor = true},
+        .residual = lower::ResidualScheme::model}},
       {"experts over data and tensor", {.fsdp = 2, .tensor = 2, .expert = 4, .expert_over = {.tensor = true}}},
       {"experts over data and tensor, sequence, zero 1",
        {.data = 4, .tensor = 2, .expert = 4, .expert_over = {.tensor = true}, .zero = 1, .residual = sequence}},
@@ -90,7 +95,7 @@ inline std::vector<Scheme> schemes(const Transformer& m) {
         .expert = 4,
         .expert_over = {.context = true},
         .zero = 2,
-        .context_scheme = ContextScheme::exchange}},
+        .context_scheme = lower::ContextScheme::exchange}},
       {"experts over tensor and context, sequence",
        {.fsdp = 2,
         .tensor = 2,
@@ -103,4 +108,4 @@ inline std::vector<Scheme> schemes(const Transformer& m) {
   return out;
 }
 
-}  // namespace assay::small
+}  // namespace assay::testing::small

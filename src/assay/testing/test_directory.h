@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace assay {
+namespace assay::testing {
 
 /// A directory that is gone at the end of the test.
 class TestDirectory {
@@ -33,4 +33,4 @@ class TestDirectory {
   std::string path_;
 };
 
-}  // namespace assay
+}  // namespace assay::testing

@@ -4,18 +4,18 @@
 #include "assay/lower/strategy.h"
 #include "assay/training/step.h"
 
-namespace assay {
+namespace assay::testing {
 
-inline Transformer small_model(std::int64_t experts = 0) {
-  Transformer model;
+inline model::Transformer small_model(std::int64_t experts = 0) {
+  model::Transformer model;
   model.id = "small";
   model.d_model = 1024;
   model.vocabulary = 32768;
-  Layer layer;
-  Attention attention;
+  model::Layer layer;
+  model::Attention attention;
   attention.heads = 16, attention.kv_heads = 8, attention.head_dim = attention.value_dim = 64;
   layer.attention = attention;
-  FeedForward mlp;
+  model::FeedForward mlp;
   mlp.width = 4096;
   layer.feed_forward = mlp;
   model.decoder.add(layer);
@@ -29,10 +29,10 @@ inline Transformer small_model(std::int64_t experts = 0) {
 }
 
 /// Sixteen layers, every second one with experts, as Jamba and Llama 4 have them.
-inline Transformer alternating_model() {
-  Transformer model = small_model(8);
-  const Layer plain = model.decoder.kinds.front();
-  Layer experts = model.decoder.kinds.back();
+inline model::Transformer alternating_model() {
+  model::Transformer model = small_model(8);
+  const model::Layer plain = model.decoder.kinds.front();
+  model::Layer experts = model.decoder.kinds.back();
   experts.feed_forward->width = plain.feed_forward->width;
   model.decoder = {};
   for (int i = 0; i < 8; ++i) model.decoder.add(plain), model.decoder.add(experts);
@@ -40,49 +40,52 @@ inline Transformer alternating_model() {
 }
 
 struct TrainingCase {
-  Transformer model;
-  Cluster cluster;
-  TrainingQuestion question;
+  model::Transformer model;
+  hardware::Cluster cluster;
+  training::TrainingQuestion question;
 
   TrainingCase(const char* where, double sequences, std::int64_t experts = 0)
-      : model(small_model(experts)), cluster(*parse_cluster(where, Catalogue::builtin(), "test")) {
+      : model(small_model(experts)), cluster(*hardware::parse_cluster(where, hardware::Catalogue::builtin(), "test")) {
     question.setup.model = &model;
-    question.setup.rates = *kernel_rates(cluster.chip, Dtype::bf16, "test");
+    question.setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test");
     question.sequences = sequences;
     question.chips = static_cast<double>(cluster.chips());
   }
 };
 
-inline Strategy strategy_of(std::int64_t data, std::int64_t fsdp, std::int64_t tensor, std::int64_t context = 1,
-                            std::int64_t expert = 1) {
-  Strategy s;
+inline training::Strategy strategy_of(std::int64_t data, std::int64_t fsdp, std::int64_t tensor,
+                                      std::int64_t context = 1, std::int64_t expert = 1) {
+  training::Strategy s;
   s.parallelism.data = data, s.parallelism.fsdp = fsdp, s.parallelism.tensor = tensor;
   s.parallelism.context = context, s.parallelism.expert = expert;
   return s;
 }
 
 /// Every step of a program by itself on a placed mesh, without what profiles and links keep.
-inline StepTimes plain_step_times(const Program& program, const KernelRates& rates, const Placement* placement,
-                                  const Mesh& placed_mesh, double network_share, const Routing& routing = {}) {
-  StepTimes times;
+inline estimate::StepTimes plain_step_times(const program::Program& program, const estimate::KernelRates& rates,
+                                            const network::Placement* placement, const program::Mesh& placed_mesh,
+                                            double network_share, const network::Routing& routing = {}) {
+  estimate::StepTimes times;
   times.estimate.reserve(program.steps.size());
-  for (const Step& step : program.steps) {
-    if (!is_collective(step.op)) {
-      const KernelTime time = step.op == Op::slice ? KernelTime{} : kernel_time(rates, program, step);
+  for (const program::Step& step : program.steps) {
+    if (!program::is_collective(step.op)) {
+      const estimate::KernelTime time =
+          step.op == program::Op::slice ? estimate::KernelTime{} : estimate::kernel_time(rates, program, step);
       times.estimate.push_back(time.estimate);
       continue;
     }
-    AxisSet axes = 0;  // the program's axes by name on the placed mesh
+    program::AxisSet axes = 0;  // the program's axes by name on the placed mesh
     for (std::size_t i = 0; i < program.mesh.axes.size(); ++i)
-      if (step.axes >> i & 1u) axes |= axis_bit(placed_mesh.find(whole_axis(program.mesh.axes[i].name)).value_or(0));
+      if (step.axes >> i & 1u)
+        axes |= program::axis_bit(placed_mesh.find(lower::whole_axis(program.mesh.axes[i].name)).value_or(0));
     if (!placement) {
       times.estimate.emplace_back();
       continue;
     }
-    CollectiveGroup group = placement->group(axes);
-    if (program.tensor(step.in[0]).find(LogicalDim::experts) >= 0) group.routing = routing;
-    const CollectiveCost<Plain> cost =
-        collective_cost(Plain{}, collective_of(step.op), array_bytes(program, step), group);
+    network::CollectiveGroup group = placement->group(axes);
+    if (program.tensor(step.in[0]).find(model::LogicalDim::experts) >= 0) group.routing = routing;
+    const network::CollectiveCost<Plain> cost =
+        network::collective_cost(Plain{}, network::collective_of(step.op), network::array_bytes(program, step), group);
     times.estimate.push_back(cost.bandwidth / network_share + cost.latency);
   }
   return times;
@@ -90,4 +93,4 @@ inline StepTimes plain_step_times(const Program& program, const KernelRates& rat
 
 inline constexpr std::int64_t sequence = 2048;
 
-}  // namespace assay
+}  // namespace assay::testing

@@ -5,31 +5,33 @@
 #include "assay/model/model_catalogue.h"
 #include "assay/training/step.h"
 
-namespace assay {
+namespace assay::training {
 namespace {
 
-Cluster cluster_of(std::string_view text) { return *parse_cluster(text, Catalogue::builtin(), "test"); }
+hardware::Cluster cluster_of(std::string_view text) {
+  return *hardware::parse_cluster(text, hardware::Catalogue::builtin(), "test");
+}
 
-TrainingQuestion question_of(const Transformer& model, const Cluster& cluster) {
+TrainingQuestion question_of(const model::Transformer& model, const hardware::Cluster& cluster) {
   TrainingQuestion question;
   question.setup.model = &model;
-  question.setup.rates = *kernel_rates(cluster.chip, Dtype::bf16, "test");
+  question.setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test");
   question.sequences = 256, question.chips = static_cast<double>(cluster.chips());
   return question;
 }
 
-TrainingCost price(const TrainingQuestion& question, const Cluster& cluster, const Strategy& strategy) {
+TrainingCost price(const TrainingQuestion& question, const hardware::Cluster& cluster, const Strategy& strategy) {
   const StageLinks links = *stage_links(strategy.parallelism, strategy.layout, cluster,
                                         question.collectives ? &*question.collectives : nullptr);
   const TrainingProfile profile = make_profile(question.setup, profile_key(strategy, 4096));
-  const StageSplit split = split_stages(*question.setup.model, strategy.parallelism.pipeline);
+  const pipeline::StageSplit split = pipeline::split_stages(*question.setup.model, strategy.parallelism.pipeline);
   return training_cost(steady_cost(question, strategy, profile, links, split), strategy);
 }
 
 TEST(StepEffects, TheFileReadsBackAsItWasWritten) {
-  const StepCalibration steps = *steps_of(Catalogue::builtin());
-  const std::string text = "[source.fit]\ntitle = \"t\"\n" + steps_text(steps, "fit");
-  const auto again = read_steps(text, "steps/training.toml");
+  const estimate::StepCalibration steps = *estimate::steps_of(hardware::Catalogue::builtin());
+  const std::string text = "[source.fit]\ntitle = \"t\"\n" + estimate::steps_text(steps, "fit");
+  const auto again = estimate::read_steps(text, "steps/training.toml");
   ASSERT_TRUE(again) << again.error().what;
   EXPECT_EQ(again->product, steps.product);
   EXPECT_EQ(again->launch, steps.launch);
@@ -42,18 +44,19 @@ TEST(StepEffects, TheFileReadsBackAsItWasWritten) {
 }
 
 TEST(StepEffects, AFaultNamesItsPlace) {
-  const auto read = read_steps("[products]\nslowdown = 3\n", "steps/training.toml");
+  const auto read = estimate::read_steps("[products]\nslowdown = 3\n", "steps/training.toml");
   ASSERT_FALSE(read);
   EXPECT_NE(read.error().where.find("steps/training.toml:1"), std::string::npos) << read.error().where;
 }
 
 TEST(StepEffects, ChangeTheEstimateAndNeverTheBounds) {
-  const Transformer model = load_model("llama-3-8b", Catalogue::builtin(), "test")->model;
-  const Cluster cluster = cluster_of("h100-sxm:64");
-  const ChipCalibration calibration = **calibration_of(cluster.chip, Catalogue::builtin());
-  const StepCalibration steps = *steps_of(Catalogue::builtin());
+  const model::Transformer model = model::load_model("llama-3-8b", hardware::Catalogue::builtin(), "test")->model;
+  const hardware::Cluster cluster = cluster_of("h100-sxm:64");
+  const hardware::ChipCalibration calibration =
+      **hardware::calibration_of(cluster.chip, hardware::Catalogue::builtin());
+  const estimate::StepCalibration steps = *estimate::steps_of(hardware::Catalogue::builtin());
   TrainingQuestion plain = question_of(model, cluster), real = plain;
-  real.setup.rates = *kernel_rates(cluster.chip, Dtype::bf16, "test", &calibration.values);
+  real.setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test", &calibration.values);
   real.setup.effects = steps.effects(cluster.chip, {});
   real.collectives = calibration.values.collective;
   for (const std::int64_t tensor : {1, 4, 8}) {
@@ -68,27 +71,27 @@ TEST(StepEffects, ChangeTheEstimateAndNeverTheBounds) {
 }
 
 TEST(StepEffects, SoftwareThatFusesLessIsSlower) {
-  const Transformer model = load_model("llama-3-8b", Catalogue::builtin(), "test")->model;
-  const Cluster cluster = cluster_of("h100-sxm:8");
-  const StepCalibration steps = *steps_of(Catalogue::builtin());
+  const model::Transformer model = model::load_model("llama-3-8b", hardware::Catalogue::builtin(), "test")->model;
+  const hardware::Cluster cluster = cluster_of("h100-sxm:8");
+  const estimate::StepCalibration steps = *estimate::steps_of(hardware::Catalogue::builtin());
   TrainingQuestion question = question_of(model, cluster);
   Strategy strategy;
   strategy.parallelism.fsdp = 8;
-  const auto time = [&](Fusion fusion) {
-    StepSoftware software;
+  const auto time = [&](estimate::Fusion fusion) {
+    estimate::StepSoftware software;
     software.fusion = fusion, software.captured = true;
     question.setup.effects = steps.effects(cluster.chip, software);
     return price(question, cluster, strategy).estimate;
   };
-  EXPECT_GT(time(Fusion::eager), time(Fusion::fused));
-  EXPECT_GT(time(Fusion::eager), time(Fusion::compiled));
+  EXPECT_GT(time(estimate::Fusion::eager), time(estimate::Fusion::fused));
+  EXPECT_GT(time(estimate::Fusion::eager), time(estimate::Fusion::compiled));
 }
 
 TEST(StepEffects, GraphsHideTheHostButNotWhereTokensAreRouted) {
-  StepCalibration steps;
+  estimate::StepCalibration steps;
   steps.launch = {10_us, 10_us, 10_us, Seconds(0)};
-  const Cluster cluster = cluster_of("h100-sxm:8");
-  StepSoftware software;
+  const hardware::Cluster cluster = cluster_of("h100-sxm:8");
+  estimate::StepSoftware software;
   software.captured = true;
   EXPECT_EQ(steps.effects(cluster.chip, software).launch, Seconds(0));
   EXPECT_EQ(steps.effects(cluster.chip, software).routed_launch, 10_us);
@@ -98,24 +101,24 @@ TEST(StepEffects, GraphsHideTheHostButNotWhereTokensAreRouted) {
 
 // One kernel gates, quantises and asks nobody: no element-wise steps between an expert's products, no launches.
 TEST(StepEffects, FusedExpertsAreOneKernelThatNoHostStarts) {
-  StepCalibration steps;
+  estimate::StepCalibration steps;
   steps.launch = {10_us, 10_us, 10_us, Seconds(0)};
   steps.expert_product = {3, 3, 3, 2}, steps.fused_expert_product = 1.5;
-  StepSoftware software;
+  estimate::StepSoftware software;
   software.captured = software.fused_experts = true;
-  const StepEffects fused = steps.effects(cluster_of("b200:8").chip, software);
+  const estimate::StepEffects fused = steps.effects(cluster_of("b200:8").chip, software);
   EXPECT_EQ(fused.expert_product, 1.5);
   EXPECT_EQ(fused.expert_pointwise, 0.0);
   EXPECT_EQ(fused.routed_launch, Seconds(0));
-  const StepEffects xla = steps.effects(cluster_of("tpu-v5p:2x2x1").chip, software);
+  const estimate::StepEffects xla = steps.effects(cluster_of("tpu-v5p:2x2x1").chip, software);
   EXPECT_EQ(xla.expert_product, 2);
   EXPECT_EQ(xla.expert_pointwise, 1.0);
   // A step of Mixtral in fp8 is shorter by what lies between the products.
-  Transformer mixtral = load_model("mixtral-8x7b", Catalogue::builtin(), "test")->model;
-  const Cluster cluster = cluster_of("b200:8");
+  model::Transformer mixtral = model::load_model("mixtral-8x7b", hardware::Catalogue::builtin(), "test")->model;
+  const hardware::Cluster cluster = cluster_of("b200:8");
   TrainingQuestion question;
   question.setup.model = &mixtral;
-  question.setup.rates = *kernel_rates(cluster.chip, Dtype::fp8, "test");
+  question.setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::fp8, "test");
   question.setup.formats.compute = Dtype::fp8;
   question.sequences = 8;
   Strategy strategy;
@@ -128,39 +131,40 @@ TEST(StepEffects, FusedExpertsAreOneKernelThatNoHostStarts) {
 }
 
 TEST(StepEffects, TheLossMayBeFusedWhereLayersAreNot) {
-  StepCalibration steps;
+  estimate::StepCalibration steps;
   steps.loss = {1, 2, 3, 4}, steps.logits = {1, 2, 3, 4}, steps.pointwise = {1, 2, 3, 4};
-  StepSoftware software;
-  software.fusion = Fusion::eager, software.loss = Fusion::fused;
-  const StepEffects effects = steps.effects(cluster_of("h100-sxm:8").chip, software);
+  estimate::StepSoftware software;
+  software.fusion = estimate::Fusion::eager, software.loss = estimate::Fusion::fused;
+  const estimate::StepEffects effects = steps.effects(cluster_of("h100-sxm:8").chip, software);
   EXPECT_EQ(effects.pointwise, 3);
   EXPECT_EQ(effects.loss, 1);
   EXPECT_EQ(effects.logits, 1);
 }
 
 TEST(StepEffects, XlaFusesAlikeOnAllChipsAndIsAllThatTpusHave) {
-  StepCalibration steps;
+  estimate::StepCalibration steps;
   steps.pointwise = steps.cast = steps.loss = steps.activations = {1, 2, 3, 4};
-  StepSoftware software;
-  software.fusion = Fusion::eager;
+  estimate::StepSoftware software;
+  software.fusion = estimate::Fusion::eager;
   EXPECT_EQ(steps.effects(cluster_of("tpu-v5p:2x2x1").chip, software).pointwise, 4);
-  software.fusion = Fusion::xla;
-  const StepEffects gpu = steps.effects(cluster_of("h100-sxm:8").chip, software);
+  software.fusion = estimate::Fusion::xla;
+  const estimate::StepEffects gpu = steps.effects(cluster_of("h100-sxm:8").chip, software);
   EXPECT_EQ(gpu.pointwise, 4);
   EXPECT_EQ(gpu.cast, 4);
   EXPECT_EQ(gpu.activations, 2);  // measured on TPUs only
 }
 
 TEST(StepEffects, EveryStepHasAClassWithAnInterval) {
-  const StepCalibration steps = *steps_of(Catalogue::builtin());
-  const Transformer dense = load_model("llama-3-8b", Catalogue::builtin(), "test")->model;
-  const Transformer experts = load_model("mixtral-8x7b", Catalogue::builtin(), "test")->model;
-  EXPECT_EQ(step_classes(cluster_of("h100-sxm:8"), dense).front(), "dense, one node, hopper");
-  EXPECT_EQ(step_classes(cluster_of("h100-sxm:64"), dense).front(), "dense, many nodes, hopper");
-  EXPECT_EQ(step_classes(cluster_of("b200:64"), experts).front(), "experts, blackwell");
+  const estimate::StepCalibration steps = *estimate::steps_of(hardware::Catalogue::builtin());
+  const model::Transformer dense = model::load_model("llama-3-8b", hardware::Catalogue::builtin(), "test")->model;
+  const model::Transformer experts = model::load_model("mixtral-8x7b", hardware::Catalogue::builtin(), "test")->model;
+  EXPECT_EQ(estimate::step_classes(cluster_of("h100-sxm:8"), dense).front(), "dense, one node, hopper");
+  EXPECT_EQ(estimate::step_classes(cluster_of("h100-sxm:64"), dense).front(), "dense, many nodes, hopper");
+  EXPECT_EQ(estimate::step_classes(cluster_of("b200:64"), experts).front(), "experts, blackwell");
   for (const char* cluster : {"h100-sxm:8", "a100-sxm-80:512", "b200:64", "tpu-v5p:4x4x4"})
-    for (const Transformer& model : {dense, experts}) {
-      const IntervalClass* found = interval_of(steps.time_intervals, step_classes(cluster_of(cluster), model));
+    for (const model::Transformer& model : {dense, experts}) {
+      const estimate::IntervalClass* found =
+          estimate::interval_of(steps.time_intervals, estimate::step_classes(cluster_of(cluster), model));
       ASSERT_NE(found, nullptr) << cluster;
       EXPECT_GT(found->spread, 0.0);
       EXPECT_LT(found->spread, 1.0);
@@ -168,33 +172,35 @@ TEST(StepEffects, EveryStepHasAClassWithAnInterval) {
 }
 
 TEST(StepEffects, WithoutACalibrationACollectiveHasTheLatencyOfTheChipsFile) {
-  const Cluster cluster = cluster_of("mi300x:8");
-  ASSERT_GT(collective_latency(cluster.chip), 1_us);
-  Parallelism p;
+  const hardware::Cluster cluster = cluster_of("mi300x:8");
+  ASSERT_GT(hardware::collective_latency(cluster.chip), 1_us);
+  lower::Parallelism p;
   p.tensor = 8;
   const StageLinks links = *stage_links(p, {}, cluster, nullptr);
   constexpr RoleSet tensor = role_bit(Role::tensor);
-  const std::size_t kind = StageLinks::line_of(CollectiveKind::all_reduce);
-  const CollectiveLine& line = links.lines[tensor][kind];
+  const std::size_t kind = StageLinks::line_of(network::CollectiveKind::all_reduce);
+  const network::CollectiveLine& line = links.lines[tensor][kind];
   EXPECT_DOUBLE_EQ(links.forms[tensor][kind].seconds(1e6, 1.0),
-                   (collective_latency(cluster.chip) + line.floor).value() +
-                       1e6 * line.rate.value() / network_efficiency(cluster.chip));
+                   (hardware::collective_latency(cluster.chip) + line.floor).value() +
+                       1e6 * line.rate.value() / hardware::network_efficiency(cluster.chip));
 }
 
 TEST(StepEffects, TheFormOfACollectiveIsItsCalibratedEstimate) {
-  const Cluster cluster = cluster_of("h100-sxm:64");
-  const ChipCalibration calibration = **calibration_of(cluster.chip, Catalogue::builtin());
-  Parallelism p;
+  const hardware::Cluster cluster = cluster_of("h100-sxm:64");
+  const hardware::ChipCalibration calibration =
+      **hardware::calibration_of(cluster.chip, hardware::Catalogue::builtin());
+  lower::Parallelism p;
   p.tensor = 8, p.fsdp = 8;
   const StageLinks links = *stage_links(p, {}, cluster, &*calibration.values.collective);
-  const Placement placement = *Placement::make(whole_mesh(p), cluster, "test");
-  const CollectiveGroup tensor = placement.group(axis_bit(1));
+  const network::Placement placement = *network::Placement::make(whole_mesh(p), cluster, "test");
+  const network::CollectiveGroup tensor = placement.group(program::axis_bit(1));
   for (const double bytes : {1e3, 3e5, 2e7, 8e9}) {
-    const double direct =
-        collective_estimate(*calibration.values.collective, CollectiveKind::all_gather, Bytes(bytes), tensor).value();
+    const double direct = estimate::collective_estimate(*calibration.values.collective,
+                                                        network::CollectiveKind::all_gather, Bytes(bytes), tensor)
+                              .value();
     EXPECT_NEAR(links.forms[role_bit(Role::tensor)][0].seconds(bytes, 1.0), direct, 1e-9 * direct + 1e-12);
   }
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::training

@@ -9,7 +9,7 @@
 #include "assay/network/placement.h"
 #include "assay/training/recompute_profiles.h"
 
-namespace assay {
+namespace assay::training {
 namespace {
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
@@ -17,86 +17,89 @@ std::size_t at(int id) { return static_cast<std::size_t>(id); }
 /// Stand-in for the size of a data axis: any above one shows which collectives run over it.
 constexpr std::int64_t some = 2;
 
-Bytes bytes_of(const ProgramTensor& tensor) { return local_bytes(tensor, tensor.elements); }
+Bytes bytes_of(const program::ProgramTensor& tensor) { return program::local_bytes(tensor, tensor.elements); }
 
-bool is_weight(const ProgramTensor& tensor) {
-  return tensor.tensor_class == TensorClass::weight || tensor.tensor_class == TensorClass::used_weight;
+bool is_weight(const program::ProgramTensor& tensor) {
+  return tensor.tensor_class == program::TensorClass::weight ||
+         tensor.tensor_class == program::TensorClass::used_weight;
 }
 
 /// Whether gradients of weights can be made while a collective of the backward pass is under way: the sum of an input's
 /// gradient is not what they read, and a kept input that is gathered again can be asked for before it is needed. What
 /// arrives from the layer behind is waited for, and so is what forward work done again needs.
-bool runs_beside(const Step& step, const ProgramTensor& before, Phase phase) {
-  if (phase != Phase::backward || step.urgency != Urgency::critical) return false;
-  if (step.op == Op::all_gather) return step.is_repeated && !before.is_gradient;  // as far as `before` is kept
-  return (step.op == Op::reduce_scatter || step.op == Op::all_reduce) && !step.is_repeated;
+bool runs_beside(const program::Step& step, const program::ProgramTensor& before, program::Phase phase) {
+  if (phase != program::Phase::backward || step.urgency != program::Urgency::critical) return false;
+  if (step.op == program::Op::all_gather) return step.is_repeated && !before.is_gradient;  // as far as `before` is kept
+  return (step.op == program::Op::reduce_scatter || step.op == program::Op::all_reduce) && !step.is_repeated;
 }
 
 /// A weight that is wider than what products take, not one that is quantised for them.
-bool casts_weight(const Program& program, const Step& step) {
-  return step.op == Op::cast && facts(program.tensor(step.out[0]).dtype).bits >= 16;
+bool casts_weight(const program::Program& program, const program::Step& step) {
+  return step.op == program::Op::cast && facts(program.tensor(step.out[0]).dtype).bits >= 16;
 }
 
 /// The roles of the axes of a program's mesh.
 struct AxisRoles {
-  std::array<RoleSet, max_mesh_axes> of_axis{};
+  std::array<RoleSet, program::max_mesh_axes> of_axis{};
 
-  explicit AxisRoles(const Mesh& mesh) {
+  explicit AxisRoles(const program::Mesh& mesh) {
     for (std::size_t i = 0; i < mesh.axes.size(); ++i)
-      of_axis[i] = static_cast<RoleSet>(1u << stage_axis_names.find(whole_axis(mesh.axes[i].name)));
+      of_axis[i] = static_cast<RoleSet>(1u << lower::stage_axis_names.find(lower::whole_axis(mesh.axes[i].name)));
   }
-  RoleSet of(AxisSet axes) const {
+  RoleSet of(program::AxisSet axes) const {
     RoleSet all = 0;
     for (; axes != 0; axes &= axes - 1) all |= of_axis[static_cast<std::size_t>(std::countr_zero(axes))];
     return all;
   }
 };
 
-RoleSet collective_roles(const AxisRoles& roles_by, const Program& program, const Step& step) {
+RoleSet collective_roles(const AxisRoles& roles_by, const program::Program& program, const program::Step& step) {
   const RoleSet over = roles_by.of(step.axes);
-  const bool between_experts = step.op == Op::all_to_all && program.tensor(step.in[0]).find(LogicalDim::capacity) >= 0;
+  const bool between_experts =
+      step.op == program::Op::all_to_all && program.tensor(step.in[0]).find(model::LogicalDim::capacity) >= 0;
   return between_experts ? over | role_bit(Role::expert) : over;
 }
 
 /// Nothing where it belongs to the other part.
-std::optional<Traffic> traffic_of(const AxisRoles& roles_by, const Program& program, const Step& step, Phase phase,
-                                  ProfilePart part) {
-  const bool of_work = step.urgency == Urgency::critical && !step.once;
+std::optional<Traffic> traffic_of(const AxisRoles& roles_by, const program::Program& program, const program::Step& step,
+                                  program::Phase phase, ProfilePart part) {
+  const bool of_work = step.urgency == program::Urgency::critical && !step.once;
   if (part == (of_work ? ProfilePart::weights_traffic : ProfilePart::work)) return std::nullopt;
-  const ProgramTensor& before = program.tensor(step.in[0]);
+  const program::ProgramTensor& before = program.tensor(step.in[0]);
   Traffic entry;
-  entry.kind = collective_of(step.op);
+  entry.kind = network::collective_of(step.op);
   entry.over = collective_roles(roles_by, program, step);
   entry.urgency = step.urgency;
   entry.once = step.once;
   entry.beside = runs_beside(step, before, phase);
-  entry.bytes = array_bytes(program, step).value();
+  entry.bytes = network::array_bytes(program, step).value();
   entry.count = 1.0;
-  if (is_weight(before) || step.urgency == Urgency::afterwards) {  // weights, or their gradients
+  if (is_weight(before) || step.urgency == program::Urgency::afterwards) {  // weights, or their gradients
     constexpr RoleSet open = role_bit(Role::replica) | role_bit(Role::fsdp);
-    const AxisSet rest = before.sharding.split_axes() & ~step.axes;
+    const program::AxisSet rest = before.sharding.split_axes() & ~step.axes;
     entry.divided = roles_by.of(rest) & open;
     for (std::size_t i = 0; i < program.mesh.axes.size(); ++i)
-      if (rest >> i & 1u && roles_by.of_axis[i] & open) entry.bytes *= program.ways(axis_bit(static_cast<int>(i)));
+      if (rest >> i & 1u && roles_by.of_axis[i] & open)
+        entry.bytes *= program.ways(program::axis_bit(static_cast<int>(i)));
   }
   return entry;
 }
 
-bool is_plain_attention(const Program& program, const Step& step) {
-  return step.op == Op::attention && step.detail >= 0 && !program.attentions[at(step.detail)].flash;
+bool is_plain_attention(const program::Program& program, const program::Step& step) {
+  return step.op == program::Op::attention && step.detail >= 0 && !program.attentions[at(step.detail)].flash;
 }
-bool is_plain_attention_grad(const Program& program, const Step& step) {
-  return step.op == Op::attention_grad && step.detail >= 0 && !program.attentions[at(step.detail)].flash;
+bool is_plain_attention_grad(const program::Program& program, const program::Step& step) {
+  return step.op == program::Op::attention_grad && step.detail >= 0 && !program.attentions[at(step.detail)].flash;
 }
 
-bool is_flash_attention(const Program& program, const Step& step) {
-  return (step.op == Op::attention || step.op == Op::attention_grad) && !is_plain_attention(program, step) &&
-         !is_plain_attention_grad(program, step);
+bool is_flash_attention(const program::Program& program, const program::Step& step) {
+  return (step.op == program::Op::attention || step.op == program::Op::attention_grad) &&
+         !is_plain_attention(program, step) && !is_plain_attention_grad(program, step);
 }
 
 /// The probabilities of plain attention: what it makes besides its result.
-const ProgramTensor& scores(const Program& program, const Step& step) {
-  return program.tensor(step.op == Op::attention ? step.out[1] : step.in[5]);
+const program::ProgramTensor& scores(const program::Program& program, const program::Step& step) {
+  return program.tensor(step.op == program::Op::attention ? step.out[1] : step.in[5]);
 }
 
 /// Dropped probabilities and their mask of one byte, over the probabilities (two bytes).
@@ -106,53 +109,53 @@ constexpr double dropped_copies = 1.5;
 constexpr double dropped_traffic = 2.5;
 
 /// An activation function times another tensor, or the gradients of both.
-bool is_gated(const Step& step) { return (step.op == Op::activate ? step.in[1] : step.out[1]) >= 0; }
+bool is_gated(const program::Step& step) { return (step.op == program::Op::activate ? step.in[1] : step.out[1]) >= 0; }
 
 /// What lies between the two products of an expert.
-bool is_inside_expert(const ProgramTensor& tensor) {
-  return tensor.find(LogicalDim::capacity) >= 0 && tensor.find(LogicalDim::width) >= 0;
+bool is_inside_expert(const program::ProgramTensor& tensor) {
+  return tensor.find(model::LogicalDim::capacity) >= 0 && tensor.find(model::LogicalDim::width) >= 0;
 }
 
 /// How much longer a step takes in the midst of others than its kernel alone.
-double stretch_of(const StepEffects& effects, const Program& program, const Step& step) {
+double stretch_of(const estimate::StepEffects& effects, const program::Program& program, const program::Step& step) {
   switch (step.op) {
-    case Op::product: {
-      const ProgramTensor& second = program.tensor(step.in[1]);
-      const bool of_experts =
-          second.find(LogicalDim::experts) >= 0 || program.tensor(step.out[0]).find(LogicalDim::experts) >= 0;
+    case program::Op::product: {
+      const program::ProgramTensor& second = program.tensor(step.in[1]);
+      const bool of_experts = second.find(model::LogicalDim::experts) >= 0 ||
+                              program.tensor(step.out[0]).find(model::LogicalDim::experts) >= 0;
       return effects.product * (of_experts ? effects.expert_product : 1.0);
     }
-    case Op::attention:
-    case Op::attention_grad: {
+    case program::Op::attention:
+    case program::Op::attention_grad: {
       if (!is_plain_attention(program, step) && !is_plain_attention_grad(program, step)) return effects.attention;
       constexpr std::int64_t aligned = 8;  // elements of 16 bits in the 16 bytes that tensor cores load at once
-      const ProgramTensor& q = program.tensor(step.in[step.op == Op::attention ? 0 : 1]);
+      const program::ProgramTensor& q = program.tensor(step.in[step.op == program::Op::attention ? 0 : 1]);
       return effects.plain_attention * (q.dims[at(q.rank - 1)].size % aligned == 0 ? 1.0 : effects.unaligned);
     }
-    case Op::dispatch:
-    case Op::dispatch_grad:
-    case Op::combine:
-    case Op::combine_grad:
-    case Op::route:
-    case Op::route_grad:
+    case program::Op::dispatch:
+    case program::Op::dispatch_grad:
+    case program::Op::combine:
+    case program::Op::combine_grad:
+    case program::Op::route:
+    case program::Op::route_grad:
       return effects.expert_traffic;
-    case Op::loss_sums:
-    case Op::loss:
-    case Op::loss_grad:
+    case program::Op::loss_sums:
+    case program::Op::loss:
+    case program::Op::loss_grad:
       return effects.loss;
-    case Op::cast:
+    case program::Op::cast:
       if (casts_weight(program, step)) return effects.pointwise;
       return effects.cast * (is_inside_expert(program.tensor(step.out[0])) ? effects.expert_pointwise : 1.0);
     // Rotations, gates and norms without a mean are several operations of a framework; norms with one, sums and
     // activation functions are one each.
-    case Op::norm:
-    case Op::norm_grad:
+    case program::Op::norm:
+    case program::Op::norm_grad:
       return effects.pointwise * (step.is_centred ? 1.0 : effects.composed);
-    case Op::rotate:
-    case Op::rotate_grad:
+    case program::Op::rotate:
+    case program::Op::rotate_grad:
       return effects.pointwise * effects.composed;
-    case Op::activate:
-    case Op::activate_grad:
+    case program::Op::activate:
+    case program::Op::activate_grad:
       return effects.pointwise * (is_gated(step) ? effects.composed : 1.0) *
              (is_inside_expert(program.tensor(step.out[0])) ? effects.expert_pointwise : 1.0);
     default:
@@ -160,13 +163,13 @@ double stretch_of(const StepEffects& effects, const Program& program, const Step
   }
 }
 
-bool makes_weight_gradient(const Program& program, const Step& step) {
-  return step.op == Op::product && program.tensor(step.out[0]).is_gradient && !is_weight(program.tensor(step.in[0])) &&
-         !is_weight(program.tensor(step.in[1]));
+bool makes_weight_gradient(const program::Program& program, const program::Step& step) {
+  return step.op == program::Op::product && program.tensor(step.out[0]).is_gradient &&
+         !is_weight(program.tensor(step.in[0])) && !is_weight(program.tensor(step.in[1]));
 }
 
 /// Time to move bytes as element-wise steps do.
-Seconds streamed(const KernelRates& rates, Bytes bytes) {
+Seconds streamed(const estimate::KernelRates& rates, Bytes bytes) {
   return bytes / rates.hbm / (rates.pointwise ? rates.pointwise->stream : rates.memory_share);
 }
 
@@ -176,70 +179,70 @@ struct KernelCost {
   Flops flops;
 };
 
-KernelCost cost_of(const TrainingSetup& setup, const Program& program, const Step& step) {
-  const KernelTime time = kernel_time(setup.rates, program, step);
+KernelCost cost_of(const TrainingSetup& setup, const program::Program& program, const program::Step& step) {
+  const estimate::KernelTime time = estimate::kernel_time(setup.rates, program, step);
   Seconds alone = time.estimate;
   if (setup.dropout && (is_plain_attention(program, step) || is_plain_attention_grad(program, step)))
-    alone += streamed(setup.rates, dropped_traffic * local_bytes(program, scores(program, step)));
+    alone += streamed(setup.rates, dropped_traffic * program::local_bytes(program, scores(program, step)));
   // However well kernels run among others, they keep to the peak. Scans are small products along the sequence, more of
   // them than the recurrence needs: their time goes with its arithmetic.
-  const bool scans = step.op == Op::scan || step.op == Op::scan_grad;
+  const bool scans = step.op == program::Op::scan || step.op == program::Op::scan_grad;
   const Seconds stretched = scans ? std::max(alone, setup.effects.scan * time.compute)
                                   : std::max(stretch_of(setup.effects, program, step) * alone, time.compute);
-  const bool by_arithmetic = step.op == Op::product && time.compute > time.memory && setup.rates.matmul;
+  const bool by_arithmetic = step.op == program::Op::product && time.compute > time.memory && setup.rates.matmul;
   const double droop = by_arithmetic ? setup.rates.matmul->droop / (1.0 + setup.rates.matmul->droop) : 0.0;
   // Ideal kernels fuse what is element-wise into what is not.
   return {stretched, time.compute, step.flops.value() > 0.0 ? time.memory : Seconds(), droop * stretched, step.flops};
 }
 
 /// Of a product that is joined with others: these have the estimate.
-KernelCost joined_cost(const TrainingSetup& setup, const Program& program, const Step& step) {
-  const KernelTime time = ideal_kernel_time(setup.rates, program, step);
+KernelCost joined_cost(const TrainingSetup& setup, const program::Program& program, const program::Step& step) {
+  const estimate::KernelTime time = estimate::ideal_kernel_time(setup.rates, program, step);
   return {Seconds(), time.compute, time.memory, Seconds(), step.flops};
 }
 
 /// Prices the steps of a block, those of a layer as what can be done again, too.
 class BlockPricer {
  public:
-  BlockPricer(const TrainingSetup& setup, const Program& program, ProfilePart part)
+  BlockPricer(const TrainingSetup& setup, const program::Program& program, ProfilePart part)
       : setup_(setup), program_(program), part_(part), roles_(program.mesh), numbers_(program.tensors.size()) {}
 
   const AxisRoles& roles() const { return roles_; }
 
-  void add(const Block& block, LayerProfile& layer, RepeatableLayer* repeatable) {
-    PassProfile& pass = block.phase == Phase::forward ? layer.forward : layer.backward;
-    if (block.phase == Phase::forward) std::fill(numbers_.begin(), numbers_.end(), std::int16_t{-1});
-    if (repeatable && block.phase == Phase::forward) {
+  void add(const program::Block& block, LayerProfile& layer, RepeatableLayer* repeatable) {
+    PassProfile& pass = block.phase == program::Phase::forward ? layer.forward : layer.backward;
+    if (block.phase == program::Phase::forward) std::fill(numbers_.begin(), numbers_.end(), std::int16_t{-1});
+    if (repeatable && block.phase == program::Phase::forward) {
       const std::size_t steps = at(block.last - block.first);
       repeatable->steps.reserve(steps), repeatable->tensors.reserve(3 * steps);
     }
     double launches = 0.0;
     bool routes = false;
-    JoinedProducts joined(setup_.rates);
+    estimate::JoinedProducts joined(setup_.rates);
     std::int64_t products = 0;
     const auto add_estimate = [&](Seconds estimate, bool of_weight) {
       pass.estimate += estimate, launches += 1.0;
       if (of_weight) pass.weight_gradients += estimate;
     };
     for (std::int32_t i = block.first; i < block.last; ++i) {
-      const Step& step = program_.steps[at(i)];
+      const program::Step& step = program_.steps[at(i)];
       if (step.is_repeated) continue;
       RepeatableLayer::Step* again = nullptr;
-      if (repeatable && block.phase == Phase::forward) again = &record(step, products, *repeatable);
-      if (step.op == Op::product) ++products;
-      if (step.op == Op::slice) continue;
-      if (is_collective(step.op)) {
+      if (repeatable && block.phase == program::Phase::forward) again = &record(step, products, *repeatable);
+      if (step.op == program::Op::product) ++products;
+      if (step.op == program::Op::slice) continue;
+      if (program::is_collective(step.op)) {
         if (const auto traffic = traffic_of(roles_, program_, step, block.phase, part_)) pass.add(*traffic);
         if (again) add_repeated_traffic(step, *again, *repeatable);
         continue;
       }
       // Each device casts its part of the weights, which stages know.
       if (part_ == ProfilePart::weights_traffic || casts_weight(program_, step)) continue;
-      std::optional<JoinedProducts::Part> part;
-      if (setup_.effects.joins_products) part = JoinedProducts::part_of(setup_.rates, program_, step);
+      std::optional<estimate::JoinedProducts::Part> part;
+      if (setup_.effects.joins_products) part = estimate::JoinedProducts::part_of(setup_.rates, program_, step);
       const bool is_joined = part && joined.take(*part);
       const KernelCost cost = is_joined ? joined_cost(setup_, program_, step) : cost_of(setup_, program_, step);
-      const bool full_power = step.op == Op::product || is_flash_attention(program_, step);
+      const bool full_power = step.op == program::Op::product || is_flash_attention(program_, step);
       if (!is_joined) {
         add_estimate(cost.estimate, makes_weight_gradient(program_, step));
         pass.slowed += cost.slowed;
@@ -247,7 +250,7 @@ class BlockPricer {
       }
       pass.compute += cost.compute, pass.memory += cost.memory;
       pass.flops += cost.flops;
-      routes |= step.op == Op::route || step.op == Op::route_grad;
+      routes |= step.op == program::Op::route || step.op == program::Op::route_grad;
       layer.widest = std::max(layer.widest, around(step));
       if (!again) continue;
       again->is_kernel = true, again->full_power = full_power, again->slowed = cost.slowed;
@@ -257,14 +260,14 @@ class BlockPricer {
       again->joined = static_cast<std::int16_t>(repeatable->joined.size());
       repeatable->joined.push_back(*part);
     }
-    for (const JoinedProducts::Product& product : joined.products()) {
+    for (const estimate::JoinedProducts::Product& product : joined.products()) {
       const Seconds stretched = setup_.effects.product * product.estimate;
       add_estimate(stretched, product.of_weight);
       pass.slowed += setup_.effects.product * product.slowed, pass.busy += stretched;
     }
     // The host starts every kernel: short ones wait for it.
     const Seconds launch = routes ? setup_.effects.routed_launch : setup_.effects.launch;
-    if (repeatable && block.phase == Phase::backward)
+    if (repeatable && block.phase == program::Phase::backward)
       repeatable->launches = launches, repeatable->launch = launch;
     else
       pass.estimate = std::max(pass.estimate, launches * launch), pass.started += launches * launch;
@@ -272,7 +275,7 @@ class BlockPricer {
 
  private:
   /// A forward step with its tensors, by their numbers in the layer.
-  RepeatableLayer::Step& record(const Step& step, std::int64_t products, RepeatableLayer& layer) {
+  RepeatableLayer::Step& record(const program::Step& step, std::int64_t products, RepeatableLayer& layer) {
     RepeatableLayer::Step& again = layer.steps.emplace_back();
     for (std::size_t i = 0; i < step.in.size(); ++i) again.in[i] = number_of(step.in[i], layer);
     for (std::size_t o = 0; o < step.out.size(); ++o) {
@@ -280,16 +283,16 @@ class BlockPricer {
       again.out[o] = number_of(id, layer);
       if (id >= 0 && !is_weight(program_.tensor(id))) again.made += bytes_of(program_.tensor(id));
     }
-    again.first = parts_of(program_, step, step.out[0], products),
-    again.others = parts_of(program_, step, -1, products);
-    again.reads_own = step.op == Op::attention;
-    again.is_gathered = is_gathered(program_, step, step.out[0]);
+    again.first = lower::parts_of(program_, step, step.out[0], products),
+    again.others = lower::parts_of(program_, step, -1, products);
+    again.reads_own = step.op == program::Op::attention;
+    again.is_gathered = lower::is_gathered(program_, step, step.out[0]);
     return again;
   }
 
-  void add_repeated_traffic(Step step, RepeatableLayer::Step& again, RepeatableLayer& layer) {
+  void add_repeated_traffic(program::Step step, RepeatableLayer::Step& again, RepeatableLayer& layer) {
     step.is_repeated = true;
-    const auto traffic = traffic_of(roles_, program_, step, Phase::backward, part_);
+    const auto traffic = traffic_of(roles_, program_, step, program::Phase::backward, part_);
     if (!traffic) return;
     again.traffic = static_cast<std::int16_t>(layer.traffic.size());
     layer.traffic.push_back(*traffic);
@@ -299,16 +302,16 @@ class BlockPricer {
     if (id < 0) return -1;
     std::int16_t& number = numbers_[at(id)];
     if (number < 0) {
-      const ProgramTensor& tensor = program_.tensor(id);
+      const program::ProgramTensor& tensor = program_.tensor(id);
       number = static_cast<std::int16_t>(layer.tensors.size());
-      const bool is_own = tensor.tensor_class == TensorClass::residual && !tensor.is_lent;
+      const bool is_own = tensor.tensor_class == program::TensorClass::residual && !tensor.is_lent;
       layer.tensors.push_back({tensor.is_needed, !tensor.is_given || is_own, bytes_of(tensor)});
     }
     return number;
   }
 
   /// Bytes that a step reads and writes besides weights.
-  Bytes around(const Step& step) const {
+  Bytes around(const program::Step& step) const {
     Bytes sum;
     for (int id : step.in)
       if (id >= 0 && !is_weight(program_.tensor(id))) sum += bytes_of(program_.tensor(id));
@@ -318,19 +321,19 @@ class BlockPricer {
   }
 
   const TrainingSetup& setup_;
-  const Program& program_;
+  const program::Program& program_;
   ProfilePart part_;
   AxisRoles roles_;
   std::vector<std::int16_t> numbers_;  ///< of tensors in the layer at hand
 };
 
 /// Weights that are gathered and kept for the backward pass.
-Bytes gathered_bytes(const Program& program, const Block& forward) {
+Bytes gathered_bytes(const program::Program& program, const program::Block& forward) {
   Bytes sum;
   for (std::int32_t i = forward.first; i < forward.last; ++i)
     for (int id : program.steps[at(i)].out)
       if (id >= 0 && is_weight(program.tensor(id)) && program.tensor(id).is_kept)
-        sum += local_bytes(program, program.tensor(id));
+        sum += program::local_bytes(program, program.tensor(id));
   return sum;
 }
 
@@ -340,46 +343,46 @@ struct DropoutBytes {
   Bytes residual, attention;
 };
 
-DropoutBytes dropout_bytes(const Program& program, const Block& forward) {
+DropoutBytes dropout_bytes(const program::Program& program, const program::Block& forward) {
   DropoutBytes sum;
   for (std::int32_t i = forward.first; i < forward.last; ++i) {
-    const Step& step = program.steps[at(i)];
-    if (step.op == Op::add && program.tensor(step.out[0]).tensor_class == TensorClass::residual)
-      sum.residual += storage(Dtype::int8, local_elements(program, program.tensor(step.out[0])));
+    const program::Step& step = program.steps[at(i)];
+    if (step.op == program::Op::add && program.tensor(step.out[0]).tensor_class == program::TensorClass::residual)
+      sum.residual += storage(Dtype::int8, program::local_elements(program, program.tensor(step.out[0])));
     if (is_plain_attention(program, step))
-      sum.attention += dropped_copies * local_bytes(program, scores(program, step));
+      sum.attention += dropped_copies * program::local_bytes(program, scores(program, step));
   }
   return sum;
 }
 
-void add_weight(LayerProfile& layer, const Weight& weight, double elements) {
+void add_weight(LayerProfile& layer, const model::Weight& weight, double elements) {
   // Projections that all experts share lie with what is dense.
-  const bool of_experts = weight.part == Part::experts && weight.dims[0].dim == LogicalDim::experts;
+  const bool of_experts = weight.part == model::Part::experts && weight.dims[0].dim == model::LogicalDim::experts;
   (of_experts ? layer.expert_elements : layer.dense_elements) += elements;
   if (weight.trained) (of_experts ? layer.trained_experts : layer.trained_dense) += elements;
 }
 
 }  // namespace
 
-Seconds kernel_estimate(const TrainingSetup& setup, const Program& program, const Step& step) {
+Seconds kernel_estimate(const TrainingSetup& setup, const program::Program& program, const program::Step& step) {
   return cost_of(setup, program, step).estimate;
 }
 
-Traffic step_traffic(const Program& program, const Step& step, Phase phase) {
+Traffic step_traffic(const program::Program& program, const program::Step& step, program::Phase phase) {
   return *traffic_of(AxisRoles(program.mesh), program, step, phase, ProfilePart::all);
 }
 
-RoleSet collective_roles(const Program& program, const Step& step) {
+RoleSet collective_roles(const program::Program& program, const program::Step& step) {
   return collective_roles(AxisRoles(program.mesh), program, step);
 }
 
-RoleSet roles_of(const Mesh& mesh, AxisSet axes) { return AxisRoles(mesh).of(axes); }
+RoleSet roles_of(const program::Mesh& mesh, program::AxisSet axes) { return AxisRoles(mesh).of(axes); }
 
 void PassProfile::add(const Traffic& more) {
   for (Traffic& known : traffic)
     if (known.goes_with(more)) {
       known.bytes += more.bytes;
-      if (more.urgency == Urgency::critical) known.count += more.count;
+      if (more.urgency == program::Urgency::critical) known.count += more.count;
       return;
     }
   if (traffic.size() == max_traffic) throw InternalError("a pass has more kinds of traffic than expected");
@@ -399,78 +402,80 @@ RoleSets role_sets(const TrainingProfile& profile) {
 }
 
 PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part) : setup_(&setup) {
-  const Transformer& model = *setup.model;
-  Parallelism p;
+  const model::Transformer& model = *setup.model;
+  lower::Parallelism p;
   p.tensor = key.tensor, p.context = key.context, p.expert = key.expert;
   p.expert_over = key.expert_over;
   p.fsdp = key.fsdp ? p.expert_data() * some : 1;
   p.data = (key.replicas ? some : 1) * (key.fsdp ? 1 : p.expert_data());
   p.zero = key.zero, p.residual = key.residual, p.context_scheme = key.context_scheme;
-  const StageRules stage = training_stage(p, model);
-  TrainingPlan plan;
+  const lower::StageRules stage = lower::training_stage(p, model);
+  lower::TrainingPlan plan;
   plan.work.sequences = key.micro_batch * p.data * p.fsdp;
   plan.work.queries = plan.work.keys = key.sequence;
   plan.work.source = setup.source_of(key.sequence);
   plan.work.flash = setup.flash;
   plan.work.expert_load = setup.expert_load;
   plan.formats = setup.formats, plan.optimizer = setup.optimizer;
-  const Program program = lower_training(model, stage.mesh, stage.rules, plan);
+  const program::Program program = lower::lower_training(model, stage.mesh, stage.rules, plan);
 
   TrainingProfile& profile = base_;
   const std::size_t decoder_kinds = model.decoder.kinds.size();
   profile.kinds.resize(decoder_kinds + (model.encoder ? model.encoder->kinds.size() : 0));
   forwards_.resize(profile.kinds.size());
-  const bool has_asides = has_aside(model.decoder);
-  const auto shape = [&](std::size_t kind) -> const Layer& {
+  const bool has_asides = model::has_aside(model.decoder);
+  const auto shape = [&](std::size_t kind) -> const model::Layer& {
     return kind < decoder_kinds ? model.decoder.kinds[kind] : model.encoder->kinds[kind - decoder_kinds];
   };
   for (std::size_t i = 0; i < profile.kinds.size(); ++i)
     if (shape(i).shared) profile.shared.resize(profile.kinds.size());
   BlockPricer pricer(setup, program, part);
-  for (const Block& block : program.blocks) {
+  for (const program::Block& block : program.blocks) {
     LayerProfile& layer = block.is_shared             ? profile.shared[at(block.kind)]
                           : block.kind >= 0           ? profile.kinds[at(block.kind)]
                           : block.name == "embedding" ? profile.embedding
                                                       : profile.head;
-    if (block.phase == Phase::update) {  // updated weights that are shared out travel back before they are used
+    if (block.phase ==
+        program::Phase::update) {  // updated weights that are shared out travel back before they are used
       for (std::int32_t i = block.first; i < block.last; ++i) {
-        Step step = program.steps[at(i)];
-        step.urgency = Urgency::ahead;
-        if (!is_collective(step.op)) continue;
+        program::Step step = program.steps[at(i)];
+        step.urgency = program::Urgency::ahead;
+        if (!program::is_collective(step.op)) continue;
         if (const auto traffic = traffic_of(pricer.roles(), program, step, block.phase, part))
           layer.backward.add(*traffic);
       }
       continue;
     }
     RepeatableLayer* repeatable = block.kind >= 0 && !block.is_shared ? &forwards_[at(block.kind)] : nullptr;
-    if (block.phase == Phase::forward) layer.gathered = gathered_bytes(program, block);
+    if (block.phase == program::Phase::forward) layer.gathered = gathered_bytes(program, block);
     pricer.add(block, layer, repeatable);
-    if (block.phase != Phase::forward || part == ProfilePart::weights_traffic) continue;
-    if (model.encoder || has_asides) layer.encoded = kept_encoded_bytes(program, block);
+    if (block.phase != program::Phase::forward || part == ProfilePart::weights_traffic) continue;
+    if (model.encoder || has_asides) layer.encoded = lower::kept_encoded_bytes(program, block);
     const DropoutBytes drawn = setup.dropout ? dropout_bytes(program, block) : DropoutBytes{};
     if (repeatable)
       repeatable->dropped_residual = drawn.residual, repeatable->dropped_attention = drawn.attention;
     else
-      layer.kept = kept_bytes(program, block) - layer.gathered + drawn.residual + drawn.attention;
+      layer.kept = lower::kept_bytes(program, block) - layer.gathered + drawn.residual + drawn.attention;
   }
-  const auto elements = [&](const Weight& weight) {
-    return local_elements(stage.rules, program, TensorClass::used_weight, weight);
+  const auto elements = [&](const model::Weight& weight) {
+    return lower::local_elements(stage.rules, program, program::TensorClass::used_weight, weight);
   };
   for (std::size_t i = 0; i < profile.kinds.size(); ++i)
-    for (const Weight& weight : layer_weights(model, shape(i)))
+    for (const model::Weight& weight : model::layer_weights(model, shape(i)))
       add_weight(weight.shared ? profile.shared[i] : profile.kinds[i], weight, elements(weight));
-  for (const Weight& weight : outer_weights(model)) {
-    const bool is_table = weight.part == Part::embedding, is_first = is_table || weight.part == Part::positions;
+  for (const model::Weight& weight : model::outer_weights(model)) {
+    const bool is_table = weight.part == model::Part::embedding,
+               is_first = is_table || weight.part == model::Part::positions;
     if (model.tied && is_table) profile.tied_elements += elements(weight);
     add_weight(is_first ? profile.embedding : profile.head, weight, elements(weight));
   }
   // A stage hands on what lies between layers.
-  for (const Block& block : program.blocks)
-    if (block.kind >= 0 && block.phase == Phase::forward) {
+  for (const program::Block& block : program.blocks)
+    if (block.kind >= 0 && block.phase == program::Phase::forward) {
       for (std::int32_t i = block.first; i < block.last; ++i) {
-        const ProgramTensor& in = program.tensor(program.steps[at(i)].in[0]);
-        if (in.is_given && in.tensor_class == TensorClass::residual)
-          profile.boundary = std::max(profile.boundary, local_bytes(program, in));
+        const program::ProgramTensor& in = program.tensor(program.steps[at(i)].in[0]);
+        if (in.is_given && in.tensor_class == program::TensorClass::residual)
+          profile.boundary = std::max(profile.boundary, program::local_bytes(program, in));
       }
     }
   if (has_asides) profile.boundary *= 2.0;  // and the embedding, which later layers read, too
@@ -480,4 +485,4 @@ TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key, 
   return PolicyProfiles(setup, key, part).with(key.recompute);
 }
 
-}  // namespace assay
+}  // namespace assay::training

@@ -11,7 +11,7 @@
 #include "assay/lower/lowering.h"
 #include "assay/network/collectives.h"
 
-namespace assay {
+namespace assay::training {
 
 /// The axes of a stage by role. Sets of roles are bit sets.
 enum class Role : std::uint8_t { replica, fsdp, expert, context, tensor };
@@ -24,18 +24,18 @@ using RoleSets = std::uint32_t;
 inline constexpr RoleSets every_role_set = ~RoleSets{1};
 
 /// The roles of some axes of stage_mesh(), by their names.
-RoleSet roles_of(const Mesh& mesh, AxisSet axes);
+RoleSet roles_of(const program::Mesh& mesh, program::AxisSet axes);
 
 /// The roles of the axes that a collective runs over; that of experts, too, where tokens travel to experts which
 /// tensor- or context-parallel devices split.
-RoleSet collective_roles(const Program& program, const Step& step);
+RoleSet collective_roles(const program::Program& program, const program::Step& step);
 
 /// Collectives of one kind over the same axes and of the same urgency, summed.
 struct Traffic {
-  CollectiveKind kind = CollectiveKind::all_gather;
+  network::CollectiveKind kind = network::CollectiveKind::all_gather;
   RoleSet over = 0;     ///< of exchanges between experts with their role, even where other axes alone split experts
   RoleSet divided = 0;  ///< data axes that split the array besides: their sizes divide the bytes
-  Urgency urgency = Urgency::critical;
+  program::Urgency urgency = program::Urgency::critical;
   bool once = false;
   bool beside = false;  ///< in the backward pass: gradients of weights are made meanwhile, if software lets them
   double bytes = 0;     ///< of the arrays as one group sees them
@@ -115,12 +115,12 @@ RoleSets role_sets(const TrainingProfile& profile);
 /// What a profile depends on besides model and chip.
 struct ProfileKey {
   std::int64_t tensor = 1, context = 1, expert = 1, micro_batch = 1, sequence = 1;
-  ExpertAxes expert_over;
+  lower::ExpertAxes expert_over;
   bool fsdp = false, replicas = false;
   int zero = 0;
-  ResidualScheme residual = ResidualScheme::replicated;
-  ContextScheme context_scheme = ContextScheme::gather;
-  Recompute recompute;
+  lower::ResidualScheme residual = lower::ResidualScheme::replicated;
+  lower::ContextScheme context_scheme = lower::ContextScheme::gather;
+  lower::Recompute recompute;
   friend bool operator==(const ProfileKey&, const ProfileKey&) = default;
 };
 
@@ -132,16 +132,16 @@ enum class Dispatch : std::uint8_t {
 
 /// What holds for all strategies of one question.
 struct TrainingSetup {
-  const Transformer* model = nullptr;
-  KernelRates rates;
-  Formats formats;
-  Optimizer optimizer;
+  const model::Transformer* model = nullptr;
+  estimate::KernelRates rates;
+  lower::Formats formats;
+  lower::Optimizer optimizer;
   bool flash = true;
   bool dropout = false;  ///< masks are drawn behind blocks and, without flash attention, inside of it, and kept
   double expert_load = 1.0;
   Dispatch dispatch = Dispatch::per_node;
-  std::int64_t source = 0;  ///< tokens of an encoder's sequence; 0: as many as the decoder's
-  StepEffects effects;      ///< of the estimate only
+  std::int64_t source = 0;        ///< tokens of an encoder's sequence; 0: as many as the decoder's
+  estimate::StepEffects effects;  ///< of the estimate only
 
   /// Tokens that an encoder reads where the decoder has `sequence`; 0 without one.
   std::int64_t source_of(std::int64_t sequence) const { return !model->encoder ? 0 : source > 0 ? source : sequence; }
@@ -152,10 +152,10 @@ struct TrainingSetup {
 enum class ProfilePart : std::uint8_t { all, work, weights_traffic };
 
 /// A kernel of a training step in the midst of others, unless it is joined with some of them.
-Seconds kernel_estimate(const TrainingSetup& setup, const Program& program, const Step& step);
+Seconds kernel_estimate(const TrainingSetup& setup, const program::Program& program, const program::Step& step);
 /// A collective as profiles count it.
-Traffic step_traffic(const Program& program, const Step& step, Phase phase);
+Traffic step_traffic(const program::Program& program, const program::Step& step, program::Phase phase);
 
 TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part = ProfilePart::all);
 
-}  // namespace assay
+}  // namespace assay::training

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay {
+namespace assay::training {
 namespace {
 
 // Traffic of one kind is added up wherever it stands in the list, in place or beyond; copies do not share it.
@@ -40,4 +40,4 @@ TEST(TrainingProfile, NamesTheSetsOfRolesThatItsCollectivesRunOver) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::training

@@ -5,10 +5,10 @@
 
 #include "assay/pipeline/closed_forms.h"
 
-namespace assay {
+namespace assay::training {
 namespace {
 
-Sharing sharing(const Parallelism& p, const StageLinks& links) {
+Sharing sharing(const lower::Parallelism& p, const StageLinks& links) {
   constexpr RoleSet everyone =
       role_bit(Role::replica) | role_bit(Role::fsdp) | role_bit(Role::expert) | role_bit(Role::context);
   constexpr RoleSet sharded = everyone & ~role_bit(Role::replica);
@@ -43,8 +43,8 @@ StateBytes::StateBytes(const TrainingQuestion& question, const Strategy& strateg
           !question.setup.model->adapters;
 }
 
-std::array<double, 2> StateBytes::cast(const TrainingProfile& profile, const StageSplit::Part& part, double dense,
-                                       double expert) const {
+std::array<double, 2> StateBytes::cast(const TrainingProfile& profile, const pipeline::StageSplit::Part& part,
+                                       double dense, double expert) const {
   if (used == weight) return {0.0, 0.0};
   const double table = part.first ? elements_of(profile.embedding) : 0.0;
   const double head = part.last ? elements_of(profile.head) : 0.0;
@@ -56,8 +56,8 @@ std::array<double, 2> StateBytes::cast(const TrainingProfile& profile, const Sta
           (weight + used) * (layers / shared.weights + experts)};
 }
 
-StageElements add_memory(const StateBytes& bytes, const StepEffects& effects, const TrainingProfile& profile,
-                         const Bytes& head_gathered, double over_fewest, const StageSplit::Part& part,
+StageElements add_memory(const StateBytes& bytes, const estimate::StepEffects& effects, const TrainingProfile& profile,
+                         const Bytes& head_gathered, double over_fewest, const pipeline::StageSplit::Part& part,
                          SteadyCost::Part& out) {
   StageElements sum;
   const auto hold = [&sum](const LayerProfile& layer, double n) {
@@ -140,7 +140,7 @@ void move_to_host(Offload offload, double layer_kept, double layer_share, Steady
 
 void set_memory_rules(const TrainingQuestion& question, const Strategy& strategy, const StateBytes& bytes,
                       SteadyCost& steady) {
-  const StepEffects& effects = question.setup.effects;
+  const estimate::StepEffects& effects = question.setup.effects;
   steady.microbatches = microbatches(question, strategy);
   steady.stages = static_cast<double>(strategy.parallelism.pipeline);
   steady.frees_gradients = effects.frees_gradients && steady.microbatches <= 1.0;
@@ -151,12 +151,13 @@ void set_memory_rules(const TrainingQuestion& question, const Strategy& strategy
 }
 
 void fill_memory(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
-                 const TrainingProfile* weights, const StageLinks& links, const StageSplit& split, SteadyCost& steady) {
+                 const TrainingProfile* weights, const StageLinks& links, const pipeline::StageSplit& split,
+                 SteadyCost& steady) {
   const StateBytes bytes(question, strategy, links);
-  const StepEffects& effects = question.setup.effects;
+  const estimate::StepEffects& effects = question.setup.effects;
   const double over_fewest = kept_over_fewest(effects, strategy.recompute);
   set_memory_rules(question, strategy, bytes, steady);
-  for (const StageSplit::Part& part : split.parts) {
+  for (const pipeline::StageSplit::Part& part : split.parts) {
     SteadyCost::Part& out = steady.parts.emplace_back();
     const StageElements sum =
         add_memory(bytes, effects, profile, (weights ? weights : &profile)->head.gathered, over_fewest, part, out);
@@ -183,17 +184,17 @@ MemoryParts memory_holding(const SteadyCost& steady, const SteadyCost::Part& par
 }
 
 double largest_chunk(const SteadyCost& steady, const Strategy& strategy, double layers) {
-  if (strategy.schedule != PipelineSchedule::interleaved || strategy.interleave == 1) return 1.0;
+  if (strategy.schedule != pipeline::PipelineSchedule::interleaved || strategy.interleave == 1) return 1.0;
   const auto chunks = static_cast<double>(strategy.interleave);
   return chunks * std::ceil(steady.most_layers / chunks) / layers;
 }
 
 MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, const Strategy& strategy,
                       std::int64_t stage) {
-  const PipelineShape shape{strategy.schedule, strategy.parallelism.pipeline,
-                            static_cast<std::int64_t>(steady.microbatches), strategy.interleave};
+  const pipeline::PipelineShape shape{strategy.schedule, strategy.parallelism.pipeline,
+                                      static_cast<std::int64_t>(steady.microbatches), strategy.interleave};
   const double held = shape.stages > 1 ? std::min(steady.microbatches, largest_chunk(steady, strategy, part.layers) *
-                                                                           peak_microbatches(shape, stage))
+                                                                           pipeline::peak_microbatches(shape, stage))
                                        : 1.0;
   MemoryParts memory = memory_holding(steady, part, held);
   memory.stage = stage;
@@ -202,10 +203,12 @@ MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, co
 
 MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, const Strategy& strategy) {
   // Where stages fold, the later ones hold more microbatches.
-  return memory_at(steady, part, strategy, layout_of(strategy.schedule) == StageLayout::folded ? part.to : part.at);
+  return memory_at(steady, part, strategy,
+                   layout_of(strategy.schedule) == pipeline::StageLayout::folded ? part.to : part.at);
 }
 
-std::vector<MemoryParts> stage_memory(const SteadyCost& steady, const StageSplit& split, const Strategy& strategy) {
+std::vector<MemoryParts> stage_memory(const SteadyCost& steady, const pipeline::StageSplit& split,
+                                      const Strategy& strategy) {
   std::vector<MemoryParts> out;
   for (std::size_t s = 0; s < split.part_of.size(); ++s)
     out.push_back(memory_at(steady, steady.parts[static_cast<std::size_t>(split.part_of[s])], strategy,
@@ -213,4 +216,4 @@ std::vector<MemoryParts> stage_memory(const SteadyCost& steady, const StageSplit
   return out;
 }
 
-}  // namespace assay
+}  // namespace assay::training

@@ -2,7 +2,7 @@
 #pragma once
 #include "assay/training/step.h"
 
-namespace assay {
+namespace assay::training {
 
 inline double elements_of(const LayerProfile& layer) { return layer.dense_elements + layer.expert_elements; }
 inline double trained_of(const LayerProfile& layer) { return layer.trained_dense + layer.trained_experts; }
@@ -35,14 +35,14 @@ struct StateBytes {
   double outer = 0;                 ///< bytes of a weight of embedding and head
   double used = 0;                  ///< bytes of a weight as products take it
   double updated = 0;               ///< bytes that the optimizer moves for each
-  const Optimizer* optimizer = nullptr;
+  const lower::Optimizer* optimizer = nullptr;
   bool states_move = false;
   bool casts = false;  ///< the master copy is all that there is of the weights
 
   StateBytes(const TrainingQuestion& question, const Strategy& strategy, const StageLinks& links);
   /// Bytes that a stage moves to cast its part of the weights in the forward and in the backward pass. All that is
   /// gathered or multiplied is cast; a table that lies here is not, and behind the loss none but those of layers.
-  std::array<double, 2> cast(const TrainingProfile& profile, const StageSplit::Part& part, double dense,
+  std::array<double, 2> cast(const TrainingProfile& profile, const pipeline::StageSplit::Part& part, double dense,
                              double expert) const;
   /// Elements of a layer or a stage whose states are on one device.
   template <class Elements>
@@ -52,8 +52,8 @@ struct StateBytes {
 };
 
 /// Adds the memory of a stage; `head_gathered` are bytes of the head's weights where they are brought together.
-StageElements add_memory(const StateBytes& bytes, const StepEffects& effects, const TrainingProfile& profile,
-                         const Bytes& head_gathered, double over_fewest, const StageSplit::Part& part,
+StageElements add_memory(const StateBytes& bytes, const estimate::StepEffects& effects, const TrainingProfile& profile,
+                         const Bytes& head_gathered, double over_fewest, const pipeline::StageSplit::Part& part,
                          SteadyCost::Part& out);
 
 /// Moves activations or optimizer states of a stage to the host; what is at work stays on the chip.
@@ -63,4 +63,4 @@ void move_to_host(Offload offload, double layer_kept, double layer_share, Steady
 void set_memory_rules(const TrainingQuestion& question, const Strategy& strategy, const StateBytes& bytes,
                       SteadyCost& steady);
 
-}  // namespace assay
+}  // namespace assay::training

@@ -2,14 +2,16 @@
 
 #include <algorithm>
 
-namespace assay {
+namespace assay::training {
 
-std::vector<MemoryMoment> memory_curve(const SteadyCost& steady, const StageSplit& split, const PipelineShape& shape,
-                                       const std::vector<PipelineEvent>& events, std::int64_t stage) {
+std::vector<MemoryMoment> memory_curve(const SteadyCost& steady, const pipeline::StageSplit& split,
+                                       const pipeline::PipelineShape& shape,
+                                       const std::vector<pipeline::PipelineEvent>& events, std::int64_t stage) {
   const SteadyCost::Part& part = steady.parts[static_cast<std::size_t>(split.part_of[static_cast<std::size_t>(stage)])];
   // Parts of one copy of the model share out a stage's activations; those of two copies are a stage's worth each.
-  const double chunks =
-      layout_of(shape.schedule) == StageLayout::mirrored ? 1.0 : static_cast<double>(chunks_per_stage(shape));
+  const double chunks = layout_of(shape.schedule) == pipeline::StageLayout::mirrored
+                            ? 1.0
+                            : static_cast<double>(pipeline::chunks_per_stage(shape));
   Strategy order;
   order.schedule = shape.schedule, order.interleave = shape.chunks;
   const double largest = largest_chunk(steady, order, part.layers);
@@ -23,11 +25,12 @@ std::vector<MemoryMoment> memory_curve(const SteadyCost& steady, const StageSpli
     moment.memory.stage = stage;
     curve.push_back(moment);
   };
-  for (const PipelineEvent& event : events) {
+  for (const pipeline::PipelineEvent& event : events) {
     if (event.stage != stage) continue;
-    const bool frees = event.work == PipelineWork::backward || event.work == PipelineWork::backward_weight;
-    if (event.work == PipelineWork::forward) held += 1.0;
-    add(event.start, frees || event.work == PipelineWork::backward_input);
+    const bool frees =
+        event.work == pipeline::PipelineWork::backward || event.work == pipeline::PipelineWork::backward_weight;
+    if (event.work == pipeline::PipelineWork::forward) held += 1.0;
+    add(event.start, frees || event.work == pipeline::PipelineWork::backward_input);
     if (!frees) continue;
     held -= 1.0;
     add(event.end, false);
@@ -35,4 +38,4 @@ std::vector<MemoryMoment> memory_curve(const SteadyCost& steady, const StageSpli
   return curve;
 }
 
-}  // namespace assay
+}  // namespace assay::training

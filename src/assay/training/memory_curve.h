@@ -5,7 +5,7 @@
 #include "assay/pipeline/simulation.h"
 #include "assay/training/step.h"
 
-namespace assay {
+namespace assay::training {
 
 struct MemoryMoment {
   Seconds at;
@@ -16,7 +16,8 @@ struct MemoryMoment {
 /// What a stage has allocated from the start of each of its events on; at the end of the step no activation is left.
 /// Activations are there from the start of a forward pass to the end of its weights' gradients; logits or the
 /// workspace of a layer during backward work. The largest is what memory_at() says of the stage.
-std::vector<MemoryMoment> memory_curve(const SteadyCost& steady, const StageSplit& split, const PipelineShape& shape,
-                                       const std::vector<PipelineEvent>& events, std::int64_t stage);
+std::vector<MemoryMoment> memory_curve(const SteadyCost& steady, const pipeline::StageSplit& split,
+                                       const pipeline::PipelineShape& shape,
+                                       const std::vector<pipeline::PipelineEvent>& events, std::int64_t stage);
 
-}  // namespace assay
+}  // namespace assay::training

@@ -7,21 +7,21 @@
 #include "assay/model/model_catalogue.h"
 #include "assay/training/step.h"
 
-namespace assay {
+namespace assay::training {
 namespace {
 
 struct Case {
   explicit Case(std::string_view name, std::string_view on)
-      : model(load_model(name, Catalogue::builtin(), "test")->model),
-        cluster(*parse_cluster(on, Catalogue::builtin(), "test")) {
+      : model(model::load_model(name, hardware::Catalogue::builtin(), "test")->model),
+        cluster(*hardware::parse_cluster(on, hardware::Catalogue::builtin(), "test")) {
     question.setup.model = &model;
-    question.setup.rates = *kernel_rates(cluster.chip, Dtype::bf16, "test");
+    question.setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test");
     question.setup.formats.gradients = Dtype::fp32;
     question.chips = static_cast<double>(cluster.chips());
   }
   TrainingQuestion question;
-  Transformer model;
-  Cluster cluster;
+  model::Transformer model;
+  hardware::Cluster cluster;
 };
 
 /// Bytes that one layer keeps for a token.
@@ -40,8 +40,8 @@ TEST(TrainingMemory, KeepsWhatTheFormulasOfKorthikantiSay) {
   Strategy strategy;
   strategy.parallelism.tensor = 8;
   EXPECT_NEAR(kept_per_token(c, strategy, 2048), h * (10.0 + 24.0 / t + 5.0 * a * s / (h * t)), 0.01 * 34.0 * h);
-  strategy.parallelism.residual = ResidualScheme::sequence;
-  strategy.recompute = Recompute::selective();
+  strategy.parallelism.residual = lower::ResidualScheme::sequence;
+  strategy.recompute = lower::Recompute::selective();
   EXPECT_NEAR(kept_per_token(c, strategy, 2048), 34.0 * h / t, 0.01 * 34.0 * h / t);
 }
 
@@ -49,7 +49,7 @@ TEST(TrainingMemory, DropoutKeepsNothingWhereEverythingIsMadeAgain) {
   Case c("gpt-3-175b", "a100-sxm-80:8");
   c.question.setup.flash = false;
   Strategy strategy;
-  strategy.recompute = Recompute::full();
+  strategy.recompute = lower::Recompute::full();
   const double without = kept_per_token(c, strategy, 2048);
   c.question.setup.dropout = true;
   EXPECT_EQ(kept_per_token(c, strategy, 2048), without);
@@ -65,10 +65,10 @@ TEST(TrainingMemory, ByOperatorEveryOtherProductIsKept) {
   const Case c("llama-3-8b", "h100-sxm:8");
   constexpr double d = 4096, queries = 32 * 128, values = 8 * 128, up = 14336;
   Strategy strategy;
-  strategy.recompute = Recompute::operators();
+  strategy.recompute = lower::Recompute::operators();
   EXPECT_NEAR(kept_per_token(c, strategy, 8192), 2.0 * (d + queries + values + queries + up) + 4.0 * 32.0, 1.0);
   const TrainingProfile some = make_profile(c.question.setup, profile_key(strategy, 8192));
-  strategy.recompute = Recompute::full();
+  strategy.recompute = lower::Recompute::full();
   const TrainingProfile all = make_profile(c.question.setup, profile_key(strategy, 8192));
   EXPECT_LT(some.kinds[0].backward.repeated_flops, 0.5 * all.kinds[0].backward.repeated_flops);
   EXPECT_GT(some.kinds[0].backward.repeated_flops.value(), 0.0);
@@ -77,16 +77,17 @@ TEST(TrainingMemory, ByOperatorEveryOtherProductIsKept) {
 TEST(TrainingMemory, PoliciesThatKeepMoreRepeatLess) {
   const Case c("llama-3-8b", "h100-sxm:8");
   double kept = 0.0, repeated = HUGE_VAL;
-  for (const Recompute policy : {Recompute::full(), Recompute::all_but_projections(), Recompute::feed_forward(),
-                                 Recompute::all_but_products()}) {
+  for (const lower::Recompute policy : {lower::Recompute::full(), lower::Recompute::all_but_projections(),
+                                        lower::Recompute::feed_forward(), lower::Recompute::all_but_products()}) {
     Strategy strategy;
     strategy.recompute = policy;
     const TrainingProfile profile = make_profile(c.question.setup, profile_key(strategy, 4096));
     const LayerProfile& layer = profile.kinds[0];
-    EXPECT_GT(layer.kept.value(), kept) << name(policy);
+    EXPECT_GT(layer.kept.value(), kept) << lower::name(policy);
     kept = layer.kept.value();
-    if (policy == Recompute::all_but_products()) continue;  // attention is made again, the feed-forward block is not
-    EXPECT_LT(layer.backward.repeated_flops.value(), repeated) << name(policy);
+    if (policy == lower::Recompute::all_but_products())
+      continue;  // attention is made again, the feed-forward block is not
+    EXPECT_LT(layer.backward.repeated_flops.value(), repeated) << lower::name(policy);
     repeated = layer.backward.repeated_flops.value();
   }
 }
@@ -133,7 +134,7 @@ TEST(TrainingMemory, WhatTheEncoderMadeIsThereOnce) {
   Case c("t5-3b", "h100-sxm:1");
   c.question.sequences = 1;
   Strategy strategy;
-  strategy.recompute = Recompute::full();
+  strategy.recompute = lower::Recompute::full();
   const auto cost = price_strategy(c.question, 512, c.cluster, strategy);
   ASSERT_TRUE(cost);
   EXPECT_EQ(cost->memory.activations, (24 + 24 + 1) * 512.0 * 1024 * 2);
@@ -144,11 +145,11 @@ TEST(TrainingMemory, WhatTheEncoderMadeIsThereOnce) {
 TEST(TrainingMemory, SharedWeightsAreThereOnceOnEachStage) {
   Case c("zamba2-2.7b", "h100-sxm:2");
   c.question.sequences = 8;
-  const auto parameters = static_cast<double>(parameter_counts(c.model).total);
+  const auto parameters = static_cast<double>(model::parameter_counts(c.model).total);
   Strategy strategy;
   const auto steady = [&](std::int64_t stages) {
     strategy.parallelism.data = 2 / stages, strategy.parallelism.pipeline = stages;
-    strategy.schedule = PipelineSchedule::one_f_one_b;
+    strategy.schedule = pipeline::PipelineSchedule::one_f_one_b;
     return *price_stages(c.question, 4096, c.cluster, strategy, stage_split(c.model, strategy));
   };
   const MemoryParts whole = steady(1).parts.front().memory;
@@ -159,17 +160,17 @@ TEST(TrainingMemory, SharedWeightsAreThereOnceOnEachStage) {
   const SteadyCost two = steady(2);
   for (const SteadyCost::Part& part : two.parts) held += part.stages * part.memory.weights;
   double shared = 0.0;
-  for (const Layer& layer : c.model.decoder.kinds)
-    for (const Weight& weight : layer_weights(c.model, layer))
+  for (const model::Layer& layer : c.model.decoder.kinds)
+    for (const model::Weight& weight : model::layer_weights(c.model, layer))
       if (weight.shared) shared += static_cast<double>(weight.elements());
   const double table = 32000.0 * 2560.0;
   EXPECT_EQ(held, 2.0 * (parameters + table + shared));
   // Their gradients are added up over both stages as those of the tied table are. Blocks of one layer each have none to
   // add.
   int number = 0;
-  const LayerStack before = std::exchange(c.model.decoder, {});
+  const model::LayerStack before = std::exchange(c.model.decoder, {});
   for (const std::uint16_t kind : before.order) {
-    Layer layer = before.kinds[kind];
+    model::Layer layer = before.kinds[kind];
     if (layer.shared) layer.shared->number = ++number;
     c.model.decoder.add(layer);
   }
@@ -180,14 +181,14 @@ TEST(TrainingMemory, SharedWeightsAreThereOnceOnEachStage) {
 
 TEST(TrainingMemory, TheEmbeddingThatBlocksAsideReadIsThereOnce) {
   const Case c("zamba2-2.7b", "h100-sxm:8");
-  for (const Recompute recompute : {Recompute::none(), Recompute::full()}) {
+  for (const lower::Recompute recompute : {lower::Recompute::none(), lower::Recompute::full()}) {
     Strategy strategy;
     strategy.recompute = recompute;
     const TrainingProfile profile = make_profile(c.question.setup, profile_key(strategy, 4096));
     EXPECT_EQ(profile.kinds[0].encoded, Bytes(0));
     for (const std::size_t kind : {1u, 2u}) EXPECT_EQ(profile.kinds[kind].encoded, Bytes(2.0 * 4096 * 2560));
     EXPECT_EQ(profile.boundary, Bytes(2.0 * 2.0 * 4096 * 2560));
-    if (recompute == Recompute::full()) EXPECT_EQ(profile.kinds[1].kept, Bytes(2.0 * 4096 * 2560));
+    if (recompute == lower::Recompute::full()) EXPECT_EQ(profile.kinds[1].kept, Bytes(2.0 * 4096 * 2560));
   }
 }
 
@@ -229,4 +230,4 @@ TEST(TrainingMemory, ProjectionsThatExpertsShareAreSharedOut) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::training

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace assay {
+namespace assay::training {
 
 double HostLink::copy(double out, double in) const { return std::max({out / rate, in / rate, (out + in) / memory}); }
 
@@ -25,4 +25,4 @@ void HostTime::add(const HostLink& link, const HostLayer& layer, double layers, 
   ideal_update += held * link.copy(layer.states, layer.states);
 }
 
-}  // namespace assay
+}  // namespace assay::training

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace assay {
+namespace assay::training {
 
 enum class Offload : std::uint8_t {
   none,
@@ -56,4 +56,4 @@ inline constexpr double layers_on_chip = 2.0;
 /// Layers whose states are on the chip at once: one comes, one is at work, one leaves.
 inline constexpr double layers_passing = 3.0;
 
-}  // namespace assay
+}  // namespace assay::training

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace assay {
+namespace assay::training {
 namespace {
 
 TEST(HostLink, MemoryIsSharedByBothDirections) {
@@ -109,4 +109,4 @@ RC_GTEST_PROP(HostTime, OfTheFirstPassIsThatOfASimulation, ()) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::training

@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
-namespace assay {
+namespace assay::training {
 
-double exposed_seconds(double background, double shared, double chain, const StepEffects& effects) {
+double exposed_seconds(double background, double shared, double chain, const estimate::StepEffects& effects) {
   const double beside = std::max(0.0, background + shared - chain) + effects.contention * std::min(background, chain);
   return std::min(background, beside);
 }
 
 PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, const StageLinks& links, bool overlap,
-                   const StepEffects& effects) {
+                   const estimate::StepEffects& effects) {
   PassTime time;
   time.compute = pass.estimate.value(), time.ideal_compute = pass.compute.value();
   time.ideal_memory = pass.memory.value(), time.recompute = pass.repeated.value();
@@ -36,7 +36,7 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
   };
   double tensor_alone = 0.0, context_alone = 0.0;
   const auto add = [&](const Traffic& traffic) {
-    const CollectiveLine& line = links.lines[traffic.over][StageLinks::line_of(traffic.kind)];
+    const network::CollectiveLine& line = links.lines[traffic.over][StageLinks::line_of(traffic.kind)];
     const double bytes = traffic.bytes / links.ways(traffic.divided), ideal = line.rate.value() * bytes;
     double seconds = links.forms[traffic.over][StageLinks::line_of(traffic.kind)].seconds(bytes, traffic.count);
     (traffic.once ? time.all_once : time.all_network) += std::max(ideal, traffic.count * line.floor.value());
@@ -46,17 +46,17 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
         break;
       }
     if (traffic.once) {
-      (traffic.urgency == Urgency::ahead ? time.new_weights : time.gradients) += seconds;
+      (traffic.urgency == program::Urgency::ahead ? time.new_weights : time.gradients) += seconds;
       return;
     }
-    if (traffic.urgency == Urgency::critical || !overlap) {
-      const RoleSet over = traffic.urgency == Urgency::critical ? traffic.over : RoleSet(0);
+    if (traffic.urgency == program::Urgency::critical || !overlap) {
+      const RoleSet over = traffic.urgency == program::Urgency::critical ? traffic.over : RoleSet(0);
       double alone = seconds;
       if (over & role_bit(Role::expert)) {
         time.expert += seconds;
       } else if (over & role_bit(Role::tensor)) {
         if (traffic.beside) {
-          double& gap = traffic.kind == CollectiveKind::all_gather ? room_of_gathers : room_of_sums;
+          double& gap = traffic.kind == network::CollectiveKind::all_gather ? room_of_gathers : room_of_sums;
           const double hidden = std::min(seconds, gap);
           gap -= hidden;
           seconds -= hide((1.0 - effects.beside_waited) * hidden, room);
@@ -106,4 +106,4 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
   return time;
 }
 
-}  // namespace assay
+}  // namespace assay::training

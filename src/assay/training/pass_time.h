@@ -6,7 +6,7 @@
 
 #include "assay/training/stage_links.h"
 
-namespace assay {
+namespace assay::training {
 
 /// One pass of one microbatch through some layers: seconds by kind of waiting, in the three readings.
 struct PassTime {
@@ -44,10 +44,10 @@ struct PassTime {
 /// Seconds of background traffic that are waited for. It hides behind the chain of steps that wait for each other, less
 /// `shared` seconds that these take on the same links. What shares the chip with others slows them down, but never by
 /// more than it takes alone: then it waits.
-double exposed_seconds(double background, double shared, double chain, const StepEffects& effects);
+double exposed_seconds(double background, double shared, double chain, const estimate::StepEffects& effects);
 
 /// `weights` is the traffic of weights and gradients where the pass is without it.
 PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, const StageLinks& links, bool overlap,
-                   const StepEffects& effects);
+                   const estimate::StepEffects& effects);
 
-}  // namespace assay
+}  // namespace assay::training

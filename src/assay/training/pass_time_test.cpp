@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay {
+namespace assay::training {
 namespace {
 
 TEST(PassTime, MatrixUnitsThatRestAreFasterAfterwards) {
@@ -10,7 +10,7 @@ TEST(PassTime, MatrixUnitsThatRestAreFasterAfterwards) {
   // multiply, by half where half of it moves bytes, and never below what the host takes to start its kernels.
   PassProfile pass;
   pass.estimate = Seconds(10), pass.repeated = Seconds(5), pass.busy = Seconds(10), pass.slowed = Seconds(2);
-  const auto time = [&] { return pass_time(pass, {}, StageLinks{}, true, StepEffects{}); };
+  const auto time = [&] { return pass_time(pass, {}, StageLinks{}, true, estimate::StepEffects{}); };
   EXPECT_DOUBLE_EQ(time().compute, 10.0);
   pass.busy = Seconds(5);
   EXPECT_DOUBLE_EQ(time().compute, 9.0);
@@ -31,10 +31,10 @@ TEST(PassTime, WhatIsPutOffCostsAsMuchAsWithoutOverlap) {
     for (auto& form : links.forms[over]) form.rate = 1.0;  // a second for a byte
   PassProfile pass;
   pass.estimate = Seconds(10), pass.busy = Seconds(9), pass.slowed = Seconds(4), pass.weight_gradients = Seconds(5);
-  Traffic sum{CollectiveKind::reduce_scatter, tensor, 0, Urgency::critical, false, true, 4.0, 1.0};
+  Traffic sum{network::CollectiveKind::reduce_scatter, tensor, 0, program::Urgency::critical, false, true, 4.0, 1.0};
   pass.traffic.push_back(sum);
-  const Traffic weights{CollectiveKind::all_gather, fsdp, 0, Urgency::ahead, false, false, 13.0, 1.0};
-  StepEffects effects;
+  const Traffic weights{network::CollectiveKind::all_gather, fsdp, 0, program::Urgency::ahead, false, false, 13.0, 1.0};
+  estimate::StepEffects effects;
   effects.contention = 0.3;
   for (const double waited : {1.0, 0.6}) {
     effects.tensor_waited = waited, effects.beside_waited = 1.0;
@@ -52,4 +52,4 @@ TEST(PassTime, WhatIsPutOffCostsAsMuchAsWithoutOverlap) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::training

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-namespace assay {
+namespace assay::training {
 
-void RepeatableLayer::repeat(const TrainingSetup& setup, Recompute recompute, LayerProfile& layer) const {
+void RepeatableLayer::repeat(const TrainingSetup& setup, lower::Recompute recompute, LayerProfile& layer) const {
   const auto at = [](int i) { return static_cast<std::size_t>(i); };
   std::vector<char> needed(tensors.size()), made(tensors.size(), 0);
   std::vector<char> again(steps.size(), 0);
@@ -18,7 +18,7 @@ void RepeatableLayer::repeat(const TrainingSetup& setup, Recompute recompute, La
       made[at(id)] = step.is_gathered || recompute.meets(o == 0 ? step.first : step.others);
       again[i] |= made[at(id)];
     }
-    again[i] |= recompute.covers(ForwardPart::unread);
+    again[i] |= recompute.covers(lower::ForwardPart::unread);
     if (!again[i] && step.reads_own) needed[at(step.out[0])] = 1;
     if (!again[i]) continue;
     for (const int id : step.in)
@@ -27,7 +27,7 @@ void RepeatableLayer::repeat(const TrainingSetup& setup, Recompute recompute, La
   const auto is_kept = [&](int id) { return tensors[at(id)].is_held && needed[at(id)] && !made[at(id)]; };
 
   PassProfile& pass = layer.backward;
-  JoinedProducts together(setup.rates);
+  estimate::JoinedProducts together(setup.rates);
   double launches_again = 0.0;
   const auto add_estimate = [&](Seconds estimate) { pass.repeated += estimate, launches_again += 1.0; };
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -48,7 +48,7 @@ void RepeatableLayer::repeat(const TrainingSetup& setup, Recompute recompute, La
     pass.compute += step.compute, pass.memory += step.memory;
     pass.flops += step.flops, pass.repeated_flops += step.flops;
   }
-  for (const JoinedProducts::Product& product : together.products()) {
+  for (const estimate::JoinedProducts::Product& product : together.products()) {
     const Seconds stretched = setup.effects.product * product.estimate;
     add_estimate(stretched);
     pass.slowed += setup.effects.product * product.slowed, pass.busy += stretched;
@@ -58,16 +58,16 @@ void RepeatableLayer::repeat(const TrainingSetup& setup, Recompute recompute, La
   pass.repeated = std::max(pass.repeated, launches_again * launch);
   for (std::size_t t = 0; t < tensors.size(); ++t)
     if (is_kept(static_cast<int>(t))) layer.kept += tensors[t].bytes;
-  (recompute.covers(ForwardPart::residual) ? layer.again : layer.kept) += dropped_residual;
-  const bool inside = recompute.covers(ForwardPart::attention) || recompute.covers(ForwardPart::scores);
+  (recompute.covers(lower::ForwardPart::residual) ? layer.again : layer.kept) += dropped_residual;
+  const bool inside = recompute.covers(lower::ForwardPart::attention) || recompute.covers(lower::ForwardPart::scores);
   (inside ? layer.again : layer.kept) += dropped_attention;
 }
 
-TrainingProfile PolicyProfiles::with(Recompute recompute) const {
+TrainingProfile PolicyProfiles::with(lower::Recompute recompute) const {
   TrainingProfile profile = base_;
   recompute = setup_->effects.executed(recompute);
   for (std::size_t k = 0; k < forwards_.size(); ++k) forwards_[k].repeat(*setup_, recompute, profile.kinds[k]);
   return profile;
 }
 
-}  // namespace assay
+}  // namespace assay::training

@@ -8,7 +8,7 @@
 #include "assay/estimate/fused_projections.h"
 #include "assay/training/layer_cost.h"
 
-namespace assay {
+namespace assay::training {
 
 /// The forward pass of a layer as its backward pass may do it again, in part.
 struct RepeatableLayer {
@@ -18,7 +18,7 @@ struct RepeatableLayer {
     Bytes bytes;
   };
   struct Step {
-    Recompute first, others;  ///< a policy that covers one of them makes the first result, or another one, again
+    lower::Recompute first, others;  ///< a policy that covers one of them makes the first result, or another one, again
     bool is_gathered = false;
     bool reads_own = false;  ///< its gradient reads its first result, whether kept or made again
     bool is_kernel = false;
@@ -34,14 +34,14 @@ struct RepeatableLayer {
   };
   std::vector<Tensor> tensors;
   std::vector<Step> steps;
-  std::vector<JoinedProducts::Part> joined;
+  std::vector<estimate::JoinedProducts::Part> joined;
   std::vector<Traffic> traffic;
   Bytes dropped_residual, dropped_attention;  ///< what dropout writes
   double launches = 0;                        ///< of kernels of the backward pass itself
   Seconds launch;                             ///< of each
 
   /// Adds to the backward pass of a layer what it makes again, and to its memory what it keeps and what it does not.
-  void repeat(const TrainingSetup& setup, Recompute recompute, LayerProfile& layer) const;
+  void repeat(const TrainingSetup& setup, lower::Recompute recompute, LayerProfile& layer) const;
 };
 
 /// Profiles of one key under every policy of recomputation: one program serves them all, since a policy only adds
@@ -49,7 +49,7 @@ struct RepeatableLayer {
 class PolicyProfiles {
  public:
   PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part = ProfilePart::all);
-  TrainingProfile with(Recompute recompute) const;
+  TrainingProfile with(lower::Recompute recompute) const;
 
  private:
   const TrainingSetup* setup_;
@@ -57,4 +57,4 @@ class PolicyProfiles {
   std::vector<RepeatableLayer> forwards_;  ///< by kind
 };
 
-}  // namespace assay
+}  // namespace assay::training

@@ -4,40 +4,43 @@
 #include <bit>
 #include <cmath>
 
-namespace assay {
+namespace assay::training {
 
-std::array<std::int64_t, 1 + roles> whole_mesh_sizes(const Parallelism& parallelism) {
+std::array<std::int64_t, 1 + roles> whole_mesh_sizes(const lower::Parallelism& parallelism) {
   std::array<std::int64_t, 1 + roles> sizes{parallelism.pipeline};
-  const auto stage = stage_axis_sizes(parallelism);
+  const auto stage = lower::stage_axis_sizes(parallelism);
   std::copy(stage.begin(), stage.end(), sizes.begin() + 1);
   return sizes;
 }
 
-Mesh whole_mesh(const Parallelism& parallelism, const AxisLayout& layout) {
+program::Mesh whole_mesh(const lower::Parallelism& parallelism, const network::AxisLayout& layout) {
   const auto sizes = whole_mesh_sizes(parallelism);
-  Mesh mesh;
+  program::Mesh mesh;
   for (const std::size_t axis : layout.order)
     if (axis < sizes.size() && sizes[axis] > 1)
-      mesh.axes.push_back({std::string(1, axis == 0 ? 'P' : stage_axis_names[axis - 1]), sizes[axis]});
+      mesh.axes.push_back({std::string(1, axis == 0 ? 'P' : lower::stage_axis_names[axis - 1]), sizes[axis]});
   if (mesh.axes.empty()) mesh.axes.push_back({"X", 1});
   return mesh;
 }
 
-Result<Placement> whole_placement(const Parallelism& parallelism, const AxisLayout& layout, const Cluster& cluster) {
-  return Placement::make(whole_mesh(parallelism, layout), cluster, "strategy", layout.turn);
+Result<network::Placement> whole_placement(const lower::Parallelism& parallelism, const network::AxisLayout& layout,
+                                           const hardware::Cluster& cluster) {
+  return network::Placement::make(whole_mesh(parallelism, layout), cluster, "strategy", layout.turn);
 }
 
 namespace {
 
-constexpr CollectiveKind line_kinds[4] = {CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
-                                          CollectiveKind::all_reduce, CollectiveKind::all_to_all};
+constexpr network::CollectiveKind line_kinds[4] = {
+    network::CollectiveKind::all_gather, network::CollectiveKind::reduce_scatter, network::CollectiveKind::all_reduce,
+    network::CollectiveKind::all_to_all};
 
 /// The links that a set of mesh axes uses: torus axes, or levels of the tree that are really crossed.
-std::uint32_t resources_of(const Placement& placement, const CollectiveGroup& group, AxisSet axes) {
+std::uint32_t resources_of(const network::Placement& placement, const network::CollectiveGroup& group,
+                           program::AxisSet axes) {
   std::uint32_t bits = 0;
   if (!group.axes.empty() || group.levels.empty())
     for (; axes != 0; axes &= axes - 1)
-      for (const AxisPart& part : placement.parts(std::countr_zero(axes))) bits |= 1u << part.axis;
+      for (const network::AxisPart& part : placement.parts(std::countr_zero(axes))) bits |= 1u << part.axis;
   for (std::size_t l = 0; l < group.levels.size(); ++l)
     if (group.levels[l].groups > 1.0) bits |= 1u << (16 + l);
   return bits;
@@ -45,10 +48,12 @@ std::uint32_t resources_of(const Placement& placement, const CollectiveGroup& gr
 
 /// collective_estimate() of a group is a constant, a part that grows with the bytes and one that grows with their
 /// root; three sizes tell them.
-CollectiveForm form_of(const CollectiveCalibration& fit, CollectiveKind kind, const CollectiveGroup& group,
-                       Fabric fabric) {
+CollectiveForm form_of(const hardware::CollectiveCalibration& fit, network::CollectiveKind kind,
+                       const network::CollectiveGroup& group, hardware::Fabric fabric) {
   constexpr double one = 1e6, four = 4e6;
-  const auto at = [&](double bytes) { return collective_estimate(fit, kind, Bytes(bytes), group, fabric).value(); };
+  const auto at = [&](double bytes) {
+    return estimate::collective_estimate(fit, kind, Bytes(bytes), group, fabric).value();
+  };
   CollectiveForm form;
   form.floor = at(0.0);
   const double a = at(one) - form.floor, b = at(four) - form.floor;  // x + y and 4 x + 2 y
@@ -60,7 +65,7 @@ CollectiveForm form_of(const CollectiveCalibration& fit, CollectiveKind kind, co
 /// Two stages as far from one end of the pipeline as from the other, of a group of all stages. On a switched network
 /// they lie on both sides of the highest level. On a torus the ways of all such pairs cross in the middle of an axis;
 /// on a ring half of them go the other way round.
-CollectiveGroup mirrored_pair(CollectiveGroup group) {
+network::CollectiveGroup mirrored_pair(network::CollectiveGroup group) {
   if (group.devices <= 2.0) return group;
   group.devices = 2.0;
   if (group.torus()) {
@@ -71,7 +76,7 @@ CollectiveGroup mirrored_pair(CollectiveGroup group) {
     group.axes.push_back({2.0, false, crossing});
     return group;
   }
-  CollectiveGroup::TreeLevel highest = group.levels[0];
+  network::CollectiveGroup::TreeLevel highest = group.levels[0];
   for (const auto& level : group.levels)
     if (level.groups > 1.0) highest = level;
   highest.groups = 2.0, highest.lanes = group.inner;
@@ -86,19 +91,19 @@ double CollectiveForm::seconds(double bytes, double count) const {
   return count * floor + rate * bytes + (root > 0.0 ? root * std::sqrt(count * bytes) : 0.0);
 }
 
-std::array<double, roles> role_sizes(const Parallelism& parallelism) {
+std::array<double, roles> role_sizes(const lower::Parallelism& parallelism) {
   std::array<double, roles> sizes{1, 1, 1, 1, 1};
-  const auto axes = stage_axis_sizes(parallelism);
+  const auto axes = lower::stage_axis_sizes(parallelism);
   for (std::size_t r = 0; r < roles; ++r) sizes[r] = static_cast<double>(axes[r]);
   return sizes;
 }
 
-Routing routing_of(const Transformer& model, Dispatch dispatch) {
-  Routing routing;
+network::Routing routing_of(const model::Transformer& model, Dispatch dispatch) {
+  network::Routing routing;
   if (dispatch == Dispatch::per_expert) return routing;  // as if every copy were a token of its own
-  for (const Layer& layer : model.decoder.kinds) {
+  for (const model::Layer& layer : model.decoder.kinds) {
     if (!layer.feed_forward) continue;
-    const FeedForward& experts = *layer.feed_forward;
+    const model::FeedForward& experts = *layer.feed_forward;
     if (static_cast<double>(experts.experts_per_token) > routing.copies)
       routing = {static_cast<double>(experts.experts_per_token), static_cast<double>(experts.experts),
                  static_cast<double>(experts.expert_groups), static_cast<double>(experts.groups_per_token)};
@@ -106,15 +111,16 @@ Routing routing_of(const Transformer& model, Dispatch dispatch) {
   return routing;
 }
 
-StageLinker::StageLinker(const Cluster& cluster, const CollectiveCalibration* calibration, const Routing& routing)
+StageLinker::StageLinker(const hardware::Cluster& cluster, const hardware::CollectiveCalibration* calibration,
+                         const network::Routing& routing)
     : cluster_(cluster),
       calibration_(calibration),
       routing_(routing),
-      fabric_(fabric_of(cluster.chip.network.scale_out && cluster.chip.network.scale_out->technology
-                            ? *cluster.chip.network.scale_out->technology
-                            : "")),
-      network_share_(network_efficiency(cluster.chip)),
-      latency_(collective_latency(cluster.chip)) {}
+      fabric_(hardware::fabric_of(cluster.chip.network.scale_out && cluster.chip.network.scale_out->technology
+                                      ? *cluster.chip.network.scale_out->technology
+                                      : "")),
+      network_share_(hardware::network_efficiency(cluster.chip)),
+      latency_(hardware::collective_latency(cluster.chip)) {}
 
 std::size_t StageLinker::KeyHash::operator()(const Key& key) const {
   std::uint64_t h = 1469598103934665603ull;
@@ -122,22 +128,22 @@ std::size_t StageLinker::KeyHash::operator()(const Key& key) const {
   return static_cast<std::size_t>(h);
 }
 
-std::size_t StageLinker::KeyHash::operator()(const AxisParts& parts) const {
+std::size_t StageLinker::KeyHash::operator()(const network::AxisParts& parts) const {
   std::uint64_t h = 1469598103934665603ull;
-  for (const AxisPart& part : parts)
+  for (const network::AxisPart& part : parts)
     for (const std::uint64_t number :
          {std::uint64_t{part.axis}, static_cast<std::uint64_t>(part.size), static_cast<std::uint64_t>(part.stride)})
       h = (h ^ number) * 1099511628211ull;
   return static_cast<std::size_t>(h);
 }
 
-std::uint32_t StageLinker::number_of(const AxisParts& parts) {
+std::uint32_t StageLinker::number_of(const network::AxisParts& parts) {
   const auto [known, is_new] = numbers_.try_emplace(parts, static_cast<std::uint32_t>(numbers_.size() + 1));
   if (!is_new || cluster_.torus) return known->second;
-  const auto is_alike = [&](const AxisPart& part) {
+  const auto is_alike = [&](const network::AxisPart& part) {
     return part.size == parts[0].size &&
-           std::all_of(cluster_.levels.begin(), cluster_.levels.end(), [&](const Level& level) {
-             return devices_within(part, level.chips) == devices_within(parts[0], level.chips);
+           std::all_of(cluster_.levels.begin(), cluster_.levels.end(), [&](const hardware::Level& level) {
+             return network::devices_within(part, level.chips) == network::devices_within(parts[0], level.chips);
            });
   };
   for (const auto& [other, number] : numbers_)
@@ -145,7 +151,8 @@ std::uint32_t StageLinker::number_of(const AxisParts& parts) {
   return known->second;
 }
 
-CollectiveForm StageLinker::form(CollectiveKind kind, const CollectiveGroup& group, const CollectiveLine& line) const {
+CollectiveForm StageLinker::form(network::CollectiveKind kind, const network::CollectiveGroup& group,
+                                 const network::CollectiveLine& line) const {
   return calibration_ ? form_of(*calibration_, kind, group, fabric_)
                       : CollectiveForm{(line.floor + latency_).value(), line.rate.value() / network_share_, 0};
 }
@@ -154,14 +161,14 @@ const StageCosts& StageLinker::stage_costs(int pipeline, std::uint32_t number) {
   const auto [known, is_new] = stages_.try_emplace(number);
   StageCosts& costs = known->second;
   if (!is_new) return costs;
-  const CollectiveGroup stages = placement_->group(axis_bit(pipeline)), pair = mirrored_pair(stages);
-  costs.between = collective_line(CollectiveKind::permute, stages);
-  costs.copies = collective_line(CollectiveKind::all_reduce, pair);
-  costs.copies_form = form(CollectiveKind::all_reduce, pair, costs.copies);
+  const network::CollectiveGroup stages = placement_->group(program::axis_bit(pipeline)), pair = mirrored_pair(stages);
+  costs.between = network::collective_line(network::CollectiveKind::permute, stages);
+  costs.copies = network::collective_line(network::CollectiveKind::all_reduce, pair);
+  costs.copies_form = form(network::CollectiveKind::all_reduce, pair, costs.copies);
   return costs;
 }
 
-const GroupCosts& StageLinker::costs(AxisSet axes, std::span<const std::uint32_t> numbers, bool is_routed) {
+const GroupCosts& StageLinker::costs(program::AxisSet axes, std::span<const std::uint32_t> numbers, bool is_routed) {
   Key key{is_routed};
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     std::size_t at = i + 1;
@@ -171,10 +178,10 @@ const GroupCosts& StageLinker::costs(AxisSet axes, std::span<const std::uint32_t
   const auto [known, is_new] = known_.try_emplace(key);
   GroupCosts& costs = known->second;
   if (!is_new) return costs;
-  CollectiveGroup group = placement_->group(axes);
+  network::CollectiveGroup group = placement_->group(axes);
   if (is_routed) group.routing = routing_;
   for (std::size_t k = 0; k < 4; ++k) {
-    const CollectiveLine line = costs.lines[k] = collective_line(line_kinds[k], group);
+    const network::CollectiveLine line = costs.lines[k] = network::collective_line(line_kinds[k], group);
     costs.forms[k] = form(line_kinds[k], group, line);
   }
   costs.resources = resources_of(*placement_, group, axes);
@@ -190,14 +197,14 @@ const GroupCosts& StageLinker::costs(AxisSet axes, std::span<const std::uint32_t
   return costs;
 }
 
-Result<StageLinks> StageLinker::links(const Parallelism& parallelism, const AxisLayout& layout) {
+Result<StageLinks> StageLinker::links(const lower::Parallelism& parallelism, const network::AxisLayout& layout) {
   ASSAY_TRY(laid, lay(parallelism, layout));
   StageLinks links;
   fill(parallelism, laid, links);
   return links;
 }
 
-void StageLinker::fill(const Parallelism& parallelism, const LaidLinks& laid, StageLinks& links) const {
+void StageLinker::fill(const lower::Parallelism& parallelism, const LaidLinks& laid, StageLinks& links) const {
   links.network_share = network_share_;
   links.size = role_sizes(parallelism);
   for (RoleSets rest = links.filled | laid.sets; rest != 0; rest &= rest - 1) {
@@ -211,9 +218,10 @@ void StageLinker::fill(const Parallelism& parallelism, const LaidLinks& laid, St
   links.between_stages = stages.between, links.copies = stages.copies, links.copies_form = stages.copies_form;
 }
 
-Result<std::array<int, 1 + roles>> StageLinker::place(const Parallelism& parallelism, const AxisLayout& layout) {
+Result<std::array<int, 1 + roles>> StageLinker::place(const lower::Parallelism& parallelism,
+                                                      const network::AxisLayout& layout) {
   const auto sizes = whole_mesh_sizes(parallelism);
-  FixedList<std::int64_t, 1 + roles> laid;
+  network::FixedList<std::int64_t, 1 + roles> laid;
   std::array<int, 1 + roles> axes;
   axes.fill(-1);
   for (const std::size_t axis : layout.order)
@@ -238,24 +246,26 @@ AxisNumbers StageLinker::numbers_of(const std::array<int, 1 + roles>& axes) {
   return numbers;
 }
 
-Result<AxisNumbers> StageLinker::axis_numbers(const Parallelism& parallelism, const AxisLayout& layout) {
+Result<AxisNumbers> StageLinker::axis_numbers(const lower::Parallelism& parallelism,
+                                              const network::AxisLayout& layout) {
   ASSAY_TRY(axes, place(parallelism, layout));
   return numbers_of(axes);
 }
 
-Result<LaidLinks> StageLinker::lay(const Parallelism& parallelism, const AxisLayout& layout, RoleSets sets) {
+Result<LaidLinks> StageLinker::lay(const lower::Parallelism& parallelism, const network::AxisLayout& layout,
+                                   RoleSets sets) {
   ASSAY_TRY(places, place(parallelism, layout));
   const AxisNumbers numbers = numbers_of(places);
   LaidLinks links;
   links.sets = sets;
   for (; sets != 0; sets &= sets - 1) {
     const auto set = static_cast<std::size_t>(std::countr_zero(sets));
-    AxisSet axes = 0;
+    program::AxisSet axes = 0;
     std::size_t rest = 0;  // without axes of one device
-    FixedList<std::uint32_t, roles> of_axes;
+    network::FixedList<std::uint32_t, roles> of_axes;
     for (std::size_t r = 0; r < roles; ++r)
       if (set >> r & 1u && places[1 + r] >= 0) {
-        axes |= axis_bit(places[1 + r]), rest |= std::size_t{1} << r;
+        axes |= program::axis_bit(places[1 + r]), rest |= std::size_t{1} << r;
         of_axes.push_back(numbers[1 + r]);
       }
     if (axes == 0) continue;
@@ -272,17 +282,18 @@ Result<LaidLinks> StageLinker::lay(const Parallelism& parallelism, const AxisLay
 const StageLinker::LeastCosts& StageLinker::least_costs(std::int64_t devices, bool is_routed) {
   const auto [known, is_new] = least_.try_emplace({devices, is_routed});
   LeastCosts& least = known->second;
-  const auto groups = is_new ? densest_groups(cluster_, devices, "strategy") : std::vector<CollectiveGroup>();
+  const auto groups =
+      is_new ? network::densest_groups(cluster_, devices, "strategy") : std::vector<network::CollectiveGroup>();
   if (!groups || groups->empty()) return least;
   const auto lower = [](auto& of, const auto& other) { of = std::min(of, other); };
   bool is_first = true;
-  for (CollectiveGroup group : *groups) {
+  for (network::CollectiveGroup group : *groups) {
     if (is_routed) group.routing = routing_;
-    const CollectiveLine permute = collective_line(CollectiveKind::permute, group);
+    const network::CollectiveLine permute = network::collective_line(network::CollectiveKind::permute, group);
     if (is_first) least.permute = permute;
     lower(least.permute.rate, permute.rate), lower(least.permute.floor, permute.floor);
     for (std::size_t k = 0; k < 4; ++k) {
-      const CollectiveForm made = form(line_kinds[k], group, collective_line(line_kinds[k], group));
+      const CollectiveForm made = form(line_kinds[k], group, network::collective_line(line_kinds[k], group));
       CollectiveForm& fewest = least.forms[k];
       if (is_first) fewest = made;
       lower(fewest.floor, made.floor), lower(fewest.rate, made.rate), lower(fewest.root, made.root);
@@ -292,12 +303,12 @@ const StageLinker::LeastCosts& StageLinker::least_costs(std::int64_t devices, bo
   return least;
 }
 
-StageLinks StageLinker::least_links(const Parallelism& parallelism, RoleSets sets) {
+StageLinks StageLinker::least_links(const lower::Parallelism& parallelism, RoleSets sets) {
   StageLinks links;
   links.filled = sets;
   links.network_share = network_share_;
   links.size = role_sizes(parallelism);
-  const auto axes = stage_axis_sizes(parallelism);
+  const auto axes = lower::stage_axis_sizes(parallelism);
   for (; sets != 0; sets &= sets - 1) {
     const auto set = static_cast<std::size_t>(std::countr_zero(sets));
     std::int64_t devices = 1;
@@ -311,9 +322,10 @@ StageLinks StageLinker::least_links(const Parallelism& parallelism, RoleSets set
   return links;
 }
 
-Result<StageLinks> stage_links(const Parallelism& parallelism, const AxisLayout& layout, const Cluster& cluster,
-                               const CollectiveCalibration* calibration, const Routing& routing) {
+Result<StageLinks> stage_links(const lower::Parallelism& parallelism, const network::AxisLayout& layout,
+                               const hardware::Cluster& cluster, const hardware::CollectiveCalibration* calibration,
+                               const network::Routing& routing) {
   return StageLinker(cluster, calibration, routing).links(parallelism, layout);
 }
 
-}  // namespace assay
+}  // namespace assay::training

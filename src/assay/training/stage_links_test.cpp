@@ -4,19 +4,19 @@
 
 #include "assay/hardware/catalogue.h"
 
-namespace assay {
+namespace assay::training {
 namespace {
 
-bool is_same(const CollectiveLine& a, const CollectiveLine& b) {
+bool is_same(const network::CollectiveLine& a, const network::CollectiveLine& b) {
   return a.rate.value() == b.rate.value() && a.floor.value() == b.floor.value();
 }
 
-std::vector<Parallelism> some_meshes() {
-  std::vector<Parallelism> all;
+std::vector<lower::Parallelism> some_meshes() {
+  std::vector<lower::Parallelism> all;
   for (const std::int64_t tensor : {1, 2, 4, 8})
     for (const std::int64_t context : {1, 2, 4})
       for (const std::int64_t pipeline : {1, 2}) {
-        Parallelism p;
+        lower::Parallelism p;
         p.tensor = tensor, p.context = context, p.pipeline = pipeline, p.fsdp = 2;
         p.data = 128 / p.devices();
         if (p.data >= 1) all.push_back(p);
@@ -28,11 +28,11 @@ std::vector<Parallelism> some_meshes() {
 // linker that knows nothing yet.
 TEST(StageLinker, GivesTheSameLinksWhateverItKnows) {
   for (const char* where : {"h100-sxm:128", "gb200-nvl72:128", "tpu-v5e:8x16"}) {
-    const Cluster cluster = *parse_cluster(where, Catalogue::builtin(), "test");
+    const hardware::Cluster cluster = *hardware::parse_cluster(where, hardware::Catalogue::builtin(), "test");
     StageLinker knowing(cluster, nullptr, {});
     int laid = 0;
-    for (const Parallelism& p : some_meshes())
-      for (const AxisLayout& layout : axis_layouts(whole_mesh_sizes(p), cluster)) {
+    for (const lower::Parallelism& p : some_meshes())
+      for (const network::AxisLayout& layout : network::axis_layouts(whole_mesh_sizes(p), cluster)) {
         const auto links = knowing.links(p, layout), fresh = stage_links(p, layout, cluster);
         ASSERT_EQ(links.has_value(), fresh.has_value());
         if (!links) continue;
@@ -51,9 +51,9 @@ TEST(StageLinker, GivesTheSameLinksWhateverItKnows) {
 
 // Of some sets of roles: these are as among all, and nothing is left of what the links held before.
 TEST(StageLinker, FillsTheSetsThatAreAskedForAndNoOthers) {
-  const Cluster cluster = *parse_cluster("h100-sxm:128", Catalogue::builtin(), "test");
+  const hardware::Cluster cluster = *hardware::parse_cluster("h100-sxm:128", hardware::Catalogue::builtin(), "test");
   StageLinker linker(cluster, nullptr, {});
-  const Parallelism p = some_meshes().back();
+  const lower::Parallelism p = some_meshes().back();
   const StageLinks all = *linker.links(p, {});
   for (RoleSets sets : {RoleSets{0b10}, RoleSets{0b1000100}, every_role_set & ~RoleSets{0b100}}) {
     StageLinks links = all;
@@ -64,4 +64,4 @@ TEST(StageLinker, FillsTheSetsThatAreAskedForAndNoOthers) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::training

@@ -5,20 +5,20 @@
 
 #include "assay/training/memory.h"
 
-namespace assay {
+namespace assay::training {
 
-double kept_over_fewest(const StepEffects& effects, Recompute recompute) {
-  using enum ForwardPart;
-  return recompute.includes(Recompute::of({norms, activations, residual})) ? 1.0 : effects.activations;
+double kept_over_fewest(const estimate::StepEffects& effects, lower::Recompute recompute) {
+  using enum lower::ForwardPart;
+  return recompute.includes(lower::Recompute::of({norms, activations, residual})) ? 1.0 : effects.activations;
 }
 
 double microbatches(const TrainingQuestion& question, const Strategy& strategy) {
-  const Parallelism& p = strategy.parallelism;
+  const lower::Parallelism& p = strategy.parallelism;
   return question.sequences / (static_cast<double>(p.data * p.fsdp) * static_cast<double>(strategy.micro_batch));
 }
 
 ProfileKey profile_key(const Strategy& strategy, std::int64_t sequence) {
-  const Parallelism& p = strategy.parallelism;
+  const lower::Parallelism& p = strategy.parallelism;
   ProfileKey key;
   key.tensor = p.tensor, key.context = p.context, key.expert = p.expert;
   key.expert_over = p.expert_over;
@@ -54,15 +54,15 @@ void wait_for_host(Offload offload, bool overlap, double update, double passes, 
 
 /// Results of a microbatch that such a stage hands on: those of its parts of the model, but for what ends there or
 /// stays on the stage.
-double sends(const SteadyCost::Part& part, const PipelineShape& shape) {
+double sends(const SteadyCost::Part& part, const pipeline::PipelineShape& shape) {
   if (shape.stages == 1) return 0.0;
   const double ends = (part.first ? 1.0 : 0.0) + (part.last ? 1.0 : 0.0);
   switch (layout_of(shape.schedule)) {
-    case StageLayout::folded:
+    case pipeline::StageLayout::folded:
       return part.first || part.at + 1 == shape.stages ? 2.0 : 4.0;
-    case StageLayout::mirrored:
+    case pipeline::StageLayout::mirrored:
       return 2.0 - ends / 2.0;  // of both directions, half of the microbatches each
-    case StageLayout::straight:
+    case pipeline::StageLayout::straight:
       break;
   }
   return 2.0 * static_cast<double>(shape.chunks) - ends;
@@ -70,7 +70,7 @@ double sends(const SteadyCost::Part& part, const PipelineShape& shape) {
 
 /// A microbatch on a stage under a schedule, and what the schedule changes in it.
 struct ScheduledPasses {
-  StageTimes times;
+  pipeline::StageTimes times;
   double hidden = 0;   ///< of experts, in both passes
   double put_off = 0;  ///< of collectives in the backward pass, beside which nothing is left to run
   double spared = 0;   ///< of gradients at the end of the step, which hide behind a pass that is the longer
@@ -92,7 +92,7 @@ ScheduledPasses scheduled(const SteadyCost::Part& part, const Strategy& strategy
 }  // namespace
 
 SteadyCost steady_cost(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
-                       const StageLinks& links, const StageSplit& split) {
+                       const StageLinks& links, const pipeline::StageSplit& split) {
   SteadyCost steady;
   fill_passes(question, strategy, profile, nullptr, links, steady);
   fill_stages(question, strategy, profile, nullptr, links, split, steady);
@@ -119,27 +119,29 @@ void fill_passes(const TrainingQuestion& question, const Strategy& strategy, con
   steady.head = passes(profile.head, weights ? &weights->head : nullptr);
   steady.boundary_ideal = steady.hop = 0.0;
   if (strategy.parallelism.pipeline == 1) return;
-  const CollectiveLine& line = links.between_stages;
+  const network::CollectiveLine& line = links.between_stages;
   const double handed = profile.boundary.value();
   steady.boundary_ideal = handed * line.rate.value();
   steady.hop = steady.boundary_ideal / links.network_share + line.floor.value();
   // Tensor-parallel devices that all have the same to hand on send a part each where that pays; the receivers gather.
-  if (strategy.parallelism.residual == ResidualScheme::replicated && strategy.parallelism.tensor > 1) {
+  if (strategy.parallelism.residual == lower::ResidualScheme::replicated && strategy.parallelism.tensor > 1) {
     constexpr RoleSet tensor = role_bit(Role::tensor);
     const double part = steady.boundary_ideal / links.ways(tensor);
-    const double gather = links.forms[tensor][StageLinks::line_of(CollectiveKind::all_gather)].seconds(handed, 1);
+    const double gather =
+        links.forms[tensor][StageLinks::line_of(network::CollectiveKind::all_gather)].seconds(handed, 1);
     if (const double parts = part / links.network_share + line.floor.value() + gather; parts < steady.hop)
       steady.hop = parts, steady.boundary_ideal = part;
   }
 }
 
 void fill_stages(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
-                 const TrainingProfile* weights, const StageLinks& links, const StageSplit& split, SteadyCost& steady) {
-  const KernelRates& rates = question.setup.rates;
-  const StepEffects& effects = question.setup.effects;
+                 const TrainingProfile* weights, const StageLinks& links, const pipeline::StageSplit& split,
+                 SteadyCost& steady) {
+  const estimate::KernelRates& rates = question.setup.rates;
+  const estimate::StepEffects& effects = question.setup.effects;
   const StateBytes bytes(question, strategy, links);
   const Sharing& shared = bytes.shared;
-  const double memory_rate = optimizer_rate(rates).value();
+  const double memory_rate = estimate::optimizer_rate(rates).value();
   const double stream_rate = rates.hbm.value() * (rates.pointwise ? rates.pointwise->stream : rates.memory_share);
   const auto& [embed_forward, embed_backward] = steady.embedding;
   const auto& [head_forward, head_backward] = steady.head;
@@ -153,7 +155,7 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
                      bytes.states_move ? elements * bytes.optimizer->state_bytes() : 0.0, f.chain() + f.exposed,
                      b.chain() + b.exposed, elements * bytes.updated / memory_rate};
   };
-  for (const StageSplit::Part& part : split.parts) {
+  for (const pipeline::StageSplit::Part& part : split.parts) {
     PassTime f, b;
     SteadyCost::Part& out = steady.parts.emplace_back();
     const StageElements sum =
@@ -231,7 +233,7 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
     for (std::size_t k = 0; k < profile.shared.size(); ++k) {
       if (part.layers[k] == 0 || trained_of(profile.shared[k]) == 0.0) continue;
       double holders = 0.0;
-      for (const StageSplit::Part& other : split.parts) holders += other.layers[k] > 0 ? other.stages : 0;
+      for (const pipeline::StageSplit::Part& other : split.parts) holders += other.layers[k] > 0 ? other.stages : 0;
       if (holders > 1.0) add_over_stages(trained_of(profile.shared[k]), holders);
     }
     const double updated = bytes.states_of(sum) * bytes.updated;
@@ -253,32 +255,33 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
   }
 }
 
-StageSplit stage_split(const Transformer& model, std::int64_t stages, PipelineSchedule schedule,
-                       std::int64_t interleave) {
-  if (stages == 1) return split_stages(model, stages);
-  return split_stages(model, stages, layout_of(schedule), schedule == PipelineSchedule::interleaved ? interleave : 1);
+pipeline::StageSplit stage_split(const model::Transformer& model, std::int64_t stages,
+                                 pipeline::PipelineSchedule schedule, std::int64_t interleave) {
+  if (stages == 1) return pipeline::split_stages(model, stages);
+  return pipeline::split_stages(model, stages, layout_of(schedule),
+                                schedule == pipeline::PipelineSchedule::interleaved ? interleave : 1);
 }
 
-StageSplit stage_split(const Transformer& model, const Strategy& strategy) {
+pipeline::StageSplit stage_split(const model::Transformer& model, const Strategy& strategy) {
   return stage_split(model, strategy.parallelism.pipeline, strategy.schedule, strategy.interleave);
 }
 
-StageSplit stage_runs(const Transformer& model, std::int64_t stages, PipelineSchedule schedule,
-                      std::int64_t interleave) {
-  const std::int64_t parts = model_parts({schedule, stages, 1, interleave});
-  return split_parts(model, stages, parts / stages, layout_of(schedule));
+pipeline::StageSplit stage_runs(const model::Transformer& model, std::int64_t stages,
+                                pipeline::PipelineSchedule schedule, std::int64_t interleave) {
+  const std::int64_t parts = pipeline::model_parts({schedule, stages, 1, interleave});
+  return pipeline::split_parts(model, stages, parts / stages, layout_of(schedule));
 }
 
-ScheduleEffects schedule_effects(PipelineSchedule schedule, std::int64_t stages) {
+ScheduleEffects schedule_effects(pipeline::PipelineSchedule schedule, std::int64_t stages) {
   if (stages == 1) return {};
-  return {schedule == PipelineSchedule::interleaved || schedule == PipelineSchedule::dualpipe,
-          splits_backward(schedule)};
+  return {schedule == pipeline::PipelineSchedule::interleaved || schedule == pipeline::PipelineSchedule::dualpipe,
+          pipeline::splits_backward(schedule)};
 }
 
 TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
   const double m = steady.microbatches, stages = steady.stages;
-  const PipelineShape shape{strategy.schedule, strategy.parallelism.pipeline, static_cast<std::int64_t>(m),
-                            strategy.interleave};
+  const pipeline::PipelineShape shape{strategy.schedule, strategy.parallelism.pipeline, static_cast<std::int64_t>(m),
+                                      strategy.interleave};
   TrainingCost cost;
   double slowest_lower = 0.0, slowest_upper = 0.0, sum_lower = 0.0, sum_upper = 0.0;
   double states = 0.0, busiest = 0.0, end_upper = 0.0;
@@ -317,7 +320,7 @@ TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy) {
     if (memory.total() > cost.memory.total()) cost.memory = memory;
   }
   // Ideal hardware still has to fill the pipeline with work on other stages.
-  const double fill = stages > 1.0 ? pipeline_form(shape, {1_s, 1_s, 1_s}).interval.value() / 3.0 - m : 0.0;
+  const double fill = stages > 1.0 ? pipeline::pipeline_form(shape, {1_s, 1_s, 1_s}).interval.value() / 3.0 - m : 0.0;
   const auto& [part, passes, handover, whole] = slowest;
   StepParts& step = cost.parts;
   step.compute = m * part->compute, step.recompute = m * part->recompute;
@@ -345,10 +348,10 @@ void set_interval(const SteadyCost& steady, double seconds, TrainingCost& cost) 
   cost.estimate = step.total();
 }
 
-const PipelineInput& StepEvents::fill(const TrainingQuestion& question, const Strategy& strategy,
-                                      const TrainingProfile& profile, const TrainingProfile* weights,
-                                      const StageLinks& links, const StageSplit& split, const StageSplit& runs,
-                                      const SteadyCost& stages) {
+const pipeline::PipelineInput& StepEvents::fill(const TrainingQuestion& question, const Strategy& strategy,
+                                                const TrainingProfile& profile, const TrainingProfile* weights,
+                                                const StageLinks& links, const pipeline::StageSplit& split,
+                                                const pipeline::StageSplit& runs, const SteadyCost& stages) {
   const SteadyCost* priced = &stages;
   if (!(runs == split)) {
     runs_.layers = stages.layers, runs_.shared = stages.shared;
@@ -371,14 +374,16 @@ const PipelineInput& StepEvents::fill(const TrainingQuestion& question, const St
   return input_;
 }
 
-Result<StageLinks> strategy_links(const TrainingQuestion& question, const Cluster& cluster, const Strategy& strategy) {
+Result<StageLinks> strategy_links(const TrainingQuestion& question, const hardware::Cluster& cluster,
+                                  const Strategy& strategy) {
   return stage_links(strategy.parallelism, strategy.layout, cluster,
                      question.collectives ? &*question.collectives : nullptr,
                      routing_of(*question.setup.model, question.setup.dispatch));
 }
 
-Result<SteadyCost> price_stages(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
-                                const Strategy& strategy, const StageSplit& split) {
+Result<SteadyCost> price_stages(const TrainingQuestion& question, std::int64_t sequence,
+                                const hardware::Cluster& cluster, const Strategy& strategy,
+                                const pipeline::StageSplit& split) {
   ASSAY_TRY(links, strategy_links(question, cluster, strategy));
   const TrainingProfile profile = make_profile(question.setup, profile_key(strategy, sequence));
   return steady_cost(question, strategy, profile, links, split);
@@ -390,36 +395,36 @@ namespace {
 struct PricedStep {
   SteadyCost steady;
   StepEvents events;
-  PipelineInput input;  ///< of more stages than one
+  pipeline::PipelineInput input;  ///< of more stages than one
 };
-Result<PricedStep> price_step(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
+Result<PricedStep> price_step(const TrainingQuestion& question, std::int64_t sequence, const hardware::Cluster& cluster,
                               const Strategy& strategy) {
-  const Transformer& model = *question.setup.model;
+  const model::Transformer& model = *question.setup.model;
   const std::int64_t stages = strategy.parallelism.pipeline;
   ASSAY_TRY(links, strategy_links(question, cluster, strategy));
   const TrainingProfile profile = make_profile(question.setup, profile_key(strategy, sequence));
-  const StageSplit split = stage_split(model, strategy);
+  const pipeline::StageSplit split = stage_split(model, strategy);
   PricedStep step;
   step.steady = steady_cost(question, strategy, profile, links, split);
-  const StageSplit runs = stage_runs(model, stages, strategy.schedule, strategy.interleave);
+  const pipeline::StageSplit runs = stage_runs(model, stages, strategy.schedule, strategy.interleave);
   step.input = step.events.fill(question, strategy, profile, nullptr, links, split, runs, step.steady);
   return step;
 }
 
 }  // namespace
 
-Result<PipelineInput> pipeline_input(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
-                                     const Strategy& strategy) {
+Result<pipeline::PipelineInput> pipeline_input(const TrainingQuestion& question, std::int64_t sequence,
+                                               const hardware::Cluster& cluster, const Strategy& strategy) {
   ASSAY_TRY(step, price_step(question, sequence, cluster, strategy));
   return std::move(step.input);
 }
 
-Result<TrainingCost> price_strategy(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
-                                    const Strategy& strategy) {
+Result<TrainingCost> price_strategy(const TrainingQuestion& question, std::int64_t sequence,
+                                    const hardware::Cluster& cluster, const Strategy& strategy) {
   ASSAY_TRY(step, price_step(question, sequence, cluster, strategy));
   TrainingCost cost = training_cost(step.steady, strategy);
   if (strategy.parallelism.pipeline > 1) set_interval(step.steady, step.events.interval(), cost);
   return cost;
 }
 
-}  // namespace assay
+}  // namespace assay::training

@@ -15,20 +15,20 @@
 #include "assay/training/pass_time.h"
 #include "assay/training/stage_links.h"
 
-namespace assay {
+namespace assay::training {
 
 /// Bytes that software keeps of a layer over the fewest. Where all that is element-wise is made again, what is kept is
 /// named, whatever the software would keep besides.
-double kept_over_fewest(const StepEffects& effects, Recompute recompute);
+double kept_over_fewest(const estimate::StepEffects& effects, lower::Recompute recompute);
 
 struct Strategy {
-  Parallelism parallelism;
+  lower::Parallelism parallelism;
   std::int64_t micro_batch = 1;  ///< sequences of one data-parallel device group
   std::int64_t interleave = 1;   ///< chunks of layers per stage
-  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
-  Recompute recompute;
+  pipeline::PipelineSchedule schedule = pipeline::PipelineSchedule::one_f_one_b;
+  lower::Recompute recompute;
   Offload offload = Offload::none;
-  AxisLayout layout{};  ///< of whole_mesh()
+  network::AxisLayout layout{};  ///< of whole_mesh()
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
 
@@ -90,7 +90,7 @@ struct TrainingQuestion {
   double chips = 1;
   bool overlap = true;  ///< gradients are reduced, weights gathered while others compute
   HostLink host = {};   ///< for offloading; what lies there must fit as well
-  std::optional<CollectiveCalibration> collectives = std::nullopt;  ///< of the estimate
+  std::optional<hardware::CollectiveCalibration> collectives = std::nullopt;  ///< of the estimate
 };
 
 /// Microbatches of a strategy; not whole where the batch does not divide.
@@ -154,26 +154,28 @@ void fill_passes(const TrainingQuestion& question, const Strategy& strategy, con
                  const TrainingProfile* weights, const StageLinks& links, SteadyCost& steady);
 /// The memory of each kind of stage, and nothing that takes time.
 void fill_memory(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
-                 const TrainingProfile* weights, const StageLinks& links, const StageSplit& split, SteadyCost& steady);
+                 const TrainingProfile* weights, const StageLinks& links, const pipeline::StageSplit& split,
+                 SteadyCost& steady);
 /// Everything, once the passes are there.
 void fill_stages(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
-                 const TrainingProfile* weights, const StageLinks& links, const StageSplit& split, SteadyCost& steady);
+                 const TrainingProfile* weights, const StageLinks& links, const pipeline::StageSplit& split,
+                 SteadyCost& steady);
 SteadyCost steady_cost(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
-                       const StageLinks& links, const StageSplit& split);
+                       const StageLinks& links, const pipeline::StageSplit& split);
 
 /// How layers lie on the stages of a schedule, and of a strategy.
-StageSplit stage_split(const Transformer& model, std::int64_t stages, PipelineSchedule schedule,
-                       std::int64_t interleave);
-StageSplit stage_split(const Transformer& model, const Strategy& strategy);
-constexpr StageLayout layout_of(PipelineSchedule schedule) {
-  return schedule == PipelineSchedule::zb_v       ? StageLayout::folded
-         : schedule == PipelineSchedule::dualpipe ? StageLayout::mirrored
-                                                  : StageLayout::straight;
+pipeline::StageSplit stage_split(const model::Transformer& model, std::int64_t stages,
+                                 pipeline::PipelineSchedule schedule, std::int64_t interleave);
+pipeline::StageSplit stage_split(const model::Transformer& model, const Strategy& strategy);
+constexpr pipeline::StageLayout layout_of(pipeline::PipelineSchedule schedule) {
+  return schedule == pipeline::PipelineSchedule::zb_v       ? pipeline::StageLayout::folded
+         : schedule == pipeline::PipelineSchedule::dualpipe ? pipeline::StageLayout::mirrored
+                                                            : pipeline::StageLayout::straight;
 }
 
 /// Every run of layers that a stage of the schedule holds, by itself: what one microbatch passes from end to end.
-StageSplit stage_runs(const Transformer& model, std::int64_t stages, PipelineSchedule schedule,
-                      std::int64_t interleave);
+pipeline::StageSplit stage_runs(const model::Transformer& model, std::int64_t stages,
+                                pipeline::PipelineSchedule schedule, std::int64_t interleave);
 
 /// Layers of the largest chunk over the mean ones of a stage with `layers`: memory counts all as if they were as large.
 /// 1 where all are alike.
@@ -193,9 +195,9 @@ struct ScheduleEffects {
                                ///< computes while experts of the other exchange tokens
   bool puts_off = false;       ///< gradients of weights are not there to hide collectives
 };
-ScheduleEffects schedule_effects(PipelineSchedule schedule, std::int64_t stages);
+ScheduleEffects schedule_effects(pipeline::PipelineSchedule schedule, std::int64_t stages);
 /// One microbatch on a stage, without what it hands on.
-constexpr StageTimes stage_times(const StagePasses& passes, ScheduleEffects effects) {
+constexpr pipeline::StageTimes stage_times(const StagePasses& passes, ScheduleEffects effects) {
   double forward = passes.forward, backward = passes.backward, gradients = passes.weight_gradients;
   if (effects.hides_experts) forward -= passes.hidden_forward, backward -= passes.hidden_backward;
   if (effects.puts_off) backward += passes.beside, gradients += passes.beside_gradients;
@@ -212,35 +214,39 @@ void set_interval(const SteadyCost& steady, double seconds, TrainingCost& cost);
 class StepEvents {
  public:
   /// Takes a strategy whose `stages` are priced; `runs` are its stage_runs(). Valid until the next.
-  const PipelineInput& fill(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
-                            const TrainingProfile* weights, const StageLinks& links, const StageSplit& split,
-                            const StageSplit& runs, const SteadyCost& stages);
+  const pipeline::PipelineInput& fill(const TrainingQuestion& question, const Strategy& strategy,
+                                      const TrainingProfile& profile, const TrainingProfile* weights,
+                                      const StageLinks& links, const pipeline::StageSplit& split,
+                                      const pipeline::StageSplit& runs, const SteadyCost& stages);
   /// Seconds from one step to the next, and seconds that it does not undercut.
   double interval() { return clock_.interval(input_); }
-  double least() const { return least_interval(input_); }
+  double least() const { return pipeline::least_interval(input_); }
 
  private:
   SteadyCost runs_;
-  PipelineInput input_;
-  PipelineClock clock_;
+  pipeline::PipelineInput input_;
+  pipeline::PipelineClock clock_;
 };
 
 /// The events of a strategy.
-Result<PipelineInput> pipeline_input(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
-                                     const Strategy& strategy);
+Result<pipeline::PipelineInput> pipeline_input(const TrainingQuestion& question, std::int64_t sequence,
+                                               const hardware::Cluster& cluster, const Strategy& strategy);
 
 ProfileKey profile_key(const Strategy& strategy, std::int64_t sequence);
 
 /// The links of a strategy on a cluster, as the question's collectives take them.
-Result<StageLinks> strategy_links(const TrainingQuestion& question, const Cluster& cluster, const Strategy& strategy);
+Result<StageLinks> strategy_links(const TrainingQuestion& question, const hardware::Cluster& cluster,
+                                  const Strategy& strategy);
 
 /// What a microbatch costs where the layers of a strategy lie as `split` says, and the memory of each of its stages.
-Result<SteadyCost> price_stages(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
-                                const Strategy& strategy, const StageSplit& split);
-std::vector<MemoryParts> stage_memory(const SteadyCost& steady, const StageSplit& split, const Strategy& strategy);
+Result<SteadyCost> price_stages(const TrainingQuestion& question, std::int64_t sequence,
+                                const hardware::Cluster& cluster, const Strategy& strategy,
+                                const pipeline::StageSplit& split);
+std::vector<MemoryParts> stage_memory(const SteadyCost& steady, const pipeline::StageSplit& split,
+                                      const Strategy& strategy);
 
 /// Prices one strategy from scratch; of more stages than one, event by event.
-Result<TrainingCost> price_strategy(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
-                                    const Strategy& strategy);
+Result<TrainingCost> price_strategy(const TrainingQuestion& question, std::int64_t sequence,
+                                    const hardware::Cluster& cluster, const Strategy& strategy);
 
-}  // namespace assay
+}  // namespace assay::training

@@ -5,15 +5,15 @@
 #include <algorithm>
 #include <map>
 
-namespace assay {
+namespace assay::training {
 namespace {
 
 /// What nobody waits for moves in one piece for each layer: bytes of all collectives of a block that go with this one.
-double bucket_bytes(const Program& program, const Block& block, const Traffic& one) {
+double bucket_bytes(const program::Program& program, const program::Block& block, const Traffic& one) {
   PassProfile together;
   for (std::int32_t i = block.first; i < block.last; ++i) {
-    const Step& step = program.steps[static_cast<std::size_t>(i)];
-    if (is_collective(step.op)) together.add(step_traffic(program, step, block.phase));
+    const program::Step& step = program.steps[static_cast<std::size_t>(i)];
+    if (program::is_collective(step.op)) together.add(step_traffic(program, step, block.phase));
   }
   for (const Traffic& bucket : together.traffic)
     if (bucket.goes_with(one)) return bucket.bytes;
@@ -22,10 +22,10 @@ double bucket_bytes(const Program& program, const Block& block, const Traffic& o
 
 }  // namespace
 
-Program training_program(const TrainingQuestion& question, std::int64_t sequence, const Strategy& strategy) {
+program::Program training_program(const TrainingQuestion& question, std::int64_t sequence, const Strategy& strategy) {
   const TrainingSetup& setup = question.setup;
-  const Parallelism& p = strategy.parallelism;
-  TrainingPlan plan;
+  const lower::Parallelism& p = strategy.parallelism;
+  lower::TrainingPlan plan;
   plan.work.sequences = strategy.micro_batch * p.data * p.fsdp;
   plan.work.queries = plan.work.keys = sequence;
   plan.work.source = setup.source_of(sequence);
@@ -35,104 +35,106 @@ Program training_program(const TrainingQuestion& question, std::int64_t sequence
   plan.formats = setup.formats;
   plan.recompute = question.setup.effects.executed(strategy.recompute);
   plan.optimizer = setup.optimizer;
-  const auto [mesh, rules] = training_stage(p, *setup.model);
-  return lower_training(*setup.model, mesh, rules, plan);
+  const auto [mesh, rules] = lower::training_stage(p, *setup.model);
+  return lower::lower_training(*setup.model, mesh, rules, plan);
 }
 
-std::string resource_of(const Program& program, const Step& step) {
-  if (is_collective(step.op)) return fmt::format("net {}", axes_text(program.mesh, step.axes));
+std::string resource_of(const program::Program& program, const program::Step& step) {
+  if (program::is_collective(step.op)) return fmt::format("net {}", program::axes_text(program.mesh, step.axes));
   return step.flops.value() > 0.0 ? "math" : "memory";
 }
 
-Result<StepTimes> training_step_times(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
-                                      const Strategy& strategy, const Program& program) {
+Result<estimate::StepTimes> training_step_times(const TrainingQuestion& question, std::int64_t sequence,
+                                                const hardware::Cluster& cluster, const Strategy& strategy,
+                                                const program::Program& program) {
   ASSAY_TRY(links, strategy_links(question, cluster, strategy));
   const TrainingProfile profile = make_profile(question.setup, profile_key(strategy, sequence));
   SteadyCost steady;
   fill_passes(question, strategy, profile, nullptr, links, steady);
-  const auto pass_of = [&](const Block& block) -> const PassTime* {
-    if (block.phase == Phase::update) return nullptr;
+  const auto pass_of = [&](const program::Block& block) -> const PassTime* {
+    if (block.phase == program::Phase::update) return nullptr;
     const auto& passes = block.kind >= 0             ? steady.layers[static_cast<std::size_t>(block.kind)]
                          : block.name == "embedding" ? steady.embedding
                                                      : steady.head;
-    return &passes[block.phase == Phase::forward ? 0 : 1];
+    return &passes[block.phase == program::Phase::forward ? 0 : 1];
   };
-  StepTimes times;
+  estimate::StepTimes times;
   times.estimate.resize(program.steps.size());
   std::map<const PassTime*, double> sums;
-  for (const Block& block : program.blocks)
+  for (const program::Block& block : program.blocks)
     for (std::int32_t i = block.first; i < block.last; ++i) {
-      const Step& step = program.steps[static_cast<std::size_t>(i)];
+      const program::Step& step = program.steps[static_cast<std::size_t>(i)];
       Seconds& time = times.estimate[static_cast<std::size_t>(i)];
-      if (is_collective(step.op)) {
+      if (program::is_collective(step.op)) {
         const Traffic traffic = step_traffic(program, step, block.phase);
-        const double all = traffic.urgency == Urgency::critical ? traffic.bytes : bucket_bytes(program, block, traffic);
+        const double all =
+            traffic.urgency == program::Urgency::critical ? traffic.bytes : bucket_bytes(program, block, traffic);
         const double share = all > 0.0 ? traffic.bytes / all : 0.0, bytes = all / links.ways(traffic.divided);
         time = Seconds(share * links.forms[traffic.over][StageLinks::line_of(traffic.kind)].seconds(bytes, 1.0));
-      } else if (step.op == Op::update) {  // of all weights at once
-        time = step.bytes / optimizer_rate(question.setup.rates);
-      } else if (step.op != Op::slice) {
+      } else if (step.op == program::Op::update) {  // of all weights at once
+        time = step.bytes / estimate::optimizer_rate(question.setup.rates);
+      } else if (step.op != program::Op::slice) {
         time = kernel_estimate(question.setup, program, step);
         if (const PassTime* pass = pass_of(block)) sums[pass] += time.value();
       }
     }
-  for (const Block& block : program.blocks) {
+  for (const program::Block& block : program.blocks) {
     const PassTime* pass = pass_of(block);
     if (!pass || !(sums[pass] > 0.0)) continue;
     for (std::int32_t i = block.first; i < block.last; ++i)
-      if (!is_collective(program.steps[static_cast<std::size_t>(i)].op))
+      if (!program::is_collective(program.steps[static_cast<std::size_t>(i)].op))
         times.estimate[static_cast<std::size_t>(i)] *= pass->compute / sums[pass];
   }
   return times;
 }
 
 Result<std::vector<KindTime>> kind_times(const TrainingQuestion& question, std::int64_t sequence,
-                                         const Cluster& cluster, const Strategy& strategy) {
-  const Program program = training_program(question, sequence, strategy);
+                                         const hardware::Cluster& cluster, const Strategy& strategy) {
+  const program::Program program = training_program(question, sequence, strategy);
   ASSAY_TRY(step_times, training_step_times(question, sequence, cluster, strategy, program));
   const auto stages = static_cast<double>(strategy.parallelism.pipeline);
   const double each = microbatches(question, strategy) / stages;
-  const bool is_mirrored = stages > 1.0 && layout_of(strategy.schedule) == StageLayout::mirrored;
-  const StageSplit split = stage_split(*question.setup.model, strategy);
+  const bool is_mirrored = stages > 1.0 && layout_of(strategy.schedule) == pipeline::StageLayout::mirrored;
+  const pipeline::StageSplit split = stage_split(*question.setup.model, strategy);
   std::vector<KindTime> all;
-  for (const Block& block : program.blocks) {
+  for (const program::Block& block : program.blocks) {
     auto layers = static_cast<double>(block.layers);
     if (block.is_shared) {  // once on every stage that has such layers
       layers = 0.0;
-      for (const StageSplit::Part& part : split.parts)
+      for (const pipeline::StageSplit::Part& part : split.parts)
         if (part.layers[static_cast<std::size_t>(block.kind)] > 0) layers += part.stages;
     }
     const double copies = is_mirrored && !block.is_shared ? 2.0 : 1.0;
     for (std::int32_t i = block.first; i < block.last; ++i) {
-      const Step& step = program.steps[static_cast<std::size_t>(i)];
-      const bool moves = is_collective(step.op);
-      const bool attends = step.op == Op::attention || step.op == Op::attention_grad;
-      if (step.op == Op::slice || (block.phase == Phase::update && !moves))
+      const program::Step& step = program.steps[static_cast<std::size_t>(i)];
+      const bool moves = program::is_collective(step.op);
+      const bool attends = step.op == program::Op::attention || step.op == program::Op::attention_grad;
+      if (step.op == program::Op::slice || (block.phase == program::Phase::update && !moves))
         continue;  // the update is priced as a whole
-      std::string kind = moves                    ? resource_of(program, step)
-                         : step.op == Op::product ? "products"
-                         : attends                ? "attention"
-                                                  : "other kernels";
-      const std::string_view phase = step.is_repeated ? "forward again" : name(block.phase);
+      std::string kind = moves                             ? resource_of(program, step)
+                         : step.op == program::Op::product ? "products"
+                         : attends                         ? "attention"
+                                                           : "other kernels";
+      const std::string_view phase = step.is_repeated ? "forward again" : program::name(block.phase);
       auto found = std::find_if(all.begin(), all.end(),
                                 [&](const KindTime& one) { return one.phase == phase && one.kind == kind; });
       if (found == all.end()) found = all.insert(all.end(), {phase, std::move(kind), moves, {}, {}, {}});
-      const double times = layers * (step.once || block.phase == Phase::update ? copies / stages : each);
+      const double times = layers * (step.once || block.phase == program::Phase::update ? copies / stages : each);
       found->time += times * step_times.estimate[static_cast<std::size_t>(i)];
       if (moves) continue;
       found->flops += times * step.flops;
-      if (attends || step.op == Op::product)
-        found->at_peak += times * kernel_time(question.setup.rates, program, step).compute;
+      if (attends || step.op == program::Op::product)
+        found->at_peak += times * estimate::kernel_time(question.setup.rates, program, step).compute;
     }
   }
   if (is_mirrored) {
     ASSAY_TRY(steady, price_stages(question, sequence, cluster, strategy, split));
     Seconds copies;
     for (const SteadyCost::Part& part : steady.parts) copies += Seconds(part.stages / stages * part.copies);
-    all.push_back({name(Phase::backward), "net P", true, copies, {}, {}});
+    all.push_back({program::name(program::Phase::backward), "net P", true, copies, {}, {}});
   }
   std::erase_if(all, [](const KindTime& one) { return !(one.time > Seconds(0)); });
   return all;
 }
 
-}  // namespace assay
+}  // namespace assay::training

@@ -7,18 +7,19 @@
 #include "assay/estimate/overlap.h"
 #include "assay/training/step.h"
 
-namespace assay {
+namespace assay::training {
 
 /// The program of one stage's devices under a strategy, with the layers of all stages.
-Program training_program(const TrainingQuestion& question, std::int64_t sequence, const Strategy& strategy);
+program::Program training_program(const TrainingQuestion& question, std::int64_t sequence, const Strategy& strategy);
 
 /// What a step keeps busy: "math", "memory", or the axes of a network, "net X".
-std::string resource_of(const Program& program, const Step& step);
+std::string resource_of(const program::Program& program, const program::Step& step);
 
 /// Kernels of a pass add up to the compute of that pass: products that are joined and kernels that wait for the host or
 /// keep a higher clock share the difference evenly. A collective takes what its links take, waited for or not.
-Result<StepTimes> training_step_times(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
-                                      const Strategy& strategy, const Program& program);
+Result<estimate::StepTimes> training_step_times(const TrainingQuestion& question, std::int64_t sequence,
+                                                const hardware::Cluster& cluster, const Strategy& strategy,
+                                                const program::Program& program);
 
 /// Where the time of a step goes, by phase and kind of work: all microbatches, the mean of its stages.
 struct KindTime {
@@ -32,6 +33,6 @@ struct KindTime {
   double share_of_peak() const { return at_peak / time; }
 };
 Result<std::vector<KindTime>> kind_times(const TrainingQuestion& question, std::int64_t sequence,
-                                         const Cluster& cluster, const Strategy& strategy);
+                                         const hardware::Cluster& cluster, const Strategy& strategy);
 
-}  // namespace assay
+}  // namespace assay::training

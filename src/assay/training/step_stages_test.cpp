@@ -6,17 +6,17 @@
 
 #include "assay/testing/training_case.h"
 
-namespace assay {
+namespace assay::training {
 namespace {
 
-using Case = TrainingCase;
+using Case = testing::TrainingCase;
 
 TEST(StageSplit, HoldsEveryLayerOnceAndTheEndsOnce) {
-  const Transformer model = small_model(8);
+  const model::Transformer model = testing::small_model(8);
   for (std::int64_t stages : {1, 2, 3, 4, 5, 8}) {
-    const StageSplit split = split_stages(model, stages);
+    const pipeline::StageSplit split = pipeline::split_stages(model, stages);
     std::int64_t layers = 0, count = 0, firsts = 0, lasts = 0;
-    for (const StageSplit::Part& part : split.parts) {
+    for (const pipeline::StageSplit::Part& part : split.parts) {
       for (std::int16_t n : part.layers) layers += n * part.stages;
       count += part.stages, firsts += part.first ? part.stages : 0, lasts += part.last ? part.stages : 0;
     }
@@ -29,13 +29,13 @@ TEST(StageSplit, HoldsEveryLayerOnceAndTheEndsOnce) {
 
 // Folded, seven more layers than twice four: every layer once, both ends on the first stage, the same layers in parts.
 TEST(StageSplit, FoldedHoldsBothEndsOnTheFirstStage) {
-  const Transformer model = small_model(8);
+  const model::Transformer model = testing::small_model(8);
   for (std::int64_t stages : {2, 3, 4}) {
-    const StageSplit split = split_stages(model, stages, StageLayout::folded),
-                     parts = split_parts(model, stages, 2, StageLayout::folded);
+    const pipeline::StageSplit split = pipeline::split_stages(model, stages, pipeline::StageLayout::folded),
+                               parts = pipeline::split_parts(model, stages, 2, pipeline::StageLayout::folded);
     ASSERT_EQ(split.part_of.size(), static_cast<std::size_t>(stages));
     ASSERT_EQ(parts.part_of.size(), static_cast<std::size_t>(2 * stages));
-    const auto layers = [](const StageSplit& of, std::int64_t stage) {
+    const auto layers = [](const pipeline::StageSplit& of, std::int64_t stage) {
       std::int64_t sum = 0;
       for (std::int16_t n : of.parts[static_cast<std::size_t>(of.part_of[static_cast<std::size_t>(stage)])].layers)
         sum += n;
@@ -43,7 +43,8 @@ TEST(StageSplit, FoldedHoldsBothEndsOnTheFirstStage) {
     };
     std::int64_t all = 0;
     for (std::int64_t s = 0; s < stages; ++s) {
-      const StageSplit::Part& part = split.parts[static_cast<std::size_t>(split.part_of[static_cast<std::size_t>(s)])];
+      const pipeline::StageSplit::Part& part =
+          split.parts[static_cast<std::size_t>(split.part_of[static_cast<std::size_t>(s)])];
       EXPECT_EQ(part.first, s == 0);
       EXPECT_EQ(part.last, s == 0);
       EXPECT_EQ(layers(split, s), layers(parts, s) + layers(parts, 2 * stages - 1 - s));
@@ -55,9 +56,9 @@ TEST(StageSplit, FoldedHoldsBothEndsOnTheFirstStage) {
 
 // 126 layers on 16 stages: 7 on the first and on the last one, 8 on all others, however many chunks they are cut into.
 TEST(StageSplit, ChunksOfAStageAreItsLayers) {
-  Transformer model = small_model(8);
+  model::Transformer model = testing::small_model(8);
   while (model.decoder.layers() < 126) model.decoder.add(model.decoder.kinds.back());
-  const auto layers = [](const StageSplit& split, std::int64_t at) {
+  const auto layers = [](const pipeline::StageSplit& split, std::int64_t at) {
     std::int64_t sum = 0;
     for (std::int16_t n : split.parts[static_cast<std::size_t>(split.part_of[static_cast<std::size_t>(at)])].layers)
       sum += n;
@@ -65,7 +66,8 @@ TEST(StageSplit, ChunksOfAStageAreItsLayers) {
   };
   for (const std::int64_t stages : {2, 4, 5, 16, 61})
     for (std::int64_t chunks = 2; stages * chunks <= 126; ++chunks) {
-      const StageSplit split = split_stages(model, stages), parts = split_parts(model, stages, chunks);
+      const pipeline::StageSplit split = pipeline::split_stages(model, stages),
+                                 parts = pipeline::split_parts(model, stages, chunks);
       for (std::int64_t stage = 0; stage < stages; ++stage) {
         std::int64_t sum = 0, least = 126, most = 0;
         for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
@@ -82,9 +84,9 @@ TEST(StageSplit, ChunksOfAStageAreItsLayers) {
 
 // The head comes with the last chunks, and so do longer ones; the chunk that ends with it is a shorter one.
 TEST(StageSplit, LongerChunksLieLastButForTheLastOfAll) {
-  Transformer model = small_model(8);
+  model::Transformer model = testing::small_model(8);
   while (model.decoder.layers() < 126) model.decoder.add(model.decoder.kinds.back());
-  const StageSplit parts = split_parts(model, 16, 4);
+  const pipeline::StageSplit parts = pipeline::split_parts(model, 16, 4);
   const auto chunks = [&](std::size_t stage) {
     std::vector<std::int64_t> out;
     for (std::size_t chunk = 0; chunk < 4; ++chunk) {
@@ -100,49 +102,52 @@ TEST(StageSplit, LongerChunksLieLastButForTheLastOfAll) {
 }
 
 /// Layers by kind of each stage, added up over the runs that the simulation gives it.
-std::vector<std::array<std::int64_t, 2>> layers_of_runs(const Transformer& model, const PipelineShape& shape) {
-  const StageSplit runs =
-      split_parts(model, shape.stages, model_parts(shape) / shape.stages, layout_of(shape.schedule));
+std::vector<std::array<std::int64_t, 2>> layers_of_runs(const model::Transformer& model,
+                                                        const pipeline::PipelineShape& shape) {
+  const pipeline::StageSplit runs = pipeline::split_parts(
+      model, shape.stages, pipeline::model_parts(shape) / shape.stages, layout_of(shape.schedule));
   std::vector<std::array<std::int64_t, 2>> out(static_cast<std::size_t>(shape.stages));
-  for (std::int64_t direction = 0; direction < (shape.schedule == PipelineSchedule::dualpipe ? 2 : 1); ++direction)
+  for (std::int64_t direction = 0; direction < (shape.schedule == pipeline::PipelineSchedule::dualpipe ? 2 : 1);
+       ++direction)
     for (std::size_t run = 0; run < runs.part_of.size(); ++run)
       for (std::size_t k = 0; k < 2; ++k)
-        out[static_cast<std::size_t>(stage_of_part(shape, static_cast<std::int64_t>(run), direction))][k] +=
+        out[static_cast<std::size_t>(pipeline::stage_of_part(shape, static_cast<std::int64_t>(run), direction))][k] +=
             runs.parts[static_cast<std::size_t>(runs.part_of[run])].layers[k];
   return out;
 }
 
 // Every second layer has experts. On two stages with chunks of one layer all of them lie on the second stage.
 TEST(StageSplit, StagesHoldTheLayersOfTheirChunks) {
-  using enum PipelineSchedule;
-  const Transformer model = alternating_model();
-  const auto held = [&](PipelineSchedule schedule, std::int64_t stages, std::int64_t chunks, std::size_t stage) {
+  using enum pipeline::PipelineSchedule;
+  const model::Transformer model = testing::alternating_model();
+  const auto held = [&](pipeline::PipelineSchedule schedule, std::int64_t stages, std::int64_t chunks,
+                        std::size_t stage) {
     Strategy s;
     s.parallelism.pipeline = stages, s.schedule = schedule, s.interleave = chunks;
-    const StageSplit split = stage_split(model, s);
+    const pipeline::StageSplit split = stage_split(model, s);
     const auto& layers = split.parts[static_cast<std::size_t>(split.part_of[stage])].layers;
     return std::array<std::int64_t, 2>{layers[0], layers[1]};
   };
   EXPECT_EQ(held(interleaved, 2, 8, 1), (std::array<std::int64_t, 2>{0, 8}));
   EXPECT_EQ(held(interleaved, 2, 4, 1), (std::array<std::int64_t, 2>{4, 4}));
   for (const std::int64_t stages : {2, 3, 4, 6, 8})
-    for (const PipelineSchedule schedule : {one_f_one_b, interleaved, zb_h1, zb_v, dualpipe})
+    for (const pipeline::PipelineSchedule schedule : {one_f_one_b, interleaved, zb_h1, zb_v, dualpipe})
       for (std::int64_t chunks = 1; chunks <= (schedule == interleaved ? 16 / stages : 1); ++chunks) {
         if (schedule == dualpipe && stages % 2 != 0) continue;
         const auto runs = layers_of_runs(model, {schedule, stages, 4 * stages, chunks});
         for (std::size_t stage = 0; stage < runs.size(); ++stage)
           EXPECT_EQ(held(schedule, stages, chunks, stage), runs[stage])
-              << schedule_name(schedule) << " " << stages << " x" << chunks << " stage " << stage;
+              << pipeline::schedule_name(schedule) << " " << stages << " x" << chunks << " stage " << stage;
       }
 }
 
 TEST(Training, DualpipeHoldsGradientsOfBothItsParts) {
   const Case c("h100-sxm:4", 16);
-  Strategy s = strategy_of(1, 1, 1);
+  Strategy s = testing::strategy_of(1, 1, 1);
   s.parallelism.pipeline = 4;
-  const auto one = price_strategy(c.question, sequence, c.cluster, s);
-  s.schedule = PipelineSchedule::dualpipe;
-  const auto both = price_strategy(c.question, sequence, c.cluster, s);
+  const auto one = price_strategy(c.question, testing::sequence, c.cluster, s);
+  s.schedule = pipeline::PipelineSchedule::dualpipe;
+  const auto both = price_strategy(c.question, testing::sequence, c.cluster, s);
   ASSERT_TRUE(one && both);
   EXPECT_NEAR(both->memory.gradients, 2.0 * one->memory.gradients, 1e-4 * one->memory.gradients);
 }
@@ -156,18 +161,18 @@ TEST(Training, DualpipeOfTwoStagesSumsAndUpdatesAsTwoReplicasDo) {
       Case c("h100-sxm:16", 16);
       c.question.setup.formats.gradients = Dtype::fp32;
       c.question.overlap = overlap;
-      Strategy s = strategy_of(2, 1, 8);
-      const auto replicas = price_strategy(c.question, sequence, c.cluster, s);
-      s.parallelism.data = 1, s.parallelism.pipeline = 2, s.schedule = PipelineSchedule::dualpipe;
+      Strategy s = testing::strategy_of(2, 1, 8);
+      const auto replicas = price_strategy(c.question, testing::sequence, c.cluster, s);
+      s.parallelism.data = 1, s.parallelism.pipeline = 2, s.schedule = pipeline::PipelineSchedule::dualpipe;
       s.parallelism.zero = zero;
-      const auto copies = price_strategy(c.question, sequence, c.cluster, s);
+      const auto copies = price_strategy(c.question, testing::sequence, c.cluster, s);
       ASSERT_TRUE(replicas && copies);
       double parameters = 0.0;
       for (std::size_t k = 0; k < c.model.decoder.kinds.size(); ++k)
-        for (const Weight& weight : layer_weights(c.model, c.model.decoder.kinds[k]))
+        for (const model::Weight& weight : model::layer_weights(c.model, c.model.decoder.kinds[k]))
           parameters +=
               static_cast<double>(weight.elements() * c.model.decoder.count(k)) / (weight.elements() > 1024 ? 8 : 1);
-      for (const Weight& weight : outer_weights(c.model))
+      for (const model::Weight& weight : model::outer_weights(c.model))
         parameters += static_cast<double>(weight.elements()) / (weight.elements() > 1024 ? 8 : 1);
       const double nic = c.cluster.chip.network.scale_out->bandwidth.value.value();
       EXPECT_NEAR(copies->copies, 4.0 * parameters / nic, 1e-3 * copies->copies);
@@ -182,7 +187,7 @@ TEST(Training, DualpipeOfTwoStagesSumsAndUpdatesAsTwoReplicasDo) {
       EXPECT_GE(copies->estimate, replicas->estimate);
       EXPECT_GE(copies->parts.bubble, 0.0);
       // The events end with the same.
-      const auto input = pipeline_input(c.question, sequence, c.cluster, s);
+      const auto input = pipeline_input(c.question, testing::sequence, c.cluster, s);
       ASSERT_TRUE(input);
       for (const Seconds end : input->at_end)
         EXPECT_NEAR(end.value(), copies->parts.gradients + copies->parts.update, 1e-9 * end.value());
@@ -194,14 +199,14 @@ TEST(Training, DualpipeOfTwoStagesSumsAndUpdatesAsTwoReplicasDo) {
 TEST(Training, DualpipeDoesOnceAStepWhatBothItsPartsNeed) {
   Case c("h100-sxm:16", 64);
   c.question.overlap = false;
-  Strategy s = strategy_of(4, 1, 1);
+  Strategy s = testing::strategy_of(4, 1, 1);
   s.parallelism.pipeline = 4;
   for (const int zero : {0, 1, 2}) {
     s.parallelism.zero = zero;
-    s.schedule = PipelineSchedule::one_f_one_b;
-    const auto one = price_stages(c.question, sequence, c.cluster, s, stage_split(c.model, s));
-    s.schedule = PipelineSchedule::dualpipe;
-    const auto both = price_stages(c.question, sequence, c.cluster, s, stage_split(c.model, s));
+    s.schedule = pipeline::PipelineSchedule::one_f_one_b;
+    const auto one = price_stages(c.question, testing::sequence, c.cluster, s, stage_split(c.model, s));
+    s.schedule = pipeline::PipelineSchedule::dualpipe;
+    const auto both = price_stages(c.question, testing::sequence, c.cluster, s, stage_split(c.model, s));
     ASSERT_TRUE(one && both);
     const SteadyCost::Part &inner = one->parts[1], &inner_both = both->parts[1];
     ASSERT_FALSE(inner.first || inner.last || inner_both.first || inner_both.last);
@@ -231,8 +236,8 @@ TEST(Training, PairsOfStagesCrossTheMiddleOfATorus) {
        {Shape{"tpu-v5e:4x8", 4, 8, 4}, Shape{"tpu-v5e:16x16", 16, 16, 4}, Shape{"tpu-v5e:2x4", 4, 2, 1},
         Shape{"h100-sxm:64", 8, 8, 1}, Shape{"h100-sxm:16", 8, 2, 1}}) {
     const Case c(where, 64);
-    Strategy s = strategy_of(1, 1, tensor);
-    s.parallelism.pipeline = stages, s.schedule = PipelineSchedule::dualpipe;
+    Strategy s = testing::strategy_of(1, 1, tensor);
+    s.parallelism.pipeline = stages, s.schedule = pipeline::PipelineSchedule::dualpipe;
     const auto links = strategy_links(c.question, c.cluster, s);
     ASSERT_TRUE(links);
     EXPECT_NEAR(links->copies.rate / links->between_stages.rate, crossing, 1e-9) << where;
@@ -243,16 +248,16 @@ TEST(Training, PairsOfStagesCrossTheMiddleOfATorus) {
 // the model lie on both ends of the pipeline.
 TEST(Training, DualpipeTakesTheMeanOfItsTwoParts) {
   const Case c("h100-sxm:4", 16, 8);
-  Strategy s = strategy_of(1, 1, 1);
-  s.parallelism.pipeline = 4, s.schedule = PipelineSchedule::dualpipe;
-  const StageSplit split = stage_split(c.model, s);
-  const auto steady = price_stages(c.question, sequence, c.cluster, s, split);
-  const auto input = pipeline_input(c.question, sequence, c.cluster, s);
+  Strategy s = testing::strategy_of(1, 1, 1);
+  s.parallelism.pipeline = 4, s.schedule = pipeline::PipelineSchedule::dualpipe;
+  const pipeline::StageSplit split = stage_split(c.model, s);
+  const auto steady = price_stages(c.question, testing::sequence, c.cluster, s, split);
+  const auto input = pipeline_input(c.question, testing::sequence, c.cluster, s);
   ASSERT_TRUE(steady && input);
-  const auto result = simulate_pipeline(*input);
+  const auto result = pipeline::simulate_pipeline(*input);
   ASSERT_TRUE(result);
   const auto part_seconds = [&](std::size_t part) {
-    const StageTimes& t = input->times[part];
+    const pipeline::StageTimes& t = input->times[part];
     return (t.forward + t.backward_input + t.backward_weight).value();
   };
   for (std::size_t stage = 0; stage < 4; ++stage) {
@@ -262,79 +267,80 @@ TEST(Training, DualpipeTakesTheMeanOfItsTwoParts) {
     EXPECT_NEAR(part.forward + part.backward + part.beside, (part_seconds(stage) + part_seconds(3 - stage)) / 2.0,
                 1e-9 * part.forward);
     double busy = 0.0;
-    for (const PipelineEvent& event : result->events)
-      if (event.stage == static_cast<std::int64_t>(stage) && event.work != PipelineWork::send &&
-          event.work != PipelineWork::at_end)
+    for (const pipeline::PipelineEvent& event : result->events)
+      if (event.stage == static_cast<std::int64_t>(stage) && event.work != pipeline::PipelineWork::send &&
+          event.work != pipeline::PipelineWork::at_end)
         busy += (event.end - event.start).value();
     EXPECT_NEAR(busy, 16.0 * (part.forward + part.backward + part.beside), 1e-9 * busy);
   }
 }
 
 TEST(Training, MemoryIsThatOfTheFullestStage) {
-  using enum PipelineSchedule;
+  using enum pipeline::PipelineSchedule;
   for (const double sequences : {4.0, 6.0, 8.0, 32.0})
-    for (const PipelineSchedule schedule : {gpipe, one_f_one_b, zb_h1, zb_h2, zb_v, dualpipe}) {
+    for (const pipeline::PipelineSchedule schedule : {gpipe, one_f_one_b, zb_h1, zb_h2, zb_v, dualpipe}) {
       const Case c("h100-sxm:4", sequences);
-      Strategy s = strategy_of(1, 1, 1);
+      Strategy s = testing::strategy_of(1, 1, 1);
       s.parallelism.pipeline = 4, s.schedule = schedule;
-      if (!is_possible({schedule, 4, static_cast<std::int64_t>(sequences), 1})) continue;
-      const StageSplit split = stage_split(c.model, s);
-      const auto steady = price_stages(c.question, sequence, c.cluster, s, split);
+      if (!pipeline::is_possible({schedule, 4, static_cast<std::int64_t>(sequences), 1})) continue;
+      const pipeline::StageSplit split = stage_split(c.model, s);
+      const auto steady = price_stages(c.question, testing::sequence, c.cluster, s, split);
       ASSERT_TRUE(steady);
       double most = 0.0;
       for (const MemoryParts& memory : stage_memory(*steady, split, s)) most = std::max(most, memory.total());
-      EXPECT_DOUBLE_EQ(training_cost(*steady, s).memory.total(), most) << schedule_name(schedule) << " " << sequences;
+      EXPECT_DOUBLE_EQ(training_cost(*steady, s).memory.total(), most)
+          << pipeline::schedule_name(schedule) << " " << sequences;
     }
 }
 
 // The estimate is that of the events, whatever the stages: the head is heavier than a layer here.
 TEST(Training, EventsOfAPipelineTakeAsLongAsItsEstimate) {
   const Case c("h100-sxm:4", 32);
-  using enum PipelineSchedule;
-  for (const PipelineSchedule schedule : {gpipe, one_f_one_b, interleaved, zb_h1, zb_h2, zb_v, dualpipe}) {
-    Strategy s = strategy_of(1, 1, 1);
+  using enum pipeline::PipelineSchedule;
+  for (const pipeline::PipelineSchedule schedule : {gpipe, one_f_one_b, interleaved, zb_h1, zb_h2, zb_v, dualpipe}) {
+    Strategy s = testing::strategy_of(1, 1, 1);
     s.parallelism.pipeline = 4, s.schedule = schedule, s.interleave = schedule == interleaved ? 2 : 1;
-    const auto input = pipeline_input(c.question, sequence, c.cluster, s);
-    const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+    const auto input = pipeline_input(c.question, testing::sequence, c.cluster, s);
+    const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
     ASSERT_TRUE(input && cost);
-    EXPECT_EQ(input->times.size(), static_cast<std::size_t>(model_parts(input->shape)));
+    EXPECT_EQ(input->times.size(), static_cast<std::size_t>(pipeline::model_parts(input->shape)));
     EXPECT_GT(input->times.back().forward, input->times[1].forward);  // the head
     EXPECT_GT(input->transfer, Seconds());
-    const auto result = simulate_pipeline(*input);
+    const auto result = pipeline::simulate_pipeline(*input);
     ASSERT_TRUE(result);
-    EXPECT_NEAR(result->interval.value(), cost->estimate, 1e-9 * cost->estimate) << schedule_name(schedule);
-    EXPECT_GE(cost->parts.bubble, 0.0) << schedule_name(schedule);
+    EXPECT_NEAR(result->interval.value(), cost->estimate, 1e-9 * cost->estimate) << pipeline::schedule_name(schedule);
+    EXPECT_GE(cost->parts.bubble, 0.0) << pipeline::schedule_name(schedule);
   }
 }
 
 // Layers with experts take longer, and chunks put all of them on some stages: no step is shorter than the busiest stage
 // of its events, nor does its memory hold less than the stage with most experts.
 TEST(Training, StagesOfUnlikeLayersArePricedByWhatTheyHold) {
-  using enum PipelineSchedule;
+  using enum pipeline::PipelineSchedule;
   Case c("h100-sxm:4", 32);
-  c.model = alternating_model();
+  c.model = testing::alternating_model();
   for (const std::int64_t stages : {2, 4})
-    for (const PipelineSchedule schedule : {one_f_one_b, interleaved, zb_h1, zb_h2, zb_v, dualpipe})
+    for (const pipeline::PipelineSchedule schedule : {one_f_one_b, interleaved, zb_h1, zb_h2, zb_v, dualpipe})
       for (std::int64_t chunks = schedule == interleaved ? 2 : 1; chunks <= (schedule == interleaved ? 16 / stages : 1);
            ++chunks) {
-        Strategy s = strategy_of(4 / stages, 1, 1);
+        Strategy s = testing::strategy_of(4 / stages, 1, 1);
         s.parallelism.pipeline = stages, s.schedule = schedule, s.interleave = chunks;
-        const auto input = pipeline_input(c.question, sequence, c.cluster, s);
-        const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+        const auto input = pipeline_input(c.question, testing::sequence, c.cluster, s);
+        const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
         ASSERT_TRUE(input && cost);
-        const auto result = simulate_pipeline(*input);
+        const auto result = pipeline::simulate_pipeline(*input);
         ASSERT_TRUE(result);
         std::vector<double> busy(static_cast<std::size_t>(stages));
-        for (const PipelineEvent& event : result->events)
+        for (const pipeline::PipelineEvent& event : result->events)
           busy[static_cast<std::size_t>(event.stage)] += (event.end - event.start).value();
-        const std::string which =
-            std::string(schedule_name(schedule)) + " " + std::to_string(stages) + " x" + std::to_string(chunks);
+        const std::string which = std::string(pipeline::schedule_name(schedule)) + " " + std::to_string(stages) + " x" +
+                                  std::to_string(chunks);
         EXPECT_GE(cost->estimate * (1.0 + 1e-9), *std::max_element(busy.begin(), busy.end())) << which;
         EXPECT_NEAR(result->interval.value(), cost->estimate, 1e-9 * cost->estimate) << which;
         std::int64_t most = 0;
         for (const auto& layers : layers_of_runs(c.model, input->shape)) most = std::max(most, layers[1]);
         double experts = 0.0;
-        for (const Weight& weight : layer_weights(c.model, c.model.decoder.kinds[1]))
+        for (const model::Weight& weight : model::layer_weights(c.model, c.model.decoder.kinds[1]))
           experts += static_cast<double>(weight.elements());
         EXPECT_GE(cost->memory.weights, 2.0 * experts * static_cast<double>(most)) << which;
       }
@@ -349,12 +355,12 @@ TEST(Training, FoldedStagesOfUnlikeRunsTakeAsLongAsTheirEstimate) {
         Case c("h100-sxm:16", rounds * 16.0);
         while (c.model.decoder.layers() < layers) c.model.decoder.add(c.model.decoder.kinds.front());
         c.model.decoder.order.resize(static_cast<std::size_t>(layers));
-        Strategy s = strategy_of(16 / stages, 1, 1);
-        s.parallelism.pipeline = stages, s.schedule = PipelineSchedule::zb_v;
-        const auto input = pipeline_input(c.question, sequence, c.cluster, s);
-        const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+        Strategy s = testing::strategy_of(16 / stages, 1, 1);
+        s.parallelism.pipeline = stages, s.schedule = pipeline::PipelineSchedule::zb_v;
+        const auto input = pipeline_input(c.question, testing::sequence, c.cluster, s);
+        const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
         ASSERT_TRUE(input && cost);
-        const auto result = simulate_pipeline(*input);
+        const auto result = pipeline::simulate_pipeline(*input);
         ASSERT_TRUE(result);
         EXPECT_NEAR(result->interval.value(), cost->estimate, 1e-9 * cost->estimate)
             << layers << " layers on " << stages << " stages";
@@ -368,23 +374,23 @@ TEST(Training, UnevenChunksTakeAsLongAsTheirEstimate) {
     Case c(where, 32);
     for (int i = 0; i < 5; ++i) c.model.decoder.add(c.model.decoder.kinds.front());
     for (std::int64_t chunks = 2; chunks * stages <= 13; ++chunks) {
-      Strategy s = strategy_of(1, 1, 1);
-      s.parallelism.pipeline = stages, s.schedule = PipelineSchedule::interleaved, s.interleave = chunks;
-      const auto input = pipeline_input(c.question, sequence, c.cluster, s);
-      const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+      Strategy s = testing::strategy_of(1, 1, 1);
+      s.parallelism.pipeline = stages, s.schedule = pipeline::PipelineSchedule::interleaved, s.interleave = chunks;
+      const auto input = pipeline_input(c.question, testing::sequence, c.cluster, s);
+      const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
       ASSERT_TRUE(input && cost);
-      const auto result = simulate_pipeline(*input);
+      const auto result = pipeline::simulate_pipeline(*input);
       ASSERT_TRUE(result);
       EXPECT_NEAR(result->interval.value(), cost->estimate, 1e-9 * cost->estimate) << stages << " " << chunks;
-      const StageSplit split = stage_split(c.model, s);
-      const auto steady = price_stages(c.question, sequence, c.cluster, s, split);
+      const pipeline::StageSplit split = stage_split(c.model, s);
+      const auto steady = price_stages(c.question, testing::sequence, c.cluster, s, split);
       ASSERT_TRUE(steady);
       // Of every stage the simulation holds no more layers than memory counts.
       const std::vector<MemoryParts> memory = stage_memory(*steady, split, s);
-      const StageSplit parts = split_parts(c.model, stages, chunks);
+      const pipeline::StageSplit parts = pipeline::split_parts(c.model, stages, chunks);
       for (std::int64_t stage = 0; stage < stages; ++stage) {
         double held = 0.0, most = 0.0;
-        for (const PipelineEvent& event : result->events) {
+        for (const pipeline::PipelineEvent& event : result->events) {
           if (event.stage != stage) continue;
           double layers = 0.0;
           for (std::int16_t n : parts
@@ -392,8 +398,8 @@ TEST(Training, UnevenChunksTakeAsLongAsTheirEstimate) {
                                         parts.part_of[static_cast<std::size_t>(event.chunk * stages + stage)])]
                                     .layers)
             layers += n;
-          if (event.work == PipelineWork::forward) most = std::max(most, held += layers);
-          if (event.work == PipelineWork::backward) held -= layers;
+          if (event.work == pipeline::PipelineWork::forward) most = std::max(most, held += layers);
+          if (event.work == pipeline::PipelineWork::backward) held -= layers;
         }
         const SteadyCost::Part& part =
             steady->parts[static_cast<std::size_t>(split.part_of[static_cast<std::size_t>(stage)])];
@@ -406,24 +412,24 @@ TEST(Training, UnevenChunksTakeAsLongAsTheirEstimate) {
 
 // As many kinds of layers as there may be: each has its own width, as in OpenELM.
 TEST(StageSplit, HoldsAsManyKindsAsThereArePrograms) {
-  Transformer model = small_model();
-  for (std::int64_t k = 1; model.decoder.kinds.size() < max_layer_kinds; ++k) {
-    Layer layer = model.decoder.kinds[0];
+  model::Transformer model = testing::small_model();
+  for (std::int64_t k = 1; model.decoder.kinds.size() < model::max_layer_kinds; ++k) {
+    model::Layer layer = model.decoder.kinds[0];
     layer.feed_forward->width += 64 * k;
     model.decoder.add(layer);
   }
   const std::int64_t all = model.decoder.layers();
-  ASSERT_EQ(model.decoder.kinds.size(), max_layer_kinds);
-  EXPECT_TRUE(check_lowers(model, "test"));
+  ASSERT_EQ(model.decoder.kinds.size(), model::max_layer_kinds);
+  EXPECT_TRUE(lower::check_lowers(model, "test"));
   std::int64_t layers = 0;
-  for (const StageSplit::Part& part : split_stages(model, 4).parts)
+  for (const pipeline::StageSplit::Part& part : pipeline::split_stages(model, 4).parts)
     for (std::int16_t n : part.layers) layers += n * part.stages;
   EXPECT_EQ(layers, all);
-  Layer more = model.decoder.kinds[0];
+  model::Layer more = model.decoder.kinds[0];
   more.feed_forward->width = 32;
   model.decoder.add(more);
-  EXPECT_FALSE(check_lowers(model, "test"));
+  EXPECT_FALSE(lower::check_lowers(model, "test"));
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::training

@@ -10,18 +10,18 @@
 #include "assay/testing/training_case.h"
 #include "assay/training/step_list.h"
 
-namespace assay {
+namespace assay::training {
 namespace {
 
-using Case = TrainingCase;
+using Case = testing::TrainingCase;
 
 /// A stage's program for so many sequences at once, in the question's formats.
-Program program_of(const Case& c, const Strategy& s, std::int64_t sequences) {
-  TrainingPlan plan;
-  plan.work.sequences = sequences, plan.work.queries = plan.work.keys = sequence;
+program::Program program_of(const Case& c, const Strategy& s, std::int64_t sequences) {
+  lower::TrainingPlan plan;
+  plan.work.sequences = sequences, plan.work.queries = plan.work.keys = testing::sequence;
   plan.formats = c.question.setup.formats;
   plan.recompute = s.recompute;
-  return lower_training(c.model, stage_mesh(s.parallelism), training_rules(s.parallelism), plan);
+  return lower::lower_training(c.model, lower::stage_mesh(s.parallelism), lower::training_rules(s.parallelism), plan);
 }
 
 /// Seconds of the program itself, lowered with the real sizes of every axis and priced step by step.
@@ -30,23 +30,24 @@ struct Direct {
 };
 
 Direct direct(const Case& c, const Strategy& s) {
-  const Parallelism& p = s.parallelism;
-  const Program program = program_of(c, s, s.micro_batch * p.data * p.fsdp);
-  const Mesh mesh = whole_mesh(p, s.layout);
-  const Placement placement = *Placement::make(mesh, c.cluster, "test");
-  const StepTimes times = plain_step_times(program, c.question.setup.rates, &placement, mesh,
-                                           network_efficiency(c.cluster.chip), routing_of(c.model));
+  const lower::Parallelism& p = s.parallelism;
+  const program::Program program = program_of(c, s, s.micro_batch * p.data * p.fsdp);
+  const program::Mesh mesh = whole_mesh(p, s.layout);
+  const network::Placement placement = *network::Placement::make(mesh, c.cluster, "test");
+  const estimate::StepTimes times =
+      testing::plain_step_times(program, c.question.setup.rates, &placement, mesh,
+                                hardware::network_efficiency(c.cluster.chip), routing_of(c.model));
   Direct sum;
-  for (const Block& block : program.blocks)
+  for (const program::Block& block : program.blocks)
     for (std::int32_t i = block.first; i < block.last; ++i) {
-      const Step& step = program.steps[static_cast<std::size_t>(i)];
+      const program::Step& step = program.steps[static_cast<std::size_t>(i)];
       const double seconds = static_cast<double>(block.layers) * times.estimate[static_cast<std::size_t>(i)].value();
-      if (!is_collective(step.op)) {
-        if (block.phase != Phase::update) sum.compute += seconds;
+      if (!program::is_collective(step.op)) {
+        if (block.phase != program::Phase::update) sum.compute += seconds;
       } else if (step.once) {
         sum.once += seconds;
       } else {
-        (step.urgency == Urgency::critical ? sum.waited : sum.hidden) += seconds;
+        (step.urgency == program::Urgency::critical ? sum.waited : sum.hidden) += seconds;
       }
     }
   return sum;
@@ -56,23 +57,23 @@ TEST(StepTimes, CopiesOfKeysReceiveTheirOwnPartOfTheTensorAxis) {
   // Four heads of keys on eight devices: pairs sum their gradients. Within a node a pair has the links of all eight,
   // so that the price equals that of a mesh on which pairs are an axis of their own.
   Case c("h100-sxm:8", 64);
-  for (Layer& layer : c.model.decoder.kinds) layer.attention->kv_heads = 4;
-  const Parallelism p{.tensor = 8};
-  const auto [mesh, rules] = training_stage(p, c.model);
-  ASSERT_EQ(mesh_text(mesh), "Y=4,V=2");
-  TrainingPlan plan;
-  plan.work.queries = plan.work.keys = sequence;
-  const Program program = lower_training(c.model, mesh, rules, plan);
-  const Mesh whole = whole_mesh(p);
-  const Placement placement = *Placement::make(whole, c.cluster, "test"),
-                  cut = *Placement::make(mesh, c.cluster, "test");
-  const StepTimes times = plain_step_times(program, c.question.setup.rates, &placement, whole, 1.0);
+  for (model::Layer& layer : c.model.decoder.kinds) layer.attention->kv_heads = 4;
+  const lower::Parallelism p{.tensor = 8};
+  const auto [mesh, rules] = lower::training_stage(p, c.model);
+  ASSERT_EQ(program::mesh_text(mesh), "Y=4,V=2");
+  lower::TrainingPlan plan;
+  plan.work.queries = plan.work.keys = testing::sequence;
+  const program::Program program = lower::lower_training(c.model, mesh, rules, plan);
+  const program::Mesh whole = whole_mesh(p);
+  const network::Placement placement = *network::Placement::make(whole, c.cluster, "test"),
+                           cut = *network::Placement::make(mesh, c.cluster, "test");
+  const estimate::StepTimes times = testing::plain_step_times(program, c.question.setup.rates, &placement, whole, 1.0);
   int parts = 0;
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
-    const Step& step = program.steps[i];
-    if (!is_collective(step.op) || step.axes != axis_bit(1)) continue;
-    const auto exact =
-        collective_cost(Plain{}, collective_of(step.op), array_bytes(program, step), cut.group(step.axes));
+    const program::Step& step = program.steps[i];
+    if (!program::is_collective(step.op) || step.axes != program::axis_bit(1)) continue;
+    const auto exact = network::collective_cost(Plain{}, network::collective_of(step.op),
+                                                network::array_bytes(program, step), cut.group(step.axes));
     EXPECT_NEAR(times.estimate[i] / (exact.bandwidth + exact.latency), 1.0, 1e-9);
     ++parts;
   }
@@ -84,16 +85,17 @@ TEST(TrainingCost, EqualsTheProgramPricedStepByStep) {
   Case wide("h100-sxm:16", 64), wide_experts("h100-sxm:16", 64, 8);
   for (Case* c : {&wide, &wide_experts}) c->question.setup.formats.weights = Dtype::fp32;
   for (const Case* c : {&dense, &experts, static_cast<const Case*>(&wide), static_cast<const Case*>(&wide_experts)})
-    for (Strategy s : {strategy_of(1, 16, 1), strategy_of(4, 2, 2), strategy_of(16, 1, 1), strategy_of(2, 1, 8),
-                       strategy_of(1, 4, 2, 2), strategy_of(2, 4, 2)}) {
+    for (Strategy s :
+         {testing::strategy_of(1, 16, 1), testing::strategy_of(4, 2, 2), testing::strategy_of(16, 1, 1),
+          testing::strategy_of(2, 1, 8), testing::strategy_of(1, 4, 2, 2), testing::strategy_of(2, 4, 2)}) {
       if (c->model.decoder.kinds.size() > 1 && s.parallelism.data * s.parallelism.fsdp % 4 == 0)
         s.parallelism.expert = 4;
       // Of wide weights, programs cast no norms that lie whole: 6 bytes of 1024 elements, 33 times.
       const double norms = c->question.setup.formats.weights == Dtype::fp32 ? 1e-7 : 0.0;
-      for (const RecomputePolicy& policy : recompute_policies) {
+      for (const lower::RecomputePolicy& policy : lower::recompute_policies) {
         s.recompute = policy.parts;
         const double m = microbatches(c->question, s);
-        const auto cost = price_strategy(c->question, sequence, c->cluster, s);
+        const auto cost = price_strategy(c->question, testing::sequence, c->cluster, s);
         ASSERT_TRUE(cost) << cost.error().what;
         const Direct want = direct(*c, s);
         EXPECT_NEAR(cost->parts.compute / m, want.compute, 1e-9 * want.compute + norms);
@@ -105,23 +107,23 @@ TEST(TrainingCost, EqualsTheProgramPricedStepByStep) {
 
 TEST(TrainingCost, ExpertsExchangeTokensBesideAnotherMicrobatchWhereTheScheduleHasOne) {
   Case c("h100-sxm:16", 64, 8);
-  Strategy s = strategy_of(8, 1, 1);
-  s.parallelism.expert = 8, s.parallelism.pipeline = 2, s.schedule = PipelineSchedule::one_f_one_b;
-  const auto expert_seconds = [&](PipelineSchedule schedule, std::int64_t interleave, double waited) {
+  Strategy s = testing::strategy_of(8, 1, 1);
+  s.parallelism.expert = 8, s.parallelism.pipeline = 2, s.schedule = pipeline::PipelineSchedule::one_f_one_b;
+  const auto expert_seconds = [&](pipeline::PipelineSchedule schedule, std::int64_t interleave, double waited) {
     Strategy used = s;
     used.schedule = schedule, used.interleave = interleave;
     c.question.setup.effects.expert_waited = waited;
-    const auto cost = price_strategy(c.question, sequence, c.cluster, used);
+    const auto cost = price_strategy(c.question, testing::sequence, c.cluster, used);
     EXPECT_TRUE(cost);
     EXPECT_NEAR(cost->parts.total(), cost->estimate, 1e-12 * cost->estimate);
     return cost->parts.expert;
   };
-  const double whole = expert_seconds(PipelineSchedule::one_f_one_b, 1, 1.0);
+  const double whole = expert_seconds(pipeline::PipelineSchedule::one_f_one_b, 1, 1.0);
   EXPECT_GT(whole, 0.0);
-  EXPECT_DOUBLE_EQ(expert_seconds(PipelineSchedule::one_f_one_b, 1, 0.25), whole);
-  EXPECT_NEAR(expert_seconds(PipelineSchedule::interleaved, 2, 0.25), 0.25 * whole, 1e-9 * whole);
+  EXPECT_DOUBLE_EQ(expert_seconds(pipeline::PipelineSchedule::one_f_one_b, 1, 0.25), whole);
+  EXPECT_NEAR(expert_seconds(pipeline::PipelineSchedule::interleaved, 2, 0.25), 0.25 * whole, 1e-9 * whole);
   // Of eight layers the first has no experts: four stand on the slower stage, or half of all seven on both.
-  EXPECT_NEAR(expert_seconds(PipelineSchedule::dualpipe, 1, 0.25), 0.25 * whole * 3.5 / 4.0, 1e-9 * whole);
+  EXPECT_NEAR(expert_seconds(pipeline::PipelineSchedule::dualpipe, 1, 0.25), 0.25 * whole * 3.5 / 4.0, 1e-9 * whole);
 }
 
 // A layer gathers and scatters its input twice each way, and gathers both inputs again for gradients of weights: of ten
@@ -131,79 +133,81 @@ TEST(TrainingCost, GradientsOfWeightsAreMadeBesideCollectivesOfTheBackwardPass) 
   Case c("h100-sxm:2", 64);
   const auto waited = [&](const Strategy& s, double beside) {
     c.question.setup.effects.beside_waited = beside;
-    const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+    const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
     EXPECT_TRUE(cost);
     return cost->parts.tensor;
   };
-  Strategy s = strategy_of(1, 1, 2);
-  s.parallelism.residual = ResidualScheme::sequence;
+  Strategy s = testing::strategy_of(1, 1, 2);
+  s.parallelism.residual = lower::ResidualScheme::sequence;
   EXPECT_NEAR(waited(s, 0.0) / waited(s, 1.0), 0.6, 0.02);
   EXPECT_NEAR(waited(s, 0.5) / waited(s, 1.0), 0.8, 0.01);
-  s.parallelism.residual = ResidualScheme::replicated, s.recompute = Recompute::full();
+  s.parallelism.residual = lower::ResidualScheme::replicated, s.recompute = lower::Recompute::full();
   EXPECT_NEAR(waited(s, 0.0) / waited(s, 1.0), 0.6, 0.02);
 }
 
 TEST(TrainingCost, GradientsOfWeightsHideNoMoreThanTheyTakeAndNothingWhereTheyArePutOff) {
   Case c("h100-sxm:16", 64);
-  const auto waited = [&](std::int64_t tensor, PipelineSchedule schedule, double beside) {
-    Strategy s = strategy_of(8 / tensor, 1, tensor);
-    s.parallelism.pipeline = 2, s.schedule = schedule, s.parallelism.residual = ResidualScheme::sequence;
+  const auto waited = [&](std::int64_t tensor, pipeline::PipelineSchedule schedule, double beside) {
+    Strategy s = testing::strategy_of(8 / tensor, 1, tensor);
+    s.parallelism.pipeline = 2, s.schedule = schedule, s.parallelism.residual = lower::ResidualScheme::sequence;
     c.question.setup.effects.beside_waited = beside;
-    const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+    const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
     EXPECT_TRUE(cost);
     EXPECT_NEAR(cost->parts.total(), cost->estimate, 1e-12 * cost->estimate);
     return cost->parts.tensor;
   };
-  using enum PipelineSchedule;
+  using enum pipeline::PipelineSchedule;
   // Products of this model are so short on eight devices that less than four of ten collectives hide behind them.
   const double narrow = waited(2, one_f_one_b, 0.0) / waited(2, one_f_one_b, 1.0),
                wide = waited(8, one_f_one_b, 0.0) / waited(8, one_f_one_b, 1.0);
   EXPECT_NEAR(narrow, 0.6, 0.02);
   EXPECT_GT(wide, narrow + 0.05);
   EXPECT_LT(wide, 1.0);
-  for (const PipelineSchedule schedule : {zb_h1, zb_h2, zb_v, dualpipe})
+  for (const pipeline::PipelineSchedule schedule : {zb_h1, zb_h2, zb_v, dualpipe})
     EXPECT_NEAR(waited(2, schedule, 0.0), waited(2, schedule, 1.0), 1e-9 * waited(2, schedule, 1.0));
 }
 
 TEST(TrainingCost, WhatAllTensorParallelDevicesHaveIsHandedOnInParts) {
   const Case c("h100-sxm:16", 64);
-  Strategy s = strategy_of(1, 1, 8);
-  s.parallelism.pipeline = 2, s.schedule = PipelineSchedule::one_f_one_b;
-  const auto handover = [&](ResidualScheme residual) {
+  Strategy s = testing::strategy_of(1, 1, 8);
+  s.parallelism.pipeline = 2, s.schedule = pipeline::PipelineSchedule::one_f_one_b;
+  const auto handover = [&](lower::ResidualScheme residual) {
     s.parallelism.residual = residual;
-    const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+    const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
     EXPECT_TRUE(cost);
     return cost->parts.handover;
   };
   const auto links = stage_links(s.parallelism, s.layout, c.cluster);
   ASSERT_TRUE(links);
-  const double whole = 2.0 * sequence * 1024;
+  const double whole = 2.0 * testing::sequence * 1024;
   const double gather =
-      links->forms[role_bit(Role::tensor)][StageLinks::line_of(CollectiveKind::all_gather)].seconds(whole, 1.0);
-  const double parts = handover(ResidualScheme::sequence), same = handover(ResidualScheme::replicated);
+      links->forms[role_bit(Role::tensor)][StageLinks::line_of(network::CollectiveKind::all_gather)].seconds(whole,
+                                                                                                             1.0);
+  const double parts = handover(lower::ResidualScheme::sequence), same = handover(lower::ResidualScheme::replicated);
   EXPECT_GT(parts, 0.0);
   EXPECT_NEAR(same, parts + 64.0 * gather, 1e-9 * same);  // an end sends one result of each microbatch
 }
 
 TEST(TrainingCost, StagesGoOnWithTheNextStepAsTheyEndedTheLast) {
   const Case c("h100-sxm:4", 64);
-  Strategy s = strategy_of(1, 1, 1);
+  Strategy s = testing::strategy_of(1, 1, 1);
   s.parallelism.pipeline = 4;
-  const auto bubble = [&](PipelineSchedule schedule) {
+  const auto bubble = [&](pipeline::PipelineSchedule schedule) {
     s.schedule = schedule;
-    const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+    const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
     EXPECT_TRUE(cost);
     return cost->parts.bubble / cost->estimate;
   };
-  EXPECT_LT(bubble(PipelineSchedule::zb_h2), 0.015);
-  EXPECT_GT(bubble(PipelineSchedule::zb_h1), bubble(PipelineSchedule::zb_h2));
-  EXPECT_GT(bubble(PipelineSchedule::one_f_one_b), bubble(PipelineSchedule::zb_h1));
+  EXPECT_LT(bubble(pipeline::PipelineSchedule::zb_h2), 0.015);
+  EXPECT_GT(bubble(pipeline::PipelineSchedule::zb_h1), bubble(pipeline::PipelineSchedule::zb_h2));
+  EXPECT_GT(bubble(pipeline::PipelineSchedule::one_f_one_b), bubble(pipeline::PipelineSchedule::zb_h1));
 }
 
 TEST(TrainingCost, BoundsEncloseTheIdealAndTheLowerIsNeverAboveTheEstimate) {
   const Case c("tpu-v5p:4x4x4", 64);
-  for (const Strategy& s : {strategy_of(1, 64, 1), strategy_of(4, 4, 4), strategy_of(64, 1, 1)}) {
-    const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+  for (const Strategy& s :
+       {testing::strategy_of(1, 64, 1), testing::strategy_of(4, 4, 4), testing::strategy_of(64, 1, 1)}) {
+    const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
     ASSERT_TRUE(cost);
     EXPECT_LE(cost->lower, cost->estimate);
     EXPECT_LE(cost->lower, cost->upper);
@@ -217,9 +221,9 @@ TEST(TrainingCost, BoundsEncloseOffloadingToo) {
   c.question.host = {20e9, 0.8, 40e9, 1e12};
   for (const Offload offload : {Offload::none, Offload::activations, Offload::optimizer, Offload::both})
     for (const bool overlap : {true, false}) {
-      Strategy s = strategy_of(1, 8, 1);
+      Strategy s = testing::strategy_of(1, 8, 1);
       s.offload = offload, c.question.overlap = overlap;
-      const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+      const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
       ASSERT_TRUE(cost);
       EXPECT_LE(cost->lower, cost->estimate);
       EXPECT_LE(cost->lower, cost->upper);
@@ -230,9 +234,9 @@ TEST(TrainingCost, SharingOutMoreTakesLessMemory) {
   const Case c("h100-sxm:16", 64);
   double before = 1e30;
   for (int zero = 0; zero <= 3; ++zero) {
-    Strategy s = strategy_of(16, 1, 1);
+    Strategy s = testing::strategy_of(16, 1, 1);
     s.parallelism.zero = zero;
-    const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+    const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
     ASSERT_TRUE(cost);
     const double held = cost->memory.weights + cost->memory.gradients + cost->memory.master + cost->memory.moments;
     EXPECT_LT(held, before);
@@ -242,10 +246,10 @@ TEST(TrainingCost, SharingOutMoreTakesLessMemory) {
 
 TEST(TrainingCost, RecomputationTradesTimeForMemory) {
   const Case c("h100-sxm:16", 64);
-  Strategy s = strategy_of(1, 16, 1);
-  const auto kept = price_strategy(c.question, sequence, c.cluster, s);
-  s.recompute = Recompute::full();
-  const auto again = price_strategy(c.question, sequence, c.cluster, s);
+  Strategy s = testing::strategy_of(1, 16, 1);
+  const auto kept = price_strategy(c.question, testing::sequence, c.cluster, s);
+  s.recompute = lower::Recompute::full();
+  const auto again = price_strategy(c.question, testing::sequence, c.cluster, s);
   ASSERT_TRUE(kept && again);
   EXPECT_LT(again->memory.activations, 0.2 * kept->memory.activations);
   EXPECT_GT(again->executed_flops, 1.2 * kept->executed_flops);
@@ -261,13 +265,14 @@ TEST(TrainingCost, StaticMemoryIsEighteenBytesAParameterUnsharded) {
         q.setup.formats.gradients = Dtype::fp32;
         return q;
       }(),
-      sequence, c.cluster, strategy_of(16, 1, 1));
+      testing::sequence, c.cluster, testing::strategy_of(16, 1, 1));
   ASSERT_TRUE(cost);
   double parameters = 0.0;
   for (std::size_t k = 0; k < c.model.decoder.kinds.size(); ++k)
-    for (const Weight& weight : layer_weights(c.model, c.model.decoder.kinds[k]))
+    for (const model::Weight& weight : model::layer_weights(c.model, c.model.decoder.kinds[k]))
       parameters += static_cast<double>(weight.elements() * c.model.decoder.count(k));
-  for (const Weight& weight : outer_weights(c.model)) parameters += static_cast<double>(weight.elements());
+  for (const model::Weight& weight : model::outer_weights(c.model))
+    parameters += static_cast<double>(weight.elements());
   EXPECT_NEAR(cost->memory.weights + cost->memory.gradients + cost->memory.master + cost->memory.moments,
               18.0 * parameters, 1.0);
 }
@@ -276,13 +281,14 @@ TEST(TrainingCost, StaticMemoryIsEighteenBytesAParameterUnsharded) {
 TEST(Training, OverlapIsNeverSlower) {
   for (const std::int64_t experts : {0, 8})
     for (const double contention : {0.0, 0.5, 2.0})
-      for (const Strategy& s : {strategy_of(1, 16, 1), strategy_of(4, 4, 1), strategy_of(1, 8, 2),
-                                strategy_of(1, 16, 1, 1, experts > 0 ? 8 : 1)}) {
+      for (const Strategy& s :
+           {testing::strategy_of(1, 16, 1), testing::strategy_of(4, 4, 1), testing::strategy_of(1, 8, 2),
+            testing::strategy_of(1, 16, 1, 1, experts > 0 ? 8 : 1)}) {
         Case c("h100-sxm:16", 64, experts);
         c.question.setup.effects.contention = contention, c.question.setup.effects.tensor_waited = 0.5;
-        const auto beside = price_strategy(c.question, sequence, c.cluster, s);
+        const auto beside = price_strategy(c.question, testing::sequence, c.cluster, s);
         c.question.overlap = false;
-        const auto apart = price_strategy(c.question, sequence, c.cluster, s);
+        const auto apart = price_strategy(c.question, testing::sequence, c.cluster, s);
         ASSERT_TRUE(beside && apart);
         EXPECT_LE(beside->estimate, apart->estimate * (1.0 + 1e-12));
       }
@@ -290,25 +296,25 @@ TEST(Training, OverlapIsNeverSlower) {
 
 // Whatever a schedule puts off, collectives that run beside products cost no more than collectives that are waited for.
 TEST(Training, TensorOverlapIsNeverSlower) {
-  using enum PipelineSchedule;
+  using enum pipeline::PipelineSchedule;
   for (const char* where : {"a100-sxm-80:32", "h100-sxm:32"})
     for (const double sequences : {16.0, 64.0})
-      for (const PipelineSchedule schedule : {one_f_one_b, zb_h1, zb_h2, zb_v, dualpipe})
+      for (const pipeline::PipelineSchedule schedule : {one_f_one_b, zb_h1, zb_h2, zb_v, dualpipe})
         for (const std::int64_t fsdp : {1, 4})
           for (const double waited : {1.0, 0.3}) {
             Case c(where, sequences);
-            StepEffects& effects = c.question.setup.effects;
+            estimate::StepEffects& effects = c.question.setup.effects;
             effects.contention = 0.3, effects.gradients_waited = 0.1;
-            Strategy s = strategy_of(4 / fsdp, fsdp, 4);
+            Strategy s = testing::strategy_of(4 / fsdp, fsdp, 4);
             s.parallelism.pipeline = 2, s.schedule = schedule;
-            s.parallelism.residual = ResidualScheme::sequence;
-            const auto none = price_strategy(c.question, sequence, c.cluster, s);
+            s.parallelism.residual = lower::ResidualScheme::sequence;
+            const auto none = price_strategy(c.question, testing::sequence, c.cluster, s);
             effects.beside_waited = 0.4657;
-            const auto backward = price_strategy(c.question, sequence, c.cluster, s);
+            const auto backward = price_strategy(c.question, testing::sequence, c.cluster, s);
             effects.tensor_waited = waited;
-            const auto all = price_strategy(c.question, sequence, c.cluster, s);
+            const auto all = price_strategy(c.question, testing::sequence, c.cluster, s);
             ASSERT_TRUE(none && backward && all);
-            const std::string which = std::string(where) + " " + std::string(schedule_name(schedule));
+            const std::string which = std::string(where) + " " + std::string(pipeline::schedule_name(schedule));
             EXPECT_LE(backward->estimate, none->estimate * (1.0 + 1e-12)) << which;
             EXPECT_LE(all->estimate, backward->estimate * (1.0 + 1e-12)) << which;
           }
@@ -322,11 +328,11 @@ TEST(TrainingCost, WhatIsHiddenHasSomethingToHideBehind) {
   for (const std::int64_t tensor : {1, 2, 4, 8, 16})
     for (const std::int64_t context : {1, 2})
       for (const bool over : {false, true}) {
-        Strategy s = strategy_of(32 / tensor / context, 1, tensor, context, over ? tensor : 1);
-        s.parallelism.residual = ResidualScheme::sequence;
+        Strategy s = testing::strategy_of(32 / tensor / context, 1, tensor, context, over ? tensor : 1);
+        s.parallelism.residual = lower::ResidualScheme::sequence;
         s.parallelism.expert_over.tensor = over && tensor > 1;
-        if (!check_parallelism(s.parallelism, c.model)) continue;
-        const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+        if (!lower::check_parallelism(s.parallelism, c.model)) continue;
+        const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
         ASSERT_TRUE(cost);
         EXPECT_LE(cost->lower, cost->estimate) << tensor << " " << context << " " << over;
         for (double busy : cost->network) EXPECT_LE(busy, cost->lower * (1.0 + 1e-12)) << tensor << " " << context;
@@ -336,10 +342,10 @@ TEST(TrainingCost, WhatIsHiddenHasSomethingToHideBehind) {
 // Slots that imbalance fills besides are executed and cost time.
 TEST(Training, ImbalanceOfExpertsCostsTime) {
   Case c("h100-sxm:8", 16, 8);
-  const Strategy s = strategy_of(1, 8, 1, 1, 8);
-  const auto even = price_strategy(c.question, sequence, c.cluster, s);
+  const Strategy s = testing::strategy_of(1, 8, 1, 1, 8);
+  const auto even = price_strategy(c.question, testing::sequence, c.cluster, s);
   c.question.setup.expert_load = 2.0;
-  const auto skewed = price_strategy(c.question, sequence, c.cluster, s);
+  const auto skewed = price_strategy(c.question, testing::sequence, c.cluster, s);
   ASSERT_TRUE(even && skewed);
   EXPECT_GT(skewed->executed_flops, 1.2 * even->executed_flops);
   EXPECT_GT(skewed->estimate, even->estimate);
@@ -350,10 +356,10 @@ TEST(Training, ImbalanceOfExpertsCostsTime) {
 TEST(Training, BoundsCountWhatIsThereOnceAStep) {
   Case c("h100-sxm:16", 16);
   c.question.setup.formats.gradients = Dtype::fp32;
-  const Strategy s = strategy_of(16, 1, 1);
-  const auto one = price_strategy(c.question, sequence, c.cluster, s);
+  const Strategy s = testing::strategy_of(16, 1, 1);
+  const auto one = price_strategy(c.question, testing::sequence, c.cluster, s);
   c.question.sequences = 32;
-  const auto two = price_strategy(c.question, sequence, c.cluster, s);
+  const auto two = price_strategy(c.question, testing::sequence, c.cluster, s);
   ASSERT_TRUE(one && two);
   const auto replica = static_cast<std::size_t>(Role::replica);
   EXPECT_GT(one->end_network[replica], 0.0);
@@ -368,7 +374,7 @@ TEST(Training, BoundsCountWhatIsThereOnceAStep) {
 
 // What is executed on one chip is what the model asks for, whatever the lengths of both sequences.
 TEST(Training, AnEncoderReadsASequenceOfItsOwn) {
-  const ImportedModel imported = *load_model("t5-small", Catalogue::builtin(), "test");
+  const model::ImportedModel imported = *model::load_model("t5-small", hardware::Catalogue::builtin(), "test");
   Case c("h100-sxm:1", 4);
   c.question.setup.model = &imported.model;
   c.question.setup.flash = false;  // it would make scores again in the backward pass
@@ -378,7 +384,7 @@ TEST(Training, AnEncoderReadsASequenceOfItsOwn) {
   };
   // Beside it there is only what the decoder's mask leaves out.
   const auto masked = [&](std::int64_t source) {
-    return cost(512, source).executed_flops - 3.0 * 4.0 * sequence_flops(imported.model, 512, source).value();
+    return cost(512, source).executed_flops - 3.0 * 4.0 * model::sequence_flops(imported.model, 512, source).value();
   };
   for (const std::int64_t source : {128, 1024, 4096})
     EXPECT_NEAR(masked(source), masked(512), 1e-6 * cost(512, source).executed_flops) << source;
@@ -399,11 +405,11 @@ TEST(Training, AnEncoderReadsASequenceOfItsOwn) {
 // Attention stays in bf16 where products are made in fp8: each is a share of its own peak.
 TEST(Training, KindsAreSharesOfThePeakOfTheirFormat) {
   Case c("h100-sxm:1", 4);
-  c.question.setup.rates = *kernel_rates(c.cluster.chip, Dtype::fp8, "test");
+  c.question.setup.rates = *estimate::kernel_rates(c.cluster.chip, Dtype::fp8, "test");
   c.question.setup.formats.compute = Dtype::fp8;
-  const auto kinds = kind_times(c.question, sequence, c.cluster, strategy_of(1, 1, 1));
+  const auto kinds = kind_times(c.question, testing::sequence, c.cluster, testing::strategy_of(1, 1, 1));
   ASSERT_TRUE(kinds);
-  const auto peak = [&](Dtype dtype) { return peak_rate(c.cluster.chip, dtype, "test")->value; };
+  const auto peak = [&](Dtype dtype) { return hardware::peak_rate(c.cluster.chip, dtype, "test")->value; };
   int seen = 0;
   for (const KindTime& one : *kinds) {
     const double share = one.flops / one.time / peak(Dtype::bf16);
@@ -420,15 +426,15 @@ TEST(Training, KindsAreSharesOfThePeakOfTheirFormat) {
 
 TEST(Overlap, NoLaneDoesTwoThingsAtOnceAndInputsComeFirst) {
   const Case c("tpu-v5p:4x4x4", 64);
-  const Strategy s = strategy_of(1, 16, 4);
-  const Program program = program_of(c, s, 16);
-  const Mesh mesh = whole_mesh(s.parallelism);
-  const Placement placement = *Placement::make(mesh, c.cluster, "test");
-  const StepTimes times = plain_step_times(program, c.question.setup.rates, &placement, mesh, 1.0);
-  const OverlapSchedule schedule = schedule_blocks(program, program.blocks, times);
+  const Strategy s = testing::strategy_of(1, 16, 4);
+  const program::Program program = program_of(c, s, 16);
+  const program::Mesh mesh = whole_mesh(s.parallelism);
+  const network::Placement placement = *network::Placement::make(mesh, c.cluster, "test");
+  const estimate::StepTimes times = testing::plain_step_times(program, c.question.setup.rates, &placement, mesh, 1.0);
+  const estimate::OverlapSchedule schedule = estimate::schedule_blocks(program, program.blocks, times);
   std::vector<double> lane_end(schedule.lanes.size() + 1, 0.0);
   double busy = 0.0;
-  for (const ScheduledStep& step : schedule.steps) {
+  for (const estimate::ScheduledStep& step : schedule.steps) {
     EXPECT_GE(step.start.value(), lane_end[static_cast<std::size_t>(step.lane)]);
     lane_end[static_cast<std::size_t>(step.lane)] = step.end.value();
     busy += (step.end - step.start).value();
@@ -440,27 +446,29 @@ TEST(Overlap, NoLaneDoesTwoThingsAtOnceAndInputsComeFirst) {
 // Ten equal layers: the first two run freely, each further one waits for the busiest of the chip and the host's lane.
 TEST(Overlap, ALayerTakesAsLongAsItsBusiestLane) {
   const Case c("tpu-v5p:4x4x4", 64);
-  const Strategy s = strategy_of(1, 1, 1);
-  const Program program = program_of(c, s, 1);
-  const StepTimes times = plain_step_times(program, c.question.setup.rates, nullptr, whole_mesh(s.parallelism), 1.0);
-  const Block &forward = program.blocks[1],
-              &backward = *std::find_if(program.blocks.begin(), program.blocks.end(), [&](const Block&b) {
-                return b.phase == Phase::backward && b.kind == program.blocks[1].kind;
-              });
-  for (const Block& block : {forward, backward}) {
-    const double alone = schedule_blocks(program, {block}, times).end.value();
+  const Strategy s = testing::strategy_of(1, 1, 1);
+  const program::Program program = program_of(c, s, 1);
+  const estimate::StepTimes times =
+      testing::plain_step_times(program, c.question.setup.rates, nullptr, whole_mesh(s.parallelism), 1.0);
+  const program::Block &forward = program.blocks[1],
+                       &backward =
+                           *std::find_if(program.blocks.begin(), program.blocks.end(), [&](const program::Block&b) {
+                             return b.phase == program::Phase::backward && b.kind == program.blocks[1].kind;
+                           });
+  for (const program::Block& block : {forward, backward}) {
+    const double alone = estimate::schedule_blocks(program, {block}, times).end.value();
     for (double factor : {0.3, 1.0, 2.5}) {
       const Seconds copy(factor * alone);
-      const std::vector<Block> layers(10, block);
-      const OverlapSchedule schedule = schedule_blocks(program, layers, times, {copy, copy});
+      const std::vector<program::Block> layers(10, block);
+      const estimate::OverlapSchedule schedule = estimate::schedule_blocks(program, layers, times, {copy, copy});
       EXPECT_EQ(schedule.copies.size(), 10u);
       const double longest = std::max(alone, copy.value());
       const double expected =
-          block.phase == Phase::forward ? 2.0 * alone + 8.0 * longest : copy.value() + 9.0 * longest + alone;
+          block.phase == program::Phase::forward ? 2.0 * alone + 8.0 * longest : copy.value() + 9.0 * longest + alone;
       EXPECT_NEAR(schedule.end.value(), expected, 1e-9 * expected) << factor;
     }
   }
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::training

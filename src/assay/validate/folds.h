@@ -11,7 +11,7 @@
 #include "assay/base/parallel.h"
 #include "assay/validate/validation.h"
 
-namespace assay {
+namespace assay::validate {
 
 /// Numbers fitted without each pair of folds; `kept_apart` stands for no fold. Kernels are those of the first fold.
 template <class Numbers>
@@ -19,7 +19,8 @@ class FoldFits {
  public:
   /// `catalogues` by what their kernels have not seen, the last having seen all. `fit` gets a FitInput, on any thread.
   template <class Fit>
-  static Result<FoldFits> make(std::span<const Catalogue> catalogues, const std::optional<std::string>& data, Fit fit) {
+  static Result<FoldFits> make(std::span<const hardware::Catalogue> catalogues, const std::optional<std::string>& data,
+                               Fit fit) {
     std::array<std::optional<Result<Numbers>>, pairs> fitted;
     parallel_for(pairs, 1, [&](std::size_t i) {
       const auto [first, second] = pair_at(i);
@@ -55,4 +56,4 @@ class FoldFits {
   std::array<Numbers, pairs> numbers_{};
 };
 
-}  // namespace assay
+}  // namespace assay::validate

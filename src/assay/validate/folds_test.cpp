@@ -5,16 +5,16 @@
 #include <set>
 #include <vector>
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 struct Seen {
   std::set<std::size_t> folds_seen;
-  const Catalogue* kernels = nullptr;
+  const hardware::Catalogue* kernels = nullptr;
 };
 
 TEST(FoldFits, ALeftOutFoldIsSeenByNobodyItPredictsFor) {
-  const std::vector<Catalogue> catalogues(folds + 1);
+  const std::vector<hardware::Catalogue> catalogues(folds + 1);
   const auto made = FoldFits<Seen>::make(catalogues, std::nullopt, [](const FitInput& input) -> Result<Seen> {
     Seen seen;
     for (std::size_t fold = 0; fold <= kept_apart; ++fold)
@@ -40,7 +40,7 @@ TEST(FoldFits, ALeftOutFoldIsSeenByNobodyItPredictsFor) {
 }
 
 TEST(FoldFits, AFitThatFailsFailsAll) {
-  const std::vector<Catalogue> catalogues(folds + 1);
+  const std::vector<hardware::Catalogue> catalogues(folds + 1);
   const auto made = FoldFits<int>::make(catalogues, std::nullopt, [](const FitInput& input) -> Result<int> {
     if (input.left_out == 1 && input.also_left_out == 3) return fail("here", "no rows", "more of them");
     return 1;
@@ -50,4 +50,4 @@ TEST(FoldFits, AFitThatFailsFailsAll) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::validate

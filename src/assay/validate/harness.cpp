@@ -7,7 +7,7 @@
 #include "assay/base/text.h"
 #include "assay/base/toml.h"
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 class Reader {
@@ -147,7 +147,7 @@ Result<Harnesses> read_harnesses(std::string_view document, std::string_view fil
   return found;
 }
 
-Result<Harnesses> harnesses_of(const Catalogue& catalogue) {
+Result<Harnesses> harnesses_of(const hardware::Catalogue& catalogue) {
   for (const auto& [path, text] : catalogue.files("validation/harness.toml")) return read_harnesses(text, path);
   return fail("validation/harness.toml", "is not in the catalogue", "", Error::Kind::missing);
 }
@@ -173,4 +173,4 @@ std::string harness_text(const Harnesses& harnesses, std::string_view source) {
   return text;
 }
 
-}  // namespace assay
+}  // namespace assay::validate

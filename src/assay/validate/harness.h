@@ -13,7 +13,7 @@
 #include "assay/base/units.h"
 #include "assay/hardware/catalogue.h"
 
-namespace assay {
+namespace assay::validate {
 
 /// Kinds of kernels, by the model that predicts them.
 enum class KernelKind : std::uint8_t {
@@ -57,8 +57,8 @@ using Harnesses = std::map<std::string, Harness, std::less<>>;
 /// The harnesses of a file by name; all faults at once.
 Result<Harnesses> read_harnesses(std::string_view document, std::string_view file);
 /// Those of the catalogue.
-Result<Harnesses> harnesses_of(const Catalogue& catalogue);
+Result<Harnesses> harnesses_of(const hardware::Catalogue& catalogue);
 /// The tables of a file that reads back as these; `source` is the key of its source.
 std::string harness_text(const Harnesses& harnesses, std::string_view source);
 
-}  // namespace assay
+}  // namespace assay::validate

@@ -12,7 +12,7 @@
 #include "assay/estimate/training_effects.h"
 #include "assay/validate/sets/sets.h"
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 double quantile(std::vector<double> sorted, double q) {
@@ -136,7 +136,7 @@ std::vector<ValidationSummary> summarise_groups(std::span<const ValidationCase> 
   return sums;
 }
 
-CaseTraits step_traits(std::string_view group, const Transformer& model, const Cluster& cluster) {
+CaseTraits step_traits(std::string_view group, const model::Transformer& model, const hardware::Cluster& cluster) {
   const std::vector<std::string> parts = split(group, ',');
   std::string family;
   for (const char c : trim(parts[parts.size() > 2 ? 1 : 0])) {
@@ -144,7 +144,9 @@ CaseTraits step_traits(std::string_view group, const Transformer& model, const C
     if (std::isalpha(static_cast<unsigned char>(c)) == 0) break;
     family += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
-  const std::string_view work = has_experts(model) ? "experts" : has_state_spaces(model) ? "state spaces" : "dense";
+  const std::string_view work = estimate::has_experts(model)        ? "experts"
+                                : estimate::has_state_spaces(model) ? "state spaces"
+                                                                    : "dense";
   const std::string_view spread = cluster.chips() == 1                        ? "one chip"
                                   : cluster.chips() <= cluster.chips_per_node ? "one node"
                                                                               : "many nodes";
@@ -167,10 +169,10 @@ std::string FitInput::what() const {
                                 : fmt::format("{} of {} folds of the measured rows", folds - 1, folds);
 }
 
-ValidationInput::ValidationInput(const Catalogue& all, std::optional<std::string> directory, bool with_fitted)
+ValidationInput::ValidationInput(const hardware::Catalogue& all, std::optional<std::string> directory, bool with_fitted)
     : catalogue(all), data(std::move(directory)) {
   for (std::size_t fold = 0; !with_fitted && fold < folds; ++fold)
     without_.push_back(all.replaced_from(fitted_without(fold)));
 }
 
-}  // namespace assay
+}  // namespace assay::validate

@@ -15,7 +15,7 @@
 #include "assay/hardware/cluster.h"
 #include "assay/model/transformer.h"
 
-namespace assay {
+namespace assay::validate {
 
 /// What errors can be sorted by; empty where it does not apply.
 struct CaseTraits {
@@ -66,7 +66,7 @@ std::string fitted_without(std::size_t fold);
 
 /// What a fit works on: all rows but those of one fold or two, or all with `kept_apart`.
 struct FitInput {
-  const Catalogue& catalogue;
+  const hardware::Catalogue& catalogue;
   std::optional<std::string> data;
   std::size_t left_out = kept_apart, also_left_out = kept_apart;
 
@@ -77,19 +77,21 @@ struct FitInput {
 
 struct ValidationInput {
   /// `with_fitted`: the estimate's own numbers predict all rows, those too that they were fitted to.
-  explicit ValidationInput(const Catalogue& catalogue, std::optional<std::string> data = std::nullopt,
+  explicit ValidationInput(const hardware::Catalogue& catalogue, std::optional<std::string> data = std::nullopt,
                            bool with_fitted = false);
 
-  const Catalogue& catalogue;       ///< tables, models, and the estimate's numbers
-  std::optional<std::string> data;  ///< the directory of data sets that are not part of the project
+  const hardware::Catalogue& catalogue;  ///< tables, models, and the estimate's numbers
+  std::optional<std::string> data;       ///< the directory of data sets that are not part of the project
 
   /// The catalogue whose numbers predict rows of that fold.
-  const Catalogue& numbers(std::size_t fold) const { return fold < without_.size() ? without_[fold] : catalogue; }
+  const hardware::Catalogue& numbers(std::size_t fold) const {
+    return fold < without_.size() ? without_[fold] : catalogue;
+  }
   /// These numbers were fitted to such rows.
   bool fitted_to(std::size_t fold) const { return without_.empty() && fold != kept_apart; }
 
  private:
-  std::vector<Catalogue> without_;  ///< by fold; none if fitted rows are wanted
+  std::vector<hardware::Catalogue> without_;  ///< by fold; none if fitted rows are wanted
 };
 
 /// What predicts rows, for each fold by its numbers.
@@ -131,6 +133,6 @@ std::vector<ValidationSummary> summarise_groups(std::span<const ValidationCase> 
 
 /// Traits of a whole step. `group` names the model, see TrainingRow and InferenceRow: "llama" is the family of
 /// Llama-3-70B. The regime: dense, experts or state spaces; one chip, one node or many.
-CaseTraits step_traits(std::string_view group, const Transformer& model, const Cluster& cluster);
+CaseTraits step_traits(std::string_view group, const model::Transformer& model, const hardware::Cluster& cluster);
 
-}  // namespace assay
+}  // namespace assay::validate

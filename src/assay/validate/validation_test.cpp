@@ -11,7 +11,7 @@
 #include "assay/validate/harness.h"
 #include "assay/validate/rows/csv.h"
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 ValidationCase one(std::string group, double measured, double predicted, bool fitted = false) {
@@ -61,8 +61,8 @@ TEST(Split, IsByShapeAloneAndEven) {
 }
 
 TEST(Split, RowsArePredictedByNumbersOfTheirFoldAlone) {
-  const Catalogue builtin = Catalogue::builtin();
-  Catalogue changed = builtin;
+  const hardware::Catalogue builtin = hardware::Catalogue::builtin();
+  hardware::Catalogue changed = builtin;
   for (const auto& [path, text] : builtin.files("folds/2/calibration/h200-sxm.toml")) {
     std::string slower(text);
     slower.replace(slower.find("memory_share = 0."), 17, "memory_share = 0.1");
@@ -91,7 +91,7 @@ TEST(Sets, AnUnknownOneAnswersWithTheNearest) {
 }
 
 TEST(Sets, ThirdPartyOnesNeedTheirData) {
-  const Catalogue catalogue = Catalogue::builtin();
+  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   for (const ValidationSet& set : validation_sets()) {
     if (!set.needs_data) continue;
     const auto result = set.run(ValidationInput(catalogue));
@@ -104,7 +104,7 @@ TEST(Sets, ThirdPartyOnesNeedTheirData) {
 }
 
 TEST(Sets, OurOwnKernelsArePredictedAsWellAsPromised) {
-  const Catalogue catalogue = Catalogue::builtin();
+  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   std::vector<ValidationCase> products, attention;
   for (const std::string_view set : {"h200-ops", "h200-random"}) {
     const auto result = (*validation_set(set, "test"))->run(ValidationInput(catalogue));
@@ -175,4 +175,4 @@ TEST(Minimise, FindsTheBottomOfAValleyWithinItsBounds) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::validate

@@ -6,7 +6,7 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::verbs {
 namespace {
 
 constexpr std::size_t most_clusters = 512;
@@ -56,4 +56,4 @@ Result<ClusterRange> parse_cluster_range(std::string_view text, std::string_view
   return out;
 }
 
-}  // namespace assay
+}  // namespace assay::verbs

@@ -6,7 +6,7 @@
 
 #include "assay/base/result.h"
 
-namespace assay {
+namespace assay::verbs {
 
 struct ClusterRange {
   std::vector<std::string> clusters;  ///< each in the CLUSTER grammar
@@ -16,4 +16,4 @@ struct ClusterRange {
 /// One cluster is a range of one; `where` names the flag in errors.
 Result<ClusterRange> parse_cluster_range(std::string_view text, std::string_view where);
 
-}  // namespace assay
+}  // namespace assay::verbs

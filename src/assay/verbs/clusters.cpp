@@ -5,36 +5,36 @@
 #include "assay/draw/topology/topology_scene.h"
 #include "assay/verbs/verbs.h"
 
-namespace assay {
+namespace assay::verbs::clusters {
 namespace {
 
-Items axes_of(const Cluster& cluster) {
-  Items axes;
+report::Items axes_of(const hardware::Cluster& cluster) {
+  report::Items axes;
   if (!cluster.torus) return axes;
-  const ScaleUp& up = *cluster.chip.network.scale_up;
-  for (const Axis& axis : cluster.torus->axes)
-    axes.emplace_back(Members{{"name", axis.name},
-                              {"size", axis.size},
-                              {"ring", axis.ring},
-                              {"bandwidth", up.link_bandwidth.value},
-                              {"bandwidth_both_ways", (axis.ring ? 2.0 : 1.0) * up.link_bandwidth.value}});
+  const hardware::ScaleUp& up = *cluster.chip.network.scale_up;
+  for (const hardware::Axis& axis : cluster.torus->axes)
+    axes.emplace_back(report::Members{{"name", axis.name},
+                                      {"size", axis.size},
+                                      {"ring", axis.ring},
+                                      {"bandwidth", up.link_bandwidth.value},
+                                      {"bandwidth_both_ways", (axis.ring ? 2.0 : 1.0) * up.link_bandwidth.value}});
   return axes;
 }
 
 /// Cables between each switch of this level and each of the level below, where all pairs are joined: the top of a fat
 /// tree whose lower switches send half of their ports up.
-Value links_per_switch_pair(const Cluster& cluster, std::size_t i) {
+report::Value links_per_switch_pair(const hardware::Cluster& cluster, std::size_t i) {
   const auto& out = cluster.chip.network.scale_out;
   if (cluster.torus || !out || !out->switch_ports || i == 0 || cluster.levels[i].switches == 0) return {};
   const bool fabric_below = cluster.levels[i - 1].chips > cluster.chips_per_node && cluster.levels[i - 1].switches > 0;
   const bool top = i + 1 == cluster.levels.size() || cluster.levels[i + 1].switches == 0;
   const std::int64_t links = out->switch_ports->value / 2 / cluster.levels[i].switches;
-  return fabric_below && top && links > 0 ? Value(links) : Value();
+  return fabric_below && top && links > 0 ? report::Value(links) : report::Value();
 }
 
 /// What all ports of one switch of this level carry one way.
-std::optional<BytesPerSecond> switch_capacity(const Cluster& cluster, std::size_t i) {
-  const Networks& network = cluster.chip.network;
+std::optional<BytesPerSecond> switch_capacity(const hardware::Cluster& cluster, std::size_t i) {
+  const hardware::Networks& network = cluster.chip.network;
   if (cluster.torus || cluster.levels[i].switches == 0) return std::nullopt;
   if (cluster.levels[i].chips <= cluster.chips_per_node) {
     if (!network.scale_up || !network.scale_up->switch_ports) return std::nullopt;
@@ -44,82 +44,82 @@ std::optional<BytesPerSecond> switch_capacity(const Cluster& cluster, std::size_
   return static_cast<double>(network.scale_out->switch_ports->value) * network.scale_out->nic_bandwidth->value;
 }
 
-Items levels_of(const Cluster& cluster) {
-  Items levels;
+report::Items levels_of(const hardware::Cluster& cluster) {
+  report::Items levels;
   for (std::size_t i = 0; i < cluster.levels.size(); ++i) {
-    const Level& level = cluster.levels[i];
+    const hardware::Level& level = cluster.levels[i];
     const auto capacity = switch_capacity(cluster, i);
-    levels.emplace_back(
-        Members{{"name", level.name},
-                {"degree", level.degree},
-                {"chips", level.chips},
-                {"units", level.units},
-                {"bandwidth", level.child_bandwidth},
-                {"bandwidth_per_chip", level.chip_bandwidth},
-                {"bandwidth_per_node", static_cast<double>(cluster.chips_per_node) * level.chip_bandwidth},
-                {"bandwidth_per_unit", level.unit_bandwidth()},
-                {"switches", level.switches > 0 ? Value(level.switches) : Value()},
-                {"switches_per_unit", level.switches > 0 ? Value(level.switches / level.units) : Value()},
-                {"switch_capacity", capacity ? Value(*capacity) : Value()},
-                {"switch_capacity_per_unit",
-                 capacity ? Value(static_cast<double>(level.switches / level.units) * *capacity) : Value()},
-                {"links_per_switch_pair", links_per_switch_pair(cluster, i)},
-                {"in_network_reduction", level.in_network_reduction}});
+    levels.emplace_back(report::Members{
+        {"name", level.name},
+        {"degree", level.degree},
+        {"chips", level.chips},
+        {"units", level.units},
+        {"bandwidth", level.child_bandwidth},
+        {"bandwidth_per_chip", level.chip_bandwidth},
+        {"bandwidth_per_node", static_cast<double>(cluster.chips_per_node) * level.chip_bandwidth},
+        {"bandwidth_per_unit", level.unit_bandwidth()},
+        {"switches", level.switches > 0 ? report::Value(level.switches) : report::Value()},
+        {"switches_per_unit", level.switches > 0 ? report::Value(level.switches / level.units) : report::Value()},
+        {"switch_capacity", capacity ? report::Value(*capacity) : report::Value()},
+        {"switch_capacity_per_unit",
+         capacity ? report::Value(static_cast<double>(level.switches / level.units) * *capacity) : report::Value()},
+        {"links_per_switch_pair", links_per_switch_pair(cluster, i)},
+        {"in_network_reduction", level.in_network_reduction}});
   }
   return levels;
 }
 
 /// From a chip to all others on the average. As for the diameter, a chip of another slice is one hop further than the
 /// chip at its place in this one.
-double hops_between_chips(const Cluster& cluster) {
+double hops_between_chips(const hardware::Cluster& cluster) {
   if (cluster.chips() == 1) return 0.0;
   const auto slices = static_cast<double>(cluster.slices), chips = static_cast<double>(cluster.chips_per_slice);
-  const double in_slice = mean_distance(*cluster.torus) * (chips - 1.0);
+  const double in_slice = hardware::mean_distance(*cluster.torus) * (chips - 1.0);
   return (slices * in_slice + (slices - 1.0) * chips) / (slices * chips - 1.0);
 }
 
-Result<Response> answer(const Request& request, const Context& context) {
+Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(overrides, overrides_of(request));
-  ASSAY_TRY(cluster, parse_cluster(request.arguments().front(), context.catalogue, "clusters", overrides));
-  const Chip& chip = cluster.chip;
-  Response response;
-  Members& out = response.results;
+  ASSAY_TRY(cluster, hardware::parse_cluster(request.arguments().front(), context.catalogue, "clusters", overrides));
+  const hardware::Chip& chip = cluster.chip;
+  report::Response response;
+  report::Members& out = response.results;
   out.emplace_back("cluster", cluster.text);
   out.emplace_back("chip", chip.id);
   out.emplace_back("chips", cluster.chips());
   out.emplace_back("slices", cluster.slices);
-  out.emplace_back("hosts", host_count(cluster));
+  out.emplace_back("hosts", hardware::host_count(cluster));
   out.emplace_back("chips_per_node", cluster.chips_per_node);
-  out.emplace_back("cores", core_count(cluster));
-  Members rates;
+  out.emplace_back("cores", hardware::core_count(cluster));
+  report::Members rates;
   for (const DtypeFacts& entry : all_dtypes())
-    if (const FlopsPerSecond rate = total_rate(cluster, entry.dtype); rate > FlopsPerSecond(0))
+    if (const FlopsPerSecond rate = hardware::total_rate(cluster, entry.dtype); rate > FlopsPerSecond(0))
       rates.emplace_back(entry.name, rate);
   const Dtype reference = chip.peak[static_cast<std::size_t>(Dtype::bf16)] ? Dtype::bf16 : Dtype::fp16;
-  const FlopsPerSecond reference_rate = total_rate(cluster, reference);
+  const FlopsPerSecond reference_rate = hardware::total_rate(cluster, reference);
   out.emplace_back("flops_per_second",
-                   reference_rate > FlopsPerSecond(0) ? Value(reference_rate) : rates.front().second);
+                   reference_rate > FlopsPerSecond(0) ? report::Value(reference_rate) : rates.front().second);
   out.emplace_back("flops_per_second_by_dtype", std::move(rates));
-  out.emplace_back("memory", total_memory(cluster));
-  out.emplace_back("memory_bandwidth", total_memory_bandwidth(cluster));
+  out.emplace_back("memory", hardware::total_memory(cluster));
+  out.emplace_back("memory_bandwidth", hardware::total_memory_bandwidth(cluster));
   if (cluster.torus) out.emplace_back("twisted", cluster.torus->twisted);
   out.emplace_back("axes", axes_of(cluster));
   out.emplace_back("levels", levels_of(cluster));
   if (cluster.torus || !cluster.levels.empty()) {
-    out.emplace_back("links", scale_up_links(cluster));
-    out.emplace_back("switches", switch_count(cluster));
-    out.emplace_back("diameter", diameter(cluster));
+    out.emplace_back("links", hardware::scale_up_links(cluster));
+    out.emplace_back("switches", hardware::switch_count(cluster));
+    out.emplace_back("diameter", hardware::diameter(cluster));
     if (cluster.torus) out.emplace_back("mean_distance", hops_between_chips(cluster));
   }
-  if (const auto bisection = bisection_bandwidth(cluster)) {
+  if (const auto bisection = hardware::bisection_bandwidth(cluster)) {
     out.emplace_back("bisection_bandwidth", *bisection);
     out.emplace_back("bisection_bandwidth_both_ways", 2.0 * *bisection);
   }
-  if (const auto egress = scale_up_egress(chip)) out.emplace_back("egress_per_chip", egress->value);
+  if (const auto egress = hardware::scale_up_egress(chip)) out.emplace_back("egress_per_chip", egress->value);
   if (chip.network.scale_out) {
     out.emplace_back("scale_out_per_chip", chip.network.scale_out->bandwidth.value);
     out.emplace_back("scale_out_per_host",
-                     static_cast<double>(chips_per_host(cluster)) * chip.network.scale_out->bandwidth.value);
+                     static_cast<double>(hardware::chips_per_host(cluster)) * chip.network.scale_out->bandwidth.value);
     out.emplace_back("scale_out_per_node",
                      static_cast<double>(cluster.chips_per_node) * chip.network.scale_out->bandwidth.value);
     out.emplace_back("scale_out", static_cast<double>(cluster.chips()) * chip.network.scale_out->bandwidth.value);
@@ -127,7 +127,7 @@ Result<Response> answer(const Request& request, const Context& context) {
   const double n = static_cast<double>(cluster.chips());
   if (chip.power)
     out.emplace_back("power", n * (chip.power->system ? chip.power->system->value : chip.power->chip.value));
-  if (const Price* price = newest_price(chip)) {
+  if (const hardware::Price* price = hardware::newest_price(chip)) {
     out.emplace_back("price", n * price->value.value);
     response.notes.push_back(fmt::format("price: {} list price of {}", price->provider, price->date));
   }
@@ -138,15 +138,15 @@ Result<Response> answer(const Request& request, const Context& context) {
     return fmt::format("{} {}{}", human_count(count), what, count == 1 ? "" : "s");
   };
   response.headline = fmt::format("{}: {} on {}, {} {}, {}", cluster.text, some(cluster.chips(), "chip"),
-                                  some(host_count(cluster), "host"), human(reference_rate), name(reference),
-                                  human(total_memory(cluster)));
-  if (request.picture()) response.picture = draw_cluster(cluster);
+                                  some(hardware::host_count(cluster), "host"), human(reference_rate), name(reference),
+                                  human(hardware::total_memory(cluster)));
+  if (request.picture()) response.picture = draw::draw_cluster(cluster);
   return response;
 }
 
 }  // namespace
 
-VerbSpec clusters_verb() {
+VerbSpec verb() {
   return {"clusters",
           "a cluster: hosts, axes, levels, bisection, totals",
           "CLUSTER is CHIP, CHIP:N, CHIP:AxB[xC], S*CHIP:AxBxC or @file.toml. Torus slices exist only in the shapes of "
@@ -162,4 +162,4 @@ VerbSpec clusters_verb() {
           true};
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::clusters

@@ -6,44 +6,44 @@
 
 #include "assay/verbs/option_values.h"
 
-namespace assay {
+namespace assay::verbs {
 
-Result<void> read_dispatch(const Request& request, const Transformer& model, Dispatch& out) {
+Result<void> read_dispatch(const Request& request, const model::Transformer& model, training::Dispatch& out) {
   const auto text = request.value("dispatch");
   if (!text) return {};
   if (most_expert_load(model) == 1.0)
     return fail("--dispatch", fmt::format("{} has no experts to choose from", model.id), "leave --dispatch out");
-  out = *text == "expert" ? Dispatch::per_expert : Dispatch::per_node;
+  out = *text == "expert" ? training::Dispatch::per_expert : training::Dispatch::per_node;
   return {};
 }
 
-Result<void> read_expert_axes(const Request& request, std::optional<ExpertAxes>& out) {
-  static constexpr Word<ExpertAxes> words[] = {{"data", {}},
-                                               {"tensor", {true, false}},
-                                               {"context", {false, true}},
-                                               {"tensor,context", {true, true}},
-                                               {"context,tensor", {true, true}}};
+Result<void> read_expert_axes(const Request& request, std::optional<lower::ExpertAxes>& out) {
+  static constexpr Word<lower::ExpertAxes> words[] = {{"data", {}},
+                                                      {"tensor", {true, false}},
+                                                      {"context", {false, true}},
+                                                      {"tensor,context", {true, true}},
+                                                      {"context,tensor", {true, true}}};
   return read_word(request, "ep-over", words, out);
 }
 
-Result<void> check_experts(std::int64_t ways, const std::optional<ExpertAxes>& over, std::int64_t tensor,
-                           std::int64_t context, const Transformer& model) {
-  Parallelism p;
+Result<void> check_experts(std::int64_t ways, const std::optional<lower::ExpertAxes>& over, std::int64_t tensor,
+                           std::int64_t context, const model::Transformer& model) {
+  lower::Parallelism p;
   p.expert = p.data = ways;
   if (over) {
     p.expert_over = *over, p.tensor = tensor, p.context = context;
     p.data = std::max<std::int64_t>(1, p.expert_data());
   }
-  return check_parallelism(p, model);
+  return lower::check_parallelism(p, model);
 }
 
-double most_expert_load(const Transformer& model) {
+double most_expert_load(const model::Transformer& model) {
   double most = 1.0;
-  for (const Layer& layer : model.decoder.kinds)
+  for (const model::Layer& layer : model.decoder.kinds)
     if (layer.feed_forward && layer.feed_forward->experts > 0)
       most = std::max(most, static_cast<double>(layer.feed_forward->experts) /
                                 static_cast<double>(layer.feed_forward->experts_per_token));
   return most;
 }
 
-}  // namespace assay
+}  // namespace assay::verbs

@@ -6,24 +6,24 @@
 #include "assay/training/stage_links.h"
 #include "assay/verbs/request.h"
 
-namespace assay {
+namespace assay::verbs {
 
 inline constexpr OptionSpec dispatch_option{
     "dispatch", "HOW",
     "tokens travel to each node once and on to their experts inside (node, default), or once for each expert (expert)",
     false, "node|expert"};
 /// --dispatch; an error where the model has no experts.
-Result<void> read_dispatch(const Request& request, const Transformer& model, Dispatch& out);
+Result<void> read_dispatch(const Request& request, const model::Transformer& model, training::Dispatch& out);
 
 /// --ep-over: nothing where it is not given.
-Result<void> read_expert_axes(const Request& request, std::optional<ExpertAxes>& out);
+Result<void> read_expert_axes(const Request& request, std::optional<lower::ExpertAxes>& out);
 
 /// Whether experts split so many ways, over the axes that are given: the others are free to make up the rest.
-Result<void> check_experts(std::int64_t ways, const std::optional<ExpertAxes>& over, std::int64_t tensor,
-                           std::int64_t context, const Transformer& model);
+Result<void> check_experts(std::int64_t ways, const std::optional<lower::ExpertAxes>& over, std::int64_t tensor,
+                           std::int64_t context, const model::Transformer& model);
 
 /// Tokens of the busiest expert over an even share if all tokens picked the same ones: experts over those that a token
 /// picks. 1 without experts.
-double most_expert_load(const Transformer& model);
+double most_expert_load(const model::Transformer& model);
 
-}  // namespace assay
+}  // namespace assay::verbs

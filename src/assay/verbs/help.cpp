@@ -6,7 +6,7 @@
 #include "assay/base/text.h"
 #include "assay/verbs/request.h"
 
-namespace assay {
+namespace assay::verbs {
 namespace {
 
 constexpr std::size_t columns = 100;
@@ -203,4 +203,4 @@ Result<std::string> completion_script(std::string_view shell) {
               "one of bash, zsh, fish", Error::Kind::usage);
 }
 
-}  // namespace assay
+}  // namespace assay::verbs

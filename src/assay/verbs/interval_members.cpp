@@ -6,22 +6,23 @@
 
 #include "assay/hardware/calibration.h"
 
-namespace assay {
+namespace assay::verbs {
 
-Members interval_members(AnyQuantity lower, AnyQuantity estimate, const IntervalClass& of,
-                         std::span<const Coordinate> at, std::string_view architecture, std::string_view file) {
+report::Members interval_members(AnyQuantity lower, AnyQuantity estimate, const estimate::IntervalClass& of,
+                                 std::span<const estimate::Coordinate> at, std::string_view architecture,
+                                 std::string_view file) {
   const double low = std::max(lower.value, estimate.value / (1.0 + of.spread));
-  Members out{{"low", AnyQuantity(low, estimate.dim)},
-              {"high", AnyQuantity(estimate.value * (1.0 + of.spread), estimate.dim)},
-              {"coverage", spread_coverage},
-              {"basis", fmt::format("{}: {}", file, of.name)},
-              {"rows", of.rows},
-              {"groups", of.groups}};
-  Items outside;
+  report::Members out{{"low", AnyQuantity(low, estimate.dim)},
+                      {"high", AnyQuantity(estimate.value * (1.0 + of.spread), estimate.dim)},
+                      {"coverage", hardware::spread_coverage},
+                      {"basis", fmt::format("{}: {}", file, of.name)},
+                      {"rows", of.rows},
+                      {"groups", of.groups}};
+  report::Items outside;
   for (const std::string& name : of.beyond(at, architecture)) outside.emplace_back(name);
   out.emplace_back("extrapolates", !outside.empty());
   if (!outside.empty()) out.emplace_back("extrapolates_in", std::move(outside));
   return out;
 }
 
-}  // namespace assay
+}  // namespace assay::verbs

@@ -6,11 +6,12 @@
 #include "assay/estimate/interval.h"
 #include "assay/report/document.h"
 
-namespace assay {
+namespace assay::verbs {
 
 /// Low and high end of the interval of a class, never below `lower`; how many of five measurements it holds, what it is
 /// taken from, and in which ways the question lies outside of that. `file` is that of the catalogue.
-Members interval_members(AnyQuantity lower, AnyQuantity estimate, const IntervalClass& of,
-                         std::span<const Coordinate> at, std::string_view architecture, std::string_view file);
+report::Members interval_members(AnyQuantity lower, AnyQuantity estimate, const estimate::IntervalClass& of,
+                                 std::span<const estimate::Coordinate> at, std::string_view architecture,
+                                 std::string_view file);
 
-}  // namespace assay
+}  // namespace assay::verbs

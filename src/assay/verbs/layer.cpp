@@ -8,24 +8,24 @@
 #include "assay/search/layer/chooser.h"
 #include "assay/verbs/verbs.h"
 
-namespace assay {
+namespace assay::verbs::layer {
 namespace {
 
 struct Query {
-  Cluster cluster;
-  Mesh mesh;
-  ChooserProblem problem;
-  DimensionSizes sizes;
+  hardware::Cluster cluster;
+  program::Mesh mesh;
+  search::ChooserProblem problem;
+  plan::DimensionSizes sizes;
   Dtype dtype = Dtype::bf16;
   Bytes memory;
 };
 
 /// The axes of the slice, or the levels of the switched network from the outside in.
-Mesh default_mesh(const Cluster& cluster) {
-  Mesh mesh;
+program::Mesh default_mesh(const hardware::Cluster& cluster) {
+  program::Mesh mesh;
   if (cluster.slices > 1 && cluster.torus) mesh.axes.push_back({"S", cluster.slices});
   if (cluster.torus) {
-    for (const Axis& axis : cluster.torus->axes)
+    for (const hardware::Axis& axis : cluster.torus->axes)
       if (axis.size > 1) mesh.axes.push_back({axis.name, axis.size});
   } else {
     for (std::size_t i = cluster.levels.size(); i-- > 0;)
@@ -36,26 +36,27 @@ Mesh default_mesh(const Cluster& cluster) {
   return mesh;
 }
 
-Result<Mesh> read_mesh(const Request& request, const Cluster& cluster) {
-  Mesh mesh = default_mesh(cluster);
+Result<program::Mesh> read_mesh(const Request& request, const hardware::Cluster& cluster) {
+  program::Mesh mesh = default_mesh(cluster);
   if (const auto text = request.value("mesh")) {
-    ASSAY_TRY(parsed, parse_mesh(*text, "--mesh"));
+    ASSAY_TRY(parsed, program::parse_mesh(*text, "--mesh"));
     mesh = parsed;
   }
   const auto long_axes =
-      std::count_if(mesh.axes.begin(), mesh.axes.end(), [](const MeshAxis& axis) { return axis.size > 1; });
-  if (long_axes > max_chooser_axes)
+      std::count_if(mesh.axes.begin(), mesh.axes.end(), [](const program::MeshAxis& axis) { return axis.size > 1; });
+  if (long_axes > search::max_chooser_axes)
     return fail("--mesh",
-                fmt::format("the search covers up to {} axes, {} has {}", max_chooser_axes, mesh_text(mesh), long_axes),
+                fmt::format("the search covers up to {} axes, {} has {}", search::max_chooser_axes,
+                            program::mesh_text(mesh), long_axes),
                 "join axes: a mesh X=8,Y=16 may lie on more axes of the cluster", Error::Kind::usage);
   return mesh;
 }
 
-Result<DimensionSizes> read_sizes(const Request& request, const std::vector<std::string>& wanted) {
+Result<plan::DimensionSizes> read_sizes(const Request& request, const std::vector<std::string>& wanted) {
   const std::string example = wanted[0] + "=128," + wanted[1] + "=8192," + wanted[2] + "=32768";
   const auto text = request.value("sizes");
   if (!text) return fail("layer", "--sizes is missing", "e.g. --sizes " + example, Error::Kind::usage);
-  ASSAY_TRY(sizes, parse_dimension_sizes(*text, "--sizes"));
+  ASSAY_TRY(sizes, plan::parse_dimension_sizes(*text, "--sizes"));
   for (const std::string& dim : wanted)
     if (!sizes.count(dim))
       return fail("--sizes", fmt::format("dimension {} has no size", dim), "e.g. --sizes " + example);
@@ -68,29 +69,29 @@ Result<DimensionSizes> read_sizes(const Request& request, const std::vector<std:
 
 /// The sharding that a tensor in the notation has; it must be one of `known`, dimension by dimension.
 Result<std::size_t> read_sharding(std::string_view text, std::string_view where, const Query& query,
-                                  std::vector<Tensor>& known) {
+                                  std::vector<program::Tensor>& known) {
   // The notation has no _ in names, but W_in is how the weights are called.
   const std::size_t open = std::min(text.find('['), text.size());
   std::string plain(text);
   plain.erase(std::remove(plain.begin(), plain.begin() + static_cast<std::ptrdiff_t>(open), '_'),
               plain.begin() + static_cast<std::ptrdiff_t>(open));
-  auto parsed = parse_sharding(plain, query.mesh, query.sizes, query.dtype);
+  auto parsed = plan::parse_sharding(plain, query.mesh, query.sizes, query.dtype);
   if (!parsed) {
     Error error = std::move(parsed).error();
     error.where = fmt::format("{}: {}", where, error.where);
     return tl::unexpected<Error>(std::move(error));
   }
-  const Tensor& tensor = parsed->left;
+  const program::Tensor& tensor = parsed->left;
   std::vector<std::string> shapes;
   for (std::size_t i = 0; i < known.size(); ++i) {
-    const auto same = [](const Dimension& a, const Dimension& b) { return a.name == b.name; };
+    const auto same = [](const program::Dimension& a, const program::Dimension& b) { return a.name == b.name; };
     std::string name = known[i].name;
     std::erase(name, '_');
     const bool matches = name == tensor.name && known[i].dims.size() == tensor.dims.size() &&
                          std::equal(tensor.dims.begin(), tensor.dims.end(), known[i].dims.begin(), same);
-    Tensor whole = known[i];
+    program::Tensor whole = known[i];
     whole.sharding = {};
-    shapes.push_back(tensor_text(query.mesh, whole));
+    shapes.push_back(program::tensor_text(query.mesh, whole));
     if (!matches || parsed->right || parsed->result) continue;
     if (tensor.sharding.unreduced)
       return fail(std::string(where), fmt::format("{} cannot be partial sums", tensor.name), "leave {U_...} out");
@@ -109,9 +110,9 @@ Result<void> read_problem(const Request& request, Query& query) {
   ASSAY_TRY(sizes, read_sizes(request, dims));
   query.sizes = sizes;
   const auto tensor = [&](std::string name, const std::string& rows, const std::string& columns) {
-    return Tensor{std::move(name), {{rows, sizes.at(rows)}, {columns, sizes.at(columns)}}, query.dtype, {}};
+    return program::Tensor{std::move(name), {{rows, sizes.at(rows)}, {columns, sizes.at(columns)}}, query.dtype, {}};
   };
-  ChooserProblem& problem = query.problem;
+  search::ChooserProblem& problem = query.problem;
   if (one) {
     problem.tensors = {tensor("A", "I", "J"), tensor("B", "J", "K")};
     problem.result = tensor("C", "I", "K");
@@ -130,7 +131,7 @@ Result<void> read_problem(const Request& request, Query& query) {
       return fail("--result", "the result of a layer is sharded like In", "fix In: --fix \"In[B_X, D]\"",
                   Error::Kind::usage);
     problem.result_free = trim(*text) == "any";
-    std::vector<Tensor> known{problem.result};
+    std::vector<program::Tensor> known{problem.result};
     if (!problem.result_free) ASSAY_CHECK(read_sharding(*text, "--result", query, known).map([](std::size_t) {}));
     problem.result = known.front();
   }
@@ -157,20 +158,20 @@ Result<Query> read_query(const Request& request, const Context& context) {
   return query;
 }
 
-std::string_view limiter(const ProductTimes& times) {
+std::string_view limiter(const search::ProductTimes& times) {
   if (times.communication >= times.compute && times.communication >= times.memory) return "network";
   return times.compute >= times.memory ? "compute" : "memory";
 }
 
 /// The product that takes longest decides what limits the whole.
-std::string_view limiter(const LayerChoice& choice) {
+std::string_view limiter(const search::LayerChoice& choice) {
   const auto longest = std::max_element(choice.products.begin(), choice.products.end(),
                                         [](const auto& a, const auto& b) { return a.lower < b.lower; });
   return limiter(*longest);
 }
 
 /// Why a runner-up comes after the best one.
-std::string reason(const LayerChoice& best, const LayerChoice& other) {
+std::string reason(const search::LayerChoice& best, const search::LayerChoice& other) {
   const auto more = [](double a, double b) { return a > b * (1.0 + 1e-9); };
   const auto moved = [&](const char* what) {
     return fmt::format("{}: {} on the network instead of {}", what, human(other.times.communication),
@@ -191,18 +192,19 @@ std::string reason(const LayerChoice& best, const LayerChoice& other) {
   return fmt::format("as fast, but needs {} more memory", human(other.memory() - best.memory()));
 }
 
-std::string shardings_text(const Mesh& mesh, const LayerChoice& choice) {
+std::string shardings_text(const program::Mesh& mesh, const search::LayerChoice& choice) {
   std::vector<std::string> parts;
-  for (const Tensor& tensor : choice.tensors) parts.push_back(tensor_text(mesh, tensor));
+  for (const program::Tensor& tensor : choice.tensors) parts.push_back(program::tensor_text(mesh, tensor));
   return join(parts, ", ");
 }
 
-Members memory_members(const Query& query, const LayerChoice& choice) {
-  Members memory;
-  for (const Tensor& tensor : choice.tensors) memory.emplace_back(tensor.name, local_bytes(query.mesh, tensor));
+report::Members memory_members(const Query& query, const search::LayerChoice& choice) {
+  report::Members memory;
+  for (const program::Tensor& tensor : choice.tensors)
+    memory.emplace_back(tensor.name, program::local_bytes(query.mesh, tensor));
   if (query.problem.layer())
-    memory.emplace_back("weights",
-                        local_bytes(query.mesh, choice.tensors[1]) + local_bytes(query.mesh, choice.tensors[2]));
+    memory.emplace_back("weights", program::local_bytes(query.mesh, choice.tensors[1]) +
+                                       program::local_bytes(query.mesh, choice.tensors[2]));
   memory.emplace_back("stored", choice.stored);
   memory.emplace_back("working", choice.working);
   memory.emplace_back("total", choice.memory());
@@ -211,71 +213,72 @@ Members memory_members(const Query& query, const LayerChoice& choice) {
   return memory;
 }
 
-Items step_rows(const Query& query, const LayerChoice& choice) {
-  Items rows;
+report::Items step_rows(const Query& query, const search::LayerChoice& choice) {
+  report::Items rows;
   for (std::size_t p = 0; p < choice.plans.size(); ++p)
-    for (const PlanStep& step : choice.plans[p].steps) {
-      const bool multiplies = step.kind == StepKind::multiply;
-      const ProductTimes& times = choice.products[p];
+    for (const plan::PlanStep& step : choice.plans[p].steps) {
+      const bool multiplies = step.kind == plan::StepKind::multiply;
+      const search::ProductTimes& times = choice.products[p];
       const Seconds time = multiplies ? std::max(times.compute, times.memory) : Seconds(step.cost);
-      rows.emplace_back(Members{{"text", step_text(query.mesh, step)},
-                                {"kind", name(step.kind)},
-                                {"axes", axes_text(query.mesh, step.axes)},
-                                {"bytes", step.bytes},
-                                {"time", time}});
+      rows.emplace_back(report::Members{{"text", plan::step_text(query.mesh, step)},
+                                        {"kind", plan::name(step.kind)},
+                                        {"axes", program::axes_text(query.mesh, step.axes)},
+                                        {"bytes", step.bytes},
+                                        {"time", time}});
     }
   return rows;
 }
 
-void add_choice(const Query& query, const LayerChoice& choice, Members& out) {
-  Members shardings;
-  for (const Tensor& tensor : choice.tensors) shardings.emplace_back(tensor.name, tensor_text(query.mesh, tensor));
-  if (choice.intermediate) shardings.emplace_back("Tmp", tensor_text(query.mesh, *choice.intermediate));
-  shardings.emplace_back(choice.result.name, tensor_text(query.mesh, choice.result));
+void add_choice(const Query& query, const search::LayerChoice& choice, report::Members& out) {
+  report::Members shardings;
+  for (const program::Tensor& tensor : choice.tensors)
+    shardings.emplace_back(tensor.name, program::tensor_text(query.mesh, tensor));
+  if (choice.intermediate) shardings.emplace_back("Tmp", program::tensor_text(query.mesh, *choice.intermediate));
+  shardings.emplace_back(choice.result.name, program::tensor_text(query.mesh, choice.result));
   out.emplace_back("shardings", std::move(shardings));
   out.emplace_back("steps", step_rows(query, choice));
   out.emplace_back("memory", memory_members(query, choice));
-  const Efficiency& efficiency = query.cluster.chip.efficiency;
+  const hardware::Efficiency& efficiency = query.cluster.chip.efficiency;
   Seconds estimate;
-  for (const ProductTimes& p : choice.products)
+  for (const search::ProductTimes& p : choice.products)
     estimate += std::max({p.compute / efficiency.matrix.value, p.memory / efficiency.memory.value,
-                          p.communication / network_efficiency(query.cluster.chip)});
+                          p.communication / hardware::network_efficiency(query.cluster.chip)});
   out.emplace_back("compute_time", choice.times.compute);
   out.emplace_back("memory_time", choice.times.memory);
   out.emplace_back("weight_read_time", choice.weight_traffic / query.cluster.chip.hbm().bandwidth->value);
   out.emplace_back("collective_time", choice.times.communication);
-  out.emplace_back("time", range(choice.times.lower, estimate, choice.times.upper));
+  out.emplace_back("time", report::range(choice.times.lower, estimate, choice.times.upper));
   out.emplace_back("limiter", limiter(choice));
 }
 
-Items alternative_rows(const Query& query, const std::vector<LayerChoice>& choices) {
-  Items rows;
+report::Items alternative_rows(const Query& query, const std::vector<search::LayerChoice>& choices) {
+  report::Items rows;
   for (std::size_t i = 1; i < choices.size(); ++i) {
-    const LayerChoice& other = choices[i];
-    rows.emplace_back(Members{{"shardings", shardings_text(query.mesh, other)},
-                              {"time", other.times.lower},
-                              {"collective_time", other.times.communication},
-                              {"memory", other.memory()},
-                              {"why", reason(choices.front(), other)}});
+    const search::LayerChoice& other = choices[i];
+    rows.emplace_back(report::Members{{"shardings", shardings_text(query.mesh, other)},
+                                      {"time", other.times.lower},
+                                      {"collective_time", other.times.communication},
+                                      {"memory", other.memory()},
+                                      {"why", reason(choices.front(), other)}});
   }
   return rows;
 }
 
-Result<Response> answer(const Request& request, const Context& context) {
+Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(query, read_query(request, context));
-  ASSAY_TRY(placement, Placement::make(query.mesh, query.cluster, "--mesh"));
-  ASSAY_TRY(peak, peak_rate(query.cluster.chip, query.dtype, "--dtype"));
-  const ChooserHardware hardware{time_prices(placement, query.mesh, peak.value), peak.value,
-                                 query.cluster.chip.hbm().bandwidth->value, query.memory};
-  const LayerSearch search = choose_sharding(query.mesh, query.problem, hardware);
+  ASSAY_TRY(placement, network::Placement::make(query.mesh, query.cluster, "--mesh"));
+  ASSAY_TRY(peak, hardware::peak_rate(query.cluster.chip, query.dtype, "--dtype"));
+  const search::ChooserHardware hardware{network::time_prices(placement, query.mesh, peak.value), peak.value,
+                                         query.cluster.chip.hbm().bandwidth->value, query.memory};
+  const search::LayerSearch search = search::choose_sharding(query.mesh, query.problem, hardware);
   const bool fits = !search.choices.empty();
-  Response response;
-  Members& out = response.results;
+  report::Response response;
+  report::Members& out = response.results;
   out.emplace_back("cluster", query.cluster.text);
-  out.emplace_back("mesh", mesh_text(query.mesh));
+  out.emplace_back("mesh", program::mesh_text(query.mesh));
   out.emplace_back("fits", fits);
   if (!fits) {
-    const LayerChoice& least = search.smallest;
+    const search::LayerChoice& least = search.smallest;
     const Bytes shortfall = least.memory() - query.memory;
     out.emplace_back("shortfall", shortfall);
     out.emplace_back("memory_that_fits", least.memory());
@@ -284,22 +287,23 @@ Result<Response> answer(const Request& request, const Context& context) {
                                     shardings_text(query.mesh, least), human(least.memory()), human(shortfall));
     response.notes.push_back(fmt::format("--memory {}B would fit; so would more devices or a narrower dtype",
                                          exact_number(least.memory().value())));
-    response.outcome = Outcome::infeasible;
+    response.outcome = report::Outcome::infeasible;
   } else {
-    const LayerChoice& best = search.choices.front();
+    const search::LayerChoice& best = search.choices.front();
     add_choice(query, best, out);
     if (search.choices.size() > 1) out.emplace_back("alternatives", alternative_rows(query, search.choices));
     response.headline = fmt::format("{}: at least {}, {} per device", shardings_text(query.mesh, best),
                                     human(best.times.lower), human(best.memory()));
-    for (const Tensor& tensor : best.tensors)
-      if (is_padded(query.mesh, tensor))
+    for (const program::Tensor& tensor : best.tensors)
+      if (program::is_padded(query.mesh, tensor))
         response.notes.push_back(
-            fmt::format("{} does not divide evenly: its shards are padded", tensor_text(query.mesh, tensor)));
+            fmt::format("{} does not divide evenly: its shards are padded", program::tensor_text(query.mesh, tensor)));
   }
-  out.emplace_back(
-      "search",
-      Members{{"considered", search.considered}, {"over_memory", search.over_memory}, {"equal_to_best", search.equal}});
-  if (!placement.plain()) response.notes.push_back("placed " + placement_text(placement, query.mesh, query.cluster));
+  out.emplace_back("search", report::Members{{"considered", search.considered},
+                                             {"over_memory", search.over_memory},
+                                             {"equal_to_best", search.equal}});
+  if (!placement.plain())
+    response.notes.push_back("placed " + network::placement_text(placement, query.mesh, query.cluster));
   if (!request.has("memory"))
     response.notes.push_back(fmt::format("all of the chip's {} may be used", human(query.memory)));
   response.table_key = "steps";
@@ -308,7 +312,7 @@ Result<Response> answer(const Request& request, const Context& context) {
 
 }  // namespace
 
-VerbSpec layer_verb() {
+VerbSpec verb() {
   return {
       "layer",
       "the best sharding of a layer, or of one product, that fits into memory",
@@ -332,4 +336,4 @@ VerbSpec layer_verb() {
       false};
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::layer

@@ -4,7 +4,7 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::verbs {
 
 Result<void> read_count(const Request& request, std::string_view option, std::optional<std::int64_t>& out) {
   const auto text = request.value(option);
@@ -43,4 +43,4 @@ Result<void> read_dtype(const Request& request, std::string_view option, Dtype& 
   return {};
 }
 
-}  // namespace assay
+}  // namespace assay::verbs

@@ -12,7 +12,7 @@
 #include "assay/base/text.h"
 #include "assay/verbs/request.h"
 
-namespace assay {
+namespace assay::verbs {
 
 Result<void> read_count(const Request& request, std::string_view option, std::optional<std::int64_t>& out);
 /// A time above zero, in seconds.
@@ -45,4 +45,4 @@ Result<void> read_word(const Request& request, std::string_view option, const Wo
               suggestion(*text, known), Error::Kind::usage);
 }
 
-}  // namespace assay
+}  // namespace assay::verbs

@@ -8,7 +8,7 @@
 #include "assay/base/text.h"
 #include "assay/base/toml.h"
 
-namespace assay {
+namespace assay::verbs {
 namespace {
 
 constexpr std::size_t max_words = 256;
@@ -53,12 +53,12 @@ std::vector<std::string> Request::values(std::string_view option) const {
   return all;
 }
 
-Members Request::echo() const {
-  Members inputs{{"verb", verb_->name}};
+report::Members Request::echo() const {
+  report::Members inputs{{"verb", verb_->name}};
   for (std::size_t i = 0; i < verb_->arguments.size() && i < arguments_.size(); ++i) {
     const ArgumentSpec& spec = verb_->arguments[i];
     if (spec.repeatable && arguments_.size() > i + 1) {
-      Items all;
+      report::Items all;
       for (std::size_t k = i; k < arguments_.size(); ++k) all.emplace_back(arguments_[k]);
       inputs.emplace_back(spec.name, std::move(all));
     } else {
@@ -73,7 +73,7 @@ Members Request::echo() const {
     else if (all.size() == 1)
       inputs.emplace_back(option.name, all.front());
     else
-      inputs.emplace_back(option.name, Items(all.begin(), all.end()));
+      inputs.emplace_back(option.name, report::Items(all.begin(), all.end()));
   }
   return inputs;
 }
@@ -285,7 +285,7 @@ Result<std::vector<std::string>> split_words(std::string_view line) {
   return words;
 }
 
-Result<Response> ask(const Request& request, const Context& context) {
+Result<report::Response> ask(const Request& request, const Context& context) {
   if (request.picture() && !request.verb().has_picture)
     return fail("--format svg", fmt::format("{} draws no picture", request.verb().name),
                 "use table, tree, json, csv or md", Error::Kind::usage);
@@ -296,4 +296,4 @@ Result<Response> ask(const Request& request, const Context& context) {
   return response;
 }
 
-}  // namespace assay
+}  // namespace assay::verbs

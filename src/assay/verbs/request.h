@@ -12,7 +12,7 @@
 #include "assay/report/render.h"
 #include "assay/report/response.h"
 
-namespace assay {
+namespace assay::verbs {
 
 /// A flag (`value` empty) or an option with a value.
 struct OptionSpec {
@@ -37,7 +37,7 @@ struct Surroundings {
 
 /// What handlers may use besides the request.
 struct Context {
-  const Catalogue& catalogue;
+  const hardware::Catalogue& catalogue;
   Surroundings surroundings = {};
 };
 
@@ -48,7 +48,7 @@ struct VerbSpec {
   std::vector<ArgumentSpec> arguments;
   std::vector<OptionSpec> options;
   std::vector<std::pair<std::string_view, std::string_view>> examples;  ///< command, what it shows
-  Result<Response> (*answer)(const Request&, const Context&);
+  Result<report::Response> (*answer)(const Request&, const Context&);
   bool has_picture = false;
   bool passes_options = false;  ///< options it does not know are words of its arguments, which are a command
 };
@@ -73,7 +73,7 @@ class Request {
   void want_picture() { picture_ = true; }
 
   /// The inputs as the JSON echoes them.
-  Members echo() const;
+  report::Members echo() const;
 
  private:
   friend Result<Request> parse_request(std::span<const std::string>);
@@ -107,7 +107,7 @@ Result<void> apply_config(Request& request, std::string_view document, std::stri
 Result<std::vector<std::string>> split_words(std::string_view line);
 
 /// Answers a request.
-Result<Response> ask(const Request& request, const Context& context);
+Result<report::Response> ask(const Request& request, const Context& context);
 
 /// Words that a command line answers by itself, with what they do: completion, version, help.
 std::span<const std::pair<std::string_view, std::string_view>> built_in_words();
@@ -117,4 +117,4 @@ std::string overview_help();
 std::string verb_help(const VerbSpec& verb);
 Result<std::string> completion_script(std::string_view shell);
 
-}  // namespace assay
+}  // namespace assay::verbs

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace assay {
+namespace assay::verbs {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -33,9 +33,9 @@ Error json_refused(std::string_view text) {
 std::string echo_of(const Request& request) {
   std::string text;
   for (const auto& [key, value] : request.echo()) {
-    text += key + "=" + scalar_text(value);
-    if (const Items* items = value.items())
-      for (const Value& item : *items) text += "," + scalar_text(item);
+    text += key + "=" + report::scalar_text(value);
+    if (const report::Items* items = value.items())
+      for (const report::Value& item : *items) text += "," + report::scalar_text(item);
     text += " ";
   }
   return text;
@@ -199,4 +199,4 @@ RC_GTEST_PROP(RequestLaws, QuotedWordsSplitBackIntoThemselves, ()) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::verbs

@@ -12,25 +12,25 @@
 #include "assay/plan/planner.h"
 #include "assay/verbs/verbs.h"
 
-namespace assay {
+namespace assay::verbs::shard {
 namespace {
 
 struct Query {
-  Mesh mesh;
-  ShardingExpression expression;
+  program::Mesh mesh;
+  plan::ShardingExpression expression;
   std::vector<std::string> unknown;  ///< dimensions without a size, where --sizes is not given
-  std::optional<Cluster> cluster;
-  Placement placement;  ///< on the cluster
+  std::optional<hardware::Cluster> cluster;
+  network::Placement placement;  ///< on the cluster
 };
 
-bool is_name(const Dimension& dim) { return dim.name.find_first_not_of("0123456789") != std::string::npos; }
+bool is_name(const program::Dimension& dim) { return dim.name.find_first_not_of("0123456789") != std::string::npos; }
 
 /// Dimensions of an expression by name, each once.
-std::vector<std::string> names_of(const ShardingExpression& e) {
+std::vector<std::string> names_of(const plan::ShardingExpression& e) {
   std::vector<std::string> names;
-  for (const Tensor* tensor : {&e.left, e.right ? &*e.right : nullptr, e.result ? &*e.result : nullptr})
+  for (const program::Tensor* tensor : {&e.left, e.right ? &*e.right : nullptr, e.result ? &*e.result : nullptr})
     for (std::size_t i = 0; tensor && i < tensor->dims.size(); ++i)
-      if (const Dimension& dim = tensor->dims[i];
+      if (const program::Dimension& dim = tensor->dims[i];
           is_name(dim) && std::find(names.begin(), names.end(), dim.name) == names.end())
         names.push_back(dim.name);
   return names;
@@ -40,11 +40,11 @@ Result<Query> read_query(const Request& request, const Context& context) {
   Query query;
   const auto mesh_value = request.value("mesh");
   if (!mesh_value) return fail("shard", "--mesh is missing", "e.g. --mesh X=4,Y=4", Error::Kind::usage);
-  ASSAY_TRY(mesh, parse_mesh(*mesh_value, "--mesh"));
+  ASSAY_TRY(mesh, program::parse_mesh(*mesh_value, "--mesh"));
   query.mesh = mesh;
-  DimensionSizes sizes;
+  plan::DimensionSizes sizes;
   if (const auto text = request.value("sizes")) {
-    ASSAY_TRY(parsed, parse_dimension_sizes(*text, "--sizes"));
+    ASSAY_TRY(parsed, plan::parse_dimension_sizes(*text, "--sizes"));
     sizes = parsed;
   }
   Dtype dtype = Dtype::bf16;
@@ -55,14 +55,14 @@ Result<Query> read_query(const Request& request, const Context& context) {
   // Without sizes, those that all axes divide stand for them.
   std::optional<std::int64_t> stand_in;
   if (!request.has("sizes")) stand_in = query.mesh.devices();
-  ASSAY_TRY(expression, parse_sharding(request.arguments().front(), query.mesh, sizes, dtype, stand_in));
+  ASSAY_TRY(expression, plan::parse_sharding(request.arguments().front(), query.mesh, sizes, dtype, stand_in));
   query.expression = expression;
   if (stand_in) query.unknown = names_of(expression);
   for (const char* option : {"check", "on"})
     if (!query.unknown.empty() && request.has(option))
       return fail("--sizes", fmt::format("is missing: --{} needs them", option),
                   fmt::format("add --sizes {}=4096", join(query.unknown, "=4096,")), Error::Kind::usage);
-  if (expression.right) ASSAY_CHECK(check_product(expression, request.arguments().front()));
+  if (expression.right) ASSAY_CHECK(plan::check_product(expression, request.arguments().front()));
   if (!expression.right && expression.result &&
       expression.result->sharding.unreduced & ~expression.left.sharding.unreduced)
     return fail(fmt::format("{}, character {}", in_quotes(request.arguments().front()),
@@ -71,102 +71,106 @@ Result<Query> read_query(const Request& request, const Context& context) {
   if (request.has("on")) {
     ASSAY_TRY(cluster, cluster_of(request, context));
     query.cluster = cluster;
-    ASSAY_TRY(placement, Placement::make(query.mesh, *query.cluster, "--mesh"));
+    ASSAY_TRY(placement, network::Placement::make(query.mesh, *query.cluster, "--mesh"));
     query.placement = placement;
   }
   return query;
 }
 
-Members tensor_members(const Mesh& mesh, const Tensor& tensor) {
-  Items shape;
-  for (std::int64_t n : local_shape(mesh, tensor)) shape.emplace_back(n);
-  return {{"tensor", tensor_text(mesh, tensor)},
+report::Members tensor_members(const program::Mesh& mesh, const program::Tensor& tensor) {
+  report::Items shape;
+  for (std::int64_t n : program::local_shape(mesh, tensor)) shape.emplace_back(n);
+  return {{"tensor", program::tensor_text(mesh, tensor)},
           {"local_shape", std::move(shape)},
-          {"bytes_per_device", local_bytes(mesh, tensor)},
-          {"array_bytes", global_bytes(tensor)},
-          {"total_bytes", static_cast<double>(mesh.devices()) * local_bytes(mesh, tensor)},
-          {"replication", replication(mesh, tensor)},
-          {"share", 1.0 / shard_count(mesh, tensor.sharding.split_axes())},
-          {"padded", is_padded(mesh, tensor)}};
+          {"bytes_per_device", program::local_bytes(mesh, tensor)},
+          {"array_bytes", program::global_bytes(tensor)},
+          {"total_bytes", static_cast<double>(mesh.devices()) * program::local_bytes(mesh, tensor)},
+          {"replication", program::replication(mesh, tensor)},
+          {"share", 1.0 / program::shard_count(mesh, tensor.sharding.split_axes())},
+          {"padded", program::is_padded(mesh, tensor)}};
 }
 
-Items step_rows(const Query& query, const Mesh& mesh, const Plan& plan) {
-  Items rows;
-  for (const PlanStep& step : plan.steps) {
-    const bool moves = step.kind != StepKind::slice && step.kind != StepKind::multiply;
-    Members row{{"text", step_text(mesh, step)},
-                {"kind", name(step.kind)},
-                {"collective", moves},
-                {"axes", axes_text(mesh, step.axes)},
-                {"bytes", step.bytes}};
+report::Items step_rows(const Query& query, const program::Mesh& mesh, const plan::Plan& plan) {
+  report::Items rows;
+  for (const plan::PlanStep& step : plan.steps) {
+    const bool moves = step.kind != plan::StepKind::slice && step.kind != plan::StepKind::multiply;
+    report::Members row{{"text", plan::step_text(mesh, step)},
+                        {"kind", plan::name(step.kind)},
+                        {"collective", moves},
+                        {"axes", program::axes_text(mesh, step.axes)},
+                        {"bytes", step.bytes}};
     if (query.cluster && moves)
-      row.emplace_back("time",
-                       step_cost(query.placement, mesh, step.kind, step.axes, local_bytes(mesh, step.before)).lower);
-    row.emplace_back("critical", step.kind != StepKind::slice);
+      row.emplace_back("time", network::step_cost(query.placement, mesh, step.kind, step.axes,
+                                                  program::local_bytes(mesh, step.before))
+                                   .lower);
+    row.emplace_back("critical", step.kind != plan::StepKind::slice);
     rows.emplace_back(std::move(row));
   }
   return rows;
 }
 
 /// One panel a step; the mesh is the plan's.
-Scene picture_of(const Query& query, const Mesh& mesh, const Plan& plan, const std::string& headline) {
-  if (plan.steps.empty()) return draw_sharding(query.mesh, query.expression.left);
-  std::vector<DrawnStep> steps;
-  for (const PlanStep& step : plan.steps) {
-    const bool moves = step.kind != StepKind::slice && step.kind != StepKind::multiply;
+draw::Scene picture_of(const Query& query, const program::Mesh& mesh, const plan::Plan& plan,
+                       const std::string& headline) {
+  if (plan.steps.empty()) return draw::draw_sharding(query.mesh, query.expression.left);
+  std::vector<draw::DrawnStep> steps;
+  for (const plan::PlanStep& step : plan.steps) {
+    const bool moves = step.kind != plan::StepKind::slice && step.kind != plan::StepKind::multiply;
     std::string cost = moves ? human(step.bytes) + " received" : "nothing moves";
     if (moves && query.cluster) cost += ", " + human(Seconds(step.cost));
     steps.push_back({step, std::move(cost)});
   }
-  return draw_plan(mesh, expression_text(query.mesh, query.expression), headline, steps);
+  return draw::draw_plan(mesh, plan::expression_text(query.mesh, query.expression), headline, steps);
 }
 
 /// The gradients' steps: the result's first, then each operand's from its local product on.
-Items backward_rows(const Mesh& mesh, const ShardingExpression& e, const Plan& plan) {
-  Items rows;
-  const auto add = [&](const PlanStep& step) {
-    rows.emplace_back(Members{{"text", step_text(mesh, step)}, {"kind", name(step.kind)}, {"bytes", step.bytes}});
+report::Items backward_rows(const program::Mesh& mesh, const plan::ShardingExpression& e, const plan::Plan& plan) {
+  report::Items rows;
+  const auto add = [&](const plan::PlanStep& step) {
+    rows.emplace_back(
+        report::Members{{"text", plan::step_text(mesh, step)}, {"kind", plan::name(step.kind)}, {"bytes", step.bytes}});
   };
   if (!e.right) {
-    for (const PlanStep& step : reshard_backward(mesh, plan)) add(step);
+    for (const plan::PlanStep& step : plan::reshard_backward(mesh, plan)) add(step);
     return rows;
   }
-  const BackwardPlan back = plan_backward(mesh, e, plan);
-  for (const PlanStep& step : back.result) add(step);
+  const plan::BackwardPlan back = plan::plan_backward(mesh, e, plan);
+  for (const plan::PlanStep& step : back.result) add(step);
   add(back.left_product);
-  for (const PlanStep& step : back.left) add(step);
+  for (const plan::PlanStep& step : back.left) add(step);
   add(back.right_product);
-  for (const PlanStep& step : back.right) add(step);
+  for (const plan::PlanStep& step : back.right) add(step);
   return rows;
 }
 
 /// Executes the plan on virtual devices and adds what came out.
-Result<void> add_check(const Query& query, const Mesh& mesh, const Plan& plan, Response& response) {
+Result<void> add_check(const Query& query, const program::Mesh& mesh, const plan::Plan& plan,
+                       report::Response& response) {
   constexpr double tolerance = 1e-9;  // the executed numbers are small integers, whose sums are exact
-  const ShardingExpression e = over_plan_mesh(query.mesh, mesh, query.expression);
-  ASSAY_CHECK(check_runnable(mesh, plan, e));
-  const PlanRun<double> run = run_plan<double>(mesh, plan, e);
+  const plan::ShardingExpression e = execute::over_plan_mesh(query.mesh, mesh, query.expression);
+  ASSAY_CHECK(execute::check_runnable(mesh, plan, e));
+  const execute::PlanRun<double> run = execute::run_plan<double>(mesh, plan, e);
   const bool ok = run.max_error <= tolerance && run.bytes_agree;
   response.results.emplace_back(
       "check",
-      Members{
+      report::Members{
           {"max_error", run.max_error}, {"bytes_moved", run.moved}, {"bytes_predicted", run.predicted}, {"ok", ok}});
   response.notes.push_back(
       fmt::format("executed on {} virtual devices: {}", mesh.devices(),
                   ok ? "the result equals the unsharded one and the bytes moved are those predicted"
                      : "the plan does not do what it says; please report this"));
-  if (!ok) response.outcome = Outcome::check_failed;
+  if (!ok) response.outcome = report::Outcome::check_failed;
   return {};
 }
 
 /// What a device holds of a tensor, with sizes by name: "I/4", "J".
-Items symbolic_shape(const Mesh& mesh, const Tensor& tensor) {
-  Items shape;
+report::Items symbolic_shape(const program::Mesh& mesh, const program::Tensor& tensor) {
+  report::Items shape;
   for (std::size_t i = 0; i < tensor.dims.size(); ++i) {
-    const Dimension& dim = tensor.dims[i];
-    const double ways = shard_count(mesh, tensor.sharding.dims[i].set());
+    const program::Dimension& dim = tensor.dims[i];
+    const double ways = program::shard_count(mesh, tensor.sharding.dims[i].set());
     if (!is_name(dim))
-      shape.emplace_back(local_size(mesh, dim.size, tensor.sharding.dims[i]));
+      shape.emplace_back(program::local_size(mesh, dim.size, tensor.sharding.dims[i]));
     else
       shape.emplace_back(ways > 1.0 ? fmt::format("{}/{:.0f}", dim.name, ways) : dim.name);
   }
@@ -174,95 +178,100 @@ Items symbolic_shape(const Mesh& mesh, const Tensor& tensor) {
 }
 
 /// The answer where sizes are not known: what follows from the mesh alone.
-Response symbolic_answer(const Query& query) {
-  const ShardingExpression& e = query.expression;
-  Response response;
-  Members shapes;
-  Items tensors;
-  for (const Tensor* tensor : {&e.left, e.right ? &*e.right : nullptr, e.result ? &*e.result : nullptr}) {
+report::Response symbolic_answer(const Query& query) {
+  const plan::ShardingExpression& e = query.expression;
+  report::Response response;
+  report::Members shapes;
+  report::Items tensors;
+  for (const program::Tensor* tensor : {&e.left, e.right ? &*e.right : nullptr, e.result ? &*e.result : nullptr}) {
     if (!tensor) continue;
     if (tensor == &e.left || e.right) shapes.emplace_back(tensor->name, symbolic_shape(query.mesh, *tensor));
-    tensors.emplace_back(Members{{"tensor", tensor_text(query.mesh, *tensor)},
-                                 {"local_shape", symbolic_shape(query.mesh, *tensor)},
-                                 {"replication", replication(query.mesh, *tensor)},
-                                 {"share", 1.0 / shard_count(query.mesh, tensor->sharding.split_axes())}});
+    tensors.emplace_back(
+        report::Members{{"tensor", program::tensor_text(query.mesh, *tensor)},
+                        {"local_shape", symbolic_shape(query.mesh, *tensor)},
+                        {"replication", program::replication(query.mesh, *tensor)},
+                        {"share", 1.0 / program::shard_count(query.mesh, tensor->sharding.split_axes())}});
   }
   response.headline =
-      fmt::format("{} on {}: 1/{:.0f} on each of {} devices, each part on {}", tensor_text(query.mesh, e.left),
-                  mesh_text(query.mesh), shard_count(query.mesh, e.left.sharding.split_axes()), query.mesh.devices(),
-                  replication(query.mesh, e.left));
-  response.results = {{"expression", expression_text(query.mesh, e)},
-                      {"mesh", mesh_text(query.mesh)},
+      fmt::format("{} on {}: 1/{:.0f} on each of {} devices, each part on {}", program::tensor_text(query.mesh, e.left),
+                  program::mesh_text(query.mesh), program::shard_count(query.mesh, e.left.sharding.split_axes()),
+                  query.mesh.devices(), program::replication(query.mesh, e.left));
+  response.results = {{"expression", plan::expression_text(query.mesh, e)},
+                      {"mesh", program::mesh_text(query.mesh)},
                       {"devices", query.mesh.devices()},
                       {"local_shapes", std::move(shapes)},
                       {"tensors", std::move(tensors)}};
-  if (e.right) response.results.emplace_back("case", product_case(e));
+  if (e.right) response.results.emplace_back("case", plan::product_case(e));
   response.notes.push_back(fmt::format("--sizes not given: bytes{} follow from them, e.g. --sizes {}=4096",
                                        e.result ? ", steps" : "", join(query.unknown, "=4096,")));
   return response;
 }
 
-Result<Response> answer(const Request& request, const Context& context) {
+Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(query, read_query(request, context));
   if (!query.unknown.empty() && !request.picture()) return symbolic_answer(query);
   if (!query.unknown.empty())
     return fail("--sizes", "is missing: a picture needs them",
                 fmt::format("add --sizes {}=4096", join(query.unknown, "=4096,")), Error::Kind::usage);
-  const ShardingExpression& e = query.expression;
-  Response response;
-  Members& out = response.results;
-  out.emplace_back("expression", expression_text(query.mesh, e));
-  out.emplace_back("mesh", mesh_text(query.mesh));
+  const plan::ShardingExpression& e = query.expression;
+  report::Response response;
+  report::Members& out = response.results;
+  out.emplace_back("expression", plan::expression_text(query.mesh, e));
+  out.emplace_back("mesh", program::mesh_text(query.mesh));
   out.emplace_back("devices", query.mesh.devices());
-  Members shapes;
-  Items tensors;
-  for (const Tensor* tensor : {&e.left, e.right ? &*e.right : nullptr, e.result ? &*e.result : nullptr}) {
+  report::Members shapes;
+  report::Items tensors;
+  for (const program::Tensor* tensor : {&e.left, e.right ? &*e.right : nullptr, e.result ? &*e.result : nullptr}) {
     if (!tensor) continue;
-    Items shape;
-    for (std::int64_t n : local_shape(query.mesh, *tensor)) shape.emplace_back(n);
+    report::Items shape;
+    for (std::int64_t n : program::local_shape(query.mesh, *tensor)) shape.emplace_back(n);
     if (!(tensor == &*e.result && !e.right && e.result)) shapes.emplace_back(tensor->name, std::move(shape));
     tensors.emplace_back(tensor_members(query.mesh, *tensor));
-    if (is_padded(query.mesh, *tensor))
+    if (program::is_padded(query.mesh, *tensor))
       response.notes.push_back(fmt::format("{} does not divide evenly: shards are padded up to {}",
-                                           tensor_text(query.mesh, *tensor), human(local_bytes(query.mesh, *tensor))));
+                                           program::tensor_text(query.mesh, *tensor),
+                                           human(program::local_bytes(query.mesh, *tensor))));
   }
   out.emplace_back("local_shapes", std::move(shapes));
-  out.emplace_back("bytes_per_device", local_bytes(query.mesh, e.left));
+  out.emplace_back("bytes_per_device", program::local_bytes(query.mesh, e.left));
   out.emplace_back("tensors", std::move(tensors));
   std::optional<FlopsPerSecond> peak;
   if (query.cluster) {
     if (e.right) {
-      ASSAY_TRY(rate, peak_rate(query.cluster->chip, product_dtype(e.left.dtype, e.right->dtype), "--dtype"));
+      ASSAY_TRY(rate, hardware::peak_rate(query.cluster->chip, product_dtype(e.left.dtype, e.right->dtype), "--dtype"));
       peak = rate.value;
     }
     if (!query.placement.plain())
-      response.notes.push_back("placed " + placement_text(query.placement, query.mesh, *query.cluster));
-    out.emplace_back("memory_time", local_bytes(query.mesh, e.left) / query.cluster->chip.hbm().bandwidth->value);
+      response.notes.push_back("placed " + network::placement_text(query.placement, query.mesh, *query.cluster));
+    out.emplace_back("memory_time",
+                     program::local_bytes(query.mesh, e.left) / query.cluster->chip.hbm().bandwidth->value);
   }
   if (!e.result) {
     if (request.has("check"))
       return fail("--check", "a single tensor has nothing to execute",
                   "give a resharding A[I_X, J] -> A[I, J_X] or a product", Error::Kind::usage);
     response.headline =
-        fmt::format("{} on {}: {} of {} on each of {} devices", tensor_text(query.mesh, e.left), mesh_text(query.mesh),
-                    human(local_bytes(query.mesh, e.left)), human(global_bytes(e.left)), query.mesh.devices());
-    if (request.picture()) response.picture = draw_sharding(query.mesh, e.left);
+        fmt::format("{} on {}: {} of {} on each of {} devices", program::tensor_text(query.mesh, e.left),
+                    program::mesh_text(query.mesh), human(program::local_bytes(query.mesh, e.left)),
+                    human(program::global_bytes(e.left)), query.mesh.devices());
+    if (request.picture()) response.picture = draw::draw_sharding(query.mesh, e.left);
     return response;
   }
-  Mesh mesh = query.mesh;
-  Plan plan;
-  std::vector<Plan> others;
+  program::Mesh mesh = query.mesh;
+  plan::Plan plan;
+  std::vector<plan::Plan> others;
   if (!e.right) {
-    plan = plan_reshard(mesh, e.left, e.result->sharding,
-                        query.cluster ? time_prices(query.placement, query.mesh, peak) : byte_prices(mesh));
+    plan = plan::plan_reshard(
+        mesh, e.left, e.result->sharding,
+        query.cluster ? network::time_prices(query.placement, query.mesh, peak) : plan::byte_prices(mesh));
   } else {
-    out.emplace_back("case", product_case(e));
-    PlanChoice choice =
-        plan_product(mesh, e, query.cluster ? time_prices(query.placement, query.mesh, peak) : byte_prices(mesh), 4);
+    out.emplace_back("case", plan::product_case(e));
+    plan::PlanChoice choice = plan::plan_product(
+        mesh, e, query.cluster ? network::time_prices(query.placement, query.mesh, peak) : plan::byte_prices(mesh), 4);
     plan = std::move(choice.best);
     others = std::move(choice.others);
     if (!query.cluster) {
-      ThoroughPlan thorough = plan_product_thoroughly(mesh, e);
+      plan::ThoroughPlan thorough = plan::plan_product_thoroughly(mesh, e);
       if (thorough.plan.cost < plan.cost)
         others.insert(others.begin(), std::move(plan)), plan = std::move(thorough.plan), mesh = thorough.mesh;
     }
@@ -275,31 +284,33 @@ Result<Response> answer(const Request& request, const Context& context) {
     out.emplace_back("compute_time", compute);
     out.emplace_back("collective_time", move);
     const Seconds slower_compute = compute / query.cluster->chip.efficiency.matrix.value;
-    const Seconds slower_move = move / network_efficiency(query.cluster->chip);
-    out.emplace_back("time", range(std::max(compute, move), std::max(slower_compute, slower_move), compute + move));
+    const Seconds slower_move = move / hardware::network_efficiency(query.cluster->chip);
+    out.emplace_back("time",
+                     report::range(std::max(compute, move), std::max(slower_compute, slower_move), compute + move));
     out.emplace_back("limiter", move > compute ? "network" : "compute");
   }
-  out.emplace_back("backward", backward_rows(mesh, over_plan_mesh(query.mesh, mesh, e), plan));
-  Items alternatives;
-  for (const Plan& other : others) {
+  out.emplace_back("backward", backward_rows(mesh, execute::over_plan_mesh(query.mesh, mesh, e), plan));
+  report::Items alternatives;
+  for (const plan::Plan& other : others) {
     std::string text;
-    for (const PlanStep& step : other.steps)
-      if (step.kind != StepKind::slice) text += (text.empty() ? "" : "; ") + step_text(query.mesh, step);
-    Members row{{"steps", text}, {"collective_bytes", other.bytes}};
+    for (const plan::PlanStep& step : other.steps)
+      if (step.kind != plan::StepKind::slice) text += (text.empty() ? "" : "; ") + plan::step_text(query.mesh, step);
+    report::Members row{{"steps", text}, {"collective_bytes", other.bytes}};
     if (query.cluster) row.emplace_back("time", Seconds(other.total));
     alternatives.emplace_back(std::move(row));
   }
   if (!alternatives.empty()) out.emplace_back("alternatives", std::move(alternatives));
   response.table_key = "steps";
   std::string moves;
-  for (const PlanStep& step : plan.steps)
-    if (step.kind != StepKind::slice && step.kind != StepKind::multiply)
-      moves += (moves.empty() ? "" : ", ") + fmt::format("{}_{}", name(step.kind), axes_text(mesh, step.axes));
+  for (const plan::PlanStep& step : plan.steps)
+    if (step.kind != plan::StepKind::slice && step.kind != plan::StepKind::multiply)
+      moves += (moves.empty() ? "" : ", ") +
+               fmt::format("{}_{}", plan::name(step.kind), program::axes_text(mesh, step.axes));
   response.headline =
       fmt::format("{}: {} received per device", moves.empty() ? "no communication" : moves, human(plan.bytes));
   if (request.picture()) response.picture = picture_of(query, mesh, plan, response.headline);
   if (request.has("check")) {
-    ASSAY_CHECK(check_blas());
+    ASSAY_CHECK(execute::check_blas());
     ASSAY_CHECK(add_check(query, mesh, plan, response));
   }
   return response;
@@ -307,7 +318,7 @@ Result<Response> answer(const Request& request, const Context& context) {
 
 }  // namespace
 
-VerbSpec shard_verb() {
+VerbSpec verb() {
   return {"shard",
           "plan a sharded product or resharding",
           "EXPR is one tensor \"A[I_XY, J]\", a resharding \"A[I_X, J] -> A[I, J_X]\" or a product \"A[I_X, J_Y] * "
@@ -328,4 +339,4 @@ VerbSpec shard_verb() {
           true};
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::shard

@@ -7,7 +7,7 @@
 #include "assay/search/threshold.h"
 #include "assay/verbs/verbs.h"
 
-namespace assay {
+namespace assay::verbs::solve {
 namespace {
 
 constexpr char unknown = '?';
@@ -108,8 +108,8 @@ Result<Condition> read_condition(const Request& request) {
 }
 
 /// Keys of an answer, to suggest one.
-void collect_keys(const Value& value, const std::string& prefix, std::vector<std::string>& keys) {
-  if (const Members* members = value.members())
+void collect_keys(const report::Value& value, const std::string& prefix, std::vector<std::string>& keys) {
+  if (const report::Members* members = value.members())
     for (const auto& [key, child] : *members) {
       const std::string path = prefix.empty() ? key : prefix + "." + key;
       if (child.members())
@@ -120,7 +120,7 @@ void collect_keys(const Value& value, const std::string& prefix, std::vector<std
 }
 
 /// Keys that a word may have meant: those below it, those that end in it, or those that are spelled like it.
-std::string meant(const std::string& word, const Value& results) {
+std::string meant(const std::string& word, const report::Value& results) {
   std::vector<std::string> keys, below, behind;
   collect_keys(results, "", keys);
   for (const std::string& key : keys) {
@@ -135,28 +135,29 @@ std::string meant(const std::string& word, const Value& results) {
 }
 
 /// Whether the answer meets the condition.
-Result<bool> holds(const Condition& condition, const Response& response) {
-  const Value results{response.results};
-  std::optional<Value> value;
+Result<bool> holds(const Condition& condition, const report::Response& response) {
+  const report::Value results{response.results};
+  std::optional<report::Value> value;
   for (const std::string& key : condition.keys)
-    if (!value) value = find_path(results, key);
+    if (!value) value = report::find_path(results, key);
   if (!value) {
-    if (response.outcome == Outcome::infeasible) return false;
+    if (response.outcome == report::Outcome::infeasible) return false;
     return fail("--until", fmt::format("the answer has no {}", condition.keys.front()),
                 meant(condition.keys.front(), results), Error::Kind::usage);
   }
   if (value->members() || value->items())
     return fail("--until", fmt::format("{} has parts", condition.keys.front()), meant(condition.keys.front(), results),
                 Error::Kind::usage);
-  const auto number = numeric(*value);
+  const auto number = report::numeric(*value);
   if (!condition.quantity || !number) {
-    const bool same = scalar_text(*value) == condition.text;
+    const bool same = report::scalar_text(*value) == condition.text;
     if (condition.op != Condition::Op::equal && !value->is_null())
-      return fail("--until", fmt::format("{} is {}, which is no number", condition.keys.front(), scalar_text(*value)),
+      return fail("--until",
+                  fmt::format("{} is {}, which is no number", condition.keys.front(), report::scalar_text(*value)),
                   "compare it with =", Error::Kind::usage);
     return same;
   }
-  const auto* quantity = std::get_if<QuantityValue>(&value->data());
+  const auto* quantity = std::get_if<report::QuantityValue>(&value->data());
   const Dim dim = quantity ? quantity->quantity.dim : Dim{};
   if (dim != condition.quantity->dim)
     return fail(
@@ -185,8 +186,8 @@ Result<std::int64_t> read_end(const Request& request, std::string_view option, s
   return parse_count(*text, fmt::format("--{}", option));
 }
 
-Result<ThresholdRange> read_range(const Request& request) {
-  ThresholdRange range;
+Result<search::ThresholdRange> read_range(const Request& request) {
+  search::ThresholdRange range;
   ASSAY_TRY(from, read_end(request, "from", range.from));
   ASSAY_TRY(to, read_end(request, "to", range.to));
   if (from > to) return fail("--from", fmt::format("{} is above {}", from, to), "the smaller end comes first");
@@ -194,20 +195,20 @@ Result<ThresholdRange> read_range(const Request& request) {
   return range;
 }
 
-std::string_view kind_text(Threshold::Kind kind) {
+std::string_view kind_text(search::Threshold::Kind kind) {
   switch (kind) {
-    case Threshold::Kind::smallest:
+    case search::Threshold::Kind::smallest:
       return "smallest";
-    case Threshold::Kind::largest:
+    case search::Threshold::Kind::largest:
       return "largest";
-    case Threshold::Kind::always:
+    case search::Threshold::Kind::always:
       return "any";
     default:
       return "none";
   }
 }
 
-Result<Response> answer(const Request& request, const Context& context) {
+Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(line, read_line(request));
   ASSAY_TRY(condition, read_condition(request));
   ASSAY_TRY(range, read_range(request));
@@ -232,24 +233,25 @@ Result<Response> answer(const Request& request, const Context& context) {
     }
     return *met;
   };
-  const Threshold found = find_threshold(test, range);
+  const search::Threshold found = search::find_threshold(test, range);
   if (broken) return tl::unexpected<Error>(*broken);
-  if (found.kind == Threshold::Kind::nothing)
+  if (found.kind == search::Threshold::Kind::nothing)
     return refused ? tl::unexpected<Error>(*refused) : fail("solve", "no value can be tried", "");
-  Response response;
-  Members& out = response.results;
+  report::Response response;
+  report::Members& out = response.results;
   const std::string until = *request.value("until");
-  const bool solved = found.kind == Threshold::Kind::smallest || found.kind == Threshold::Kind::largest;
+  const bool solved = found.kind == search::Threshold::Kind::smallest || found.kind == search::Threshold::Kind::largest;
   out.emplace_back("unknown", line.name());
   out.emplace_back("until", until);
   out.emplace_back("kind", kind_text(found.kind));
-  out.emplace_back("value", found.kind == Threshold::Kind::never ? Value() : Value(found.value));
+  out.emplace_back("value",
+                   found.kind == search::Threshold::Kind::never ? report::Value() : report::Value(found.value));
   if (found.beside) out.emplace_back("nearest_that_fails", *found.beside);
   out.emplace_back("exact", found.exact);
-  if (found.kind != Threshold::Kind::never) out.emplace_back("request", line.text(found.value));
-  Items rows;
-  for (const Threshold::Tested& one : found.tested) {
-    Members row{{"value", one.value}, {"holds", one.holds}};
+  if (found.kind != search::Threshold::Kind::never) out.emplace_back("request", line.text(found.value));
+  report::Items rows;
+  for (const search::Threshold::Tested& one : found.tested) {
+    report::Members row{{"value", one.value}, {"holds", one.holds}};
     rows.emplace_back(std::move(row));
   }
   out.emplace_back("tried", std::move(rows));
@@ -260,12 +262,12 @@ Result<Response> answer(const Request& request, const Context& context) {
     const auto parsed = parse_request(line.at(found.value));
     if (const auto last = ask(*parsed, context); last && !last->headline.empty())
       response.notes.push_back("there: " + last->headline);
-  } else if (found.kind == Threshold::Kind::always) {
+  } else if (found.kind == search::Threshold::Kind::always) {
     response.headline =
         fmt::format("{}: {} at every value tried, from {} up", line.name(), until, human_count(found.value));
   } else {
     response.headline = fmt::format("{}: no value up to {} gives {}", line.name(), human_count(found.value), until);
-    response.outcome = Outcome::infeasible;
+    response.outcome = report::Outcome::infeasible;
   }
   if (found.alternates)
     response.notes.emplace_back(
@@ -276,7 +278,7 @@ Result<Response> answer(const Request& request, const Context& context) {
 
 }  // namespace
 
-VerbSpec solve_verb() {
+VerbSpec verb() {
   return {"solve",
           "the value of one option at which a condition changes",
           "The arguments are any other command with one ? in place of a whole number, and --until a condition on its "
@@ -297,4 +299,4 @@ VerbSpec solve_verb() {
           true};
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::solve

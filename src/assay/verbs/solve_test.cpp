@@ -3,11 +3,11 @@
 
 #include "assay/verbs/request.h"
 
-namespace assay {
+namespace assay::verbs::solve {
 namespace {
 
-Result<Response> solve(const std::string& line) {
-  const Catalogue catalogue = Catalogue::builtin();
+Result<report::Response> solve(const std::string& line) {
+  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   const auto words = split_words("solve " + line);
   if (!words) return tl::unexpected<Error>(words.error());
   const auto request = parse_request(*words);
@@ -15,9 +15,9 @@ Result<Response> solve(const std::string& line) {
   return ask(*request, Context{catalogue});
 }
 
-double number(const Response& response, const char* path) {
-  const auto value = find_path(Value(response.results), path);
-  return value ? numeric(*value).value_or(-1.0) : -1.0;
+double number(const report::Response& response, const char* path) {
+  const auto value = report::find_path(report::Value(response.results), path);
+  return value ? report::numeric(*value).value_or(-1.0) : -1.0;
 }
 
 TEST(Solve, InvertsTheCriticalBatchOfAProduct) {
@@ -53,7 +53,7 @@ TEST(Solve, TakesTheWholeCommandInQuotes) {
 TEST(Solve, SaysThatNoValueMeetsTheCondition) {
   const auto found = solve("roofline 'dot(bf16[?])' --on tpu-v5e --until compute-bound --to 1M");
   ASSERT_TRUE(found) << found.error().what;
-  EXPECT_EQ(found->outcome, Outcome::infeasible);
+  EXPECT_EQ(found->outcome, report::Outcome::infeasible);
 }
 
 TEST(Solve, RefusesWhatItCannotSolve) {
@@ -83,4 +83,4 @@ TEST(Solve, KeysThatHavePartsOrStandElsewhereAreNamed) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::verbs::solve

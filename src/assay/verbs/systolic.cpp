@@ -9,14 +9,14 @@
 #include "assay/draw/chart/chart.h"
 #include "assay/verbs/verbs.h"
 
-namespace assay {
+namespace assay::verbs::systolic {
 namespace {
 
 constexpr double largest_simulation = 5e8;  ///< processing-element steps: about half a second
 constexpr double largest_product = 1e18;    ///< multiply-adds that the closed form can count
 
 struct Query {
-  SystolicArray array;
+  assay::roofline::SystolicArray array;
   std::int64_t m = 1, k = 1, n = 1;
   std::optional<Hertz> clock;
   std::string array_source;
@@ -34,7 +34,7 @@ Result<Query> read_query(const Request& request, const Context& context) {
     return fail("--array", "--array and --on both name the array", "give one of them", Error::Kind::usage);
   if (request.has("on")) {
     ASSAY_TRY(cluster, cluster_of(request, context));
-    const MatrixUnit& unit = cluster.chip.matrix_unit;
+    const hardware::MatrixUnit& unit = cluster.chip.matrix_unit;
     if (!unit.rows)
       return fail("--on",
                   fmt::format("the matrix unit of {} is not a systolic array in the catalogue", cluster.chip.id),
@@ -88,18 +88,19 @@ double largest_difference(const Query& query, const std::vector<float>& x, const
   return worst;
 }
 
-Scene picture_of(const Query& query, const SystolicRun& run) {
+draw::Scene picture_of(const Query& query, const assay::roofline::SystolicRun& run) {
   const auto cells = static_cast<double>(query.array.rows * query.array.columns);
-  Chart chart;
+  draw::Chart chart;
   chart.title = fmt::format("[{},{}] x [{},{}] on a {}x{} systolic array", query.m, query.k, query.k, query.n,
                             query.array.rows, query.array.columns);
   chart.subtitle = fmt::format("{} cycles, {:.1f} % of the multipliers' time is useful", human_count(run.cycles.total),
                                100.0 * run.cycles.utilisation);
-  chart.x = {"cycle", "", ScaleKind::linear, AxisRange{0.0, static_cast<double>(run.cycles.total)},
-             NumberStyle::compact};
-  chart.y = {"multipliers busy", "", ScaleKind::linear, AxisRange{0.0, 1.0}, NumberStyle::percent};
+  chart.x = {"cycle", "", draw::ScaleKind::linear, draw::AxisRange{0.0, static_cast<double>(run.cycles.total)},
+             draw::NumberStyle::compact};
+  chart.y = {"multipliers busy", "", draw::ScaleKind::linear, draw::AxisRange{0.0, 1.0}, draw::NumberStyle::percent};
   const auto bucket = static_cast<double>(run.activity.cycles_per_bucket);
-  ChartSeries useful{"useful", {}, SeriesStyle::step_area, 0}, with_padding{"with padding", {}, SeriesStyle::step, 0};
+  draw::ChartSeries useful{"useful", {}, draw::SeriesStyle::step_area, 0},
+      with_padding{"with padding", {}, draw::SeriesStyle::step, 0};
   bool padding = false;
   for (std::size_t i = 0; i < run.activity.useful.size(); ++i) {
     const double at = static_cast<double>(i) * bucket;
@@ -109,33 +110,34 @@ Scene picture_of(const Query& query, const SystolicRun& run) {
     useful.points.push_back({at, busy / (width * cells)});
     with_padding.points.push_back({at, (busy + idle) / (width * cells)});
   }
-  for (ChartSeries* series : {&useful, &with_padding})
+  for (draw::ChartSeries* series : {&useful, &with_padding})
     if (!series->points.empty())
       series->points.push_back({static_cast<double>(run.cycles.total), series->points.back().y});
   chart.series.push_back(std::move(useful));
   if (padding) chart.series.push_back(std::move(with_padding));
   const auto total = static_cast<double>(run.cycles.total), load = static_cast<double>(run.cycles.load),
              drain = static_cast<double>(run.cycles.drain);
-  chart.regions.push_back({0.0, load, "load", RegionRole::bad});
-  chart.regions.push_back({load, std::max(load, total - drain), "multiply", RegionRole::good});
-  if (drain > 0) chart.regions.push_back({total - drain, total, "drain", RegionRole::bad});
-  return draw(chart);
+  chart.regions.push_back({0.0, load, "load", draw::RegionRole::bad});
+  chart.regions.push_back({load, std::max(load, total - drain), "multiply", draw::RegionRole::good});
+  if (drain > 0) chart.regions.push_back({total - drain, total, "drain", draw::RegionRole::bad});
+  return draw::draw(chart);
 }
 
-Members cycle_members(const SystolicCycles& cycles) {
+report::Members cycle_members(const assay::roofline::SystolicCycles& cycles) {
   return {{"total", cycles.total},   {"load", cycles.load},   {"fill", cycles.fill},
           {"steady", cycles.steady}, {"stall", cycles.stall}, {"drain", cycles.drain}};
 }
 
-Result<Response> answer(const Request& request, const Context& context) {
+Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(query, read_query(request, context));
-  const SystolicCycles closed = systolic_cycles(query.array, query.m, query.k, query.n);
-  const bool simulate = estimated_work(query.array, query.m, query.k, query.n) <= largest_simulation;
+  const assay::roofline::SystolicCycles closed =
+      assay::roofline::systolic_cycles(query.array, query.m, query.k, query.n);
+  const bool simulate = assay::roofline::estimated_work(query.array, query.m, query.k, query.n) <= largest_simulation;
   if (request.picture() && !simulate)
     return fail("--format svg", "the picture needs the simulation, and the product is too large to simulate",
                 "take smaller sizes");
-  Response response;
-  Members& out = response.results;
+  report::Response response;
+  report::Members& out = response.results;
   out.emplace_back("array", fmt::format("{}x{}", query.array.rows, query.array.columns));
   out.emplace_back("double_buffered", query.array.double_buffered);
   out.emplace_back("tiles", closed.tiles);
@@ -155,8 +157,9 @@ Result<Response> answer(const Request& request, const Context& context) {
   }
   if (simulate) {
     const std::vector<float> x = operand(query.m, query.k, 3), w = operand(query.k, query.n, 5);
-    const SystolicRun run = simulate_systolic(query.array, query.m, query.k, query.n, x, w);
-    Members simulated = cycle_members(run.cycles);
+    const assay::roofline::SystolicRun run =
+        assay::roofline::simulate_systolic(query.array, query.m, query.k, query.n, x, w);
+    report::Members simulated = cycle_members(run.cycles);
     simulated.emplace_back("max_error", largest_difference(query, x, w, run.result));
     simulated.emplace_back("equals_closed_form", run.cycles == closed);
     out.emplace_back("simulated", std::move(simulated));
@@ -173,7 +176,7 @@ Result<Response> answer(const Request& request, const Context& context) {
 
 }  // namespace
 
-VerbSpec systolic_verb() {
+VerbSpec verb() {
   return {"systolic",
           "a matmul on a systolic array, cycle by cycle",
           "Multiplies X[M,K] by W[K,N] on a weight-stationary array of rows (contracting) x columns and really moves "
@@ -190,4 +193,4 @@ VerbSpec systolic_verb() {
           true};
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::systolic

@@ -9,29 +9,29 @@
 #include "assay/roofline/roofline.h"
 #include "assay/verbs/verbs.h"
 
-namespace assay {
+namespace assay::verbs::transfer {
 namespace {
 
 /// The work that waits for the data: its arithmetic and the read of the moved bytes from HBM.
 struct Then {
-  Operation operation;
+  assay::roofline::Operation operation;
   Flops flops;
   Sourced<FlopsPerSecond> peak;
 };
 
-Result<std::optional<Then>> read_then(const Request& request, const Cluster& cluster) {
+Result<std::optional<Then>> read_then(const Request& request, const hardware::Cluster& cluster) {
   const auto text = request.value("then");
   if (!text) return std::optional<Then>{};
-  ASSAY_TRY(operation, parse_operation(*text, "--then"));
+  ASSAY_TRY(operation, assay::roofline::parse_operation(*text, "--then"));
   if (!operation.free_sizes().empty())
     return fail("--then", fmt::format("{} has no number", in_quotes(operation.free_sizes().front())),
                 "all sizes are numbers here");
-  const Work<Plain> work = operation_work(Plain{}, operation, {});
-  Sourced<FlopsPerSecond> peak = vector_rate(cluster.chip);
-  if (!operation.is_matmul() && operation.function()->uses_fma) peak = vector_fma_rate(cluster.chip);
+  const assay::roofline::Work<Plain> work = assay::roofline::operation_work(Plain{}, operation, {});
+  Sourced<FlopsPerSecond> peak = hardware::vector_rate(cluster.chip);
+  if (!operation.is_matmul() && operation.function()->uses_fma) peak = hardware::vector_fma_rate(cluster.chip);
   if (operation.is_matmul()) {
     const Dtype dtype = product_dtype(operation.operands()[0].dtype, operation.operands()[1].dtype);
-    const auto rate = peak_rate(cluster.chip, dtype, "--then");
+    const auto rate = hardware::peak_rate(cluster.chip, dtype, "--then");
     if (!rate)
       return fail("--then", rate.error().what, "give the operands a format that it has; `assay chips` lists its peaks");
     peak = *rate;
@@ -40,12 +40,12 @@ Result<std::optional<Then>> read_then(const Request& request, const Cluster& clu
 }
 
 /// The share of a stage's rate that is reached in practice; PCIe has none in the catalogue.
-double stage_efficiency(const Chip& chip, std::string_view stage) {
+double stage_efficiency(const hardware::Chip& chip, std::string_view stage) {
   if (stage == "pcie") return 1.0;
-  return stage == "hbm" ? chip.efficiency.memory.value : network_efficiency(chip);
+  return stage == "hbm" ? chip.efficiency.memory.value : hardware::network_efficiency(chip);
 }
 
-Result<Response> answer(const Request& request, const Context& context) {
+Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(cluster, cluster_of(request, context));
   for (const char* option : {"bytes", "from", "to"})
     if (!request.has(option))
@@ -53,45 +53,45 @@ Result<Response> answer(const Request& request, const Context& context) {
                   "e.g. assay transfer --bytes 16MiB --from 'chip(0,0)' --to 'chip(3,3)' --on tpu-v5e:4x4",
                   Error::Kind::usage);
   const std::string bytes_text = *request.value("bytes");
-  ASSAY_TRY(bytes, parse_bytes(bytes_text, "--bytes"));
+  ASSAY_TRY(bytes, assay::roofline::parse_bytes(bytes_text, "--bytes"));
   if (!(bytes >= 1_B))
     return fail("--bytes", fmt::format("at least one byte is moved, got {}", in_quotes(bytes_text)),
                 "e.g. --bytes 16MiB");
-  ASSAY_TRY(from, parse_place(*request.value("from"), cluster, "--from"));
-  ASSAY_TRY(to, parse_place(*request.value("to"), cluster, "--to"));
-  ASSAY_TRY(route, plan_route(cluster, from, to));
+  ASSAY_TRY(from, assay::roofline::parse_place(*request.value("from"), cluster, "--from"));
+  ASSAY_TRY(to, assay::roofline::parse_place(*request.value("to"), cluster, "--to"));
+  ASSAY_TRY(route, assay::roofline::plan_route(cluster, from, to));
   ASSAY_TRY(then, read_then(request, cluster));
-  const double at_end = to.kind == Place::Kind::chip ? 1.0 : static_cast<double>(cluster.chips());
+  const double at_end = to.kind == assay::roofline::Place::Kind::chip ? 1.0 : static_cast<double>(cluster.chips());
   if (then)
     route.stages.push_back({"hbm", 1.0, at_end, *cluster.chip.hbm().bandwidth, 0, {Seconds(0), "same chip", "", {}}});
   std::optional<Seconds> compute;
   if (then) compute = then->flops / (at_end * then->peak.value);
-  const TransferTimes<Plain> times = transfer_times(Plain{}, route, bytes, compute);
+  const assay::roofline::TransferTimes<Plain> times = assay::roofline::transfer_times(Plain{}, route, bytes, compute);
 
-  Response response;
-  Members& out = response.results;
+  report::Response response;
+  report::Members& out = response.results;
   out.emplace_back("cluster", cluster.text);
   out.emplace_back("bytes", bytes);
-  out.emplace_back("hosts", host_count(cluster));
-  out.emplace_back("bytes_per_host", bytes / static_cast<double>(host_count(cluster)));
+  out.emplace_back("hosts", hardware::host_count(cluster));
+  out.emplace_back("bytes_per_host", bytes / static_cast<double>(hardware::host_count(cluster)));
   std::int64_t hops = 0;
-  Items stages;
+  report::Items stages;
   std::size_t slowest = 0;
   for (std::size_t i = 0; i < route.stages.size(); ++i) {
-    const Stage& stage = route.stages[i];
+    const assay::roofline::Stage& stage = route.stages[i];
     hops += stage.hops;
     if (times.stages[i] > times.stages[slowest]) slowest = i;
-    stages.emplace_back(Members{{"name", stage.name},
-                                {"bytes", stage.share * bytes},
-                                {"lanes", stage.lanes},
-                                {"bandwidth", stage.lanes * stage.rate.value},
-                                {"hops", stage.hops},
-                                {"time", times.stages[i]}});
+    stages.emplace_back(report::Members{{"name", stage.name},
+                                        {"bytes", stage.share * bytes},
+                                        {"lanes", stage.lanes},
+                                        {"bandwidth", stage.lanes * stage.rate.value},
+                                        {"hops", stage.hops},
+                                        {"time", times.stages[i]}});
   }
   const bool by_compute = compute && *compute > times.stages[slowest];
   if (then) {
     out.emplace_back("flops", then->flops);
-    stages.emplace_back(Members{{"name", "compute"}, {"time", *compute}});
+    stages.emplace_back(report::Members{{"name", "compute"}, {"time", *compute}});
   }
   const std::string limiter = by_compute ? "compute" : route.stages[slowest].name;
   out.emplace_back("hops", hops);
@@ -102,13 +102,14 @@ Result<Response> answer(const Request& request, const Context& context) {
   Seconds expected = compute ? *compute / cluster.chip.efficiency.matrix.value : Seconds(0);
   for (std::size_t i = 0; i < route.stages.size(); ++i)
     expected = std::max(expected, times.stages[i] / stage_efficiency(cluster.chip, route.stages[i].name));
-  out.emplace_back("time", range(times.lower, expected + times.first_byte, times.upper));
+  out.emplace_back("time", report::range(times.lower, expected + times.first_byte, times.upper));
   out.emplace_back("limiter", limiter);
   out.emplace_back("stages", std::move(stages));
-  if (from.kind == Place::Kind::chip && to.kind == Place::Kind::chip && cluster.torus)
-    out.emplace_back("ports",
-                     Members{{"disjoint_paths", disjoint_paths(*cluster.torus, from.index, to.index, false)},
-                             {"on_shortest_paths", disjoint_paths(*cluster.torus, from.index, to.index, true)}});
+  if (from.kind == assay::roofline::Place::Kind::chip && to.kind == assay::roofline::Place::Kind::chip && cluster.torus)
+    out.emplace_back(
+        "ports",
+        report::Members{{"disjoint_paths", hardware::disjoint_paths(*cluster.torus, from.index, to.index, false)},
+                        {"on_shortest_paths", hardware::disjoint_paths(*cluster.torus, from.index, to.index, true)}});
   response.table_key = "stages";
   if (request.explain()) {
     const Traced num{&response.ledger};
@@ -117,12 +118,12 @@ Result<Response> answer(const Request& request, const Context& context) {
       const auto chips = num.given("chips", at_end, "destination");
       work = num.named("compute", num.given("flops", then->flops, "--then") / (chips * num.given("peak", then->peak)));
     }
-    const TransferTimes<Traced> traced = transfer_times(num, route, bytes, work);
+    const assay::roofline::TransferTimes<Traced> traced = assay::roofline::transfer_times(num, route, bytes, work);
     response.derived = {traced.lower.id, traced.upper.id};
   }
   response.notes = route.notes;
   response.notes.insert(response.notes.end(), cluster.notes.begin(), cluster.notes.end());
-  if (to.kind == Place::Kind::chip && bytes > cluster.chip.hbm().capacity.value)
+  if (to.kind == assay::roofline::Place::Kind::chip && bytes > cluster.chip.hbm().capacity.value)
     response.notes.push_back(fmt::format("{} do not fit into the {} of HBM of one chip", human(bytes),
                                          human(cluster.chip.hbm().capacity.value)));
   response.headline = fmt::format("{} in {} when stages overlap, {} one after the other; {} limits", human(bytes),
@@ -132,7 +133,7 @@ Result<Response> answer(const Request& request, const Context& context) {
 
 }  // namespace
 
-VerbSpec transfer_verb() {
+VerbSpec verb() {
   return {"transfer",
           "move bytes between memories, chips, hosts and slices",
           "Places: hbm, vmem (every chip's, bytes spread evenly), host (every host's DRAM), chip(x,y) (one chip's "
@@ -155,4 +156,4 @@ VerbSpec transfer_verb() {
           false};
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::transfer

@@ -16,75 +16,77 @@
 #include "assay/validate/validation.h"
 #include "assay/verbs/verbs.h"
 
-namespace assay {
+namespace assay::verbs::validate {
 namespace {
 
 /// The sets that a request asks for: the named one, or all that its data allow.
-Result<std::vector<const ValidationSet*>> wanted_sets(const Request& request) {
-  std::vector<const ValidationSet*> sets;
+Result<std::vector<const assay::validate::ValidationSet*>> wanted_sets(const Request& request) {
+  std::vector<const assay::validate::ValidationSet*> sets;
   if (!request.arguments().empty()) {
-    ASSAY_TRY(set, validation_set(request.arguments().front(), "validate"));
+    ASSAY_TRY(set, assay::validate::validation_set(request.arguments().front(), "validate"));
     sets.push_back(set);
     return sets;
   }
-  for (const ValidationSet& set : validation_sets())
+  for (const assay::validate::ValidationSet& set : assay::validate::validation_sets())
     if (!set.on_request && (!set.needs_data || request.has("data"))) sets.push_back(&set);
   return sets;
 }
 
 /// Predicted against measured on logarithmic axes, one mark per case; the largest groups by name.
-Scene scatter(const std::string& title, const std::vector<ValidationCase>& cases) {
+draw::Scene scatter(const std::string& title, const std::vector<assay::validate::ValidationCase>& cases) {
   constexpr std::size_t most_series = 6;
   std::map<std::string, std::size_t> sizes;
-  for (const ValidationCase& one : cases) ++sizes[one.group];
+  for (const assay::validate::ValidationCase& one : cases) ++sizes[one.group];
   std::vector<std::pair<std::string, std::size_t>> order(sizes.begin(), sizes.end());
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   const std::size_t named = order.size() <= most_series ? order.size() : most_series - 1;
-  Chart chart;
+  draw::Chart chart;
   chart.title = title;
-  chart.x = {"measured", base_unit(cases.front().measured.dim), ScaleKind::log, std::nullopt, NumberStyle::si};
-  chart.y = {"predicted", base_unit(cases.front().measured.dim), ScaleKind::log, std::nullopt, NumberStyle::si};
+  chart.x = {"measured", base_unit(cases.front().measured.dim), draw::ScaleKind::log, std::nullopt,
+             draw::NumberStyle::si};
+  chart.y = {"predicted", base_unit(cases.front().measured.dim), draw::ScaleKind::log, std::nullopt,
+             draw::NumberStyle::si};
   double low = HUGE_VAL, high = 0.0;
-  for (const ValidationCase& one : cases) {
+  for (const assay::validate::ValidationCase& one : cases) {
     low = std::min({low, one.measured.value, one.predicted.value});
     high = std::max({high, one.measured.value, one.predicted.value});
   }
   low /= 1.5, high *= 1.5;
-  chart.x.range = chart.y.range = AxisRange{low, high};
-  chart.series.push_back({"equal", {{low, low}, {high, high}}, SeriesStyle::line, 8});
+  chart.x.range = chart.y.range = draw::AxisRange{low, high};
+  chart.series.push_back({"equal", {{low, low}, {high, high}}, draw::SeriesStyle::line, 8});
   constexpr double gap = std::numeric_limits<double>::quiet_NaN();
   chart.series.push_back({"20 % off",
                           {{low, 1.2 * low}, {high / 1.2, high}, {gap, gap}, {1.2 * low, low}, {high, high / 1.2}},
-                          SeriesStyle::dashed,
+                          draw::SeriesStyle::dashed,
                           8});
   for (std::size_t i = 0; i < named; ++i)
-    chart.series.push_back({order[i].first, {}, SeriesStyle::markers, static_cast<int>(i) + 1});
+    chart.series.push_back({order[i].first, {}, draw::SeriesStyle::markers, static_cast<int>(i) + 1});
   if (named < order.size())
-    chart.series.push_back({fmt::format("{} other groups", order.size() - named), {}, SeriesStyle::markers, 7});
-  for (const ValidationCase& one : cases) {
+    chart.series.push_back({fmt::format("{} other groups", order.size() - named), {}, draw::SeriesStyle::markers, 7});
+  for (const assay::validate::ValidationCase& one : cases) {
     std::size_t place = 0;
     while (place < named && order[place].first != one.group) ++place;
     chart.series[2 + place].points.push_back({one.measured.value, one.predicted.value});
   }
-  const ValidationSummary all = summarise("all", cases);
+  const assay::validate::ValidationSummary all = assay::validate::summarise("all", cases);
   chart.subtitle =
       fmt::format("{} measurements, none seen by what predicts it: median error {:.1f} %, 90 % are within {:.1f} %",
                   all.n, 100.0 * all.median, 100.0 * all.p90);
   chart.height = 700.0, chart.width = 960.0;
-  return draw(chart);
+  return draw::draw(chart);
 }
 
 /// What --by sorts errors by.
 struct SortKey {
   std::string_view word;
-  std::string (*of)(const ValidationCase&);
+  std::string (*of)(const assay::validate::ValidationCase&);
 };
 constexpr SortKey sort_keys[] = {
-    {"group", [](const ValidationCase& one) { return one.group; }},
-    {"source", [](const ValidationCase& one) { return std::string(one.source()); }},
-    {"hardware", [](const ValidationCase& one) { return one.traits.hardware; }},
-    {"family", [](const ValidationCase& one) { return one.traits.family; }},
-    {"regime", [](const ValidationCase& one) { return one.traits.regime; }},
+    {"group", [](const assay::validate::ValidationCase& one) { return one.group; }},
+    {"source", [](const assay::validate::ValidationCase& one) { return std::string(one.source()); }},
+    {"hardware", [](const assay::validate::ValidationCase& one) { return one.traits.hardware; }},
+    {"family", [](const assay::validate::ValidationCase& one) { return one.traits.family; }},
+    {"regime", [](const assay::validate::ValidationCase& one) { return one.traits.regime; }},
 };
 
 Result<const SortKey*> sort_key(const Request& request) {
@@ -104,28 +106,29 @@ bool contains(std::string_view text, std::string_view part) {
          }) != text.end();
 }
 
-Members summary_row(const ValidationSummary& s) {
-  Members row{{"group", s.group},         {"n", static_cast<std::int64_t>(s.n)},
-              {"mape", s.mape},           {"median_ape", s.median},
-              {"p90_ape", s.p90},         {"bias", s.bias},
-              {"within_10", s.within_10}, {"within_20", s.within_20}};
-  row.emplace_back("rank_correlation", s.rank ? Value(*s.rank) : Value());
+report::Members summary_row(const assay::validate::ValidationSummary& s) {
+  report::Members row{{"group", s.group},         {"n", static_cast<std::int64_t>(s.n)},
+                      {"mape", s.mape},           {"median_ape", s.median},
+                      {"p90_ape", s.p90},         {"bias", s.bias},
+                      {"within_10", s.within_10}, {"within_20", s.within_20}};
+  row.emplace_back("rank_correlation", s.rank ? report::Value(*s.rank) : report::Value());
   row.emplace_back("covered", s.covered);
   return row;
 }
 
 /// One row per value of the key: its rows, and its groups counted alike.
-std::vector<Value> sorted_summaries(const std::vector<ValidationCase>& cases, const SortKey& key) {
+std::vector<report::Value> sorted_summaries(const std::vector<assay::validate::ValidationCase>& cases,
+                                            const SortKey& key) {
   std::vector<std::string> order;
-  for (const ValidationCase& one : cases)
+  for (const assay::validate::ValidationCase& one : cases)
     if (std::find(order.begin(), order.end(), key.of(one)) == order.end()) order.push_back(key.of(one));
-  std::vector<Value> rows;
+  std::vector<report::Value> rows;
   for (const std::string& wanted : order) {
-    std::vector<ValidationCase> members;
-    for (const ValidationCase& one : cases)
+    std::vector<assay::validate::ValidationCase> members;
+    for (const assay::validate::ValidationCase& one : cases)
       if (key.of(one) == wanted) members.push_back(one);
-    const std::vector<ValidationSummary> groups = summarise_groups(members);
-    Members row = summary_row(summarise(wanted.empty() ? "-" : wanted, members));
+    const std::vector<assay::validate::ValidationSummary> groups = assay::validate::summarise_groups(members);
+    report::Members row = summary_row(assay::validate::summarise(wanted.empty() ? "-" : wanted, members));
     const bool several = groups.size() > 1;  // then all of them and their mean follow
     row.emplace_back("groups", static_cast<std::int64_t>(several ? groups.size() - 2 : 1));
     row.emplace_back("mean_of_groups", groups.back().mape);
@@ -138,46 +141,47 @@ using Files = std::vector<std::pair<std::string, std::string>>;
 
 /// All fits, by path below the catalogue: to all rows and without each fold. A set by its name fits what that set is
 /// about, alone; steps are fitted on the kernels of the same fit.
-Result<Files> fitted_files(const std::string& set, const Catalogue& all, const std::optional<std::string>& data) {
+Result<Files> fitted_files(const std::string& set, const hardware::Catalogue& all,
+                           const std::optional<std::string>& data) {
   const bool trains = set.find("train") != std::string::npos, serves = set.find("infer") != std::string::npos;
-  std::vector<Catalogue> catalogues;
-  for (std::size_t left_out = 0; left_out <= kept_apart; ++left_out)
-    catalogues.push_back(all.replaced_from(fitted_without(left_out)));
+  std::vector<hardware::Catalogue> catalogues;
+  for (std::size_t left_out = 0; left_out <= assay::validate::kept_apart; ++left_out)
+    catalogues.push_back(all.replaced_from(assay::validate::fitted_without(left_out)));
   Files files;
   const auto add = [&](std::size_t left_out, const std::string& path, std::string text) {
     catalogues[left_out].put(path, text);
-    files.emplace_back(fitted_without(left_out) + path, std::move(text));
+    files.emplace_back(assay::validate::fitted_without(left_out) + path, std::move(text));
   };
   if (!trains && !serves) {
     std::vector<std::optional<Result<Files>>> kernels(catalogues.size());
     parallel_for(kernels.size(), 1, [&](std::size_t left_out) {
-      kernels[left_out] = fit_calibrations({catalogues[left_out], data, left_out});
+      kernels[left_out] = assay::validate::fit_calibrations({catalogues[left_out], data, left_out});
     });
-    for (std::size_t left_out = 0; left_out <= kept_apart; ++left_out) {
+    for (std::size_t left_out = 0; left_out <= assay::validate::kept_apart; ++left_out) {
       ASSAY_TRY(fitted, std::move(*kernels[left_out]));
       for (auto& [path, text] : fitted) add(left_out, path, std::move(text));
     }
   }
   if (set.empty() || trains) {
-    ASSAY_TRY(steps, fit_steps(catalogues, data));
-    for (std::size_t left_out = 0; left_out <= kept_apart; ++left_out)
+    ASSAY_TRY(steps, assay::validate::fit_steps(catalogues, data));
+    for (std::size_t left_out = 0; left_out <= assay::validate::kept_apart; ++left_out)
       add(left_out, "steps/training.toml", std::move(steps[left_out]));
   }
   if (set.empty() || serves) {
-    ASSAY_TRY(serving, fit_serving(catalogues, data));
-    for (std::size_t left_out = 0; left_out <= kept_apart; ++left_out)
+    ASSAY_TRY(serving, assay::validate::fit_serving(catalogues, data));
+    for (std::size_t left_out = 0; left_out <= assay::validate::kept_apart; ++left_out)
       add(left_out, "steps/serving.toml", std::move(serving[left_out]));
   }
   return files;
 }
 
-Result<Response> answer_fit(const Request& request, const Catalogue& catalogue) {
+Result<report::Response> answer_fit(const Request& request, const hardware::Catalogue& catalogue) {
   const std::string set = request.arguments().empty() ? "" : request.arguments().front();
   ASSAY_TRY(files, fitted_files(set, catalogue, request.value("data")));
-  Response response;
-  Items rows;
+  report::Response response;
+  report::Items rows;
   for (auto& [path, text] : files) {
-    rows.emplace_back(Members{{"file", path}, {"bytes", Bytes(static_cast<double>(text.size()))}});
+    rows.emplace_back(report::Members{{"file", path}, {"bytes", Bytes(static_cast<double>(text.size()))}});
     response.files.emplace_back(*request.value("fit") + "/" + path, std::move(text));
   }
   response.headline = fmt::format("{} files fitted", rows.size());
@@ -186,20 +190,20 @@ Result<Response> answer_fit(const Request& request, const Catalogue& catalogue) 
   return response;
 }
 
-Result<Response> answer(const Request& request, const Context& context) {
+Result<report::Response> answer(const Request& request, const Context& context) {
   if (request.has("fit")) return answer_fit(request, context.catalogue);
   const bool show_fitted = request.has("fitted");
-  const ValidationInput input(context.catalogue, request.value("data"), show_fitted);
+  const assay::validate::ValidationInput input(context.catalogue, request.value("data"), show_fitted);
   ASSAY_TRY(sets, wanted_sets(request));
   const std::string filter = request.value("group").value_or("");
   ASSAY_TRY(key, sort_key(request));
-  std::vector<ValidationCase> cases;
+  std::vector<assay::validate::ValidationCase> cases;
   std::map<std::string, std::pair<std::int64_t, std::string>> reasons;
-  Items left_out;
+  report::Items left_out;
   std::int64_t unanswered = 0;
   std::string names;
   std::vector<std::pair<std::string_view, Error>> unread;  // sets that nobody named, and whose tables are not there
-  for (const ValidationSet* set : sets) {
+  for (const assay::validate::ValidationSet* set : sets) {
     auto read = set->run(input);
     if (!read && request.arguments().empty() && read.error().kind == Error::Kind::missing) {
       unread.emplace_back(set->name, std::move(read.error()));
@@ -207,22 +211,22 @@ Result<Response> answer(const Request& request, const Context& context) {
     }
     ASSAY_TRY(result, std::move(read));
     names += (names.empty() ? "" : ", ") + std::string(set->name);
-    for (ValidationCase& one : result.cases) {
+    for (assay::validate::ValidationCase& one : result.cases) {
       if (!contains(one.group, filter)) continue;
       if (one.fitted != show_fitted) continue;
       one.fitted = false;  // what is shown is summed up
       cases.push_back(std::move(one));
     }
-    for (UnansweredCase& one : result.unanswered) {
+    for (assay::validate::UnansweredCase& one : result.unanswered) {
       if (!contains(one.group, filter)) continue;
       ++unanswered;
       auto& [count, example] = reasons[one.why];
       if (count++ == 0) example = one.id;
       if (request.has("unanswered"))
-        left_out.emplace_back(Members{{"id", one.id}, {"group", one.group}, {"why", one.why}});
+        left_out.emplace_back(report::Members{{"id", one.id}, {"group", one.group}, {"why", one.why}});
     }
   }
-  const auto need_data = [](const ValidationSet* set) { return set->needs_data; };
+  const auto need_data = [](const assay::validate::ValidationSet* set) { return set->needs_data; };
   if (const auto needed = std::count_if(sets.begin(), sets.end(), need_data);
       needed > 0 && std::ssize(unread) == needed) {
     Error none = std::move(unread.front().second);
@@ -240,31 +244,31 @@ Result<Response> answer(const Request& request, const Context& context) {
         "--group",
         fmt::format("no {} measurement has {} in its group", show_fitted ? "fitted" : "reported", in_quotes(filter)),
         "`assay validate` lists the groups");
-  const std::vector<ValidationSummary> sums = summarise_groups(cases);
-  Response response;
-  const ValidationSummary all = summarise("all", cases);
+  const std::vector<assay::validate::ValidationSummary> sums = assay::validate::summarise_groups(cases);
+  report::Response response;
+  const assay::validate::ValidationSummary all = assay::validate::summarise("all", cases);
   response.headline = fmt::format("{}: {} measurements{}: median error {:.1f} %, 90 % are within {:.1f} %", names,
                                   all.n, show_fitted ? " that may be fitted" : ", none seen by what predicts it",
                                   100.0 * all.median, 100.0 * all.p90);
-  Items summary, rows, why;
-  for (const ValidationSummary& s : sums) summary.emplace_back(summary_row(s));
+  report::Items summary, rows, why;
+  for (const assay::validate::ValidationSummary& s : sums) summary.emplace_back(summary_row(s));
   if (request.has("by")) {
     summary = sorted_summaries(cases, *key);
     summary.emplace_back(summary_row(all));
   }
-  for (const ValidationCase& one : cases)
-    rows.emplace_back(Members{{"id", one.id},
-                              {"group", one.group},
-                              {"what", one.what},
-                              {"measured", one.measured},
-                              {"predicted", one.predicted},
-                              {"error", one.error()},
-                              {"covered", one.covered()}});
+  for (const assay::validate::ValidationCase& one : cases)
+    rows.emplace_back(report::Members{{"id", one.id},
+                                      {"group", one.group},
+                                      {"what", one.what},
+                                      {"measured", one.measured},
+                                      {"predicted", one.predicted},
+                                      {"error", one.error()},
+                                      {"covered", one.covered()}});
   std::vector<std::pair<std::string, std::pair<std::int64_t, std::string>>> order(reasons.begin(), reasons.end());
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
   for (const auto& [reason, count] : order)
-    why.emplace_back(Members{{"rows", count.first}, {"why", reason}, {"first", count.second}});
+    why.emplace_back(report::Members{{"rows", count.first}, {"why", reason}, {"first", count.second}});
   response.results.emplace_back(show_fitted ? "fitted" : "reported", static_cast<std::int64_t>(cases.size()));
   response.results.emplace_back("unanswered", unanswered);
   response.results.emplace_back("summary", std::move(summary));
@@ -285,7 +289,7 @@ Result<Response> answer(const Request& request, const Context& context) {
 
 }  // namespace
 
-VerbSpec validate_verb() {
+VerbSpec verb() {
   return {
       "validate",
       "compare estimates with measurements",
@@ -317,4 +321,4 @@ VerbSpec validate_verb() {
       true};
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::validate

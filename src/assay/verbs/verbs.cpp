@@ -4,13 +4,13 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::verbs {
 
 std::span<const VerbSpec> verbs() {
-  static const std::vector<VerbSpec> all = {chips_verb(),    models_verb(),   clusters_verb(), roofline_verb(),
-                                            systolic_verb(), transfer_verb(), shard_verb(),    collective_verb(),
-                                            layer_verb(),    train_verb(),    serve_verb(),    scaling_verb(),
-                                            solve_verb(),    validate_verb(), measure_verb(),  book_verb()};
+  static const std::vector<VerbSpec> all = {chips::verb(),    models::verb(),   clusters::verb(), roofline::verb(),
+                                            systolic::verb(), transfer::verb(), shard::verb(),    collective::verb(),
+                                            layer::verb(),    train::verb(),    serve::verb(),    scaling::verb(),
+                                            solve::verb(),    validate::verb(), measure::verb(),  book::verb()};
   return all;
 }
 
@@ -28,8 +28,8 @@ std::span<const OptionSpec> common_options() {
   return all;
 }
 
-Result<std::vector<Override>> overrides_of(const Request& request) {
-  std::vector<Override> changes;
+Result<std::vector<hardware::Override>> overrides_of(const Request& request) {
+  std::vector<hardware::Override> changes;
   for (const std::string& text : request.values("set")) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
@@ -41,13 +41,13 @@ Result<std::vector<Override>> overrides_of(const Request& request) {
   return changes;
 }
 
-Result<Cluster> cluster_of(const Request& request, const Context& context) {
+Result<hardware::Cluster> cluster_of(const Request& request, const Context& context) {
   const auto on = request.value("on");
   if (!on)
     return fail(std::string(request.verb().name), "--on is missing", "name a chip or a cluster, e.g. --on tpu-v5e",
                 Error::Kind::usage);
   ASSAY_TRY(overrides, overrides_of(request));
-  return parse_cluster(*on, context.catalogue, "--on", overrides);
+  return hardware::parse_cluster(*on, context.catalogue, "--on", overrides);
 }
 
-}  // namespace assay
+}  // namespace assay::verbs

@@ -3,24 +3,56 @@
 #include "assay/hardware/cluster.h"
 #include "assay/verbs/request.h"
 
-namespace assay {
+namespace assay::verbs {
 
-VerbSpec chips_verb();
-VerbSpec models_verb();
-VerbSpec clusters_verb();
-VerbSpec roofline_verb();
-VerbSpec systolic_verb();
-VerbSpec transfer_verb();
-VerbSpec shard_verb();
-VerbSpec collective_verb();
-VerbSpec layer_verb();
-VerbSpec train_verb();
-VerbSpec serve_verb();
-VerbSpec scaling_verb();
-VerbSpec solve_verb();
-VerbSpec book_verb();
-VerbSpec validate_verb();
-VerbSpec measure_verb();
+namespace chips {
+VerbSpec verb();
+}
+namespace models {
+VerbSpec verb();
+}
+namespace clusters {
+VerbSpec verb();
+}
+namespace roofline {
+VerbSpec verb();
+}
+namespace systolic {
+VerbSpec verb();
+}
+namespace transfer {
+VerbSpec verb();
+}
+namespace shard {
+VerbSpec verb();
+}
+namespace collective {
+VerbSpec verb();
+}
+namespace layer {
+VerbSpec verb();
+}
+namespace train {
+VerbSpec verb();
+}
+namespace serve {
+VerbSpec verb();
+}
+namespace scaling {
+VerbSpec verb();
+}
+namespace solve {
+VerbSpec verb();
+}
+namespace book {
+VerbSpec verb();
+}
+namespace validate {
+VerbSpec verb();
+}
+namespace measure {
+VerbSpec verb();
+}
 
 /// Options that every verb with hardware shares.
 inline constexpr OptionSpec on_option{"on", "CLUSTER",
@@ -29,8 +61,8 @@ inline constexpr OptionSpec set_option{"set", "KEY=VALUE",
                                        "replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s", true};
 
 /// The --set options as overrides of the chip file.
-Result<std::vector<Override>> overrides_of(const Request& request);
+Result<std::vector<hardware::Override>> overrides_of(const Request& request);
 /// The cluster of --on, which must be given.
-Result<Cluster> cluster_of(const Request& request, const Context& context);
+Result<hardware::Cluster> cluster_of(const Request& request, const Context& context);
 
-}  // namespace assay
+}  // namespace assay::verbs

@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
-namespace assay {
+namespace assay::verbs {
 namespace {
 
-const Catalogue& catalogue() {
-  static const Catalogue all = Catalogue::builtin();
+const hardware::Catalogue& catalogue() {
+  static const hardware::Catalogue all = hardware::Catalogue::builtin();
   return all;
 }
 
-Result<Response> answer_to(std::string_view line, bool picture = false) {
+Result<report::Response> answer_to(std::string_view line, bool picture = false) {
   const auto words = split_words(line);
   if (!words) return tl::unexpected<Error>(words.error());
   auto request = parse_request(*words);
@@ -30,25 +30,25 @@ class Answer {
   explicit Answer(std::string_view line) {
     const auto response = answer_to(line);
     if (!response) throw std::runtime_error(response.error().where + ": " + response.error().what);
-    results_ = Value(response->results);
+    results_ = report::Value(response->results);
     headline_ = response->headline;
   }
   double number(std::string_view path) const {
-    const auto value = find_path(results_, path);
-    const auto found = value ? numeric(*value) : std::nullopt;
+    const auto value = report::find_path(results_, path);
+    const auto found = value ? report::numeric(*value) : std::nullopt;
     EXPECT_TRUE(found) << path;
     return found.value_or(NAN);
   }
   std::string text(std::string_view path) const {
-    const auto value = find_path(results_, path);
+    const auto value = report::find_path(results_, path);
     EXPECT_TRUE(value) << path;
-    return value ? scalar_text(*value) : "";
+    return value ? report::scalar_text(*value) : "";
   }
-  bool has(std::string_view path) const { return find_path(results_, path).has_value(); }
+  bool has(std::string_view path) const { return report::find_path(results_, path).has_value(); }
   const std::string& headline() const { return headline_; }
 
  private:
-  Value results_;
+  report::Value results_;
   std::string headline_;
 };
 
@@ -61,7 +61,7 @@ Error refused(std::string_view line) {
 TEST(Verbs, ChipsListsTheCatalogue) {
   const auto response = answer_to("chips");
   ASSERT_TRUE(response);
-  const auto rows = find_path(Value(response->results), "chips");
+  const auto rows = report::find_path(report::Value(response->results), "chips");
   EXPECT_EQ(rows->items()->size(), catalogue().chip_ids().size());
 }
 
@@ -208,10 +208,11 @@ TEST(Verbs, TheDerivationEndsInTheNumberThatIsShown) {
   const auto response = answer_to("roofline 'bf16[B,8192] @ int8[8192,8192]' --on h100-sxm --explain");
   ASSERT_TRUE(response);
   ASSERT_FALSE(response->derived.empty());
-  const Value results(response->results);
-  EXPECT_EQ(response->ledger.at(response->derived[0]).quantity.value, *numeric(*find_path(results, "time.lower")));
+  const report::Value results(response->results);
+  EXPECT_EQ(response->ledger.at(response->derived[0]).quantity.value,
+            *report::numeric(*report::find_path(results, "time.lower")));
   EXPECT_NEAR(response->ledger.at(response->derived.back()).quantity.value,
-              *numeric(*find_path(results, "critical_size.value")), 1e-6);
+              *report::numeric(*report::find_path(results, "critical_size.value")), 1e-6);
 }
 
 TEST(Verbs, AVerbWithoutAPictureSaysSo) {
@@ -239,4 +240,4 @@ TEST(Verbs, ContradictionsAreRefused) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::verbs

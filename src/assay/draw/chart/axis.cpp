@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 constexpr std::string_view minus_sign = "\u2212";
@@ -191,4 +191,4 @@ std::string number_text(double value, NumberStyle style) {
   return written(static_cast<double>(digits) * power_of_ten(last), style, exponent, last);
 }
 
-}  // namespace assay
+}  // namespace assay::draw

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace assay {
+namespace assay::draw {
 
 /// How values are spread along an axis.
 enum class ScaleKind { linear, log };
@@ -51,4 +51,4 @@ std::vector<AxisTick> ticks(ScaleKind kind, AxisRange range, NumberStyle style, 
 /// One value on its own, to three significant digits.
 std::string number_text(double value, NumberStyle style);
 
-}  // namespace assay
+}  // namespace assay::draw

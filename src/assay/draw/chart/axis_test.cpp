@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -138,4 +138,4 @@ TEST(NumberText, SaysWhatIsNotANumber) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::draw

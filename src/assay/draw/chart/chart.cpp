@@ -13,7 +13,7 @@
 #include "assay/draw/chart/text.h"
 #include "assay/draw/lettering.h"
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 constexpr double series_width = 2.0;
@@ -395,4 +395,4 @@ class ChartPainter {
 
 Scene draw(const Chart& chart) { return ChartPainter(chart).paint(); }
 
-}  // namespace assay
+}  // namespace assay::draw

@@ -8,7 +8,7 @@
 #include "assay/draw/chart/axis.h"
 #include "assay/draw/scene.h"
 
-namespace assay {
+namespace assay::draw {
 
 /// One axis of a chart; without a range it covers what the chart shows.
 struct ChartAxis {
@@ -81,4 +81,4 @@ struct Chart {
 /// room are left out and counted in the footnote.
 Scene draw(const Chart& chart);
 
-}  // namespace assay
+}  // namespace assay::draw

@@ -11,7 +11,7 @@
 #include "assay/draw/chart/layout.h"
 #include "assay/draw/lettering.h"
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -227,4 +227,4 @@ TEST(Chart, CountsTheLabelsItHadNoRoomFor) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::draw

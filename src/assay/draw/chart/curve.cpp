@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstddef>
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 // Points closer than this are one point to any reader; leaving them out keeps drawings of long series small.
@@ -139,4 +139,4 @@ std::vector<PlotPoint> places_along(const std::vector<CurveRun>& runs, double sp
   return places;
 }
 
-}  // namespace assay
+}  // namespace assay::draw

@@ -5,7 +5,7 @@
 #include "assay/draw/chart/axis.h"
 #include "assay/draw/scene.h"
 
-namespace assay {
+namespace assay::draw {
 
 /// The part of a drawing that a plot fills, by its edges.
 struct PlotFrame {
@@ -37,4 +37,4 @@ std::vector<PlotPoint> clipped_area(const CurveRun& run, double base, const Plot
 /// Places along lines at every `spacing`, the first after `offset`.
 std::vector<PlotPoint> places_along(const std::vector<CurveRun>& runs, double spacing, double offset);
 
-}  // namespace assay
+}  // namespace assay::draw

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 constexpr PlotFrame frame = {0, 0, 100, 100};
@@ -87,4 +87,4 @@ TEST(PlacesAlong, AreEquallyFarApartAcrossCorners) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::draw

@@ -7,7 +7,7 @@
 #include <numbers>
 #include <utility>
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 // Costs are in pixels of distance: a label rather moves 90 px than cover a marker. Each was set by eye on the sample
@@ -216,4 +216,4 @@ std::vector<std::optional<LabelPlace>> place_labels(const std::vector<std::vecto
   return chosen;
 }
 
-}  // namespace assay
+}  // namespace assay::draw

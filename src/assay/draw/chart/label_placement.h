@@ -7,7 +7,7 @@
 #include "assay/draw/chart/curve.h"
 #include "assay/draw/scene.h"
 
-namespace assay {
+namespace assay::draw {
 
 /// An upright box around text or a marker.
 struct LabelBox {
@@ -49,4 +49,4 @@ std::vector<LabelPlace> along_horizontal(double y, const PlotFrame& frame, doubl
 std::vector<std::optional<LabelPlace>> place_labels(const std::vector<std::vector<LabelPlace>>& labels,
                                                     const Obstacles& obstacles, const PlotFrame& frame);
 
-}  // namespace assay
+}  // namespace assay::draw

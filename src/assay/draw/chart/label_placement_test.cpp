@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 constexpr PlotFrame frame = {0, 0, 400, 300};
@@ -89,4 +89,4 @@ TEST(AroundPoint, DistantNamesHaveALeaderThatEndsAtTheName) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::draw

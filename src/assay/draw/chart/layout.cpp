@@ -7,7 +7,7 @@
 #include "assay/draw/chart/text.h"
 #include "assay/draw/lettering.h"
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 // Smaller drawings could not hold their own labels.
@@ -329,4 +329,4 @@ ChartLayout chart_layout(const Chart& chart, const ChartMetrics& metrics) {
   return LayoutBuilder(chart, metrics).build();
 }
 
-}  // namespace assay
+}  // namespace assay::draw

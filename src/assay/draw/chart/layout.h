@@ -9,7 +9,7 @@
 #include "assay/draw/chart/curve.h"
 #include "assay/draw/chart/top_names.h"
 
-namespace assay {
+namespace assay::draw {
 
 /// Sizes of type and spaces that every part of a chart shares, in CSS pixels.
 struct ChartMetrics {
@@ -64,4 +64,4 @@ AxisRange shown_range(const Chart& chart, Orientation across);
 /// The layout of a chart.
 ChartLayout chart_layout(const Chart& chart, const ChartMetrics& metrics);
 
-}  // namespace assay
+}  // namespace assay::draw

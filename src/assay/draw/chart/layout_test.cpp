@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 TEST(ChartLayout, NamesAtOneLineEndAreSpreadInTheOrderOfTheLines) {
@@ -71,4 +71,4 @@ TEST(ChartLayout, TickTextsThatWouldRunTogetherAreThinnedOut) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::draw

@@ -7,7 +7,7 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 double decade_below(double value) { return std::pow(10.0, std::floor(std::log10(value))); }
@@ -58,14 +58,14 @@ Chart roofline_chart(std::string title, std::string subtitle, const std::vector<
   return chart;
 }
 
-Chart chip_chart(const Chip& chip) {
+Chart chip_chart(const hardware::Chip& chip) {
   std::vector<RoofLine> roofs;
   Dtype reference = Dtype::bf16;
   for (const DtypeFacts& entry : all_dtypes())
     if (chip.peak[static_cast<std::size_t>(entry.dtype)] && !chip.peak[static_cast<std::size_t>(reference)])
       reference = entry.dtype;
   const FlopsPerSecond base = chip.peak[static_cast<std::size_t>(reference)]->value;
-  for (const MemoryRoof& roof : memory_roofs(chip))
+  for (const hardware::MemoryRoof& roof : hardware::memory_roofs(chip))
     roofs.push_back({fmt::format("{} {}", roof.name, name(reference)), base, roof.bandwidth.value});
   std::vector<FlopsPerSecond> drawn{base};
   for (Dtype dtype : {Dtype::fp8, Dtype::int8, Dtype::fp4, Dtype::int4}) {
@@ -74,7 +74,7 @@ Chart chip_chart(const Chip& chip) {
     drawn.push_back(peak->value);
     roofs.push_back({fmt::format("hbm {}", name(dtype)), peak->value, chip.hbm().bandwidth->value});
   }
-  roofs.push_back({"hbm vector unit", vector_rate(chip).value, chip.hbm().bandwidth->value});
+  roofs.push_back({"hbm vector unit", hardware::vector_rate(chip).value, chip.hbm().bandwidth->value});
   return roofline_chart(chip.name, "rooflines of every memory level and peak; dense rates, one chip", roofs, {});
 }
 
@@ -101,4 +101,4 @@ Chart size_chart(std::string title, std::string subtitle, const std::string& let
   return chart;
 }
 
-}  // namespace assay
+}  // namespace assay::draw

@@ -7,7 +7,7 @@
 #include "assay/hardware/chip.h"
 #include "assay/roofline/roofline.h"
 
-namespace assay {
+namespace assay::draw {
 
 /// A ceiling of the picture: a memory level's slope up to a peak.
 struct RoofLine {
@@ -29,7 +29,7 @@ Chart roofline_chart(std::string title, std::string subtitle, const std::vector<
                      const std::vector<RoofPoint>& points);
 
 /// All memory levels and dtypes of a chip.
-Chart chip_chart(const Chip& chip);
+Chart chip_chart(const hardware::Chip& chip);
 
 /// A curve of achieved FLOP/s over one size, with its knee if it has one.
 struct SizeCurve {
@@ -40,4 +40,4 @@ struct SizeCurve {
 Chart size_chart(std::string title, std::string subtitle, const std::string& letter,
                  const std::vector<SizeCurve>& curves, FlopsPerSecond peak);
 
-}  // namespace assay
+}  // namespace assay::draw

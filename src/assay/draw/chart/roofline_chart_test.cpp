@@ -10,7 +10,7 @@
 
 #include "assay/hardware/catalogue.h"
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 const RoofLine hbm{"hbm", 100_TFLOP_per_s, 1_TB_per_s};     // knee at 100 FLOP/B
@@ -73,12 +73,12 @@ TEST(RooflineChart, WorkWithoutBytesOrWithoutArithmeticHasNoPlaceOnALogAxis) {
 }
 
 TEST(RooflineChart, EveryChipHasAPictureOfAllItsLevels) {
-  const Catalogue catalogue = Catalogue::builtin();
+  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   for (const std::string& id : catalogue.chip_ids()) {
-    const Chip chip = *catalogue.chip(id, "test");
+    const hardware::Chip chip = *catalogue.chip(id, "test");
     const Chart chart = chip_chart(chip);
     expect_regions_tile_the_axis(chart);
-    for (const MemoryRoof& roof : memory_roofs(chip))
+    for (const hardware::MemoryRoof& roof : hardware::memory_roofs(chip))
       EXPECT_TRUE(std::any_of(chart.series.begin(), chart.series.end(),
                               [&](const ChartSeries& line) { return line.name.starts_with(roof.name + " "); }))
           << id << " " << roof.name;
@@ -133,4 +133,4 @@ RC_GTEST_PROP(RooflineChartLaws, EveryRoofIsDrawnWhereItsFormulaSays, ()) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::draw

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace assay {
+namespace assay::draw {
 
 bool has_unit_at_numbers(const ChartAxis& axis) { return axis.numbers == NumberStyle::si && axis.unit.size() == 1; }
 
@@ -51,4 +51,4 @@ std::string chart_description(const Chart& chart) {
   return text;
 }
 
-}  // namespace assay
+}  // namespace assay::draw

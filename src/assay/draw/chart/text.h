@@ -5,7 +5,7 @@
 
 #include "assay/draw/chart/chart.h"
 
-namespace assay {
+namespace assay::draw {
 
 /// A unit of one letter stands with each number, since a prefix alone could be one: 10 ms.
 bool has_unit_at_numbers(const ChartAxis& axis);
@@ -21,4 +21,4 @@ std::string series_text(const Chart& chart, std::size_t series);
 /// What there is to see in a chart, for those who cannot: the chart's own description, else one made from its parts.
 std::string chart_description(const Chart& chart);
 
-}  // namespace assay
+}  // namespace assay::draw

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 TEST(ChartText, UnitsFollowTheirPrefix) {
@@ -25,4 +25,4 @@ TEST(ChartText, ASeriesSaysIfItHasNoPointToDraw) {
 TEST(ChartText, AChartWithoutWordsIsStillDescribed) { EXPECT_EQ(chart_description({}), "values against values"); }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::draw

@@ -7,7 +7,7 @@
 
 #include "assay/draw/lettering.h"
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 constexpr std::size_t most_rows = 3;
@@ -144,4 +144,4 @@ TopNames top_names(const Chart& chart, const AxisScale& x, AxisRange room, doubl
   return result;
 }
 
-}  // namespace assay
+}  // namespace assay::draw

@@ -7,7 +7,7 @@
 #include "assay/draw/chart/axis.h"
 #include "assay/draw/chart/chart.h"
 
-namespace assay {
+namespace assay::draw {
 
 /// What a name above the plot belongs to.
 enum class TopNameOwner { region, line };
@@ -38,4 +38,4 @@ struct TopNames {
 /// `room` bounds the names, in positions of the x axis.
 TopNames top_names(const Chart& chart, const AxisScale& x, AxisRange room, double text_size);
 
-}  // namespace assay
+}  // namespace assay::draw

@@ -7,7 +7,7 @@
 
 #include "assay/draw/lettering.h"
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -86,4 +86,4 @@ TEST(TopNames, WhatCannotBeSeenIsLeftOutQuietly) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::draw

@@ -10,7 +10,7 @@
 #include "assay/draw/lettering.h"
 #include "assay/draw/sketch.h"
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 constexpr double margin = 24.0;
@@ -25,10 +25,10 @@ RowSlots layer_slots(std::int64_t count) { return row_slots(count, 4, 2, 1); }
 /// Panels have up to three grids beside each other.
 RowSlots panel_layer_slots(std::int64_t count) { return row_slots(count, 2, 1, 1); }
 
-std::vector<std::int64_t> shard_counts(const Mesh& mesh, const Tensor& tensor) {
+std::vector<std::int64_t> shard_counts(const program::Mesh& mesh, const program::Tensor& tensor) {
   std::vector<std::int64_t> counts;
   for (std::size_t d = 0; d < tensor.dims.size(); ++d)
-    counts.push_back(static_cast<std::int64_t>(shard_count(mesh, tensor.sharding.dims[d].set())));
+    counts.push_back(static_cast<std::int64_t>(program::shard_count(mesh, tensor.sharding.dims[d].set())));
   return counts;
 }
 
@@ -92,16 +92,17 @@ void draw_gap(Sketch& sketch, const RowSlots& row, double pitch, double across, 
 struct GridAxes {
   std::vector<std::size_t> all;
   std::int64_t rows = 1, columns = 1, layers = 1;
-  std::size_t row = max_mesh_axes, column = max_mesh_axes;
+  std::size_t row = program::max_mesh_axes, column = program::max_mesh_axes;
 
-  explicit GridAxes(const Mesh& mesh) {
+  explicit GridAxes(const program::Mesh& mesh) {
     for (std::size_t i = 0; i < mesh.axes.size(); ++i)
       if (mesh.axes[i].size > 1) all.push_back(i);
     if (!all.empty()) column = all.size() == 1 ? all[0] : all[1], columns = mesh.axes[column].size;
     if (all.size() > 1) row = all[0], rows = mesh.axes[row].size;
     for (std::size_t i = 2; i < all.size(); ++i) layers *= mesh.axes[all[i]].size;
   }
-  std::vector<std::int64_t> coordinates(const Mesh& mesh, std::int64_t r, std::int64_t c, std::int64_t layer) const {
+  std::vector<std::int64_t> coordinates(const program::Mesh& mesh, std::int64_t r, std::int64_t c,
+                                        std::int64_t layer) const {
     std::vector<std::int64_t> at(mesh.axes.size(), 0);
     if (row < at.size()) at[row] = r;
     if (column < at.size()) at[column] = c;
@@ -113,7 +114,7 @@ struct GridAxes {
   }
 };
 
-std::string coordinates_text(const Mesh& mesh, const std::vector<std::int64_t>& at) {
+std::string coordinates_text(const program::Mesh& mesh, const std::vector<std::int64_t>& at) {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < at.size(); ++i) parts.push_back(fmt::format("{}={}", mesh.axes[i].name, at[i]));
   return join(parts, ", ");
@@ -128,14 +129,15 @@ void label_axis(Sketch& sketch, PlotPoint at, const std::string& text, Anchor an
                    .bold = bold});
 }
 
-double cell_width(const Mesh& mesh, const Tensor& tensor) {
+double cell_width(const program::Mesh& mesh, const program::Tensor& tensor) {
   std::vector<std::int64_t> last = shard_counts(mesh, tensor);
   for (std::int64_t& n : last) --n;
   return std::max(least_cell, text_width(index_text(last), shard_text_size) + 8.0);
 }
 
 /// One layer of devices, a grid with its upper left corner at 0, 0.
-Sketch sketch_layer(const Mesh& mesh, const Tensor& tensor, const GridAxes& axes, std::int64_t layer) {
+Sketch sketch_layer(const program::Mesh& mesh, const program::Tensor& tensor, const GridAxes& axes,
+                    std::int64_t layer) {
   const double width = cell_width(mesh, tensor), pitch_x = width + 3.0, pitch_y = least_cell + 3.0;
   const RowSlots rows = slots(axes.rows), columns = slots(axes.columns);
   Sketch sketch;
@@ -153,7 +155,8 @@ Sketch sketch_layer(const Mesh& mesh, const Tensor& tensor, const GridAxes& axes
 }
 
 /// All devices, with the names of the mesh axes along the sides.
-Sketch sketch_devices(const Mesh& mesh, const Tensor& tensor, RowSlots (*drawn_layers)(std::int64_t)) {
+Sketch sketch_devices(const program::Mesh& mesh, const program::Tensor& tensor,
+                      RowSlots (*drawn_layers)(std::int64_t)) {
   const GridAxes axes(mesh);
   const RowSlots layers = drawn_layers(axes.layers);
   Sketch sketch;
@@ -188,11 +191,11 @@ Sketch sketch_devices(const Mesh& mesh, const Tensor& tensor, RowSlots (*drawn_l
   return sketch;
 }
 
-std::string dimension_text(const Mesh& mesh, const Tensor& tensor, std::size_t d) {
-  const Dimension& dim = tensor.dims[d];
+std::string dimension_text(const program::Mesh& mesh, const program::Tensor& tensor, std::size_t d) {
+  const program::Dimension& dim = tensor.dims[d];
   const std::string size =
       dim.name == std::to_string(dim.size) ? dim.name : fmt::format("{} = {}", dim.name, human_count(dim.size));
-  const AxisList axes = tensor.sharding.dims[d];
+  const program::AxisList axes = tensor.sharding.dims[d];
   if (axes.empty()) return size;
   std::string names;
   for (int axis : axes.axes()) names += mesh.axes[static_cast<std::size_t>(axis)].name;
@@ -200,7 +203,7 @@ std::string dimension_text(const Mesh& mesh, const Tensor& tensor, std::size_t d
 }
 
 /// The array cut into shards: its last two dimensions as a grid, more of them as grids side by side.
-Sketch sketch_array(const Mesh& mesh, const Tensor& tensor) {
+Sketch sketch_array(const program::Mesh& mesh, const program::Tensor& tensor) {
   const std::vector<std::int64_t> counts = shard_counts(mesh, tensor);
   const std::size_t rank = counts.size();
   const std::int64_t row_count = rank > 1 ? counts[rank - 2] : 1, column_count = rank > 0 ? counts[rank - 1] : 1;
@@ -298,15 +301,15 @@ class Page {
   Sketch sketch_;
 };
 
-std::string holding_text(const Mesh& mesh, const Tensor& tensor) {
+std::string holding_text(const program::Mesh& mesh, const program::Tensor& tensor) {
   std::vector<std::string> sides;
-  for (std::int64_t n : local_shape(mesh, tensor)) sides.push_back(human_count(n));
-  std::string text = fmt::format("[{}], {} on each of {} devices", join(sides, " x "), human(local_bytes(mesh, tensor)),
-                                 human_count(mesh.devices()));
-  if (const std::int64_t copies = replication(mesh, tensor); copies > 1)
+  for (std::int64_t n : program::local_shape(mesh, tensor)) sides.push_back(human_count(n));
+  std::string text = fmt::format("[{}], {} on each of {} devices", join(sides, " x "),
+                                 human(program::local_bytes(mesh, tensor)), human_count(mesh.devices()));
+  if (const std::int64_t copies = program::replication(mesh, tensor); copies > 1)
     text += fmt::format("; every shard {} times", human_count(copies));
   if (tensor.sharding.unreduced)
-    text += fmt::format("; partial sums, to be added over {}", axes_text(mesh, tensor.sharding.unreduced));
+    text += fmt::format("; partial sums, to be added over {}", program::axes_text(mesh, tensor.sharding.unreduced));
   return text;
 }
 
@@ -328,15 +331,16 @@ Sketch sketch_arrow(const std::string& above, const std::string& below) {
   return sketch;
 }
 
-Sketch sketch_step(const Mesh& mesh, const DrawnStep& drawn) {
-  const PlanStep& step = drawn.step;
+Sketch sketch_step(const program::Mesh& mesh, const DrawnStep& drawn) {
+  const plan::PlanStep& step = drawn.step;
   std::vector<Sketch> parts = {
-      headed(sketch_devices(mesh, step.before, panel_layer_slots), tensor_text(mesh, step.before))};
+      headed(sketch_devices(mesh, step.before, panel_layer_slots), program::tensor_text(mesh, step.before))};
   if (step.second)
-    parts.push_back(headed(sketch_devices(mesh, *step.second, panel_layer_slots), tensor_text(mesh, *step.second)));
-  const std::string axes = step.axes ? " over " + axes_text(mesh, step.axes) : "";
-  parts.push_back(sketch_arrow(fmt::format("{}{}", name(step.kind), axes), drawn.cost));
-  parts.push_back(headed(sketch_devices(mesh, step.after, panel_layer_slots), tensor_text(mesh, step.after)));
+    parts.push_back(
+        headed(sketch_devices(mesh, *step.second, panel_layer_slots), program::tensor_text(mesh, *step.second)));
+  const std::string axes = step.axes ? " over " + program::axes_text(mesh, step.axes) : "";
+  parts.push_back(sketch_arrow(fmt::format("{}{}", plan::name(step.kind), axes), drawn.cost));
+  parts.push_back(headed(sketch_devices(mesh, step.after, panel_layer_slots), program::tensor_text(mesh, step.after)));
   double tallest = 0.0;
   for (const Sketch& part : parts) tallest = std::max(tallest, part.bounds().height());
   Sketch row;
@@ -350,7 +354,7 @@ Sketch sketch_step(const Mesh& mesh, const DrawnStep& drawn) {
 
 }  // namespace
 
-std::vector<std::int64_t> shard_index(const Mesh& mesh, const Tensor& tensor,
+std::vector<std::int64_t> shard_index(const program::Mesh& mesh, const program::Tensor& tensor,
                                       const std::vector<std::int64_t>& coordinates) {
   std::vector<std::int64_t> index;
   for (std::size_t d = 0; d < tensor.dims.size(); ++d) {
@@ -362,7 +366,7 @@ std::vector<std::int64_t> shard_index(const Mesh& mesh, const Tensor& tensor,
   return index;
 }
 
-Scene draw_sharding(const Mesh& mesh, const Tensor& tensor) {
+Scene draw_sharding(const program::Mesh& mesh, const program::Tensor& tensor) {
   const Sketch devices = headed(sketch_devices(mesh, tensor, layer_slots), "devices"),
                array = headed(sketch_array(mesh, tensor), "array");
   Sketch body;
@@ -371,7 +375,7 @@ Scene draw_sharding(const Mesh& mesh, const Tensor& tensor) {
     body.append(*part, x - part->bounds().left, -part->bounds().top);
     x += part->bounds().width() + 70.0;
   }
-  const std::string title = fmt::format("{} on {}", tensor_text(mesh, tensor), mesh_text(mesh));
+  const std::string title = fmt::format("{} on {}", program::tensor_text(mesh, tensor), program::mesh_text(mesh));
   Page page(std::max(520.0, body.bounds().width()));
   page.text(title, title_size, ColourRole::ink, true);
   page.text(holding_text(mesh, tensor), 13.0, ColourRole::muted, false);
@@ -382,7 +386,7 @@ Scene draw_sharding(const Mesh& mesh, const Tensor& tensor) {
   return page.scene(title, holding_text(mesh, tensor));
 }
 
-Scene draw_plan(const Mesh& mesh, const std::string& title, const std::string& subtitle,
+Scene draw_plan(const program::Mesh& mesh, const std::string& title, const std::string& subtitle,
                 const std::vector<DrawnStep>& steps) {
   std::vector<Sketch> panels;
   double width = 560.0;
@@ -392,7 +396,7 @@ Scene draw_plan(const Mesh& mesh, const std::string& title, const std::string& s
     panels.push_back(sketch_step(mesh, step));
     width = std::max(width, panels.back().bounds().width());
     partial = partial || step.step.before.sharding.unreduced || step.step.after.sharding.unreduced;
-    description += fmt::format(" {}, {}.", step_text(mesh, step.step), step.cost);
+    description += fmt::format(" {}, {}.", plan::step_text(mesh, step.step), step.cost);
   }
   Page page(width);
   page.text(title, title_size, ColourRole::ink, true);
@@ -401,7 +405,7 @@ Scene draw_plan(const Mesh& mesh, const std::string& title, const std::string& s
     page.space(14.0);
     page.rule();
     page.space(12.0);
-    page.text(fmt::format("{}.  {}", i + 1, step_text(mesh, steps[i].step)), 13.0, ColourRole::ink, true);
+    page.text(fmt::format("{}.  {}", i + 1, plan::step_text(mesh, steps[i].step)), 13.0, ColourRole::ink, true);
     page.space(8.0);
     page.add(panels[i]);
   }
@@ -410,4 +414,4 @@ Scene draw_plan(const Mesh& mesh, const std::string& title, const std::string& s
   return page.scene(title, description);
 }
 
-}  // namespace assay
+}  // namespace assay::draw

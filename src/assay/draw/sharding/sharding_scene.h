@@ -8,25 +8,25 @@
 #include "assay/plan/planner.h"
 #include "assay/program/sharding.h"
 
-namespace assay {
+namespace assay::draw {
 
 /// The shard that a device holds, one index for each dimension; coordinates are by mesh axis.
-std::vector<std::int64_t> shard_index(const Mesh& mesh, const Tensor& tensor,
+std::vector<std::int64_t> shard_index(const program::Mesh& mesh, const program::Tensor& tensor,
                                       const std::vector<std::int64_t>& coordinates);
 
 /// The devices, each coloured and labelled by its shard, beside the array cut into these shards. Devices of one colour
 /// hold the same; a hatched one holds an addend of a sum. Long axes are drawn with their middle left out.
-Scene draw_sharding(const Mesh& mesh, const Tensor& tensor);
+Scene draw_sharding(const program::Mesh& mesh, const program::Tensor& tensor);
 
 /// A step of a plan and what is said about it: "12 MiB received, 41.2 us".
 struct DrawnStep {
-  PlanStep step;
+  plan::PlanStep step;
   std::string cost = {};
 };
 
 /// One panel a step, from the top: what each device holds before it, the step in the notation with its cost, and what
 /// each device holds after it.
-Scene draw_plan(const Mesh& mesh, const std::string& title, const std::string& subtitle,
+Scene draw_plan(const program::Mesh& mesh, const std::string& title, const std::string& subtitle,
                 const std::vector<DrawnStep>& steps);
 
-}  // namespace assay
+}  // namespace assay::draw

@@ -7,13 +7,13 @@
 
 #include "assay/plan/notation.h"
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
-Mesh mesh_of(std::string_view text) { return *parse_mesh(text, "mesh"); }
+program::Mesh mesh_of(std::string_view text) { return *program::parse_mesh(text, "mesh"); }
 
-Tensor tensor_of(const Mesh& mesh, std::string_view text) {
-  return parse_sharding(text, mesh, {{"I", 64}, {"J", 128}, {"K", 32}}, Dtype::bf16)->left;
+program::Tensor tensor_of(const program::Mesh& mesh, std::string_view text) {
+  return plan::parse_sharding(text, mesh, {{"I", 64}, {"J", 128}, {"K", 32}}, Dtype::bf16)->left;
 }
 
 /// How often each label stands in a scene.
@@ -40,7 +40,7 @@ std::size_t lines(const Scene& scene) {
 }
 
 TEST(ShardIndex, FollowsTheOrderOfTheSubscript) {
-  const Mesh mesh = mesh_of("X=2,Y=4");
+  const program::Mesh mesh = mesh_of("X=2,Y=4");
   // Y is minor in I_XY: device x=1, y=2 holds block 1*4 + 2; in I_YX block 2*2 + 1.
   EXPECT_EQ(shard_index(mesh, tensor_of(mesh, "A[I_XY, J]"), {1, 2}), (std::vector<std::int64_t>{6, 0}));
   EXPECT_EQ(shard_index(mesh, tensor_of(mesh, "A[I_YX, J]"), {1, 2}), (std::vector<std::int64_t>{5, 0}));
@@ -48,7 +48,7 @@ TEST(ShardIndex, FollowsTheOrderOfTheSubscript) {
 }
 
 TEST(ShardingScene, DevicesAndTheirShardsHaveOneColour) {
-  const Mesh mesh = mesh_of("X=2,Y=4");
+  const program::Mesh mesh = mesh_of("X=2,Y=4");
   const Scene scene = draw_sharding(mesh, tensor_of(mesh, "A[I_X, J]"));
   // Four devices and the array's shard each.
   EXPECT_EQ(labels(scene)["0,0"], 5);
@@ -59,20 +59,20 @@ TEST(ShardingScene, DevicesAndTheirShardsHaveOneColour) {
 }
 
 TEST(ShardingScene, UpToTwentyFourShardsLookDifferent) {
-  const Mesh mesh = mesh_of("X=4,Y=6");
+  const program::Mesh mesh = mesh_of("X=4,Y=6");
   const Scene scene = draw_sharding(mesh, tensor_of(mesh, "A[I_X, J_Y]"));
   EXPECT_EQ(fills(scene, "shard").size(), 24u);
 }
 
 TEST(ShardingScene, PartialSumsAreHatched) {
-  const Mesh mesh = mesh_of("X=2,Y=2");
+  const program::Mesh mesh = mesh_of("X=2,Y=2");
   EXPECT_EQ(lines(draw_sharding(mesh, tensor_of(mesh, "A[I_X, J]"))), 0u);
   EXPECT_GT(lines(draw_sharding(mesh, tensor_of(mesh, "A[I_X, J] {U_Y}"))), 4u);
 }
 
 TEST(ShardingScene, LargeMeshesStaySmallPictures) {
   for (const char* text : {"X=1024", "X=64,Y=64", "X=16,Y=16,Z=16", "X=4,Y=4,Z=4,W=4", "X=1"}) {
-    const Mesh mesh = mesh_of(text);
+    const program::Mesh mesh = mesh_of(text);
     const Scene scene =
         draw_sharding(mesh, tensor_of(mesh, text[2] == '1' && text[3] == '\0' ? "A[I, J]" : "A[I_X, J]"));
     EXPECT_LT(scene.items.size(), 500u) << text;
@@ -87,16 +87,16 @@ TEST(ShardingScene, LargeMeshesStaySmallPictures) {
 }
 
 TEST(ShardingScene, MoreDimensionsStandSideBySide) {
-  const Mesh mesh = mesh_of("X=2,Y=2,Z=2");
+  const program::Mesh mesh = mesh_of("X=2,Y=2,Z=2");
   const auto found = labels(draw_sharding(mesh, tensor_of(mesh, "A[I_X, J_Y, K_Z]")));
   EXPECT_EQ(found.at("1,0,1"), 2);
   EXPECT_EQ(found.count("side by side: I = 64 over X"), 1u);
 }
 
 TEST(PlanScene, HasAPanelForEachStepWithItsCost) {
-  const Mesh mesh = mesh_of("X=2,Y=2");
-  const Tensor from = tensor_of(mesh, "A[I_X, J_Y]"), to = tensor_of(mesh, "A[I, J]");
-  const Plan plan = plan_reshard(mesh, from, to.sharding, byte_prices(mesh));
+  const program::Mesh mesh = mesh_of("X=2,Y=2");
+  const program::Tensor from = tensor_of(mesh, "A[I_X, J_Y]"), to = tensor_of(mesh, "A[I, J]");
+  const plan::Plan plan = plan::plan_reshard(mesh, from, to.sharding, plan::byte_prices(mesh));
   ASSERT_EQ(plan.steps.size(), 1u);
   const auto found = labels(draw_plan(mesh, "title", "subtitle", {{plan.steps[0], "12 KiB received"}}));
   EXPECT_EQ(found.count("1.  A[I, J] = AllGather_XY(A[I_X, J_Y])"), 1u);
@@ -107,4 +107,4 @@ TEST(PlanScene, HasAPanelForEachStepWithItsCost) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::draw

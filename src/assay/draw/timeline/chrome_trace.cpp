@@ -3,7 +3,7 @@
 
 #include "assay/draw/timeline/timeline_scene.h"
 
-namespace assay {
+namespace assay::draw {
 
 std::string chrome_trace_json(const Timeline& timeline) {
   using Json = nlohmann::ordered_json;
@@ -40,4 +40,4 @@ std::string chrome_trace_json(const Timeline& timeline) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-}  // namespace assay
+}  // namespace assay::draw

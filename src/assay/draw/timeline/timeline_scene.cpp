@@ -11,7 +11,7 @@
 #include "assay/draw/lettering.h"
 #include "assay/draw/sketch.h"
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 constexpr double margin = 24.0;
@@ -238,4 +238,4 @@ Scene draw_timeline(const Timeline& timeline) {
   return scene;
 }
 
-}  // namespace assay
+}  // namespace assay::draw

@@ -8,7 +8,7 @@
 #include "assay/base/units.h"
 #include "assay/draw/scene.h"
 
-namespace assay {
+namespace assay::draw {
 
 /// A resource that does one thing at a time: a link, a device, a stage of a pipeline.
 struct TimelineLane {
@@ -63,4 +63,4 @@ Scene draw_timeline(const Timeline& timeline);
 /// The same bars in the Chrome trace event format, which trace viewers open: one thread a lane, times in microseconds.
 std::string chrome_trace_json(const Timeline& timeline);
 
-}  // namespace assay
+}  // namespace assay::draw

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 /// A pipeline: each stage does every micro-batch forwards and backwards, one after the other.
@@ -99,4 +99,4 @@ TEST(ChromeTrace, HasOneEventForEachBarAndNamesItsLanes) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::draw

@@ -10,7 +10,7 @@
 #include "assay/draw/lettering.h"
 #include "assay/draw/topology/torus_sketch.h"
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 constexpr double padding = 14.0;
@@ -28,7 +28,7 @@ std::string plural(std::string_view name, std::int64_t count) {
 
 class TreePainter {
  public:
-  explicit TreePainter(const Cluster& cluster) : cluster_(cluster) {}
+  explicit TreePainter(const hardware::Cluster& cluster) : cluster_(cluster) {}
 
   Sketch paint() {
     Sketch tree;
@@ -47,7 +47,7 @@ class TreePainter {
   }
 
  private:
-  const Level& level(std::size_t i) const { return cluster_.levels[i]; }
+  const hardware::Level& level(std::size_t i) const { return cluster_.levels[i]; }
 
   /// What a unit of level `i` joins: chips, nodes, or units of the level below.
   std::string child_name(std::size_t i) const {
@@ -57,7 +57,7 @@ class TreePainter {
   }
 
   std::vector<std::string> level_text(std::size_t i) const {
-    const Level& here = level(i);
+    const hardware::Level& here = level(i);
     const std::string child = child_name(i);
     std::vector<std::string> lines = {
         fmt::format("{}: {} {}", here.name, human_count(here.degree), plural(child, here.degree))};
@@ -119,7 +119,7 @@ class TreePainter {
   /// The switches of one unit of level `i` in a row around `x`, and lines from each to all `ends`.
   void add_switches(std::size_t i, double x, double y, const std::vector<PlotPoint>& ends, Sketch& unit) {
     rows_.push_back(y);
-    const Level& here = level(i);
+    const hardware::Level& here = level(i);
     const Paint line = {.stroke = level_colour(i), .stroke_opacity = 0.55, .stroke_width = 1.0};
     const std::int64_t each = here.switches / here.units;
     if (each == 0) {
@@ -237,12 +237,12 @@ class TreePainter {
     return unit;
   }
 
-  const Cluster& cluster_;
+  const hardware::Cluster& cluster_;
   std::vector<double> rows_;  // the height of each level's switches
 };
 
 }  // namespace
 
-Sketch sketch_switched(const Cluster& cluster) { return TreePainter(cluster).paint(); }
+Sketch sketch_switched(const hardware::Cluster& cluster) { return TreePainter(cluster).paint(); }
 
-}  // namespace assay
+}  // namespace assay::draw

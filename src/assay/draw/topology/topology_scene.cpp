@@ -11,7 +11,7 @@
 #include "assay/draw/topology/switched_sketch.h"
 #include "assay/draw/topology/torus_sketch.h"
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 constexpr double margin = 24.0;
@@ -24,13 +24,13 @@ std::string counted(std::int64_t count, std::string_view one, std::string_view m
   return fmt::format("{} {}", human_count(count), count == 1 ? one : many);
 }
 
-std::string shape_of(const Torus& torus) {
-  Shape shape;
-  for (const Axis& axis : torus.axes) shape.push_back(axis.size);
-  return shape_text(shape);
+std::string shape_of(const hardware::Torus& torus) {
+  hardware::Shape shape;
+  for (const hardware::Axis& axis : torus.axes) shape.push_back(axis.size);
+  return hardware::shape_text(shape);
 }
 
-std::string title_of(const Cluster& cluster) {
+std::string title_of(const hardware::Cluster& cluster) {
   const std::string& chip = cluster.chip.name;
   if (cluster.chips() == 1) return chip + ", one chip";
   if (!cluster.torus) return fmt::format("{}, {}", chip, counted(cluster.chips(), "chip", "chips"));
@@ -40,44 +40,44 @@ std::string title_of(const Cluster& cluster) {
 }
 
 /// Dense peak of the format the chip is known by.
-std::string rate_text(const Cluster& cluster) {
+std::string rate_text(const hardware::Cluster& cluster) {
   std::vector<Dtype> order = {Dtype::bf16, Dtype::fp16};
   for (const DtypeFacts& entry : all_dtypes()) order.push_back(entry.dtype);
   for (const Dtype dtype : order)
-    if (const FlopsPerSecond rate = total_rate(cluster, dtype); rate > FlopsPerSecond(0))
+    if (const FlopsPerSecond rate = hardware::total_rate(cluster, dtype); rate > FlopsPerSecond(0))
       return fmt::format("{} {}", human(rate), name(dtype));
   return "";
 }
 
-std::string totals_of(const Cluster& cluster) {
+std::string totals_of(const hardware::Cluster& cluster) {
   std::vector<std::string> parts = {fmt::format("{} on {}", counted(cluster.chips(), "chip", "chips"),
-                                                counted(host_count(cluster), "host", "hosts"))};
+                                                counted(hardware::host_count(cluster), "host", "hosts"))};
   if (std::string rate = rate_text(cluster); !rate.empty()) parts.push_back(std::move(rate));
-  parts.push_back(
-      fmt::format("{} of memory at {}", human(total_memory(cluster)), human(total_memory_bandwidth(cluster))));
+  parts.push_back(fmt::format("{} of memory at {}", human(hardware::total_memory(cluster)),
+                              human(hardware::total_memory_bandwidth(cluster))));
   return join(parts, ", ");
 }
 
-std::string network_of(const Cluster& cluster) {
+std::string network_of(const hardware::Cluster& cluster) {
   std::vector<std::string> parts;
-  if (const std::int64_t links = scale_up_links(cluster); links > 0) {
+  if (const std::int64_t links = hardware::scale_up_links(cluster); links > 0) {
     const auto& technology = cluster.chip.network.scale_up->technology;
     const std::string kind = cluster.torus && technology ? *technology + " " : "scale-up ";
     parts.push_back(counted(links, kind + "link", kind + "links"));
   }
-  if (const std::int64_t switches = switch_count(cluster); switches > 0)
+  if (const std::int64_t switches = hardware::switch_count(cluster); switches > 0)
     parts.push_back(counted(switches, "switch", "switches"));
-  if (const std::int64_t hops = diameter(cluster); hops > 0)
-    parts.push_back(fmt::format("at most {}", switch_count(cluster) > 0
+  if (const std::int64_t hops = hardware::diameter(cluster); hops > 0)
+    parts.push_back(fmt::format("at most {}", hardware::switch_count(cluster) > 0
                                                   ? counted(hops, "switch crossing", "switch crossings")
                                                   : counted(hops, "hop", "hops")));
-  if (const auto bisection = bisection_bandwidth(cluster))
+  if (const auto bisection = hardware::bisection_bandwidth(cluster))
     parts.push_back(fmt::format("bisection {} one way", human(*bisection)));
   return join(parts, ", ");
 }
 
-Sketch sketch_one_chip(const Cluster& cluster) {
-  const Chip& chip = cluster.chip;
+Sketch sketch_one_chip(const hardware::Cluster& cluster) {
+  const hardware::Chip& chip = cluster.chip;
   std::vector<std::string> lines = {chip.id};
   if (std::string rate = rate_text(cluster); !rate.empty()) lines.push_back(std::move(rate));
   lines.push_back(
@@ -115,7 +115,7 @@ Sketch sketch_one_chip(const Cluster& cluster) {
 }
 
 /// The first slice in full, some of the others as outlines, and the network that joins them as a bar above.
-Sketch sketch_slices(const Cluster& cluster) {
+Sketch sketch_slices(const hardware::Cluster& cluster) {
   constexpr double gap = 36.0, drop = 34.0, bar_height = 30.0;
   const ColourRole colour = series_colour(4);
   const SliceSketch first = sketch_torus(cluster);
@@ -147,7 +147,7 @@ Sketch sketch_slices(const Cluster& cluster) {
                      .size = 14.0,
                      .bold = true});
 
-  const Level& network = cluster.levels.back();
+  const hardware::Level& network = cluster.levels.back();
   const std::string text = fmt::format("data-centre network: {} one way per chip, {} per slice",
                                        human(network.chip_bandwidth), human(network.child_bandwidth));
   const double width = std::max(slices.bounds().right, text_width(text, key_size, true) + 2.0 * key_size);
@@ -199,8 +199,8 @@ Rectangle box_sample(double width, double height, double radius, const Paint& pa
   return {-width / 2.0, -height / 2.0, width, height, radius, paint};
 }
 
-void add_torus_key(const Cluster& cluster, Key& key) {
-  const Torus& torus = *cluster.torus;
+void add_torus_key(const hardware::Cluster& cluster, Key& key) {
+  const hardware::Torus& torus = *cluster.torus;
   const TorusView view = torus_view(torus);
   const bool cubes = view == TorusView::blocks && block_side(cluster) > 1;
   if (view == TorusView::grid)
@@ -209,8 +209,8 @@ void add_torus_key(const Cluster& cluster, Key& key) {
     key.add(Marker{.radius = 5.5, .paint = {.fill = ColourRole::ink}}, "chip");
   else
     key.add(box_sample(13.0, 13.0, 0.0, host_paint()), "chip");
-  if (const Shape host = host_tile(cluster); !host.empty() && (view != TorusView::blocks || cubes))
-    key.add(box_sample(20.0, 13.0, 4.0, host_paint()), fmt::format("host of {} chips", shape_text(host)));
+  if (const hardware::Shape host = host_tile(cluster); !host.empty() && (view != TorusView::blocks || cubes))
+    key.add(box_sample(20.0, 13.0, 4.0, host_paint()), fmt::format("host of {} chips", hardware::shape_text(host)));
   bool rings = false;
   for (std::size_t i = 0; i < torus.axes.size(); ++i) {
     if (torus.axes[i].size < 2) continue;
@@ -224,19 +224,19 @@ void add_torus_key(const Cluster& cluster, Key& key) {
       view == TorusView::grid ? "wraparound link of a ring" : "wraparound of a ring, drawn on the outer edges only");
 }
 
-void add_switched_key(const Cluster& cluster, Key& key) {
+void add_switched_key(const hardware::Cluster& cluster, Key& key) {
   key.add(box_sample(13.0, 13.0, 2.5, chip_paint()), "chip");
   for (std::size_t i = 0; i < cluster.levels.size(); ++i)
-    if (const Level& level = cluster.levels[i]; level.switches > 0)
+    if (const hardware::Level& level = cluster.levels[i]; level.switches > 0)
       key.add(box_sample(20.0, 12.0, 3.5, {.fill = series_colour(static_cast<int>(i) + 1)}), level.name + " switch");
 }
 
-std::string description_of(const Cluster& cluster) {
+std::string description_of(const hardware::Cluster& cluster) {
   std::string text = fmt::format("{}. {}.", totals_of(cluster), network_of(cluster));
   if (cluster.torus)
     for (std::size_t i = 0; i < cluster.torus->axes.size(); ++i)
       text += fmt::format(" {}.", join(axis_text(cluster, i), ", "));
-  for (const Level& level : cluster.levels)
+  for (const hardware::Level& level : cluster.levels)
     text += fmt::format(" Level {}: {} children at {} one way each.", level.name, human_count(level.degree),
                         human(level.child_bandwidth));
   return text;
@@ -244,7 +244,7 @@ std::string description_of(const Cluster& cluster) {
 
 }  // namespace
 
-Scene draw_cluster(const Cluster& cluster) {
+Scene draw_cluster(const hardware::Cluster& cluster) {
   const bool torus = cluster.torus.has_value() && cluster.chips_per_slice > 1;
   Sketch body;
   if (cluster.slices > 1)
@@ -293,4 +293,4 @@ Scene draw_cluster(const Cluster& cluster) {
   return scene;
 }
 
-}  // namespace assay
+}  // namespace assay::draw

@@ -3,11 +3,11 @@
 #include "assay/draw/scene.h"
 #include "assay/hardware/cluster.h"
 
-namespace assay {
+namespace assay::draw {
 
 /// How the chips of a cluster are joined: a torus chip by chip or, where it is large, cube by cube, slices on their
 /// data-centre network, or the tree of switches. All bandwidths are one way. However large the cluster, the scene has
 /// a few hundred shapes: what repeats is drawn once and counted.
-Scene draw_cluster(const Cluster& cluster);
+Scene draw_cluster(const hardware::Cluster& cluster);
 
-}  // namespace assay
+}  // namespace assay::draw

@@ -8,12 +8,12 @@
 
 #include "assay/draw/lettering.h"
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
-Cluster cluster_of(const std::string& text, const std::vector<Override>& overrides = {}) {
-  static const Catalogue catalogue = Catalogue::builtin();
-  auto cluster = parse_cluster(text, catalogue, "test", overrides);
+hardware::Cluster cluster_of(const std::string& text, const std::vector<hardware::Override>& overrides = {}) {
+  static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+  auto cluster = hardware::parse_cluster(text, catalogue, "test", overrides);
   if (!cluster) ADD_FAILURE() << text << ": " << cluster.error().what;
   return *std::move(cluster);
 }
@@ -244,4 +244,4 @@ TEST(TopologyScene, OneChipIsDrawnWithItsIdleLinks) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::draw

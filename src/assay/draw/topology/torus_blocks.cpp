@@ -7,7 +7,7 @@
 #include "assay/base/text.h"
 #include "assay/draw/topology/torus_sketch.h"
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 constexpr double depth_x = 0.5;
@@ -15,7 +15,7 @@ constexpr double depth_y = 0.32;
 
 class BlockPainter {
  public:
-  explicit BlockPainter(const Cluster& cluster) : cluster_(cluster), side_(block_side(cluster)) {
+  explicit BlockPainter(const hardware::Cluster& cluster) : cluster_(cluster), side_(block_side(cluster)) {
     double longest = 1.0;
     for (std::size_t i = 0; i < 3; ++i) {
       slots_[i] = row_slots(cluster.torus->axes[i].size / side_, 8, 4, 2);
@@ -111,7 +111,7 @@ class BlockPainter {
 
   /// One arc along an edge of the outline for a ring, dashed where it is twisted; a straight dimension line for a line.
   void add_wrap(std::size_t axis) {
-    const Axis& along = cluster_.torus->axes[axis];
+    const hardware::Axis& along = cluster_.torus->axes[axis];
     const double x = length(0), y = length(1), z = length(2);
     const std::array<PlotPoint, 3> from = {place(0, 0, 0), place(x, 0, 0), place(0, 0, 0)};
     const std::array<PlotPoint, 3> to = {place(x, 0, 0), place(x, y, 0), place(0, 0, z)};
@@ -180,7 +180,7 @@ class BlockPainter {
     sketch_.text_block({panel.x, panel.y + panel.height + 10.0}, text, Anchor::start);
   }
 
-  const Cluster& cluster_;
+  const hardware::Cluster& cluster_;
   std::int64_t side_;
   std::array<RowSlots, 3> slots_;
   double pitch_ = 0.0;
@@ -191,6 +191,6 @@ class BlockPainter {
 
 }  // namespace
 
-SliceSketch sketch_torus_blocks(const Cluster& cluster) { return BlockPainter(cluster).paint(); }
+SliceSketch sketch_torus_blocks(const hardware::Cluster& cluster) { return BlockPainter(cluster).paint(); }
 
-}  // namespace assay
+}  // namespace assay::draw

@@ -8,7 +8,7 @@
 #include "assay/draw/lettering.h"
 #include "assay/draw/topology/torus_sketch.h"
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 constexpr std::int64_t most_per_axis = 16;
@@ -24,7 +24,7 @@ RowSlots axis_slots(std::int64_t size, std::int64_t host) {
 
 class GridPainter {
  public:
-  explicit GridPainter(const Cluster& cluster) : cluster_(cluster), torus_(*cluster.torus) {
+  explicit GridPainter(const hardware::Cluster& cluster) : cluster_(cluster), torus_(*cluster.torus) {
     host_ = host_tile(cluster);
     for (std::size_t i = 0; i < 2; ++i) slots_[i] = axis_slots(size(i), host_.size() == 2 ? host_[i] : 1);
     pitch_ = std::max(slots_[0].size(), slots_[1].size()) <= 8 ? 48.0 : 34.0;
@@ -143,9 +143,9 @@ class GridPainter {
     add_axis_name(sketch_, {box.left - 16.0, (bottom() - height) / 2.0}, cluster_, 1, Anchor::end);
   }
 
-  const Cluster& cluster_;
-  const Torus& torus_;
-  Shape host_;
+  const hardware::Cluster& cluster_;
+  const hardware::Torus& torus_;
+  hardware::Shape host_;
   RowSlots slots_[2];
   double pitch_ = 0.0;
   double row_tracks_ = 0.0;
@@ -154,6 +154,6 @@ class GridPainter {
 
 }  // namespace
 
-SliceSketch sketch_torus_grid(const Cluster& cluster) { return GridPainter(cluster).paint(); }
+SliceSketch sketch_torus_grid(const hardware::Cluster& cluster) { return GridPainter(cluster).paint(); }
 
-}  // namespace assay
+}  // namespace assay::draw

@@ -7,7 +7,7 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 constexpr std::int64_t most_stacked_chips = 128;
@@ -15,14 +15,14 @@ constexpr std::int64_t longest_stacked_axis = 8;
 
 }  // namespace
 
-TorusView torus_view(const Torus& torus) {
+TorusView torus_view(const hardware::Torus& torus) {
   if (torus.axes.size() < 3) return TorusView::grid;
   const bool short_axes = std::all_of(torus.axes.begin(), torus.axes.end(),
-                                      [](const Axis& axis) { return axis.size <= longest_stacked_axis; });
+                                      [](const hardware::Axis& axis) { return axis.size <= longest_stacked_axis; });
   return short_axes && torus.chips() <= most_stacked_chips ? TorusView::stack : TorusView::blocks;
 }
 
-SliceSketch sketch_torus(const Cluster& cluster) {
+SliceSketch sketch_torus(const hardware::Cluster& cluster) {
   switch (torus_view(*cluster.torus)) {
     case TorusView::grid:
       return sketch_torus_grid(cluster);
@@ -34,12 +34,12 @@ SliceSketch sketch_torus(const Cluster& cluster) {
   return sketch_torus_blocks(cluster);
 }
 
-SliceSketch sketch_slice_outline(const Cluster& cluster, double size) {
+SliceSketch sketch_slice_outline(const hardware::Cluster& cluster, double size) {
   constexpr int most_cells = 8;
-  const Torus& torus = *cluster.torus;
+  const hardware::Torus& torus = *cluster.torus;
   const std::size_t rank = std::min<std::size_t>(torus.axes.size(), 3);
   std::int64_t longest = 1;
-  for (const Axis& axis : torus.axes) longest = std::max(longest, axis.size);
+  for (const hardware::Axis& axis : torus.axes) longest = std::max(longest, axis.size);
   std::array<double, 3> length = {};
   std::array<int, 3> cells = {1, 1, 1};
   for (std::size_t i = 0; i < rank; ++i) {
@@ -70,13 +70,13 @@ SliceSketch sketch_slice_outline(const Cluster& cluster, double size) {
   return {std::move(sketch), {deep.x + length[0] / 2.0, up.y + deep.y}};
 }
 
-Shape host_tile(const Cluster& cluster) {
-  const Torus& torus = *cluster.torus;
+hardware::Shape host_tile(const hardware::Cluster& cluster) {
+  const hardware::Torus& torus = *cluster.torus;
   if (!cluster.chip.host.shape) return {};
-  Shape tile = cluster.chip.host.shape->value;
+  hardware::Shape tile = cluster.chip.host.shape->value;
   if (tile.size() != torus.axes.size()) return {};
-  const std::int64_t hosts = host_count(cluster) / cluster.slices;
-  const auto tiles = [&](const Shape& shape) {
+  const std::int64_t hosts = hardware::host_count(cluster) / cluster.slices;
+  const auto tiles = [&](const hardware::Shape& shape) {
     std::int64_t count = 1;
     for (std::size_t i = 0; i < shape.size(); ++i) {
       const std::int64_t side = std::min(shape[i], torus.axes[i].size);
@@ -94,29 +94,30 @@ Shape host_tile(const Cluster& cluster) {
   return tile;
 }
 
-std::int64_t block_side(const Cluster& cluster) {
-  const ScaleUp& up = *cluster.chip.network.scale_up;
+std::int64_t block_side(const hardware::Cluster& cluster) {
+  const hardware::ScaleUp& up = *cluster.chip.network.scale_up;
   if (up.wrap_rule != "cube" || !up.wrap_length) return 1;
   const std::int64_t side = up.wrap_length->value;
   const auto& axes = cluster.torus->axes;
-  const bool whole = std::all_of(axes.begin(), axes.end(), [&](const Axis& axis) { return axis.size % side == 0; });
+  const bool whole =
+      std::all_of(axes.begin(), axes.end(), [&](const hardware::Axis& axis) { return axis.size % side == 0; });
   return whole ? side : 1;
 }
 
 ColourRole axis_colour(std::size_t axis) { return series_colour(static_cast<int>(axis) + 1); }
 
-std::string twist_text(const Torus& torus, std::size_t axis) {
+std::string twist_text(const hardware::Torus& torus, std::size_t axis) {
   std::string text;
   if (!torus.twisted) return text;
   const std::int64_t size = torus.axes[axis].size;
-  for (const Axis& other : torus.axes)
+  for (const hardware::Axis& other : torus.axes)
     if (other.size == 2 * size) text += fmt::format("{}{} by {}", text.empty() ? "" : " and ", other.name, size);
   return text;
 }
 
-std::vector<std::string> axis_text(const Cluster& cluster, std::size_t axis) {
-  const Torus& torus = *cluster.torus;
-  const Axis& along = torus.axes[axis];
+std::vector<std::string> axis_text(const hardware::Cluster& cluster, std::size_t axis) {
+  const hardware::Torus& torus = *cluster.torus;
+  const hardware::Axis& along = torus.axes[axis];
   const std::int64_t side = torus_view(torus) == TorusView::blocks ? block_side(cluster) : 1;
   std::string chips = fmt::format("{} {}", human_count(along.size), along.size == 1 ? "chip" : "chips");
   if (side > 1) chips += fmt::format(" = {} {}", human_count(along.size / side), along.size == side ? "cube" : "cubes");
@@ -126,7 +127,7 @@ std::vector<std::string> axis_text(const Cluster& cluster, std::size_t axis) {
   return lines;
 }
 
-void add_axis_name(Sketch& sketch, PlotPoint at, const Cluster& cluster, std::size_t axis, Anchor anchor) {
+void add_axis_name(Sketch& sketch, PlotPoint at, const hardware::Cluster& cluster, std::size_t axis, Anchor anchor) {
   constexpr double size = 12.0, sample = 16.0, gap = 7.0;
   Paint paint = link_paint(axis);
   paint.stroke_width = 3.0;
@@ -158,4 +159,4 @@ Paint chip_paint(double opacity) {
   return {.fill = ColourRole::ink, .fill_opacity = opacity, .stroke = ColourRole::surface, .stroke_width = 1.0};
 }
 
-}  // namespace assay
+}  // namespace assay::draw

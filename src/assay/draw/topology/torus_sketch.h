@@ -7,13 +7,13 @@
 #include "assay/draw/sketch.h"
 #include "assay/hardware/cluster.h"
 
-namespace assay {
+namespace assay::draw {
 
 /// How one slice of a torus is drawn: every chip on a plane, every chip in space, or whole cubes in space.
 enum class TorusView { grid, stack, blocks };
 
 /// The view that keeps a slice readable: chips are drawn one by one up to about 4x4x8.
-TorusView torus_view(const Torus& torus);
+TorusView torus_view(const hardware::Torus& torus);
 
 /// A drawn slice, and the place at the top of it where a network would be plugged in.
 struct SliceSketch {
@@ -23,38 +23,38 @@ struct SliceSketch {
 
 /// One slice with its axes labelled. Long axes are drawn with a gap, so that no slice takes more than some hundred
 /// shapes. Links have the colour of their axis, wraparound links lie outside, and hosts are tinted groups of chips.
-SliceSketch sketch_torus(const Cluster& cluster);
+SliceSketch sketch_torus(const hardware::Cluster& cluster);
 
 /// The same slice as a plain outline, to stand beside one that is drawn in full.
-SliceSketch sketch_slice_outline(const Cluster& cluster, double size);
+SliceSketch sketch_slice_outline(const hardware::Cluster& cluster, double size);
 
 /// The sizes of one host along the axes, turned so that hosts tile the slice; empty where they do not.
-Shape host_tile(const Cluster& cluster);
+hardware::Shape host_tile(const hardware::Cluster& cluster);
 
 /// Chips along each side of the cubes that a `blocks` view is made of; 1 where the slice is not made of cubes.
-std::int64_t block_side(const Cluster& cluster);
+std::int64_t block_side(const hardware::Cluster& cluster);
 
 /// The parts of a sketch of one kind, in files of their own.
-SliceSketch sketch_torus_grid(const Cluster& cluster);
-SliceSketch sketch_torus_stack(const Cluster& cluster);
-SliceSketch sketch_torus_blocks(const Cluster& cluster);
+SliceSketch sketch_torus_grid(const hardware::Cluster& cluster);
+SliceSketch sketch_torus_stack(const hardware::Cluster& cluster);
+SliceSketch sketch_torus_blocks(const hardware::Cluster& cluster);
 /// The inside of one cube: `side` chips along each axis, `pitch` apart, without labels.
-Sketch sketch_cube_inside(const Cluster& cluster, std::int64_t side, double pitch);
+Sketch sketch_cube_inside(const hardware::Cluster& cluster, std::int64_t side, double pitch);
 
 /// Links along an axis and what names the axis.
 ColourRole axis_colour(std::size_t axis);
 /// "X: 16 chips, ring", "45 GB/s one way per link", and how it is twisted.
-std::vector<std::string> axis_text(const Cluster& cluster, std::size_t axis);
+std::vector<std::string> axis_text(const hardware::Cluster& cluster, std::size_t axis);
 
 /// By how much the wraparound of an axis of a twisted torus shifts along which others, "Z by 4"; empty where it does
 /// not.
-std::string twist_text(const Torus& torus, std::size_t axis);
+std::string twist_text(const hardware::Torus& torus, std::size_t axis);
 /// Adds that text from `at.y` down, with a sample of the axis' colour where it is anchored.
-void add_axis_name(Sketch& sketch, PlotPoint at, const Cluster& cluster, std::size_t axis, Anchor anchor);
+void add_axis_name(Sketch& sketch, PlotPoint at, const hardware::Cluster& cluster, std::size_t axis, Anchor anchor);
 
 Paint link_paint(std::size_t axis);
 Paint wrap_paint(std::size_t axis);
 Paint host_paint();
 Paint chip_paint(double opacity = 1.0);
 
-}  // namespace assay
+}  // namespace assay::draw

@@ -5,7 +5,7 @@
 
 #include "assay/draw/topology/torus_sketch.h"
 
-namespace assay {
+namespace assay::draw {
 namespace {
 
 // A step along Y. Of the shallow ones it is the one that keeps chips of up to four layers furthest from each other.
@@ -20,7 +20,8 @@ struct StackStyle {
 
 class StackPainter {
  public:
-  StackPainter(const Cluster& cluster, std::vector<Axis> axes, Shape host, StackStyle style)
+  StackPainter(const hardware::Cluster& cluster, std::vector<hardware::Axis> axes, hardware::Shape host,
+               StackStyle style)
       : cluster_(cluster), axes_(std::move(axes)), host_(std::move(host)), style_(style) {}
 
   SliceSketch paint() {
@@ -58,7 +59,7 @@ class StackPainter {
           sketch_.add(Polygon{{place(left, front, level), place(right, front, level), place(right, back, level),
                                place(left, back, level)},
                               host_paint()},
-                      fmt::format("host of {} chips", shape_text(host_)));
+                      fmt::format("host of {} chips", hardware::shape_text(host_)));
         }
   }
 
@@ -100,7 +101,7 @@ class StackPainter {
     if (!axes_[axis].ring || size(axis) < 2) return;
     const double x = last(0), y = last(1), z = last(2);
     const double out = 0.62 * style_.pitch;
-    const Torus& torus = *cluster_.torus;
+    const hardware::Torus& torus = *cluster_.torus;
     const Paint paint = wrap_paint(axis);
     const std::string tooltip = axis_text(cluster_, axis).front() + ": wraparound";
     const auto draw = [&](std::vector<PlotPoint> path) { sketch_.add(Polyline{std::move(path), paint}, tooltip); };
@@ -162,23 +163,23 @@ class StackPainter {
       add_axis_name(sketch_, {box.left - 14.0, place(0, 0, z / 2.0).y - half_height(2)}, cluster_, 2, Anchor::end);
   }
 
-  const Cluster& cluster_;
-  std::vector<Axis> axes_;
-  Shape host_;
+  const hardware::Cluster& cluster_;
+  std::vector<hardware::Axis> axes_;
+  hardware::Shape host_;
   StackStyle style_;
   Sketch sketch_;
 };
 
 }  // namespace
 
-SliceSketch sketch_torus_stack(const Cluster& cluster) {
+SliceSketch sketch_torus_stack(const hardware::Cluster& cluster) {
   return StackPainter(cluster, cluster.torus->axes, host_tile(cluster), {}).paint();
 }
 
-Sketch sketch_cube_inside(const Cluster& cluster, std::int64_t side, double pitch) {
-  std::vector<Axis> axes = cluster.torus->axes;
-  for (Axis& axis : axes) axis = {axis.name, side, false};
-  Shape host = host_tile(cluster);
+Sketch sketch_cube_inside(const hardware::Cluster& cluster, std::int64_t side, double pitch) {
+  std::vector<hardware::Axis> axes = cluster.torus->axes;
+  for (hardware::Axis& axis : axes) axis = {axis.name, side, false};
+  hardware::Shape host = host_tile(cluster);
   if (std::any_of(host.begin(), host.end(), [&](std::int64_t edge) { return side % edge != 0; })) host.clear();
   return StackPainter(cluster, std::move(axes), std::move(host),
                       {.pitch = pitch, .radius = 0.12 * pitch, .labels = false})
@@ -186,4 +187,4 @@ Sketch sketch_cube_inside(const Cluster& cluster, std::int64_t side, double pitc
       .sketch;
 }
 
-}  // namespace assay
+}  // namespace assay::draw

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
 /// The sizes of one attention, and where rows of the arrays begin.
@@ -185,4 +185,4 @@ AttentionGradients attention_grad(const Numbers& d_out, const Numbers& q, const 
   return grads;
 }
 
-}  // namespace assay
+}  // namespace assay::execute

@@ -5,7 +5,7 @@
 
 #include "assay/execute/kernels/layer.h"
 
-namespace assay {
+namespace assay::execute {
 
 /// Where the local queries, keys and heads lie in the whole, and what queries may see.
 struct AttentionPlace {
@@ -47,4 +47,4 @@ AttentionGradients attention_grad(const Numbers& d_out, const Numbers& q, const 
                                   const Numbers& out, const Numbers& rest, const Numbers* terms,
                                   const AttentionPlace& place);
 
-}  // namespace assay
+}  // namespace assay::execute

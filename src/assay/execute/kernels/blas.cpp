@@ -5,7 +5,7 @@
 
 #include "assay/base/result.h"
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
 constexpr const char* file = "libopenblas.so.0";
@@ -67,4 +67,4 @@ void use_blas_threads(int threads) { library().set_num_threads(threads); }
 
 std::string blas_configuration() { return library().get_config(); }
 
-}  // namespace assay
+}  // namespace assay::execute

@@ -6,7 +6,7 @@
 
 #include "assay/base/result.h"
 
-namespace assay {
+namespace assay::execute {
 
 /// Whether the library can be loaded, or another one of that name; ask before the first product.
 Result<void> check_blas(const char* name = nullptr);
@@ -21,4 +21,4 @@ void use_blas_threads(int threads);
 /// The library's version and what it was built for.
 std::string blas_configuration();
 
-}  // namespace assay
+}  // namespace assay::execute

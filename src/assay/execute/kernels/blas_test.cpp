@@ -4,7 +4,7 @@
 
 #include <array>
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
 // [1 2 3; 4 5 6] [1 0; 0 1; 1 1] = [1+3 2+3; 4+6 5+6]
@@ -32,4 +32,4 @@ TEST(Blas, ALibraryThatIsNotThereIsSaidWithItsRemedy) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::execute

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
@@ -105,4 +105,4 @@ std::pair<Numbers, Numbers> combine_grad(const Numbers& dy, const Numbers& slots
   return {std::move(d_slots), std::move(d_gates)};
 }
 
-}  // namespace assay
+}  // namespace assay::execute

@@ -5,7 +5,7 @@
 
 #include "assay/execute/kernels/layer.h"
 
-namespace assay {
+namespace assay::execute {
 
 /// Gates [b, s, e]: a softmax over the k largest scores of each token, zero elsewhere.
 Numbers route(const Numbers& scores, std::int64_t k);
@@ -23,4 +23,4 @@ Numbers combine(const Numbers& slots, const Numbers& gates, std::int64_t first);
 std::pair<Numbers, Numbers> combine_grad(const Numbers& dy, const Numbers& slots, const Numbers& gates,
                                          std::int64_t first);
 
-}  // namespace assay
+}  // namespace assay::execute

@@ -5,7 +5,7 @@
 
 #include "assay/base/result.h"
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
 constexpr double epsilon = 1e-5;  // of norms, as models of the llama family have it
@@ -334,4 +334,4 @@ Numbers best_of_all(const Numbers& parts) {
   return out;
 }
 
-}  // namespace assay
+}  // namespace assay::execute

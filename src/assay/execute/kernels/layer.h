@@ -9,7 +9,7 @@
 #include "assay/execute/array.h"
 #include "assay/execute/layout.h"
 
-namespace assay {
+namespace assay::execute {
 
 using Numbers = Array<double>;
 
@@ -74,4 +74,4 @@ Numbers best_of_part(const Numbers& logits, const Extent& vocabulary);
 /// The number of the best of all parts [b, s, 2 n].
 Numbers best_of_all(const Numbers& parts);
 
-}  // namespace assay
+}  // namespace assay::execute

@@ -5,7 +5,7 @@
 #include "assay/base/result.h"
 #include "assay/execute/kernels/blas.h"
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
 constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
@@ -141,4 +141,4 @@ ASSAY_INSTANTIATE(double)
 ASSAY_INSTANTIATE(float)
 #undef ASSAY_INSTANTIATE
 
-}  // namespace assay
+}  // namespace assay::execute

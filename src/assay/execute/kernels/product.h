@@ -5,7 +5,7 @@
 
 #include "assay/execute/array.h"
 
-namespace assay {
+namespace assay::execute {
 
 /// The names of an array's dimensions, in order.
 using DimensionNames = std::vector<std::string>;
@@ -21,4 +21,4 @@ template <class T>
 Array<T> product_by_loops(const Array<T>& left, const DimensionNames& left_names, const Array<T>& right,
                           const DimensionNames& right_names, const DimensionNames& result_names);
 
-}  // namespace assay
+}  // namespace assay::execute

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
 TEST(Product, IsTheMatrixProductByHand) {
@@ -34,4 +34,4 @@ TEST(Product, FloatsAndDoublesAgreeOnIntegers) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::execute

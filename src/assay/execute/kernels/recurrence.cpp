@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
-using Kind = StateSpace::Kind;
+using Kind = model::StateSpace::Kind;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
@@ -456,4 +456,4 @@ std::vector<Numbers> recurrence_grad(const std::vector<const Numbers*>& dy, cons
   return out;
 }
 
-}  // namespace assay
+}  // namespace assay::execute

@@ -10,11 +10,11 @@
 #include "assay/execute/kernels/layer.h"
 #include "assay/model/transformer.h"
 
-namespace assay {
+namespace assay::execute {
 
 /// Which heads are here: the first of them and of those of keys, how many there are in all, and how many share keys.
 struct RecurrencePlace {
-  StateSpace::Kind kind = StateSpace::Kind::mamba2;
+  model::StateSpace::Kind kind = model::StateSpace::Kind::mamba2;
   std::int64_t first_head = 0, first_key_head = 0, heads = 1, key_heads = 1, key_dim = 1;
   std::int64_t value_dim = 1;  ///< of one head
 };
@@ -30,4 +30,4 @@ std::vector<Numbers> recurrence(const std::vector<const Numbers*>& in, const Rec
 std::vector<Numbers> recurrence_grad(const std::vector<const Numbers*>& dy, const std::vector<const Numbers*>& in,
                                      const RecurrencePlace& place);
 
-}  // namespace assay
+}  // namespace assay::execute

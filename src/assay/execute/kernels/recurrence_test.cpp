@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cmath>
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
-using Kind = StateSpace::Kind;
+using Kind = model::StateSpace::Kind;
 
 constexpr std::int64_t sequences = 2, tokens = 5, heads = 2;
 
@@ -206,4 +206,4 @@ TEST(Recurrence, GradientsAreFiniteDifferences) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::execute

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <span>
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
@@ -140,4 +140,4 @@ std::vector<Numbers> mixes_grad(const std::vector<const Numbers*>& dy, const Num
   return out;
 }
 
-}  // namespace assay
+}  // namespace assay::execute

@@ -6,7 +6,7 @@
 
 #include "assay/execute/kernels/layer.h"
 
-namespace assay {
+namespace assay::execute {
 
 /// The token before each one of x [b, s, c]. That before the first is the last of part `part` - 1 in `edges`
 /// [b, parts, c], or what was left in `last`, or nothing.
@@ -28,4 +28,4 @@ std::vector<Numbers> mixes_grad(const std::vector<const Numbers*>& dy, const Num
 Numbers convolve(const Numbers& x, const Numbers& weights, const Numbers* bias, Numbers* before = nullptr);
 std::vector<Numbers> convolve_grad(const Numbers& dy, const Numbers& x, const Numbers& weights, const Numbers* bias);
 
-}  // namespace assay
+}  // namespace assay::execute

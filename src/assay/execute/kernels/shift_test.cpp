@@ -4,7 +4,7 @@
 
 #include <span>
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
 TEST(Shift, PartsOfASequenceAreShiftedAsAWhole) {
@@ -21,4 +21,4 @@ TEST(Shift, PartsOfASequenceAreShiftedAsAWhole) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::execute

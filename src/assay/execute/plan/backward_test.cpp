@@ -9,7 +9,7 @@
 #include "assay/execute/plan/run_step.h"
 #include "assay/testing/random_case.h"
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
 using testing::Choose;
@@ -19,21 +19,21 @@ Choose chooser() {
   return [](std::int64_t n) { return *rc::gen::resize(100, rc::gen::inRange<std::int64_t>(0, n)); };
 }
 
-DimensionNames names_of(const Tensor& tensor) {
+DimensionNames names_of(const program::Tensor& tensor) {
   DimensionNames names;
-  for (const Dimension& dim : tensor.dims) names.push_back(dim.name);
+  for (const program::Dimension& dim : tensor.dims) names.push_back(dim.name);
   return names;
 }
 
 /// Runs the steps, and checks that each starts where the tensor is and moves what it predicts.
-Shards<double> run(VirtualDevices<double>& devices, const std::vector<PlanStep>& steps, Shards<double> shards,
+Shards<double> run(VirtualDevices<double>& devices, const std::vector<plan::PlanStep>& steps, Shards<double> shards,
                    bool even) {
-  for (const PlanStep& step : steps) {
+  for (const plan::PlanStep& step : steps) {
     const std::vector<Bytes> before = devices.received();
     shards = run_step(devices, step, shards);
     for (std::size_t d = 0; d < before.size() && even; ++d) {
       const double got = (devices.received()[d] - before[d]).value();
-      const bool may_be_less = step.kind == StepKind::permute;
+      const bool may_be_less = step.kind == plan::StepKind::permute;
       RC_ASSERT(got <= step.bytes.value() + 1e-6);
       RC_ASSERT(may_be_less || got >= step.bytes.value() - 1e-6);
     }
@@ -41,10 +41,10 @@ Shards<double> run(VirtualDevices<double>& devices, const std::vector<PlanStep>&
   return shards;
 }
 
-void expect_gradient(const Mesh& mesh, const Tensor& operand, const Shards<double>& shards,
+void expect_gradient(const program::Mesh& mesh, const program::Tensor& operand, const Shards<double>& shards,
                      const Array<double>& expected) {
-  Tensor gradient = operand;
-  gradient.sharding = without_unit_axes(mesh, operand.sharding);
+  program::Tensor gradient = operand;
+  gradient.sharding = plan::without_unit_axes(mesh, operand.sharding);
   gradient.sharding.unreduced = 0;
   const Collected<double> collected = collect(shards, gradient, mesh);
   RC_ASSERT(collected.disagreement == 0.0);
@@ -52,23 +52,24 @@ void expect_gradient(const Mesh& mesh, const Tensor& operand, const Shards<doubl
 }
 
 /// Left operand's steps first, as in the plan; `factors` are the shards that the local product multiplied.
-void expect_gradients_right(const Mesh& mesh, const ShardingExpression& e, const Plan& plan, bool even) {
-  RC_LOG(mesh_text(mesh) + " " + expression_text(mesh, e));
-  const BackwardPlan back = plan_backward(mesh, e, plan);
+void expect_gradients_right(const program::Mesh& mesh, const plan::ShardingExpression& e, const plan::Plan& plan,
+                            bool even) {
+  RC_LOG(program::mesh_text(mesh) + " " + plan::expression_text(mesh, e));
+  const plan::BackwardPlan back = plan::plan_backward(mesh, e, plan);
   for (const auto* steps : {&back.result, &back.left, &back.right})
-    for (const PlanStep& step : *steps) RC_LOG(step_text(mesh, step));
+    for (const plan::PlanStep& step : *steps) RC_LOG(plan::step_text(mesh, step));
   const Array<double> left = random_integers<double>(global_shape(e.left), 1);
   const Array<double> right = random_integers<double>(global_shape(*e.right), 2);
   const Array<double> flowing = random_integers<double>(global_shape(*e.result), 3);
   VirtualDevices<double> devices(mesh);
   // The forward factors, cut directly: that plans lead there is tested elsewhere.
-  const PlanStep* multiply = nullptr;
-  for (const PlanStep& step : plan.steps)
-    if (step.kind == StepKind::multiply) multiply = &step;
+  const plan::PlanStep* multiply = nullptr;
+  for (const plan::PlanStep& step : plan.steps)
+    if (step.kind == plan::StepKind::multiply) multiply = &step;
   const Shards<double> a = distribute(left, multiply->before, mesh, 4),
                        b = distribute(right, *multiply->second, mesh, 5);
-  Tensor result = *e.result;
-  result.sharding = without_unit_axes(mesh, result.sharding);
+  program::Tensor result = *e.result;
+  result.sharding = plan::without_unit_axes(mesh, result.sharding);
   result.sharding.unreduced = 0;
   const Shards<double> arrived = run(devices, back.result, distribute(flowing, result, mesh, 6), even);
   const Shards<double> to_left = run(devices, back.left, run_multiply(back.left_product, arrived, b), even);
@@ -82,11 +83,11 @@ void expect_gradients_right(const Mesh& mesh, const ShardingExpression& e, const
 
 void expect_random_gradients_right(Sizes sizes, bool alternatives) {
   const Choose choose = chooser();
-  const Mesh mesh = testing::random_mesh(choose);
-  const ShardingExpression e = testing::random_product(choose, mesh, sizes);
-  const PlanChoice choice = plan_product(mesh, e, byte_prices(mesh), alternatives ? 4 : 0);
+  const program::Mesh mesh = testing::random_mesh(choose);
+  const plan::ShardingExpression e = testing::random_product(choose, mesh, sizes);
+  const plan::PlanChoice choice = plan::plan_product(mesh, e, plan::byte_prices(mesh), alternatives ? 4 : 0);
   expect_gradients_right(mesh, e, choice.best, sizes == Sizes::divide);
-  for (const Plan& other : choice.others) expect_gradients_right(mesh, e, other, sizes == Sizes::divide);
+  for (const plan::Plan& other : choice.others) expect_gradients_right(mesh, e, other, sizes == Sizes::divide);
 }
 
 RC_GTEST_PROP(Backward, GradientsOfSizesThatDivideEqualTheUnsharded, ()) {
@@ -99,48 +100,50 @@ RC_GTEST_PROP(Backward, GradientsOfAlternativesEqualTheUnsharded, ()) {
 
 RC_GTEST_PROP(Backward, GradientsOfThoroughPlansEqualTheUnsharded, ()) {
   const Choose choose = chooser();
-  const Mesh mesh = testing::random_mesh(choose);
-  const ShardingExpression e = testing::random_product(choose, mesh, Sizes::divide);
-  const ThoroughPlan plan = plan_product_thoroughly(mesh, e);
+  const program::Mesh mesh = testing::random_mesh(choose);
+  const plan::ShardingExpression e = testing::random_product(choose, mesh, Sizes::divide);
+  const plan::ThoroughPlan plan = plan::plan_product_thoroughly(mesh, e);
   expect_gradients_right(plan.mesh, over_plan_mesh(mesh, plan.mesh, e), plan.plan, true);
 }
 
 // The gradient of a resharding is the resharding backwards: dA summed over nothing, since A's copies are used once.
 RC_GTEST_PROP(Backward, GradientsOfReshardingsComeBack, ()) {
   const Choose choose = chooser();
-  const Mesh mesh = testing::random_mesh(choose);
-  const Tensor from = testing::random_tensor(choose, mesh, Sizes::divide);
-  const Sharding to = testing::random_sharding(choose, mesh, from.dims.size(), ~from.sharding.unreduced);
-  const Plan plan = plan_reshard(mesh, from, to, byte_prices(mesh));
+  const program::Mesh mesh = testing::random_mesh(choose);
+  const program::Tensor from = testing::random_tensor(choose, mesh, Sizes::divide);
+  const program::Sharding to = testing::random_sharding(choose, mesh, from.dims.size(), ~from.sharding.unreduced);
+  const plan::Plan plan = plan::plan_reshard(mesh, from, to, plan::byte_prices(mesh));
   const Array<double> flowing = random_integers<double>(global_shape(from), 1);
-  Tensor end = from;
-  end.sharding = without_unit_axes(mesh, to);
+  program::Tensor end = from;
+  end.sharding = plan::without_unit_axes(mesh, to);
   end.sharding.unreduced = 0;
   VirtualDevices<double> devices(mesh);
-  const Shards<double> back = run(devices, reshard_backward(mesh, plan), distribute(flowing, end, mesh, 2), true);
+  const Shards<double> back = run(devices, plan::reshard_backward(mesh, plan), distribute(flowing, end, mesh, 2), true);
   expect_gradient(mesh, from, back, flowing);
 }
 
 // Data parallelism: weights replicated over X, the batch split over it. Their gradient is summed over X.
 TEST(Backward, WeightsThatAreReplicatedOverTheBatchAreReduced) {
-  const Mesh mesh = *parse_mesh("X=4", "");
-  const ShardingExpression e =
-      *parse_sharding("In[B_X, D] * W[D, F] -> Out[B_X, F]", mesh, {{"B", 8}, {"D", 4}, {"F", 4}}, Dtype::bf16);
-  const BackwardPlan back = plan_backward(mesh, e, plan_product(mesh, e, byte_prices(mesh)).best);
+  const program::Mesh mesh = *program::parse_mesh("X=4", "");
+  const plan::ShardingExpression e =
+      *plan::parse_sharding("In[B_X, D] * W[D, F] -> Out[B_X, F]", mesh, {{"B", 8}, {"D", 4}, {"F", 4}}, Dtype::bf16);
+  const plan::BackwardPlan back =
+      plan::plan_backward(mesh, e, plan::plan_product(mesh, e, plan::byte_prices(mesh)).best);
   EXPECT_TRUE(back.left.empty());
   ASSERT_EQ(back.right.size(), 1u);
-  EXPECT_EQ(step_text(mesh, back.right[0]), "dW[D, F] = AllReduce_X(dW[D, F] {U_X})");
+  EXPECT_EQ(plan::step_text(mesh, back.right[0]), "dW[D, F] = AllReduce_X(dW[D, F] {U_X})");
 }
 
 // Fully sharded weights: gathered forwards, so their gradient is reduce-scattered.
 TEST(Backward, WeightsThatAreGatheredAreReduceScattered) {
-  const Mesh mesh = *parse_mesh("X=4", "");
-  const ShardingExpression e =
-      *parse_sharding("In[B_X, D] * W[D_X, F] -> Out[B_X, F]", mesh, {{"B", 64}, {"D", 4}, {"F", 4}}, Dtype::bf16);
-  const BackwardPlan back = plan_backward(mesh, e, plan_product(mesh, e, byte_prices(mesh)).best);
+  const program::Mesh mesh = *program::parse_mesh("X=4", "");
+  const plan::ShardingExpression e = *plan::parse_sharding("In[B_X, D] * W[D_X, F] -> Out[B_X, F]", mesh,
+                                                           {{"B", 64}, {"D", 4}, {"F", 4}}, Dtype::bf16);
+  const plan::BackwardPlan back =
+      plan::plan_backward(mesh, e, plan::plan_product(mesh, e, plan::byte_prices(mesh)).best);
   ASSERT_EQ(back.right.size(), 1u);
-  EXPECT_EQ(step_text(mesh, back.right[0]), "dW[D_X, F] = ReduceScatter_X(dW[D, F] {U_X})");
+  EXPECT_EQ(plan::step_text(mesh, back.right[0]), "dW[D_X, F] = ReduceScatter_X(dW[D, F] {U_X})");
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::execute

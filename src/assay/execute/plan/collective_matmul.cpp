@@ -3,7 +3,7 @@
 #include "assay/base/result.h"
 #include "assay/execute/kernels/product.h"
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
 const DimensionNames a_names{"I", "J"}, b_names{"J", "K"}, c_names{"I", "K"};
@@ -180,4 +180,4 @@ ASSAY_INSTANTIATE(float)
 #undef ASSAY_INSTANTIATE
 #undef ASSAY_INSTANTIATE_ONE
 
-}  // namespace assay
+}  // namespace assay::execute

@@ -4,7 +4,7 @@
 #pragma once
 #include "assay/execute/devices.h"
 
-namespace assay {
+namespace assay::execute {
 
 /// One: all chunks travel up the ring. Two: half of every chunk travels up and half down, over both links of a device.
 enum class Directions { one, two };
@@ -32,4 +32,4 @@ template <class T>
 Shards<T> all_reduce_matmul(VirtualDevices<T>& devices, const Shards<T>& a, const Shards<T>& b, int axis,
                             Directions directions, Dtype dtype);
 
-}  // namespace assay
+}  // namespace assay::execute

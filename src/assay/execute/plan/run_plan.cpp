@@ -8,44 +8,46 @@
 #include "assay/execute/kernels/product.h"
 #include "assay/execute/plan/run_step.h"
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
 constexpr auto most_elements = static_cast<double>(1 << 26);  // 512 MiB of doubles on all devices together
 constexpr auto most_multiplies = static_cast<double>(std::int64_t{1} << 32);  // a few seconds of plain loops
 constexpr std::int64_t most_devices = 4096;
 
-bool follows(const Tensor& tensor, const Sharding& sharding, const PlanStep& step) {
+bool follows(const program::Tensor& tensor, const program::Sharding& sharding, const plan::PlanStep& step) {
   return step.before.sharding == sharding &&
          std::equal(tensor.dims.begin(), tensor.dims.end(), step.before.dims.begin(), step.before.dims.end(),
-                    [](const Dimension& a, const Dimension& b) { return a.name == b.name && a.size == b.size; });
+                    [](const program::Dimension& a, const program::Dimension& b) {
+                      return a.name == b.name && a.size == b.size;
+                    });
 }
 
 /// True if steps [first, last) lead the tensor from its sharding to `to`.
-bool leads(const Mesh& mesh, const Plan& plan, std::size_t first, std::size_t last, const Tensor& tensor,
-           const Sharding& to) {
-  Sharding at = without_unit_axes(mesh, tensor.sharding);
+bool leads(const program::Mesh& mesh, const plan::Plan& plan, std::size_t first, std::size_t last,
+           const program::Tensor& tensor, const program::Sharding& to) {
+  program::Sharding at = plan::without_unit_axes(mesh, tensor.sharding);
   for (std::size_t i = first; i < last; ++i) {
     if (!follows(tensor, at, plan.steps[i])) return false;
     at = plan.steps[i].after.sharding;
   }
-  return at == without_unit_axes(mesh, to);
+  return at == plan::without_unit_axes(mesh, to);
 }
 
-DimensionNames names_of(const Tensor& tensor) {
+DimensionNames names_of(const program::Tensor& tensor) {
   DimensionNames names;
-  for (const Dimension& dim : tensor.dims) names.push_back(dim.name);
+  for (const program::Dimension& dim : tensor.dims) names.push_back(dim.name);
   return names;
 }
 
 template <class T>
 class Runner {
  public:
-  Runner(const Mesh& mesh, const Plan& plan, PlanRun<T>& run) : devices_(mesh), plan_(plan), run_(run) {}
+  Runner(const program::Mesh& mesh, const plan::Plan& plan, PlanRun<T>& run) : devices_(mesh), plan_(plan), run_(run) {}
 
   void steps(std::size_t first, std::size_t last, Shards<T>& shards) {
     for (std::size_t i = first; i < last; ++i) {
-      const PlanStep& step = plan_.steps[i];
+      const plan::PlanStep& step = plan_.steps[i];
       const std::vector<Bytes> before = devices_.received();
       shards = run_step(devices_, step, shards);
       count(step, before);
@@ -56,19 +58,20 @@ class Runner {
   void finish() { run_.received = devices_.received(); }
 
  private:
-  void count(const PlanStep& step, const std::vector<Bytes>& before) {
+  void count(const plan::PlanStep& step, const std::vector<Bytes>& before) {
     StepRun counted{Bytes(0), Bytes(0), step.bytes};
     for (std::size_t d = 0; d < before.size(); ++d) {
       const Bytes got = devices_.received()[d] - before[d];
       counted.moved += got / static_cast<double>(before.size());
       counted.busiest = std::max(counted.busiest, got);
     }
-    const Mesh& mesh = devices_.mesh();
-    const bool permutes = step.kind == StepKind::permute;
-    bool padded = is_padded(mesh, step.before) || is_padded(mesh, step.after);
-    if (step.kind == StepKind::all_reduce)  // its chunks are of elements, whatever the dimensions
-      padded =
-          element_count(local_shape(mesh, step.before)) % static_cast<std::int64_t>(shard_count(mesh, step.axes)) != 0;
+    const program::Mesh& mesh = devices_.mesh();
+    const bool permutes = step.kind == plan::StepKind::permute;
+    bool padded = program::is_padded(mesh, step.before) || program::is_padded(mesh, step.after);
+    if (step.kind == plan::StepKind::all_reduce)  // its chunks are of elements, whatever the dimensions
+      padded = element_count(program::local_shape(mesh, step.before)) %
+                   static_cast<std::int64_t>(program::shard_count(mesh, step.axes)) !=
+               0;
     if (permutes) counted.moved = counted.busiest;
     const double tolerance = 1e-9 * step.bytes.value();
     const double difference = counted.moved.value() - step.bytes.value();
@@ -81,15 +84,16 @@ class Runner {
   }
 
   VirtualDevices<T> devices_;
-  const Plan& plan_;
+  const plan::Plan& plan_;
   PlanRun<T>& run_;
 };
 
 }  // namespace
 
 template <class T>
-PlanRun<T> run_plan(const Mesh& mesh, const Plan& plan, const ShardingExpression& e, std::uint64_t seed, Fill fill) {
-  const auto filled = [&](const Tensor& tensor, std::uint64_t which) {
+PlanRun<T> run_plan(const program::Mesh& mesh, const plan::Plan& plan, const plan::ShardingExpression& e,
+                    std::uint64_t seed, Fill fill) {
+  const auto filled = [&](const program::Tensor& tensor, std::uint64_t which) {
     const Shape shape = global_shape(tensor);
     return fill == Fill::integers ? random_integers<T>(shape, mixed(seed, which))
                                   : random_reals<T>(shape, mixed(seed, which));
@@ -107,9 +111,9 @@ PlanRun<T> run_plan(const Mesh& mesh, const Plan& plan, const ShardingExpression
     runner.steps(0, count, shards);
   } else {
     std::size_t multiply = 0, middle = 0;
-    while (multiply < count && plan.steps[multiply].kind != StepKind::multiply) ++multiply;
+    while (multiply < count && plan.steps[multiply].kind != plan::StepKind::multiply) ++multiply;
     if (multiply == count) throw InternalError("a plan does not multiply");
-    const PlanStep& step = plan.steps[multiply];
+    const plan::PlanStep& step = plan.steps[multiply];
     // The left operand's steps come first; where both operands look alike, any division that fits is right.
     while (middle <= multiply && !(leads(mesh, plan, 0, middle, e.left, step.before.sharding) &&
                                    leads(mesh, plan, middle, multiply, *e.right, step.second->sharding)))
@@ -132,28 +136,29 @@ PlanRun<T> run_plan(const Mesh& mesh, const Plan& plan, const ShardingExpression
   return run;
 }
 
-ShardingExpression over_plan_mesh(const Mesh& mesh, const Mesh& plan_mesh, const ShardingExpression& expression) {
+plan::ShardingExpression over_plan_mesh(const program::Mesh& mesh, const program::Mesh& plan_mesh,
+                                        const plan::ShardingExpression& expression) {
   if (mesh.axes.size() == plan_mesh.axes.size()) return expression;
-  const RefinedMesh fine = refine(mesh);
-  ShardingExpression parts = expression;
+  const plan::RefinedMesh fine = plan::refine(mesh);
+  plan::ShardingExpression parts = expression;
   parts.left.sharding = fine.refine(expression.left.sharding);
   if (parts.right) parts.right->sharding = fine.refine(expression.right->sharding);
   if (parts.result) parts.result->sharding = fine.refine(expression.result->sharding);
   return parts;
 }
 
-Result<void> check_runnable(const Mesh& mesh, const Plan& plan, const ShardingExpression& e) {
+Result<void> check_runnable(const program::Mesh& mesh, const plan::Plan& plan, const plan::ShardingExpression& e) {
   const auto devices = static_cast<double>(mesh.devices());
   if (mesh.devices() > most_devices)
     return fail("--check", fmt::format("executes up to {} devices, the mesh has {}", most_devices, mesh.devices()),
                 "give a smaller --mesh");
-  const auto held = [&](const Tensor& tensor) {
+  const auto held = [&](const program::Tensor& tensor) {
     double elements = devices;
-    for (std::int64_t n : local_shape(mesh, tensor)) elements *= static_cast<double>(n);
+    for (std::int64_t n : program::local_shape(mesh, tensor)) elements *= static_cast<double>(n);
     return elements;
   };
   double most = held(e.left) + (e.right ? held(*e.right) : 0.0);
-  for (const PlanStep& step : plan.steps)
+  for (const plan::PlanStep& step : plan.steps)
     most = std::max(most, held(step.before) + held(step.after) + (step.second ? held(*step.second) : 0.0));
   if (most > most_elements)
     return fail(
@@ -162,9 +167,10 @@ Result<void> check_runnable(const Mesh& mesh, const Plan& plan, const ShardingEx
         "give smaller --sizes; the plan is the same for sizes in the same proportions");
   if (!e.right) return {};
   double multiplies = 1.0;
-  for (const Dimension& dim : e.left.dims) multiplies *= static_cast<double>(dim.size);
-  for (const Dimension& dim : e.right->dims)
-    if (std::none_of(e.left.dims.begin(), e.left.dims.end(), [&](const Dimension& d) { return d.name == dim.name; }))
+  for (const program::Dimension& dim : e.left.dims) multiplies *= static_cast<double>(dim.size);
+  for (const program::Dimension& dim : e.right->dims)
+    if (std::none_of(e.left.dims.begin(), e.left.dims.end(),
+                     [&](const program::Dimension& d) { return d.name == dim.name; }))
       multiplies *= static_cast<double>(dim.size);
   const double work = std::max(multiplies, devices * plan.flops.value() / 2.0 / 8.0);  // BLAS is that much faster
   if (work > most_multiplies)
@@ -174,10 +180,11 @@ Result<void> check_runnable(const Mesh& mesh, const Plan& plan, const ShardingEx
   return {};
 }
 
-#define ASSAY_INSTANTIATE(T) \
-  template PlanRun<T> run_plan(const Mesh&, const Plan&, const ShardingExpression&, std::uint64_t, Fill);
+#define ASSAY_INSTANTIATE(T)                                                                             \
+  template PlanRun<T> run_plan(const program::Mesh&, const plan::Plan&, const plan::ShardingExpression&, \
+                               std::uint64_t, Fill);
 ASSAY_INSTANTIATE(double)
 ASSAY_INSTANTIATE(float)
 #undef ASSAY_INSTANTIATE
 
-}  // namespace assay
+}  // namespace assay::execute

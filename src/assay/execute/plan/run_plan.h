@@ -6,7 +6,7 @@
 #include "assay/execute/devices.h"
 #include "assay/plan/planner.h"
 
-namespace assay {
+namespace assay::execute {
 
 /// What one step moved.
 struct StepRun {
@@ -31,13 +31,15 @@ enum class Fill { integers, reals };
 
 /// Runs a product or a resharding. The expression is over the plan's mesh.
 template <class T>
-PlanRun<T> run_plan(const Mesh& mesh, const Plan& plan, const ShardingExpression& expression, std::uint64_t seed = 0,
-                    Fill fill = Fill::integers);
+PlanRun<T> run_plan(const program::Mesh& mesh, const plan::Plan& plan, const plan::ShardingExpression& expression,
+                    std::uint64_t seed = 0, Fill fill = Fill::integers);
 
 /// The expression over the mesh of a thorough plan, whose axes may be parts of those of `mesh`.
-ShardingExpression over_plan_mesh(const Mesh& mesh, const Mesh& plan_mesh, const ShardingExpression& expression);
+plan::ShardingExpression over_plan_mesh(const program::Mesh& mesh, const program::Mesh& plan_mesh,
+                                        const plan::ShardingExpression& expression);
 
 /// Refuses what would take too much memory or time: see the limits in the source.
-Result<void> check_runnable(const Mesh& mesh, const Plan& plan, const ShardingExpression& expression);
+Result<void> check_runnable(const program::Mesh& mesh, const plan::Plan& plan,
+                            const plan::ShardingExpression& expression);
 
-}  // namespace assay
+}  // namespace assay::execute

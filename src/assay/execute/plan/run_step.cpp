@@ -7,13 +7,13 @@
 #include "assay/execute/collectives.h"
 #include "assay/execute/kernels/product.h"
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
 std::size_t index_of(int axis) { return static_cast<std::size_t>(axis); }
 
 /// The extents of one tensor on every device.
-std::vector<std::vector<Extent>> all_extents(const Mesh& mesh, const Tensor& tensor) {
+std::vector<std::vector<Extent>> all_extents(const program::Mesh& mesh, const program::Tensor& tensor) {
   std::vector<std::vector<Extent>> out;
   for (std::int64_t d = 0; d < mesh.devices(); ++d) out.push_back(extents_on(mesh, tensor, coordinates(mesh, d)));
   return out;
@@ -35,7 +35,7 @@ void copy_common(const Array<T>& from, const std::vector<Extent>& from_at, Array
 }
 
 /// The axes that `longer` has beyond `shorter`, which it must begin with.
-std::vector<int> suffix(AxisList longer, AxisList shorter) {
+std::vector<int> suffix(program::AxisList longer, program::AxisList shorter) {
   const std::vector<int> all = longer.axes(), head = shorter.axes();
   if (head.size() > all.size() || !std::equal(head.begin(), head.end(), all.begin()))
     throw InternalError("a step changes outer axes of a dimension");
@@ -43,12 +43,12 @@ std::vector<int> suffix(AxisList longer, AxisList shorter) {
 }
 
 template <class T>
-Shards<T> empty_shards(const Mesh& mesh, const Tensor& tensor) {
-  return Shards<T>(static_cast<std::size_t>(mesh.devices()), zeros<T>(local_shape(mesh, tensor)));
+Shards<T> empty_shards(const program::Mesh& mesh, const program::Tensor& tensor) {
+  return Shards<T>(static_cast<std::size_t>(mesh.devices()), zeros<T>(program::local_shape(mesh, tensor)));
 }
 
 template <class T>
-Shards<T> run_slice(const Mesh& mesh, const PlanStep& step, const Shards<T>& shards) {
+Shards<T> run_slice(const program::Mesh& mesh, const plan::PlanStep& step, const Shards<T>& shards) {
   const auto before = all_extents(mesh, step.before), after = all_extents(mesh, step.after);
   Shards<T> out = empty_shards<T>(mesh, step.after);
   for (std::size_t d = 0; d < out.size(); ++d) copy_common(shards[d], before[d], out[d], after[d]);
@@ -56,8 +56,8 @@ Shards<T> run_slice(const Mesh& mesh, const PlanStep& step, const Shards<T>& sha
 }
 
 template <class T>
-Shards<T> run_all_gather(VirtualDevices<T>& devices, const PlanStep& step, const Shards<T>& shards) {
-  const Mesh& mesh = devices.mesh();
+Shards<T> run_all_gather(VirtualDevices<T>& devices, const plan::PlanStep& step, const Shards<T>& shards) {
+  const program::Mesh& mesh = devices.mesh();
   const auto before = all_extents(mesh, step.before), after = all_extents(mesh, step.after);
   const std::vector<int> axes = axes_of(step.axes);
   const std::vector<Shards<T>> blocks = gather_blocks(devices, shards, axes, step.before.dtype);
@@ -70,7 +70,7 @@ Shards<T> run_all_gather(VirtualDevices<T>& devices, const PlanStep& step, const
 }
 
 template <class T>
-Shards<T> run_reduce_scatter(VirtualDevices<T>& devices, const PlanStep& step, const Shards<T>& shards) {
+Shards<T> run_reduce_scatter(VirtualDevices<T>& devices, const plan::PlanStep& step, const Shards<T>& shards) {
   Shards<T> sums = shards;
   for (std::size_t dim = 0; dim < step.before.dims.size(); ++dim)
     sums = reduce_scatter(devices, sums, suffix(step.after.sharding.dims[dim], step.before.sharding.dims[dim]), dim,
@@ -84,15 +84,15 @@ Shards<T> run_reduce_scatter(VirtualDevices<T>& devices, const PlanStep& step, c
 }
 
 template <class T>
-Shards<T> run_all_to_all(VirtualDevices<T>& devices, const PlanStep& step, const Shards<T>& shards) {
-  const Mesh& mesh = devices.mesh();
+Shards<T> run_all_to_all(VirtualDevices<T>& devices, const plan::PlanStep& step, const Shards<T>& shards) {
+  const program::Mesh& mesh = devices.mesh();
   const auto before = all_extents(mesh, step.before), after = all_extents(mesh, step.after);
   std::optional<std::size_t> split;
   for (std::size_t dim = 0; dim < step.before.dims.size(); ++dim)
     if (step.after.sharding.dims[dim].set() & ~step.before.sharding.dims[dim].set()) split = dim;
   if (!split) throw InternalError("an all-to-all moves no axis");
   const std::vector<int> axes = suffix(step.after.sharding.dims[*split], step.before.sharding.dims[*split]);
-  AxisList moved;
+  program::AxisList moved;
   for (int axis : axes) moved = moved.pushed(axis);
   std::vector<Shards<T>> parts(shards.size());
   for (std::size_t d = 0; d < shards.size(); ++d) {
@@ -117,9 +117,9 @@ Shards<T> run_all_to_all(VirtualDevices<T>& devices, const PlanStep& step, const
 
 /// Where a device finds the block at some places of the axes that split the tensor before a permute. Copies of a block
 /// differ on the axes that do not split it; each is asked by a different device where there are enough of them.
-std::size_t holder(const Mesh& mesh, const Sharding& before, const Sharding& after, const Coordinates& block,
-                   const Coordinates& asking) {
-  const AxisSet split = before.split_axes();
+std::size_t holder(const program::Mesh& mesh, const program::Sharding& before, const program::Sharding& after,
+                   const Coordinates& block, const Coordinates& asking) {
+  const program::AxisSet split = before.split_axes();
   Coordinates at = asking;
   bool own = true;
   for (int axis : axes_of(split)) {
@@ -136,8 +136,8 @@ std::size_t holder(const Mesh& mesh, const Sharding& before, const Sharding& aft
 }
 
 template <class T>
-Shards<T> run_permute(VirtualDevices<T>& devices, const PlanStep& step, const Shards<T>& shards) {
-  const Mesh& mesh = devices.mesh();
+Shards<T> run_permute(VirtualDevices<T>& devices, const plan::PlanStep& step, const Shards<T>& shards) {
+  const program::Mesh& mesh = devices.mesh();
   const auto before = all_extents(mesh, step.before), after = all_extents(mesh, step.after);
   const std::vector<int> split = axes_of(step.before.sharding.split_axes());
   Shards<T> out = empty_shards<T>(mesh, step.after);
@@ -181,48 +181,48 @@ Shards<T> run_permute(VirtualDevices<T>& devices, const PlanStep& step, const Sh
   return out;
 }
 
-DimensionNames names_of(const Tensor& tensor) {
+DimensionNames names_of(const program::Tensor& tensor) {
   DimensionNames names;
-  for (const Dimension& dim : tensor.dims) names.push_back(dim.name);
+  for (const program::Dimension& dim : tensor.dims) names.push_back(dim.name);
   return names;
 }
 
 }  // namespace
 
 template <class T>
-Shards<T> run_step(VirtualDevices<T>& devices, const PlanStep& step, const Shards<T>& shards) {
+Shards<T> run_step(VirtualDevices<T>& devices, const plan::PlanStep& step, const Shards<T>& shards) {
   switch (step.kind) {
-    case StepKind::slice:
+    case plan::StepKind::slice:
       return run_slice(devices.mesh(), step, shards);
-    case StepKind::all_gather:
+    case plan::StepKind::all_gather:
       return run_all_gather(devices, step, shards);
-    case StepKind::all_to_all:
+    case plan::StepKind::all_to_all:
       return run_all_to_all(devices, step, shards);
-    case StepKind::permute:
+    case plan::StepKind::permute:
       return run_permute(devices, step, shards);
-    case StepKind::reduce_scatter:
+    case plan::StepKind::reduce_scatter:
       return run_reduce_scatter(devices, step, shards);
-    case StepKind::all_reduce:
+    case plan::StepKind::all_reduce:
       return all_reduce(devices, shards, axes_of(step.axes), step.before.dtype);
-    case StepKind::multiply:
+    case plan::StepKind::multiply:
       break;
   }
   throw InternalError("a multiply takes two tensors");
 }
 
 template <class T>
-Shards<T> run_multiply(const PlanStep& step, const Shards<T>& left, const Shards<T>& right) {
+Shards<T> run_multiply(const plan::PlanStep& step, const Shards<T>& left, const Shards<T>& right) {
   const DimensionNames a = names_of(step.before), b = names_of(*step.second), c = names_of(step.after);
   Shards<T> out;
   for (std::size_t d = 0; d < left.size(); ++d) out.push_back(product(left[d], a, right[d], b, c));
   return out;
 }
 
-#define ASSAY_INSTANTIATE(T)                                                          \
-  template Shards<T> run_step(VirtualDevices<T>&, const PlanStep&, const Shards<T>&); \
-  template Shards<T> run_multiply(const PlanStep&, const Shards<T>&, const Shards<T>&);
+#define ASSAY_INSTANTIATE(T)                                                                \
+  template Shards<T> run_step(VirtualDevices<T>&, const plan::PlanStep&, const Shards<T>&); \
+  template Shards<T> run_multiply(const plan::PlanStep&, const Shards<T>&, const Shards<T>&);
 ASSAY_INSTANTIATE(double)
 ASSAY_INSTANTIATE(float)
 #undef ASSAY_INSTANTIATE
 
-}  // namespace assay
+}  // namespace assay::execute

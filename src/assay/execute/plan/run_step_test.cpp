@@ -9,7 +9,7 @@
 #include "assay/execute/plan/run_plan.h"
 #include "assay/testing/random_case.h"
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
 using testing::Choose;
@@ -28,43 +28,44 @@ double dot(const Shards<double>& a, const Shards<double>& b) {
 }
 
 /// Different numbers on every device, replicas too.
-Shards<double> arbitrary(const Mesh& mesh, const Tensor& tensor, std::uint64_t seed) {
+Shards<double> arbitrary(const program::Mesh& mesh, const program::Tensor& tensor, std::uint64_t seed) {
   Shards<double> shards;
   for (std::int64_t d = 0; d < mesh.devices(); ++d)
-    shards.push_back(random_integers<double>(local_shape(mesh, tensor), mixed(seed, static_cast<std::uint64_t>(d))));
+    shards.push_back(
+        random_integers<double>(program::local_shape(mesh, tensor), mixed(seed, static_cast<std::uint64_t>(d))));
   return shards;
 }
 
-PlanStep step_of(const Mesh& mesh, StepKind kind, std::string_view axes, std::string_view text) {
-  const DimensionSizes sizes{{"I", 24}, {"J", 24}, {"K", 24}};
-  const ShardingExpression e = *parse_sharding(text, mesh, sizes, Dtype::bf16);
-  PlanStep step{kind, 0, e.left, std::nullopt, *e.result, {}, 0.0};
-  for (char axis : axes) step.axes |= axis_bit(*mesh.find(std::string(1, axis)));
-  step.bytes = received_bytes(mesh, kind, step.axes, local_bytes(mesh, step.before));
+plan::PlanStep step_of(const program::Mesh& mesh, plan::StepKind kind, std::string_view axes, std::string_view text) {
+  const plan::DimensionSizes sizes{{"I", 24}, {"J", 24}, {"K", 24}};
+  const plan::ShardingExpression e = *plan::parse_sharding(text, mesh, sizes, Dtype::bf16);
+  plan::PlanStep step{kind, 0, e.left, std::nullopt, *e.result, {}, 0.0};
+  for (char axis : axes) step.axes |= program::axis_bit(*mesh.find(std::string(1, axis)));
+  step.bytes = plan::received_bytes(mesh, kind, step.axes, program::local_bytes(mesh, step.before));
   return step;
 }
 
-std::vector<PlanStep> every_kind(const Mesh& mesh) {
-  return {step_of(mesh, StepKind::slice, "Y", "A[I_X, J] -> A[I_XY, J]"),
-          step_of(mesh, StepKind::all_gather, "Y", "A[I_XY, J] -> A[I_X, J]"),
-          step_of(mesh, StepKind::all_gather, "XYZ", "A[I_XY, J_Z] -> A[I, J]"),
-          step_of(mesh, StepKind::all_gather, "XZ", "A[I_YX, J_Z] -> A[I_Y, J]"),
-          step_of(mesh, StepKind::all_to_all, "XY", "A[I_XY, J] -> A[I, J_XY]"),
-          step_of(mesh, StepKind::all_to_all, "Y", "A[I_XY, J_Z] -> A[I_X, J_ZY]"),
-          step_of(mesh, StepKind::permute, "XY", "A[I_XY, J] -> A[I_YX, J]"),
-          step_of(mesh, StepKind::permute, "XZ", "A[I_X, J_Z] -> A[I_Z, J_X]"),
-          step_of(mesh, StepKind::permute, "XZ", "A[I_X, J] -> A[I_Z, J]"),
-          step_of(mesh, StepKind::permute, "XYZ", "A[I_X, J_Y] -> A[I_Z, J_Y]"),
-          step_of(mesh, StepKind::reduce_scatter, "YX", "A[I_Z, J] {U_XY} -> A[I_ZYX, J]"),
-          step_of(mesh, StepKind::reduce_scatter, "X", "A[I_Z, J] {U_XY} -> A[I_ZX, J] {U_Y}"),
-          step_of(mesh, StepKind::all_reduce, "X", "A[I_Z, J] {U_XY} -> A[I_Z, J] {U_Y}"),
-          step_of(mesh, StepKind::all_reduce, "XY", "A[I_Z, J] {U_XY} -> A[I_Z, J]")};
+std::vector<plan::PlanStep> every_kind(const program::Mesh& mesh) {
+  return {step_of(mesh, plan::StepKind::slice, "Y", "A[I_X, J] -> A[I_XY, J]"),
+          step_of(mesh, plan::StepKind::all_gather, "Y", "A[I_XY, J] -> A[I_X, J]"),
+          step_of(mesh, plan::StepKind::all_gather, "XYZ", "A[I_XY, J_Z] -> A[I, J]"),
+          step_of(mesh, plan::StepKind::all_gather, "XZ", "A[I_YX, J_Z] -> A[I_Y, J]"),
+          step_of(mesh, plan::StepKind::all_to_all, "XY", "A[I_XY, J] -> A[I, J_XY]"),
+          step_of(mesh, plan::StepKind::all_to_all, "Y", "A[I_XY, J_Z] -> A[I_X, J_ZY]"),
+          step_of(mesh, plan::StepKind::permute, "XY", "A[I_XY, J] -> A[I_YX, J]"),
+          step_of(mesh, plan::StepKind::permute, "XZ", "A[I_X, J_Z] -> A[I_Z, J_X]"),
+          step_of(mesh, plan::StepKind::permute, "XZ", "A[I_X, J] -> A[I_Z, J]"),
+          step_of(mesh, plan::StepKind::permute, "XYZ", "A[I_X, J_Y] -> A[I_Z, J_Y]"),
+          step_of(mesh, plan::StepKind::reduce_scatter, "YX", "A[I_Z, J] {U_XY} -> A[I_ZYX, J]"),
+          step_of(mesh, plan::StepKind::reduce_scatter, "X", "A[I_Z, J] {U_XY} -> A[I_ZX, J] {U_Y}"),
+          step_of(mesh, plan::StepKind::all_reduce, "X", "A[I_Z, J] {U_XY} -> A[I_Z, J] {U_Y}"),
+          step_of(mesh, plan::StepKind::all_reduce, "XY", "A[I_Z, J] {U_XY} -> A[I_Z, J]")};
 }
 
 TEST(RunStep, EveryKindKeepsTheArrayAndMovesWhatIsPredicted) {
-  const Mesh mesh = *parse_mesh("X=2,Y=3,Z=2", "");
-  for (const PlanStep& step : every_kind(mesh)) {
-    SCOPED_TRACE(step_text(mesh, step));
+  const program::Mesh mesh = *program::parse_mesh("X=2,Y=3,Z=2", "");
+  for (const plan::PlanStep& step : every_kind(mesh)) {
+    SCOPED_TRACE(plan::step_text(mesh, step));
     const Array<double> global = random_integers<double>(global_shape(step.before), 5);
     VirtualDevices<double> devices(mesh);
     const Shards<double> after = run_step(devices, step, distribute(global, step.before, mesh, 6));
@@ -73,7 +74,7 @@ TEST(RunStep, EveryKindKeepsTheArrayAndMovesWhatIsPredicted) {
     EXPECT_EQ(collected.disagreement, 0.0);
     EXPECT_TRUE(devices.idle());
     for (Bytes bytes : devices.received())
-      if (step.kind == StepKind::permute)
+      if (step.kind == plan::StepKind::permute)
         EXPECT_LE(bytes, step.bytes);
       else
         EXPECT_DOUBLE_EQ(bytes.value(), step.bytes.value());
@@ -81,9 +82,9 @@ TEST(RunStep, EveryKindKeepsTheArrayAndMovesWhatIsPredicted) {
 }
 
 /// <T(x), y> = <x, T'(y)> over the global arrays: x and y in the shardings that the step and its transpose take.
-void expect_transposed(const Mesh& mesh, const PlanStep& step, std::uint64_t seed) {
-  const PlanStep back = transpose(step, mesh);
-  SCOPED_TRACE(step_text(mesh, step) + "; backwards " + step_text(mesh, back));
+void expect_transposed(const program::Mesh& mesh, const plan::PlanStep& step, std::uint64_t seed) {
+  const plan::PlanStep back = plan::transpose(step, mesh);
+  SCOPED_TRACE(plan::step_text(mesh, step) + "; backwards " + plan::step_text(mesh, back));
   const Array<double> x = random_integers<double>(global_shape(step.before), mixed(seed, 0));
   const Array<double> y = random_integers<double>(global_shape(back.before), mixed(seed, 1));
   VirtualDevices<double> there(mesh), again(mesh);
@@ -101,22 +102,22 @@ void expect_transposed(const Mesh& mesh, const PlanStep& step, std::uint64_t see
   double moved = 0.0, busiest = 0.0;
   for (Bytes bytes : again.received())
     moved += bytes.value() / static_cast<double>(again.count()), busiest = std::max(busiest, bytes.value());
-  EXPECT_NEAR(back.kind == StepKind::permute ? busiest : moved, back.bytes.value(), 1e-9 * back.bytes.value());
+  EXPECT_NEAR(back.kind == plan::StepKind::permute ? busiest : moved, back.bytes.value(), 1e-9 * back.bytes.value());
 }
 
 TEST(RunStep, TheTransposeOfEveryKindIsItsTranspose) {
-  const Mesh mesh = *parse_mesh("X=2,Y=3,Z=2", "");
+  const program::Mesh mesh = *program::parse_mesh("X=2,Y=3,Z=2", "");
   std::uint64_t seed = 0;
-  for (const PlanStep& step : every_kind(mesh)) expect_transposed(mesh, step, ++seed);
+  for (const plan::PlanStep& step : every_kind(mesh)) expect_transposed(mesh, step, ++seed);
 }
 
 TEST(RunStep, MovingStepsAreTransposedDeviceByDevice) {
   // As maps of what all devices hold, whatever that is; slices and all-reduces rely on replicas instead.
-  const Mesh mesh = *parse_mesh("X=2,Y=3,Z=2", "");
-  for (const PlanStep& step : every_kind(mesh)) {
-    if (step.kind == StepKind::slice || step.kind == StepKind::all_reduce) continue;
-    const PlanStep back = transpose(step, mesh);
-    SCOPED_TRACE(step_text(mesh, step));
+  const program::Mesh mesh = *program::parse_mesh("X=2,Y=3,Z=2", "");
+  for (const plan::PlanStep& step : every_kind(mesh)) {
+    if (step.kind == plan::StepKind::slice || step.kind == plan::StepKind::all_reduce) continue;
+    const plan::PlanStep back = plan::transpose(step, mesh);
+    SCOPED_TRACE(plan::step_text(mesh, step));
     VirtualDevices<double> devices(mesh);
     const Shards<double> x = arbitrary(mesh, step.before, 1), y = arbitrary(mesh, step.after, 2);
     EXPECT_EQ(dot(run_step(devices, step, x), y), dot(x, run_step(devices, back, y)));
@@ -125,17 +126,17 @@ TEST(RunStep, MovingStepsAreTransposedDeviceByDevice) {
 
 RC_GTEST_PROP(RunStep, TheStepsOfRandomPlansAreTransposed, ()) {
   const Choose choose = [](std::int64_t n) { return *rc::gen::resize(100, rc::gen::inRange<std::int64_t>(0, n)); };
-  const Mesh mesh = testing::random_mesh(choose);
-  const ShardingExpression e = testing::random_product(choose, mesh, Sizes::divide);
-  for (const PlanStep& step : plan_product(mesh, e, byte_prices(mesh)).best.steps)
-    if (step.kind != StepKind::multiply) expect_transposed(mesh, step, 7);
+  const program::Mesh mesh = testing::random_mesh(choose);
+  const plan::ShardingExpression e = testing::random_product(choose, mesh, Sizes::divide);
+  for (const plan::PlanStep& step : plan::plan_product(mesh, e, plan::byte_prices(mesh)).best.steps)
+    if (step.kind != plan::StepKind::multiply) expect_transposed(mesh, step, 7);
   RC_ASSERT(!::testing::Test::HasFailure());
 }
 
 TEST(RunStep, AllPermutationsAreWholeShards) {
   // A device that needs another shard receives exactly one, from one device each.
-  const Mesh mesh = *parse_mesh("X=2,Y=3,Z=2", "");
-  const PlanStep step = step_of(mesh, StepKind::permute, "XZ", "A[I_X, J] -> A[I_Z, J]");
+  const program::Mesh mesh = *program::parse_mesh("X=2,Y=3,Z=2", "");
+  const plan::PlanStep step = step_of(mesh, plan::StepKind::permute, "XZ", "A[I_X, J] -> A[I_Z, J]");
   VirtualDevices<double> devices(mesh);
   run_step(devices, step, distribute(random_integers<double>({24, 24}, 1), step.before, mesh));
   for (std::size_t d = 0; d < devices.count(); ++d)
@@ -143,4 +144,4 @@ TEST(RunStep, AllPermutationsAreWholeShards) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::execute

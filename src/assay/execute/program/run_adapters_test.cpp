@@ -7,10 +7,10 @@
 
 #include "assay/testing/small_schemes.h"
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
-using namespace small;
+using namespace testing::small;
 
 bool is_adapter(const std::string& name) { return name.find("lora_") != std::string::npos; }
 
@@ -19,9 +19,9 @@ std::vector<Variety> adapted_varieties() {
   std::vector<Variety> out;
   for (Variety& variety : all_varieties()) {
     const auto& kinds = variety.model.decoder.kinds;
-    const auto has_own = [](const Layer& l) { return l.shared && l.shared->attention_rank > 0; };
+    const auto has_own = [](const model::Layer& l) { return l.shared && l.shared->attention_rank > 0; };
     if (variety.model.encoder || std::any_of(kinds.begin(), kinds.end(), has_own)) continue;
-    variety.model.adapters = Adapters{4, true, out.size() % 3 != 0};
+    variety.model.adapters = model::Adapters{4, true, out.size() % 3 != 0};
     out.push_back(std::move(variety));
   }
   return out;
@@ -34,11 +34,11 @@ TEST(RunAdapters, EverySchemeGivesTheGradientsOfOneDevice) {
     for (const Scheme& scheme : schemes(variety.model)) {
       SCOPED_TRACE(variety.name + ", " + scheme.name);
       ASSERT_NO_THROW(expect_equal(train(variety.model, scheme.parallelism, plan(variety.model), weights), one));
-      if (scheme.parallelism.residual != ResidualScheme::sequence) continue;
-      TrainingPlan narrow = plan(variety.model, 2);
+      if (scheme.parallelism.residual != lower::ResidualScheme::sequence) continue;
+      lower::TrainingPlan narrow = plan(variety.model, 2);
       narrow.formats.compute = Dtype::fp8;
       narrow.formats.freeze();
-      narrow.recompute = Recompute::full();
+      narrow.recompute = lower::Recompute::full();
       ASSERT_NO_THROW(expect_equal(train(variety.model, scheme.parallelism, narrow, weights), one));
     }
   }
@@ -48,7 +48,7 @@ TEST(RunAdapters, OnlyTheyHaveGradientsAndTheseAreFiniteDifferences) {
   constexpr double step = 3e-6;
   for (const Variety& variety : adapted_varieties()) {
     const NamedArrays weights = weights_of(variety.model);
-    TrainingPlan how = plan(variety.model);
+    lower::TrainingPlan how = plan(variety.model);
     how.work.sequences = 2;
     const TrainingRun one = train(variety.model, {}, how, weights);
     // What an index picks has no gradient.
@@ -77,7 +77,7 @@ TEST(RunAdapters, OnlyTheyHaveGradientsAndTheseAreFiniteDifferences) {
 
 TEST(RunAdapters, WithoutTheirSecondHalfTheyChangeNothing) {
   for (const Variety& variety : adapted_varieties()) {
-    Transformer base = variety.model;
+    model::Transformer base = variety.model;
     base.adapters.reset();
     NamedArrays weights = weights_of(variety.model), plain;
     for (auto& [name, array] : weights) {
@@ -91,4 +91,4 @@ TEST(RunAdapters, WithoutTheirSecondHalfTheyChangeNothing) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::execute

@@ -3,13 +3,13 @@
 #include "assay/base/result.h"
 #include "assay/execute/program/runner.h"
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// The last value of the gradient of a block's input.
-int input_gradient(const Program& program, const Block& block, std::string_view name = "In") {
+int input_gradient(const program::Program& program, const program::Block& block, std::string_view name = "In") {
   for (std::int32_t i = block.last; i-- > block.first;)
     for (int id : program.steps[at(i)].out)
       if (id >= 0 && program.tensor(id).is_gradient && program.tensor(id).name == name) return id;
@@ -26,15 +26,15 @@ void add_to(Shards<double>& sums, const Shards<double>& more) {
 
 /// Adds up over microbatches what steps of once per optimizer step read: those of a layer's own weights, or those of
 /// weights that it shares.
-void carry_over(const Program& program, const ProgramMemory& from, bool shared, ProgramMemory& sums) {
+void carry_over(const program::Program& program, const ProgramMemory& from, bool shared, ProgramMemory& sums) {
   std::vector<char> made(program.tensors.size(), 0);
-  for (const Step& step : program.steps)
+  for (const program::Step& step : program.steps)
     for (int id : step.out)
       if (id >= 0 && step.once) made[at(id)] = 1;
   std::vector<char> done(program.tensors.size(), 0);
-  for (const Block& block : program.blocks)
+  for (const program::Block& block : program.blocks)
     for (std::int32_t i = block.first; block.is_shared == shared && i < block.last; ++i) {
-      const Step& step = program.steps[at(i)];
+      const program::Step& step = program.steps[at(i)];
       if (!step.once) continue;
       for (int id : step.in) {
         if (id < 0 || made[at(id)] || done[at(id)] || program.tensor(id).is_given || from[at(id)].empty()) continue;
@@ -47,7 +47,7 @@ void carry_over(const Program& program, const ProgramMemory& from, bool shared, 
 /// Forward and backward passes of one microbatch.
 class TrainingPass {
  public:
-  TrainingPass(ProgramRunner& runner, const Program& program, const NamedArrays& weights)
+  TrainingPass(ProgramRunner& runner, const program::Program& program, const NamedArrays& weights)
       : runner_(runner), program_(program), outer_(runner.memory(-1, weights)) {
     for (std::int64_t l = 0; l < runner.layers(); ++l) layers_.push_back(runner.memory(l, weights));
   }
@@ -55,12 +55,12 @@ class TrainingPass {
   /// Returns the sum of the losses.
   double run(const Array<double>& tokens, const Array<double>& targets) {
     // Embedding and head are blocks of the same kind; they follow each other in the program.
-    const Block& head = runner_.block("head", Phase::forward, -1);
+    const program::Block& head = runner_.block("head", program::Phase::forward, -1);
     const std::int64_t decoding = runner_.first_decoding();
     if (decoding > 0) {  // the encoder reads the same tokens
-      const Block& end = runner_.block("head", Phase::forward, -2);
+      const program::Block& end = runner_.block("head", program::Phase::forward, -2);
       embed(-2, tokens);
-      forward(0, decoding, outer_[at(embedded_by(program_, runner_.block("embedding", Phase::forward, -2)))]);
+      forward(0, decoding, outer_[at(embedded_by(program_, runner_.block("embedding", program::Phase::forward, -2)))]);
       if (end.first < end.last) {  // a last norm
         outer_[at(given(program_, end, "In"))] = *flowing_;
         runner_.run(end, -1, outer_);
@@ -70,7 +70,7 @@ class TrainingPass {
     }
     embed(-1, tokens);
     forward(decoding, runner_.layers(),
-            outer_[at(embedded_by(program_, runner_.block("embedding", Phase::forward, -1)))]);
+            outer_[at(embedded_by(program_, runner_.block("embedding", program::Phase::forward, -1)))]);
     outer_[at(given(program_, head, "In"))] = *flowing_;
     give(outer_, given(program_, head, "Targets"), targets);
     runner_.run(head, -1, outer_);
@@ -88,7 +88,7 @@ class TrainingPass {
   }
 
   void embed(int kind, const Array<double>& tokens) {
-    const Block& embedding = runner_.block("embedding", Phase::forward, kind);
+    const program::Block& embedding = runner_.block("embedding", program::Phase::forward, kind);
     give(outer_, given(program_, embedding, "Tokens"), tokens);
     runner_.run(embedding, -1, outer_);
   }
@@ -97,7 +97,7 @@ class TrainingPass {
   void forward(std::int64_t first, std::int64_t last, const Shards<double>& x) {
     flowing_ = &x;
     for (std::int64_t l = first; l < last; ++l) {
-      const Block& block = runner_.layer_block(l, Phase::forward);
+      const program::Block& block = runner_.layer_block(l, program::Phase::forward);
       ProgramMemory& memory = layers_[at(l)];
       memory[at(given(program_, block, "In"))] = *flowing_;
       if (const int encoded = given(program_, block, "Encoded"); encoded >= 0) memory[at(encoded)] = encoded_;
@@ -106,7 +106,7 @@ class TrainingPass {
         memory[at(token)] = token_input(outer_[at(token_inputs())], runner_.layer(l).place);
       if (const std::int64_t lender = runner_.lender(l); lender >= 0) {
         const auto mine = lent_keys(program_, block, true);
-        const auto theirs = lent_keys(program_, runner_.layer_block(lender, Phase::forward), false);
+        const auto theirs = lent_keys(program_, runner_.layer_block(lender, program::Phase::forward), false);
         for (std::size_t i = 0; i < mine.size(); ++i) memory[at(mine[i])] = layers_[at(lender)][at(theirs.at(i))];
       }
       runner_.run(block, l, memory);
@@ -115,14 +115,14 @@ class TrainingPass {
   }
 
   void backward() {
-    const Block& head = runner_.block("head", Phase::backward, -1);
+    const program::Block& head = runner_.block("head", program::Phase::backward, -1);
     const std::int64_t decoding = runner_.first_decoding();
     runner_.run(head, -1, outer_);
     flowing_ = &outer_[at(input_gradient(program_, head))];
     for (std::int64_t l = runner_.layers(); l-- > decoding;) backward(l);
     embedding_backward(-1);
     if (decoding == 0) return;
-    const Block& end = runner_.block("head", Phase::backward, -2);
+    const program::Block& end = runner_.block("head", program::Phase::backward, -2);
     flowing_ = &encoded_gradient_;
     if (end.first < end.last) {
       outer_[at(given(program_, end, {}, true))] = encoded_gradient_;
@@ -133,12 +133,14 @@ class TrainingPass {
     embedding_backward(-2);
   }
 
-  int token_inputs() const { return token_inputs_by(program_, runner_.block("embedding", Phase::forward, -1)); }
+  int token_inputs() const {
+    return token_inputs_by(program_, runner_.block("embedding", program::Phase::forward, -1));
+  }
 
   void embedding_backward(int kind) {
-    const Block& embedding = runner_.block("embedding", Phase::backward, kind);
+    const program::Block& embedding = runner_.block("embedding", program::Phase::backward, kind);
     if (embedding.first == embedding.last) return;  // nothing of it is trained
-    const Block& forward = runner_.block("embedding", Phase::forward, kind);
+    const program::Block& forward = runner_.block("embedding", program::Phase::forward, kind);
     const auto seed = [&](int result) { return at(given(program_, embedding, program_.tensor(result).name, true)); };
     Shards<double>& arriving = outer_[seed(embedded_by(program_, forward))];
     arriving = *flowing_;
@@ -159,8 +161,8 @@ class TrainingPass {
   }
 
   void backward(std::int64_t l) {
-    const Block& block = runner_.layer_block(l, Phase::backward);
-    const Block& forward = runner_.layer_block(l, Phase::forward);
+    const program::Block& block = runner_.layer_block(l, program::Phase::backward);
+    const program::Block& forward = runner_.layer_block(l, program::Phase::forward);
     ProgramMemory& memory = layers_[at(l)];
     memory[at(given(program_, block, program_.tensor(result_of(program_, forward)).name, true))] = *flowing_;
     // What later layers made of the keys that this one lends, or nothing if none came.
@@ -193,22 +195,22 @@ class TrainingPass {
   std::map<std::int64_t, Shards<double>> token_gradients_;                        ///< by layer of the decoder
   const Shards<double>* flowing_ = nullptr;  ///< the residual stream, or its gradient
   ProgramRunner& runner_;
-  const Program& program_;
+  const program::Program& program_;
   ProgramMemory outer_;
   std::vector<ProgramMemory> layers_;
 };
 
 /// What a block of updates made of the weights, and from which gradients.
-void read_updates(ProgramRunner& runner, const Program& program, const Block& block, std::int64_t layer,
-                  const ProgramMemory& memory, TrainingRun& out) {
+void read_updates(ProgramRunner& runner, const program::Program& program, const program::Block& block,
+                  std::int64_t layer, const ProgramMemory& memory, TrainingRun& out) {
   const std::map<int, std::string> names = runner.names(layer);
   for (std::int32_t i = block.first; i < block.last; ++i) {
-    const Step& step = program.steps[at(i)];
-    if (step.op != Op::update) continue;
+    const program::Step& step = program.steps[at(i)];
+    if (step.op != program::Op::update) continue;
     const std::string& name = names.at(step.in[1]);
     out.gradients[name] = runner.step().collected(step.in[0], memory);
     std::int32_t last = i;
-    while (last + 1 < block.last && program.steps[at(last + 1)].op != Op::update) ++last;
+    while (last + 1 < block.last && program.steps[at(last + 1)].op != program::Op::update) ++last;
     const int result = program.steps[at(last)].out[0];
     if (program.tensor(result).sharding != program.tensor(step.in[1]).sharding)
       throw InternalError("an updated weight does not lie where it lay");
@@ -223,15 +225,15 @@ Array<double> rows(const Array<double>& all, std::int64_t start, std::int64_t co
 
 }  // namespace
 
-NamedArrays random_weights(const Program& program, const Transformer& model, std::uint64_t seed) {
+NamedArrays random_weights(const program::Program& program, const model::Transformer& model, std::uint64_t seed) {
   constexpr double spread = 0.3;  // small enough for plain exponentials, large enough for every path to matter
   NamedArrays out;
   const ProgramRunner runner(program, model, 1);
   for (std::int64_t layer = -1; layer < runner.layers(); ++layer)
     for (const auto& [id, text] : runner.names(layer)) {
       if (out.contains(text)) continue;
-      const ProgramTensor& tensor = program.tensor(id);
-      Array<double> values = random_reals<double>(global_shape(to_tensor(tensor)), mixed(seed, out.size()));
+      const program::ProgramTensor& tensor = program.tensor(id);
+      Array<double> values = random_reals<double>(global_shape(program::to_tensor(tensor)), mixed(seed, out.size()));
       const bool scale = tensor.name.ends_with("norm") && !tensor.name.starts_with("b_");
       for (double& value : values.values) value = spread * value + (scale ? 1.0 : 0.0);
       out[text] = std::move(values);
@@ -239,7 +241,7 @@ NamedArrays random_weights(const Program& program, const Transformer& model, std
   return out;
 }
 
-TrainingRun run_training(const Program& program, const Transformer& model, const NamedArrays& weights,
+TrainingRun run_training(const program::Program& program, const model::Transformer& model, const NamedArrays& weights,
                          const Array<double>& tokens, const Array<double>& targets) {
   const double count = static_cast<double>(tokens.values.size());
   ProgramRunner runner(program, model, count);
@@ -256,14 +258,15 @@ TrainingRun run_training(const Program& program, const Transformer& model, const
     }
   }
   for (std::int64_t layer = -1; layer < runner.layers(); ++layer)
-    for (const Block& block : program.blocks)
-      if ((block.kind == runner.kind(layer) || (layer < 0 && block.kind < 0)) && block.phase != Phase::forward &&
-          (!block.is_shared || runner.first_of_kind(layer) == layer)) {
+    for (const program::Block& block : program.blocks)
+      if ((block.kind == runner.kind(layer) || (layer < 0 && block.kind < 0)) &&
+          block.phase != program::Phase::forward && (!block.is_shared || runner.first_of_kind(layer) == layer)) {
         runner.run(block, layer, sums[at(layer + 1)], true);
-        if (block.phase == Phase::update) read_updates(runner, program, block, layer, sums[at(layer + 1)], out);
+        if (block.phase == program::Phase::update)
+          read_updates(runner, program, block, layer, sums[at(layer + 1)], out);
       }
   out.facts = runner.facts();
   return out;
 }
 
-}  // namespace assay
+}  // namespace assay::execute

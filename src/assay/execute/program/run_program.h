@@ -12,14 +12,14 @@
 #include "assay/model/transformer.h"
 #include "assay/program/program.h"
 
-namespace assay {
+namespace assay::execute {
 
 /// Arrays by the name of a weight: "0.W_q" of layer 0, "0.norm.2" the second norm there, "embedding". What layers share
 /// has the number of the first of them.
 using NamedArrays = std::map<std::string, Array<double>>;
 
 /// Random weights for all that a program reads, uniform around zero (scales of norms around one).
-NamedArrays random_weights(const Program& program, const Transformer& model, std::uint64_t seed);
+NamedArrays random_weights(const program::Program& program, const model::Transformer& model, std::uint64_t seed);
 
 /// What an executed program says about itself.
 struct RunFacts {
@@ -34,7 +34,7 @@ struct TrainingRun {
   RunFacts facts;
 };
 /// One optimizer step of plain gradient descent. `tokens` and `targets` are [microbatches x sequences, queries].
-TrainingRun run_training(const Program& program, const Transformer& model, const NamedArrays& weights,
+TrainingRun run_training(const program::Program& program, const model::Transformer& model, const NamedArrays& weights,
                          const Array<double>& tokens, const Array<double>& targets);
 
 /// Keys and values of one layer, or what latent attention holds instead: [sequences, tokens so far, ...] each.
@@ -54,7 +54,7 @@ struct ServingRun {
   RunFacts facts;
 };
 /// One serving step; the new tokens are appended to what is kept.
-ServingRun run_serving(const Program& program, const Transformer& model, const NamedArrays& weights,
+ServingRun run_serving(const program::Program& program, const model::Transformer& model, const NamedArrays& weights,
                        const Array<double>& tokens, ServedSequences& kept);
 
-}  // namespace assay
+}  // namespace assay::execute

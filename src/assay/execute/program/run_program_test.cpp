@@ -15,10 +15,10 @@
 #include "assay/testing/small_programs.h"
 #include "assay/testing/small_schemes.h"
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
-using namespace small;
+using namespace testing::small;
 
 TEST(RunTraining, EverySchemeGivesTheGradientsOfOneDevice) {
   for (const Variety& variety : all_varieties()) {
@@ -37,15 +37,15 @@ TEST(RunTraining, CastsForProductsChangeNothing) {
     const NamedArrays weights = weights_of(variety.model);
     const TrainingRun one = train(variety.model, {}, plan(variety.model), weights);
     for (const Scheme& scheme : schemes(variety.model)) {
-      TrainingPlan quantised = plan(variety.model), wide = quantised, again = quantised;
+      lower::TrainingPlan quantised = plan(variety.model), wide = quantised, again = quantised;
       quantised.formats.compute = again.formats.compute = Dtype::fp8;
       wide.formats.weights = wide.formats.gradients = Dtype::fp32;
-      again.recompute = Recompute::full();
-      std::vector<TrainingPlan> plans{quantised, wide};
-      if (scheme.parallelism.residual == ResidualScheme::sequence) plans.push_back(again);
-      for (const TrainingPlan& how : plans) {
+      again.recompute = lower::Recompute::full();
+      std::vector<lower::TrainingPlan> plans{quantised, wide};
+      if (scheme.parallelism.residual == lower::ResidualScheme::sequence) plans.push_back(again);
+      for (const lower::TrainingPlan& how : plans) {
         SCOPED_TRACE(fmt::format("{}, {}, weights {}, products {}, recompute {}", variety.name, scheme.name,
-                                 name(how.formats.weights), name(how.formats.compute), name(how.recompute)));
+                                 name(how.formats.weights), name(how.formats.compute), lower::name(how.recompute)));
         ASSERT_NO_THROW(expect_equal(train(variety.model, scheme.parallelism, how, weights), one));
       }
     }
@@ -58,16 +58,17 @@ TEST(RunTraining, MicrobatchesAndRecomputationChangeNothing) {
       {"data", {.data = 2}},
       {"zero 2", {.data = 2, .zero = 2}},
       {"hybrid fsdp x tensor, sequence",
-       {.data = 2, .fsdp = 2, .tensor = 2, .zero = 1, .residual = ResidualScheme::sequence}},
-      {"fsdp x tensor, split d_model", {.fsdp = 2, .tensor = 2, .residual = ResidualScheme::model}},
+       {.data = 2, .fsdp = 2, .tensor = 2, .zero = 1, .residual = lower::ResidualScheme::sequence}},
+      {"fsdp x tensor, split d_model", {.fsdp = 2, .tensor = 2, .residual = lower::ResidualScheme::model}},
       {"fsdp x context", {.fsdp = 2, .context = 2}}};
   for (const Variety& variety : all_varieties()) {
     const NamedArrays weights = weights_of(variety.model);
     const TrainingRun one = train(variety.model, {}, plan(variety.model), weights);
     for (const Scheme& scheme : some)
-      for (const Recompute& recompute : {Recompute::none(), Recompute::selective(), Recompute::full()}) {
-        SCOPED_TRACE(fmt::format("{}, {}, recompute {}", variety.name, scheme.name, name(recompute)));
-        TrainingPlan how = plan(variety.model, 2);
+      for (const lower::Recompute& recompute :
+           {lower::Recompute::none(), lower::Recompute::selective(), lower::Recompute::full()}) {
+        SCOPED_TRACE(fmt::format("{}, {}, recompute {}", variety.name, scheme.name, lower::name(recompute)));
+        lower::TrainingPlan how = plan(variety.model, 2);
         how.recompute = recompute;
         ASSERT_NO_THROW(expect_equal(train(variety.model, scheme.parallelism, how, weights), one));
       }
@@ -78,7 +79,7 @@ TEST(RunTraining, GradientsAreFiniteDifferencesOfTheLoss) {
   constexpr double step = 3e-6;  // errors: step squared from the cut-off, 1e-16 / step from rounding
   for (const Variety& variety : all_varieties()) {
     const NamedArrays weights = weights_of(variety.model);
-    TrainingPlan how = plan(variety.model);
+    lower::TrainingPlan how = plan(variety.model);
     how.work.sequences = 2;
     const TrainingRun one = train(variety.model, {}, how, weights);
     // What an index picks has no gradient.
@@ -112,7 +113,7 @@ TEST(RunTraining, FlashAttentionEqualsPlainAttention) {
   for (const Variety& variety : all_varieties()) {
     SCOPED_TRACE(variety.name);
     const NamedArrays weights = weights_of(variety.model);
-    TrainingPlan plain = plan(variety.model);
+    lower::TrainingPlan plain = plan(variety.model);
     plain.work.flash = false;
     expect_equal(train(variety.model, {.tensor = 2, .context = 2}, plain, weights),
                  train(variety.model, {}, plan(variety.model), weights));
@@ -120,10 +121,11 @@ TEST(RunTraining, FlashAttentionEqualsPlainAttention) {
 }
 
 TEST(RunTraining, PickingAllKeysIsDenseAttention) {
-  const auto of = [](const Attention& a) { return model({layer(a, dense())}); };
-  const Transformer few = of(picking_attention(3)), all = of(picking_attention(length)), none = of(latent_attention(8));
+  const auto of = [](const model::Attention& a) { return model({layer(a, dense())}); };
+  const model::Transformer few = of(picking_attention(3)), all = of(picking_attention(length)),
+                           none = of(latent_attention(8));
   const NamedArrays weights = weights_of(few);
-  for (const Parallelism& p : {Parallelism{}, Parallelism{.fsdp = 2, .tensor = 2, .context = 2}}) {
+  for (const lower::Parallelism& p : {lower::Parallelism{}, lower::Parallelism{.fsdp = 2, .tensor = 2, .context = 2}}) {
     const TrainingRun dense_run = train(none, p, plan(none), weights);
     EXPECT_NEAR(train(all, p, plan(all), weights).loss, dense_run.loss, 1e-12);
     EXPECT_LT(difference(train(all, p, plan(all), weights).gradients, dense_run.gradients), 1e-9);
@@ -132,7 +134,7 @@ TEST(RunTraining, PickingAllKeysIsDenseAttention) {
 }
 
 TEST(RunTraining, ADescentLowersTheLoss) {
-  const Transformer m = varieties().front().model;
+  const model::Transformer m = varieties().front().model;
   NamedArrays weights = weights_of(m);
   double before = INFINITY;
   for (int i = 0; i < 3; ++i) {
@@ -146,8 +148,8 @@ TEST(RunTraining, ADescentLowersTheLoss) {
 // --- resharding
 
 /// A random sharding of three dimensions over three axes; axes that stay partial sums only if `partial` allows.
-Sharding random_sharding(AxisSet partial) {
-  Sharding out;
+program::Sharding random_sharding(program::AxisSet partial) {
+  program::Sharding out;
   std::vector<int> order{0, 1, 2};
   for (int i = *rc::gen::inRange(0, 6); i > 0; --i) std::next_permutation(order.begin(), order.end());
   for (int axis : order) {
@@ -155,29 +157,29 @@ Sharding random_sharding(AxisSet partial) {
     if (place < 3)
       out.dims[static_cast<std::size_t>(place)] = out.dims[static_cast<std::size_t>(place)].pushed(axis);
     else if (place == 3)
-      out.unreduced |= axis_bit(axis) & partial;
+      out.unreduced |= program::axis_bit(axis) & partial;
   }
   return out;
 }
 
 RC_GTEST_PROP(RunReshard, AnyShardingBecomesAnyOther, ()) {
-  Program program;
+  program::Program program;
   program.set_mesh({{{"X", 2}, {"Y", 2}, {"Z", 2}}});
-  const ShardingRules rules;
-  Builder builder(program, rules, Formats{}, Recompute::none());
-  builder.begin_block("reshard", Phase::forward, -1, 1);
-  using enum LogicalDim;
-  const int from = builder.tensor("A", {{LogicalDim::batch, 8}, {LogicalDim::sequence, 8}, {d_model, 8}},
-                                  TensorClass::activation, Dtype::fp32);
-  const Sharding before = random_sharding(~AxisSet{0}), after = random_sharding(before.unreduced);
+  const lower::ShardingRules rules;
+  lower::Builder builder(program, rules, lower::Formats{}, lower::Recompute::none());
+  builder.begin_block("reshard", program::Phase::forward, -1, 1);
+  using enum model::LogicalDim;
+  const int from = builder.tensor("A", {{model::LogicalDim::batch, 8}, {model::LogicalDim::sequence, 8}, {d_model, 8}},
+                                  program::TensorClass::activation, Dtype::fp32);
+  const program::Sharding before = random_sharding(~program::AxisSet{0}), after = random_sharding(before.unreduced);
   program.place(from, before);
-  const int to = builder.reshard(from, after, Urgency::critical);
+  const int to = builder.reshard(from, after, program::Urgency::critical);
   RC_ASSERT(program.tensor(to).sharding == after);
   StepRunner runner(program, 1);
   ProgramMemory memory(program.tensors.size());
   const Array<double> whole = random_integers<double>({8, 8, 8}, 5);
   memory[0] = runner.distributed(whole, from);
-  for (const Step& step : program.steps) runner.run(step, nullptr, memory);
+  for (const program::Step& step : program.steps) runner.run(step, nullptr, memory);
   RC_ASSERT(runner.collected(to, memory) == whole);
   RC_ASSERT(runner.disagreement() == 0.0);
   RC_ASSERT(runner.byte_error() < 1e-12);
@@ -186,4 +188,4 @@ RC_GTEST_PROP(RunReshard, AnyShardingBecomesAnyOther, ()) {
 // --- serving
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::execute

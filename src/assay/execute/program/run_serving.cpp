@@ -4,22 +4,22 @@
 
 #include "assay/execute/program/runner.h"
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// The new tokens' entries of the caches of a block, in order.
-std::vector<int> fresh_entries(const Program& program, const Block& block) {
+std::vector<int> fresh_entries(const program::Program& program, const program::Block& block) {
   std::vector<int> out;
   int index = -1, latent = -1, place = -1;
   for (std::int32_t i = block.first; i < block.last; ++i) {
-    const Step& step = program.steps[at(i)];
-    if (step.op == Op::cast && step.in[1] >= 0) out.push_back(step.in[0]);
-    if (step.op == Op::norm && program.tensor(step.out[0]).name == "C") latent = step.out[0];
-    if (step.op == Op::rotate && program.tensor(step.out[0]).name == "K_pos") place = step.out[0];
-    if (step.op == Op::pick && out.empty()) index = step.in[1];
-    if (step.op == Op::attention && step.detail >= 0 && out.empty()) {
+    const program::Step& step = program.steps[at(i)];
+    if (step.op == program::Op::cast && step.in[1] >= 0) out.push_back(step.in[0]);
+    if (step.op == program::Op::norm && program.tensor(step.out[0]).name == "C") latent = step.out[0];
+    if (step.op == program::Op::rotate && program.tensor(step.out[0]).name == "K_pos") place = step.out[0];
+    if (step.op == program::Op::pick && out.empty()) index = step.in[1];
+    if (step.op == program::Op::attention && step.detail >= 0 && out.empty()) {
       out = latent >= 0 ? std::vector<int>{latent, place} : std::vector<int>{step.in[1], step.in[2]};
       if (index >= 0) out.insert(out.begin(), index);
     }
@@ -28,30 +28,31 @@ std::vector<int> fresh_entries(const Program& program, const Block& block) {
 }
 
 /// Keys and values that a block made of what the encoder made; nothing where it has them in a cache, or has none.
-std::vector<int> encoded_entries(const Program& program, const Block& block) {
+std::vector<int> encoded_entries(const program::Program& program, const program::Block& block) {
   for (std::int32_t i = block.first; i < block.last; ++i)
-    if (const Step& step = program.steps[at(i)]; step.op == Op::attention && step.detail >= 0)
+    if (const program::Step& step = program.steps[at(i)]; step.op == program::Op::attention && step.detail >= 0)
       if (program.attentions[at(step.detail)].cross && !program.tensor(step.in[1]).is_given)
         return {step.in[1], step.in[2]};
   return {};
 }
 
 /// Keys and values of a block as a later layer reads them: its caches with the new tokens, or those alone.
-std::vector<int> readable_keys(const Program& program, const Block& block) {
+std::vector<int> readable_keys(const program::Program& program, const program::Block& block) {
   std::vector<int> out;
   for (std::int32_t i = block.first; i < block.last; ++i)
-    if (const Step& step = program.steps[at(i)]; step.op == Op::cast && step.in[1] >= 0) out.push_back(step.out[0]);
+    if (const program::Step& step = program.steps[at(i)]; step.op == program::Op::cast && step.in[1] >= 0)
+      out.push_back(step.out[0]);
   return out.empty() ? lent_keys(program, block, false) : out;
 }
 
 /// Gives a block's caches their old entries, with room for the new ones.
-void give_caches(ProgramRunner& runner, const Program& program, const Block& block, const LayerCache& cache,
-                 ProgramMemory& memory) {
+void give_caches(ProgramRunner& runner, const program::Program& program, const program::Block& block,
+                 const LayerCache& cache, ProgramMemory& memory) {
   std::size_t next = 0;
   for (std::int32_t i = block.first; i < block.last; ++i) {
-    const Step& step = program.steps[at(i)];
-    if (step.op != Op::cast || step.in[1] < 0) continue;
-    const ProgramTensor& tensor = program.tensor(step.in[1]);
+    const program::Step& step = program.steps[at(i)];
+    if (step.op != program::Op::cast || step.in[1] < 0) continue;
+    const program::ProgramTensor& tensor = program.tensor(step.in[1]);
     const std::int64_t kept = tensor.dims[1].size, added = program.tensor(step.in[0]).dims[1].size;
     const Array<double>& old = cache.at(next++);
     const std::int64_t held = old.shape[1], used = std::min(held, kept - added);
@@ -67,15 +68,15 @@ void give_caches(ProgramRunner& runner, const Program& program, const Block& blo
 
 }  // namespace
 
-ServingRun run_serving(const Program& program, const Transformer& model, const NamedArrays& weights,
+ServingRun run_serving(const program::Program& program, const model::Transformer& model, const NamedArrays& weights,
                        const Array<double>& tokens, ServedSequences& kept) {
   ProgramRunner runner(program, model, 1);
   StepRunner& step = runner.step();
   kept.caches.resize(at(runner.layers())), kept.states.resize(at(runner.layers()));
   kept.encoded_caches.resize(at(runner.layers()));
   ProgramMemory outer = runner.memory(-1, weights);
-  const Block& embedding = runner.block("embedding", Phase::forward, -1);
-  const Block& head = runner.block("head", Phase::forward, -1);
+  const program::Block& embedding = runner.block("embedding", program::Phase::forward, -1);
+  const program::Block& head = runner.block("head", program::Phase::forward, -1);
   const int input = given(program, embedding, "Tokens");
   outer[at(input)] = step.distributed(tokens, input);
   runner.run(embedding, -1, outer);
@@ -83,7 +84,7 @@ ServingRun run_serving(const Program& program, const Transformer& model, const N
   Shards<double> x = embedded_tokens;
   std::map<std::int64_t, std::vector<Shards<double>>> lent;  // by layer: keys and values that later ones use
   for (std::int64_t l = runner.first_decoding(); l < runner.layers(); ++l) {
-    const Block& block = runner.layer_block(l, Phase::forward);
+    const program::Block& block = runner.layer_block(l, program::Phase::forward);
     ProgramMemory memory = runner.memory(l, weights);
     memory[at(given(program, block, "In"))] = x;
     if (const std::int64_t lender = runner.lender(l); lender >= 0) {
@@ -111,7 +112,7 @@ ServingRun run_serving(const Program& program, const Transformer& model, const N
     std::vector<Array<double>> entries;
     for (int id : fresh) entries.push_back(step.collected(id, memory));
     // Latent attention caches one row per token: the latent and the positional part.
-    const std::optional<Attention>& attention = model.decoder.kinds[at(runner.kind(l))].attention;
+    const std::optional<model::Attention>& attention = model.decoder.kinds[at(runner.kind(l))].attention;
     if (attention && attention->kv_rank > 0 && entries.size() == (attention->index_heads > 0 ? 3u : 2u)) {
       const Array<double> row = joined(std::span<const Array<double>>(entries).last(2), 2);
       entries.resize(entries.size() - 2);
@@ -132,8 +133,8 @@ ServingRun run_serving(const Program& program, const Transformer& model, const N
   runner.run(head, -1, outer);
   ServingRun out;
   for (std::int32_t i = head.first; i < head.last; ++i) {
-    const Step& made = program.steps[at(i)];
-    if (made.op == Op::sample && program.tensor(made.in[0]).find(LogicalDim::vocabulary) >= 0)
+    const program::Step& made = program.steps[at(i)];
+    if (made.op == program::Op::sample && program.tensor(made.in[0]).find(model::LogicalDim::vocabulary) >= 0)
       out.logits = step.collected(made.in[0], outer);
   }
   out.chosen = step.collected(result_of(program, head), outer);
@@ -141,4 +142,4 @@ ServingRun run_serving(const Program& program, const Transformer& model, const N
   return out;
 }
 
-}  // namespace assay
+}  // namespace assay::execute

@@ -4,34 +4,34 @@
 #include "assay/execute/program/step.h"
 #include "assay/testing/small_programs.h"
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
-using namespace small;
+using namespace testing::small;
 
 struct ServingCase {
   std::string name;
-  Parallelism parallelism;
-  ServingScheme scheme;
+  lower::Parallelism parallelism;
+  lower::ServingScheme scheme;
 };
 
-std::vector<ServingCase> serving_cases(const Transformer& m) {
-  using enum CacheScheme;
-  using enum WeightScheme;
+std::vector<ServingCase> serving_cases(const model::Transformer& m) {
+  using enum lower::CacheScheme;
+  using enum lower::WeightScheme;
   std::vector<ServingCase> out{
       {"one device", {}, {}},
       {"replicas", {.data = 2}, {}},
       {"tensor, cache by heads", {.tensor = 2}, {heads, one_dimension}},
       {"tensor, cache by batch", {.data = 2, .tensor = 2}, {batch, one_dimension}},
-      {"tensor, cache by position", {.tensor = 2}, {CacheScheme::sequence, one_dimension}},
+      {"tensor, cache by position", {.tensor = 2}, {lower::CacheScheme::sequence, one_dimension}},
       {"two dimensions, cache by heads", {.fsdp = 2, .tensor = 2}, {heads, two_dimensions}},
       {"two dimensions, cache by batch", {.fsdp = 2, .tensor = 2}, {batch, two_dimensions}},
       {"two dimensions, cache by position",
        {.data = 2, .fsdp = 2, .tensor = 2},
-       {CacheScheme::sequence, two_dimensions}},
+       {lower::CacheScheme::sequence, two_dimensions}},
       {"gathered, cache by heads", {.fsdp = 2, .tensor = 2}, {heads, gathered}},
       {"gathered, cache by batch", {.fsdp = 2, .tensor = 2}, {batch, gathered}},
-      {"gathered, cache by position", {.fsdp = 2, .tensor = 2}, {CacheScheme::sequence, gathered}},
+      {"gathered, cache by position", {.fsdp = 2, .tensor = 2}, {lower::CacheScheme::sequence, gathered}},
   };
   out.push_back({"tensor, copied keys", {.tensor = 4}, {heads, one_dimension}});
   out.push_back({"two dimensions, copied keys", {.fsdp = 2, .tensor = 4}, {heads, two_dimensions}});
@@ -51,8 +51,8 @@ std::vector<ServingCase> serving_cases(const Transformer& m) {
   return out;
 }
 
-Workload served(const Transformer& m, std::int64_t queries, std::int64_t keys) {
-  Workload work;
+lower::Workload served(const model::Transformer& m, std::int64_t queries, std::int64_t keys) {
+  lower::Workload work;
   work.sequences = sequences, work.queries = queries, work.keys = keys;
   work.cached = keys > queries;
   work.source = m.encoder ? length : 0;
@@ -60,15 +60,15 @@ Workload served(const Transformer& m, std::int64_t queries, std::int64_t keys) {
   return work;
 }
 
-ServingRun serve(const Transformer& m, const ServingCase& how, const NamedArrays& weights, const Array<double>& tokens,
-                 std::int64_t from, std::int64_t to, ServedSequences& kept) {
-  const auto [mesh, rules] = serving_stage(how.parallelism, how.scheme, m);
-  const Program program = lower_serving(m, mesh, rules, served(m, to - from, to), Formats{});
+ServingRun serve(const model::Transformer& m, const ServingCase& how, const NamedArrays& weights,
+                 const Array<double>& tokens, std::int64_t from, std::int64_t to, ServedSequences& kept) {
+  const auto [mesh, rules] = lower::serving_stage(how.parallelism, how.scheme, m);
+  const program::Program program = lower::lower_serving(m, mesh, rules, served(m, to - from, to), lower::Formats{});
   return run_serving(program, m, weights, part(tokens, 1, from, to - from), kept);
 }
 
 /// Before the first token; of an encoder-decoder with what its encoder made.
-ServedSequences unserved(const Transformer& m) {
+ServedSequences unserved(const model::Transformer& m) {
   ServedSequences out;
   if (m.encoder) out.encoded = random_reals<double>({sequences, length, m.d_model}, 5);
   return out;
@@ -79,7 +79,7 @@ TEST(RunServing, CachedDecodingEqualsRecomputation) {
   for (const Variety& variety : all_varieties()) {
     const auto& first = variety.model.decoder.kinds.front().attention;
     if (first && !first->causal) continue;  // an encoder writes nothing
-    const Transformer& m = variety.model;
+    const model::Transformer& m = variety.model;
     const NamedArrays weights = weights_of(m);
     const Array<double> tokens = random_tokens(length, m.vocabulary, 3);
     std::vector<ServingRun> expected;
@@ -107,4 +107,4 @@ TEST(RunServing, CachedDecodingEqualsRecomputation) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::execute

@@ -7,22 +7,24 @@
 
 #include "assay/base/result.h"
 
-namespace assay {
+namespace assay::execute {
 namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-bool is_weight(const ProgramTensor& tensor) { return tensor.is_given && tensor.tensor_class == TensorClass::weight; }
+bool is_weight(const program::ProgramTensor& tensor) {
+  return tensor.is_given && tensor.tensor_class == program::TensorClass::weight;
+}
 
 /// Embeddings and heads of both stacks count as one kind, -1.
-bool is_forward_of(const Block& block, int kind) {
-  return block.phase == Phase::forward && (block.kind == kind || (kind < 0 && block.kind < 0));
+bool is_forward_of(const program::Block& block, int kind) {
+  return block.phase == program::Phase::forward && (block.kind == kind || (kind < 0 && block.kind < 0));
 }
 
 /// The weights that the forward blocks of one kind of layer (below 0: embedding and head) read, by name.
-std::map<int, std::string> weight_names(const Program& program, int kind) {
+std::map<int, std::string> weight_names(const program::Program& program, int kind) {
   std::map<int, std::string> names;
-  for (const Block& block : program.blocks)
+  for (const program::Block& block : program.blocks)
     for (std::int32_t i = block.first; is_forward_of(block, kind) && i < block.last; ++i)
       for (int id : program.steps[at(i)].in)
         if (id >= 0 && is_weight(program.tensor(id))) names[id] = program.tensor(id).name;
@@ -32,7 +34,7 @@ std::map<int, std::string> weight_names(const Program& program, int kind) {
   return names;
 }
 
-std::vector<StackedLayer> all_layers(const Transformer& model) {
+std::vector<StackedLayer> all_layers(const model::Transformer& model) {
   std::vector<StackedLayer> out;
   const int decoder_kinds = static_cast<int>(model.decoder.kinds.size());
   for (std::int64_t i = 0; model.encoder && i < model.encoder->layers(); ++i) {
@@ -46,7 +48,7 @@ std::vector<StackedLayer> all_layers(const Transformer& model) {
 
 }  // namespace
 
-int given(const Program& program, const Block& block, std::string_view name, bool is_gradient) {
+int given(const program::Program& program, const program::Block& block, std::string_view name, bool is_gradient) {
   for (std::int32_t i = block.first; i < block.last; ++i)
     for (int id : program.steps[at(i)].in)
       if (id >= 0 && program.tensor(id).is_given && program.tensor(id).is_gradient == is_gradient &&
@@ -55,19 +57,21 @@ int given(const Program& program, const Block& block, std::string_view name, boo
   return -1;
 }
 
-int result_of(const Program& program, const Block& block) { return program.steps[at(block.last - 1)].out[0]; }
+int result_of(const program::Program& program, const program::Block& block) {
+  return program.steps[at(block.last - 1)].out[0];
+}
 
-int embedded_by(const Program& program, const Block& block) {
+int embedded_by(const program::Program& program, const program::Block& block) {
   int found = -1;
   for (std::int32_t i = block.first; i < block.last; ++i) {
     const int made = program.steps[at(i)].out[0];
     if (program.tensor(made).name == "TokenRows") break;
-    if (program.tensor(made).tensor_class == TensorClass::residual) found = made;
+    if (program.tensor(made).tensor_class == program::TensorClass::residual) found = made;
   }
   return found;
 }
 
-int token_inputs_by(const Program& program, const Block& block) {
+int token_inputs_by(const program::Program& program, const program::Block& block) {
   const int last = result_of(program, block);
   return program.tensor(last).name == "TokenInputs" ? last : -1;
 }
@@ -81,13 +85,13 @@ Shards<double> token_input(const Shards<double>& all, std::int64_t layer) {
   return out;
 }
 
-std::vector<int> lent_keys(const Program& program, const Block& block, bool is_given) {
+std::vector<int> lent_keys(const program::Program& program, const program::Block& block, bool is_given) {
   std::vector<int> out;
   for (std::int32_t i = block.first; i < block.last; ++i)
     for (const auto& ids : {std::span<const std::int16_t>(program.steps[at(i)].in), {program.steps[at(i)].out}})
       for (int id : ids)
         if (id >= 0 && program.tensor(id).is_lent && program.tensor(id).is_given == is_given &&
-            program.tensor(id).tensor_class == TensorClass::key_value &&
+            program.tensor(id).tensor_class == program::TensorClass::key_value &&
             std::find(out.begin(), out.end(), id) == out.end())
           out.push_back(id);
   std::sort(out.begin(), out.end(),
@@ -95,7 +99,7 @@ std::vector<int> lent_keys(const Program& program, const Block& block, bool is_g
   return out;
 }
 
-ProgramRunner::ProgramRunner(const Program& program, const Transformer& model, double tokens)
+ProgramRunner::ProgramRunner(const program::Program& program, const model::Transformer& model, double tokens)
     : program_(program), model_(model), step_(program, tokens), layers_(all_layers(model)) {
   const std::size_t kinds = model.decoder.kinds.size() + (model.encoder ? model.encoder->kinds.size() : 0);
   for (int kind = -1; kind < static_cast<int>(kinds); ++kind) names_.push_back(weight_names(program, kind));
@@ -126,19 +130,19 @@ std::int64_t ProgramRunner::lender(std::int64_t number) const {
   const bool shares = here.shape->attention && here.shape->attention->shares_kv;
   const bool takes_values = here.shape->state_space && here.shape->state_space->value_rank > 0;
   if (here.encodes || (!shares && !takes_values)) return -1;
-  return first_decoding() + key_lender(model_.decoder, here.place);
+  return first_decoding() + model::key_lender(model_.decoder, here.place);
 }
 
-const Block& ProgramRunner::block(std::string_view name, Phase phase, int kind) const {
-  for (const Block& found : program_.blocks)
+const program::Block& ProgramRunner::block(std::string_view name, program::Phase phase, int kind) const {
+  for (const program::Block& found : program_.blocks)
     if (found.name == name && found.phase == phase && found.kind == kind) return found;
   throw InternalError("a program lacks a block");
 }
 
-void ProgramRunner::run(const Block& which, std::int64_t layer, ProgramMemory& memory, bool once) {
-  const Layer* shape = layer < 0 ? nullptr : layers_[at(layer)].shape;
+void ProgramRunner::run(const program::Block& which, std::int64_t layer, ProgramMemory& memory, bool once) {
+  const model::Layer* shape = layer < 0 ? nullptr : layers_[at(layer)].shape;
   for (std::int32_t i = which.first; i < which.last; ++i)
     if (program_.steps[at(i)].once == once) step_.run(program_.steps[at(i)], shape, memory);
 }
 
-}  // namespace assay
+}  // namespace assay::execute

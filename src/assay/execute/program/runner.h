@@ -9,24 +9,25 @@
 #include "assay/execute/program/run_program.h"
 #include "assay/execute/program/step.h"
 
-namespace assay {
+namespace assay::execute {
 
 /// The first input of a block that is given and of that name; below 0: there is none.
-int given(const Program& program, const Block& block, std::string_view name, bool is_gradient = false);
+int given(const program::Program& program, const program::Block& block, std::string_view name,
+          bool is_gradient = false);
 /// What the last step of a block makes.
-int result_of(const Program& program, const Block& block);
+int result_of(const program::Program& program, const program::Block& block);
 /// Embedded tokens, where the layers begin. What the layers have from the token itself comes after them.
-int embedded_by(const Program& program, const Block& block);
+int embedded_by(const program::Program& program, const program::Block& block);
 /// What all layers have from the token itself: the last that an embedding makes; below 0: they have nothing.
-int token_inputs_by(const Program& program, const Block& block);
+int token_inputs_by(const program::Program& program, const program::Block& block);
 /// One layer's part of it: [B, S, layers, width] to [B, S, width].
 Shards<double> token_input(const Shards<double>& all, std::int64_t layer);
 /// Keys and values that a block uses from another layer (given), or makes for others.
-std::vector<int> lent_keys(const Program& program, const Block& block, bool is_given);
+std::vector<int> lent_keys(const program::Program& program, const program::Block& block, bool is_given);
 
 /// The layers of both stacks, those of the encoder first.
 struct StackedLayer {
-  const Layer* shape = nullptr;
+  const model::Layer* shape = nullptr;
   int kind = -1;  ///< as the program numbers it
   bool encodes = false;
   std::int64_t place = 0;  ///< in its stack
@@ -34,7 +35,7 @@ struct StackedLayer {
 
 class ProgramRunner {
  public:
-  ProgramRunner(const Program& program, const Transformer& model, double tokens);
+  ProgramRunner(const program::Program& program, const model::Transformer& model, double tokens);
 
   /// Weights of a layer (below 0: embedding and head) by tensor, with the names they have in NamedArrays.
   std::map<int, std::string> names(std::int64_t layer) const;
@@ -49,22 +50,22 @@ class ProgramRunner {
   std::int64_t first_of_kind(std::int64_t layer) const;
   /// The layer whose keys this one uses; below 0: it makes its own.
   std::int64_t lender(std::int64_t number) const;
-  const Block& block(std::string_view name, Phase phase, int kind) const;
-  const Block& layer_block(std::int64_t number, Phase phase) const {
+  const program::Block& block(std::string_view name, program::Phase phase, int kind) const;
+  const program::Block& layer_block(std::int64_t number, program::Phase phase) const {
     return block(layer(number).encodes ? "encoder layer" : "layer", phase, kind(number));
   }
 
-  void run(const Block& which, std::int64_t layer, ProgramMemory& memory, bool once = false);
+  void run(const program::Block& which, std::int64_t layer, ProgramMemory& memory, bool once = false);
 
   StepRunner& step() { return step_; }
   RunFacts facts() const { return {step_.disagreement(), step_.byte_error(), step_.moved()}; }
 
  private:
-  const Program& program_;
-  const Transformer& model_;
+  const program::Program& program_;
+  const model::Transformer& model_;
   StepRunner step_;
   std::vector<StackedLayer> layers_;
   std::vector<std::map<int, std::string>> names_;  ///< by kind, the outer weights first
 };
 
-}  // namespace assay
+}  // namespace assay::execute

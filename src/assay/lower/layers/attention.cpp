@@ -3,21 +3,22 @@
 
 #include "assay/lower/layers/layer_writer.h"
 
-namespace assay {
+namespace assay::lower {
 namespace {
 
-using enum LogicalDim;
+using enum model::LogicalDim;
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 }  // namespace
 
-Flops attention_flops(const Program& program, const Step& step) {
-  const bool is_gradient = step.op == Op::attention_grad;
-  const ProgramTensor& q = program.tensor(step.in[is_gradient ? 1 : 0]);
-  const ProgramTensor& o = program.tensor(is_gradient ? step.in[4] : step.out[0]);
-  const AttentionShape& shape = program.attentions[at(step.detail)];
-  const double rows = local_extent(program, q, 0) * local_extent(program, q, 1) * local_extent(program, q, 2);
+Flops attention_flops(const program::Program& program, const program::Step& step) {
+  const bool is_gradient = step.op == program::Op::attention_grad;
+  const program::ProgramTensor& q = program.tensor(step.in[is_gradient ? 1 : 0]);
+  const program::ProgramTensor& o = program.tensor(is_gradient ? step.in[4] : step.out[0]);
+  const program::AttentionShape& shape = program.attentions[at(step.detail)];
+  const double rows = program::local_extent(program, q, 0) * program::local_extent(program, q, 1) *
+                      program::local_extent(program, q, 2);
   const double met = shape.flash ? shape.mean_keys() : static_cast<double>(shape.keys);
   const Flops once(2.0 * rows * met / program.ways(o.sharding.unreduced) *
                    static_cast<double>(q.dims[3].size + o.dims[3].size));
@@ -25,7 +26,7 @@ Flops attention_flops(const Program& program, const Step& step) {
   return is_gradient ? once * (shape.flash ? 2.5 : 2.0) : once;
 }
 
-int LayerWriter::attention_block(const Attention& a, int x) {
+int LayerWriter::attention_block(const model::Attention& a, int x) {
   int o;
   if (a.kv_rank > 0) {
     o = latent_attention(a, x);
@@ -37,9 +38,9 @@ int LayerWriter::attention_block(const Attention& a, int x) {
         build_.product("Q", x, weight(wq), {batch, sequence, heads, head_dim}, -1, weight(a.cross ? "b_cq" : "b_q"));
     // What the encoder made is projected in the first step of a sequence; then keys and values lie in a cache.
     const bool known = a.cross && work_.cached && work_.keys > work_.queries;
-    const auto encoded_cache = [&](std::string_view name, Weight::Size size) {
+    const auto encoded_cache = [&](std::string_view name, model::Weight::Size size) {
       return build_.given(name, {{batch, work_.sequences}, {context, work_.source}, {kv_heads, a.kv_heads}, size},
-                          TensorClass::key_value, build_.formats().kv_cache);
+                          program::TensorClass::key_value, build_.formats().kv_cache);
     };
     if (known) {
       k = encoded_cache("CK_cache", {head_dim, a.head_dim}), v = encoded_cache("CV_cache", {value_dim, a.value_dim});
@@ -53,65 +54,66 @@ int LayerWriter::attention_block(const Attention& a, int x) {
                 : build_.product("V", source, w, {batch, sequence, kv_heads, value_dim}, -1,
                                  weight(a.cross ? "b_cv" : "b_v"));
     }
-    if (a.qk_norm != Attention::QkNorm::none) {
+    if (a.qk_norm != model::Attention::QkNorm::none) {
       q = norm(q, "q_norm", "Q");
       if (!a.shares_kv && !known) k = norm(k, "k_norm", "K");
     }
     if (a.rotary && model_.learned_positions == 0 && a.relative_buckets == 0 && !a.cross) {
-      q = build_.pointwise(Op::rotate, "Q", {q}, q);
-      if (!a.shares_kv) k = build_.pointwise(Op::rotate, "K", {k}, k);
+      q = build_.pointwise(program::Op::rotate, "Q", {q}, q);
+      if (!a.shares_kv) k = build_.pointwise(program::Op::rotate, "K", {k}, k);
     }
-    k = build_.settle(k, TensorClass::key_value);
-    v = build_.settle(v, TensorClass::key_value);
+    k = build_.settle(k, program::TensorClass::key_value);
+    v = build_.settle(v, program::TensorClass::key_value);
     if (a.lends_kv) lend(k, "K"), lend(v, "V"), lent_ = {k, v};
     if (work_.cached && !a.cross) k = cached(k, a, "K_cache"), v = cached(v, a, "V_cache");
-    o = attend(a, build_.settle(q, TensorClass::query), k, v, {value_dim, a.value_dim});
+    o = attend(a, build_.settle(q, program::TensorClass::query), k, v, {value_dim, a.value_dim});
   }
   if (a.output_gate) {
     const int gate = build_.product("Gate", x, weight("W_og"), {batch, sequence, heads, value_dim});
-    o = build_.pointwise(Op::activate, "O", {o, build_.reshard(gate, sharding(o), Urgency::critical)}, o);
+    o = build_.pointwise(program::Op::activate, "O", {o, build_.reshard(gate, sharding(o), program::Urgency::critical)},
+                         o);
   }
   postpone(weight(a.cross ? "b_co" : "b_o"));
   return build_.product("Attn", o, weight(a.cross ? "W_co" : "W_o"), {batch, sequence, d_model});
 }
 
 void LayerWriter::lend(int keys, std::string_view name) {
-  ProgramTensor& tensor = build_.program().tensors[at(keys)];
+  program::ProgramTensor& tensor = build_.program().tensors[at(keys)];
   tensor.is_lent = true, tensor.name = name;
 }
 
-int LayerWriter::shared(const Attention& a, std::string_view name, std::int64_t size, LogicalDim dim) {
+int LayerWriter::shared(const model::Attention& a, std::string_view name, std::int64_t size, model::LogicalDim dim) {
   const int keys =
       build_.given(name, {{batch, work_.sequences}, {sequence, work_.queries}, {kv_heads, a.kv_heads}, {dim, size}},
-                   TensorClass::key_value, build_.formats().activations);
+                   program::TensorClass::key_value, build_.formats().activations);
   lend(keys, name);
   return keys;
 }
 
-int LayerWriter::cached(int fresh, const Attention& a, std::string_view name, bool whole) {
-  Program& program = build_.program();
-  ProgramTensor made = program.tensor(fresh);
+int LayerWriter::cached(int fresh, const model::Attention& a, std::string_view name, bool whole) {
+  program::Program& program = build_.program();
+  program::ProgramTensor made = program.tensor(fresh);
   // The first of the new tokens looks back a window or to where its chunk begins, the last one sees all new ones.
   std::int64_t kept = work_.keys;
   if (a.window > 0) kept = std::min(kept, a.window + work_.queries - 1);
   if (a.chunk > 0) kept = std::min(kept, (work_.keys - work_.queries) % a.chunk + work_.queries);
   made.name = name;
   made.dims.set(1, {context, kept});
-  made.tensor_class = TensorClass::key_value;
+  made.tensor_class = program::TensorClass::key_value;
   made.store_as(build_.formats().kv_cache);
   made.is_given = true, made.is_kept = false;
-  made.sharding = build_.ruled(TensorClass::key_value, made);
+  made.sharding = build_.ruled(program::TensorClass::key_value, made);
   if (whole) made.sharding.dims[1] = {};
   const int before = program.add(made);
   if (a.shares_kv) return before;  // the layer that made them wrote them
-  const int after = build_.pointwise(Op::cast, name, {fresh, before}, before);
-  program.tensors[at(after)].tensor_class = TensorClass::key_value;
-  const ProgramTensor& written = program.tensor(fresh);
-  program.steps.back().bytes = local_bytes(written, written.elements) + storage(made.dtype, written.elements);
+  const int after = build_.pointwise(program::Op::cast, name, {fresh, before}, before);
+  program.tensors[at(after)].tensor_class = program::TensorClass::key_value;
+  const program::ProgramTensor& written = program.tensor(fresh);
+  program.steps.back().bytes = program::local_bytes(written, written.elements) + storage(made.dtype, written.elements);
   return after;
 }
 
-int LayerWriter::latent_attention(const Attention& a, int x) {
+int LayerWriter::latent_attention(const model::Attention& a, int x) {
   int q = x;
   if (a.q_rank > 0) {
     q = build_.product("C_q", x, weight("W_qa"), {batch, sequence, rank}, -1, weight("b_qa"));
@@ -120,27 +122,27 @@ int LayerWriter::latent_attention(const Attention& a, int x) {
   const int low = q;
   q = build_.product("Q", q, weight(a.q_rank > 0 ? "W_qb" : "W_q"), {batch, sequence, heads, head_dim});
   if (a.rotary) {
-    q = build_.pointwise(Op::rotate, "Q", {q}, q);
+    q = build_.pointwise(program::Op::rotate, "Q", {q}, q);
     build_.program().steps.back().detail = static_cast<std::int16_t>(a.rope_dim);
   }
   const int both =
       build_.settle_sums(build_.product("C_kv", x, weight("W_kva"), {batch, sequence, rank}, -1, weight("b_kva")));
   // The latent part is normalised, the rest is a key's position, shared by all heads.
   int c = resized(both, "C", rank, a.kv_rank), place = resized(both, "K_pos", rank, a.rope_dim);
-  build_.emit(Op::split, {both}, {c, place});
+  build_.emit(program::Op::split, {both}, {c, place});
   c = norm(c, "kva_norm", "C");
-  if (a.rotary) place = build_.pointwise(Op::rotate, "K_pos", {place}, place);
+  if (a.rotary) place = build_.pointwise(program::Op::rotate, "K_pos", {place}, place);
   const int expansion = weight("W_kvb"), picked = picked_keys(a, x, low);
   if (!work_.cached) {
     int k, v;
     expand(a, c, place, expansion, sequence, k, v);
-    return attend(a, build_.settle(q, TensorClass::query), build_.settle(k, TensorClass::key_value),
-                  build_.settle(v, TensorClass::key_value), {value_dim, a.value_dim}, picked);
+    return attend(a, build_.settle(q, program::TensorClass::query), build_.settle(k, program::TensorClass::key_value),
+                  build_.settle(v, program::TensorClass::key_value), {value_dim, a.value_dim}, picked);
   }
   // The cache holds what was compressed.
   int latent = resized(both, "Latent", rank, a.kv_rank + a.rope_dim);
-  build_.emit(Op::split, {c, place}, {latent});
-  latent = cached(build_.settle(latent, TensorClass::key_value), a, "KV_cache");
+  build_.emit(program::Op::split, {c, place}, {latent});
+  latent = cached(build_.settle(latent, program::TensorClass::key_value), a, "KV_cache");
   // Expanding the cache costs kv_rank x (head_dim - rope_dim + value_dim) products per head and key, attending in
   // latent form 2 kv_rank + rope_dim - head_dim - value_dim more than otherwise per head, key and query.
   const std::int64_t once = a.kv_rank * (a.head_dim - a.rope_dim + a.value_dim);
@@ -151,87 +153,89 @@ int LayerWriter::latent_attention(const Attention& a, int x) {
                                                  : expanded(a, q, latent, expansion, picked);
 }
 
-int LayerWriter::picked_keys(const Attention& a, int x, int low) {
+int LayerWriter::picked_keys(const model::Attention& a, int x, int low) {
   if (a.index_heads == 0) return -1;
-  Program& program = build_.program();
+  program::Program& program = build_.program();
   const auto turned = [&](int t, std::string_view name) {
-    t = build_.pointwise(Op::rotate, name, {t}, t);
+    t = build_.pointwise(program::Op::rotate, name, {t}, t);
     program.steps.back().detail = static_cast<std::int16_t>(std::min(a.rope_dim, a.index_dim));
     return t;
   };
   // Queries of the index lie where those of attention do, so that what they pick need not move.
-  low = build_.moved_once(low, build_.ruled(TensorClass::query, program.tensor(low)));
+  low = build_.moved_once(low, build_.ruled(program::TensorClass::query, program.tensor(low)));
   const int q =
       turned(build_.settle_sums(build_.product("IQ", low, weight("W_iq"), {batch, sequence, other, head_dim})), "IQ");
   int k = build_.settle_sums(build_.product("IK", x, weight("W_ik"), {batch, sequence, head_dim}));
   const int scale = weight("ik_norm");
   k = turned(build_.norm("IK", k, scale, weight("b_ik_norm")), "IK");
-  k = build_.settle(k, TensorClass::key_value);
+  k = build_.settle(k, program::TensorClass::key_value);
   if (work_.cached) k = cached(k, a, "IK_cache", true);
   int w = build_.settle_sums(build_.product("IW", x, weight("W_iw"), {batch, sequence, other}));
-  Sharding beside = sharding(q);
+  program::Sharding beside = sharding(q);
   beside.dims[3] = {};
-  w = build_.reshard(w, beside, Urgency::critical);
-  ProgramTensor made = program.tensor(q);
+  w = build_.reshard(w, beside, program::Urgency::critical);
+  program::ProgramTensor made = program.tensor(q);
   made.name = "Picked";
   made.store_as(Dtype::int32);
   made.rank = 3;
   made.dims.set(2, {other, std::min(a.index_picks, work_.keys)});
   const int picked = program.add(made);
-  Step& step = build_.emit(Op::pick, {q, k, w}, {picked});
-  AttentionShape candidates;
+  program::Step& step = build_.emit(program::Op::pick, {q, k, w}, {picked});
+  program::AttentionShape candidates;
   candidates.causal = a.causal && work_.causal_flops;
   candidates.queries = work_.queries, candidates.keys = work_.keys;
-  const double scores = local_extent(program, made, 0) * local_extent(program, made, 1) * candidates.mean_keys();
+  const double scores =
+      program::local_extent(program, made, 0) * program::local_extent(program, made, 1) * candidates.mean_keys();
   step.flops = Flops(2.0 * scores * static_cast<double>(a.index_heads * (a.index_dim + 1)));
   step.bytes += 2.0 * storage(Dtype::fp32, scores);  // written by the products, read by the choice
   return picked;
 }
 
-void LayerWriter::expand(const Attention& a, int c, int place, int expansion, LogicalDim along, int& k, int& v) {
+void LayerWriter::expand(const model::Attention& a, int c, int place, int expansion, model::LogicalDim along, int& k,
+                         int& v) {
   const int both = build_.product("KV", c, expansion, {batch, along, heads, head_dim});
-  Sharding beside = sharding(place);
+  program::Sharding beside = sharding(place);
   for (std::size_t i = 0; i < 2; ++i) beside.dims[i] = sharding(both).dims[i];
-  place = build_.reshard(place, beside, Urgency::critical);
+  place = build_.reshard(place, beside, program::Urgency::critical);
   k = resized(both, "K", head_dim, a.head_dim);
   v = resized(both, "V", head_dim, a.value_dim);
   build_.program().tensors[at(v)].dims.set(3, {value_dim, a.value_dim});
-  build_.emit(Op::split, {both, place}, {k, v});
+  build_.emit(program::Op::split, {both, place}, {k, v});
 }
 
-int LayerWriter::expanded(const Attention& a, int q, int latent, int expansion, int picked) {
+int LayerWriter::expanded(const model::Attention& a, int q, int latent, int expansion, int picked) {
   const int c = resized(latent, "C", rank, a.kv_rank), place = resized(latent, "K_pos", rank, a.rope_dim);
-  build_.emit(Op::split, {latent}, {c, place});
+  build_.emit(program::Op::split, {latent}, {c, place});
   int k, v;
   expand(a, c, place, expansion, context, k, v);
-  return attend(a, build_.settle(q, TensorClass::query), build_.settle(k, TensorClass::key_value),
-                build_.settle(v, TensorClass::key_value), {value_dim, a.value_dim}, picked);
+  return attend(a, build_.settle(q, program::TensorClass::query), build_.settle(k, program::TensorClass::key_value),
+                build_.settle(v, program::TensorClass::key_value), {value_dim, a.value_dim}, picked);
 }
 
-int LayerWriter::absorbed(const Attention& a, int q, int latent, int expansion, int picked) {
+int LayerWriter::absorbed(const model::Attention& a, int q, int latent, int expansion, int picked) {
   const int w = build_.used(expansion);
   const int w_k = resized(w, "W_kb", head_dim, a.head_dim - a.rope_dim);
   const int w_v = resized(w, "W_vb", head_dim, a.value_dim);
   build_.program().tensors[at(w_v)].dims.set(2, {value_dim, a.value_dim});
-  build_.emit(Op::split, {w}, {w_k, w_v}).bytes = Bytes(0);  // two views of one weight
+  build_.emit(program::Op::split, {w}, {w_k, w_v}).bytes = Bytes(0);  // two views of one weight
   q = build_.settle_sums(q);
   const int plain = resized(q, "Q", head_dim, a.head_dim - a.rope_dim),
             place = resized(q, "Q_pos", head_dim, a.rope_dim);
-  build_.emit(Op::split, {q}, {plain, place}).bytes = Bytes(0);
+  build_.emit(program::Op::split, {q}, {plain, place}).bytes = Bytes(0);
   const int turned = build_.product("Q_lat", plain, w_k, {batch, sequence, heads, rank});
   int whole = resized(q, "Q_lat", head_dim, a.kv_rank + a.rope_dim);
-  build_.emit(Op::split, {turned, place}, {whole});
-  whole = build_.settle(whole, TensorClass::query);
+  build_.emit(program::Op::split, {turned, place}, {whole});
+  whole = build_.settle(whole, program::TensorClass::query);
   const int o = attend(a, whole, latent, -1, {rank, a.kv_rank}, picked);
   return build_.product("O", o, w_v, {batch, sequence, heads, value_dim});
 }
 
-int LayerWriter::attend(const Attention& a, int q, int k, int v, Weight::Size result, int picked) {
-  Program& program = build_.program();
-  const ProgramTensor& keys = program.tensor(k);
+int LayerWriter::attend(const model::Attention& a, int q, int k, int v, model::Weight::Size result, int picked) {
+  program::Program& program = build_.program();
+  const program::ProgramTensor& keys = program.tensor(k);
   const int along = keys.find(context);
-  const AxisSet over = along >= 0 ? keys.sharding.dims[at(along)].set() : 0;
-  AttentionShape shape;
+  const program::AxisSet over = along >= 0 ? keys.sharding.dims[at(along)].set() : 0;
+  program::AttentionShape shape;
   shape.causal = a.causal && !a.cross && work_.causal_flops;
   shape.both_sides = !a.causal && !a.cross && work_.causal_flops;
   shape.flash = work_.flash || over != 0;
@@ -241,14 +245,14 @@ int LayerWriter::attend(const Attention& a, int q, int k, int v, Weight::Size re
   shape.keys = a.cross ? work_.source : work_.keys;
   shape.cross = a.cross;
   program.attentions.push_back(shape);
-  ProgramTensor out = program.tensor(q);
+  program::ProgramTensor out = program.tensor(q);
   out.name = "O";
-  out.tensor_class = TensorClass::activation;
+  out.tensor_class = program::TensorClass::activation;
   out.dims.set(3, result);
   out.sharding.unreduced = over;
   const int o = program.add(out);
   // Flash attention keeps one number per query and head; plain attention keeps all probabilities.
-  ProgramTensor rest = out;
+  program::ProgramTensor rest = out;
   if (shape.flash) {
     rest.name = "L", rest.rank = 3, rest.store_as(Dtype::fp32);
   } else {
@@ -260,48 +264,49 @@ int LayerWriter::attend(const Attention& a, int q, int k, int v, Weight::Size re
   const int terms = score_terms(a, q);
   // Sinks count once: where keys lie on several devices, when their sums have been added up.
   const bool sinks_last = a.sinks && over != 0;
-  Step& step = build_.emit(Op::attention, {q, k, v, sinks_last ? -1 : terms, picked}, {o, second});
+  program::Step& step = build_.emit(program::Op::attention, {q, k, v, sinks_last ? -1 : terms, picked}, {o, second});
   step.detail = static_cast<std::int16_t>(program.attentions.size() - 1);
   step.flops = attention_flops(program, step);
   if (picked >= 0 && v < 0 && shape.picks < shape.keys) {  // each query reads its own keys, which all heads share
-    const ProgramTensor& queries = program.tensor(q);
-    const double tokens = local_extent(program, queries, 0) * local_extent(program, queries, 1);
+    const program::ProgramTensor& queries = program.tensor(q);
+    const double tokens = program::local_extent(program, queries, 0) * program::local_extent(program, queries, 1);
     const double met = shape.flash ? shape.mean_keys() : static_cast<double>(shape.keys);
     const auto row = static_cast<double>(program.tensor(k).dims[2].size);
     step.bytes += storage(program.tensor(k).dtype, tokens * met / program.ways(over) * row) - build_.bytes(k);
   }
   if (!shape.flash)  // scores are written, read, written as probabilities (counted as a result) and read
     step.bytes += 3.0 * build_.bytes(second);
-  return over ? merged(o, second, sinks_last ? terms : -1) : build_.reshard(o, beside_output(o), Urgency::critical);
+  return over ? merged(o, second, sinks_last ? terms : -1)
+              : build_.reshard(o, beside_output(o), program::Urgency::critical);
 }
 
-int LayerWriter::score_terms(const Attention& a, int q) {
+int LayerWriter::score_terms(const model::Attention& a, int q) {
   const int w = a.sinks ? weight("sinks") : a.relative_buckets > 0 ? weight("relative") : -1;
   if (w < 0) return w;
   const int terms = build_.used(w);
-  Sharding like;
+  program::Sharding like;
   like.dims[a.sinks ? 0 : 1] = sharding(q).dims[2];
-  return build_.reshard(terms, like, Urgency::ahead);
+  return build_.reshard(terms, like, program::Urgency::ahead);
 }
 
-Sharding LayerWriter::beside_output(int o) {
-  const TensorDims& dims = build_.program().tensor(o).dims;
-  const Weight::Size tokens[] = {dims[0], dims[1]}, rows[] = {dims[2]};
-  Sharding target = build_.ruled(TensorClass::activation, tokens);
-  target.dims[2] = remaining(build_.ruled(TensorClass::used_weight, rows).dims[0], target.split_axes());
+program::Sharding LayerWriter::beside_output(int o) {
+  const program::TensorDims& dims = build_.program().tensor(o).dims;
+  const model::Weight::Size tokens[] = {dims[0], dims[1]}, rows[] = {dims[2]};
+  program::Sharding target = build_.ruled(program::TensorClass::activation, tokens);
+  target.dims[2] = remaining(build_.ruled(program::TensorClass::used_weight, rows).dims[0], target.split_axes());
   return target;
 }
 
 int LayerWriter::merged(int o, int weights, int sinks) {
-  const Sharding target = beside_output(o);
-  o = build_.reshard(o, target, Urgency::critical);
-  weights = build_.reshard(weights, target, Urgency::critical);
+  const program::Sharding target = beside_output(o);
+  o = build_.reshard(o, target, program::Urgency::critical);
+  weights = build_.reshard(weights, target, program::Urgency::critical);
   if (sinks >= 0) {
-    Sharding like;
+    program::Sharding like;
     like.dims[0] = target.dims[2];
-    sinks = build_.reshard(sinks, like, Urgency::ahead);
+    sinks = build_.reshard(sinks, like, program::Urgency::ahead);
   }
-  return build_.pointwise(Op::attention, "O", {o, weights, sinks}, o);
+  return build_.pointwise(program::Op::attention, "O", {o, weights, sinks}, o);
 }
 
-}  // namespace assay
+}  // namespace assay::lower

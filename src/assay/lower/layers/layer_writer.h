@@ -8,11 +8,12 @@
 
 #include "assay/lower/layers/layers.h"
 
-namespace assay {
+namespace assay::lower {
 
 class LayerWriter {
  public:
-  LayerWriter(Builder& builder, const Transformer& model, const Layer& layer, const Workload& work, int encoded);
+  LayerWriter(Builder& builder, const model::Transformer& model, const model::Layer& layer, const Workload& work,
+              int encoded);
 
   /// Writes the forward steps of a branch; the new value of the residual stream.
   int write(Branch branch, int x);
@@ -42,95 +43,96 @@ class LayerWriter {
   /// x + what the layer makes of the token itself, gated by x.
   int with_token_input(int x);
   /// A new tensor like `like` with another size of one dimension.
-  int resized(int like, std::string_view name, LogicalDim dim, std::int64_t size);
-  Sharding sharding(int id) { return build_.program().tensor(id).sharding; }
+  int resized(int like, std::string_view name, model::LogicalDim dim, std::int64_t size);
+  program::Sharding sharding(int id) { return build_.program().tensor(id).sharding; }
 
   // --- attention
-  int attention_block(const Attention& a, int x);
+  int attention_block(const model::Attention& a, int x);
   void lend(int keys, std::string_view name);
   /// Keys or values of an earlier layer.
-  int shared(const Attention& a, std::string_view name, std::int64_t size, LogicalDim dim);
+  int shared(const model::Attention& a, std::string_view name, std::int64_t size, model::LogicalDim dim);
   /// The cache with the new keys (or values) written into its last places, in the cache's format. A `whole` one is not
   /// split by position.
-  int cached(int fresh, const Attention& a, std::string_view name, bool whole = false);
-  int latent_attention(const Attention& a, int x);
+  int cached(int fresh, const model::Attention& a, std::string_view name, bool whole = false);
+  int latent_attention(const model::Attention& a, int x);
   /// The keys that queries attend to, by an index that makes its queries of `low`, the compressed ones; below 0: all.
-  int picked_keys(const Attention& a, int x, int low);
+  int picked_keys(const model::Attention& a, int x, int low);
   /// Keys and values of all heads from their latent form.
-  void expand(const Attention& a, int c, int place, int expansion, LogicalDim along, int& k, int& v);
-  int expanded(const Attention& a, int q, int latent, int expansion, int picked);
+  void expand(const model::Attention& a, int c, int place, int expansion, model::LogicalDim along, int& k, int& v);
+  int expanded(const model::Attention& a, int q, int latent, int expansion, int picked);
   /// Attention in latent form: the keys' half of the expansion is applied to the queries, the values' half to the
   /// result, and all heads share the cache.
-  int absorbed(const Attention& a, int q, int latent, int expansion, int picked);
+  int absorbed(const model::Attention& a, int q, int latent, int expansion, int picked);
   /// Values below 0: they are the leading part of the keys.
-  int attend(const Attention& a, int q, int k, int v, Weight::Size result, int picked = -1);
+  int attend(const model::Attention& a, int q, int k, int v, model::Weight::Size result, int picked = -1);
   /// Sinks, or biases by relative position, beside queries; below 0: the layer has none.
-  int score_terms(const Attention& a, int q);
+  int score_terms(const model::Attention& a, int q);
   /// Where the output projection wants the result of attention: tokens as in the rest of the layer, heads as its
   /// weight.
-  Sharding beside_output(int o);
+  program::Sharding beside_output(int o);
   /// Ends attention over a cache that is split by position: sums of weighted values and of weights are added up over
   /// the devices and divided.
   int merged(int o, int weights, int sinks);
 
   // --- feed-forward
-  int feed_forward(const FeedForward& f, int x, int onto);
-  int dense(const FeedForward& f, int x, std::string_view in, std::string_view gate, std::string_view out, int onto,
-            std::initializer_list<LogicalDim> hidden, std::initializer_list<LogicalDim> result, bool biased);
-  int experts_block(const FeedForward& f, int x);
+  int feed_forward(const model::FeedForward& f, int x, int onto);
+  int dense(const model::FeedForward& f, int x, std::string_view in, std::string_view gate, std::string_view out,
+            int onto, std::initializer_list<model::LogicalDim> hidden, std::initializer_list<model::LogicalDim> result,
+            bool biased);
+  int experts_block(const model::FeedForward& f, int x);
   /// y + what the expert that all tokens share makes of x.
-  int with_shared_expert(const FeedForward& f, int x, int y);
+  int with_shared_expert(const model::FeedForward& f, int x, int y);
   /// Where a result lies when only its partial sums have ended, on the way to `target`.
-  Sharding summed(int from, const Sharding& target);
+  program::Sharding summed(int from, const program::Sharding& target);
 
   // --- state spaces
-  int state_space(const StateSpace& s, int x);
-  int mamba1(const StateSpace& s, int x);
-  int mamba2(const StateSpace& s, int x);
-  int gated_delta(const StateSpace& s, int x);
-  int lightning(const StateSpace& s, int x);
+  int state_space(const model::StateSpace& s, int x);
+  int mamba1(const model::StateSpace& s, int x);
+  int mamba2(const model::StateSpace& s, int x);
+  int gated_delta(const model::StateSpace& s, int x);
+  int lightning(const model::StateSpace& s, int x);
   int gated_convolution(int x);
-  int gated_linear(const StateSpace& s, int x);
-  int mlstm(const StateSpace& s, int x);
-  int rwkv4(const StateSpace& s, int x);
-  int rwkv5(const StateSpace& s, int x);
-  int rwkv7(const StateSpace& s, int x);
+  int gated_linear(const model::StateSpace& s, int x);
+  int mlstm(const model::StateSpace& s, int x);
+  int rwkv4(const model::StateSpace& s, int x);
+  int rwkv5(const model::StateSpace& s, int x);
+  int rwkv7(const model::StateSpace& s, int x);
   /// Channels are told apart by heads from here on.
-  void by_heads(int x, LogicalDim last, const StateSpace& s);
+  void by_heads(int x, model::LogicalDim last, const model::StateSpace& s);
   /// A tensor with its whole sequence on every device that scans it.
   int whole_sequence(int x);
   /// A short convolution along the sequence, each channel by itself, and its activation.
   int convolved(int x, std::string_view weight_name, std::string_view bias);
   /// A weight over channels or heads, cut as a tensor's last dimension is.
   int along_channels(std::string_view name, int like);
-  int scan(const StateSpace& s, std::initializer_list<int> in);
+  int scan(const model::StateSpace& s, std::initializer_list<int> in);
   /// One more result of the last step, like another one of its results.
   int also_made(int like, std::string_view name);
   /// Values with those of the first layer mixed in.
-  int with_first_values(const StateSpace& s, int x, int v);
+  int with_first_values(const model::StateSpace& s, int x, int v);
   /// A product with two narrow matrices, an activation between them where asked for.
   int narrow_product(std::string_view name, int x, std::string_view low, std::string_view high, std::string_view bias,
-                     std::initializer_list<LogicalDim> result, bool activated);
+                     std::initializer_list<model::LogicalDim> result, bool activated);
   /// The token before each one.
   int token_before(int x);
   /// x mixed with y, once for each name, by the weights of that.
   std::array<int, 5> mixed(int x, int y, int weights, std::initializer_list<std::string_view> names);
   /// A feed-forward block that reads tokens mixed with those before them.
-  int shifted_feed_forward(const FeedForward& f, int x);
+  int shifted_feed_forward(const model::FeedForward& f, int x);
   /// Back from the scan to where the rest of the layer works.
   int scan_result(int y, int beside);
 
   Builder& build_;
-  const Transformer& model_;
-  const Layer& layer_;
+  const model::Transformer& model_;
+  const model::Layer& layer_;
   const Workload& work_;
   int encoded_;
   bool sandwich_;
   LentKeys lent_;
   std::array<int, 2> pending_{-1, -1};  ///< biases that the next sum adds
-  std::vector<Weight> weights_;         ///< of the layer; those that are taken have lost their names
+  std::vector<model::Weight> weights_;  ///< of the layer; those that are taken have lost their names
   std::size_t next_ = 0;                ///< the first that may not be taken yet
   int adapter_in_ = -1;                 ///< the first half of the last adapter
 };
 
-}  // namespace assay
+}  // namespace assay::lower

@@ -5,7 +5,7 @@
 #include "assay/lower/builder.h"
 #include "assay/model/transformer.h"
 
-namespace assay {
+namespace assay::lower {
 
 /// What one microbatch (or one serving step) works on.
 struct Workload {
@@ -43,9 +43,9 @@ inline constexpr Branch all_branches[] = {Branch::parallel, Branch::mixer, Branc
 /// Some of them, one bit each.
 using BranchSet = std::uint8_t;
 constexpr BranchSet branch_bit(Branch branch) { return static_cast<BranchSet>(1u << static_cast<unsigned>(branch)); }
-BranchSet branches_of(const Layer& layer);
+BranchSet branches_of(const model::Layer& layer);
 
 /// Work of an attention step, or of its gradient.
-Flops attention_flops(const Program& program, const Step& step);
+Flops attention_flops(const program::Program& program, const program::Step& step);
 
-}  // namespace assay
+}  // namespace assay::lower

@@ -3,21 +3,21 @@
 
 #include "assay/lower/layers/layer_writer.h"
 
-namespace assay {
+namespace assay::lower {
 namespace {
 
-using enum LogicalDim;
+using enum model::LogicalDim;
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 }  // namespace
 
 int LayerWriter::also_made(int like, std::string_view name) {
-  Program& program = build_.program();
-  ProgramTensor made = program.tensor(like);
+  program::Program& program = build_.program();
+  program::ProgramTensor made = program.tensor(like);
   made.name = name;
   const int id = program.add(made);
-  Step& step = program.steps.back();
+  program::Step& step = program.steps.back();
   program.tensors[at(id)].producer = static_cast<std::int16_t>(program.steps.size() - 1);
   *std::find(step.out.begin(), step.out.end(), std::int16_t{-1}) = static_cast<std::int16_t>(id);
   step.bytes += build_.bytes(id);
@@ -25,24 +25,25 @@ int LayerWriter::also_made(int like, std::string_view name) {
 }
 
 int LayerWriter::token_before(int x) {
-  Program& program = build_.program();
+  program::Program& program = build_.program();
   int edge = -1;
-  if (const AxisList parts = sharding(x).dims[1]; !parts.empty()) {
+  if (const program::AxisList parts = sharding(x).dims[1]; !parts.empty()) {
     // Devices that hold parts of a sequence show each other their last tokens.
-    ProgramTensor made = program.tensor(x);
+    program::ProgramTensor made = program.tensor(x);
     made.name = "Edge";
-    made.tensor_class = TensorClass::activation;
+    made.tensor_class = program::TensorClass::activation;
     made.is_given = made.is_kept = false;
     made.dims.set(1, {sequence, static_cast<std::int64_t>(program.ways(parts))});
     edge = program.add(made);
-    build_.emit(Op::edge, {x}, {edge}).bytes = 2.0 * build_.bytes(edge);
-    Sharding everywhere = made.sharding;
+    build_.emit(program::Op::edge, {x}, {edge}).bytes = 2.0 * build_.bytes(edge);
+    program::Sharding everywhere = made.sharding;
     everywhere.dims[1] = {};
-    edge = build_.reshard(edge, everywhere, Urgency::critical);
+    edge = build_.reshard(edge, everywhere, program::Urgency::critical);
   }
-  const int before = build_.pointwise(Op::shift, "Before", {x, edge}, x);
+  const int before = build_.pointwise(program::Op::shift, "Before", {x, edge}, x);
   // A serving step reads the last token of each sequence and leaves another.
-  if (work_.cached) program.steps.back().bytes += 2.0 * build_.bytes(x) / local_extent(program, program.tensor(x), 1);
+  if (work_.cached)
+    program.steps.back().bytes += 2.0 * build_.bytes(x) / program::local_extent(program, program.tensor(x), 1);
   return before;
 }
 
@@ -50,20 +51,21 @@ std::array<int, 5> LayerWriter::mixed(int x, int y, int weights, std::initialize
   std::array<int, 5> out{};
   std::size_t n = 0;
   for (const std::string_view name : names) {
-    out[n] = n == 0 ? build_.pointwise(Op::mix, name, {x, y, weights}, x) : also_made(out[0], name);
+    out[n] = n == 0 ? build_.pointwise(program::Op::mix, name, {x, y, weights}, x) : also_made(out[0], name);
     ++n;
   }
   return out;
 }
 
 int LayerWriter::narrow_product(std::string_view name, int x, std::string_view low, std::string_view high,
-                                std::string_view bias, std::initializer_list<LogicalDim> result, bool activated) {
+                                std::string_view bias, std::initializer_list<model::LogicalDim> result,
+                                bool activated) {
   int narrow = build_.settle_sums(build_.product("Low", x, weight(low), {batch, sequence, rank}));
-  if (activated) narrow = build_.pointwise(Op::activate, "Low", {narrow}, narrow);
+  if (activated) narrow = build_.pointwise(program::Op::activate, "Low", {narrow}, narrow);
   return build_.settle_sums(build_.product(name, narrow, weight(high), result, -1, weight(bias)));
 }
 
-int LayerWriter::rwkv4(const StateSpace& s, int x) {
+int LayerWriter::rwkv4(const model::StateSpace& s, int x) {
   const int receptance = weight("W_r");
   x = build_.brought_to(x, receptance);
   const auto [xr, xk, xv, no, none] =
@@ -75,10 +77,10 @@ int LayerWriter::rwkv4(const StateSpace& s, int x) {
   const int k = whole_sequence(projected("K", xk, weight("W_k")));
   const int v = whole_sequence(projected("V", xv, weight("W_v")));
   const int y = scan(s, {v, k, along_channels("A", k), along_channels("bonus", k)});
-  return build_.pointwise(Op::activate, "Y", {scan_result(y, r), r}, r);
+  return build_.pointwise(program::Op::activate, "Y", {scan_result(y, r), r}, r);
 }
 
-int LayerWriter::rwkv5(const StateSpace& s, int x) {
+int LayerWriter::rwkv5(const model::StateSpace& s, int x) {
   const int receptance = weight("W_r");
   x = build_.brought_to(x, receptance);
   const int before = token_before(x);
@@ -86,12 +88,12 @@ int LayerWriter::rwkv5(const StateSpace& s, int x) {
   if (s.mix_rank > 0) {  // the mixing depends on tokens that were mixed
     const int base = mixed(x, before, along_channels("mix_x", x), {"MixedX"})[0];
     int low = build_.settle_sums(build_.product("MixLow", base, weight("W_mix_low"), {batch, sequence, other, rank}));
-    low = build_.pointwise(Op::activate, "MixLow", {low}, low);
+    low = build_.pointwise(program::Op::activate, "MixLow", {low}, low);
     weights =
         build_.settle_sums(build_.product("Mix", low, weight("W_mix"), {batch, sequence, other, d_model}, -1, weights));
-    Sharding beside = sharding(x);
+    program::Sharding beside = sharding(x);
     beside.dims[3] = beside.dims[2], beside.dims[2] = {};
-    weights = build_.reshard(weights, beside, Urgency::critical);
+    weights = build_.reshard(weights, beside, program::Urgency::critical);
   } else {
     weights = build_.bias_for(weights, build_.program().tensor(x));
   }
@@ -111,10 +113,10 @@ int LayerWriter::rwkv5(const StateSpace& s, int x) {
   int y = scan(s, {v, r, k, decay >= 0 ? decay : along_channels("A", r), along_channels("bonus", r)});
   y = build_.norm("Y", scan_result(y, gate), weight("inner_norm"), weight("b_inner_norm"), s.heads);
   y = scan_result(y, gate);
-  return build_.pointwise(Op::activate, "Y", {y, gate}, gate);
+  return build_.pointwise(program::Op::activate, "Y", {y, gate}, gate);
 }
 
-int LayerWriter::rwkv7(const StateSpace& s, int x) {
+int LayerWriter::rwkv7(const model::StateSpace& s, int x) {
   const int receptance = weight("W_r");
   x = build_.brought_to(x, receptance);
   const int before = token_before(x);
@@ -133,31 +135,31 @@ int LayerWriter::rwkv7(const StateSpace& s, int x) {
   int y = scan(s, {v, r, k, whole_sequence(decay), whole_sequence(rate), along_channels("key_scales", r)});
   const int bonus = scan_result(also_made(y, "Bonus"), gate);  // which passes the norm by
   y = build_.norm("Y", scan_result(y, gate), weight("inner_norm"), weight("b_inner_norm"), s.heads);
-  y = build_.pointwise(Op::add, "Y", {scan_result(y, gate), bonus}, gate);
-  return build_.pointwise(Op::activate, "Y", {y, gate}, gate);
+  y = build_.pointwise(program::Op::add, "Y", {scan_result(y, gate), bonus}, gate);
+  return build_.pointwise(program::Op::activate, "Y", {y, gate}, gate);
 }
 
-int LayerWriter::with_first_values(const StateSpace& s, int x, int v) {
-  Program& program = build_.program();
+int LayerWriter::with_first_values(const model::StateSpace& s, int x, int v) {
+  program::Program& program = build_.program();
   constexpr std::string_view name = "V_first";
   if (s.lends_values) {
-    program.tensors[at(v)].tensor_class = TensorClass::key_value;
+    program.tensors[at(v)].tensor_class = program::TensorClass::key_value;
     program.tensors[at(v)].is_kept = true;  // for the backward passes of all other layers
     lend(v, name);
     lent_.values = v;
   }
   if (s.value_rank == 0) return v;
   int share = narrow_product("Share", x, "W_vg_low", "W_vg", "b_vg", {batch, sequence, inner}, false);
-  share = build_.pointwise(Op::activate, "Share", {share}, share);
-  ProgramTensor given = program.tensor(v);
-  given.tensor_class = TensorClass::key_value;
+  share = build_.pointwise(program::Op::activate, "Share", {share}, share);
+  program::ProgramTensor given = program.tensor(v);
+  given.tensor_class = program::TensorClass::key_value;
   given.is_given = true;
   const int first = program.add(given);
   lend(first, name);
   return mixed(v, first, share, {"V"})[0];
 }
 
-int LayerWriter::shifted_feed_forward(const FeedForward& f, int x) {
+int LayerWriter::shifted_feed_forward(const model::FeedForward& f, int x) {
   const int up = weight("W_in");
   x = build_.brought_to(x, up);
   const int weights = along_channels("mix_ffn", x), before = token_before(x);
@@ -165,13 +167,13 @@ int LayerWriter::shifted_feed_forward(const FeedForward& f, int x) {
       f.receptance ? mixed(x, before, weights, {"MixedK", "MixedR"}) : mixed(x, before, weights, {"MixedK"});
   const int hidden =
       build_.settle_sums(build_.product("Up", streams[0], up, {batch, sequence, width}, -1, weight("b_in")));
-  const int act = build_.pointwise(Op::activate, "Act", {hidden}, hidden);
+  const int act = build_.pointwise(program::Op::activate, "Act", {hidden}, hidden);
   int y = build_.product("Down", act, weight("W_out"), {batch, sequence, d_model});
   if (!f.receptance) return y;
-  y = build_.settle(y, TensorClass::residual);
+  y = build_.settle(y, program::TensorClass::residual);
   int r = build_.settle_sums(build_.product("R", streams[1], weight("W_receptance"), {batch, sequence, width}));
-  r = build_.reshard(r, sharding(y), Urgency::critical);
-  return build_.pointwise(Op::activate, "Down", {y, r}, y);
+  r = build_.reshard(r, sharding(y), program::Urgency::critical);
+  return build_.pointwise(program::Op::activate, "Down", {y, r}, y);
 }
 
-}  // namespace assay
+}  // namespace assay::lower

@@ -5,46 +5,46 @@
 #include "assay/model/accounting.h"
 #include "assay/model/layer_parts.h"
 
-namespace assay {
+namespace assay::lower {
 namespace {
 
-using enum LogicalDim;
+using enum model::LogicalDim;
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 }  // namespace
 
-int LayerWriter::state_space(const StateSpace& s, int x) {
+int LayerWriter::state_space(const model::StateSpace& s, int x) {
   int y = -1;
   switch (s.kind) {
-    case StateSpace::Kind::mamba1:
+    case model::StateSpace::Kind::mamba1:
       y = mamba1(s, x);
       break;
-    case StateSpace::Kind::mamba2:
+    case model::StateSpace::Kind::mamba2:
       y = mamba2(s, x);
       break;
-    case StateSpace::Kind::gated_delta:
+    case model::StateSpace::Kind::gated_delta:
       y = gated_delta(s, x);
       break;
-    case StateSpace::Kind::lightning:
+    case model::StateSpace::Kind::lightning:
       y = lightning(s, x);
       break;
-    case StateSpace::Kind::gated_convolution:
+    case model::StateSpace::Kind::gated_convolution:
       y = gated_convolution(x);
       break;
-    case StateSpace::Kind::gated_linear:
+    case model::StateSpace::Kind::gated_linear:
       y = gated_linear(s, x);
       break;
-    case StateSpace::Kind::rwkv4:
+    case model::StateSpace::Kind::rwkv4:
       y = rwkv4(s, x);
       break;
-    case StateSpace::Kind::rwkv5:
+    case model::StateSpace::Kind::rwkv5:
       y = rwkv5(s, x);
       break;
-    case StateSpace::Kind::rwkv7:
+    case model::StateSpace::Kind::rwkv7:
       y = rwkv7(s, x);
       break;
-    case StateSpace::Kind::mlstm:
+    case model::StateSpace::Kind::mlstm:
       y = mlstm(s, x);
       break;
   }
@@ -52,26 +52,26 @@ int LayerWriter::state_space(const StateSpace& s, int x) {
   return build_.product("Mixed", y, weight("W_so"), {batch, sequence, d_model});
 }
 
-int LayerWriter::mamba1(const StateSpace& s, int x) {
+int LayerWriter::mamba1(const model::StateSpace& s, int x) {
   const int projected =
       build_.settle_sums(build_.product("X", x, weight("W_x"), {batch, sequence, inner}, -1, weight("b_x")));
   const int z = build_.settle_sums(build_.product("Z", x, weight("W_z"), {batch, sequence, inner}, -1, weight("b_z")));
   const int mixed = convolved(whole_sequence(projected), "conv", "b_conv");
   // Sums over all channels, of which each device has some.
-  const auto summed = [&](std::string_view name, std::string_view w, LogicalDim to) {
+  const auto summed = [&](std::string_view name, std::string_view w, model::LogicalDim to) {
     return build_.settle_sums(build_.product(name, mixed, along_channels(w, mixed), {batch, sequence, to}));
   };
   int low = summed("Low", "W_dt_down", rank), b = summed("B", "W_B", state), c = summed("C", "W_C", state);
   if (s.inner_norms) low = norm(low, "dt_norm", "Low"), b = norm(b, "B_norm", "B"), c = norm(c, "C_norm", "C");
   int dt = build_.settle_sums(build_.product("Dt", low, along_channels("W_dt", mixed), {batch, sequence, inner}));
-  dt = build_.reshard(dt, sharding(mixed), Urgency::critical);
+  dt = build_.reshard(dt, sharding(mixed), program::Urgency::critical);
   const int y = scan(
       s, {mixed, b, c, dt, along_channels("A", mixed), along_channels("b_dt", mixed), along_channels("skip", mixed)});
-  return build_.pointwise(Op::activate, "Y", {scan_result(y, z), z}, z);
+  return build_.pointwise(program::Op::activate, "Y", {scan_result(y, z), z}, z);
 }
 
-int LayerWriter::mamba2(const StateSpace& s, int x) {
-  const auto projected = [&](std::string_view name, std::string_view w, std::string_view bias, LogicalDim to) {
+int LayerWriter::mamba2(const model::StateSpace& s, int x) {
+  const auto projected = [&](std::string_view name, std::string_view w, std::string_view bias, model::LogicalDim to) {
     return build_.settle_sums(build_.product(name, x, weight(w), {batch, sequence, to}, -1, weight(bias)));
   };
   const int z = projected("Z", "W_z", "b_z", inner);
@@ -81,12 +81,12 @@ int LayerWriter::mamba2(const StateSpace& s, int x) {
   const int dt = whole_sequence(projected("Dt", "W_dt", "b_dt_in", heads));
   const int y =
       scan(s, {mixed, b, c, dt, along_channels("A", dt), along_channels("b_dt", dt), along_channels("skip", dt)});
-  const int gated = build_.pointwise(Op::activate, "Y", {scan_result(y, z), z}, z);
+  const int gated = build_.pointwise(program::Op::activate, "Y", {scan_result(y, z), z}, z);
   return s.output_norm ? build_.norm("Y", gated, weight("inner_norm"), -1, s.key_heads) : gated;
 }
 
-int LayerWriter::gated_delta(const StateSpace& s, int x) {
-  const auto projected = [&](std::string_view name, std::string_view w, LogicalDim to) {
+int LayerWriter::gated_delta(const model::StateSpace& s, int x) {
+  const auto projected = [&](std::string_view name, std::string_view w, model::LogicalDim to) {
     return build_.settle_sums(build_.product(name, x, weight(w), {batch, sequence, to}));
   };
   const int q = convolved(whole_sequence(projected("Q", "W_q", state)), "conv_q", "b_conv_q");
@@ -103,10 +103,10 @@ int LayerWriter::gated_delta(const StateSpace& s, int x) {
   by_heads(y, value_dim, s);  // each one is normalised by itself
   y = scan_result(y, z);
   if (s.output_norm) y = norm(y, "head_norm", "Y");
-  return build_.pointwise(Op::activate, "Y", {y, z}, z);
+  return build_.pointwise(program::Op::activate, "Y", {y, z}, z);
 }
 
-int LayerWriter::lightning(const StateSpace& s, int x) {
+int LayerWriter::lightning(const model::StateSpace& s, int x) {
   const auto of_heads = [&](std::string_view name, std::string_view w) {
     return whole_sequence(build_.settle_sums(build_.product(name, x, weight(w), {batch, sequence, heads, head_dim})));
   };
@@ -115,7 +115,7 @@ int LayerWriter::lightning(const StateSpace& s, int x) {
   const int gate = build_.settle_sums(build_.product("Gate", x, weight("W_og"), {batch, sequence, inner}));
   int y = scan_result(scan(s, {v, q, k}), gate);
   if (s.output_norm) y = norm(y, "inner_norm", "Y");
-  return build_.pointwise(Op::activate, "Y", {y, gate}, gate);
+  return build_.pointwise(program::Op::activate, "Y", {y, gate}, gate);
 }
 
 int LayerWriter::gated_convolution(int x) {
@@ -124,12 +124,12 @@ int LayerWriter::gated_convolution(int x) {
   };
   const int values = projected("X", "W_x", "b_x"), before = projected("B", "W_B", "b_B"),
             behind = projected("C", "W_C", "b_C");
-  const int gated = build_.pointwise(Op::activate, "X", {values, before}, values);
+  const int gated = build_.pointwise(program::Op::activate, "X", {values, before}, values);
   const int y = scan_result(convolved(whole_sequence(gated), "conv", "b_conv"), behind);
-  return build_.pointwise(Op::activate, "Y", {y, behind}, behind);
+  return build_.pointwise(program::Op::activate, "Y", {y, behind}, behind);
 }
 
-int LayerWriter::gated_linear(const StateSpace& s, int x) {
+int LayerWriter::gated_linear(const model::StateSpace& s, int x) {
   const auto projected = [&](std::string_view name, std::string_view w, std::string_view bias) {
     return build_.settle_sums(build_.product(name, x, weight(w), {batch, sequence, inner}, -1, weight(bias)));
   };
@@ -141,10 +141,10 @@ int LayerWriter::gated_linear(const StateSpace& s, int x) {
   };
   const int input = gate("I", "W_input", "b_input"), decay = gate("R", "W_decay", "b_decay");
   const int y = scan(s, {mixed, input, decay, along_channels("A", input)});
-  return build_.pointwise(Op::activate, "Y", {scan_result(y, z), z}, z);
+  return build_.pointwise(program::Op::activate, "Y", {scan_result(y, z), z}, z);
 }
 
-int LayerWriter::mlstm(const StateSpace& s, int x) {
+int LayerWriter::mlstm(const model::StateSpace& s, int x) {
   const auto of_heads = [&](std::string_view name, std::string_view w) {
     return whole_sequence(build_.settle_sums(build_.product(name, x, weight(w), {batch, sequence, heads, head_dim})));
   };
@@ -158,39 +158,40 @@ int LayerWriter::mlstm(const StateSpace& s, int x) {
   const int input = of_head("I", "W_input", "b_input"), forget = of_head("F", "W_forget", "b_forget");
   int y = scan_result(scan(s, {v, q, k, input, forget}), gate);
   if (s.output_norm) y = scan_result(build_.norm("Y", y, weight("inner_norm"), -1, s.heads, true), gate);
-  return build_.pointwise(Op::activate, "Y", {y, gate}, gate);
+  return build_.pointwise(program::Op::activate, "Y", {y, gate}, gate);
 }
 
-void LayerWriter::by_heads(int x, LogicalDim last, const StateSpace& s) {
-  ProgramTensor& made = build_.program().tensors[at(x)];
+void LayerWriter::by_heads(int x, model::LogicalDim last, const model::StateSpace& s) {
+  program::ProgramTensor& made = build_.program().tensors[at(x)];
   made.rank = 4;
   made.dims.set(2, {heads, s.heads}), made.dims.set(3, {last, s.inner / s.heads});
-  build_.program().place(x, Sharding(made.sharding));
+  build_.program().place(x, program::Sharding(made.sharding));
 }
 
 int LayerWriter::whole_sequence(int x) {
-  Sharding target = sharding(x);
-  const AxisList along = target.dims[1];
+  program::Sharding target = sharding(x);
+  const program::AxisList along = target.dims[1];
   if (along.empty()) return x;
   target.dims[1] = {};
   // Heads are exchanged for tokens, and so are the keys that some of them share, where both divide; what does not is
   // gathered.
-  const StateSpace& s = *layer_.state_space;
+  const model::StateSpace& s = *layer_.state_space;
   const bool is_key = build_.program().tensor(x).dims[2].dim == state;
-  const std::int64_t whole = is_key ? s.key_heads : has_free_channels(s) ? s.inner : s.heads;
-  const Weight::Size values{inner, s.inner};
-  const AxisList split = build_.ruled(TensorClass::used_weight, std::span(&values, 1)).dims[0];
-  const AxisList channels = joined(split, remaining(along, split.set()));
+  const std::int64_t whole = is_key ? s.key_heads : model::has_free_channels(s) ? s.inner : s.heads;
+  const model::Weight::Size values{inner, s.inner};
+  const program::AxisList split = build_.ruled(program::TensorClass::used_weight, std::span(&values, 1)).dims[0];
+  const program::AxisList channels = joined(split, remaining(along, split.set()));
   if (whole % static_cast<std::int64_t>(build_.program().ways(channels.set())) == 0) target.dims[2] = channels;
-  return build_.reshard(x, target, Urgency::critical);
+  return build_.reshard(x, target, program::Urgency::critical);
 }
 
 int LayerWriter::convolved(int x, std::string_view weight_name, std::string_view bias) {
   const int w = weight(weight_name), b = weight(bias);
   if (w < 0) return x;
-  const ProgramTensor channels = build_.program().tensor(x);
+  const program::ProgramTensor channels = build_.program().tensor(x);
   const int kernel = build_.bias_for(w, channels);
-  const int y = build_.pointwise(Op::convolve, channels.name, {x, kernel, b < 0 ? b : build_.bias_for(b, channels)}, x);
+  const int y =
+      build_.pointwise(program::Op::convolve, channels.name, {x, kernel, b < 0 ? b : build_.bias_for(b, channels)}, x);
   build_.program().steps.back().flops =
       Flops(2.0 * static_cast<double>(layer_.state_space->convolution) * channels.elements);
   return y;
@@ -200,20 +201,22 @@ int LayerWriter::along_channels(std::string_view name, int like) {
   return build_.bias_for(weight(name), build_.program().tensor(like));
 }
 
-int LayerWriter::scan(const StateSpace& s, std::initializer_list<int> in) {
-  Program& program = build_.program();
-  const int y = build_.pointwise(Op::scan, "State", in, *in.begin());
-  Step& step = program.steps.back();
-  const ProgramTensor& made = program.tensor(y);
-  step.flops = Flops(scan_flops_per_cell(s) * made.elements * static_cast<double>(s.key_dim));
+int LayerWriter::scan(const model::StateSpace& s, std::initializer_list<int> in) {
+  program::Program& program = build_.program();
+  const int y = build_.pointwise(program::Op::scan, "State", in, *in.begin());
+  program::Step& step = program.steps.back();
+  const program::ProgramTensor& made = program.tensor(y);
+  step.flops = Flops(model::scan_flops_per_cell(s) * made.elements * static_cast<double>(s.key_dim));
   // A serving step reads the state of each sequence and writes it back.
   if (work_.cached) {
-    const double each = static_cast<double>(state_cells(s)) / static_cast<double>(s.inner);  // of a channel
-    step.bytes += 2.0 * storage(Dtype::fp32, made.elements / local_extent(program, made, 1) * each);
+    const double each = static_cast<double>(model::state_cells(s)) / static_cast<double>(s.inner);  // of a channel
+    step.bytes += 2.0 * storage(Dtype::fp32, made.elements / program::local_extent(program, made, 1) * each);
   }
   return y;
 }
 
-int LayerWriter::scan_result(int y, int beside) { return build_.reshard(y, sharding(beside), Urgency::critical); }
+int LayerWriter::scan_result(int y, int beside) {
+  return build_.reshard(y, sharding(beside), program::Urgency::critical);
+}
 
-}  // namespace assay
+}  // namespace assay::lower

@@ -5,10 +5,10 @@
 #include "assay/measure/cuda/device.h"
 #include "assay/measure/gpu.h"
 
-namespace assay::cuda {
+namespace assay::measure::cuda {
 
 /// Adds rows attn_fwd_causal, attn_bwd_causal and attn_decode with the note "cudnn", checked first against the host's
 /// arithmetic, and notes what is missing.
 void measure_attention(Measurement& out, Extent extent, Clock& clock);
 
-}  // namespace assay::cuda
+}  // namespace assay::measure::cuda

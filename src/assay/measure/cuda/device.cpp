@@ -4,7 +4,7 @@
 
 #include "assay/measure/rows.h"
 
-namespace assay::cuda {
+namespace assay::measure::cuda {
 namespace {
 
 class Event {
@@ -118,4 +118,4 @@ Seconds Clock::train(const std::function<void(cudaStream_t, int)>& work, Seconds
   return run(launches) / static_cast<double>(launches * calls);
 }
 
-}  // namespace assay::cuda
+}  // namespace assay::measure::cuda

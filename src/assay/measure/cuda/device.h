@@ -10,7 +10,7 @@
 
 #include "assay/base/units.h"
 
-namespace assay::cuda {
+namespace assay::measure::cuda {
 
 /// A call of CUDA or of its libraries failed; caught where one row is measured.
 struct Failure : std::runtime_error {
@@ -69,4 +69,4 @@ class Clock {
   Buffer flush_;
 };
 
-}  // namespace assay::cuda
+}  // namespace assay::measure::cuda

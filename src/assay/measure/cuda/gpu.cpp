@@ -8,7 +8,7 @@
 #include "assay/measure/cuda/collectives.h"
 #include "assay/measure/cuda/operands.h"
 
-namespace assay {
+namespace assay::measure {
 namespace {
 
 using namespace cuda;
@@ -215,4 +215,4 @@ Measurement measure_gpu(const GpuRequest& request) {
   return out;
 }
 
-}  // namespace assay
+}  // namespace assay::measure

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-namespace assay::cuda {
+namespace assay::measure::cuda {
 namespace {
 
 /// The nearest e4m3 of a number below 448: 3 bits behind the leading one, exponents from -6.
@@ -80,4 +80,4 @@ double product_error(const Library& library, const ProductShape& shape, Format f
   return std::sqrt(wrong / all);
 }
 
-}  // namespace assay::cuda
+}  // namespace assay::measure::cuda

@@ -5,7 +5,7 @@
 
 #include "assay/measure/cuda/product.h"
 
-namespace assay::cuda {
+namespace assay::measure::cuda {
 
 /// Normal numbers with the variance 1 in a format, as bytes: `count` of them, by a fixed seed.
 std::vector<unsigned char> random_elements(Format format, std::size_t count);
@@ -20,4 +20,4 @@ void fill(const Buffer& buffer, const std::vector<unsigned char>& block);
 double product_error(const Library& library, const ProductShape& shape, Format format, const Buffer& a, const Buffer& b,
                      const Buffer& c, const std::vector<unsigned char>& block, cudaStream_t stream);
 
-}  // namespace assay::cuda
+}  // namespace assay::measure::cuda

@@ -1,6 +1,6 @@
 #include "assay/measure/cuda/product.h"
 
-namespace assay::cuda {
+namespace assay::measure::cuda {
 namespace {
 
 void check(cublasStatus_t status, const char* call) {
@@ -77,4 +77,4 @@ void Product::run(const void* a, const void* b, void* c, cudaStream_t stream) co
         "cublasLtMatmul");
 }
 
-}  // namespace assay::cuda
+}  // namespace assay::measure::cuda

@@ -8,7 +8,7 @@
 #include "assay/measure/cuda/device.h"
 #include "assay/measure/grid.h"
 
-namespace assay::cuda {
+namespace assay::measure::cuda {
 
 enum class Format { bf16, fp8 };  ///< of the operands: fp8 is e4m3; the result is bf16 and sums are fp32
 
@@ -43,4 +43,4 @@ class Product {
   cublasLtMatmulAlgo_t algorithm_{};
 };
 
-}  // namespace assay::cuda
+}  // namespace assay::measure::cuda

@@ -9,7 +9,7 @@
 #include "assay/measure/cuda/operands.h"
 #include "assay/measure/cudnn/graph.h"
 
-namespace assay::cuda {
+namespace assay::measure::cuda {
 namespace {
 
 struct Shape {
@@ -272,4 +272,4 @@ void measure_attention(Measurement& out, Extent extent, Clock& clock) {
   }
 }
 
-}  // namespace assay::cuda
+}  // namespace assay::measure::cuda

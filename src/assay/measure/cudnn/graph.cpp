@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace assay::cuda {
+namespace assay::measure::cuda {
 
 void check(cudnnStatus_t status, const char* call) {
   if (status == CUDNN_STATUS_SUCCESS) return;
@@ -210,4 +210,4 @@ void Graph::run(const std::vector<Binding>& data, cudaStream_t stream) const {
   check(cudnnBackendExecute(library_.handle, plan_->get(), pack.get()), "cudnnBackendExecute");
 }
 
-}  // namespace assay::cuda
+}  // namespace assay::measure::cuda

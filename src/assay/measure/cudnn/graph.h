@@ -11,7 +11,7 @@
 
 #include "assay/measure/cuda/device.h"
 
-namespace assay::cuda {
+namespace assay::measure::cuda {
 
 void check(cudnnStatus_t status, const char* call);
 
@@ -104,4 +104,4 @@ class Graph {
   std::unique_ptr<Buffer> workspace_;
 };
 
-}  // namespace assay::cuda
+}  // namespace assay::measure::cuda

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace assay {
+namespace assay::measure {
 namespace {
 
 class Ranks {
@@ -85,4 +85,4 @@ Measurement measure_ranks(Extent extent) {
   return out;
 }
 
-}  // namespace assay
+}  // namespace assay::measure

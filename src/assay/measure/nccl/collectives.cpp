@@ -8,7 +8,7 @@
 
 #include "assay/measure/cuda/device.h"
 
-namespace assay::cuda {
+namespace assay::measure::cuda {
 
 static void check(ncclResult_t status, const char* call) {
   if (status != ncclSuccess) throw Failure(std::string(call) + ": " + ncclGetErrorString(status));
@@ -141,4 +141,4 @@ void measure_collectives(Measurement& out, Extent extent) {
   }
 }
 
-}  // namespace assay::cuda
+}  // namespace assay::measure::cuda

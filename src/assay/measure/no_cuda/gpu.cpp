@@ -1,6 +1,6 @@
 #include "assay/measure/gpu.h"
 
-namespace assay {
+namespace assay::measure {
 
 Measurement measure_gpu(const GpuRequest&) {
   Measurement nothing;
@@ -11,4 +11,4 @@ Measurement measure_gpu(const GpuRequest&) {
   return nothing;
 }
 
-}  // namespace assay
+}  // namespace assay::measure

@@ -12,7 +12,7 @@
 #include "assay/base/text.h"
 #include "assay/model/weights.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 namespace fs = std::filesystem;
@@ -240,4 +240,4 @@ bool counts_as_parameter(std::string_view name) {
   return true;
 }
 
-}  // namespace assay
+}  // namespace assay::model

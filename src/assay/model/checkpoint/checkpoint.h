@@ -10,7 +10,7 @@
 #include "assay/base/units.h"
 #include "assay/model/import/config_import.h"
 
-namespace assay {
+namespace assay::model {
 
 /// A tensor as a header describes it.
 struct CheckpointTensor {
@@ -55,4 +55,4 @@ Result<Checkpoint> read_checkpoint(const std::string& path, std::string_view whe
 /// Elements that are weights of the language model: no buffers, no other towers, no prediction layers.
 bool counts_as_parameter(std::string_view tensor_name);
 
-}  // namespace assay
+}  // namespace assay::model

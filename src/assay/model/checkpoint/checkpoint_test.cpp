@@ -9,7 +9,7 @@
 #include "assay/model/accounting.h"
 #include "assay/model/weights.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 namespace fs = std::filesystem;
@@ -298,11 +298,11 @@ TEST(Gguf, RefusesWhatCannotBe) {
 }
 
 /// A directory of its own for each test.
-class Checkpoints : public testing::Test {
+class Checkpoints : public ::testing::Test {
  protected:
   void SetUp() override {
     directory_ = fs::temp_directory_path() /
-                 ("assay_checkpoint_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+                 ("assay_checkpoint_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
     fs::remove_all(directory_);
     fs::create_directories(directory_);
   }
@@ -416,4 +416,4 @@ TEST(Checkpoint, WhatCountsAsAParameter) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::model

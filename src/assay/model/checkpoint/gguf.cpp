@@ -10,7 +10,7 @@
 #include "assay/base/text.h"
 #include "assay/model/checkpoint/checkpoint.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 /// How a kind of tensor packs its elements: `bytes` for each block of `elements`.
@@ -472,4 +472,4 @@ Result<GgufHeader> parse_gguf(std::string_view bytes, std::string_view file) {
   return header;
 }
 
-}  // namespace assay
+}  // namespace assay::model

@@ -8,7 +8,7 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 constexpr std::size_t most_levels = 64;
@@ -215,4 +215,4 @@ Json json_of(const Toml& table) {
   return node;
 }
 
-}  // namespace assay
+}  // namespace assay::model

@@ -9,7 +9,7 @@
 #include "assay/base/result.h"
 #include "assay/base/toml.h"
 
-namespace assay {
+namespace assay::model {
 
 /// A value of a JSON document. Members keep the order of the file; of a key that stands twice the last one counts.
 struct Json {
@@ -38,4 +38,4 @@ Result<Json> parse_json(std::string_view document, std::string_view file, std::s
 /// A table of a data file as the JSON object it stands for. TOML has no null: the text "null" is one.
 Json json_of(const Toml& table);
 
-}  // namespace assay
+}  // namespace assay::model

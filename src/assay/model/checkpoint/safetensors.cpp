@@ -9,7 +9,7 @@
 #include "assay/base/text.h"
 #include "assay/model/checkpoint/checkpoint.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 constexpr std::pair<std::string_view, int> dtype_bits[] = {
@@ -95,4 +95,4 @@ Result<std::vector<CheckpointTensor>> parse_safetensors(std::string_view bytes, 
   return tensors;
 }
 
-}  // namespace assay
+}  // namespace assay::model

@@ -5,7 +5,7 @@
 #include "assay/base/text.h"
 #include "assay/model/import/families.h"
 
-namespace assay {
+namespace assay::model {
 
 void read_index(ConfigReader& in, Attention& attention, std::int64_t heads, std::int64_t picks) {
   attention.index_heads = in.size("index_n_heads", heads);
@@ -119,4 +119,4 @@ std::span<const Family> compressed_families() {
   return families;
 }
 
-}  // namespace assay
+}  // namespace assay::model

@@ -9,7 +9,7 @@
 #include "assay/model/import/quantisation_config.h"
 #include "assay/model/weights.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 constexpr std::int64_t most_layers = 10'000;
@@ -352,4 +352,4 @@ void set_bias(Attention& attention, bool qkv, bool output) {
   attention.o_bias = output;
 }
 
-}  // namespace assay
+}  // namespace assay::model

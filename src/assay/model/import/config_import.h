@@ -10,7 +10,7 @@
 #include "assay/model/quantisation.h"
 #include "assay/model/transformer.h"
 
-namespace assay {
+namespace assay::model {
 
 /// A model and what had to be assumed to read it.
 struct ImportedModel {
@@ -29,4 +29,4 @@ Result<ImportedModel> import_config(std::string_view document, std::string_view 
 /// The model types that are understood, sorted.
 std::vector<std::string> known_model_types();
 
-}  // namespace assay
+}  // namespace assay::model

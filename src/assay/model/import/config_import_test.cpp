@@ -7,7 +7,7 @@
 
 #include "assay/model/accounting.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 std::int64_t total(std::string_view document) {
@@ -264,4 +264,4 @@ TEST(Json, KeepsKindsAndTheLastOfADoubleKey) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::model

@@ -7,7 +7,7 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 // Parts of a key, between underscores, that speak of a shape.
@@ -404,4 +404,4 @@ Result<void> ConfigReader::finish() {
   return tl::unexpected<Error>(std::move(first));
 }
 
-}  // namespace assay
+}  // namespace assay::model

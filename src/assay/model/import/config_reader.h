@@ -10,7 +10,7 @@
 #include "assay/base/result.h"
 #include "assay/model/checkpoint/json_reader.h"
 
-namespace assay {
+namespace assay::model {
 
 /// Reads the keys of one object. A fault does not stop reading: a value that would do is returned and `finish` gives
 /// all faults at once. A default that is taken leaves a note.
@@ -95,4 +95,4 @@ class ConfigReader {
 /// The largest size that is believed; products of two of them are still whole numbers of 64 bits.
 inline constexpr std::int64_t most_size = std::int64_t{1} << 30;
 
-}  // namespace assay
+}  // namespace assay::model

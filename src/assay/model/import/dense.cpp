@@ -7,7 +7,7 @@
 
 #include "assay/model/import/families.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 /// Llama 3.2 vision: among the layers of a llama some that attend to images alone. Text without an image skips them.
@@ -153,4 +153,4 @@ std::span<const Family> dense_families() {
   return families;
 }
 
-}  // namespace assay
+}  // namespace assay::model

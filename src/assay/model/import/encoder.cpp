@@ -5,7 +5,7 @@
 
 #include "assay/model/import/families.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 /// All tokens see each other; LayerNorms behind the blocks and of the embeddings, biases everywhere, learned positions.
@@ -133,4 +133,4 @@ std::span<const Family> encoder_families() {
   return families;
 }
 
-}  // namespace assay
+}  // namespace assay::model

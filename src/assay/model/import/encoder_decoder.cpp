@@ -6,7 +6,7 @@
 #include "assay/base/text.h"
 #include "assay/model/import/families.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 /// `each` says that every layer has relative biases of its own (uMT5), else the first of a stack has them for all.
@@ -153,4 +153,4 @@ std::span<const Family> encoder_decoder_families() {
   return families;
 }
 
-}  // namespace assay
+}  // namespace assay::model

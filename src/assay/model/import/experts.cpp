@@ -6,7 +6,7 @@
 #include "assay/base/text.h"
 #include "assay/model/import/families.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 void mixtral(ConfigReader& in, Transformer& model) {
@@ -347,4 +347,4 @@ std::span<const Family> expert_families() {
   return families;
 }
 
-}  // namespace assay
+}  // namespace assay::model

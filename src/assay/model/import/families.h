@@ -8,7 +8,7 @@
 #include "assay/model/import/config_reader.h"
 #include "assay/model/transformer.h"
 
-namespace assay {
+namespace assay::model {
 
 /// One kind of configuration.
 struct Family {
@@ -97,4 +97,4 @@ void read_index(ConfigReader& in, Attention& attention, std::int64_t heads, std:
 /// All layers alike.
 void add_all(Transformer& model, const Common& common);
 
-}  // namespace assay
+}  // namespace assay::model

@@ -7,7 +7,7 @@
 
 #include "assay/model/import/families.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 /// Experts in the same layer as the dense block: the block is what every token passes, a shared expert.
@@ -165,4 +165,4 @@ std::span<const Family> gemma4_families() {
   return families;
 }
 
-}  // namespace assay
+}  // namespace assay::model

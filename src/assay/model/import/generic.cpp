@@ -6,7 +6,7 @@
 #include "assay/base/text.h"
 #include "assay/model/import/families.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 Norm read_norm(ConfigReader& in) {
@@ -78,4 +78,4 @@ std::span<const Family> generic_families() {
   return families;
 }
 
-}  // namespace assay
+}  // namespace assay::model

@@ -3,7 +3,7 @@
 
 #include "assay/model/import/families.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 /// The gated delta rule of the linear layers.
@@ -155,4 +155,4 @@ std::span<const Family> hybrid_families() {
   return families;
 }
 
-}  // namespace assay
+}  // namespace assay::model

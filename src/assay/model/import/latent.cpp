@@ -5,7 +5,7 @@
 
 #include "assay/model/import/families.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 struct LatentDefaults {
@@ -221,4 +221,4 @@ std::span<const Family> latent_families() {
   return families;
 }
 
-}  // namespace assay
+}  // namespace assay::model

@@ -1,7 +1,7 @@
 // Dense decoders with gated feed-forward blocks and rotary positions: llama and its relatives.
 #include "assay/model/import/families.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 constexpr Norm layer_norm{.scale = true, .bias = true, .mean = true};
@@ -383,4 +383,4 @@ std::span<const Family> llama_families() {
   return families;
 }
 
-}  // namespace assay
+}  // namespace assay::model

@@ -8,7 +8,7 @@
 #include "assay/base/text.h"
 #include "assay/model/weights.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 const Json* object_in(const Json& object, std::string_view key) {
@@ -237,4 +237,4 @@ std::optional<Quantisation> read_quantisation(const Json& entry, const Transform
   return found;
 }
 
-}  // namespace assay
+}  // namespace assay::model

@@ -8,10 +8,10 @@
 #include "assay/model/quantisation.h"
 #include "assay/model/transformer.h"
 
-namespace assay {
+namespace assay::model {
 
 /// What `entry` says of the model's weights; nothing, and a note why, where it is not understood.
 std::optional<Quantisation> read_quantisation(const Json& entry, const Transformer& model,
                                               std::vector<std::string>& notes);
 
-}  // namespace assay
+}  // namespace assay::model

@@ -8,7 +8,7 @@
 #include "assay/model/model_catalogue.h"
 #include "assay/model/weights.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 /// A small model with dense layers, or with experts, quantised like that.
@@ -126,7 +126,7 @@ TEST(ImportQuantisation, PublishedBytesAreThoseOfTheCheckpoints) {
   const std::pair<const char*, double> published[] = {
       {"gpt-oss-120b", 60.8 * 1073741824.0}, {"gpt-oss-20b", 12.8 * 1073741824.0}, {"deepseek-v3", 674e9}};
   for (const auto& [id, bytes] : published) {
-    const auto entry = catalogue_model(id, Catalogue::builtin(), "test");
+    const auto entry = catalogue_model(id, hardware::Catalogue::builtin(), "test");
     ASSERT_TRUE(entry) << id;
     const auto& quantisation = entry->imported.quantisation;
     ASSERT_TRUE(quantisation) << id;
@@ -138,4 +138,4 @@ TEST(ImportQuantisation, PublishedBytesAreThoseOfTheCheckpoints) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::model

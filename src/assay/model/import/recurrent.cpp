@@ -8,7 +8,7 @@
 #include "assay/base/text.h"
 #include "assay/model/import/families.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 /// Where LFM2 attends: by types of layers, or by numbers; everywhere where neither is given.
@@ -217,4 +217,4 @@ std::span<const Family> recurrent_families() {
   return families;
 }
 
-}  // namespace assay
+}  // namespace assay::model

@@ -7,7 +7,7 @@
 #include "assay/base/text.h"
 #include "assay/model/import/families.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 constexpr Norm layer_norm{.scale = true, .bias = true, .mean = true};
@@ -442,4 +442,4 @@ std::span<const Family> renamed_families() {
   return families;
 }
 
-}  // namespace assay
+}  // namespace assay::model

@@ -6,7 +6,7 @@
 
 #include "assay/model/import/families.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 using Kind = StateSpace::Kind;
@@ -194,4 +194,4 @@ std::span<const Family> rwkv_families() {
   return families;
 }
 
-}  // namespace assay
+}  // namespace assay::model

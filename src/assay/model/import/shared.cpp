@@ -6,7 +6,7 @@
 #include "assay/base/text.h"
 #include "assay/model/import/families.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 /// Attention over twice the width with heads to match, and a gated feed-forward block.
@@ -131,4 +131,4 @@ std::span<const Family> shared_families() {
   return families;
 }
 
-}  // namespace assay
+}  // namespace assay::model

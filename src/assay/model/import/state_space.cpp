@@ -6,7 +6,7 @@
 #include "assay/base/text.h"
 #include "assay/model/import/families.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 /// The rank of Mamba 1's step sizes: "auto", or a number; hidden / 16, rounded up.
@@ -322,4 +322,4 @@ std::span<const Family> state_space_families() {
   return families;
 }
 
-}  // namespace assay
+}  // namespace assay::model

@@ -7,7 +7,7 @@
 #include "assay/model/accounting.h"
 #include "assay/model/import/config_import.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 struct Wild {
@@ -315,4 +315,4 @@ TEST(WildArchitecture, WhatCannotBeDescribedSaysWhy) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::model

@@ -5,7 +5,7 @@
 #include "assay/model/accounting.h"
 #include "assay/model/import/config_import.h"
 
-namespace assay {
+namespace assay::model {
 namespace {
 
 struct Wild {
@@ -383,4 +383,4 @@ TEST(WildConfig, AWrapperSaysWhatIsLeftOut) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::model

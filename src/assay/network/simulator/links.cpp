@@ -4,7 +4,7 @@
 
 #include "assay/base/result.h"
 
-namespace assay {
+namespace assay::network {
 namespace {
 
 struct Arrival {
@@ -142,4 +142,4 @@ NetworkOutcome run_transfers(const LinkNetwork& network, const TransferGraph& gr
   return Run(network, graph).finish();
 }
 
-}  // namespace assay
+}  // namespace assay::network

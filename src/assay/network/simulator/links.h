@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace assay {
+namespace assay::network {
 
 /// One-way links. A link carries one chunk after another, first come first served; a chunk that has left it needs
 /// `latency` more to arrive, during which the link already carries the next one.
@@ -49,4 +49,4 @@ struct NetworkOutcome {
 /// link goes first, so equal input gives equal output. Throws InternalError if some transfer is never released.
 NetworkOutcome run_transfers(const LinkNetwork& network, const TransferGraph& graph);
 
-}  // namespace assay
+}  // namespace assay::network

@@ -13,7 +13,7 @@
 
 #include "assay/network/simulator/schedules.h"
 
-namespace assay {
+namespace assay::network {
 namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
@@ -135,4 +135,4 @@ void RootedTorus::add(TransferGraph& graph, CollectiveKind kind, double bytes, s
     }
 }
 
-}  // namespace assay
+}  // namespace assay::network

@@ -7,7 +7,7 @@
 #include "assay/network/simulator/links.h"
 #include "assay/network/simulator/simulator.h"
 
-namespace assay {
+namespace assay::network {
 
 /// A torus of which the axes without symmetry are spelt out and each of the others is one chip joined to itself.
 struct TorusLinks {
@@ -103,4 +103,4 @@ inline constexpr std::int64_t tree_roles = 3;
 void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, CollectiveKind kind, double bytes,
                      std::int64_t chunks);
 
-}  // namespace assay
+}  // namespace assay::network

@@ -9,7 +9,7 @@
 #include "assay/base/result.h"
 #include "assay/network/simulator/schedules.h"
 
-namespace assay {
+namespace assay::network {
 namespace {
 
 bool rooted(CollectiveKind kind) { return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce; }
@@ -209,4 +209,4 @@ Simulation simulate_collective(CollectiveKind kind, Bytes bytes, const Collectiv
   return simulate_together({&each, 1}, group, options_of(kind, group, options));
 }
 
-}  // namespace assay
+}  // namespace assay::network

@@ -22,7 +22,7 @@
 #include "assay/base/units.h"
 #include "assay/network/collectives.h"
 
-namespace assay {
+namespace assay::network {
 
 struct SimulationOptions {
   bool both_directions = true;  ///< of a closed ring; otherwise all data goes one way round
@@ -75,4 +75,4 @@ Simulation simulate_collective(CollectiveKind kind, Bytes bytes, const Collectiv
 Simulation simulate_together(std::span<const SimulatedCollective> collectives, const CollectiveGroup& group,
                              const SimulationOptions& options = {});
 
-}  // namespace assay
+}  // namespace assay::network

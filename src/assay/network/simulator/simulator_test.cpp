@@ -8,7 +8,7 @@
 #include <cmath>
 #include <vector>
 
-namespace assay {
+namespace assay::network {
 namespace {
 
 using Kind = CollectiveKind;
@@ -332,4 +332,4 @@ TEST(Simulator, OneParticipantIsFree) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::network

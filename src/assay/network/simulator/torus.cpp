@@ -8,7 +8,7 @@
 #include "assay/base/result.h"
 #include "assay/network/simulator/schedules.h"
 
-namespace assay {
+namespace assay::network {
 namespace {
 
 using Axes = std::vector<std::size_t>;
@@ -409,4 +409,4 @@ void add_torus_collective(TransferGraph& graph, const TorusLinks& torus, const S
   }
 }
 
-}  // namespace assay
+}  // namespace assay::network

@@ -8,7 +8,7 @@
 #include "assay/base/result.h"
 #include "assay/network/simulator/schedules.h"
 
-namespace assay {
+namespace assay::network {
 namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
@@ -310,4 +310,4 @@ void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, CollectiveKind
   }
 }
 
-}  // namespace assay
+}  // namespace assay::network

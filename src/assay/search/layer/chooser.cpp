@@ -7,7 +7,7 @@
 
 #include "assay/search/layer/product_table.h"
 
-namespace assay {
+namespace assay::search {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -47,7 +47,7 @@ bool better(const Candidate& a, const Candidate& b) {
 
 class Search {
  public:
-  Search(const Mesh& mesh, const ChooserProblem& problem, const ChooserHardware& hardware)
+  Search(const program::Mesh& mesh, const ChooserProblem& problem, const ChooserHardware& hardware)
       : mesh_(mesh), problem_(problem), hardware_(hardware), shardings_(all_shardings(mesh, 2)) {
     const auto& t = problem.tensors;
     products_.reserve(2);
@@ -78,8 +78,8 @@ class Search {
   }
 
  private:
-  std::size_t index_of(const Sharding& sharding) const {
-    const auto found = std::find(shardings_.begin(), shardings_.end(), without_unit_axes(mesh_, sharding));
+  std::size_t index_of(const program::Sharding& sharding) const {
+    const auto found = std::find(shardings_.begin(), shardings_.end(), plan::without_unit_axes(mesh_, sharding));
     if (found == shardings_.end()) throw InternalError("a sharding that the chooser does not know");
     return static_cast<std::size_t>(found - shardings_.begin());
   }
@@ -90,7 +90,7 @@ class Search {
     return list;
   }
 
-  Tensor sharded(Tensor tensor, std::size_t sharding) const {
+  program::Tensor sharded(program::Tensor tensor, std::size_t sharding) const {
     tensor.sharding = shardings_[sharding];
     return tensor;
   }
@@ -100,7 +100,7 @@ class Search {
     std::vector<std::vector<double>> bytes(allowed_.size());
     for (std::size_t i = 0; i < allowed_.size(); ++i)
       for (std::size_t s = 0; s < shardings_.size(); ++s)
-        bytes[i].push_back(local_bytes(mesh_, sharded(problem_.tensors[i], s)).value());
+        bytes[i].push_back(program::local_bytes(mesh_, sharded(problem_.tensors[i], s)).value());
     for (std::size_t a : allowed_[0])
       for (std::size_t b : allowed_[1]) {
         if (!problem_.layer()) {
@@ -140,7 +140,7 @@ class Search {
   double shortest_side(const std::vector<std::size_t>& t) const {
     double shortest = infinity;
     for (std::size_t i = 0; i < t.size(); ++i)
-      for (std::int64_t side : local_shape(mesh_, sharded(problem_.tensors[i], t[i])))
+      for (std::int64_t side : program::local_shape(mesh_, sharded(problem_.tensors[i], t[i])))
         shortest = std::min(shortest, static_cast<double>(side));
     return shortest;
   }
@@ -191,7 +191,7 @@ class Search {
     LayerChoice choice;
     for (std::size_t i = 0; i < candidate.tensors.size(); ++i) {
       choice.tensors.push_back(sharded(problem_.tensors[i], candidate.tensors[i]));
-      choice.stored += local_bytes(mesh_, choice.tensors.back());
+      choice.stored += program::local_bytes(mesh_, choice.tensors.back());
     }
     choice.result = sharded(problem_.result, candidate.result);
     if (problem_.layer()) choice.intermediate = sharded(problem_.intermediate, candidate.intermediate);
@@ -208,18 +208,18 @@ class Search {
                    const ProductOption& option) {
     const ProductMeeting& at = products_[p].meeting(option.meeting);
     const bool first = p == 0;
-    const Tensor& x = first ? problem_.tensors[0] : problem_.intermediate;
-    const Tensor& y = problem_.tensors[p + 1];
-    Tensor product = first && problem_.layer() ? problem_.intermediate : problem_.result;
+    const program::Tensor& x = first ? problem_.tensors[0] : problem_.intermediate;
+    const program::Tensor& y = problem_.tensors[p + 1];
+    program::Tensor product = first && problem_.layer() ? problem_.intermediate : problem_.result;
     product.sharding = at.result;
-    Plan plan;
-    const auto add = [&](const Plan& part) {
+    plan::Plan plan;
+    const auto add = [&](const plan::Plan& part) {
       plan.steps.insert(plan.steps.end(), part.steps.begin(), part.steps.end());
       plan.cost += part.cost, plan.bytes += part.bytes;
     };
     add(planner_.reshard(sharded(x, left), shardings_[at.left], hardware_.prices));
     add(planner_.reshard(sharded(y, right), shardings_[at.right], hardware_.prices));
-    plan.steps.push_back({StepKind::multiply, 0, sharded(x, at.left), sharded(y, at.right), product, {}, 0.0});
+    plan.steps.push_back({plan::StepKind::multiply, 0, sharded(x, at.left), sharded(y, at.right), product, {}, 0.0});
     add(planner_.reshard(product, shardings_[result], hardware_.prices));
     plan.flops = Seconds(at.compute) * hardware_.peak;
     plan.total = option.lower;
@@ -236,27 +236,28 @@ class Search {
     choice.weight_traffic += Bytes(at.weight_bytes);
   }
 
-  const Mesh& mesh_;
+  const program::Mesh& mesh_;
   const ChooserProblem& problem_;
   const ChooserHardware& hardware_;
-  std::vector<Sharding> shardings_;
+  std::vector<program::Sharding> shardings_;
   std::vector<ProductTable> products_;
   std::vector<std::vector<std::size_t>> allowed_;
   std::vector<std::size_t> results_;  ///< shardings that the intermediate, or the result of one product, may have
-  Planner planner_{mesh_};
+  plan::Planner planner_{mesh_};
   std::map<std::vector<double>, Candidate> kept_;  ///< by how the work is divided
   std::optional<Candidate> best_;
   LayerSearch search_;
 };
 
 /// Puts each unused axis into each dimension, innermost, and goes on from there.
-void add_shardings(const std::vector<int>& axes, std::size_t rank, const Sharding& from, std::vector<Sharding>& all) {
+void add_shardings(const std::vector<int>& axes, std::size_t rank, const program::Sharding& from,
+                   std::vector<program::Sharding>& all) {
   if (std::find(all.begin(), all.end(), from) != all.end()) return;
   all.push_back(from);
   for (std::size_t d = 0; d < rank; ++d)
     for (int axis : axes) {
-      if (from.split_axes() & axis_bit(axis)) continue;
-      Sharding next = from;
+      if (from.split_axes() & program::axis_bit(axis)) continue;
+      program::Sharding next = from;
       next.dims[d] = next.dims[d].pushed(axis);
       add_shardings(axes, rank, next, all);
     }
@@ -264,17 +265,17 @@ void add_shardings(const std::vector<int>& axes, std::size_t rank, const Shardin
 
 }  // namespace
 
-std::vector<Sharding> all_shardings(const Mesh& mesh, std::size_t rank) {
+std::vector<program::Sharding> all_shardings(const program::Mesh& mesh, std::size_t rank) {
   std::vector<int> axes;
   for (std::size_t i = 0; i < mesh.axes.size(); ++i)
     if (mesh.axes[i].size > 1) axes.push_back(static_cast<int>(i));
-  std::vector<Sharding> all;
+  std::vector<program::Sharding> all;
   add_shardings(axes, rank, {}, all);
   return all;
 }
 
-LayerSearch choose_sharding(const Mesh& mesh, const ChooserProblem& problem, const ChooserHardware& hardware) {
+LayerSearch choose_sharding(const program::Mesh& mesh, const ChooserProblem& problem, const ChooserHardware& hardware) {
   return Search(mesh, problem, hardware).run();
 }
 
-}  // namespace assay
+}  // namespace assay::search

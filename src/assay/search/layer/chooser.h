@@ -14,14 +14,14 @@
 
 #include "assay/plan/planner.h"
 
-namespace assay {
+namespace assay::search {
 
 /// Axes longer than one that a search may cover; one more and it takes minutes instead of a tenth of a second.
 inline constexpr int max_chooser_axes = 3;
 
 /// What moves, counts and holds: the hardware as the chooser sees it.
 struct ChooserHardware {
-  Prices prices;                    ///< in seconds
+  plan::Prices prices;              ///< in seconds
   FlopsPerSecond peak;              ///< of one device
   BytesPerSecond memory_bandwidth;  ///< of one device
   Bytes memory;                     ///< that one device has for all of this
@@ -29,11 +29,11 @@ struct ChooserHardware {
 
 /// A layer (three tensors, the result is sharded like In) or one product (two tensors, and the result's sharding).
 struct ChooserProblem {
-  std::vector<Tensor> tensors;  ///< In, W_in, W_out, or A, B; of the free ones the sharding is ignored
-  std::vector<bool> fixed;      ///< by tensor: its sharding is given
-  Tensor intermediate;          ///< of a layer
-  Tensor result;                ///< of one product: its sharding is given unless `result_free`
-  bool result_free = false;     ///< of one product: any sharding will do
+  std::vector<program::Tensor> tensors;  ///< In, W_in, W_out, or A, B; of the free ones the sharding is ignored
+  std::vector<bool> fixed;               ///< by tensor: its sharding is given
+  program::Tensor intermediate;          ///< of a layer
+  program::Tensor result;                ///< of one product: its sharding is given unless `result_free`
+  bool result_free = false;              ///< of one product: any sharding will do
   std::size_t runners_up = 4;
   bool layer() const { return tensors.size() == 3; }
 };
@@ -47,10 +47,10 @@ struct ProductTimes {
 
 /// One choice of shardings, with what it costs.
 struct LayerChoice {
-  std::vector<Tensor> tensors;         ///< with their shardings
-  std::optional<Tensor> intermediate;  ///< as it is stored between the products
-  Tensor result;
-  std::vector<Plan> plans;  ///< one for each product
+  std::vector<program::Tensor> tensors;         ///< with their shardings
+  std::optional<program::Tensor> intermediate;  ///< as it is stored between the products
+  program::Tensor result;
+  std::vector<plan::Plan> plans;  ///< one for each product
   std::vector<ProductTimes> products;
   ProductTimes times;    ///< of all products
   Bytes stored;          ///< by the tensors on one device
@@ -69,9 +69,9 @@ struct LayerSearch {
 };
 
 /// Searches all shardings. The mesh has at most `max_chooser_axes` axes longer than one.
-LayerSearch choose_sharding(const Mesh& mesh, const ChooserProblem& problem, const ChooserHardware& hardware);
+LayerSearch choose_sharding(const program::Mesh& mesh, const ChooserProblem& problem, const ChooserHardware& hardware);
 
 /// Every sharding of a tensor of that rank without partial sums; axes of size one are left out.
-std::vector<Sharding> all_shardings(const Mesh& mesh, std::size_t rank);
+std::vector<program::Sharding> all_shardings(const program::Mesh& mesh, std::size_t rank);
 
-}  // namespace assay
+}  // namespace assay::search

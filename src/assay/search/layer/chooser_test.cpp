@@ -7,19 +7,19 @@
 #include <limits>
 #include <map>
 
-namespace assay {
+namespace assay::search {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-Mesh mesh_of(std::vector<std::int64_t> sizes) {
-  Mesh mesh;
+program::Mesh mesh_of(std::vector<std::int64_t> sizes) {
+  program::Mesh mesh;
   for (std::size_t i = 0; i < sizes.size(); ++i)
     mesh.axes.push_back({std::string(1, static_cast<char>('X' + i)), sizes[i]});
   return mesh;
 }
 
-Tensor tensor_of(std::string name, std::string rows, std::int64_t m, std::string columns, std::int64_t n) {
+program::Tensor tensor_of(std::string name, std::string rows, std::int64_t m, std::string columns, std::int64_t n) {
   return {std::move(name), {{std::move(rows), m}, {std::move(columns), n}}, Dtype::bf16, {}};
 }
 
@@ -33,20 +33,21 @@ ChooserProblem layer_of(std::int64_t b, std::int64_t d, std::int64_t f) {
 }
 
 /// One second for a byte received and `rate` FLOP a second, so that both matter at small sizes.
-ChooserHardware hardware_of(const Mesh& mesh, double rate, double memory = infinity, double bandwidth = infinity) {
-  ChooserHardware hardware{byte_prices(mesh), FlopsPerSecond(rate), BytesPerSecond(bandwidth), Bytes(memory)};
+ChooserHardware hardware_of(const program::Mesh& mesh, double rate, double memory = infinity,
+                            double bandwidth = infinity) {
+  ChooserHardware hardware{plan::byte_prices(mesh), FlopsPerSecond(rate), BytesPerSecond(bandwidth), Bytes(memory)};
   hardware.prices.per_flop = 1.0 / rate;
   return hardware;
 }
 
-Tensor with(Tensor tensor, const Sharding& sharding) {
+program::Tensor with(program::Tensor tensor, const program::Sharding& sharding) {
   tensor.sharding = sharding;
   return tensor;
 }
 
 /// The planner's cost of every product between shardings of its tensors.
-double planned(Planner& planner, const Tensor& left, const Tensor& right, const Tensor& result,
-               const ChooserHardware& hardware) {
+double planned(plan::Planner& planner, const program::Tensor& left, const program::Tensor& right,
+               const program::Tensor& result, const ChooserHardware& hardware) {
   return planner.product({left, right, result}, hardware.prices).best.total;
 }
 
@@ -66,12 +67,12 @@ TEST(LayerChooser, AgreesWithThePlannerOnEveryCombinationOfShardings) {
   };
   for (const Case& c : {Case{{2}, 8, 16, 32, 10.0}, Case{{4}, 64, 8, 16, 1e3}, Case{{2, 2}, 4, 16, 64, 20.0},
                         Case{{2, 2}, 64, 8, 8, 100.0}, Case{{2, 3}, 12, 6, 24, 50.0}, Case{{4, 2}, 256, 8, 8, 1e9}}) {
-    const Mesh mesh = mesh_of(c.mesh);
+    const program::Mesh mesh = mesh_of(c.mesh);
     const ChooserProblem problem = layer_of(c.b, c.d, c.f);
     const ChooserHardware hardware = hardware_of(mesh, c.rate);
-    const std::vector<Sharding> all = all_shardings(mesh, 2);
+    const std::vector<program::Sharding> all = all_shardings(mesh, 2);
     const std::size_t n = all.size();
-    Planner planner(mesh);
+    plan::Planner planner(mesh);
     double best = infinity;
     std::vector<double> first(n * n * n);
     for (std::size_t in = 0; in < n; ++in)
@@ -92,22 +93,23 @@ TEST(LayerChooser, AgreesWithThePlannerOnEveryCombinationOfShardings) {
       }
     const LayerSearch search = choose_sharding(mesh, problem, hardware);
     ASSERT_FALSE(search.choices.empty());
-    EXPECT_NEAR(search.choices.front().times.lower.value(), best, 1e-9 * best) << mesh_text(mesh);
+    EXPECT_NEAR(search.choices.front().times.lower.value(), best, 1e-9 * best) << program::mesh_text(mesh);
     EXPECT_EQ(search.considered, static_cast<std::int64_t>(n * n * n));
   }
 }
 
 /// Most that lies on a device besides the stored tensors while steps run, read off the steps themselves; `live` holds
 /// what there is at the start. What is sliced off a stored tensor is a view of it.
-double working_of(const Mesh& mesh, const std::vector<PlanStep>& steps, std::map<std::string, double> live) {
+double working_of(const program::Mesh& mesh, const std::vector<plan::PlanStep>& steps,
+                  std::map<std::string, double> live) {
   double peak = 0;
-  for (const PlanStep& step : steps) {
-    const bool view = step.kind == StepKind::slice && live[step.before.name] == 0.0;
-    const double after = view ? 0.0 : local_bytes(mesh, step.after).value();
+  for (const plan::PlanStep& step : steps) {
+    const bool view = step.kind == plan::StepKind::slice && live[step.before.name] == 0.0;
+    const double after = view ? 0.0 : program::local_bytes(mesh, step.after).value();
     double sum = after;
     for (const auto& [name, bytes] : live) sum += bytes;
     peak = std::max(peak, sum);
-    if (step.kind == StepKind::multiply) live.clear();
+    if (step.kind == plan::StepKind::multiply) live.clear();
     live[step.after.name] = after;
   }
   return peak;
@@ -118,30 +120,31 @@ struct NaiveOption {
 };
 
 /// Every place where a product may happen, tried one by one.
-std::vector<NaiveOption> naive_options(const Mesh& mesh, Planner& planner, const Tensor& left, bool stored,
-                                       const Tensor& right, const Tensor& result, const ChooserHardware& hardware) {
+std::vector<NaiveOption> naive_options(const program::Mesh& mesh, plan::Planner& planner, const program::Tensor& left,
+                                       bool stored, const program::Tensor& right, const program::Tensor& result,
+                                       const ChooserHardware& hardware) {
   std::vector<NaiveOption> options;
-  const std::vector<Sharding> all = all_shardings(mesh, 2);
-  for (const Sharding& a : all)
-    for (const Sharding& b : all) {
+  const std::vector<program::Sharding> all = all_shardings(mesh, 2);
+  for (const program::Sharding& a : all)
+    for (const program::Sharding& b : all) {
       if (a.dims[1] != b.dims[0] || a.dims[0].set() & b.dims[1].set()) continue;
-      Tensor product = result;
+      program::Tensor product = result;
       product.sharding = {};
       product.sharding.dims[0] = a.dims[0], product.sharding.dims[1] = b.dims[1];
       product.sharding.unreduced = a.dims[1].set();
-      std::vector<PlanStep> steps = planner.reshard(left, a, hardware.prices).steps;
-      const auto add = [&](const Plan& plan) { steps.insert(steps.end(), plan.steps.begin(), plan.steps.end()); };
+      std::vector<plan::PlanStep> steps = planner.reshard(left, a, hardware.prices).steps;
+      const auto add = [&](const plan::Plan& plan) { steps.insert(steps.end(), plan.steps.begin(), plan.steps.end()); };
       add(planner.reshard(right, b, hardware.prices));
-      steps.push_back({StepKind::multiply, 0, with(left, a), with(right, b), product, {}, 0.0});
+      steps.push_back({plan::StepKind::multiply, 0, with(left, a), with(right, b), product, {}, 0.0});
       add(planner.reshard(product, result.sharding, hardware.prices));
       double moves = 0, flops = 2.0;
-      for (const PlanStep& step : steps) moves += step.cost;
-      for (const std::int64_t side : local_shape(mesh, with(left, a))) flops *= static_cast<double>(side);
-      flops *= static_cast<double>(local_shape(mesh, product)[1]);
-      const Bytes traffic =
-          local_bytes(mesh, with(left, a)) + local_bytes(mesh, with(right, b)) + local_bytes(mesh, product);
+      for (const plan::PlanStep& step : steps) moves += step.cost;
+      for (const std::int64_t side : program::local_shape(mesh, with(left, a))) flops *= static_cast<double>(side);
+      flops *= static_cast<double>(program::local_shape(mesh, product)[1]);
+      const Bytes traffic = program::local_bytes(mesh, with(left, a)) + program::local_bytes(mesh, with(right, b)) +
+                            program::local_bytes(mesh, product);
       std::map<std::string, double> live;
-      if (!stored) live[left.name] = local_bytes(mesh, left).value();
+      if (!stored) live[left.name] = program::local_bytes(mesh, left).value();
       options.push_back(
           {std::max({moves, flops / hardware.peak.value(), (traffic / hardware.memory_bandwidth).value()}),
            working_of(mesh, steps, live)});
@@ -157,17 +160,17 @@ double fastest_within(const std::vector<NaiveOption>& options, double memory) {
 }
 
 TEST(LayerChooser, UnderACapItFindsWhatANaiveSearchFinds) {
-  const Mesh mesh = mesh_of({2, 2});
+  const program::Mesh mesh = mesh_of({2, 2});
   const ChooserProblem problem = layer_of(16, 32, 64);
-  const std::vector<Tensor>& t = problem.tensors;
+  const std::vector<program::Tensor>& t = problem.tensors;
   const ChooserHardware uncapped = hardware_of(mesh, 60.0, infinity, 5.0);
-  const std::vector<Sharding> all = all_shardings(mesh, 2);
+  const std::vector<program::Sharding> all = all_shardings(mesh, 2);
   const std::size_t n = all.size();
-  Planner planner(mesh);
+  plan::Planner planner(mesh);
   std::vector<std::vector<NaiveOption>> first, second;
-  for (const Sharding& a : all)
-    for (const Sharding& b : all)
-      for (const Sharding& c : all) {
+  for (const program::Sharding& a : all)
+    for (const program::Sharding& b : all)
+      for (const program::Sharding& c : all) {
         first.push_back(
             naive_options(mesh, planner, with(t[0], a), true, with(t[1], b), with(problem.intermediate, c), uncapped));
         second.push_back(naive_options(mesh, planner, with(problem.intermediate, a), false, with(t[2], b),
@@ -181,8 +184,9 @@ TEST(LayerChooser, UnderACapItFindsWhatANaiveSearchFinds) {
     for (std::size_t in = 0; in < n; ++in)
       for (std::size_t w = 0; w < n; ++w)
         for (std::size_t v = 0; v < n; ++v) {
-          const Bytes stored = local_bytes(mesh, with(t[0], all[in])) + local_bytes(mesh, with(t[1], all[w])) +
-                               local_bytes(mesh, with(t[2], all[v]));
+          const Bytes stored = program::local_bytes(mesh, with(t[0], all[in])) +
+                               program::local_bytes(mesh, with(t[1], all[w])) +
+                               program::local_bytes(mesh, with(t[2], all[v]));
           const double slack = (hardware.memory - stored).value();
           for (std::size_t m = 0; m < n; ++m)
             best = std::min(best, fastest_within(first[(in * n + w) * n + m], slack) +
@@ -200,7 +204,7 @@ TEST(LayerChooser, UnderACapItFindsWhatANaiveSearchFinds) {
 }
 
 TEST(LayerChooser, WhatIsNamedAsSmallestFitsInJustThatMemory) {
-  const Mesh mesh = mesh_of({2, 2});
+  const program::Mesh mesh = mesh_of({2, 2});
   const ChooserProblem problem = layer_of(16, 32, 64);
   const LayerSearch none = choose_sharding(mesh, problem, hardware_of(mesh, 60.0, 100.0));
   ASSERT_TRUE(none.choices.empty());
@@ -212,7 +216,7 @@ TEST(LayerChooser, WhatIsNamedAsSmallestFitsInJustThatMemory) {
 
 TEST(LayerChooser, MoreMemoryNeverMakesTheBestSlower) {
   rc::check([] {
-    const Mesh mesh = mesh_of({2, *rc::gen::element<std::int64_t>(1, 2, 4)});
+    const program::Mesh mesh = mesh_of({2, *rc::gen::element<std::int64_t>(1, 2, 4)});
     const auto size = [] { return 8 * *rc::gen::inRange<std::int64_t>(1, 9); };
     const ChooserProblem problem = layer_of(size(), size(), size());
     const double rate = *rc::gen::element(5.0, 50.0, 500.0);
@@ -235,7 +239,7 @@ TEST(LayerChooser, MoreMemoryNeverMakesTheBestSlower) {
 TEST(LayerChooser, OneProductWithAReplicatedResultGathersIt) {
   // By hand, X = 4, A[8, 64] * B[64, 8] -> C[8, 8] of 128 bytes: gathering C's quarters receives 3 * 32 = 96 bytes,
   // reducing partial sums twice 3/4 * 128 = 192, and computing everything everywhere takes 4 times as long.
-  const Mesh mesh = mesh_of({4});
+  const program::Mesh mesh = mesh_of({4});
   ChooserProblem problem;
   problem.tensors = {tensor_of("A", "I", 8, "J", 64), tensor_of("B", "J", 64, "K", 8)};
   problem.result = tensor_of("C", "I", 8, "K", 8);
@@ -248,4 +252,4 @@ TEST(LayerChooser, OneProductWithAReplicatedResultGathersIt) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::search

@@ -2,21 +2,22 @@
 
 #include <algorithm>
 
-namespace assay {
+namespace assay::search {
 namespace {
 
 /// The cheapest ways from one sharding to all of `targets`. A slice of what is stored is a view; everything else is a
 /// copy, and a step holds what it reads and what it writes.
-std::vector<ReshardWay> ways_from(Planner& planner, const Mesh& mesh, const Tensor& start, bool stored,
-                                  const Prices& prices, const std::vector<Sharding>& targets) {
+std::vector<ReshardWay> ways_from(plan::Planner& planner, const program::Mesh& mesh, const program::Tensor& start,
+                                  bool stored, const plan::Prices& prices,
+                                  const std::vector<program::Sharding>& targets) {
   std::vector<ReshardWay> ways;
-  for (const Sharding& target : targets) {
-    const Plan plan = planner.reshard(start, target, prices);
-    ReshardWay way{plan.cost, 0.0, stored ? 0.0 : local_bytes(mesh, start).value()};
+  for (const program::Sharding& target : targets) {
+    const plan::Plan plan = planner.reshard(start, target, prices);
+    ReshardWay way{plan.cost, 0.0, stored ? 0.0 : program::local_bytes(mesh, start).value()};
     way.peak = way.held;
-    for (const PlanStep& step : plan.steps) {
-      const bool view = step.kind == StepKind::slice && way.held == 0.0;
-      const double copy = view ? 0.0 : local_bytes(mesh, step.after).value();
+    for (const plan::PlanStep& step : plan.steps) {
+      const bool view = step.kind == plan::StepKind::slice && way.held == 0.0;
+      const double copy = view ? 0.0 : program::local_bytes(mesh, step.after).value();
       way.peak = std::max(way.peak, way.held + copy);
       way.held = copy;
     }
@@ -41,35 +42,38 @@ void insert(std::vector<ProductOption>& front, const ProductOption& option) {
 
 }  // namespace
 
-ProductTable::ProductTable(const Mesh& mesh, const std::vector<Sharding>& shardings, const Tensor& left,
-                           bool left_stored, const Tensor& right, const Tensor& result, const ChooserHardware& hardware)
+ProductTable::ProductTable(const program::Mesh& mesh, const std::vector<program::Sharding>& shardings,
+                           const program::Tensor& left, bool left_stored, const program::Tensor& right,
+                           const program::Tensor& result, const ChooserHardware& hardware)
     : n_(shardings.size()), fronts_(n_ * n_ * n_) {
-  const auto with = [](Tensor tensor, const Sharding& sharding) {
+  const auto with = [](program::Tensor tensor, const program::Sharding& sharding) {
     tensor.sharding = sharding;
     return tensor;
   };
   for (std::size_t a = 0; a < n_; ++a)
     for (std::size_t b = 0; b < n_; ++b) {
-      const AxisList shared = shardings[a].dims[1];
+      const program::AxisList shared = shardings[a].dims[1];
       if (shared != shardings[b].dims[0] || shardings[a].dims[0].set() & shardings[b].dims[1].set()) continue;
       ProductMeeting meeting{a, b, {}};
       meeting.result.dims = {shardings[a].dims[0], shardings[b].dims[1]};
       meeting.result.unreduced = shared.set();
-      const Tensor x = with(left, shardings[a]), y = with(right, shardings[b]), z = with(result, meeting.result);
-      const auto rows = local_shape(mesh, x), columns = local_shape(mesh, y);
+      const program::Tensor x = with(left, shardings[a]), y = with(right, shardings[b]),
+                            z = with(result, meeting.result);
+      const auto rows = program::local_shape(mesh, x), columns = program::local_shape(mesh, y);
       const Flops flops(2.0 * static_cast<double>(rows[0]) * static_cast<double>(rows[1]) *
                         static_cast<double>(columns[1]));
-      const Bytes traffic = local_bytes(mesh, x) + local_bytes(mesh, y) + local_bytes(mesh, z);
+      const Bytes traffic =
+          program::local_bytes(mesh, x) + program::local_bytes(mesh, y) + program::local_bytes(mesh, z);
       meeting.compute = (flops / hardware.peak).value();
       meeting.memory = (traffic / hardware.memory_bandwidth).value();
-      meeting.result_bytes = local_bytes(mesh, z).value();
-      meeting.weight_bytes = local_bytes(mesh, y).value();
-      meeting.ways = {shard_count(mesh, shardings[a].dims[0].set()), shard_count(mesh, shared.set()),
-                      shard_count(mesh, shardings[b].dims[1].set())};
+      meeting.result_bytes = program::local_bytes(mesh, z).value();
+      meeting.weight_bytes = program::local_bytes(mesh, y).value();
+      meeting.ways = {program::shard_count(mesh, shardings[a].dims[0].set()), program::shard_count(mesh, shared.set()),
+                      program::shard_count(mesh, shardings[b].dims[1].set())};
       meetings_.push_back(meeting);
     }
-  Planner planner(mesh);
-  for (const Sharding& from : shardings) {
+  plan::Planner planner(mesh);
+  for (const program::Sharding& from : shardings) {
     left_.push_back(ways_from(planner, mesh, with(left, from), left_stored, hardware.prices, shardings));
     right_.push_back(ways_from(planner, mesh, with(right, from), true, hardware.prices, shardings));
   }
@@ -100,4 +104,4 @@ const std::vector<ProductOption>& ProductTable::front(std::size_t left, std::siz
   return front;
 }
 
-}  // namespace assay
+}  // namespace assay::search

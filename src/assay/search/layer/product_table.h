@@ -7,7 +7,7 @@
 
 #include "assay/search/layer/chooser.h"
 
-namespace assay {
+namespace assay::search {
 
 /// Sums of the same terms in another order differ in the last bits; that is no difference between choices.
 inline bool clearly_less(double a, double b) { return a < b * (1.0 - 1e-9); }
@@ -23,7 +23,7 @@ struct ReshardWay {
 /// Where a local product happens: both operands split their common dimension alike and nothing else by the same axis.
 struct ProductMeeting {
   std::size_t left = 0, right = 0;  ///< shardings of the operands there
-  Sharding result;
+  program::Sharding result;
   double compute = 0, memory = 0, result_bytes = 0, weight_bytes = 0;
   std::array<double, 3> ways{};  ///< that rows, the common dimension and columns are split
 };
@@ -40,8 +40,9 @@ struct ProductOption {
 class ProductTable {
  public:
   /// `left_stored` says that the left operand is one of the layer's tensors, not a value made on the way.
-  ProductTable(const Mesh& mesh, const std::vector<Sharding>& shardings, const Tensor& left, bool left_stored,
-               const Tensor& right, const Tensor& result, const ChooserHardware& hardware);
+  ProductTable(const program::Mesh& mesh, const std::vector<program::Sharding>& shardings, const program::Tensor& left,
+               bool left_stored, const program::Tensor& right, const program::Tensor& result,
+               const ChooserHardware& hardware);
 
   const ProductMeeting& meeting(std::size_t i) const { return meetings_[i]; }
   /// Seconds on the network.
@@ -56,4 +57,4 @@ class ProductTable {
   std::vector<std::vector<ProductOption>> fronts_;
 };
 
-}  // namespace assay
+}  // namespace assay::search

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-namespace assay {
+namespace assay::search {
 namespace {
 
 constexpr std::int64_t most_chips = 4096;
 
 }  // namespace
 
-std::vector<SliceSize> slice_sizes(const Chip& chip) {
+std::vector<SliceSize> slice_sizes(const hardware::Chip& chip) {
   std::vector<SliceSize> out;
   const bool torus = chip.network.scale_up && chip.network.scale_up->kind == "torus";
   std::vector<std::int64_t> counts;
@@ -24,37 +24,39 @@ std::vector<SliceSize> slice_sizes(const Chip& chip) {
       continue;
     }
     if (n == chip.host.chips.value && chip.host.shape) {  // one host, as it is built
-      out.push_back({shape_text(chip.host.shape->value), n});
+      out.push_back({hardware::shape_text(chip.host.shape->value), n});
       continue;
     }
-    const Result<Shape> shape = default_shape(chip, n, "slice");
-    if (shape && make_torus(chip, *shape, false, "slice")) out.push_back({shape_text(*shape), n});
+    const Result<hardware::Shape> shape = hardware::default_shape(chip, n, "slice");
+    if (shape && hardware::make_torus(chip, *shape, false, "slice")) out.push_back({hardware::shape_text(*shape), n});
   }
   return out;
 }
 
-double left_on_chip(const RuntimeMemory& runtime, double capacity, bool together) {
-  ServingMemory memory;
-  add_runtime(runtime, capacity, together, 0.0, memory);
+double left_on_chip(const estimate::RuntimeMemory& runtime, double capacity, bool together) {
+  serving::ServingMemory memory;
+  serving::add_runtime(runtime, capacity, together, 0.0, memory);
   return capacity - memory.runtime();
 }
 
-std::optional<SliceSize> smallest_slice(const RuntimeMemory& runtime, const Chip& chip, double capacity, double bytes) {
+std::optional<SliceSize> smallest_slice(const estimate::RuntimeMemory& runtime, const hardware::Chip& chip,
+                                        double capacity, double bytes) {
   for (SliceSize& slice : slice_sizes(chip))
     if (static_cast<double>(slice.chips) * left_on_chip(runtime, capacity, slice.chips > 1) >= bytes)
       return std::move(slice);
   return std::nullopt;
 }
 
-std::optional<std::int64_t> longest_context(const ServingQuestion& question, const Cluster& cluster,
-                                            const ServingStrategy& strategy, double batch, std::int64_t limit) {
-  const Result<StageLinks> links = serving_links(question.setup, strategy, cluster);
+std::optional<std::int64_t> longest_context(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
+                                            const serving::ServingStrategy& strategy, double batch,
+                                            std::int64_t limit) {
+  const Result<training::StageLinks> links = serving::serving_links(question.setup, strategy, cluster);
   if (!links) return std::nullopt;
   const auto fits = [&](std::int64_t prompt) {
-    ServingQuestion longer = question;
+    serving::ServingQuestion longer = question;
     longer.prompt = prompt;
-    const ServingProfiles profiles = serving_profiles(longer, strategy, *links);
-    return serving_memory(longer, profiles, batch).total() <= question.capacity;
+    const serving::ServingProfiles profiles = serving::serving_profiles(longer, strategy, *links);
+    return serving::serving_memory(longer, profiles, batch).total() <= question.capacity;
   };
   std::int64_t good = 1, bad = std::max<std::int64_t>(2, limit - question.output + 1);
   if (!fits(good)) return std::nullopt;
@@ -65,4 +67,4 @@ std::optional<std::int64_t> longest_context(const ServingQuestion& question, con
   return good + question.output;
 }
 
-}  // namespace assay
+}  // namespace assay::search

@@ -8,7 +8,7 @@
 #include "assay/hardware/cluster.h"
 #include "assay/search/serving/search.h"
 
-namespace assay {
+namespace assay::search {
 
 /// A number of chips that can be had together, and its text in the CLUSTER grammar behind the chip: "4x2", "8".
 struct SliceSize {
@@ -16,16 +16,17 @@ struct SliceSize {
   std::int64_t chips = 1;
 };
 /// Powers of two from one chip, and whole domains: up to a pod of a torus, up to 4096 chips behind switches.
-std::vector<SliceSize> slice_sizes(const Chip& chip);
+std::vector<SliceSize> slice_sizes(const hardware::Chip& chip);
 
 /// Bytes of one chip that are left for weights, caches and activations; `together`: one of several of a server.
-double left_on_chip(const RuntimeMemory& runtime, double capacity, bool together);
+double left_on_chip(const estimate::RuntimeMemory& runtime, double capacity, bool together);
 /// The first slice of chips with that capacity that has so many bytes of such memory in all.
-std::optional<SliceSize> smallest_slice(const RuntimeMemory& runtime, const Chip& chip, double capacity, double bytes);
+std::optional<SliceSize> smallest_slice(const estimate::RuntimeMemory& runtime, const hardware::Chip& chip,
+                                        double capacity, double bytes);
 
 /// The most tokens, prompt and output together, with which the batch fits; nothing where even the output alone does
 /// not. At most `limit`, for caches that stop growing.
-std::optional<std::int64_t> longest_context(const ServingQuestion& question, const Cluster& cluster,
-                                            const ServingStrategy& strategy, double batch, std::int64_t limit);
+std::optional<std::int64_t> longest_context(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
+                                            const serving::ServingStrategy& strategy, double batch, std::int64_t limit);
 
-}  // namespace assay
+}  // namespace assay::search

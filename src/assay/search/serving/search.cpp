@@ -11,7 +11,7 @@
 
 #include "assay/search/divisors.h"
 
-namespace assay {
+namespace assay::search {
 namespace {
 
 /// Sizes that heads, widths and experts allow.
@@ -19,9 +19,9 @@ struct Limits {
   std::int64_t heads = 0, width = 0, experts = 0;
 };
 
-Limits limits_of(const Transformer& model) {
+Limits limits_of(const model::Transformer& model) {
   Limits limits;
-  for (const Layer& layer : model.decoder.kinds) {
+  for (const model::Layer& layer : model.decoder.kinds) {
     if (layer.attention) limits.heads = std::gcd(limits.heads, layer.attention->heads);
     if (!layer.feed_forward) continue;
     limits.width = std::gcd(limits.width, layer.feed_forward->width);
@@ -32,14 +32,15 @@ Limits limits_of(const Transformer& model) {
 
 class Searcher {
  public:
-  Searcher(const ServingQuestion& question, const Cluster& cluster, const ServingChoices& choices)
+  Searcher(const serving::ServingQuestion& question, const hardware::Cluster& cluster, const ServingChoices& choices)
       : question_(question), cluster_(cluster), choices_(choices), limits_(limits_of(*question.setup.model)) {}
 
   Result<ServingSearch> run() {
     // Strategies whose weights alone do not fit are only looked at where no other one fits: the closest is one of them.
-    all_weights_ = question_.weight_scale * make_serving_profile(question_.setup, ServingStrategy{}, 1, 1).weight_bytes;
-    ServingMemory runtime;
-    add_runtime(question_.setup.effects.memory, question_.capacity, false, 0.0, runtime);
+    all_weights_ = question_.weight_scale *
+                   serving::make_serving_profile(question_.setup, serving::ServingStrategy{}, 1, 1).weight_bytes;
+    serving::ServingMemory runtime;
+    serving::add_runtime(question_.setup.effects.memory, question_.capacity, false, 0.0, runtime);
     left_ = question_.capacity - runtime.runtime();
     bool any = enumerate(true);
     if (any && !found_.fits) any = enumerate(false);
@@ -79,12 +80,12 @@ class Searcher {
           continue;
         for (std::int64_t second : divisors(chips / tensor / pipeline)) {
           if (choices_.second ? *choices_.second != second
-                              : second > 1 && choices_.weights.value_or(WeightScheme::two_dimensions) ==
-                                                  WeightScheme::one_dimension)
+                              : second > 1 && choices_.weights.value_or(lower::WeightScheme::two_dimensions) ==
+                                                  lower::WeightScheme::one_dimension)
             continue;
           const std::int64_t data = chips / tensor / pipeline / second;
           if (choices_.data && *choices_.data != data) continue;
-          ServingStrategy strategy;
+          serving::ServingStrategy strategy;
           strategy.tensor = tensor, strategy.pipeline = pipeline, strategy.second = second, strategy.data = data;
           any |= split_experts(strategy, may_fit);
         }
@@ -94,9 +95,9 @@ class Searcher {
   }
 
   /// Experts over some of the replicas, and over tensor-parallel devices or not.
-  bool split_experts(ServingStrategy strategy, bool may_fit) {
+  bool split_experts(serving::ServingStrategy strategy, bool may_fit) {
     bool any = false;
-    for (const ExpertAxes over : {ExpertAxes{}, ExpertAxes{true, false}}) {
+    for (const lower::ExpertAxes over : {lower::ExpertAxes{}, lower::ExpertAxes{true, false}}) {
       if (choices_.expert_over && *choices_.expert_over != over) continue;
       if (over.tensor && strategy.tensor == 1) continue;
       strategy.expert_over = over;
@@ -118,36 +119,37 @@ class Searcher {
 
   /// An order of the mesh axes, with the links that it gives them.
   struct Placed {
-    AxisLayout layout;
-    StageLinks links;
+    network::AxisLayout layout;
+    training::StageLinks links;
   };
 
-  std::vector<Placed> placements(ServingStrategy strategy) {
+  std::vector<Placed> placements(serving::ServingStrategy strategy) {
     std::vector<Placed> out;
-    for (const AxisLayout& layout : axis_layouts(whole_mesh_sizes(strategy.parallelism()), cluster_)) {
+    for (const network::AxisLayout& layout :
+         network::axis_layouts(training::whole_mesh_sizes(strategy.parallelism()), cluster_)) {
       strategy.layout = layout;
-      if (auto links = serving_links(question_.setup, strategy, cluster_)) out.push_back({layout, *links});
+      if (auto links = serving::serving_links(question_.setup, strategy, cluster_)) out.push_back({layout, *links});
     }
     return out;
   }
 
   /// What a sharding asks of the network: kinds of collectives over sets of axes.
   using Used = std::array<std::array<bool, 4>, 32>;
-  static void mark(const ServingProfile& profile, Used& used) {
-    for (const ServingProfile::Block& block : profile.blocks)
-      for (const ServedCollective& collective : block.collectives)
-        used[collective.over][StageLinks::line_of(collective.kind)] = true;
+  static void mark(const serving::ServingProfile& profile, Used& used) {
+    for (const serving::ServingProfile::Block& block : profile.blocks)
+      for (const serving::ServedCollective& collective : block.collectives)
+        used[collective.over][training::StageLinks::line_of(collective.kind)] = true;
   }
 
   /// Whether every collective takes at most as long on `a` as on `b`, whatever its bytes.
   static bool covers(const Placed& a, const Placed& b, const Used& used) {
-    const auto below = [](const CollectiveLine& x, const CollectiveLine& y) {
+    const auto below = [](const network::CollectiveLine& x, const network::CollectiveLine& y) {
       return x.rate <= y.rate && x.floor <= y.floor;
     };
     for (std::size_t set = 0; set < used.size(); ++set)
       for (std::size_t kind = 0; kind < 4; ++kind) {
         if (!used[set][kind]) continue;
-        const CollectiveForm &x = a.links.forms[set][kind], &y = b.links.forms[set][kind];
+        const training::CollectiveForm &x = a.links.forms[set][kind], &y = b.links.forms[set][kind];
         if (!below(a.links.lines[set][kind], b.links.lines[set][kind]) || x.floor > y.floor || x.rate > y.rate ||
             x.root > y.root)
           return false;
@@ -155,44 +157,46 @@ class Searcher {
     return below(a.links.between_stages, b.links.between_stages);
   }
 
-  void vary(ServingStrategy strategy) {
+  void vary(serving::ServingStrategy strategy) {
     const std::vector<Placed> placed = placements(strategy);
     if (placed.empty()) return;
     const bool split = strategy.tensor * strategy.second > 1;
-    std::vector<CacheScheme> caches{CacheScheme::heads};
-    if (split) caches = {CacheScheme::heads, CacheScheme::batch, CacheScheme::sequence};
+    std::vector<lower::CacheScheme> caches{lower::CacheScheme::heads};
+    if (split) caches = {lower::CacheScheme::heads, lower::CacheScheme::batch, lower::CacheScheme::sequence};
     if (choices_.cache) caches = {*choices_.cache};
     strategy.scheme.weights = choices_.weights      ? *choices_.weights
-                              : strategy.second > 1 ? WeightScheme::two_dimensions
-                                                    : WeightScheme::one_dimension;
-    std::deque<PrefillOption> prompts;  // of all schemes so far; they stay where they are
-    for (CacheScheme cache : caches) {
+                              : strategy.second > 1 ? lower::WeightScheme::two_dimensions
+                                                    : lower::WeightScheme::one_dimension;
+    std::deque<serving::PrefillOption> prompts;  // of all schemes so far; they stay where they are
+    for (lower::CacheScheme cache : caches) {
       strategy.scheme.cache = cache;
       price(strategy, placed, prompts);
     }
   }
 
-  void price(ServingStrategy strategy, const std::vector<Placed>& placed, std::deque<PrefillOption>& prompts) {
-    ServingProfiles profiles;
-    profiles.decode = make_serving_profile(question_.setup, strategy, 1, decode_keys(question_));
-    std::vector<const PrefillOption*> options;
+  void price(serving::ServingStrategy strategy, const std::vector<Placed>& placed,
+             std::deque<serving::PrefillOption>& prompts) {
+    serving::ServingProfiles profiles;
+    profiles.decode = serving::make_serving_profile(question_.setup, strategy, 1, serving::decode_keys(question_));
+    std::vector<const serving::PrefillOption*> options;
     Used used{};
     mark(profiles.decode, used);
-    for (const ServingScheme& scheme : prefill_schemes(strategy)) {
+    for (const lower::ServingScheme& scheme : serving::prefill_schemes(strategy)) {
       const auto known = std::find_if(prompts.begin(), prompts.end(),
-                                      [&](const PrefillOption& option) { return option.scheme == scheme; });
+                                      [&](const serving::PrefillOption& option) { return option.scheme == scheme; });
       if (known != prompts.end()) {
         options.push_back(&*known);
       } else {
-        ServingStrategy way = strategy;
+        serving::ServingStrategy way = strategy;
         way.scheme = scheme;
-        prompts.push_back(
-            {scheme, make_prompt_profile(question_.setup, way, fresh_prompt(question_), question_.prompt)});
+        prompts.push_back({scheme, serving::make_prompt_profile(question_.setup, way, serving::fresh_prompt(question_),
+                                                                question_.prompt)});
         options.push_back(&prompts.back());
       }
       mark(options.back()->profile, used);
       if (scheme.cache != strategy.scheme.cache)
-        used[role_bit(Role::tensor) | role_bit(Role::fsdp)][StageLinks::line_of(CollectiveKind::all_to_all)] = true;
+        used[training::role_bit(training::Role::tensor) | training::role_bit(training::Role::fsdp)]
+            [training::StageLinks::line_of(network::CollectiveKind::all_to_all)] = true;
     }
     ++found_.strategies;
     for (std::size_t i = 0; i < placed.size(); ++i) {
@@ -203,51 +207,53 @@ class Searcher {
       found_.dropped += dropped;
       if (dropped) continue;
       strategy.layout = placed[i].layout;
-      for (const PrefillOption* option : options) only_prompts(strategy, *option, placed[i].links);
-      choose_prefill(question_, strategy, placed[i].links, options, profiles);
+      for (const serving::PrefillOption* option : options) only_prompts(strategy, *option, placed[i].links);
+      serving::choose_prefill(question_, strategy, placed[i].links, options, profiles);
       batches(strategy, profiles, placed[i].links);
     }
   }
 
-  void only_prompts(ServingStrategy strategy, const PrefillOption& option, const StageLinks& links) {
+  void only_prompts(serving::ServingStrategy strategy, const serving::PrefillOption& option,
+                    const training::StageLinks& links) {
     strategy.scheme = option.scheme;
-    const ServingProfile& p = option.profile;
+    const serving::ServingProfile& p = option.profile;
     for (double times = 1.0; times <= 16.0; times *= 4.0) {
       PrefillPoint point{strategy, times * p.unit * static_cast<double>(strategy.pipeline), {}};
-      const RuntimeMemory& runtime = question_.setup.effects.memory;
-      ServingMemory memory;
-      add_runtime(runtime, question_.capacity, p.together, 0.0, memory);
+      const estimate::RuntimeMemory& runtime = question_.setup.effects.memory;
+      serving::ServingMemory memory;
+      serving::add_runtime(runtime, question_.capacity, p.together, 0.0, memory);
       const double at_once = point.prompts / static_cast<double>(strategy.pipeline);  // in a stage
       const double space = runtime.activations * p.widest * at_once + p.gathered;
       const double bytes = question_.weight_scale * p.weight_bytes + point.prompts * p.cache_bytes +
                            runtime.reserved * space + memory.runtime();
       if (bytes > question_.capacity) return;
-      point.time = serving_time(question_.setup, strategy, p, links, point.prompts);
+      point.time = serving::serving_time(question_.setup, strategy, p, links, point.prompts);
       if (choices_.first_token && point.time.estimate > *choices_.first_token) return;
       if (!found_.most_prompts || point.prompts_per_second() > found_.most_prompts->prompts_per_second())
         found_.most_prompts = point;
     }
   }
 
-  void batches(const ServingStrategy& strategy, const ServingProfiles& profiles, const StageLinks& links) {
+  void batches(const serving::ServingStrategy& strategy, const serving::ServingProfiles& profiles,
+               const training::StageLinks& links) {
     const double unit = profiles.decode.unit;
     if (choices_.batch) {
       ++found_.points;
-      take(serving_point(question_, strategy, profiles, links, static_cast<double>(*choices_.batch)));
+      take(serving::serving_point(question_, strategy, profiles, links, static_cast<double>(*choices_.batch)));
       return;
     }
     const auto at = [&](double units) {
       ++found_.points;
-      return serving_point(question_, strategy, profiles, links, units * unit);
+      return serving::serving_point(question_, strategy, profiles, links, units * unit);
     };
-    const ServingPoint first = at(1.0);
+    const serving::ServingPoint first = at(1.0);
     if (take(first); first.memory.total() > question_.capacity) return;
     // From one unit up to what fits: powers of two, the points between them, and the last one.
     std::vector<Tried> tried{{1.0, first.decode.estimate}};
     const double most = std::floor(first.memory.max_batch / unit);
     const auto try_units = [&](double units) {
       if (units > most || units <= tried.back().units) return;
-      const ServingPoint point = at(units);
+      const serving::ServingPoint point = at(units);
       tried.push_back({units, point.decode.estimate});
       take(point);
     };
@@ -257,7 +263,7 @@ class Searcher {
     }
     try_units(most);
     refine(tried, unit, HUGE_VAL, most_tokens_, [&](double units) {
-      const ServingPoint point = at(units);
+      const serving::ServingPoint point = at(units);
       if (point.tokens_per_second() > most_tokens_) take(point);
       return point.decode.estimate;
     });
@@ -265,7 +271,7 @@ class Searcher {
     // The same among those that meet the wishes, beside the points that all questions share.
     double best = found_.best ? found_.best->tokens_per_second() : 0.0;
     const auto wanted = [&](double units) {
-      const ServingPoint point = at(units);
+      const serving::ServingPoint point = at(units);
       take_best(point);
       if (found_.best) best = found_.best->tokens_per_second();
       return point.decode.estimate;
@@ -318,11 +324,11 @@ class Searcher {
     }
   }
 
-  bool meets_prompts(const ServingPoint& point) const {
+  bool meets_prompts(const serving::ServingPoint& point) const {
     return point.prefill.estimate <= choices_.first_token.value_or(HUGE_VAL);
   }
 
-  void take(const ServingPoint& point) {
+  void take(const serving::ServingPoint& point) {
     if (point.batch < 1.0) return;
     if (point.memory.total() > question_.capacity) {
       if (!found_.fits && (!found_.closest || point.memory.total() < found_.closest->memory.total()))
@@ -341,7 +347,7 @@ class Searcher {
     take_best(point);
   }
 
-  void take_best(const ServingPoint& point) {
+  void take_best(const serving::ServingPoint& point) {
     const bool meets = meets_prompts(point) && point.decode.estimate <= choices_.per_token.value_or(HUGE_VAL);
     if (!meets) {
       if (!found_.closest || miss(point) < miss(*found_.closest)) found_.closest = point;
@@ -354,7 +360,7 @@ class Searcher {
   }
 
   /// How far a point misses the wishes: the worse of both, as a ratio.
-  double miss(const ServingPoint& point) const {
+  double miss(const serving::ServingPoint& point) const {
     double worst = 0.0;
     if (choices_.first_token) worst = std::max(worst, point.prefill.estimate / *choices_.first_token);
     if (choices_.per_token) worst = std::max(worst, point.decode.estimate / *choices_.per_token);
@@ -362,19 +368,20 @@ class Searcher {
   }
 
   void thin_front() {
-    std::sort(found_.front.begin(), found_.front.end(), [](const ServingPoint& a, const ServingPoint& b) {
-      return a.decode.estimate != b.decode.estimate ? a.decode.estimate < b.decode.estimate
-                                                    : a.tokens_per_second() > b.tokens_per_second();
-    });
-    std::vector<ServingPoint> kept;
-    for (const ServingPoint& point : found_.front)
+    std::sort(found_.front.begin(), found_.front.end(),
+              [](const serving::ServingPoint& a, const serving::ServingPoint& b) {
+                return a.decode.estimate != b.decode.estimate ? a.decode.estimate < b.decode.estimate
+                                                              : a.tokens_per_second() > b.tokens_per_second();
+              });
+    std::vector<serving::ServingPoint> kept;
+    for (const serving::ServingPoint& point : found_.front)
       if (kept.empty() || point.tokens_per_second() > kept.back().tokens_per_second()) kept.push_back(point);
     found_.front = std::move(kept);
   }
   void finish_front() { thin_front(); }
 
-  const ServingQuestion& question_;
-  const Cluster& cluster_;
+  const serving::ServingQuestion& question_;
+  const hardware::Cluster& cluster_;
   const ServingChoices& choices_;
   Limits limits_;
   double all_weights_ = 0;  ///< bytes
@@ -385,9 +392,9 @@ class Searcher {
 
 }  // namespace
 
-Result<ServingSearch> search_serving(const ServingQuestion& question, const Cluster& cluster,
+Result<ServingSearch> search_serving(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
                                      const ServingChoices& choices) {
   return Searcher(question, cluster, choices).run();
 }
 
-}  // namespace assay
+}  // namespace assay::search

@@ -6,42 +6,43 @@
 
 #include "assay/serving/point.h"
 
-namespace assay {
+namespace assay::search {
 
 /// What the user fixed; the rest is searched.
 struct ServingChoices {
   std::optional<std::int64_t> tensor, second, pipeline, expert, data, batch;
-  std::optional<ExpertAxes> expert_over;
-  std::optional<CacheScheme> cache;
-  std::optional<WeightScheme> weights;
+  std::optional<lower::ExpertAxes> expert_over;
+  std::optional<lower::CacheScheme> cache;
+  std::optional<lower::WeightScheme> weights;
   std::optional<double> first_token, per_token;  ///< seconds that a request may wait at most
 };
 
 /// A server that only works on prompts: as many at once as yield the most.
 struct PrefillPoint {
-  ServingStrategy strategy;
+  serving::ServingStrategy strategy;
   double prompts = 1;  ///< at once, over all replicas
-  ServingTime time;
+  serving::ServingTime time;
   double prompts_per_second() const { return prompts / time.estimate; }
 };
 
 struct ServingSearch {
-  std::optional<ServingPoint> best;
-  std::vector<ServingPoint> front;      ///< no other point has lower latency and more throughput; by latency
-  std::optional<ServingPoint> closest;  ///< where nothing meets the wishes: the fastest, or the one that needs least
-  bool fits = false;                    ///< something fits into memory
-  std::int64_t strategies = 0;          ///< shardings, each with its best places on the cluster
-  std::int64_t placements = 0;          ///< of them: orders of the mesh axes that differ
-  std::int64_t dropped = 0;             ///< placements that another one of the same sharding equals or beats everywhere
-  std::int64_t points = 0;              ///< evaluated
-  std::optional<ServingPoint> fastest_token, fastest_prompt;  ///< that fit: the floors of both latencies
+  std::optional<serving::ServingPoint> best;
+  std::vector<serving::ServingPoint> front;  ///< no other point has lower latency and more throughput; by latency
+  std::optional<serving::ServingPoint>
+      closest;                  ///< where nothing meets the wishes: the fastest, or the one that needs least
+  bool fits = false;            ///< something fits into memory
+  std::int64_t strategies = 0;  ///< shardings, each with its best places on the cluster
+  std::int64_t placements = 0;  ///< of them: orders of the mesh axes that differ
+  std::int64_t dropped = 0;     ///< placements that another one of the same sharding equals or beats everywhere
+  std::int64_t points = 0;      ///< evaluated
+  std::optional<serving::ServingPoint> fastest_token, fastest_prompt;  ///< that fit: the floors of both latencies
   std::optional<PrefillPoint> most_prompts;  ///< most prompts per second of a server without decoding, in the wish
 };
 
 /// Every division of the chips into replicas, tensor and pipeline parallelism, a second direction of weights and
 /// experts; caches by heads, batch and sequence; every order of the mesh axes. Weights that are split in two directions
 /// are used where they are in decode steps, and where they are or gathered for prompts.
-Result<ServingSearch> search_serving(const ServingQuestion& question, const Cluster& cluster,
+Result<ServingSearch> search_serving(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
                                      const ServingChoices& choices);
 
-}  // namespace assay
+}  // namespace assay::search

@@ -13,22 +13,23 @@
 #include "assay/search/serving/fit.h"
 #include "assay/search/serving/speculation.h"
 
-namespace assay {
+namespace assay::search {
 namespace {
 
-const Catalogue& catalogue() {
-  static const Catalogue builtin = Catalogue::builtin();
+const hardware::Catalogue& catalogue() {
+  static const hardware::Catalogue builtin = hardware::Catalogue::builtin();
   return builtin;
 }
 
 struct Case {
-  Transformer model;
-  Cluster cluster;
-  ServingQuestion question;
+  model::Transformer model;
+  hardware::Cluster cluster;
+  serving::ServingQuestion question;
 
   Case(const std::string& id, const std::string& where)
-      : model(load_model(id, catalogue(), "test")->model), cluster(*parse_cluster(where, catalogue(), "test")) {
-    question.setup.rates = *kernel_rates(cluster.chip, Dtype::bf16, "test");
+      : model(model::load_model(id, catalogue(), "test")->model),
+        cluster(*hardware::parse_cluster(where, catalogue(), "test")) {
+    question.setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test");
     question.setup.model = &model;
     question.prompt = 1024, question.output = 256;
     question.capacity = cluster.chip.hbm().capacity.value.value();
@@ -38,20 +39,20 @@ struct Case {
   ServingSearch search(ServingChoices choices = {}) const { return *search_serving(question, cluster, choices); }
 };
 
-ServingStrategy tensor_only(std::int64_t ways) {
-  ServingStrategy s;
+serving::ServingStrategy tensor_only(std::int64_t ways) {
+  serving::ServingStrategy s;
   s.tensor = ways;
   return s;
 }
 
 /// All orders of the axes of more than one device, on a torus along all orders of its axes.
-std::vector<AxisLayout> every_order(const ServingStrategy& s, const Cluster& cluster) {
-  const auto sizes = whole_mesh_sizes(s.parallelism());
-  AxisLayout layout;
+std::vector<network::AxisLayout> every_order(const serving::ServingStrategy& s, const hardware::Cluster& cluster) {
+  const auto sizes = training::whole_mesh_sizes(s.parallelism());
+  network::AxisLayout layout;
   const auto first = std::stable_partition(layout.order.begin(), layout.order.end(),
                                            [&](std::size_t axis) { return axis >= sizes.size() || sizes[axis] == 1; });
-  const std::size_t turns = cluster.torus ? 1 + ground_orders(grounds_of(cluster)).size() : 1;
-  std::vector<AxisLayout> all;
+  const std::size_t turns = cluster.torus ? 1 + network::ground_orders(network::grounds_of(cluster)).size() : 1;
+  std::vector<network::AxisLayout> all;
   do
     for (layout.turn = 0; layout.turn < turns; ++layout.turn) all.push_back(layout);
   while (std::next_permutation(first, layout.order.end()));
@@ -65,39 +66,41 @@ void expect_nothing_better(const Case& c, std::int64_t most_tried_batch) {
   const std::int64_t chips = c.cluster.chips();
   std::int64_t tried = 0;
   double first_token = HUGE_VAL, rate = 0.0;
-  const auto price = [&](const ServingStrategy& s) {
-    const auto links = serving_links(c.question.setup, s, c.cluster);
+  const auto price = [&](const serving::ServingStrategy& s) {
+    const auto links = serving::serving_links(c.question.setup, s, c.cluster);
     if (!links) return;
-    const ServingProfiles profiles = serving_profiles(c.question, s, *links);
+    const serving::ServingProfiles profiles = serving::serving_profiles(c.question, s, *links);
     const double unit = profiles.decode.unit * static_cast<double>(s.pipeline);
     for (double power = 1; power <= static_cast<double>(most_tried_batch); power *= 2)
       for (double batch : {power, 1.5 * power}) {
         // The search takes whole units: every device has as many sequences as the others.
         if (batch != std::floor(batch) || std::fmod(batch, unit) != 0.0) continue;
-        const ServingPoint p = serving_point(c.question, s, profiles, *links, batch);
+        const serving::ServingPoint p = serving::serving_point(c.question, s, profiles, *links, batch);
         if (p.memory.total() > c.question.capacity) continue;
         ++tried;
         first_token = std::min(first_token, p.prefill.estimate), rate = std::max(rate, p.tokens_per_second());
         bool matched = false;
-        for (const ServingPoint& f : found.front)
+        for (const serving::ServingPoint& f : found.front)
           matched |= f.decode.estimate <= p.decode.estimate * (1.0 + 1e-12) &&
                      f.tokens_per_second() >= p.tokens_per_second() * (1.0 - 1e-12);
         EXPECT_TRUE(matched) << "tensor " << s.tensor << " second " << s.second << " pipeline " << s.pipeline
-                             << " expert " << s.expert << " " << mesh_text(whole_mesh(s.parallelism(), s.layout))
-                             << " batch " << batch;
+                             << " expert " << s.expert << " "
+                             << program::mesh_text(training::whole_mesh(s.parallelism(), s.layout)) << " batch "
+                             << batch;
       }
   };
   for (std::int64_t tensor = 1; tensor <= chips; tensor *= 2)
     for (std::int64_t second = 1; tensor * second <= chips; second *= 2)
       for (std::int64_t pipeline = 1; tensor * second * pipeline <= chips; pipeline *= 2)
         for (std::int64_t expert = 1; tensor * second * pipeline * expert <= chips; expert *= 2)
-          for (CacheScheme cache : {CacheScheme::heads, CacheScheme::batch, CacheScheme::sequence}) {
-            ServingStrategy s = tensor_only(tensor);
+          for (lower::CacheScheme cache :
+               {lower::CacheScheme::heads, lower::CacheScheme::batch, lower::CacheScheme::sequence}) {
+            serving::ServingStrategy s = tensor_only(tensor);
             s.second = second, s.pipeline = pipeline, s.data = chips / tensor / second / pipeline;
             s.expert = expert;
-            s.scheme = {cache, second > 1 ? WeightScheme::two_dimensions : WeightScheme::one_dimension};
+            s.scheme = {cache, second > 1 ? lower::WeightScheme::two_dimensions : lower::WeightScheme::one_dimension};
             if (expert > 1 && (second > 1 || !c.model.decoder.kinds.front().feed_forward->experts)) continue;
-            for (const AxisLayout& layout : every_order(s, c.cluster)) {
+            for (const network::AxisLayout& layout : every_order(s, c.cluster)) {
               s.layout = layout;
               price(s);
             }
@@ -123,35 +126,37 @@ TEST(ServingSearch, NothingOfAllShardingsAndPlacementsIsBetterForExperts) {
 TEST(ServingSearch, PromptsMayGatherWeightsThatDecodeStepsLeaveWhereTheyAre) {
   Case c("llama-3-70b", "tpu-v5e:4x8");
   c.question.setup.formats.weights = Dtype::int8;
-  ServingStrategy s = tensor_only(8);
-  s.second = 4, s.scheme = {CacheScheme::batch, WeightScheme::two_dimensions};
-  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
+  serving::ServingStrategy s = tensor_only(8);
+  s.second = 4, s.scheme = {lower::CacheScheme::batch, lower::WeightScheme::two_dimensions};
+  const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
   double least = HUGE_VAL;
-  for (const ServingScheme& scheme : prefill_schemes(s)) {
-    ServingStrategy way = s;
+  for (const lower::ServingScheme& scheme : serving::prefill_schemes(s)) {
+    serving::ServingStrategy way = s;
     way.scheme = scheme;
-    const PrefillOption option{
-        scheme, make_serving_profile(c.question.setup, way, fresh_prompt(c.question), c.question.prompt)};
-    EXPECT_NEAR(option.profile.weight_bytes, make_serving_profile(c.question.setup, s, 1, 1024).weight_bytes, 1.0);
-    least = std::min(least, prefill_time(c.question, s, option, links).estimate);
+    const serving::PrefillOption option{
+        scheme,
+        serving::make_serving_profile(c.question.setup, way, serving::fresh_prompt(c.question), c.question.prompt)};
+    EXPECT_NEAR(option.profile.weight_bytes, serving::make_serving_profile(c.question.setup, s, 1, 1024).weight_bytes,
+                1.0);
+    least = std::min(least, serving::prefill_time(c.question, s, option, links).estimate);
   }
-  EXPECT_EQ(prefill_schemes(s).size(), 2u);
-  EXPECT_EQ(serving_profiles(c.question, s, links).first_token.estimate, least);
+  EXPECT_EQ(serving::prefill_schemes(s).size(), 2u);
+  EXPECT_EQ(serving::serving_profiles(c.question, s, links).first_token.estimate, least);
 }
 
 TEST(ServingMemory, DriverLibrariesGraphsAndAllocatorTakeTheirParts) {
   Case c("llama-3-8b", "h100-sxm:2");
   c.question.prompt = 1000, c.question.output = 200;
-  ServingStrategy s;
+  serving::ServingStrategy s;
   s.tensor = 2;
-  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
-  const auto bare = serving_memory(c.question, serving_profiles(c.question, s, links), 8);
+  const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
+  const auto bare = serving::serving_memory(c.question, serving::serving_profiles(c.question, s, links), 8);
   EXPECT_EQ(bare.runtime() + bare.reserve, 0.0);
   EXPECT_EQ(bare.total(), bare.weights + bare.cache + bare.workspace);
-  RuntimeMemory& runtime = c.question.setup.effects.memory;
+  estimate::RuntimeMemory& runtime = c.question.setup.effects.memory;
   runtime = {0.01, 1_GiB, 2_GiB, 3_KiB, 50, 1.1, 1.2};
-  const ServingProfiles profiles = serving_profiles(c.question, s, links);
-  const ServingMemory memory = serving_memory(c.question, profiles, 8);
+  const serving::ServingProfiles profiles = serving::serving_profiles(c.question, s, links);
+  const serving::ServingMemory memory = serving::serving_memory(c.question, profiles, 8);
   EXPECT_DOUBLE_EQ(memory.driver, (0.01 * 80 * 1_GiB + 1_GiB).value());
   EXPECT_DOUBLE_EQ(memory.communication, (2_GiB).value());
   EXPECT_DOUBLE_EQ(memory.graphs, 50 * profiles.decode.kernels * (3_KiB).value());
@@ -161,17 +166,19 @@ TEST(ServingMemory, DriverLibrariesGraphsAndAllocatorTakeTheirParts) {
   EXPECT_GT(profiles.decode.kernels, 32 * 10);
   EXPECT_LT(profiles.decode.kernels, 32 * 30);
   // The largest batch fills what is left, and alone a chip needs no communication library.
-  EXPECT_LE(serving_memory(c.question, profiles, memory.max_batch).total(), c.question.capacity);
-  EXPECT_GT(serving_memory(c.question, profiles, memory.max_batch + 1).total(), c.question.capacity);
+  EXPECT_LE(serving::serving_memory(c.question, profiles, memory.max_batch).total(), c.question.capacity);
+  EXPECT_GT(serving::serving_memory(c.question, profiles, memory.max_batch + 1).total(), c.question.capacity);
   EXPECT_LT(memory.max_batch, bare.max_batch);
-  const ServingStrategy one;
-  EXPECT_EQ(serving_memory(c.question,
-                           serving_profiles(c.question, one,
-                                            *serving_links(c.question.setup, one,
-                                                           *parse_cluster("h100-sxm:1", catalogue(), "test"))),
-                           8)
-                .communication,
-            0.0);
+  const serving::ServingStrategy one;
+  EXPECT_EQ(
+      serving::serving_memory(c.question,
+                              serving::serving_profiles(
+                                  c.question, one,
+                                  *serving::serving_links(c.question.setup, one,
+                                                          *hardware::parse_cluster("h100-sxm:1", catalogue(), "test"))),
+                              8)
+          .communication,
+      0.0);
 }
 
 TEST(ServingProfile, AnEncoderReadsThePromptAndTheDecoderKeepsTwoCaches) {
@@ -179,9 +186,9 @@ TEST(ServingProfile, AnEncoderReadsThePromptAndTheDecoderKeepsTwoCaches) {
   Case c("t5-11b", "h100-sxm:1");
   c.question.setup.formats.weights = Dtype::bf16;
   c.question.prompt = 400, c.question.output = 100;
-  const ServingStrategy one;
-  const StageLinks links = *serving_links(c.question.setup, one, c.cluster);
-  const ServingProfiles profiles = serving_profiles(c.question, one, links);
+  const serving::ServingStrategy one;
+  const training::StageLinks links = *serving::serving_links(c.question.setup, one, c.cluster);
+  const serving::ServingProfiles profiles = serving::serving_profiles(c.question, one, links);
   // Keys and values of 400 tokens from the encoder and of 100 of the decoder's own, in 24 layers, two bytes each.
   const double token = 2.0 * 24 * 2 * 128 * 128;
   EXPECT_DOUBLE_EQ(profiles.decode.cache_bytes, (400 + 100) * token);
@@ -197,35 +204,37 @@ TEST(ServingProfile, AnEncoderReadsThePromptAndTheDecoderKeepsTwoCaches) {
                          2 * table;
   EXPECT_NEAR(profiles.first_token.flops, prefill, 0.001 * prefill);
   // Decode: no matrix of the encoder, no projection of its tokens; 50 own and 400 other keys.
-  const ServingTime step = serving_time(c.question.setup, one, profiles.decode, links, 1);
+  const serving::ServingTime step = serving::serving_time(c.question.setup, one, profiles.decode, links, 1);
   const double decode = 24 * (2 * (attention + attention / 2 + mlp) + (50 + 400) * scores) + 2 * table;
   EXPECT_NEAR(step.flops, decode, 0.001 * decode);
   EXPECT_TRUE(profiles.prefill.profile.prompts);
   EXPECT_FALSE(profiles.decode.prompts);
   // One token of output: still a step behind the first one.
   c.question.output = 1;
-  EXPECT_FALSE(serving_profiles(c.question, one, links).decode.prompts);
+  EXPECT_FALSE(serving::serving_profiles(c.question, one, links).decode.prompts);
 }
 
 TEST(ServingMemory, PagesHoldMoreSequencesAndTheirSumIsNearlyNormal) {
   Case c("llama-3-8b", "h100-sxm:1");
-  c.question.lengths =
-      request_lengths(*parse_lengths("lognormal:1", 800, "test"), *parse_lengths("exponential", 300, "test"), 0);
-  const ServingStrategy s = tensor_only(1);
-  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
-  const double whole = serving_memory(c.question, serving_profiles(c.question, s, links), 1).max_batch;
-  c.question.lengths = request_lengths(c.question.lengths->prompt, c.question.lengths->output, 16);
-  const ServingProfiles paged = serving_profiles(c.question, s, links);
-  const double most = serving_memory(c.question, paged, 1).max_batch;
+  c.question.lengths = serving::request_lengths(*serving::parse_lengths("lognormal:1", 800, "test"),
+                                                *serving::parse_lengths("exponential", 300, "test"), 0);
+  const serving::ServingStrategy s = tensor_only(1);
+  const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
+  const double whole =
+      serving::serving_memory(c.question, serving::serving_profiles(c.question, s, links), 1).max_batch;
+  c.question.lengths = serving::request_lengths(c.question.lengths->prompt, c.question.lengths->output, 16);
+  const serving::ServingProfiles paged = serving::serving_profiles(c.question, s, links);
+  const double most = serving::serving_memory(c.question, paged, 1).max_batch;
   EXPECT_GT(most, 3.0 * whole);  // the longest request is many times the mean
-  EXPECT_NEAR(serving_memory(c.question, paged, most).total(), c.question.capacity, 0.01 * c.question.capacity);
-  EXPECT_NEAR(overflow_probability(c.question, paged, most), 0.01, 0.004);
+  EXPECT_NEAR(serving::serving_memory(c.question, paged, most).total(), c.question.capacity,
+              0.01 * c.question.capacity);
+  EXPECT_NEAR(serving::overflow_probability(c.question, paged, most), 0.01, 0.004);
   // Draw batches of sequences in flight, each at a random page of its life.
   std::mt19937_64 random(11);
   const auto& reserved = c.question.lengths->reserved;
   double tokens = 0.0;
   for (std::int64_t n : reserved) tokens += static_cast<double>(n) / static_cast<double>(reserved.size());
-  const ServingMemory memory = serving_memory(c.question, paged, most);
+  const serving::ServingMemory memory = serving::serving_memory(c.question, paged, most);
   const double room = (c.question.capacity - memory.weights - memory.workspace) / paged.decode.cache_bytes * tokens;
   int over = 0;
   for (int trial = 0; trial < 4000; ++trial) {
@@ -239,11 +248,12 @@ TEST(ServingMemory, PagesHoldMoreSequencesAndTheirSumIsNearlyNormal) {
 // Half of the sequences of mistral see more than its window of 4096 tokens: the work is not that of their mean.
 TEST(ServingProfile, RaggedContextsAreReadEachUpToItsWindow) {
   const Case c("mistral-7b", "h100-sxm:1");
-  const ServingStrategy s = tensor_only(1);
-  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
+  const serving::ServingStrategy s = tensor_only(1);
+  const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
   const auto read = [&](std::vector<std::int64_t> seen) {
-    const ServingProfile profile = make_serving_profile(c.question.setup, s, 1, ServingKeys{std::move(seen), {16384}});
-    return serving_time(c.question.setup, s, profile, links, 64).attention_bytes;
+    const serving::ServingProfile profile =
+        serving::make_serving_profile(c.question.setup, s, 1, serving::ServingKeys{std::move(seen), {16384}});
+    return serving::serving_time(c.question.setup, s, profile, links, 64).attention_bytes;
   };
   EXPECT_NEAR(read({1024, 16384}), (read({1024}) + read({16384})) / 2, 1.0);
   EXPECT_DOUBLE_EQ(read({16384}), read({4096}));
@@ -270,7 +280,7 @@ RC_GTEST_PROP(ServingSearch, TheBestMeetsTheWishesAndFits, ()) {
   RC_ASSERT(found.best || found.closest);
   if (!found.best) {
     // The floors say why: one of them is above its wish, or no single point has both.
-    const ServingPoint& p = *found.closest;
+    const serving::ServingPoint& p = *found.closest;
     RC_ASSERT(p.decode.estimate > *choices.per_token || p.prefill.estimate > *choices.first_token);
     return;
   }
@@ -288,7 +298,7 @@ RC_GTEST_PROP(ServingSearch, GivenNumbersAreKept, ()) {
   choices.tensor = *rc::gen::element<std::int64_t>(1, 2, 4, 8);
   if (*rc::gen::arbitrary<bool>()) choices.batch = *rc::gen::inRange<std::int64_t>(1, 300);
   const ServingSearch found = c.search(choices);
-  const ServingPoint p = found.best ? *found.best : *found.closest;
+  const serving::ServingPoint p = found.best ? *found.best : *found.closest;
   RC_ASSERT(p.strategy.tensor == *choices.tensor);
   RC_ASSERT(p.strategy.chips() == 8);
   if (choices.batch) RC_ASSERT(p.batch == static_cast<double>(*choices.batch));
@@ -297,8 +307,8 @@ RC_GTEST_PROP(ServingSearch, GivenNumbersAreKept, ()) {
 /// Kernels as measured: their steps grow in jumps, tile by tile.
 struct Measured : Case {
   Measured(const std::string& id, const std::string& where) : Case(id, where) {
-    const auto calibration = *calibration_of(cluster.chip, catalogue());
-    question.setup.rates = *kernel_rates(cluster.chip, Dtype::bf16, "test", &calibration->values);
+    const auto calibration = *hardware::calibration_of(cluster.chip, catalogue());
+    question.setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test", &calibration->values);
     question.setup.collectives = calibration->values.collective;
   }
 };
@@ -343,27 +353,27 @@ TEST(ServingSearch, MoreMemoryIsNeverWorse) {
 
 TEST(ServingSearch, TheLargestBatchFitsAndOneMoreDoesNot) {
   const Case c("llama-3-70b", "h100-sxm:8");
-  const ServingStrategy s = tensor_only(8);
-  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
-  const ServingProfiles profiles = serving_profiles(c.question, s, links);
-  const double most = serving_memory(c.question, profiles, 1).max_batch;
-  EXPECT_LE(serving_memory(c.question, profiles, most).total(), c.question.capacity);
+  const serving::ServingStrategy s = tensor_only(8);
+  const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
+  const serving::ServingProfiles profiles = serving::serving_profiles(c.question, s, links);
+  const double most = serving::serving_memory(c.question, profiles, 1).max_batch;
+  EXPECT_LE(serving::serving_memory(c.question, profiles, most).total(), c.question.capacity);
   // The bound counts the space of a prompt beside that of a step; only caches and weights are sure to be too many.
   const double next = 1.01 * most;
-  EXPECT_GT(serving_memory(c.question, profiles, next).total(), c.question.capacity);
+  EXPECT_GT(serving::serving_memory(c.question, profiles, next).total(), c.question.capacity);
 }
 
 TEST(ServingMemory, ASequenceLiesOnOneReplica) {
   const Case c("llama-3-8b", "h100-sxm:8");
-  const auto memory = [&](ServingStrategy s, double batch) {
-    const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
-    return serving_memory(c.question, serving_profiles(c.question, s, links), batch);
+  const auto memory = [&](serving::ServingStrategy s, double batch) {
+    const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
+    return serving::serving_memory(c.question, serving::serving_profiles(c.question, s, links), batch);
   };
-  ServingStrategy replicas, by_batch = tensor_only(8);
-  replicas.data = 8, by_batch.scheme.cache = CacheScheme::batch;
+  serving::ServingStrategy replicas, by_batch = tensor_only(8);
+  replicas.data = 8, by_batch.scheme.cache = lower::CacheScheme::batch;
   // 1280 tokens x 32 layers x 8 heads x 128 x 2 x 2 B on the chip that has the sequence.
   const double sequence = 1280.0 * 32 * 8 * 128 * 2 * 2;
-  for (const ServingStrategy& s : {replicas, by_batch})
+  for (const serving::ServingStrategy& s : {replicas, by_batch})
     for (const auto& [batch, fullest] : {std::pair{1.0, 1.0}, {8.0, 1.0}, {9.0, 2.0}, {17.0, 3.0}})
       EXPECT_DOUBLE_EQ(memory(s, batch).cache, fullest * sequence) << batch;
   EXPECT_EQ(memory(replicas, 1).max_batch, 8.0 * memory(tensor_only(1), 1).max_batch);
@@ -375,9 +385,10 @@ TEST(ServingSearch, TheTextbooksBatchOnEightV5e) {
   Case c("llama-3-70b", "tpu-v5e:4x2");
   c.question.setup.formats.weights = c.question.setup.formats.kv_cache = Dtype::int8;
   c.question.prompt = 8191, c.question.output = 1;
-  const ServingStrategy s = tensor_only(8);
-  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
-  const ServingMemory memory = serving_memory(c.question, serving_profiles(c.question, s, links), 32);
+  const serving::ServingStrategy s = tensor_only(8);
+  const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
+  const serving::ServingMemory memory =
+      serving::serving_memory(c.question, serving::serving_profiles(c.question, s, links), 32);
   EXPECT_NEAR(memory.weights, (70.553706496e9 + 7 * 1318912) / 8, 1);  // norms lie on every chip
   EXPECT_NEAR(memory.cache, 32 * 8192.0 * 163840 / 8, 1);
   EXPECT_GE(memory.max_batch, 40);
@@ -389,7 +400,7 @@ TEST(ServingSearch, ACachedPrefixIsNotWorkedOnAgain) {
   c.question.prompt = 4096;
   const double whole = c.search().best->prefill.compute;
   c.question.cached_prompt = 0.75;
-  EXPECT_EQ(fresh_prompt(c.question), 1024);
+  EXPECT_EQ(serving::fresh_prompt(c.question), 1024);
   // A quarter of the products; attention of the last quarter sees all keys, so slightly more than a quarter in all.
   EXPECT_NEAR(c.search().best->prefill.compute / whole, 0.26, 0.02);
 }
@@ -404,7 +415,7 @@ TEST(ServingSearch, ModelsThatDoNotFitNameTheNearestPoint) {
 }
 
 TEST(ServingFit, SlicesAreThoseThatExist) {
-  const Chip v5e = *catalogue().chip("tpu-v5e", "test");
+  const hardware::Chip v5e = *catalogue().chip("tpu-v5e", "test");
   const auto text = [&](double bytes) {
     return smallest_slice({}, v5e, v5e.hbm().capacity.value.value(), bytes)->text;
   };
@@ -412,11 +423,11 @@ TEST(ServingFit, SlicesAreThoseThatExist) {
   EXPECT_EQ(text(70e9), "4x2");
   EXPECT_EQ(text(140e9), "4x4");
   EXPECT_FALSE(smallest_slice({}, v5e, v5e.hbm().capacity.value.value(), 1e15));
-  const Chip h100 = *catalogue().chip("h100-sxm", "test");
+  const hardware::Chip h100 = *catalogue().chip("h100-sxm", "test");
   const double capacity = h100.hbm().capacity.value.value();
   EXPECT_EQ(smallest_slice({}, h100, capacity, 141e9)->text, "2");
   // 80 GiB - 1 % - 1.5 GiB = 77.7 GiB of one, 77.2 GiB of each of several: 154.4 GiB of two.
-  RuntimeMemory runtime;
+  estimate::RuntimeMemory runtime;
   runtime.hidden = 0.01, runtime.context = 1.5 * 1_GiB, runtime.communication = 0.5 * 1_GiB;
   const auto gib = [&](double n) { return (n * 1_GiB).value(); };
   EXPECT_EQ(smallest_slice(runtime, h100, capacity, gib(77.6))->text, "1");
@@ -438,20 +449,22 @@ TEST(ServingFit, TheLongestContextFillsMemory) {
 TEST(ServingPoint, StepsAreCutWhereAChunkBegins) {
   Case c("llama-4-scout", "h200-sxm:8");
   c.question.prompt = 8100, c.question.output = 100;
-  const ServingStrategy s = tensor_only(8);
-  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
-  const auto read = [&](const ServingProfile& profile) {
-    return serving_time(c.question.setup, s, profile, links, 1).attention_bytes;
+  const serving::ServingStrategy s = tensor_only(8);
+  const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
+  const auto read = [&](const serving::ServingProfile& profile) {
+    return serving::serving_time(c.question.setup, s, profile, links, 1).attention_bytes;
   };
   double all = 0.0;
-  for (std::int64_t keys = 8101; keys < 8200; ++keys) all += read(make_serving_profile(c.question.setup, s, 1, keys));
-  EXPECT_NEAR(read(make_serving_profile(c.question.setup, s, 1, decode_keys(c.question))), all / 99, 1e-4 * all / 99);
+  for (std::int64_t keys = 8101; keys < 8200; ++keys)
+    all += read(serving::make_serving_profile(c.question.setup, s, 1, keys));
+  EXPECT_NEAR(read(serving::make_serving_profile(c.question.setup, s, 1, serving::decode_keys(c.question))), all / 99,
+              1e-4 * all / 99);
   // What one more token of context costs is a matter of the other layers, where requests see several chunks.
-  EXPECT_EQ(further_context(c.question), 8192);
+  EXPECT_EQ(serving::further_context(c.question), 8192);
   c.question.prompt = 4000;
-  EXPECT_EQ(further_context(c.question), 2025);
+  EXPECT_EQ(serving::further_context(c.question), 2025);
   c.question.prompt = 8000;
-  EXPECT_EQ(further_context(c.question), 142);
+  EXPECT_EQ(serving::further_context(c.question), 142);
 }
 
 // (1 - 0.8^5) / (1 - 0.8) = 3.3616
@@ -463,14 +476,15 @@ TEST(Speculation, TokensOfALoopAreAGeometricSum) {
 
 TEST(Speculation, ALoopIsItsDraftsAndOneCheck) {
   const Case c("llama-3-70b", "h100-sxm:8");
-  const Draft draft{load_model("llama-3-8b", catalogue(), "test")->model, false};
+  const Draft draft{model::load_model("llama-3-8b", catalogue(), "test")->model, false};
   const auto found = speculate(c.question, draft, c.cluster, tensor_only(8), 1, 0.8, {1, 2, 3, 4, 5, 6, 7, 8});
   ASSERT_TRUE(found);
-  const StageLinks links = *serving_links(c.question.setup, tensor_only(8), c.cluster);
-  const double alone =
-      serving_time(c.question.setup, tensor_only(8),
-                   make_serving_profile(c.question.setup, tensor_only(8), 1, decode_context(c.question)), links, 1)
-          .estimate;
+  const training::StageLinks links = *serving::serving_links(c.question.setup, tensor_only(8), c.cluster);
+  const double alone = serving::serving_time(c.question.setup, tensor_only(8),
+                                             serving::make_serving_profile(c.question.setup, tensor_only(8), 1,
+                                                                           serving::decode_context(c.question)),
+                                             links, 1)
+                           .estimate;
   for (const SpeculativeLoop& loop : found->loops) {
     EXPECT_DOUBLE_EQ(loop.loop, static_cast<double>(loop.length) * loop.draft_step + loop.verify_step);
     EXPECT_GE(loop.verify_step, alone);
@@ -486,36 +500,37 @@ TEST(Speculation, AModuleSharesEmbeddingAndHeadAndTheBatchLeavesRoomForIt) {
   // 1280 tokens are 8 x 128 x 2 each; all in two bytes over eight chips.
   const Case c("llama-3-70b", "h100-sxm:8");
   const Draft module = prediction_module(c.model);
-  const ServingStrategy s = tensor_only(8);
+  const serving::ServingStrategy s = tensor_only(8);
   const double weights = 2.0 * (855654400.0 + 2.0 * 8192 * 8192) / 8, sequence = 2.0 * 1280 * 2048 / 8;
   const Speculation found = *speculate(c.question, module, c.cluster, s, 10, 0.8, {1});
   EXPECT_NEAR(found.draft_memory, weights + 10 * sequence, 0.001 * weights);  // norms are whole on every chip
-  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
-  const ServingProfiles profiles = serving_profiles(c.question, s, links);
+  const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
+  const serving::ServingProfiles profiles = serving::serving_profiles(c.question, s, links);
   const double most = *batch_beside_draft(c.question, module, c.cluster, s);
-  EXPECT_LT(most, serving_memory(c.question, profiles, 1).max_batch);
-  EXPECT_LE(serving_memory(c.question, profiles, most).total() + weights + most * sequence,
+  EXPECT_LT(most, serving::serving_memory(c.question, profiles, 1).max_batch);
+  EXPECT_LE(serving::serving_memory(c.question, profiles, most).total() + weights + most * sequence,
             1.001 * c.question.capacity);
-  EXPECT_GT(serving_memory(c.question, profiles, most + 1).total() + weights + (most + 1) * sequence,
+  EXPECT_GT(serving::serving_memory(c.question, profiles, most + 1).total() + weights + (most + 1) * sequence,
             0.999 * c.question.capacity);
   // Stages hold the module for their own sequences, and experts stay where they are.
-  ServingStrategy staged;
+  serving::ServingStrategy staged;
   staged.tensor = 4, staged.pipeline = 2;
   EXPECT_EQ(speculate(c.question, module, c.cluster, staged, 8, 0.8, {1})->draft_strategy.data, 2);
 }
 
 TEST(Speculation, CheckingOneTokenMoreNeverJumps) {
   Case c("llama-3-70b", "h100-sxm:8");
-  const auto calibration = *calibration_of(c.cluster.chip, catalogue());
-  c.question.setup.rates = *kernel_rates(c.cluster.chip, Dtype::bf16, "test", &calibration->values, {.serves = true});
-  const ServingStrategy s = tensor_only(8);
-  const StageLinks links = *serving_links(c.question.setup, s, c.cluster);
+  const auto calibration = *hardware::calibration_of(c.cluster.chip, catalogue());
+  c.question.setup.rates =
+      *estimate::kernel_rates(c.cluster.chip, Dtype::bf16, "test", &calibration->values, {.serves = true});
+  const serving::ServingStrategy s = tensor_only(8);
+  const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
   for (std::int64_t context : {1000, 8000, 100000})
     for (double batch : {1.0, 8.0}) {  // 8 x 16 tokens fill one tile of products
       double before = 0.0;
       for (std::int64_t queries = 1; queries <= 16; ++queries) {
-        const ServingProfile profile = make_serving_profile(c.question.setup, s, queries, context);
-        const double time = verify_time(c.question.setup, s, profile, links, batch).estimate;
+        const serving::ServingProfile profile = serving::make_serving_profile(c.question.setup, s, queries, context);
+        const double time = serving::verify_time(c.question.setup, s, profile, links, batch).estimate;
         if (before > 0.0) {
           // From some rows on k is no longer split, and nothing has to be added up: measured as well.
           EXPECT_GE(time, before * 0.99) << context << ' ' << batch << ' ' << queries;
@@ -535,4 +550,4 @@ RC_GTEST_PROP(Speculation, BetterDraftsAreNeverSlowerAndLonger, ()) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::search

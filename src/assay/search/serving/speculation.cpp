@@ -3,18 +3,18 @@
 #include <cmath>
 #include <numeric>
 
-namespace assay {
+namespace assay::search {
 namespace {
 
-ServingStrategy strategy_of_draft(const Draft& draft, const ServingStrategy& strategy) {
-  ServingStrategy out;
+serving::ServingStrategy strategy_of_draft(const Draft& draft, const serving::ServingStrategy& strategy) {
+  serving::ServingStrategy out;
   if (draft.shares_outer) {  // a layer like the others, on every stage for its own sequences
     out = strategy;
     out.pipeline = 1, out.data = strategy.data * strategy.pipeline;
     return out;
   }
   out.tensor = strategy.tensor;
-  for (const Layer& layer : draft.model.decoder.kinds) {
+  for (const model::Layer& layer : draft.model.decoder.kinds) {
     if (layer.attention) out.tensor = std::gcd(out.tensor, layer.attention->heads);
     if (layer.feed_forward) out.tensor = std::gcd(out.tensor, layer.feed_forward->width);
   }
@@ -23,21 +23,23 @@ ServingStrategy strategy_of_draft(const Draft& draft, const ServingStrategy& str
 }
 
 /// A decode step of the draft for the same requests.
-ServingProfile draft_profile(const ServingQuestion& question, const Draft& draft, const ServingStrategy& strategy) {
-  ServingQuestion of_draft = question;
+serving::ServingProfile draft_profile(const serving::ServingQuestion& question, const Draft& draft,
+                                      const serving::ServingStrategy& strategy) {
+  serving::ServingQuestion of_draft = question;
   of_draft.setup.model = &draft.model;
-  return make_serving_profile(of_draft.setup, strategy, 1, decode_keys(of_draft));
+  return serving::make_serving_profile(of_draft.setup, strategy, 1, serving::decode_keys(of_draft));
 }
 
 /// Bytes on one chip of what a module has before its layer: the projection of a state and an embedding.
-double projection_bytes(const ServingQuestion& question, const Draft& draft, const ServingStrategy& strategy) {
+double projection_bytes(const serving::ServingQuestion& question, const Draft& draft,
+                        const serving::ServingStrategy& strategy) {
   const auto width = static_cast<double>(draft.model.d_model);
   const double all = storage(question.setup.formats.most(), 2.0 * width * width).value();
   return draft.shares_outer ? all / static_cast<double>(strategy.tensor) : 0.0;
 }
 
-double draft_bytes(const ServingQuestion& question, const Draft& draft, const ServingStrategy& strategy,
-                   const ServingProfile& drafted, double batch) {
+double draft_bytes(const serving::ServingQuestion& question, const Draft& draft,
+                   const serving::ServingStrategy& strategy, const serving::ServingProfile& drafted, double batch) {
   const double own = drafted.weight_bytes - (draft.shares_outer ? drafted.outer_bytes : 0.0);
   return own + projection_bytes(question, draft, strategy) +
          (drafted.cache_bytes + drafted.state_bytes) * drafted.held(batch);
@@ -51,26 +53,27 @@ double expected_tokens(double acceptance, std::int64_t length) {
   return sum;
 }
 
-Draft prediction_module(const Transformer& model) {
+Draft prediction_module(const model::Transformer& model) {
   Draft draft{model, true};
   draft.model.decoder = {};
   draft.model.decoder.add(model.decoder.kinds[model.decoder.order.back()]);
   return draft;
 }
 
-Result<double> batch_beside_draft(const ServingQuestion& question, const Draft& draft, const Cluster& cluster,
-                                  const ServingStrategy& strategy) {
-  ASSAY_TRY(links, serving_links(question.setup, strategy, cluster));
-  const ServingProfiles profiles = serving_profiles(question, strategy, links);
-  const ServingStrategy way = strategy_of_draft(draft, strategy);
-  const ServingProfile drafted = draft_profile(question, draft, way);
+Result<double> batch_beside_draft(const serving::ServingQuestion& question, const Draft& draft,
+                                  const hardware::Cluster& cluster, const serving::ServingStrategy& strategy) {
+  ASSAY_TRY(links, serving::serving_links(question.setup, strategy, cluster));
+  const serving::ServingProfiles profiles = serving::serving_profiles(question, strategy, links);
+  const serving::ServingStrategy way = strategy_of_draft(draft, strategy);
+  const serving::ServingProfile drafted = draft_profile(question, draft, way);
   const auto fits = [&](double batch) {
-    return serving_memory(question, profiles, batch).total() + draft_bytes(question, draft, way, drafted, batch) <=
+    return serving::serving_memory(question, profiles, batch).total() +
+               draft_bytes(question, draft, way, drafted, batch) <=
            question.capacity;
   };
   // In whole sequences of every device; more of them never take less memory.
   const double unit = profiles.decode.unit * static_cast<double>(strategy.pipeline);
-  double some = 0.0, many = std::floor(serving_memory(question, profiles, unit).max_batch / unit) + 1.0;
+  double some = 0.0, many = std::floor(serving::serving_memory(question, profiles, unit).max_batch / unit) + 1.0;
   while (many - some > 1.0) {
     const double middle = std::floor((some + many) / 2.0);
     (fits(middle * unit) ? some : many) = middle;
@@ -78,27 +81,27 @@ Result<double> batch_beside_draft(const ServingQuestion& question, const Draft& 
   return some * unit;
 }
 
-Result<Speculation> speculate(const ServingQuestion& question, const Draft& draft, const Cluster& cluster,
-                              const ServingStrategy& strategy, double batch, double acceptance,
-                              const std::vector<std::int64_t>& lengths, double step_scale) {
+Result<Speculation> speculate(const serving::ServingQuestion& question, const Draft& draft,
+                              const hardware::Cluster& cluster, const serving::ServingStrategy& strategy, double batch,
+                              double acceptance, const std::vector<std::int64_t>& lengths, double step_scale) {
   Speculation out;
   out.draft_strategy = strategy_of_draft(draft, strategy);
-  ASSAY_TRY(links, serving_links(question.setup, strategy, cluster));
-  ASSAY_TRY(draft_links, serving_links(question.setup, out.draft_strategy, cluster));
-  ServingSetup setup = question.setup;
+  ASSAY_TRY(links, serving::serving_links(question.setup, strategy, cluster));
+  ASSAY_TRY(draft_links, serving::serving_links(question.setup, out.draft_strategy, cluster));
+  serving::ServingSetup setup = question.setup;
   setup.model = &draft.model;
   setup.effects.step = setup.effects.sequence = Seconds(0);
-  const ServingProfile drafted = draft_profile(question, draft, out.draft_strategy);
-  const double draft_step = serving_time(setup, out.draft_strategy, drafted, draft_links, batch).estimate +
+  const serving::ServingProfile drafted = draft_profile(question, draft, out.draft_strategy);
+  const double draft_step = serving::serving_time(setup, out.draft_strategy, drafted, draft_links, batch).estimate +
                             projection_bytes(question, draft, out.draft_strategy) / setup.rates.hbm.value();
   out.draft_memory = draft_bytes(question, draft, out.draft_strategy, drafted, batch);
   for (std::int64_t length : lengths) {
-    const ServingProfile checked =
-        make_serving_profile(question.setup, strategy, length + 1, decode_keys(question, length));
+    const serving::ServingProfile checked =
+        serving::make_serving_profile(question.setup, strategy, length + 1, serving::decode_keys(question, length));
     SpeculativeLoop loop;
     loop.length = length;
     loop.draft_step = draft_step;
-    loop.verify_step = step_scale * verify_time(question.setup, strategy, checked, links, batch).estimate;
+    loop.verify_step = step_scale * serving::verify_time(question.setup, strategy, checked, links, batch).estimate;
     loop.loop = static_cast<double>(length) * draft_step + loop.verify_step;
     loop.tokens = expected_tokens(acceptance, length);
     out.loops.push_back(loop);
@@ -107,4 +110,4 @@ Result<Speculation> speculate(const ServingQuestion& question, const Draft& draf
   return out;
 }
 
-}  // namespace assay
+}  // namespace assay::search

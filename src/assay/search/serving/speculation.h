@@ -5,7 +5,7 @@
 
 #include "assay/search/serving/search.h"
 
-namespace assay {
+namespace assay::search {
 
 /// Tokens that a loop yields on average when each of `length` drafted tokens is right with probability `acceptance`
 /// given that those before it were: 1 + a + ... + a^length = (1 - a^(length+1)) / (1 - a). The last one is the large
@@ -21,12 +21,12 @@ struct SpeculativeLoop {
 
 /// What drafts: a model of its own, or a module of the large one that shares its embedding and head.
 struct Draft {
-  Transformer model;
+  model::Transformer model;
   bool shares_outer = false;
 };
 
 struct Speculation {
-  ServingStrategy draft_strategy;
+  serving::ServingStrategy draft_strategy;
   double draft_memory = 0;             ///< bytes on one chip: weights and cache of the draft
   double max_batch = 0;                ///< sequences that fit beside it
   std::vector<SpeculativeLoop> loops;  ///< by length
@@ -35,17 +35,17 @@ struct Speculation {
 
 /// One more layer of the model itself behind a projection of its last state and the next token's embedding, 2 d to d,
 /// with the model's own embedding and head: multi-token prediction. DeepSeek-V3 technical report, section 2.2.
-Draft prediction_module(const Transformer& model);
+Draft prediction_module(const model::Transformer& model);
 
 /// The most sequences that fit beside the weights and caches of the draft; 0 where not one does.
-Result<double> batch_beside_draft(const ServingQuestion& question, const Draft& draft, const Cluster& cluster,
-                                  const ServingStrategy& strategy);
+Result<double> batch_beside_draft(const serving::ServingQuestion& question, const Draft& draft,
+                                  const hardware::Cluster& cluster, const serving::ServingStrategy& strategy);
 
 /// Loops of `lengths` drafted tokens for a batch of `strategy`. The draft runs on the same chips: as many ways of
 /// tensor parallelism as its heads allow, the rest as replicas; a module as the model itself. The host schedules once
 /// per loop. Steps of the model take `step_scale` times their estimate.
-Result<Speculation> speculate(const ServingQuestion& question, const Draft& draft, const Cluster& cluster,
-                              const ServingStrategy& strategy, double batch, double acceptance,
-                              const std::vector<std::int64_t>& lengths, double step_scale = 1.0);
+Result<Speculation> speculate(const serving::ServingQuestion& question, const Draft& draft,
+                              const hardware::Cluster& cluster, const serving::ServingStrategy& strategy, double batch,
+                              double acceptance, const std::vector<std::int64_t>& lengths, double step_scale = 1.0);
 
-}  // namespace assay
+}  // namespace assay::search

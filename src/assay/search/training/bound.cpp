@@ -4,7 +4,7 @@
 
 #include "assay/pipeline/closed_forms.h"
 
-namespace assay {
+namespace assay::search {
 
 void LeastTimes::Share::add(const Share& other, double times) {
   seconds += times * other.seconds;
@@ -26,13 +26,15 @@ void WeightsTimes::lower_to(const WeightsTimes& other) {
   }
 }
 
-TrainingBound::TrainingBound(const TrainingQuestion& question)
-    : question_(question), stragglers_(straggler_share(question)), whole_(split_stages(*question.setup.model, 1)) {}
+TrainingBound::TrainingBound(const training::TrainingQuestion& question)
+    : question_(question),
+      stragglers_(training::straggler_share(question)),
+      whole_(pipeline::split_stages(*question.setup.model, 1)) {}
 
-void TrainingBound::fill(const SteadyCost& passes, LeastTimes& least) const {
+void TrainingBound::fill(const training::SteadyCost& passes, LeastTimes& least) const {
   // Schedules may hide as much of the exchange between experts as software lets them.
   const double hidden = 1.0 - std::min(1.0, question_.setup.effects.expert_waited);
-  const auto share = [&](const std::array<PassTime, 2>& both) {
+  const auto share = [&](const std::array<training::PassTime, 2>& both) {
     const auto& [f, b] = both;
     return LeastTimes::Share{{f.chain() + f.exposed, b.chain() + b.exposed, hidden * f.expert, hidden * b.expert,
                               b.weight_gradients, b.beside, b.beside_gradients},
@@ -47,25 +49,27 @@ void TrainingBound::fill(const SteadyCost& passes, LeastTimes& least) const {
   add_up(least);
 }
 
-WeightsTimes TrainingBound::weights_times(const TrainingProfile& traffic, const StageLinks& links) const {
-  const auto share = [&](const LayerProfile& layer) {
-    const auto pass = [&](const PassProfile& of) {  // what is never hidden is waited for in full
-      return pass_time({}, of.traffic, links, false, question_.setup.effects);
+WeightsTimes TrainingBound::weights_times(const training::TrainingProfile& traffic,
+                                          const training::StageLinks& links) const {
+  const auto share = [&](const training::LayerProfile& layer) {
+    const auto pass = [&](const training::PassProfile& of) {  // what is never hidden is waited for in full
+      return training::pass_time({}, of.traffic, links, false, question_.setup.effects);
     };
-    const PassTime f = pass(layer.forward), b = pass(layer.backward);
+    const training::PassTime f = pass(layer.forward), b = pass(layer.backward);
     return WeightsTimes::Share{f.exposed, b.exposed, f.gradients + b.gradients};
   };
   WeightsTimes weights;
   weights.shares_.reserve(2 + traffic.kinds.size());
-  for (const LayerProfile* end : {&traffic.embedding, &traffic.head}) weights.shares_.push_back(share(*end));
-  for (const LayerProfile& layer : traffic.kinds) weights.shares_.push_back(share(layer));
+  for (const training::LayerProfile* end : {&traffic.embedding, &traffic.head}) weights.shares_.push_back(share(*end));
+  for (const training::LayerProfile& layer : traffic.kinds) weights.shares_.push_back(share(layer));
   return weights;
 }
 
 void TrainingBound::add_weights(const WeightsTimes& weights, LeastTimes& least) const {
   const auto add = [&](const WeightsTimes::Share& more, LeastTimes::Share& share) {
     const auto exposed = [&](double background, double chain) {
-      return question_.overlap ? exposed_seconds(background, 0.0, chain, question_.setup.effects) : background;
+      return question_.overlap ? training::exposed_seconds(background, 0.0, chain, question_.setup.effects)
+                               : background;
     };
     share.passes.forward += exposed(more.forward, share.passes.forward);
     const double backward = exposed(more.backward, share.behind);
@@ -80,7 +84,7 @@ void TrainingBound::add_weights(const WeightsTimes& weights, LeastTimes& least) 
 
 void TrainingBound::add_up(LeastTimes& least) const {
   const auto set = [](LeastTimes::Share& share) {
-    const StagePasses& passes = share.passes;
+    const training::StagePasses& passes = share.passes;
     share.seconds = passes.forward + passes.backward - passes.hidden_forward - passes.hidden_backward;
   };
   for (LeastTimes::Share& kind : least.kinds) set(kind);
@@ -99,12 +103,13 @@ namespace {
 /// Sums of a microbatch's times under a schedule.
 class TimesUnder {
  public:
-  TimesUnder(const LeastTimes& least, const PipelineShape& shape)
-      : least_(least), effects_(schedule_effects(shape.schedule, shape.stages)) {}
+  TimesUnder(const LeastTimes& least, const pipeline::PipelineShape& shape)
+      : least_(least), effects_(training::schedule_effects(shape.schedule, shape.stages)) {}
 
-  StageTimes all() const { return stage_times(least_.all.passes, effects_); }
-  StageTimes layers(const std::array<std::int16_t, max_layer_kinds>& counts, bool first, bool last = false) const {
-    StageTimes sum;
+  pipeline::StageTimes all() const { return training::stage_times(least_.all.passes, effects_); }
+  pipeline::StageTimes layers(const std::array<std::int16_t, model::max_layer_kinds>& counts, bool first,
+                              bool last = false) const {
+    pipeline::StageTimes sum;
     for (std::size_t k = 0; k < least_.kinds.size(); ++k)
       if (counts[k] != 0) add(least_.kinds[k], counts[k], sum);
     if (first) add(least_.embedding, 1.0, sum);
@@ -113,32 +118,32 @@ class TimesUnder {
   }
 
  private:
-  void add(const LeastTimes::Share& share, double times, StageTimes& sum) const {
-    const StageTimes more = stage_times(share.passes, effects_);
+  void add(const LeastTimes::Share& share, double times, pipeline::StageTimes& sum) const {
+    const pipeline::StageTimes more = training::stage_times(share.passes, effects_);
     sum.forward += times * more.forward, sum.backward_input += times * more.backward_input;
     sum.backward_weight += times * more.backward_weight;
   }
   const LeastTimes& least_;
-  ScheduleEffects effects_;
+  training::ScheduleEffects effects_;
 };
 
 /// Results of a microbatch that such a stage hands on at least.
-double sends_at_least(const StageSplit::Part& part) {
+double sends_at_least(const pipeline::StageSplit::Part& part) {
   return part.first != part.last || (part.first && part.passed < 1.0) ? 1.0 : 2.0;
 }
 
-StageTimes operator-(const StageTimes& a, const StageTimes& b) {
+pipeline::StageTimes operator-(const pipeline::StageTimes& a, const pipeline::StageTimes& b) {
   return {a.forward - b.forward, a.backward_input - b.backward_input, a.backward_weight - b.backward_weight};
 }
 
 }  // namespace
 
-void TrainingBound::add_stages(const LeastTimes& least, double m, const StageSplit& split, double hop,
+void TrainingBound::add_stages(const LeastTimes& least, double m, const pipeline::StageSplit& split, double hop,
                                StageSums& sums) const {
   sums.parts.resize(split.parts.size());
   sums.seconds = 0.0;
   for (std::size_t i = 0; i < split.parts.size(); ++i) {
-    const StageSplit::Part& part = split.parts[i];
+    const pipeline::StageSplit::Part& part = split.parts[i];
     double a_microbatch = 0.0, reduce = 0.0, behind = 0.0;
     const auto add = [&](const LeastTimes::Share& share, double times) {
       a_microbatch += times * share.seconds;
@@ -156,9 +161,9 @@ void TrainingBound::add_stages(const LeastTimes& least, double m, const StageSpl
 }
 
 double TrainingBound::path_through(const LeastTimes& least, const StageSums& sums, std::size_t through,
-                                   const PipelineShape& shape, const StageSplit& split, const OrderLayers& layers,
-                                   double hop) const {
-  const StageSplit::Part &part = split.parts[through], &first = split.parts.front();
+                                   const pipeline::PipelineShape& shape, const pipeline::StageSplit& split,
+                                   const OrderLayers& layers, double hop) const {
+  const pipeline::StageSplit::Part &part = split.parts[through], &first = split.parts.front();
   const double at_end = sums.parts[through].at_end, first_at_end = sums.parts.front().at_end;
   // Every run but the last one of the model sends its result, every one but the first its gradient.
   const auto runs = static_cast<double>(shape.chunks), before = static_cast<double>(part.to),
@@ -169,11 +174,11 @@ double TrainingBound::path_through(const LeastTimes& least, const StageSums& sum
     double on_the_way = part.to > 0 ? least.embedding.seconds + sent_before : 0.0;
     for (std::size_t k = 0; k < least.kinds.size(); ++k)
       on_the_way += layers.before[through][k] * least.kinds[k].seconds;
-    return least_interval_of_chunks(static_cast<double>(shape.microbatches),
-                                    sums.parts[through].a_microbatch + sent + sent_back, on_the_way, at_end,
-                                    first_at_end);
+    return pipeline::least_interval_of_chunks(static_cast<double>(shape.microbatches),
+                                              sums.parts[through].a_microbatch + sent + sent_back, on_the_way, at_end,
+                                              first_at_end);
   }
-  StageAmong among;
+  pipeline::StageAmong among;
   among.stage = part.to;
   among.at_end = at_end, among.first_at_end = first_at_end;
   const TimesUnder times(least, shape);
@@ -184,35 +189,36 @@ double TrainingBound::path_through(const LeastTimes& least, const StageSums& sum
     among.first_run = times.layers(part.leading, part.first);
     among.first_weight = times.layers(first.leading, true).backward_weight;
     // Most microbatches send at least as much as they do on the ends.
-    return least_interval(shape, among) +
+    return pipeline::least_interval(shape, among) +
            static_cast<double>(std::max<std::int64_t>(0, shape.microbatches - 2 * shape.stages)) * 2.0 * hop;
   }
-  if (splits_backward(shape.schedule)) among.first_weight = times.layers(first.layers, true).backward_weight;
+  if (pipeline::splits_backward(shape.schedule)) among.first_weight = times.layers(first.layers, true).backward_weight;
   among.own.forward += Seconds(sent), among.own.backward_input += Seconds(sent_back);
   among.before.forward += Seconds(sent_before);
   among.rest.forward += Seconds(std::max(0.0, 2.0 * behind - 1.0) * hop);
-  return least_interval(shape, among);
+  return pipeline::least_interval(shape, among);
 }
 
-double TrainingBound::shortest_parts(const LeastTimes& least, const StageSums& sums, const PipelineShape& shape,
-                                     const OrderLayers& layers) const {
+double TrainingBound::shortest_parts(const LeastTimes& least, const StageSums& sums,
+                                     const pipeline::PipelineShape& shape, const OrderLayers& layers) const {
   const TimesUnder times(least, shape);
-  StageTimes shortest = times.all();
-  for (const StageSplit::Part& run : layers.runs.parts) {
-    const StageTimes part = times.layers(run.layers, run.first, run.last);
+  pipeline::StageTimes shortest = times.all();
+  for (const pipeline::StageSplit::Part& run : layers.runs.parts) {
+    const pipeline::StageTimes part = times.layers(run.layers, run.first, run.last);
     shortest = {std::min(shortest.forward, part.forward), std::min(shortest.backward_input, part.backward_input),
                 std::min(shortest.backward_weight, part.backward_weight)};
   }
   double at_end = sums.parts.front().at_end;
   for (const StageSums::Part& part : sums.parts) at_end = std::min(at_end, part.at_end);
-  return pipeline_form(shape, shortest).interval.value() + at_end;
+  return pipeline::pipeline_form(shape, shortest).interval.value() + at_end;
 }
 
-double TrainingBound::least_step(const LeastTimes& least, const StageSums& sums, const PipelineShape& shape,
-                                 const StageSplit& split, const OrderLayers& layers, double hop, double enough) const {
+double TrainingBound::least_step(const LeastTimes& least, const StageSums& sums, const pipeline::PipelineShape& shape,
+                                 const pipeline::StageSplit& split, const OrderLayers& layers, double hop,
+                                 double enough) const {
   double seconds = step(sums.seconds);
   if (shape.stages == 1 || seconds >= enough) return seconds;
-  if (layout_of(shape.schedule) == StageLayout::mirrored)
+  if (training::layout_of(shape.schedule) == pipeline::StageLayout::mirrored)
     return std::max(seconds, step(shortest_parts(least, sums, shape, layers)));
   const auto wait_on = [&](std::size_t part) {
     seconds = std::max(seconds, step(path_through(least, sums, part, shape, split, layers, hop)));
@@ -223,9 +229,9 @@ double TrainingBound::least_step(const LeastTimes& least, const StageSums& sums,
   return seconds;
 }
 
-double TrainingBound::slowest_stage(const SteadyCost& steady) const {
+double TrainingBound::slowest_stage(const training::SteadyCost& steady) const {
   double most = 0.0;
-  for (const SteadyCost::Part& part : steady.parts) {
+  for (const training::SteadyCost::Part& part : steady.parts) {
     const double sends = steady.stages == 1.0 ? 0.0 : part.first || part.last ? 1.0 : 2.0;
     most = std::max(most, steady.microbatches * (part.least() + sends * steady.hop) + part.gradients - part.spared +
                               part.update + part.host.update);
@@ -238,10 +244,11 @@ double TrainingBound::step(double seconds) const {
   return (1.0 - rounding) * ((1.0 + stragglers_) * seconds + question_.setup.effects.fixed.value());
 }
 
-double least_memory(const SteadyCost& steady) {
+double least_memory(const training::SteadyCost& steady) {
   double most = 0.0;
-  for (const SteadyCost::Part& part : steady.parts) most = std::max(most, memory_holding(steady, part, 1.0).total());
+  for (const training::SteadyCost::Part& part : steady.parts)
+    most = std::max(most, training::memory_holding(steady, part, 1.0).total());
   return most;
 }
 
-}  // namespace assay
+}  // namespace assay::search

@@ -5,12 +5,12 @@
 #include "assay/search/training/stage_orders.h"
 #include "assay/training/step.h"
 
-namespace assay {
+namespace assay::search {
 
 /// What nothing hides, of a layer of each kind and of both ends.
 struct LeastTimes {
   struct Share {
-    StagePasses passes;                   ///< of a microbatch
+    training::StagePasses passes;         ///< of a microbatch
     double seconds = 0;                   ///< of both passes, under any schedule
     double reduce = 0;                    ///< seconds of gradients once a step
     double behind = 0, behind_alone = 0;  ///< and of the backward pass beside them; where it puts gradients off, too
@@ -55,43 +55,45 @@ struct StageSums {
 /// Bounds of all strategies of a question, which it refers to.
 class TrainingBound {
  public:
-  explicit TrainingBound(const TrainingQuestion& question);
+  explicit TrainingBound(const training::TrainingQuestion& question);
 
   /// From the passes of a SteadyCost, with or without traffic of weights.
-  void fill(const SteadyCost& passes, LeastTimes& least) const;
+  void fill(const training::SteadyCost& passes, LeastTimes& least) const;
   /// Adds traffic of weights to passes without it, as if it never met others on its links.
   void add_weights(const WeightsTimes& weights, LeastTimes& least) const;
-  WeightsTimes weights_times(const TrainingProfile& traffic, const StageLinks& links) const;
+  WeightsTimes weights_times(const training::TrainingProfile& traffic, const training::StageLinks& links) const;
 
   /// What each kind of stage takes of `m` microbatches under any schedule, in the memory of those before.
-  void add_stages(const LeastTimes& least, double m, const StageSplit& split, double hop, StageSums& sums) const;
+  void add_stages(const LeastTimes& least, double m, const pipeline::StageSplit& split, double hop,
+                  StageSums& sums) const;
   /// Seconds of a step under a schedule in which stages wait for each other: the longest of its slowest stage and of
   /// the paths that stay on it or on the last stage. `enough` ends the search for longer ones.
-  double least_step(const LeastTimes& least, const StageSums& sums, const PipelineShape& shape, const StageSplit& split,
-                    const OrderLayers& layers, double hop, double enough) const;
+  double least_step(const LeastTimes& least, const StageSums& sums, const pipeline::PipelineShape& shape,
+                    const pipeline::StageSplit& split, const OrderLayers& layers, double hop, double enough) const;
 
   /// Seconds of the slowest stage of one strategy, with all that a stage does once a step.
-  double slowest_stage(const SteadyCost& steady) const;
+  double slowest_stage(const training::SteadyCost& steady) const;
 
   /// A step of which that much is known, with stragglers and what each step costs. Rounded down: sums in another order
   /// differ in their last bits.
   double step(double seconds) const;
 
  private:
-  double path_through(const LeastTimes& least, const StageSums& sums, std::size_t through, const PipelineShape& shape,
-                      const StageSplit& split, const OrderLayers& layers, double hop) const;
+  double path_through(const LeastTimes& least, const StageSums& sums, std::size_t through,
+                      const pipeline::PipelineShape& shape, const pipeline::StageSplit& split,
+                      const OrderLayers& layers, double hop) const;
   /// A step of parts that are all as short as the shortest: no longer than that of the parts as they are.
-  double shortest_parts(const LeastTimes& least, const StageSums& sums, const PipelineShape& shape,
+  double shortest_parts(const LeastTimes& least, const StageSums& sums, const pipeline::PipelineShape& shape,
                         const OrderLayers& layers) const;
   void add_up(LeastTimes& least) const;
   double waited(double reduce, double behind) const;
 
-  const TrainingQuestion& question_;
+  const training::TrainingQuestion& question_;
   double stragglers_;
-  StageSplit whole_;  ///< the model on one stage
+  pipeline::StageSplit whole_;  ///< the model on one stage
 };
 
 /// Bytes that the fullest stage holds at least: every schedule holds one microbatch.
-double least_memory(const SteadyCost& steady);
+double least_memory(const training::SteadyCost& steady);
 
-}  // namespace assay
+}  // namespace assay::search

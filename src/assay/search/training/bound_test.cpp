@@ -5,43 +5,44 @@
 #include <algorithm>
 #include <cmath>
 
-namespace assay {
+namespace assay::search {
 namespace {
 
 constexpr std::int64_t sequence = 2048;
 
 /// Layers of experts, five of them: they do not divide evenly over stages. Where they alternate, eight, and every
 /// second one has no experts.
-Transformer small_model(bool alternate) {
-  Transformer model;
+model::Transformer small_model(bool alternate) {
+  model::Transformer model;
   model.id = "small";
   model.d_model = 512;
   model.vocabulary = 32768;
-  Layer layer;
-  Attention attention;
+  model::Layer layer;
+  model::Attention attention;
   attention.heads = attention.kv_heads = 8, attention.head_dim = attention.value_dim = 64;
   layer.attention = attention;
-  FeedForward mlp;
+  model::FeedForward mlp;
   mlp.width = 1024, mlp.experts = 8, mlp.experts_per_token = 2;
   layer.feed_forward = mlp;
-  Layer plain = layer;
+  model::Layer plain = layer;
   plain.feed_forward->experts = 0;
   for (int i = 0; i < (alternate ? 8 : 5); ++i) model.decoder.add(alternate && i % 2 == 0 ? plain : layer);
   return model;
 }
 
 struct Case {
-  Transformer model;
-  Cluster cluster;
-  TrainingQuestion question;
+  model::Transformer model;
+  hardware::Cluster cluster;
+  training::TrainingQuestion question;
 
   Case(const char* where, bool overlap, bool alternate)
-      : model(small_model(alternate)), cluster(*parse_cluster(where, Catalogue::builtin(), "test")) {
+      : model(small_model(alternate)),
+        cluster(*hardware::parse_cluster(where, hardware::Catalogue::builtin(), "test")) {
     question.setup.model = &model;
-    question.setup.rates = *kernel_rates(cluster.chip, Dtype::bf16, "test");
+    question.setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test");
     question.chips = static_cast<double>(cluster.chips());
     question.overlap = overlap;
-    StepEffects& effects = question.setup.effects;
+    estimate::StepEffects& effects = question.setup.effects;
     effects.contention = 0.3, effects.gradients_waited = 0.1, effects.expert_waited = 0.4;
     effects.beside_waited = 0.2, effects.straggler = 0.05, effects.fixed = 1_ms;
   }
@@ -50,10 +51,10 @@ struct Case {
 // From the passes of a microbatch alone, with the traffic of weights beside them and with all that is known: each bound
 // is at least the one before, and none is above what the step takes.
 TEST(TrainingBound, IsNotAboveTheStepAndGrowsWithWhatIsKnown) {
-  using enum PipelineSchedule;
-  constexpr std::pair<PipelineSchedule, std::int64_t> orders[] = {{one_f_one_b, 1}, {zb_h1, 1},      {zb_h2, 1},
-                                                                  {zb_v, 1},        {dualpipe, 1},   {interleaved, 1},
-                                                                  {interleaved, 2}, {interleaved, 4}};
+  using enum pipeline::PipelineSchedule;
+  constexpr std::pair<pipeline::PipelineSchedule, std::int64_t> orders[] = {
+      {one_f_one_b, 1}, {zb_h1, 1},       {zb_h2, 1},       {zb_v, 1},
+      {dualpipe, 1},    {interleaved, 1}, {interleaved, 2}, {interleaved, 4}};
   std::int64_t priced = 0;
   double closest = 0.0;
   for (const char* where : {"h100-sxm:32", "tpu-v5e:4x8"})
@@ -64,23 +65,25 @@ TEST(TrainingBound, IsNotAboveTheStepAndGrowsWithWhatIsKnown) {
             for (const std::int64_t microbatches : {1, 2, 4, 7, 8, 16})
               for (const auto& [schedule, chunks] : orders) {
                 Case c(where, overlap, chunks > 1);
-                Strategy s;
-                Parallelism& p = s.parallelism;
+                training::Strategy s;
+                lower::Parallelism& p = s.parallelism;
                 p.tensor = tensor, p.pipeline = pipeline, p.fsdp = fsdp, p.expert = 2;
                 p.data = 32 / (tensor * pipeline * fsdp), p.zero = p.data > 1 ? 1 : 0;
                 s.schedule = pipeline == 1 ? one_f_one_b : schedule, s.interleave = pipeline == 1 ? 1 : chunks;
-                if (pipeline * chunks > layers_of(c.model)) continue;
+                if (pipeline * chunks > pipeline::layers_of(c.model)) continue;
                 c.question.sequences = static_cast<double>(p.data * p.fsdp * microbatches);
-                const PipelineShape shape{s.schedule, pipeline, microbatches, s.interleave};
-                if (pipeline > 1 && !is_possible(shape)) continue;
-                const StageSplit split = stage_split(c.model, s);
-                const auto links = strategy_links(c.question, c.cluster, s);
+                const pipeline::PipelineShape shape{s.schedule, pipeline, microbatches, s.interleave};
+                if (pipeline > 1 && !pipeline::is_possible(shape)) continue;
+                const pipeline::StageSplit split = training::stage_split(c.model, s);
+                const auto links = training::strategy_links(c.question, c.cluster, s);
                 if (!links) continue;
-                const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+                const auto cost = training::price_strategy(c.question, sequence, c.cluster, s);
                 ASSERT_TRUE(cost);
-                const ProfileKey key = profile_key(s, sequence);
-                const TrainingProfile work = make_profile(c.question.setup, key, ProfilePart::work),
-                                      traffic = make_profile(c.question.setup, key, ProfilePart::weights_traffic);
+                const training::ProfileKey key = training::profile_key(s, sequence);
+                const training::TrainingProfile work = training::make_profile(c.question.setup, key,
+                                                                              training::ProfilePart::work),
+                                                traffic = training::make_profile(
+                                                    c.question.setup, key, training::ProfilePart::weights_traffic);
                 const TrainingBound bound(c.question);
                 TrainingChoices choices;
                 choices.schedule = s.schedule, choices.interleave = s.interleave;
@@ -92,20 +95,20 @@ TEST(TrainingBound, IsNotAboveTheStepAndGrowsWithWhatIsKnown) {
                   bound.add_stages(least, static_cast<double>(microbatches), split, hop, sums);
                   return bound.least_step(least, sums, shape, split, order, hop, HUGE_VAL);
                 };
-                SteadyCost steady;
+                training::SteadyCost steady;
                 LeastTimes least;
-                fill_passes(c.question, s, work, nullptr, *links, steady);
+                training::fill_passes(c.question, s, work, nullptr, *links, steady);
                 bound.fill(steady, least);
                 const double without_weights = seconds(least, 0.0);
                 bound.add_weights(bound.weights_times(traffic, *links), least);
                 const double with_weights = seconds(least, 0.0);
-                fill_passes(c.question, s, work, &traffic, *links, steady);
+                training::fill_passes(c.question, s, work, &traffic, *links, steady);
                 bound.fill(steady, least);
                 const double all = seconds(least, steady.hop);
                 EXPECT_LE(without_weights, with_weights * (1.0 + 1e-12));
                 EXPECT_LE(with_weights, all * (1.0 + 1e-12));
                 EXPECT_LE(all, cost->estimate) << where << " tp " << tensor << " pp " << pipeline << " fsdp " << fsdp
-                                               << " m " << microbatches << " " << schedule_name(s.schedule);
+                                               << " m " << microbatches << " " << pipeline::schedule_name(s.schedule);
                 ++priced;
                 closest = std::max(closest, all / cost->estimate);
               }
@@ -114,4 +117,4 @@ TEST(TrainingBound, IsNotAboveTheStepAndGrowsWithWhatIsKnown) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::search

@@ -11,11 +11,11 @@
 #include "assay/search/training/bound.h"
 #include "assay/search/training/space.h"
 
-namespace assay {
+namespace assay::search {
 
 struct PlacedMesh {
-  AxisLayout layout;
-  LaidLinks* laid = nullptr;  ///< once they are asked for
+  network::AxisLayout layout;
+  training::LaidLinks* laid = nullptr;  ///< once they are asked for
 };
 
 /// Layouts that are alike to tensor, context and expert axes.
@@ -38,51 +38,54 @@ struct AlikePlaces {
 /// Refers to the space and the linker.
 class TrainingPlaces {
  public:
-  TrainingPlaces(const TrainingSpace& space, StageLinker& linker, bool is_given)
+  TrainingPlaces(const TrainingSpace& space, training::StageLinker& linker, bool is_given)
       : space_(space), linker_(linker), is_given_(is_given) {}
 
-  std::vector<AlikePlaces> all(const Parallelism& p);
+  std::vector<AlikePlaces> all(const lower::Parallelism& p);
   /// Placements that differ: how many depends on the sizes alone, not on whose they are.
-  std::size_t count(const Parallelism& p);
+  std::size_t count(const lower::Parallelism& p);
   /// Knows the links of a placement from then on, of some sets of roles.
-  void lay(const Parallelism& p, PlacedMesh& placed, RoleSets sets) {
+  void lay(const lower::Parallelism& p, PlacedMesh& placed, training::RoleSets sets) {
     if (!placed.laid) placed.laid = &laid_.emplace_back();
     if (sets & ~placed.laid->sets) *placed.laid = *linker_.lay(p, placed.layout, sets | placed.laid->sets);
   }
   /// Valid until the next placement is asked for.
-  const StageLinks& links(const Parallelism& p, const PlacedMesh& placed) {
+  const training::StageLinks& links(const lower::Parallelism& p, const PlacedMesh& placed) {
     linker_.fill(p, *placed.laid, links_);
     return links_;
   }
   /// Links of tensor, context and expert axes, by number.
-  const StageLinks& inner(std::size_t number) const { return inner_[number]; }
+  const training::StageLinks& inner(std::size_t number) const { return inner_[number]; }
   /// The number of the least that such collectives take, wherever the mesh lies.
-  std::size_t least_inner(const Parallelism& p);
+  std::size_t least_inner(const lower::Parallelism& p);
 
  private:
   /// Of collectives that do not carry weights.
-  static constexpr RoleSet inner_roles = role_bit(Role::expert) | role_bit(Role::context) | role_bit(Role::tensor);
+  static constexpr training::RoleSet inner_roles = training::role_bit(training::Role::expert) |
+                                                   training::role_bit(training::Role::context) |
+                                                   training::role_bit(training::Role::tensor);
   static constexpr std::size_t inner_count = 7;  ///< sets of these roles that are not empty
-  static constexpr RoleSets inner_sets() {
-    RoleSets sets = 0;
-    for (RoleSet set = inner_roles; set != 0; set = static_cast<RoleSet>((set - 1) & inner_roles))
-      sets |= RoleSets{1} << set;
+  static constexpr training::RoleSets inner_sets() {
+    training::RoleSets sets = 0;
+    for (training::RoleSet set = inner_roles; set != 0; set = static_cast<training::RoleSet>((set - 1) & inner_roles))
+      sets |= training::RoleSets{1} << set;
     return sets;
   }
 
   /// The number of links that take the same time for such collectives.
-  std::size_t inner_of(const Parallelism& p, const AxisLayout& layout, const AxisNumbers& axes);
+  std::size_t inner_of(const lower::Parallelism& p, const network::AxisLayout& layout,
+                       const training::AxisNumbers& axes);
 
   const TrainingSpace& space_;
-  StageLinker& linker_;
-  bool is_given_;     ///< the user named the layout
-  StageLinks links_;  ///< of the placement at work
-  std::deque<LaidLinks> laid_;
-  std::deque<StageLinks> inner_;
+  training::StageLinker& linker_;
+  bool is_given_;               ///< the user named the layout
+  training::StageLinks links_;  ///< of the placement at work
+  std::deque<training::LaidLinks> laid_;
+  std::deque<training::StageLinks> inner_;
   std::map<std::array<std::uint32_t, 4>, std::size_t> by_axes_;           ///< the same by these axes
   std::map<std::array<std::uint32_t, inner_count>, std::size_t> inners_;  ///< and by what GroupCosts are like
   std::map<std::array<std::int64_t, 4>, std::size_t> least_inners_;
-  std::map<std::array<std::int64_t, 1 + roles>, std::size_t> counts_;
+  std::map<std::array<std::int64_t, 1 + training::roles>, std::size_t> counts_;
 };
 
-}  // namespace assay
+}  // namespace assay::search

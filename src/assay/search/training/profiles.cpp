@@ -2,9 +2,9 @@
 
 #include "assay/base/parallel.h"
 
-namespace assay {
+namespace assay::search {
 
-std::size_t TrainingProfiles::KeyHash::operator()(const ProfileKey& key) const {
+std::size_t TrainingProfiles::KeyHash::operator()(const training::ProfileKey& key) const {
   std::uint64_t h = 1469598103934665603ull;
   const auto mix = [&](std::uint64_t v) { h = (h ^ v) * 1099511628211ull; };
   mix(static_cast<std::uint64_t>(key.tensor)), mix(static_cast<std::uint64_t>(key.context));
@@ -15,21 +15,21 @@ std::size_t TrainingProfiles::KeyHash::operator()(const ProfileKey& key) const {
   return static_cast<std::size_t>(h);
 }
 
-TrainingProfiles::TrainingProfiles(const TrainingQuestion& question, std::int64_t sequence,
-                                   std::vector<Recompute> policies)
+TrainingProfiles::TrainingProfiles(const training::TrainingQuestion& question, std::int64_t sequence,
+                                   std::vector<lower::Recompute> policies)
     : question_(question), sequence_(sequence), policies_(std::move(policies)) {}
 
-TrainingProfiles::Entry& TrainingProfiles::entry_of(const Strategy& strategy) {
-  ProfileKey key = profile_key(strategy, sequence_);
+TrainingProfiles::Entry& TrainingProfiles::entry_of(const training::Strategy& strategy) {
+  training::ProfileKey key = training::profile_key(strategy, sequence_);
   key.fsdp = key.replicas = false;
   key.zero = 0;
-  key.recompute = Recompute::none();
+  key.recompute = lower::Recompute::none();
   const auto [known, is_new] = microbatches_.try_emplace(key);
   if (is_new) listed_.push_back(&*known);
   return *known;
 }
 
-TrainingProfiles::Microbatch& TrainingProfiles::microbatch_of(const Strategy& strategy) {
+TrainingProfiles::Microbatch& TrainingProfiles::microbatch_of(const training::Strategy& strategy) {
   Entry& entry = entry_of(strategy);
   make(entry);
   return entry.second;
@@ -44,7 +44,7 @@ void TrainingProfiles::make_listed() {
 void TrainingProfiles::make(Entry& entry) const {
   auto& [key, made] = entry;
   if (made.profiles) return;
-  made.profiles.emplace(question_.setup, key, ProfilePart::work);
+  made.profiles.emplace(question_.setup, key, training::ProfilePart::work);
   made.policies.resize(policies_.size());
   priced(made, 0);  // every search looks at it
 }
@@ -55,14 +55,15 @@ TrainingProfiles::Priced& TrainingProfiles::priced(Microbatch& made, std::size_t
   return *under;
 }
 
-const TrainingProfile& TrainingProfiles::sharing_of(const Strategy& strategy) {
-  ProfileKey key = profile_key(strategy, sequence_);
+const training::TrainingProfile& TrainingProfiles::sharing_of(const training::Strategy& strategy) {
+  training::ProfileKey key = training::profile_key(strategy, sequence_);
   key.micro_batch = 1;
-  key.recompute = Recompute::none();
-  key.context_scheme = ContextScheme::gather;
+  key.recompute = lower::Recompute::none();
+  key.context_scheme = lower::ContextScheme::gather;
   const auto known = sharings_.find(key);
   if (known != sharings_.end()) return known->second;
-  return sharings_.emplace(key, make_profile(question_.setup, key, ProfilePart::weights_traffic)).first->second;
+  return sharings_.emplace(key, training::make_profile(question_.setup, key, training::ProfilePart::weights_traffic))
+      .first->second;
 }
 
-}  // namespace assay
+}  // namespace assay::search

@@ -10,46 +10,47 @@
 #include "assay/search/training/bound.h"
 #include "assay/training/recompute_profiles.h"
 
-namespace assay {
+namespace assay::search {
 
 class TrainingProfiles {
  public:
   /// What a microbatch computes under a policy, and the least that it takes by the links of its inner axes.
   struct Priced {
-    TrainingProfile profile;
+    training::TrainingProfile profile;
     std::vector<std::pair<std::size_t, LeastTimes>> least;  ///< by a number of the links
   };
   struct Microbatch {
-    std::optional<PolicyProfiles> profiles;  ///< once it is made
+    std::optional<training::PolicyProfiles> profiles;  ///< once it is made
     std::vector<std::unique_ptr<Priced>> policies;
   };
 
   /// Refers to the question.
-  TrainingProfiles(const TrainingQuestion& question, std::int64_t sequence, std::vector<Recompute> policies);
+  TrainingProfiles(const training::TrainingQuestion& question, std::int64_t sequence,
+                   std::vector<lower::Recompute> policies);
 
   /// What a microbatch computes: it does not depend on how weights are shared out. References stay good.
-  Microbatch& microbatch_of(const Strategy& strategy);
+  Microbatch& microbatch_of(const training::Strategy& strategy);
   /// The same, to be made by make_listed() with all others.
-  Microbatch& listed(const Strategy& strategy) { return entry_of(strategy).second; }
+  Microbatch& listed(const training::Strategy& strategy) { return entry_of(strategy).second; }
   void make_listed();
   Priced& priced(Microbatch& made, std::size_t policy) const;
   /// How weights and gradients travel: it does not depend on what a microbatch computes.
-  const TrainingProfile& sharing_of(const Strategy& strategy);
+  const training::TrainingProfile& sharing_of(const training::Strategy& strategy);
 
  private:
   struct KeyHash {
-    std::size_t operator()(const ProfileKey& key) const;
+    std::size_t operator()(const training::ProfileKey& key) const;
   };
-  using Entry = std::pair<const ProfileKey, Microbatch>;
-  Entry& entry_of(const Strategy& strategy);
+  using Entry = std::pair<const training::ProfileKey, Microbatch>;
+  Entry& entry_of(const training::Strategy& strategy);
   void make(Entry& entry) const;
 
-  const TrainingQuestion& question_;
+  const training::TrainingQuestion& question_;
   std::int64_t sequence_;
-  std::vector<Recompute> policies_;
-  std::unordered_map<ProfileKey, Microbatch, KeyHash> microbatches_;
+  std::vector<lower::Recompute> policies_;
+  std::unordered_map<training::ProfileKey, Microbatch, KeyHash> microbatches_;
   std::vector<Entry*> listed_;  ///< some of them may be made by now
-  std::unordered_map<ProfileKey, TrainingProfile, KeyHash> sharings_;
+  std::unordered_map<training::ProfileKey, training::TrainingProfile, KeyHash> sharings_;
 };
 
-}  // namespace assay
+}  // namespace assay::search

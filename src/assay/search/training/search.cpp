@@ -10,14 +10,14 @@
 #include "assay/search/training/bound.h"
 #include "assay/search/training/search_frontier.h"
 
-namespace assay {
+namespace assay::search {
 namespace {
 
 /// Best first: work is visited in order of a bound on its time, so the first that is slower than all that are wanted
 /// ends the search.
 class Searcher {
  public:
-  Searcher(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
+  Searcher(const training::TrainingQuestion& question, std::int64_t sequence, const hardware::Cluster& cluster,
            const TrainingChoices& choices, double capacity, std::size_t top, bool prune, double slowest)
       : question_(question),
         model_(*question.setup.model),
@@ -32,13 +32,13 @@ class Searcher {
         worst_(slowest),
         bound_(question),
         linker_(cluster, question.collectives ? &*question.collectives : nullptr,
-                routing_of(*question.setup.model, question.setup.dispatch)),
+                training::routing_of(*question.setup.model, question.setup.dispatch)),
         places_(space_, linker_, choices.layout.has_value()) {}
 
   Result<TrainingSearch> run() {
-    const std::vector<Parallelism> all = space_.meshes();
+    const std::vector<lower::Parallelism> all = space_.meshes();
     if (all.empty()) return space_.no_meshes();
-    for (const Parallelism& p : all) list_work(p);
+    for (const lower::Parallelism& p : all) list_work(p);
     profiles_.make_listed();
     if (prune_)
       for (Work& work : works_) work.floor = floor_of(strategy_of(work), work);
@@ -64,7 +64,7 @@ class Searcher {
 
   static bool faster(const Candidate& a, const Candidate& b) { return a.cost.estimate < b.cost.estimate; }
 
-  void list_work(const Parallelism& p) {
+  void list_work(const lower::Parallelism& p) {
     const std::int64_t per_group = space_.per_group(p);
     if (per_group == 0) return;
     const auto micro_batches = space_.micro_batches(per_group);
@@ -79,7 +79,7 @@ class Searcher {
     for (const AlikeOrders& alike : mesh.layers->alike)
       for (std::size_t o = 0; o < mesh.orders.size(); ++o) {  // of one stage's layers, more chunks take no longer
         const bool is_last = alike.orders >> o == 1u;
-        if ((alike.orders >> o & 1u) && (is_last || mesh.orders[o].schedule != PipelineSchedule::interleaved))
+        if ((alike.orders >> o & 1u) && (is_last || mesh.orders[o].schedule != pipeline::PipelineSchedule::interleaved))
           mesh.quickest |= std::uint64_t{1} << o;
       }
     const std::size_t layouts = places_.count(p);
@@ -90,9 +90,9 @@ class Searcher {
     for (int zero : zeros) {
       Sharing sharing{zero, 0};
       std::array<std::optional<bool>, 2> states_fit;  // of those that stay, and those that go to the host
-      for (Offload offload : choices_.offloads) {
-        std::optional<bool>& fit = states_fit[moves_states(offload)];
-        Strategy s;
+      for (training::Offload offload : choices_.offloads) {
+        std::optional<bool>& fit = states_fit[training::moves_states(offload)];
+        training::Strategy s;
         s.parallelism = p, s.parallelism.zero = zero, s.offload = offload;
         if (!fit) fit = !prune_ || state_bytes(s) <= capacity_;
         if (*fit) sharing.offloads = static_cast<std::uint8_t>(sharing.offloads | 1u << static_cast<unsigned>(offload));
@@ -106,14 +106,14 @@ class Searcher {
     Work work;
     work.mesh = static_cast<std::uint32_t>(meshes_.size() - 1);
     work.group = works_.empty() ? 0 : works_.back().group;  // nothing is taken before all is listed
-    for (ResidualScheme residual : residuals)
-      for (ContextScheme scheme : schemes)
+    for (lower::ResidualScheme residual : residuals)
+      for (lower::ContextScheme scheme : schemes)
         for (std::int64_t micro : micro_batches) {
           work.residual = residual, work.context_scheme = scheme, work.micro_batch = micro;
           // What is computed again comes on top, so that other policies are looked at once this one is.
-          const Strategy s = strategy_of(work);
-          work.possible =
-              possible_orders(meshes_.back().orders, p.pipeline, static_cast<std::int64_t>(microbatches(question_, s)));
+          const training::Strategy s = strategy_of(work);
+          work.possible = possible_orders(meshes_.back().orders, p.pipeline,
+                                          static_cast<std::int64_t>(training::microbatches(question_, s)));
           if (work.possible == 0) continue;
           work.made = &profiles_.listed(s);
           ++work.group;
@@ -121,8 +121,8 @@ class Searcher {
         }
   }
 
-  Strategy strategy_of(const Work& work) const {
-    Strategy s;
+  training::Strategy strategy_of(const Work& work) const {
+    training::Strategy s;
     s.parallelism = meshes_[work.mesh].parallelism;
     s.parallelism.residual = work.residual, s.parallelism.context_scheme = work.context_scheme;
     s.micro_batch = work.micro_batch, s.recompute = policies_[work.policy];
@@ -131,7 +131,7 @@ class Searcher {
 
   /// Prices everything that computes as `work` says, under every policy, unless a bound rules it out or less work fits.
   void price(Work work, bool is_simple) {
-    Strategy s = strategy_of(work);
+    training::Strategy s = strategy_of(work);
     Mesh& mesh = meshes_[work.mesh];
     if (settled_[work.group] + 1u == 1u << mesh.sharings.size()) return;
     for (std::size_t i = 0; i < mesh.sharings.size(); ++i) {
@@ -165,7 +165,7 @@ class Searcher {
   }
 
   /// Whether there is a policy under which something is left to price that may be fast enough, wherever the mesh lies.
-  bool has_open(Strategy s, Work work, std::size_t i, bool is_simple) {
+  bool has_open(training::Strategy s, Work work, std::size_t i, bool is_simple) {
     const Mesh& mesh = meshes_[work.mesh];
     for (work.policy = 0; work.policy < (is_simple ? 1 : policies_.size()); ++work.policy) {
       s.recompute = policies_[work.policy];
@@ -181,10 +181,10 @@ class Searcher {
   }
 
   /// Prices placements that are alike; true where policies that make more again may be worth a look.
-  bool price_alike(Strategy s, Work work, std::size_t i, AlikePlaces& alike, bool is_simple) {
+  bool price_alike(training::Strategy s, Work work, std::size_t i, AlikePlaces& alike, bool is_simple) {
     const Mesh& mesh = meshes_[work.mesh];
-    const TrainingProfile& traffic = *way_of(s, work, i).traffic;
-    const RoleSets sets = role_sets(traffic);
+    const training::TrainingProfile& traffic = *way_of(s, work, i).traffic;
+    const training::RoleSets sets = training::role_sets(traffic);
     const std::size_t way = way_number(work, i);
     if (!alike.is_known(way)) {
       alike.weights.resize(mesh.ways.size());
@@ -207,24 +207,27 @@ class Searcher {
       std::uint64_t orders = 0;
       for (const std::uint64_t each : left) orders |= each & work.possible;
       if (orders == 0 || !is_worth_it(weights_at.least, orders)) continue;
-      const TrainingProfile& profile = profiles_.priced(*work.made, work.policy).profile;
+      const training::TrainingProfile& profile = profiles_.priced(*work.made, work.policy).profile;
       for (std::size_t at = 0; at < alike.placements.size(); ++at) {
         PlacedMesh& placed = alike.placements[at];
         if (alike.placements.size() > 1 && !is_worth_it(weights_at.each[at], orders)) continue;
         s.layout = placed.layout;
-        places_.lay(s.parallelism, placed, sets | role_sets(profile) | RoleSets{1} << role_bit(Role::tensor));
-        const StageLinks& links = places_.links(s.parallelism, placed);
-        fill_passes(question_, s, profile, &traffic, links, steady_);
+        places_.lay(
+            s.parallelism, placed,
+            sets | training::role_sets(profile) | training::RoleSets{1} << training::role_bit(training::Role::tensor));
+        const training::StageLinks& links = places_.links(s.parallelism, placed);
+        training::fill_passes(question_, s, profile, &traffic, links, steady_);
         price_passes(s, left, orders, mesh, links, profile, traffic);
       }
     }
     work.policy = 0;
-    return fitting_orders(work, i, Offload::none) != mesh.every_order();
+    return fitting_orders(work, i, training::Offload::none) != mesh.every_order();
   }
 
   /// Prices the stages of a microbatch whose passes are known.
-  void price_passes(Strategy s, const Orders& left, std::uint64_t fast, const Mesh& mesh, const StageLinks& links,
-                    const TrainingProfile& profile, const TrainingProfile& traffic) {
+  void price_passes(training::Strategy s, const Orders& left, std::uint64_t fast, const Mesh& mesh,
+                    const training::StageLinks& links, const training::TrainingProfile& profile,
+                    const training::TrainingProfile& traffic) {
     bound_.fill(steady_, least_);
     std::uint64_t slow = 0;
     each_order(least_, s, mesh, steady_.hop, fast, worst_, [&](std::uint64_t orders, double seconds) {
@@ -236,13 +239,13 @@ class Searcher {
     for (const AlikeOrders& alike : mesh.layers->alike) {
       const std::uint64_t of_split = alike.orders & fast;
       if (of_split == 0) continue;
-      for (const Offload offload : choices_.offloads) {
+      for (const training::Offload offload : choices_.offloads) {
         s.offload = offload;
         const std::uint64_t orders = left[static_cast<std::size_t>(offload)] & of_split;
         if (orders == 0) continue;
-        fill_stages(question_, s, profile, &traffic, links, alike.split, steady_);
+        training::fill_stages(question_, s, profile, &traffic, links, alike.split, steady_);
         if (prune_ && bound_.step(bound_.slowest_stage(steady_)) >= worst_) continue;
-        take_orders(s, mesh, orders, [&](const Strategy& of, const OrderLayers& layers) {
+        take_orders(s, mesh, orders, [&](const training::Strategy& of, const OrderLayers& layers) {
           events_.fill(question_, of, profile, &traffic, links, alike.split, layers.runs, steady_);
         });
       }
@@ -251,7 +254,7 @@ class Searcher {
 
   /// Events are played for what bounds leave, the most promising first.
   template <class F>
-  void take_orders(Strategy s, const Mesh& mesh, std::uint64_t orders, F&& fill_events) {
+  void take_orders(training::Strategy s, const Mesh& mesh, std::uint64_t orders, F&& fill_events) {
     while (orders != 0) {
       auto o = static_cast<std::size_t>(std::countr_zero(orders));
       for (std::uint64_t rest = orders; rest != 0; rest &= rest - 1)
@@ -259,7 +262,7 @@ class Searcher {
       orders &= ~(std::uint64_t{1} << o);
       if (prune_ && floors_[o] >= worst_) return;
       s.schedule = mesh.orders[o].schedule, s.interleave = mesh.orders[o].interleave;
-      Candidate candidate{s, training_cost(steady_, s)};
+      Candidate candidate{s, training::training_cost(steady_, s)};
       ++found_.count.evaluated;
       if (excess(candidate.cost) > 0.0) continue;
       ++found_.count.feasible;
@@ -267,7 +270,7 @@ class Searcher {
       if (s.parallelism.pipeline > 1) {
         fill_events(s, mesh.layers->each[o]);
         if (bound_.step(events_.least()) >= worst_) continue;
-        set_interval(steady_, events_.interval(), candidate.cost);
+        training::set_interval(steady_, events_.interval(), candidate.cost);
         if (candidate.cost.estimate >= worst_) continue;
       }
       take(candidate);
@@ -275,15 +278,16 @@ class Searcher {
   }
 
   /// Activations that go to the host pass its link twice; a stage has at least the mean of all.
-  bool is_too_slow(const Work& work, Offload offload) {
-    if (!moves_activations(offload)) return false;
-    const Strategy s = strategy_of(work);
-    const TrainingProfile& profile = profiles_.priced(*work.made, work.policy).profile;
+  bool is_too_slow(const Work& work, training::Offload offload) {
+    if (!training::moves_activations(offload)) return false;
+    const training::Strategy s = strategy_of(work);
+    const training::TrainingProfile& profile = profiles_.priced(*work.made, work.policy).profile;
     double kept = 0.0;
-    for (const StageSplit::Part& part : layers_.of({}).alike.front().split.parts)
+    for (const pipeline::StageSplit::Part& part : layers_.of({}).alike.front().split.parts)
       for (std::size_t k = 0; k < profile.kinds.size(); ++k) kept += part.layers[k] * profile.kinds[k].kept.value();
-    kept *= kept_over_fewest(question_.setup.effects, s.recompute) / static_cast<double>(s.parallelism.pipeline);
-    return bound_.step(microbatches(question_, s) * 2.0 * kept / question_.host.rate) >= worst_;
+    kept *=
+        training::kept_over_fewest(question_.setup.effects, s.recompute) / static_cast<double>(s.parallelism.pipeline);
+    return bound_.step(training::microbatches(question_, s) * 2.0 * kept / question_.host.rate) >= worst_;
   }
 
   /// Orders of stages worth pricing where weights are shared out in the `i`-th way: those that fit, where nothing fits
@@ -296,9 +300,9 @@ class Searcher {
     return *left;
   }
   Orders made_orders_left(const Work& work, std::size_t i, bool is_simple) {
-    using enum Offload;
+    using enum training::Offload;
     Orders left{};
-    for (const Offload offload : choices_.offloads)
+    for (const training::Offload offload : choices_.offloads)
       // The simplest is priced first, and not once more with the rest.
       if (const bool is_first = work.policy == 0 && offload == choices_.offloads.front();
           is_simple ? is_first : !prune_ || !is_first)
@@ -310,14 +314,14 @@ class Searcher {
       for (std::uint64_t& orders : left) orders &= ~fit;
       if (orders_with(left, optimizer) | orders_with(left, both)) {
         const std::uint64_t without_states = fitting_orders(less, i, optimizer);
-        for (const Offload more : {optimizer, both}) orders_with(left, more) &= ~without_states;
+        for (const training::Offload more : {optimizer, both}) orders_with(left, more) &= ~without_states;
       }
       if (left == Orders{}) return left;
     }
-    for (const Offload more : {none, optimizer, activations, both}) {
+    for (const training::Offload more : {none, optimizer, activations, both}) {
       std::uint64_t& orders = orders_with(left, more);
       if (more != none && orders != 0) orders &= ~fitting_orders(work, i, none);
-      for (const Offload fewer : {optimizer, activations})
+      for (const training::Offload fewer : {optimizer, activations})
         if (more == both && orders != 0) orders &= ~fitting_orders(work, i, fewer);
       if (prune_ && orders != 0) orders &= is_too_slow(work, more) ? 0 : fitting_orders(work, i, more);
     }
@@ -325,21 +329,21 @@ class Searcher {
   }
 
   /// Orders of stages under which work fits into memory; none where the user did not allow that.
-  std::uint64_t fitting_orders(const Work& work, std::size_t i, Offload offload) {
+  std::uint64_t fitting_orders(const Work& work, std::size_t i, training::Offload offload) {
     const Mesh& mesh = meshes_[work.mesh];
     if (!mesh.sharings[i].allows(offload)) return 0;
     std::optional<std::uint64_t>& known = fitting_[work.policy][static_cast<std::size_t>(offload)];
     if (known) return *known;
-    Strategy s = strategy_of(work);
+    training::Strategy s = strategy_of(work);
     s.parallelism.zero = mesh.sharings[i].zero, s.offload = offload;
-    const TrainingProfile &profile = profiles_.priced(*work.made, work.policy).profile,
-                          &traffic = *way_of(s, work, i).traffic;
-    sizes_only_.size = role_sizes(s.parallelism);
+    const training::TrainingProfile &profile = profiles_.priced(*work.made, work.policy).profile,
+                                    &traffic = *way_of(s, work, i).traffic;
+    sizes_only_.size = training::role_sizes(s.parallelism);
     std::uint64_t bits = mesh.every_order() & ~work.possible;  // what no schedule can run needs no more of them
     for (const AlikeOrders& alike : mesh.layers->alike) {
       const std::uint64_t of_split = alike.orders & work.possible;
       if (of_split == 0) continue;
-      fill_memory(question_, s, profile, &traffic, sizes_only_, alike.split, scratch_);
+      training::fill_memory(question_, s, profile, &traffic, sizes_only_, alike.split, scratch_);
       if (least_memory(scratch_) > capacity_) continue;
       for (std::size_t o = 0; o < mesh.orders.size(); ++o) {
         if (!(of_split >> o & 1u)) continue;
@@ -351,23 +355,23 @@ class Searcher {
     return bits;
   }
 
-  bool fits(const SteadyCost& steady, const Strategy& s) const {
-    for (const SteadyCost::Part& part : steady.parts) {
-      const MemoryParts memory = memory_at(steady, part, s);
+  bool fits(const training::SteadyCost& steady, const training::Strategy& s) const {
+    for (const training::SteadyCost::Part& part : steady.parts) {
+      const training::MemoryParts memory = training::memory_at(steady, part, s);
       if (memory.total() > capacity_ || memory.host > question_.host.capacity) return false;
     }
     return true;
   }
 
   /// Bytes that are too many, on the chip and on its host.
-  double excess(const TrainingCost& cost) const {
+  double excess(const training::TrainingCost& cost) const {
     return std::max(0.0, cost.memory.total() - capacity_) + std::max(0.0, cost.host_memory - question_.host.capacity);
   }
 
   void take(const Candidate& candidate) {
     // The same on other links is no other strategy.
     const auto same = std::find_if(found_.best.begin(), found_.best.end(), [&](const Candidate& other) {
-      Strategy moved = other.strategy;
+      training::Strategy moved = other.strategy;
       moved.layout = candidate.strategy.layout;
       return moved == candidate.strategy;
     });
@@ -381,13 +385,13 @@ class Searcher {
   }
 
   /// Where nothing fits: what is nearest to it, looked for among what shares out most first.
-  void find_closest(const std::vector<Parallelism>& all) {
-    std::vector<std::pair<double, Strategy>> meshes;
-    Strategy shared;
-    for (const Parallelism& p : all)
+  void find_closest(const std::vector<lower::Parallelism>& all) {
+    std::vector<std::pair<double, training::Strategy>> meshes;
+    training::Strategy shared;
+    for (const lower::Parallelism& p : all)
       if (space_.per_group(p) > 0)
         for (int zero : space_.zeros(p))
-          for (Offload offload : choices_.offloads) {
+          for (training::Offload offload : choices_.offloads) {
             shared.parallelism = p, shared.parallelism.zero = zero, shared.offload = offload;
             meshes.emplace_back(state_bytes(shared), shared);
           }
@@ -395,16 +399,16 @@ class Searcher {
     double least = std::numeric_limits<double>::infinity();
     for (const auto& [floor, start] : meshes) {
       if (floor - capacity_ >= least) break;
-      const Parallelism& mesh = start.parallelism;
+      const lower::Parallelism& mesh = start.parallelism;
       const auto layouts = space_.layouts(mesh);
       if (layouts.empty()) continue;
-      const Result<StageLinks> links = linker_.links(mesh, layouts.front());
+      const Result<training::StageLinks> links = linker_.links(mesh, layouts.front());
       if (!links) continue;
-      for (ResidualScheme residual : space_.residuals(mesh))
-        for (ContextScheme scheme : space_.context_schemes(mesh))
+      for (lower::ResidualScheme residual : space_.residuals(mesh))
+        for (lower::ContextScheme scheme : space_.context_schemes(mesh))
           for (std::int64_t micro : space_.micro_batches(space_.per_group(mesh)))
             for (std::size_t policy = 0; policy < policies_.size(); ++policy) {
-              Strategy s = start;
+              training::Strategy s = start;
               s.parallelism.residual = residual, s.parallelism.context_scheme = scheme;
               s.micro_batch = micro, s.recompute = policies_[policy], s.layout = layouts.front();
               take_closest(s, policy, *links, least);
@@ -413,26 +417,26 @@ class Searcher {
   }
 
   /// Memory does not depend on placement: one layout that exists will do.
-  void take_closest(Strategy s, std::size_t policy, const StageLinks& links, double& least) {
-    const TrainingProfile &profile = profiles_.priced(profiles_.microbatch_of(s), policy).profile,
-                          &traffic = profiles_.sharing_of(s);
-    fill_passes(question_, s, profile, &traffic, links, steady_);
+  void take_closest(training::Strategy s, std::size_t policy, const training::StageLinks& links, double& least) {
+    const training::TrainingProfile &profile = profiles_.priced(profiles_.microbatch_of(s), policy).profile,
+                                    &traffic = profiles_.sharing_of(s);
+    training::fill_passes(question_, s, profile, &traffic, links, steady_);
     const std::vector<StageOrder> orders = space_.orders(s.parallelism);
-    const std::uint64_t possible =
-        possible_orders(orders, s.parallelism.pipeline, static_cast<std::int64_t>(microbatches(question_, s)));
+    const std::uint64_t possible = possible_orders(orders, s.parallelism.pipeline,
+                                                   static_cast<std::int64_t>(training::microbatches(question_, s)));
     const StageLayers& layers = layers_.of(s.parallelism);
     for (const AlikeOrders& alike : layers.alike) {
-      fill_stages(question_, s, profile, &traffic, links, alike.split, steady_);
+      training::fill_stages(question_, s, profile, &traffic, links, alike.split, steady_);
       for (std::size_t o = 0; o < orders.size(); ++o) {
         if (!((alike.orders & possible) >> o & 1u) || least_memory(steady_) - capacity_ >= least) continue;
         s.schedule = orders[o].schedule, s.interleave = orders[o].interleave;
-        Candidate candidate{s, training_cost(steady_, s)};
+        Candidate candidate{s, training::training_cost(steady_, s)};
         ++found_.count.evaluated;
         if (excess(candidate.cost) >= least) continue;
         least = excess(candidate.cost);
         if (s.parallelism.pipeline > 1) {
           events_.fill(question_, s, profile, &traffic, links, alike.split, layers.each[o].runs, steady_);
-          set_interval(steady_, events_.interval(), candidate.cost);
+          training::set_interval(steady_, events_.interval(), candidate.cost);
         }
         found_.closest = candidate;
       }
@@ -441,7 +445,7 @@ class Searcher {
 
   /// A step takes no less than its arithmetic, its memory traffic, the collectives that wait for each other and what
   /// stages wait. How weights travel comes on top, and the way from stage to stage.
-  double floor_of(const Strategy& s, const Work& of) {
+  double floor_of(const training::Strategy& s, const Work& of) {
     const Mesh& mesh = meshes_[of.mesh];
     double fastest = std::numeric_limits<double>::infinity();
     each_order(least_times(s, of, mesh.inner), s, mesh, 0.0, of.possible & mesh.quickest, fastest,
@@ -453,7 +457,7 @@ class Searcher {
   }
 
   /// Whether the same of some orders of stages, where weights travel beside, leaves one fast enough.
-  bool may_be_fast(const WeightsTimes& weights, const Strategy& s, const Work& of, std::size_t inner,
+  bool may_be_fast(const WeightsTimes& weights, const training::Strategy& s, const Work& of, std::size_t inner,
                    std::uint64_t orders) {
     if (!prune_) return true;
     least_ = least_times(s, of, inner);
@@ -464,23 +468,24 @@ class Searcher {
     return is_fast;
   }
 
-  const Way& way_of(const Strategy& s, const Work& of, std::size_t i) {
+  const Way& way_of(const training::Strategy& s, const Work& of, std::size_t i) {
     Way& way = meshes_[of.mesh].ways[way_number(of, i)];
     if (way.traffic) return way;
     way.traffic = &profiles_.sharing_of(s);
-    way.least = bound_.weights_times(*way.traffic, linker_.least_links(s.parallelism, role_sets(*way.traffic)));
+    way.least =
+        bound_.weights_times(*way.traffic, linker_.least_links(s.parallelism, training::role_sets(*way.traffic)));
     return way;
   }
   static std::size_t way_number(const Work& work, std::size_t i) {
     return i * residual_ways + static_cast<std::size_t>(work.residual);
   }
 
-  const LeastTimes& least_times(const Strategy& s, const Work& of, std::size_t inner) {
+  const LeastTimes& least_times(const training::Strategy& s, const Work& of, std::size_t inner) {
     TrainingProfiles::Priced& work = profiles_.priced(*of.made, of.policy);
     auto known = std::find_if(work.least.begin(), work.least.end(),
                               [&](const auto& least_on) { return least_on.first == inner; });
     if (known == work.least.end()) {
-      fill_passes(question_, s, work.profile, nullptr, places_.inner(inner), scratch_);
+      training::fill_passes(question_, s, work.profile, nullptr, places_.inner(inner), scratch_);
       known = work.least.insert(known, {inner, {}});
       bound_.fill(scratch_, known->second);
     }
@@ -491,9 +496,9 @@ class Searcher {
   /// false. What takes `enough` is not looked at more closely: those whose slowest stage alone does are told of at
   /// once.
   template <class F>
-  void each_order(const LeastTimes& least, const Strategy& s, const Mesh& mesh, double hop, std::uint64_t orders,
-                  const double& enough, F&& visit) {
-    const double m = microbatches(question_, s);
+  void each_order(const LeastTimes& least, const training::Strategy& s, const Mesh& mesh, double hop,
+                  std::uint64_t orders, const double& enough, F&& visit) {
+    const double m = training::microbatches(question_, s);
     const std::int64_t stages = s.parallelism.pipeline;
     // The slowest stage is no faster than the mean of all.
     if (const double seconds = bound_.step(m * least.all.seconds / static_cast<double>(stages)); seconds >= enough) {
@@ -511,7 +516,7 @@ class Searcher {
       for (; rest != 0; rest &= rest - 1) {
         const auto o = static_cast<std::size_t>(std::countr_zero(rest));
         const StageOrder& order = mesh.orders[o];
-        const PipelineShape shape{order.schedule, stages, static_cast<std::int64_t>(m), order.interleave};
+        const pipeline::PipelineShape shape{order.schedule, stages, static_cast<std::int64_t>(m), order.interleave};
         if (!visit(rest & ~(rest - 1),
                    bound_.least_step(least, sums_, shape, alike.split, mesh.layers->each[o], hop, enough)))
           return;
@@ -520,50 +525,50 @@ class Searcher {
   }
 
   /// Bytes of weights and optimizer states on the fullest stage, whatever is computed and however stages are ordered.
-  double state_bytes(const Strategy& s) {
-    const Parallelism& p = s.parallelism;
-    Strategy any;
+  double state_bytes(const training::Strategy& s) {
+    const lower::Parallelism& p = s.parallelism;
+    training::Strategy any;
     any.parallelism.tensor = p.tensor;
     any.parallelism.expert = p.expert, any.parallelism.data = p.expert_data();
     any.parallelism.expert_over = p.expert_over;
     if (p.expert_over.context) any.parallelism.context = p.context;
-    const TrainingProfile& profile = profiles_.priced(profiles_.microbatch_of(any), 0).profile;
-    sizes_only_.size = role_sizes(p);
+    const training::TrainingProfile& profile = profiles_.priced(profiles_.microbatch_of(any), 0).profile;
+    sizes_only_.size = training::role_sizes(p);
     double least = std::numeric_limits<double>::infinity();
     for (const AlikeOrders& alike : layers_.of(p).alike) {
-      fill_memory(question_, s, profile, nullptr, sizes_only_, alike.split, scratch_);
+      training::fill_memory(question_, s, profile, nullptr, sizes_only_, alike.split, scratch_);
       double most = 0.0;
-      for (const SteadyCost::Part& part : scratch_.parts)
+      for (const training::SteadyCost::Part& part : scratch_.parts)
         most = std::max(most, part.memory.weights + part.memory.master + part.memory.moments);
       least = std::min(least, most);
     }
     return least;
   }
 
-  const TrainingQuestion& question_;
-  const Transformer& model_;
+  const training::TrainingQuestion& question_;
+  const model::Transformer& model_;
   const TrainingChoices& choices_;
   TrainingSpace space_;
   LayersOfOrders layers_;
-  std::vector<Recompute> policies_;
+  std::vector<lower::Recompute> policies_;
   TrainingProfiles profiles_;
   double capacity_;
   std::size_t top_;
   bool prune_;
   double worst_;  ///< seconds that are too slow: of the slowest of the best found once there are enough
   TrainingBound bound_;
-  StageLinker linker_;
+  training::StageLinker linker_;
   TrainingPlaces places_;
   TrainingSearch found_;
   std::vector<Mesh> meshes_;
   std::vector<Work> works_;
-  SteadyCost steady_;
-  StepEvents events_;
+  training::SteadyCost steady_;
+  training::StepEvents events_;
   std::array<double, most_orders> floors_{};  ///< seconds that no step of the passes in steady_ undercuts, by order
   LeastTimes least_;
   StageSums sums_;
-  SteadyCost scratch_;  ///< for bounds and memory, while steady_ is in use
-  StageLinks sizes_only_;
+  training::SteadyCost scratch_;  ///< for bounds and memory, while steady_ is in use
+  training::StageLinks sizes_only_;
   // By policy, of one way to share out weights:
   std::vector<std::optional<Orders>> left_;                                      ///< see orders_left()
   std::vector<std::array<std::optional<std::uint64_t>, offload_ways>> fitting_;  ///< see fitting_orders()
@@ -572,10 +577,10 @@ class Searcher {
 
 }  // namespace
 
-Result<TrainingSearch> search_training(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
-                                       const TrainingChoices& choices, double capacity, std::size_t top, bool prune,
-                                       double slowest) {
+Result<TrainingSearch> search_training(const training::TrainingQuestion& question, std::int64_t sequence,
+                                       const hardware::Cluster& cluster, const TrainingChoices& choices,
+                                       double capacity, std::size_t top, bool prune, double slowest) {
   return Searcher(question, sequence, cluster, choices, capacity, top, prune, slowest).run();
 }
 
-}  // namespace assay
+}  // namespace assay::search

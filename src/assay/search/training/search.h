@@ -8,11 +8,11 @@
 
 #include "assay/search/training/space.h"
 
-namespace assay {
+namespace assay::search {
 
 struct Candidate {
-  Strategy strategy;
-  TrainingCost cost;
+  training::Strategy strategy;
+  training::TrainingCost cost;
 };
 
 struct SearchCount {
@@ -32,8 +32,9 @@ struct TrainingSearch {
 /// kept on the chip: more of either does not count where less fits, because it cannot be faster; only work that spares
 /// copies can. With `prune`, what cannot be among them by a bound on its time or memory is not priced; the answer is
 /// the same without.
-Result<TrainingSearch> search_training(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
-                                       const TrainingChoices& choices, double capacity, std::size_t top,
-                                       bool prune = true, double slowest = std::numeric_limits<double>::infinity());
+Result<TrainingSearch> search_training(const training::TrainingQuestion& question, std::int64_t sequence,
+                                       const hardware::Cluster& cluster, const TrainingChoices& choices,
+                                       double capacity, std::size_t top, bool prune = true,
+                                       double slowest = std::numeric_limits<double>::infinity());
 
-}  // namespace assay
+}  // namespace assay::search

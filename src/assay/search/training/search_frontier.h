@@ -9,9 +9,9 @@
 #include "assay/search/training/profiles.h"
 #include "assay/search/training/stage_orders.h"
 
-namespace assay {
+namespace assay::search {
 
-inline constexpr std::size_t offload_ways = std::size(offload_names);
+inline constexpr std::size_t offload_ways = std::size(training::offload_names);
 inline constexpr std::size_t residual_ways = 3;
 
 /// Where weights, gradients and states lie.
@@ -19,17 +19,17 @@ struct WeightsSharing {
   int zero = 0;
   std::uint8_t offloads = 0;  ///< a bit each: with which weights and optimizer states alone fit
 
-  bool allows(Offload offload) const { return offloads >> static_cast<unsigned>(offload) & 1u; }
+  bool allows(training::Offload offload) const { return offloads >> static_cast<unsigned>(offload) & 1u; }
 };
 
 /// Weights shared out in one way, wherever axes lie.
 struct WeightsWay {
-  const TrainingProfile* traffic = nullptr;  ///< once it is asked for
+  const training::TrainingProfile* traffic = nullptr;  ///< once it is asked for
   WeightsTimes least;
 };
 
 struct WorkMesh {
-  Parallelism parallelism;
+  lower::Parallelism parallelism;
   std::vector<WeightsSharing> sharings;
   std::vector<StageOrder> orders;
   std::size_t inner = 0;            ///< of TrainingPlaces::inner(): what no placement undercuts
@@ -43,7 +43,7 @@ struct WorkMesh {
 
 /// Orders of a mesh's stages, a bit each, by what lies on the host.
 using OrdersByOffload = std::array<std::uint64_t, offload_ways>;
-inline std::uint64_t& orders_with(OrdersByOffload& orders, Offload offload) {
+inline std::uint64_t& orders_with(OrdersByOffload& orders, training::Offload offload) {
   return orders[static_cast<std::size_t>(offload)];
 }
 
@@ -53,8 +53,8 @@ struct TrainingWork {
   double floor = 0;  ///< seconds that no such strategy is faster than
   std::int64_t micro_batch = 1;
   std::uint32_t mesh = 0;
-  ResidualScheme residual = ResidualScheme::replicated;
-  ContextScheme context_scheme = ContextScheme::gather;
+  lower::ResidualScheme residual = lower::ResidualScheme::replicated;
+  lower::ContextScheme context_scheme = lower::ContextScheme::gather;
   std::uint8_t policy = 0;     ///< of the policies of the search
   std::uint64_t possible = 0;  ///< orders of stages that exist for as many microbatches
   std::uint32_t group = 0;     ///< its number
@@ -64,4 +64,4 @@ inline bool sooner(const TrainingWork& a, const TrainingWork& b) {
   return a.floor != b.floor ? a.floor < b.floor : a.group < b.group;
 }
 
-}  // namespace assay
+}  // namespace assay::search

@@ -8,21 +8,21 @@
 
 #include "assay/hardware/calibration.h"
 
-namespace assay {
+namespace assay::search {
 namespace {
 
 constexpr std::int64_t sequence = 2048;
 
-Transformer tiny_model() {
-  Transformer model;
+model::Transformer tiny_model() {
+  model::Transformer model;
   model.id = "tiny";
   model.d_model = 512;
   model.vocabulary = 8192;
-  Layer layer;
-  Attention attention;
+  model::Layer layer;
+  model::Attention attention;
   attention.heads = attention.kv_heads = 8, attention.head_dim = attention.value_dim = 64;
   layer.attention = attention;
-  FeedForward mlp;
+  model::FeedForward mlp;
   mlp.width = 2048;
   layer.feed_forward = mlp;
   for (int i = 0; i < 4; ++i) model.decoder.add(layer);
@@ -30,26 +30,27 @@ Transformer tiny_model() {
 }
 
 /// Ten layers, every second one with experts that take several times as long: chunks decide which stages have them.
-Transformer alternating_model() {
-  Transformer model = tiny_model();
-  const Layer plain = model.decoder.kinds.front();
-  Layer experts = plain;
+model::Transformer alternating_model() {
+  model::Transformer model = tiny_model();
+  const model::Layer plain = model.decoder.kinds.front();
+  model::Layer experts = plain;
   experts.feed_forward->experts = 8, experts.feed_forward->experts_per_token = 8;
   model.decoder = {};
   for (int i = 0; i < 5; ++i) model.decoder.add(plain), model.decoder.add(experts);
   return model;
 }
 
-constexpr Offload every_offload[] = {Offload::none, Offload::optimizer, Offload::activations, Offload::both};
+constexpr training::Offload every_offload[] = {training::Offload::none, training::Offload::optimizer,
+                                               training::Offload::activations, training::Offload::both};
 
 struct Case {
-  Transformer model = tiny_model();
-  Cluster cluster;
-  TrainingQuestion question;
+  model::Transformer model = tiny_model();
+  hardware::Cluster cluster;
+  training::TrainingQuestion question;
 
-  explicit Case(const char* where) : cluster(*parse_cluster(where, Catalogue::builtin(), "test")) {
+  explicit Case(const char* where) : cluster(*hardware::parse_cluster(where, hardware::Catalogue::builtin(), "test")) {
     question.setup.model = &model;
-    question.setup.rates = *kernel_rates(cluster.chip, Dtype::bf16, "test");
+    question.setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test");
     question.sequences = 32;
     question.chips = static_cast<double>(cluster.chips());
   }
@@ -120,7 +121,7 @@ TEST(TrainingSearch, PruningNeverLosesTheBestWherePipelinesHardlyFill) {
 TEST(TrainingSearch, PruningNeverLosesAScheduleThatHidesExperts) {
   for (const double waited : {0.0, 0.25, 1.0}) {
     Case c("h100-sxm:16");
-    for (Layer& layer : c.model.decoder.kinds)
+    for (model::Layer& layer : c.model.decoder.kinds)
       layer.feed_forward->experts = 8, layer.feed_forward->experts_per_token = 2;
     c.question.setup.effects.expert_waited = waited;
     for (double capacity : {4e9, 8e10}) {
@@ -144,7 +145,7 @@ std::size_t expect_exact(const Case& c, const TrainingChoices& choices, double c
   EXPECT_EQ(cut->best.size(), all->best.size());
   for (std::size_t i = 0; i < std::min(cut->best.size(), all->best.size()); ++i) {
     EXPECT_EQ(cut->best[i].cost.estimate, all->best[i].cost.estimate);
-    const auto cost = price_strategy(c.question, sequence, c.cluster, cut->best[i].strategy);
+    const auto cost = training::price_strategy(c.question, sequence, c.cluster, cut->best[i].strategy);
     EXPECT_TRUE(cost);
     if (!cost) continue;
     EXPECT_NEAR(cut->best[i].cost.estimate, cost->estimate, 1e-12 * cost->estimate);
@@ -161,7 +162,7 @@ TEST(TrainingSearch, ChunksOfUnlikeLayersAreSearchedExactly) {
     c.model = alternating_model();
     c.question.setup.effects.expert_waited = 0.25;
     TrainingChoices choices;
-    choices.schedule = PipelineSchedule::interleaved, choices.context = 1, choices.pipeline = 2;
+    choices.schedule = pipeline::PipelineSchedule::interleaved, choices.context = 1, choices.pipeline = 2;
     for (const double capacity : {1e9, 2e9, 8e10}) expect_exact(c, choices, capacity);
   }
 }
@@ -169,11 +170,11 @@ TEST(TrainingSearch, ChunksOfUnlikeLayersAreSearchedExactly) {
 // Two blocks take turns in four of seven layers, so that stages of pipelines hold both, one or none.
 TEST(TrainingSearch, SharedWeightsAreSearchedExactly) {
   Case c("h100-sxm:8");
-  const Layer plain = c.model.decoder.kinds.front();
+  const model::Layer plain = c.model.decoder.kinds.front();
   c.model.decoder = {};
   for (const int block : {0, 1, 2, 0, 1, 2, 0}) {
-    Layer layer = plain;
-    if (block > 0) layer.shared = SharedBlock{.number = block};
+    model::Layer layer = plain;
+    if (block > 0) layer.shared = model::SharedBlock{.number = block};
     c.model.decoder.add(layer);
   }
   c.question.host = {1e9, 0.8, 1.5e9, 1e12};  // slow enough to be waited for
@@ -195,21 +196,21 @@ TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
   for (std::int64_t tp = 1; tp <= 8; tp *= 2)
     for (std::int64_t pp = 1; pp * tp <= 8 && pp <= 4; pp *= 2)
       for (std::int64_t fsdp = 1; fsdp * pp * tp <= 8; fsdp *= 2) {
-        Strategy s;
+        training::Strategy s;
         s.parallelism.tensor = tp, s.parallelism.pipeline = pp, s.parallelism.fsdp = fsdp;
         s.parallelism.data = 8 / (tp * pp * fsdp);
         const std::int64_t per_group = 32 / (s.parallelism.data * fsdp);
         for (std::int64_t micro = 1; micro <= std::min<std::int64_t>(per_group, 16); micro *= 2)
           for (int zero = 0; zero <= (s.parallelism.data > 1 ? 2 : 0); ++zero)
             for (int residual = 0; residual <= (tp > 1 ? 1 : 0); ++residual)
-              for (const RecomputePolicy& policy : recompute_policies)
-                for (const Offload offload : every_offload) {
+              for (const lower::RecomputePolicy& policy : lower::recompute_policies)
+                for (const training::Offload offload : every_offload) {
                   // On one node all placements are alike.
                   s.micro_batch = micro, s.offload = offload;
                   s.parallelism.zero = zero;
-                  s.parallelism.residual = static_cast<ResidualScheme>(residual);
+                  s.parallelism.residual = static_cast<lower::ResidualScheme>(residual);
                   s.recompute = policy.parts;
-                  const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+                  const auto cost = training::price_strategy(c.question, sequence, c.cluster, s);
                   ASSERT_TRUE(cost);
                   for (std::size_t i = 0; i < capacities.size(); ++i)
                     if (cost->memory.total() <= capacities[i]) best[i] = std::min(best[i], cost->estimate);
@@ -217,7 +218,7 @@ TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
       }
   TrainingChoices choices;
   choices.context = 1;
-  choices.schedule = PipelineSchedule::one_f_one_b;
+  choices.schedule = pipeline::PipelineSchedule::one_f_one_b;
   choices.offloads.assign(std::begin(every_offload), std::end(every_offload));
   for (std::size_t i = 0; i < capacities.size(); ++i) {
     const auto found = search_training(c.question, sequence, c.cluster, choices, capacities[i], 1);
@@ -231,25 +232,25 @@ TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
 // Stages with unlike layers, and chunks of unlike lengths: what is found is what its events take, and no order of
 // stages that the search leaves to a bound is faster.
 TEST(TrainingSearch, RanksUnevenPipelinesByTheirEvents) {
-  using enum PipelineSchedule;
+  using enum pipeline::PipelineSchedule;
   for (const bool alternate : {true, false}) {
     Case c("h100-sxm:8");
     if (alternate) c.model = alternating_model();
     while (c.model.decoder.layers() < 13) c.model.decoder.add(c.model.decoder.kinds.front());
     TrainingChoices choices;
     choices.context = choices.tensor = choices.fsdp = choices.expert = 1, choices.zero = 1;
-    choices.recompute = Recompute::none();
+    choices.recompute = lower::Recompute::none();
     for (const std::int64_t pp : {2, 4, 8}) {
       choices.pipeline = pp;
       std::vector<double> all;
-      Strategy s;
+      training::Strategy s;
       s.parallelism.pipeline = pp, s.parallelism.data = 8 / pp, s.parallelism.zero = 1;
       for (const StageOrder& order : TrainingSpace(c.question, sequence, c.cluster, choices).orders(s.parallelism))
         for (s.micro_batch = 1; s.micro_batch <= 16; s.micro_batch *= 2) {
           s.schedule = order.schedule, s.interleave = order.interleave;
-          const auto m = static_cast<std::int64_t>(microbatches(c.question, s));
-          if (m < 1 || !is_possible({order.schedule, pp, m, order.interleave})) continue;
-          const auto cost = price_strategy(c.question, sequence, c.cluster, s);
+          const auto m = static_cast<std::int64_t>(training::microbatches(c.question, s));
+          if (m < 1 || !pipeline::is_possible({order.schedule, pp, m, order.interleave})) continue;
+          const auto cost = training::price_strategy(c.question, sequence, c.cluster, s);
           ASSERT_TRUE(cost);
           all.push_back(cost->estimate);
         }
@@ -259,33 +260,36 @@ TEST(TrainingSearch, RanksUnevenPipelinesByTheirEvents) {
       ASSERT_EQ(found->best.size(), 6u);
       for (std::size_t i = 0; i < 6; ++i) {
         EXPECT_NEAR(found->best[i].cost.estimate, all[i], 1e-12 * all[i]) << pp << " " << i;
-        const auto input = pipeline_input(c.question, sequence, c.cluster, found->best[i].strategy);
+        const auto input = training::pipeline_input(c.question, sequence, c.cluster, found->best[i].strategy);
         ASSERT_TRUE(input);
-        EXPECT_NEAR(simulate_pipeline(*input, false)->interval.value(), found->best[i].cost.estimate, 1e-9 * all[i]);
+        EXPECT_NEAR(pipeline::simulate_pipeline(*input, false)->interval.value(), found->best[i].cost.estimate,
+                    1e-9 * all[i]);
       }
     }
   }
 }
 
 /// The least estimate of all orders of a strategy's axes, on a torus along all orders of its axes.
-double best_of_all_orders(const Case& c, Strategy strategy) {
-  const TrainingProfile profile = make_profile(c.question.setup, profile_key(strategy, sequence));
-  const StageSplit split = stage_split(c.model, strategy);
-  const StageSplit runs = stage_runs(c.model, strategy.parallelism.pipeline, strategy.schedule, strategy.interleave);
-  StepEvents events;
-  const std::size_t turns = c.cluster.torus ? 1 + ground_orders(grounds_of(c.cluster)).size() : 1;
+double best_of_all_orders(const Case& c, training::Strategy strategy) {
+  const training::TrainingProfile profile =
+      training::make_profile(c.question.setup, training::profile_key(strategy, sequence));
+  const pipeline::StageSplit split = training::stage_split(c.model, strategy);
+  const pipeline::StageSplit runs =
+      training::stage_runs(c.model, strategy.parallelism.pipeline, strategy.schedule, strategy.interleave);
+  training::StepEvents events;
+  const std::size_t turns = c.cluster.torus ? 1 + network::ground_orders(network::grounds_of(c.cluster)).size() : 1;
   double best = HUGE_VAL;
-  AxisLayout& layout = strategy.layout;
+  network::AxisLayout& layout = strategy.layout;
   do
     for (layout.turn = 0; layout.turn < turns; ++layout.turn)
-      if (const auto links = strategy_links(c.question, c.cluster, strategy)) {
-        const SteadyCost steady = steady_cost(c.question, strategy, profile, *links, split);
-        TrainingCost cost = training_cost(steady, strategy);
+      if (const auto links = training::strategy_links(c.question, c.cluster, strategy)) {
+        const training::SteadyCost steady = training::steady_cost(c.question, strategy, profile, *links, split);
+        training::TrainingCost cost = training::training_cost(steady, strategy);
         events.fill(c.question, strategy, profile, nullptr, *links, split, runs, steady);
-        set_interval(steady, events.interval(), cost);
+        training::set_interval(steady, events.interval(), cost);
         best = std::min(best, cost.estimate);
       }
-  while (std::next_permutation(layout.order.begin(), layout.order.begin() + 1 + roles));
+  while (std::next_permutation(layout.order.begin(), layout.order.begin() + 1 + training::roles));
   return best;
 }
 
@@ -295,15 +299,16 @@ TEST(TrainingSearch, FindsTheBestOfAllPlacements) {
   for (const char* where : {"h100-sxm:32", "tpu-v5e:4x8", "2*tpu-v5e:4x4"})
     for (const bool experts : {false, true}) {
       Case c(where);
-      if (const auto measured = *calibration_of(c.cluster.chip, Catalogue::builtin()); measured && experts)
+      if (const auto measured = *hardware::calibration_of(c.cluster.chip, hardware::Catalogue::builtin());
+          measured && experts)
         c.question.collectives = measured->values.collective;
       if (experts)
-        for (Layer& layer : c.model.decoder.kinds)
+        for (model::Layer& layer : c.model.decoder.kinds)
           layer.feed_forward->experts = 8, layer.feed_forward->experts_per_token = 2;
       TrainingChoices choices;
-      choices.schedule = PipelineSchedule::one_f_one_b, choices.recompute = Recompute::none();
-      choices.residual = ResidualScheme::replicated, choices.context_scheme = ContextScheme::gather;
-      choices.micro_batch = 1, choices.zero = 1, choices.expert_over = ExpertAxes{};
+      choices.schedule = pipeline::PipelineSchedule::one_f_one_b, choices.recompute = lower::Recompute::none();
+      choices.residual = lower::ResidualScheme::replicated, choices.context_scheme = lower::ContextScheme::gather;
+      choices.micro_batch = 1, choices.zero = 1, choices.expert_over = lower::ExpertAxes{};
       const std::int64_t chips = c.cluster.chips();
       double best = HUGE_VAL;
       int improved = 0, strategies = 0;
@@ -314,11 +319,11 @@ TEST(TrainingSearch, FindsTheBestOfAllPlacements) {
               for (const std::int64_t ep : {1, 4}) {
                 const std::int64_t others = tp * pp * cp * fsdp, data = chips / others;
                 if (chips % others != 0 || (ep > 1 && (!experts || data * fsdp % ep != 0))) continue;
-                Strategy s;
+                training::Strategy s;
                 s.parallelism = {data, fsdp, tp, cp, ep, {}, pp, 1};
                 const double of_all = best_of_all_orders(c, s);
                 if (of_all == HUGE_VAL) continue;
-                const auto as_it_is = price_strategy(c.question, sequence, c.cluster, s);
+                const auto as_it_is = training::price_strategy(c.question, sequence, c.cluster, s);
                 if (!as_it_is || of_all < as_it_is->estimate) ++improved;
                 ++strategies;
                 best = std::min(best, of_all);
@@ -326,9 +331,10 @@ TEST(TrainingSearch, FindsTheBestOfAllPlacements) {
                 choices.data = data, choices.expert = ep;
                 for (const bool prune : {true, false}) {
                   const auto found = search_training(c.question, sequence, c.cluster, choices, 8e10, 1, prune);
-                  ASSERT_TRUE(found && !found->best.empty()) << where << " " << mesh_text(whole_mesh(s.parallelism));
+                  ASSERT_TRUE(found && !found->best.empty())
+                      << where << " " << program::mesh_text(training::whole_mesh(s.parallelism));
                   EXPECT_NEAR(found->best.front().cost.estimate, of_all, 1e-12 * of_all)
-                      << where << " " << mesh_text(whole_mesh(s.parallelism)) << " " << prune;
+                      << where << " " << program::mesh_text(training::whole_mesh(s.parallelism)) << " " << prune;
                 }
               }
       EXPECT_GT(strategies, 20);
@@ -341,11 +347,11 @@ TEST(TrainingSearch, KeepsToAnOrderOfAxesThatIsGiven) {
   TrainingChoices choices;
   choices.data = 2, choices.tensor = 8, choices.fsdp = choices.pipeline = choices.context = 1;
   const auto best = search_training(c.question, sequence, c.cluster, choices, 8e10, 1);
-  choices.layout = AxisLayout{};
+  choices.layout = network::AxisLayout{};
   const auto usual = search_training(c.question, sequence, c.cluster, choices, 8e10, 1);
   ASSERT_TRUE(best && usual && !usual->best.empty());
-  EXPECT_EQ(usual->best.front().strategy.layout, AxisLayout{});
-  const auto cost = price_strategy(c.question, sequence, c.cluster, usual->best.front().strategy);
+  EXPECT_EQ(usual->best.front().strategy.layout, network::AxisLayout{});
+  const auto cost = training::price_strategy(c.question, sequence, c.cluster, usual->best.front().strategy);
   EXPECT_NEAR(usual->best.front().cost.estimate, cost->estimate, 1e-12 * cost->estimate);
   EXPECT_LE(best->best.front().cost.estimate, cost->estimate);
 }
@@ -355,17 +361,18 @@ TEST(TrainingSearch, MakingMoreAgainIsNeverFaster) {
   for (const char* where : {"h100-sxm:16", "tpu-v5e:4x4"}) {
     Case c(where);
     c.question.setup.effects.contention = 0.3, c.question.setup.effects.gradients_waited = 0.1;
-    Strategy s;
+    training::Strategy s;
     s.parallelism.fsdp = 4, s.parallelism.tensor = 2, s.parallelism.pipeline = 2;
-    for (const PipelineSchedule schedule : {PipelineSchedule::one_f_one_b, PipelineSchedule::zb_v})
-      for (const auto& [less_name, less] : recompute_policies)
-        for (const auto& [more_name, more] : recompute_policies) {
+    for (const pipeline::PipelineSchedule schedule :
+         {pipeline::PipelineSchedule::one_f_one_b, pipeline::PipelineSchedule::zb_v})
+      for (const auto& [less_name, less] : lower::recompute_policies)
+        for (const auto& [more_name, more] : lower::recompute_policies) {
           if (!more.includes(less)) continue;
           s.schedule = schedule;
           s.recompute = less;
-          const auto a = price_strategy(c.question, sequence, c.cluster, s);
+          const auto a = training::price_strategy(c.question, sequence, c.cluster, s);
           s.recompute = more;
-          const auto b = price_strategy(c.question, sequence, c.cluster, s);
+          const auto b = training::price_strategy(c.question, sequence, c.cluster, s);
           ASSERT_TRUE(a && b);
           EXPECT_LE(a->estimate, b->estimate * (1.0 + 1e-12)) << less_name << " " << more_name;
         }
@@ -378,7 +385,7 @@ TEST(TrainingSearch, RunnersUpAreOtherStrategies) {
   ASSERT_TRUE(found);
   for (std::size_t i = 0; i < found->best.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
-      Strategy other = found->best[j].strategy;
+      training::Strategy other = found->best[j].strategy;
       other.layout = found->best[i].strategy.layout;
       EXPECT_FALSE(other == found->best[i].strategy);
     }
@@ -387,13 +394,13 @@ TEST(TrainingSearch, RunnersUpAreOtherStrategies) {
 TEST(TrainingSearch, KeepsWhatIsFixedAndSaysWhatNeedsLeastWhenNothingFits) {
   const Case c("h100-sxm:16");
   TrainingChoices choices;
-  choices.tensor = 4, choices.pipeline = 2, choices.recompute = Recompute::full();
+  choices.tensor = 4, choices.pipeline = 2, choices.recompute = lower::Recompute::full();
   const auto found = search_training(c.question, sequence, c.cluster, choices, 8e10, 4);
   ASSERT_TRUE(found);
   for (const Candidate& candidate : found->best) {
     EXPECT_EQ(candidate.strategy.parallelism.tensor, 4);
     EXPECT_EQ(candidate.strategy.parallelism.pipeline, 2);
-    EXPECT_EQ(candidate.strategy.recompute, Recompute::full());
+    EXPECT_EQ(candidate.strategy.recompute, lower::Recompute::full());
     EXPECT_LE(candidate.cost.memory.total(), 8e10);
   }
   const auto none = search_training(c.question, sequence, c.cluster, choices, 1e6, 4);
@@ -408,7 +415,8 @@ TEST(TrainingSearch, PricesStrategiesAsFromScratch) {
   for (const char* where : {"h100-sxm:16", "tpu-v5e:4x4"}) {
     const Case c(where);
     TrainingChoices choices;
-    choices.offloads = {Offload::none, Offload::optimizer, Offload::activations, Offload::both};
+    choices.offloads = {training::Offload::none, training::Offload::optimizer, training::Offload::activations,
+                        training::Offload::both};
     Case linked = c;
     linked.question.setup.model = &linked.model;
     linked.question.host = {1e9, 0.8, 1.5e9, 1e12};  // slow enough to be waited for
@@ -416,7 +424,7 @@ TEST(TrainingSearch, PricesStrategiesAsFromScratch) {
     ASSERT_TRUE(found);
     ASSERT_EQ(found->best.size(), 300u);
     for (const Candidate& candidate : found->best) {
-      const auto cost = price_strategy(linked.question, sequence, linked.cluster, candidate.strategy);
+      const auto cost = training::price_strategy(linked.question, sequence, linked.cluster, candidate.strategy);
       ASSERT_TRUE(cost);
       EXPECT_NEAR(candidate.cost.estimate, cost->estimate, 1e-12 * cost->estimate);
       EXPECT_NEAR(candidate.cost.memory.total(), cost->memory.total(), 1.0);
@@ -430,7 +438,8 @@ TEST(TrainingSearch, OffloadingIsSearchedExactly) {
   c.question.host = {64e9, 0.8, 70e9, 256e9};
   const double state = 16e6;  // a chip that holds little but weights
   double least = 1e300;
-  for (Offload offload : {Offload::none, Offload::optimizer, Offload::activations, Offload::both}) {
+  for (training::Offload offload : {training::Offload::none, training::Offload::optimizer,
+                                    training::Offload::activations, training::Offload::both}) {
     TrainingChoices one;
     one.offloads = {offload};
     for (double capacity : {state, 4e8, 8e8}) {
@@ -443,7 +452,8 @@ TEST(TrainingSearch, OffloadingIsSearchedExactly) {
     }
   }
   TrainingChoices every;
-  every.offloads = {Offload::none, Offload::optimizer, Offload::activations, Offload::both};
+  every.offloads = {training::Offload::none, training::Offload::optimizer, training::Offload::activations,
+                    training::Offload::both};
   const auto found = search_training(c.question, sequence, c.cluster, every, 4e8, 1);
   ASSERT_TRUE(found);
   ASSERT_FALSE(found->best.empty());
@@ -504,9 +514,9 @@ TEST(TrainingSearch, UnevenStagesInterleave) {
   Case c("h100-sxm:8");
   for (int i = 0; i < 7; ++i) c.model.decoder.add(c.model.decoder.kinds.front());
   TrainingChoices choices;
-  choices.pipeline = 2, choices.schedule = PipelineSchedule::interleaved;
+  choices.pipeline = 2, choices.schedule = pipeline::PipelineSchedule::interleaved;
   const TrainingSpace space(c.question, sequence, c.cluster, choices);
-  Parallelism p;
+  lower::Parallelism p;
   p.pipeline = 2;
   std::vector<std::int64_t> tried;
   for (const StageOrder& order : space.orders(p)) tried.push_back(order.interleave);
@@ -527,4 +537,4 @@ TEST(TrainingSearch, UnevenStagesInterleave) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::search

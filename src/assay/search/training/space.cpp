@@ -10,7 +10,7 @@
 #include "assay/base/text.h"
 #include "assay/search/divisors.h"
 
-namespace assay {
+namespace assay::search {
 namespace {
 
 constexpr std::int64_t usual_piece = 1024;  ///< tokens of a sequence on one device, at least
@@ -27,10 +27,10 @@ std::vector<T> options(const std::optional<T>& fixed, const std::vector<T>& all,
 
 }  // namespace
 
-TrainingSpace::TrainingSpace(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
-                             const TrainingChoices& choices)
+TrainingSpace::TrainingSpace(const training::TrainingQuestion& question, std::int64_t sequence,
+                             const hardware::Cluster& cluster, const TrainingChoices& choices)
     : question_(question), model_(*question.setup.model), sequence_(sequence), cluster_(cluster), choices_(choices) {
-  for (const Layer& layer : model_.decoder.kinds) {
+  for (const model::Layer& layer : model_.decoder.kinds) {
     if (layer.attention) heads_ = std::gcd(heads_, layer.attention->heads);
     if (layer.feed_forward) width_ = std::gcd(width_, layer.feed_forward->width);
     if (layer.feed_forward && layer.feed_forward->experts > 0)
@@ -38,7 +38,7 @@ TrainingSpace::TrainingSpace(const TrainingQuestion& question, std::int64_t sequ
   }
 }
 
-std::vector<Parallelism> TrainingSpace::meshes() const {
+std::vector<lower::Parallelism> TrainingSpace::meshes() const {
   const std::int64_t chips = cluster_.chips();
   const std::vector<std::int64_t> all = divisors(chips);
   const auto fits_heads = [&](std::int64_t n) {
@@ -47,7 +47,7 @@ std::vector<Parallelism> TrainingSpace::meshes() const {
   const auto tensors = options(choices_.tensor, all, fits_heads);
   const auto pipelines = options(choices_.pipeline, all, [&](std::int64_t n) { return n <= model_.decoder.layers(); });
   // Context parallelism of short pieces is slow: it is left out unless the batch has too few sequences without it.
-  std::vector<Parallelism> out;
+  std::vector<lower::Parallelism> out;
   for (const std::int64_t shortest : {usual_piece, std::int64_t{1}}) {
     const auto contexts = options(choices_.context, all, [&](std::int64_t n) {
       return n == 1 ||
@@ -57,7 +57,7 @@ std::vector<Parallelism> TrainingSpace::meshes() const {
       for (std::int64_t pp : pipelines)
         for (std::int64_t cp : contexts)
           if (chips % (tp * pp * cp) == 0) split_data(tp, pp, cp, out);
-    if (std::any_of(out.begin(), out.end(), [&](const Parallelism& p) { return per_group(p) > 0; })) break;
+    if (std::any_of(out.begin(), out.end(), [&](const lower::Parallelism& p) { return per_group(p) > 0; })) break;
     if (choices_.context || shortest == 1) break;
     out.clear();
   }
@@ -65,23 +65,24 @@ std::vector<Parallelism> TrainingSpace::meshes() const {
 }
 
 /// Splits data-parallel devices into replicas and fsdp, experts over them.
-void TrainingSpace::split_data(std::int64_t tp, std::int64_t pp, std::int64_t cp, std::vector<Parallelism>& out) const {
+void TrainingSpace::split_data(std::int64_t tp, std::int64_t pp, std::int64_t cp,
+                               std::vector<lower::Parallelism>& out) const {
   const std::int64_t data = cluster_.chips() / (tp * pp * cp);
   const std::vector<std::int64_t> parts = divisors(data);
   for (std::int64_t fsdp : parts) {
     if (choices_.fsdp && *choices_.fsdp != fsdp) continue;
     if (choices_.data && *choices_.data != data / fsdp) continue;
-    Parallelism p;
+    lower::Parallelism p;
     p.data = data / fsdp, p.fsdp = fsdp, p.tensor = tp, p.pipeline = pp, p.context = cp;
-    for (const ExpertAxes over :
-         {ExpertAxes{}, ExpertAxes{true, false}, ExpertAxes{false, true}, ExpertAxes{true, true}})
+    for (const lower::ExpertAxes over : {lower::ExpertAxes{}, lower::ExpertAxes{true, false},
+                                         lower::ExpertAxes{false, true}, lower::ExpertAxes{true, true}})
       split_experts(over, parts, p, out);
   }
 }
 
 /// Experts over some data-parallel devices and other axes of more than one device.
-void TrainingSpace::split_experts(ExpertAxes over, const std::vector<std::int64_t>& parts, Parallelism p,
-                                  std::vector<Parallelism>& out) const {
+void TrainingSpace::split_experts(lower::ExpertAxes over, const std::vector<std::int64_t>& parts, lower::Parallelism p,
+                                  std::vector<lower::Parallelism>& out) const {
   if (choices_.expert_over && *choices_.expert_over != over) return;
   if ((over.tensor && p.tensor == 1) || (over.context && p.context == 1)) return;
   p.expert_over = over;
@@ -96,7 +97,7 @@ tl::unexpected<Error> TrainingSpace::no_meshes() const {
   TrainingChoices freely = choices_;
   freely.expert.reset();
   std::set<std::int64_t> allowed;
-  for (const Parallelism& p : TrainingSpace(question_, sequence_, cluster_, freely).meshes())
+  for (const lower::Parallelism& p : TrainingSpace(question_, sequence_, cluster_, freely).meshes())
     if (p.expert > 1) allowed.insert(p.expert);
   if (choices_.expert && !allowed.empty()) {
     std::vector<std::string> ways;
@@ -109,7 +110,7 @@ tl::unexpected<Error> TrainingSpace::no_meshes() const {
               "data x fsdp x tensor x context x pipeline must equal the chips; leave one of them out to have it found");
 }
 
-std::int64_t TrainingSpace::per_group(const Parallelism& p) const {
+std::int64_t TrainingSpace::per_group(const lower::Parallelism& p) const {
   const double sequences = question_.sequences / static_cast<double>(p.data * p.fsdp);
   return sequences < 1.0 || sequences != std::floor(sequences) ? 0 : static_cast<std::int64_t>(sequences);
 }
@@ -119,23 +120,23 @@ std::int64_t largest_microbatch(std::int64_t sequence) {
   return std::max(sequences, tokens / sequence);
 }
 
-std::vector<int> TrainingSpace::zeros(const Parallelism& p) const {
+std::vector<int> TrainingSpace::zeros(const lower::Parallelism& p) const {
   if (choices_.zero) return {*choices_.zero};
   // Sharing out weights as well is fsdp, which takes context-parallel devices along; without it they are left.
   if (p.data == 1) return p.fsdp == 1 && p.context > 1 ? std::vector<int>{0, 1, 2, 3} : std::vector<int>{0};
   return {0, 1, 2};
 }
 
-std::vector<ResidualScheme> TrainingSpace::residuals(const Parallelism& p) const {
+std::vector<lower::ResidualScheme> TrainingSpace::residuals(const lower::Parallelism& p) const {
   if (choices_.residual) return {*choices_.residual};
-  if (p.tensor == 1) return {ResidualScheme::replicated};
-  return {ResidualScheme::replicated, ResidualScheme::sequence};
+  if (p.tensor == 1) return {lower::ResidualScheme::replicated};
+  return {lower::ResidualScheme::replicated, lower::ResidualScheme::sequence};
 }
 
-std::vector<ContextScheme> TrainingSpace::context_schemes(const Parallelism& p) const {
+std::vector<lower::ContextScheme> TrainingSpace::context_schemes(const lower::Parallelism& p) const {
   if (choices_.context_scheme) return {*choices_.context_scheme};
-  if (p.context == 1 || heads_ % (p.tensor * p.context) != 0) return {ContextScheme::gather};
-  return {ContextScheme::gather, ContextScheme::exchange};
+  if (p.context == 1 || heads_ % (p.tensor * p.context) != 0) return {lower::ContextScheme::gather};
+  return {lower::ContextScheme::gather, lower::ContextScheme::exchange};
 }
 
 std::vector<std::int64_t> TrainingSpace::micro_batches(std::int64_t per_group) const {
@@ -146,15 +147,15 @@ std::vector<std::int64_t> TrainingSpace::micro_batches(std::int64_t per_group) c
   return out;
 }
 
-std::vector<Recompute> TrainingSpace::policies() const {
+std::vector<lower::Recompute> TrainingSpace::policies() const {
   if (choices_.recompute) return {*choices_.recompute};
-  std::vector<Recompute> out;
-  for (const RecomputePolicy& policy : recompute_policies) out.push_back(policy.parts);
+  std::vector<lower::Recompute> out;
+  for (const lower::RecomputePolicy& policy : lower::recompute_policies) out.push_back(policy.parts);
   return out;
 }
 
-std::vector<StageOrder> TrainingSpace::orders(const Parallelism& p) const {
-  using enum PipelineSchedule;
+std::vector<StageOrder> TrainingSpace::orders(const lower::Parallelism& p) const {
+  using enum pipeline::PipelineSchedule;
   if (p.pipeline == 1) return {{one_f_one_b, 1}};
   std::vector<StageOrder> out;
   if (choices_.schedule) {
@@ -168,7 +169,7 @@ std::vector<StageOrder> TrainingSpace::orders(const Parallelism& p) const {
   if (choices_.schedule.value_or(interleaved) != interleaved) return out;
   // Many chunks that leave the largest of most stages as it is cost hops and memory and gain next to nothing.
   constexpr std::int64_t few = 12;
-  const std::int64_t layers = layers_of(model_), longer = layers % p.pipeline;
+  const std::int64_t layers = pipeline::layers_of(model_), longer = layers % p.pipeline;
   const std::int64_t usual = layers / p.pipeline + (2 * longer >= p.pipeline ? 1 : 0);
   const auto largest = [&](std::int64_t chunks) { return (usual + chunks - 1) / chunks; };
   for (std::int64_t v = 2; v * p.pipeline <= layers && out.size() < most_orders; ++v)
@@ -177,10 +178,10 @@ std::vector<StageOrder> TrainingSpace::orders(const Parallelism& p) const {
   return out;
 }
 
-std::vector<AxisLayout> TrainingSpace::layouts(const Parallelism& p) const {
-  if (!choices_.layout) return axis_layouts(whole_mesh_sizes(p), cluster_);
-  if (!whole_placement(p, *choices_.layout, cluster_)) return {};
+std::vector<network::AxisLayout> TrainingSpace::layouts(const lower::Parallelism& p) const {
+  if (!choices_.layout) return network::axis_layouts(training::whole_mesh_sizes(p), cluster_);
+  if (!training::whole_placement(p, *choices_.layout, cluster_)) return {};
   return {*choices_.layout};
 }
 
-}  // namespace assay
+}  // namespace assay::search

@@ -7,19 +7,19 @@
 
 #include "assay/training/step.h"
 
-namespace assay {
+namespace assay::search {
 
 /// What the user fixed; the rest is searched.
 struct TrainingChoices {
   std::optional<std::int64_t> data, fsdp, tensor, pipeline, context, expert, micro_batch, interleave;
-  std::optional<ExpertAxes> expert_over;
+  std::optional<lower::ExpertAxes> expert_over;
   std::optional<int> zero;
-  std::optional<PipelineSchedule> schedule;
-  std::optional<Recompute> recompute;
-  std::optional<ResidualScheme> residual;
-  std::optional<ContextScheme> context_scheme;
-  std::optional<AxisLayout> layout;
-  std::vector<Offload> offloads{Offload::none};  ///< those that may be tried
+  std::optional<pipeline::PipelineSchedule> schedule;
+  std::optional<lower::Recompute> recompute;
+  std::optional<lower::ResidualScheme> residual;
+  std::optional<lower::ContextScheme> context_scheme;
+  std::optional<network::AxisLayout> layout;
+  std::vector<training::Offload> offloads{training::Offload::none};  ///< those that may be tried
 };
 
 /// Orders of the stages of a mesh that a search keeps apart, a bit each; enough for stages of 800 layers.
@@ -27,7 +27,7 @@ inline constexpr std::size_t most_orders = 64;
 
 /// In which order stages take their work.
 struct StageOrder {
-  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+  pipeline::PipelineSchedule schedule = pipeline::PipelineSchedule::one_f_one_b;
   std::int64_t interleave = 1;
 };
 
@@ -36,37 +36,37 @@ std::int64_t largest_microbatch(std::int64_t sequence);
 
 class TrainingSpace {
  public:
-  TrainingSpace(const TrainingQuestion& question, std::int64_t sequence, const Cluster& cluster,
+  TrainingSpace(const training::TrainingQuestion& question, std::int64_t sequence, const hardware::Cluster& cluster,
                 const TrainingChoices& choices);
 
   /// Degrees that multiply to the chips and divide what they split, whether or not the batch divides.
-  std::vector<Parallelism> meshes() const;
+  std::vector<lower::Parallelism> meshes() const;
   /// Why there are none.
   tl::unexpected<Error> no_meshes() const;
   /// Sequences of one data-parallel group; 0 where the batch does not divide.
-  std::int64_t per_group(const Parallelism& p) const;
+  std::int64_t per_group(const lower::Parallelism& p) const;
 
-  std::vector<int> zeros(const Parallelism& p) const;
-  std::vector<ResidualScheme> residuals(const Parallelism& p) const;
-  std::vector<ContextScheme> context_schemes(const Parallelism& p) const;
+  std::vector<int> zeros(const lower::Parallelism& p) const;
+  std::vector<lower::ResidualScheme> residuals(const lower::Parallelism& p) const;
+  std::vector<lower::ContextScheme> context_schemes(const lower::Parallelism& p) const;
   std::vector<std::int64_t> micro_batches(std::int64_t per_group) const;
   /// In an order in which none comes before another that makes a part of the same again.
-  std::vector<Recompute> policies() const;
-  std::vector<StageOrder> orders(const Parallelism& p) const;
+  std::vector<lower::Recompute> policies() const;
+  std::vector<StageOrder> orders(const lower::Parallelism& p) const;
   /// Ways to lay the mesh on the cluster that differ.
-  std::vector<AxisLayout> layouts(const Parallelism& p) const;
+  std::vector<network::AxisLayout> layouts(const lower::Parallelism& p) const;
 
  private:
-  void split_data(std::int64_t tp, std::int64_t pp, std::int64_t cp, std::vector<Parallelism>& out) const;
-  void split_experts(ExpertAxes over, const std::vector<std::int64_t>& parts, Parallelism p,
-                     std::vector<Parallelism>& out) const;
+  void split_data(std::int64_t tp, std::int64_t pp, std::int64_t cp, std::vector<lower::Parallelism>& out) const;
+  void split_experts(lower::ExpertAxes over, const std::vector<std::int64_t>& parts, lower::Parallelism p,
+                     std::vector<lower::Parallelism>& out) const;
 
-  const TrainingQuestion& question_;
-  const Transformer& model_;
+  const training::TrainingQuestion& question_;
+  const model::Transformer& model_;
   std::int64_t sequence_;
-  const Cluster& cluster_;
+  const hardware::Cluster& cluster_;
   const TrainingChoices& choices_;
   std::int64_t heads_ = 0, width_ = 0, experts_ = 0;  ///< what must divide, over all kinds of layers; 0: nothing does
 };
 
-}  // namespace assay
+}  // namespace assay::search

@@ -2,25 +2,25 @@
 
 #include <algorithm>
 
-namespace assay {
+namespace assay::search {
 
 std::uint64_t possible_orders(const std::vector<StageOrder>& orders, std::int64_t stages, std::int64_t microbatches) {
   std::uint64_t bits = 0;
   for (std::size_t o = 0; o < orders.size(); ++o)
-    if (stages == 1 || is_possible({orders[o].schedule, stages, microbatches, orders[o].interleave}))
+    if (stages == 1 || pipeline::is_possible({orders[o].schedule, stages, microbatches, orders[o].interleave}))
       bits |= std::uint64_t{1} << o;
   return bits;
 }
 
-const StageLayers& LayersOfOrders::of(const Parallelism& p) {
+const StageLayers& LayersOfOrders::of(const lower::Parallelism& p) {
   const auto [known, is_new] = known_.try_emplace(p.pipeline);
   StageLayers& layers = known->second;
   if (!is_new) return layers;
   for (const StageOrder& order : space_.orders(p)) {
-    StageSplit split = stage_split(model_, p.pipeline, order.schedule, order.interleave);
+    pipeline::StageSplit split = training::stage_split(model_, p.pipeline, order.schedule, order.interleave);
     OrderLayers& cut = layers.each.emplace_back();
-    cut.runs = stage_runs(model_, p.pipeline, order.schedule, order.interleave);
-    for (const StageSplit::Part& part : split.parts) {
+    cut.runs = training::stage_runs(model_, p.pipeline, order.schedule, order.interleave);
+    for (const pipeline::StageSplit::Part& part : split.parts) {
       auto& before = cut.before.emplace_back();
       for (std::int16_t stage = 0; stage < part.to; ++stage) {
         const auto run = static_cast<std::size_t>(cut.runs.part_of[static_cast<std::size_t>(stage)]);
@@ -36,4 +36,4 @@ const StageLayers& LayersOfOrders::of(const Parallelism& p) {
   return layers;
 }
 
-}  // namespace assay
+}  // namespace assay::search

@@ -7,19 +7,19 @@
 
 #include "assay/search/training/space.h"
 
-namespace assay {
+namespace assay::search {
 
 /// Orders under which stages hold the same layers, a bit each.
 struct AlikeOrders {
-  StageSplit split;
+  pipeline::StageSplit split;
   std::uint64_t orders = 0;
 };
 
 /// Layers as one order of stages cuts them.
 struct OrderLayers {
-  StageSplit runs;  ///< stage_runs()
+  pipeline::StageSplit runs;  ///< stage_runs()
   /// By part of the split: layers of the first runs on all stages before the last one of the kind.
-  std::vector<std::array<std::int16_t, max_layer_kinds>> before;
+  std::vector<std::array<std::int16_t, model::max_layer_kinds>> before;
 };
 
 /// All orders of a number of stages.
@@ -34,13 +34,13 @@ std::uint64_t possible_orders(const std::vector<StageOrder>& orders, std::int64_
 /// The layers that stages hold under them: it depends on the number of stages alone, and each is made once.
 class LayersOfOrders {
  public:
-  LayersOfOrders(const Transformer& model, const TrainingSpace& space) : model_(model), space_(space) {}
-  const StageLayers& of(const Parallelism& p);
+  LayersOfOrders(const model::Transformer& model, const TrainingSpace& space) : model_(model), space_(space) {}
+  const StageLayers& of(const lower::Parallelism& p);
 
  private:
-  const Transformer& model_;
+  const model::Transformer& model_;
   const TrainingSpace& space_;
   std::map<std::int64_t, StageLayers> known_;  ///< by stages
 };
 
-}  // namespace assay
+}  // namespace assay::search

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-namespace assay {
+namespace assay::serving {
 namespace {
 
 constexpr double negligible = 1e-10;
@@ -138,4 +138,4 @@ ChainTimes solve_chain(const ChainServer& server) {
   return out;
 }
 
-}  // namespace assay
+}  // namespace assay::serving

@@ -6,7 +6,7 @@
 #include <functional>
 #include <span>
 
-namespace assay {
+namespace assay::serving {
 
 struct ChainServer {
   double rate = 0;                                ///< requests per second, a Poisson process
@@ -27,4 +27,4 @@ struct ChainTimes {
 /// of thousands of requests, are left out.
 ChainTimes solve_chain(const ChainServer& server);
 
-}  // namespace assay
+}  // namespace assay::serving

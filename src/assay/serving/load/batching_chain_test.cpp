@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-namespace assay {
+namespace assay::serving {
 namespace {
 
 // Prompts that cost nothing and one place: an M/M/1 queue. At 0.8 of its load 0.8 are served and 0.64 / 0.2 = 3.2 wait.
@@ -95,4 +95,4 @@ TEST(BatchingChain, AgreesWithTheSameServerPlayedOut) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::serving

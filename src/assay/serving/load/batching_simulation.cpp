@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-namespace assay {
+namespace assay::serving {
 namespace {
 
 /// The same numbers everywhere: the standard fixes the engine, not its distributions.
@@ -253,4 +253,4 @@ LoadedTimes simulate_batching(const LoadedServer& server, double rate, const Sim
   return Simulation(server, rate, load).run();
 }
 
-}  // namespace assay
+}  // namespace assay::serving

@@ -5,7 +5,7 @@
 
 #include "assay/serving/load/queueing.h"
 
-namespace assay {
+namespace assay::serving {
 
 struct SimulatedLoad {
   std::int64_t requests = 20000;  ///< that are counted; a fifth as many before them are not
@@ -15,4 +15,4 @@ struct SimulatedLoad {
 /// `rate` requests per second of one replica. Where more arrive than leave, `stable` is false.
 LoadedTimes simulate_batching(const LoadedServer& server, double rate, const SimulatedLoad& load);
 
-}  // namespace assay
+}  // namespace assay::serving

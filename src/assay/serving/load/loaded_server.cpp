@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-namespace assay {
+namespace assay::serving {
 namespace {
 
 /// Straight between points, and on beyond the last two.
@@ -35,8 +35,8 @@ std::vector<double> grid(double low, double high, double factor) {
   return out;
 }
 
-Polyline prefill_times(const ServingQuestion& question, const ServingStrategy& strategy, const StageLinks& links,
-                       const RequestLengths& lengths, double scale) {
+Polyline prefill_times(const ServingQuestion& question, const ServingStrategy& strategy,
+                       const training::StageLinks& links, const RequestLengths& lengths, double scale) {
   Polyline line;
   const auto low = static_cast<double>(lengths.prompt.smallest()), high = static_cast<double>(lengths.prompt.largest());
   for (double tokens : grid(low, high, std::max(1.5, std::pow(high / low, 1.0 / 12.0)))) {
@@ -49,7 +49,7 @@ Polyline prefill_times(const ServingQuestion& question, const ServingStrategy& s
 }
 
 /// Seconds that the cache of an average prompt takes to another server, all of whose chips receive their part.
-double transfer_time(const ServingQuestion& question, const Cluster& cluster, const ServingProfile& decode,
+double transfer_time(const ServingQuestion& question, const hardware::Cluster& cluster, const ServingProfile& decode,
                      const RequestLengths& lengths, double data) {
   if (!cluster.chip.network.scale_out) return 0.0;
   double reserved = 0.0;
@@ -61,8 +61,8 @@ double transfer_time(const ServingQuestion& question, const Cluster& cluster, co
 
 }  // namespace
 
-Result<LoadedServer> loaded_server(const ServingQuestion& question, const Cluster& cluster, const ServingPoint& point,
-                                   const LoadChoices& choices) {
+Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardware::Cluster& cluster,
+                                   const ServingPoint& point, const LoadChoices& choices) {
   const ServingStrategy& strategy = point.strategy;
   const ServingSetup& setup = question.setup;
   ASSAY_TRY(links, serving_links(setup, strategy, cluster));
@@ -130,4 +130,4 @@ Result<LoadedServer> loaded_server(const ServingQuestion& question, const Cluste
   return server;
 }
 
-}  // namespace assay
+}  // namespace assay::serving

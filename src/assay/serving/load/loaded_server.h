@@ -5,7 +5,7 @@
 #include "assay/serving/load/queueing.h"
 #include "assay/serving/point.h"
 
-namespace assay {
+namespace assay::serving {
 
 struct LoadChoices {
   std::optional<std::int64_t> chunk;            ///< tokens of prompts that join a decode step
@@ -14,7 +14,7 @@ struct LoadChoices {
 };
 
 /// One replica of the point. Requests are those of the question; its batch is the most that is decoded at once.
-Result<LoadedServer> loaded_server(const ServingQuestion& question, const Cluster& cluster, const ServingPoint& point,
-                                   const LoadChoices& choices);
+Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardware::Cluster& cluster,
+                                   const ServingPoint& point, const LoadChoices& choices);
 
-}  // namespace assay
+}  // namespace assay::serving

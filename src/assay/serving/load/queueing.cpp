@@ -6,7 +6,7 @@
 
 #include "assay/serving/load/batching_chain.h"
 
-namespace assay {
+namespace assay::serving {
 namespace {
 
 /// What prompts do to a server: means over their lengths.
@@ -410,4 +410,4 @@ double largest_rate(const LoadedServer& server, double first_token, double per_t
   return low;
 }
 
-}  // namespace assay
+}  // namespace assay::serving

@@ -6,7 +6,7 @@
 
 #include "assay/serving/request_lengths.h"
 
-namespace assay {
+namespace assay::serving {
 
 /// Who works on prompts, and when.
 enum class BatchingPolicy : std::uint8_t {
@@ -58,4 +58,4 @@ LoadedTimes loaded_times(const LoadedServer& server, double rate);
 /// 0 if even an idle server does not.
 double largest_rate(const LoadedServer& server, double first_token, double per_token);
 
-}  // namespace assay
+}  // namespace assay::serving

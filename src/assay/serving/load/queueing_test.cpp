@@ -11,7 +11,7 @@
 
 #include "assay/serving/load/batching_simulation.h"
 
-namespace assay {
+namespace assay::serving {
 namespace {
 
 Lengths lengths_of(const std::string& spread, std::int64_t mean) {
@@ -237,4 +237,4 @@ RC_GTEST_PROP(Queueing, MoreLoadIsNeverFaster, ()) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::serving

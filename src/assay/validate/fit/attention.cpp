@@ -5,7 +5,7 @@
 
 #include "assay/validate/fit/fit.h"
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 /// No backward kernel is known to reach more of the peak: it holds more in its registers than the forward pass does.
@@ -40,8 +40,8 @@ void fit_launches(FitProblem& problem, const std::string& source, const std::fun
   }
 }
 
-void fit_kernel(FitProblem& problem, const std::string& id, AttentionKernel choice,
-                AttentionKernelCalibration& kernel) {
+void fit_kernel(FitProblem& problem, const std::string& id, hardware::AttentionKernel choice,
+                hardware::AttentionKernelCalibration& kernel) {
   // Where a kernel was measured by itself, tables that time more than it say nothing of it.
   const bool alone = any_row(problem, [&](const KernelRow& row) {
     return is_attention(row) && row.attention == choice && belongs(problem, row, id) && row.source != "aiconfigurator";
@@ -66,8 +66,9 @@ void fit_kernel(FitProblem& problem, const std::string& id, AttentionKernel choi
     return;
   }
   const auto wide = [&](KernelKind kind) {
-    return any_row(
-        problem, [&](const KernelRow& row) { return mine(row) && row.kind == kind && row.work.head_dim > wide_head; });
+    return any_row(problem, [&](const KernelRow& row) {
+      return mine(row) && row.kind == kind && row.work.head_dim > hardware::wide_head;
+    });
   };
   const bool both = has(KernelKind::attention_both);
   if (both || has(KernelKind::attention_forward))
@@ -81,7 +82,8 @@ void fit_kernel(FitProblem& problem, const std::string& id, AttentionKernel choi
     kernel.backward.share = std::min(attention_start.backward.share, kernel.forward.share);
 }
 
-void fit_decode(FitProblem& problem, const std::string& id, AttentionKernel choice, DecodeCalibration& decode) {
+void fit_decode(FitProblem& problem, const std::string& id, hardware::AttentionKernel choice,
+                hardware::DecodeCalibration& decode) {
   const auto decodes = [&](const KernelRow& row) {
     return row.kind == KernelKind::decode && row.attention == choice && belongs(problem, row, id);
   };
@@ -100,7 +102,7 @@ void fit_decode(FitProblem& problem, const std::string& id, AttentionKernel choi
 
 }  // namespace
 
-void add_pass(AttentionPass& pass, bool wide, std::vector<FitParameter>& parameters, double most) {
+void add_pass(hardware::AttentionPass& pass, bool wide, std::vector<FitParameter>& parameters, double most) {
   parameters.push_back(fit(pass.share, 0.1, most));
   parameters.push_back(fit(pass.softmax, 10.0, 200.0));
   parameters.push_back(fit(pass.passes, 0.01, 6.0));
@@ -113,10 +115,10 @@ void fit_attention(FitProblem& problem) {
     for (auto& [id, calibration] : problem.calibrations) {
       if (!calibration.attention) continue;
       auto& [flash2, cudnn] = *calibration.attention;
-      if (flash2) fit_kernel(problem, id, AttentionKernel::flash2, *flash2);
-      if (cudnn) fit_kernel(problem, id, AttentionKernel::cudnn, *cudnn);
-      if (flash2) fit_decode(problem, id, AttentionKernel::flash2, flash2->decode);
-      if (cudnn) fit_decode(problem, id, AttentionKernel::cudnn, cudnn->decode);
+      if (flash2) fit_kernel(problem, id, hardware::AttentionKernel::flash2, *flash2);
+      if (cudnn) fit_kernel(problem, id, hardware::AttentionKernel::cudnn, *cudnn);
+      if (flash2) fit_decode(problem, id, hardware::AttentionKernel::flash2, flash2->decode);
+      if (cudnn) fit_decode(problem, id, hardware::AttentionKernel::cudnn, cudnn->decode);
     }
     for (auto& [source, harness] : problem.harnesses) {
       const auto mine = [&, &name = source](const KernelRow& row) { return all(row) && row.source == name; };
@@ -136,7 +138,7 @@ void fit_pointwise(FitProblem& problem) {
         return is_pointwise(row) && belongs(problem, row, family);
       };
       if (!calibration.pointwise || !any_row(problem, mine)) continue;
-      PointwiseCalibration& p = *calibration.pointwise;
+      hardware::PointwiseCalibration& p = *calibration.pointwise;
       const std::pair<KernelKind, double*> kinds[] = {{KernelKind::stream, &p.stream},
                                                       {KernelKind::norm, &p.norm},
                                                       {KernelKind::softmax, &p.softmax},
@@ -154,4 +156,4 @@ void fit_pointwise(FitProblem& problem) {
   }
 }
 
-}  // namespace assay
+}  // namespace assay::validate

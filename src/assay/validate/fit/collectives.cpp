@@ -6,7 +6,7 @@
 #include "assay/validate/fit/fit.h"
 #include "assay/validate/fit/minimise.h"
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 template <class Take>
@@ -30,10 +30,11 @@ bool is_plain(const CollectiveRow& row) {
 }
 
 void fit_curve(
-    FitProblem& problem, const std::string& id, const std::function<bool(CollectiveKind)>& is_kind,
-    CollectiveCurve& curve, double* in_network, const std::function<void()>& spread = [] {}) {
+    FitProblem& problem, const std::string& id, const std::function<bool(network::CollectiveKind)>& is_kind,
+    hardware::CollectiveCurve& curve, double* in_network, const std::function<void()>& spread = [] {}) {
   const auto mine = [&](const CollectiveRow& row) {
-    return is_kind(row.kind) && !row.across && (is_plain(row) || row.algorithm == CollectiveAlgorithm::ring) &&
+    return is_kind(row.kind) && !row.across &&
+           (is_plain(row) || row.algorithm == estimate::CollectiveAlgorithm::ring) &&
            calibration_id(problem.chips.at(row.chip), KernelKind::collective) == id;
   };
   if (std::none_of(problem.collectives.begin(), problem.collectives.end(),
@@ -56,8 +57,9 @@ void fit_curve(
   spread();
 }
 
-void fit_fabric(FitProblem& problem, Fabric fabric, std::optional<AcrossCurve> CollectiveCalibration::*curve) {
-  AcrossCurve shared = *((*problem.calibrations.at("hopper").collective).*curve);
+void fit_fabric(FitProblem& problem, hardware::Fabric fabric,
+                std::optional<hardware::AcrossCurve> hardware::CollectiveCalibration::*curve) {
+  hardware::AcrossCurve shared = *((*problem.calibrations.at("hopper").collective).*curve);
   const auto spread = [&] {
     for (auto& [id, calibration] : problem.calibrations)
       if (calibration.collective) (*calibration.collective).*curve = shared;
@@ -75,19 +77,21 @@ void fit_collectives(FitProblem& problem) {
   constexpr auto collective = static_cast<std::size_t>(KernelKind::collective);
   for (auto& [id, calibration] : problem.calibrations) {
     if (!calibration.collective) continue;
-    CollectiveCalibration& c = *calibration.collective;
-    const auto one = [](CollectiveKind kind) { return [kind](CollectiveKind other) { return other == kind; }; };
+    hardware::CollectiveCalibration& c = *calibration.collective;
+    const auto one = [](network::CollectiveKind kind) {
+      return [kind](network::CollectiveKind other) { return other == kind; };
+    };
     // Gathering is scattering backwards: the same bytes over the same ring.
-    const auto rings = [](CollectiveKind kind) {
-      return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
+    const auto rings = [](network::CollectiveKind kind) {
+      return kind == network::CollectiveKind::all_gather || kind == network::CollectiveKind::reduce_scatter;
     };
     fit_curve(problem, id, rings, c.all_gather, nullptr, [&c] { c.reduce_scatter = c.all_gather; });
-    fit_curve(problem, id, one(CollectiveKind::all_reduce), c.all_reduce, &c.in_network);
-    fit_curve(problem, id, one(CollectiveKind::all_to_all), c.all_to_all, nullptr);
+    fit_curve(problem, id, one(network::CollectiveKind::all_reduce), c.all_reduce, &c.in_network);
+    fit_curve(problem, id, one(network::CollectiveKind::all_to_all), c.all_to_all, nullptr);
   }
-  fit_fabric(problem, Fabric::infiniband, &CollectiveCalibration::infiniband);
-  fit_fabric(problem, Fabric::efa, &CollectiveCalibration::efa);
-  fit_fabric(problem, Fabric::tcpxo, &CollectiveCalibration::tcpxo);
+  fit_fabric(problem, hardware::Fabric::infiniband, &hardware::CollectiveCalibration::infiniband);
+  fit_fabric(problem, hardware::Fabric::efa, &hardware::CollectiveCalibration::efa);
+  fit_fabric(problem, hardware::Fabric::tcpxo, &hardware::CollectiveCalibration::tcpxo);
   for (auto& [source, harness] : problem.harnesses) {
     const auto mine = [&, &name = source](const CollectiveRow& row) {
       return row.source == name && !row.across && !is_plain(row);
@@ -99,4 +103,4 @@ void fit_collectives(FitProblem& problem) {
   }
 }
 
-}  // namespace assay
+}  // namespace assay::validate

@@ -7,7 +7,7 @@
 
 #include "assay/validate/rows/tables.h"
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 constexpr std::string_view fit_date = "2026-11-16";  // of the measurements' last study; a result holds no clock
@@ -27,31 +27,31 @@ const std::vector<Family>& families() {
   return all;
 }
 
-Calibration& add(FitProblem& problem, std::string_view id, std::string_view name) {
-  Calibration& c = problem.calibrations[std::string(id)];
+hardware::Calibration& add(FitProblem& problem, std::string_view id, std::string_view name) {
+  hardware::Calibration& c = problem.calibrations[std::string(id)];
   c.id = id, c.name = name;
   c.sources.push_back({"fit", "fit to " + problem.rows, std::string(fit_command), "", std::string(fit_date), "", ""});
   c.sources.push_back({"assumed", "not measured here: taken over from the nearest family, or from whole training steps",
                        std::string(fit_command), "", std::string(fit_date), "", ""});
-  MatmulCalibration& m = c.matmul.emplace();
+  hardware::MatmulCalibration& m = c.matmul.emplace();
   m.memory_share = 0.9, m.small_tile = 15, m.fill = 128, m.split_cost = 2_us, m.port = 100_GB_per_s;
   return c;
 }
 
 /// Marks a section as not fitted.
-void assumed(Calibration& c, std::string section) { c.origins.emplace_back(std::move(section), "(assumed)"); }
+void assumed(hardware::Calibration& c, std::string section) { c.origins.emplace_back(std::move(section), "(assumed)"); }
 
-CollectiveCalibration start_collective(double in_network) {
-  const CollectiveCurve curve{5_us, 1_us, 0.8, 0.5, 4_us};
-  const AcrossCurve across{60_us, 0.85, 2_MB};
+hardware::CollectiveCalibration start_collective(double in_network) {
+  const hardware::CollectiveCurve curve{5_us, 1_us, 0.8, 0.5, 4_us};
+  const hardware::AcrossCurve across{60_us, 0.85, 2_MB};
   return {curve, curve, curve, curve, in_network, across, across, across};
 }
 
-void add_spreads(const FitProblem& problem, Calibration& c) {
-  SpreadCalibration& spread = c.spread.emplace();
+void add_spreads(const FitProblem& problem, hardware::Calibration& c) {
+  hardware::SpreadCalibration& spread = c.spread.emplace();
   std::map<double*, std::vector<double>> logs;
   for (const KernelRow& row : problem.kernels) {
-    const Chip& chip = problem.chips.at(row.chip);
+    const hardware::Chip& chip = problem.chips.at(row.chip);
     if (!row.fitted || calibration_id(chip, row.kind) != c.id) continue;
     const auto predicted = predict(row, chip, c, problem.harnesses.at(row.source));
     if (!predicted) continue;
@@ -71,7 +71,7 @@ void add_spreads(const FitProblem& problem, Calibration& c) {
 }
 
 /// Rows and error of what was fitted into a file.
-void describe_fit(FitProblem& problem, Calibration& c) {
+void describe_fit(FitProblem& problem, hardware::Calibration& c) {
   std::size_t kernels = 0, collectives = 0;
   for (const KernelRow& row : problem.kernels)
     if (row.fitted && calibration_id(problem.chips.at(row.chip), row.kind) == c.id) ++kernels;
@@ -103,10 +103,10 @@ double spread_of(std::vector<double> logs) {
   if (logs.size() < 5) return 0.0;
   std::sort(logs.begin(), logs.end());
   return std::expm1(unseen_margin *
-                    logs[static_cast<std::size_t>(spread_coverage * static_cast<double>(logs.size() - 1))]);
+                    logs[static_cast<std::size_t>(hardware::spread_coverage * static_cast<double>(logs.size() - 1))]);
 }
 
-std::string calibration_id(const Chip& chip, KernelKind kind) {
+std::string calibration_id(const hardware::Chip& chip, KernelKind kind) {
   if (chip.id == "h200-sxm" && kind == KernelKind::matmul) return chip.id;
   for (const Family& family : families())
     if (std::find(family.architectures.begin(), family.architectures.end(), chip.architecture) !=
@@ -118,9 +118,9 @@ std::string calibration_id(const Chip& chip, KernelKind kind) {
 void start_fit(FitProblem& problem) {
   problem.calibrations.clear();
   for (const Family& family : families()) {
-    Calibration& c = add(problem, family.id, family.name);
+    hardware::Calibration& c = add(problem, family.id, family.name);
     c.architectures = family.architectures;
-    MatmulCalibration& m = *c.matmul;
+    hardware::MatmulCalibration& m = *c.matmul;
     const bool tpu = family.id == "tpu", blackwell = family.id == "blackwell";
     const auto share = [&](Dtype dtype) -> double& { return m.share[static_cast<std::size_t>(dtype)]; };
     share(Dtype::bf16) = tpu ? 0.8 : blackwell ? 0.72 : 0.84;
@@ -133,17 +133,17 @@ void start_fit(FitProblem& problem) {
     m.fine_tiles = blackwell || family.id == "hopper";
     if (blackwell) m.port.reset();
     if (tpu) m.small_tile = m.fill = 0.0, m.split_cost = Seconds(0), m.port.reset();
-    c.pointwise = PointwiseCalibration{0.9, 0.75, 0.3, 0.6, 0.5_us};
+    c.pointwise = hardware::PointwiseCalibration{0.9, 0.75, 0.3, 0.6, 0.5_us};
     c.attention.emplace().cudnn = attention_start;
     if (family.id == "hopper" || family.id == "ampere") c.attention->flash2 = attention_start;
     if (family.id != "ada") c.collective = start_collective(family.id == "hopper" || blackwell ? 0.58 : 0.0);
     // What starts a kernel: eager frameworks as whole training steps show it, compiled and captured ones as tables do.
-    c.host = tpu ? HostCalibration{2_us, 2_us, 2_us} : HostCalibration{31_us, 10_us, 2_us};
+    c.host = tpu ? hardware::HostCalibration{2_us, 2_us, 2_us} : hardware::HostCalibration{31_us, 10_us, 2_us};
     assumed(c, "host");
     if (blackwell || family.id == "ada" || tpu) assumed(c, "pointwise");
     if (family.id == "ada") assumed(c, "collective");
   }
-  Calibration& h200 = add(problem, "h200-sxm", "NVIDIA H200 SXM5 141GB");
+  hardware::Calibration& h200 = add(problem, "h200-sxm", "NVIDIA H200 SXM5 141GB");
   h200.chip = "h200-sxm";
   h200.matmul->share[static_cast<std::size_t>(Dtype::bf16)] = 0.86;
   h200.matmul->share[static_cast<std::size_t>(Dtype::fp8)] = 0.78;
@@ -191,7 +191,7 @@ Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const 
   // The bound of trees is no fit: NCCL's own model (src/graph/tuning.cc) has it, 110 GB/s of a ring's bandwidth on
   // A100, half of it of the array. It stays as the files have it.
   for (const auto& [path, text] : input.catalogue.files("calibration/")) {
-    ASSAY_TRY(known, read_calibration(text, path));
+    ASSAY_TRY(known, hardware::read_calibration(text, path));
     const auto of = problem.calibrations.find(known.id);
     if (of == problem.calibrations.end() || !of->second.collective || !known.collective) continue;
     of->second.collective->tree = known.collective->tree;
@@ -239,20 +239,20 @@ Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const 
   const Harness& tables = problem.harnesses.at("aiconfigurator");
   const Harness& own = problem.harnesses.at("h200-random");  // as assay measure does it
   constexpr auto matmul = static_cast<std::size_t>(KernelKind::matmul);
-  const Calibration hopper = problem.calibrations.at("hopper"), ampere = problem.calibrations.at("ampere");
+  const hardware::Calibration hopper = problem.calibrations.at("hopper"), ampere = problem.calibrations.at("ampere");
   for (auto& [id, c] : problem.calibrations) {
     if (id == "tpu") {
-      c.burst = c.sustained = Regime{};
+      c.burst = c.sustained = hardware::Regime{};
     } else {
-      c.sustained = Regime{tables.launch[matmul], Seconds(0), tables.ramp};
-      c.burst = id == "h200-sxm" ? Regime{own.launch[matmul], own.gap, own.ramp}
-                                 : Regime{tables.launch[matmul], tables.gap, tables.ramp};
+      c.sustained = hardware::Regime{tables.launch[matmul], Seconds(0), tables.ramp};
+      c.burst = id == "h200-sxm" ? hardware::Regime{own.launch[matmul], own.gap, own.ramp}
+                                 : hardware::Regime{tables.launch[matmul], tables.gap, tables.ramp};
     }
     if (c.origin("pointwise") == "(assumed)") c.pointwise = hopper.pointwise;
     if (c.origin("collective") == "(assumed)") c.collective = ampere.collective;
     add_spreads(problem, c);
     describe_fit(problem, c);
-    files.emplace_back("calibration/" + id + ".toml", calibration_text(c));
+    files.emplace_back("calibration/" + id + ".toml", hardware::calibration_text(c));
   }
   for (auto& [source, h] : problem.harnesses)
     for (std::size_t kind = 0; kind + 1 < kernel_kinds; ++kind)
@@ -273,4 +273,4 @@ Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const 
   return files;
 }
 
-}  // namespace assay
+}  // namespace assay::validate

@@ -14,19 +14,19 @@
 #include "assay/validate/rows/kernel_rows.h"
 #include "assay/validate/validation.h"
 
-namespace assay {
+namespace assay::validate {
 
 /// What is fitted, and what it is fitted to.
 struct FitProblem {
   std::string rows = {};           ///< in words, for the sources
   std::vector<KernelRow> kernels;  ///< all rows; only fitted ones are looked at
   std::vector<CollectiveRow> collectives;
-  std::map<std::string, Chip> chips;                ///< by id
-  std::map<std::string, Calibration> calibrations;  ///< by id
+  std::map<std::string, hardware::Chip> chips;                ///< by id
+  std::map<std::string, hardware::Calibration> calibrations;  ///< by id
   Harnesses harnesses;
 };
 /// Which file a row's section is fitted in: products of an H200 in its own, the rest by family.
-std::string calibration_id(const Chip& chip, KernelKind kind);
+std::string calibration_id(const hardware::Chip& chip, KernelKind kind);
 
 /// Sums of |log(predicted / measured)| and counts by group, as one number: groups count alike, but for small ones.
 inline double mean_of_groups(const std::map<std::string, std::pair<double, double>>& groups) {
@@ -50,7 +50,7 @@ double kernel_misfit(const FitProblem& problem, Take take) {
   std::map<std::string, std::pair<double, double>> groups;
   for (const KernelRow& row : problem.kernels) {
     if (!row.fitted || !take(row)) continue;
-    const Chip& chip = problem.chips.at(row.chip);
+    const hardware::Chip& chip = problem.chips.at(row.chip);
     const auto predicted =
         predict(row, chip, problem.calibrations.at(calibration_id(chip, row.kind)), problem.harnesses.at(row.source));
     if (!predicted) continue;
@@ -67,15 +67,15 @@ void fit_matmuls(FitProblem& problem);
 void fit_attention(FitProblem& problem);
 /// Where the numbers of an attention kernel start, and the bounds of those of one pass (`wide`: it has rows with heads
 /// above wide_head).
-inline constexpr AttentionKernelCalibration attention_start{
+inline constexpr hardware::AttentionKernelCalibration attention_start{
     {0.7, 1.0, 50, 0.5}, {0.6, 1.0, 40, 1.0}, {0.9, 1.0, 0.9, 1_us}};
 /// Of a GPU all of whose rows are replayed from a graph: attention is launched as products are.
 void launch_alike(Harness& harness);
-void add_pass(AttentionPass& pass, bool wide, std::vector<FitParameter>& parameters, double most = 1.0);
+void add_pass(hardware::AttentionPass& pass, bool wide, std::vector<FitParameter>& parameters, double most = 1.0);
 void fit_pointwise(FitProblem& problem);
 void fit_collectives(FitProblem& problem);
 
 /// The whole fit: files by path below the catalogue.
 Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const FitInput& input);
 
-}  // namespace assay
+}  // namespace assay::validate

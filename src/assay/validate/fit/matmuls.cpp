@@ -5,7 +5,7 @@
 #include "assay/validate/fit/fit.h"
 #include "assay/validate/fit/minimise.h"
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 std::size_t at(Dtype dtype) { return static_cast<std::size_t>(dtype); }
@@ -26,10 +26,10 @@ void fit_family(FitProblem& problem, const std::vector<std::string>& ids) {
     return is_matmul(row) &&
            std::find(ids.begin(), ids.end(), calibration_id(problem.chips.at(row.chip), row.kind)) != ids.end();
   };
-  MatmulCalibration& m = *problem.calibrations.at(ids.front()).matmul;
+  hardware::MatmulCalibration& m = *problem.calibrations.at(ids.front()).matmul;
   const auto spread = [&] {
     for (const std::string& id : ids) {
-      MatmulCalibration& other = *problem.calibrations.at(id).matmul;
+      hardware::MatmulCalibration& other = *problem.calibrations.at(id).matmul;
       other.share = m.share, other.droop = m.droop, other.memory_share = m.memory_share;
     }
   };
@@ -97,10 +97,10 @@ void fit_own_launch(FitProblem& problem) {
 /// into registers on Hopper. Blackwell has a memory of its own for sums, so that it starts the next tile while it
 /// writes the last, and pairs of its cores load operands together.
 void fit_tiles(FitProblem& problem, const std::vector<std::string>& ids) {
-  MatmulCalibration shared = *problem.calibrations.at(ids.front()).matmul;
+  hardware::MatmulCalibration shared = *problem.calibrations.at(ids.front()).matmul;
   const auto spread = [&] {
     for (const std::string& id : ids) {
-      MatmulCalibration& m = *problem.calibrations.at(id).matmul;
+      hardware::MatmulCalibration& m = *problem.calibrations.at(id).matmul;
       m.small_tile = shared.small_tile;
       m.fill = shared.fill;
       m.split_cost = shared.split_cost;
@@ -157,4 +157,4 @@ void fit_matmuls(FitProblem& problem) {
   fit_grouped(problem);
 }
 
-}  // namespace assay
+}  // namespace assay::validate

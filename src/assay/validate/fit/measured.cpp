@@ -11,22 +11,22 @@
 #include "assay/validate/rows/collective_rows.h"
 #include "assay/validate/rows/kernel_rows.h"
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 constexpr auto matmul = static_cast<std::size_t>(KernelKind::matmul);
 constexpr auto stream = static_cast<std::size_t>(KernelKind::stream);
 
-std::vector<CollectiveRow> collectives_of(const std::vector<MeasuredRow>& rows, const Chip& chip) {
-  static constexpr std::pair<std::string_view, CollectiveKind> kinds[] = {
-      {"all_gather", CollectiveKind::all_gather},
-      {"reduce_scatter", CollectiveKind::reduce_scatter},
-      {"all_reduce", CollectiveKind::all_reduce},
-      {"all_to_all", CollectiveKind::all_to_all}};
+std::vector<CollectiveRow> collectives_of(const std::vector<measure::MeasuredRow>& rows, const hardware::Chip& chip) {
+  static constexpr std::pair<std::string_view, network::CollectiveKind> kinds[] = {
+      {"all_gather", network::CollectiveKind::all_gather},
+      {"reduce_scatter", network::CollectiveKind::reduce_scatter},
+      {"all_reduce", network::CollectiveKind::all_reduce},
+      {"all_to_all", network::CollectiveKind::all_to_all}};
   std::vector<CollectiveRow> found;
-  const auto egress = scale_up_egress(chip);
+  const auto egress = hardware::scale_up_egress(chip);
   if (!egress) return found;
-  for (const MeasuredRow& row : rows)
+  for (const measure::MeasuredRow& row : rows)
     for (const auto& [op, kind] : kinds) {
       if (row.op != op || row.b < 2) continue;
       CollectiveRow one;
@@ -34,7 +34,7 @@ std::vector<CollectiveRow> collectives_of(const std::vector<MeasuredRow>& rows, 
       one.links.devices = static_cast<double>(row.b);
       one.links.levels.push_back({one.links.devices, 1.0, egress->value, false, 0});
       one.shape = fmt::format("{} over {} of {}", op, row.b, row.a);
-      one.group = fmt::format("{} over {}", name(kind), row.b);
+      one.group = fmt::format("{} over {}", network::name(kind), row.b);
       one.id = fmt::format("{}-{}", chip.id, one.shape);
       one.fitted = shape_hash(one.shape) % 2 == 1;
       found.push_back(std::move(one));
@@ -44,10 +44,10 @@ std::vector<CollectiveRow> collectives_of(const std::vector<MeasuredRow>& rows, 
 
 /// Everything that one fit works on.
 struct Problem {
-  const Chip& chip;
+  const hardware::Chip& chip;
   std::vector<KernelRow> kernels;
   std::vector<CollectiveRow> collectives;
-  Calibration calibration;
+  hardware::Calibration calibration;
   Harness harness;
 
   std::optional<Seconds> predicted(const KernelRow& row) const { return predict(row, chip, calibration, harness); }
@@ -75,7 +75,7 @@ bool is_product(const KernelRow& row) { return row.kind == KernelKind::matmul; }
 
 /// Shares of the formats that have rows to be fitted to.
 void add_shares(Problem& p, std::vector<FitParameter>& parameters) {
-  MatmulCalibration& m = *p.calibration.matmul;
+  hardware::MatmulCalibration& m = *p.calibration.matmul;
   for (std::size_t format = 0; format < m.share.size(); ++format) {
     const bool measured = std::any_of(p.kernels.begin(), p.kernels.end(), [&](const KernelRow& row) {
       return row.fitted && is_product(row) && static_cast<std::size_t>(row.compute) == format;
@@ -90,9 +90,9 @@ void add_shares(Problem& p, std::vector<FitParameter>& parameters) {
 }
 
 void fit_cpu_products(Problem& p) {
-  MatmulCalibration& m = p.calibration.matmul.emplace();
+  hardware::MatmulCalibration& m = p.calibration.matmul.emplace();
   m.memory_share = 0.3, m.fill = 8, m.fork = 10_us;
-  Regime& burst = p.calibration.burst.emplace(Regime{2_us, Seconds(0), 0.1_us});
+  hardware::Regime& burst = p.calibration.burst.emplace(hardware::Regime{2_us, Seconds(0), 0.1_us});
   const auto parameters = [&] {  // from where they are now
     std::vector<FitParameter> all{fit(m.memory_share, 0.005, 1.0), fit(m.fill, 0.1, 200.0),
                                   fit(*m.fork, 0.05_us, 2000_us), fit(burst.launch, 0.01_us, 200_us),
@@ -109,11 +109,11 @@ void fit_cpu_products(Problem& p) {
   p.calibration.sustained = burst;
 }
 
-void fit_gpu_products(Problem& p, const Calibration* start) {
-  MatmulCalibration& m = p.calibration.matmul.emplace();
+void fit_gpu_products(Problem& p, const hardware::Calibration* start) {
+  hardware::MatmulCalibration& m = p.calibration.matmul.emplace();
   m.memory_share = 0.9, m.small_tile = 15, m.fill = 128, m.split_cost = 4_us, m.port = 140_GB_per_s, m.droop = 0.2;
-  Regime& burst = p.calibration.burst.emplace(Regime{6_us, 200_us, 3_us});
-  Regime& sustained = p.calibration.sustained.emplace(Regime{2_us, Seconds(0), 0.5_us});
+  hardware::Regime& burst = p.calibration.burst.emplace(hardware::Regime{6_us, 200_us, 3_us});
+  hardware::Regime& sustained = p.calibration.sustained.emplace(hardware::Regime{2_us, Seconds(0), 0.5_us});
   if (start && start->matmul) m = *start->matmul;
   if (start && start->burst) burst = *start->burst;
   if (start && start->sustained) sustained = *start->sustained;
@@ -142,8 +142,8 @@ bool is_attention(const KernelRow& row) {
   return row.kind == KernelKind::attention_forward || row.kind == KernelKind::attention_backward;
 }
 
-void fit_attention(Problem& p, const Calibration* start) {
-  AttentionKernelCalibration& kernel = p.calibration.attention.emplace().cudnn.emplace(attention_start);
+void fit_attention(Problem& p, const hardware::Calibration* start) {
+  hardware::AttentionKernelCalibration& kernel = p.calibration.attention.emplace().cudnn.emplace(attention_start);
   if (start && start->attention && start->attention->cudnn) kernel = *start->attention->cudnn;
   launch_alike(p.harness);
   for (const KernelKind kind : {KernelKind::attention_forward, KernelKind::attention_backward}) {
@@ -161,11 +161,12 @@ void fit_attention(Problem& p, const Calibration* start) {
 }
 
 /// A step that streams is launched as a product is.
-Seconds launch_of(const Calibration& c) { return c.sustained ? c.sustained->launch : Seconds(0); }
+Seconds launch_of(const hardware::Calibration& c) { return c.sustained ? c.sustained->launch : Seconds(0); }
 
 /// Copies show the stream; what no row shows streams alike.
 void fit_streams(Problem& p) {
-  PointwiseCalibration& s = p.calibration.pointwise.emplace(PointwiseCalibration{0.8, 1, 1, 1, 0.5_us});
+  hardware::PointwiseCalibration& s =
+      p.calibration.pointwise.emplace(hardware::PointwiseCalibration{0.8, 1, 1, 1, 0.5_us});
   p.harness.launch[stream] = launch_of(p.calibration);
   minimise(
       {fit(s.stream, 0.02, 1.0), fit(s.ramp, 0.001_us, 100_us)},
@@ -174,11 +175,12 @@ void fit_streams(Problem& p) {
 }
 
 void fit_ranks(Problem& p) {
-  CollectiveCalibration& c = p.calibration.collective.emplace();
-  const std::pair<CollectiveKind, CollectiveCurve*> curves[] = {{CollectiveKind::all_gather, &c.all_gather},
-                                                                {CollectiveKind::reduce_scatter, &c.reduce_scatter},
-                                                                {CollectiveKind::all_reduce, &c.all_reduce},
-                                                                {CollectiveKind::all_to_all, &c.all_to_all}};
+  hardware::CollectiveCalibration& c = p.calibration.collective.emplace();
+  const std::pair<network::CollectiveKind, hardware::CollectiveCurve*> curves[] = {
+      {network::CollectiveKind::all_gather, &c.all_gather},
+      {network::CollectiveKind::reduce_scatter, &c.reduce_scatter},
+      {network::CollectiveKind::all_reduce, &c.all_reduce},
+      {network::CollectiveKind::all_to_all, &c.all_to_all}};
   for (const auto& [kind, curve] : curves) {
     std::set<double> groups;
     for (const CollectiveRow& row : p.collectives)
@@ -248,18 +250,18 @@ void add_spread(Problem& p) {
   for (const CollectiveRow& row : p.collectives)
     if (p.calibration.collective)
       ranks.add(predict(row, *p.calibration.collective, p.harness) / row.measured, row.fitted);
-  SpreadCalibration& spread = p.calibration.spread.emplace();
+  hardware::SpreadCalibration& spread = p.calibration.spread.emplace();
   spread.matmul = products.spread(), spread.pointwise = streams.spread();
   spread.attention = attention.spread(), spread.decode = decode.spread();
   spread.collective = ranks.spread();
 }
 
-Problem problem_of(const CsvTable& table, const Chip& chip, std::vector<UnansweredCase>* unanswered) {
+Problem problem_of(const CsvTable& table, const hardware::Chip& chip, std::vector<UnansweredCase>* unanswered) {
   KernelRows rows = read_own_ops(table, chip.id, chip.id);
   Problem problem{chip, std::move(rows.rows), collectives_of(measured_rows(table), chip), {}, {}};
   for (KernelRow& row : problem.kernels) row.fitted = shape_hash(row.shape) % 2 == 1;
   if (unanswered) {
-    std::erase_if(rows.unanswered, [](const UnansweredCase& one) { return is_collective(one.group); });
+    std::erase_if(rows.unanswered, [](const UnansweredCase& one) { return measure::is_collective(one.group); });
     *unanswered = std::move(rows.unanswered);
   }
   return problem;
@@ -267,18 +269,18 @@ Problem problem_of(const CsvTable& table, const Chip& chip, std::vector<Unanswer
 
 }  // namespace
 
-std::vector<MeasuredRow> measured_rows(const CsvTable& table) {
-  std::vector<MeasuredRow> rows;
+std::vector<measure::MeasuredRow> measured_rows(const CsvTable& table) {
+  std::vector<measure::MeasuredRow> rows;
   for (std::size_t i = 0; i < table.rows(); ++i) {
     if (unread_measurement(table, i)) continue;
     const auto size = [&](std::string_view column) { return static_cast<std::int64_t>(table.number(i, column)); };
-    MeasuredRow row{std::string(table.text(i, "op")),
-                    std::string(table.text(i, "dtype")),
-                    size("a"),
-                    size("b"),
-                    size("c"),
-                    size("d"),
-                    size("e")};
+    measure::MeasuredRow row{std::string(table.text(i, "op")),
+                             std::string(table.text(i, "dtype")),
+                             size("a"),
+                             size("b"),
+                             size("c"),
+                             size("d"),
+                             size("e")};
     row.median = table.number(i, "us_median") * 1_us, row.least = table.number(i, "us_min") * 1_us;
     row.note = table.text(i, "note");
     rows.push_back(std::move(row));
@@ -286,11 +288,11 @@ std::vector<MeasuredRow> measured_rows(const CsvTable& table) {
   return rows;
 }
 
-MeasuredFit fit_measured(const CsvTable& table, const Chip& chip, const Calibration* start,
-                         const CalibrationSource& source) {
+MeasuredFit fit_measured(const CsvTable& table, const hardware::Chip& chip, const hardware::Calibration* start,
+                         const hardware::CalibrationSource& source) {
   MeasuredFit result;
   Problem problem = problem_of(table, chip, &result.unanswered);
-  Calibration& c = problem.calibration;
+  hardware::Calibration& c = problem.calibration;
   c.id = chip.id, c.name = chip.name, c.chip = chip.id;
   const bool cpu = chip.family == "cpu";
   if (problem.has(KernelKind::matmul)) cpu ? fit_cpu_products(problem) : fit_gpu_products(problem, start);
@@ -310,7 +312,8 @@ MeasuredFit fit_measured(const CsvTable& table, const Chip& chip, const Calibrat
   return result;
 }
 
-std::vector<ValidationCase> check_measured(const CsvTable& table, const Chip& chip, const Calibration& calibration) {
+std::vector<ValidationCase> check_measured(const CsvTable& table, const hardware::Chip& chip,
+                                           const hardware::Calibration& calibration) {
   Problem problem = problem_of(table, chip, nullptr);
   problem.calibration = calibration;
   problem.harness.launch[stream] = launch_of(calibration);
@@ -324,4 +327,4 @@ std::vector<ValidationCase> check_measured(const CsvTable& table, const Chip& ch
   return cases;
 }
 
-}  // namespace assay
+}  // namespace assay::validate

@@ -11,23 +11,24 @@
 #include "assay/validate/rows/csv.h"
 #include "assay/validate/validation.h"
 
-namespace assay {
+namespace assay::validate {
 
 /// The rows of a table that can be read; what is missing is 0.
-std::vector<MeasuredRow> measured_rows(const CsvTable& table);
+std::vector<measure::MeasuredRow> measured_rows(const CsvTable& table);
 
 struct MeasuredFit {
-  Calibration calibration;
+  hardware::Calibration calibration;
   std::vector<ValidationCase> cases;       ///< all rows that can be predicted; those of the split were fitted
   std::vector<UnansweredCase> unanswered;  ///< measured, but without a model
 };
 
 /// Half of the rows are fitted, by the hash of their shape. `start` is where a GPU's numbers begin (its own or its
 /// family's calibration); a CPU needs none. A section without rows is absent from the result.
-MeasuredFit fit_measured(const CsvTable& table, const Chip& chip, const Calibration* start,
-                         const CalibrationSource& source);
+MeasuredFit fit_measured(const CsvTable& table, const hardware::Chip& chip, const hardware::Calibration* start,
+                         const hardware::CalibrationSource& source);
 
 /// The same rows against a calibration that exists; none of them counts as fitted.
-std::vector<ValidationCase> check_measured(const CsvTable& table, const Chip& chip, const Calibration& calibration);
+std::vector<ValidationCase> check_measured(const CsvTable& table, const hardware::Chip& chip,
+                                           const hardware::Calibration& calibration);
 
-}  // namespace assay
+}  // namespace assay::validate

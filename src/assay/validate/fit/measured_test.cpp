@@ -12,22 +12,23 @@
 #include "assay/validate/harness.h"
 #include "assay/validate/rows/kernel_rows.h"
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
-const CalibrationSource made_up{"fit", "synthetic", "test", "", "2026-11-15", "", ""};
+const hardware::CalibrationSource made_up{"fit", "synthetic", "test", "", "2026-11-15", "", ""};
 
-Chip small_machine() {
-  Machine machine;
+hardware::Chip small_machine() {
+  measure::Machine machine;
   machine.processor = "test";
   machine.cores = machine.threads = 4;
-  Facts facts = facts_of(machine);
+  measure::Facts facts = measure::facts_of(machine);
   facts.emplace_back("clock Hz", "2000000000");
-  const std::vector<MeasuredRow> rows{{"gemm", "fp32", 1000, 1000, 1000, 0, 0, 20_ms, 20_ms},
-                                      {"gemm", "fp64", 1000, 1000, 1000, 0, 0, 40_ms, 40_ms},
-                                      {"copy", "int8", 64 << 20, 0, 0, 0, 0, 4_ms, 4_ms},
-                                      {"all_gather", "fp32", 1 << 20, 4, 0, 0, 0, 100_us, 100_us}};
-  return *read_chip(host_chip_text(host_rates(facts, rows), {"2026-11-15", "test"}, 1.0, 1.0), "chips/host.toml");
+  const std::vector<measure::MeasuredRow> rows{{"gemm", "fp32", 1000, 1000, 1000, 0, 0, 20_ms, 20_ms},
+                                               {"gemm", "fp64", 1000, 1000, 1000, 0, 0, 40_ms, 40_ms},
+                                               {"copy", "int8", 64 << 20, 0, 0, 0, 0, 4_ms, 4_ms},
+                                               {"all_gather", "fp32", 1 << 20, 4, 0, 0, 0, 100_us, 100_us}};
+  return *hardware::read_chip(
+      measure::host_chip_text(measure::host_rates(facts, rows), {"2026-11-15", "test"}, 1.0, 1.0), "chips/host.toml");
 }
 
 double element(const std::string& dtype) {
@@ -35,30 +36,32 @@ double element(const std::string& dtype) {
 }
 
 /// One row as the models say it.
-MeasuredRow product_row(const Chip& chip, const Calibration& truth, const ProductShape& s, const std::string& dtype,
-                        bool sustained) {
+measure::MeasuredRow product_row(const hardware::Chip& chip, const hardware::Calibration& truth,
+                                 const measure::ProductShape& s, const std::string& dtype, bool sustained) {
   const auto format = static_cast<std::size_t>(*parse_dtype(dtype, ""));
   const double bytes = element(dtype), out = std::max(2.0, bytes);
   const auto m = static_cast<double>(s.m), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
-  const MatmulShape shape{1.0, m, n, k, Bytes(bytes * (m * k + n * k) + out * m * n)};
-  MeasuredRow row{"gemm", dtype, s.m, s.n, s.k};
-  row.median = row.least = matmul_time(*truth.matmul, core_rates(chip), chip.peak[format]->value,
-                                       truth.matmul->share[format], shape, sustained ? *truth.sustained : *truth.burst)
-                               .total;
+  const estimate::MatmulShape shape{1.0, m, n, k, Bytes(bytes * (m * k + n * k) + out * m * n)};
+  measure::MeasuredRow row{"gemm", dtype, s.m, s.n, s.k};
+  row.median = row.least =
+      estimate::matmul_time(*truth.matmul, estimate::core_rates(chip), chip.peak[format]->value,
+                            truth.matmul->share[format], shape, sustained ? *truth.sustained : *truth.burst)
+          .total;
   if (sustained) row.note = "sustained";
   return row;
 }
 
-CsvTable table_of(Measurement m) { return *CsvTable::parse(rows_text(m), "test"); }
+CsvTable table_of(measure::Measurement m) { return *CsvTable::parse(measure::rows_text(m), "test"); }
 
 // A quick measurement has five copies, of which some are fitted: they have an interval all the same.
 TEST(FitMeasured, FewRowsHaveAnIntervalThatHoldsThem) {
-  const Chip chip = small_machine();
-  Measurement measured;
+  const hardware::Chip chip = small_machine();
+  measure::Measurement measured;
   double noise = 1.1;
-  for (const std::int64_t bytes : sizes(1 << 16, 1 << 28, 8)) {
-    MeasuredRow row{"copy", "int8", bytes};
-    row.median = noise * stream_time(core_rates(chip).hbm, 0.6, 2_us, Bytes(2.0 * static_cast<double>(bytes)));
+  for (const std::int64_t bytes : measure::sizes(1 << 16, 1 << 28, 8)) {
+    measure::MeasuredRow row{"copy", "int8", bytes};
+    row.median = noise * estimate::stream_time(estimate::core_rates(chip).hbm, 0.6, 2_us,
+                                               Bytes(2.0 * static_cast<double>(bytes)));
     noise = 1.0 / noise;
     measured.rows.push_back(row);
   }
@@ -69,19 +72,20 @@ TEST(FitMeasured, FewRowsHaveAnIntervalThatHoldsThem) {
 }
 
 TEST(FitMeasured, ACpusNumbersComeBack) {
-  const Chip chip = small_machine();
-  Calibration truth;
-  MatmulCalibration& m = truth.matmul.emplace();
+  const hardware::Chip chip = small_machine();
+  hardware::Calibration truth;
+  hardware::MatmulCalibration& m = truth.matmul.emplace();
   m.share[static_cast<std::size_t>(Dtype::fp32)] = 0.85, m.share[static_cast<std::size_t>(Dtype::fp64)] = 0.7;
   m.memory_share = 0.3, m.fill = 10, m.fork = 15_us;
-  truth.burst = truth.sustained = Regime{3_us, Seconds(0), 0.05_us};
-  Measurement measured;
+  truth.burst = truth.sustained = hardware::Regime{3_us, Seconds(0), 0.05_us};
+  measure::Measurement measured;
   for (const std::string dtype : {"fp32", "fp64"})
-    for (const ProductShape& s : cpu_products(Extent::full))
+    for (const measure::ProductShape& s : measure::cpu_products(measure::Extent::full))
       measured.rows.push_back(product_row(chip, truth, s, dtype, false));
-  for (const std::int64_t bytes : sizes(1 << 16, 1 << 28, 2)) {
-    MeasuredRow row{"copy", "int8", bytes};
-    row.median = 3_us + stream_time(core_rates(chip).hbm, 0.6, 2_us, Bytes(2.0 * static_cast<double>(bytes)));
+  for (const std::int64_t bytes : measure::sizes(1 << 16, 1 << 28, 2)) {
+    measure::MeasuredRow row{"copy", "int8", bytes};
+    row.median = 3_us + estimate::stream_time(estimate::core_rates(chip).hbm, 0.6, 2_us,
+                                              Bytes(2.0 * static_cast<double>(bytes)));
     measured.rows.push_back(row);
   }
   const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, made_up);
@@ -89,27 +93,27 @@ TEST(FitMeasured, ACpusNumbersComeBack) {
   EXPECT_GT(all.n, 50u);
   EXPECT_LT(all.median, 0.02);
   EXPECT_LT(all.p90, 0.06);
-  const MatmulCalibration& found = *fit.calibration.matmul;
+  const hardware::MatmulCalibration& found = *fit.calibration.matmul;
   EXPECT_NEAR(found.share[static_cast<std::size_t>(Dtype::fp32)], 0.85, 0.02);
   EXPECT_NEAR(found.share[static_cast<std::size_t>(Dtype::fp64)], 0.7, 0.02);
   EXPECT_NEAR(found.memory_share, 0.3, 0.03);
   EXPECT_NEAR(fit.calibration.pointwise->stream, 0.6, 0.03);
-  const auto back = read_calibration(calibration_text(fit.calibration), "calibration/host.toml");
+  const auto back = hardware::read_calibration(hardware::calibration_text(fit.calibration), "calibration/host.toml");
   ASSERT_TRUE(back) << back.error().what;
   EXPECT_TRUE(back->matmul->fork);
 }
 
 TEST(FitMeasured, AGpusNumbersComeBackFromBothRegimes) {
-  const Catalogue catalogue = Catalogue::builtin();
-  const Chip chip = *catalogue.chip("h200-sxm", "");
-  Calibration truth;
-  MatmulCalibration& m = truth.matmul.emplace();
+  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+  const hardware::Chip chip = *catalogue.chip("h200-sxm", "");
+  hardware::Calibration truth;
+  hardware::MatmulCalibration& m = truth.matmul.emplace();
   m.share[static_cast<std::size_t>(Dtype::bf16)] = 0.8;
   m.droop = 0.3, m.memory_share = 0.85, m.small_tile = 15, m.fill = 128, m.split_cost = 4_us;
-  truth.burst = Regime{5_us, 300_us, 2_us}, truth.sustained = Regime{2_us, Seconds(0), 0.5_us};
-  Measurement measured;
+  truth.burst = hardware::Regime{5_us, 300_us, 2_us}, truth.sustained = hardware::Regime{2_us, Seconds(0), 0.5_us};
+  measure::Measurement measured;
   std::size_t i = 0;
-  for (const ProductShape& s : gpu_products(Extent::full, 16)) {
+  for (const measure::ProductShape& s : measure::gpu_products(measure::Extent::full, 16)) {
     if (s.batch > 1 || ++i % 2) continue;
     measured.rows.push_back(product_row(chip, truth, s, "bf16", false));
     if (i % 6 == 0) measured.rows.push_back(product_row(chip, truth, s, "bf16", true));
@@ -118,7 +122,7 @@ TEST(FitMeasured, AGpusNumbersComeBackFromBothRegimes) {
   const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, made_up);
   EXPECT_LT(summarise("all", fit.cases).median, 0.03);
   // A faster burst that gives way more is hard to tell apart; what is left of it under sustained power is not.
-  const MatmulCalibration& found = *fit.calibration.matmul;
+  const hardware::MatmulCalibration& found = *fit.calibration.matmul;
   EXPECT_NEAR(found.share[static_cast<std::size_t>(Dtype::bf16)] / (1.0 + found.droop), 0.8 / 1.3, 0.03);
   EXPECT_FALSE(fit.calibration.pointwise);  // no chip's own: norms and softmax were not measured
   ASSERT_EQ(fit.unanswered.size(), 1u);
@@ -126,19 +130,19 @@ TEST(FitMeasured, AGpusNumbersComeBackFromBothRegimes) {
 }
 
 TEST(FitMeasured, AttentionComesBackWithTheProductsLaunch) {
-  const Catalogue catalogue = Catalogue::builtin();
-  const Chip chip = *catalogue.chip("h200-sxm", "");
-  Calibration truth;
-  const AttentionKernelCalibration known{{0.5, 1.0, 60, 0.8}, {0.35, 1.0, 30, 1.5}, {0.6, 0.7, 0.9, 2_us}};
+  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+  const hardware::Chip chip = *catalogue.chip("h200-sxm", "");
+  hardware::Calibration truth;
+  const hardware::AttentionKernelCalibration known{{0.5, 1.0, 60, 0.8}, {0.35, 1.0, 30, 1.5}, {0.6, 0.7, 0.9, 2_us}};
   truth.attention.emplace().cudnn = known;
-  MatmulCalibration& m = truth.matmul.emplace();
+  hardware::MatmulCalibration& m = truth.matmul.emplace();
   m.share[static_cast<std::size_t>(Dtype::bf16)] = 0.8;
   m.droop = 0.3, m.memory_share = 0.85, m.small_tile = 15, m.fill = 128, m.split_cost = 4_us, m.port = 140_GB_per_s;
-  truth.burst = Regime{5_us, 300_us, 2_us};
+  truth.burst = hardware::Regime{5_us, 300_us, 2_us};
   Harness harness;
   harness.launch.fill(5_us);
-  Measurement measured;
-  for (const ProductShape& s : gpu_products(Extent::quick, 16))
+  measure::Measurement measured;
+  for (const measure::ProductShape& s : measure::gpu_products(measure::Extent::quick, 16))
     measured.rows.push_back(product_row(chip, truth, s, "bf16", false));
   for (const char* op : {"attn_fwd_causal", "attn_bwd_causal", "attn_decode"})
     for (const std::int64_t batch : {1, 4, 64})
@@ -150,7 +154,7 @@ TEST(FitMeasured, AttentionComesBackWithTheProductsLaunch) {
   for (std::size_t i = 0; i < rows.rows.size(); ++i)
     if (rows.rows[i].kind != KernelKind::matmul) measured.rows[i].median = *predict(rows.rows[i], chip, truth, harness);
   const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, made_up);
-  const AttentionKernelCalibration& found = *fit.calibration.attention->cudnn;
+  const hardware::AttentionKernelCalibration& found = *fit.calibration.attention->cudnn;
   EXPECT_NEAR(found.forward.share, known.forward.share, 0.06);
   EXPECT_NEAR(found.backward.share, known.backward.share, 0.06);
   EXPECT_NEAR(found.decode.share, known.decode.share, 0.06);
@@ -161,21 +165,21 @@ TEST(FitMeasured, AttentionComesBackWithTheProductsLaunch) {
 }
 
 TEST(FitMeasured, CurvesOfCollectivesComeBack) {
-  const Chip chip = small_machine();
-  const CollectiveCurve curve{4_us, Seconds(0), 0.5, 0.0, 2_us};
-  CollectiveCalibration truth;
+  const hardware::Chip chip = small_machine();
+  const hardware::CollectiveCurve curve{4_us, Seconds(0), 0.5, 0.0, 2_us};
+  hardware::CollectiveCalibration truth;
   truth.all_gather = truth.reduce_scatter = truth.all_reduce = truth.all_to_all = curve;
-  CollectiveGroup group;
+  network::CollectiveGroup group;
   group.devices = 4;
-  group.levels.push_back({4, 1.0, scale_up_egress(chip)->value, false, 0});
-  Measurement measured;
-  for (const auto& [op, kind] : {std::pair{"all_gather", CollectiveKind::all_gather},
-                                 {"reduce_scatter", CollectiveKind::reduce_scatter},
-                                 {"all_reduce", CollectiveKind::all_reduce},
-                                 {"all_to_all", CollectiveKind::all_to_all}})
-    for (const std::int64_t bytes : sizes(4096, 1 << 26, 2)) {
-      MeasuredRow row{op, "fp32", bytes, 4};
-      row.median = collective_estimate(truth, kind, Bytes(static_cast<double>(bytes)), group);
+  group.levels.push_back({4, 1.0, hardware::scale_up_egress(chip)->value, false, 0});
+  measure::Measurement measured;
+  for (const auto& [op, kind] : {std::pair{"all_gather", network::CollectiveKind::all_gather},
+                                 {"reduce_scatter", network::CollectiveKind::reduce_scatter},
+                                 {"all_reduce", network::CollectiveKind::all_reduce},
+                                 {"all_to_all", network::CollectiveKind::all_to_all}})
+    for (const std::int64_t bytes : measure::sizes(4096, 1 << 26, 2)) {
+      measure::MeasuredRow row{op, "fp32", bytes, 4};
+      row.median = estimate::collective_estimate(truth, kind, Bytes(static_cast<double>(bytes)), group);
       measured.rows.push_back(row);
     }
   const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, made_up);
@@ -183,7 +187,7 @@ TEST(FitMeasured, CurvesOfCollectivesComeBack) {
   EXPECT_LT(summarise("all", fit.cases).median, 0.02);
   EXPECT_NEAR(fit.calibration.collective->all_reduce.share, 0.5, 0.03);
   EXPECT_FALSE(fit.calibration.collective->infiniband);
-  EXPECT_TRUE(read_calibration(calibration_text(fit.calibration), "calibration/host.toml"));
+  EXPECT_TRUE(hardware::read_calibration(hardware::calibration_text(fit.calibration), "calibration/host.toml"));
 }
 
 TEST(FitMeasured, AnEmptyTableFitsNothing) {
@@ -193,15 +197,16 @@ TEST(FitMeasured, AnEmptyTableFitsNothing) {
 }
 
 TEST(Forked, ACpuUsesMoreCoresForLargerProductsAndNeverBeatsItsBounds) {
-  const Chip chip = small_machine();
-  const CoreRates rates = core_rates(chip);
-  MatmulCalibration fit;
+  const hardware::Chip chip = small_machine();
+  const estimate::CoreRates rates = estimate::core_rates(chip);
+  hardware::MatmulCalibration fit;
   fit.memory_share = 0.4, fit.fork = 20_us;
   const FlopsPerSecond peak = chip.peak[static_cast<std::size_t>(Dtype::fp32)]->value;
   double before = 0;
   for (const double n : {8.0, 32.0, 64.0, 128.0, 512.0, 2048.0}) {
-    const MatmulShape shape{1, n, n, n, Bytes(12.0 * n * n)};
-    const MatmulTime time = matmul_time(fit, rates, peak, 0.9, shape, {1_us, Seconds(0), Seconds(0)});
+    const estimate::MatmulShape shape{1, n, n, n, Bytes(12.0 * n * n)};
+    const estimate::MatmulTime time =
+        estimate::matmul_time(fit, rates, peak, 0.9, shape, {1_us, Seconds(0), Seconds(0)});
     EXPECT_GE(time.total, Flops(2.0 * n * n * n) / peak);
     EXPECT_GE(time.total, shape.bytes / rates.hbm);
     EXPECT_GE(time.tile.cores, before);
@@ -211,4 +216,4 @@ TEST(Forked, ACpuUsesMoreCoresForLargerProductsAndNeverBeatsItsBounds) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::validate

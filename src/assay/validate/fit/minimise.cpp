@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 using Point = std::vector<double>;
@@ -97,4 +97,4 @@ double minimise(const std::vector<FitParameter>& parameters, const std::function
   return best.value;
 }
 
-}  // namespace assay
+}  // namespace assay::validate

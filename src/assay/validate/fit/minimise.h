@@ -5,7 +5,7 @@
 
 #include "assay/base/units.h"
 
-namespace assay {
+namespace assay::validate {
 
 /// A number to be fitted: where it starts, how it is set, and the bounds that physics gives it. `low` is above 0.
 struct FitParameter {
@@ -25,4 +25,4 @@ FitParameter fit(Quantity<D>& quantity, Quantity<D> low, Quantity<D> high) {
 double minimise(const std::vector<FitParameter>& parameters, const std::function<double()>& objective,
                 int evaluations = 400);
 
-}  // namespace assay
+}  // namespace assay::validate

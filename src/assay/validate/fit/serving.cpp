@@ -10,7 +10,7 @@
 #include "assay/validate/fit/minimise.h"
 #include "assay/validate/rows/tables.h"
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 /// Many rows of a group say the same: at most this many, evenly over the table.
@@ -55,8 +55,8 @@ Result<std::vector<InferenceRow>> all_rows(const FitInput& input) {
 }
 
 /// Where the fit starts: what is counted in software or measured by itself stays there.
-ServingCalibration start_values() {
-  ServingCalibration s;
+estimate::ServingCalibration start_values() {
+  estimate::ServingCalibration s;
   // Of nine element-wise steps of a layer fused software runs four kernels: two norms with the sums before them, the
   // rotation that also writes the cache, the activation. Compilers leave the rotation and the cache apart. Eager
   // software takes about three kernels for each.
@@ -75,17 +75,17 @@ ServingCalibration start_values() {
 
 /// A weak pull to where the fit starts, so that what the rows do not tell stays: a factor of 1.5 is worth 0.03 % of
 /// error.
-double strangeness(const ServingCalibration& now, const ServingCalibration& start) {
+double strangeness(const estimate::ServingCalibration& now, const estimate::ServingCalibration& start) {
   double sum = 0.0;
   const auto add = [&](double a, double b) {
     const double off = std::log(a / b) / std::log(1.5);
     sum += 0.0003 * off * off;
   };
-  for (std::size_t f = 0; f < step_families; ++f)
+  for (std::size_t f = 0; f < estimate::step_families; ++f)
     add(now.product[f], start.product[f]), add(now.attention[f], start.attention[f]),
         add(now.decode[f], start.decode[f]);
   for (const std::size_t f : {0, 1, 2, 4}) add(now.meet[f].value(), start.meet[f].value());
-  for (std::size_t w = 0; w + 1 < ServingCalibration::ways; ++w)
+  for (std::size_t w = 0; w + 1 < estimate::ServingCalibration::ways; ++w)
     add(now.start[w].value(), start.start[w].value()), add(now.pointwise[w], start.pointwise[w]);
   for (std::size_t w = 1; w < now.step.size(); ++w)
     add(now.step[w].value(), start.step[w].value()), add(now.sequence[w].value(), start.sequence[w].value());
@@ -97,8 +97,8 @@ double strangeness(const ServingCalibration& now, const ServingCalibration& star
 }
 
 void fit_effects(const std::vector<InferenceRow>& rows, InferencePredictor& predict) {
-  ServingCalibration& s = predict.steps;
-  const ServingCalibration start = s;
+  estimate::ServingCalibration& s = predict.steps;
+  const estimate::ServingCalibration start = s;
   constexpr std::size_t ampere = 0, hopper = 1, blackwell = 2, tpu = 3, other = 4, fused = 0, compiled = 1, eager = 2;
   const auto family = [&](std::size_t f) {
     // Kernels among others are hardly faster than alone; tables of Ada are the least certain.
@@ -139,7 +139,7 @@ Result<std::vector<InferenceRow>> fitted_rows(const FitInput& input, InferencePr
   return rows;
 }
 
-Result<ServingCalibration> fitted_steps(const FitInput& input) {
+Result<estimate::ServingCalibration> fitted_steps(const FitInput& input) {
   ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
   ASSAY_TRY(rows, fitted_rows(input, predict));
   fit_effects(rows, predict);
@@ -147,9 +147,10 @@ Result<ServingCalibration> fitted_steps(const FitInput& input) {
 }
 
 /// What each row is off by a fit that has seen neither its fold nor `left_out`, and the intervals that follow.
-Result<void> add_intervals(std::span<const Catalogue> catalogues, const FoldFits<ServingCalibration>& fits,
-                           std::size_t left_out, const std::vector<InferenceRow>& rows, ServingCalibration& steps) {
-  std::vector<Residual> prefill, decode;
+Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
+                           const FoldFits<estimate::ServingCalibration>& fits, std::size_t left_out,
+                           const std::vector<InferenceRow>& rows, estimate::ServingCalibration& steps) {
+  std::vector<estimate::Residual> prefill, decode;
   for (std::size_t fold = 0; fold < folds; ++fold) {
     if (fold == left_out) continue;
     ASSAY_TRY(predict, InferencePredictor::make(catalogues[fits.kernels(left_out, fold)]));
@@ -158,16 +159,16 @@ Result<void> add_intervals(std::span<const Catalogue> catalogues, const FoldFits
       if (row.fold != fold) continue;
       const Result<Seconds> seconds = predict(row);
       if (!seconds) continue;
-      const Cluster& cluster = **predict.cluster(row);
+      const hardware::Cluster& cluster = **predict.cluster(row);
       (row.figure == InferenceFigure::first_token ? prefill : decode)
-          .push_back({row.group, std::log(*seconds / row.measured), serving_classes(cluster.chip, row.model),
-                      serving_coordinates(static_cast<double>(cluster.chips()), row.model, row.batch,
-                                          static_cast<double>(row.prompt + row.output)),
+          .push_back({row.group, std::log(*seconds / row.measured), estimate::serving_classes(cluster.chip, row.model),
+                      estimate::serving_coordinates(static_cast<double>(cluster.chips()), row.model, row.batch,
+                                                    static_cast<double>(row.prompt + row.output)),
                       cluster.chip.architecture});
     }
   }
-  steps.prefill_intervals = interval_classes(prefill, spread_coverage);
-  steps.decode_intervals = interval_classes(decode, spread_coverage);
+  steps.prefill_intervals = estimate::interval_classes(prefill, hardware::spread_coverage);
+  steps.decode_intervals = estimate::interval_classes(decode, hardware::spread_coverage);
   return {};
 }
 
@@ -186,9 +187,9 @@ double serving_misfit(const std::vector<InferenceRow>& rows, InferencePredictor&
   return mean;
 }
 
-Result<std::vector<std::string>> fit_serving(std::span<const Catalogue> catalogues,
+Result<std::vector<std::string>> fit_serving(std::span<const hardware::Catalogue> catalogues,
                                              const std::optional<std::string>& data) {
-  ASSAY_TRY(fits, FoldFits<ServingCalibration>::make(catalogues, data, fitted_steps));
+  ASSAY_TRY(fits, FoldFits<estimate::ServingCalibration>::make(catalogues, data, fitted_steps));
   std::vector<std::string> texts;
   for (std::size_t left_out = 0; left_out <= kept_apart; ++left_out) {
     const FitInput input{catalogues[left_out], data, left_out};
@@ -207,9 +208,9 @@ Result<std::vector<std::string>> fit_serving(std::span<const Catalogue> catalogu
         "rows = \"{} figures\"\n"
         "error = \"mean absolute, groups alike: {:.1f} %\"\n",
         input.what(), rows.size(), 100.0 * serving_misfit(rows, predict)));
-    texts.back() += serving_steps_text(predict.steps, "fit");
+    texts.back() += estimate::serving_steps_text(predict.steps, "fit");
   }
   return texts;
 }
 
-}  // namespace assay
+}  // namespace assay::validate

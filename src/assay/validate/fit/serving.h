@@ -8,13 +8,13 @@
 #include "assay/validate/folds.h"
 #include "assay/validate/rows/inference_rows.h"
 
-namespace assay {
+namespace assay::validate {
 
 /// Mean of |log(predicted / measured)|, groups alike.
 double serving_misfit(const std::vector<InferenceRow>& rows, InferencePredictor& predict);
 
 /// The text of steps/serving.toml by the fold that it was fitted without, see FoldFits.
-Result<std::vector<std::string>> fit_serving(std::span<const Catalogue> catalogues,
+Result<std::vector<std::string>> fit_serving(std::span<const hardware::Catalogue> catalogues,
                                              const std::optional<std::string>& data);
 
-}  // namespace assay
+}  // namespace assay::validate

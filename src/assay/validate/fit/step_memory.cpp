@@ -1,12 +1,12 @@
 // The fit of the numbers of memory in catalogue/steps/training.toml.
 #include "assay/validate/fit/steps.h"
 
-namespace assay {
+namespace assay::validate {
 
 void fit_step_memory(const std::vector<TrainingRow>& rows, TrainingPredictor& predict) {
-  StepCalibration& s = predict.steps;
+  estimate::StepCalibration& s = predict.steps;
   constexpr std::size_t fused = 0, compiled = 1, eager = 2, tpu = 3;
-  const StepCalibration neutral;
+  const estimate::StepCalibration neutral;
   s.activations = neutral.activations, s.logits = neutral.logits, s.reserved = neutral.reserved;
   // All GPUs have one allocator and one driver; XLA lays out memory ahead, and no table tells what its runtime takes.
   double reserved = 1.0;
@@ -25,4 +25,4 @@ void fit_step_memory(const std::vector<TrainingRow>& rows, TrainingPredictor& pr
       all, [&] { return memory_misfit(rows, predict); }, 600);
 }
 
-}  // namespace assay
+}  // namespace assay::validate

@@ -4,7 +4,7 @@
 
 #include "assay/validate/fit/steps.h"
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 constexpr std::size_t ampere = 0, hopper = 1, blackwell = 2, tpu = 3, other = 4;
@@ -12,7 +12,7 @@ constexpr std::size_t fused = 0, compiled = 1, eager = 2, way_of_tpu = 3;
 
 /// Where the fit starts: kernels do as they do alone, bytes are the fewest or nearly so, half of what may be hidden is
 /// waited for.
-void make_neutral(StepCalibration& s) {
+void make_neutral(estimate::StepCalibration& s) {
   s.product = s.attention = s.stream = {1, 1, 1, 1, 1};
   s.pointwise = s.cast = s.loss = {1.5, 1.5, 1.5, 1.0};
   s.tensor_overlapped = {1.0, 0.5, 0.5, 0.5, 0.5};
@@ -50,7 +50,7 @@ Tuned tuned(Seconds& number, Seconds low, Seconds high) {
 }
 
 /// One number for all software of GPUs, whose kernels for experts are the same.
-Tuned of_gpus(std::array<double, StepCalibration::ways>& numbers, double low, double high) {
+Tuned of_gpus(std::array<double, estimate::StepCalibration::ways>& numbers, double low, double high) {
   double& first = numbers[fused];
   return {{first, low, high, [&numbers](double x) { numbers[fused] = numbers[compiled] = numbers[eager] = x; }},
           [&first] { return first; }};
@@ -62,15 +62,16 @@ struct FitBlock {
 };
 
 std::vector<FitBlock> fit_blocks(TrainingPredictor& predict) {
-  StepCalibration& s = predict.steps;
+  estimate::StepCalibration& s = predict.steps;
   const auto of = [&predict](std::size_t family) {
-    return
-        [&predict, family](const TrainingRow& row) { return predict.family(row) == static_cast<StepFamily>(family); };
+    return [&predict, family](const TrainingRow& row) {
+      return predict.family(row) == static_cast<estimate::StepFamily>(family);
+    };
   };
   const auto run = [&predict](std::size_t way) {
     return [&predict, way](const TrainingRow& row) {
-      const Fusion layers = row.software.fusion, loss = row.software.loss.value_or(layers);
-      return predict.family(row) != StepFamily::tpu &&
+      const estimate::Fusion layers = row.software.fusion, loss = row.software.loss.value_or(layers);
+      return predict.family(row) != estimate::StepFamily::tpu &&
              (static_cast<std::size_t>(layers) == way || static_cast<std::size_t>(loss) == way);
     };
   };
@@ -90,7 +91,7 @@ std::vector<FitBlock> fit_blocks(TrainingPredictor& predict) {
   const auto casts = [&](std::size_t way) {
     return FitBlock{{tuned(s.cast[way], 0.1, 6.0)}, [&predict, way, runs = run(way)](const TrainingRow& row) {
                       return facts(row.compute).bits <= 8 &&
-                             (way == way_of_tpu ? predict.family(row) == StepFamily::tpu : runs(row));
+                             (way == way_of_tpu ? predict.family(row) == estimate::StepFamily::tpu : runs(row));
                     }};
   };
   // The same software overlaps tensor-parallel collectives on both families that have it.
@@ -119,17 +120,17 @@ std::vector<FitBlock> fit_blocks(TrainingPredictor& predict) {
       casts(way_of_tpu),
       {{tuned(s.beside_waited, 0.05, 1.0)},
        [](const TrainingRow& row) {
-         return row.software.tensor_overlap != TensorOverlap::none && row.strategy.parallelism.tensor > 1;
+         return row.software.tensor_overlap != estimate::TensorOverlap::none && row.strategy.parallelism.tensor > 1;
        }},
       overlapped,
       {{tuned(s.tensor_overlapped[tpu], 0.05, 1.0)}, of(tpu)},
       {{tuned(s.contention, 0.01, 1.0)}, [](const TrainingRow& row) { return row.strategy.parallelism.fsdp > 1; }},
       {{of_gpus(s.expert_product, 0.8, 5.0), of_gpus(s.expert_traffic, 0.7, 20.0), tuned(s.expert_waited, 0.05, 1.0)},
-       [of](const TrainingRow& row) { return has_experts(row.model) && !of(tpu)(row); }},
+       [of](const TrainingRow& row) { return estimate::has_experts(row.model) && !of(tpu)(row); }},
       {{tuned(s.fused_expert_product, 0.8, 5.0)}, [](const TrainingRow& row) { return row.software.fused_experts; }},
       {{tuned(s.expert_product[way_of_tpu], 0.8, 3.0), tuned(s.expert_traffic[way_of_tpu], 0.7, 20.0)},
-       [of](const TrainingRow& row) { return has_experts(row.model) && of(tpu)(row); }},
-      {{tuned(s.scan, 1.0, 200.0)}, [](const TrainingRow& row) { return has_state_spaces(row.model); }},
+       [of](const TrainingRow& row) { return estimate::has_experts(row.model) && of(tpu)(row); }},
+      {{tuned(s.scan, 1.0, 200.0)}, [](const TrainingRow& row) { return estimate::has_state_spaces(row.model); }},
       {{tuned(s.context_waited, 0.05, 1.0)},
        [](const TrainingRow& row) { return row.strategy.parallelism.context > 1; }},
       {{tuned(s.gradients_waited, 0.01, 1.0)},
@@ -159,7 +160,7 @@ void scan(const std::vector<Tuned>& numbers, std::vector<FitParameter>& paramete
 }  // namespace
 
 void fit_step_times(const std::vector<TrainingRow>& rows, TrainingPredictor& predict) {
-  StepCalibration& s = predict.steps;
+  estimate::StepCalibration& s = predict.steps;
   make_neutral(s);
   const std::vector<FitBlock> blocks = fit_blocks(predict);
   GroupMean groups;
@@ -178,7 +179,7 @@ void fit_step_times(const std::vector<TrainingRow>& rows, TrainingPredictor& pre
       const auto objective = [&] {
         GroupMean mean;
         for (const TrainingRow* row : touched)
-          if (const Result<TrainingCost> cost = predict(*row)) mean.add(row->group, misfit(*cost, *row));
+          if (const Result<training::TrainingCost> cost = predict(*row)) mean.add(row->group, misfit(*cost, *row));
         double sum = mean.sum() / static_cast<double>(groups.groups());
         for (const Tuned& number : block.numbers) sum += number.strangeness();
         return sum;
@@ -188,9 +189,9 @@ void fit_step_times(const std::vector<TrainingRow>& rows, TrainingPredictor& pre
     }
   // Families without steps of their own do as the mean of those that have.
   if (std::none_of(rows.begin(), rows.end(),
-                   [&](const TrainingRow& row) { return predict.family(row) == StepFamily::other; }))
+                   [&](const TrainingRow& row) { return predict.family(row) == estimate::StepFamily::other; }))
     s.product[other] = (s.product[ampere] + s.product[hopper] + s.product[blackwell]) / 3.0;
   s.tensor_overlapped[other] = s.tensor_overlapped[hopper];
 }
 
-}  // namespace assay
+}  // namespace assay::validate

@@ -11,7 +11,7 @@
 #include "assay/hardware/calibration.h"
 #include "assay/validate/rows/tables.h"
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 constexpr std::size_t rows_of_group = 10;
@@ -41,7 +41,7 @@ double misfit_of(double predicted, double measured) {
 
 }  // namespace
 
-double misfit(const TrainingCost& cost, const TrainingRow& row) {
+double misfit(const training::TrainingCost& cost, const TrainingRow& row) {
   return misfit_of(cost.estimate, row.measured->value());
 }
 
@@ -79,14 +79,14 @@ std::vector<TrainingRow> rows_for_memory(const std::vector<TrainingRow>& all) {
 double step_misfit(const std::vector<TrainingRow>& rows, TrainingPredictor& predict) {
   GroupMean mean;
   for (const TrainingRow& row : rows)
-    if (const Result<TrainingCost> cost = predict(row)) mean.add(row.group, misfit(*cost, row));
+    if (const Result<training::TrainingCost> cost = predict(row)) mean.add(row.group, misfit(*cost, row));
   return mean.mean();
 }
 
 double memory_misfit(const std::vector<TrainingRow>& rows, TrainingPredictor& predict) {
   GroupMean mean;
   for (const TrainingRow& row : rows) {
-    const Result<TrainingCost> cost = predict(row);
+    const Result<training::TrainingCost> cost = predict(row);
     if (!cost) continue;
     mean.add(row.group, misfit_of(peak_bytes(cost->memory, row.view), row.peak->value()));
     if (row.reserved) mean.add(row.group + " reserved", misfit_of(cost->memory.reserved(), row.reserved->value()));
@@ -97,37 +97,39 @@ double memory_misfit(const std::vector<TrainingRow>& rows, TrainingPredictor& pr
 namespace {
 
 /// What each row is off by a fit that has seen neither its fold nor `left_out`, and the intervals that follow.
-Result<void> add_intervals(std::span<const Catalogue> catalogues, const FoldFits<StepCalibration>& fits,
-                           std::size_t left_out, const std::vector<TrainingRow>& timed,
-                           const std::vector<TrainingRow>& held, StepCalibration& steps) {
-  std::vector<Residual> times, peaks;
+Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
+                           const FoldFits<estimate::StepCalibration>& fits, std::size_t left_out,
+                           const std::vector<TrainingRow>& timed, const std::vector<TrainingRow>& held,
+                           estimate::StepCalibration& steps) {
+  std::vector<estimate::Residual> times, peaks;
   for (std::size_t fold = 0; fold < folds; ++fold) {
     if (fold == left_out) continue;
     ASSAY_TRY(predict, TrainingPredictor::make(catalogues[fits.kernels(left_out, fold)]));
     predict.steps = fits.without(left_out, fold);
     const auto residual = [&](const TrainingRow& row, double predicted, double measured, bool of_memory) {
-      const Cluster& cluster = *predict.cluster(row);
-      return Residual{row.group, std::log(predicted / measured),
-                      of_memory ? memory_classes(cluster) : step_classes(cluster, row.model),
-                      step_coordinates(cluster, row.model, row.sequence), cluster.chip.architecture};
+      const hardware::Cluster& cluster = *predict.cluster(row);
+      return estimate::Residual{
+          row.group, std::log(predicted / measured),
+          of_memory ? estimate::memory_classes(cluster) : estimate::step_classes(cluster, row.model),
+          estimate::step_coordinates(cluster, row.model, row.sequence), cluster.chip.architecture};
     };
     for (const TrainingRow& row : timed) {
       if (row.fold != fold) continue;
-      if (const Result<TrainingCost> cost = predict(row))
+      if (const Result<training::TrainingCost> cost = predict(row))
         times.push_back(residual(row, cost->estimate, row.measured->value(), false));
     }
     for (const TrainingRow& row : held) {
       if (row.fold != fold) continue;
-      if (const Result<TrainingCost> cost = predict(row))
+      if (const Result<training::TrainingCost> cost = predict(row))
         peaks.push_back(residual(row, peak_bytes(cost->memory, row.view), row.peak->value(), true));
     }
   }
-  steps.time_intervals = interval_classes(times, spread_coverage);
-  steps.memory_intervals = interval_classes(peaks, spread_coverage);
+  steps.time_intervals = estimate::interval_classes(times, hardware::spread_coverage);
+  steps.memory_intervals = estimate::interval_classes(peaks, hardware::spread_coverage);
   return {};
 }
 
-Result<StepCalibration> fitted_steps(const FitInput& input) {
+Result<estimate::StepCalibration> fitted_steps(const FitInput& input) {
   ASSAY_TRY(rows, step_rows(input));
   ASSAY_TRY(predict, TrainingPredictor::make(input.catalogue));
   fit_step_times(rows_for_times(rows), predict);
@@ -137,9 +139,9 @@ Result<StepCalibration> fitted_steps(const FitInput& input) {
 
 }  // namespace
 
-Result<std::vector<std::string>> fit_steps(std::span<const Catalogue> catalogues,
+Result<std::vector<std::string>> fit_steps(std::span<const hardware::Catalogue> catalogues,
                                            const std::optional<std::string>& data) {
-  ASSAY_TRY(fits, FoldFits<StepCalibration>::make(catalogues, data, fitted_steps));
+  ASSAY_TRY(fits, FoldFits<estimate::StepCalibration>::make(catalogues, data, fitted_steps));
   std::vector<std::string> texts;
   for (std::size_t left_out = 0; left_out <= kept_apart; ++left_out) {
     const FitInput input{catalogues[left_out], data, left_out};
@@ -158,9 +160,9 @@ Result<std::vector<std::string>> fit_steps(std::span<const Catalogue> catalogues
         "error = \"mean absolute, groups alike: {:.1f} % of times, {:.1f} % of peaks\"\n",
         input.what(), timed.size(), held.size(), 100.0 * step_misfit(timed, predict),
         100.0 * memory_misfit(held, predict)));
-    texts.back() += steps_text(predict.steps, "fit");
+    texts.back() += estimate::steps_text(predict.steps, "fit");
   }
   return texts;
 }
 
-}  // namespace assay
+}  // namespace assay::validate

@@ -11,11 +11,11 @@
 #include "assay/validate/folds.h"
 #include "assay/validate/rows/training_rows.h"
 
-namespace assay {
+namespace assay::validate {
 
 /// |log(predicted / measured)| of a row's time; rows that are far off are wrong in some other way and shall not bend
 /// the rest.
-double misfit(const TrainingCost& cost, const TrainingRow& row);
+double misfit(const training::TrainingCost& cost, const TrainingRow& row);
 
 /// The mean of groups, each the mean of its rows.
 class GroupMean {
@@ -48,7 +48,7 @@ void fit_step_times(const std::vector<TrainingRow>& rows, TrainingPredictor& pre
 void fit_step_memory(const std::vector<TrainingRow>& rows, TrainingPredictor& predict);
 
 /// The text of steps/training.toml by the fold that it was fitted without, see FoldFits.
-Result<std::vector<std::string>> fit_steps(std::span<const Catalogue> catalogues,
+Result<std::vector<std::string>> fit_steps(std::span<const hardware::Catalogue> catalogues,
                                            const std::optional<std::string>& data);
 
-}  // namespace assay
+}  // namespace assay::validate

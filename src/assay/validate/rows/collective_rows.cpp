@@ -9,7 +9,7 @@
 #include "assay/hardware/cluster.h"
 #include "assay/validate/rows/csv_schema.h"
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 constexpr std::pair<std::string_view, std::string_view> chip_names[] = {{"A100-SXM-80GB", "a100-sxm-80"},
@@ -24,10 +24,11 @@ constexpr std::pair<std::string_view, std::string_view> chip_names[] = {{"A100-S
                                                                         {"TPUv5e", "tpu-v5e"},
                                                                         {"TPUv5p", "tpu-v5p"}};
 
-constexpr std::pair<std::string_view, CollectiveKind> kinds[] = {{"all_gather", CollectiveKind::all_gather},
-                                                                 {"reduce_scatter", CollectiveKind::reduce_scatter},
-                                                                 {"all_reduce", CollectiveKind::all_reduce},
-                                                                 {"alltoall", CollectiveKind::all_to_all}};
+constexpr std::pair<std::string_view, network::CollectiveKind> kinds[] = {
+    {"all_gather", network::CollectiveKind::all_gather},
+    {"reduce_scatter", network::CollectiveKind::reduce_scatter},
+    {"all_reduce", network::CollectiveKind::all_reduce},
+    {"alltoall", network::CollectiveKind::all_to_all}};
 
 /// "NVLink4 + 32x100G EFA": the interfaces of a node, one way.
 std::optional<BytesPerSecond> node_network(std::string_view interconnect) {
@@ -43,7 +44,7 @@ std::optional<BytesPerSecond> node_network(std::string_view interconnect) {
 
 class TableRow {
  public:
-  TableRow(const CsvTable& table, std::size_t row, const Catalogue& catalogue)
+  TableRow(const CsvTable& table, std::size_t row, const hardware::Catalogue& catalogue)
       : table_(table), row_(row), catalogue_(catalogue) {}
 
   Why read(CollectiveRow& out) {
@@ -65,13 +66,13 @@ class TableRow {
     if (!(out.measured > Seconds(0)) && number("algbw_gbps") > 0.0)
       out.measured = Bytes(number("bytes")) / (number("algbw_gbps") * 1_GB_per_s);
     if (!(out.measured > Seconds(0))) return "no time is given";
-    if (text("algorithm").starts_with("Ring")) out.algorithm = CollectiveAlgorithm::ring;
+    if (text("algorithm").starts_with("Ring")) out.algorithm = estimate::CollectiveAlgorithm::ring;
     if (auto why = read_links(out)) return why;
     const double n = number("n_ranks");
     // The tables count one device's buffer in an exchange.
-    out.bytes = Bytes(number("bytes") * (out.kind == CollectiveKind::all_to_all ? n : 1.0));
+    out.bytes = Bytes(number("bytes") * (out.kind == network::CollectiveKind::all_to_all ? n : 1.0));
     out.shape = fmt::format("{} over {} of {}", op, text("n_ranks"), text("bytes"));
-    out.group = fmt::format("{}, {}, {} over {}{}", out.source, text("chip"), name(out.kind), text("n_ranks"),
+    out.group = fmt::format("{}, {}, {} over {}{}", out.source, text("chip"), network::name(out.kind), text("n_ranks"),
                             out.across ? fmt::format(" in {} nodes", text("nodes")) : "");
     out.fold = fold_of(out.shape, text("split"));
     return std::nullopt;
@@ -87,14 +88,14 @@ class TableRow {
     const std::string_view interconnect = text("interconnect");
     if (chip->family == "tpu") {
       const bool v5e = out.chip == "tpu-v5e";
-      const auto cluster = parse_cluster(v5e ? "tpu-v5e:8x16" : "tpu-v5p:4x4x4", catalogue_, "chip");
+      const auto cluster = hardware::parse_cluster(v5e ? "tpu-v5e:8x16" : "tpu-v5p:4x4x4", catalogue_, "chip");
       if (!cluster) return cluster.error().what;
-      const auto group = make_group(*cluster, {v5e ? "Y" : "X"}, 1.0, "chip");
+      const auto group = network::make_group(*cluster, {v5e ? "Y" : "X"}, 1.0, "chip");
       if (!group) return group.error().what;
       out.links = *group;
       return std::nullopt;
     }
-    const auto egress = scale_up_egress(*chip);
+    const auto egress = hardware::scale_up_egress(*chip);
     if (!egress) return "the chip has no links of its own";
     const double ranks = number("n_ranks"), nodes = std::max(1.0, number("nodes", 1));
     // Trays of one NVLink domain are one node to a collective.
@@ -110,18 +111,18 @@ class TableRow {
     const auto network = node_network(interconnect);
     if (!network) return "the network between the nodes is not stated";
     out.links.levels.push_back({nodes, members, *network / number("gpus_per_node", members), false, 1});
-    out.fabric = fabric_of(interconnect);
+    out.fabric = hardware::fabric_of(interconnect);
     return std::nullopt;
   }
 
   const CsvTable& table_;
   std::size_t row_;
-  const Catalogue& catalogue_;
+  const hardware::Catalogue& catalogue_;
 };
 
 }  // namespace
 
-Result<CollectiveRows> read_collectives(const CsvTable& table, const Catalogue& catalogue) {
+Result<CollectiveRows> read_collectives(const CsvTable& table, const hardware::Catalogue& catalogue) {
   CollectiveRows rows;
   for (std::size_t i = 0; i < table.rows(); ++i) {
     CollectiveRow row;
@@ -135,9 +136,9 @@ Result<CollectiveRows> read_collectives(const CsvTable& table, const Catalogue& 
   return rows;
 }
 
-Seconds predict(const CollectiveRow& row, const CollectiveCalibration& calibration, const Harness& harness) {
+Seconds predict(const CollectiveRow& row, const hardware::CollectiveCalibration& calibration, const Harness& harness) {
   return harness.launch[static_cast<std::size_t>(KernelKind::collective)] +
-         collective_estimate(calibration, row.kind, row.bytes, row.links, row.fabric, row.algorithm);
+         estimate::collective_estimate(calibration, row.kind, row.bytes, row.links, row.fabric, row.algorithm);
 }
 
-}  // namespace assay
+}  // namespace assay::validate

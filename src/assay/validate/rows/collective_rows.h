@@ -9,14 +9,14 @@
 #include "assay/validate/rows/csv.h"
 #include "assay/validate/validation.h"
 
-namespace assay {
+namespace assay::validate {
 
 struct CollectiveRow {
   std::string id, group, shape, source, chip;
-  CollectiveKind kind = CollectiveKind::all_reduce;
-  CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
-  CollectiveGroup links;
-  Fabric fabric = Fabric::infiniband;
+  network::CollectiveKind kind = network::CollectiveKind::all_reduce;
+  estimate::CollectiveAlgorithm algorithm = estimate::CollectiveAlgorithm::automatic;
+  network::CollectiveGroup links;
+  hardware::Fabric fabric = hardware::Fabric::infiniband;
   bool across = false;  ///< leaves the node
   Bytes bytes;          ///< of the array, as collective_cost counts them
   Seconds measured;
@@ -29,8 +29,8 @@ struct CollectiveRows {
   std::vector<UnansweredCase> unanswered;
 };
 /// The third-party table of collectives; chips and their links come from the catalogue.
-Result<CollectiveRows> read_collectives(const CsvTable& table, const Catalogue& catalogue);
+Result<CollectiveRows> read_collectives(const CsvTable& table, const hardware::Catalogue& catalogue);
 
-Seconds predict(const CollectiveRow& row, const CollectiveCalibration& calibration, const Harness& harness);
+Seconds predict(const CollectiveRow& row, const hardware::CollectiveCalibration& calibration, const Harness& harness);
 
-}  // namespace assay
+}  // namespace assay::validate

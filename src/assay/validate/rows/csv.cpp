@@ -8,7 +8,7 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 /// One record from `at` on, which moves behind its end of line. Quotes group; two of them in a row are one.
@@ -92,4 +92,4 @@ Result<std::string> read_data(const std::string& path, std::string_view where) {
   return text;
 }
 
-}  // namespace assay
+}  // namespace assay::validate

@@ -7,7 +7,7 @@
 
 #include "assay/base/result.h"
 
-namespace assay {
+namespace assay::validate {
 
 /// A table with named columns. Lines that start with # are comments; a field in double quotes may hold commas.
 class CsvTable {
@@ -33,4 +33,4 @@ class CsvTable {
 /// The whole of a data file of at most 256 MiB; `where` names the option it came from.
 Result<std::string> read_data(const std::string& path, std::string_view where);
 
-}  // namespace assay
+}  // namespace assay::validate

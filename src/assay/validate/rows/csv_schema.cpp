@@ -7,7 +7,7 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 bool is_one_of(std::string_view text, std::string_view words) {
@@ -57,4 +57,4 @@ Why unread(const CsvTable& table, std::size_t row, std::span<const Field> fields
   return std::nullopt;
 }
 
-}  // namespace assay
+}  // namespace assay::validate

@@ -7,7 +7,7 @@
 
 #include "assay/validate/rows/csv.h"
 
-namespace assay {
+namespace assay::validate {
 
 /// Why a row cannot be asked for; nothing where it can.
 using Why = std::optional<std::string>;
@@ -29,4 +29,4 @@ struct Field {
 /// The first of these fields that is stated and not understood, with its column and text.
 Why unread(const CsvTable& table, std::size_t row, std::span<const Field> fields);
 
-}  // namespace assay
+}  // namespace assay::validate

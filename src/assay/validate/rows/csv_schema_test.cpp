@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 TEST(Fields, WhatIsStatedAndNotUnderstoodIsNamedAndEmptyIsNotStated) {
@@ -24,4 +24,4 @@ TEST(Fields, WhatIsStatedAndNotUnderstoodIsNamedAndEmptyIsNotStated) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::validate

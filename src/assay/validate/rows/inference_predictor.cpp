@@ -6,7 +6,7 @@
 
 #include "assay/validate/rows/inference_rows.h"
 
-namespace assay {
+namespace assay::validate {
 
 namespace {
 
@@ -20,7 +20,7 @@ constexpr double largest_step = 8192;
 constexpr double faster_than_possible = 0.98;
 
 /// Sequences over all replicas whose caches fit beside the weights.
-double fitting_batch(const ServingProfile& profile, Bytes capacity) {
+double fitting_batch(const serving::ServingProfile& profile, Bytes capacity) {
   const double left = memory_used * capacity.value() - profile.weight_bytes;
   const double groups = profile.cache_groups, each = profile.cache_bytes + profile.state_bytes;
   return std::max(profile.unit, groups * std::floor(left / each / groups));
@@ -28,9 +28,9 @@ double fitting_batch(const ServingProfile& profile, Bytes capacity) {
 
 }  // namespace
 
-Result<InferencePredictor> InferencePredictor::make(const Catalogue& catalogue) {
+Result<InferencePredictor> InferencePredictor::make(const hardware::Catalogue& catalogue) {
   InferencePredictor predictor(catalogue);
-  ASSAY_TRY(steps, serving_steps_of(catalogue));
+  ASSAY_TRY(steps, estimate::serving_steps_of(catalogue));
   predictor.steps = steps;
   return predictor;
 }
@@ -39,7 +39,7 @@ Result<const Place*> InferencePredictor::place(const InferenceRow& row) {
   return places_.find(row.cluster, {}, row.id);
 }
 
-Result<const Cluster*> InferencePredictor::cluster(const InferenceRow& row) {
+Result<const hardware::Cluster*> InferencePredictor::cluster(const InferenceRow& row) {
   ASSAY_TRY(where, place(row));
   return &where->cluster;
 }
@@ -50,11 +50,11 @@ bool InferencePredictor::fits(const InferenceRow& row) {
 }
 
 double InferencePredictor::spread(const InferenceRow& row) {
-  const Result<const Cluster*> where = cluster(row);
+  const Result<const hardware::Cluster*> where = cluster(row);
   if (!where) return 0.0;
-  const IntervalClass* found =
-      interval_of(row.figure == InferenceFigure::first_token ? steps.prefill_intervals : steps.decode_intervals,
-                  serving_classes((*where)->chip, row.model));
+  const estimate::IntervalClass* found = estimate::interval_of(
+      row.figure == InferenceFigure::first_token ? steps.prefill_intervals : steps.decode_intervals,
+      estimate::serving_classes((*where)->chip, row.model));
   return found ? found->spread : 0.0;
 }
 
@@ -62,45 +62,48 @@ Result<const InferencePredictor::Prepared*> InferencePredictor::prepared(const I
   const std::string key = fmt::format("{} {}", row.id, static_cast<int>(row.figure));
   if (const auto known = prepared_.find(key); known != prepared_.end()) return &known->second;
   ASSAY_TRY(where, place(row));
-  ASSAY_CHECK(check_parallelism(row.strategy.parallelism(), row.model));
+  ASSAY_CHECK(lower::check_parallelism(row.strategy.parallelism(), row.model));
   Prepared made;
   made.place = where;
-  const Calibration* calibration = where->calibration ? &where->calibration->values : nullptr;
-  ServingSetup& setup = made.setup;
+  const hardware::Calibration* calibration = where->calibration ? &where->calibration->values : nullptr;
+  serving::ServingSetup& setup = made.setup;
   setup.model = &row.model, setup.formats = row.formats;
-  ASSAY_TRY(rates, kernel_rates(where->cluster.chip, row.formats.compute, row.id, calibration, {row.attention, true}));
+  ASSAY_TRY(rates, estimate::kernel_rates(where->cluster.chip, row.formats.compute, row.id, calibration,
+                                          {row.attention, true}));
   setup.rates = rates;
   if (calibration) setup.collectives = calibration->collective;
   setup.effects = steps.effects(where->cluster.chip, row.software);
-  ASSAY_TRY(links, serving_links(setup, row.strategy, where->cluster));
+  ASSAY_TRY(links, serving::serving_links(setup, row.strategy, where->cluster));
   made.links = links;
   const bool step = row.figure == InferenceFigure::step && row.output <= 1;
   std::int64_t context = step ? row.prompt : row.prompt + std::max<std::int64_t>(1, row.output / 2);
   if (row.cache > 0) context = row.cache;
   if (row.figure != InferenceFigure::step)
-    made.prefill = make_prompt_profile(setup, row.strategy, row.prompt, row.prompt);
+    made.prefill = serving::make_prompt_profile(setup, row.strategy, row.prompt, row.prompt);
   if (row.figure != InferenceFigure::first_token)
-    made.decode = make_serving_profile(setup, row.strategy, 1, context, step ? context : row.prompt + row.output);
+    made.decode =
+        serving::make_serving_profile(setup, row.strategy, 1, context, step ? context : row.prompt + row.output);
   made.fitting = made.decode ? fitting_batch(*made.decode, where->cluster.chip.hbm().capacity.value) : row.batch;
   return &prepared_.emplace(key, std::move(made)).first->second;
 }
 
 Result<Seconds> InferencePredictor::operator()(const InferenceRow& row) {
   ASSAY_TRY(ready, prepared(row));
-  ServingSetup setup = ready->setup;
+  serving::ServingSetup setup = ready->setup;
   setup.model = &row.model;
   setup.effects = steps.effects(ready->place->cluster.chip, row.software);
   const auto data = static_cast<double>(row.strategy.data);
   const auto output = static_cast<double>(row.output);
   const auto prefill = [&](double batch) {
-    return serving_time(setup, row.strategy, *ready->prefill, ready->links, batch).estimate;
+    return serving::serving_time(setup, row.strategy, *ready->prefill, ready->links, batch).estimate;
   };
   const auto step = [&](double batch) {
-    return serving_time(setup, row.strategy, *ready->decode, ready->links, batch).estimate;
+    return serving::serving_time(setup, row.strategy, *ready->decode, ready->links, batch).estimate;
   };
   const double given = row.batch > 0.0 ? row.batch : ready->fitting;
   const double least =
-      serving_time(setup, row.strategy, ready->decode ? *ready->decode : *ready->prefill, ready->links, given).lower;
+      serving::serving_time(setup, row.strategy, ready->decode ? *ready->decode : *ready->prefill, ready->links, given)
+          .lower;
   const double sequences = row.figure == InferenceFigure::server_token ? given : 1.0;
   if (sequences * row.measured.value() < faster_than_possible * least)
     return fail(row.id, "faster than reading weights and cache once: the load is not as stated", "");
@@ -132,4 +135,4 @@ Result<Seconds> InferencePredictor::operator()(const InferenceRow& row) {
   return fail(row.id, "no such figure", "", Error::Kind::internal);
 }
 
-}  // namespace assay
+}  // namespace assay::validate

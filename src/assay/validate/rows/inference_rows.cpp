@@ -9,11 +9,11 @@
 #include "assay/model/model_catalogue.h"
 #include "assay/validate/rows/table_line.h"
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 std::string describe(const InferenceRow& row) {
-  const ServingStrategy& s = row.strategy;
+  const serving::ServingStrategy& s = row.strategy;
   std::string text = row.cluster;
   const auto add = [&](std::string_view name, std::int64_t n) {
     if (n > 1) text += fmt::format(" {} {}", name, n);
@@ -28,7 +28,7 @@ std::string describe(const InferenceRow& row) {
   else
     text += fmt::format(" x {} + {}", row.prompt, row.output);
   return fmt::format("{}, {}, {}", text, name(row.formats.weights),
-                     fusion_names[static_cast<std::size_t>(row.software.fusion)]);
+                     estimate::fusion_names[static_cast<std::size_t>(row.software.fusion)]);
 }
 
 /// The first column that is stated and not understood.
@@ -58,10 +58,10 @@ Why unread_inference(const TableLine& in) {
 }
 
 /// A format as the tables write it: weights, what products are made in, cache.
-Why read_formats(const TableLine& in, const Chip& chip, InferenceRow& row) {
+Why read_formats(const TableLine& in, const hardware::Chip& chip, InferenceRow& row) {
   const std::string_view weights = in.text("weight_precision"), cache = in.text("kv_precision"),
                          engine = in.text("engine");
-  Formats& f = row.formats;
+  lower::Formats& f = row.formats;
   const auto has = [&](Dtype dtype) { return chip.peak[static_cast<std::size_t>(dtype)].has_value(); };
   const bool tensorrt = contains(engine, "TensorRT") || engine == "trtllm";
   if (contains(weights, "fp8")) {
@@ -86,25 +86,26 @@ Why read_software(const TableLine& in, InferenceRow& row) {
   const std::string_view engine = in.text("engine");
   if (engine == "llama.cpp" || engine == "sambaflow" || engine == "Megatron" || contains(engine, "Neuron"))
     return fmt::format("the kernels of {} have no model", engine);
-  ServingSoftware& s = row.software;
+  estimate::ServingSoftware& s = row.software;
   const std::string_view version = in.text("engine_version");
   const double year = in.number("year", 2025);
   const bool python = engine == "vLLM" || engine == "vllm" || engine == "sglang" || contains(engine, "Deepspeed");
   const bool loops = contains(engine, "gpt-fast") || contains(engine, "HuggingFace");
   // vLLM and SGLang work a step ahead of the chips since the versions of 2025.
-  s.scheduler = python  ? (year < 2025 || contains(engine, "Deepspeed") ? Scheduler::python : Scheduler::ahead)
-                : loops ? Scheduler::loop
-                        : Scheduler::native;
+  s.scheduler =
+      python ? (year < 2025 || contains(engine, "Deepspeed") ? estimate::Scheduler::python : estimate::Scheduler::ahead)
+      : loops ? estimate::Scheduler::loop
+              : estimate::Scheduler::native;
   row.typical = in.text("trust") != "C" && !contains(engine, "Deepspeed");  // its host takes its time for each token
   // Kernels of 2023 and 2024 decode on vector units; TensorRT-LLM had others for groups of eight heads alone.
-  const Layer& layer = row.model.decoder.kinds.front();
+  const model::Layer& layer = row.model.decoder.kinds.front();
   const bool eight = layer.attention && layer.attention->heads == 8 * layer.attention->kv_heads;
   const bool old = contains(engine, "TensorRT") && (version.starts_with("0.") || version < "2024-06") && year < 2025;
   s.vector_decode = contains(engine, "FasterTransformer") || (old && !eight) || (python && year < 2025);
   s.whole_rows = contains(engine, "FasterTransformer") || old;
-  if (contains(engine, "gpt-fast")) s.fusion = Fusion::compiled;
+  if (contains(engine, "gpt-fast")) s.fusion = estimate::Fusion::compiled;
   if (contains(engine, "HuggingFace") || contains(engine, "ColossalAI"))
-    s.fusion = Fusion::eager, s.captured = false, s.repeats_kv = contains(engine, "HuggingFace");
+    s.fusion = estimate::Fusion::eager, s.captured = false, s.repeats_kv = contains(engine, "HuggingFace");
   s.one_shot = year >= 2024 && !contains(engine, "gpt-fast") && !contains(engine, "Deepspeed");
   const bool pytorch = contains(engine, "(PyTorch)") || engine == "trtllm";
   if (contains(engine, "ColossalAI") || contains(engine, "FasterTransformer") || contains(engine, "Deepspeed") ||
@@ -119,7 +120,7 @@ Why read_strategy(const TableLine& in, InferenceRow& row) {
   if (contains(in.text("mode"), "disagg")) return "prefill and decode run on chips of their own, which are not stated";
   if (in.text("tp").empty()) return "the parallelism is not stated";
   if (in.text("trust") == "C") return "the parallelism is doubtful";
-  ServingStrategy& s = row.strategy;
+  serving::ServingStrategy& s = row.strategy;
   s.tensor = in.count("tp", 1), s.pipeline = std::max<std::int64_t>(1, in.count("pp", 1));
   s.data = std::max<std::int64_t>(1, in.count("dp_attention", 1));
   // Batches are those of one data-parallel group of attention: where that is not stated, a tensor group whose devices
@@ -133,8 +134,8 @@ Why read_strategy(const TableLine& in, InferenceRow& row) {
   if (s.tensor * s.pipeline * s.data != chips) return "the parallelism does not make up the chips";
   // Experts lie on all devices of the group, whole or, where fewer hold different ones, in slices.
   const std::int64_t experts = in.count("ep", 1);
-  if (has_experts(row.model) && (inside || experts > 1)) s.expert = s.data;
-  if (has_experts(row.model) && s.tensor > 1 && experts == s.tensor * s.data)
+  if (estimate::has_experts(row.model) && (inside || experts > 1)) s.expert = s.data;
+  if (estimate::has_experts(row.model) && s.tensor > 1 && experts == s.tensor * s.data)
     s.expert = experts, s.expert_over.tensor = true;
   return std::nullopt;
 }
@@ -167,7 +168,7 @@ Why add_figures(const TableLine& in, const InferenceRow& row, InferenceRows& out
 
 }  // namespace
 
-InferenceRows read_inference(const CsvTable& table, const Catalogue& catalogue) {
+InferenceRows read_inference(const CsvTable& table, const hardware::Catalogue& catalogue) {
   InferenceRows out;
   KnownModels known_models(catalogue);
   for (std::size_t i = 0; i < table.rows(); ++i) {
@@ -223,9 +224,9 @@ bool readable(const TableLine& in, InferenceRows& out) {
 }
 
 /// What the columns of both our tables say; `kind` names the one that tells a row's kind.
-Result<InferenceRow> own_row(const TableLine& in, std::string_view kind, const Catalogue& catalogue) {
+Result<InferenceRow> own_row(const TableLine& in, std::string_view kind, const hardware::Catalogue& catalogue) {
   InferenceRow row;
-  ASSAY_TRY(model, catalogue_model(in.text("model"), catalogue, "model"));
+  ASSAY_TRY(model, model::catalogue_model(in.text("model"), catalogue, "model"));
   row.model = model.imported.model;
   row.cluster = "h200-sxm:1";
   row.batch = in.number("batch"), row.prompt = in.count("context");
@@ -235,29 +236,29 @@ Result<InferenceRow> own_row(const TableLine& in, std::string_view kind, const C
 }
 }  // namespace
 
-Result<InferenceRows> read_h200_infer(const CsvTable& table, const Catalogue& catalogue) {
+Result<InferenceRows> read_h200_infer(const CsvTable& table, const hardware::Catalogue& catalogue) {
   InferenceRows out;
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const TableLine in{table, i};
     if (!readable(in, out)) continue;
     ASSAY_TRY(row, own_row(in, "phase", catalogue));
     const bool prefill = in.text("phase") == "prefill";
-    row.software = {Fusion::eager, Scheduler::loop, !prefill, !prefill, false};
-    row.attention = prefill ? AttentionKernel::flash2 : AttentionKernel::automatic;
+    row.software = {estimate::Fusion::eager, estimate::Scheduler::loop, !prefill, !prefill, false};
+    row.attention = prefill ? hardware::AttentionKernel::flash2 : hardware::AttentionKernel::automatic;
     row.group = fmt::format("{}, {}", in.text("model"), prefill ? "eager" : "static cache");
     add_row(out, row, prefill ? InferenceFigure::first_token : InferenceFigure::step, in.number("step_s") * 1_s);
   }
   return out;
 }
 
-Result<InferenceRows> read_h200_decode(const CsvTable& table, const Catalogue& catalogue) {
+Result<InferenceRows> read_h200_decode(const CsvTable& table, const hardware::Catalogue& catalogue) {
   InferenceRows out;
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const TableLine in{table, i};
     if (!readable(in, out)) continue;
     ASSAY_TRY(row, own_row(in, "weights", catalogue));
-    row.software = {Fusion::compiled, Scheduler::loop, true, false, false};
-    row.attention = AttentionKernel::cudnn;
+    row.software = {estimate::Fusion::compiled, estimate::Scheduler::loop, true, false, false};
+    row.attention = hardware::AttentionKernel::cudnn;
     if (in.text("weights") == "fp8")
       row.formats.weights = row.formats.compute = Dtype::fp8, row.formats.outer = Dtype::bf16;
     row.group = fmt::format("{}, {}", in.text("model"), in.text("weights"));
@@ -266,4 +267,4 @@ Result<InferenceRows> read_h200_decode(const CsvTable& table, const Catalogue& c
   return out;
 }
 
-}  // namespace assay
+}  // namespace assay::validate

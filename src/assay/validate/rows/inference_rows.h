@@ -11,7 +11,7 @@
 #include "assay/validate/rows/measured_clusters.h"
 #include "assay/validate/validation.h"
 
-namespace assay {
+namespace assay::validate {
 
 /// What a row measured. Times are those of one step or of one output token of a sequence.
 enum class InferenceFigure : std::uint8_t {
@@ -25,12 +25,12 @@ enum class InferenceFigure : std::uint8_t {
 struct InferenceRow {
   std::string id, group, what;  ///< group: source, model, hardware
   InferenceFigure figure = InferenceFigure::step;
-  Transformer model;
+  model::Transformer model;
   std::string cluster;  ///< in the CLUSTER grammar
-  ServingStrategy strategy;
-  Formats formats;
-  ServingSoftware software;
-  AttentionKernel attention = AttentionKernel::automatic;
+  serving::ServingStrategy strategy;
+  lower::Formats formats;
+  estimate::ServingSoftware software;
+  hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;
   double batch = 1;  ///< sequences over all replicas; 0: as many as fit
   std::int64_t prompt = 1, output = 1;
   std::int64_t cache = 0;  ///< tokens of a static cache, all of which are read; 0: it grows
@@ -44,33 +44,33 @@ struct InferenceRows {
   std::vector<UnansweredCase> unanswered;
 };
 /// Our own H200 tables (catalogue/validation/h200_infer.csv, h200_decode.csv); models come from the catalogue.
-Result<InferenceRows> read_h200_infer(const CsvTable& table, const Catalogue& catalogue);
-Result<InferenceRows> read_h200_decode(const CsvTable& table, const Catalogue& catalogue);
+Result<InferenceRows> read_h200_infer(const CsvTable& table, const hardware::Catalogue& catalogue);
+Result<InferenceRows> read_h200_decode(const CsvTable& table, const hardware::Catalogue& catalogue);
 /// Tables of published and third-party figures; a row may yield a time to the first token and one of each next.
-InferenceRows read_inference(const CsvTable& table, const Catalogue& catalogue);
+InferenceRows read_inference(const CsvTable& table, const hardware::Catalogue& catalogue);
 
 /// Prices rows. What does not depend on the effects of software is made once for each row, so a fit asks again cheaply.
 class InferencePredictor {
  public:
-  static Result<InferencePredictor> make(const Catalogue& catalogue);
+  static Result<InferencePredictor> make(const hardware::Catalogue& catalogue);
   Result<Seconds> operator()(const InferenceRow& row);
 
   /// Where a row ran.
-  Result<const Cluster*> cluster(const InferenceRow& row);
+  Result<const hardware::Cluster*> cluster(const InferenceRow& row);
   /// Whether the caches of the whole batch fit at a time.
   bool fits(const InferenceRow& row);
   /// The spread of the row's class; 0: none.
   double spread(const InferenceRow& row);
 
-  ServingCalibration steps;  ///< those of the catalogue; a fit moves them
+  estimate::ServingCalibration steps;  ///< those of the catalogue; a fit moves them
 
  private:
-  explicit InferencePredictor(const Catalogue& catalogue) : places_(catalogue) {}
+  explicit InferencePredictor(const hardware::Catalogue& catalogue) : places_(catalogue) {}
   struct Prepared {
     const Place* place = nullptr;
-    ServingSetup setup;
-    StageLinks links;
-    std::optional<ServingProfile> prefill, decode;
+    serving::ServingSetup setup;
+    training::StageLinks links;
+    std::optional<serving::ServingProfile> prefill, decode;
     double fitting = 1;  ///< sequences whose caches fit at a time
   };
   Result<const Place*> place(const InferenceRow& row);
@@ -80,4 +80,4 @@ class InferencePredictor {
   std::map<std::string, Prepared> prepared_;
 };
 
-}  // namespace assay
+}  // namespace assay::validate

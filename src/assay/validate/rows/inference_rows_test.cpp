@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 constexpr std::string_view header =
@@ -11,8 +11,8 @@ constexpr std::string_view header =
     "e2e_latency_ms,output_tokens_per_s,year,notes\n";
 
 /// Predictors point to it.
-const Catalogue& builtin() {
-  static const Catalogue catalogue = Catalogue::builtin();
+const hardware::Catalogue& builtin() {
+  static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   return catalogue;
 }
 
@@ -40,7 +40,7 @@ TEST(InferenceRows, ARowBecomesAFigureByWhatItMeasured) {
   EXPECT_DOUBLE_EQ(rows.rows[0].measured.value(), 0.030);
   // Under load the time to the first token has a queue in it and is no figure.
   EXPECT_EQ(rows.rows[1].figure, InferenceFigure::loaded_token);
-  EXPECT_EQ(rows.rows[1].software.scheduler, Scheduler::ahead);
+  EXPECT_EQ(rows.rows[1].software.scheduler, estimate::Scheduler::ahead);
   EXPECT_TRUE(rows.rows[2].software.whole_rows);
   EXPECT_FALSE(rows.rows[1].software.whole_rows);
   EXPECT_EQ(rows.rows[2].figure, InferenceFigure::static_token);
@@ -110,4 +110,4 @@ TEST(InferencePredictor, ARowThatBeatsTheBoundIsNotAsItSays) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::validate

@@ -9,10 +9,10 @@
 #include "assay/lower/layers/layers.h"
 #include "assay/validate/rows/table_line.h"
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
-Bytes matmul_bytes(const MatmulShape& s, double operand, double result) {
+Bytes matmul_bytes(const estimate::MatmulShape& s, double operand, double result) {
   return Bytes(s.batch * (operand * (s.m * s.k + s.n * s.k) + result * s.m * s.n));
 }
 
@@ -46,7 +46,7 @@ constexpr DtypeName dtype_names[] = {{"bf16", Dtype::bf16, 2},
 /// One row of the third-party table, or why it cannot be asked for.
 class TableRow {
  public:
-  TableRow(const CsvTable& table, std::size_t row, const Catalogue& catalogue)
+  TableRow(const CsvTable& table, std::size_t row, const hardware::Catalogue& catalogue)
       : table_(table), row_(row), catalogue_(catalogue) {}
 
   Why read(KernelRow& out) {
@@ -121,7 +121,8 @@ class TableRow {
     if (framework == "FlashAttention-1" || framework.find("unfused") != std::string_view::npos)
       return fmt::format("{} has no model", framework);
     if (out.compute == Dtype::fp8 || text("kv_dtype") == "fp8") return "8-bit attention kernels have no model";
-    out.attention = framework == "FlashAttention-2" ? AttentionKernel::flash2 : AttentionKernel::cudnn;
+    out.attention =
+        framework == "FlashAttention-2" ? hardware::AttentionKernel::flash2 : hardware::AttentionKernel::cudnn;
     out.kind = direction == "bwd"   ? KernelKind::attention_backward
                : direction == "fwd" ? KernelKind::attention_forward
                                     : KernelKind::attention_both;
@@ -144,7 +145,7 @@ class TableRow {
 
   Why read_decode(KernelRow& out) {
     out.kind = KernelKind::decode;
-    out.attention = AttentionKernel::cudnn;
+    out.attention = hardware::AttentionKernel::cudnn;
     const double heads = number("n_heads"), keys = number("kv_len"), d = number("head_dim");
     if (!(heads > 0 && keys > 0 && d > 0)) return "the sizes are not given";
     const double batch = std::max(1.0, number("batch", 1)), kv_heads = number("n_kv_heads", heads);
@@ -168,7 +169,7 @@ class TableRow {
 
   const CsvTable& table_;
   std::size_t row_;
-  const Catalogue& catalogue_;
+  const hardware::Catalogue& catalogue_;
   double element_ = 2;
 };
 
@@ -260,9 +261,9 @@ KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::str
     } else if (op == "grouped_gemm" || op == "grouped_wgrad") {
       // Experts without rows are no part of it; the others have more each.
       const bool gradient = op == "grouped_wgrad";
-      const double rows_of_all = gradient ? c : a, touched = d * touched_share(rows_of_all, 1.0, d);
-      row.matmul = gradient ? MatmulShape{touched, a, b, c / touched, {}, true}
-                            : MatmulShape{touched, a / touched, b, c, {}, true};
+      const double rows_of_all = gradient ? c : a, touched = d * lower::touched_share(rows_of_all, 1.0, d);
+      row.matmul = gradient ? estimate::MatmulShape{touched, a, b, c / touched, {}, true}
+                            : estimate::MatmulShape{touched, a / touched, b, c, {}, true};
       row.matmul.bytes = matmul_bytes(row.matmul, element, std::max(2.0, element));
       row.shape = fmt::format("{}x{}", b, gradient ? a : c);
       row.group = gradient ? "grouped matmul, gradients of weights" : "grouped matmul";
@@ -271,7 +272,7 @@ KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::str
       row.kind = decode                    ? KernelKind::decode
                  : op == "attn_bwd_causal" ? KernelKind::attention_backward
                                            : KernelKind::attention_forward;
-      row.attention = note == "flash2" ? AttentionKernel::flash2 : AttentionKernel::cudnn;
+      row.attention = note == "flash2" ? hardware::AttentionKernel::flash2 : hardware::AttentionKernel::cudnn;
       set_attention(row, a, b, c, decode ? 1.0 : d, d, e, e, true, 2.0);
       row.bytes = Bytes(a * c * d * 2.0 * e * 2.0);
       row.group = fmt::format("{} {}", kernel_kind_names[static_cast<std::size_t>(row.kind)], note);
@@ -297,7 +298,7 @@ KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::str
   return rows;
 }
 
-KernelRows read_kernels(const CsvTable& table, const Catalogue& catalogue) {
+KernelRows read_kernels(const CsvTable& table, const hardware::Catalogue& catalogue) {
   KernelRows rows;
   for (std::size_t i = 0; i < table.rows(); ++i) {
     KernelRow row;
@@ -311,21 +312,22 @@ KernelRows read_kernels(const CsvTable& table, const Catalogue& catalogue) {
   return rows;
 }
 
-std::optional<Seconds> predict(const KernelRow& row, const Chip& chip, const Calibration& calibration,
-                               const Harness& harness) {
+std::optional<Seconds> predict(const KernelRow& row, const hardware::Chip& chip,
+                               const hardware::Calibration& calibration, const Harness& harness) {
   const auto format = static_cast<std::size_t>(row.compute);
   if (row.kind < KernelKind::decode && !chip.peak[format]) return std::nullopt;
   const FlopsPerSecond peak = chip.peak[format] ? chip.peak[format]->value : FlopsPerSecond(0);
-  const CoreRates cores = core_rates(chip);
+  const estimate::CoreRates cores = estimate::core_rates(chip);
   const Seconds launch = harness.launch[static_cast<std::size_t>(row.kind)];
   const auto attention = [&](bool backward) {
-    const AttentionKernelCalibration& kernel = *attention_kernel(*calibration.attention, row.attention);
-    AttentionPass pass = backward ? kernel.backward : kernel.forward;
+    const hardware::AttentionKernelCalibration& kernel =
+        *estimate::attention_kernel(*calibration.attention, row.attention);
+    hardware::AttentionPass pass = backward ? kernel.backward : kernel.forward;
     pass.passes += harness.attention_passes;
-    return attention_time(pass, cores, peak, row.work, backward);
+    return estimate::attention_time(pass, cores, peak, row.work, backward);
   };
   const auto stream = [&](double share) -> std::optional<Seconds> {
-    return launch + stream_time(cores.hbm, share, calibration.pointwise->ramp, row.bytes);
+    return launch + estimate::stream_time(cores.hbm, share, calibration.pointwise->ramp, row.bytes);
   };
   switch (row.kind) {
     case KernelKind::matmul: {
@@ -335,14 +337,14 @@ std::optional<Seconds> predict(const KernelRow& row, const Chip& chip, const Cal
         const Quantising& q = cast->second;
         extra = q.fixed + row.matmul.k * q.element + Bytes(q.passes * row.matmul.m * row.matmul.k) / cores.hbm;
       }
-      Regime regime{launch, harness.gap, harness.ramp};
-      MatmulShape shape = row.matmul;
+      hardware::Regime regime{launch, harness.gap, harness.ramp};
+      estimate::MatmulShape shape = row.matmul;
       if (row.sustained)
-        regime = calibration.sustained.value_or(Regime{launch, Seconds(0), harness.ramp});
+        regime = calibration.sustained.value_or(hardware::Regime{launch, Seconds(0), harness.ramp});
       else
         shape.bytes = harness.moved(shape.bytes);
-      return extra + matmul_time(*calibration.matmul, cores, peak, calibration.matmul->share[format], shape, regime,
-                                 harness.split_k)
+      return extra + estimate::matmul_time(*calibration.matmul, cores, peak, calibration.matmul->share[format], shape,
+                                           regime, harness.split_k)
                          .total;
     }
     case KernelKind::attention_forward:
@@ -354,8 +356,8 @@ std::optional<Seconds> predict(const KernelRow& row, const Chip& chip, const Cal
       return launch + attention(false) + attention(true);
     case KernelKind::decode:
       if (!calibration.attention) return std::nullopt;
-      return launch + decode_time(attention_kernel(*calibration.attention, row.attention)->decode, cores, row.items,
-                                  row.work.head_dim, harness.moved(row.bytes));
+      return launch + estimate::decode_time(estimate::attention_kernel(*calibration.attention, row.attention)->decode,
+                                            cores, row.items, row.work.head_dim, harness.moved(row.bytes));
     default:
       break;
   }
@@ -372,7 +374,7 @@ std::optional<Seconds> predict(const KernelRow& row, const Chip& chip, const Cal
   }
 }
 
-double spread_of(const SpreadCalibration& spread, KernelKind kind) {
+double spread_of(const hardware::SpreadCalibration& spread, KernelKind kind) {
   switch (kind) {
     case KernelKind::matmul:
       return spread.matmul;
@@ -389,4 +391,4 @@ double spread_of(const SpreadCalibration& spread, KernelKind kind) {
   }
 }
 
-}  // namespace assay
+}  // namespace assay::validate

@@ -15,16 +15,16 @@
 #include "assay/validate/rows/csv_schema.h"
 #include "assay/validate/validation.h"
 
-namespace assay {
+namespace assay::validate {
 
 struct KernelRow {
   std::string id, group, shape;  ///< shape: what the split hashes, and people read
   std::string source, chip;      ///< names of the harness and of the chip in the catalogue
   KernelKind kind = KernelKind::matmul;
   Dtype compute = Dtype::bf16;
-  AttentionKernel attention = AttentionKernel::automatic;
-  MatmulShape matmul;
-  AttentionWork work;
+  hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;
+  estimate::MatmulShape matmul;
+  estimate::AttentionWork work;
   double items = 0;  ///< decode: sequences x key-value heads
   Bytes bytes;       ///< of a stream
   Seconds measured;
@@ -54,13 +54,13 @@ Why unread_measurement(const CsvTable& table, std::size_t row);
 /// A table in the form that `assay measure` writes, of kernels on `chip`.
 KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::string_view chip = "h200-sxm");
 /// The third-party table of kernels.
-KernelRows read_kernels(const CsvTable& table, const Catalogue& catalogue);
+KernelRows read_kernels(const CsvTable& table, const hardware::Catalogue& catalogue);
 
 /// Nothing where the calibration lacks the section or the chip the format.
-std::optional<Seconds> predict(const KernelRow& row, const Chip& chip, const Calibration& calibration,
-                               const Harness& harness);
+std::optional<Seconds> predict(const KernelRow& row, const hardware::Chip& chip,
+                               const hardware::Calibration& calibration, const Harness& harness);
 
 /// The class of a kind among the spreads of a calibration.
-double spread_of(const SpreadCalibration& spread, KernelKind kind);
+double spread_of(const hardware::SpreadCalibration& spread, KernelKind kind);
 
-}  // namespace assay
+}  // namespace assay::validate

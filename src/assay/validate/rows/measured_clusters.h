@@ -9,23 +9,23 @@
 #include "assay/hardware/calibration.h"
 #include "assay/hardware/cluster.h"
 
-namespace assay {
+namespace assay::validate {
 
 struct Place {
-  Cluster cluster;
-  std::optional<ChipCalibration> calibration;
+  hardware::Cluster cluster;
+  std::optional<hardware::ChipCalibration> calibration;
 };
 
 class Places {
  public:
-  explicit Places(const Catalogue& catalogue) : catalogue_(&catalogue) {}
+  explicit Places(const hardware::Catalogue& catalogue) : catalogue_(&catalogue) {}
   /// `network`: what a chip has between nodes, where that is less than the cluster's; 0: the cluster's.
-  Result<const Place*> find(const std::string& cluster, const std::vector<Override>& changes, std::string_view where,
-                            BytesPerSecond network = {});
+  Result<const Place*> find(const std::string& cluster, const std::vector<hardware::Override>& changes,
+                            std::string_view where, BytesPerSecond network = {});
 
  private:
-  const Catalogue* catalogue_;
+  const hardware::Catalogue* catalogue_;
   std::map<std::string, Place> known_;
 };
 
-}  // namespace assay
+}  // namespace assay::validate

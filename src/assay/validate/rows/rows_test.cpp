@@ -4,7 +4,7 @@
 #include "assay/validate/rows/kernel_rows.h"
 #include "assay/validate/rows/table_line.h"
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 constexpr const char* kernels =
@@ -19,7 +19,7 @@ constexpr const char* kernels =
     "g,x,gemm,L40S,bf16,,fwd,1,1,1,,,,,,,,,,,1,,,operands L2-resident\n";
 
 TEST(TableLine, ChipsHaveTheNamesOfTheirMakersToo) {
-  const Catalogue catalogue = Catalogue::builtin();
+  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   const std::pair<std::string_view, std::string_view> known[] = {{"GB300", "gb300-nvl72"},
                                                                  {"B300-SXM-288GB", "b300"},
                                                                  {"B200-SXM-180GB", "b200"},
@@ -40,7 +40,7 @@ TEST(TableLine, ChipsHaveTheNamesOfTheirMakersToo) {
 TEST(KernelRows, BecomeShapesAndTheRestIsNamed) {
   const auto table = CsvTable::parse(kernels, "kernels.csv");
   ASSERT_TRUE(table);
-  const KernelRows rows = read_kernels(*table, Catalogue::builtin());
+  const KernelRows rows = read_kernels(*table, hardware::Catalogue::builtin());
   ASSERT_EQ(rows.rows.size(), 3u);
   const KernelRow& gemm = rows.rows[0];
   EXPECT_EQ(gemm.chip, "a100-pcie-80");
@@ -73,10 +73,10 @@ TEST(KernelRows, ThatATableKeepsApartAreNeverFitted) {
     open += "a,vidur,gemm,L40S,bf16,64," + std::to_string(n) + ",256,10,calib\n";
   }
   int fitted = 0;
-  for (const KernelRow& row : read_kernels(*CsvTable::parse(apart, "t.csv"), Catalogue::builtin()).rows)
+  for (const KernelRow& row : read_kernels(*CsvTable::parse(apart, "t.csv"), hardware::Catalogue::builtin()).rows)
     fitted += row.fold != kept_apart ? 1 : 0;
   EXPECT_EQ(fitted, 0);
-  for (const KernelRow& row : read_kernels(*CsvTable::parse(open, "t.csv"), Catalogue::builtin()).rows)
+  for (const KernelRow& row : read_kernels(*CsvTable::parse(open, "t.csv"), hardware::Catalogue::builtin()).rows)
     fitted += row.fold != kept_apart ? 1 : 0;
   EXPECT_EQ(fitted, 40);
 }
@@ -84,12 +84,12 @@ TEST(KernelRows, ThatATableKeepsApartAreNeverFitted) {
 TEST(CollectiveRows, BecomeGroupsOfLinks) {
   const auto table = CsvTable::parse(collectives, "collectives.csv");
   ASSERT_TRUE(table);
-  const auto read = read_collectives(*table, Catalogue::builtin());
+  const auto read = read_collectives(*table, hardware::Catalogue::builtin());
   ASSERT_TRUE(read);
   ASSERT_EQ(read->rows.size(), 3u);
   const CollectiveRow& across = read->rows[0];
   EXPECT_TRUE(across.across);
-  EXPECT_EQ(across.fabric, Fabric::efa);
+  EXPECT_EQ(across.fabric, hardware::Fabric::efa);
   ASSERT_EQ(across.links.levels.size(), 2u);
   EXPECT_EQ(across.links.levels[1].chip_bandwidth, 50_GB_per_s);  // 32 x 100 Gbit/s for 8 chips
   const CollectiveRow& exchange = read->rows[1];
@@ -97,11 +97,11 @@ TEST(CollectiveRows, BecomeGroupsOfLinks) {
   EXPECT_NEAR(exchange.measured.value(), 1000 / 10e9, 1e-15);
   const CollectiveRow& domain = read->rows[2];
   EXPECT_FALSE(domain.across);
-  EXPECT_EQ(domain.algorithm, CollectiveAlgorithm::ring);
+  EXPECT_EQ(domain.algorithm, estimate::CollectiveAlgorithm::ring);
   EXPECT_EQ(domain.links.levels[0].groups, 8.0);
   ASSERT_EQ(read->unanswered.size(), 2u);
   EXPECT_EQ(read->unanswered[0].why, "the network between the nodes is not stated");
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::validate

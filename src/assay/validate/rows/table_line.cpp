@@ -6,7 +6,7 @@
 #include "assay/lower/lowering.h"
 #include "assay/model/model_catalogue.h"
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 struct KnownChip {
@@ -52,7 +52,7 @@ std::int64_t noted(std::string_view notes, std::string_view name) {
   return at == std::string_view::npos ? 0 : std::atoll(std::string(notes.substr(at + name.size())).c_str());
 }
 
-std::optional<std::string> chip_of(std::string_view accelerator, const Catalogue& catalogue) {
+std::optional<std::string> chip_of(std::string_view accelerator, const hardware::Catalogue& catalogue) {
   for (const KnownChip& known : other_names)
     if (known.accelerator == accelerator) return std::string(known.chip);
   if (contains(accelerator, "(")) return std::nullopt;  // a part that differs in some way
@@ -68,26 +68,26 @@ std::optional<std::string> chip_of(std::string_view accelerator, const Catalogue
   return extended == 1 ? std::optional(only) : std::nullopt;
 }
 
-const Transformer* KnownModels::find(std::string_view name) {
+const model::Transformer* KnownModels::find(std::string_view name) {
   const auto known = read_.find(name);
   if (known != read_.end()) return known->second ? &*known->second : nullptr;
-  std::optional<Transformer>& model = read_[std::string(name)];
+  std::optional<model::Transformer>& model = read_[std::string(name)];
   std::optional<std::string> id = names_.find(name);
   const std::string_view bare = name.substr(name.rfind('/') == std::string_view::npos ? 0 : name.rfind('/') + 1);
   if (!id) id = names_.find(bare);
   if (!id) return nullptr;
-  const auto read = catalogue_model(*id, catalogue_, "model");
-  if (read && check_lowers(read->imported.model, "model")) model = read->imported.model;
+  const auto read = model::catalogue_model(*id, catalogue_, "model");
+  if (read && lower::check_lowers(read->imported.model, "model")) model = read->imported.model;
   return model ? &*model : nullptr;
 }
 
 namespace {
 
 /// How a model groups its experts is taken from another of as many.
-void take_groups(const Transformer& from, Transformer& to) {
-  for (const Layer& known : from.decoder.kinds) {
+void take_groups(const model::Transformer& from, model::Transformer& to) {
+  for (const model::Layer& known : from.decoder.kinds) {
     if (!known.feed_forward || known.feed_forward->experts == 0) continue;
-    for (Layer& layer : to.decoder.kinds)
+    for (model::Layer& layer : to.decoder.kinds)
       if (layer.feed_forward && layer.feed_forward->experts == known.feed_forward->experts)
         layer.feed_forward->expert_groups = known.feed_forward->expert_groups,
         layer.feed_forward->groups_per_token = known.feed_forward->groups_per_token;
@@ -95,22 +95,22 @@ void take_groups(const Transformer& from, Transformer& to) {
 }
 
 /// Whether a size that the columns state is not the model's.
-bool contradicted(const TableLine& in, const Transformer& model) {
+bool contradicted(const TableLine& in, const model::Transformer& model) {
   std::int64_t heads = 0;
-  for (const Layer& layer : model.decoder.kinds)
+  for (const model::Layer& layer : model.decoder.kinds)
     if (layer.attention) heads = std::max(heads, layer.attention->heads);
   const auto differs = [&](std::string_view column, std::int64_t known) { return in.count(column, known) != known; };
   return differs("layers", model.decoder.layers()) || differs("d_model", model.d_model) || differs("n_heads", heads);
 }
 
-Why read_columns(const TableLine& in, std::int64_t vocabulary, Transformer& model) {
+Why read_columns(const TableLine& in, std::int64_t vocabulary, model::Transformer& model) {
   const std::int64_t layers = in.count("layers"), heads = in.count("n_heads");
   model.d_model = in.count("d_model"), model.vocabulary = in.count("vocab", vocabulary);
   if (layers == 0 || heads == 0 || model.d_model == 0 || model.vocabulary == 0)
     return "the model's layers, width, heads or vocabulary are not stated";
   const std::string_view notes = in.text("arch_notes");
-  Layer dense;
-  Attention& attention = dense.attention.emplace();
+  model::Layer dense;
+  model::Attention& attention = dense.attention.emplace();
   attention.heads = heads, attention.kv_heads = in.count("n_kv_heads", heads);
   attention.head_dim = attention.value_dim = in.count("head_dim", model.d_model / heads);
   if (in.text("attn_type") == "mla") {
@@ -119,12 +119,12 @@ Why read_columns(const TableLine& in, std::int64_t vocabulary, Transformer& mode
     attention.head_dim = noted(notes, "qk_nope=") + attention.rope_dim;
     if (attention.kv_rank == 0) return "the ranks of latent attention are not stated";
   }
-  FeedForward& block = dense.feed_forward.emplace();
+  model::FeedForward& block = dense.feed_forward.emplace();
   block.width = in.count("d_ff"), block.gated = in.text("gated_mlp") != "n";
-  Layer routed = dense;
+  model::Layer routed = dense;
   const std::int64_t experts = in.count("moe_experts");
   if (experts > 0) {
-    FeedForward& moe = *routed.feed_forward;
+    model::FeedForward& moe = *routed.feed_forward;
     moe.width = in.count("moe_d_ff_expert"), moe.experts = experts, moe.experts_per_token = in.count("moe_topk");
     moe.shared_width = in.count("moe_shared_experts") * moe.width;
     if (moe.width == 0 || moe.experts_per_token == 0) return "the experts' width or number per token is not stated";
@@ -134,7 +134,7 @@ Why read_columns(const TableLine& in, std::int64_t vocabulary, Transformer& mode
   const std::int64_t first_dense = in.count("moe_first_dense_layers");
   const std::int64_t every = std::max<std::int64_t>(1, noted(notes, "interleave_moe_layer_step="));
   for (std::int64_t i = 0; i < layers; ++i) {
-    Layer layer = experts > 0 && i >= first_dense && (i + 1) % every == 0 ? routed : dense;
+    model::Layer layer = experts > 0 && i >= first_dense && (i + 1) % every == 0 ? routed : dense;
     if (layer.feed_forward->width == 0) return "the feed-forward width is not stated";
     if (contains(notes, "sliding-window(128)") && i % 2 == 0) layer.attention->window = 128;
     if (contains(notes, "chunked local") && (i + 1) % 4 != 0) layer.attention->chunk = 8192;
@@ -164,8 +164,8 @@ Why unread_model(const TableLine& in) {
   return unread(in.table, in.row, fields);
 }
 
-Why read_model(const TableLine& in, std::int64_t vocabulary, KnownModels& known, Transformer& model) {
-  const Transformer* found = known.find(in.text("model"));
+Why read_model(const TableLine& in, std::int64_t vocabulary, KnownModels& known, model::Transformer& model) {
+  const model::Transformer* found = known.find(in.text("model"));
   const Why why = read_columns(in, vocabulary, model);
   if (!why && found) take_groups(*found, model);
   if (!why || !found) return why;
@@ -173,4 +173,4 @@ Why read_model(const TableLine& in, std::int64_t vocabulary, KnownModels& known,
   return contradicted(in, model) ? Why("the columns contradict the catalogue's model of that name") : Why();
 }
 
-}  // namespace assay
+}  // namespace assay::validate

@@ -11,7 +11,7 @@
 #include "assay/validate/rows/csv.h"
 #include "assay/validate/rows/csv_schema.h"
 
-namespace assay {
+namespace assay::validate {
 
 /// One row of a table, column by column.
 struct TableLine {
@@ -30,24 +30,24 @@ inline bool contains(std::string_view text, std::string_view part) { return text
 std::int64_t noted(std::string_view notes, std::string_view name);
 
 /// The catalogue's chip of an accelerator as tables name it: "B300-SXM-288GB" is b300, "GB200" gb200-nvl72.
-std::optional<std::string> chip_of(std::string_view accelerator, const Catalogue& catalogue);
+std::optional<std::string> chip_of(std::string_view accelerator, const hardware::Catalogue& catalogue);
 
 /// The catalogue's models by the names that tables give them, each read once.
 class KnownModels {
  public:
-  explicit KnownModels(const Catalogue& catalogue) : catalogue_(catalogue), names_(catalogue) {}
-  const Transformer* find(std::string_view name);
+  explicit KnownModels(const hardware::Catalogue& catalogue) : catalogue_(catalogue), names_(catalogue) {}
+  const model::Transformer* find(std::string_view name);
 
  private:
-  const Catalogue& catalogue_;
-  ModelNames names_;
-  std::map<std::string, std::optional<Transformer>, std::less<>> read_;
+  const hardware::Catalogue& catalogue_;
+  model::ModelNames names_;
+  std::map<std::string, std::optional<model::Transformer>, std::less<>> read_;
 };
 
 /// The first column of a model that is stated and not understood.
 Why unread_model(const TableLine& in);
 /// The model that the columns describe, where `vocabulary` stands in if they do not state it; else the catalogue's of
 /// that name. How experts are grouped no column states: that is the catalogue's.
-Why read_model(const TableLine& in, std::int64_t vocabulary, KnownModels& known, Transformer& model);
+Why read_model(const TableLine& in, std::int64_t vocabulary, KnownModels& known, model::Transformer& model);
 
-}  // namespace assay
+}  // namespace assay::validate

@@ -4,9 +4,9 @@
 
 #include <filesystem>
 
-namespace assay {
+namespace assay::validate {
 
-Result<CsvTable> catalogue_table(const Catalogue& catalogue, std::string_view path) {
+Result<CsvTable> catalogue_table(const hardware::Catalogue& catalogue, std::string_view path) {
   for (const auto& [name, text] : catalogue.files(path)) return CsvTable::parse(text, name);
   return fail(std::string(path), "is not in the catalogue", "", Error::Kind::missing);
 }
@@ -21,4 +21,4 @@ bool has_data(const ValidationInput& input, std::string_view file) {
   return input.data && std::filesystem::is_regular_file(fmt::format("{}/{}", *input.data, file), failed);
 }
 
-}  // namespace assay
+}  // namespace assay::validate

@@ -9,9 +9,9 @@
 #include "assay/validate/rows/csv.h"
 #include "assay/validate/validation.h"
 
-namespace assay {
+namespace assay::validate {
 
-Result<CsvTable> catalogue_table(const Catalogue& catalogue, std::string_view path);
+Result<CsvTable> catalogue_table(const hardware::Catalogue& catalogue, std::string_view path);
 /// `file` below `directory`, which --data named.
 Result<CsvTable> data_table(const std::string& directory, std::string_view file);
 bool has_data(const ValidationInput& input, std::string_view file);
@@ -39,4 +39,4 @@ auto measured_rows(const ValidationInput& input, std::string_view ours, std::str
   return rows;
 }
 
-}  // namespace assay
+}  // namespace assay::validate

@@ -9,7 +9,7 @@
 #include "assay/model/model_catalogue.h"
 #include "assay/validate/rows/table_line.h"
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 bool is_new_megatron(std::string_view framework) {
@@ -53,7 +53,7 @@ Why unread_training(const TableLine& in) {
   return unread(in.table, in.row, fields);
 }
 
-Why read_hardware(const TableLine& in, const Catalogue& catalogue, TrainingRow& row) {
+Why read_hardware(const TableLine& in, const hardware::Catalogue& catalogue, TrainingRow& row) {
   const std::string_view accelerator = in.text("accelerator"), network = in.text("interconnect");
   const std::optional<std::string> chip = chip_of(accelerator, catalogue);
   if (!chip) return fmt::format("{} is not in the catalogue", accelerator);
@@ -77,7 +77,7 @@ Why read_hardware(const TableLine& in, const Catalogue& catalogue, TrainingRow& 
 
 /// How weights and states are shared out, from the text of the column.
 Why read_sharing(const TableLine& in, std::int64_t groups, TrainingRow& row) {
-  Parallelism& p = row.strategy.parallelism;
+  lower::Parallelism& p = row.strategy.parallelism;
   const std::string_view text = in.text("fsdp_zero");
   p.data = groups, p.fsdp = 1, p.zero = 0;
   const bool sharded = contains(text, "zero3") || contains(text, "fsdp") || contains(text, "FSDP");
@@ -101,7 +101,7 @@ Why read_sharing(const TableLine& in, std::int64_t groups, TrainingRow& row) {
 }
 
 Why read_strategy(const TableLine& in, TrainingRow& row) {
-  Parallelism& p = row.strategy.parallelism;
+  lower::Parallelism& p = row.strategy.parallelism;
   const bool tpu = contains(row.cluster, "tpu");
   const bool sharded = contains(in.text("fsdp_zero"), "fsdp") || contains(in.text("fsdp_zero"), "FSDP");
   if (in.text("tp").empty() && !sharded) return "the parallelism is not stated";
@@ -117,7 +117,7 @@ Why read_strategy(const TableLine& in, TrainingRow& row) {
   if (groups % p.expert != 0) p.expert_over = {p.tensor > 1, p.context > 1};
   if (p.expert % p.expert_others() != 0 || groups % p.expert_data() != 0)
     return "the devices of a stage do not split experts as stated";
-  if (in.text("sequence_parallel") == "y" && p.tensor > 1) p.residual = ResidualScheme::sequence;
+  if (in.text("sequence_parallel") == "y" && p.tensor > 1) p.residual = lower::ResidualScheme::sequence;
 
   const double accumulated = in.number("grad_accum"), micro = in.number("micro_batch");
   row.sequences = in.number("global_batch", micro * accumulated * static_cast<double>(groups));
@@ -132,7 +132,7 @@ Why read_strategy(const TableLine& in, TrainingRow& row) {
   row.strategy.micro_batch = std::llround(std::min(one, per_group));
   if (row.strategy.micro_batch < 1) return "less than one sequence for each data-parallel group";
 
-  using enum PipelineSchedule;
+  using enum pipeline::PipelineSchedule;
   const std::string_view framework = in.text("framework");
   const std::int64_t layers = row.model.decoder.layers();
   if (p.pipeline > layers) return "the row contradicts itself: more stages than layers";
@@ -147,7 +147,7 @@ Why read_strategy(const TableLine& in, TrainingRow& row) {
                             : row.strategy.interleave > 1  ? interleaved
                                                            : one_f_one_b;
     const auto m = static_cast<std::int64_t>(row.sequences / static_cast<double>(groups * row.strategy.micro_batch));
-    if (!is_possible({row.strategy.schedule, p.pipeline, m, row.strategy.interleave}))
+    if (!pipeline::is_possible({row.strategy.schedule, p.pipeline, m, row.strategy.interleave}))
       row.strategy.schedule = one_f_one_b, row.strategy.interleave = 1;
     if (m < 1) return "fewer microbatches than one";
   }
@@ -156,14 +156,14 @@ Why read_strategy(const TableLine& in, TrainingRow& row) {
 
 /// "custom save[decoder_layer_input+context+query_proj]", "minimal", "full", "selective(op)". Lists name what is kept,
 /// on the chip or offloaded. Empty means nothing, but for torchtitan, whose configurations checkpoint by operator.
-Recompute policy_of(std::string_view text, bool flash, bool torchtitan) {
-  if (text == "selective(op)" || (text.empty() && torchtitan)) return Recompute::operators();
-  if (text == "selective" && !flash) return Recompute::selective();  // flash attention has nothing inside
-  if (text == "minimal") return Recompute::all_but_products();
+lower::Recompute policy_of(std::string_view text, bool flash, bool torchtitan) {
+  if (text == "selective(op)" || (text.empty() && torchtitan)) return lower::Recompute::operators();
+  if (text == "selective" && !flash) return lower::Recompute::selective();  // flash attention has nothing inside
+  if (text == "minimal") return lower::Recompute::all_but_products();
   if (contains(text, "query_proj") || contains(text, "qkv_proj"))
-    return contains(text, "context") ? Recompute::feed_forward() : Recompute::all_but_projections();
-  if (text.starts_with("full") && !contains(text, "layers=")) return Recompute::full();
-  return contains(text, "custom") ? Recompute::full() : Recompute::none();
+    return contains(text, "context") ? lower::Recompute::feed_forward() : lower::Recompute::all_but_projections();
+  if (text.starts_with("full") && !contains(text, "layers=")) return lower::Recompute::full();
+  return contains(text, "custom") ? lower::Recompute::full() : lower::Recompute::none();
 }
 
 /// What the row says of its software. Empty means unknown: nothing is recomputed then, which most such rows agree with.
@@ -181,7 +181,7 @@ Why read_software(const TableLine& in, TrainingRow& row) {
   if (const std::string_view task = in.text("task"); task.starts_with("lora")) {
     constexpr std::int64_t usual = 16;
     const std::int64_t rank = noted(task, " r");
-    row.model.adapters = Adapters{rank > 0 ? rank : usual, true, false};
+    row.model.adapters = model::Adapters{rank > 0 ? rank : usual, true, false};
   }
 
   // Megatron's arguments have dropout of 0.1 by default; models since Llama are trained without.
@@ -197,29 +197,31 @@ Why read_software(const TableLine& in, TrainingRow& row) {
   row.typical = row.trusted && !contains(framework, "TE 2.11");
   const bool cudnn = contains(flash, "cuDNN");
   if (!cudnn && (torch || contains(framework, "ColossalAI") || contains(framework, "InternEvo")))
-    row.attention = AttentionKernel::flash2;
-  if (cudnn) row.attention = AttentionKernel::cudnn;
+    row.attention = hardware::AttentionKernel::flash2;
+  if (cudnn) row.attention = hardware::AttentionKernel::cudnn;
   row.cast_when_gathered = torch || tpu;
   row.software.first_flash = contains(framework, "Composer");  // its benchmarks ran attn_impl triton
   row.software.fixed_capacity = notes.starts_with("(tokendrop)");
   // Release notes of Megatron-Bridge 0.5: experts with gates in MXFP8 are fused, in graphs of the whole step.
   const std::size_t release = framework.find("Megatron-Bridge ");
   row.software.fused_experts = release != std::string_view::npos && framework.substr(release + 16) >= "26.06" &&
-                               precision == "mxfp8" && has_gated_experts(row.model);
+                               precision == "mxfp8" && estimate::has_gated_experts(row.model);
   const bool compiled = torch && contains(notes, "compile");
   // XLA compiles steps as a whole: its runtime starts kernels without an interpreter.
   const bool jax = contains(framework, "MaxText") || contains(framework, "maxtext") || contains(framework, "PaxML");
-  if (jax && !tpu) row.software.fusion = Fusion::xla, row.software.captured = true;
-  if (torch) row.software.fusion = compiled ? Fusion::compiled : Fusion::eager;
+  if (jax && !tpu) row.software.fusion = estimate::Fusion::xla, row.software.captured = true;
+  if (torch) row.software.fusion = compiled ? estimate::Fusion::compiled : estimate::Fusion::eager;
   // torchtitan compiles its layers; since 2025 the loss, too, which then casts no logits.
-  if (compiled) row.software.loss = year >= 2025 ? Fusion::fused : Fusion::eager;
+  if (compiled) row.software.loss = year >= 2025 ? estimate::Fusion::fused : estimate::Fusion::eager;
   // Megatron-LM reduces an input's gradient beside the product of the weight's since 2022, its forks as they follow;
   // InternEvo has the same products. The rest in pieces is for newer software.
   const bool all =
       tpu || new_megatron || (contains(framework, "Megatron-LM") && year >= 2024 && !contains(framework, "TE 2.11"));
   const bool backward = (contains(framework, "Megatron-LM") && year >= 2022) || contains(framework, "InternEvo") ||
                         (contains(framework, "Megatron-DeepSpeed") && year >= 2023);
-  row.software.tensor_overlap = all ? TensorOverlap::all : backward ? TensorOverlap::backward : TensorOverlap::none;
+  row.software.tensor_overlap = all        ? estimate::TensorOverlap::all
+                                : backward ? estimate::TensorOverlap::backward
+                                           : estimate::TensorOverlap::none;
   const bool old_megatron = contains(framework, "Megatron-LM") || contains(framework, "Megatron-DeepSpeed");
   row.overlap = !(old_megatron && (year < 2024 || contains(framework, "TE 2.11")));
 
@@ -247,26 +249,27 @@ void read_measured(const TableLine& in, TrainingRow& row) {
 }
 
 std::string describe(const TrainingRow& row) {
-  const Parallelism& p = row.strategy.parallelism;
+  const lower::Parallelism& p = row.strategy.parallelism;
   std::string text = row.cluster;
   const auto add = [&](std::string_view name, std::int64_t n) {
     if (n > 1) text += fmt::format(" {} {}", name, n);
   };
   add("dp", p.data), add("fsdp", p.fsdp), add("tp", p.tensor), add("pp", p.pipeline), add("cp", p.context);
   add("ep", p.expert), add("interleave", row.strategy.interleave), add("micro-batch", row.strategy.micro_batch);
-  if (row.strategy.recompute != Recompute::none()) text += fmt::format(" recompute {}", name(row.strategy.recompute));
+  if (row.strategy.recompute != lower::Recompute::none())
+    text += fmt::format(" recompute {}", lower::name(row.strategy.recompute));
   return fmt::format("{}, {} x {} tokens, {}", text, human_number(row.sequences), row.sequence, name(row.compute));
 }
 
 }  // namespace
 
-double peak_bytes(const MemoryParts& memory, MemoryView view) {
+double peak_bytes(const training::MemoryParts& memory, MemoryView view) {
   return view == MemoryView::allocated  ? memory.allocated()
          : view == MemoryView::reserved ? memory.reserved()
                                         : memory.total();
 }
 
-TrainingRows read_training(const CsvTable& table, const Catalogue& catalogue) {
+TrainingRows read_training(const CsvTable& table, const hardware::Catalogue& catalogue) {
   TrainingRows out;
   KnownModels known(catalogue);
   for (std::size_t i = 0; i < table.rows(); ++i) {
@@ -295,7 +298,7 @@ TrainingRows read_training(const CsvTable& table, const Catalogue& catalogue) {
   return out;
 }
 
-Result<TrainingRows> read_h200_train(const CsvTable& table, const Catalogue& catalogue) {
+Result<TrainingRows> read_h200_train(const CsvTable& table, const hardware::Catalogue& catalogue) {
   TrainingRows out;
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const TableLine in{table, i};
@@ -307,15 +310,15 @@ Result<TrainingRows> read_h200_train(const CsvTable& table, const Catalogue& cat
       out.unanswered.push_back({fmt::format("line {}", table.line(i)), std::string(in.text("model")), std::move(*why)});
       continue;
     }
-    ASSAY_TRY(model, catalogue_model(in.text("model"), catalogue, "model"));
+    ASSAY_TRY(model, model::catalogue_model(in.text("model"), catalogue, "model"));
     row.model = model.imported.model;
     row.cluster = "h200-sxm:1";
     row.sequences = in.number("batch"), row.sequence = in.count("seq");
     row.strategy.micro_batch = in.count("batch");
     const bool again = in.text("remat") == "1", compiled = in.text("compiled") == "1";
-    if (again) row.strategy.recompute = Recompute::full();
-    row.software.fusion = compiled ? Fusion::compiled : Fusion::eager;
-    row.attention = AttentionKernel::flash2;  // what PyTorch's attention takes for these shapes
+    if (again) row.strategy.recompute = lower::Recompute::full();
+    row.software.fusion = compiled ? estimate::Fusion::compiled : estimate::Fusion::eager;
+    row.attention = hardware::AttentionKernel::flash2;  // what PyTorch's attention takes for these shapes
     row.small_states = true;
     row.measured = Seconds(in.number("step_s")), row.peak = Bytes(in.number("peak_bytes"));
     row.group = fmt::format("{}, {}", in.text("model"), compiled ? "compiled" : again ? "eager, checkpoints" : "eager");
@@ -328,9 +331,9 @@ Result<TrainingRows> read_h200_train(const CsvTable& table, const Catalogue& cat
   return out;
 }
 
-Result<TrainingPredictor> TrainingPredictor::make(const Catalogue& catalogue) {
+Result<TrainingPredictor> TrainingPredictor::make(const hardware::Catalogue& catalogue) {
   TrainingPredictor predictor(catalogue);
-  ASSAY_TRY(steps, steps_of(catalogue));
+  ASSAY_TRY(steps, estimate::steps_of(catalogue));
   predictor.steps = steps;
   return predictor;
 }
@@ -339,53 +342,53 @@ Result<const Place*> TrainingPredictor::place(const TrainingRow& row) {
   return places_.find(row.cluster, row.changes, row.id, (row.omni_path ? steps.omni_path : 1.0) * row.network);
 }
 
-const Cluster* TrainingPredictor::cluster(const TrainingRow& row) {
+const hardware::Cluster* TrainingPredictor::cluster(const TrainingRow& row) {
   const auto known = place(row);
   return known ? &(*known)->cluster : nullptr;
 }
 
-StepFamily TrainingPredictor::family(const TrainingRow& row) {
-  const Cluster* on = cluster(row);
-  return on ? step_family(on->chip) : StepFamily::other;
+estimate::StepFamily TrainingPredictor::family(const TrainingRow& row) {
+  const hardware::Cluster* on = cluster(row);
+  return on ? estimate::step_family(on->chip) : estimate::StepFamily::other;
 }
 
-const IntervalClass* TrainingPredictor::time_interval(const TrainingRow& row) {
-  const Cluster* on = cluster(row);
-  return on ? interval_of(steps.time_intervals, step_classes(*on, row.model)) : nullptr;
+const estimate::IntervalClass* TrainingPredictor::time_interval(const TrainingRow& row) {
+  const hardware::Cluster* on = cluster(row);
+  return on ? estimate::interval_of(steps.time_intervals, estimate::step_classes(*on, row.model)) : nullptr;
 }
 
-const IntervalClass* TrainingPredictor::memory_interval(const TrainingRow& row) {
-  const Cluster* on = cluster(row);
-  return on ? interval_of(steps.memory_intervals, memory_classes(*on)) : nullptr;
+const estimate::IntervalClass* TrainingPredictor::memory_interval(const TrainingRow& row) {
+  const hardware::Cluster* on = cluster(row);
+  return on ? estimate::interval_of(steps.memory_intervals, estimate::memory_classes(*on)) : nullptr;
 }
 
-Result<TrainingCost> TrainingPredictor::operator()(const TrainingRow& row) {
+Result<training::TrainingCost> TrainingPredictor::operator()(const TrainingRow& row) {
   ASSAY_TRY(cost, recomputing(row));
   if (row.measured && row.measured->value() < cost.lower)
     return fail(row.id, "the row contradicts itself: faster than its chips can be", "");
   return cost;
 }
 
-Result<TrainingCost> TrainingPredictor::recomputing(const TrainingRow& row) {
+Result<training::TrainingCost> TrainingPredictor::recomputing(const TrainingRow& row) {
   if (row.states_recompute) return priced(row, row.strategy.recompute);
   // What was run has fitted; the margin is for what a row does not tell (8-bit activations, offload).
   constexpr double margin = 1.3;
   ASSAY_TRY(known, place(row));
   const double room = margin * known->cluster.chip.hbm().capacity.value.value();
-  for (const Recompute policy : {Recompute::none(), Recompute::all_but_products(), Recompute::feed_forward(),
-                                 Recompute::all_but_projections()}) {
+  for (const lower::Recompute policy : {lower::Recompute::none(), lower::Recompute::all_but_products(),
+                                        lower::Recompute::feed_forward(), lower::Recompute::all_but_projections()}) {
     ASSAY_TRY(cost, priced(row, policy));
     if (cost.memory.allocated() <= room) return cost;
   }
-  return priced(row, Recompute::full());
+  return priced(row, lower::Recompute::full());
 }
 
-Result<TrainingCost> TrainingPredictor::priced(const TrainingRow& row, Recompute policy) {
+Result<training::TrainingCost> TrainingPredictor::priced(const TrainingRow& row, lower::Recompute policy) {
   ASSAY_TRY(known, place(row));
-  ASSAY_CHECK(check_parallelism(row.strategy.parallelism, row.model));
-  const Calibration* calibration = known->calibration ? &known->calibration->values : nullptr;
-  TrainingQuestion question;
-  TrainingSetup& setup = question.setup;
+  ASSAY_CHECK(lower::check_parallelism(row.strategy.parallelism, row.model));
+  const hardware::Calibration* calibration = known->calibration ? &known->calibration->values : nullptr;
+  training::TrainingQuestion question;
+  training::TrainingSetup& setup = question.setup;
   setup.model = &row.model, setup.flash = row.flash;
   setup.formats.compute = row.compute;
   if (row.model.adapters) setup.formats.freeze();
@@ -396,15 +399,15 @@ Result<TrainingCost> TrainingPredictor::priced(const TrainingRow& row, Recompute
     setup.optimizer.master = false;
     setup.optimizer.first_moment = setup.optimizer.second_moment = Dtype::bf16;
   }
-  ASSAY_TRY(rates, kernel_rates(known->cluster.chip, row.compute, row.id, calibration, {row.attention}));
+  ASSAY_TRY(rates, estimate::kernel_rates(known->cluster.chip, row.compute, row.id, calibration, {row.attention}));
   setup.rates = rates, setup.effects = steps.effects(known->cluster.chip, row.software);
   setup.effects.product /= std::sqrt(row.power);  // the clock follows about the root of the power
   question.sequences = row.sequences, question.overlap = row.overlap;
   question.chips = static_cast<double>(known->cluster.chips());
   if (calibration) question.collectives = calibration->collective;
-  Strategy strategy = row.strategy;
+  training::Strategy strategy = row.strategy;
   strategy.recompute = policy;
-  return price_strategy(question, row.sequence, known->cluster, strategy);
+  return training::price_strategy(question, row.sequence, known->cluster, strategy);
 }
 
-}  // namespace assay
+}  // namespace assay::validate

@@ -10,7 +10,7 @@
 #include "assay/validate/rows/measured_clusters.h"
 #include "assay/validate/validation.h"
 
-namespace assay {
+namespace assay::validate {
 
 /// What a peak of memory counts.
 enum class MemoryView : std::uint8_t {
@@ -18,16 +18,16 @@ enum class MemoryView : std::uint8_t {
   reserved,   ///< what its allocator holds
   driver      ///< all of the chip's memory in use, as nvidia-smi shows it
 };
-double peak_bytes(const MemoryParts& memory, MemoryView view);
+double peak_bytes(const training::MemoryParts& memory, MemoryView view);
 
 struct TrainingRow {
   std::string id, group, what;  ///< group: source, model, hardware
-  Transformer model;
-  std::string cluster;            ///< in the CLUSTER grammar
-  std::vector<Override> changes;  ///< where the measured part differs from the catalogue's chip
-  BytesPerSecond network;         ///< of one chip's share of the interfaces; 0: as the catalogue has it
+  model::Transformer model;
+  std::string cluster;                      ///< in the CLUSTER grammar
+  std::vector<hardware::Override> changes;  ///< where the measured part differs from the catalogue's chip
+  BytesPerSecond network;                   ///< of one chip's share of the interfaces; 0: as the catalogue has it
   bool omni_path = false;
-  Strategy strategy;
+  training::Strategy strategy;
   double sequences = 1;
   std::int64_t sequence = 1;
   Dtype compute = Dtype::bf16;
@@ -38,8 +38,8 @@ struct TrainingRow {
   bool flash = true;
   bool overlap = true;           ///< gradients are reduced while others compute
   bool states_recompute = true;  ///< false: nothing is recomputed where that fits, else as little as fits
-  AttentionKernel attention = AttentionKernel::automatic;
-  StepSoftware software;
+  hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;
+  estimate::StepSoftware software;
   double power = 1;     ///< of the chip's power limit over that of the catalogue's part
   bool trusted = true;  ///< false: approximate
   bool typical = true;  ///< false: that, or of a machine whose clock is known to be held back; not for fits of time
@@ -54,33 +54,33 @@ struct TrainingRows {
   std::vector<UnansweredCase> unanswered;
 };
 /// Our own H200 table (catalogue/validation/h200_train.csv); models come from the catalogue.
-Result<TrainingRows> read_h200_train(const CsvTable& table, const Catalogue& catalogue);
+Result<TrainingRows> read_h200_train(const CsvTable& table, const hardware::Catalogue& catalogue);
 /// Tables of published and third-party steps.
-TrainingRows read_training(const CsvTable& table, const Catalogue& catalogue);
+TrainingRows read_training(const CsvTable& table, const hardware::Catalogue& catalogue);
 
 /// Prices rows; what chips and their calibrations say is read once.
 class TrainingPredictor {
  public:
-  static Result<TrainingPredictor> make(const Catalogue& catalogue);
-  Result<TrainingCost> operator()(const TrainingRow& row);
+  static Result<TrainingPredictor> make(const hardware::Catalogue& catalogue);
+  Result<training::TrainingCost> operator()(const TrainingRow& row);
   /// Of the row's chips; `other` where they are not known.
-  StepFamily family(const TrainingRow& row);
+  estimate::StepFamily family(const TrainingRow& row);
   /// The interval of a row's time, and of its peak of memory; nullptr: none.
-  const IntervalClass* time_interval(const TrainingRow& row);
-  const IntervalClass* memory_interval(const TrainingRow& row);
+  const estimate::IntervalClass* time_interval(const TrainingRow& row);
+  const estimate::IntervalClass* memory_interval(const TrainingRow& row);
   /// Its cluster; nullptr where the row's does not exist.
-  const Cluster* cluster(const TrainingRow& row);
+  const hardware::Cluster* cluster(const TrainingRow& row);
 
-  StepCalibration steps;  ///< those of the catalogue; a fit moves them
+  estimate::StepCalibration steps;  ///< those of the catalogue; a fit moves them
 
  private:
-  explicit TrainingPredictor(const Catalogue& catalogue) : places_(catalogue) {}
+  explicit TrainingPredictor(const hardware::Catalogue& catalogue) : places_(catalogue) {}
   Result<const Place*> place(const TrainingRow& row);
   /// With the row's policy, or as little made again as fits where it states none.
-  Result<TrainingCost> recomputing(const TrainingRow& row);
-  Result<TrainingCost> priced(const TrainingRow& row, Recompute policy);
+  Result<training::TrainingCost> recomputing(const TrainingRow& row);
+  Result<training::TrainingCost> priced(const TrainingRow& row, lower::Recompute policy);
 
   Places places_;
 };
 
-}  // namespace assay
+}  // namespace assay::validate

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 constexpr std::string_view header =
@@ -13,7 +13,8 @@ constexpr std::string_view header =
     "tokens_per_s_per_chip,peak_mem_gb,framework,year,task\n";
 
 TrainingRows read(std::string_view line) {
-  return read_training(*CsvTable::parse(std::string(header) + std::string(line), "test.csv"), Catalogue::builtin());
+  return read_training(*CsvTable::parse(std::string(header) + std::string(line), "test.csv"),
+                       hardware::Catalogue::builtin());
 }
 
 TEST(TrainingRows, ARowBecomesModelClusterAndStrategy) {
@@ -26,14 +27,14 @@ TEST(TrainingRows, ARowBecomesModelClusterAndStrategy) {
   EXPECT_EQ(row.group, "a, M, H100-SXM-80GB");
   EXPECT_EQ(row.model.decoder.layers(), 32);
   EXPECT_EQ(row.model.decoder.kinds[0].attention->kv_heads, 8);
-  const Parallelism& p = row.strategy.parallelism;
+  const lower::Parallelism& p = row.strategy.parallelism;
   EXPECT_EQ(p.tensor, 2);
   EXPECT_EQ(p.pipeline, 4);
   EXPECT_EQ(p.data, 8);
   EXPECT_EQ(p.zero, 1);
-  EXPECT_EQ(p.residual, ResidualScheme::sequence);
+  EXPECT_EQ(p.residual, lower::ResidualScheme::sequence);
   EXPECT_EQ(row.strategy.interleave, 2);
-  EXPECT_EQ(row.strategy.recompute, Recompute::full());
+  EXPECT_EQ(row.strategy.recompute, lower::Recompute::full());
   EXPECT_EQ(row.compute, Dtype::fp8);
   EXPECT_DOUBLE_EQ(row.measured->value(), 128.0 * 8192.0 / (1000.0 * 64.0));
   EXPECT_DOUBLE_EQ(row.peak->value(), 70.0 * 1024.0 * 1024.0 * 1024.0);
@@ -83,13 +84,13 @@ TEST(TrainingRows, AdaptersHaveTheRankOfTheRow) {
       "a-2,a,M,32,4096,14336,32,8,128,32000,8192,y,H100-SXM-80GB,64,fp8,128,1,2,4,,1,zero1,y,,y,1,,,NeMo,2025,lora r8\n"
       "a-3,a,M,32,4096,14336,32,8,128,32000,8192,y,H100-SXM-80GB,64,fp8,128,1,2,4,,1,zero1,y,,y,1,,,NeMo,2025,sft\n");
   ASSERT_EQ(rows.rows.size(), 3u);
-  EXPECT_EQ(rows.rows[0].model.adapters, (Adapters{16, true, false}));
-  EXPECT_EQ(rows.rows[1].model.adapters, (Adapters{8, true, false}));
+  EXPECT_EQ(rows.rows[0].model.adapters, (model::Adapters{16, true, false}));
+  EXPECT_EQ(rows.rows[1].model.adapters, (model::Adapters{8, true, false}));
   EXPECT_FALSE(rows.rows[2].model.adapters);
 }
 
 TEST(TrainingRows, OurStepsAreWithinWhatIsPromised) {
-  const Catalogue& catalogue = Catalogue::builtin();
+  const hardware::Catalogue& catalogue = hardware::Catalogue::builtin();
   for (const std::string_view set : {"h200-train", "h200-train-memory"}) {
     const auto result = (*validation_set(set, "test"))->run(ValidationInput(catalogue));
     ASSERT_TRUE(result) << result.error().what;
@@ -101,7 +102,7 @@ TEST(TrainingRows, OurStepsAreWithinWhatIsPromised) {
 }
 
 TEST(TrainingRows, PublishedStepsAreAnsweredInTheirMajority) {
-  const auto result = (*validation_set("training", "test"))->run(ValidationInput(Catalogue::builtin()));
+  const auto result = (*validation_set("training", "test"))->run(ValidationInput(hardware::Catalogue::builtin()));
   ASSERT_TRUE(result) << result.error().what;
   EXPECT_GT(result->cases.size(), 500u);
   const ValidationSummary all = summarise("all", result->cases);
@@ -110,4 +111,4 @@ TEST(TrainingRows, PublishedStepsAreAnsweredInTheirMajority) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::validate

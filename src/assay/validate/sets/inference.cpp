@@ -6,7 +6,7 @@
 #include "assay/validate/rows/tables.h"
 #include "assay/validate/sets/sets.h"
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 using Take = bool (*)(const InferenceRow&);
@@ -100,4 +100,4 @@ ValidationSet inference_ttft_set() {
           &run_inference<&is_prefill>, true};
 }
 
-}  // namespace assay
+}  // namespace assay::validate

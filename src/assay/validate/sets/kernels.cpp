@@ -9,27 +9,27 @@
 #include "assay/validate/rows/tables.h"
 #include "assay/validate/sets/sets.h"
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 /// Chips with their calibrations, each read once.
 class Chips {
  public:
-  explicit Chips(const Catalogue& catalogue) : catalogue_(&catalogue) {}
+  explicit Chips(const hardware::Catalogue& catalogue) : catalogue_(&catalogue) {}
 
   struct Entry {
-    Chip chip;
-    std::optional<ChipCalibration> calibration;
+    hardware::Chip chip;
+    std::optional<hardware::ChipCalibration> calibration;
   };
   Result<const Entry*> find(const std::string& id) {
     if (const auto known = entries_.find(id); known != entries_.end()) return &known->second;
     ASSAY_TRY(chip, catalogue_->chip(id, "chip"));
-    ASSAY_TRY(calibration, calibration_of(chip, *catalogue_));
+    ASSAY_TRY(calibration, hardware::calibration_of(chip, *catalogue_));
     return &entries_.emplace(id, Entry{std::move(chip), std::move(calibration)}).first->second;
   }
 
  private:
-  const Catalogue* catalogue_;
+  const hardware::Catalogue* catalogue_;
   std::map<std::string, Entry> entries_;
 };
 
@@ -38,7 +38,7 @@ struct Numbers {
   Chips chips;
   Harnesses harnesses;
 
-  static Result<Numbers> make(const Catalogue& catalogue) {
+  static Result<Numbers> make(const hardware::Catalogue& catalogue) {
     ASSAY_TRY(harnesses, harnesses_of(catalogue));
     return Numbers{Chips(catalogue), std::move(harnesses)};
   }
@@ -90,7 +90,7 @@ Result<CsvTable> third_party(const ValidationInput& input, std::string_view file
   return data_table(*input.data, fmt::format("third_party/{}", file));
 }
 
-Result<KernelRows> own_rows(const Catalogue& catalogue, const OwnTable& table) {
+Result<KernelRows> own_rows(const hardware::Catalogue& catalogue, const OwnTable& table) {
   ASSAY_TRY(own, catalogue_table(catalogue, table.file));
   KernelRows rows = read_own_ops(own, table.source);
   if (!table.fitted)
@@ -172,4 +172,4 @@ ValidationSet collectives_set() {
           &run_collectives};
 }
 
-}  // namespace assay
+}  // namespace assay::validate

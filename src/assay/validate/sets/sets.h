@@ -2,7 +2,7 @@
 #pragma once
 #include "assay/validate/validation.h"
 
-namespace assay {
+namespace assay::validate {
 
 ValidationSet h200_ops_set();
 ValidationSet h200_random_set();
@@ -22,4 +22,4 @@ ValidationSet inference_tpot_set();
 ValidationSet inference_ttft_set();
 ValidationSet inference_throughput_set();
 
-}  // namespace assay
+}  // namespace assay::validate

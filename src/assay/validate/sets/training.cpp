@@ -5,7 +5,7 @@
 #include "assay/validate/rows/training_rows.h"
 #include "assay/validate/sets/sets.h"
 
-namespace assay {
+namespace assay::validate {
 namespace {
 
 enum class Figure { time, memory };
@@ -21,13 +21,13 @@ void add_cases(const TrainingRows& rows, Figure figure, const ValidationInput& i
   for (const TrainingRow& row : rows.rows) {
     if (figure == Figure::time ? !row.measured : !row.peak) continue;
     TrainingPredictor& predict = predictors[row.fold];
-    const Result<TrainingCost> cost = predict(row);
+    const Result<training::TrainingCost> cost = predict(row);
     if (!cost) {
       result.unanswered.push_back({row.id, row.group, cost.error().what});
       continue;
     }
     const bool timed = figure == Figure::time;
-    const IntervalClass* interval = timed ? predict.time_interval(row) : predict.memory_interval(row);
+    const estimate::IntervalClass* interval = timed ? predict.time_interval(row) : predict.memory_interval(row);
     const AnyQuantity measured = timed ? AnyQuantity(*row.measured) : AnyQuantity(*row.peak);
     const AnyQuantity predicted =
         timed ? AnyQuantity(Seconds(cost->estimate)) : AnyQuantity(Bytes(peak_bytes(cost->memory, row.view)));
@@ -80,4 +80,4 @@ ValidationSet training_memory_set() {
   return {"training-memory", "the same steps: peak memory", false, &run_training<Figure::memory>, true};
 }
 
-}  // namespace assay
+}  // namespace assay::validate

@@ -11,7 +11,7 @@
 #include "assay/base/toml.h"
 #include "assay/verbs/verbs.h"
 
-namespace assay {
+namespace assay::verbs::book {
 namespace {
 
 Result<double> parse_tolerance(const std::string& text, const std::string& where) {
@@ -62,7 +62,7 @@ Result<void> load_file(const std::string& path, std::string_view text, Book& boo
   return {};
 }
 
-Result<Response> answer(const Request& request, const Context& context) {
+Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(book, load_book(context.catalogue));
   std::set<std::string> chapters;
   for (const BookCheck& check : book.checks) chapters.insert(check.chapter);
@@ -73,26 +73,27 @@ Result<Response> answer(const Request& request, const Context& context) {
     const std::vector<std::string> names(chapters.begin(), chapters.end());
     return fail("book", fmt::format("unknown chapter or fact {}", in_quotes(wanted)), suggestion(wanted, names));
   }
-  Response response;
-  Items rows, skipped;
+  report::Response response;
+  report::Items rows, skipped;
   std::int64_t passed = 0, failed = 0;
   for (const BookCheck& check : book.checks) {
     if (!wanted.empty() && check.chapter != wanted && check.id != wanted) continue;
     const CheckResult result = run_check(check, context);
     (result.ok ? passed : failed) += 1;
-    Members row{{"id", check.id},
-                {"ok", result.ok},
-                {"expected", result.expected},
-                {"got", result.got},
-                {"tolerance", check.tolerance},
-                {"request", "assay " + check.request},
-                {"path", check.path}};
+    report::Members row{{"id", check.id},
+                        {"ok", result.ok},
+                        {"expected", result.expected},
+                        {"got", result.got},
+                        {"tolerance", check.tolerance},
+                        {"request", "assay " + check.request},
+                        {"path", check.path}};
     if (!check.note.empty()) row.emplace_back("note", check.note);
     if (!result.ok) row.emplace_back("reason", result.reason);
     rows.emplace_back(std::move(row));
   }
   for (const BookSkip& skip : book.skipped)
-    if (wanted.empty() || skip.chapter == wanted) skipped.emplace_back(Members{{"id", skip.id}, {"why", skip.why}});
+    if (wanted.empty() || skip.chapter == wanted)
+      skipped.emplace_back(report::Members{{"id", skip.id}, {"why", skip.why}});
   response.headline =
       fmt::format("{} of {} worked answers reproduced, {} left out", passed, passed + failed, skipped.size());
   response.results.emplace_back("passed", passed);
@@ -101,13 +102,13 @@ Result<Response> answer(const Request& request, const Context& context) {
   response.results.emplace_back("checks", std::move(rows));
   if (request.has("left-out")) response.results.emplace_back("skipped", std::move(skipped));
   response.table_key = "checks";
-  if (failed > 0) response.outcome = Outcome::check_failed;
+  if (failed > 0) response.outcome = report::Outcome::check_failed;
   return response;
 }
 
 }  // namespace
 
-Result<Book> load_book(const Catalogue& catalogue) {
+Result<Book> load_book(const hardware::Catalogue& catalogue) {
   Book book;
   for (const auto& [path, text] : catalogue.files("book/")) ASSAY_CHECK(load_file(path, text, book));
   return book;
@@ -127,28 +128,28 @@ CheckResult run_check(const BookCheck& check, const Context& context) {
   if (request->verb().name == "book") return failed("a check cannot ask the book");
   const auto response = ask(*request, context);
   if (!response) return failed(response.error().where + ": " + response.error().what);
-  const Value results{response->results};
-  const std::optional<Value> value = find_path(results, check.path);
+  const report::Value results{response->results};
+  const std::optional<report::Value> value = report::find_path(results, check.path);
   if (!value) return failed(fmt::format("the answer has no {}", check.path));
   result.got = *value;
-  const auto number = numeric(*value);
+  const auto number = report::numeric(*value);
   const auto expected = parse_quantity(check.expected, "expected");
   if (!number || !expected) {
-    result.ok = scalar_text(*value) == check.expected;
-    if (!result.ok) result.reason = fmt::format("expected {}, got {}", check.expected, scalar_text(*value));
+    result.ok = report::scalar_text(*value) == check.expected;
+    if (!result.ok) result.reason = fmt::format("expected {}, got {}", check.expected, report::scalar_text(*value));
     return result;
   }
-  const auto* quantity = std::get_if<QuantityValue>(&value->data());
+  const auto* quantity = std::get_if<report::QuantityValue>(&value->data());
   const Dim dim = quantity ? quantity->quantity.dim : Dim{};
-  result.expected = expected->dim == Dim{} ? Value(expected->value) : Value(*expected);
-  result.got = quantity ? Value(quantity->quantity) : *value;
+  result.expected = expected->dim == Dim{} ? report::Value(expected->value) : report::Value(*expected);
+  result.got = quantity ? report::Value(quantity->quantity) : *value;
   if (dim != expected->dim) return failed(fmt::format("expected {}, got {}", base_unit(expected->dim), base_unit(dim)));
   result.ok = close(expected->value, *number, *parse_tolerance(check.tolerance, check.id));
   if (!result.ok) result.reason = fmt::format("off by {:.3g} %", 100.0 * (*number / expected->value - 1.0));
   return result;
 }
 
-VerbSpec book_verb() {
+VerbSpec verb() {
   return {"book",
           "reproduce the textbook's worked answers",
           "Each check is a fact of \"How to Scale Your Model\", a request that a user could make, the path of the "
@@ -162,4 +163,4 @@ VerbSpec book_verb() {
           false};
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::book

@@ -5,7 +5,7 @@
 
 #include "assay/verbs/request.h"
 
-namespace assay {
+namespace assay::verbs::book {
 
 /// One check as the data file has it.
 struct BookCheck {
@@ -28,15 +28,15 @@ struct Book {
 };
 
 /// Reads catalogue/book/*.toml.
-Result<Book> load_book(const Catalogue& catalogue);
+Result<Book> load_book(const hardware::Catalogue& catalogue);
 
 struct CheckResult {
   bool ok = false;
-  Value expected, got;
+  report::Value expected, got;
   std::string reason;  ///< when not ok
 };
 
 /// Asks the request through the public api and compares.
 CheckResult run_check(const BookCheck& check, const Context& context);
 
-}  // namespace assay
+}  // namespace assay::verbs::book

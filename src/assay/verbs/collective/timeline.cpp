@@ -11,7 +11,7 @@
 #include "assay/network/simulator/schedules.h"
 #include "assay/network/simulator/simulator.h"
 
-namespace assay {
+namespace assay::verbs::collective {
 namespace {
 
 constexpr double most_transfers = 4000;  // more than that is no picture any more
@@ -39,7 +39,7 @@ struct NamedLink {
 };
 
 /// Runs transfers by the rules of run_transfers and keeps every moment; the totals of both must agree.
-std::vector<Moment> moments(const LinkNetwork& network, const TransferGraph& graph,
+std::vector<Moment> moments(const network::LinkNetwork& network, const network::TransferGraph& graph,
                             const std::vector<NamedLink>& links) {
   const auto at = [](std::int32_t i) { return static_cast<std::size_t>(i); };
   std::vector<std::vector<std::int32_t>> successors(at(graph.size()));
@@ -55,7 +55,7 @@ std::vector<Moment> moments(const LinkNetwork& network, const TransferGraph& gra
   const auto release = [&](const auto& self, std::int32_t transfer, double time) -> void {
     Moment& moment = when[at(transfer)];
     const std::int32_t link = graph.link[at(transfer)];
-    if (link != TransferGraph::no_link) {
+    if (link != network::TransferGraph::no_link) {
       moment.start = std::max(time, free[at(link)]);
       moment.end = free[at(link)] = moment.start + graph.bytes[at(transfer)] * network.seconds_per_byte[at(link)];
       if (moment.hop++ == 0) moment.origin = links[at(link)].sender;
@@ -78,19 +78,19 @@ std::vector<Moment> moments(const LinkNetwork& network, const TransferGraph& gra
       if (--waits[at(next)] == 0) release(release, next, time);
     }
   }
-  if (const double total = run_transfers(network, graph).time; std::abs(total - last) > 1e-9 * total)
+  if (const double total = network::run_transfers(network, graph).time; std::abs(total - last) > 1e-9 * total)
     throw InternalError("a timeline does not end when its simulation does");
   return when;
 }
 
 /// Adds a lane for each link in use and a bar for each transfer, which `describe` labels and classifies.
 template <class F>
-void add_moments(Timeline& timeline, const LinkNetwork& network, const TransferGraph& graph,
+void add_moments(draw::Timeline& timeline, const network::LinkNetwork& network, const network::TransferGraph& graph,
                  const std::vector<NamedLink>& links, const F& describe) {
   std::vector<std::size_t> lane(network.size());
   std::vector<bool> used(network.size());
   for (std::int32_t link : graph.link)
-    if (link != TransferGraph::no_link) used[static_cast<std::size_t>(link)] = true;
+    if (link != network::TransferGraph::no_link) used[static_cast<std::size_t>(link)] = true;
   for (std::size_t i = 0; i < links.size(); ++i) {
     if (!used[i]) continue;
     lane[i] = timeline.lanes.size();
@@ -98,7 +98,7 @@ void add_moments(Timeline& timeline, const LinkNetwork& network, const TransferG
   }
   const std::vector<Moment> when = moments(network, graph, links);
   for (std::size_t i = 0; i < when.size(); ++i) {
-    if (graph.link[i] == TransferGraph::no_link) continue;
+    if (graph.link[i] == network::TransferGraph::no_link) continue;
     const auto link = static_cast<std::size_t>(graph.link[i]);
     const auto [label, colour_class] = describe(link, when[i], human(Bytes(graph.bytes[i])));
     timeline.bars.push_back({lane[link], Seconds(when[i].start), Seconds(when[i].end), label, colour_class});
@@ -106,20 +106,20 @@ void add_moments(Timeline& timeline, const LinkNetwork& network, const TransferG
 }
 
 /// A bar by its hop, and by whose data it is where that is known: "hop 2 of shard 0, 8 MiB".
-std::pair<std::string, int> by_hop(CollectiveKind kind, const Moment& moment, const std::string& bytes) {
-  const std::string of = moment.origin < 0                    ? ""
-                         : kind == CollectiveKind::all_gather ? fmt::format(" of shard {}", moment.origin)
-                                                              : fmt::format(" from chip {}", moment.origin);
+std::pair<std::string, int> by_hop(network::CollectiveKind kind, const Moment& moment, const std::string& bytes) {
+  const std::string of = moment.origin < 0                             ? ""
+                         : kind == network::CollectiveKind::all_gather ? fmt::format(" of shard {}", moment.origin)
+                                                                       : fmt::format(" from chip {}", moment.origin);
   return {fmt::format("hop {}{}, {}", moment.hop, of, bytes), std::min(moment.hop, hop_classes) - 1};
 }
 
-void name_hops(Timeline& timeline) {
+void name_hops(draw::Timeline& timeline) {
   for (int hop = 1; hop <= hop_classes; ++hop)
     timeline.classes.push_back(hop < hop_classes ? fmt::format("hop {}", hop) : fmt::format("hop {} and on", hop));
 }
 
 /// "axis 0+ from chip 3" with the axis's name; one chip that stands for all is not numbered.
-std::vector<NamedLink> link_names(const TorusLinks& torus, const std::vector<std::string>& axis_names) {
+std::vector<NamedLink> link_names(const network::TorusLinks& torus, const std::vector<std::string>& axis_names) {
   std::vector<NamedLink> names(torus.network.size());
   const bool spelt_out =
       std::all_of(torus.axes.begin(), torus.axes.end(), [](const auto& axis) { return axis.spelt_out == axis.size; });
@@ -127,7 +127,7 @@ std::vector<NamedLink> link_names(const TorusLinks& torus, const std::vector<std
     for (int direction = 0; direction < 2; ++direction)
       for (std::int64_t chip = 0; chip < torus.positions; ++chip) {
         const std::int32_t link = torus.link(axis, direction, chip);
-        if (link == TransferGraph::no_link) continue;
+        if (link == network::TransferGraph::no_link) continue;
         const std::string of = torus.positions == 1 ? "every chip" : fmt::format("chip {}", chip);
         names[static_cast<std::size_t>(link)] = {
             fmt::format("{}{} from {}", axis_names[axis], direction == 0 ? '+' : '-', of), spelt_out ? chip : -1};
@@ -135,19 +135,21 @@ std::vector<NamedLink> link_names(const TorusLinks& torus, const std::vector<std
   return names;
 }
 
-bool rooted(CollectiveKind kind) { return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce; }
+bool rooted(network::CollectiveKind kind) {
+  return kind == network::CollectiveKind::broadcast || kind == network::CollectiveKind::reduce;
+}
 
 /// Adds the simulated transfers if they are few enough to look at.
-bool add_torus(Timeline& timeline, CollectiveKind kind, Bytes array, const CollectiveGroup& group,
-               const std::vector<std::string>& axis_names) {
-  SimulationOptions options;
+bool add_torus(draw::Timeline& timeline, network::CollectiveKind kind, Bytes array,
+               const network::CollectiveGroup& group, const std::vector<std::string>& axis_names) {
+  network::SimulationOptions options;
   options.both_directions = !group.one_way;
-  if (kind == CollectiveKind::ragged_all_to_all) options.skew = group.imbalance - 1.0;
-  options.use_symmetry = options.skew == 0.0 && kind != CollectiveKind::point_to_point;
-  TransferGraph graph;
+  if (kind == network::CollectiveKind::ragged_all_to_all) options.skew = group.imbalance - 1.0;
+  options.use_symmetry = options.skew == 0.0 && kind != network::CollectiveKind::point_to_point;
+  network::TransferGraph graph;
   if (rooted(kind)) {
     constexpr std::int64_t chunks = 32;
-    RootedTorus torus(group, false);
+    network::RootedTorus torus(group, false);
     if (static_cast<double>(torus.edges() * chunks) > most_transfers) return false;
     torus.add(graph, kind, array.value(), chunks);
     std::vector<NamedLink> links;
@@ -166,10 +168,11 @@ bool add_torus(Timeline& timeline, CollectiveKind kind, Bytes array, const Colle
     return true;
   }
   options.chunks = 1;
-  if (simulation_events(kind, group, options) > most_transfers) return false;
-  const CollectiveKind schedule = kind == CollectiveKind::ragged_all_to_all ? CollectiveKind::all_to_all : kind;
-  const TorusLinks torus(group, options.use_symmetry);
-  add_torus_collective(graph, torus, {schedule, array, {}}, options, options.chunks);
+  if (network::simulation_events(kind, group, options) > most_transfers) return false;
+  const network::CollectiveKind schedule =
+      kind == network::CollectiveKind::ragged_all_to_all ? network::CollectiveKind::all_to_all : kind;
+  const network::TorusLinks torus(group, options.use_symmetry);
+  network::add_torus_collective(graph, torus, {schedule, array, {}}, options, options.chunks);
   add_moments(timeline, torus.network, graph, link_names(torus, axis_names),
               [&](std::size_t, const Moment& moment, const std::string& bytes) { return by_hop(kind, moment, bytes); });
   name_hops(timeline);
@@ -178,25 +181,26 @@ bool add_torus(Timeline& timeline, CollectiveKind kind, Bytes array, const Colle
   return true;
 }
 
-bool add_tree(Timeline& timeline, CollectiveKind kind, Bytes array, const CollectiveGroup& group,
-              const std::vector<std::string>& level_names) {
-  const bool roles = rooted(kind) || kind == CollectiveKind::permute || kind == CollectiveKind::point_to_point;
-  const bool adds = kind == CollectiveKind::all_reduce &&
+bool add_tree(draw::Timeline& timeline, network::CollectiveKind kind, Bytes array,
+              const network::CollectiveGroup& group, const std::vector<std::string>& level_names) {
+  const bool roles =
+      rooted(kind) || kind == network::CollectiveKind::permute || kind == network::CollectiveKind::point_to_point;
+  const bool adds = kind == network::CollectiveKind::all_reduce &&
                     std::any_of(group.levels.begin(), group.levels.end(),
                                 [](const auto& level) { return level.reduces && level.groups > 1.0; });
-  if (kind == CollectiveKind::ragged_all_to_all || (!roles && !adds && group.devices > 512.0)) return false;
-  const TreeLinks tree(group, roles ? tree_roles : 1);
+  if (kind == network::CollectiveKind::ragged_all_to_all || (!roles && !adds && group.devices > 512.0)) return false;
+  const network::TreeLinks tree(group, roles ? network::tree_roles : 1);
   if (tree.stages.empty()) return false;
   // Enough chunks that filling the way through the levels is a small part of the picture.
   const std::int64_t chunks =
       roles || adds ? 32 : std::clamp<std::int64_t>(512 / static_cast<std::int64_t>(group.devices), 4, 32);
-  TransferGraph graph;
+  network::TransferGraph graph;
   if (roles)
-    add_tree_rooted(graph, tree, kind, array.value(), chunks);
+    network::add_tree_rooted(graph, tree, kind, array.value(), chunks);
   else if (adds)
-    add_tree_in_network(graph, tree, array.value(), chunks);
+    network::add_tree_in_network(graph, tree, array.value(), chunks);
   else
-    add_tree_collective(graph, tree, {kind, array, {}}, {}, chunks);
+    network::add_tree_collective(graph, tree, {kind, array, {}}, {}, chunks);
   if (static_cast<double>(graph.size()) > 4.0 * most_transfers) return false;
   // Up and down are what tells bars apart here; a chunk has the same hops whenever it comes.
   std::vector<NamedLink> links;
@@ -222,10 +226,11 @@ bool add_tree(Timeline& timeline, CollectiveKind kind, Bytes array, const Collec
 }
 
 /// The closed form, spread evenly over its hops.
-void add_hops(Timeline& timeline, CollectiveKind kind, Bytes array, const CollectiveGroup& group,
-              const std::vector<std::string>& axis_names, const std::vector<std::string>& level_names) {
-  const CollectiveCost<Plain> cost = collective_cost(Plain{}, kind, array, group);
-  const auto hops = static_cast<std::int64_t>(std::max(1.0, collective_hops(kind, group)));
+void add_hops(draw::Timeline& timeline, network::CollectiveKind kind, Bytes array,
+              const network::CollectiveGroup& group, const std::vector<std::string>& axis_names,
+              const std::vector<std::string>& level_names) {
+  const network::CollectiveCost<Plain> cost = network::collective_cost(Plain{}, kind, array, group);
+  const auto hops = static_cast<std::int64_t>(std::max(1.0, network::collective_hops(kind, group)));
   for (std::size_t axis = 0; axis < group.axes.size(); ++axis)
     for (int direction = 0; direction < (group.one_way ? 1 : 2); ++direction) {
       for (std::int64_t hop = 0; hop < hops; ++hop)
@@ -237,8 +242,8 @@ void add_hops(Timeline& timeline, CollectiveKind kind, Bytes array, const Collec
     }
   for (const auto& level : group.levels) {
     if (level.groups <= 1.0) continue;
-    const Bytes moved = share_into_child(kind, group, level) * array;
-    const Seconds time = moved / (lanes_used(kind, group, level) * level.chip_bandwidth);
+    const Bytes moved = network::share_into_child(kind, group, level) * array;
+    const Seconds time = moved / (network::lanes_used(kind, group, level) * level.chip_bandwidth);
     timeline.bars.push_back({timeline.lanes.size(), Seconds(0), time, human(moved) + " into each child", 0});
     timeline.lanes.push_back({level_names[level.level]});
   }
@@ -250,32 +255,35 @@ void add_hops(Timeline& timeline, CollectiveKind kind, Bytes array, const Collec
 
 }  // namespace
 
-std::vector<std::string> torus_axis_names(const Cluster& cluster, const std::vector<std::string>& axes) {
+std::vector<std::string> torus_axis_names(const hardware::Cluster& cluster, const std::vector<std::string>& axes) {
   std::vector<std::string> names;
   if (!cluster.torus) return names;
-  for (const Axis& axis : cluster.torus->axes)
+  for (const hardware::Axis& axis : cluster.torus->axes)
     if (axes.empty() && axis.size > 1) names.push_back(axis.name);
   for (const std::string& text : axes) {
     const std::string name(trim(std::string_view(text).substr(0, text.find('='))));
     const auto& all = cluster.torus->axes;
-    const auto found = std::find_if(all.begin(), all.end(), [&](const Axis& axis) { return axis.name == name; });
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const hardware::Axis& axis) { return axis.name == name; });
     const bool alone = text.find('=') != std::string::npos && trim(text.substr(text.find('=') + 1)).substr(0, 2) == "1";
     if (found != all.end() && found->size > 1 && !alone) names.push_back(text);
   }
   return names;
 }
 
-Timeline collective_timeline(CollectiveKind kind, Bytes array, const CollectiveGroup& group,
-                             const std::vector<std::string>& axis_names, const std::vector<std::string>& level_names) {
+draw::Timeline collective_timeline(network::CollectiveKind kind, Bytes array, const network::CollectiveGroup& group,
+                                   const std::vector<std::string>& axis_names,
+                                   const std::vector<std::string>& level_names) {
   std::vector<std::string> names = axis_names;
   if (names.size() != group.axes.size()) {
     names.clear();
     for (std::size_t i = 0; i < group.axes.size(); ++i) names.push_back(fmt::format("axis {}", i + 1));
   }
-  Timeline timeline;
-  const CollectiveCost<Plain> cost = collective_cost(Plain{}, kind, array, group);
-  timeline.title = fmt::format("{} of {} over {} devices", name(kind), human(array), human_number(group.devices));
-  timeline.subtitle = algorithm(kind, group);
+  draw::Timeline timeline;
+  const network::CollectiveCost<Plain> cost = network::collective_cost(Plain{}, kind, array, group);
+  timeline.title =
+      fmt::format("{} of {} over {} devices", network::name(kind), human(array), human_number(group.devices));
+  timeline.subtitle = network::algorithm(kind, group);
   const bool drawn = !group.mixed() && (group.torus() ? add_torus(timeline, kind, array, group, names)
                                                       : add_tree(timeline, kind, array, group, level_names));
   if (!drawn) add_hops(timeline, kind, array, group, names, level_names);
@@ -286,4 +294,4 @@ Timeline collective_timeline(CollectiveKind kind, Bytes array, const CollectiveG
   return timeline;
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::collective

@@ -5,7 +5,7 @@
 #include "assay/hardware/catalogue.h"
 #include "assay/network/simulator/simulator.h"
 
-namespace assay {
+namespace assay::verbs::collective {
 namespace {
 
 struct Case {
@@ -13,34 +13,35 @@ struct Case {
   std::vector<std::string> axes;
 };
 
-Timeline timeline_of(CollectiveKind kind, const Case& where, Bytes bytes) {
-  const Catalogue catalogue = Catalogue::builtin();
-  const Cluster cluster = *parse_cluster(where.cluster, catalogue, "--on");
-  const CollectiveGroup group = *make_group(cluster, where.axes, 1.0, "--axes");
+draw::Timeline timeline_of(network::CollectiveKind kind, const Case& where, Bytes bytes) {
+  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+  const hardware::Cluster cluster = *hardware::parse_cluster(where.cluster, catalogue, "--on");
+  const network::CollectiveGroup group = *network::make_group(cluster, where.axes, 1.0, "--axes");
   std::vector<std::string> levels;
-  for (const auto& level : collective_labels(cluster).levels) levels.push_back(level.name);
+  for (const auto& level : network::collective_labels(cluster).levels) levels.push_back(level.name);
   return collective_timeline(kind, bytes, group, torus_axis_names(cluster, where.axes), levels);
 }
 
-Seconds last_bar(const Timeline& timeline) {
+Seconds last_bar(const draw::Timeline& timeline) {
   Seconds end;
-  for (const TimelineBar& bar : timeline.bars) end = std::max(end, bar.end);
+  for (const draw::TimelineBar& bar : timeline.bars) end = std::max(end, bar.end);
   return end;
 }
 
 TEST(CollectiveTimeline, EndsNearTheClosedFormAndLinksDoOneThingAtATime) {
   for (const Case& where : {Case{"tpu-v5e:16x16", {"Y"}}, Case{"tpu-v5e:4x4", {"Y"}}, Case{"tpu-v5p:4x4x4", {}},
                             Case{"tpu-v5p:4x4x4", {"X", "Z"}}, Case{"h100-sxm:8", {}}, Case{"h100-sxm:64", {}}})
-    for (CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce,
-                                CollectiveKind::all_to_all, CollectiveKind::permute, CollectiveKind::broadcast}) {
-      const Timeline timeline = timeline_of(kind, where, 1_GiB);
-      const std::string what = std::string(name(kind)) + " on " + where.cluster;
+    for (network::CollectiveKind kind : {network::CollectiveKind::all_gather, network::CollectiveKind::reduce_scatter,
+                                         network::CollectiveKind::all_reduce, network::CollectiveKind::all_to_all,
+                                         network::CollectiveKind::permute, network::CollectiveKind::broadcast}) {
+      const draw::Timeline timeline = timeline_of(kind, where, 1_GiB);
+      const std::string what = std::string(network::name(kind)) + " on " + where.cluster;
       ASSERT_FALSE(timeline.bars.empty()) << what;
       ASSERT_EQ(timeline.marks.size(), 1u);
       EXPECT_GT(last_bar(timeline), 0.8 * timeline.marks[0].at) << what;
       EXPECT_LT(last_bar(timeline), 1.8 * timeline.marks[0].at) << what;
-      std::vector<TimelineBar> bars = timeline.bars;
-      std::sort(bars.begin(), bars.end(), [](const TimelineBar& a, const TimelineBar& b) {
+      std::vector<draw::TimelineBar> bars = timeline.bars;
+      std::sort(bars.begin(), bars.end(), [](const draw::TimelineBar& a, const draw::TimelineBar& b) {
         return a.lane != b.lane ? a.lane < b.lane : a.start < b.start;
       });
       for (std::size_t i = 1; i < bars.size(); ++i)
@@ -52,19 +53,19 @@ TEST(CollectiveTimeline, EndsNearTheClosedFormAndLinksDoOneThingAtATime) {
 
 TEST(CollectiveTimeline, ALineShowsWhoseShardIsWhere) {
   // Chips 0 to 3 in a row: the shard of chip 0 leaves chip 2 upwards as its third hop.
-  const Timeline timeline = timeline_of(CollectiveKind::all_gather, {"tpu-v5e:4x4", {"Y"}}, 32_MiB);
+  const draw::Timeline timeline = timeline_of(network::CollectiveKind::all_gather, {"tpu-v5e:4x4", {"Y"}}, 32_MiB);
   bool found = false;
-  for (const TimelineBar& bar : timeline.bars)
+  for (const draw::TimelineBar& bar : timeline.bars)
     found = found || (timeline.lanes[bar.lane].name == "Y+ from chip 2" && bar.label == "hop 3 of shard 0, 8 MiB");
   EXPECT_TRUE(found);
   EXPECT_EQ(timeline.lanes.size(), 6u);
 }
 
 TEST(CollectiveTimeline, WhatIsTooLargeIsDrawnByHops) {
-  const Timeline timeline = timeline_of(CollectiveKind::all_gather, {"tpu-v5p:16x16x16", {}}, 1_GiB);
+  const draw::Timeline timeline = timeline_of(network::CollectiveKind::all_gather, {"tpu-v5p:16x16x16", {}}, 1_GiB);
   EXPECT_EQ(timeline.lanes.size(), 6u);
   EXPECT_EQ(last_bar(timeline), timeline.marks[0].at);
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::verbs::collective

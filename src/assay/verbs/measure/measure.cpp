@@ -9,16 +9,16 @@
 #include "assay/verbs/measure/measured_table.h"
 #include "assay/verbs/verbs.h"
 
-namespace assay {
+namespace assay::verbs::measure {
 namespace {
 
 constexpr std::string_view host = "host";
 
 /// Which chip the rows are of: --chip, or this machine where the table is of a processor.
-Result<std::string> chip_id(const Request& request, const Facts& facts) {
+Result<std::string> chip_id(const Request& request, const assay::measure::Facts& facts) {
   if (const auto id = request.value("chip")) return *id;
-  if (!fact(facts, "processor").empty()) return std::string(host);
-  const std::string device = fact(facts, "device");
+  if (!assay::measure::fact(facts, "processor").empty()) return std::string(host);
+  const std::string device = assay::measure::fact(facts, "device");
   return fail("--chip",
               device.empty() ? "the table does not say what it was measured on"
                              : fmt::format("the table was measured on {}", in_quotes(device)),
@@ -32,8 +32,8 @@ Result<std::string> out_directory(const Request& request, const Context& context
 }
 
 /// 2026-11-15, as the table says it, else today.
-std::string date_of(const Facts& facts, const Context& context) {
-  const std::string date = fact(facts, "date");
+std::string date_of(const assay::measure::Facts& facts, const Context& context) {
+  const std::string date = assay::measure::fact(facts, "date");
   const auto form = [&](std::size_t i) { return i == 4 || i == 7 ? date[i] == '-' : date[i] >= '0' && date[i] <= '9'; };
   bool is_date = date.size() == 10;
   for (std::size_t i = 0; is_date && i < date.size(); ++i) is_date = form(i);
@@ -42,18 +42,18 @@ std::string date_of(const Facts& facts, const Context& context) {
 }
 
 /// What BLAS, MPI or CUDA libraries took part, for the source of a calibration.
-std::string versions(const Facts& facts) {
+std::string versions(const assay::measure::Facts& facts) {
   std::string text;
   for (const std::string_view key : {"processor", "device", "BLAS", "MPI", "CUDA", "cuBLASLt", "driver"})
-    if (const std::string value = fact(facts, key); !value.empty())
+    if (const std::string value = assay::measure::fact(facts, key); !value.empty())
       text += fmt::format("{}{} {}", text.empty() ? "" : "; ", key, trim(value));
-  return plain_text(text);
+  return assay::measure::plain_text(text);
 }
 
-Members fitted_numbers(const Calibration& c) {
-  Members out;
+report::Members fitted_numbers(const hardware::Calibration& c) {
+  report::Members out;
   if (const auto& m = c.matmul) {
-    Members numbers;
+    report::Members numbers;
     for (const DtypeFacts& dtype : all_dtypes())
       if (const double share = m->share[static_cast<std::size_t>(dtype.dtype)]; share > 0.0)
         numbers.emplace_back(fmt::format("share_{}", dtype.name), share);
@@ -69,75 +69,78 @@ Members fitted_numbers(const Calibration& c) {
     }
     out.emplace_back("products", std::move(numbers));
   }
-  const auto regime = [&](std::string_view key, const std::optional<Regime>& r) {
-    if (r) out.emplace_back(key, Members{{"launch", r->launch}, {"gap", r->gap}, {"ramp", r->ramp}});
+  const auto regime = [&](std::string_view key, const std::optional<hardware::Regime>& r) {
+    if (r) out.emplace_back(key, report::Members{{"launch", r->launch}, {"gap", r->gap}, {"ramp", r->ramp}});
   };
   regime("burst", c.burst);
   regime("sustained", c.sustained);
   if (c.attention && c.attention->cudnn) {
     const auto& [forward, backward, decode] = *c.attention->cudnn;
-    const auto pass = [](const AttentionPass& one) {
-      return Members{{"share", one.share}, {"softmax", one.softmax}, {"passes", one.passes}};
+    const auto pass = [](const hardware::AttentionPass& one) {
+      return report::Members{{"share", one.share}, {"softmax", one.softmax}, {"passes", one.passes}};
     };
     out.emplace_back("attention_forward", pass(forward));
     out.emplace_back("attention_backward", pass(backward));
-    out.emplace_back("decode", Members{{"share", decode.share}, {"crowded", decode.crowded}, {"item", decode.item}});
+    out.emplace_back("decode",
+                     report::Members{{"share", decode.share}, {"crowded", decode.crowded}, {"item", decode.item}});
   }
-  if (c.pointwise) out.emplace_back("streams", Members{{"share", c.pointwise->stream}, {"ramp", c.pointwise->ramp}});
+  if (c.pointwise)
+    out.emplace_back("streams", report::Members{{"share", c.pointwise->stream}, {"ramp", c.pointwise->ramp}});
   if (c.collective) {
-    Items curves;
-    const std::pair<std::string_view, const CollectiveCurve*> kinds[] = {
+    report::Items curves;
+    const std::pair<std::string_view, const hardware::CollectiveCurve*> kinds[] = {
         {"all-gather", &c.collective->all_gather},
         {"reduce-scatter", &c.collective->reduce_scatter},
         {"all-reduce", &c.collective->all_reduce},
         {"all-to-all", &c.collective->all_to_all}};
     for (const auto& [kind, curve] : kinds)
-      curves.emplace_back(Members{{"kind", kind},
-                                  {"latency", curve->latency},
-                                  {"member", curve->member},
-                                  {"share", curve->share},
-                                  {"pair", curve->pair},
-                                  {"chunk", curve->chunk}});
+      curves.emplace_back(report::Members{{"kind", kind},
+                                          {"latency", curve->latency},
+                                          {"member", curve->member},
+                                          {"share", curve->share},
+                                          {"pair", curve->pair},
+                                          {"chunk", curve->chunk}});
     out.emplace_back("collectives", std::move(curves));
   }
   return out;
 }
 
-Items summary_rows(const std::vector<ValidationCase>& cases) {
-  Items rows;
-  for (const ValidationSummary& s : summarise_groups(cases))
-    rows.emplace_back(Members{{"group", s.group},
-                              {"n", static_cast<std::int64_t>(s.n)},
-                              {"median_ape", s.median},
-                              {"p90_ape", s.p90},
-                              {"bias", s.bias},
-                              {"covered", s.covered}});
+report::Items summary_rows(const std::vector<assay::validate::ValidationCase>& cases) {
+  report::Items rows;
+  for (const assay::validate::ValidationSummary& s : assay::validate::summarise_groups(cases))
+    rows.emplace_back(report::Members{{"group", s.group},
+                                      {"n", static_cast<std::int64_t>(s.n)},
+                                      {"median_ape", s.median},
+                                      {"p90_ape", s.p90},
+                                      {"bias", s.bias},
+                                      {"covered", s.covered}});
   return rows;
 }
 
-Items case_rows(const std::vector<ValidationCase>& cases) {
-  Items rows;
-  for (const ValidationCase& one : cases)
+report::Items case_rows(const std::vector<assay::validate::ValidationCase>& cases) {
+  report::Items rows;
+  for (const assay::validate::ValidationCase& one : cases)
     if (!one.fitted)
-      rows.emplace_back(Members{{"group", one.group},
-                                {"what", one.what},
-                                {"measured", one.measured},
-                                {"predicted", one.predicted},
-                                {"error", one.error()}});
+      rows.emplace_back(report::Members{{"group", one.group},
+                                        {"what", one.what},
+                                        {"measured", one.measured},
+                                        {"predicted", one.predicted},
+                                        {"error", one.error()}});
   return rows;
 }
 
-Members machine_members(const Chip& chip) {
-  Members out{{"cores", chip.cores.count.value}};
+report::Members machine_members(const hardware::Chip& chip) {
+  report::Members out{{"cores", chip.cores.count.value}};
   for (const DtypeFacts& dtype : all_dtypes())
     if (const auto& peak = chip.peak[static_cast<std::size_t>(dtype.dtype)])
-      out.emplace_back(fmt::format("peak_{}", dtype.name), Value(*peak));
-  Items levels;
-  for (const MemoryLevel& level : chip.memory)
-    levels.emplace_back(Members{{"name", level.name == "hbm" ? "memory" : level.name},
-                                {"capacity", level.capacity.value},
-                                {"read", level.bandwidth ? Value(level.bandwidth->value) : Value()},
-                                {"per", level.per.value_or("chip")}});
+      out.emplace_back(fmt::format("peak_{}", dtype.name), report::Value(*peak));
+  report::Items levels;
+  for (const hardware::MemoryLevel& level : chip.memory)
+    levels.emplace_back(
+        report::Members{{"name", level.name == "hbm" ? "memory" : level.name},
+                        {"capacity", level.capacity.value},
+                        {"read", level.bandwidth ? report::Value(level.bandwidth->value) : report::Value()},
+                        {"per", level.per.value_or("chip")}});
   out.emplace_back("memory", std::move(levels));
   return out;
 }
@@ -147,39 +150,40 @@ struct Unread {
   std::string place, why;
 };
 
-std::vector<Unread> unread_rows(const CsvTable& table, std::string_view file) {
+std::vector<Unread> unread_rows(const assay::validate::CsvTable& table, std::string_view file) {
   std::vector<Unread> rows;
   for (std::size_t i = 0; i < table.rows(); ++i)
-    if (auto why = unread_measurement(table, i))
+    if (auto why = assay::validate::unread_measurement(table, i))
       rows.push_back({fmt::format("{}:{}", file, table.line(i)), std::move(*why)});
   return rows;
 }
 
 /// How many there are and what is wrong with the first; all of them are a list of the answer.
-void add_unread(const std::vector<Unread>& unread, Response& response) {
+void add_unread(const std::vector<Unread>& unread, report::Response& response) {
   if (unread.empty()) return;
   response.notes.push_back(fmt::format("{} row{} cannot be read and take{} no part; the first is {}: {}", unread.size(),
                                        unread.size() == 1 ? "" : "s", unread.size() == 1 ? "s" : "",
                                        unread.front().place, unread.front().why));
-  Items rows;
-  for (const Unread& one : unread) rows.emplace_back(Members{{"place", one.place}, {"because", one.why}});
+  report::Items rows;
+  for (const Unread& one : unread) rows.emplace_back(report::Members{{"place", one.place}, {"because", one.why}});
   response.results.emplace_back("unread", std::move(rows));
 }
 
 /// --check: rows against the calibration that is there; `unseen`: of shapes that no fit has.
-Result<Response> answer_check(const CsvTable& table, const std::vector<Unread>& unread, const Chip& chip, bool unseen,
-                              const Context& context) {
-  ASSAY_TRY(calibration, calibration_of(chip, context.catalogue));
+Result<report::Response> answer_check(const assay::validate::CsvTable& table, const std::vector<Unread>& unread,
+                                      const hardware::Chip& chip, bool unseen, const Context& context) {
+  ASSAY_TRY(calibration, hardware::calibration_of(chip, context.catalogue));
   if (!calibration)
     return fail("--check", fmt::format("{} has no calibration to check", chip.id), "`assay measure` makes one",
                 Error::Kind::missing);
-  const std::vector<ValidationCase> cases = check_measured(table, chip, calibration->values);
+  const std::vector<assay::validate::ValidationCase> cases =
+      assay::validate::check_measured(table, chip, calibration->values);
   if (cases.empty())
     return fail("--check", "no row can be predicted",
                 unread.empty() ? "the table has no products or copies"
                                : fmt::format("{}: {}", unread.front().place, unread.front().why));
-  const ValidationSummary all = summarise("all", cases);
-  Response response;
+  const assay::validate::ValidationSummary all = assay::validate::summarise("all", cases);
+  report::Response response;
   response.headline = fmt::format("{}: {} measurements{}, median error {:.1f} %, 90 % are within {:.1f} %", chip.id,
                                   all.n, unseen ? " that no fit has seen" : "", 100.0 * all.median, 100.0 * all.p90);
   response.results.emplace_back("basis", calibration->basis);
@@ -191,70 +195,72 @@ Result<Response> answer_check(const CsvTable& table, const std::vector<Unread>& 
 }
 
 struct Fitted {
-  Chip chip;
-  MeasuredFit fit;
+  hardware::Chip chip;
+  assay::validate::MeasuredFit fit;
   std::vector<std::pair<std::string, std::string>> files;  ///< below the directory
 };
 
-Result<Fitted> fit_host(const CsvTable& table, const Facts& facts, const CalibrationSource& source) {
-  const HostRates rates = host_rates(facts, measured_rows(table));
+Result<Fitted> fit_host(const assay::validate::CsvTable& table, const assay::measure::Facts& facts,
+                        const hardware::CalibrationSource& source) {
+  const assay::measure::HostRates rates = assay::measure::host_rates(facts, assay::validate::measured_rows(table));
   if (!(rates.memory > BytesPerSecond(0)) || !(std::max(rates.fp32, rates.fp64) > FlopsPerSecond(0)))
     return fail("--rows", "a machine needs rows of gemm (fp32 or fp64) and of copy or read",
                 "`assay measure` writes such a table");
-  const MeasureOrigin origin{source.date, source.command};
-  ASSAY_TRY(ideal, read_chip(host_chip_text(rates, origin, 1.0, 1.0), "chips/host.toml"));
-  Fitted out{{}, fit_measured(table, ideal, nullptr, source), {}};
-  const Calibration& c = out.fit.calibration;
+  const assay::measure::MeasureOrigin origin{source.date, source.command};
+  ASSAY_TRY(ideal, hardware::read_chip(assay::measure::host_chip_text(rates, origin, 1.0, 1.0), "chips/host.toml"));
+  Fitted out{{}, assay::validate::fit_measured(table, ideal, nullptr, source), {}};
+  const hardware::Calibration& c = out.fit.calibration;
   const double share = c.matmul ? *std::max_element(c.matmul->share.begin(), c.matmul->share.end()) : 1.0;
   const std::string text =
-      host_chip_text(rates, origin, share > 0.0 ? share : 1.0, c.pointwise ? c.pointwise->stream : 1.0);
-  ASSAY_TRY(chip, read_chip(text, "chips/host.toml"));
+      assay::measure::host_chip_text(rates, origin, share > 0.0 ? share : 1.0, c.pointwise ? c.pointwise->stream : 1.0);
+  ASSAY_TRY(chip, hardware::read_chip(text, "chips/host.toml"));
   out.chip = std::move(chip);
   out.files.emplace_back("chips/host.toml", text);
   return out;
 }
 
-Result<Fitted> fit_known(const std::string& id, const CsvTable& table, const Context& context,
-                         const CalibrationSource& source) {
+Result<Fitted> fit_known(const std::string& id, const assay::validate::CsvTable& table, const Context& context,
+                         const hardware::CalibrationSource& source) {
   ASSAY_TRY(chip, context.catalogue.chip(id, "--chip"));
-  ASSAY_TRY(start, calibration_of(chip, context.catalogue));
-  MeasuredFit fit = fit_measured(table, chip, start ? &start->values : nullptr, source);
+  ASSAY_TRY(start, hardware::calibration_of(chip, context.catalogue));
+  assay::validate::MeasuredFit fit =
+      assay::validate::fit_measured(table, chip, start ? &start->values : nullptr, source);
   return Fitted{std::move(chip), std::move(fit), {}};
 }
 
-Result<Response> answer(const Request& request, const Context& context) {
+Result<report::Response> answer(const Request& request, const Context& context) {
   if (request.value("device") == "cuda" && !request.has("chip"))
     return fail("--device cuda", "--chip is missing", "name the GPU as the catalogue does, e.g. --chip h200-sxm",
                 Error::Kind::usage);
   ASSAY_TRY(directory, out_directory(request, context));
   if (request.has("check") && !request.has("rows")) ASSAY_CHECK(context.catalogue.chip(host, "--check"));
   ASSAY_TRY(measured, measured_table(request, context));
-  ASSAY_TRY(table, CsvTable::parse(measured.text, measured.file));
+  ASSAY_TRY(table, assay::validate::CsvTable::parse(measured.text, measured.file));
   const std::vector<Unread> unread = unread_rows(table, measured.file);
-  const Facts facts = facts_of(measured.text);
+  const assay::measure::Facts facts = assay::measure::facts_of(measured.text);
   ASSAY_TRY(id, chip_id(request, facts));
   if (request.has("check")) {
     ASSAY_TRY(chip, context.catalogue.chip(id, "--check"));
     return answer_check(table, unread, chip, !request.has("rows"), context);
   }
-  const CalibrationSource source{"fit",
-                                 "measured by assay measure: " + versions(facts),
-                                 plain_text(measure_command(request)),
-                                 "",
-                                 date_of(facts, context),
-                                 "",
-                                 ""};
+  const hardware::CalibrationSource source{"fit",
+                                           "measured by assay measure: " + versions(facts),
+                                           assay::measure::plain_text(measure_command(request)),
+                                           "",
+                                           date_of(facts, context),
+                                           "",
+                                           ""};
   ASSAY_TRY(fitted, id == host ? fit_host(table, facts, source) : fit_known(id, table, context, source));
-  const Calibration& c = fitted.fit.calibration;
+  const hardware::Calibration& c = fitted.fit.calibration;
   if (!c.matmul && !c.pointwise && !c.collective)
     return fail(measured.file, "no row can be fitted",
                 unread.empty() ? "rows are gemm, copy, all_gather, ...; docs/measure.md"
                                : fmt::format("{}: {}", unread.front().place, unread.front().why));
-  fitted.files.emplace_back(fmt::format("calibration/{}.toml", id), calibration_text(c));
+  fitted.files.emplace_back(fmt::format("calibration/{}.toml", id), hardware::calibration_text(c));
   if (!request.has("rows")) fitted.files.emplace_back(fmt::format("measured/{}.csv", id), measured.text);
 
-  Response response;
-  const ValidationSummary all = summarise("all", fitted.fit.cases);
+  report::Response response;
+  const assay::validate::ValidationSummary all = assay::validate::summarise("all", fitted.fit.cases);
   response.headline = fmt::format(
       "{}: {} rows measured; on the {} that were not fitted the median error is {:.1f} %, 90 % are within "
       "{:.1f} %",
@@ -265,10 +271,10 @@ Result<Response> answer(const Request& request, const Context& context) {
   if (id == host) response.results.emplace_back("machine", machine_members(fitted.chip));
   response.results.emplace_back("fitted", fitted_numbers(c));
   response.results.emplace_back("summary", summary_rows(fitted.fit.cases));
-  Items files;
+  report::Items files;
   for (auto& [path, text] : fitted.files) {
     const std::string full = directory + "/" + path;
-    files.emplace_back(Members{{"file", full}});
+    files.emplace_back(report::Members{{"file", full}});
     response.files.emplace_back(full, std::move(text));
   }
   response.results.emplace_back("files", std::move(files));
@@ -288,7 +294,7 @@ Result<Response> answer(const Request& request, const Context& context) {
 
 }  // namespace
 
-VerbSpec measure_verb() {
+VerbSpec verb() {
   return {
       "measure",
       "calibrate this machine, or a chip from measured rows",
@@ -310,4 +316,4 @@ VerbSpec measure_verb() {
       &answer};
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::measure

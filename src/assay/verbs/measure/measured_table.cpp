@@ -11,7 +11,7 @@
 #include "assay/measure/process.h"
 #include "assay/validate/rows/csv.h"
 
-namespace assay {
+namespace assay::verbs::measure {
 namespace {
 
 bool is_program(const std::string& path) { return ::access(path.c_str(), X_OK) == 0; }
@@ -28,7 +28,7 @@ Result<MeasuredTable> cuda_table(const Request& request, const Context& context)
                 Error::Kind::missing);
   std::vector<std::string> words{path};
   if (request.has("quick")) words.emplace_back("--quick");
-  ASSAY_TRY(output, run_process(words));
+  ASSAY_TRY(output, assay::measure::run_process(words));
   if (output.status != 0)
     return fail("--device cuda", fmt::format("assay-measure-cuda ended with {} and measured nothing", output.status),
                 "what it says stands above");
@@ -36,7 +36,8 @@ Result<MeasuredTable> cuda_table(const Request& request, const Context& context)
 }
 
 /// The rows of collectives between ranks of this machine, appended to the table; why not, where there are none.
-void add_ranks(const Request& request, const Context& context, const Machine& machine, MeasuredTable& table) {
+void add_ranks(const Request& request, const Context& context, const assay::measure::Machine& machine,
+               MeasuredTable& table) {
   const std::string path = program(context, "assay-measure-mpi");
   if (path.empty() || !is_program(path)) {
     table.notes.emplace_back("collectives were not measured: assay-measure-mpi was not built (it needs MPI)");
@@ -50,7 +51,7 @@ void add_ranks(const Request& request, const Context& context, const Machine& ma
     std::vector<std::string> words{"mpirun", "--allow-run-as-root", "--oversubscribe",
                                    "-n",     std::to_string(ranks), path};
     if (request.has("quick")) words.emplace_back("--quick");
-    const auto output = run_process(words);
+    const auto output = assay::measure::run_process(words);
     if (!output || output->status != 0) {
       table.notes.push_back(
           fmt::format("collectives of {} ranks were not measured: {}", ranks,
@@ -65,21 +66,23 @@ void add_ranks(const Request& request, const Context& context, const Machine& ma
 }
 
 Result<MeasuredTable> cpu_table(const Request& request, const Context& context) {
-  CpuRequest wanted;
+  assay::measure::CpuRequest wanted;
   if (const auto text = request.value("threads")) {
     ASSAY_TRY(threads, parse_count(*text, "--threads"));
     if (threads > 4096) return fail("--threads", "at most 4096", "", Error::Kind::usage);
     wanted.threads = static_cast<int>(threads);
   }
-  wanted.extent = request.has("check") ? Extent::check : request.has("quick") ? Extent::quick : Extent::full;
-  ASSAY_CHECK(check_blas());
-  const Machine machine = read_machine();
-  Measurement measured = measure_cpu(wanted, machine);
+  wanted.extent = request.has("check")   ? assay::measure::Extent::check
+                  : request.has("quick") ? assay::measure::Extent::quick
+                                         : assay::measure::Extent::full;
+  ASSAY_CHECK(execute::check_blas());
+  const assay::measure::Machine machine = assay::measure::read_machine();
+  assay::measure::Measurement measured = assay::measure::measure_cpu(wanted, machine);
   if (measured.rows.empty())
     return fail("measure", "nothing was measured", measured.notes.empty() ? "" : measured.notes.front());
   if (!context.surroundings.date.empty())
     measured.facts.insert(measured.facts.begin(), {"date", context.surroundings.date});
-  MeasuredTable table{rows_text(measured), "measured", measured.notes};
+  MeasuredTable table{assay::measure::rows_text(measured), "measured", measured.notes};
   if (!request.has("check")) add_ranks(request, context, machine, table);
   return table;
 }
@@ -102,10 +105,10 @@ Result<MeasuredTable> measured_table(const Request& request, const Context& cont
       if (request.has(other))
         return fail(fmt::format("--{}", other), "rows of a file are not measured again", "leave out this or --rows",
                     Error::Kind::usage);
-    ASSAY_TRY(text, read_data(*file, "--rows"));
+    ASSAY_TRY(text, assay::validate::read_data(*file, "--rows"));
     return MeasuredTable{std::move(text), *file, {}};
   }
   return request.value("device") == "cuda" ? cuda_table(request, context) : cpu_table(request, context);
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::measure

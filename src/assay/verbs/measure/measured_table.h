@@ -6,7 +6,7 @@
 #include "assay/base/result.h"
 #include "assay/verbs/request.h"
 
-namespace assay {
+namespace assay::verbs::measure {
 
 /// A table in the form of measure/rows.h.
 struct MeasuredTable {
@@ -18,4 +18,4 @@ Result<MeasuredTable> measured_table(const Request& request, const Context& cont
 /// The command that makes this table again.
 std::string measure_command(const Request& request);
 
-}  // namespace assay
+}  // namespace assay::verbs::measure

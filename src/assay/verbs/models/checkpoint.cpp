@@ -8,7 +8,7 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::verbs::models {
 namespace {
 
 /// The name of a tensor with its layer and expert taken out: "model.layers.*.mlp.experts.*.up_proj.weight".
@@ -32,14 +32,14 @@ bool behind_last_layer(const std::string& name, std::int64_t layers) {
 }
 
 /// A matrix of machine words, each of which holds several weights: AWQ, GPTQ, MLX and MXFP4 pack them so.
-bool holds_packed_weights(const CheckpointTensor& tensor) {
+bool holds_packed_weights(const model::CheckpointTensor& tensor) {
   return tensor.shape.size() > 1 && (tensor.dtype == "I32" || tensor.dtype == "U32" || tensor.dtype == "U8");
 }
 
 }  // namespace
 
-void add_checkpoint(Response& response, const Checkpoint& checkpoint, const ParameterCounts* counts,
-                    const Transformer* model) {
+void add_checkpoint(report::Response& response, const model::Checkpoint& checkpoint,
+                    const model::ParameterCounts* counts, const model::Transformer* model) {
   struct Group {
     std::int64_t tensors = 0, elements = 0;
     std::string dtype;
@@ -48,24 +48,24 @@ void add_checkpoint(Response& response, const Checkpoint& checkpoint, const Para
   std::map<std::string, std::int64_t> dtypes;
   std::int64_t total = 0, weights = 0;
   double bytes = 0;
-  for (const CheckpointTensor& tensor : checkpoint.tensors) {
+  for (const model::CheckpointTensor& tensor : checkpoint.tensors) {
     total += tensor.elements;
     bytes += tensor.bytes;
     dtypes[tensor.dtype] += tensor.elements;
-    if (counts_as_parameter(tensor.name) && !(model && behind_last_layer(tensor.name, model->decoder.layers())))
+    if (model::counts_as_parameter(tensor.name) && !(model && behind_last_layer(tensor.name, model->decoder.layers())))
       weights += tensor.elements;
     Group& group = groups[group_name(tensor.name)];
     ++group.tensors;
     group.elements += tensor.elements;
     group.dtype = group.dtype.empty() || group.dtype == tensor.dtype ? tensor.dtype : "mixed";
   }
-  Members out{
+  report::Members out{
       {"tensors", static_cast<std::int64_t>(checkpoint.tensors.size())}, {"elements", total}, {"bytes", Bytes(bytes)}};
-  Members by_dtype;
+  report::Members by_dtype;
   for (const auto& [dtype, elements] : dtypes) by_dtype.emplace_back(dtype, elements);
   out.emplace_back("dtypes", std::move(by_dtype));
   const auto packed = std::find_if(checkpoint.tensors.begin(), checkpoint.tensors.end(), [](const auto& tensor) {
-    return counts_as_parameter(tensor.name) && holds_packed_weights(tensor);
+    return model::counts_as_parameter(tensor.name) && holds_packed_weights(tensor);
   });
   if (counts && packed != checkpoint.tensors.end()) {
     response.notes.push_back(
@@ -85,13 +85,13 @@ void add_checkpoint(Response& response, const Checkpoint& checkpoint, const Para
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.second.elements > b.second.elements; });
   constexpr std::size_t most = 40;
-  Items rows;
+  report::Items rows;
   for (std::size_t i = 0; i < std::min(most, sorted.size()); ++i) {
     const std::string quoted = in_quotes(sorted[i].first);  // names come from a foreign file
-    rows.emplace_back(Members{{"name", quoted.substr(1, quoted.size() - 2)},
-                              {"tensors", sorted[i].second.tensors},
-                              {"elements", sorted[i].second.elements},
-                              {"dtype", sorted[i].second.dtype}});
+    rows.emplace_back(report::Members{{"name", quoted.substr(1, quoted.size() - 2)},
+                                      {"tensors", sorted[i].second.tensors},
+                                      {"elements", sorted[i].second.elements},
+                                      {"dtype", sorted[i].second.dtype}});
   }
   if (sorted.size() > most)
     response.notes.push_back(fmt::format("{} smaller groups of tensors not shown", sorted.size() - most));
@@ -99,4 +99,4 @@ void add_checkpoint(Response& response, const Checkpoint& checkpoint, const Para
   response.results.emplace_back("checkpoint", std::move(out));
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::models

@@ -4,10 +4,10 @@
 #include "assay/model/checkpoint/checkpoint.h"
 #include "assay/report/response.h"
 
-namespace assay {
+namespace assay::verbs::models {
 
 /// Tensors by name and dtype, and how they compare with the model of a configuration where there is one.
-void add_checkpoint(Response& response, const Checkpoint& checkpoint, const ParameterCounts* counts,
-                    const Transformer* model);
+void add_checkpoint(report::Response& response, const model::Checkpoint& checkpoint,
+                    const model::ParameterCounts* counts, const model::Transformer* model);
 
-}  // namespace assay
+}  // namespace assay::verbs::models

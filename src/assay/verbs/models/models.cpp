@@ -12,18 +12,18 @@
 #include "assay/verbs/models/checkpoint.h"
 #include "assay/verbs/verbs.h"
 
-namespace assay {
+namespace assay::verbs::models {
 namespace {
 
 /// What the options ask for.
 struct Query {
   std::optional<std::int64_t> sequence, batch;
   Dtype kv = Dtype::bf16, weights = Dtype::bf16;
-  std::optional<Quantisation> quantised;  ///< weights that lie in another format than the others
-  MaskCount mask = MaskCount::exact;
+  std::optional<model::Quantisation> quantised;  ///< weights that lie in another format than the others
+  model::MaskCount mask = model::MaskCount::exact;
 };
 
-Result<Query> read_query(const Request& request, const ImportedModel& imported) {
+Result<Query> read_query(const Request& request, const model::ImportedModel& imported) {
   Query query;
   query.weights = imported.model.dtype;
   query.quantised = imported.quantisation;
@@ -52,53 +52,56 @@ Result<Query> read_query(const Request& request, const ImportedModel& imported) 
     if (format.is_plain())
       query.weights = format.dtype;
     else
-      query.quantised = linear_layers(format);
+      query.quantised = model::linear_layers(format);
   }
   const std::string mask = request.value("attention").value_or("exact");
-  query.mask = mask == "full" ? MaskCount::full : mask == "half" ? MaskCount::half : MaskCount::exact;
+  query.mask = mask == "full"   ? model::MaskCount::full
+               : mask == "half" ? model::MaskCount::half
+                                : model::MaskCount::exact;
   return query;
 }
 
-Members parameters_of(const ParameterCounts& counts) {
-  Members out{{"total", counts.total}, {"active", counts.active}};
-  for (std::size_t i = 0; i < part_count; ++i) {
-    const auto part = static_cast<Part>(i);
-    const bool always = part == Part::attention || part == Part::mlp || part == Part::embedding;
-    if (always || counts.by_part[i] != 0) out.emplace_back(name(part), counts.by_part[i]);
+report::Members parameters_of(const model::ParameterCounts& counts) {
+  report::Members out{{"total", counts.total}, {"active", counts.active}};
+  for (std::size_t i = 0; i < model::part_count; ++i) {
+    const auto part = static_cast<model::Part>(i);
+    const bool always = part == model::Part::attention || part == model::Part::mlp || part == model::Part::embedding;
+    if (always || counts.by_part[i] != 0) out.emplace_back(model::name(part), counts.by_part[i]);
   }
   out.emplace_back("active_matrix", counts.active_matrix);
   return out;
 }
 
 /// A training step on one device that gives all experts equally many tokens: as many sequences as there are experts.
-TrainingPlan even_plan(const Transformer& model, std::int64_t sequence) {
-  TrainingPlan plan;
+lower::TrainingPlan even_plan(const model::Transformer& model, std::int64_t sequence) {
+  lower::TrainingPlan plan;
   plan.work.queries = plan.work.keys = plan.work.source = sequence;
-  for (const Layer& layer : model.decoder.kinds)
+  for (const model::Layer& layer : model.decoder.kinds)
     if (layer.feed_forward) plan.work.sequences = std::max(plan.work.sequences, layer.feed_forward->experts);
   return plan;
 }
 
 /// Bytes that one token leaves in memory from the forward to the backward pass, with flash attention. Where the model
 /// has no program, only for the policies that its accounts know.
-Members kept_by_policy(const Transformer& model, const Query& query) {
-  Members out;
-  if (!check_lowers(model, "models")) {
-    for (KeepPolicy policy : {KeepPolicy::none, KeepPolicy::selective, KeepPolicy::products, KeepPolicy::full})
-      out.emplace_back(name(policy), kept_bytes_per_token(model, policy, Dtype::bf16));
+report::Members kept_by_policy(const model::Transformer& model, const Query& query) {
+  report::Members out;
+  if (!lower::check_lowers(model, "models")) {
+    for (model::KeepPolicy policy :
+         {model::KeepPolicy::none, model::KeepPolicy::selective, model::KeepPolicy::products, model::KeepPolicy::full})
+      out.emplace_back(model::name(policy), model::kept_bytes_per_token(model, policy, Dtype::bf16));
     return out;
   }
   constexpr std::int64_t some_tokens = 2048;  // their number matters only where an index picks from fewer keys
-  TrainingPlan plan = even_plan(model, query.sequence.value_or(some_tokens));
-  const auto [mesh, rules] = training_stage({}, model);
-  for (const RecomputePolicy& policy : recompute_policies) {
+  lower::TrainingPlan plan = even_plan(model, query.sequence.value_or(some_tokens));
+  const auto [mesh, rules] = lower::training_stage({}, model);
+  for (const lower::RecomputePolicy& policy : lower::recompute_policies) {
     plan.recompute = policy.parts;
-    const Program program = lower_training(model, mesh, rules, plan);
+    const program::Program program = lower::lower_training(model, mesh, rules, plan);
     Bytes kept, encoded;
-    for (const Block& block : program.blocks) {
-      if (block.kind < 0 || block.phase != Phase::forward) continue;
-      kept += static_cast<double>(block.layers) * kept_bytes(program, block);
-      encoded = std::max(encoded, kept_encoded_bytes(program, block));
+    for (const program::Block& block : program.blocks) {
+      if (block.kind < 0 || block.phase != program::Phase::forward) continue;
+      kept += static_cast<double>(block.layers) * lower::kept_bytes(program, block);
+      encoded = std::max(encoded, lower::kept_encoded_bytes(program, block));
     }
     out.emplace_back(policy.name, (kept + encoded) / plan.work.tokens());
   }
@@ -107,52 +110,54 @@ Members kept_by_policy(const Transformer& model, const Query& query) {
 
 /// With all that a training step does beside products, but for recomputation and the update of weights. Nothing without
 /// a sequence, or where the model has no program.
-Members exact_flops(const TokenFlops<Plain>& flops, const Transformer& model, const Query& query) {
-  if (!query.sequence || !check_lowers(model, "models")) return {};
-  TrainingPlan plan = even_plan(model, *query.sequence);
-  plan.work.causal_flops = query.mask != MaskCount::full;
-  const auto [mesh, rules] = training_stage({}, model);
-  const Program program = lower_training(model, mesh, rules, plan);
+report::Members exact_flops(const model::TokenFlops<Plain>& flops, const model::Transformer& model,
+                            const Query& query) {
+  if (!query.sequence || !lower::check_lowers(model, "models")) return {};
+  lower::TrainingPlan plan = even_plan(model, *query.sequence);
+  plan.work.causal_flops = query.mask != model::MaskCount::full;
+  const auto [mesh, rules] = lower::training_stage({}, model);
+  const program::Program program = lower::lower_training(model, mesh, rules, plan);
   const double share = 1.0 / plan.work.tokens();
-  const Flops forward = flops.forward + share * elementwise_flops(program, Phase::forward);
-  const Flops backward = flops.backward + share * elementwise_flops(program, Phase::backward);
+  const Flops forward = flops.forward + share * program::elementwise_flops(program, program::Phase::forward);
+  const Flops backward = flops.backward + share * program::elementwise_flops(program, program::Phase::backward);
   return {{"forward", forward}, {"backward", backward}, {"train", forward + backward}};
 }
 
-Members flops_of(const TokenFlops<Plain>& flops, const Transformer& model, const Query& query) {
-  Members out{
+report::Members flops_of(const model::TokenFlops<Plain>& flops, const model::Transformer& model, const Query& query) {
+  report::Members out{
       {"forward", flops.forward}, {"backward", flops.backward}, {"train", flops.train}, {"matmul", flops.matmul}};
   if (query.sequence) {
     out.emplace_back("attention", flops.attention);
     out.emplace_back("sequence", *query.sequence);
-    out.emplace_back("mask", name(query.mask));
+    out.emplace_back("mask", model::name(query.mask));
   }
-  if (state_values_per_sequence(model) > 0) out.emplace_back("state_space", flops.state_space);
-  if (Members exact = exact_flops(flops, model, query); !exact.empty()) out.emplace_back("exact", std::move(exact));
+  if (model::state_values_per_sequence(model) > 0) out.emplace_back("state_space", flops.state_space);
+  if (report::Members exact = exact_flops(flops, model, query); !exact.empty())
+    out.emplace_back("exact", std::move(exact));
   return out;
 }
 
 /// The first attention that a model has, which its sizes are told by.
-const Attention* main_attention(const Transformer& model) {
-  for (const Layer& layer : model.decoder.kinds)
+const model::Attention* main_attention(const model::Transformer& model) {
+  for (const model::Layer& layer : model.decoder.kinds)
     if (layer.attention) return &*layer.attention;
   return nullptr;
 }
 
 /// The widest dense block, and the experts.
-const FeedForward* feed_forward_of(const Transformer& model, bool experts) {
-  const FeedForward* found = nullptr;
-  for (const Layer& layer : model.decoder.kinds)
+const model::FeedForward* feed_forward_of(const model::Transformer& model, bool experts) {
+  const model::FeedForward* found = nullptr;
+  for (const model::Layer& layer : model.decoder.kinds)
     if (layer.feed_forward && (layer.feed_forward->experts > 0) == experts)
       if (!found || found->width < layer.feed_forward->width) found = &*layer.feed_forward;
   return found;
 }
 
-void add_sizes(Members& out, const Transformer& model) {
+void add_sizes(report::Members& out, const model::Transformer& model) {
   out.emplace_back("layers", model.decoder.layers());
   if (model.encoder) out.emplace_back("encoder_layers", model.encoder->layers());
   out.emplace_back("d_model", model.d_model);
-  if (const Attention* a = main_attention(model)) {
+  if (const model::Attention* a = main_attention(model)) {
     out.emplace_back("heads", a->heads);
     out.emplace_back("kv_heads", a->kv_heads);
     out.emplace_back("head_dim", a->head_dim);
@@ -163,7 +168,7 @@ void add_sizes(Members& out, const Transformer& model) {
       out.emplace_back("rope_dim", a->rope_dim);
     }
   }
-  const FeedForward *dense = feed_forward_of(model, false), *experts = feed_forward_of(model, true);
+  const model::FeedForward *dense = feed_forward_of(model, false), *experts = feed_forward_of(model, true);
   if (dense || experts) out.emplace_back("d_ff", (dense ? dense : experts)->width);
   if (experts) {
     out.emplace_back("experts", experts->experts);
@@ -180,7 +185,7 @@ void add_sizes(Members& out, const Transformer& model) {
   out.emplace_back("dtype", name(model.dtype));
 }
 
-std::string mixer_text(const Layer& layer) {
+std::string mixer_text(const model::Layer& layer) {
   std::string text;
   if (layer.state_space) {
     static constexpr std::string_view kinds[] = {"mamba",
@@ -194,10 +199,10 @@ std::string mixer_text(const Layer& layer) {
                                                  "rwkv 7",
                                                  "mlstm"};
     text = kinds[static_cast<std::size_t>(layer.state_space->kind)];
-    if (layer.state_space->kind == StateSpace::Kind::rwkv5 && layer.state_space->decay_rank > 0) text = "rwkv 6";
+    if (layer.state_space->kind == model::StateSpace::Kind::rwkv5 && layer.state_space->decay_rank > 0) text = "rwkv 6";
   }
   if (layer.attention) {
-    const Attention& a = *layer.attention;
+    const model::Attention& a = *layer.attention;
     if (!text.empty()) text += " and ";
     text += a.kv_rank > 0 ? "latent attention" : a.causal ? "attention" : "bidirectional attention";
     if (a.window > 0) text += fmt::format(", window {}", a.window);
@@ -211,9 +216,9 @@ std::string mixer_text(const Layer& layer) {
   return text.empty() ? "none" : text;
 }
 
-std::string feed_forward_text(const Layer& layer) {
+std::string feed_forward_text(const model::Layer& layer) {
   if (!layer.feed_forward) return "none";
-  const FeedForward& f = *layer.feed_forward;
+  const model::FeedForward& f = *layer.feed_forward;
   const std::string_view gated = f.shifted ? "shifted" : f.gated ? "gated" : "plain";
   if (f.experts == 0) return fmt::format("{} {}", gated, f.width);
   std::string text = fmt::format("{} of {} experts, {} {}", f.experts_per_token, f.experts, gated, f.width);
@@ -221,13 +226,13 @@ std::string feed_forward_text(const Layer& layer) {
   return text;
 }
 
-Items layer_kinds(const Transformer& model, const Query& query, bool list) {
-  Items out;
-  const auto add = [&](const LayerStack& stack, std::string_view which) {
+report::Items layer_kinds(const model::Transformer& model, const Query& query, bool list) {
+  report::Items out;
+  const auto add = [&](const model::LayerStack& stack, std::string_view which) {
     for (std::size_t i = 0; i < stack.kinds.size(); ++i) {
-      const Layer& layer = stack.kinds[i];
-      const ParameterCounts counts = layer_parameter_counts(model, layer);
-      Members row;
+      const model::Layer& layer = stack.kinds[i];
+      const model::ParameterCounts counts = model::layer_parameter_counts(model, layer);
+      report::Members row;
       if (model.encoder) row.emplace_back("stack", which);
       row.emplace_back("layers", stack.count(i));
       row.emplace_back("mixer", mixer_text(layer));
@@ -237,20 +242,21 @@ Items layer_kinds(const Transformer& model, const Query& query, bool list) {
       row.emplace_back("matrix", counts.active_matrix);
       if (layer.shared) {
         std::int64_t shared = 0;
-        for (const Weight& weight : layer_weights(model, layer)) shared += weight.shared ? weight.elements() : 0;
+        for (const model::Weight& weight : model::layer_weights(model, layer))
+          shared += weight.shared ? weight.elements() : 0;
         row.emplace_back("shared", shared);
       }
       if (query.sequence && layer.attention) {
-        const Attention& a = *layer.attention;
-        const double keys = mean_keys(a, static_cast<double>(*query.sequence), query.mask);
+        const model::Attention& a = *layer.attention;
+        const double keys = model::mean_keys(a, static_cast<double>(*query.sequence), query.mask);
         row.emplace_back("keys_per_query", keys);
         row.emplace_back("attention_flops_per_token",
-                         Flops(attention_flops(a, static_cast<double>(*query.sequence), query.mask)));
+                         Flops(model::attention_flops(a, static_cast<double>(*query.sequence), query.mask)));
       }
       if (list) {
-        Items weights;
-        for (const Weight& weight : layer_weights(model, layer))
-          weights.emplace_back(fmt::format("{}{}", weight.name, shape_text(weight)));
+        report::Items weights;
+        for (const model::Weight& weight : model::layer_weights(model, layer))
+          weights.emplace_back(fmt::format("{}{}", weight.name, model::shape_text(weight)));
         row.emplace_back("weights", std::move(weights));
       }
       out.emplace_back(std::move(row));
@@ -262,46 +268,47 @@ Items layer_kinds(const Transformer& model, const Query& query, bool list) {
 }
 
 /// Which weights lie in which format, and what that comes to.
-Members weight_formats(const Query& query, Bytes weights, const ParameterCounts& counts) {
-  Members out;
-  if (query.quantised) out.emplace_back("quantised", text(*query.quantised));
+report::Members weight_formats(const Query& query, Bytes weights, const model::ParameterCounts& counts) {
+  report::Members out;
+  if (query.quantised) out.emplace_back("quantised", model::text(*query.quantised));
   out.emplace_back(query.quantised ? "others" : "all", name(query.weights));
   out.emplace_back("bits_per_parameter", 8.0 * weights.value() / static_cast<double>(counts.total));
   return out;
 }
 
-void add_model(Response& response, const ImportedModel& imported, const Query& query, bool list, bool explain) {
-  const Transformer& model = imported.model;
-  const ParameterCounts counts = parameter_counts(model);
+void add_model(report::Response& response, const model::ImportedModel& imported, const Query& query, bool list,
+               bool explain) {
+  const model::Transformer& model = imported.model;
+  const model::ParameterCounts counts = model::parameter_counts(model);
   const std::int64_t sequence = query.sequence.value_or(0);
-  const TokenFlops<Plain> flops = token_flops(Plain{}, model, sequence, query.mask);
-  Members& out = response.results;
+  const model::TokenFlops<Plain> flops = model::token_flops(Plain{}, model, sequence, query.mask);
+  report::Members& out = response.results;
   out.emplace_back("parameters", parameters_of(counts));
-  const Bytes weights = weight_bytes(model, [&](const Weight& w) {
+  const Bytes weights = model::weight_bytes(model, [&](const model::Weight& w) {
     return query.quantised && query.quantised->covers(w) ? query.quantised->format : NumberFormat(query.weights);
   });
   out.emplace_back("weight_bytes", weights);
   out.emplace_back("weight_formats", weight_formats(query, weights, counts));
   out.emplace_back("flops_per_token", flops_of(flops, model, query));
-  out.emplace_back("kv_bytes_per_token", kv_bytes_per_token(Plain{}, model, query.kv));
+  out.emplace_back("kv_bytes_per_token", model::kv_bytes_per_token(Plain{}, model, query.kv));
   if (query.sequence) {
-    const Bytes cache = storage(query.kv, static_cast<double>(kv_values_per_sequence(model, sequence)));
+    const Bytes cache = storage(query.kv, static_cast<double>(model::kv_values_per_sequence(model, sequence)));
     out.emplace_back("kv_bytes_per_sequence", cache);
     if (query.batch) out.emplace_back("kv_cache", static_cast<double>(*query.batch) * cache);
   }
-  if (const std::int64_t state = state_values_per_sequence(model); state > 0)
+  if (const std::int64_t state = model::state_values_per_sequence(model); state > 0)
     out.emplace_back("state_bytes_per_sequence", storage(query.kv, static_cast<double>(state)));
   out.emplace_back("activation_bytes_per_token", kept_by_policy(model, query));
   add_sizes(out, model);
   out.emplace_back("layer_kinds", layer_kinds(model, query, list));
   if (list) {
-    Items outer;
-    for (const Weight& weight : outer_weights(model))
-      outer.emplace_back(fmt::format("{}{}", weight.name, shape_text(weight)));
+    report::Items outer;
+    for (const model::Weight& weight : model::outer_weights(model))
+      outer.emplace_back(fmt::format("{}{}", weight.name, model::shape_text(weight)));
     out.emplace_back("outer_weights", std::move(outer));
   }
   if (!imported.defaults.empty()) {
-    Items defaults;
+    report::Items defaults;
     for (const std::string& text : imported.defaults) defaults.emplace_back(text);
     out.emplace_back("defaults", std::move(defaults));
   }
@@ -318,30 +325,31 @@ void add_model(Response& response, const ImportedModel& imported, const Query& q
   if (counts.active != counts.total) active = fmt::format(", {} active", human_count(counts.active));
   response.headline = fmt::format("{}: {} parameters{}, {} per token forward, {} of cache per token", model.name,
                                   human_count(counts.total), active, human(flops.forward),
-                                  human(kv_bytes_per_token(Plain{}, model, query.kv)));
+                                  human(model::kv_bytes_per_token(Plain{}, model, query.kv)));
   if (explain) {
     const Traced num{&response.ledger};
-    response.derived = {parameter_total(num, model).id, token_flops(num, model, sequence, query.mask).train.id,
-                        kv_bytes_per_token(num, model, query.kv).id};
+    response.derived = {model::parameter_total(num, model).id,
+                        model::token_flops(num, model, sequence, query.mask).train.id,
+                        model::kv_bytes_per_token(num, model, query.kv).id};
   }
 }
 
-Result<Response> list_models(const Catalogue& catalogue) {
-  Response response;
-  Items rows;
-  for (const std::string& id : model_ids(catalogue)) {
-    ASSAY_TRY(entry, catalogue_model(id, catalogue, "models"));
-    const Transformer& model = entry.imported.model;
-    const ParameterCounts counts = parameter_counts(model);
-    const Attention* a = main_attention(model);
-    rows.emplace_back(Members{{"id", id},
-                              {"layers", model.decoder.layers()},
-                              {"d_model", model.d_model},
-                              {"heads", a ? Value(a->heads) : Value()},
-                              {"kv_heads", a ? Value(a->kv_heads) : Value()},
-                              {"parameters", counts.total},
-                              {"active", counts.active},
-                              {"kv_bytes_per_token", kv_bytes_per_token(Plain{}, model, Dtype::bf16)}});
+Result<report::Response> list_models(const hardware::Catalogue& catalogue) {
+  report::Response response;
+  report::Items rows;
+  for (const std::string& id : model::model_ids(catalogue)) {
+    ASSAY_TRY(entry, model::catalogue_model(id, catalogue, "models"));
+    const model::Transformer& model = entry.imported.model;
+    const model::ParameterCounts counts = model::parameter_counts(model);
+    const model::Attention* a = main_attention(model);
+    rows.emplace_back(report::Members{{"id", id},
+                                      {"layers", model.decoder.layers()},
+                                      {"d_model", model.d_model},
+                                      {"heads", a ? report::Value(a->heads) : report::Value()},
+                                      {"kv_heads", a ? report::Value(a->kv_heads) : report::Value()},
+                                      {"parameters", counts.total},
+                                      {"active", counts.active},
+                                      {"kv_bytes_per_token", model::kv_bytes_per_token(Plain{}, model, Dtype::bf16)}});
   }
   response.headline =
       fmt::format("{} models; `assay models ID` shows one, `assay models DIR` counts your own", rows.size());
@@ -351,7 +359,7 @@ Result<Response> list_models(const Catalogue& catalogue) {
   return response;
 }
 
-Result<Response> answer(const Request& request, const Context& context) {
+Result<report::Response> answer(const Request& request, const Context& context) {
   if (request.arguments().empty()) {
     for (const char* option : {"seq", "batch", "kv", "weights", "attention", "list"})
       if (request.has(option))
@@ -360,17 +368,17 @@ Result<Response> answer(const Request& request, const Context& context) {
     return list_models(context.catalogue);
   }
   const std::string& argument = request.arguments().front();
-  Response response;
-  if (names_path(argument, context.catalogue)) {
-    ASSAY_TRY(checkpoint, read_checkpoint(argument, "models"));
+  report::Response response;
+  if (model::names_path(argument, context.catalogue)) {
+    ASSAY_TRY(checkpoint, model::read_checkpoint(argument, "models"));
     response.notes = checkpoint.notes;
     if (checkpoint.imported) {
-      const Transformer& model = checkpoint.imported->model;
+      const model::Transformer& model = checkpoint.imported->model;
       ASSAY_TRY(query, read_query(request, *checkpoint.imported));
       response.results.emplace_back("id", model.id);
       response.results.emplace_back("family", checkpoint.imported->family);
       add_model(response, *checkpoint.imported, query, request.has("list"), request.explain());
-      const ParameterCounts counts = parameter_counts(model);
+      const model::ParameterCounts counts = model::parameter_counts(model);
       if (!checkpoint.tensors.empty()) add_checkpoint(response, checkpoint, &counts, &model);
       return response;
     }
@@ -379,45 +387,45 @@ Result<Response> answer(const Request& request, const Context& context) {
     response.headline = fmt::format("{} tensors without a configuration", checkpoint.tensors.size());
     return response;
   }
-  CatalogueModel entry;
+  model::CatalogueModel entry;
   if (argument.starts_with('@')) {
-    ASSAY_TRY(document, read_file(argument.substr(1), "models"));
-    ASSAY_TRY(read, read_model(document, argument.substr(1)));
+    ASSAY_TRY(document, hardware::read_file(argument.substr(1), "models"));
+    ASSAY_TRY(read, model::read_model(document, argument.substr(1)));
     entry = std::move(read);
   } else {
-    ASSAY_TRY(found, catalogue_model(argument, context.catalogue, "models"));
+    ASSAY_TRY(found, model::catalogue_model(argument, context.catalogue, "models"));
     entry = std::move(found);
   }
-  const Transformer& model = entry.imported.model;
+  const model::Transformer& model = entry.imported.model;
   ASSAY_TRY(query, read_query(request, entry.imported));
   response.results = {{"id", model.id}, {"name", model.name}};
   if (!entry.maker.empty()) response.results.emplace_back("maker", entry.maker);
   response.results.emplace_back("family", entry.imported.family);
   add_model(response, entry.imported, query, request.has("list"), request.explain());
-  const ParameterCounts counts = parameter_counts(model);
-  const PublishedTotal& total = entry.published;
-  Members published{{"parameters", total.text}};
+  const model::ParameterCounts counts = model::parameter_counts(model);
+  const model::PublishedTotal& total = entry.published;
+  report::Members published{{"parameters", total.text}};
   if (total.half_unit > 0.0) published.emplace_back("stated_within", total.half_unit / total.value);
   if (total.outside > 0.0) {
     published.emplace_back("of_these_not_counted", static_cast<std::int64_t>(total.outside));
     published.emplace_back("not_counted", total.outside_what);
   }
   published.emplace_back("source", total.source);
-  published.emplace_back("agrees", agrees(total, counts));
+  published.emplace_back("agrees", model::agrees(total, counts));
   response.results.emplace_back("published", std::move(published));
-  Items sources;
-  for (const SourceEntry& source : entry.sources)
-    sources.emplace_back(Members{{"key", source.key},
-                                 {"title", source.title},
-                                 {"accessed", source.accessed.empty() ? "not opened" : source.accessed},
-                                 {"url", source.url}});
+  report::Items sources;
+  for (const hardware::SourceEntry& source : entry.sources)
+    sources.emplace_back(report::Members{{"key", source.key},
+                                         {"title", source.title},
+                                         {"accessed", source.accessed.empty() ? "not opened" : source.accessed},
+                                         {"url", source.url}});
   response.results.emplace_back("sources", std::move(sources));
   return response;
 }
 
 }  // namespace
 
-VerbSpec models_verb() {
+VerbSpec verb() {
   return {"models",
           "the catalogue of models; counts parameters, FLOP and cache",
           "Without an argument, one line per model. With one: parameters by part, FLOP per token, bytes of cache and "
@@ -440,4 +448,4 @@ VerbSpec models_verb() {
           false};
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::models

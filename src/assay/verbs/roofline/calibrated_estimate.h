@@ -8,7 +8,7 @@
 #include "assay/report/document.h"
 #include "assay/verbs/roofline/query.h"
 
-namespace assay {
+namespace assay::verbs::roofline {
 
 class CalibratedEstimate {
  public:
@@ -18,27 +18,27 @@ class CalibratedEstimate {
 
   bool used() const { return calibration_.has_value(); }
   /// Never below the bound.
-  Seconds of(const Operation& operation, const Bound<Plain>& bound) const;
+  Seconds of(const assay::roofline::Operation& operation, const assay::roofline::Bound<Plain>& bound) const;
   /// The range of a time with this estimate, and the interval in which four of five measurements lie.
-  Members range(const Bound<Plain>& bound, const Operation& operation) const;
+  report::Members range(const assay::roofline::Bound<Plain>& bound, const assay::roofline::Operation& operation) const;
   /// What the answer says of the calibration.
-  Members details(const Operation& operation) const;
+  report::Members details(const assay::roofline::Operation& operation) const;
   std::string note() const;
   /// The same estimate, derived.
-  Traced::Number<Dim{.sec = 1}> traced(const Traced& num, const Operation& operation) const;
+  Traced::Number<Dim{.sec = 1}> traced(const Traced& num, const assay::roofline::Operation& operation) const;
 
  private:
-  MatmulTime product(const Matmul& matmul) const;
-  Seconds unbounded(const Operation& operation) const;
-  Traced::Number<Dim{.sec = 1}> traced_product(const Traced& num, const Matmul& matmul) const;
+  estimate::MatmulTime product(const assay::roofline::Matmul& matmul) const;
+  Seconds unbounded(const assay::roofline::Operation& operation) const;
+  Traced::Number<Dim{.sec = 1}> traced_product(const Traced& num, const assay::roofline::Matmul& matmul) const;
 
-  std::optional<ChipCalibration> calibration_;
-  CoreRates cores_;
+  std::optional<hardware::ChipCalibration> calibration_;
+  estimate::CoreRates cores_;
   Sourced<FlopsPerSecond> peak_;
   Sourced<BytesPerSecond> hbm_;
   double share_ = 0;
-  Regime regime_;
+  hardware::Regime regime_;
   std::string regime_name_, chip_;
 };
 
-}  // namespace assay
+}  // namespace assay::verbs::roofline

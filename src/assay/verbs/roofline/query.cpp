@@ -7,7 +7,7 @@
 #include "assay/base/text.h"
 #include "assay/verbs/verbs.h"
 
-namespace assay {
+namespace assay::verbs::roofline {
 namespace {
 
 constexpr std::size_t max_sweep = 4096;
@@ -69,7 +69,7 @@ Result<Sweep> parse_sweep(std::string_view text) {
   return sweep;
 }
 
-Result<Tile> parse_tile(std::string_view text) {
+Result<assay::roofline::Tile> parse_tile(std::string_view text) {
   const auto parts = split(text, ',');
   if (parts.size() != 3 && parts.size() != 1)
     return fail("--tile", fmt::format("{} is not a tile", in_quotes(text)),
@@ -79,7 +79,8 @@ Result<Tile> parse_tile(std::string_view text) {
     ASSAY_TRY(size, parse_count(part, "--tile"));
     sizes.push_back(static_cast<double>(size));
   }
-  return sizes.size() == 1 ? Tile{sizes[0], sizes[0], sizes[0]} : Tile{sizes[0], sizes[1], sizes[2]};
+  return sizes.size() == 1 ? assay::roofline::Tile{sizes[0], sizes[0], sizes[0]}
+                           : assay::roofline::Tile{sizes[0], sizes[1], sizes[2]};
 }
 
 Result<std::vector<std::pair<std::string, double>>> parse_sizes(std::string_view text) {
@@ -97,7 +98,7 @@ Result<std::vector<std::pair<std::string, double>>> parse_sizes(std::string_view
 
 /// The rate of the unit that the operation runs on.
 Result<void> choose_unit(const Request& request, RooflineQuery& query) {
-  const Chip& chip = query.cluster.chip;
+  const hardware::Chip& chip = query.cluster.chip;
   std::optional<Dtype> wanted;
   if (const auto text = request.value("compute"); text && *text != "vector") {
     ASSAY_TRY(dtype, parse_dtype(*text, "--compute"));
@@ -108,7 +109,7 @@ Result<void> choose_unit(const Request& request, RooflineQuery& query) {
   const bool pointwise = !raw && !query.operations.front().is_matmul();
   if (vector || (pointwise && !wanted)) {
     const bool fma = pointwise && query.operations.front().function()->uses_fma;
-    query.roof.peak = fma ? vector_fma_rate(chip) : vector_rate(chip);
+    query.roof.peak = fma ? hardware::vector_fma_rate(chip) : hardware::vector_rate(chip);
     query.unit = fma && chip.vector_unit.fma.value ? "vector unit, fused multiply-add" : "vector unit";
     query.compute = Dtype::fp32;
     return {};
@@ -120,11 +121,11 @@ Result<void> choose_unit(const Request& request, RooflineQuery& query) {
     query.notes.push_back(
         fmt::format("computing in {} on the matrix unit, since --compute is not given", name(query.compute)));
   } else {
-    const Operation& operation = query.operations.front();
+    const assay::roofline::Operation& operation = query.operations.front();
     query.compute = product_dtype(operation.operands()[0].dtype, operation.operands()[1].dtype);
   }
   if (query.compute == Dtype::fp32 && !chip.peak[static_cast<std::size_t>(Dtype::fp32)]) {
-    query.roof.peak = vector_fma_rate(chip);
+    query.roof.peak = hardware::vector_fma_rate(chip);
     query.unit = "vector unit, fp32";
     query.notes.push_back(
         fmt::format("the matrix unit of {} has no fp32 rate, so the vector unit computes; --compute tf32 or bf16 where "
@@ -132,7 +133,7 @@ Result<void> choose_unit(const Request& request, RooflineQuery& query) {
                     chip.id));
     return {};
   }
-  ASSAY_TRY(peak, peak_rate(chip, query.compute, "--compute"));
+  ASSAY_TRY(peak, hardware::peak_rate(chip, query.compute, "--compute"));
   query.roof.peak = peak;
   query.roof.compute_efficiency = chip.efficiency.matrix;
   query.unit = fmt::format("matrix unit, {}", name(query.compute));
@@ -157,7 +158,7 @@ Result<void> read_work(const Request& request, RooflineQuery& query) {
       query.flops = flops;
     }
     if (const auto text = request.value("bytes")) {
-      ASSAY_TRY(bytes, parse_bytes(*text, "--bytes"));
+      ASSAY_TRY(bytes, assay::roofline::parse_bytes(*text, "--bytes"));
       query.bytes = bytes;
     }
     if (query.flops == Flops(0) && query.bytes == Bytes(0))
@@ -175,7 +176,7 @@ Result<void> read_work(const Request& request, RooflineQuery& query) {
     sizes = parsed;
   }
   for (const std::string& text : request.arguments()) {
-    ASSAY_TRY(operation, parse_operation(text, in_quotes(text), dtype));
+    ASSAY_TRY(operation, assay::roofline::parse_operation(text, in_quotes(text), dtype));
     for (const auto& [letter, value] : sizes) {
       const auto letters = operation.names();
       if (request.arguments().size() == 1 && std::find(letters.begin(), letters.end(), letter) == letters.end())
@@ -198,7 +199,7 @@ Result<void> read_work(const Request& request, RooflineQuery& query) {
 
 Result<void> read_counting(const Request& request, RooflineQuery& query) {
   if (query.operations.empty()) return {};
-  const Operation& operation = query.operations.front();
+  const assay::roofline::Operation& operation = query.operations.front();
   for (const char* option : {"tile", "split", "pad", "accumulate"})
     if (request.has(option) && !operation.is_matmul())
       return fail(fmt::format("--{}", option), "this applies to matrix products", "leave it out", Error::Kind::usage);
@@ -232,7 +233,7 @@ Result<void> read_free_size(const Request& request, RooflineQuery& query) {
     ASSAY_TRY(sweep, parse_sweep(*text));
     query.sweep = sweep;
   }
-  for (const Operation& operation : query.operations) {
+  for (const assay::roofline::Operation& operation : query.operations) {
     const auto letters = operation.names();
     if (query.sweep && std::find(letters.begin(), letters.end(), query.sweep->letter) == letters.end())
       return fail("--vary", fmt::format("{} has no size {}", operation.text(), in_quotes(query.sweep->letter)),
@@ -263,13 +264,13 @@ Result<RooflineQuery> read_roofline_query(const Request& request, const Context&
   ASSAY_CHECK(read_counting(request, query));
   ASSAY_CHECK(read_free_size(request, query));
   ASSAY_CHECK(choose_unit(request, query));
-  const Chip& chip = query.cluster.chip;
+  const hardware::Chip& chip = query.cluster.chip;
   const bool split_work = query.counting.split_chips > 1;
   const std::string level = request.value("memory").value_or(split_work ? "scale-up" : "hbm");
   if (split_work && !request.has("memory") && !chip.network.scale_up)
     return fail("--split", fmt::format("{} has no scale-up network for the partial sums to cross", chip.id),
                 "name another way with --memory pcie or --memory dcn");
-  ASSAY_TRY(roof, memory_roof(chip, level, "--memory"));
+  ASSAY_TRY(roof, hardware::memory_roof(chip, level, "--memory"));
   query.roof.level = roof.name;
   query.roof.bandwidth = roof.bandwidth;
   if (roof.name == "hbm") query.roof.memory_efficiency = chip.efficiency.memory;
@@ -277,11 +278,11 @@ Result<RooflineQuery> read_roofline_query(const Request& request, const Context&
     query.roof.memory_efficiency = *chip.efficiency.network;
   if (const auto names = request.value("roofs")) {
     for (const std::string& shown : split(*names, ',')) {
-      ASSAY_TRY(other, memory_roof(chip, shown, "--roofs"));
+      ASSAY_TRY(other, hardware::memory_roof(chip, shown, "--roofs"));
       query.shown_roofs.push_back(other);
     }
   } else if (roof.name == "hbm") {  // the faster levels of the chip itself
-    for (MemoryRoof& other : memory_roofs(chip))
+    for (hardware::MemoryRoof& other : hardware::memory_roofs(chip))
       if (other.bandwidth.value > roof.bandwidth.value) query.shown_roofs.push_back(std::move(other));
   }
   query.roof.chips = split_work ? 1.0 : static_cast<double>(query.cluster.chips());
@@ -291,4 +292,4 @@ Result<RooflineQuery> read_roofline_query(const Request& request, const Context&
   return query;
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::roofline

@@ -9,7 +9,7 @@
 #include "assay/roofline/roofline.h"
 #include "assay/verbs/request.h"
 
-namespace assay {
+namespace assay::verbs::roofline {
 
 /// A letter and the sizes it takes.
 struct Sweep {
@@ -19,21 +19,21 @@ struct Sweep {
 
 /// Everything the request says, checked.
 struct RooflineQuery {
-  Cluster cluster;
-  std::vector<Operation> operations;  ///< empty for raw work
+  hardware::Cluster cluster;
+  std::vector<assay::roofline::Operation> operations;  ///< empty for raw work
   Flops flops;
   Bytes bytes;
-  Counting counting;
-  Roof roof;
+  assay::roofline::Counting counting;
+  assay::roofline::Roof roof;
   std::string unit;  ///< "matrix unit, bf16"
   Dtype compute = Dtype::bf16;
   std::optional<Sweep> sweep;
   std::optional<std::string> letter;  ///< the size left free
   bool pad = false;
-  std::vector<MemoryRoof> shown_roofs;  ///< of the picture, besides the level in question
+  std::vector<hardware::MemoryRoof> shown_roofs;  ///< of the picture, besides the level in question
   std::vector<std::string> notes;
 };
 
 Result<RooflineQuery> read_roofline_query(const Request& request, const Context& context);
 
-}  // namespace assay
+}  // namespace assay::verbs::roofline

@@ -12,68 +12,73 @@
 #include "assay/verbs/roofline/query.h"
 #include "assay/verbs/verbs.h"
 
-namespace assay {
+namespace assay::verbs::roofline {
 namespace {
 
 using Query = RooflineQuery;
 
 template <class N>
-Work<N> work_of(const N& num, const Query& query, const Operation* operation) {
+assay::roofline::Work<N> work_of(const N& num, const Query& query, const assay::roofline::Operation* operation) {
   if (!operation) return {num.given("flops", query.flops, "--flops"), num.given("bytes", query.bytes, "--bytes")};
-  return operation_work(num, *operation, query.counting);
+  return assay::roofline::operation_work(num, *operation, query.counting);
 }
 
 /// With --pad the matrix unit also multiplies the padding.
-Work<Plain> padded(const Query& query, const Operation* operation, Work<Plain> work) {
+assay::roofline::Work<Plain> padded(const Query& query, const assay::roofline::Operation* operation,
+                                    assay::roofline::Work<Plain> work) {
   if (query.pad && operation)
-    if (const auto padding = pad_to_unit(operation->matmul(), query.cluster.chip)) work.flops = padding->flops;
+    if (const auto padding = assay::roofline::pad_to_unit(operation->matmul(), query.cluster.chip))
+      work.flops = padding->flops;
   return work;
 }
 
-Bound<Plain> bound_of(const Query& query, const Operation* operation) {
-  return roofline_bound(Plain{}, padded(query, operation, work_of(Plain{}, query, operation)), query.roof);
+assay::roofline::Bound<Plain> bound_of(const Query& query, const assay::roofline::Operation* operation) {
+  return assay::roofline::roofline_bound(Plain{}, padded(query, operation, work_of(Plain{}, query, operation)),
+                                         query.roof);
 }
 
 /// Bounds and estimate; from the chip's calibration where it has one for this.
-Members time_range(const CalibratedEstimate& calibrated, const Bound<Plain>& bound, const Operation* operation) {
+report::Members time_range(const CalibratedEstimate& calibrated, const assay::roofline::Bound<Plain>& bound,
+                           const assay::roofline::Operation* operation) {
   if (calibrated.used() && operation) return calibrated.range(bound, *operation);
-  return range(bound.lower, bound.estimate, bound.upper);
+  return report::range(bound.lower, bound.estimate, bound.upper);
 }
 
-Value finite(AnyQuantity q) { return std::isfinite(q.value) ? Value(q) : Value(); }
+report::Value finite(AnyQuantity q) { return std::isfinite(q.value) ? report::Value(q) : report::Value(); }
 
-void add_padding(const Query& query, const Operation& operation, Members& out) {
-  const auto padding = pad_to_unit(operation.matmul(), query.cluster.chip);
+void add_padding(const Query& query, const assay::roofline::Operation& operation, report::Members& out) {
+  const auto padding = assay::roofline::pad_to_unit(operation.matmul(), query.cluster.chip);
   if (!padding) return;
-  out.emplace_back("padding", Members{{"m", padding->m},
-                                      {"k", padding->k},
-                                      {"n", padding->n},
-                                      {"flops", padding->flops},
-                                      {"utilisation", padding->utilisation},
-                                      {"compute_time", padding->flops / (query.roof.chips * query.roof.peak.value)}});
+  out.emplace_back("padding",
+                   report::Members{{"m", padding->m},
+                                   {"k", padding->k},
+                                   {"n", padding->n},
+                                   {"flops", padding->flops},
+                                   {"utilisation", padding->utilisation},
+                                   {"compute_time", padding->flops / (query.roof.chips * query.roof.peak.value)}});
 }
 
-void add_tile(const Query& query, const Operation& operation, Members& out) {
-  const Matmul matmul = operation.matmul();
-  Members tile;
+void add_tile(const Query& query, const assay::roofline::Operation& operation, report::Members& out) {
+  const assay::roofline::Matmul matmul = operation.matmul();
+  report::Members tile;
   if (query.counting.tile) {
     tile = {{"m", query.counting.tile->m},
             {"k", query.counting.tile->k},
             {"n", query.counting.tile->n},
-            {"intensity_without_store", tile_intensity(matmul, *query.counting.tile)}};
-    tile.emplace_back("compute_bound", tile_intensity(matmul, *query.counting.tile) >=
+            {"intensity_without_store", assay::roofline::tile_intensity(matmul, *query.counting.tile)}};
+    tile.emplace_back("compute_bound", assay::roofline::tile_intensity(matmul, *query.counting.tile) >=
                                            query.roof.peak.value / query.roof.bandwidth.value);
   }
-  tile.emplace_back("smallest_square", smallest_square_tile(matmul, query.roof));
+  tile.emplace_back("smallest_square", assay::roofline::smallest_square_tile(matmul, query.roof));
   out.emplace_back("tile", std::move(tile));
 }
 
-void add_knee(const Query& query, const Operation& operation, Members& out) {
-  const Knee knee = find_knee(operation, *query.letter, query.counting, query.roof);
-  Members entry{{"name", *query.letter}, {"value", knee.exact ? Value(*knee.exact) : Value()}};
-  entry.emplace_back("whole", knee.exact ? Value(std::ceil(*knee.exact)) : Value());
-  entry.emplace_back("approximate", knee.approximate ? Value(*knee.approximate) : Value());
-  entry.emplace_back("intensity_limit", knee.limit ? Value(*knee.limit) : Value());
+void add_knee(const Query& query, const assay::roofline::Operation& operation, report::Members& out) {
+  const assay::roofline::Knee knee = assay::roofline::find_knee(operation, *query.letter, query.counting, query.roof);
+  report::Members entry{{"name", *query.letter}, {"value", knee.exact ? report::Value(*knee.exact) : report::Value()}};
+  entry.emplace_back("whole", knee.exact ? report::Value(std::ceil(*knee.exact)) : report::Value());
+  entry.emplace_back("approximate", knee.approximate ? report::Value(*knee.approximate) : report::Value());
+  entry.emplace_back("intensity_limit", knee.limit ? report::Value(*knee.limit) : report::Value());
   if (!knee.exact)
     entry.emplace_back("verdict",
                        knee.always_compute_bound ? "compute-bound at every size" : "memory-bound at every size");
@@ -81,39 +86,40 @@ void add_knee(const Query& query, const Operation& operation, Members& out) {
 }
 
 /// Where an operation with a free size is evaluated: at its knee, or at 1 where it has none.
-double evaluation_point(const Query& query, const Operation& operation) {
-  return find_knee(operation, *query.letter, query.counting, query.roof).exact.value_or(1.0);
+double evaluation_point(const Query& query, const assay::roofline::Operation& operation) {
+  return assay::roofline::find_knee(operation, *query.letter, query.counting, query.roof).exact.value_or(1.0);
 }
 
-Items sweep_rows(const Query& query, const CalibratedEstimate& calibrated, const Operation& operation) {
-  Items rows;
+report::Items sweep_rows(const Query& query, const CalibratedEstimate& calibrated,
+                         const assay::roofline::Operation& operation) {
+  report::Items rows;
   for (double value : query.sweep->values) {
-    const Operation at = operation.with(query.sweep->letter, value);
-    const Work<Plain> work = padded(query, &at, work_of(Plain{}, query, &at));
-    const Bound<Plain> bound = roofline_bound(Plain{}, work, query.roof);
-    Members time = range(bound.lower, bound.estimate, bound.upper);
-    if (calibrated.used()) time = range(bound.lower, calibrated.of(at, bound), bound.upper);
-    rows.emplace_back(Members{{query.sweep->letter, static_cast<std::int64_t>(value)},
-                              {"flops", work.flops},
-                              {"bytes", work.bytes},
-                              {"intensity", bound.intensity},
-                              {"compute_time", bound.compute},
-                              {"memory_time", bound.memory},
-                              {"time", std::move(time)},
-                              {"achieved", bound.achieved},
-                              {"limiter", roofline_limiter(bound)}});
+    const assay::roofline::Operation at = operation.with(query.sweep->letter, value);
+    const assay::roofline::Work<Plain> work = padded(query, &at, work_of(Plain{}, query, &at));
+    const assay::roofline::Bound<Plain> bound = assay::roofline::roofline_bound(Plain{}, work, query.roof);
+    report::Members time = report::range(bound.lower, bound.estimate, bound.upper);
+    if (calibrated.used()) time = report::range(bound.lower, calibrated.of(at, bound), bound.upper);
+    rows.emplace_back(report::Members{{query.sweep->letter, static_cast<std::int64_t>(value)},
+                                      {"flops", work.flops},
+                                      {"bytes", work.bytes},
+                                      {"intensity", bound.intensity},
+                                      {"compute_time", bound.compute},
+                                      {"memory_time", bound.memory},
+                                      {"time", std::move(time)},
+                                      {"achieved", bound.achieved},
+                                      {"limiter", assay::roofline::roofline_limiter(bound)}});
   }
   return rows;
 }
 
 /// "D=4096, F=4096": the letters of an operation with their numbers, but for one.
-std::string letter_values(const Operation& operation, std::string_view except) {
+std::string letter_values(const assay::roofline::Operation& operation, std::string_view except) {
   std::string text;
   for (const std::string& letter : operation.names()) {
     if (letter == except) continue;
     std::optional<double> value;
-    for (const OperationTensor& tensor : operation.operands())
-      for (const OperationSize& size : tensor.sizes)
+    for (const assay::roofline::OperationTensor& tensor : operation.operands())
+      for (const assay::roofline::OperationSize& size : tensor.sizes)
         if (size.name == letter) value = size.value;
     if (value) text += (text.empty() ? "" : ", ") + fmt::format("{}={}", letter, exact_number(*value));
   }
@@ -121,35 +127,36 @@ std::string letter_values(const Operation& operation, std::string_view except) {
 }
 
 /// A point's label: its letters where it has some, else its shape.
-std::string point_name(const Query& query, const Operation& operation) {
+std::string point_name(const Query& query, const assay::roofline::Operation& operation) {
   if (query.letter)
     return fmt::format("{} = {}", *query.letter,
                        human_number(std::round(evaluation_point(query, operation) * 10.0) / 10.0));
   const std::string letters = letter_values(operation, "");
   if (!letters.empty()) return letters;
   std::string text;
-  for (const OperationSize& size : operation.operands()[0].sizes)
+  for (const assay::roofline::OperationSize& size : operation.operands()[0].sizes)
     text += (text.empty() ? "" : "x") + human_number(size.value.value_or(0));
   return operation.is_matmul() ? text : fmt::format("{}({})", operation.function()->name, text);
 }
 
-std::string curve_name(const Query& query, const Operation& operation) {
+std::string curve_name(const Query& query, const assay::roofline::Operation& operation) {
   const std::string letters = letter_values(operation, *query.letter);
   return letters.empty() ? operation.text() : letters;
 }
 
-Scene picture_of(const Query& query) {
-  const Chip& chip = query.cluster.chip;
+draw::Scene picture_of(const Query& query) {
+  const hardware::Chip& chip = query.cluster.chip;
   const std::string where =
       fmt::format("{}, {}", query.cluster.chips() > 1 ? query.cluster.text : chip.name, query.unit);
   if (query.sweep) {
-    std::vector<SizeCurve> curves;
+    std::vector<draw::SizeCurve> curves;
     const double first = query.sweep->values.front(), last = query.sweep->values.back();
-    for (const Operation& operation : query.operations) {
-      SizeCurve curve{
-          curve_name(query, operation), {}, find_knee(operation, *query.letter, query.counting, query.roof).exact};
+    for (const assay::roofline::Operation& operation : query.operations) {
+      draw::SizeCurve curve{curve_name(query, operation),
+                            {},
+                            assay::roofline::find_knee(operation, *query.letter, query.counting, query.roof).exact};
       const auto add = [&](double size) {
-        const Operation at = operation.with(*query.letter, size);
+        const assay::roofline::Operation at = operation.with(*query.letter, size);
         curve.points.push_back({size, bound_of(query, &at).achieved.value()});
       };
       constexpr int steps = 240;
@@ -159,30 +166,32 @@ Scene picture_of(const Query& query) {
                  : first + (last - first) * i / static_cast<double>(steps));
       if (curve.knee && *curve.knee > first && *curve.knee < last) add(*curve.knee);
       std::sort(curve.points.begin(), curve.points.end(),
-                [](const PlotPoint& a, const PlotPoint& b) { return a.x < b.x; });
+                [](const draw::PlotPoint& a, const draw::PlotPoint& b) { return a.x < b.x; });
       curves.push_back(std::move(curve));
     }
     const std::string title = query.operations.size() == 1 ? query.operations.front().text()
                                                            : fmt::format("Achieved FLOP/s against {}", *query.letter);
-    return draw(size_chart(title, fmt::format("lower bound of the time, {} from {}", where, query.roof.level),
-                           *query.letter, curves, query.roof.chips * query.roof.peak.value));
+    return draw::draw(draw::size_chart(title,
+                                       fmt::format("lower bound of the time, {} from {}", where, query.roof.level),
+                                       *query.letter, curves, query.roof.chips * query.roof.peak.value));
   }
-  std::vector<RoofLine> roofs{{fmt::format("{}", query.roof.level), query.roof.chips * query.roof.peak.value,
-                               query.roof.chips * query.roof.bandwidth.value}};
-  for (const MemoryRoof& other : query.shown_roofs)
+  std::vector<draw::RoofLine> roofs{{fmt::format("{}", query.roof.level), query.roof.chips * query.roof.peak.value,
+                                     query.roof.chips * query.roof.bandwidth.value}};
+  for (const hardware::MemoryRoof& other : query.shown_roofs)
     if (other.name != query.roof.level)
       roofs.push_back({other.name, roofs.front().peak, query.roof.chips * other.bandwidth.value});
   for (Dtype dtype : {Dtype::bf16, Dtype::fp8, Dtype::int8}) {
     const auto& peak = chip.peak[static_cast<std::size_t>(dtype)];
-    const auto same = [&](const RoofLine& roof) { return peak && roof.peak == query.roof.chips * peak->value; };
+    const auto same = [&](const draw::RoofLine& roof) { return peak && roof.peak == query.roof.chips * peak->value; };
     if (peak && std::none_of(roofs.begin(), roofs.end(), same))
       roofs.push_back({fmt::format("{} {}", query.roof.level, name(dtype)), query.roof.chips * peak->value,
                        roofs.front().bandwidth});
   }
-  std::vector<RoofPoint> points;
-  for (const Operation& operation : query.operations) {
-    const Operation at = query.letter ? operation.with(*query.letter, evaluation_point(query, operation)) : operation;
-    const Bound<Plain> bound = bound_of(query, &at);
+  std::vector<draw::RoofPoint> points;
+  for (const assay::roofline::Operation& operation : query.operations) {
+    const assay::roofline::Operation at =
+        query.letter ? operation.with(*query.letter, evaluation_point(query, operation)) : operation;
+    const assay::roofline::Bound<Plain> bound = bound_of(query, &at);
     points.push_back({point_name(query, operation), bound.intensity, bound.achieved});
   }
   if (query.operations.empty())
@@ -190,31 +199,31 @@ Scene picture_of(const Query& query) {
   const std::string title = query.operations.empty()       ? "Roofline"
                             : query.operations.size() == 1 ? query.operations.front().text()
                                                            : fmt::format("{} operations", query.operations.size());
-  return draw(roofline_chart(title, where, roofs, points));
+  return draw::draw(draw::roofline_chart(title, where, roofs, points));
 }
 
-Result<Response> answer(const Request& request, const Context& context) {
+Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(query, read_roofline_query(request, context));
   ASSAY_TRY(calibrated, CalibratedEstimate::make(request, context, query));
-  Response response;
-  Members& out = response.results;
-  const Operation* first = query.operations.empty() ? nullptr : &query.operations.front();
-  std::optional<Operation> at;
+  report::Response response;
+  report::Members& out = response.results;
+  const assay::roofline::Operation* first = query.operations.empty() ? nullptr : &query.operations.front();
+  std::optional<assay::roofline::Operation> at;
   if (first) at = query.letter ? first->with(*query.letter, evaluation_point(query, *first)) : *first;
-  const Operation* evaluated = at ? &*at : nullptr;
-  const Work<Plain> work = padded(query, evaluated, work_of(Plain{}, query, evaluated));
-  const Bound<Plain> bound = roofline_bound(Plain{}, work, query.roof);
-  const std::string limiter(roofline_limiter(bound));
+  const assay::roofline::Operation* evaluated = at ? &*at : nullptr;
+  const assay::roofline::Work<Plain> work = padded(query, evaluated, work_of(Plain{}, query, evaluated));
+  const assay::roofline::Bound<Plain> bound = assay::roofline::roofline_bound(Plain{}, work, query.roof);
+  const std::string limiter(assay::roofline::roofline_limiter(bound));
   if (first) out.emplace_back("operation", first->text());
   if (query.letter)
-    out.emplace_back("at", Members{{"name", *query.letter}, {"value", evaluation_point(query, *first)}});
+    out.emplace_back("at", report::Members{{"name", *query.letter}, {"value", evaluation_point(query, *first)}});
   out.emplace_back("chip", query.cluster.chip.id);
   out.emplace_back("chips", query.cluster.chips());
   out.emplace_back("unit", query.unit);
   out.emplace_back("memory", query.roof.level);
   out.emplace_back("flops", work.flops);
   if (evaluated && evaluated->is_matmul() && query.counting.split_chips == 1) {
-    const Matmul m = evaluated->matmul();
+    const assay::roofline::Matmul m = evaluated->matmul();
     out.emplace_back("exact_flops", Flops(m.batch * m.m * m.n * (2.0 * m.k - 1.0)));
   }
   out.emplace_back("bytes", work.bytes);
@@ -222,8 +231,8 @@ Result<Response> answer(const Request& request, const Context& context) {
     out.emplace_back("flops_per_chip", work.flops / query.roof.chips);
     out.emplace_back("bytes_per_chip", work.bytes / query.roof.chips);
   }
-  out.emplace_back("peak", Value(query.roof.peak));
-  out.emplace_back("bandwidth", Value(query.roof.bandwidth));
+  out.emplace_back("peak", report::Value(query.roof.peak));
+  out.emplace_back("bandwidth", report::Value(query.roof.bandwidth));
   out.emplace_back("intensity", finite(bound.intensity));
   out.emplace_back("critical_intensity", bound.critical_intensity);
   out.emplace_back("compute_time", bound.compute);
@@ -248,16 +257,16 @@ Result<Response> answer(const Request& request, const Context& context) {
   }
   if (query.letter) add_knee(query, *first, out);
   if (query.operations.size() > 1) {
-    Items rows;
-    for (const Operation& operation : query.operations) {
-      const Operation here =
+    report::Items rows;
+    for (const assay::roofline::Operation& operation : query.operations) {
+      const assay::roofline::Operation here =
           query.letter ? operation.with(*query.letter, evaluation_point(query, operation)) : operation;
-      const Bound<Plain> b = bound_of(query, &here);
+      const assay::roofline::Bound<Plain> b = bound_of(query, &here);
       const Seconds estimate = calibrated.used() ? calibrated.of(here, b) : b.estimate;
-      Members row{{"operation", here.text()},
-                  {"intensity", b.intensity},
-                  {"time", range(b.lower, estimate, b.upper)},
-                  {"limiter", roofline_limiter(b)}};
+      report::Members row{{"operation", here.text()},
+                          {"intensity", b.intensity},
+                          {"time", report::range(b.lower, estimate, b.upper)},
+                          {"limiter", assay::roofline::roofline_limiter(b)}};
       if (query.letter) add_knee(query, operation, row);
       rows.emplace_back(std::move(row));
     }
@@ -270,11 +279,12 @@ Result<Response> answer(const Request& request, const Context& context) {
   }
   if (request.explain()) {
     const Traced num{&response.ledger};
-    const Bound<Traced> traced = roofline_bound(num, work_of(num, query, evaluated), query.roof);
+    const assay::roofline::Bound<Traced> traced =
+        assay::roofline::roofline_bound(num, work_of(num, query, evaluated), query.roof);
     const int estimate = calibrated.used() ? calibrated.traced(num, *evaluated).id : traced.estimate.id;
     response.derived = {traced.lower.id, traced.upper.id, estimate, traced.intensity.id, traced.critical_intensity.id};
     if (query.letter)
-      if (const auto knee = traced_knee(num, *first, *query.letter, query.counting, query.roof))
+      if (const auto knee = assay::roofline::traced_knee(num, *first, *query.letter, query.counting, query.roof))
         response.derived.push_back(knee->id);
     if (query.pad) query.notes.emplace_back("the derivation counts useful arithmetic; padding is shown above");
   }
@@ -282,7 +292,9 @@ Result<Response> answer(const Request& request, const Context& context) {
   const std::string where =
       fmt::format("{} ({}, {} at {})", query.cluster.chips() > 1 ? query.cluster.text : query.cluster.chip.id,
                   query.unit, query.roof.level, human(query.roof.bandwidth.value));
-  const Knee knee = query.letter ? find_knee(*first, *query.letter, query.counting, query.roof) : Knee{};
+  const assay::roofline::Knee knee = query.letter
+                                         ? assay::roofline::find_knee(*first, *query.letter, query.counting, query.roof)
+                                         : assay::roofline::Knee{};
   if (query.letter && knee.exact)
     response.headline =
         fmt::format("compute-bound from {} = {} up on {}", *query.letter, human_number(std::ceil(*knee.exact)), where);
@@ -298,7 +310,7 @@ Result<Response> answer(const Request& request, const Context& context) {
 
 }  // namespace
 
-VerbSpec roofline_verb() {
+VerbSpec verb() {
   return {"roofline",
           "bound an operation by arithmetic and bandwidth",
           "OP is a product \"bf16[B,8192] @ int8[8192,32768] -> bf16[B,32768]\" (leading sizes are a batch; with "
@@ -334,4 +346,4 @@ VerbSpec roofline_verb() {
           true};
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::roofline

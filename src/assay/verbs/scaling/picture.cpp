@@ -7,7 +7,7 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::verbs::scaling {
 namespace {
 
 constexpr int steps = 160;
@@ -31,56 +31,66 @@ TokenRange token_range(const ScalingQuery& query, double least, double most) {
   return range;
 }
 
-std::string split_name(const Split& split) {
+std::string split_name(const assay::roofline::Split& split) {
   std::string text = fmt::format("FSDP {} x TP {}", human_number(split.fsdp), human_number(split.tensor));
   return split.pipeline > 1.0 ? text + fmt::format(" x PP {}", human_number(split.pipeline)) : text;
 }
 
-LayerTimes<Plain> forward(const LayerRates<Plain>& rates, const Split& split, Tokens batch) {
-  return layer_times(Plain{}, rates, split, batch, WeightsAre::sharded, Pass::forward);
+assay::roofline::LayerTimes<Plain> forward(const assay::roofline::LayerRates<Plain>& rates,
+                                           const assay::roofline::Split& split, Tokens batch) {
+  return assay::roofline::layer_times(Plain{}, rates, split, batch, assay::roofline::WeightsAre::sharded,
+                                      assay::roofline::Pass::forward);
 }
 
 std::string where_text(const ScalingQuery& query) {
   return fmt::format("{}, {} on {}, one MLP layer forward", query.model, name(query.dtype), query.cluster.text);
 }
 
-void mark_batch(const ScalingQuery& query, Chart& chart, double per_chip) {
+void mark_batch(const ScalingQuery& query, draw::Chart& chart, double per_chip) {
   if (query.batch)
-    chart.lines.push_back({Orientation::vertical, query.batch->value() / per_chip, "batch of " + human(*query.batch)});
+    chart.lines.push_back(
+        {draw::Orientation::vertical, query.batch->value() / per_chip, "batch of " + human(*query.batch)});
 }
 
 }  // namespace
 
-Chart ratio_chart(const ScalingQuery& query, const SchemeLinks& links, const std::optional<PlacedSplit>& given) {
+draw::Chart ratio_chart(const ScalingQuery& query, const SchemeLinks& links,
+                        const std::optional<assay::roofline::PlacedSplit>& given) {
   const double chips = query.slice_chips();
-  const LayerRates<Plain> pure = rates_of(query, links.weights, links.activations);
-  const LayerRates<Plain> whole = rates_of(query, links.weights, links.whole);
-  const double fsdp_at = min_tokens_data_parallel(Plain{}, pure, WeightsAre::sharded).value();
+  const assay::roofline::LayerRates<Plain> pure = rates_of(query, links.weights, links.activations);
+  const assay::roofline::LayerRates<Plain> whole = rates_of(query, links.weights, links.whole);
+  const double fsdp_at =
+      assay::roofline::min_tokens_data_parallel(Plain{}, pure, assay::roofline::WeightsAre::sharded).value();
   double least = fsdp_at;
-  std::optional<LayerRates<Plain>> mixed;
+  std::optional<assay::roofline::LayerRates<Plain>> mixed;
   if (links.mixed) {
-    mixed = rates_of(query, links.mixed->weights, links.mixed->activations, Counting::approximate);
-    least = std::min(least, min_tokens_mixed(Plain{}, *mixed).value());
+    mixed = rates_of(query, links.mixed->weights, links.mixed->activations, assay::roofline::Counting::approximate);
+    least = std::min(least, assay::roofline::min_tokens_mixed(Plain{}, *mixed).value());
   }
   const TokenRange range = token_range(query, least, fsdp_at);
-  Chart chart;
+  draw::Chart chart;
   chart.title = "Arithmetic over communication";
   chart.subtitle = where_text(query);
-  chart.x = {"tokens per chip", "", ScaleKind::log, AxisRange{range.from, range.to}, NumberStyle::compact};
-  chart.y = {"arithmetic time over communication time", "", ScaleKind::log, std::nullopt, NumberStyle::compact};
-  chart.lines.push_back({Orientation::horizontal, 1.0, "equal"});
-  const auto add = [&](std::string called, auto&& ratio, SeriesStyle style = SeriesStyle::line) {
-    ChartSeries series{std::move(called), {}, style, 0};
+  chart.x = {"tokens per chip", "", draw::ScaleKind::log, draw::AxisRange{range.from, range.to},
+             draw::NumberStyle::compact};
+  chart.y = {"arithmetic time over communication time", "", draw::ScaleKind::log, std::nullopt,
+             draw::NumberStyle::compact};
+  chart.lines.push_back({draw::Orientation::horizontal, 1.0, "equal"});
+  const auto add = [&](std::string called, auto&& ratio, draw::SeriesStyle style = draw::SeriesStyle::line) {
+    draw::ChartSeries series{std::move(called), {}, style, 0};
     for (int i = 0; i <= steps; ++i) series.points.push_back({range.at(i), ratio(Tokens(range.at(i) * chips))});
     chart.series.push_back(std::move(series));
   };
-  const auto ratio_of = [](const LayerTimes<Plain>& times) { return times.compute / times.communication; };
+  const auto ratio_of = [](const assay::roofline::LayerTimes<Plain>& times) {
+    return times.compute / times.communication;
+  };
   add("FSDP", [&](Tokens batch) { return ratio_of(forward(pure, {chips, 1, 1}, batch)); });
   add("tensor parallel", [&](Tokens batch) { return ratio_of(forward(whole, {1, chips, 1}, batch)); });
-  const auto splits = placed_splits(query.slice, query.shape, query.peak, 1, Tokens(fsdp_at * chips));
+  const auto splits = assay::roofline::placed_splits(query.slice, query.shape, query.peak, 1, Tokens(fsdp_at * chips));
   const auto best_split = [&](Tokens batch) {
     double best = 0.0;
-    for (const PlacedSplit& split : splits) best = std::max(best, ratio_of(forward(split.rates, split.split, batch)));
+    for (const assay::roofline::PlacedSplit& split : splits)
+      best = std::max(best, ratio_of(forward(split.rates, split.split, batch)));
     return best;
   };
   if (!splits.empty()) add("best split", best_split);
@@ -88,8 +98,8 @@ Chart ratio_chart(const ScalingQuery& query, const SchemeLinks& links, const std
   if (mixed)
     add(
         "both, split freely",
-        [&](Tokens batch) { return std::max(mixed_ratio(*mixed, batch / chips), best_split(batch)); },
-        SeriesStyle::dashed);
+        [&](Tokens batch) { return std::max(assay::roofline::mixed_ratio(*mixed, batch / chips), best_split(batch)); },
+        draw::SeriesStyle::dashed);
   if (given)
     add(split_name(given->split), [&](Tokens batch) { return ratio_of(forward(given->rates, given->split, batch)); });
   chart.points.push_back({human_number(std::round(fsdp_at)), fsdp_at, 1.0, 1});
@@ -99,20 +109,22 @@ Chart ratio_chart(const ScalingQuery& query, const SchemeLinks& links, const std
   return chart;
 }
 
-Chart time_chart(const ScalingQuery& query, const SchemeLinks& links, const std::optional<PlacedSplit>& given) {
+draw::Chart time_chart(const ScalingQuery& query, const SchemeLinks& links,
+                       const std::optional<assay::roofline::PlacedSplit>& given) {
   const double chips = query.slice_chips();
-  const LayerRates<Plain> pure = rates_of(query, links.weights, links.activations);
-  const double fsdp_at = min_tokens_data_parallel(Plain{}, pure, WeightsAre::sharded).value();
+  const assay::roofline::LayerRates<Plain> pure = rates_of(query, links.weights, links.activations);
+  const double fsdp_at =
+      assay::roofline::min_tokens_data_parallel(Plain{}, pure, assay::roofline::WeightsAre::sharded).value();
   const TokenRange range = token_range(query, fsdp_at / 16.0, fsdp_at);
-  Chart chart;
+  draw::Chart chart;
   chart.title = "Time of a layer against the batch";
   chart.subtitle = where_text(query);
   const auto slices = static_cast<double>(query.cluster.slices);
-  chart.x = {"batch, tokens", "", ScaleKind::log, AxisRange{range.from * query.chips(), range.to * query.chips()},
-             NumberStyle::si};
-  chart.y = {"time", "s", ScaleKind::log, std::nullopt, NumberStyle::si};
-  const auto add = [&](std::string called, auto&& time, SeriesStyle style) {
-    ChartSeries series{std::move(called), {}, style, 0};
+  chart.x = {"batch, tokens", "", draw::ScaleKind::log,
+             draw::AxisRange{range.from * query.chips(), range.to * query.chips()}, draw::NumberStyle::si};
+  chart.y = {"time", "s", draw::ScaleKind::log, std::nullopt, draw::NumberStyle::si};
+  const auto add = [&](std::string called, auto&& time, draw::SeriesStyle style) {
+    draw::ChartSeries series{std::move(called), {}, style, 0};
     for (int i = 0; i <= steps; ++i) {
       const Tokens batch(range.at(i) * chips);
       series.points.push_back({batch.value() * slices, time(batch).value()});
@@ -124,27 +136,28 @@ Chart time_chart(const ScalingQuery& query, const SchemeLinks& links, const std:
       [&](Tokens batch) {
         return forward(pure, {chips, 1, 1}, batch).compute;
       },
-      SeriesStyle::dashed);
+      draw::SeriesStyle::dashed);
   add(
       fmt::format("FSDP {}", human_number(chips)),
       [&](Tokens batch) {
         return forward(pure, {chips, 1, 1}, batch).communication;
       },
-      SeriesStyle::line);
-  const LayerRates<Plain> whole = rates_of(query, links.weights, links.whole);
+      draw::SeriesStyle::line);
+  const assay::roofline::LayerRates<Plain> whole = rates_of(query, links.weights, links.whole);
   add(
       fmt::format("TP {}", human_number(chips)),
       [&](Tokens batch) {
         return forward(whole, {1, chips, 1}, batch).communication;
       },
-      SeriesStyle::line);
+      draw::SeriesStyle::line);
   // The splits in between that are best somewhere along the range.
-  const auto splits = placed_splits(query.slice, query.shape, query.peak, 1, Tokens(range.at(0) * chips));
-  std::vector<const PlacedSplit*> shown;
+  const auto splits =
+      assay::roofline::placed_splits(query.slice, query.shape, query.peak, 1, Tokens(range.at(0) * chips));
+  std::vector<const assay::roofline::PlacedSplit*> shown;
   for (int i = 0; i <= steps; ++i) {
-    const PlacedSplit* best = nullptr;
+    const assay::roofline::PlacedSplit* best = nullptr;
     Seconds least(HUGE_VAL);
-    for (const PlacedSplit& split : splits)
+    for (const assay::roofline::PlacedSplit& split : splits)
       if (const Seconds time = forward(split.rates, split.split, Tokens(range.at(i) * chips)).communication;
           time < least)
         least = time, best = &split;
@@ -154,50 +167,53 @@ Chart time_chart(const ScalingQuery& query, const SchemeLinks& links, const std:
   }
   if (given) shown.push_back(&*given);
   std::sort(shown.begin(), shown.end(),
-            [](const PlacedSplit* a, const PlacedSplit* b) { return a->split.tensor < b->split.tensor; });
-  for (const PlacedSplit* split : shown)
+            [](const assay::roofline::PlacedSplit* a, const assay::roofline::PlacedSplit* b) {
+              return a->split.tensor < b->split.tensor;
+            });
+  for (const assay::roofline::PlacedSplit* split : shown)
     add(
         split_name(split->split),
-        [&](Tokens batch) { return forward(split->rates, split->split, batch).communication; }, SeriesStyle::line);
+        [&](Tokens batch) { return forward(split->rates, split->split, batch).communication; },
+        draw::SeriesStyle::line);
   mark_batch(query, chart, 1.0);
   chart.footnote = "solid: communication of a split; where a line is below the dashed one, the split is compute-bound";
   return chart;
 }
 
-Chart chips_chart(const ScalingQuery& query, const Items& rows) {
-  Chart chart;
+draw::Chart chips_chart(const ScalingQuery& query, const report::Items& rows) {
+  draw::Chart chart;
   chart.title = "Time of a layer against chips";
   chart.subtitle = fmt::format(
       "{}, {} on {}, one MLP layer forward, the best split each; strong scaling: a batch of {}, "
       "weak: {} tokens per chip",
       query.model, name(query.dtype), query.cluster.chip.id, human(*query.batch),
       human_number(query.batch->value() / query.sweep->values.front()));
-  chart.x = {"chips", "", ScaleKind::log, std::nullopt, NumberStyle::compact};
-  chart.y = {"time", "s", ScaleKind::log, std::nullopt, NumberStyle::si};
-  const auto at = [](const Value& row, std::string_view key) {
-    const Value* value = row.find(key);
-    return value ? numeric(*value).value_or(0.0) : 0.0;
+  chart.x = {"chips", "", draw::ScaleKind::log, std::nullopt, draw::NumberStyle::compact};
+  chart.y = {"time", "s", draw::ScaleKind::log, std::nullopt, draw::NumberStyle::si};
+  const auto at = [](const report::Value& row, std::string_view key) {
+    const report::Value* value = row.find(key);
+    return value ? report::numeric(*value).value_or(0.0) : 0.0;
   };
-  const auto add = [&](const char* called, std::string_view key, SeriesStyle style, int colour) {
-    ChartSeries series{called, {}, style, colour};
-    for (const Value& row : rows) series.points.push_back({at(row, "chips"), at(row, key)});
+  const auto add = [&](const char* called, std::string_view key, draw::SeriesStyle style, int colour) {
+    draw::ChartSeries series{called, {}, style, colour};
+    for (const report::Value& row : rows) series.points.push_back({at(row, "chips"), at(row, key)});
     chart.series.push_back(std::move(series));
   };
   const auto ideal = [&](const char* called, std::string_view key, bool shrinks, int colour) {
-    ChartSeries series{called, {}, SeriesStyle::dashed, colour};
+    draw::ChartSeries series{called, {}, draw::SeriesStyle::dashed, colour};
     const double chips = at(rows.front(), "chips"), time = at(rows.front(), key);
-    for (const Value& row : rows)
+    for (const report::Value& row : rows)
       series.points.push_back({at(row, "chips"), shrinks ? time * chips / at(row, "chips") : time});
     chart.series.push_back(std::move(series));
   };
-  add("strong scaling", "time", SeriesStyle::line, 1);
+  add("strong scaling", "time", draw::SeriesStyle::line, 1);
   ideal("strong, ideal", "time", true, 1);
-  add("weak scaling", "weak_time", SeriesStyle::line, 2);
+  add("weak scaling", "weak_time", draw::SeriesStyle::line, 2);
   ideal("weak, ideal", "weak_time", false, 2);
-  add("communication, strong", "communication_time", SeriesStyle::line, 3);
+  add("communication, strong", "communication_time", draw::SeriesStyle::line, 3);
   chart.footnote =
       "time: the larger of arithmetic and communication, if all overlaps; ideal: as the first size, scaled";
   return chart;
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::scaling

@@ -11,7 +11,7 @@
 #include "assay/verbs/option_values.h"
 #include "assay/verbs/verbs.h"
 
-namespace assay {
+namespace assay::verbs::scaling {
 namespace {
 
 constexpr std::size_t max_sweep = 256;
@@ -118,20 +118,21 @@ Result<void> read_layer(const Request& request, const Context& context, ScalingQ
   }
   if (request.has("gated"))
     return fail("--gated", "a model says itself whether its MLP is gated", "leave it out", Error::Kind::usage);
-  ASSAY_TRY(imported, load_model(request.arguments().front(), context.catalogue, "model"));
-  ASSAY_CHECK(check_lowers(imported.model, "model"));
-  const Transformer& model = imported.model;
-  const LayerStack& stack = model.decoder;
+  ASSAY_TRY(imported, model::load_model(request.arguments().front(), context.catalogue, "model"));
+  ASSAY_CHECK(lower::check_lowers(imported.model, "model"));
+  const model::Transformer& model = imported.model;
+  const model::LayerStack& stack = model.decoder;
   std::optional<std::size_t> most;
   for (std::size_t i = 0; i < stack.kinds.size(); ++i)
     if (stack.kinds[i].feed_forward && (!most || stack.count(i) > stack.count(*most))) most = i;
   if (!most) return fail("model", fmt::format("{} has no MLP", model.id), "give sizes of one: --sizes D=8192,F=28672");
-  const FeedForward& block = *stack.kinds[*most].feed_forward;
+  const model::FeedForward& block = *stack.kinds[*most].feed_forward;
   if (const auto& attention = stack.kinds[*most].attention;
       attention && attention->window == 0 && attention->index_heads == 0) {
     query.attention_per_key =
         2.0 * static_cast<double>(attention->heads * (attention->head_dim + attention->value_dim));
-    query.attention_params = static_cast<double>(layer_parameter_counts(model, stack.kinds[*most]).of(Part::attention));
+    query.attention_params =
+        static_cast<double>(model::layer_parameter_counts(model, stack.kinds[*most]).of(model::Part::attention));
   }
   query.model = model.id;
   query.shape.d_model = static_cast<double>(model.d_model);
@@ -143,7 +144,7 @@ Result<void> read_layer(const Request& request, const Context& context, ScalingQ
     query.shape.shared = static_cast<double>(block.shared_width) / static_cast<double>(block.width);
   }
   query.layers = static_cast<double>(stack.layers());
-  const ParameterCounts counts = parameter_counts(model);
+  const model::ParameterCounts counts = model::parameter_counts(model);
   query.parameters = static_cast<double>(counts.total);
   query.active = static_cast<double>(counts.active);
   if (stack.kinds.size() > 1)
@@ -244,7 +245,7 @@ Result<void> check_axes(const ScalingQuery& query) {
                 fmt::format("{} is not a torus, so it has no axes", query.cluster.text), "leave it out",
                 Error::Kind::usage);
   const auto& axes = query.cluster.torus->axes;
-  const auto used = std::count_if(axes.begin(), axes.end(), [](const Axis& axis) { return axis.size > 1; });
+  const auto used = std::count_if(axes.begin(), axes.end(), [](const hardware::Axis& axis) { return axis.size > 1; });
   for (const auto& [option, count] :
        {std::pair{"--axes-fsdp", query.axes_fsdp}, std::pair{"--axes-tp", query.axes_tensor}})
     if (count && *count > used)
@@ -274,7 +275,7 @@ Result<ScalingQuery> read_scaling_query(const Request& request, const Context& c
     ASSAY_TRY(dtype, parse_dtype(*text, "--dtype"));
     query.dtype = dtype;
   }
-  ASSAY_TRY(peak, peak_rate(cluster.chip, query.dtype, "--dtype"));
+  ASSAY_TRY(peak, hardware::peak_rate(cluster.chip, query.dtype, "--dtype"));
   query.peak = peak;
   query.shape.element_bytes = bytes_of(query.dtype);
   ASSAY_CHECK(read_format(request, "params", query.state.parameters));
@@ -342,4 +343,4 @@ std::vector<OptionSpec> scaling_options() {
           set_option};
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::scaling

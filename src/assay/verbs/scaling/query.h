@@ -8,7 +8,7 @@
 #include "assay/roofline/scaling.h"
 #include "assay/verbs/request.h"
 
-namespace assay {
+namespace assay::verbs::scaling {
 
 /// One sweep: tokens of a batch, ways of tensor parallelism, or chips.
 struct ScalingSweep {
@@ -18,17 +18,17 @@ struct ScalingSweep {
 };
 
 struct ScalingQuery {
-  Cluster cluster;
-  Cluster slice;  ///< one slice of it; the same where it is not several
+  hardware::Cluster cluster;
+  hardware::Cluster slice;  ///< one slice of it; the same where it is not several
   std::string model;
-  MlpShape shape;
+  assay::roofline::MlpShape shape;
   double attention_params = 0;               ///< elements of a layer's attention matrices
   double attention_per_key = 0;              ///< forward FLOP that one token spends on one key
   double layers = 0;                         ///< 0: not known
   std::optional<double> parameters, active;  ///< of the whole model
   Dtype dtype = Dtype::bf16;
   Sourced<FlopsPerSecond> peak;
-  StateFormat state;
+  assay::roofline::StateFormat state;
   double kept = 0;  ///< elements kept per token and layer
   std::string kept_text;
   std::optional<Tokens> batch, tokens;
@@ -49,4 +49,4 @@ Result<ScalingQuery> read_scaling_query(const Request& request, const Context& c
 /// The options of the verb.
 std::vector<OptionSpec> scaling_options();
 
-}  // namespace assay
+}  // namespace assay::verbs::scaling

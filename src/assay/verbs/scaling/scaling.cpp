@@ -13,17 +13,17 @@
 #include "assay/verbs/scaling/sections.h"
 #include "assay/verbs/verbs.h"
 
-namespace assay {
+namespace assay::verbs::scaling {
 namespace {
 
 using Query = ScalingQuery;
 
 std::int64_t whole(double count) { return static_cast<std::int64_t>(std::llround(count)); }
 
-Members layer_section(const Query& query) {
-  Members out{{"d_model", whole(query.shape.d_model)},
-              {"d_ff", whole(query.shape.d_ff)},
-              {"matrices", whole(query.shape.matrices)}};
+report::Members layer_section(const Query& query) {
+  report::Members out{{"d_model", whole(query.shape.d_model)},
+                      {"d_ff", whole(query.shape.d_ff)},
+                      {"matrices", whole(query.shape.matrices)}};
   out.emplace_back("width_over_model", query.shape.d_ff / query.shape.d_model);
   if (query.shape.experts > 1.0) {
     out.emplace_back("experts", whole(query.shape.experts));
@@ -31,17 +31,19 @@ Members layer_section(const Query& query) {
     if (query.shape.shared > 0.0) out.emplace_back("shared_experts", query.shape.shared);
     out.emplace_back("sparsity", query.shape.experts / query.shape.experts_per_token);
   }
-  out.emplace_back("flops_per_token", layer_flops_per_token(Plain{}, query.shape) * Tokens(1));
-  out.emplace_back("weight_bytes", layer_weight_bytes(Plain{}, query.shape));
+  out.emplace_back("flops_per_token", assay::roofline::layer_flops_per_token(Plain{}, query.shape) * Tokens(1));
+  out.emplace_back("weight_bytes", assay::roofline::layer_weight_bytes(Plain{}, query.shape));
   if (query.parameters && query.layers > 0.0)
-    out.emplace_back("share_of_parameters",
-                     query.layers * (layer_weight_bytes(Plain{}, query.shape) / Bytes(query.shape.element_bytes)) /
-                         *query.parameters);
+    out.emplace_back(
+        "share_of_parameters",
+        query.layers * (assay::roofline::layer_weight_bytes(Plain{}, query.shape) / Bytes(query.shape.element_bytes)) /
+            *query.parameters);
   if (query.attention_per_key > 0.0)
     // Sequence length at which scores and weighted sums, over all keys, take as much as all matrices of the layer.
-    out.emplace_back("attention_dominates_from",
-                     Tokens((layer_flops_per_token(Plain{}, query.shape).value() + 2.0 * query.attention_params) /
-                            query.attention_per_key));
+    out.emplace_back(
+        "attention_dominates_from",
+        Tokens((assay::roofline::layer_flops_per_token(Plain{}, query.shape).value() + 2.0 * query.attention_params) /
+               query.attention_per_key));
   return out;
 }
 
@@ -52,18 +54,20 @@ struct MemoryNeed {
 };
 MemoryNeed memory_need(const Query& query) {
   MemoryNeed need;
-  need.state = *query.parameters * bytes_per_parameter(Plain{}, query.state);
+  need.state = *query.parameters * assay::roofline::bytes_per_parameter(Plain{}, query.state);
   if (query.batch && query.layers > 0.0)
-    need.kept = checkpoint_bytes(Plain{}, query.layers, *query.batch, query.kept, query.shape.element_bytes);
+    need.kept =
+        assay::roofline::checkpoint_bytes(Plain{}, query.layers, *query.batch, query.kept, query.shape.element_bytes);
   return need;
 }
 
-Members memory_section(const Query& query) {
-  const Bytes each = bytes_per_parameter(Plain{}, query.state), capacity = query.cluster.chip.hbm().capacity.value;
-  Members out{{"bytes_per_parameter", each},
-              {"capacity", capacity},
-              {"capacity_of_all", query.chips() * capacity},
-              {"largest_replicated_model", static_cast<std::int64_t>(capacity / each)}};
+report::Members memory_section(const Query& query) {
+  const Bytes each = assay::roofline::bytes_per_parameter(Plain{}, query.state),
+              capacity = query.cluster.chip.hbm().capacity.value;
+  report::Members out{{"bytes_per_parameter", each},
+                      {"capacity", capacity},
+                      {"capacity_of_all", query.chips() * capacity},
+                      {"largest_replicated_model", static_cast<std::int64_t>(capacity / each)}};
   if (!query.parameters) return out;
   const MemoryNeed need = memory_need(query);
   const double model_ways = static_cast<double>(query.tensor.value_or(1) * query.pipeline.value_or(1));
@@ -77,22 +81,22 @@ Members memory_section(const Query& query) {
     out.emplace_back("kept_activations", need.kept);
   }
   out.emplace_back("total", need.total());
-  out.emplace_back("replicated", Members{{"bytes_per_chip", replicated}, {"fits", replicated <= capacity}});
-  out.emplace_back("sharded", Members{{"bytes_per_chip", need.total() / query.chips()},
-                                      {"fits", need.total() / query.chips() <= capacity}});
+  out.emplace_back("replicated", report::Members{{"bytes_per_chip", replicated}, {"fits", replicated <= capacity}});
+  out.emplace_back("sharded", report::Members{{"bytes_per_chip", need.total() / query.chips()},
+                                              {"fits", need.total() / query.chips() <= capacity}});
   out.emplace_back("min_chips", whole(least));
   out.emplace_back("min_nodes", whole(std::ceil(least / static_cast<double>(query.cluster.chips_per_node))));
   return out;
 }
 
-Members training_section(const Query& query) {
+report::Members training_section(const Query& query) {
   const double active = *query.active;
   const auto time = [&](Tokens tokens, double chips, double mfu) {
-    return training_time(Plain{}, active, tokens, chips, query.peak, mfu);
+    return assay::roofline::training_time(Plain{}, active, tokens, chips, query.peak, mfu);
   };
-  Members out{{"parameters", whole(*query.parameters)}};
+  report::Members out{{"parameters", whole(*query.parameters)}};
   if (active != *query.parameters) out.emplace_back("active_parameters", whole(active));
-  out.emplace_back("flops_per_token", training_flops(Plain{}, active, Tokens(1)));
+  out.emplace_back("flops_per_token", assay::roofline::training_flops(Plain{}, active, Tokens(1)));
   out.emplace_back("token_time_on_one_chip", time(Tokens(1), 1.0, 1.0));
   out.emplace_back("mfu", query.mfu);
   out.emplace_back("flops_per_second", query.chips() * query.mfu * query.peak.value);
@@ -100,7 +104,7 @@ Members training_section(const Query& query) {
   if (!query.tokens) return out;
   const Seconds run = time(*query.tokens, query.chips(), query.mfu);
   out.emplace_back("tokens", *query.tokens);
-  out.emplace_back("flops", training_flops(Plain{}, active, *query.tokens));
+  out.emplace_back("flops", assay::roofline::training_flops(Plain{}, active, *query.tokens));
   out.emplace_back("time", run);
   out.emplace_back("time_on_one_chip", time(*query.tokens, 1.0, 1.0));
   const double least = std::ceil(memory_need(query).total() / query.cluster.chip.hbm().capacity.value);
@@ -113,20 +117,22 @@ Result<Query> with_chips(const Query& query, double chips, const Request& reques
   Query other = query;
   ASSAY_TRY(overrides, overrides_of(request));
   const std::string text = fmt::format("{}:{}", query.cluster.chip.id, static_cast<std::int64_t>(chips));
-  ASSAY_TRY(cluster, parse_cluster(text, context.catalogue, "--vary", overrides));
+  ASSAY_TRY(cluster, hardware::parse_cluster(text, context.catalogue, "--vary", overrides));
   other.cluster = other.slice = cluster;
   return other;
 }
 
 /// The same cluster with the tokens per chip of the first one of the sweep: the batch grows with the chips.
-Result<void> add_weak_scaling(const Query& query, const Query& at, double pipeline, Members& row) {
+Result<void> add_weak_scaling(const Query& query, const Query& at, double pipeline, report::Members& row) {
   Query grown = at;
   grown.batch = *query.batch * (at.chips() / query.sweep->values.front());
-  const auto splits = placed_splits(grown.slice, grown.shape, grown.peak, pipeline, slice_batch(grown));
+  const auto splits =
+      assay::roofline::placed_splits(grown.slice, grown.shape, grown.peak, pipeline, slice_batch(grown));
   if (splits.empty()) return fail("--vary", fmt::format("nothing can be laid on {}", at.cluster.text), "");
-  const PlacedSplit& best = splits.front();
-  const LayerTimes<Plain> times =
-      layer_times(Plain{}, best.rates, best.split, slice_batch(grown), WeightsAre::sharded, Pass::forward);
+  const assay::roofline::PlacedSplit& best = splits.front();
+  const assay::roofline::LayerTimes<Plain> times =
+      assay::roofline::layer_times(Plain{}, best.rates, best.split, slice_batch(grown),
+                                   assay::roofline::WeightsAre::sharded, assay::roofline::Pass::forward);
   row.emplace_back("weak_batch", *grown.batch);
   row.emplace_back("weak_fsdp", whole(best.split.fsdp));
   row.emplace_back("weak_tensor", whole(best.split.tensor));
@@ -136,18 +142,20 @@ Result<void> add_weak_scaling(const Query& query, const Query& at, double pipeli
   return {};
 }
 
-Result<Items> sweep_rows(const Query& query, const SchemeLinks& links, const Request& request, const Context& context) {
-  Items rows;
+Result<report::Items> sweep_rows(const Query& query, const SchemeLinks& links, const Request& request,
+                                 const Context& context) {
+  report::Items rows;
   const double pipeline = static_cast<double>(query.pipeline.value_or(1));
   const bool over_batch = query.sweep->over == ScalingSweep::Over::batch;
-  const LayerRates<Plain> pure = rates_of(query, links.weights, links.activations);
-  const auto forward = [](const PlacedSplit& split, Tokens batch) {
-    return layer_times(Plain{}, split.rates, split.split, batch, WeightsAre::sharded, Pass::forward);
+  const assay::roofline::LayerRates<Plain> pure = rates_of(query, links.weights, links.activations);
+  const auto forward = [](const assay::roofline::PlacedSplit& split, Tokens batch) {
+    return assay::roofline::layer_times(Plain{}, split.rates, split.split, batch, assay::roofline::WeightsAre::sharded,
+                                        assay::roofline::Pass::forward);
   };
   for (double value : query.sweep->values) {
     Query at = query;
-    std::vector<PlacedSplit> splits;
-    Members row;
+    std::vector<assay::roofline::PlacedSplit> splits;
+    report::Members row;
     if (over_batch) {
       at.batch = Tokens(value);
       row.emplace_back("batch", *at.batch);
@@ -160,24 +168,27 @@ Result<Items> sweep_rows(const Query& query, const SchemeLinks& links, const Req
       const double rest = query.slice_chips() / pipeline;
       if (std::fmod(rest, value) != 0.0)
         return fail("--vary", fmt::format("{} ways do not divide {} chips", value, rest), "vary by divisors");
-      ASSAY_TRY(placed, place_split(query.slice, query.shape, query.peak, {rest / value, value, pipeline},
-                                    Counting::exact, "--vary"));
+      ASSAY_TRY(placed,
+                assay::roofline::place_split(query.slice, query.shape, query.peak, {rest / value, value, pipeline},
+                                             assay::roofline::Counting::exact, "--vary"));
       splits.push_back(placed);
     }
-    if (splits.empty()) splits = placed_splits(at.slice, at.shape, at.peak, pipeline, slice_batch(at));
+    if (splits.empty()) splits = assay::roofline::placed_splits(at.slice, at.shape, at.peak, pipeline, slice_batch(at));
     if (splits.empty()) return fail("--vary", fmt::format("nothing can be laid on {}", at.cluster.text), "");
-    const PlacedSplit& best = splits.front();
-    const LayerTimes<Plain> times = forward(best, slice_batch(at));
+    const assay::roofline::PlacedSplit& best = splits.front();
+    const assay::roofline::LayerTimes<Plain> times = forward(best, slice_batch(at));
     row.emplace_back("tokens_per_chip", *at.batch / at.chips());
     if (over_batch) {
       const double chips = query.slice_chips();
-      const LayerTimes<Plain> fsdp =
-          layer_times(Plain{}, pure, {chips, 1, 1}, slice_batch(at), WeightsAre::sharded, Pass::forward);
+      const assay::roofline::LayerTimes<Plain> fsdp =
+          assay::roofline::layer_times(Plain{}, pure, {chips, 1, 1}, slice_batch(at),
+                                       assay::roofline::WeightsAre::sharded, assay::roofline::Pass::forward);
       row.emplace_back("fsdp_ratio", fsdp.compute / fsdp.communication);
       if (links.mixed)
-        row.emplace_back("mixed_ratio", mixed_ratio(rates_of(query, links.mixed->weights, links.mixed->activations,
-                                                             Counting::approximate),
-                                                    slice_batch(at) / chips));
+        row.emplace_back("mixed_ratio",
+                         assay::roofline::mixed_ratio(rates_of(query, links.mixed->weights, links.mixed->activations,
+                                                               assay::roofline::Counting::approximate),
+                                                      slice_batch(at) / chips));
     }
     row.emplace_back("fsdp", whole(best.split.fsdp));
     row.emplace_back("tensor", whole(best.split.tensor));
@@ -188,70 +199,83 @@ Result<Items> sweep_rows(const Query& query, const SchemeLinks& links, const Req
     row.emplace_back("limiter", times.compute >= times.communication ? "compute" : "network");
     if (query.sweep->over == ScalingSweep::Over::chips) ASSAY_CHECK(add_weak_scaling(query, at, pipeline, row));
     if (query.active && query.tokens)
-      row.emplace_back("training_time", training_time(Plain{}, *query.active, *query.tokens,
+      row.emplace_back("training_time",
+                       assay::roofline::training_time(Plain{}, *query.active, *query.tokens,
                                                       at.chips() * (times.compute / times.lower), at.peak, at.mfu));
     rows.emplace_back(std::move(row));
   }
   return rows;
 }
 
-void explain(const Query& query, const SchemeLinks& links, const std::optional<PlacedSplit>& given,
-             const std::optional<CollectiveGroup>& experts, Response& response) {
+void explain(const Query& query, const SchemeLinks& links, const std::optional<assay::roofline::PlacedSplit>& given,
+             const std::optional<network::CollectiveGroup>& experts, report::Response& response) {
   const Traced num{&response.ledger};
-  const CollectiveLabels labels = collective_labels(query.slice);
+  const network::CollectiveLabels labels = network::collective_labels(query.slice);
   auto& roots = response.derived;
   if (query.slice_chips() > 1) {
-    const auto pure =
-        layer_rates(num, query.shape, query.peak, links.weights, links.activations, Counting::exact, &labels);
-    roots.push_back(min_tokens_data_parallel(num, pure, WeightsAre::sharded).id);
-    roots.push_back(min_tokens_data_parallel(num, pure, WeightsAre::replicated).id);
-    const auto rule =
-        layer_rates(num, query.shape, query.peak, links.weights, links.activations, Counting::approximate, &labels);
-    roots.push_back(max_tensor_ways(num, rule).id);
+    const auto pure = assay::roofline::layer_rates(num, query.shape, query.peak, links.weights, links.activations,
+                                                   assay::roofline::Counting::exact, &labels);
+    roots.push_back(assay::roofline::min_tokens_data_parallel(num, pure, assay::roofline::WeightsAre::sharded).id);
+    roots.push_back(assay::roofline::min_tokens_data_parallel(num, pure, assay::roofline::WeightsAre::replicated).id);
+    const auto rule = assay::roofline::layer_rates(num, query.shape, query.peak, links.weights, links.activations,
+                                                   assay::roofline::Counting::approximate, &labels);
+    roots.push_back(assay::roofline::max_tensor_ways(num, rule).id);
   }
   if (links.mixed) {
-    const auto mixed = layer_rates(num, query.shape, query.peak, links.mixed->weights, links.mixed->activations,
-                                   Counting::approximate, &labels);
-    roots.push_back(min_tokens_mixed(num, mixed).id);
-    if (query.batch) roots.push_back(best_fsdp_squared(num, mixed, slice_batch(query), query.slice_chips()).id);
+    const auto mixed =
+        assay::roofline::layer_rates(num, query.shape, query.peak, links.mixed->weights, links.mixed->activations,
+                                     assay::roofline::Counting::approximate, &labels);
+    roots.push_back(assay::roofline::min_tokens_mixed(num, mixed).id);
+    if (query.batch)
+      roots.push_back(assay::roofline::best_fsdp_squared(num, mixed, slice_batch(query), query.slice_chips()).id);
   }
   if (given && query.batch) {
-    const auto rates =
-        layer_rates(num, query.shape, query.peak, given->weights, given->activations, Counting::exact, &labels);
-    roots.push_back(
-        layer_times(num, rates, given->split, slice_batch(query), WeightsAre::sharded, Pass::forward).lower.id);
+    const auto rates = assay::roofline::layer_rates(num, query.shape, query.peak, given->weights, given->activations,
+                                                    assay::roofline::Counting::exact, &labels);
+    roots.push_back(assay::roofline::layer_times(num, rates, given->split, slice_batch(query),
+                                                 assay::roofline::WeightsAre::sharded, assay::roofline::Pass::forward)
+                        .lower.id);
   }
   if (experts)
-    roots.push_back(
-        expert_times(num, query.shape, query.peak, *experts, static_cast<double>(*query.expert), &labels).min_width.id);
+    roots.push_back(assay::roofline::expert_times(num, query.shape, query.peak, *experts,
+                                                  static_cast<double>(*query.expert), &labels)
+                        .min_width.id);
   if (query.pipeline && query.micro_batches)
-    roots.push_back(pipeline_bubble(num, static_cast<double>(*query.pipeline),
-                                    static_cast<double>(*query.micro_batches), static_cast<double>(query.chunks))
+    roots.push_back(assay::roofline::pipeline_bubble(num, static_cast<double>(*query.pipeline),
+                                                     static_cast<double>(*query.micro_batches),
+                                                     static_cast<double>(query.chunks))
                         .id);
-  roots.push_back(bytes_per_parameter(num, query.state).id);
+  roots.push_back(assay::roofline::bytes_per_parameter(num, query.state).id);
   if (query.parameters && query.batch && query.layers > 0.0)
-    roots.push_back(checkpoint_bytes(num, query.layers, *query.batch, query.kept, query.shape.element_bytes).id);
+    roots.push_back(
+        assay::roofline::checkpoint_bytes(num, query.layers, *query.batch, query.kept, query.shape.element_bytes).id);
   if (query.active && query.tokens)
-    roots.push_back(training_time(num, *query.active, *query.tokens, query.chips(), query.peak, query.mfu).id);
+    roots.push_back(
+        assay::roofline::training_time(num, *query.active, *query.tokens, query.chips(), query.peak, query.mfu).id);
 }
 
-std::string headline(const Query& query, const SchemeLinks& links, const std::vector<PlacedSplit>& splits) {
+std::string headline(const Query& query, const SchemeLinks& links,
+                     const std::vector<assay::roofline::PlacedSplit>& splits) {
   if (query.slice_chips() <= 1) return fmt::format("{}: one chip, nothing to share", query.cluster.text);
-  const LayerRates<Plain> pure = rates_of(query, links.weights, links.activations);
-  const LayerRates<Plain> rule = rates_of(query, links.weights, links.activations, Counting::approximate);
-  std::string text =
-      fmt::format("compute-bound from {} tokens per chip with FSDP, up to {} ways of tensor parallelism",
-                  human_number(std::round(min_tokens_data_parallel(Plain{}, pure, WeightsAre::sharded).value())),
-                  human_number(std::floor(max_tensor_ways(Plain{}, rule) * 10.0) / 10.0));
-  if (const double group = links.activations.devices; !query.slice.torus && group < max_tensor_ways(Plain{}, rule))
+  const assay::roofline::LayerRates<Plain> pure = rates_of(query, links.weights, links.activations);
+  const assay::roofline::LayerRates<Plain> rule =
+      rates_of(query, links.weights, links.activations, assay::roofline::Counting::approximate);
+  std::string text = fmt::format(
+      "compute-bound from {} tokens per chip with FSDP, up to {} ways of tensor parallelism",
+      human_number(std::round(
+          assay::roofline::min_tokens_data_parallel(Plain{}, pure, assay::roofline::WeightsAre::sharded).value())),
+      human_number(std::floor(assay::roofline::max_tensor_ways(Plain{}, rule) * 10.0) / 10.0));
+  if (const double group = links.activations.devices;
+      !query.slice.torus && group < assay::roofline::max_tensor_ways(Plain{}, rule))
     text += fmt::format(" by links that end after {}", human_number(group));
   if (links.mixed) {
-    const auto both = rates_of(query, links.mixed->weights, links.mixed->activations, Counting::approximate);
-    text +=
-        fmt::format(", from {} tokens with both", human_number(std::round(min_tokens_mixed(Plain{}, both).value())));
+    const auto both =
+        rates_of(query, links.mixed->weights, links.mixed->activations, assay::roofline::Counting::approximate);
+    text += fmt::format(", from {} tokens with both",
+                        human_number(std::round(assay::roofline::min_tokens_mixed(Plain{}, both).value())));
   }
   if (query.batch && !splits.empty()) {
-    const PlacedSplit& best = splits.front();
+    const assay::roofline::PlacedSplit& best = splits.front();
     const auto least = best.min_batch();
     text += fmt::format("; {} per chip are {} at best (FSDP {} x TP {})",
                         human_number(std::round(query.batch->value() / query.chips())),
@@ -261,20 +285,20 @@ std::string headline(const Query& query, const SchemeLinks& links, const std::ve
   return text;
 }
 
-Result<Response> answer(const Request& request, const Context& context) {
+Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(query, read_scaling_query(request, context));
   const bool several = query.slice_chips() > 1;
   SchemeLinks links;
-  std::optional<PlacedSplit> given;
-  std::optional<CollectiveGroup> experts;
-  std::vector<PlacedSplit> splits;
-  Response response;
-  Members& out = response.results;
+  std::optional<assay::roofline::PlacedSplit> given;
+  std::optional<network::CollectiveGroup> experts;
+  std::vector<assay::roofline::PlacedSplit> splits;
+  report::Response response;
+  report::Members& out = response.results;
   out.emplace_back("cluster", query.cluster.text);
   out.emplace_back("chips", query.cluster.chips());
   out.emplace_back("model", query.model);
   out.emplace_back("dtype", name(query.dtype));
-  out.emplace_back("peak", Value(query.peak));
+  out.emplace_back("peak", report::Value(query.peak));
   out.emplace_back("layer", layer_section(query));
   if (query.batch) {
     out.emplace_back("batch", *query.batch);
@@ -290,55 +314,58 @@ Result<Response> answer(const Request& request, const Context& context) {
     links = found;
     ASSAY_TRY(split, given_split(query, links));
     given = split;
-    out.emplace_back("data_parallel", data_parallel_section(query, links, WeightsAre::replicated));
-    out.emplace_back("fsdp", data_parallel_section(query, links, WeightsAre::sharded));
+    out.emplace_back("data_parallel", data_parallel_section(query, links, assay::roofline::WeightsAre::replicated));
+    out.emplace_back("fsdp", data_parallel_section(query, links, assay::roofline::WeightsAre::sharded));
     out.emplace_back("tensor_parallel", tensor_parallel_section(query, links));
     if (links.mixed) out.emplace_back("mixed", mixed_section(query, *links.mixed, links));
     if (given) out.emplace_back("split", split_section(query, *given));
     if (query.batch) {
-      splits = placed_splits(query.slice, query.shape, query.peak, static_cast<double>(query.pipeline.value_or(1)),
-                             slice_batch(query));
+      splits = assay::roofline::placed_splits(query.slice, query.shape, query.peak,
+                                              static_cast<double>(query.pipeline.value_or(1)), slice_batch(query));
       if (!splits.empty()) {
-        Members best{{"fsdp", whole(splits.front().split.fsdp)}, {"tensor", whole(splits.front().split.tensor)}};
+        report::Members best{{"fsdp", whole(splits.front().split.fsdp)},
+                             {"tensor", whole(splits.front().split.tensor)}};
         if (!splits.front().placed.empty()) best.emplace_back("placed", splits.front().placed);
-        best.emplace_back("layer_time", layer_lower(splits.front(), slice_batch(query)));
+        best.emplace_back("layer_time", assay::roofline::layer_lower(splits.front(), slice_batch(query)));
         out.emplace_back("best", std::move(best));
       }
       out.emplace_back("splits", split_rows(query, splits));
       response.table_key = "splits";
     }
     if (query.batch && (given || !splits.empty())) {
-      const PlacedSplit& chosen = given ? *given : splits.front();
-      const LayerTimes<Plain> times =
-          layer_times(Plain{}, chosen.rates, chosen.split, slice_batch(query), WeightsAre::sharded, Pass::forward);
+      const assay::roofline::PlacedSplit& chosen = given ? *given : splits.front();
+      const assay::roofline::LayerTimes<Plain> times =
+          assay::roofline::layer_times(Plain{}, chosen.rates, chosen.split, slice_batch(query),
+                                       assay::roofline::WeightsAre::sharded, assay::roofline::Pass::forward);
       out.emplace_back("limiter", times.compute >= times.communication ? "compute" : "network");
     }
     if (!query.slice.torus) {
-      const Split alone{query.slice_chips(), 1, 1};
-      ASSAY_TRY(outer, place_split(query.slice, query.shape, query.peak, given ? given->split : alone, Counting::exact,
-                                   "--on"));
+      const assay::roofline::Split alone{query.slice_chips(), 1, 1};
+      ASSAY_TRY(outer, assay::roofline::place_split(query.slice, query.shape, query.peak, given ? given->split : alone,
+                                                    assay::roofline::Counting::exact, "--on"));
       out.emplace_back("levels", level_rows(query, outer));
       if (response.table_key.empty()) response.table_key = "levels";
     }
     if (query.expert) {
-      const Mesh mesh{{{"data", query.cluster.chips_per_slice / *query.expert}, {"expert", *query.expert}}};
-      ASSAY_TRY(placement, Placement::make(mesh, query.slice, "--ep"));
-      experts = placement.group(axis_bit(1));
+      const program::Mesh mesh{{{"data", query.cluster.chips_per_slice / *query.expert}, {"expert", *query.expert}}};
+      ASSAY_TRY(placement, network::Placement::make(mesh, query.slice, "--ep"));
+      experts = placement.group(program::axis_bit(1));
       out.emplace_back("expert_parallel", expert_section(query, *experts));
     }
   }
   if (query.cluster.torus && query.cluster.slices > 1) {
-    ASSAY_TRY(between, make_group(query.cluster, {"slices"}, query.slice_chips(), "--on"));
+    ASSAY_TRY(between, network::make_group(query.cluster, {"slices"}, query.slice_chips(), "--on"));
     out.emplace_back("across_slices", slices_section(query, between));
   }
   if (query.micro_batches) {
     if (!query.pipeline) return fail("--micro-batches", "there is no pipeline", "add --pp STAGES", Error::Kind::usage);
-    const double bubble = pipeline_bubble(Plain{}, static_cast<double>(*query.pipeline),
-                                          static_cast<double>(*query.micro_batches), static_cast<double>(query.chunks));
-    out.emplace_back("pipeline", Members{{"stages", *query.pipeline},
-                                         {"microbatches", *query.micro_batches},
-                                         {"bubble", bubble},
-                                         {"bubble_over_work", bubble / (1.0 - bubble)}});
+    const double bubble =
+        assay::roofline::pipeline_bubble(Plain{}, static_cast<double>(*query.pipeline),
+                                         static_cast<double>(*query.micro_batches), static_cast<double>(query.chunks));
+    out.emplace_back("pipeline", report::Members{{"stages", *query.pipeline},
+                                                 {"microbatches", *query.micro_batches},
+                                                 {"bubble", bubble},
+                                                 {"bubble_over_work", bubble / (1.0 - bubble)}});
   }
   out.emplace_back("memory", memory_section(query));
   if (query.active) out.emplace_back("training", training_section(query));
@@ -354,10 +381,10 @@ Result<Response> answer(const Request& request, const Context& context) {
   if (request.picture()) {
     if (!several) return fail("--format", "one chip has nothing to draw", "name more chips");
     const bool over_chips = query.sweep && query.sweep->over == ScalingSweep::Over::chips;
-    const Value* rows = over_chips ? &out[sweep_at].second : nullptr;
-    response.picture = draw(rows                     ? chips_chart(query, *rows->items())
-                            : query.times_in_picture ? time_chart(query, links, given)
-                                                     : ratio_chart(query, links, given));
+    const report::Value* rows = over_chips ? &out[sweep_at].second : nullptr;
+    response.picture = draw::draw(rows                     ? chips_chart(query, *rows->items())
+                                  : query.times_in_picture ? time_chart(query, links, given)
+                                                           : ratio_chart(query, links, given));
   }
   response.headline = headline(query, links, splits);
   response.notes = query.notes;
@@ -369,7 +396,7 @@ Result<Response> answer(const Request& request, const Context& context) {
 
 }  // namespace
 
-VerbSpec scaling_verb() {
+VerbSpec verb() {
   return {
       "scaling",
       "when the network limits data, tensor, expert and pipeline parallelism",
@@ -387,4 +414,4 @@ VerbSpec scaling_verb() {
       true};
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::scaling

@@ -7,68 +7,75 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::verbs::scaling {
 namespace {
 
 /// Nothing where a value is not finite: JSON has no infinity.
-Value finite(double v) { return std::isfinite(v) ? Value(v) : Value(); }
+report::Value finite(double v) { return std::isfinite(v) ? report::Value(v) : report::Value(); }
 
 /// Ways are whole numbers, kept as doubles for arithmetic.
 std::int64_t whole(double ways) { return static_cast<std::int64_t>(std::llround(ways)); }
 
-std::string_view name(Pass pass) { return pass == Pass::forward ? "forward" : "backward"; }
+std::string_view name(assay::roofline::Pass pass) {
+  return pass == assay::roofline::Pass::forward ? "forward" : "backward";
+}
 
-Items collective_rows(const std::vector<LayerCollective>& collectives) {
-  Items rows;
-  for (const LayerCollective& one : collectives)
-    rows.emplace_back(Members{{"pass", name(one.pass)},
-                              {"collective", name(one.kind)},
-                              {"tensor", one.tensor},
-                              {"over", one.over_fsdp ? "fsdp" : "tensor"},
-                              {"bytes", one.bytes},
-                              {"needed", one.needed}});
+report::Items collective_rows(const std::vector<assay::roofline::LayerCollective>& collectives) {
+  report::Items rows;
+  for (const assay::roofline::LayerCollective& one : collectives)
+    rows.emplace_back(report::Members{{"pass", name(one.pass)},
+                                      {"collective", network::name(one.kind)},
+                                      {"tensor", one.tensor},
+                                      {"over", one.over_fsdp ? "fsdp" : "tensor"},
+                                      {"bytes", one.bytes},
+                                      {"needed", one.needed}});
   return rows;
 }
 
-Members pass_members(const ScalingQuery& query, const LayerRates<Plain>& rates, const Split& split, WeightsAre scheme,
-                     Pass pass) {
+report::Members pass_members(const ScalingQuery& query, const assay::roofline::LayerRates<Plain>& rates,
+                             const assay::roofline::Split& split, assay::roofline::WeightsAre scheme,
+                             assay::roofline::Pass pass) {
   const Tokens batch = slice_batch(query);
-  const LayerTimes<Plain> times = layer_times(Plain{}, rates, split, batch, scheme, pass);
-  const auto collectives = layer_collectives(query.shape, split, batch, scheme);
-  const Chip& chip = query.cluster.chip;
+  const assay::roofline::LayerTimes<Plain> times =
+      assay::roofline::layer_times(Plain{}, rates, split, batch, scheme, pass);
+  const auto collectives = assay::roofline::layer_collectives(query.shape, split, batch, scheme);
+  const hardware::Chip& chip = query.cluster.chip;
   const Seconds estimate =
-      max(times.compute / chip.efficiency.matrix.value, times.communication / network_efficiency(chip));
-  const Flops flops = (pass == Pass::forward ? 1.0 : 2.0) * batch * layer_flops_per_token(Plain{}, query.shape);
+      max(times.compute / chip.efficiency.matrix.value, times.communication / hardware::network_efficiency(chip));
+  const Flops flops = (pass == assay::roofline::Pass::forward ? 1.0 : 2.0) * batch *
+                      assay::roofline::layer_flops_per_token(Plain{}, query.shape);
   return {{"flops_per_chip", flops / split.chips()},
-          {"collective_bytes", collective_bytes(collectives, pass)},
+          {"collective_bytes", assay::roofline::collective_bytes(collectives, pass)},
           {"collectives", std::count_if(collectives.begin(), collectives.end(),
-                                        [&](const LayerCollective& one) { return one.pass == pass; })},
+                                        [&](const assay::roofline::LayerCollective& one) { return one.pass == pass; })},
           {"compute_time", times.compute},
           {"weight_time", times.weights},
           {"activation_time", times.activations},
           {"communication_time", times.communication},
           {"communication_in_series", times.communication_in_series},
-          {"time", range(times.lower, estimate, times.upper)},
+          {"time", report::range(times.lower, estimate, times.upper)},
           {"ratio", finite(times.compute / times.communication)}};
 }
 
 /// What the batch means for a scheme: both passes and whether arithmetic takes longer in each.
-void add_passes(Members& out, const ScalingQuery& query, const LayerRates<Plain>& rates, const Split& split,
-                WeightsAre scheme) {
+void add_passes(report::Members& out, const ScalingQuery& query, const assay::roofline::LayerRates<Plain>& rates,
+                const assay::roofline::Split& split, assay::roofline::WeightsAre scheme) {
   if (!query.batch) return;
   bool bound = true;
   double worst = HUGE_VAL;
-  for (Pass pass : {Pass::forward, Pass::backward}) {
-    const LayerTimes<Plain> times = layer_times(Plain{}, rates, split, slice_batch(query), scheme, pass);
+  for (assay::roofline::Pass pass : {assay::roofline::Pass::forward, assay::roofline::Pass::backward}) {
+    const assay::roofline::LayerTimes<Plain> times =
+        assay::roofline::layer_times(Plain{}, rates, split, slice_batch(query), scheme, pass);
     bound = bound && times.compute >= times.communication;
     worst = std::min(worst, times.compute / times.communication);
   }
   out.emplace_back("compute_bound", bound);
   out.emplace_back("ratio", finite(worst));
-  out.emplace_back("forward", pass_members(query, rates, split, scheme, Pass::forward));
-  out.emplace_back("backward", pass_members(query, rates, split, scheme, Pass::backward));
+  out.emplace_back("forward", pass_members(query, rates, split, scheme, assay::roofline::Pass::forward));
+  out.emplace_back("backward", pass_members(query, rates, split, scheme, assay::roofline::Pass::backward));
   if (query.list)
-    out.emplace_back("collectives", collective_rows(layer_collectives(query.shape, split, slice_batch(query), scheme)));
+    out.emplace_back("collectives", collective_rows(assay::roofline::layer_collectives(query.shape, split,
+                                                                                       slice_batch(query), scheme)));
 }
 
 }  // namespace
@@ -76,26 +83,30 @@ void add_passes(Members& out, const ScalingQuery& query, const LayerRates<Plain>
 Result<SchemeLinks> scheme_links(const ScalingQuery& query) {
   SchemeLinks links;
   if (!query.slice.torus) {
-    const Split all{query.slice_chips(), 1, 1}, wide{1, query.slice_chips(), 1};
+    const assay::roofline::Split all{query.slice_chips(), 1, 1}, wide{1, query.slice_chips(), 1};
     const auto node = static_cast<double>(std::min(query.slice.chips_per_node, query.slice.chips_per_slice));
-    ASSAY_TRY(outer, place_split(query.slice, query.shape, query.peak, all, Counting::exact, "--on"));
-    ASSAY_TRY(whole, place_split(query.slice, query.shape, query.peak, wide, Counting::exact, "--on"));
+    ASSAY_TRY(outer, assay::roofline::place_split(query.slice, query.shape, query.peak, all,
+                                                  assay::roofline::Counting::exact, "--on"));
+    ASSAY_TRY(whole, assay::roofline::place_split(query.slice, query.shape, query.peak, wide,
+                                                  assay::roofline::Counting::exact, "--on"));
     // A cluster that nodes do not divide has no group of one node; its chips all stand in for it.
     links.weights = outer.weights;
     links.whole = links.activations = whole.activations;
     links.weights_text = links.activations_text = "all levels";
-    if (auto inner = place_split(query.slice, query.shape, query.peak, {query.slice_chips() / node, node, 1},
-                                 Counting::exact, "--on");
+    if (auto inner =
+            assay::roofline::place_split(query.slice, query.shape, query.peak, {query.slice_chips() / node, node, 1},
+                                         assay::roofline::Counting::exact, "--on");
         inner && std::fmod(query.slice_chips(), node) == 0.0) {
       links.activations = inner->activations;
       links.activations_text = query.slice.levels.front().name;
     }
     return links;
   }
-  std::vector<Axis> axes;
-  for (const Axis& axis : query.slice.torus->axes)
+  std::vector<hardware::Axis> axes;
+  for (const hardware::Axis& axis : query.slice.torus->axes)
     if (axis.size > 1) axes.push_back(axis);
-  std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.size > b.size; });
+  std::stable_sort(axes.begin(), axes.end(),
+                   [](const hardware::Axis& a, const hardware::Axis& b) { return a.size > b.size; });
   const std::size_t count = axes.size();
   const auto names = [&](std::size_t wanted, bool longest) {
     std::vector<std::string> all;
@@ -103,7 +114,9 @@ Result<SchemeLinks> scheme_links(const ScalingQuery& query) {
     std::sort(all.begin(), all.end());
     return all;
   };
-  const auto group = [&](const std::vector<std::string>& wanted) { return make_group(query.slice, wanted, 1, "--on"); };
+  const auto group = [&](const std::vector<std::string>& wanted) {
+    return network::make_group(query.slice, wanted, 1, "--on");
+  };
   const auto pure = names(static_cast<std::size_t>(query.axes_fsdp.value_or(static_cast<std::int64_t>(count))), true);
   const auto inner = names(static_cast<std::size_t>(query.axes_tensor.value_or(1)), false);
   ASSAY_TRY(weights, group(pure));
@@ -128,46 +141,51 @@ Tokens slice_batch(const ScalingQuery& query) {
   return query.batch.value_or(Tokens(0)) / static_cast<double>(query.cluster.slices);
 }
 
-LayerRates<Plain> rates_of(const ScalingQuery& query, const CollectiveGroup& weights,
-                           const CollectiveGroup& activations, Counting counting) {
-  return layer_rates(Plain{}, query.shape, query.peak, weights, activations, counting);
+assay::roofline::LayerRates<Plain> rates_of(const ScalingQuery& query, const network::CollectiveGroup& weights,
+                                            const network::CollectiveGroup& activations,
+                                            assay::roofline::Counting counting) {
+  return assay::roofline::layer_rates(Plain{}, query.shape, query.peak, weights, activations, counting);
 }
 
-Result<std::optional<PlacedSplit>> given_split(const ScalingQuery& query, const SchemeLinks& links) {
-  if (!query.fsdp && !query.tensor && !query.pipeline) return std::optional<PlacedSplit>{};
+Result<std::optional<assay::roofline::PlacedSplit>> given_split(const ScalingQuery& query, const SchemeLinks& links) {
+  if (!query.fsdp && !query.tensor && !query.pipeline) return std::optional<assay::roofline::PlacedSplit>{};
   const auto pipeline = static_cast<double>(query.pipeline.value_or(1));
   const double rest = query.slice_chips() / pipeline;
   const double tensor = query.tensor ? static_cast<double>(*query.tensor)
                         : query.fsdp ? rest / static_cast<double>(*query.fsdp)
                                      : 1.0;
-  const Split split{rest / tensor, tensor, pipeline};
+  const assay::roofline::Split split{rest / tensor, tensor, pipeline};
   if (links.mixed && (query.axes_fsdp || query.axes_tensor)) {
-    PlacedSplit assumed =
-        assume_split(query.shape, query.peak, split, Counting::exact, links.mixed->weights, links.mixed->activations);
+    assay::roofline::PlacedSplit assumed =
+        assay::roofline::assume_split(query.shape, query.peak, split, assay::roofline::Counting::exact,
+                                      links.mixed->weights, links.mixed->activations);
     assumed.placed = fmt::format("as if fsdp had all of {} and tensor all of {}", links.mixed->weights_text,
                                  links.mixed->activations_text);
-    return std::optional<PlacedSplit>(assumed);
+    return std::optional<assay::roofline::PlacedSplit>(assumed);
   }
-  ASSAY_TRY(placed, place_split(query.slice, query.shape, query.peak, split, Counting::exact, "--tp"));
-  return std::optional<PlacedSplit>(placed);
+  ASSAY_TRY(placed, assay::roofline::place_split(query.slice, query.shape, query.peak, split,
+                                                 assay::roofline::Counting::exact, "--tp"));
+  return std::optional<assay::roofline::PlacedSplit>(placed);
 }
 
-Members data_parallel_section(const ScalingQuery& query, const SchemeLinks& links, WeightsAre scheme) {
+report::Members data_parallel_section(const ScalingQuery& query, const SchemeLinks& links,
+                                      assay::roofline::WeightsAre scheme) {
   const double chips = query.slice_chips();
-  const LayerRates<Plain> rates = rates_of(query, links.weights, links.activations);
-  const LayerRates<Plain> rule = rates_of(query, links.weights, links.activations, Counting::approximate);
-  const Tokens least = min_tokens_data_parallel(Plain{}, rates, scheme);
-  const Tokens about = min_tokens_data_parallel(Plain{}, rule, scheme);
-  const Bytes weights = layer_weight_bytes(Plain{}, query.shape);
-  Members out{{"ways", whole(chips)},
-              {"links", links.weights_text},
-              {"bandwidth", weights / rates.gather},
-              {"approximate_bandwidth", weights / rule.gather},
-              {"intensity", query.peak.value / (weights / rule.gather)},
-              {"min_tokens_per_chip", least},
-              {"approximate_min_tokens_per_chip", about},
-              {"min_batch", chips * least},
-              {"approximate_min_batch", chips * about}};
+  const assay::roofline::LayerRates<Plain> rates = rates_of(query, links.weights, links.activations);
+  const assay::roofline::LayerRates<Plain> rule =
+      rates_of(query, links.weights, links.activations, assay::roofline::Counting::approximate);
+  const Tokens least = assay::roofline::min_tokens_data_parallel(Plain{}, rates, scheme);
+  const Tokens about = assay::roofline::min_tokens_data_parallel(Plain{}, rule, scheme);
+  const Bytes weights = assay::roofline::layer_weight_bytes(Plain{}, query.shape);
+  report::Members out{{"ways", whole(chips)},
+                      {"links", links.weights_text},
+                      {"bandwidth", weights / rates.gather},
+                      {"approximate_bandwidth", weights / rule.gather},
+                      {"intensity", query.peak.value / (weights / rule.gather)},
+                      {"min_tokens_per_chip", least},
+                      {"approximate_min_tokens_per_chip", about},
+                      {"min_batch", chips * least},
+                      {"approximate_min_batch", chips * about}};
   if (query.batch) {
     out.emplace_back("max_chips", *query.batch / least);
     if (const auto& up = query.cluster.chip.network.scale_up; up && up->pod) {
@@ -176,22 +194,24 @@ Members data_parallel_section(const ScalingQuery& query, const SchemeLinks& link
       out.emplace_back("max_pods", *query.batch / least / pod);
     }
     if (query.tokens && query.active)
-      out.emplace_back("time_on_max_chips", training_time(Plain{}, *query.active, *query.tokens,
-                                                          std::floor(*query.batch / least), query.peak, query.mfu));
+      out.emplace_back("time_on_max_chips",
+                       assay::roofline::training_time(Plain{}, *query.active, *query.tokens,
+                                                      std::floor(*query.batch / least), query.peak, query.mfu));
   }
   add_passes(out, query, rates, {chips, 1, 1}, scheme);
   return out;
 }
 
-Members tensor_parallel_section(const ScalingQuery& query, const SchemeLinks& links) {
-  const LayerRates<Plain> rule = rates_of(query, links.weights, links.activations, Counting::approximate);
+report::Members tensor_parallel_section(const ScalingQuery& query, const SchemeLinks& links) {
+  const assay::roofline::LayerRates<Plain> rule =
+      rates_of(query, links.weights, links.activations, assay::roofline::Counting::approximate);
   const Bytes token(query.shape.element_bytes * query.shape.d_model);
   const BytesPerSecond bandwidth = token / (0.5 * rule.exchange * Tokens(1));
-  const double most = max_tensor_ways(Plain{}, rule);
-  Members out{{"links", links.activations_text},
-              {"bandwidth", bandwidth},
-              {"intensity", query.peak.value / bandwidth},
-              {"max_ways", finite(most)}};
+  const double most = assay::roofline::max_tensor_ways(Plain{}, rule);
+  report::Members out{{"links", links.activations_text},
+                      {"bandwidth", bandwidth},
+                      {"intensity", query.peak.value / bandwidth},
+                      {"max_ways", finite(most)}};
   if (std::isfinite(most)) {
     // Heads and nodes divide by powers of two; beyond the links of these ways other limits hold.
     const double group = query.slice.torus ? most : std::min(most, links.activations.devices);
@@ -204,31 +224,32 @@ Members tensor_parallel_section(const ScalingQuery& query, const SchemeLinks& li
     out.emplace_back("min_width", query.shape.d_ff * ways / most);
   }
   if (query.batch) {
-    Members wide{{"ways", whole(query.slice_chips())}};
+    report::Members wide{{"ways", whole(query.slice_chips())}};
     add_passes(wide, query, rates_of(query, links.weights, links.whole), {1, query.slice_chips(), 1},
-               WeightsAre::sharded);
+               assay::roofline::WeightsAre::sharded);
     out.emplace_back("over_all_chips", std::move(wide));
   }
   return out;
 }
 
-Members mixed_section(const ScalingQuery& query, const SchemeLinks::Mixed& links, const SchemeLinks& all) {
+report::Members mixed_section(const ScalingQuery& query, const SchemeLinks::Mixed& links, const SchemeLinks& all) {
   const double chips = query.slice_chips();
-  const LayerRates<Plain> rates = rates_of(query, links.weights, links.activations, Counting::approximate);
-  const Tokens least = min_tokens_mixed(Plain{}, rates);
-  const Tokens pure =
-      min_tokens_data_parallel(Plain{}, rates_of(query, all.weights, all.activations), WeightsAre::sharded);
-  Members out{{"fsdp_links", links.weights_text},
-              {"tensor_links", links.activations_text},
-              {"axes_product", whole(links.weights_axes * links.activations_axes)},
-              {"min_tokens_per_chip", least},
-              {"min_batch", chips * least},
-              {"min_tokens_without_overlap", 4.0 * least},
-              {"min_batch_without_overlap", chips * 4.0 * least},
-              {"gain_over_fsdp", pure / least}};
+  const assay::roofline::LayerRates<Plain> rates =
+      rates_of(query, links.weights, links.activations, assay::roofline::Counting::approximate);
+  const Tokens least = assay::roofline::min_tokens_mixed(Plain{}, rates);
+  const Tokens pure = assay::roofline::min_tokens_data_parallel(Plain{}, rates_of(query, all.weights, all.activations),
+                                                                assay::roofline::WeightsAre::sharded);
+  report::Members out{{"fsdp_links", links.weights_text},
+                      {"tensor_links", links.activations_text},
+                      {"axes_product", whole(links.weights_axes * links.activations_axes)},
+                      {"min_tokens_per_chip", least},
+                      {"min_batch", chips * least},
+                      {"min_tokens_without_overlap", 4.0 * least},
+                      {"min_batch_without_overlap", chips * 4.0 * least},
+                      {"gain_over_fsdp", pure / least}};
   if (!query.batch) return out;
   const Tokens batch = slice_batch(query);
-  const double fsdp = std::sqrt(best_fsdp_squared(Plain{}, rates, batch, chips));
+  const double fsdp = std::sqrt(assay::roofline::best_fsdp_squared(Plain{}, rates, batch, chips));
   const auto power_of_two = [](double log) { return std::exp2(std::max(0.0, log)); };
   // Batches and heads divide by powers of two.
   const double rounded =
@@ -237,44 +258,47 @@ Members mixed_section(const ScalingQuery& query, const SchemeLinks::Mixed& links
   out.emplace_back("tensor", chips / fsdp);
   out.emplace_back("rounded_fsdp", whole(rounded));
   out.emplace_back("rounded_tensor", whole(power_of_two(std::floor(std::log2(chips / rounded)))));
-  out.emplace_back("ratio", mixed_ratio(rates, batch / chips));
+  out.emplace_back("ratio", assay::roofline::mixed_ratio(rates, batch / chips));
   out.emplace_back("compute_bound", batch / chips >= least);
   out.emplace_back("margin", (batch / chips) / least);
   return out;
 }
 
-Members split_section(const ScalingQuery& query, const PlacedSplit& split) {
+report::Members split_section(const ScalingQuery& query, const assay::roofline::PlacedSplit& split) {
   const double inner = split.split.tensor * split.split.pipeline;
-  Members out{{"fsdp", whole(split.split.fsdp)},
-              {"tensor", whole(split.split.tensor)},
-              {"pipeline", whole(split.split.pipeline)}};
+  report::Members out{{"fsdp", whole(split.split.fsdp)},
+                      {"tensor", whole(split.split.tensor)},
+                      {"pipeline", whole(split.split.pipeline)}};
   if (!split.placed.empty()) out.emplace_back("placed", split.placed);
   out.emplace_back("model_parallel_ways", whole(inner));
   if (split.split.fsdp > 1.0) {
-    const LayerRates<Plain> rule = rates_of(query, split.weights, split.activations, Counting::approximate);
-    out.emplace_back("bandwidth", inner * layer_weight_bytes(Plain{}, query.shape) / rule.gather);
-    out.emplace_back("min_tokens_per_chip",
-                     min_tokens_data_parallel(Plain{}, split.rates, WeightsAre::sharded) / inner);
-    out.emplace_back("approximate_min_tokens_per_chip",
-                     min_tokens_data_parallel(Plain{}, rule, WeightsAre::sharded) / inner);
+    const assay::roofline::LayerRates<Plain> rule =
+        rates_of(query, split.weights, split.activations, assay::roofline::Counting::approximate);
+    out.emplace_back("bandwidth", inner * assay::roofline::layer_weight_bytes(Plain{}, query.shape) / rule.gather);
+    out.emplace_back(
+        "min_tokens_per_chip",
+        assay::roofline::min_tokens_data_parallel(Plain{}, split.rates, assay::roofline::WeightsAre::sharded) / inner);
+    out.emplace_back(
+        "approximate_min_tokens_per_chip",
+        assay::roofline::min_tokens_data_parallel(Plain{}, rule, assay::roofline::WeightsAre::sharded) / inner);
   }
   const auto least = split.min_batch();
-  out.emplace_back("min_batch", least ? Value(*least) : Value());
-  add_passes(out, query, split.rates, split.split, WeightsAre::sharded);
+  out.emplace_back("min_batch", least ? report::Value(*least) : report::Value());
+  add_passes(out, query, split.rates, split.split, assay::roofline::WeightsAre::sharded);
   return out;
 }
 
-Members slices_section(const ScalingQuery& query, const CollectiveGroup& between) {
+report::Members slices_section(const ScalingQuery& query, const network::CollectiveGroup& between) {
   const double chips = query.slice_chips();
-  const auto per_slice = [&](Counting counting) {
-    return chips *
-           min_tokens_data_parallel(Plain{}, rates_of(query, between, between, counting), WeightsAre::replicated);
+  const auto per_slice = [&](assay::roofline::Counting counting) {
+    return chips * assay::roofline::min_tokens_data_parallel(Plain{}, rates_of(query, between, between, counting),
+                                                             assay::roofline::WeightsAre::replicated);
   };
-  const Tokens least = per_slice(Counting::exact);
-  Members out{{"slices", query.cluster.slices},
-              {"bandwidth_per_chip", between.levels.front().chip_bandwidth},
-              {"min_tokens_per_slice", least},
-              {"approximate_min_tokens_per_slice", per_slice(Counting::approximate)}};
+  const Tokens least = per_slice(assay::roofline::Counting::exact);
+  report::Members out{{"slices", query.cluster.slices},
+                      {"bandwidth_per_chip", between.levels.front().chip_bandwidth},
+                      {"min_tokens_per_slice", least},
+                      {"approximate_min_tokens_per_slice", per_slice(assay::roofline::Counting::approximate)}};
   if (query.batch) {
     out.emplace_back("tokens_per_slice", slice_batch(query));
     out.emplace_back("compute_bound", slice_batch(query) >= least);
@@ -282,16 +306,18 @@ Members slices_section(const ScalingQuery& query, const CollectiveGroup& between
   return out;
 }
 
-Members expert_section(const ScalingQuery& query, const CollectiveGroup& group) {
+report::Members expert_section(const ScalingQuery& query, const network::CollectiveGroup& group) {
   const auto ways = static_cast<double>(*query.expert);
-  const ExpertTimes<Plain> times = expert_times(Plain{}, query.shape, query.peak, group, ways);
-  Members out{{"ways", whole(ways)},
-              {"experts_per_chip", query.shape.experts / ways},
-              {"nodes", whole(std::ceil(ways / static_cast<double>(query.cluster.chips_per_node)))},
-              {"ratio", finite(times.compute / times.communication)},
-              {"compute_bound", times.compute >= times.communication},
-              {"min_width", times.min_width}};
-  if (!group.torus()) out.emplace_back("wide_min_width", wide_expert_width(query.shape, query.peak.value, group));
+  const assay::roofline::ExpertTimes<Plain> times =
+      assay::roofline::expert_times(Plain{}, query.shape, query.peak, group, ways);
+  report::Members out{{"ways", whole(ways)},
+                      {"experts_per_chip", query.shape.experts / ways},
+                      {"nodes", whole(std::ceil(ways / static_cast<double>(query.cluster.chips_per_node)))},
+                      {"ratio", finite(times.compute / times.communication)},
+                      {"compute_bound", times.compute >= times.communication},
+                      {"min_width", times.min_width}};
+  if (!group.torus())
+    out.emplace_back("wide_min_width", assay::roofline::wide_expert_width(query.shape, query.peak.value, group));
   if (query.batch) {
     const Tokens tokens = *query.batch * (ways / query.chips());
     out.emplace_back("compute_time", tokens * times.compute);
@@ -300,17 +326,17 @@ Members expert_section(const ScalingQuery& query, const CollectiveGroup& group) 
   return out;
 }
 
-Items level_rows(const ScalingQuery& query, const PlacedSplit& split) {
-  Items rows;
+report::Items level_rows(const ScalingQuery& query, const assay::roofline::PlacedSplit& split) {
+  report::Items rows;
   const double inner = split.split.tensor * split.split.pipeline;
-  const LayerRates<Plain> rates = rates_of(query, split.weights, split.activations);
-  const Bytes weights = layer_weight_bytes(Plain{}, query.shape);
+  const assay::roofline::LayerRates<Plain> rates = rates_of(query, split.weights, split.activations);
+  const Bytes weights = assay::roofline::layer_weight_bytes(Plain{}, query.shape);
   double below = 1.0;  // chips under one child
   for (const auto& level : split.weights.levels) {
-    const Level& physical = query.slice.levels[level.level];
+    const hardware::Level& physical = query.slice.levels[level.level];
     const double children = below;
     below = static_cast<double>(physical.chips);
-    Members row{{"name", physical.name}, {"chips", physical.chips}};
+    report::Members row{{"name", physical.name}, {"chips", physical.chips}};
     if (level.groups > 1.0) {
       const BytesPerSecond bandwidth = inner * level.lanes * level.chip_bandwidth;
       const Tokens about = weights / bandwidth / rates.arithmetic;
@@ -329,26 +355,26 @@ Items level_rows(const ScalingQuery& query, const PlacedSplit& split) {
   return rows;
 }
 
-Items split_rows(const ScalingQuery& query, const std::vector<PlacedSplit>& splits) {
-  Items rows;
+report::Items split_rows(const ScalingQuery& query, const std::vector<assay::roofline::PlacedSplit>& splits) {
+  report::Items rows;
   const Tokens batch = slice_batch(query);
-  for (const PlacedSplit& split : splits) {
-    const LayerTimes<Plain> times =
-        layer_times(Plain{}, split.rates, split.split, batch, WeightsAre::sharded, Pass::forward);
+  for (const assay::roofline::PlacedSplit& split : splits) {
+    const assay::roofline::LayerTimes<Plain> times = assay::roofline::layer_times(
+        Plain{}, split.rates, split.split, batch, assay::roofline::WeightsAre::sharded, assay::roofline::Pass::forward);
     const auto least = split.min_batch();
     const bool computes = times.compute >= times.communication;
-    rows.emplace_back(Members{{"fsdp", whole(split.split.fsdp)},
-                              {"tensor", whole(split.split.tensor)},
-                              {"compute_time", times.compute},
-                              {"weight_time", times.weights},
-                              {"activation_time", times.activations},
-                              {"ratio", finite(times.compute / times.communication)},
-                              {"limiter", computes                            ? "compute"
-                                          : times.weights > times.activations ? "weights"
-                                                                              : "activations"},
-                              {"min_batch", least ? Value(*least) : Value()}});
+    rows.emplace_back(report::Members{{"fsdp", whole(split.split.fsdp)},
+                                      {"tensor", whole(split.split.tensor)},
+                                      {"compute_time", times.compute},
+                                      {"weight_time", times.weights},
+                                      {"activation_time", times.activations},
+                                      {"ratio", finite(times.compute / times.communication)},
+                                      {"limiter", computes                            ? "compute"
+                                                  : times.weights > times.activations ? "weights"
+                                                                                      : "activations"},
+                                      {"min_batch", least ? report::Value(*least) : report::Value()}});
   }
   return rows;
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::scaling

@@ -11,10 +11,10 @@
 #include "assay/verbs/serve/sections.h"
 #include "assay/verbs/verbs.h"
 
-namespace assay {
+namespace assay::verbs::serve {
 namespace {
 
-std::string chip_text(const Cluster& cluster) {
+std::string chip_text(const hardware::Cluster& cluster) {
   std::string text = cluster.text;
   if (const auto star = text.find('*'); star != std::string::npos) text = text.substr(star + 1);
   return text.substr(0, text.find(':'));
@@ -26,24 +26,24 @@ constexpr std::int64_t most_chips = 512;
 /// Asks `look` about the search on every slice of the chip, from `above` chips on, until it says that this is enough.
 template <class F>
 void each_slice(const ServeQuery& query, const Request& request, const Context& context, std::int64_t above,
-                const ServingChoices& choices, F look) {
+                const search::ServingChoices& choices, F look) {
   const auto overrides = overrides_of(request);
   if (!overrides) return;
-  for (const SliceSize& slice : slice_sizes(query.cluster.chip)) {
+  for (const search::SliceSize& slice : search::slice_sizes(query.cluster.chip)) {
     if (slice.chips < above || slice.chips > most_chips) continue;
     const std::string text = chip_text(query.cluster) + ":" + slice.text;
-    const auto cluster = parse_cluster(text, context.catalogue, "--on", *overrides);
+    const auto cluster = hardware::parse_cluster(text, context.catalogue, "--on", *overrides);
     if (!cluster) continue;
     ServeQuery there = query;
     bind(there);
-    const auto found = search_serving(there.question, *cluster, choices);
+    const auto found = search::search_serving(there.question, *cluster, choices);
     if (found && look(text, *found)) return;
   }
 }
 
 /// What was asked for, without the sharding: that is another one on another slice.
-ServingChoices any_sharding(const ServeQuery& query) {
-  ServingChoices choices = query.choices;
+search::ServingChoices any_sharding(const ServeQuery& query) {
+  search::ServingChoices choices = query.choices;
   choices.tensor.reset(), choices.pipeline.reset(), choices.data.reset(), choices.expert.reset();
   choices.second.reset();
   return choices;
@@ -51,38 +51,38 @@ ServingChoices any_sharding(const ServeQuery& query) {
 
 }  // namespace
 
-Dtype narrow_format(const Chip& chip, int bits) {
+Dtype narrow_format(const hardware::Chip& chip, int bits) {
   const Dtype floating = bits == 8 ? Dtype::fp8 : Dtype::fp4;
   return chip.peak[static_cast<std::size_t>(floating)] ? floating : bits == 8 ? Dtype::int8 : Dtype::int4;
 }
 
-Items fits_list(const ServeQuery& query, double batch) {
-  const Chip& chip = query.cluster.chip;
+report::Items fits_list(const ServeQuery& query, double batch) {
+  const hardware::Chip& chip = query.cluster.chip;
   const double capacity = query.question.capacity;
-  const RuntimeMemory& runtime = query.question.setup.effects.memory;
+  const estimate::RuntimeMemory& runtime = query.question.setup.effects.memory;
   const auto left_of = [&](std::int64_t chips) {
-    return static_cast<double>(chips) * left_on_chip(runtime, capacity, chips > 1);
+    return static_cast<double>(chips) * search::left_on_chip(runtime, capacity, chips > 1);
   };
   const std::int64_t context = query.question.prompt + query.question.output;
-  Items rows;
+  report::Items rows;
   for (Dtype dtype : {Dtype::bf16, narrow_format(chip, 8), narrow_format(chip, 4)}) {
     const double weights = storage(dtype, query.parameters).value();
     const double sequence = storage(dtype, cache_values(query, context)).value();
-    Members row{
+    report::Members row{
         {"format", name(dtype)},
         {"weights", Bytes(weights)},
-        {"kv_bytes_per_token", storage(dtype, static_cast<double>(kv_values_per_token(query.model())))},
+        {"kv_bytes_per_token", storage(dtype, static_cast<double>(model::kv_values_per_token(query.model())))},
         {"kv_cache_of_a_sequence", Bytes(sequence)},
         {"chips_for_weights", weights / left_of(1)},
         {"least_chips", weights <= left_of(1) ? 1 : static_cast<std::int64_t>(std::ceil(2.0 * weights / left_of(2)))}};
-    if (const auto slice = smallest_slice(runtime, chip, capacity, weights)) {
+    if (const auto slice = search::smallest_slice(runtime, chip, capacity, weights)) {
       const double left = left_of(slice->chips) - weights;
       row.emplace_back("smallest_slice", slice->text);
       row.emplace_back("slice_chips", slice->chips);
       row.emplace_back("left_for_caches", Bytes(left));
       if (sequence > 0.0) row.emplace_back("caches", static_cast<std::int64_t>(std::floor(left / sequence)));
     }
-    if (const auto slice = smallest_slice(runtime, chip, capacity, weights + batch * sequence))
+    if (const auto slice = search::smallest_slice(runtime, chip, capacity, weights + batch * sequence))
       row.emplace_back("slice_for_batch", slice->text), row.emplace_back("slice_for_batch_chips", slice->chips);
     const double left = left_of(query.cluster.chips()) - weights;
     if (sequence > 0.0) row.emplace_back("max_batch_here", std::max(0.0, std::floor(left / sequence)));
@@ -92,10 +92,10 @@ Items fits_list(const ServeQuery& query, double batch) {
 }
 
 std::optional<SliceFound> first_slice(const ServeQuery& query, const Request& request, const Context& context,
-                                      std::int64_t above, bool (*wanted)(const ServingSearch&)) {
+                                      std::int64_t above, bool (*wanted)(const search::ServingSearch&)) {
   std::optional<SliceFound> out;
   each_slice(query, request, context, above, any_sharding(query),
-             [&](const std::string& text, const ServingSearch& found) {
+             [&](const std::string& text, const search::ServingSearch& found) {
                if (!wanted(found)) return false;
                out = SliceFound{text, found.best ? *found.best : *found.closest};
                return true;
@@ -106,11 +106,13 @@ std::optional<SliceFound> first_slice(const ServeQuery& query, const Request& re
 std::optional<SliceFound> fastest_slice(const ServeQuery& query, const Request& request, const Context& context,
                                         bool first_token) {
   std::optional<SliceFound> out;
-  ServingChoices choices = any_sharding(query);
+  search::ServingChoices choices = any_sharding(query);
   choices.first_token.reset(), choices.per_token.reset();
-  each_slice(query, request, context, 1, choices, [&](const std::string& text, const ServingSearch& found) {
+  each_slice(query, request, context, 1, choices, [&](const std::string& text, const search::ServingSearch& found) {
     const auto& point = first_token ? found.fastest_prompt : found.fastest_token;
-    const auto seconds = [&](const ServingPoint& p) { return first_token ? p.prefill.estimate : p.decode.estimate; };
+    const auto seconds = [&](const serving::ServingPoint& p) {
+      return first_token ? p.prefill.estimate : p.decode.estimate;
+    };
     if (point && (!out || seconds(*point) < seconds(out->point))) out = SliceFound{text, *point};
     return false;
   });
@@ -122,32 +124,32 @@ namespace {
 /// A cluster and formats that the question is asked of, and what the search found or why there is none.
 struct Alternative {
   ServeQuery query;
-  Result<ServingSearch> found;
+  Result<search::ServingSearch> found;
 };
 
 std::string format_text(const ServeQuery& query) {
-  const Formats& formats = query.question.setup.formats;
+  const lower::Formats& formats = query.question.setup.formats;
   const bool alike = !formats.quantised && formats.weights == formats.kv_cache && formats.weights == query.compute;
   if (alike) return std::string(name(query.compute));
   return fmt::format("weights {}, cache {}, products {}",
-                     formats.quantised ? text(*formats.quantised) : std::string(name(formats.weights)),
+                     formats.quantised ? model::text(*formats.quantised) : std::string(name(formats.weights)),
                      name(formats.kv_cache), name(query.compute));
 }
 
 /// Changes of --set are about the chip of --on.
-Result<Cluster> other_cluster(const ServeQuery& query, const std::string& text, const Request& request,
-                              const Context& context) {
-  ASSAY_TRY(cluster, parse_cluster(text, context.catalogue, "--compare"));
+Result<hardware::Cluster> other_cluster(const ServeQuery& query, const std::string& text, const Request& request,
+                                        const Context& context) {
+  ASSAY_TRY(cluster, hardware::parse_cluster(text, context.catalogue, "--compare"));
   if (chip_text(cluster) != chip_text(query.cluster)) return cluster;
   ASSAY_TRY(overrides, overrides_of(request));
-  return parse_cluster(text, context.catalogue, "--compare", overrides);
+  return hardware::parse_cluster(text, context.catalogue, "--compare", overrides);
 }
 
 /// Every cluster in every format, the question's own first.
-Result<std::vector<Alternative>> alternatives(const ServeQuery& query, const ServingSearch& found,
+Result<std::vector<Alternative>> alternatives(const ServeQuery& query, const search::ServingSearch& found,
                                               const Request& request, const Context& context) {
   std::vector<Alternative> out{{query, found}};
-  std::vector<Cluster> clusters{query.cluster};
+  std::vector<hardware::Cluster> clusters{query.cluster};
   for (const std::string& text : query.compared) {
     ASSAY_TRY(cluster, other_cluster(query, text, request, context));
     clusters.push_back(cluster);
@@ -164,7 +166,7 @@ Result<std::vector<Alternative>> alternatives(const ServeQuery& query, const Ser
         continue;
       }
       bind(*other);
-      auto there = search_serving(other->question, clusters[c], query.choices);
+      auto there = search::search_serving(other->question, clusters[c], query.choices);
       out.push_back({*std::move(other), std::move(there)});
     }
   for (Alternative& one : out) bind(one.query);  // they have moved
@@ -172,10 +174,10 @@ Result<std::vector<Alternative>> alternatives(const ServeQuery& query, const Ser
 }
 
 /// The best point of each, most tokens per dollar first.
-Items best_of_each(const std::vector<Alternative>& all, bool formats) {
+report::Items best_of_each(const std::vector<Alternative>& all, bool formats) {
   struct Row {
     double tokens_per_dollar = -1.0;
-    Members members;
+    report::Members members;
   };
   std::vector<Row> rows;
   for (const auto& [q, found] : all) {
@@ -183,10 +185,10 @@ Items best_of_each(const std::vector<Alternative>& all, bool formats) {
     row.members = {{"cluster", q.cluster.text}, {"chips", q.cluster.chips()}};
     if (formats) row.members.emplace_back("formats", format_text(q));
     row.members.emplace_back("meets", found && found->best.has_value());
-    const ServingPoint* p = !found           ? nullptr
-                            : found->best    ? &*found->best
-                            : found->closest ? &*found->closest
-                                             : nullptr;
+    const serving::ServingPoint* p = !found           ? nullptr
+                                     : found->best    ? &*found->best
+                                     : found->closest ? &*found->closest
+                                                      : nullptr;
     if (p) {
       const double rate = p->tokens_per_second();
       row.members.emplace_back("fits", p->memory.total() <= q.question.capacity);
@@ -209,30 +211,31 @@ Items best_of_each(const std::vector<Alternative>& all, bool formats) {
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const Row& a, const Row& b) { return a.tokens_per_dollar > b.tokens_per_dollar; });
-  Items out;
+  report::Items out;
   for (Row& row : rows) out.emplace_back(std::move(row.members));
   return out;
 }
 
 /// Points of all fronts that no other one beats in time per token and in cost, or in tokens per chip where a chip has
 /// no price.
-Items joint_front(const std::vector<Alternative>& all, bool formats) {
-  const bool priced = std::all_of(all.begin(), all.end(),
-                                  [](const Alternative& a) { return newest_price(a.query.cluster.chip) != nullptr; });
-  std::vector<FrontPoint> points;
-  std::vector<std::pair<const ServeQuery*, const ServingPoint*>> of;
+report::Items joint_front(const std::vector<Alternative>& all, bool formats) {
+  const bool priced = std::all_of(all.begin(), all.end(), [](const Alternative& a) {
+    return hardware::newest_price(a.query.cluster.chip) != nullptr;
+  });
+  std::vector<search::FrontPoint> points;
+  std::vector<std::pair<const ServeQuery*, const serving::ServingPoint*>> of;
   for (const auto& [q, found] : all) {
     if (!found) continue;
-    for (const ServingPoint& p : found->front) {
+    for (const serving::ServingPoint& p : found->front) {
       const double rate = p.tokens_per_second();
       points.push_back({p.decode.estimate, priced ? cost_of_million(q, rate)->value() : q.chips() / rate});
       of.emplace_back(&q, &p);
     }
   }
-  Items rows;
-  for (std::size_t i : pareto_front(points)) {
+  report::Items rows;
+  for (std::size_t i : search::pareto_front(points)) {
     const auto& [q, p] = of[i];
-    Members row{{"cluster", q->cluster.text}, {"chips", q->cluster.chips()}};
+    report::Members row{{"cluster", q->cluster.text}, {"chips", q->cluster.chips()}};
     if (formats) row.emplace_back("formats", format_text(*q));
     const double rate = p->tokens_per_second();
     row.emplace_back("batch", p->batch);
@@ -248,7 +251,7 @@ Items joint_front(const std::vector<Alternative>& all, bool formats) {
 
 }  // namespace
 
-Result<Comparison> comparison(const ServeQuery& query, const ServingSearch& found, const Request& request,
+Result<Comparison> comparison(const ServeQuery& query, const search::ServingSearch& found, const Request& request,
                               const Context& context) {
   ASSAY_TRY(all, alternatives(query, found, request, context));
   const bool formats = !query.compared_formats.empty();
@@ -261,8 +264,8 @@ Result<Comparison> comparison(const ServeQuery& query, const ServingSearch& foun
   return out;
 }
 
-Result<ServingSearch> first_that_serves(ServeQuery& query, ServingSearch found, const Request& request,
-                                        const Context& context) {
+Result<search::ServingSearch> first_that_serves(ServeQuery& query, search::ServingSearch found, const Request& request,
+                                                const Context& context) {
   if (query.sizes.empty()) return found;
   for (std::size_t i = 1; i < query.sizes.size() && !found.best; ++i) {
     auto other = read_serve_query(request, context, i);
@@ -279,4 +282,4 @@ Result<ServingSearch> first_that_serves(ServeQuery& query, ServingSearch found, 
   return found;
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::serve

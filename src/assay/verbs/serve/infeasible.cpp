@@ -6,23 +6,24 @@
 #include "assay/base/text.h"
 #include "assay/verbs/serve/sections.h"
 
-namespace assay {
+namespace assay::verbs::serve {
 
 namespace {
 
 /// The widest of the narrower formats in which weights fit where they were asked to.
-void say_narrower(const ServeQuery& query, Response& response) {
+void say_narrower(const ServeQuery& query, report::Response& response) {
   for (int bits : {8, 4}) {
     const Dtype narrow = narrow_format(query.cluster.chip, bits);
     if (query.question.setup.formats.most().bits() <= bits) continue;
     ServeQuery narrower = query;
     bind(narrower);
     narrower.question.setup.formats.set_weights(narrow);
-    const auto found = search_serving(narrower.question, narrower.cluster, narrower.choices);
+    const auto found = search::search_serving(narrower.question, narrower.cluster, narrower.choices);
     if (!found || !found->fits || !found->best) continue;
-    response.results.emplace_back("would_fit_here", Members{{"weights", name(narrow)},
-                                                            {"strategy", strategy_text(found->best->strategy)},
-                                                            {"time_per_token", Seconds(found->best->decode.estimate)}});
+    response.results.emplace_back("would_fit_here",
+                                  report::Members{{"weights", name(narrow)},
+                                                  {"strategy", strategy_text(found->best->strategy)},
+                                                  {"time_per_token", Seconds(found->best->decode.estimate)}});
     response.notes.push_back(fmt::format("{} fits it with --weights {}", query.cluster.text, name(narrow)));
     return;
   }
@@ -30,11 +31,12 @@ void say_narrower(const ServeQuery& query, Response& response) {
 
 }  // namespace
 
-void say_too_large(const ServeQuery& query, const ServingPoint& point, const Request& request, const Context& context,
-                   Response& response) {
+void say_too_large(const ServeQuery& query, const serving::ServingPoint& point, const Request& request,
+                   const Context& context, report::Response& response) {
   const double weights = serving_bounds(query, point.batch).weights;
   double most = point.memory.max_batch;
-  if (query.draft) most = batch_beside_draft(query.question, *query.draft, query.cluster, point.strategy).value_or(0.0);
+  if (query.draft)
+    most = search::batch_beside_draft(query.question, *query.draft, query.cluster, point.strategy).value_or(0.0);
   response.headline = fmt::format("does not fit: with {} a chip needs {} and has {}; ", strategy_text(point.strategy),
                                   human(Bytes(point.memory.total())), human(Bytes(query.question.capacity)));
   if (weights > query.question.capacity * query.chips())
@@ -51,20 +53,21 @@ void say_too_large(const ServeQuery& query, const ServingPoint& point, const Req
                     human(Bytes(point.memory.weights)), query.question.prompt + query.question.output);
   say_narrower(query, response);
   const auto slice = first_slice(query, request, context, query.cluster.chips() + 1,
-                                 [](const ServingSearch& found) { return found.fits; });
+                                 [](const search::ServingSearch& found) { return found.fits; });
   if (!slice) {
     response.notes.emplace_back(
         "no larger slice up to 512 chips fits either: narrower --weights and --kv, or a smaller --batch");
     return;
   }
-  response.results.emplace_back("would_fit", Members{{"cluster", slice->text},
-                                                     {"strategy", strategy_text(slice->point.strategy)},
-                                                     {"time_per_token", Seconds(slice->point.decode.estimate)}});
+  response.results.emplace_back("would_fit",
+                                report::Members{{"cluster", slice->text},
+                                                {"strategy", strategy_text(slice->point.strategy)},
+                                                {"time_per_token", Seconds(slice->point.decode.estimate)}});
   response.notes.push_back(fmt::format("{} fits it", slice->text));
 }
 
-void say_too_slow(const ServeQuery& query, const ServingSearch& found, const Request& request, const Context& context,
-                  Response& response) {
+void say_too_slow(const ServeQuery& query, const search::ServingSearch& found, const Request& request,
+                  const Context& context, report::Response& response) {
   const double token = found.fastest_token->decode.estimate, prompt = found.fastest_prompt->prefill.estimate;
   const double bound = serving_bounds(query, found.fastest_token->batch).step();
   std::string missed;
@@ -92,16 +95,16 @@ void say_too_slow(const ServeQuery& query, const ServingSearch& found, const Req
                           human(Seconds(bound)));
   if (missed.empty()) missed = "each latency can be met, but not both at once";
   response.headline = missed;
-  response.results.emplace_back("floors",
-                                Members{{"time_to_first_token", Seconds(prompt)},
-                                        {"time_to_first_token_bound", Seconds(found.fastest_prompt->prefill.lower)},
-                                        {"time_per_token", Seconds(token)},
-                                        {"time_per_token_bound", Seconds(bound)}});
-  const auto wanted = [](const ServingSearch& s) { return s.best.has_value(); };
+  response.results.emplace_back(
+      "floors", report::Members{{"time_to_first_token", Seconds(prompt)},
+                                {"time_to_first_token_bound", Seconds(found.fastest_prompt->prefill.lower)},
+                                {"time_per_token", Seconds(token)},
+                                {"time_per_token_bound", Seconds(bound)}});
+  const auto wanted = [](const search::ServingSearch& s) { return s.best.has_value(); };
   auto slice = first_slice(query, request, context, query.cluster.chips() + 1, wanted);
   // Where more chips do not help, fewer bytes may.
   ServeQuery narrower = query;
-  Formats& formats = narrower.question.setup.formats;
+  lower::Formats& formats = narrower.question.setup.formats;
   for (int bits : {8, 4}) {
     if (slice || query.question.setup.formats.most().bits() <= bits) continue;
     formats.set_weights(narrow_format(query.cluster.chip, bits));
@@ -112,18 +115,18 @@ void say_too_slow(const ServeQuery& query, const ServingSearch& found, const Req
     response.notes.emplace_back("no slice of this chip up to 512 chips meets it, nor do weights of 4 bits");
     if (const auto fastest = fastest_slice(query, request, context, late))
       response.results.emplace_back("fastest",
-                                    Members{{"cluster", fastest->text},
-                                            {"strategy", strategy_text(fastest->point.strategy)},
-                                            {"batch", fastest->point.batch},
-                                            {"time_to_first_token", Seconds(fastest->point.prefill.estimate)},
-                                            {"time_per_token", Seconds(fastest->point.decode.estimate)}});
+                                    report::Members{{"cluster", fastest->text},
+                                                    {"strategy", strategy_text(fastest->point.strategy)},
+                                                    {"batch", fastest->point.batch},
+                                                    {"time_to_first_token", Seconds(fastest->point.prefill.estimate)},
+                                                    {"time_per_token", Seconds(fastest->point.decode.estimate)}});
     return;
   }
-  Members met{{"cluster", slice->text},
-              {"strategy", strategy_text(slice->point.strategy)},
-              {"batch", slice->point.batch},
-              {"time_to_first_token", Seconds(slice->point.prefill.estimate)},
-              {"time_per_token", Seconds(slice->point.decode.estimate)}};
+  report::Members met{{"cluster", slice->text},
+                      {"strategy", strategy_text(slice->point.strategy)},
+                      {"batch", slice->point.batch},
+                      {"time_to_first_token", Seconds(slice->point.prefill.estimate)},
+                      {"time_per_token", Seconds(slice->point.decode.estimate)}};
   const bool other_formats = formats.most() != query.question.setup.formats.most();
   if (other_formats) {
     met.emplace_back("weights", name(formats.weights));
@@ -135,4 +138,4 @@ void say_too_slow(const ServeQuery& query, const ServingSearch& found, const Req
       other_formats ? fmt::format(" with --weights {} --kv {}", name(formats.weights), name(formats.kv_cache)) : ""));
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::serve

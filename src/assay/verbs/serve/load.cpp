@@ -10,34 +10,34 @@
 #include "assay/serving/load/loaded_server.h"
 #include "assay/verbs/serve/sections.h"
 
-namespace assay {
+namespace assay::verbs::serve {
 namespace {
 
-Members spread_members(const Spread& spread) {
+report::Members spread_members(const serving::Spread& spread) {
   return {{"mean", Seconds(spread.mean)},
           {"p50", Seconds(spread.p50)},
           {"p90", Seconds(spread.p90)},
           {"p99", Seconds(spread.p99)}};
 }
 
-std::string_view policy_text(BatchingPolicy policy) {
-  return policy == BatchingPolicy::interleaved ? "prompts go before decode steps"
-         : policy == BatchingPolicy::chunked   ? "chunks of prompts join decode steps"
-                                               : "prompts have servers of their own";
+std::string_view policy_text(serving::BatchingPolicy policy) {
+  return policy == serving::BatchingPolicy::interleaved ? "prompts go before decode steps"
+         : policy == serving::BatchingPolicy::chunked   ? "chunks of prompts join decode steps"
+                                                        : "prompts have servers of their own";
 }
 
 /// Chips of all servers, those for prompts among them.
-double chips_in_all(const ServeQuery& query, const ServingPoint& point) {
+double chips_in_all(const ServeQuery& query, const serving::ServingPoint& point) {
   const auto extra = static_cast<double>(query.prefill_servers.value_or(0));
   return query.chips() * (1.0 + extra / static_cast<double>(point.strategy.data));
 }
 
-bool meets(const ServeQuery& query, const LoadedTimes& times) {
+bool meets(const ServeQuery& query, const serving::LoadedTimes& times) {
   return times.stable && times.first_token.p99 <= query.choices.first_token.value_or(HUGE_VAL) &&
          times.per_token.p99 <= query.choices.per_token.value_or(HUGE_VAL);
 }
 
-Members times_members(const LoadedTimes& times, double replicas) {
+report::Members times_members(const serving::LoadedTimes& times, double replicas) {
   return {{"sequences_in_flight", replicas * times.sequences},
           {"requests_that_wait_for_a_place", times.waiting > 1e-9 ? replicas * times.waiting : 0.0},
           {"prefill_share", times.prefill_share},
@@ -48,22 +48,22 @@ Members times_members(const LoadedTimes& times, double replicas) {
 
 }  // namespace
 
-Result<LoadedServer> server_under_load(const ServeQuery& query, const ServingPoint& point) {
-  LoadChoices choices;
+Result<serving::LoadedServer> server_under_load(const ServeQuery& query, const serving::ServingPoint& point) {
+  serving::LoadChoices choices;
   choices.chunk = query.chunk, choices.prefill_servers = query.prefill_servers;
   choices.prefill_scale = point.prefill_scale, choices.step_scale = point.step_scale;
-  return loaded_server(query.question, query.cluster, point, choices);
+  return serving::loaded_server(query.question, query.cluster, point, choices);
 }
 
-Result<Items> lengths_list(const ServeQuery& query, const ServingPoint& point) {
+Result<report::Items> lengths_list(const ServeQuery& query, const serving::ServingPoint& point) {
   ASSAY_TRY(server, server_under_load(query, point));
-  const RequestLengths& lengths = *query.question.lengths;
-  Items rows;
+  const serving::RequestLengths& lengths = *query.question.lengths;
+  report::Items rows;
   const auto add = [&](std::string_view which, double prompt, double output, double first) {
-    rows.emplace_back(Members{{"requests", which},
-                              {"prompt", Tokens(prompt)},
-                              {"output", Tokens(output)},
-                              {"time_to_first_token", Seconds(first)}});
+    rows.emplace_back(report::Members{{"requests", which},
+                                      {"prompt", Tokens(prompt)},
+                                      {"output", Tokens(output)},
+                                      {"time_to_first_token", Seconds(first)}});
   };
   double mean = 0.0;
   for (std::int64_t n : lengths.prompt.table())
@@ -78,26 +78,26 @@ Result<Items> lengths_list(const ServeQuery& query, const ServingPoint& point) {
   return rows;
 }
 
-Result<ServingPoint> best_under_load(const ServeQuery& query, const ServingSearch& found,
-                                     const ServingPoint& otherwise) {
+Result<serving::ServingPoint> best_under_load(const ServeQuery& query, const search::ServingSearch& found,
+                                              const serving::ServingPoint& otherwise) {
   if (query.choices.batch || found.front.empty()) return otherwise;
   // The largest batch of each sharding on the front: it serves the most, and decodes fewer where fewer come.
-  std::vector<const ServingPoint*> candidates;
-  for (const ServingPoint& point : found.front) {
+  std::vector<const serving::ServingPoint*> candidates;
+  for (const serving::ServingPoint& point : found.front) {
     const auto same = std::find_if(candidates.begin(), candidates.end(),
-                                   [&](const ServingPoint* p) { return p->strategy == point.strategy; });
+                                   [&](const serving::ServingPoint* p) { return p->strategy == point.strategy; });
     if (same == candidates.end())
       candidates.push_back(&point);
     else if (point.batch > (*same)->batch)
       *same = &point;
   }
-  const ServingPoint* best = nullptr;
+  const serving::ServingPoint* best = nullptr;
   double least = HUGE_VAL;
   int best_rank = -1;
   double most = 0.0;
-  for (const ServingPoint* point : candidates) {
+  for (const serving::ServingPoint* point : candidates) {
     ASSAY_TRY(server, server_under_load(query, *point));
-    const LoadedTimes times = loaded_times(server, *query.rate / server.replicas);
+    const serving::LoadedTimes times = serving::loaded_times(server, *query.rate / server.replicas);
     const int rank = meets(query, times) ? 2 : times.stable ? 1 : 0;
     const double seconds = times.stable ? times.last_token : HUGE_VAL;
     const double saturation = times.saturation * server.replicas;
@@ -107,24 +107,26 @@ Result<ServingPoint> best_under_load(const ServeQuery& query, const ServingSearc
   return *best;
 }
 
-Result<Members> load_section(const ServeQuery& query, const ServingPoint& point, Response& response) {
+Result<report::Members> load_section(const ServeQuery& query, const serving::ServingPoint& point,
+                                     report::Response& response) {
   ASSAY_TRY(server, server_under_load(query, point));
   const double rate = *query.rate / server.replicas;
-  const LoadedTimes times = loaded_times(server, rate);
+  const serving::LoadedTimes times = serving::loaded_times(server, rate);
   const double saturation = times.saturation * server.replicas;
-  Members out{{"requests_per_second", *query.rate},
-              {"policy", policy_text(server.policy)},
-              {"replicas", point.strategy.data},
-              {"most_sequences", point.batch},
-              {"saturation_requests_per_second", saturation},
-              {"utilisation", times.utilisation},
-              {"stable", times.stable}};
+  report::Members out{{"requests_per_second", *query.rate},
+                      {"policy", policy_text(server.policy)},
+                      {"replicas", point.strategy.data},
+                      {"most_sequences", point.batch},
+                      {"saturation_requests_per_second", saturation},
+                      {"utilisation", times.utilisation},
+                      {"stable", times.stable}};
   if (query.prefill_servers) out.emplace_back("prefill_servers", *query.prefill_servers);
-  if (server.policy == BatchingPolicy::disaggregated) out.emplace_back("cache_transfer_time", Seconds(server.transfer));
+  if (server.policy == serving::BatchingPolicy::disaggregated)
+    out.emplace_back("cache_transfer_time", Seconds(server.transfer));
   if (!times.stable) {
     const double copies = std::ceil(times.utilisation * (1.0 + 1e-9));
     out.emplace_back("copies_needed", copies);
-    response.outcome = Outcome::infeasible;
+    response.outcome = report::Outcome::infeasible;
     response.headline = fmt::format(
         "{} requests per second are more than the {} that {} serves with {} and at most {} sequences: the queue grows "
         "without end; {} such servers would do",
@@ -138,12 +140,12 @@ Result<Members> load_section(const ServeQuery& query, const ServingPoint& point,
   if (const auto cost = cost_of_million(query, tokens))
     out.emplace_back("cost_per_million_tokens", chips_in_all(query, point) / query.chips() * *cost);
   if (query.choices.first_token || query.choices.per_token) {
-    const double most = server.replicas * largest_rate(server, query.choices.first_token.value_or(HUGE_VAL),
-                                                       query.choices.per_token.value_or(HUGE_VAL));
+    const double most = server.replicas * serving::largest_rate(server, query.choices.first_token.value_or(HUGE_VAL),
+                                                                query.choices.per_token.value_or(HUGE_VAL));
     out.emplace_back("meets", meets(query, times));
     out.emplace_back("most_requests_per_second_that_meet", most);
     if (!meets(query, times)) {
-      response.outcome = Outcome::infeasible;
+      response.outcome = report::Outcome::infeasible;
       response.headline = fmt::format(
           "at {} requests per second 1 in 100 waits longer than {} for the first token and {} per token; up to {} "
           "requests per second meet the latencies",
@@ -152,9 +154,9 @@ Result<Members> load_section(const ServeQuery& query, const ServingPoint& point,
     }
   }
   if (query.simulated_requests) {
-    const SimulatedLoad load{*query.simulated_requests, 1};
-    const LoadedTimes played = simulate_batching(server, rate, load);
-    Members simulated{{"requests", load.requests}, {"seed", static_cast<std::int64_t>(load.seed)}};
+    const serving::SimulatedLoad load{*query.simulated_requests, 1};
+    const serving::LoadedTimes played = serving::simulate_batching(server, rate, load);
+    report::Members simulated{{"requests", load.requests}, {"seed", static_cast<std::int64_t>(load.seed)}};
     simulated.emplace_back("stable", played.stable);
     for (auto& member : times_members(played, server.replicas)) simulated.push_back(std::move(member));
     simulated.emplace_back("preemptions_per_request", played.preemptions);
@@ -163,4 +165,4 @@ Result<Members> load_section(const ServeQuery& query, const ServingPoint& point,
   return out;
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::serve

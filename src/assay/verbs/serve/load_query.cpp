@@ -8,7 +8,7 @@
 #include "assay/verbs/option_values.h"
 #include "assay/verbs/serve/load.h"
 
-namespace assay {
+namespace assay::verbs::serve {
 namespace {
 
 /// A share of the prompt ("0.5", "50%"), or a number of its tokens ("512"). At least the last token is worked on: that
@@ -16,7 +16,7 @@ namespace {
 Result<void> read_prefix(const Request& request, ServeQuery& query) {
   const auto text = request.value("prefix-hit");
   if (!text) return {};
-  ServingQuestion& question = query.question;
+  serving::ServingQuestion& question = query.question;
   const auto most = static_cast<double>(question.prompt - 1);
   const bool percent = text->ends_with('%');
   const auto number = parse_number(percent ? text->substr(0, text->size() - 1) : *text);
@@ -45,21 +45,21 @@ Result<void> read_prefix(const Request& request, ServeQuery& query) {
 }
 
 /// Lengths of prompts or outputs; their mean becomes the one of the question.
-Result<Lengths> read_lengths(const Request& request, std::string_view option, std::string_view of, bool mean_given,
-                             std::int64_t& mean) {
+Result<serving::Lengths> read_lengths(const Request& request, std::string_view option, std::string_view of,
+                                      bool mean_given, std::int64_t& mean) {
   const auto text = request.value(option);
-  if (!text) return Lengths::fixed(mean);
+  if (!text) return serving::Lengths::fixed(mean);
   const std::string where = fmt::format("--{}", option);
-  if (mean_given && !lengths_need_mean(*text))
+  if (mean_given && !serving::lengths_need_mean(*text))
     return fail(where, fmt::format("{} has a mean of its own, and --{} gives another", in_quotes(*text), of),
                 fmt::format("leave --{} out, or use lognormal:SIGMA or exponential around it", of), Error::Kind::usage);
-  ASSAY_TRY(lengths, parse_lengths(*text, mean, where));
+  ASSAY_TRY(lengths, serving::parse_lengths(*text, mean, where));
   return lengths;
 }
 
 /// Pages, and lengths that differ.
 Result<void> read_distributions(const Request& request, bool prompt_given, bool output_given, ServeQuery& query) {
-  ServingQuestion& question = query.question;
+  serving::ServingQuestion& question = query.question;
   std::optional<std::int64_t> page;
   ASSAY_CHECK(read_count(request, "page", page));
   if (request.has("overflow") && !page)
@@ -73,7 +73,7 @@ Result<void> read_distributions(const Request& request, bool prompt_given, bool 
   const std::int64_t limit = query.model().max_context;
   const auto open = [&](std::string_view option) {
     const auto text = request.value(option);
-    return text && (lengths_need_mean(*text) || text->starts_with('p'));
+    return text && (serving::lengths_need_mean(*text) || text->starts_with('p'));
   };
   const bool apart = query.model().encoder.has_value();  // prompts and outputs do not share a context
   if (limit > 0 && !request.has("stretch")) {
@@ -85,7 +85,7 @@ Result<void> read_distributions(const Request& request, bool prompt_given, bool 
   }
   question.prompt = std::max<std::int64_t>(1, std::llround(prompts.mean()));
   question.output = std::max<std::int64_t>(1, std::llround(outputs.mean()));
-  question.lengths = request_lengths(prompts, outputs, page.value_or(0));
+  question.lengths = serving::request_lengths(prompts, outputs, page.value_or(0));
   if (!page && !(prompts.is_fixed() && outputs.is_fixed()))
     query.notes.push_back(fmt::format("--page not given: each sequence has room for the longest request, {} tokens",
                                       prompts.largest() + outputs.largest()));
@@ -137,12 +137,12 @@ Result<void> read_serve_load(const Request& request, ServeQuery& query) {
   query.question.prompt = prompt.value_or(1024), query.question.output = output.value_or(256);
   const auto has_mean = [&](std::string_view option) {
     const auto text = request.value(option);
-    return !text || lengths_need_mean(*text);
+    return !text || serving::lengths_need_mean(*text);
   };
   if (!prompt && has_mean("prompt-lengths")) query.notes.emplace_back("--prompt not given: 1024 tokens");
   if (!output && has_mean("output-lengths")) query.notes.emplace_back("--output not given: 256 tokens");
   ASSAY_CHECK(read_distributions(request, prompt.has_value(), output.has_value(), query));
-  const Transformer& model = query.model();
+  const model::Transformer& model = query.model();
   const auto& lengths = query.question.lengths;
   const std::int64_t longest_prompt = lengths ? lengths->prompt.largest() : query.question.prompt,
                      longest_output = lengths ? lengths->output.largest() : query.question.output;
@@ -187,4 +187,4 @@ Result<void> read_serve_load(const Request& request, ServeQuery& query) {
   return read_rate(request, query);
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::serve

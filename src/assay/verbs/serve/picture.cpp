@@ -7,11 +7,11 @@
 
 #include "assay/base/text.h"
 
-namespace assay {
+namespace assay::verbs::serve {
 namespace {
 
-Chart titled(const ServeQuery& query, std::string_view what) {
-  Chart chart;
+draw::Chart titled(const ServeQuery& query, std::string_view what) {
+  draw::Chart chart;
   chart.title = fmt::format("{} on {}", query.model().id, query.cluster.text);
   chart.subtitle =
       fmt::format("{}; {} tokens of prompt, {} of output", what, query.question.prompt, query.question.output);
@@ -19,16 +19,16 @@ Chart titled(const ServeQuery& query, std::string_view what) {
 }
 
 /// Points of the front in classes of batch, a colour each: 1-7, 8-31, 32-127, ...
-void add_batches(Chart& chart, const ServeQuery& query, const ServingSearch& found) {
+void add_batches(draw::Chart& chart, const ServeQuery& query, const search::ServingSearch& found) {
   constexpr double bounds[] = {1, 8, 32, 128, 512, 2048, HUGE_VAL};
   for (std::size_t c = 0; c + 1 < std::size(bounds); ++c) {
     const bool last = std::isinf(bounds[c + 1]);
-    ChartSeries series{last ? fmt::format("batch {} and more", bounds[c])
-                            : fmt::format("batch {} to {}", bounds[c], bounds[c + 1] - 1),
-                       {},
-                       SeriesStyle::markers,
-                       static_cast<int>(c) + 1};
-    for (const ServingPoint& point : found.front)
+    draw::ChartSeries series{last ? fmt::format("batch {} and more", bounds[c])
+                                  : fmt::format("batch {} to {}", bounds[c], bounds[c + 1] - 1),
+                             {},
+                             draw::SeriesStyle::markers,
+                             static_cast<int>(c) + 1};
+    for (const serving::ServingPoint& point : found.front)
       if (point.batch >= bounds[c] && point.batch < bounds[c + 1])
         series.points.push_back({point.decode.estimate, point.tokens_per_second() / query.chips()});
     if (!series.points.empty()) chart.series.push_back(std::move(series));
@@ -42,13 +42,14 @@ std::string compared_title(const ServeQuery& query) {
                                             : std::string("on several clusters"));
 }
 
-Chart front_chart(const ServeQuery& query, const ServingSearch& found, const std::vector<Comparison::Front>& fronts) {
-  Chart chart = titled(query, "the best batch and sharding at every latency");
-  chart.x = {"time per output token", "s", ScaleKind::log, std::nullopt, NumberStyle::si};
-  chart.y = {"tokens per second and chip", "tokens/s", ScaleKind::linear, std::nullopt, NumberStyle::si};
-  const auto line = [&](const ServeQuery& q, const ServingSearch& s, const std::string& name, int colour) {
-    ChartSeries series{name, {}, SeriesStyle::line, colour};
-    for (const ServingPoint& point : s.front)
+draw::Chart front_chart(const ServeQuery& query, const search::ServingSearch& found,
+                        const std::vector<Comparison::Front>& fronts) {
+  draw::Chart chart = titled(query, "the best batch and sharding at every latency");
+  chart.x = {"time per output token", "s", draw::ScaleKind::log, std::nullopt, draw::NumberStyle::si};
+  chart.y = {"tokens per second and chip", "tokens/s", draw::ScaleKind::linear, std::nullopt, draw::NumberStyle::si};
+  const auto line = [&](const ServeQuery& q, const search::ServingSearch& s, const std::string& name, int colour) {
+    draw::ChartSeries series{name, {}, draw::SeriesStyle::line, colour};
+    for (const serving::ServingPoint& point : s.front)
       series.points.push_back({point.decode.estimate, point.tokens_per_second() / q.chips()});
     chart.series.push_back(std::move(series));
   };
@@ -62,29 +63,31 @@ Chart front_chart(const ServeQuery& query, const ServingSearch& found, const std
   // Where the way of sharding changes, and both ends.
   std::string before;
   for (std::size_t i = 0; i < found.front.size(); ++i) {
-    const ServingPoint& point = found.front[i];
+    const serving::ServingPoint& point = found.front[i];
     const std::string text = strategy_text(point.strategy);
     if (fronts.empty() && text != before)
       chart.points.push_back({fmt::format("{}, batch {}", text, human_number(point.batch)), point.decode.estimate,
                               point.tokens_per_second() / query.chips(), 0});
     before = text;
   }
-  if (query.choices.per_token) chart.lines.push_back({Orientation::vertical, *query.choices.per_token, "--tpot"});
+  if (query.choices.per_token) chart.lines.push_back({draw::Orientation::vertical, *query.choices.per_token, "--tpot"});
   return chart;
 }
 
-Result<Chart> step_chart(const ServeQuery& query, const ServingPoint& point) {
-  Chart chart = titled(query, "parts of a decode step with " + strategy_text(point.strategy));
-  chart.x = {"batch", "sequences", ScaleKind::log, std::nullopt, NumberStyle::si};
-  chart.y = {"time of a step", "s", ScaleKind::log, std::nullopt, NumberStyle::si};
-  ASSAY_TRY(links, serving_links(query.question.setup, point.strategy, query.cluster));
-  const ServingProfiles profiles = serving_profiles(query.question, point.strategy, links);
-  ChartSeries estimate{"estimate", {}, SeriesStyle::line, 1}, memory{"memory", {}, SeriesStyle::dashed, 2},
-      compute{"compute", {}, SeriesStyle::dashed, 3}, network{"network", {}, SeriesStyle::dashed, 4};
+Result<draw::Chart> step_chart(const ServeQuery& query, const serving::ServingPoint& point) {
+  draw::Chart chart = titled(query, "parts of a decode step with " + strategy_text(point.strategy));
+  chart.x = {"batch", "sequences", draw::ScaleKind::log, std::nullopt, draw::NumberStyle::si};
+  chart.y = {"time of a step", "s", draw::ScaleKind::log, std::nullopt, draw::NumberStyle::si};
+  ASSAY_TRY(links, serving::serving_links(query.question.setup, point.strategy, query.cluster));
+  const serving::ServingProfiles profiles = serving::serving_profiles(query.question, point.strategy, links);
+  draw::ChartSeries estimate{"estimate", {}, draw::SeriesStyle::line, 1},
+      memory{"memory", {}, draw::SeriesStyle::dashed, 2}, compute{"compute", {}, draw::SeriesStyle::dashed, 3},
+      network{"network", {}, draw::SeriesStyle::dashed, 4};
   const double unit = profiles.decode.unit * static_cast<double>(point.strategy.pipeline);
   const double most = std::max({point.batch, point.memory.max_batch, 64.0 * unit});
   for (double batch = unit; batch <= most; batch *= std::sqrt(2.0)) {
-    const ServingTime time = serving_time(query.question.setup, point.strategy, profiles.decode, links, batch);
+    const serving::ServingTime time =
+        serving::serving_time(query.question.setup, point.strategy, profiles.decode, links, batch);
     estimate.points.push_back({batch, time.estimate});
     memory.points.push_back({batch, time.memory});
     compute.points.push_back({batch, time.compute});
@@ -93,19 +96,19 @@ Result<Chart> step_chart(const ServeQuery& query, const ServingPoint& point) {
   chart.series = {estimate, memory, compute};
   if (!network.points.empty()) chart.series.push_back(network);
   if (point.memory.max_batch >= unit)
-    chart.lines.push_back({Orientation::vertical, point.memory.max_batch, "memory is full"});
+    chart.lines.push_back({draw::Orientation::vertical, point.memory.max_batch, "memory is full"});
   return chart;
 }
 
-Result<Chart> cost_chart(const ServeQuery& query, const ServingSearch& found,
-                         const std::vector<Comparison::Front>& fronts) {
-  Chart chart = titled(query, "cost of a million tokens at every latency");
+Result<draw::Chart> cost_chart(const ServeQuery& query, const search::ServingSearch& found,
+                               const std::vector<Comparison::Front>& fronts) {
+  draw::Chart chart = titled(query, "cost of a million tokens at every latency");
   if (!fronts.empty()) chart.title = compared_title(query);
-  chart.x = {"time per output token", "s", ScaleKind::log, std::nullopt, NumberStyle::si};
-  chart.y = {"cost of a million tokens", "USD", ScaleKind::log, std::nullopt, NumberStyle::compact};
-  const auto add = [&](const ServeQuery& q, const ServingSearch& s, const std::string& name) {
-    ChartSeries series{name, {}, SeriesStyle::line, static_cast<int>(chart.series.size() % 8) + 1};
-    for (const ServingPoint& p : s.front)
+  chart.x = {"time per output token", "s", draw::ScaleKind::log, std::nullopt, draw::NumberStyle::si};
+  chart.y = {"cost of a million tokens", "USD", draw::ScaleKind::log, std::nullopt, draw::NumberStyle::compact};
+  const auto add = [&](const ServeQuery& q, const search::ServingSearch& s, const std::string& name) {
+    draw::ChartSeries series{name, {}, draw::SeriesStyle::line, static_cast<int>(chart.series.size() % 8) + 1};
+    for (const serving::ServingPoint& p : s.front)
       if (const auto cost = cost_of_million(q, p.tokens_per_second()))
         series.points.push_back({p.decode.estimate, cost->value()});
     if (!series.points.empty()) chart.series.push_back(std::move(series));
@@ -120,11 +123,12 @@ Result<Chart> cost_chart(const ServeQuery& query, const ServingSearch& found,
 
 }  // namespace
 
-Result<Chart> serve_chart(const ServeQuery& query, const ServingSearch& found, const ServingPoint& point,
-                          std::string_view what, const std::vector<Comparison::Front>& fronts) {
+Result<draw::Chart> serve_chart(const ServeQuery& query, const search::ServingSearch& found,
+                                const serving::ServingPoint& point, std::string_view what,
+                                const std::vector<Comparison::Front>& fronts) {
   if (what == "step") return step_chart(query, point);
   if (what == "cost") return cost_chart(query, found, fronts);
   return front_chart(query, found, fronts);
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::serve

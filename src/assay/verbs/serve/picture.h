@@ -5,10 +5,11 @@
 #include "assay/draw/chart/chart.h"
 #include "assay/verbs/serve/sections.h"
 
-namespace assay {
+namespace assay::verbs::serve {
 
 /// `what` is front, step or cost. `fronts` are those of all clusters and formats that are compared; empty: of none.
-Result<Chart> serve_chart(const ServeQuery& query, const ServingSearch& found, const ServingPoint& point,
-                          std::string_view what, const std::vector<Comparison::Front>& fronts);
+Result<draw::Chart> serve_chart(const ServeQuery& query, const search::ServingSearch& found,
+                                const serving::ServingPoint& point, std::string_view what,
+                                const std::vector<Comparison::Front>& fronts);
 
-}  // namespace assay
+}  // namespace assay::verbs::serve

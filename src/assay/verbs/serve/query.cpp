@@ -18,7 +18,7 @@
 #include "assay/verbs/serve/software.h"
 #include "assay/verbs/verbs.h"
 
-namespace assay {
+namespace assay::verbs::serve {
 namespace {
 
 constexpr std::size_t max_sweep = 4096;
@@ -26,15 +26,15 @@ constexpr std::int64_t longest_draft = 16;
 
 /// Rates and collectives with the chip's calibration, unless the request sets efficiencies of its own.
 Result<void> set_rates(const Request& request, const Context& context, ServeQuery& query) {
-  const Chip& chip = query.cluster.chip;
-  ServingSetup& setup = query.question.setup;
+  const hardware::Chip& chip = query.cluster.chip;
+  serving::ServingSetup& setup = query.question.setup;
   const auto sets = request.values("set");
   const bool own_shares =
       std::any_of(sets.begin(), sets.end(), [](const std::string& set) { return set.starts_with("efficiency."); });
-  ASSAY_TRY(calibration, calibration_of(chip, context.catalogue));
+  ASSAY_TRY(calibration, hardware::calibration_of(chip, context.catalogue));
   const bool used = calibration && !own_shares;
-  ASSAY_TRY(rates,
-            kernel_rates(chip, query.compute, "--compute", used ? &calibration->values : nullptr, {.serves = true}));
+  ASSAY_TRY(rates, estimate::kernel_rates(chip, query.compute, "--compute", used ? &calibration->values : nullptr,
+                                          {.serves = true}));
   setup.rates = rates;
   setup.collectives.reset(), setup.effects = {}, query.steps.reset();
   if (own_shares) return {};
@@ -53,7 +53,7 @@ Result<void> set_rates(const Request& request, const Context& context, ServeQuer
 /// What products are made in unless told: the format of weights that are published with quantised activations where
 /// the chip multiplies in it, else bf16 or, on older chips, fp16, or fp32 on processors that multiply in nothing
 /// narrower.
-Dtype usual_compute(const Chip& chip, const Formats& formats) {
+Dtype usual_compute(const hardware::Chip& chip, const lower::Formats& formats) {
   const auto has = [&](Dtype dtype) { return chip.peak[static_cast<std::size_t>(dtype)].has_value(); };
   if (formats.quantised && formats.quantised->products && has(formats.quantised->format.dtype))
     return formats.quantised->format.dtype;
@@ -62,23 +62,23 @@ Dtype usual_compute(const Chip& chip, const Formats& formats) {
 }
 
 /// Where a chip has no narrower products, all that they read is kept in their format, unless told.
-void widen_formats(const Request& request, Dtype usual, Formats& formats) {
+void widen_formats(const Request& request, Dtype usual, lower::Formats& formats) {
   if (facts(usual).bits <= 16) return;
   formats.activations = usual;
   if (!request.has("kv")) formats.kv_cache = usual;
   if (!request.has("weights") && !formats.quantised) formats.weights = usual;
 }
 
-std::string weights_text(const Formats& formats, Dtype published) {
+std::string weights_text(const lower::Formats& formats, Dtype published) {
   const bool narrowed = facts(published).bits > 16 && formats.weights == Dtype::bf16;
   if (!formats.quantised)
     return fmt::format("{}{}", name(formats.weights),
                        narrowed ? fmt::format(" (published in {})", name(published)) : "");
-  return fmt::format("{} (others {})", text(*formats.quantised), name(formats.weights));
+  return fmt::format("{} (others {})", model::text(*formats.quantised), name(formats.weights));
 }
 
 Result<void> read_formats(const Request& request, const Context& context, ServeQuery& query) {
-  Formats& formats = query.question.setup.formats;
+  lower::Formats& formats = query.question.setup.formats;
   formats.weights = query.model().dtype;
   if (facts(formats.weights).bits > 16) formats.weights = Dtype::bf16;  // as every engine loads them
   formats.quantised = query.imported.quantisation;
@@ -91,7 +91,7 @@ Result<void> read_formats(const Request& request, const Context& context, ServeQ
   ASSAY_CHECK(read_dtype(request, "compute", query.compute));
   ASSAY_CHECK(read_dtype(request, "kv", formats.kv_cache));
   if (request.has("head-weights")) ASSAY_CHECK(read_dtype(request, "head-weights", formats.outer.emplace()));
-  if (const auto peak = peak_rate(query.cluster.chip, query.compute, "--compute"); !peak) {
+  if (const auto peak = hardware::peak_rate(query.cluster.chip, query.compute, "--compute"); !peak) {
     query.impossible = fmt::format("{}; {}", peak.error().what, peak.error().hint);
     return {};
   }
@@ -117,18 +117,18 @@ Result<void> read_formats(const Request& request, const Context& context, ServeQ
 }
 
 Result<void> read_model(const Request& request, const Context& context, ServeQuery& query) {
-  ASSAY_TRY(imported, load_model(request.arguments().front(), context.catalogue, "MODEL"));
-  ASSAY_CHECK(check_lowers(imported.model, "MODEL"));
+  ASSAY_TRY(imported, model::load_model(request.arguments().front(), context.catalogue, "MODEL"));
+  ASSAY_CHECK(lower::check_lowers(imported.model, "MODEL"));
   const auto& kinds = imported.model.decoder.kinds;
   if (std::any_of(kinds.begin(), kinds.end(),
-                  [](const Layer& layer) { return layer.attention && !layer.attention->causal; }))
+                  [](const model::Layer& layer) { return layer.attention && !layer.attention->causal; }))
     return fail("MODEL", fmt::format("{} is an encoder: it reads a text and writes none", imported.model.id),
                 "`assay train` takes it, `assay models` counts it");
   query.imported = imported;
-  Transformer& model = query.imported.model;
+  model::Transformer& model = query.imported.model;
   std::optional<std::int64_t> kv_heads;
   ASSAY_CHECK(read_count(request, "kv-heads", kv_heads));
-  for (Layer& layer : model.decoder.kinds) {
+  for (model::Layer& layer : model.decoder.kinds) {
     if (!kv_heads || !layer.attention) continue;
     if (layer.attention->kv_rank > 0)
       return fail("--kv-heads", fmt::format("{} caches what is compressed, not heads", model.id), "leave it out");
@@ -138,12 +138,12 @@ Result<void> read_model(const Request& request, const Context& context, ServeQue
                   fmt::format("it must divide {}", layer.attention->heads));
     layer.attention->kv_heads = *kv_heads;
   }
-  const ParameterCounts counts = parameter_counts(model);
+  const model::ParameterCounts counts = model::parameter_counts(model);
   const auto total = static_cast<double>(counts.total);
   query.parameters = total, query.active = static_cast<double>(counts.active_matrix);
   for (std::size_t k = 0; model.encoder && k < model.encoder->kinds.size(); ++k)
-    query.encoder_active += static_cast<double>(model.encoder->count(k) *
-                                                layer_parameter_counts(model, model.encoder->kinds[k]).active_matrix);
+    query.encoder_active += static_cast<double>(
+        model.encoder->count(k) * model::layer_parameter_counts(model, model.encoder->kinds[k]).active_matrix);
   query.active -= query.encoder_active;
   std::optional<std::int64_t> parameters;
   ASSAY_CHECK(read_count(request, "parameters", parameters));
@@ -173,7 +173,7 @@ Result<void> read_measured(const Request& request, ServeQuery& query) {
 }
 
 Result<void> read_strategy(const Request& request, ServeQuery& query) {
-  ServingChoices& c = query.choices;
+  search::ServingChoices& c = query.choices;
   ASSAY_CHECK(read_count(request, "tp", c.tensor));
   ASSAY_CHECK(read_count(request, "pp", c.pipeline));
   ASSAY_CHECK(read_count(request, "ep", c.expert));
@@ -183,17 +183,19 @@ Result<void> read_strategy(const Request& request, ServeQuery& query) {
   ASSAY_CHECK(read_time(request, "ttft", c.first_token));
   ASSAY_CHECK(read_time(request, "tpot", c.per_token));
   if (const auto text = request.value("cache"))
-    c.cache = *text == "heads" ? CacheScheme::heads : *text == "batch" ? CacheScheme::batch : CacheScheme::sequence;
+    c.cache = *text == "heads"   ? lower::CacheScheme::heads
+              : *text == "batch" ? lower::CacheScheme::batch
+                                 : lower::CacheScheme::sequence;
   if (request.has("gather-weights")) {
     if (c.second.value_or(1) == 1)
       return fail("--gather-weights",
                   "is about weights that are split in two directions, and --weights-2d is not given",
                   "add --weights-2d 2", Error::Kind::usage);
-    c.weights = WeightScheme::gathered;
+    c.weights = lower::WeightScheme::gathered;
   }
   if (c.expert.value_or(1) > 1 && c.second.value_or(1) > 1) {
     std::int64_t experts = 0;
-    for (const Layer& layer : query.model().decoder.kinds)
+    for (const model::Layer& layer : query.model().decoder.kinds)
       if (layer.feed_forward) experts = std::max(experts, layer.feed_forward->experts);
     const std::int64_t ways = *c.expert * *c.second;
     const bool enough = ways <= experts && experts % ways == 0;
@@ -206,16 +208,16 @@ Result<void> read_strategy(const Request& request, ServeQuery& query) {
                              experts, c.tensor.value_or(1) * *c.second),
         Error::Kind::usage);
   }
-  Parallelism given;
+  lower::Parallelism given;
   given.tensor = c.tensor.value_or(1), given.pipeline = c.pipeline.value_or(1);
-  ASSAY_CHECK(check_parallelism(given, query.model()));
+  ASSAY_CHECK(lower::check_parallelism(given, query.model()));
   if (c.expert) ASSAY_CHECK(check_experts(*c.expert, c.expert_over, given.tensor, 1, query.model()));
   return {};
 }
 
 /// A draft writes the tokens of the model, behind the same tokens.
-Result<void> check_draft(const Transformer& draft, const ServeQuery& query, bool stretch) {
-  const Transformer& model = query.model();
+Result<void> check_draft(const model::Transformer& draft, const ServeQuery& query, bool stretch) {
+  const model::Transformer& model = query.model();
   constexpr double padding = 0.01;  // tables are filled up to round sizes
   const auto own = static_cast<double>(model.vocabulary), drafted = static_cast<double>(draft.vocabulary);
   if (std::abs(drafted - own) > padding * own)
@@ -247,12 +249,12 @@ Result<void> read_draft(const Request& request, const Context& context, ServeQue
                 fmt::format("{} is an encoder-decoder: none of its layers predicts tokens by itself", query.model().id),
                 "name a small model that drafts");
   if (*text == "mtp") {
-    query.draft = prediction_module(query.model());
+    query.draft = search::prediction_module(query.model());
   } else {
-    ASSAY_TRY(draft, load_model(*text, context.catalogue, "--draft"));
-    ASSAY_CHECK(check_lowers(draft.model, "--draft"));
+    ASSAY_TRY(draft, model::load_model(*text, context.catalogue, "--draft"));
+    ASSAY_CHECK(lower::check_lowers(draft.model, "--draft"));
     ASSAY_CHECK(check_draft(draft.model, query, request.has("stretch")));
-    query.draft = Draft{draft.model, false};
+    query.draft = search::Draft{draft.model, false};
   }
   if (!request.has("acceptance")) query.notes.emplace_back("--acceptance not given: 0.8 of drafted tokens are right");
   ASSAY_CHECK(read_share(request, "acceptance", query.acceptance, true));
@@ -293,9 +295,9 @@ Result<void> read_sweep(const Request& request, ServeQuery& query) {
 }  // namespace
 
 double cache_values(const ServeQuery& query, std::int64_t tokens) {
-  const Transformer& model = query.model();
+  const model::Transformer& model = query.model();
   const std::int64_t source = model.encoder ? std::min(tokens, query.question.prompt) : 0;
-  return static_cast<double>(kv_values_per_sequence(model, tokens - source, source));
+  return static_cast<double>(model::kv_values_per_sequence(model, tokens - source, source));
 }
 
 void bind(ServeQuery& query) { query.question.setup.model = &query.imported.model; }
@@ -306,8 +308,9 @@ Result<ServeQuery> read_serve_query(const Request& request, const Context& conte
   ASSAY_TRY(range, parse_cluster_range(request.value("on").value_or(""), "--on"));
   if (range.clusters.size() > 1) query.sizes = range.clusters;
   ASSAY_TRY(overrides, overrides_of(request));
-  ASSAY_TRY(cluster, query.sizes.empty() ? cluster_of(request, context)
-                                         : parse_cluster(query.sizes[size], context.catalogue, "--on", overrides));
+  ASSAY_TRY(cluster, query.sizes.empty()
+                         ? cluster_of(request, context)
+                         : hardware::parse_cluster(query.sizes[size], context.catalogue, "--on", overrides));
   query.cluster = cluster;
   ASSAY_CHECK(read_share(request, "memory-share", query.memory_share, true));
   if (query.memory_share == 0.0) return fail("--memory-share", "nothing is left to serve with", "e.g. 0.9");
@@ -320,7 +323,7 @@ Result<ServeQuery> read_serve_query(const Request& request, const Context& conte
   for (std::size_t i = 0; i < query.sizes.size(); ++i) {
     if (i == size) continue;
     // Of sizes that were counted up, those that a chip does not come in are left out.
-    const auto other = parse_cluster(query.sizes[i], context.catalogue, "--on", overrides);
+    const auto other = hardware::parse_cluster(query.sizes[i], context.catalogue, "--on", overrides);
     if (!other && (!range.counted[i] || other.error().kind == Error::Kind::missing))
       return tl::unexpected<Error>(other.error());
     if (other)
@@ -338,12 +341,12 @@ Result<ServeQuery> read_serve_query(const Request& request, const Context& conte
   return query;
 }
 
-Result<ServeQuery> on_other_cluster(const ServeQuery& query, const Cluster& cluster, const Request& request,
+Result<ServeQuery> on_other_cluster(const ServeQuery& query, const hardware::Cluster& cluster, const Request& request,
                                     const Context& context, std::optional<Dtype> format) {
   ServeQuery other = query;
   other.cluster = cluster;
   other.question.capacity = query.memory_share * cluster.chip.hbm().capacity.value.value();
-  Formats& formats = other.question.setup.formats;
+  lower::Formats& formats = other.question.setup.formats;
   if (format) {
     formats.set_weights(*format);
     formats.kv_cache = facts(*format).bits >= 8 ? *format : facts(*format).is_integer ? Dtype::int8 : Dtype::fp8;
@@ -360,30 +363,30 @@ Result<ServeQuery> on_other_cluster(const ServeQuery& query, const Cluster& clus
   return other;
 }
 
-std::string strategy_text(const ServingStrategy& s) {
+std::string strategy_text(const serving::ServingStrategy& s) {
   std::string text;
   const auto part = [&](std::string_view word, std::int64_t n) {
     if (n > 1) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word, n);
   };
   part("dp", s.data), part("tp", s.tensor), part("weights-2d", s.second), part("ep", s.expert);
-  if (s.parallelism().expert_others() > 1) text += fmt::format(" over {}", expert_axes_text(s.parallelism()));
+  if (s.parallelism().expert_others() > 1) text += fmt::format(" over {}", lower::expert_axes_text(s.parallelism()));
   part("pp", s.pipeline);
   if (text.empty()) text = "one chip";
-  if (s.second > 1 && s.scheme.weights == WeightScheme::gathered) text += ", weights gathered";
-  if (s.tensor * s.second > 1 && s.scheme.cache != CacheScheme::heads)
-    text += s.scheme.cache == CacheScheme::batch ? ", cache by batch" : ", cache by sequence";
+  if (s.second > 1 && s.scheme.weights == lower::WeightScheme::gathered) text += ", weights gathered";
+  if (s.tensor * s.second > 1 && s.scheme.cache != lower::CacheScheme::heads)
+    text += s.scheme.cache == lower::CacheScheme::batch ? ", cache by batch" : ", cache by sequence";
   return text;
 }
 
-std::string_view limiter_of(const ServingTime& time) {
+std::string_view limiter_of(const serving::ServingTime& time) {
   if (time.network > time.compute && time.network > time.memory) return "network";
   return time.memory > time.compute ? "memory" : "compute";
 }
 
 std::optional<Dollars> cost_of_million(const ServeQuery& query, double tokens_per_second) {
-  const Price* price = newest_price(query.cluster.chip);
+  const hardware::Price* price = hardware::newest_price(query.cluster.chip);
   if (!price) return std::nullopt;
   return 1e6 * (price->value.value * Seconds(1.0 / tokens_per_second) * query.chips());
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::serve

@@ -10,13 +10,13 @@
 #include "assay/search/serving/speculation.h"
 #include "assay/verbs/request.h"
 
-namespace assay {
+namespace assay::verbs::serve {
 
 struct ServeQuery {
-  ImportedModel imported;
-  Cluster cluster;
-  ServingQuestion question;  ///< its model is set by bind()
-  ServingChoices choices;
+  model::ImportedModel imported;
+  hardware::Cluster cluster;
+  serving::ServingQuestion question;  ///< its model is set by bind()
+  search::ServingChoices choices;
   Dtype compute = Dtype::bf16;
   double memory_share = 1;            ///< of each chip's memory that may be used
   double parameters = 0, active = 0;  ///< of the model, and those that one token passes; given or counted
@@ -29,18 +29,19 @@ struct ServeQuery {
   std::optional<double> rate;                     ///< requests per second
   std::optional<std::int64_t> prefill_servers;    ///< copies of a replica that only work on prompts
   std::optional<std::int64_t> simulated_requests;
-  std::optional<Draft> draft;
+  std::optional<search::Draft> draft;
   double acceptance = 0.8;
   std::vector<std::int64_t> draft_lengths, batches;
   std::vector<std::string> compared;    ///< further clusters
   std::vector<std::string> sizes;       ///< those of --on, where there are several: the first that does is answered for
   std::vector<Dtype> compared_formats;  ///< further formats of weights
   std::vector<std::string> notes;
-  std::optional<ServingCalibration> steps;  ///< what is known of whole steps; nothing where efficiencies are given
+  std::optional<estimate::ServingCalibration>
+      steps;               ///< what is known of whole steps; nothing where efficiencies are given
   std::string impossible;  ///< why no answer can meet the request, whatever the strategy; empty: nothing known
 
   double chips() const { return static_cast<double>(cluster.chips()); }
-  const Transformer& model() const { return imported.model; }
+  const model::Transformer& model() const { return imported.model; }
 };
 
 /// Of several clusters in --on, the question of that one; the others are compared with it.
@@ -48,7 +49,7 @@ Result<ServeQuery> read_serve_query(const Request& request, const Context& conte
 
 /// The same question of another cluster, an error where its chip lacks the compute format; with weights in `format`,
 /// the cache in the same or 8 bits, and products in it where the chip can.
-Result<ServeQuery> on_other_cluster(const ServeQuery& query, const Cluster& cluster, const Request& request,
+Result<ServeQuery> on_other_cluster(const ServeQuery& query, const hardware::Cluster& cluster, const Request& request,
                                     const Context& context, std::optional<Dtype> format = std::nullopt);
 
 /// Values of the cache of one sequence that holds `tokens` tokens of prompt and output.
@@ -58,10 +59,10 @@ double cache_values(const ServeQuery& query, std::int64_t tokens);
 void bind(ServeQuery& query);
 
 /// "dp 2, tp 4, cache by batch"
-std::string strategy_text(const ServingStrategy& strategy);
-std::string_view limiter_of(const ServingTime& time);
+std::string strategy_text(const serving::ServingStrategy& strategy);
+std::string_view limiter_of(const serving::ServingTime& time);
 
 /// Dollars for a million tokens.
 std::optional<Dollars> cost_of_million(const ServeQuery& query, double tokens_per_second);
 
-}  // namespace assay
+}  // namespace assay::verbs::serve

@@ -11,7 +11,7 @@
 #include "assay/search/serving/speculation.h"
 #include "assay/serving/critical_batches.h"
 
-namespace assay {
+namespace assay::verbs::serve {
 namespace {
 
 /// Bytes of the weights that a decode step of `tokens` tokens reads. Experts that no token picks stay where they are;
@@ -19,57 +19,58 @@ namespace {
 /// but for one that is the head, too. Where parameters are given instead of counted, nothing is known of tables: all is
 /// read.
 double bytes_read(const ServeQuery& query, double tokens) {
-  const Transformer& model = query.model();
-  const Formats& formats = query.question.setup.formats;
-  const auto stored = [&](const Weight& weight) {
+  const model::Transformer& model = query.model();
+  const lower::Formats& formats = query.question.setup.formats;
+  const auto stored = [&](const model::Weight& weight) {
     return storage(formats.of(weight), static_cast<double>(weight.elements())).value();
   };
-  const auto looked_up = [&](const Weight& weight) {
-    const bool table = weight.part == Part::embedding && !weight.matrix && weight.rank > 1;
-    return (table && !(model.tied && model.head && weight.name == "embedding")) || weight.part == Part::positions;
+  const auto looked_up = [&](const model::Weight& weight) {
+    const bool table = weight.part == model::Part::embedding && !weight.matrix && weight.rank > 1;
+    return (table && !(model.tied && model.head && weight.name == "embedding")) ||
+           weight.part == model::Part::positions;
   };
   double read = 0.0;
-  for (const Weight& weight : outer_weights(model))
+  for (const model::Weight& weight : model::outer_weights(model))
     if (query.parameters_given || !looked_up(weight)) read += stored(weight);
   for (std::size_t k = 0; k < model.decoder.kinds.size(); ++k) {
-    const Layer& layer = model.decoder.kinds[k];
+    const model::Layer& layer = model.decoder.kinds[k];
     if (layer.needs_image && !query.parameters_given) continue;  // no text runs it
     const auto layers = static_cast<double>(model.decoder.count(k));
     double touched = 1.0;
     if (layer.feed_forward && layer.feed_forward->experts > 0)
-      touched = touched_share(tokens, static_cast<double>(layer.feed_forward->experts_per_token),
-                              static_cast<double>(layer.feed_forward->experts));
-    for (const Weight& weight : layer_weights(model, layer)) {
+      touched = lower::touched_share(tokens, static_cast<double>(layer.feed_forward->experts_per_token),
+                                     static_cast<double>(layer.feed_forward->experts));
+    for (const model::Weight& weight : model::layer_weights(model, layer)) {
       const bool once = weight.name == "W_ck" || weight.name == "W_cv" || weight.name == "b_ck" ||
                         weight.name == "b_cv" || weight.name == "W_rel";
-      if (!once) read += layers * stored(weight) * (weight.dims[0].dim == LogicalDim::experts ? touched : 1.0);
+      if (!once) read += layers * stored(weight) * (weight.dims[0].dim == model::LogicalDim::experts ? touched : 1.0);
     }
   }
   return query.question.weight_scale * read;
 }
 
 /// One way into the network along one axis of a torus in both directions, or into the switches.
-BytesPerSecond axis_bandwidth(const Chip& chip) {
+BytesPerSecond axis_bandwidth(const hardware::Chip& chip) {
   if (!chip.network.scale_up) return BytesPerSecond(0);
-  const ScaleUp& up = *chip.network.scale_up;
-  return up.kind == "torus" ? 2.0 * up.link_bandwidth.value : scale_up_egress(chip)->value;
+  const hardware::ScaleUp& up = *chip.network.scale_up;
+  return up.kind == "torus" ? 2.0 * up.link_bandwidth.value : hardware::scale_up_egress(chip)->value;
 }
 
-double widest_layer(const Transformer& model) {
+double widest_layer(const model::Transformer& model) {
   double width = 0.0;
-  for (const Layer& layer : model.decoder.kinds)
+  for (const model::Layer& layer : model.decoder.kinds)
     if (layer.feed_forward) width = std::max(width, static_cast<double>(layer.feed_forward->width));
   return width;
 }
 
 /// Values of the cache that the average decode step of a sequence reads.
 double values_met(const ServeQuery& query) {
-  const ServingKeys keys = decode_keys(query.question);
-  if (keys.shares.empty()) return cache_values(query, decode_context(query.question));
+  const serving::ServingKeys keys = serving::decode_keys(query.question);
+  if (keys.shares.empty()) return cache_values(query, serving::decode_context(query.question));
   double values = 0.0, all = 0.0;
   for (std::size_t i = 0; i < keys.seen.size(); ++i) {
-    values +=
-        keys.shares[i] * static_cast<double>(kv_values_met(query.model(), keys.seen[i] - keys.source, keys.source));
+    values += keys.shares[i] *
+              static_cast<double>(model::kv_values_met(query.model(), keys.seen[i] - keys.source, keys.source));
     all += keys.shares[i];
   }
   return values / all;
@@ -78,11 +79,12 @@ double values_met(const ServeQuery& query) {
 }  // namespace
 
 ServingBounds serving_bounds(const ServeQuery& query, double batch) {
-  const Formats& formats = query.question.setup.formats;
-  const KernelRates& rates = query.question.setup.rates;
+  const lower::Formats& formats = query.question.setup.formats;
+  const estimate::KernelRates& rates = query.question.setup.rates;
   ServingBounds bounds;
-  const double values = cache_values(query, decode_context(query.question));
-  const double counted = weight_bytes(query.model(), [&](const Weight& w) { return formats.of(w); }).value();
+  const double values = cache_values(query, serving::decode_context(query.question));
+  const double counted =
+      model::weight_bytes(query.model(), [&](const model::Weight& w) { return formats.of(w); }).value();
   bounds.weights = query.question.weight_scale * counted;
   bounds.weights_read = bytes_read(query, batch);
   bounds.cache = storage(formats.kv_cache, values * batch).value();
@@ -99,26 +101,26 @@ namespace {
 std::optional<double> measured_prefill(const ServeQuery& query, std::int64_t replicas) {
   if (query.prefill_time || !query.mfu) return query.prefill_time;
   const double each = query.model().encoder ? query.encoder_active : query.active;
-  const double flops = 2.0 * each * static_cast<double>(fresh_prompt(query.question));
+  const double flops = 2.0 * each * static_cast<double>(serving::fresh_prompt(query.question));
   return flops / (query.chips() / static_cast<double>(replicas) *
                   query.question.setup.rates.rate(query.compute).value() * *query.mfu);
 }
 
 /// What was measured is no question of the sharding, but a share of the peak takes as long as a replica has few chips:
 /// the best of all numbers of replicas that bring the first token in time.
-Result<ServingSearch> search_with_measured(const ServeQuery& query, ServingChoices choices) {
+Result<search::ServingSearch> search_with_measured(const ServeQuery& query, search::ServingChoices choices) {
   const std::optional<double> wish = query.choices.first_token;
   if (query.step_time) choices.per_token.reset();
   if (query.prefill_time || query.mfu) choices.first_token.reset();
-  ASSAY_TRY(found, search_serving(query.question, query.cluster, choices));
+  ASSAY_TRY(found, search::search_serving(query.question, query.cluster, choices));
   const auto late = [&](std::int64_t replicas) { return measured_prefill(query, replicas).value_or(0.0) > *wish; };
   if (!wish || !query.mfu || query.prefill_time || choices.data || !found.best || !late(found.best->strategy.data))
     return found;
-  std::optional<ServingSearch> best;
+  std::optional<search::ServingSearch> best;
   for (std::int64_t replicas = 1; replicas <= query.cluster.chips() && !late(replicas); ++replicas) {
     if (query.cluster.chips() % replicas != 0) continue;
     choices.data = replicas;
-    ASSAY_TRY(other, search_serving(query.question, query.cluster, choices));
+    ASSAY_TRY(other, search::search_serving(query.question, query.cluster, choices));
     if (other.best && (!best || other.best->tokens_per_second() > best->best->tokens_per_second()))
       best = std::move(other);
   }
@@ -127,21 +129,22 @@ Result<ServingSearch> search_with_measured(const ServeQuery& query, ServingChoic
 
 }  // namespace
 
-Result<ServingSearch> search_as_measured(const ServeQuery& query) {
+Result<search::ServingSearch> search_as_measured(const ServeQuery& query) {
   ASSAY_TRY(found, search_with_measured(query, query.choices));
-  std::optional<ServingPoint>& taken = found.best ? found.best : found.closest;
+  std::optional<serving::ServingPoint>& taken = found.best ? found.best : found.closest;
   if (!taken || !(query.step_time || query.prefill_time || query.mfu)) return found;
   const auto first = measured_prefill(query, taken->strategy.data);
   const double step_time = query.step_time.value_or(taken->decode.estimate),
                prefill_time = first.value_or(taken->prefill.estimate);
   const double step = step_time / taken->decode.estimate, prefill = prefill_time / taken->prefill.estimate;
-  const auto scale = [&](ServingPoint& point) {
+  const auto scale = [&](serving::ServingPoint& point) {
     point.scale(step, prefill);
     if (first) point.prompts = static_cast<double>(point.strategy.data);
   };
-  for (std::optional<ServingPoint>* point : {&found.best, &found.closest, &found.fastest_token, &found.fastest_prompt})
+  for (std::optional<serving::ServingPoint>* point :
+       {&found.best, &found.closest, &found.fastest_token, &found.fastest_prompt})
     if (*point) scale(**point);
-  for (ServingPoint& point : found.front) scale(point);
+  for (serving::ServingPoint& point : found.front) scale(point);
   if (found.most_prompts) found.most_prompts->time.estimate *= prefill;
   taken->decode.estimate = step_time, taken->prefill.estimate = prefill_time;  // to the last digit
   if (found.best && (step_time > query.choices.per_token.value_or(HUGE_VAL) ||
@@ -150,8 +153,8 @@ Result<ServingSearch> search_as_measured(const ServeQuery& query) {
   return found;
 }
 
-void note_measured(const ServeQuery& query, const ServingPoint& point, Response& response) {
-  const auto compare = [&](std::string_view option, const ServingTime& time) {
+void note_measured(const ServeQuery& query, const serving::ServingPoint& point, report::Response& response) {
+  const auto compare = [&](std::string_view option, const serving::ServingTime& time) {
     if (time.estimate >= time.lower) return;
     response.notes.push_back(
         fmt::format("{} {} is below {}, the least that these chips take: was it of this model, "
@@ -162,37 +165,38 @@ void note_measured(const ServeQuery& query, const ServingPoint& point, Response&
   if (query.prefill_time) compare("--prefill-time", point.prefill);
 }
 
-Members bounds_section(const ServeQuery& query, const ServingPoint& point) {
+report::Members bounds_section(const ServeQuery& query, const serving::ServingPoint& point) {
   const ServingBounds b = serving_bounds(query, point.batch);
-  const KernelRates& rates = query.question.setup.rates;
+  const estimate::KernelRates& rates = query.question.setup.rates;
   const double total = b.weights + b.cache;
   const auto per_sequence = b.cache / point.batch;
-  Members out{{"weights", Bytes(b.weights)},
-              {"weights_read", Bytes(b.weights_read)},
-              {"kv_cache", Bytes(b.cache)},
-              {"kv_cache_of_a_sequence", Bytes(per_sequence)},
-              {"total", Bytes(total)},
-              {"chips_for_total", total / query.question.capacity},
-              {"sequences_that_outweigh_weights", std::ceil(b.weights / per_sequence)},
-              {"weights_time", Seconds(b.weights_time)},
-              {"kv_cache_time", Seconds(b.cache_time)},
-              {"memory_time", Seconds(b.weights_time + b.cache_time)},
-              {"compute_time", Seconds(b.compute_time)},
-              {"step_time", Seconds(b.step())},
-              {"tokens_per_second", TokensPerSecond(point.batch / b.step())},
-              {"tokens_per_second_per_chip", TokensPerSecond(point.batch / b.step() / query.chips())},
-              {"full_memory_time", Seconds(query.question.capacity / rates.hbm.value())},
-              {"full_memory_time_of_output",
-               Seconds(static_cast<double>(query.question.output) * query.question.capacity / rates.hbm.value())}};
+  report::Members out{{"weights", Bytes(b.weights)},
+                      {"weights_read", Bytes(b.weights_read)},
+                      {"kv_cache", Bytes(b.cache)},
+                      {"kv_cache_of_a_sequence", Bytes(per_sequence)},
+                      {"total", Bytes(total)},
+                      {"chips_for_total", total / query.question.capacity},
+                      {"sequences_that_outweigh_weights", std::ceil(b.weights / per_sequence)},
+                      {"weights_time", Seconds(b.weights_time)},
+                      {"kv_cache_time", Seconds(b.cache_time)},
+                      {"memory_time", Seconds(b.weights_time + b.cache_time)},
+                      {"compute_time", Seconds(b.compute_time)},
+                      {"step_time", Seconds(b.step())},
+                      {"tokens_per_second", TokensPerSecond(point.batch / b.step())},
+                      {"tokens_per_second_per_chip", TokensPerSecond(point.batch / b.step() / query.chips())},
+                      {"full_memory_time", Seconds(query.question.capacity / rates.hbm.value())},
+                      {"full_memory_time_of_output", Seconds(static_cast<double>(query.question.output) *
+                                                             query.question.capacity / rates.hbm.value())}};
   if (per_sequence == 0.0) out.erase(out.begin() + 6);
   if (const BytesPerSecond axis = axis_bandwidth(query.cluster.chip); axis.value() > 0.0) {
     const double width = widest_layer(query.model());
     const double beta = rates.hbm / axis;
-    out.emplace_back("network", Members{{"axis_bandwidth", axis},
-                                        {"hbm_over_network", beta},
-                                        {"intensity", rates.rate(query.compute) / axis},
-                                        {"prefill_tp_limit", width * axis.value() / rates.rate(query.compute).value()},
-                                        {"decode_tp_limit", width / (point.batch * beta)}});
+    out.emplace_back("network",
+                     report::Members{{"axis_bandwidth", axis},
+                                     {"hbm_over_network", beta},
+                                     {"intensity", rates.rate(query.compute) / axis},
+                                     {"prefill_tp_limit", width * axis.value() / rates.rate(query.compute).value()},
+                                     {"decode_tp_limit", width / (point.batch * beta)}});
   }
   return out;
 }
@@ -200,10 +204,11 @@ Members bounds_section(const ServeQuery& query, const ServingPoint& point) {
 namespace {
 
 /// Servers that only decode, and others that only work on prompts in the way that yields most.
-Members disaggregated_members(const ServeQuery& query, const PrefillPoint& prompts, double decode_requests) {
+report::Members disaggregated_members(const ServeQuery& query, const search::PrefillPoint& prompts,
+                                      double decode_requests) {
   const double ratio = decode_requests / prompts.prompts_per_second();
   const double per_chip = decode_requests / (query.chips() * (1.0 + ratio));
-  Members out{
+  report::Members out{
       {"prefill_strategy", strategy_text(prompts.strategy)}, {"prompts_at_once", prompts.prompts},
       {"prefill_time", Seconds(prompts.time.estimate)},      {"prompts_per_second", prompts.prompts_per_second()},
       {"prefill_servers_per_decode_server", ratio},          {"requests_per_second_per_chip", per_chip}};
@@ -216,58 +221,63 @@ Members disaggregated_members(const ServeQuery& query, const PrefillPoint& promp
 
 }  // namespace
 
-Result<Members> batching_section(const ServeQuery& query, const ServingSearch& found, const ServingPoint& point) {
+Result<report::Members> batching_section(const ServeQuery& query, const search::ServingSearch& found,
+                                         const serving::ServingPoint& point) {
   const auto output = static_cast<double>(query.question.output);
-  const auto fresh = static_cast<double>(fresh_prompt(query.question));
+  const auto fresh = static_cast<double>(serving::fresh_prompt(query.question));
   const auto data = static_cast<double>(point.strategy.data);
   const double prefill = point.prefill.estimate, step = point.decode.estimate;
   const double per_prompt = prefill / point.prompts;
   // A request costs its prefill and its share of every decode step.
   const double per_request = per_prompt + output * step / point.batch;
-  Members out{{"requests_per_second", 1.0 / per_request},
-              {"tokens_per_second", TokensPerSecond(output / per_request)},
-              {"time_to_last_token", Seconds(prefill + output * step)},
-              {"prefill_servers_per_decode_server", per_prompt * point.batch / (step * output)},
-              {"finished_per_step", point.batch / output},
-              {"cache_tokens_freed_per_step",
-               Tokens(point.batch * static_cast<double>(query.question.prompt + query.question.output) / output)},
-              {"balanced_chunk", Tokens(point.batch / data * fresh / output)}};
+  report::Members out{
+      {"requests_per_second", 1.0 / per_request},
+      {"tokens_per_second", TokensPerSecond(output / per_request)},
+      {"time_to_last_token", Seconds(prefill + output * step)},
+      {"prefill_servers_per_decode_server", per_prompt * point.batch / (step * output)},
+      {"finished_per_step", point.batch / output},
+      {"cache_tokens_freed_per_step",
+       Tokens(point.batch * static_cast<double>(query.question.prompt + query.question.output) / output)},
+      {"balanced_chunk", Tokens(point.batch / data * fresh / output)}};
   if (found.most_prompts && found.fits)
     out.emplace_back("disaggregated", disaggregated_members(query, *found.most_prompts, point.batch / (output * step)));
   if (!query.chunk) return out;
   const auto tokens = std::min(static_cast<double>(*query.chunk), fresh);
-  ASSAY_TRY(links, serving_links(query.question.setup, point.strategy, query.cluster));
-  const ServingSetup& setup = query.question.setup;
-  const ServingProfile decode = make_serving_profile(setup, point.strategy, 1, decode_keys(query.question));
-  const ServingProfile chunk = chunk_profile(query.question, point.strategy, tokens);
+  ASSAY_TRY(links, serving::serving_links(query.question.setup, point.strategy, query.cluster));
+  const serving::ServingSetup& setup = query.question.setup;
+  const serving::ServingProfile decode =
+      serving::make_serving_profile(setup, point.strategy, 1, serving::decode_keys(query.question));
+  const serving::ServingProfile chunk = serving::chunk_profile(query.question, point.strategy, tokens);
   const double chunks = std::ceil(fresh / tokens);
-  ServingTime mixed = mixed_time(setup, point.strategy, decode, chunk, links, point.batch, chunks);
+  serving::ServingTime mixed = serving::mixed_time(setup, point.strategy, decode, chunk, links, point.batch, chunks);
   mixed.estimate *= point.step_scale;
   // Every sequence that ends makes room for a prompt; with small chunks prompts arrive slower than sequences end.
   const double needed = point.batch / data * fresh / output / tokens;
   const double share = std::min(1.0, needed);
   const double per_token = share * mixed.estimate + (1.0 - share) * step;
   const double kept = point.batch / std::max(1.0, needed);  // sequences that chunks can keep going
-  out.emplace_back("chunked",
-                   Members{{"chunk", Tokens(tokens)},
-                           {"step_time", range(Seconds(mixed.lower), Seconds(mixed.estimate), Seconds(mixed.upper))},
-                           {"limiter", limiter_of(mixed)},
-                           {"share_of_steps", share},
-                           {"time_per_token", Seconds(per_token)},
-                           {"time_to_first_token", Seconds(chunks * mixed.estimate)},
-                           {"batch_kept_full", kept},
-                           {"requests_per_second", kept / (output * per_token)},
-                           {"tokens_per_second", TokensPerSecond(kept / per_token)}});
+  out.emplace_back(
+      "chunked",
+      report::Members{{"chunk", Tokens(tokens)},
+                      {"step_time", report::range(Seconds(mixed.lower), Seconds(mixed.estimate), Seconds(mixed.upper))},
+                      {"limiter", limiter_of(mixed)},
+                      {"share_of_steps", share},
+                      {"time_per_token", Seconds(per_token)},
+                      {"time_to_first_token", Seconds(chunks * mixed.estimate)},
+                      {"batch_kept_full", kept},
+                      {"requests_per_second", kept / (output * per_token)},
+                      {"tokens_per_second", TokensPerSecond(kept / per_token)}});
   return out;
 }
 
-Result<Speculation> with_draft(const ServeQuery& query, ServingPoint& point, Response& response) {
-  const ServingQuestion& question = query.question;
-  const Draft& draft = *query.draft;
+Result<search::Speculation> with_draft(const ServeQuery& query, serving::ServingPoint& point,
+                                       report::Response& response) {
+  const serving::ServingQuestion& question = query.question;
+  const search::Draft& draft = *query.draft;
   const std::string name = draft.shares_outer ? "module" : draft.model.id;
-  ASSAY_TRY(most, batch_beside_draft(question, draft, query.cluster, point.strategy));
+  ASSAY_TRY(most, search::batch_beside_draft(question, draft, query.cluster, point.strategy));
   if (point.batch > most && (query.choices.batch || most < 1.0)) {
-    response.outcome = Outcome::infeasible;
+    response.outcome = report::Outcome::infeasible;
     response.headline =
         most < 1.0 ? fmt::format(
                          "does not fit: beside the draft {} there is no room for one sequence with {}; take a smaller "
@@ -276,85 +286,86 @@ Result<Speculation> with_draft(const ServeQuery& query, ServingPoint& point, Res
                    : fmt::format("does not fit: beside the draft {} there is room for --batch {} with {}, not for {}",
                                  name, human_number(most), strategy_text(point.strategy), human_number(point.batch));
   } else if (point.batch > most) {
-    ASSAY_TRY(links, serving_links(question.setup, point.strategy, query.cluster));
-    const ServingProfiles profiles = serving_profiles(question, point.strategy, links);
+    ASSAY_TRY(links, serving::serving_links(question.setup, point.strategy, query.cluster));
+    const serving::ServingProfiles profiles = serving::serving_profiles(question, point.strategy, links);
     response.notes.push_back(fmt::format("batch {} of the {} that fit alone: the draft takes memory, too",
                                          human_number(most), human_number(point.batch)));
-    ServingPoint fewer = serving_point(question, point.strategy, profiles, links, most);
+    serving::ServingPoint fewer = serving::serving_point(question, point.strategy, profiles, links, most);
     fewer.scale(point.step_scale, point.prefill_scale), fewer.prompts = point.prompts;
     point = fewer;
   }
-  ASSAY_TRY(found, speculate(question, draft, query.cluster, point.strategy, point.batch, query.acceptance,
-                             query.draft_lengths, point.step_scale));
+  ASSAY_TRY(found, search::speculate(question, draft, query.cluster, point.strategy, point.batch, query.acceptance,
+                                     query.draft_lengths, point.step_scale));
   found.max_batch = most;
   return found;
 }
 
-Members speculation_section(const ServeQuery& query, const ServingPoint& point, const Speculation& found) {
-  const SpeculativeLoop& best = found.loops[found.best];
+report::Members speculation_section(const ServeQuery& query, const serving::ServingPoint& point,
+                                    const search::Speculation& found) {
+  const search::SpeculativeLoop& best = found.loops[found.best];
   const double total = point.memory.total() + found.draft_memory;
-  Members out{{"draft_length", best.length},
-              {"acceptance", query.acceptance},
-              {"tokens_per_loop", Tokens(best.tokens)},
-              {"draft_step_time", Seconds(best.draft_step)},
-              {"verify_step_time", Seconds(best.verify_step)},
-              {"loop_time", Seconds(best.loop)},
-              {"time_per_token", Seconds(best.per_token())},
-              {"tokens_per_second", TokensPerSecond(point.batch / best.per_token())},
-              {"speedup", point.decode.estimate / best.per_token()},
-              {"draft_strategy", strategy_text(found.draft_strategy)},
-              {"draft_memory", Bytes(found.draft_memory)},
-              {"fits", total <= query.question.capacity}};
-  Items rows;
-  for (const SpeculativeLoop& loop : found.loops)
-    rows.emplace_back(Members{{"draft_length", loop.length},
-                              {"tokens_per_loop", Tokens(loop.tokens)},
-                              {"verify_step_time", Seconds(loop.verify_step)},
-                              {"loop_time", Seconds(loop.loop)},
-                              {"time_per_token", Seconds(loop.per_token())}});
+  report::Members out{{"draft_length", best.length},
+                      {"acceptance", query.acceptance},
+                      {"tokens_per_loop", Tokens(best.tokens)},
+                      {"draft_step_time", Seconds(best.draft_step)},
+                      {"verify_step_time", Seconds(best.verify_step)},
+                      {"loop_time", Seconds(best.loop)},
+                      {"time_per_token", Seconds(best.per_token())},
+                      {"tokens_per_second", TokensPerSecond(point.batch / best.per_token())},
+                      {"speedup", point.decode.estimate / best.per_token()},
+                      {"draft_strategy", strategy_text(found.draft_strategy)},
+                      {"draft_memory", Bytes(found.draft_memory)},
+                      {"fits", total <= query.question.capacity}};
+  report::Items rows;
+  for (const search::SpeculativeLoop& loop : found.loops)
+    rows.emplace_back(report::Members{{"draft_length", loop.length},
+                                      {"tokens_per_loop", Tokens(loop.tokens)},
+                                      {"verify_step_time", Seconds(loop.verify_step)},
+                                      {"loop_time", Seconds(loop.loop)},
+                                      {"time_per_token", Seconds(loop.per_token())}});
   if (rows.size() > 1) out.emplace_back("lengths", std::move(rows));
   return out;
 }
 
-Items collectives_list(const ServeQuery& query, const ServingPoint& point) {
-  const ServingProfile profile =
-      make_serving_profile(query.question.setup, point.strategy, 1, decode_keys(query.question));
+report::Items collectives_list(const ServeQuery& query, const serving::ServingPoint& point) {
+  const serving::ServingProfile profile =
+      serving::make_serving_profile(query.question.setup, point.strategy, 1, serving::decode_keys(query.question));
   constexpr std::string_view axes[] = {"replicas", "weights-2d", "experts", "context", "tensor"};
-  const double sequences = step_sequences(point.strategy, point.batch);
-  Items rows;
+  const double sequences = serving::step_sequences(point.strategy, point.batch);
+  report::Items rows;
   for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
-    const ServingProfile::Block& block = profile.blocks[b];
-    for (const ServedCollective& c : block.collectives) {
+    const serving::ServingProfile::Block& block = profile.blocks[b];
+    for (const serving::ServedCollective& c : block.collectives) {
       std::string over;
-      for (std::size_t i = 0; i < roles; ++i)
+      for (std::size_t i = 0; i < training::roles; ++i)
         if (c.over >> i & 1u) over += (over.empty() ? "" : ", ") + std::string(axes[i]);
-      rows.emplace_back(Members{{"block", b == 0              ? std::string("embedding")
-                                          : block.last_tokens ? std::string("head")
-                                                              : fmt::format("layer kind {}", b)},
-                                {"layers", block.layers},
-                                {"collective", name(c.kind)},
-                                {"over", over},
-                                {"per_layer", c.count},
-                                {"bytes", Bytes(c.bytes(sequences))}});
+      rows.emplace_back(report::Members{{"block", b == 0              ? std::string("embedding")
+                                                  : block.last_tokens ? std::string("head")
+                                                                      : fmt::format("layer kind {}", b)},
+                                        {"layers", block.layers},
+                                        {"collective", network::name(c.kind)},
+                                        {"over", over},
+                                        {"per_layer", c.count},
+                                        {"bytes", Bytes(c.bytes(sequences))}});
     }
   }
   return rows;
 }
 
-Items balance_list(const ServeQuery& query, const ServingPoint& point) {
-  Items rows;
-  for (const StepBalance& step :
-       step_balance(query.question.setup, point.strategy, decode_keys(query.question).seen.front(), point.batch,
-                    decode_keys(query.question).source)) {
-    Members row{{"block", step.block},
-                {"layers", step.layers},
-                {"product", step.what},
-                {"flops", Flops(step.flops)},
-                {"bytes", Bytes(step.bytes)},
-                {"intensity", Flops(step.flops) / Bytes(step.bytes)},
-                {"compute_time", Seconds(step.compute)},
-                {"memory_time", Seconds(step.memory)},
-                {"limiter", step.compute > step.memory ? "compute" : "memory"}};
+report::Items balance_list(const ServeQuery& query, const serving::ServingPoint& point) {
+  report::Items rows;
+  for (const serving::StepBalance& step :
+       serving::step_balance(query.question.setup, point.strategy, serving::decode_keys(query.question).seen.front(),
+                             point.batch, serving::decode_keys(query.question).source)) {
+    report::Members row{{"block", step.block},
+                        {"layers", step.layers},
+                        {"product", step.what},
+                        {"flops", Flops(step.flops)},
+                        {"bytes", Bytes(step.bytes)},
+                        {"intensity", Flops(step.flops) / Bytes(step.bytes)},
+                        {"compute_time", Seconds(step.compute)},
+                        {"memory_time", Seconds(step.memory)},
+                        {"limiter", step.compute > step.memory ? "compute" : "memory"}};
     if (step.critical)
       row.emplace_back("critical_batch", *step.critical);
     else
@@ -365,31 +376,31 @@ Items balance_list(const ServeQuery& query, const ServingPoint& point) {
   return rows;
 }
 
-Result<Items> sweep_list(const ServeQuery& query, const ServingPoint& point) {
-  ASSAY_TRY(links, serving_links(query.question.setup, point.strategy, query.cluster));
-  const ServingProfiles profiles = serving_profiles(query.question, point.strategy, links);
-  Items rows;
+Result<report::Items> sweep_list(const ServeQuery& query, const serving::ServingPoint& point) {
+  ASSAY_TRY(links, serving::serving_links(query.question.setup, point.strategy, query.cluster));
+  const serving::ServingProfiles profiles = serving::serving_profiles(query.question, point.strategy, links);
+  report::Items rows;
   for (std::int64_t n : query.batches) {
     const auto batch = static_cast<double>(n);
-    ServingPoint p = serving_point(query.question, point.strategy, profiles, links, batch);
+    serving::ServingPoint p = serving::serving_point(query.question, point.strategy, profiles, links, batch);
     p.scale(point.step_scale, point.prefill_scale);
     const ServingBounds bounds = serving_bounds(query, batch);
-    Members row{{"batch", n},
-                {"kv_cache", Bytes(bounds.cache)},
-                {"total", Bytes(bounds.weights + bounds.cache)},
-                {"bound", Seconds(bounds.step())},
-                {"tokens_per_second_at_bound", TokensPerSecond(batch / bounds.step())},
-                {"step_time", Seconds(p.decode.estimate)},
-                {"tokens_per_second", TokensPerSecond(p.tokens_per_second())},
-                {"compute_time", Seconds(p.decode.compute)},
-                {"memory_time", Seconds(p.decode.memory)},
-                {"network_time", Seconds(p.decode.network)},
-                {"limiter", limiter_of(p.decode)},
-                {"fits", p.memory.total() <= query.question.capacity}};
+    report::Members row{{"batch", n},
+                        {"kv_cache", Bytes(bounds.cache)},
+                        {"total", Bytes(bounds.weights + bounds.cache)},
+                        {"bound", Seconds(bounds.step())},
+                        {"tokens_per_second_at_bound", TokensPerSecond(batch / bounds.step())},
+                        {"step_time", Seconds(p.decode.estimate)},
+                        {"tokens_per_second", TokensPerSecond(p.tokens_per_second())},
+                        {"compute_time", Seconds(p.decode.compute)},
+                        {"memory_time", Seconds(p.decode.memory)},
+                        {"network_time", Seconds(p.decode.network)},
+                        {"limiter", limiter_of(p.decode)},
+                        {"fits", p.memory.total() <= query.question.capacity}};
     if (const auto cost = cost_of_million(query, p.tokens_per_second())) row.emplace_back("cost", *cost);
     rows.emplace_back(std::move(row));
   }
   return rows;
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::serve

@@ -6,7 +6,7 @@
 #include "assay/search/serving/speculation.h"
 #include "assay/verbs/serve/query.h"
 
-namespace assay {
+namespace assay::verbs::serve {
 
 /// What no sharding of this hardware can beat with one kernel after the other: bytes and FLOP of one step over the
 /// rates of all chips together.
@@ -21,60 +21,63 @@ ServingBounds serving_bounds(const ServeQuery& query, double batch);
 
 /// The search for what was asked. Where a prefill or a step was measured, it replaces the estimate of the point that is
 /// taken, all others are off by the same factor, and wishes are about what was measured.
-Result<ServingSearch> search_as_measured(const ServeQuery& query);
+Result<search::ServingSearch> search_as_measured(const ServeQuery& query);
 /// Says where what was measured is less than the least that the chips take.
-void note_measured(const ServeQuery& query, const ServingPoint& point, Response& response);
+void note_measured(const ServeQuery& query, const serving::ServingPoint& point, report::Response& response);
 
-Members bounds_section(const ServeQuery& query, const ServingPoint& point);
+report::Members bounds_section(const ServeQuery& query, const serving::ServingPoint& point);
 /// Prefill and decode on the same chips, one after the other or on separate ones, and in one step with --chunk.
-Result<Members> batching_section(const ServeQuery& query, const ServingSearch& found, const ServingPoint& point);
+Result<report::Members> batching_section(const ServeQuery& query, const search::ServingSearch& found,
+                                         const serving::ServingPoint& point);
 /// Loops of the draft. A batch that was not asked for shrinks until the draft fits beside it; one that was is
 /// infeasible.
-Result<Speculation> with_draft(const ServeQuery& query, ServingPoint& point, Response& response);
-Members speculation_section(const ServeQuery& query, const ServingPoint& point, const Speculation& found);
+Result<search::Speculation> with_draft(const ServeQuery& query, serving::ServingPoint& point,
+                                       report::Response& response);
+report::Members speculation_section(const ServeQuery& query, const serving::ServingPoint& point,
+                                    const search::Speculation& found);
 /// Collectives of one pass through each kind of layer.
-Items collectives_list(const ServeQuery& query, const ServingPoint& point);
+report::Items collectives_list(const ServeQuery& query, const serving::ServingPoint& point);
 /// Every product of a decode step: its intensity, and the batch at which arithmetic takes as long as memory.
-Items balance_list(const ServeQuery& query, const ServingPoint& point);
+report::Items balance_list(const ServeQuery& query, const serving::ServingPoint& point);
 /// The chosen strategy at the batches of --vary.
-Result<Items> sweep_list(const ServeQuery& query, const ServingPoint& point);
+Result<report::Items> sweep_list(const ServeQuery& query, const serving::ServingPoint& point);
 /// Weights and caches in formats of 16, 8 and 4 bits.
-Items fits_list(const ServeQuery& query, double batch);
+report::Items fits_list(const ServeQuery& query, double batch);
 /// The first slice of the chip, from `above` chips on, where the search finds what `wanted` asks for.
 struct SliceFound {
   std::string text;
-  ServingPoint point;
+  serving::ServingPoint point;
 };
 std::optional<SliceFound> first_slice(const ServeQuery& query, const Request& request, const Context& context,
-                                      std::int64_t above, bool (*wanted)(const ServingSearch&));
+                                      std::int64_t above, bool (*wanted)(const search::ServingSearch&));
 /// The slice of the chip, up to as many chips, with the least time to the first token or per token, whatever the
 /// wishes.
 std::optional<SliceFound> fastest_slice(const ServeQuery& query, const Request& request, const Context& context,
                                         bool first_token);
 /// The chip's format of 8 or 4 bits: floating if it multiplies in it, else integer.
-Dtype narrow_format(const Chip& chip, int bits);
+Dtype narrow_format(const hardware::Chip& chip, int bits);
 /// Why nothing fits, and where it would.
-void say_too_large(const ServeQuery& query, const ServingPoint& point, const Request& request, const Context& context,
-                   Response& response);
+void say_too_large(const ServeQuery& query, const serving::ServingPoint& point, const Request& request,
+                   const Context& context, report::Response& response);
 /// The floors of this hardware, and the first slice of the chip that meets the wishes, with narrower weights if need
 /// be.
-void say_too_slow(const ServeQuery& query, const ServingSearch& found, const Request& request, const Context& context,
-                  Response& response);
+void say_too_slow(const ServeQuery& query, const search::ServingSearch& found, const Request& request,
+                  const Context& context, report::Response& response);
 /// The clusters of --compare in the formats of --formats: the best point of each, most tokens per dollar first, and the
 /// front of time per token against cost over all of them.
 struct Comparison {
   struct Front {
     std::string name;
     ServeQuery query;
-    ServingSearch found;
+    search::ServingSearch found;
   };
-  Items best, front;
+  report::Items best, front;
   std::vector<Front> fronts;  ///< of each, the question's own first
 };
 /// Of the clusters of --on, takes the first where the search finds what was asked for, and compares with the others.
-Result<ServingSearch> first_that_serves(ServeQuery& query, ServingSearch found, const Request& request,
-                                        const Context& context);
-Result<Comparison> comparison(const ServeQuery& query, const ServingSearch& found, const Request& request,
+Result<search::ServingSearch> first_that_serves(ServeQuery& query, search::ServingSearch found, const Request& request,
+                                                const Context& context);
+Result<Comparison> comparison(const ServeQuery& query, const search::ServingSearch& found, const Request& request,
                               const Context& context);
 
-}  // namespace assay
+}  // namespace assay::verbs::serve

@@ -14,25 +14,25 @@
 #include "assay/verbs/serve/software.h"
 #include "assay/verbs/verbs.h"
 
-namespace assay {
+namespace assay::verbs::serve {
 namespace {
 
-std::string_view cache_name(CacheScheme scheme) {
-  return scheme == CacheScheme::heads ? "heads" : scheme == CacheScheme::batch ? "batch" : "sequence";
+std::string_view cache_name(lower::CacheScheme scheme) {
+  return scheme == lower::CacheScheme::heads ? "heads" : scheme == lower::CacheScheme::batch ? "batch" : "sequence";
 }
 
-std::string_view weights_name(WeightScheme scheme) {
-  return scheme == WeightScheme::gathered         ? "gathered before use"
-         : scheme == WeightScheme::two_dimensions ? "in two directions"
-                                                  : "in one direction";
+std::string_view weights_name(lower::WeightScheme scheme) {
+  return scheme == lower::WeightScheme::gathered         ? "gathered before use"
+         : scheme == lower::WeightScheme::two_dimensions ? "in two directions"
+                                                         : "in one direction";
 }
 
 /// The axes of the mesh as they lie on the cluster, outermost first: "dp 2, tp 8".
-std::string placement_text(const ServingStrategy& strategy) {
+std::string placement_text(const serving::ServingStrategy& strategy) {
   constexpr std::pair<std::string_view, std::string_view> words[] = {
       {"P", "pp"}, {"R", "dp"}, {"X", "weights-2d"}, {"W", "ep"}, {"Y", "tp"}};
   std::string text;
-  for (const MeshAxis& axis : whole_mesh(strategy.parallelism(), strategy.layout).axes)
+  for (const program::MeshAxis& axis : training::whole_mesh(strategy.parallelism(), strategy.layout).axes)
     for (const auto& [name, word] : words)
       if (axis.name == name && axis.size > 1) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word, axis.size);
   return text;
@@ -41,7 +41,7 @@ std::string placement_text(const ServingStrategy& strategy) {
 /// The batch at which the arithmetic of the layers takes as long as reading their weights.
 template <class N>
 auto critical_batch(const N& num, const ServeQuery& query) {
-  const auto peak = num.given("peak", *peak_rate(query.cluster.chip, query.compute, "--compute"));
+  const auto peak = num.given("peak", *hardware::peak_rate(query.cluster.chip, query.compute, "--compute"));
   const auto hbm = num.given("hbm bandwidth", *query.cluster.chip.hbm().bandwidth);
   const auto weight = num.given("bytes of a weight", storage(query.question.setup.formats.most(), 1.0), "--weights");
   const auto work = num.given("flops of a weight and token", Flops(2.0), "one multiply and one add");
@@ -50,28 +50,28 @@ auto critical_batch(const N& num, const ServeQuery& query) {
   return num.named("critical batch", peak * weight / (work * hbm) * share);
 }
 
-Members phase_members(const ServingTime& time, Members interval, double tokens, double chips) {
-  Members times = range(Seconds(time.lower), Seconds(time.estimate), Seconds(time.upper));
+report::Members phase_members(const serving::ServingTime& time, report::Members interval, double tokens, double chips) {
+  report::Members times = report::range(Seconds(time.lower), Seconds(time.estimate), Seconds(time.upper));
   if (!interval.empty()) times.emplace_back("interval", std::move(interval));
-  Members out{{"time", std::move(times)},
-              {"tokens_per_second", TokensPerSecond(tokens / time.estimate)},
-              {"tokens_per_second_per_chip", TokensPerSecond(tokens / time.estimate / chips)},
-              {"limiter", limiter_of(time)},
-              {"compute_time", Seconds(time.compute)},
-              {"memory_time", Seconds(time.memory)},
-              {"network_time", Seconds(time.network)},
-              {"kernels_at_their_rooflines", Seconds(time.rooflines)},
-              {"mfu", time.compute / time.estimate},
-              {"bandwidth_utilisation", time.memory / time.estimate}};
+  report::Members out{{"time", std::move(times)},
+                      {"tokens_per_second", TokensPerSecond(tokens / time.estimate)},
+                      {"tokens_per_second_per_chip", TokensPerSecond(tokens / time.estimate / chips)},
+                      {"limiter", limiter_of(time)},
+                      {"compute_time", Seconds(time.compute)},
+                      {"memory_time", Seconds(time.memory)},
+                      {"network_time", Seconds(time.network)},
+                      {"kernels_at_their_rooflines", Seconds(time.rooflines)},
+                      {"mfu", time.compute / time.estimate},
+                      {"bandwidth_utilisation", time.memory / time.estimate}};
   if (time.attention_bytes > 0.0)
     out.emplace_back("attention_intensity", Flops(time.attention_flops) / Bytes(time.attention_bytes));
   return out;
 }
 
-Members prefill_members(const ServeQuery& query, const ServingPoint& point) {
-  const auto fresh = fresh_prompt(query.question);
-  Members out = phase_members(point.prefill, step_interval(query, point.prefill, true, point.prompts),
-                              static_cast<double>(fresh) * point.prompts, query.chips());
+report::Members prefill_members(const ServeQuery& query, const serving::ServingPoint& point) {
+  const auto fresh = serving::fresh_prompt(query.question);
+  report::Members out = phase_members(point.prefill, step_interval(query, point.prefill, true, point.prompts),
+                                      static_cast<double>(fresh) * point.prompts, query.chips());
   if (point.prompts != static_cast<double>(point.strategy.data)) out.emplace_back("prompts_at_once", point.prompts);
   if (point.prefill_scheme.weights != point.strategy.scheme.weights)
     out.emplace_back("weights", weights_name(point.prefill_scheme.weights));
@@ -83,30 +83,30 @@ Members prefill_members(const ServeQuery& query, const ServingPoint& point) {
   return out;
 }
 
-Items front_list(const ServeQuery& query, const ServingSearch& found) {
-  Items front;
-  for (const ServingPoint& p : found.front) {
+report::Items front_list(const ServeQuery& query, const search::ServingSearch& found) {
+  report::Items front;
+  for (const serving::ServingPoint& p : found.front) {
     const double rate = p.tokens_per_second();
-    Members row{{"batch", p.batch},
-                {"chips", query.cluster.chips()},
-                {"latency", Seconds(p.decode.estimate)},
-                {"throughput", TokensPerSecond(rate)},
-                {"throughput_per_chip", TokensPerSecond(rate / query.chips())},
-                {"ttft", Seconds(p.prefill.estimate)},
-                {"strategy", strategy_text(p.strategy)},
-                {"limiter", limiter_of(p.decode)}};
+    report::Members row{{"batch", p.batch},
+                        {"chips", query.cluster.chips()},
+                        {"latency", Seconds(p.decode.estimate)},
+                        {"throughput", TokensPerSecond(rate)},
+                        {"throughput_per_chip", TokensPerSecond(rate / query.chips())},
+                        {"ttft", Seconds(p.prefill.estimate)},
+                        {"strategy", strategy_text(p.strategy)},
+                        {"limiter", limiter_of(p.decode)}};
     if (const auto cost = cost_of_million(query, rate)) row.emplace_back("cost", *cost);
     front.emplace_back(std::move(row));
   }
   return front;
 }
 
-Result<void> add_memory(const ServeQuery& query, const ServingPoint& point,
-                        const std::optional<Speculation>& speculation, Members& out) {
+Result<void> add_memory(const ServeQuery& query, const serving::ServingPoint& point,
+                        const std::optional<search::Speculation>& speculation, report::Members& out) {
   const double total = point.memory.total() + (speculation ? speculation->draft_memory : 0.0);
-  Members memory{{"weights", Bytes(point.memory.weights)},
-                 {"kv_cache", Bytes(point.memory.cache)},
-                 {"workspace", Bytes(point.memory.workspace)}};
+  report::Members memory{{"weights", Bytes(point.memory.weights)},
+                         {"kv_cache", Bytes(point.memory.cache)},
+                         {"workspace", Bytes(point.memory.workspace)}};
   for (const auto& [part, bytes] :
        {std::pair{"allocator_overhead", point.memory.reserve}, std::pair{"driver_context", point.memory.driver},
         std::pair{"communication_library", point.memory.communication},
@@ -118,37 +118,39 @@ Result<void> add_memory(const ServeQuery& query, const ServingPoint& point,
   memory.emplace_back("fits", total <= query.question.capacity);
   memory.emplace_back("max_batch", speculation ? speculation->max_batch : point.memory.max_batch);
   if (const auto& lengths = query.question.lengths) {
-    ASSAY_TRY(links, serving_links(query.question.setup, point.strategy, query.cluster));
-    const ServingProfiles profiles = serving_profiles(query.question, point.strategy, links);
+    ASSAY_TRY(links, serving::serving_links(query.question.setup, point.strategy, query.cluster));
+    const serving::ServingProfiles profiles = serving::serving_profiles(query.question, point.strategy, links);
     memory.emplace_back("context_in_flight", Tokens(lengths->context));
     memory.emplace_back("mean_kv_cache", Bytes(point.memory.mean_cache));
     memory.emplace_back("reserved_and_not_used", lengths->waste);
     if (lengths->page > 0) {
       memory.emplace_back("page", Tokens(static_cast<double>(lengths->page)));
-      memory.emplace_back("overflow_probability", overflow_probability(query.question, profiles, point.batch));
+      memory.emplace_back("overflow_probability", serving::overflow_probability(query.question, profiles, point.batch));
     }
   }
   out.emplace_back("memory", std::move(memory));
   return {};
 }
 
-void add_fits(const ServeQuery& query, const ServingPoint& point, const Request& request, const Context& context,
-              Members& out) {
+void add_fits(const ServeQuery& query, const serving::ServingPoint& point, const Request& request,
+              const Context& context, report::Members& out) {
   constexpr std::int64_t most_tokens = std::int64_t{1} << 30;
   out.emplace_back("fits", fits_list(query, point.batch));
-  if (const auto longest = longest_context(query.question, query.cluster, point.strategy, point.batch, most_tokens))
+  if (const auto longest =
+          search::longest_context(query.question, query.cluster, point.strategy, point.batch, most_tokens))
     out.emplace_back("longest_context", Tokens(static_cast<double>(*longest)));
   ServeQuery same_batch = query;
   same_batch.choices.batch = static_cast<std::int64_t>(point.batch);
   same_batch.choices.first_token.reset(), same_batch.choices.per_token.reset();
-  if (const auto slice = first_slice(same_batch, request, context, 1, [](const ServingSearch& s) { return s.fits; }))
-    out.emplace_back("smallest_slice", Members{{"cluster", slice->text},
-                                               {"chips", slice->point.strategy.chips()},
-                                               {"strategy", strategy_text(slice->point.strategy)},
-                                               {"time_per_token", Seconds(slice->point.decode.estimate)}});
+  if (const auto slice =
+          first_slice(same_batch, request, context, 1, [](const search::ServingSearch& s) { return s.fits; }))
+    out.emplace_back("smallest_slice", report::Members{{"cluster", slice->text},
+                                                       {"chips", slice->point.strategy.chips()},
+                                                       {"strategy", strategy_text(slice->point.strategy)},
+                                                       {"time_per_token", Seconds(slice->point.decode.estimate)}});
 }
 
-void explain(const ServeQuery& query, const ServingPoint& point, Response& response) {
+void explain(const ServeQuery& query, const serving::ServingPoint& point, report::Response& response) {
   const Traced num{&response.ledger};
   const auto critical = critical_batch(num, query);
   const auto step = num.given("decode step", Seconds(point.decode.estimate),
@@ -159,58 +161,58 @@ void explain(const ServeQuery& query, const ServingPoint& point, Response& respo
   response.derived = {critical.id, rate.id};
 }
 
-Result<Response> answer(const Request& request, const Context& context) {
+Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(query, read_serve_query(request, context));
   bind(query);
-  std::optional<ServingSearch> search;
+  std::optional<search::ServingSearch> search;
   if (query.question.setup.rates.hbm.value() > 0.0) {
     ASSAY_TRY(first, search_as_measured(query));
     ASSAY_TRY(taken, first_that_serves(query, std::move(first), request, context));
     search = std::move(taken);
   }
-  Response response;
+  report::Response response;
   response.notes = query.imported.notes;
   response.notes.insert(response.notes.end(), query.notes.begin(), query.notes.end());
-  Members& out = response.results;
+  report::Members& out = response.results;
   out.emplace_back("model", query.model().id);
   out.emplace_back("cluster", query.cluster.text);
   out.emplace_back("chips", query.cluster.chips());
   if (!search) {
-    response.outcome = Outcome::infeasible;
+    response.outcome = report::Outcome::infeasible;
     response.headline = query.impossible;
     out.emplace_back("impossible", query.impossible);
     return response;
   }
-  const ServingSearch& found = *search;
+  const search::ServingSearch& found = *search;
   if (!found.best && !found.closest)
     return fail("--batch", "no strategy serves a batch as asked",
                 "give fewer of --tp --pp --ep --dp, or another batch");
-  ServingPoint point = found.best ? *found.best : *found.closest;
+  serving::ServingPoint point = found.best ? *found.best : *found.closest;
   if (query.rate && found.fits) {
     ASSAY_TRY(loaded, best_under_load(query, found, point));
     point = loaded;
   }
-  std::optional<Speculation> speculation;
+  std::optional<search::Speculation> speculation;
   if (query.draft && found.fits) {
     ASSAY_TRY(drafted, with_draft(query, point, response));
     speculation = drafted;
   }
-  const ServingStrategy& s = point.strategy;
+  const serving::ServingStrategy& s = point.strategy;
   out.emplace_back("batch", point.batch);
-  Members strategy{{"dp", s.data},
-                   {"tp", s.tensor},
-                   {"pp", s.pipeline},
-                   {"ep", s.expert},
-                   {"weights_2d", s.second},
-                   {"cache", cache_name(s.scheme.cache)},
-                   {"batch_per_replica", std::ceil(point.batch / static_cast<double>(s.data))}};
-  if (s.expert > 1) strategy.emplace_back("ep_over", expert_axes_text(s.parallelism()));
+  report::Members strategy{{"dp", s.data},
+                           {"tp", s.tensor},
+                           {"pp", s.pipeline},
+                           {"ep", s.expert},
+                           {"weights_2d", s.second},
+                           {"cache", cache_name(s.scheme.cache)},
+                           {"batch_per_replica", std::ceil(point.batch / static_cast<double>(s.data))}};
+  if (s.expert > 1) strategy.emplace_back("ep_over", lower::expert_axes_text(s.parallelism()));
   if (s.second > 1) strategy.emplace_back("weights", weights_name(s.scheme.weights));
   if (const std::string text = placement_text(s); text.find(',') != std::string::npos)
     strategy.emplace_back("placement", text);
   out.emplace_back("strategy", std::move(strategy));
   out.emplace_back("prefill", prefill_members(query, point));
-  Members decode =
+  report::Members decode =
       phase_members(point.decode, step_interval(query, point.decode, false, point.batch), point.batch, query.chips());
   decode.front().first = "step_time";
   out.emplace_back("decode", std::move(decode));
@@ -224,13 +226,13 @@ Result<Response> answer(const Request& request, const Context& context) {
     out.emplace_back("lengths", std::move(lengths));
   }
   ASSAY_TRY(batching, batching_section(query, found, point));
-  const Value in_all(batching);
+  const report::Value in_all(batching);
   out.emplace_back("with_prefill", std::move(batching));
   out.emplace_back("chip_time_per_token", Seconds(query.chips() * point.decode.estimate / point.batch));
-  if (const Price* price = newest_price(query.cluster.chip)) {
+  if (const hardware::Price* price = hardware::newest_price(query.cluster.chip)) {
     out.emplace_back("cost_per_million_tokens", *cost_of_million(query, point.tokens_per_second()));
     out.emplace_back("cost_per_million_tokens_with_prefill",
-                     *cost_of_million(query, *numeric(*in_all.find("tokens_per_second"))));
+                     *cost_of_million(query, *report::numeric(*in_all.find("tokens_per_second"))));
     response.notes.push_back(fmt::format("cost at {} per chip ({}, {}, {})", human(price->value.value), price->provider,
                                          price->kind, price->date));
   }
@@ -257,13 +259,13 @@ Result<Response> answer(const Request& request, const Context& context) {
     out.emplace_back("front_of_all", std::move(compared.front));
     response.table_key = "comparison";
   }
-  out.emplace_back("search", Members{{"strategies", found.strategies},
-                                     {"placements", found.placements},
-                                     {"dropped", found.dropped},
-                                     {"points", found.points}});
+  out.emplace_back("search", report::Members{{"strategies", found.strategies},
+                                             {"placements", found.placements},
+                                             {"dropped", found.dropped},
+                                             {"points", found.points}});
   if (request.picture()) {
     ASSAY_TRY(chart, serve_chart(query, found, point, request.value("picture").value_or("front"), fronts));
-    response.picture = draw(chart);
+    response.picture = draw::draw(chart);
   }
   if (request.explain()) explain(query, point, response);
   const std::string first = fmt::format("{} to the first token, {} per token, {} with {}, batch {}; {} limits decoding",
@@ -272,11 +274,11 @@ Result<Response> answer(const Request& request, const Context& context) {
                                         human_number(point.batch), limiter_of(point.decode));
   if (response.headline.empty()) response.headline = first;
   if (!query.impossible.empty()) {
-    response.outcome = Outcome::infeasible;
+    response.outcome = report::Outcome::infeasible;
     out.emplace_back("impossible", query.impossible);
     response.headline = query.impossible;
   } else if (!found.best) {
-    response.outcome = Outcome::infeasible;
+    response.outcome = report::Outcome::infeasible;
     if (found.fits)
       say_too_slow(query, found, request, context, response);
     else
@@ -287,7 +289,7 @@ Result<Response> answer(const Request& request, const Context& context) {
 
 }  // namespace
 
-VerbSpec serve_verb() {
+VerbSpec verb() {
   return {
       "serve",
       "predict prefill and decode and find the best way to serve a model",
@@ -369,4 +371,4 @@ VerbSpec serve_verb() {
       true};
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::serve

@@ -7,11 +7,11 @@
 #include "assay/report/response.h"
 #include "assay/verbs/request.h"
 
-namespace assay {
+namespace assay::verbs::serve {
 namespace {
 
-Result<Response> ask_line(const std::string& line, bool picture = false) {
-  static const Catalogue catalogue = Catalogue::builtin();
+Result<report::Response> ask_line(const std::string& line, bool picture = false) {
+  static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   const auto words = split_words("serve " + line);
   if (!words) return tl::unexpected<Error>(words.error());
   auto request = parse_request(*words);
@@ -20,21 +20,21 @@ Result<Response> ask_line(const std::string& line, bool picture = false) {
   return ask(*request, Context{catalogue});
 }
 
-Value value_at(const Response& response, const std::string& path) {
-  const auto found = find_path(Value(response.results), path);
+report::Value value_at(const report::Response& response, const std::string& path) {
+  const auto found = report::find_path(report::Value(response.results), path);
   EXPECT_TRUE(found) << path;
-  return found.value_or(Value(0.0));
+  return found.value_or(report::Value(0.0));
 }
-double number(const Response& response, const std::string& path) {
-  return numeric(value_at(response, path)).value_or(-1.0);
+double number(const report::Response& response, const std::string& path) {
+  return report::numeric(value_at(response, path)).value_or(-1.0);
 }
-std::string formats_compared(const Response& response) {
-  const Value rows = value_at(response, "comparison");
+std::string formats_compared(const report::Response& response) {
+  const report::Value rows = value_at(response, "comparison");
   std::string text;
-  for (const Value& row : *rows.items()) text += scalar_text(*row.find("formats")) + "; ";
+  for (const report::Value& row : *rows.items()) text += report::scalar_text(*row.find("formats")) + "; ";
   return text;
 }
-bool says(const Response& response, std::string_view text) {
+bool says(const report::Response& response, std::string_view text) {
   return std::any_of(response.notes.begin(), response.notes.end(),
                      [&](const std::string& note) { return note.find(text) != note.npos; });
 }
@@ -108,7 +108,7 @@ TEST(Serve, ChipsWhoseKernelsNobodyMeasuredHaveADriverToo) {
   EXPECT_GT(number(*other, "memory.driver_context"), number(*measured, "memory.driver_context"));
   // The textbook's hardware keeps nothing.
   const auto bare = ask_line("llama-3-8b --on mi300x:1 --batch 1 --set efficiency.memory=1");
-  EXPECT_FALSE(find_path(Value(bare->results), "memory.driver_context"));
+  EXPECT_FALSE(report::find_path(report::Value(bare->results), "memory.driver_context"));
 }
 
 TEST(Serve, BoundsLieBelowEveryStep) {
@@ -150,11 +150,11 @@ TEST(Serve, WhatWasMeasuredReplacesTheEstimateEverywhere) {
   EXPECT_GT(number(*answer, "with_prefill.chunked.step_time.estimate"), 0.05);
   EXPECT_FALSE(says(*answer, "interval of"));
   for (const char* wish : {" --step-time 50ms --tpot 20ms", " --prefill-time 1s --ttft 100ms", " --mfu 0.01 --ttft 1s"})
-    EXPECT_EQ(ask_line(run + wish)->outcome, Outcome::infeasible) << wish;
+    EXPECT_EQ(ask_line(run + wish)->outcome, report::Outcome::infeasible) << wish;
   for (const char* wish : {" --step-time 5ms --tpot 6ms", " --prefill-time 10ms --ttft 20ms"})
-    EXPECT_EQ(ask_line(run + wish)->outcome, Outcome::ok) << wish;
+    EXPECT_EQ(ask_line(run + wish)->outcome, report::Outcome::ok) << wish;
   EXPECT_TRUE(says(*ask_line(run + " --step-time 1us"), "the least that these chips take"));
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::verbs::serve

@@ -7,28 +7,29 @@
 #include "assay/verbs/interval_members.h"
 #include "assay/verbs/option_values.h"
 
-namespace assay {
+namespace assay::verbs::serve {
 
 Result<void> read_serving_software(const Request& request, const Context& context, ServeQuery& query) {
-  static constexpr Word<Fusion> fusions[] = {
-      {"fused", Fusion::fused}, {"compiled", Fusion::compiled}, {"eager", Fusion::eager}};
-  static constexpr Word<Scheduler> schedulers[] = {{"loop", Scheduler::loop},
-                                                   {"native", Scheduler::native},
-                                                   {"python", Scheduler::python},
-                                                   {"ahead", Scheduler::ahead}};
+  static constexpr Word<estimate::Fusion> fusions[] = {
+      {"fused", estimate::Fusion::fused}, {"compiled", estimate::Fusion::compiled}, {"eager", estimate::Fusion::eager}};
+  static constexpr Word<estimate::Scheduler> schedulers[] = {{"loop", estimate::Scheduler::loop},
+                                                             {"native", estimate::Scheduler::native},
+                                                             {"python", estimate::Scheduler::python},
+                                                             {"ahead", estimate::Scheduler::ahead}};
   enum class Kernel { matrix, vector, unsplit, copies };
   static constexpr Word<Kernel> kernels[] = {
       {"matrix", Kernel::matrix}, {"vector", Kernel::vector}, {"unsplit", Kernel::unsplit}, {"copies", Kernel::copies}};
-  std::optional<Fusion> fusion;
-  std::optional<Scheduler> scheduler;
+  std::optional<estimate::Fusion> fusion;
+  std::optional<estimate::Scheduler> scheduler;
   std::optional<Kernel> kernel;
   ASSAY_CHECK(read_word(request, "software", fusions, fusion));
   ASSAY_CHECK(read_word(request, "scheduler", schedulers, scheduler));
   ASSAY_CHECK(read_word(request, "cache-kernel", kernels, kernel));
-  ASSAY_TRY(steps, serving_steps_of(context.catalogue));
-  ServingSoftware software;
-  software.fusion = fusion.value_or(Fusion::fused), software.scheduler = scheduler.value_or(Scheduler::native);
-  software.captured = software.fusion != Fusion::eager;
+  ASSAY_TRY(steps, estimate::serving_steps_of(context.catalogue));
+  estimate::ServingSoftware software;
+  software.fusion = fusion.value_or(estimate::Fusion::fused),
+  software.scheduler = scheduler.value_or(estimate::Scheduler::native);
+  software.captured = software.fusion != estimate::Fusion::eager;
   software.whole_rows = kernel == Kernel::unsplit, software.repeats_kv = kernel == Kernel::copies;
   software.vector_decode = kernel == Kernel::vector || kernel == Kernel::unsplit;
   query.question.setup.effects = steps.effects(query.cluster.chip, software);
@@ -36,38 +37,39 @@ Result<void> read_serving_software(const Request& request, const Context& contex
   query.notes.push_back(
       fmt::format("steps as measured: steps/serving.toml for {} kernels and a {} scheduler "
                   "(--software --scheduler)",
-                  fusion_names[static_cast<std::size_t>(software.fusion)],
-                  scheduler_names[static_cast<std::size_t>(software.scheduler)]));
+                  estimate::fusion_names[static_cast<std::size_t>(software.fusion)],
+                  estimate::scheduler_names[static_cast<std::size_t>(software.scheduler)]));
   return {};
 }
 
-Members step_interval(const ServeQuery& query, const ServingTime& time, bool prefill, double batch) {
+report::Members step_interval(const ServeQuery& query, const serving::ServingTime& time, bool prefill, double batch) {
   const bool measured = prefill ? query.prefill_time || query.mfu : query.step_time.has_value();
   if (!query.steps || measured) return {};
-  const IntervalClass* found = interval_of(prefill ? query.steps->prefill_intervals : query.steps->decode_intervals,
-                                           serving_classes(query.cluster.chip, query.model()));
+  const estimate::IntervalClass* found =
+      estimate::interval_of(prefill ? query.steps->prefill_intervals : query.steps->decode_intervals,
+                            estimate::serving_classes(query.cluster.chip, query.model()));
   if (!found) return {};
   const auto context = static_cast<double>(query.question.prompt + (prefill ? 0 : query.question.output));
   return interval_members(Seconds(time.lower), Seconds(time.estimate), *found,
-                          serving_coordinates(query.chips(), query.model(), batch, context),
+                          estimate::serving_coordinates(query.chips(), query.model(), batch, context),
                           query.cluster.chip.architecture, "steps/serving.toml");
 }
 
-void note_intervals(const ServeQuery& query, const ServingPoint& point, Response& response) {
+void note_intervals(const ServeQuery& query, const serving::ServingPoint& point, report::Response& response) {
   for (bool prefill : {true, false}) {
-    const Value interval(prefill ? step_interval(query, point.prefill, true, point.prompts)
-                                 : step_interval(query, point.decode, false, point.batch));
-    const Value *basis = interval.find("basis"), *rows = interval.find("rows"),
-                *outside = interval.find("extrapolates_in");
+    const report::Value interval(prefill ? step_interval(query, point.prefill, true, point.prompts)
+                                         : step_interval(query, point.decode, false, point.batch));
+    const report::Value *basis = interval.find("basis"), *rows = interval.find("rows"),
+                        *outside = interval.find("extrapolates_in");
     if (!basis) continue;
-    std::string text = fmt::format("interval of {}: {} rows of {}", prefill ? "prefill" : "decode", scalar_text(*rows),
-                                   scalar_text(*basis));
+    std::string text = fmt::format("interval of {}: {} rows of {}", prefill ? "prefill" : "decode",
+                                   report::scalar_text(*rows), report::scalar_text(*basis));
     std::vector<std::string> names;
     if (outside)
-      for (const Value& name : *outside->items()) names.push_back(scalar_text(name));
+      for (const report::Value& name : *outside->items()) names.push_back(report::scalar_text(name));
     if (!names.empty()) text += fmt::format("; {} beyond what was measured", join(names, " and "));
     response.notes.push_back(std::move(text));
   }
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::serve

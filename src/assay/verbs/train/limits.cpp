@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-namespace assay {
+namespace assay::verbs::train {
 
-std::vector<StepLimit> step_limits(const TrainingCost& cost) {
+std::vector<StepLimit> step_limits(const training::TrainingCost& cost) {
   const double network = std::max(*std::max_element(cost.network.begin(), cost.network.end()), cost.copies);
-  const StepParts& p = cost.parts;
+  const training::StepParts& p = cost.parts;
   const double waiting = p.tensor + p.context + p.expert + p.weights + p.handover + p.gradients + p.overhead;
   std::vector<StepLimit> out{{"compute", cost.compute},
                              {"memory", cost.memory_time},
@@ -20,25 +20,26 @@ std::vector<StepLimit> step_limits(const TrainingCost& cost) {
   return out;
 }
 
-std::string_view limiter_of(const TrainingCost& cost) { return step_limits(cost).front().name; }
+std::string_view limiter_of(const training::TrainingCost& cost) { return step_limits(cost).front().name; }
 
-Items limit_rows(const TrainingCost& cost) {
-  Items rows;
+report::Items limit_rows(const training::TrainingCost& cost) {
+  report::Items rows;
   const std::vector<StepLimit> limits = step_limits(cost);
   for (const StepLimit& limit : limits) {
     if (limit.seconds <= 0.0) continue;
-    rows.emplace_back(Members{
+    rows.emplace_back(report::Members{
         {"limit", limit.name}, {"time", Seconds(limit.seconds)}, {"distance", limits.front().seconds / limit.seconds}});
   }
   return rows;
 }
 
-Members threshold_members(const TrainQuery& query, const Candidate& best) {
-  const TrainingCost& cost = best.cost;
-  const Parallelism& p = best.strategy.parallelism;
-  Members out;
-  const auto of = [&](Role role) { return cost.network[static_cast<std::size_t>(role)]; };
-  const Role busier = of(Role::replica) > of(Role::fsdp) ? Role::replica : Role::fsdp;
+report::Members threshold_members(const TrainQuery& query, const search::Candidate& best) {
+  const training::TrainingCost& cost = best.cost;
+  const lower::Parallelism& p = best.strategy.parallelism;
+  report::Members out;
+  const auto of = [&](training::Role role) { return cost.network[static_cast<std::size_t>(role)]; };
+  const training::Role busier =
+      of(training::Role::replica) > of(training::Role::fsdp) ? training::Role::replica : training::Role::fsdp;
   if (const double data = of(busier); data > 0.0 || cost.copies > 0.0) {
     const double ended = cost.end_network[static_cast<std::size_t>(busier)], each = data - ended;
     const double end = std::max(ended, cost.copies);  // on other links
@@ -51,14 +52,15 @@ Members threshold_members(const TrainQuery& query, const Candidate& best) {
     // Gradients are reduced once a step however many microbatches it has. Below one microbatch for each group, that one
     // shrinks, and the weights travel as before; where they limit each microbatch, no batch is large enough.
     if (end > 0.0) {
-      const double one = 1.0 / microbatches(query.question, best.strategy);
+      const double one = 1.0 / training::microbatches(query.question, best.strategy);
       double share = each < cost.compute ? end / (cost.compute - each) : 2.0 * one;
       if (share < one) share = (each * one + end) / cost.compute;
-      out.emplace_back("batch_where_gradients_limit",
-                       each < cost.compute || share <= one ? Value(Tokens(query.batch_tokens * share)) : Value());
+      out.emplace_back("batch_where_gradients_limit", each < cost.compute || share <= one
+                                                          ? report::Value(Tokens(query.batch_tokens * share))
+                                                          : report::Value());
     }
   }
-  if (const double tensor = of(Role::tensor); tensor > 0.0) {
+  if (const double tensor = of(training::Role::tensor); tensor > 0.0) {
     out.emplace_back("compute_over_tensor_traffic", cost.compute / tensor);
     // n devices share arithmetic by n and pass on (n - 1) / n of what lies between blocks.
     double ways = 1.0 + static_cast<double>(p.tensor - 1) * cost.compute / tensor;
@@ -72,4 +74,4 @@ Members threshold_members(const TrainQuery& query, const Candidate& best) {
   return out;
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::train

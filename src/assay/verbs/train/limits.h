@@ -3,7 +3,7 @@
 #include "assay/report/document.h"
 #include "assay/verbs/train/query.h"
 
-namespace assay {
+namespace assay::verbs::train {
 
 /// One thing that a step may be waiting for.
 struct StepLimit {
@@ -15,16 +15,16 @@ struct StepLimit {
 /// what is there once a step: the update's memory traffic, the reduction of gradients, new weights. The pipeline's
 /// bubble as ideal hardware has it. Waiting: what the estimate spends on collectives, handing over and overheads while
 /// nothing is computed, where that is not the network's bandwidth already.
-std::vector<StepLimit> step_limits(const TrainingCost& cost);
+std::vector<StepLimit> step_limits(const training::TrainingCost& cost);
 
 /// The first of them.
-std::string_view limiter_of(const TrainingCost& cost);
+std::string_view limiter_of(const training::TrainingCost& cost);
 
 /// The limits as rows: time, and how many times longer each would have to take to limit the step.
-Items limit_rows(const TrainingCost& cost);
+report::Items limit_rows(const training::TrainingCost& cost);
 
 /// What microbatch, batch and tensor parallelism would change the limiter, from ideal rates. None depends on the value
 /// that it is compared with: tokens and chips scale arithmetic and traffic as the formulas say.
-Members threshold_members(const TrainQuery& query, const Candidate& best);
+report::Members threshold_members(const TrainQuery& query, const search::Candidate& best);
 
-}  // namespace assay
+}  // namespace assay::verbs::train

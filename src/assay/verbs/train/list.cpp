@@ -10,38 +10,39 @@
 #include "assay/training/memory_curve.h"
 #include "assay/training/step_list.h"
 
-namespace assay {
+namespace assay::verbs::train {
 namespace {
 
 struct Timed {
-  Program program;
-  StepTimes times;
-  HostCopies copies;  ///< of a layer
+  program::Program program;
+  estimate::StepTimes times;
+  estimate::HostCopies copies;  ///< of a layer
 };
 
 /// What one layer of the decoder's first kind copies to its host and back.
-HostCopies copies_of(const TrainQuery& query, const Strategy& strategy) {
-  if (!moves_activations(strategy.offload)) return {};
-  const TrainingProfile profile = make_profile(query.question.setup, profile_key(strategy, query.sequence));
-  const HostLink& host = query.question.host;
+estimate::HostCopies copies_of(const TrainQuery& query, const training::Strategy& strategy) {
+  if (!training::moves_activations(strategy.offload)) return {};
+  const training::TrainingProfile profile =
+      training::make_profile(query.question.setup, training::profile_key(strategy, query.sequence));
+  const training::HostLink& host = query.question.host;
   const double kept =
-      profile.kinds.front().kept.value() * kept_over_fewest(query.question.setup.effects, strategy.recompute);
+      profile.kinds.front().kept.value() * training::kept_over_fewest(query.question.setup.effects, strategy.recompute);
   return {Seconds(host.copy(kept, 0.0) / host.share), Seconds(host.copy(0.0, kept) / host.share)};
 }
 
-Result<Timed> timed_program(const TrainQuery& query, const Strategy& strategy) {
-  Timed out{training_program(query.question, query.sequence, strategy), {}, copies_of(query, strategy)};
-  ASSAY_TRY(times, training_step_times(query.question, query.sequence, query.cluster, strategy, out.program));
+Result<Timed> timed_program(const TrainQuery& query, const training::Strategy& strategy) {
+  Timed out{training::training_program(query.question, query.sequence, strategy), {}, copies_of(query, strategy)};
+  ASSAY_TRY(times, training::training_step_times(query.question, query.sequence, query.cluster, strategy, out.program));
   out.times = std::move(times);
   return out;
 }
 
-std::string_view urgency_text(const Step& step) {
+std::string_view urgency_text(const program::Step& step) {
   if (step.once) return "once a step";
   switch (step.urgency) {
-    case Urgency::ahead:
+    case program::Urgency::ahead:
       return "ahead";
-    case Urgency::afterwards:
+    case program::Urgency::afterwards:
       return "afterwards";
     default:
       return "";
@@ -49,93 +50,97 @@ std::string_view urgency_text(const Step& step) {
 }
 
 /// "F3": the forward pass of the fourth microbatch; "F3.1" through the stage's second part of the model.
-std::string event_name(const PipelineEvent& event, bool in_parts) {
+std::string event_name(const pipeline::PipelineEvent& event, bool in_parts) {
   constexpr std::string_view words[] = {"F", "B", "W", "B", "send ", "reduce gradients, update"};
   std::string text(words[static_cast<std::size_t>(event.work)]);
-  if (event.work == PipelineWork::at_end) return text;
+  if (event.work == pipeline::PipelineWork::at_end) return text;
   text += fmt::format("{}", event.microbatch);
   return in_parts ? text + fmt::format(".{}", event.chunk) : text;
 }
 
 /// Adds what each stage does when, a lane each.
-void add_stages(const SimulatedStep& step, Timeline& timeline) {
+void add_stages(const SimulatedStep& step, draw::Timeline& timeline) {
   const std::size_t lane = timeline.lanes.size();
   const auto colour = static_cast<int>(timeline.classes.size());
   for (const char* word : {"forward", "backward", "weight gradients", "handing over", "end of the step"})
     timeline.classes.emplace_back(word);
   for (std::int64_t i = 0; i < step.shape.stages; ++i) timeline.lanes.push_back({fmt::format("stage {}", i)});
-  const auto colour_of = [](PipelineWork work) {
+  const auto colour_of = [](pipeline::PipelineWork work) {
     switch (work) {
-      case PipelineWork::forward:
+      case pipeline::PipelineWork::forward:
         return 0;
-      case PipelineWork::backward_weight:
+      case pipeline::PipelineWork::backward_weight:
         return 2;
-      case PipelineWork::send:
+      case pipeline::PipelineWork::send:
         return 3;
-      case PipelineWork::at_end:
+      case pipeline::PipelineWork::at_end:
         return 4;
       default:
         return 1;
     }
   };
-  for (const PipelineEvent& event : step.run.events)
+  for (const pipeline::PipelineEvent& event : step.run.events)
     timeline.bars.push_back({lane + static_cast<std::size_t>(event.stage), event.start, event.end,
-                             event_name(event, chunks_per_stage(step.shape) > 1), colour + colour_of(event.work)});
+                             event_name(event, pipeline::chunks_per_stage(step.shape) > 1),
+                             colour + colour_of(event.work)});
 }
 
-const MemoryMoment& fullest_of(const std::vector<MemoryMoment>& curve) {
-  return *std::max_element(curve.begin(), curve.end(), [](const MemoryMoment& a, const MemoryMoment& b) {
-    return a.memory.allocated() < b.memory.allocated();
-  });
+const training::MemoryMoment& fullest_of(const std::vector<training::MemoryMoment>& curve) {
+  return *std::max_element(curve.begin(), curve.end(),
+                           [](const training::MemoryMoment& a, const training::MemoryMoment& b) {
+                             return a.memory.allocated() < b.memory.allocated();
+                           });
 }
 
 /// Adds what the fullest stage has allocated when.
-void add_memory(const SimulatedStep& step, Timeline& timeline) {
-  const MemoryMoment& fullest = fullest_of(step.memory);
-  TimelineCounter allocated{fmt::format("allocated on stage {}, bytes", fullest.memory.stage), {}};
-  for (const MemoryMoment& moment : step.memory) allocated.points.push_back({moment.at, moment.memory.allocated()});
+void add_memory(const SimulatedStep& step, draw::Timeline& timeline) {
+  const training::MemoryMoment& fullest = fullest_of(step.memory);
+  draw::TimelineCounter allocated{fmt::format("allocated on stage {}, bytes", fullest.memory.stage), {}};
+  for (const training::MemoryMoment& moment : step.memory)
+    allocated.points.push_back({moment.at, moment.memory.allocated()});
   timeline.marks.push_back({fullest.at, fmt::format("stage {} is fullest: {}", fullest.memory.stage,
                                                     human(Bytes(fullest.memory.allocated())))});
   timeline.counters.push_back(std::move(allocated));
 }
 
-Timeline pipeline_timeline(const TrainQuery& query, const Candidate& best, const SimulatedStep& step) {
-  Timeline timeline;
+draw::Timeline pipeline_timeline(const TrainQuery& query, const search::Candidate& best, const SimulatedStep& step) {
+  draw::Timeline timeline;
   timeline.title = fmt::format("{} on {}: the pipeline of one step", query.imported.model.id, query.cluster.text);
   timeline.subtitle =
       fmt::format("{}: one step alone takes {} to drain; steps in a row take {} each, {:.1f} % of it bubble",
-                  schedule_name(best.strategy.schedule), human(step.run.makespan), human(Seconds(best.cost.estimate)),
-                  100.0 * best.cost.parts.bubble / best.cost.estimate);
+                  pipeline::schedule_name(best.strategy.schedule), human(step.run.makespan),
+                  human(Seconds(best.cost.estimate)), 100.0 * best.cost.parts.bubble / best.cost.estimate);
   add_stages(step, timeline);
   add_memory(step, timeline);
   return timeline;
 }
 
 /// What each resource does during two layers forward and one backward, so that gathering ahead is seen.
-Timeline layer_timeline(const TrainQuery& query, const Candidate& best, const Timed& timed) {
-  const Program& program = timed.program;
-  std::vector<Block> blocks;
-  const Block *forward = nullptr, *backward = nullptr;
-  for (const Block& block : program.blocks) {
+draw::Timeline layer_timeline(const TrainQuery& query, const search::Candidate& best, const Timed& timed) {
+  const program::Program& program = timed.program;
+  std::vector<program::Block> blocks;
+  const program::Block *forward = nullptr, *backward = nullptr;
+  for (const program::Block& block : program.blocks) {
     if (block.kind != program.blocks[1].kind || block.is_shared) continue;
-    if (block.phase == Phase::forward) forward = &block;
-    if (block.phase == Phase::backward) backward = &block;
+    if (block.phase == program::Phase::forward) forward = &block;
+    if (block.phase == program::Phase::backward) backward = &block;
   }
   if (forward) blocks = {*forward, *forward};
   if (backward) blocks.push_back(*backward);
-  const OverlapSchedule schedule = schedule_blocks(program, blocks, timed.times, timed.copies);
-  Timeline timeline;
+  const estimate::OverlapSchedule schedule = estimate::schedule_blocks(program, blocks, timed.times, timed.copies);
+  draw::Timeline timeline;
   timeline.title =
       fmt::format("{} on {}: two layers forward, one backward", query.imported.model.id, query.cluster.text);
-  timeline.subtitle = mesh_text(whole_mesh(best.strategy.parallelism, best.strategy.layout));
+  timeline.subtitle = program::mesh_text(training::whole_mesh(best.strategy.parallelism, best.strategy.layout));
   timeline.lanes.push_back({"chip"});
-  for (AxisSet axes : schedule.lanes) timeline.lanes.push_back({fmt::format("net {}", axes_text(program.mesh, axes))});
+  for (program::AxisSet axes : schedule.lanes)
+    timeline.lanes.push_back({fmt::format("net {}", program::axes_text(program.mesh, axes))});
   timeline.classes = {"arithmetic", "memory", "collective", "forward again"};
-  for (const ScheduledStep& done : schedule.steps) {
-    const Step& step = program.steps[static_cast<std::size_t>(done.step)];
-    const int colour = is_collective(step.op) ? 2 : step.is_repeated ? 3 : step.flops.value() > 0.0 ? 0 : 1;
+  for (const estimate::ScheduledStep& done : schedule.steps) {
+    const program::Step& step = program.steps[static_cast<std::size_t>(done.step)];
+    const int colour = program::is_collective(step.op) ? 2 : step.is_repeated ? 3 : step.flops.value() > 0.0 ? 0 : 1;
     const int named = step.out[0] >= 0 ? step.out[0] : step.in[0];
-    const ProgramTensor& tensor = program.tensor(named);
+    const program::ProgramTensor& tensor = program.tensor(named);
     timeline.bars.push_back({static_cast<std::size_t>(done.lane), done.start, done.end,
                              (tensor.is_gradient ? "d" : "") + std::string(tensor.name), colour});
   }
@@ -143,36 +148,37 @@ Timeline layer_timeline(const TrainQuery& query, const Candidate& best, const Ti
   timeline.classes.emplace_back("copy");
   const std::size_t out = timeline.lanes.size();
   timeline.lanes.push_back({"to host"}), timeline.lanes.push_back({"from host"});
-  for (const ScheduledCopy& copy : schedule.copies)
+  for (const estimate::ScheduledCopy& copy : schedule.copies)
     timeline.bars.push_back({copy.in ? out + 1 : out, copy.start, copy.end, "activations", 4});
   return timeline;
 }
 
 }  // namespace
 
-std::string strategy_text(const Strategy& s) {
+std::string strategy_text(const training::Strategy& s) {
   std::string text;
   const auto part = [&](std::string_view word, std::int64_t n) {
     if (n > 1) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word, n);
   };
-  const Parallelism& p = s.parallelism;
+  const lower::Parallelism& p = s.parallelism;
   part("dp", p.data), part("fsdp", p.fsdp), part("tp", p.tensor), part("cp", p.context), part("ep", p.expert);
-  if (p.expert_others() > 1) text += fmt::format(" over {}", expert_axes_text(p));
+  if (p.expert_others() > 1) text += fmt::format(" over {}", lower::expert_axes_text(p));
   part("pp", p.pipeline);
   if (text.empty()) text = "one chip";
   if (p.zero > 0) text += fmt::format(", zero {}", p.zero);
-  if (p.residual == ResidualScheme::sequence && p.tensor > 1) text += ", sequence-parallel";
-  if (p.context > 1 && p.context_scheme == ContextScheme::exchange) text += ", all-to-all context";
+  if (p.residual == lower::ResidualScheme::sequence && p.tensor > 1) text += ", sequence-parallel";
+  if (p.context > 1 && p.context_scheme == lower::ContextScheme::exchange) text += ", all-to-all context";
   text += fmt::format(", micro-batch {}", s.micro_batch);
-  if (p.pipeline > 1) text += fmt::format(", {}", schedule_name(s.schedule));
+  if (p.pipeline > 1) text += fmt::format(", {}", pipeline::schedule_name(s.schedule));
   if (s.interleave > 1) text += fmt::format(" x{}", s.interleave);
-  if (s.recompute != Recompute::none()) text += fmt::format(", recompute {}", name(s.recompute));
-  if (s.offload != Offload::none) text += fmt::format(", offload {}", name(s.offload));
+  if (s.recompute != lower::Recompute::none()) text += fmt::format(", recompute {}", lower::name(s.recompute));
+  if (s.offload != training::Offload::none) text += fmt::format(", offload {}", training::name(s.offload));
   return text;
 }
 
-Members program_totals(const TrainQuery& query, const Strategy& strategy) {
-  const ProgramCount sum = count(training_program(query.question, query.sequence, strategy));
+report::Members program_totals(const TrainQuery& query, const training::Strategy& strategy) {
+  const program::ProgramCount sum =
+      program::count(training::training_program(query.question, query.sequence, strategy));
   const auto stages = static_cast<double>(strategy.parallelism.pipeline);  // the mean of what they do
   return {{"flops", sum.flops / stages},
           {"product_flops", sum.product_flops / stages},
@@ -182,39 +188,40 @@ Members program_totals(const TrainQuery& query, const Strategy& strategy) {
           {"collective_bytes", sum.network / stages}};
 }
 
-Result<Items> kind_rows(const TrainQuery& query, const Strategy& strategy) {
-  ASSAY_TRY(all, kind_times(query.question, query.sequence, query.cluster, strategy));
-  Items rows;
-  for (const KindTime& one : all) {
-    Members row{{"phase", one.phase}, {"kind", one.kind}, {"time", one.time}};
+Result<report::Items> kind_rows(const TrainQuery& query, const training::Strategy& strategy) {
+  ASSAY_TRY(all, training::kind_times(query.question, query.sequence, query.cluster, strategy));
+  report::Items rows;
+  for (const training::KindTime& one : all) {
+    report::Members row{{"phase", one.phase}, {"kind", one.kind}, {"time", one.time}};
     const bool counts = one.kind == "products" || one.kind == "attention";
-    row.emplace_back("flops", counts ? Value(one.flops) : Value());
-    row.emplace_back("share_of_peak", counts ? Value(one.share_of_peak()) : Value());
+    row.emplace_back("flops", counts ? report::Value(one.flops) : report::Value());
+    row.emplace_back("share_of_peak", counts ? report::Value(one.share_of_peak()) : report::Value());
     rows.emplace_back(std::move(row));
   }
   return rows;
 }
 
-Result<Items> program_rows(const TrainQuery& query, const Strategy& strategy) {
+Result<report::Items> program_rows(const TrainQuery& query, const training::Strategy& strategy) {
   ASSAY_TRY(timed, timed_program(query, strategy));
-  const Program& program = timed.program;
+  const program::Program& program = timed.program;
   const std::int64_t stages = strategy.parallelism.pipeline;
-  Items rows;
+  report::Items rows;
   std::int64_t line = 0;
-  for (const Block& block : program.blocks)
+  for (const program::Block& block : program.blocks)
     for (std::int32_t i = block.first; i < block.last; ++i) {
-      const Step& step = program.steps[static_cast<std::size_t>(i)];
-      const bool moves = is_collective(step.op);
-      Members row{{"line", ++line},
-                  {"block", fmt::format("{} {}{}{}", block.name, name(block.phase),
-                                        block.layers > 1 ? fmt::format(" x{}", block.layers) : "",
-                                        block.layers > 1 && stages > 1 ? fmt::format(" over {} stages", stages) : "")},
-                  {"text", step_text(program, step)},
-                  {"critical", step.urgency == Urgency::critical && !step.once},
-                  {"when", urgency_text(step)},
-                  {"resource", resource_of(program, step)},
-                  {"kind", name(step.op)}};
-      row.emplace_back("flops", moves ? Value() : Value(step.flops));
+      const program::Step& step = program.steps[static_cast<std::size_t>(i)];
+      const bool moves = program::is_collective(step.op);
+      report::Members row{
+          {"line", ++line},
+          {"block", fmt::format("{} {}{}{}", block.name, program::name(block.phase),
+                                block.layers > 1 ? fmt::format(" x{}", block.layers) : "",
+                                block.layers > 1 && stages > 1 ? fmt::format(" over {} stages", stages) : "")},
+          {"text", program::step_text(program, step)},
+          {"critical", step.urgency == program::Urgency::critical && !step.once},
+          {"when", urgency_text(step)},
+          {"resource", training::resource_of(program, step)},
+          {"kind", program::name(step.op)}};
+      row.emplace_back("flops", moves ? report::Value() : report::Value(step.flops));
       row.emplace_back("bytes", step.bytes);
       row.emplace_back("time", timed.times.estimate[static_cast<std::size_t>(i)]);
       rows.emplace_back(std::move(row));
@@ -222,8 +229,8 @@ Result<Items> program_rows(const TrainQuery& query, const Strategy& strategy) {
   return rows;
 }
 
-std::string why_slower(const TrainingCost& best, const TrainingCost& other) {
-  const StepParts &a = best.parts, &b = other.parts;
+std::string why_slower(const training::TrainingCost& best, const training::TrainingCost& other) {
+  const training::StepParts &a = best.parts, &b = other.parts;
   const std::pair<std::string_view, double> parts_[] = {
       {"forward work done again", b.recompute - a.recompute},
       {"less efficient kernels", (b.compute - b.recompute - other.uneven) - (a.compute - a.recompute - best.uneven)},
@@ -243,32 +250,32 @@ std::string why_slower(const TrainingCost& best, const TrainingCost& other) {
   return fmt::format("{} (+{})", worst->first, human(Seconds(worst->second)));
 }
 
-Result<SimulatedStep> simulated_step(const TrainQuery& query, const Candidate& best) {
-  ASSAY_TRY(input, pipeline_input(query.question, query.sequence, query.cluster, best.strategy));
-  ASSAY_TRY(run, simulate_pipeline(input));
-  const StageSplit split = stage_split(query.imported.model, best.strategy);
-  ASSAY_TRY(steady, price_stages(query.question, query.sequence, query.cluster, best.strategy, split));
+Result<SimulatedStep> simulated_step(const TrainQuery& query, const search::Candidate& best) {
+  ASSAY_TRY(input, training::pipeline_input(query.question, query.sequence, query.cluster, best.strategy));
+  ASSAY_TRY(run, pipeline::simulate_pipeline(input));
+  const pipeline::StageSplit split = training::stage_split(query.imported.model, best.strategy);
+  ASSAY_TRY(steady, training::price_stages(query.question, query.sequence, query.cluster, best.strategy, split));
   SimulatedStep step{input.shape, std::move(run), {}};
-  step.memory = memory_curve(steady, split, step.shape, step.run.events, best.cost.memory.stage);
+  step.memory = training::memory_curve(steady, split, step.shape, step.run.events, best.cost.memory.stage);
   return step;
 }
 
-Items memory_rows(const SimulatedStep& step) {
-  const std::vector<MemoryMoment>& curve = step.memory;
-  const MemoryMoment* last_back = &curve.front();
-  for (const MemoryMoment& moment : curve)
+report::Items memory_rows(const SimulatedStep& step) {
+  const std::vector<training::MemoryMoment>& curve = step.memory;
+  const training::MemoryMoment* last_back = &curve.front();
+  for (const training::MemoryMoment& moment : curve)
     if (moment.memory.head + moment.memory.workspace > 0.0) last_back = &moment;
-  Items rows;
-  const auto add = [&](std::string_view when, const MemoryMoment& moment) {
-    const MemoryParts& m = moment.memory;
-    rows.emplace_back(Members{{"moment", when},
-                              {"time", moment.at},
-                              {"microbatches_held", moment.held},
-                              {"states", Bytes(m.weights + m.gradients + m.master + m.moments)},
-                              {"activations", Bytes(m.activations)},
-                              {"logits_and_workspace", Bytes(m.head + m.workspace)},
-                              {"communication_buffers", Bytes(m.buffers)},
-                              {"allocated", Bytes(m.allocated())}});
+  report::Items rows;
+  const auto add = [&](std::string_view when, const training::MemoryMoment& moment) {
+    const training::MemoryParts& m = moment.memory;
+    rows.emplace_back(report::Members{{"moment", when},
+                                      {"time", moment.at},
+                                      {"microbatches_held", moment.held},
+                                      {"states", Bytes(m.weights + m.gradients + m.master + m.moments)},
+                                      {"activations", Bytes(m.activations)},
+                                      {"logits_and_workspace", Bytes(m.head + m.workspace)},
+                                      {"communication_buffers", Bytes(m.buffers)},
+                                      {"allocated", Bytes(m.allocated())}});
   };
   add("first forward pass", curve.front());
   add("fullest", fullest_of(curve));
@@ -277,19 +284,20 @@ Items memory_rows(const SimulatedStep& step) {
   return rows;
 }
 
-Result<std::string> timeline_json(const TrainQuery& query, const Candidate& best, const SimulatedStep& step) {
-  if (best.strategy.parallelism.pipeline > 1) return chrome_trace_json(pipeline_timeline(query, best, step));
+Result<std::string> timeline_json(const TrainQuery& query, const search::Candidate& best, const SimulatedStep& step) {
+  if (best.strategy.parallelism.pipeline > 1) return draw::chrome_trace_json(pipeline_timeline(query, best, step));
   ASSAY_TRY(timed, timed_program(query, best.strategy));
-  Timeline timeline = layer_timeline(query, best, timed);
+  draw::Timeline timeline = layer_timeline(query, best, timed);
   add_stages(step, timeline);
   add_memory(step, timeline);
-  return chrome_trace_json(timeline);
+  return draw::chrome_trace_json(timeline);
 }
 
-Scene training_picture(const TrainQuery& query, const Candidate& best, const Result<SimulatedStep>& step) {
-  if (best.strategy.parallelism.pipeline > 1 && step) return draw_timeline(pipeline_timeline(query, best, *step));
+draw::Scene training_picture(const TrainQuery& query, const search::Candidate& best,
+                             const Result<SimulatedStep>& step) {
+  if (best.strategy.parallelism.pipeline > 1 && step) return draw::draw_timeline(pipeline_timeline(query, best, *step));
   const auto timed = timed_program(query, best.strategy);
-  return draw_timeline(timed ? layer_timeline(query, best, *timed) : Timeline{});
+  return draw::draw_timeline(timed ? layer_timeline(query, best, *timed) : draw::Timeline{});
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::train

@@ -16,7 +16,7 @@
 #include "assay/verbs/train/software.h"
 #include "assay/verbs/verbs.h"
 
-namespace assay {
+namespace assay::verbs::train {
 
 Result<double> parse_batch(std::string_view text, std::int64_t sequence, std::string_view where) {
   std::string_view number = trim(text);
@@ -42,7 +42,7 @@ Result<double> parse_batch(std::string_view text, std::int64_t sequence, std::st
 namespace {
 
 /// The order of the mesh's axes on the cluster, the outermost first; those that are not named lie outside.
-Result<void> read_order(const Request& request, std::optional<AxisLayout>& layout) {
+Result<void> read_order(const Request& request, std::optional<network::AxisLayout>& layout) {
   static constexpr std::string_view names[] = {"pp", "dp", "fsdp", "ep", "cp", "tp"};  // of whole_mesh_sizes()
   const auto text = request.value("order");
   if (!text) return {};
@@ -61,7 +61,7 @@ Result<void> read_order(const Request& request, std::optional<AxisLayout>& layou
   return {};
 }
 
-Result<void> read_choices(const Request& request, TrainingChoices& choices) {
+Result<void> read_choices(const Request& request, search::TrainingChoices& choices) {
   ASSAY_CHECK(read_count(request, "dp", choices.data));
   ASSAY_CHECK(read_count(request, "fsdp", choices.fsdp));
   ASSAY_CHECK(read_count(request, "tp", choices.tensor));
@@ -74,36 +74,37 @@ Result<void> read_choices(const Request& request, TrainingChoices& choices) {
   static constexpr Word<int> stages[] = {{"0", 0}, {"1", 1}, {"2", 2}, {"3", 3}};
   ASSAY_CHECK(read_word(request, "zero", stages, choices.zero));
   if (const auto text = request.value("schedule")) {
-    ASSAY_TRY(schedule, parse_schedule(*text, "--schedule"));
+    ASSAY_TRY(schedule, pipeline::parse_schedule(*text, "--schedule"));
     choices.schedule = schedule;
   }
   if (const auto text = request.value("recompute"); text && *text != "auto") {
-    ASSAY_TRY(recompute, parse_recompute(*text, "--recompute"));
+    ASSAY_TRY(recompute, lower::parse_recompute(*text, "--recompute"));
     choices.recompute = recompute;
   }
-  static constexpr Word<ResidualScheme> residuals[] = {{"replicated", ResidualScheme::replicated},
-                                                       {"sequence", ResidualScheme::sequence},
-                                                       {"model", ResidualScheme::model}};
+  static constexpr Word<lower::ResidualScheme> residuals[] = {{"replicated", lower::ResidualScheme::replicated},
+                                                              {"sequence", lower::ResidualScheme::sequence},
+                                                              {"model", lower::ResidualScheme::model}};
   ASSAY_CHECK(read_word(request, "residual", residuals, choices.residual));
-  if (request.has("sequence-parallel")) choices.residual = ResidualScheme::sequence;
-  static constexpr Word<ContextScheme> schemes[] = {{"ring", ContextScheme::gather},
-                                                    {"all-to-all", ContextScheme::exchange}};
+  if (request.has("sequence-parallel")) choices.residual = lower::ResidualScheme::sequence;
+  static constexpr Word<lower::ContextScheme> schemes[] = {{"ring", lower::ContextScheme::gather},
+                                                           {"all-to-all", lower::ContextScheme::exchange}};
   ASSAY_CHECK(read_word(request, "context-scheme", schemes, choices.context_scheme));
   ASSAY_CHECK(read_order(request, choices.layout));
   const std::string offload = request.value("offload").value_or("auto");
   choices.offloads.clear();
-  for (const Offload way : {Offload::none, Offload::optimizer, Offload::activations, Offload::both})
-    if (offload == "auto" || offload == name(way)) choices.offloads.push_back(way);
+  for (const training::Offload way :
+       {training::Offload::none, training::Offload::optimizer, training::Offload::activations, training::Offload::both})
+    if (offload == "auto" || offload == training::name(way)) choices.offloads.push_back(way);
   return {};
 }
 
 /// No expert gets a token twice, so that all tokens are the most that one gets.
-Result<void> check_load(const Transformer& model, double load, std::string_view option) {
-  if (load > 1.0 && !has_experts(model))
+Result<void> check_load(const model::Transformer& model, double load, std::string_view option) {
+  if (load > 1.0 && !estimate::has_experts(model))
     return fail(std::string(option), fmt::format("{} has no experts", model.id), "leave it out");
-  for (const Layer& layer : model.decoder.kinds) {
+  for (const model::Layer& layer : model.decoder.kinds) {
     if (!layer.feed_forward || layer.feed_forward->experts == 0) continue;
-    const FeedForward& f = *layer.feed_forward;
+    const model::FeedForward& f = *layer.feed_forward;
     const double most = static_cast<double>(f.experts) / static_cast<double>(f.experts_per_token);
     if (load > most)
       return fail(std::string(option),
@@ -116,11 +117,11 @@ Result<void> check_load(const Transformer& model, double load, std::string_view 
 
 /// What is moved must lie somewhere: the chip's file has to say how large the host is.
 Result<void> check_host(const Request& request, TrainQuery& query) {
-  const Chip& chip = query.cluster.chip;
-  if (query.choices.offloads == std::vector<Offload>{Offload::none}) return {};
+  const hardware::Chip& chip = query.cluster.chip;
+  if (query.choices.offloads == std::vector<training::Offload>{training::Offload::none}) return {};
   if (chip.host.memory && chip.host.memory_bandwidth) return {};
   if (!request.has("offload")) {
-    query.choices.offloads = {Offload::none};
+    query.choices.offloads = {training::Offload::none};
     query.notes.push_back(
         fmt::format("nothing is offloaded: the file of {} does not say what memory its host has", chip.id));
     return {};
@@ -131,14 +132,14 @@ Result<void> check_host(const Request& request, TrainQuery& query) {
 
 Result<void> read_formats(const Request& request, TrainQuery& query) {
   ASSAY_CHECK(read_dtype(request, "compute", query.compute));
-  const Chip& chip = query.cluster.chip;
-  const bool has_rate = peak_rate(chip, query.compute, "--compute").has_value();
-  if (!request.has("compute") && !has_rate && peak_rate(chip, Dtype::fp16, "--compute")) {
+  const hardware::Chip& chip = query.cluster.chip;
+  const bool has_rate = hardware::peak_rate(chip, query.compute, "--compute").has_value();
+  if (!request.has("compute") && !has_rate && hardware::peak_rate(chip, Dtype::fp16, "--compute")) {
     query.notes.push_back(fmt::format("{} has no {} arithmetic: fp16 (--compute)", chip.id, name(query.compute)));
     query.compute = query.question.setup.formats.weights = Dtype::fp16;
   }
-  Formats& formats = query.question.setup.formats;
-  Optimizer& optimizer = query.question.setup.optimizer;
+  lower::Formats& formats = query.question.setup.formats;
+  lower::Optimizer& optimizer = query.question.setup.optimizer;
   formats.compute = query.compute;
   formats.gradients = Dtype::fp32;
   ASSAY_CHECK(read_dtype(request, "params", formats.weights));
@@ -163,7 +164,7 @@ Result<void> read_formats(const Request& request, TrainQuery& query) {
                     "fp32 for a master copy of the weights, shared for one that is all there is, none for none");
     }
   }
-  ASSAY_TRY(rates, kernel_rates(query.cluster.chip, query.compute, "--compute"));
+  ASSAY_TRY(rates, estimate::kernel_rates(query.cluster.chip, query.compute, "--compute"));
   query.question.setup.rates = rates;
   query.notes.push_back(fmt::format(
       "formats: weights {}, products {}, gradients {}, Adam moments {}{}; change them with --params --compute --grads "
@@ -174,7 +175,7 @@ Result<void> read_formats(const Request& request, TrainQuery& query) {
 }
 
 /// Lengths that positions limit: an error where there is no weight for more, a note where more may be tried.
-Result<void> check_length(const Transformer& model, std::string_view option, std::int64_t tokens,
+Result<void> check_length(const model::Transformer& model, std::string_view option, std::int64_t tokens,
                           std::vector<std::string>& notes) {
   const std::int64_t longest = model.max_context;
   if (longest == 0 || tokens <= longest) return {};
@@ -189,33 +190,33 @@ Result<void> check_length(const Transformer& model, std::string_view option, std
 /// A list of what is made again names parts: says which of them no layer of the model has. What goes between devices is
 /// a question of the strategy.
 void note_absent_parts(TrainQuery& query) {
-  using enum ForwardPart;
-  const std::optional<Recompute>& asked = query.choices.recompute;
-  const bool named = std::any_of(std::begin(recompute_policies), std::end(recompute_policies),
-                                 [&](const RecomputePolicy& policy) { return policy.parts == asked; });
+  using enum lower::ForwardPart;
+  const std::optional<lower::Recompute>& asked = query.choices.recompute;
+  const bool named = std::any_of(std::begin(lower::recompute_policies), std::end(lower::recompute_policies),
+                                 [&](const lower::RecomputePolicy& policy) { return policy.parts == asked; });
   if (!asked || named) return;
-  const Transformer& model = query.imported.model;
-  TrainingPlan plan;
+  const model::Transformer& model = query.imported.model;
+  lower::TrainingPlan plan;
   plan.work.queries = plan.work.keys = plan.work.source = query.sequence;
-  for (const Layer& layer : model.decoder.kinds)
+  for (const model::Layer& layer : model.decoder.kinds)
     if (layer.feed_forward) plan.work.sequences = std::max(plan.work.sequences, layer.feed_forward->experts);
-  const auto [mesh, rules] = training_stage({}, model);
-  const Program program = lower_training(model, mesh, rules, plan);
-  Recompute had = Recompute::of({second_products, residual, reductions, exchanges});
-  for (const Block& block : program.blocks)
-    for (std::int32_t i = block.first; i < block.last && block.phase == Phase::forward; ++i) {
-      const Step& step = program.steps[static_cast<std::size_t>(i)];
+  const auto [mesh, rules] = lower::training_stage({}, model);
+  const program::Program program = lower::lower_training(model, mesh, rules, plan);
+  lower::Recompute had = lower::Recompute::of({second_products, residual, reductions, exchanges});
+  for (const program::Block& block : program.blocks)
+    for (std::int32_t i = block.first; i < block.last && block.phase == program::Phase::forward; ++i) {
+      const program::Step& step = program.steps[static_cast<std::size_t>(i)];
       for (const int id : step.out)
-        if (id >= 0) had.parts |= parts_of(program, step, id, 0).parts;
+        if (id >= 0) had.parts |= lower::parts_of(program, step, id, 0).parts;
     }
-  if (const Recompute absent = asked->without(had); absent != Recompute::none())
-    query.notes.push_back(
-        fmt::format("--recompute {}: {} has no such part, and nothing of it is made again", name(absent), model.id));
+  if (const lower::Recompute absent = asked->without(had); absent != lower::Recompute::none())
+    query.notes.push_back(fmt::format("--recompute {}: {} has no such part, and nothing of it is made again",
+                                      lower::name(absent), model.id));
 }
 
 /// The encoder's sequence. Batches and runs are counted in the decoder's tokens.
 Result<void> read_source(const Request& request, TrainQuery& query) {
-  const Transformer& model = query.imported.model;
+  const model::Transformer& model = query.imported.model;
   const auto text = request.value("encoder-seq");
   if (!text) {
     if (model.encoder)
@@ -233,33 +234,33 @@ Result<void> read_source(const Request& request, TrainQuery& query) {
 }
 
 /// Low-rank adapters of a frozen model.
-Result<void> read_adapters(const Request& request, Transformer& model, std::vector<std::string>& notes) {
+Result<void> read_adapters(const Request& request, model::Transformer& model, std::vector<std::string>& notes) {
   const auto text = request.value("lora");
   if (!text) {
     if (request.has("lora-on")) return fail("--lora-on", "--lora is missing", "e.g. --lora 16", Error::Kind::usage);
     return {};
   }
-  Adapters adapters;
+  model::Adapters adapters;
   ASSAY_TRY(rank, parse_count(*text, "--lora"));
   if (rank > model.d_model)
     return fail("--lora", fmt::format("{} is wider than {}, whose d_model is {}", rank, model.id, model.d_model),
                 "8 to 64 are usual");
   if (model.encoder) return fail("--lora", fmt::format("{} has an encoder", model.id), "decoders alone have adapters");
-  for (const Layer& layer : model.decoder.kinds)
+  for (const model::Layer& layer : model.decoder.kinds)
     if (layer.shared && layer.shared->attention_rank + layer.shared->feed_forward_rank > 0)
       return fail("--lora", fmt::format("{} has adapters of its own", model.id), "they are trained with all else");
   adapters.rank = rank;
   const std::string on = request.value("lora-on").value_or("all");
   adapters.attention = on != "feed-forward", adapters.feed_forward = on != "attention";
   model.adapters = adapters;
-  const ParameterCounts counts = parameter_counts(model);
+  const model::ParameterCounts counts = model::parameter_counts(model);
   if (counts.trained == 0)
     return fail("--lora", fmt::format("{} has no matrices there", model.id),
                 "adapters lie beside those of attention, of dense feed-forward blocks and of shared experts");
   notes.push_back(fmt::format("--lora {}: {} of {} parameters are trained, beside {}; all others stay as they are{}",
                               rank, human_count(counts.trained), human_count(counts.total),
                               on == "all" ? "attention and feed-forward" : on,
-                              counts.of(Part::experts) > 0 ? ", among them routed experts" : ""));
+                              counts.of(model::Part::experts) > 0 ? ", among them routed experts" : ""));
   return {};
 }
 
@@ -272,7 +273,7 @@ Result<void> read_capacity(const Request& request, TrainQuery& query) {
                 Error::Kind::usage);
   const auto& kinds = query.imported.model.decoder.kinds;
   if (std::none_of(kinds.begin(), kinds.end(),
-                   [](const Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; }))
+                   [](const model::Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; }))
     return fail("--capacity", fmt::format("{} has no experts", query.imported.model.id), "leave it out");
   const auto factor = parse_number(*text);
   if (!factor || !(*factor >= 1.0) || *factor > 1e6)
@@ -293,10 +294,10 @@ Result<void> read_capacity(const Request& request, TrainQuery& query) {
 
 }  // namespace
 
-HostLink host_link(const Cluster& cluster) {
-  const Host& host = cluster.chip.host;
-  const auto chips = static_cast<double>(chips_per_host(cluster));
-  return {host.pcie.value.value(), network_efficiency(cluster.chip),
+training::HostLink host_link(const hardware::Cluster& cluster) {
+  const hardware::Host& host = cluster.chip.host;
+  const auto chips = static_cast<double>(hardware::chips_per_host(cluster));
+  return {host.pcie.value.value(), hardware::network_efficiency(cluster.chip),
           host.memory_bandwidth ? host.memory_bandwidth->value.value() / chips : 0.0,
           host.memory ? host.memory->value.value() / chips : 0.0};
 }
@@ -371,10 +372,10 @@ std::vector<OptionSpec> train_options() {
   return options;
 }
 
-Result<TrainQuery> read_train_query(const Request& request, const Context& context, const Cluster& cluster) {
+Result<TrainQuery> read_train_query(const Request& request, const Context& context, const hardware::Cluster& cluster) {
   TrainQuery query;
-  ASSAY_TRY(imported, load_model(request.arguments().front(), context.catalogue, "MODEL"));
-  ASSAY_CHECK(check_lowers(imported.model, "MODEL"));
+  ASSAY_TRY(imported, model::load_model(request.arguments().front(), context.catalogue, "MODEL"));
+  ASSAY_CHECK(lower::check_lowers(imported.model, "MODEL"));
   query.imported = imported;
   ASSAY_CHECK(read_adapters(request, query.imported.model, query.notes));
   query.cluster = cluster;
@@ -426,4 +427,4 @@ Result<TrainQuery> read_train_query(const Request& request, const Context& conte
   return query;
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::train

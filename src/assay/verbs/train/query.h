@@ -5,32 +5,32 @@
 #include "assay/search/training/search.h"
 #include "assay/verbs/request.h"
 
-namespace assay {
+namespace assay::verbs::train {
 
 struct TrainQuery {
-  ImportedModel imported;
-  Cluster cluster;
-  TrainingQuestion question;  ///< its setup points at `imported`; see bind()
-  TrainingChoices choices;
+  model::ImportedModel imported;
+  hardware::Cluster cluster;
+  training::TrainingQuestion question;  ///< its setup points at `imported`; see bind()
+  search::TrainingChoices choices;
   std::int64_t sequence = 0;
   double batch_tokens = 0;
   std::optional<double> tokens;  ///< of the whole run
   Dtype compute = Dtype::bf16;
   std::optional<Watts> power;  ///< limit of each chip, where it is below what the chip may draw
   std::size_t top = 5;
-  std::optional<StepCalibration> steps;  ///< where the chip has a calibration
-  std::vector<std::string> notes;        ///< defaults taken
+  std::optional<estimate::StepCalibration> steps;  ///< where the chip has a calibration
+  std::vector<std::string> notes;                  ///< defaults taken
 
   /// Call once the query is at its final place.
   void bind() { question.setup.model = &imported.model; }
 };
 
 /// The question on one cluster.
-Result<TrainQuery> read_train_query(const Request& request, const Context& context, const Cluster& cluster);
+Result<TrainQuery> read_train_query(const Request& request, const Context& context, const hardware::Cluster& cluster);
 
 /// A chip's way to the host's memory and its part of it, which the cluster's chips of a host share; nothing of it
 /// where the chip's file does not say.
-HostLink host_link(const Cluster& cluster);
+training::HostLink host_link(const hardware::Cluster& cluster);
 
 /// A number of tokens "4Mi" or of sequences "1024seq"; returns sequences.
 Result<double> parse_batch(std::string_view text, std::int64_t sequence, std::string_view where);
@@ -38,4 +38,4 @@ Result<double> parse_batch(std::string_view text, std::int64_t sequence, std::st
 /// The options of a strategy and of number formats, for the verb table.
 std::vector<OptionSpec> train_options();
 
-}  // namespace assay
+}  // namespace assay::verbs::train

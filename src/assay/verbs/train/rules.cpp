@@ -11,7 +11,7 @@
 #include "assay/search/divisors.h"
 #include "assay/verbs/experts.h"
 
-namespace assay {
+namespace assay::verbs::train {
 namespace {
 
 /// "4 or 8": the allowed values nearest to `n` from below and above.
@@ -28,7 +28,7 @@ struct Factor {
   std::int64_t ways;
 };
 
-std::vector<Factor> factors_of(const TrainingChoices& c) {
+std::vector<Factor> factors_of(const search::TrainingChoices& c) {
   std::vector<Factor> out;
   const std::pair<std::string_view, const std::optional<std::int64_t>*> all[] = {
       {"--dp", &c.data}, {"--fsdp", &c.fsdp}, {"--tp", &c.tensor}, {"--cp", &c.context}, {"--pp", &c.pipeline}};
@@ -38,15 +38,15 @@ std::vector<Factor> factors_of(const TrainingChoices& c) {
 }
 
 /// Whether a model can be split so many ways by one flag alone.
-bool can_be_split(const Transformer& model, std::string_view flag, std::int64_t ways) {
-  Parallelism p;
+bool can_be_split(const model::Transformer& model, std::string_view flag, std::int64_t ways) {
+  lower::Parallelism p;
   (flag == "--tp" ? p.tensor : flag == "--cp" ? p.context : flag == "--pp" ? p.pipeline : p.data) = ways;
-  return check_parallelism(p, model).has_value();
+  return lower::check_parallelism(p, model).has_value();
 }
 
 /// The change of one factor that makes the product divide the chips, or equal them where all are given.
 std::string nearest_factors(const std::vector<Factor>& factors, std::int64_t chips, bool all_given,
-                            const Transformer& model) {
+                            const model::Transformer& model) {
   std::vector<std::string> changes;
   for (const Factor& changed : factors) {
     std::int64_t rest = 1;
@@ -54,7 +54,7 @@ std::string nearest_factors(const std::vector<Factor>& factors, std::int64_t chi
       if (other.flag != changed.flag && rest <= chips) rest *= other.ways;
     if (rest > chips || chips % rest != 0) continue;
     std::vector<std::int64_t> allowed{chips / rest};
-    if (!all_given) allowed = divisors(chips / rest);
+    if (!all_given) allowed = search::divisors(chips / rest);
     std::erase_if(allowed, [&](std::int64_t ways) { return !can_be_split(model, changed.flag, ways); });
     if (allowed.empty()) continue;
     changes.push_back(fmt::format("{} {}", changed.flag, nearest_of(allowed, changed.ways)));
@@ -82,9 +82,10 @@ Result<void> check_mesh(const TrainQuery& query) {
 }
 
 /// Batches in sequences that some mesh of the space can split, on both sides of the one asked for.
-std::string nearest_batches(const TrainQuery& query, const TrainingSpace& space) {
+std::string nearest_batches(const TrainQuery& query, const search::TrainingSpace& space) {
   std::set<std::int64_t> groups;
-  for (const Parallelism& p : space.meshes()) groups.insert(p.data * p.fsdp * query.choices.micro_batch.value_or(1));
+  for (const lower::Parallelism& p : space.meshes())
+    groups.insert(p.data * p.fsdp * query.choices.micro_batch.value_or(1));
   const auto asked = static_cast<std::int64_t>(query.question.sequences);
   std::set<std::int64_t> allowed;
   for (std::int64_t n : groups) {
@@ -102,7 +103,7 @@ Error error_of(std::string where, std::string what, std::string hint) {
 }
 
 /// More chunks of layers than there are layers, by the flag that asks for them.
-Error too_few_layers(const TrainingChoices& choices, std::int64_t stages, std::int64_t layers) {
+Error too_few_layers(const search::TrainingChoices& choices, std::int64_t stages, std::int64_t layers) {
   if (!choices.interleave)
     return error_of("--schedule",
                     fmt::format("interleaved stages have two chunks of layers at least, and {} layers on {} stages are "
@@ -119,57 +120,58 @@ Error too_few_layers(const TrainingChoices& choices, std::int64_t stages, std::i
 }  // namespace
 
 Result<void> check_choices(const TrainQuery& query) {
-  const TrainingChoices& c = query.choices;
-  Parallelism given;
+  const search::TrainingChoices& c = query.choices;
+  lower::Parallelism given;
   given.tensor = c.tensor.value_or(1), given.context = c.context.value_or(1), given.pipeline = c.pipeline.value_or(1);
   if (c.context_scheme) given.context_scheme = *c.context_scheme;
-  ASSAY_CHECK(check_parallelism(given, query.imported.model));
+  ASSAY_CHECK(lower::check_parallelism(given, query.imported.model));
   ASSAY_CHECK(check_mesh(query));
   if (c.context && query.sequence % *c.context != 0)
-    return fail(
-        "--cp", fmt::format("sequences of {} tokens do not split {} ways", query.sequence, *c.context),
-        fmt::format("a divisor of the sequence: nearest is {}", nearest_of(divisors(query.sequence), *c.context)));
+    return fail("--cp", fmt::format("sequences of {} tokens do not split {} ways", query.sequence, *c.context),
+                fmt::format("a divisor of the sequence: nearest is {}",
+                            nearest_of(search::divisors(query.sequence), *c.context)));
   const std::int64_t source = query.question.setup.source;
   if (c.context && source > 0 && source % *c.context != 0)
     return fail("--cp", fmt::format("the encoder's sequences of {} tokens do not split {} ways", source, *c.context),
                 fmt::format("a divisor of both sequences: nearest is {}",
-                            nearest_of(divisors(std::gcd(query.sequence, source)), *c.context)));
+                            nearest_of(search::divisors(std::gcd(query.sequence, source)), *c.context)));
   if (c.expert) ASSAY_CHECK(check_experts(*c.expert, c.expert_over, given.tensor, given.context, query.imported.model));
-  const std::int64_t layers = layers_of(query.imported.model);
-  const std::int64_t chunks = c.interleave.value_or(c.schedule == PipelineSchedule::interleaved ? 2 : 1);
+  const std::int64_t layers = pipeline::layers_of(query.imported.model);
+  const std::int64_t chunks = c.interleave.value_or(c.schedule == pipeline::PipelineSchedule::interleaved ? 2 : 1);
   if (c.pipeline && *c.pipeline > 1 && chunks > 1 && chunks > layers / *c.pipeline)
     return tl::unexpected(too_few_layers(c, *c.pipeline, layers));
   return {};
 }
 
 Error why_nothing_runs(const TrainQuery& query) {
-  const TrainingSpace space(query.question, query.sequence, query.cluster, query.choices);
+  const search::TrainingSpace space(query.question, query.sequence, query.cluster, query.choices);
   const double sequences = query.question.sequences;
   std::optional<Error> micro, order;
   std::int64_t most_per_group = 0;
-  for (const Parallelism& p : space.meshes()) {
+  for (const lower::Parallelism& p : space.meshes()) {
     const std::int64_t per_group = space.per_group(p);
     if (per_group == 0) continue;
     const auto micros = space.micro_batches(per_group);
     if (micros.empty()) {
       if (per_group > most_per_group)
         most_per_group = per_group,
-        micro = error_of(
-            "--micro-batch",
-            fmt::format("{} sequences of each group do not split into microbatches of {}", per_group,
-                        query.choices.micro_batch.value_or(1)),
-            fmt::format("nearest is {}", nearest_of(divisors(per_group), query.choices.micro_batch.value_or(1))));
+        micro = error_of("--micro-batch",
+                         fmt::format("{} sequences of each group do not split into microbatches of {}", per_group,
+                                     query.choices.micro_batch.value_or(1)),
+                         fmt::format("nearest is {}",
+                                     nearest_of(search::divisors(per_group), query.choices.micro_batch.value_or(1))));
       continue;
     }
-    for (const StageOrder& tried : space.orders(p)) {
-      const auto possible = check_pipeline({tried.schedule, p.pipeline, per_group / micros.front(), tried.interleave});
+    for (const search::StageOrder& tried : space.orders(p)) {
+      const auto possible =
+          pipeline::check_pipeline({tried.schedule, p.pipeline, per_group / micros.front(), tried.interleave});
       if (!possible && !order) {
         order = possible.error();
         if (!query.choices.schedule && query.choices.interleave) order->where = "--interleave";
       }
     }
     if (space.orders(p).empty() && !order)
-      order = too_few_layers(query.choices, p.pipeline, layers_of(query.imported.model));
+      order = too_few_layers(query.choices, p.pipeline, pipeline::layers_of(query.imported.model));
   }
   if (order) return *order;
   if (micro) return *micro;
@@ -179,10 +181,11 @@ Error why_nothing_runs(const TrainQuery& query) {
                   nearest_batches(query, space));
 }
 
-void add_idle_notes(const Request& request, const TrainQuery& query, const Strategy& strategy,
+void add_idle_notes(const Request& request, const TrainQuery& query, const training::Strategy& strategy,
                     std::vector<std::string>& notes) {
-  const Parallelism& p = strategy.parallelism;
-  const bool tpu = step_family(query.cluster.chip) == StepFamily::tpu, dense = !has_experts(query.imported.model);
+  const lower::Parallelism& p = strategy.parallelism;
+  const bool tpu = estimate::step_family(query.cluster.chip) == estimate::StepFamily::tpu,
+             dense = !estimate::has_experts(query.imported.model);
   struct Idle {
     std::string_view option;
     bool idle;
@@ -195,7 +198,7 @@ void add_idle_notes(const Request& request, const TrainQuery& query, const Strat
       {"tensor-overlap", p.tensor == 1, "goes with tensor parallelism, and this has none: --tp N asks for it"},
       {"context-scheme", p.context == 1, "goes with context parallelism, and this has none: --cp N asks for it"},
       {"drop-tokens", dense, "is about experts, and the model has none"},
-      {"fused-experts", !has_gated_experts(query.imported.model) || tpu,
+      {"fused-experts", !estimate::has_gated_experts(query.imported.model) || tpu,
        tpu ? "does nothing on TPUs: one compiler was measured there"
            : "fuses gates of experts, and the model has none"},
       {"no-expert-overlap", dense, "is about experts, and the model has none"},
@@ -212,4 +215,4 @@ void add_idle_notes(const Request& request, const TrainQuery& query, const Strat
     if (idle && request.has(option)) notes.push_back(fmt::format("--{} {}", option, why));
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::train

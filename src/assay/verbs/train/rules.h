@@ -2,7 +2,7 @@
 #pragma once
 #include "assay/verbs/train/query.h"
 
-namespace assay {
+namespace assay::verbs::train {
 
 /// What can be said of the given choices before any search.
 Result<void> check_choices(const TrainQuery& query);
@@ -11,7 +11,7 @@ Result<void> check_choices(const TrainQuery& query);
 Error why_nothing_runs(const TrainQuery& query);
 
 /// Which options do nothing for a strategy, and what they would need.
-void add_idle_notes(const Request& request, const TrainQuery& query, const Strategy& strategy,
+void add_idle_notes(const Request& request, const TrainQuery& query, const training::Strategy& strategy,
                     std::vector<std::string>& notes);
 
-}  // namespace assay
+}  // namespace assay::verbs::train

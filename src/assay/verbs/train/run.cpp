@@ -10,7 +10,7 @@
 #include "assay/model/accounting.h"
 #include "assay/verbs/train/software.h"
 
-namespace assay {
+namespace assay::verbs::train {
 namespace {
 
 constexpr std::string_view default_restart = "10min", default_bandwidth = "100GB/s";
@@ -18,17 +18,17 @@ constexpr std::string_view default_restart = "10min", default_bandwidth = "100GB
 /// What a restart needs: every trained weight and its optimizer state once, however many chips hold copies. A master
 /// copy that is cast as weights are gathered is the only one.
 Bytes checkpoint_bytes(const TrainQuery& query) {
-  const Optimizer& optimizer = query.question.setup.optimizer;
+  const lower::Optimizer& optimizer = query.question.setup.optimizer;
   const double weight = optimizer.master && optimizer.cast_when_gathered
                             ? 0.0
                             : storage(query.question.setup.formats.weights, 1.0).value();
-  const auto parameters = static_cast<double>(parameter_counts(query.imported.model).trained);
+  const auto parameters = static_cast<double>(model::parameter_counts(query.imported.model).trained);
   return Bytes(parameters * (weight + optimizer.state_bytes()));
 }
 
 /// Of a chip and its share of the system; a limit holds for the chip.
 Watts power_of(const TrainQuery& query) {
-  const Power& power = *query.cluster.chip.power;
+  const hardware::Power& power = *query.cluster.chip.power;
   const Watts whole = power.system ? power.system->value : power.chip.value;
   return query.power ? whole - (power.chip.value - *query.power) : whole;
 }
@@ -82,7 +82,7 @@ Seconds best_interval(Seconds failures_every, Seconds checkpoint) {
   return high * failures_every;
 }
 
-Result<TrainingRun> training_run(const Request& request, const TrainQuery& query, const TrainingCost& cost) {
+Result<TrainingRun> training_run(const Request& request, const TrainQuery& query, const training::TrainingCost& cost) {
   TrainingRun run;
   run.steps = query.tokens ? *query.tokens / query.batch_tokens : 1.0;
   run.lower = Seconds(run.steps * cost.lower), run.upper = Seconds(run.steps * cost.upper);
@@ -93,29 +93,30 @@ Result<TrainingRun> training_run(const Request& request, const TrainQuery& query
     for (Seconds* time : {&run.lower, &run.time, &run.upper})
       *time = run.ends() ? *time / goodput.goodput : Seconds(std::numeric_limits<double>::infinity());
   }
-  if (const Price* price = newest_price(query.cluster.chip))
+  if (const hardware::Price* price = hardware::newest_price(query.cluster.chip))
     run.cost = run.time * price->value.value * query.question.chips;
   return run;
 }
 
-Result<void> add_run(const Request& request, const TrainQuery& query, const TrainingCost& cost, Response& response) {
-  Members& out = response.results;
-  const Chip& chip = query.cluster.chip;
+Result<void> add_run(const Request& request, const TrainQuery& query, const training::TrainingCost& cost,
+                     report::Response& response) {
+  report::Members& out = response.results;
+  const hardware::Chip& chip = query.cluster.chip;
   ASSAY_TRY(run, training_run(request, query, cost));
   out.emplace_back("steps", std::ceil(run.steps));
   if (run.goodput) {
     for (const auto& [option, taken] :
          {std::pair{"restart", default_restart}, std::pair{"checkpoint-bandwidth", default_bandwidth}})
       if (!request.has(option)) response.notes.push_back(fmt::format("--{} not given: {}", option, taken));
-    out.emplace_back("goodput", Members{{"goodput", run.goodput->goodput},
-                                        {"failures_every", run.goodput->failures_every},
-                                        {"checkpoint_bytes", run.goodput->checkpoint},
-                                        {"checkpoint_time", run.goodput->checkpoint_time},
-                                        {"checkpoint_interval", run.goodput->checkpoint_interval}});
+    out.emplace_back("goodput", report::Members{{"goodput", run.goodput->goodput},
+                                                {"failures_every", run.goodput->failures_every},
+                                                {"checkpoint_bytes", run.goodput->checkpoint},
+                                                {"checkpoint_time", run.goodput->checkpoint_time},
+                                                {"checkpoint_interval", run.goodput->checkpoint_interval}});
   }
   if (!run.ends()) {
-    for (const char* key : {"training_time", "chip_hours", "cost", "energy"}) out.emplace_back(key, Value());
-    response.outcome = Outcome::infeasible;
+    for (const char* key : {"training_time", "chip_hours", "cost", "energy"}) out.emplace_back(key, report::Value());
+    response.outcome = report::Outcome::infeasible;
     response.notes.push_back(fmt::format(
         "the run never ends: a failure every {}, {} to restart, and {} from one checkpoint to the next",
         human(run.goodput->failures_every), human(run.goodput->restart), human(run.goodput->checkpoint_interval)));
@@ -124,12 +125,12 @@ Result<void> add_run(const Request& request, const TrainQuery& query, const Trai
   out.emplace_back("training_time", time_range(query, run.lower, run.time, run.upper));
   out.emplace_back("chip_hours", run.time.in(1_h) * query.question.chips);
   if (run.cost) {
-    const Price& price = *newest_price(chip);
+    const hardware::Price& price = *hardware::newest_price(chip);
     out.emplace_back("cost", *run.cost);
     response.notes.push_back(fmt::format("cost at {} per chip ({}, {}, {})", human(price.value.value), price.provider,
                                          price.kind, price.date));
   } else {
-    out.emplace_back("cost", Value());
+    out.emplace_back("cost", report::Value());
     response.notes.push_back(fmt::format("no cost: {} has no list price per hour in the catalogue", chip.id));
   }
   if (chip.power) {
@@ -138,10 +139,10 @@ Result<void> add_run(const Request& request, const TrainQuery& query, const Trai
     response.notes.push_back(fmt::format("energy at {} per chip{}", human(power),
                                          chip.power->system ? ", its share of the system included" : ""));
   } else {
-    out.emplace_back("energy", Value());
+    out.emplace_back("energy", report::Value());
     response.notes.push_back(fmt::format("no energy: the power of {} is not published", chip.id));
   }
   return {};
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::train

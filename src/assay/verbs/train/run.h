@@ -3,7 +3,7 @@
 #include "assay/report/document.h"
 #include "assay/verbs/train/query.h"
 
-namespace assay {
+namespace assay::verbs::train {
 
 /// What failures take from a run.
 struct Goodput {
@@ -29,9 +29,10 @@ struct TrainingRun {
 };
 
 /// The run of --tokens with a strategy; one step where they are not given.
-Result<TrainingRun> training_run(const Request& request, const TrainQuery& query, const TrainingCost& cost);
+Result<TrainingRun> training_run(const Request& request, const TrainQuery& query, const training::TrainingCost& cost);
 
 /// Adds steps, goodput, time, cost and energy to an answer.
-Result<void> add_run(const Request& request, const TrainQuery& query, const TrainingCost& cost, Response& response);
+Result<void> add_run(const Request& request, const TrainQuery& query, const training::TrainingCost& cost,
+                     report::Response& response);
 
-}  // namespace assay
+}  // namespace assay::verbs::train

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-namespace assay {
+namespace assay::verbs::train {
 namespace {
 
 // M = 1000 s, R = 500 s, C = 50 s, T = 300 s: 0.3 / (e^0.5 (e^0.35 - 1)) = 0.3 / (1.6487 x 0.41907) = 0.4342.
@@ -48,4 +48,4 @@ TEST(BestInterval, IsThatOfYoungWhereFailuresAreRare) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::verbs::train

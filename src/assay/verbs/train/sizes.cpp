@@ -12,7 +12,7 @@
 #include "assay/verbs/train/rules.h"
 #include "assay/verbs/verbs.h"
 
-namespace assay {
+namespace assay::verbs::train {
 namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
@@ -56,8 +56,8 @@ Result<void> search_size(const Request& request, const TrainSizes& sizes, SizedT
   query.bind();
   const double capacity = query.cluster.chip.hbm().capacity.value.value();
   const double slowest = sizes.quick ? slowest_step(sizes, query) : never;
-  ASSAY_TRY(found, search_training(query.question, query.sequence, query.cluster, query.choices, capacity,
-                                   query.top + 1, true, slowest));
+  ASSAY_TRY(found, search::search_training(query.question, query.sequence, query.cluster, query.choices, capacity,
+                                           query.top + 1, true, slowest));
   size.found = std::move(found);
   if (!size.shown() && slowest == never) return tl::unexpected<Error>(why_nothing_runs(query));
   if (!size.fits()) {
@@ -102,14 +102,14 @@ std::size_t choose(const TrainSizes& sizes) {
   return 0;
 }
 
-Members size_members(const SizedTraining& size, bool of_run) {
+report::Members size_members(const SizedTraining& size, bool of_run) {
   const TrainQuery& query = size.query;
-  const Candidate& best = size.found.best.front();
+  const search::Candidate& best = size.found.best.front();
   const TokensPerSecond rate = Tokens(query.batch_tokens) / Seconds(best.cost.estimate);
-  Members row{{"cluster", query.cluster.text},
-              {"chips", query.cluster.chips()},
-              {"step_time", Seconds(best.cost.estimate)},
-              {"tokens_per_second", rate}};
+  report::Members row{{"cluster", query.cluster.text},
+                      {"chips", query.cluster.chips()},
+                      {"step_time", Seconds(best.cost.estimate)},
+                      {"tokens_per_second", rate}};
   if (of_run) row.emplace_back("training_time", size.run->time);
   if (size.run->cost) row.emplace_back("cost", *size.run->cost);
   row.emplace_back("strategy", strategy_text(best.strategy));
@@ -146,10 +146,10 @@ Result<TrainSizes> train_sizes(const Request& request, const Context& context) {
     return sizes;
   }
   ASSAY_TRY(overrides, overrides_of(request));
-  std::vector<Cluster> clusters;
+  std::vector<hardware::Cluster> clusters;
   for (std::size_t i = 0; i < range.clusters.size(); ++i) {
     const std::string& text = range.clusters[i];
-    auto cluster = parse_cluster(text, context.catalogue, "--on", overrides);
+    auto cluster = hardware::parse_cluster(text, context.catalogue, "--on", overrides);
     if (cluster)
       clusters.push_back(*cluster);
     else if (!range.counted[i] || i == 0 || cluster.error().kind == Error::Kind::missing)
@@ -162,9 +162,9 @@ Result<TrainSizes> train_sizes(const Request& request, const Context& context) {
   sizes.quick = sizes.objective == TrainObjective::chips && clusters.size() > many;
   if (sizes.quick)
     std::stable_sort(clusters.begin(), clusters.end(),
-                     [](const Cluster& a, const Cluster& b) { return a.chips() < b.chips(); });
+                     [](const hardware::Cluster& a, const hardware::Cluster& b) { return a.chips() < b.chips(); });
   std::optional<Error> first;
-  for (const Cluster& cluster : clusters) {
+  for (const hardware::Cluster& cluster : clusters) {
     sizes.all.push_back({});
     SizedTraining& size = sizes.all.back();
     size.query.cluster = cluster;
@@ -193,14 +193,14 @@ Result<TrainSizes> train_sizes(const Request& request, const Context& context) {
   return sizes;
 }
 
-void add_sizes(const Request& request, const TrainSizes& sizes, Response& response) {
+void add_sizes(const Request& request, const TrainSizes& sizes, report::Response& response) {
   const bool of_run = request.has("tokens");
-  Items rows;
-  std::vector<FrontPoint> points;
+  report::Items rows;
+  std::vector<search::FrontPoint> points;
   std::vector<const SizedTraining*> fitting;
   for (const SizedTraining& size : sizes.all) {
     if (!size.run) {
-      Members row{{"cluster", size.query.cluster.text}, {"chips", size.query.cluster.chips()}};
+      report::Members row{{"cluster", size.query.cluster.text}, {"chips", size.query.cluster.chips()}};
       if (sizes.deadline) row.emplace_back("meets_deadline", false);
       row.emplace_back("why_not", !size.why_not.empty() ? size.why_not
                                   : size.found.closest  ? std::string("does not fit into memory")
@@ -208,7 +208,7 @@ void add_sizes(const Request& request, const TrainSizes& sizes, Response& respon
       rows.emplace_back(std::move(row));
       continue;
     }
-    Members row = size_members(size, of_run);
+    report::Members row = size_members(size, of_run);
     row.insert(row.end() - 1, {"scaling_efficiency", scaling_efficiency(sizes, size)});
     if (sizes.deadline) row.insert(row.end() - 1, {"meets_deadline", size.meets});
     rows.emplace_back(std::move(row));
@@ -232,18 +232,18 @@ void add_sizes(const Request& request, const TrainSizes& sizes, Response& respon
   response.notes.insert(response.notes.end(), sizes.notes.begin(), sizes.notes.end());
   if (!of_run) response.notes.emplace_back("cost is that of one step; --tokens gives that of a run");
   if (!request.has("pareto")) return;
-  Items front;
-  for (std::size_t i : pareto_front(points)) front.emplace_back(size_members(*fitting[i], of_run));
+  report::Items front;
+  for (std::size_t i : search::pareto_front(points)) front.emplace_back(size_members(*fitting[i], of_run));
   response.results.emplace_back("pareto", std::move(front));
   response.table_key = "pareto";
 }
 
-void say_choice(const TrainSizes& sizes, Response& response) {
+void say_choice(const TrainSizes& sizes, report::Response& response) {
   const SizedTraining& chosen = sizes.all[sizes.chosen];
   if (!chosen.run) return;
   const std::string cost = chosen.run->cost ? fmt::format(", {}", human(*chosen.run->cost)) : std::string();
   if (!chosen.meets) {
-    response.outcome = Outcome::infeasible;
+    response.outcome = report::Outcome::infeasible;
     response.headline =
         fmt::format("no cluster meets --deadline {}: the fastest, {}, takes {}{}; {}", human(*sizes.deadline),
                     chosen.query.cluster.text, human(chosen.run->time), cost, response.headline);
@@ -255,4 +255,4 @@ void say_choice(const TrainSizes& sizes, Response& response) {
       chosen.query.tokens ? fmt::format(", {}", human(chosen.run->time)) : std::string(), cost, response.headline);
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::train

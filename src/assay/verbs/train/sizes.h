@@ -7,20 +7,22 @@
 #include "assay/search/training/search.h"
 #include "assay/verbs/train/run.h"
 
-namespace assay {
+namespace assay::verbs::train {
 
 enum class TrainObjective { time, cost, chips };
 
 /// One cluster with its best strategy.
 struct SizedTraining {
   TrainQuery query;
-  TrainingSearch found;
+  search::TrainingSearch found;
   std::optional<TrainingRun> run;  ///< of the best strategy, where one fits
   bool meets = true;               ///< the deadline, if there is one
   std::string why_not;             ///< the rule that forbids this size
 
   bool fits() const { return !found.best.empty(); }
-  const Candidate* shown() const { return fits() ? &found.best.front() : found.closest ? &*found.closest : nullptr; }
+  const search::Candidate* shown() const {
+    return fits() ? &found.best.front() : found.closest ? &*found.closest : nullptr;
+  }
 };
 
 struct TrainSizes {
@@ -39,12 +41,12 @@ struct TrainSizes {
 Result<TrainSizes> train_sizes(const Request& request, const Context& context);
 
 /// Adds the table of all sizes and, where asked for, the front.
-void add_sizes(const Request& request, const TrainSizes& sizes, Response& response);
+void add_sizes(const Request& request, const TrainSizes& sizes, report::Response& response);
 
 /// Puts the cluster that was picked, or why none would do, into the headline.
-void say_choice(const TrainSizes& sizes, Response& response);
+void say_choice(const TrainSizes& sizes, report::Response& response);
 
 /// Time and cost against chips, with the ideal line of each chip.
-Scene sizes_picture(const TrainSizes& sizes);
+draw::Scene sizes_picture(const TrainSizes& sizes);
 
-}  // namespace assay
+}  // namespace assay::verbs::train

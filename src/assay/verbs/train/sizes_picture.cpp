@@ -7,7 +7,7 @@
 #include "assay/draw/stacked.h"
 #include "assay/verbs/train/sizes.h"
 
-namespace assay {
+namespace assay::verbs::train {
 namespace {
 
 struct ChipCurve {
@@ -50,30 +50,31 @@ double chips_of(const SizedTraining& size) { return size.query.question.chips; }
 
 }  // namespace
 
-Scene sizes_picture(const TrainSizes& sizes) {
+draw::Scene sizes_picture(const TrainSizes& sizes) {
   const TrainQuery& query = sizes.all[sizes.chosen].query;
   const bool of_run = query.tokens.has_value();
   const std::vector<ChipCurve> all = curves(sizes);
   const TimeUnit unit = unit_of(all);
-  Chart time, cost;
+  draw::Chart time, cost;
   const std::string what = of_run ? fmt::format("a run of {}", human(Tokens(*query.tokens))) : std::string("one step");
   time.title = fmt::format("{}: time against chips", query.imported.model.id);
   time.subtitle = fmt::format("{}, batch of {}, sequences of {}; the best strategy at each size", what,
                               human(Tokens(query.batch_tokens)), query.sequence);
-  time.x = {"chips", "", ScaleKind::log, std::nullopt, NumberStyle::compact};
-  time.y = {of_run ? "time of the run" : "time of a step", std::string(unit.name), ScaleKind::log, std::nullopt,
-            NumberStyle::compact};
+  time.x = {"chips", "", draw::ScaleKind::log, std::nullopt, draw::NumberStyle::compact};
+  time.y = {of_run ? "time of the run" : "time of a step", std::string(unit.name), draw::ScaleKind::log, std::nullopt,
+            draw::NumberStyle::compact};
   time.footnote = "dashed: the smallest size that fits, scaled as if every chip did the same share";
   cost.title = fmt::format("{}: cost against chips", query.imported.model.id);
   cost.subtitle = fmt::format("{}, at the newest price of the catalogue", what);
   cost.x = time.x;
-  cost.y = {of_run ? "cost of the run" : "cost of a step", "USD", ScaleKind::log, std::nullopt, NumberStyle::compact};
+  cost.y = {of_run ? "cost of the run" : "cost of a step", "USD", draw::ScaleKind::log, std::nullopt,
+            draw::NumberStyle::compact};
   int colour = 0;
   for (const ChipCurve& curve : all) {
     colour = colour % 8 + 1;
-    ChartSeries seconds{curve.chip, {}, SeriesStyle::line, colour};
-    ChartSeries ideal{curve.chip + ", ideal", {}, SeriesStyle::dashed, colour};
-    ChartSeries dollars{curve.chip, {}, SeriesStyle::line, colour};
+    draw::ChartSeries seconds{curve.chip, {}, draw::SeriesStyle::line, colour};
+    draw::ChartSeries ideal{curve.chip + ", ideal", {}, draw::SeriesStyle::dashed, colour};
+    draw::ChartSeries dollars{curve.chip, {}, draw::SeriesStyle::line, colour};
     const SizedTraining& first = *curve.sizes.front();
     for (const SizedTraining* size : curve.sizes) {
       seconds.points.push_back({chips_of(*size), size->run->time / unit.unit});
@@ -84,16 +85,16 @@ Scene sizes_picture(const TrainSizes& sizes) {
     time.series.push_back(std::move(ideal));
     if (!dollars.points.empty()) cost.series.push_back(std::move(dollars));
   }
-  if (sizes.deadline) time.lines.push_back({Orientation::horizontal, *sizes.deadline / unit.unit, "--deadline"});
+  if (sizes.deadline) time.lines.push_back({draw::Orientation::horizontal, *sizes.deadline / unit.unit, "--deadline"});
   const SizedTraining& chosen = sizes.all[sizes.chosen];
   if (chosen.run && chosen.run->ends()) {
     const std::string label = fmt::format("{} chips", human_count(chosen.query.cluster.chips()));
     time.points.push_back({label, chips_of(chosen), chosen.run->time / unit.unit, 0});
     if (chosen.run->cost) cost.points.push_back({label, chips_of(chosen), chosen.run->cost->value(), 0});
   }
-  if (cost.series.empty()) return draw(time);
+  if (cost.series.empty()) return draw::draw(time);
   time.height = cost.height = 420.0;
-  return stacked(draw(time), draw(cost));
+  return draw::stacked(draw::draw(time), draw::draw(cost));
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::train

@@ -6,32 +6,32 @@
 #include "assay/base/text.h"
 #include "assay/verbs/request.h"
 
-namespace assay {
+namespace assay::verbs::train {
 namespace {
 
-Response ask_line(const std::string& line) {
-  const Catalogue catalogue = Catalogue::builtin();
+report::Response ask_line(const std::string& line) {
+  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   const auto words = split_words(line);
   const auto request = parse_request(*words);
   EXPECT_TRUE(request) << line;
   auto response = ask(*request, {catalogue});
   EXPECT_TRUE(response) << line << ": " << (response ? "" : response.error().what);
-  return response ? std::move(*response) : Response{};
+  return response ? std::move(*response) : report::Response{};
 }
 
-double number(const Response& response, const std::string& path) {
-  const auto value = find_path(Value{response.results}, path);
+double number(const report::Response& response, const std::string& path) {
+  const auto value = report::find_path(report::Value{response.results}, path);
   EXPECT_TRUE(value) << path;
-  return value ? numeric(*value).value_or(NAN) : NAN;
+  return value ? report::numeric(*value).value_or(NAN) : NAN;
 }
 
 const std::string run = "train llama-3-8b --batch 64seq --seq 4096 --tokens 1T --recompute full --cp 1 ";
 
 TEST(TrainSizes, EverySizeIsWhatItsOwnSearchFinds) {
-  const Response all = ask_line(run + "--on h100-sxm:8..32 --pareto");
+  const report::Response all = ask_line(run + "--on h100-sxm:8..32 --pareto");
   const std::string sizes[] = {"8", "16", "32"};
   for (std::size_t i = 0; i < 3; ++i) {
-    const Response alone = ask_line(run + "--on h100-sxm:" + sizes[i]);
+    const report::Response alone = ask_line(run + "--on h100-sxm:" + sizes[i]);
     const std::string row = "sizes[" + std::to_string(i) + "].";
     EXPECT_EQ(number(all, row + "step_time"), number(alone, "step_time.estimate"));
     EXPECT_EQ(number(all, row + "training_time"), number(alone, "training_time.estimate"));
@@ -41,7 +41,7 @@ TEST(TrainSizes, EverySizeIsWhatItsOwnSearchFinds) {
 
 TEST(TrainSizes, ObjectivesPickTheBestOfAllSizes) {
   const std::string range = run + "--on h100-sxm:8..32 ";
-  const Response fast = ask_line(range), cheap = ask_line(range + "--objective cost");
+  const report::Response fast = ask_line(range), cheap = ask_line(range + "--objective cost");
   double least_time = HUGE_VAL, least_cost = HUGE_VAL;
   for (int i = 0; i < 3; ++i) {
     const std::string row = "sizes[" + std::to_string(i) + "].";
@@ -58,8 +58,8 @@ TEST(TrainSizes, ObjectivesPickTheBestOfAllSizes) {
 }
 
 TEST(TrainSizes, SaysWhenNoSizeMeetsTheDeadline) {
-  const Response none = ask_line(run + "--on h100-sxm:8..16 --objective chips --deadline 1day");
-  EXPECT_EQ(none.outcome, Outcome::infeasible);
+  const report::Response none = ask_line(run + "--on h100-sxm:8..16 --objective chips --deadline 1day");
+  EXPECT_EQ(none.outcome, report::Outcome::infeasible);
   EXPECT_NE(none.headline.find("no cluster meets --deadline 24 h"), std::string::npos) << none.headline;
 }
 
@@ -69,7 +69,7 @@ const std::string fixed =
 
 // An elasticity is the slope between two runs whose chip was changed by hand.
 TEST(TrainSensitivity, AgreesWithTheChipChangedByHand) {
-  const Response base = ask_line(fixed + "--sensitivity");
+  const report::Response base = ask_line(fixed + "--sensitivity");
   ASSERT_EQ(number(base, "search.feasible"), 2);  // one strategy, with either axis inside of nodes
   const double hbm = number(base, "sensitivity[1].value"), step = 0.01;
   const auto at = [&](double factor, const char* which) {
@@ -84,17 +84,18 @@ TEST(TrainSensitivity, AgreesWithTheChipChangedByHand) {
 }
 
 TEST(TrainSensitivity, TheLimiterTurnsAtTheBreakEven) {
-  const Response base = ask_line(fixed + "--sensitivity");
+  const report::Response base = ask_line(fixed + "--sensitivity");
   const auto limiter_at = [&](double value) {
-    const Response there = ask_line(fixed + "--set memory.hbm.bandwidth=" + exact_number(value) + "B/s");
-    return scalar_text(*find_path(Value{there.results}, "limiter"));
+    const report::Response there = ask_line(fixed + "--set memory.hbm.bandwidth=" + exact_number(value) + "B/s");
+    return report::scalar_text(*report::find_path(report::Value{there.results}, "limiter"));
   };
   const double turns = number(base, "sensitivity[1].break_even");
-  const std::string now = scalar_text(*find_path(Value{base.results}, "limiter"));
+  const std::string now = report::scalar_text(*report::find_path(report::Value{base.results}, "limiter"));
   EXPECT_EQ(limiter_at(turns * 1.002), now);
-  EXPECT_EQ(limiter_at(turns), scalar_text(*find_path(Value{base.results}, "sensitivity[1].limiter_then")));
+  EXPECT_EQ(limiter_at(turns),
+            report::scalar_text(*report::find_path(report::Value{base.results}, "sensitivity[1].limiter_then")));
   EXPECT_NE(limiter_at(turns), now);
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::verbs::train

@@ -11,14 +11,17 @@
 #include "assay/verbs/option_values.h"
 #include "assay/verbs/verbs.h"
 
-namespace assay {
+namespace assay::verbs::train {
 namespace {
 
-constexpr Word<Fusion> fusions[] = {
-    {"fused", Fusion::fused}, {"compiled", Fusion::compiled}, {"eager", Fusion::eager}, {"xla", Fusion::xla}};
+constexpr Word<estimate::Fusion> fusions[] = {{"fused", estimate::Fusion::fused},
+                                              {"compiled", estimate::Fusion::compiled},
+                                              {"eager", estimate::Fusion::eager},
+                                              {"xla", estimate::Fusion::xla}};
 
-constexpr Word<TensorOverlap> tensor_overlaps[] = {
-    {"all", TensorOverlap::all}, {"backward", TensorOverlap::backward}, {"none", TensorOverlap::none}};
+constexpr Word<estimate::TensorOverlap> tensor_overlaps[] = {{"all", estimate::TensorOverlap::all},
+                                                             {"backward", estimate::TensorOverlap::backward},
+                                                             {"none", estimate::TensorOverlap::none}};
 
 enum class Attends { automatic, first_flash, flash2, cudnn };
 constexpr Word<Attends> kernels[] = {{"auto", Attends::automatic},
@@ -26,20 +29,20 @@ constexpr Word<Attends> kernels[] = {{"auto", Attends::automatic},
                                      {"flash2", Attends::flash2},
                                      {"cudnn", Attends::cudnn}};
 
-AttentionKernel kernel_of(Attends attends) {
-  return attends == Attends::cudnn       ? AttentionKernel::cudnn
-         : attends == Attends::automatic ? AttentionKernel::automatic
-                                         : AttentionKernel::flash2;
+hardware::AttentionKernel kernel_of(Attends attends) {
+  return attends == Attends::cudnn       ? hardware::AttentionKernel::cudnn
+         : attends == Attends::automatic ? hardware::AttentionKernel::automatic
+                                         : hardware::AttentionKernel::flash2;
 }
 
 /// Of products on a chip that may draw less than it could.
 Result<double> slowdown_of_power(const Request& request, const Context& context, TrainQuery& query) {
-  const Chip& chip = query.cluster.chip;
+  const hardware::Chip& chip = query.cluster.chip;
   const auto text = request.value("power");
   if (!text) return 1.0;
   ASSAY_TRY(limit, parse_as<Watts>(*text, "--power"));
   if (!chip.power) return fail("--power", fmt::format("the catalogue has no power of {}", chip.id), "leave it out");
-  ASSAY_TRY(clock, power_clock_of(context.catalogue));
+  ASSAY_TRY(clock, estimate::power_clock_of(context.catalogue));
   const Watts whole = chip.power->chip.value, least = clock.least_share * whole;
   if (limit < least)
     return fail("--power", fmt::format("{} is too little to run {} on", human(limit), chip.id),
@@ -76,66 +79,69 @@ std::vector<OptionSpec> train_software_options() {
 }
 
 Result<void> read_train_software(const Request& request, const Context& context, TrainQuery& query) {
-  std::optional<Fusion> fusion, loss;
+  std::optional<estimate::Fusion> fusion, loss;
   std::optional<Attends> attends;
-  std::optional<TensorOverlap> tensor;
+  std::optional<estimate::TensorOverlap> tensor;
   ASSAY_CHECK(read_word(request, "software", fusions, fusion));
   ASSAY_CHECK(read_word(request, "loss", fusions, loss));
   ASSAY_CHECK(read_word(request, "attention-kernel", kernels, attends));
   ASSAY_CHECK(read_word(request, "tensor-overlap", tensor_overlaps, tensor));
   query.question.setup.dropout = request.has("dropout");
-  const Chip& chip = query.cluster.chip;
-  ASSAY_TRY(calibration, calibration_of(chip, context.catalogue));
+  const hardware::Chip& chip = query.cluster.chip;
+  ASSAY_TRY(calibration, hardware::calibration_of(chip, context.catalogue));
   if (!calibration && request.has("attention-kernel"))
     return fail("--attention-kernel", fmt::format("{} has no calibration", chip.id),
                 "leave it out: attention then takes the efficiencies of the chip's file");
   ASSAY_TRY(slowdown, slowdown_of_power(request, context, query));
-  ASSAY_TRY(rates, kernel_rates(chip, query.compute, "--compute", calibration ? &calibration->values : nullptr,
-                                {kernel_of(attends.value_or(Attends::automatic))}));
-  ASSAY_TRY(steps, steps_of(context.catalogue));
-  StepSoftware software;
-  const bool tpu = step_family(chip) == StepFamily::tpu;
-  if (tpu && fusion && *fusion != Fusion::xla)
+  ASSAY_TRY(rates,
+            estimate::kernel_rates(chip, query.compute, "--compute", calibration ? &calibration->values : nullptr,
+                                   {kernel_of(attends.value_or(Attends::automatic))}));
+  ASSAY_TRY(steps, estimate::steps_of(context.catalogue));
+  estimate::StepSoftware software;
+  const bool tpu = estimate::step_family(chip) == estimate::StepFamily::tpu;
+  if (tpu && fusion && *fusion != estimate::Fusion::xla)
     query.notes.push_back(fmt::format("--software {} has no effect: programs of {} are compiled by XLA",
                                       *request.value("software"), chip.id));
-  software.fusion = tpu ? Fusion::xla : fusion.value_or(Fusion::fused), software.loss = loss;
+  software.fusion = tpu ? estimate::Fusion::xla : fusion.value_or(estimate::Fusion::fused), software.loss = loss;
   software.captured = request.has("graphs"),
   software.fixed_capacity = request.has("drop-tokens") || request.has("capacity");
   software.fused_experts = request.has("fused-experts");
   software.first_flash = attends == Attends::first_flash;
-  software.tensor_overlap = tensor.value_or(TensorOverlap::all);
+  software.tensor_overlap = tensor.value_or(estimate::TensorOverlap::all);
   software.expert_overlap = !request.has("no-expert-overlap");
   query.question.setup.rates = rates;
   query.question.setup.effects = steps.effects(chip, software);
   query.question.setup.effects.product *= slowdown;
   if (calibration) query.question.collectives = calibration->values.collective;
   query.steps = std::move(steps);
-  query.notes.push_back(
-      fmt::format("the estimate is that of {} and steps/training.toml for {} element-wise work{} (--software --graphs)",
-                  calibration ? calibration->basis
-                              : fmt::format("the efficiencies in chips/{}.toml, which has no calibration,", chip.id),
-                  fusion_names[static_cast<std::size_t>(software.fusion)], software.captured ? " in graphs" : ""));
+  query.notes.push_back(fmt::format(
+      "the estimate is that of {} and steps/training.toml for {} element-wise work{} (--software --graphs)",
+      calibration ? calibration->basis
+                  : fmt::format("the efficiencies in chips/{}.toml, which has no calibration,", chip.id),
+      estimate::fusion_names[static_cast<std::size_t>(software.fusion)], software.captured ? " in graphs" : ""));
   return {};
 }
 
-Members time_range(const TrainQuery& query, Seconds lower, Seconds estimate, Seconds upper) {
-  Members out = range(lower, estimate, upper);
+report::Members time_range(const TrainQuery& query, Seconds lower, Seconds estimate, Seconds upper) {
+  report::Members out = report::range(lower, estimate, upper);
   if (!query.steps) return out;
-  const Transformer& model = query.imported.model;
-  if (const IntervalClass* found = interval_of(query.steps->time_intervals, step_classes(query.cluster, model)))
-    out.emplace_back("interval",
-                     interval_members(lower, estimate, *found, step_coordinates(query.cluster, model, query.sequence),
-                                      query.cluster.chip.architecture, "steps/training.toml"));
+  const model::Transformer& model = query.imported.model;
+  if (const estimate::IntervalClass* found =
+          estimate::interval_of(query.steps->time_intervals, estimate::step_classes(query.cluster, model)))
+    out.emplace_back("interval", interval_members(lower, estimate, *found,
+                                                  estimate::step_coordinates(query.cluster, model, query.sequence),
+                                                  query.cluster.chip.architecture, "steps/training.toml"));
   return out;
 }
 
-Members memory_interval(const TrainQuery& query, const MemoryParts& memory) {
+report::Members memory_interval(const TrainQuery& query, const training::MemoryParts& memory) {
   if (!query.steps) return {};
-  const IntervalClass* found = interval_of(query.steps->memory_intervals, memory_classes(query.cluster));
+  const estimate::IntervalClass* found =
+      estimate::interval_of(query.steps->memory_intervals, estimate::memory_classes(query.cluster));
   if (!found) return {};
   return interval_members(Bytes(0), Bytes(memory.total()), *found,
-                          step_coordinates(query.cluster, query.imported.model, query.sequence),
+                          estimate::step_coordinates(query.cluster, query.imported.model, query.sequence),
                           query.cluster.chip.architecture, "steps/training.toml");
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::train

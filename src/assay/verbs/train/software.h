@@ -3,7 +3,7 @@
 #include "assay/report/document.h"
 #include "assay/verbs/train/query.h"
 
-namespace assay {
+namespace assay::verbs::train {
 
 /// The options of software, for the verb table.
 std::vector<OptionSpec> train_software_options();
@@ -13,8 +13,8 @@ Result<void> read_train_software(const Request& request, const Context& context,
 
 /// The time of a step or a run, with the interval that four of five measured steps of this class lie in, and in which
 /// ways the step lies outside of what was measured; without it where none is known.
-Members time_range(const TrainQuery& query, Seconds lower, Seconds estimate, Seconds upper);
+report::Members time_range(const TrainQuery& query, Seconds lower, Seconds estimate, Seconds upper);
 /// The same of the memory in use at the peak.
-Members memory_interval(const TrainQuery& query, const MemoryParts& memory);
+report::Members memory_interval(const TrainQuery& query, const training::MemoryParts& memory);
 
-}  // namespace assay
+}  // namespace assay::verbs::train

@@ -20,70 +20,70 @@
 #include "assay/verbs/train/software.h"
 #include "assay/verbs/verbs.h"
 
-namespace assay {
+namespace assay::verbs::train {
 namespace {
 
 /// What the model asks for, however it is split: copies of keys, padding and forward passes that are made again are no
 /// part of it.
 Flops model_flops_per_chip(const TrainQuery& query) {
   const Flops sequence =
-      training_flops(query.imported.model, query.sequence, query.question.setup.source_of(query.sequence));
+      model::training_flops(query.imported.model, query.sequence, query.question.setup.source_of(query.sequence));
   return query.question.sequences / query.question.chips * sequence;
 }
 
 /// The format whose peak utilisations are shares of: that of products, unless the rest runs in a faster one.
 Dtype measure_of(const TrainQuery& query) {
-  const auto products = peak_rate(query.cluster.chip, query.compute, "--compute");
+  const auto products = hardware::peak_rate(query.cluster.chip, query.compute, "--compute");
   const Dtype rest = query.question.setup.formats.activations;
-  const auto others = peak_rate(query.cluster.chip, rest, "--compute");
+  const auto others = hardware::peak_rate(query.cluster.chip, rest, "--compute");
   return products && others && others->value > products->value ? rest : query.compute;
 }
 
-Members strategy_members(const TrainQuery& query, const Strategy& s) {
-  const Parallelism& p = s.parallelism;
-  Members out{{"dp", p.data},
-              {"fsdp", p.fsdp},
-              {"tp", p.tensor},
-              {"pp", p.pipeline},
-              {"cp", p.context},
-              {"ep", p.expert},
-              {"zero", static_cast<std::int64_t>(p.zero)},
-              {"micro_batch", s.micro_batch},
-              {"microbatches", microbatches(query.question, s)},
-              {"interleave", s.interleave},
-              {"schedule", p.pipeline > 1 ? schedule_name(s.schedule) : std::string_view("none")},
-              {"recompute", name(s.recompute)},
-              {"offload", name(s.offload)},
-              {"sequence_parallel", p.residual == ResidualScheme::sequence && p.tensor > 1}};
-  if (p.expert > 1) out.emplace_back("ep_over", expert_axes_text(p));
-  const Mesh mesh = whole_mesh(p, s.layout);
-  out.emplace_back("mesh", mesh_text(mesh));
+report::Members strategy_members(const TrainQuery& query, const training::Strategy& s) {
+  const lower::Parallelism& p = s.parallelism;
+  report::Members out{{"dp", p.data},
+                      {"fsdp", p.fsdp},
+                      {"tp", p.tensor},
+                      {"pp", p.pipeline},
+                      {"cp", p.context},
+                      {"ep", p.expert},
+                      {"zero", static_cast<std::int64_t>(p.zero)},
+                      {"micro_batch", s.micro_batch},
+                      {"microbatches", training::microbatches(query.question, s)},
+                      {"interleave", s.interleave},
+                      {"schedule", p.pipeline > 1 ? pipeline::schedule_name(s.schedule) : std::string_view("none")},
+                      {"recompute", lower::name(s.recompute)},
+                      {"offload", training::name(s.offload)},
+                      {"sequence_parallel", p.residual == lower::ResidualScheme::sequence && p.tensor > 1}};
+  if (p.expert > 1) out.emplace_back("ep_over", lower::expert_axes_text(p));
+  const program::Mesh mesh = training::whole_mesh(p, s.layout);
+  out.emplace_back("mesh", program::mesh_text(mesh));
   if (query.cluster.chips() > 1 && !query.cluster.torus)
     out.emplace_back("placement", "the last axis of the mesh lies innermost");
   else if (query.cluster.chips() > 1)
-    if (const auto placement = whole_placement(p, s.layout, query.cluster))
-      out.emplace_back("placement", placement_text(*placement, mesh, query.cluster));
+    if (const auto placement = training::whole_placement(p, s.layout, query.cluster))
+      out.emplace_back("placement", network::placement_text(*placement, mesh, query.cluster));
   return out;
 }
 
-Members memory_members(const TrainQuery& query, const TrainingCost& cost, Bytes capacity, bool fits) {
-  const MemoryParts& m = cost.memory;
-  Members out{{"parameters", Bytes(m.weights)},
-              {"gradients", Bytes(m.gradients)},
-              {"optimizer", Bytes(m.master + m.moments)},
-              {"of_which_master_weights", Bytes(m.master)},
-              {"of_which_moments", Bytes(m.moments)},
-              {"activations", Bytes(m.activations)},
-              {"logits_and_loss", Bytes(m.head)},
-              {"communication_buffers", Bytes(m.buffers)},
-              {"workspace", Bytes(m.workspace)},
-              {"allocated", Bytes(m.allocated())},
-              {"allocator_overhead", Bytes(m.reserve)},
-              {"driver_context", Bytes(m.context)},
-              {"total", Bytes(m.total())},
-              {"fullest_stage", m.stage},
-              {"capacity", capacity},
-              {"fits", fits}};
+report::Members memory_members(const TrainQuery& query, const training::TrainingCost& cost, Bytes capacity, bool fits) {
+  const training::MemoryParts& m = cost.memory;
+  report::Members out{{"parameters", Bytes(m.weights)},
+                      {"gradients", Bytes(m.gradients)},
+                      {"optimizer", Bytes(m.master + m.moments)},
+                      {"of_which_master_weights", Bytes(m.master)},
+                      {"of_which_moments", Bytes(m.moments)},
+                      {"activations", Bytes(m.activations)},
+                      {"logits_and_loss", Bytes(m.head)},
+                      {"communication_buffers", Bytes(m.buffers)},
+                      {"workspace", Bytes(m.workspace)},
+                      {"allocated", Bytes(m.allocated())},
+                      {"allocator_overhead", Bytes(m.reserve)},
+                      {"driver_context", Bytes(m.context)},
+                      {"total", Bytes(m.total())},
+                      {"fullest_stage", m.stage},
+                      {"capacity", capacity},
+                      {"fits", fits}};
   if (cost.host_memory > 0.0) {
     out.emplace_back("on_the_host", Bytes(cost.host_memory));
     out.emplace_back("host_capacity", Bytes(query.question.host.capacity));
@@ -92,55 +92,56 @@ Members memory_members(const TrainQuery& query, const TrainingCost& cost, Bytes 
 }
 
 /// Every stage when it is fullest.
-Result<Items> stage_rows(const TrainQuery& query, const Strategy& strategy) {
-  const StageSplit split = stage_split(query.imported.model, strategy);
-  ASSAY_TRY(steady, price_stages(query.question, query.sequence, query.cluster, strategy, split));
-  Items rows;
-  for (const MemoryParts& m : stage_memory(steady, split, strategy))
-    rows.emplace_back(Members{{"stage", m.stage},
-                              {"parameters", Bytes(m.weights)},
-                              {"gradients", Bytes(m.gradients)},
-                              {"optimizer", Bytes(m.master + m.moments)},
-                              {"activations", Bytes(m.activations)},
-                              {"logits_and_loss", Bytes(m.head)},
-                              {"buffers_and_workspace", Bytes(m.buffers + m.workspace)},
-                              {"total", Bytes(m.total())}});
+Result<report::Items> stage_rows(const TrainQuery& query, const training::Strategy& strategy) {
+  const pipeline::StageSplit split = training::stage_split(query.imported.model, strategy);
+  ASSAY_TRY(steady, training::price_stages(query.question, query.sequence, query.cluster, strategy, split));
+  report::Items rows;
+  for (const training::MemoryParts& m : training::stage_memory(steady, split, strategy))
+    rows.emplace_back(report::Members{{"stage", m.stage},
+                                      {"parameters", Bytes(m.weights)},
+                                      {"gradients", Bytes(m.gradients)},
+                                      {"optimizer", Bytes(m.master + m.moments)},
+                                      {"activations", Bytes(m.activations)},
+                                      {"logits_and_loss", Bytes(m.head)},
+                                      {"buffers_and_workspace", Bytes(m.buffers + m.workspace)},
+                                      {"total", Bytes(m.total())}});
   return rows;
 }
 
-Members breakdown_members(const StepParts& part) {
-  Members members{{"compute", Seconds(part.compute)},
-                  {"of_which_recompute", Seconds(part.recompute)},
-                  {"tensor_collectives", Seconds(part.tensor)},
-                  {"context_collectives", Seconds(part.context)},
-                  {"expert_collectives", Seconds(part.expert)},
-                  {"weights_exposed", Seconds(part.weights)},
-                  {"stage_handover", Seconds(part.handover)},
-                  {"pipeline_bubble", Seconds(part.bubble)},
-                  {"gradients_exposed", Seconds(part.gradients)},
-                  {"update", Seconds(part.update)}};
+report::Members breakdown_members(const training::StepParts& part) {
+  report::Members members{{"compute", Seconds(part.compute)},
+                          {"of_which_recompute", Seconds(part.recompute)},
+                          {"tensor_collectives", Seconds(part.tensor)},
+                          {"context_collectives", Seconds(part.context)},
+                          {"expert_collectives", Seconds(part.expert)},
+                          {"weights_exposed", Seconds(part.weights)},
+                          {"stage_handover", Seconds(part.handover)},
+                          {"pipeline_bubble", Seconds(part.bubble)},
+                          {"gradients_exposed", Seconds(part.gradients)},
+                          {"update", Seconds(part.update)}};
   if (part.host > 0.0) members.emplace_back("host_link_exposed", Seconds(part.host));
   if (part.overhead > 0.0) members.emplace_back("overhead", Seconds(part.overhead));
   return members;
 }
 
 /// The change of one thing that would fit, or lacks the least memory.
-std::string nearest_fit(const TrainQuery& query, const Strategy& strategy, double capacity) {
-  std::vector<std::pair<std::string, Strategy>> changes;
+std::string nearest_fit(const TrainQuery& query, const training::Strategy& strategy, double capacity) {
+  std::vector<std::pair<std::string, training::Strategy>> changes;
   const auto change = [&](std::string text, auto&& edit) {
-    Strategy s = strategy;
+    training::Strategy s = strategy;
     edit(s);
     if (!(s == strategy)) changes.emplace_back(std::move(text), s);
   };
-  change("--recompute full", [](Strategy& s) { s.recompute = Recompute::full(); });
-  if (strategy.parallelism.data > 1) change("--zero 3", [](Strategy& s) { s.parallelism.zero = 3; });
+  change("--recompute full", [](training::Strategy& s) { s.recompute = lower::Recompute::full(); });
+  if (strategy.parallelism.data > 1) change("--zero 3", [](training::Strategy& s) { s.parallelism.zero = 3; });
   if (query.question.host.capacity > 0.0)
-    for (const Offload offload : {Offload::both, Offload::optimizer, Offload::activations})
-      change(fmt::format("--offload {}", name(offload)), [&](Strategy& s) { s.offload = offload; });
-  change("--micro-batch 1", [](Strategy& s) { s.micro_batch = 1; });
+    for (const training::Offload offload :
+         {training::Offload::both, training::Offload::optimizer, training::Offload::activations})
+      change(fmt::format("--offload {}", training::name(offload)), [&](training::Strategy& s) { s.offload = offload; });
+  change("--micro-batch 1", [](training::Strategy& s) { s.micro_batch = 1; });
   // Weights, gradients and optimizer states of the whole model have to lie somewhere, however they are shared out.
-  const ParameterCounts counts = parameter_counts(query.imported.model);
-  const Formats& formats = query.question.setup.formats;
+  const model::ParameterCounts counts = model::parameter_counts(query.imported.model);
+  const lower::Formats& formats = query.question.setup.formats;
   const double states = static_cast<double>(counts.total) * storage(formats.weights, 1.0).value() +
                         static_cast<double>(counts.trained) *
                             (storage(formats.gradients, 1.0).value() + query.question.setup.optimizer.state_bytes());
@@ -150,7 +151,7 @@ std::string nearest_fit(const TrainQuery& query, const Strategy& strategy, doubl
   std::string best = more;
   double least = std::numeric_limits<double>::infinity();
   for (const auto& [text, changed] : changes) {
-    const auto cost = price_strategy(query.question, query.sequence, query.cluster, changed);
+    const auto cost = training::price_strategy(query.question, query.sequence, query.cluster, changed);
     if (!cost) continue;
     const double on_chip = cost->memory.total(), on_host = cost->host_memory - query.question.host.capacity;
     // Of those that fit the one that leaves the most room, of the others the one that lacks the least.
@@ -168,17 +169,17 @@ std::string nearest_fit(const TrainQuery& query, const Strategy& strategy, doubl
   return least > 0.0 && chips > query.question.chips ? more : best;
 }
 
-Result<void> explain(const TrainQuery& query, const Candidate& best, Response& response) {
+Result<void> explain(const TrainQuery& query, const search::Candidate& best, report::Response& response) {
   const Traced num{&response.ledger};
-  const TrainingCost& cost = best.cost;
+  const training::TrainingCost& cost = best.cost;
   const auto chips = num.given("chips", query.question.chips, query.cluster.text);
   const Dtype measure = measure_of(query);
   const auto peak =
-      num.given(fmt::format("peak {}", name(measure)), *peak_rate(query.cluster.chip, measure, "--compute"));
-  ASSAY_TRY(kinds, kind_times(query.question, query.sequence, query.cluster, best.strategy));
+      num.given(fmt::format("peak {}", name(measure)), *hardware::peak_rate(query.cluster.chip, measure, "--compute"));
+  ASSAY_TRY(kinds, training::kind_times(query.question, query.sequence, query.cluster, best.strategy));
   std::optional<decltype(num.given("", Seconds(0), ""))> work;
   double sum = 0.0;
-  for (const KindTime& one : kinds) {
+  for (const training::KindTime& one : kinds) {
     if (one.is_collective) continue;
     const double share = one.share_of_peak();
     const auto term = num.given(fmt::format("{} {}", one.phase, one.kind), one.time,
@@ -195,7 +196,7 @@ Result<void> explain(const TrainQuery& query, const Candidate& best, Response& r
                      ? num.given("slowest stage over the mean", slowest, "layers, embedding and head of each") * *work
                      : *work);
   auto time = compute;
-  const StepParts& p = cost.parts;
+  const training::StepParts& p = cost.parts;
   struct Wait {
     const char* word;
     double seconds;
@@ -228,7 +229,7 @@ Result<void> explain(const TrainQuery& query, const Candidate& best, Response& r
                 Seconds(std::max(*std::max_element(cost.network.begin(), cost.network.end()), cost.copies)),
                 "the busiest kind of axis, gradients included");
   const auto limit = num.named("limit of ideal hardware", max(max(at_peak, memory), network));
-  const MemoryParts& m = cost.memory;
+  const training::MemoryParts& m = cost.memory;
   const std::pair<const char*, double> held[] = {
       {"gradients", m.gradients},   {"master weights", m.master},
       {"moments", m.moments},       {"activations of microbatches in flight", m.activations},
@@ -243,25 +244,25 @@ Result<void> explain(const TrainQuery& query, const Candidate& best, Response& r
   return {};
 }
 
-Result<Response> answer(const Request& request, const Context& context) {
+Result<report::Response> answer(const Request& request, const Context& context) {
   const auto started = std::chrono::steady_clock::now();
   ASSAY_TRY(sizes, train_sizes(request, context));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   const TrainQuery& query = sizes.best().query;
-  const TrainingSearch& found = sizes.best().found;
+  const search::TrainingSearch& found = sizes.best().found;
   const Bytes capacity = query.cluster.chip.hbm().capacity.value;
-  Response response;
+  report::Response response;
   response.notes = query.imported.notes;
   response.notes.insert(response.notes.end(), query.notes.begin(), query.notes.end());
   const bool fits = sizes.best().fits();
-  const Candidate& best = *sizes.best().shown();
-  const TrainingCost& cost = best.cost;
+  const search::Candidate& best = *sizes.best().shown();
+  const training::TrainingCost& cost = best.cost;
   const Dtype measure = measure_of(query);
-  ASSAY_TRY(peak, peak_rate(query.cluster.chip, measure, "--compute"));
+  ASSAY_TRY(peak, hardware::peak_rate(query.cluster.chip, measure, "--compute"));
   if (measure != query.compute)
     response.notes.push_back(fmt::format("{} multiplies {} faster than {}: utilisations are shares of the peak of {}",
                                          query.cluster.chip.id, name(measure), name(query.compute), name(measure)));
-  Members& out = response.results;
+  report::Members& out = response.results;
   out.emplace_back("model", query.imported.model.id);
   out.emplace_back("cluster", query.cluster.text);
   out.emplace_back("chips", query.cluster.chips());
@@ -269,7 +270,7 @@ Result<Response> answer(const Request& request, const Context& context) {
   out.emplace_back("sequences", query.question.sequences);
   out.emplace_back("sequence_length", query.sequence);
   if (query.imported.model.adapters)
-    out.emplace_back("trained_parameters", parameter_counts(query.imported.model).trained);
+    out.emplace_back("trained_parameters", model::parameter_counts(query.imported.model).trained);
   if (query.imported.model.encoder)
     out.emplace_back("encoder_sequence_length", query.question.setup.source_of(query.sequence));
   out.emplace_back("strategy", strategy_members(query, best.strategy));
@@ -294,25 +295,26 @@ Result<Response> answer(const Request& request, const Context& context) {
       cost.memory.head > 0.0
           ? "memory is that of the fullest moment, at the loss: no layer's workspace is in use then"
           : "memory is that of the fullest moment, in the backward pass of a layer: no logits are there then");
-  const StepEffects& effects = query.question.setup.effects;
+  const estimate::StepEffects& effects = query.question.setup.effects;
   if (best.strategy.parallelism.tensor > 1 && !request.has("tensor-overlap")) {
     if (effects.tensor_waited < 1.0)
       response.notes.emplace_back(
           "tensor-parallel collectives run in pieces beside the products that need them (--tensor-overlap all)");
     else if (effects.beside_waited < 1.0 &&
-             !(best.strategy.parallelism.pipeline > 1 && splits_backward(best.strategy.schedule)))
+             !(best.strategy.parallelism.pipeline > 1 && pipeline::splits_backward(best.strategy.schedule)))
       response.notes.emplace_back(
           "tensor-parallel collectives of the backward pass run beside products that make gradients of weights "
           "(--tensor-overlap all)");
   }
-  if (best.strategy.offload != Offload::none && !request.has("offload"))
+  if (best.strategy.offload != training::Offload::none && !request.has("offload"))
     response.notes.push_back(fmt::format(
         "offload {} was found to be fastest: each chip needs {} of the host's memory and a link of {} each way; "
         "--offload none leaves it out",
-        name(best.strategy.offload), human(Bytes(cost.host_memory)), human(BytesPerSecond(query.question.host.rate))));
-  if (Members interval = memory_interval(query, cost.memory); !interval.empty()) {
+        training::name(best.strategy.offload), human(Bytes(cost.host_memory)),
+        human(BytesPerSecond(query.question.host.rate))));
+  if (report::Members interval = memory_interval(query, cost.memory); !interval.empty()) {
     const auto high = std::find_if(interval.begin(), interval.end(), [](const auto& m) { return m.first == "high"; });
-    if (const auto most = numeric(high->second); fits && most && *most > capacity.value())
+    if (const auto most = report::numeric(high->second); fits && most && *most > capacity.value())
       response.notes.push_back(
           fmt::format("it may not fit: peaks of the kind were measured up to {} for such an estimate, and {} is there; "
                       "--micro-batch, --recompute or a higher --zero make room",
@@ -325,20 +327,20 @@ Result<Response> answer(const Request& request, const Context& context) {
   out.emplace_back("bubble", cost.parts.bubble / cost.estimate);
   if (query.tokens) ASSAY_CHECK(add_run(request, query, cost, response));
   out.emplace_back("thresholds", threshold_members(query, best));
-  Items alternatives;
+  report::Items alternatives;
   for (std::size_t i = 1; i < found.best.size(); ++i) {
-    const Candidate& other = found.best[i];
-    alternatives.emplace_back(Members{{"strategy", strategy_text(other.strategy)},
-                                      {"step_time", Seconds(other.cost.estimate)},
-                                      {"slower_by", other.cost.estimate / cost.estimate - 1.0},
-                                      {"why", why_slower(best.cost, other.cost)},
-                                      {"memory", Bytes(other.cost.memory.total())}});
+    const search::Candidate& other = found.best[i];
+    alternatives.emplace_back(report::Members{{"strategy", strategy_text(other.strategy)},
+                                              {"step_time", Seconds(other.cost.estimate)},
+                                              {"slower_by", other.cost.estimate / cost.estimate - 1.0},
+                                              {"why", why_slower(best.cost, other.cost)},
+                                              {"memory", Bytes(other.cost.memory.total())}});
   }
   out.emplace_back("alternatives", std::move(alternatives));
-  out.emplace_back("search", Members{{"considered", found.count.considered},
-                                     {"evaluated", found.count.evaluated},
-                                     {"feasible", found.count.feasible},
-                                     {"seconds", Seconds(seconds)}});
+  out.emplace_back("search", report::Members{{"considered", found.count.considered},
+                                             {"evaluated", found.count.evaluated},
+                                             {"feasible", found.count.feasible},
+                                             {"seconds", Seconds(seconds)}});
   if (request.has("list")) {
     ASSAY_TRY(rows, program_rows(query, best.strategy));
     out.emplace_back("program_totals", program_totals(query, best.strategy));
@@ -362,14 +364,14 @@ Result<Response> answer(const Request& request, const Context& context) {
     response.picture = sizes.several ? sizes_picture(sizes) : training_picture(query, best, simulated);
   if (request.explain()) ASSAY_CHECK(explain(query, best, response));
   add_idle_notes(request, query, best.strategy, response.notes);
-  if (const Parallelism& p = best.strategy.parallelism;
+  if (const lower::Parallelism& p = best.strategy.parallelism;
       !query.cluster.torus && !query.choices.layout &&
-      mesh_text(whole_mesh(p, best.strategy.layout)) != mesh_text(whole_mesh(p)))
+      program::mesh_text(training::whole_mesh(p, best.strategy.layout)) != program::mesh_text(training::whole_mesh(p)))
     response.notes.emplace_back(
         "another order of the mesh's axes than the usual one is faster; --order pp,dp,fsdp,ep,cp,tp asks for that");
-  if (const std::int64_t most = largest_microbatch(query.sequence); !query.choices.micro_batch &&
-                                                                    best.strategy.micro_batch == most &&
-                                                                    microbatches(query.question, best.strategy) > 1.0)
+  if (const std::int64_t most = search::largest_microbatch(query.sequence);
+      !query.choices.micro_batch && best.strategy.micro_batch == most &&
+      training::microbatches(query.question, best.strategy) > 1.0)
     response.notes.push_back(fmt::format(
         "microbatches of more than {} sequences are not searched; --micro-batch asks for one", human_count(most)));
   response.notes.push_back(
@@ -389,7 +391,7 @@ Result<Response> answer(const Request& request, const Context& context) {
       shortfall +=
           fmt::format("{}{} of the host for each chip, {} more than its part of it", shortfall.empty() ? "" : ", and ",
                       human(Bytes(cost.host_memory)), human(Bytes(short_on_host)));
-    response.outcome = Outcome::infeasible;
+    response.outcome = report::Outcome::infeasible;
     response.headline =
         fmt::format("does not fit: {} with {} needs {}; {}", query.imported.model.id, strategy_text(best.strategy),
                     shortfall, nearest_fit(query, best.strategy, capacity.value()));
@@ -400,7 +402,7 @@ Result<Response> answer(const Request& request, const Context& context) {
 
 }  // namespace
 
-VerbSpec train_verb() {
+VerbSpec verb() {
   std::vector<OptionSpec> options{on_option};
   for (const OptionSpec& option : train_options()) options.push_back(option);
   options.push_back(set_option);
@@ -420,4 +422,4 @@ VerbSpec train_verb() {
           true};
 }
 
-}  // namespace assay
+}  // namespace assay::verbs::train
