@@ -8,7 +8,7 @@
 #   ...                               any number of lines, also none
 #   [exit 1]                          if the command fails
 #
-# A line with {*} is compared with runs of blanks as one blank, because columns grow with their numbers. A blank line
+# Where the expected text has {*}, runs of blanks count as one, because columns grow with their numbers. A blank line
 # separates cases (output may have blank lines too; those at its end do not count). The commands of one file share a
 # directory that is empty at first, or holds the files of NAME/ beside NAME.test. In a Markdown file only the blocks that
 # open with ```console are replayed. `assay` is taken from DIR, or else from the release build.
@@ -43,11 +43,12 @@ for name in $(compgen -e ASSAY_) $(compgen -e XDG_); do unset "$name"; done
 export PATH=$path:$PATH LC_ALL=C.UTF-8 TERM=dumb HOME=$scratch/home
 mkdir "$HOME"
 
-# Does the line $1, perhaps with {*}, match the line $2?
+# Does the line $1, perhaps with {*}, match the line $2? $patterns says whether the expected text has {*}.
 line_matches() {
   [[ $1 == "$2" ]] && return 0
-  [[ $1 == *'{*}'* ]] || return 1
+  $patterns || return 1
   local pattern=${1//+( )/ } rest=${2//+( )/ } part
+  if [[ $pattern != *'{*}'* ]]; then [[ $pattern == "$rest" ]]; return; fi
   part=${pattern%%'{*}'*}
   [[ $rest == "$part"?* ]] || return 1
   rest=${rest#"$part"?} pattern=${pattern#*'{*}'}
@@ -62,11 +63,11 @@ line_matches() {
 # Does array $1 (lines, "..." for any number of them) match array $2?
 matches() {
   local -n pattern_lines=$1 text=$2
-  local p=0 t=0 star=-1 mark=0 patterns=${#pattern_lines[@]}
+  local p=0 t=0 star=-1 mark=0 end=${#pattern_lines[@]}
   while ((t < ${#text[@]})); do
-    if ((p < patterns)) && [[ ${pattern_lines[p]} == ... ]]; then
+    if ((p < end)) && [[ ${pattern_lines[p]} == ... ]]; then
       star=$((p++)) mark=$t
-    elif ((p < patterns)) && line_matches "${pattern_lines[p]}" "${text[t]}"; then
+    elif ((p < end)) && line_matches "${pattern_lines[p]}" "${text[t]}"; then
       p=$((p + 1)) t=$((t + 1))
     elif ((star >= 0)); then
       p=$((star + 1)) mark=$((mark + 1)) t=$mark
@@ -74,19 +75,24 @@ matches() {
       return 1
     fi
   done
-  while ((p < patterns)) && [[ ${pattern_lines[p]} == ... ]]; do p=$((p + 1)); done
-  ((p == patterns))
+  while ((p < end)) && [[ ${pattern_lines[p]} == ... ]]; do p=$((p + 1)); done
+  ((p == end))
 }
 
-# Sets `merged` to `actual` with the lines of `expected` that still match and with its "...". Which line stands for which
-# is decided by how they begin, up to their first number or {*}.
+# Sets `merged` to `actual` with the lines of `expected` that still match and with its "...". Lines stand for each other
+# that begin alike up to their first number or {*}.
 merge() {
-  local e=0 a=0 i line pattern change keys=() old=() new=()
+  local e=0 a=0 line key pattern change old=() new=() old_keys=("${expected[@]%%@([0-9]|'{*}')*}") new_keys=()
+  local -A known=()
+  for key in "${old_keys[@]}"; do known[.$key]=1; done
   for line in "${actual[@]}"; do
-    for pattern in "${expected[@]}"; do
-      if line_matches "$pattern" "$line"; then line=$pattern; break; fi
-    done
-    keys+=("${line%%@([0-9]|'{*}')*}")
+    key=${line%%[0-9]*}
+    if [[ -z ${known[.$key]-} ]]; then
+      for pattern in "${expected[@]}"; do
+        if line_matches "$pattern" "$line"; then key=${pattern%%@([0-9]|'{*}')*}; break; fi
+      done
+    fi
+    new_keys+=("$key")
   done
   merged=()
   while read -r change; do
@@ -100,14 +106,14 @@ merge() {
         ;;
     esac
   done < <(diff -d --old-line-format=$'old\n' --new-line-format=$'new\n' --unchanged-line-format=$'both\n' \
-    <(print_lines "${expected[@]%%@([0-9]|'{*}')*}") <(print_lines "${keys[@]}"))
+    <(print_lines "${old_keys[@]}") <(print_lines "${new_keys[@]}"))
   merge_differing
   matches merged actual || merged=("${actual[@]}")
 }
 
 # Of the lines `old` that became `new`, "..." stays, with as many lines before and behind it as it had.
 merge_differing() {
-  local before=${#new[@]} after=0 last=-1
+  local before=${#new[@]} after=0 last=-1 i
   for i in "${!old[@]}"; do
     [[ ${old[i]} == ... ]] || continue
     ((last >= 0)) || before=$i
@@ -159,6 +165,8 @@ replay_section() {
     kept+=("${lines[@]:begins[c]:i-begins[c]}")
     expected=("${lines[@]:i:next-i}")
     trim expected
+    patterns=false
+    [[ ${expected[*]} != *'{*}'* ]] || patterns=true
 
     (cd "$directory" && exec bash -c "$command") </dev/null >"$scratch/output" 2>&1
     status=$?
