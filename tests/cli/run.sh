@@ -47,7 +47,9 @@ mkdir "$HOME"
 line_matches() {
   [[ $1 == "$2" ]] && return 0
   $patterns || return 1
-  local pattern=${1//+( )/ } rest=${2//+( )/ } part
+  local pattern=$1 rest=$2 part
+  while [[ $pattern == *'  '* ]]; do pattern=${pattern//'  '/ }; done
+  while [[ $rest == *'  '* ]]; do rest=${rest//'  '/ }; done
   if [[ $pattern != *'{*}'* ]]; then [[ $pattern == "$rest" ]]; return; fi
   part=${pattern%%'{*}'*}
   [[ $rest == "$part"?* ]] || return 1
