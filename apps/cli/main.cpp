@@ -153,7 +153,7 @@ Result<int> answer(verbs::Request& request, report::RenderOptions& for_errors) {
 }
 
 /// An error goes to stderr for people, to stdout as JSON for programs.
-int report(const Error& error, report::RenderOptions options) {
+int print_error(const Error& error, report::RenderOptions options) {
   const bool json = options.format == report::Format::json;
   if (!json) options.colour = options.colour && ::isatty(STDERR_FILENO) == 1;
   write(json ? stdout : stderr, report::render(error, options));
@@ -217,12 +217,12 @@ std::optional<int> built_in(std::vector<std::string> words) {
   const std::string format = takes_format(words);
   const auto say = [&](const std::string& text, const report::Response& response) {
     if (format != "table" && format != "json")
-      return report({Error::Kind::usage,
-                     "--format",
-                     fmt::format("this is told as text or json, not as {}", format),
-                     "leave it out, or --format json",
-                     {}},
-                    {});
+      return print_error({Error::Kind::usage,
+                          "--format",
+                          fmt::format("this is told as text or json, not as {}", format),
+                          "leave it out, or --format json",
+                          {}},
+                         {});
     return write(stdout, format == "json" ? report::render(response, json) : text) ? 0 : exit_input;
   };
   const std::string first = words.empty() ? "help" : words.front();
@@ -249,7 +249,7 @@ std::optional<int> built_in(std::vector<std::string> words) {
   }
   if (first == "completion") {
     const auto script = verbs::completion_script(words.size() > 1 ? words[1] : "");
-    if (!script) return report(script.error(), {});
+    if (!script) return print_error(script.error(), {});
     return write(stdout, *script) ? 0 : exit_input;
   }
   return std::nullopt;
@@ -268,15 +268,15 @@ int main(int argc, char** argv) {
       if (words[i] == "--format=json" || (words[i] == "--format" && i + 1 < words.size() && words[i + 1] == "json"))
         options.format = report::Format::json;
     auto request = verbs::parse_request(words);
-    if (!request) return report(request.error(), options);
+    if (!request) return print_error(request.error(), options);
     const auto code = answer(*request, options);
-    return code ? *code : report(code.error(), options);
+    return code ? *code : print_error(code.error(), options);
   } catch (const std::exception& bug) {
-    return report({Error::Kind::internal,
-                   "",
-                   fmt::format("this is a bug, please report: {}", bug.what()),
-                   "the command line above shows it",
-                   {}},
-                  options);
+    return print_error({Error::Kind::internal,
+                        "",
+                        fmt::format("this is a bug, please report: {}", bug.what()),
+                        "the command line above shows it",
+                        {}},
+                       options);
   }
 }

@@ -2,13 +2,9 @@
 
 #include <algorithm>
 
+#include "assay/base/index.h"
+
 namespace assay::estimate {
-namespace {
-
-std::size_t at(int id) { return static_cast<std::size_t>(id); }
-
-}  // namespace
-
 OverlapSchedule schedule_blocks(const program::Program& program, const std::vector<program::Block>& blocks,
                                 const StepTimes& times, const HostCopies& copies) {
   OverlapSchedule schedule;

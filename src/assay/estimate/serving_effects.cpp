@@ -13,7 +13,7 @@ constexpr std::string_view host_names[] = {"native", "python"};
 
 /// Every number with its table and key, once for reading and writing.
 template <class C, class V>
-void visit_steps(C& c, V& v) {
+void visit_serving_steps(C& c, V& v) {
   v.table("products");
   v.numbers("slowdown", step_family_names, c.product);
   v.number("experts", c.experts);
@@ -87,7 +87,7 @@ Result<ServingCalibration> read_serving_steps(std::string_view document, std::st
   ASSAY_TRY(root, parse_toml(document, file));
   ServingCalibration steps;
   EffectsReader reader(root, file);
-  visit_steps(steps, reader);
+  visit_serving_steps(steps, reader);
   if (reader.first_fault()) return tl::unexpected<Error>(*reader.first_fault());
   ASSAY_TRY(prefill, read_intervals(root, "prefill_interval", file));
   ASSAY_TRY(decode, read_intervals(root, "decode_interval", file));
@@ -138,7 +138,7 @@ Result<ServingCalibration> serving_steps_of(const hardware::Catalogue& catalogue
 
 std::string serving_steps_text(const ServingCalibration& steps, std::string_view source) {
   EffectsWriter writer(source);
-  visit_steps(steps, writer);
+  visit_serving_steps(steps, writer);
   return writer.take() + intervals_text(steps.prefill_intervals, "prefill_interval", source) +
          intervals_text(steps.decode_intervals, "decode_interval", source);
 }

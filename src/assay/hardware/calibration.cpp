@@ -13,16 +13,16 @@ namespace assay::hardware {
 namespace {
 
 /// What all tables of one file share.
-struct Document {
+struct CalibrationDocument {
   std::string file;
   std::set<std::string> sources;
   std::vector<Error> faults;
   std::vector<std::pair<std::string, std::string>> origins;
 };
 
-class Reader {
+class CalibrationReader {
  public:
-  Reader(Document& document, const Toml& table, std::string path)
+  CalibrationReader(CalibrationDocument& document, const Toml& table, std::string path)
       : document_(document), table_(table), path_(std::move(path)) {}
 
   void text(std::string_view key, std::string& value) {
@@ -64,7 +64,7 @@ class Reader {
     if (!node) return;
     if (node->kind != Toml::Kind::table || node->members.empty())
       return fault(*node, key, "a table of shares by format is wanted", "e.g. share = { bf16 = 0.87 }");
-    Reader inner(document_, *node, join_path(key));
+    CalibrationReader inner(document_, *node, join_path(key));
     for (const DtypeFacts& dtype : all_dtypes())
       if (node->find(dtype.name)) inner.share(dtype.name, shares[static_cast<std::size_t>(dtype.dtype)]);
     inner.finish();
@@ -140,7 +140,7 @@ class Reader {
   void read_table(const Toml& node, std::string_view key, T& value, F read) {
     if (node.kind != Toml::Kind::table)
       return fault(node, key, fmt::format("a table is wanted, got {}", describe(node.kind)), "");
-    Reader below(document_, node, join_path(key));
+    CalibrationReader below(document_, node, join_path(key));
     if (path_.empty()) below.read_origin(node, std::string(key));
     read(value, below);
     below.finish();
@@ -158,13 +158,14 @@ class Reader {
     document_.origins.emplace_back(section, fmt::format("{}:{} ({})", document_.file, node.line, source->text));
   }
 
-  Document& document_;
+  CalibrationDocument& document_;
   const Toml& table_;
   std::string path_;
   std::set<std::string> seen_;
 };
 
-std::vector<CalibrationSource> read_sources(Document& document, const Toml& root, Reader& reader) {
+std::vector<CalibrationSource> read_sources(CalibrationDocument& document, const Toml& root,
+                                            CalibrationReader& reader) {
   std::vector<CalibrationSource> sources;
   reader.expect("source");
   const Toml* tables = root.find("source");
@@ -293,8 +294,8 @@ Fabric fabric_of(std::string_view technology) {
 Result<Calibration> read_calibration(std::string_view document, std::string_view file) {
   ASSAY_TRY(root, parse_toml(document, file));
   Calibration calibration;
-  Document shared{std::string(file), {}, {}, {}};
-  Reader reader(shared, root, "");
+  CalibrationDocument shared{std::string(file), {}, {}, {}};
+  CalibrationReader reader(shared, root, "");
   calibration.sources = read_sources(shared, root, reader);
   visit_calibration(calibration, reader);
   reader.finish();

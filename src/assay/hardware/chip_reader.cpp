@@ -13,15 +13,15 @@ namespace assay::hardware {
 namespace {
 
 /// What all tables of one file share.
-struct Document {
+struct ChipDocument {
   std::string file;
   std::set<std::string> sources;
   std::vector<Error> faults;
 };
 
-class Reader {
+class ChipReader {
  public:
-  Reader(Document& document, const Toml& table, std::string path, std::string source)
+  ChipReader(ChipDocument& document, const Toml& table, std::string path, std::string source)
       : document_(document), table_(table), path_(std::move(path)), source_(std::move(source)) {
     if (const Toml* own = find("source"); own && !path_.empty()) {
       if (own->kind == Toml::Kind::text)
@@ -82,7 +82,7 @@ class Reader {
     if (!node) return;
     if (node->kind != Toml::Kind::table)
       return fault(*node, key, fmt::format("a table is wanted, got {}", describe(node->kind)), "");
-    Reader inner(document_, *node, join_path(key), source_);
+    ChipReader inner(document_, *node, join_path(key), source_);
     inner.seen_.insert("source");
     for (std::string_view name : names) {
       if (const Toml* member = inner.find(name)) {
@@ -142,7 +142,7 @@ class Reader {
   void read_table(const Toml& node, std::string_view key, T& value, F read) {
     if (node.kind != Toml::Kind::table)
       return fault(node, key, fmt::format("a table is wanted, got {}", describe(node.kind)), "");
-    Reader inner(document_, node, join_path(key), source_);
+    ChipReader inner(document_, node, join_path(key), source_);
     inner.seen_.insert("source");
     read(value, inner);
     inner.finish();
@@ -246,13 +246,13 @@ class Reader {
   static constexpr const char* override_source = "--set";
 
  private:
-  Document& document_;
+  ChipDocument& document_;
   const Toml& table_;
   std::string path_, source_;
   std::set<std::string> seen_;
 };
 
-void read_sources(Document& document, const Toml& root, Chip& chip, Reader& reader) {
+void read_sources(ChipDocument& document, const Toml& root, Chip& chip, ChipReader& reader) {
   document.sources = {"assumed"};
   reader.expect("source");
   const Toml* sources = root.find("source");
@@ -299,14 +299,14 @@ void read_sources(Document& document, const Toml& root, Chip& chip, Reader& read
 }
 
 /// In floating point, because nobody has checked yet that it is small.
-double product(const Shape& counts) {
+double product_of(const Shape& counts) {
   double all = 1.0;
   for (std::int64_t count : counts) all *= static_cast<double>(count);
   return all;
 }
 
 /// Rules between fields; called when every field could be read.
-void check_chip(const Chip& chip, const Toml& root, Reader& reader) {
+void check_chip(const Chip& chip, const Toml& root, ChipReader& reader) {
   const auto fault = [&](std::string_view key, std::string what, std::string hint) {
     const Toml* node = &root;
     for (const std::string& part : split(key, '.'))
@@ -334,7 +334,7 @@ void check_chip(const Chip& chip, const Toml& root, Reader& reader) {
                    fmt::format("unknown kind {}", in_quotes(chip.prices[i].kind)), "one of " + join(kinds, ", "));
   }
   const VectorUnit& unit = chip.vector_unit;
-  if (product({chip.cores.count.value, unit.partitions.value, unit.lanes.value, unit.alus.value}) > 1e12)
+  if (product_of({chip.cores.count.value, unit.partitions.value, unit.lanes.value, unit.alus.value}) > 1e12)
     fault("vector_unit", "a chip has at most 1e12 vector ALUs", "ALUs = cores x partitions x lanes x alus");
   if (!chip.network.scale_up) return;
   const ScaleUp& up = *chip.network.scale_up;
@@ -346,7 +346,7 @@ void check_chip(const Chip& chip, const Toml& root, Reader& reader) {
     one_of("network.scale_up.wrap_rule", *up.wrap_rule, {"length", "cube"});
     const Shape& pod = up.pod->value;
     if (pod.size() > 3) fault("network.scale_up.pod", "a torus has at most three axes", "");
-    if (product(pod) > 1e7) fault("network.scale_up.pod", "a pod has at most 10 million chips", "");
+    if (product_of(pod) > 1e7) fault("network.scale_up.pod", "a pod has at most 10 million chips", "");
     if (*up.wrap_rule == "cube" && pod.size() != 3)
       fault("network.scale_up.wrap_rule", "cubes make a torus of three axes", "");
     if (up.wrap_length->value > *std::max_element(pod.begin(), pod.end()))
@@ -358,7 +358,7 @@ void check_chip(const Chip& chip, const Toml& root, Reader& reader) {
             "");
     if (up.shapes)
       for (const Shape& shape : up.shapes->value)
-        if (shape.size() != pod.size() || product(shape) > product(pod))
+        if (shape.size() != pod.size() || product_of(shape) > product_of(pod))
           fault("network.scale_up.shapes", "every shape has as many axes as the pod, and no more chips", "");
   } else if (!up.domain) {
     fault("network.scale_up", "a switched or direct network needs domain",
@@ -414,7 +414,7 @@ std::vector<double> chips_below(const Chip& chip) {
 
 template <class T>
 bool is_set(const Sourced<T>& number) {
-  return number.source == Reader::override_source;
+  return number.source == ChipReader::override_source;
 }
 template <class T>
 bool is_set(const Maybe<T>& number) {
@@ -422,7 +422,7 @@ bool is_set(const Maybe<T>& number) {
 }
 
 /// A chip's rate is its share of the host's adapters, where these are set and it is not.
-void share_adapters(Chip& chip, const Toml& root, Reader& reader) {
+void share_adapters(Chip& chip, const Toml& root, ChipReader& reader) {
   if (!chip.network.scale_out) return;
   ScaleOut& out = *chip.network.scale_out;
   if (is_set(out.bandwidth) || !(is_set(out.nics_per_host) || is_set(out.nic_bandwidth))) return;
@@ -434,7 +434,7 @@ void share_adapters(Chip& chip, const Toml& root, Reader& reader) {
         "set both, or network.scale_out.bandwidth");
   out.bandwidth.value = static_cast<double>(out.nics_per_host->value) / static_cast<double>(chip.host.chips.value) *
                         out.nic_bandwidth->value;
-  out.bandwidth.source = Reader::override_source;
+  out.bandwidth.source = ChipReader::override_source;
 }
 
 /// A fabric is built from the ports of the chips below: with another rate or number of these, levels that are not set
@@ -449,12 +449,12 @@ void scale_fabric(Chip& chip, const Chip& before) {
     Sourced<BytesPerSecond>& bandwidth = out.levels[i].bandwidth;
     if (is_set(bandwidth) || ratio == 1.0) continue;
     bandwidth.value = ratio * bandwidth.value;
-    bandwidth.source = Reader::override_source;
+    bandwidth.source = ChipReader::override_source;
   }
 }
 
 /// What enters a level comes from the ports of the chips below.
-void check_fabric(const Chip& chip, const Toml& root, Reader& reader) {
+void check_fabric(const Chip& chip, const Toml& root, ChipReader& reader) {
   if (!chip.network.scale_out) return;
   const ScaleOut& out = *chip.network.scale_out;
   const std::vector<double> below = chips_below(chip);
@@ -476,8 +476,8 @@ Result<Chip> read_chip(std::string_view document, std::string_view file, const s
   if (!root) return tl::unexpected<Error>(root.error());
   for (const Override& change : overrides) ASSAY_CHECK(apply(*root, change));
   Chip chip;
-  Document shared{std::string(file), {}, {}};
-  Reader reader(shared, *root, "", "");
+  ChipDocument shared{std::string(file), {}, {}};
+  ChipReader reader(shared, *root, "", "");
   read_sources(shared, *root, chip, reader);
   visit_chip(chip, reader);
   reader.finish();

@@ -2,12 +2,11 @@
 // collective's gradient is the resharding back; partial sums of gradients end where a step needs the whole value.
 #include <algorithm>
 
+#include "assay/base/index.h"
 #include "assay/lower/branches.h"
 
 namespace assay::lower {
 namespace {
-
-std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 program::Sharding whole(const program::ProgramTensor& tensor) {
   program::Sharding sharding = tensor.sharding;

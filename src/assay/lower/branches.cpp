@@ -4,12 +4,11 @@
 #include <bit>
 #include <numeric>
 
+#include "assay/base/index.h"
 #include "assay/model/layer_parts.h"
 
 namespace assay::lower {
 namespace {
-
-std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 /// Windows and chunks change how much attention does, not its steps, but for the size of a cache.
 bool same_steps(const std::optional<model::Attention>& a, const std::optional<model::Attention>& b, bool cached) {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "assay/base/index.h"
+
 namespace assay::lower {
 namespace {
-
-std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 bool is_narrow(Dtype dtype) { return facts(dtype).bits < 16; }
 

@@ -1,15 +1,10 @@
 // What a forward pass keeps for the backward one, read from the program.
 #include <vector>
 
+#include "assay/base/index.h"
 #include "assay/lower/lowering.h"
 
 namespace assay::lower {
-namespace {
-
-std::size_t at(int id) { return static_cast<std::size_t>(id); }
-
-}  // namespace
-
 Bytes kept_bytes(const program::Program& program, const program::Block& forward) {
   Bytes sum;
   std::vector<char> counted(program.tensors.size(), 0);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "assay/base/index.h"
 #include "assay/lower/branches.h"
 #include "assay/lower/layers/layer_writer.h"
 #include "assay/model/layer_parts.h"
@@ -12,8 +13,6 @@ namespace assay::lower {
 namespace {
 
 using enum model::LogicalDim;
-
-std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 program::Program empty_program(const model::Transformer& model, const program::Mesh& mesh) {
   const std::size_t kinds = model.decoder.kinds.size() + (model.encoder ? model.encoder->kinds.size() : 0);

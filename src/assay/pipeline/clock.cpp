@@ -5,7 +5,7 @@
 namespace assay::pipeline {
 namespace {
 
-constexpr double most_operations = 16.0 * 1024.0 * 1024.0;
+constexpr double most_clock_operations = 16.0 * 1024.0 * 1024.0;
 
 /// Microbatches after which an order repeats itself; no result is waited for longer.
 std::int64_t period_of(const PipelineShape& shape) {
@@ -46,7 +46,7 @@ double PipelineClock::interval(const PipelineInput& input) {
   times_.fill(input);
   PipelineShape shape = input.shape;
   for (std::int64_t tried = with_periods(shape) + 2 * shape.stages;; tried *= 3) {
-    const bool is_all = 5 * tried >= 4 * all, is_last = each * 3.0 * static_cast<double>(tried) > most_operations;
+    const bool is_all = 5 * tried >= 4 * all, is_last = each * 3.0 * static_cast<double>(tried) > most_clock_operations;
     const std::int64_t left_out = is_all ? 0 : (all - tried) / period;
     shape.microbatches = all - left_out * period;
     const Played played = play(input, score_of(shape));

@@ -196,19 +196,19 @@ PipelineForm pipeline_form(const PipelineShape& shape, const StageTimes& stage, 
 
 namespace {
 
-struct Work {
+struct StageWork {
   double f = 0, b = 0, w = 0;
 };
 /// Gradients of weights belong to those of inputs where a schedule does not put them off.
-Work work_of(const StageTimes& times, bool splits) {
+StageWork work_of(const StageTimes& times, bool splits) {
   const double b = times.backward_input.value(), w = times.backward_weight.value();
   return {times.forward.value(), splits ? b : b + w, splits ? w : 0.0};
 }
 
 /// A stage whose microbatches pass one run: `ahead` forwards come before its first gradient, and weight gradients stay
 /// `behind`. Its first gradient waits for a trip to the last stage and back, and so does its last one.
-double single_run(double m, double ahead, double behind, const Work& own, const Work& before, const Work& rest,
-                  const StageAmong& stage, double first_weight) {
+double single_run(double m, double ahead, double behind, const StageWork& own, const StageWork& before,
+                  const StageWork& rest, const StageAmong& stage, double first_weight) {
   const double trip = rest.f + rest.b, others = std::min(m, ahead) - 1;
   const double first = std::max(0.0, trip - others * own.f);
   const double put_off = std::clamp(m - 1 - behind, 0.0, others);
@@ -219,9 +219,9 @@ double single_run(double m, double ahead, double behind, const Work& own, const 
 }
 
 /// The last stage of a V turns microbatches round, the first one has both ends.
-double folded(double p, double m, const Work& own, const Work& before, const Work& rest, const StageAmong& stage,
-              double first_weight) {
-  const Work run = work_of(stage.first_run, true);
+double folded(double p, double m, const StageWork& own, const StageWork& before, const StageWork& rest,
+              const StageAmong& stage, double first_weight) {
+  const StageWork run = work_of(stage.first_run, true);
   const auto i = static_cast<double>(stage.stage);
   double busy = m * (own.f + own.b + own.w);
   const double second_weight = own.w - run.w;
@@ -243,8 +243,8 @@ double least_interval(const PipelineShape& shape, const StageAmong& stage) {
   const auto p = static_cast<double>(shape.stages), m = static_cast<double>(shape.microbatches),
              i = static_cast<double>(stage.stage);
   const bool splits = splits_backward(shape.schedule);
-  const Work own = work_of(stage.own, splits), before = work_of(stage.before, splits),
-             rest = work_of(stage.rest, splits);
+  const StageWork own = work_of(stage.own, splits), before = work_of(stage.before, splits),
+                  rest = work_of(stage.rest, splits);
   const double first_weight = splits ? stage.first_weight.value() : 0.0;
   switch (shape.schedule) {
     case gpipe:

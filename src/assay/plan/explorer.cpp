@@ -4,9 +4,7 @@
 #include <cmath>
 
 namespace assay::plan {
-namespace {
-constexpr double infinity = std::numeric_limits<double>::infinity();
-}
+namespace {}
 
 Explorer::Explorer(ShardingSpace& space, const TensorExtent& extent, const program::Sharding& start,
                    const Prices& prices, bool once)

@@ -7,6 +7,8 @@
 
 namespace assay::plan {
 
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
+
 /// How a sharding was reached: the step that leads to (or, backwards, away from) its neighbour on the path.
 struct Reached {
   int steps = -1;

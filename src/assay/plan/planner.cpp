@@ -10,8 +10,6 @@
 namespace assay::plan {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 /// What decides whether two shardings can be multiplied: shared dimensions must be split alike, others by other axes.
 struct Side {
   std::uint64_t shared;

@@ -40,7 +40,8 @@ auto matmul_flops(const N& num, const Sizes<N>& s) {
 }
 
 template <class N>
-Work<N> counted_matmul_work(const N& num, const Matmul& matmul, const Counting& counting, const MatmulNames& names) {
+Work<N> counted_matmul_work(const N& num, const Matmul& matmul, const TrafficCounting& counting,
+                            const MatmulNames& names) {
   if (counting.split_chips > 1) return split_matmul_work(num, matmul, counting.split_chips, counting.sums, names);
   if (counting.tile) return tiled_matmul_work(num, matmul, *counting.tile, names);
   return matmul_work(num, matmul, names);
@@ -126,7 +127,7 @@ std::string_view roofline_limiter(const Bound<Plain>& bound) {
 }
 
 template <class N>
-Work<N> operation_work(const N& num, const Operation& operation, const Counting& counting) {
+Work<N> operation_work(const N& num, const Operation& operation, const TrafficCounting& counting) {
   if (!operation.is_matmul()) return pointwise_work(num, operation.pointwise());
   if constexpr (N::traced) {
     const std::string batch = operation.group_name('b'), m = operation.group_name('m'), k = operation.group_name('k'),
@@ -137,7 +138,7 @@ Work<N> operation_work(const N& num, const Operation& operation, const Counting&
   }
 }
 
-Knee find_knee(const Operation& operation, std::string_view letter, const Counting& counting, const Roof& roof) {
+Knee find_knee(const Operation& operation, std::string_view letter, const TrafficCounting& counting, const Roof& roof) {
   const Plain num;
   const auto work = [&](double size) { return operation_work(num, operation.with(letter, size), counting); };
   // Above 1 the operation is compute-bound; grows with the size, since arithmetic grows at least as fast as bytes.
@@ -173,7 +174,7 @@ Knee find_knee(const Operation& operation, std::string_view letter, const Counti
 }
 
 std::optional<Traced::Number<Dim{}>> traced_knee(const Traced& num, const Operation& operation, std::string_view letter,
-                                                 const Counting& counting, const Roof& roof) {
+                                                 const TrafficCounting& counting, const Roof& roof) {
   const Plain plain_policy;
   const auto work = [&](double size) { return operation_work(plain_policy, operation.with(letter, size), counting); };
   const Work<Plain> zero = work(0.0), one = work(1.0), two = work(2.0);
@@ -221,7 +222,7 @@ FlopsPerByte tile_intensity(const Matmul& matmul, const Tile& tile) {
   template Work<N> tiled_matmul_work(const N&, const Matmul&, const Tile&, const MatmulNames&);   \
   template Work<N> split_matmul_work(const N&, const Matmul&, double, Dtype, const MatmulNames&); \
   template Work<N> pointwise_work(const N&, const Pointwise&);                                    \
-  template Work<N> operation_work(const N&, const Operation&, const Counting&);                   \
+  template Work<N> operation_work(const N&, const Operation&, const TrafficCounting&);            \
   template Bound<N> roofline_bound(const N&, const Work<N>&, const Roof&);
 ASSAY_INSTANTIATE(Plain)
 ASSAY_INSTANTIATE(Traced)

@@ -82,7 +82,7 @@ struct Knee {
 };
 
 /// How the traffic of an operation is counted.
-struct Counting {
+struct TrafficCounting {
   std::optional<Tile> tile;
   double split_chips = 1;
   Dtype sums = Dtype::bf16;
@@ -90,14 +90,14 @@ struct Counting {
 
 /// The work of any operation whose sizes are all known.
 template <class N>
-Work<N> operation_work(const N& num, const Operation& operation, const Counting& counting);
+Work<N> operation_work(const N& num, const Operation& operation, const TrafficCounting& counting);
 
-Knee find_knee(const Operation& operation, std::string_view letter, const Counting& counting, const Roof& roof);
+Knee find_knee(const Operation& operation, std::string_view letter, const TrafficCounting& counting, const Roof& roof);
 
 /// The knee as a formula where the work grows linearly with the letter: fixed bytes over the surplus of compute per
 /// unit.
 std::optional<Traced::Number<Dim{}>> traced_knee(const Traced& num, const Operation& operation, std::string_view letter,
-                                                 const Counting& counting, const Roof& roof);
+                                                 const TrafficCounting& counting, const Roof& roof);
 
 /// A matmul whose sizes are rounded up to the matrix unit's tile.
 struct Padding {

@@ -61,7 +61,7 @@ TEST(Roofline, TheKneeOfAnInt8LayerIsAt259) {
 // Each of two chips does half of 2 B D F FLOP and sends 2 * 1/2 of B F sums of two bytes over a link of 45 GB/s:
 // B D F / 197e12 > 2 B F / 45e9, so D > 2 * 197e12 / 45e9 = 8755.56, whatever B and F.
 TEST(Roofline, SplittingAContractionPaysFromAWidthOf8756) {
-  const Counting split{std::nullopt, 2, Dtype::bf16};
+  const TrafficCounting split{std::nullopt, 2, Dtype::bf16};
   const Roof link =
       roof_of(v5e(Dtype::bf16).peak.value, builtin_chip("tpu-v5e").network.scale_up->link_bandwidth.value);
   for (const char* text : {"bf16[4096,D] @ bf16[D,8192]", "bf16[8,D] @ bf16[D,128]"})
@@ -208,8 +208,8 @@ RC_GTEST_PROP(RooflineLaws, AtTheKneeArithmeticTakesAsLongAsBytes, ()) {
   for (const std::string& other : operation.free_sizes())
     if (other != letter) operation = operation.with(other, count(9000));
   Roof roof = any_roof();
-  const Counting counting =
-      *rc::gen::arbitrary<bool>() ? Counting{} : Counting{std::nullopt, 1 + count(8), any_dtype()};
+  const TrafficCounting counting =
+      *rc::gen::arbitrary<bool>() ? TrafficCounting{} : TrafficCounting{std::nullopt, 1 + count(8), any_dtype()};
   const Knee knee = find_knee(operation, letter, counting, roof);
   Ledger ledger;
   const auto traced = traced_knee(Traced{&ledger}, operation, letter, counting, roof);

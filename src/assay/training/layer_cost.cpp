@@ -5,14 +5,13 @@
 #include <optional>
 #include <string_view>
 
+#include "assay/base/index.h"
 #include "assay/model/layer_parts.h"
 #include "assay/network/placement.h"
 #include "assay/training/recompute_profiles.h"
 
 namespace assay::training {
 namespace {
-
-std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 /// Stand-in for the size of a data axis: any above one shows which collectives run over it.
 constexpr std::int64_t some = 2;

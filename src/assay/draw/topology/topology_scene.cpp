@@ -14,7 +14,7 @@
 namespace assay::draw {
 namespace {
 
-constexpr double margin = 24.0;
+constexpr double picture_margin = 24.0;
 constexpr double title_size = 18.0;
 constexpr double subtitle_size = 13.0;
 constexpr double key_size = 12.0;
@@ -285,10 +285,10 @@ Scene draw_cluster(const hardware::Cluster& cluster) {
   }
   for (const std::string& note : cluster.notes) add_lines(note, 11.0, 3, ColourRole::muted, false);
 
-  scene.width = width + 2.0 * margin;
-  scene.height = page.bounds().height() + 2.0 * margin;
+  scene.width = width + 2.0 * picture_margin;
+  scene.height = page.bounds().height() + 2.0 * picture_margin;
   Sketch placed;
-  placed.append(page, margin, margin - page.bounds().top);
+  placed.append(page, picture_margin, picture_margin - page.bounds().top);
   scene.items = placed.items();
   return scene;
 }

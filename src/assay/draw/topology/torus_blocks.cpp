@@ -10,8 +10,8 @@
 namespace assay::draw {
 namespace {
 
-constexpr double depth_x = 0.5;
-constexpr double depth_y = 0.32;
+constexpr double block_depth_x = 0.5;
+constexpr double block_depth_y = 0.32;
 
 class BlockPainter {
  public:
@@ -59,7 +59,7 @@ class BlockPainter {
   double length(std::size_t axis) const { return slots_[axis].length() + 1.0; }
 
   PlotPoint place(double x, double y, double z) const {
-    return {pitch_ * (x + depth_x * y), -pitch_ * (z + depth_y * y)};
+    return {pitch_ * (x + block_depth_x * y), -pitch_ * (z + block_depth_y * y)};
   }
 
   /// `columns` x `rows` faces of cubes, each spanned by `u` and `v`.
@@ -82,7 +82,7 @@ class BlockPainter {
   }
 
   void add_piece(const Span& x, const Span& y, const Span& z) {
-    const PlotPoint across = {pitch_, 0}, up = {0, -pitch_}, deep = {depth_x * pitch_, -depth_y * pitch_};
+    const PlotPoint across = {pitch_, 0}, up = {0, -pitch_}, deep = {block_depth_x * pitch_, -block_depth_y * pitch_};
     add_side(place(x.from, y.from, z.from), across, x.count, up, z.count, 0.12);
     add_side(place(x.from, y.from, z.from + z.count), across, x.count, deep, y.count, 0.04);
     add_side(place(x.from + x.count, y.from, z.from), deep, y.count, up, z.count, 0.26);

@@ -9,8 +9,8 @@ namespace assay::draw {
 namespace {
 
 // A step along Y. Of the shallow ones it is the one that keeps chips of up to four layers furthest from each other.
-constexpr double depth_x = 0.36;
-constexpr double depth_y = 0.22;
+constexpr double stack_depth_x = 0.36;
+constexpr double stack_depth_y = 0.22;
 
 struct StackStyle {
   double pitch = 60.0;
@@ -42,7 +42,7 @@ class StackPainter {
   double last(std::size_t axis) const { return static_cast<double>(axes_[axis].size - 1); }
 
   PlotPoint place(double x, double y, double z) const {
-    return {style_.pitch * (x + depth_x * y), -style_.pitch * (z + depth_y * y)};
+    return {style_.pitch * (x + stack_depth_x * y), -style_.pitch * (z + stack_depth_y * y)};
   }
 
   void add_hosts() {

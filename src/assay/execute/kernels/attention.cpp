@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "assay/base/index.h"
+
 namespace assay::execute {
 namespace {
 
@@ -53,8 +55,6 @@ double dot(const double* a, const double* b, std::int64_t n) {
 void add_scaled(double* to, double factor, const double* from, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) to[i] += factor * from[i];
 }
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Where the bias of a score stands among the terms.
 std::size_t term_of(std::int64_t query, std::int64_t key, std::int64_t head, std::int64_t heads,

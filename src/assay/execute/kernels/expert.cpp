@@ -5,10 +5,10 @@
 #include <numeric>
 #include <vector>
 
+#include "assay/base/index.h"
+
 namespace assay::execute {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// The experts with the k largest scores.
 std::vector<std::size_t> chosen(const double* scores, std::int64_t experts, std::int64_t k) {

@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/base/index.h"
 #include "assay/base/result.h"
+#include "assay/execute/kernels/activations.h"
 
 namespace assay::execute {
 namespace {
 
 constexpr double epsilon = 1e-5;  // of norms, as models of the llama family have it
 constexpr double rotary_base = 1e4;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Rows of `width` values.
 std::int64_t row_count(const Numbers& x, std::int64_t width) {
@@ -39,7 +39,6 @@ std::size_t scale_of(std::int64_t row, std::int64_t i, const NormShape& shape) {
   return at(row % shape.rows_per_scale * shape.local + i);
 }
 
-double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 double gelu(double x) { return 0.5 * x * (1.0 + std::erf(x / std::sqrt(2.0))); }
 double gelu_slope(double x) {
   const double density = std::exp(-0.5 * x * x) / std::sqrt(8.0 * std::atan(1.0));

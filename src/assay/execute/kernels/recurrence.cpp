@@ -3,16 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/base/index.h"
+#include "assay/execute/kernels/activations.h"
+
 namespace assay::execute {
 namespace {
 
 using Kind = model::StateSpace::Kind;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
-double softplus(double x) { return std::log1p(std::exp(x)); }
-double silu(double x) { return x * sigmoid(x); }
-double silu_slope(double x) { return sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x))); }
 
 /// What one head does with one token. Vectors are of keys, but for the value.
 struct Token {

@@ -3,13 +3,11 @@
 #include <cmath>
 #include <span>
 
+#include "assay/base/index.h"
+#include "assay/execute/kernels/activations.h"
+
 namespace assay::execute {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
-double silu(double x) { return x * sigmoid(x); }
-double silu_slope(double x) { return sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x))); }
 
 /// Calls back with (output, input, weight) of every product of a convolution, by their places.
 template <class F>

@@ -19,12 +19,6 @@ Choose chooser() {
   return [](std::int64_t n) { return *rc::gen::resize(100, rc::gen::inRange<std::int64_t>(0, n)); };
 }
 
-DimensionNames names_of(const program::Tensor& tensor) {
-  DimensionNames names;
-  for (const program::Dimension& dim : tensor.dims) names.push_back(dim.name);
-  return names;
-}
-
 /// Runs the steps, and checks that each starts where the tensor is and moves what it predicts.
 Shards<double> run(VirtualDevices<double>& devices, const std::vector<plan::PlanStep>& steps, Shards<double> shards,
                    bool even) {

@@ -34,12 +34,6 @@ bool leads(const program::Mesh& mesh, const plan::Plan& plan, std::size_t first,
   return at == plan::without_unit_axes(mesh, to);
 }
 
-DimensionNames names_of(const program::Tensor& tensor) {
-  DimensionNames names;
-  for (const program::Dimension& dim : tensor.dims) names.push_back(dim.name);
-  return names;
-}
-
 template <class T>
 class Runner {
  public:

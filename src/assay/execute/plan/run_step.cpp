@@ -181,13 +181,13 @@ Shards<T> run_permute(VirtualDevices<T>& devices, const plan::PlanStep& step, co
   return out;
 }
 
+}  // namespace
+
 DimensionNames names_of(const program::Tensor& tensor) {
   DimensionNames names;
   for (const program::Dimension& dim : tensor.dims) names.push_back(dim.name);
   return names;
 }
-
-}  // namespace
 
 template <class T>
 Shards<T> run_step(VirtualDevices<T>& devices, const plan::PlanStep& step, const Shards<T>& shards) {

@@ -15,4 +15,7 @@ Shards<T> run_step(VirtualDevices<T>& devices, const plan::PlanStep& step, const
 template <class T>
 Shards<T> run_multiply(const plan::PlanStep& step, const Shards<T>& left, const Shards<T>& right);
 
+/// The names of a tensor's dimensions in order.
+DimensionNames names_of(const program::Tensor& tensor);
+
 }  // namespace assay::execute

@@ -1,12 +1,11 @@
 #include "assay/execute/program/run_program.h"
 
+#include "assay/base/index.h"
 #include "assay/base/result.h"
 #include "assay/execute/program/runner.h"
 
 namespace assay::execute {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// The last value of the gradient of a block's input.
 int input_gradient(const program::Program& program, const program::Block& block, std::string_view name = "In") {

@@ -2,12 +2,11 @@
 #include <algorithm>
 #include <span>
 
+#include "assay/base/index.h"
 #include "assay/execute/program/runner.h"
 
 namespace assay::execute {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// The new tokens' entries of the caches of a block, in order.
 std::vector<int> fresh_entries(const program::Program& program, const program::Block& block) {

@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <span>
 
+#include "assay/base/index.h"
 #include "assay/base/result.h"
 
 namespace assay::execute {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 bool is_weight(const program::ProgramTensor& tensor) {
   return tensor.is_given && tensor.tensor_class == program::TensorClass::weight;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/base/index.h"
 #include "assay/base/result.h"
 #include "assay/execute/kernels/attention.h"
 #include "assay/execute/kernels/expert.h"
@@ -15,8 +16,6 @@
 
 namespace assay::execute {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 DimensionNames names_of(const program::ProgramTensor& tensor) {
   // Numbers of the logical dimensions: letters are shared by some.

@@ -1,14 +1,13 @@
 // Attention: grouped and latent heads, caches, keys of other layers.
 #include <algorithm>
 
+#include "assay/base/index.h"
 #include "assay/lower/layers/layer_writer.h"
 
 namespace assay::lower {
 namespace {
 
 using enum model::LogicalDim;
-
-std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/base/index.h"
 #include "assay/lower/layers/layer_writer.h"
 #include "assay/model/layer_parts.h"
 
@@ -10,8 +11,6 @@ namespace assay::lower {
 namespace {
 
 using enum model::LogicalDim;
-
-std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 constexpr std::string_view taken = " ";
 

@@ -1,14 +1,13 @@
 // RWKV: what reads each token mixed with the one before it, and scans the rest of the past.
 #include <algorithm>
 
+#include "assay/base/index.h"
 #include "assay/lower/layers/layer_writer.h"
 
 namespace assay::lower {
 namespace {
 
 using enum model::LogicalDim;
-
-std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // State spaces and linear attention: projections, short convolutions, and a scan along the sequence.
 #include <algorithm>
 
+#include "assay/base/index.h"
 #include "assay/lower/layers/layer_writer.h"
 #include "assay/model/accounting.h"
 #include "assay/model/layer_parts.h"
@@ -9,8 +10,6 @@ namespace assay::lower {
 namespace {
 
 using enum model::LogicalDim;
-
-std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 }  // namespace
 

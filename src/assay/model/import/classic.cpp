@@ -9,8 +9,6 @@
 namespace assay::model {
 namespace {
 
-constexpr Norm layer_norm{.scale = true, .bias = true, .mean = true};
-
 void add_all(Transformer& model, const Layer& layer, std::int64_t layers) {
   for (std::int64_t i = 0; i < layers; ++i) model.decoder.add(layer);
 }

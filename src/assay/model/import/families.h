@@ -10,6 +10,9 @@
 
 namespace assay::model {
 
+/// LayerNorm with scale and bias, as in GPT-2.
+inline constexpr Norm layer_norm{.scale = true, .bias = true, .mean = true};
+
 /// One kind of configuration.
 struct Family {
   std::string_view model_type;

@@ -4,7 +4,6 @@
 namespace assay::model {
 namespace {
 
-constexpr Norm layer_norm{.scale = true, .bias = true, .mean = true};
 constexpr Norm layer_norm_without_bias{.scale = true, .bias = false, .mean = true};
 
 // Is layer `index` one that slides, when every period-th does not (or, for alternating, every other)?

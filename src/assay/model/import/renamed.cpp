@@ -10,8 +10,6 @@
 namespace assay::model {
 namespace {
 
-constexpr Norm layer_norm{.scale = true, .bias = true, .mean = true};
-
 /// Qwen 1: intermediate_size is that of gate and up together.
 void qwen(ConfigReader& in, Transformer& model) {
   Common common =

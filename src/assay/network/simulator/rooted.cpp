@@ -11,12 +11,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/base/index.h"
 #include "assay/network/simulator/schedules.h"
 
 namespace assay::network {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 struct Grid {
   std::vector<std::int64_t> size, stride;

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 
+#include "assay/base/index.h"
 #include "assay/base/result.h"
 #include "assay/network/simulator/schedules.h"
 
@@ -12,8 +13,6 @@ namespace assay::network {
 namespace {
 
 using Axes = std::vector<std::size_t>;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 std::int64_t devices_of(const TorusLinks& torus, const Axes& axes) {
   std::int64_t n = 1;

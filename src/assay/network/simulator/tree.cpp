@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/base/index.h"
 #include "assay/base/result.h"
 #include "assay/network/simulator/schedules.h"
 
 namespace assay::network {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// The part of a tree below the ports of the upper network, and the part above.
 struct Split {

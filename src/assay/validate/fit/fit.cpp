@@ -238,7 +238,6 @@ Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const 
   std::vector<std::pair<std::string, std::string>> files;
   const Harness& tables = problem.harnesses.at("aiconfigurator");
   const Harness& own = problem.harnesses.at("h200-random");  // as assay measure does it
-  constexpr auto matmul = static_cast<std::size_t>(KernelKind::matmul);
   const hardware::Calibration hopper = problem.calibrations.at("hopper"), ampere = problem.calibrations.at("ampere");
   for (auto& [id, c] : problem.calibrations) {
     if (id == "tpu") {

@@ -16,6 +16,8 @@
 
 namespace assay::validate {
 
+inline constexpr auto matmul = static_cast<std::size_t>(KernelKind::matmul);
+
 /// What is fitted, and what it is fitted to.
 struct FitProblem {
   std::string rows = {};           ///< in words, for the sources

@@ -9,7 +9,6 @@ namespace assay::validate {
 namespace {
 
 std::size_t at(Dtype dtype) { return static_cast<std::size_t>(dtype); }
-constexpr auto matmul = static_cast<std::size_t>(KernelKind::matmul);
 
 /// One product of any shape on a chip at its nominal power. The B200 of simumax's tables runs a quarter below all
 /// others, large products more than small ones: a limit of that host, not of the chip. stas00-mamf has the best shapes

@@ -14,7 +14,6 @@
 namespace assay::validate {
 namespace {
 
-constexpr auto matmul = static_cast<std::size_t>(KernelKind::matmul);
 constexpr auto stream = static_cast<std::size_t>(KernelKind::stream);
 
 std::vector<CollectiveRow> collectives_of(const std::vector<measure::MeasuredRow>& rows, const hardware::Chip& chip) {
@@ -138,7 +137,7 @@ void fit_gpu_products(Problem& p, const hardware::Calibration* start) {
   objective();
 }
 
-bool is_attention(const KernelRow& row) {
+bool is_attention_pass(const KernelRow& row) {
   return row.kind == KernelKind::attention_forward || row.kind == KernelKind::attention_backward;
 }
 
@@ -243,7 +242,7 @@ void add_spread(Problem& p) {
   for (const KernelRow& row : p.kernels)
     if (const auto time = p.predicted(row))
       (is_product(row)                  ? products
-       : is_attention(row)              ? attention
+       : is_attention_pass(row)         ? attention
        : row.kind == KernelKind::decode ? decode
                                         : streams)
           .add(*time / row.measured, row.fitted);

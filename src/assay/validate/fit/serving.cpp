@@ -14,9 +14,9 @@ namespace assay::validate {
 namespace {
 
 /// Many rows of a group say the same: at most this many, evenly over the table.
-constexpr std::size_t rows_of_group = 12;
+constexpr std::size_t serving_rows_of_group = 12;
 /// Rows that are far off are wrong in some other way and shall not bend the rest.
-constexpr double most_misfit = 0.5;
+constexpr double most_serving_misfit = 0.5;
 
 std::vector<InferenceRow> sample(std::vector<InferenceRow> rows, const FitInput& input) {
   std::map<std::string, std::vector<InferenceRow>> groups;
@@ -25,7 +25,7 @@ std::vector<InferenceRow> sample(std::vector<InferenceRow> rows, const FitInput&
       groups[fmt::format("{}, {}", row.group, static_cast<int>(row.figure))].push_back(std::move(row));
   std::vector<InferenceRow> out;
   for (auto& [group, members] : groups) {
-    const std::size_t n = std::min(rows_of_group, members.size());
+    const std::size_t n = std::min(serving_rows_of_group, members.size());
     for (std::size_t i = 0; i < n; ++i) {
       out.push_back(std::move(members[i * members.size() / n]));
       out.back().group = group;
@@ -139,7 +139,7 @@ Result<std::vector<InferenceRow>> fitted_rows(const FitInput& input, InferencePr
   return rows;
 }
 
-Result<estimate::ServingCalibration> fitted_steps(const FitInput& input) {
+Result<estimate::ServingCalibration> fitted_serving_steps(const FitInput& input) {
   ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
   ASSAY_TRY(rows, fitted_rows(input, predict));
   fit_effects(rows, predict);
@@ -180,7 +180,7 @@ double serving_misfit(const std::vector<InferenceRow>& rows, InferencePredictor&
     const Result<Seconds> seconds = predict(row);
     if (!seconds) continue;
     auto& [sum, count] = groups[row.group];
-    sum += std::min(most_misfit, std::abs(std::log(*seconds / row.measured))), count += 1.0;
+    sum += std::min(most_serving_misfit, std::abs(std::log(*seconds / row.measured))), count += 1.0;
   }
   double mean = 0.0;
   for (const auto& [group, sums] : groups) mean += sums.first / sums.second / static_cast<double>(groups.size());
@@ -189,7 +189,7 @@ double serving_misfit(const std::vector<InferenceRow>& rows, InferencePredictor&
 
 Result<std::vector<std::string>> fit_serving(std::span<const hardware::Catalogue> catalogues,
                                              const std::optional<std::string>& data) {
-  ASSAY_TRY(fits, FoldFits<estimate::ServingCalibration>::make(catalogues, data, fitted_steps));
+  ASSAY_TRY(fits, FoldFits<estimate::ServingCalibration>::make(catalogues, data, fitted_serving_steps));
   std::vector<std::string> texts;
   for (std::size_t left_out = 0; left_out <= kept_apart; ++left_out) {
     const FitInput input{catalogues[left_out], data, left_out};

@@ -14,13 +14,13 @@
 namespace assay::validate {
 namespace {
 
-constexpr std::size_t rows_of_group = 10;
+constexpr std::size_t training_rows_of_group = 10;
 
 /// At most so many rows of each group, evenly over the table.
 std::vector<TrainingRow> thinned(const std::map<std::string, std::vector<const TrainingRow*>>& groups) {
   std::vector<TrainingRow> out;
   for (const auto& [group, members] : groups) {
-    const std::size_t n = std::min(rows_of_group, members.size());
+    const std::size_t n = std::min(training_rows_of_group, members.size());
     for (std::size_t i = 0; i < n; ++i) out.push_back(*members[i * members.size() / n]);
   }
   return out;
@@ -129,7 +129,7 @@ Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
   return {};
 }
 
-Result<estimate::StepCalibration> fitted_steps(const FitInput& input) {
+Result<estimate::StepCalibration> fitted_training_steps(const FitInput& input) {
   ASSAY_TRY(rows, step_rows(input));
   ASSAY_TRY(predict, TrainingPredictor::make(input.catalogue));
   fit_step_times(rows_for_times(rows), predict);
@@ -141,7 +141,7 @@ Result<estimate::StepCalibration> fitted_steps(const FitInput& input) {
 
 Result<std::vector<std::string>> fit_steps(std::span<const hardware::Catalogue> catalogues,
                                            const std::optional<std::string>& data) {
-  ASSAY_TRY(fits, FoldFits<estimate::StepCalibration>::make(catalogues, data, fitted_steps));
+  ASSAY_TRY(fits, FoldFits<estimate::StepCalibration>::make(catalogues, data, fitted_training_steps));
   std::vector<std::string> texts;
   for (std::size_t left_out = 0; left_out <= kept_apart; ++left_out) {
     const FitInput input{catalogues[left_out], data, left_out};

@@ -42,9 +42,9 @@ std::optional<BytesPerSecond> node_network(std::string_view interconnect) {
   return *count * *rate * 1_Gbit_per_s;
 }
 
-class TableRow {
+class CollectiveTableRow {
  public:
-  TableRow(const CsvTable& table, std::size_t row, const hardware::Catalogue& catalogue)
+  CollectiveTableRow(const CsvTable& table, std::size_t row, const hardware::Catalogue& catalogue)
       : table_(table), row_(row), catalogue_(catalogue) {}
 
   Why read(CollectiveRow& out) {
@@ -126,7 +126,7 @@ Result<CollectiveRows> read_collectives(const CsvTable& table, const hardware::C
   CollectiveRows rows;
   for (std::size_t i = 0; i < table.rows(); ++i) {
     CollectiveRow row;
-    if (auto why = TableRow(table, i, catalogue).read(row))
+    if (auto why = CollectiveTableRow(table, i, catalogue).read(row))
       rows.unanswered.push_back({std::string(table.text(i, "id")),
                                  fmt::format("{}, {}", table.text(i, "source_key"), table.text(i, "op")),
                                  std::move(*why)});

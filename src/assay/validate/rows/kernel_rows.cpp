@@ -44,9 +44,9 @@ constexpr DtypeName dtype_names[] = {{"bf16", Dtype::bf16, 2},
                                      {"nvfp4", Dtype::fp4, 0.5625}};  // with a scale of 8 bits for 16 elements
 
 /// One row of the third-party table, or why it cannot be asked for.
-class TableRow {
+class KernelTableRow {
  public:
-  TableRow(const CsvTable& table, std::size_t row, const hardware::Catalogue& catalogue)
+  KernelTableRow(const CsvTable& table, std::size_t row, const hardware::Catalogue& catalogue)
       : table_(table), row_(row), catalogue_(catalogue) {}
 
   Why read(KernelRow& out) {
@@ -302,7 +302,7 @@ KernelRows read_kernels(const CsvTable& table, const hardware::Catalogue& catalo
   KernelRows rows;
   for (std::size_t i = 0; i < table.rows(); ++i) {
     KernelRow row;
-    if (auto why = TableRow(table, i, catalogue).read(row))
+    if (auto why = KernelTableRow(table, i, catalogue).read(row))
       rows.unanswered.push_back({std::string(table.text(i, "id")),
                                  fmt::format("{}, {}", table.text(i, "source_key"), table.text(i, "op")),
                                  std::move(*why)});

@@ -12,7 +12,7 @@ namespace {
 using Take = bool (*)(const InferenceRow&);
 
 /// The same for one measurement in two tables.
-std::string row_key(const InferenceRow& row) { return fmt::format("{} {}", row.id, row.measured.value()); }
+std::string inference_row_key(const InferenceRow& row) { return fmt::format("{} {}", row.id, row.measured.value()); }
 
 void add_cases(const InferenceRows& rows, Take take, const ValidationInput& input,
                std::vector<InferencePredictor>& predictors, ValidationResult& result) {
@@ -32,7 +32,7 @@ void add_cases(const InferenceRows& rows, Take take, const ValidationInput& inpu
 template <Take take>
 Result<ValidationResult> run_h200_infer(const ValidationInput& input) {
   const auto read = [&](const CsvTable& table) { return read_h200_infer(table, input.catalogue); };
-  ASSAY_TRY(rows, measured_rows(input, "validation/h200_infer.csv", "h200_infer.csv", read, &row_key));
+  ASSAY_TRY(rows, measured_rows(input, "validation/h200_infer.csv", "h200_infer.csv", read, &inference_row_key));
   ASSAY_TRY(predictors, by_fold(input, &InferencePredictor::make));
   ValidationResult result;
   add_cases(rows, take, input, predictors, result);
@@ -41,7 +41,7 @@ Result<ValidationResult> run_h200_infer(const ValidationInput& input) {
 
 Result<ValidationResult> run_h200_decode(const ValidationInput& input) {
   const auto read = [&](const CsvTable& table) { return read_h200_decode(table, input.catalogue); };
-  ASSAY_TRY(rows, measured_rows(input, "validation/h200_decode.csv", "h200_decode.csv", read, &row_key));
+  ASSAY_TRY(rows, measured_rows(input, "validation/h200_decode.csv", "h200_decode.csv", read, &inference_row_key));
   ASSAY_TRY(predictors, by_fold(input, &InferencePredictor::make));
   ValidationResult result;
   add_cases(
@@ -54,8 +54,8 @@ Result<ValidationResult> run_inference(const ValidationInput& input) {
   const auto read = [&](const CsvTable& table) -> Result<InferenceRows> {
     return read_inference(table, input.catalogue);
   };
-  ASSAY_TRY(rows,
-            measured_rows(input, "validation/published_inference.csv", "published/inference.csv", read, &row_key));
+  ASSAY_TRY(rows, measured_rows(input, "validation/published_inference.csv", "published/inference.csv", read,
+                                &inference_row_key));
   ASSAY_TRY(predictors, by_fold(input, &InferencePredictor::make));
   ValidationResult result;
   add_cases(rows, take, input, predictors, result);

@@ -79,7 +79,7 @@ Result<ValidationResult> run_kernels(KernelRows rows, const ValidationInput& inp
 }
 
 /// The same for two measurements of one kernel.
-std::string row_key(const KernelRow& row) {
+std::string kernel_row_key(const KernelRow& row) {
   return fmt::format("{} {} {} {}x{}", row.group, row.shape, row.measured.value(), row.matmul.batch, row.matmul.m);
 }
 
@@ -102,7 +102,7 @@ Result<ValidationResult> run_h200_ops(const ValidationInput& input) {
   const auto read = [](const CsvTable& table) -> Result<KernelRows> {
     return read_own_ops(table, own_tables[0].source);
   };
-  ASSAY_TRY(rows, measured_rows(input, own_tables[0].file, "h200_ops.csv", read, &row_key));
+  ASSAY_TRY(rows, measured_rows(input, own_tables[0].file, "h200_ops.csv", read, &kernel_row_key));
   return run_kernels(std::move(rows), input);
 }
 

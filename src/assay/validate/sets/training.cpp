@@ -11,7 +11,7 @@ namespace {
 enum class Figure { time, memory };
 
 /// The same for one measurement in two tables.
-std::string row_key(const TrainingRow& row) {
+std::string training_row_key(const TrainingRow& row) {
   return fmt::format("{} {}", row.id, row.measured ? row.measured->value() : 0.0);
 }
 
@@ -40,7 +40,7 @@ void add_cases(const TrainingRows& rows, Figure figure, const ValidationInput& i
 template <Figure figure>
 Result<ValidationResult> run_h200_train(const ValidationInput& input) {
   const auto read = [&](const CsvTable& table) { return read_h200_train(table, input.catalogue); };
-  ASSAY_TRY(rows, measured_rows(input, "validation/h200_train.csv", "h200_train.csv", read, &row_key));
+  ASSAY_TRY(rows, measured_rows(input, "validation/h200_train.csv", "h200_train.csv", read, &training_row_key));
   ASSAY_TRY(predictors, by_fold(input, &TrainingPredictor::make));
   ValidationResult result;
   add_cases(rows, figure, input, predictors, result);
@@ -52,7 +52,8 @@ Result<ValidationResult> run_training(const ValidationInput& input) {
   const auto read = [&](const CsvTable& table) -> Result<TrainingRows> {
     return read_training(table, input.catalogue);
   };
-  ASSAY_TRY(rows, measured_rows(input, "validation/published_training.csv", "published/training.csv", read, &row_key));
+  ASSAY_TRY(rows, measured_rows(input, "validation/published_training.csv", "published/training.csv", read,
+                                &training_row_key));
   ASSAY_TRY(predictors, by_fold(input, &TrainingPredictor::make));
   ValidationResult result;
   add_cases(rows, figure, input, predictors, result);

@@ -23,7 +23,7 @@ struct RooflineQuery {
   std::vector<assay::roofline::Operation> operations;  ///< empty for raw work
   Flops flops;
   Bytes bytes;
-  assay::roofline::Counting counting;
+  assay::roofline::TrafficCounting counting;
   assay::roofline::Roof roof;
   std::string unit;  ///< "matrix unit, bf16"
   Dtype compute = Dtype::bf16;

@@ -1,5 +1,6 @@
 // What `assay scaling` is asked, read and checked.
 #pragma once
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,5 +49,8 @@ struct ScalingQuery {
 Result<ScalingQuery> read_scaling_query(const Request& request, const Context& context);
 /// The options of the verb.
 std::vector<OptionSpec> scaling_options();
+
+/// Counts that are whole numbers, kept as doubles for arithmetic.
+inline std::int64_t whole(double count) { return static_cast<std::int64_t>(std::llround(count)); }
 
 }  // namespace assay::verbs::scaling

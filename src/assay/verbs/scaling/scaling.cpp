@@ -18,8 +18,6 @@ namespace {
 
 using Query = ScalingQuery;
 
-std::int64_t whole(double count) { return static_cast<std::int64_t>(std::llround(count)); }
-
 report::Members layer_section(const Query& query) {
   report::Members out{{"d_model", whole(query.shape.d_model)},
                       {"d_ff", whole(query.shape.d_ff)},

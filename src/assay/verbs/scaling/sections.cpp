@@ -13,9 +13,6 @@ namespace {
 /// Nothing where a value is not finite: JSON has no infinity.
 report::Value finite(double v) { return std::isfinite(v) ? report::Value(v) : report::Value(); }
 
-/// Ways are whole numbers, kept as doubles for arithmetic.
-std::int64_t whole(double ways) { return static_cast<std::int64_t>(std::llround(ways)); }
-
 std::string_view name(assay::roofline::Pass pass) {
   return pass == assay::roofline::Pass::forward ? "forward" : "backward";
 }
