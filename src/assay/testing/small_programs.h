@@ -52,7 +52,7 @@ inline model::Layer layer(const model::Attention& attention, const model::FeedFo
   return l;
 }
 
-inline model::Transformer model(std::initializer_list<model::Layer> layers) {
+inline model::Transformer small_model(std::initializer_list<model::Layer> layers) {
   model::Transformer m;
   m.id = "small";
   m.d_model = 16, m.vocabulary = 32;
@@ -68,9 +68,9 @@ struct Variety {
 inline std::vector<Variety> varieties() {
   std::vector<Variety> out;
   const model::Layer grouped = layer(grouped_attention(), dense());
-  out.push_back({"grouped queries", model({grouped, grouped})});
+  out.push_back({"grouped queries", small_model({grouped, grouped})});
   {
-    model::Transformer m = model({grouped});
+    model::Transformer m = small_model({grouped});
     m.tied = true, m.final_norm = false;
     out.push_back({"tied head, no final norm", m});
   }
@@ -83,7 +83,7 @@ inline std::vector<Variety> varieties() {
     }
     side.parallel = true, side.norms = 1;
     sandwich.norms = 4;
-    model::Transformer m = model({l, side, sandwich});
+    model::Transformer m = small_model({l, side, sandwich});
     m.norm = {true, true, true};
     m.learned_positions = 12, m.embedding_norm = m.head_bias = true;
     out.push_back({"biases everywhere, learned positions", m});
@@ -94,10 +94,10 @@ inline std::vector<Variety> varieties() {
     f.shared_width = 8, f.shared_gate = true;
     model::Layer l = layer(grouped_attention(), f);
     l.attention->kv_heads = 1, l.attention->k_bias = true;
-    out.push_back({"experts with biases, a gated shared one", model({l})});
+    out.push_back({"experts with biases, a gated shared one", small_model({l})});
   }
   {
-    model::Transformer m = model({grouped});
+    model::Transformer m = small_model({grouped});
     m.embedding_width = 8, m.tied = true, m.learned_positions = 12;
     out.push_back({"narrow embedding, tied", m});
     m.tied = false;
@@ -107,7 +107,7 @@ inline std::vector<Variety> varieties() {
     model::Layer near = grouped, far = grouped;
     for (model::Layer* one : {&near, &far}) one->norms = 5, one->token_input = 8;
     near.attention->window = 3;
-    model::Transformer m = model({near, far});
+    model::Transformer m = small_model({near, far});
     m.token_input_vocabulary = 32, m.tied = true;
     out.push_back({"an input of each layer from the token", m});
   }
@@ -115,43 +115,44 @@ inline std::vector<Variety> varieties() {
     model::Layer l = grouped;
     l.attention->kv_heads = 1;
     l.attention->qk_norm = model::Attention::QkNorm::per_head;
-    out.push_back({"one head of keys beside two", model({l, grouped})});
+    out.push_back({"one head of keys beside two", small_model({l, grouped})});
   }
   {
     model::Layer l = grouped;
     l.parallel = true, l.norms = 1;
     l.feed_forward->gated = false;
-    model::Transformer m = model({l, l});
+    model::Transformer m = small_model({l, l});
     m.norm = {true, true, true};
     out.push_back({"parallel layer with layer norm", m});
     l.norms = 2;
-    out.push_back({"parallel layer with two norms", model({l})});
+    out.push_back({"parallel layer with two norms", small_model({l})});
   }
   {
     model::Layer l = grouped, local = grouped;
     l.norms = local.norms = 4;
     l.attention->qk_norm = local.attention->qk_norm = model::Attention::QkNorm::per_head;
     local.attention->window = 3;
-    out.push_back({"sandwich norms, sliding window", model({local, l, local})});
+    out.push_back({"sandwich norms, sliding window", small_model({local, l, local})});
   }
   {
     model::Layer l = grouped;
     l.attention->qk_norm = model::Attention::QkNorm::whole;
     l.attention->chunk = 4;
     l.attention->output_gate = true;
-    out.push_back({"chunks, wide norms of queries and keys, output gate", model({l})});
+    out.push_back({"chunks, wide norms of queries and keys, output gate", small_model({l})});
   }
   {
     model::FeedForward f = experts();
     f.shared_width = 8;
-    out.push_back({"experts beside a shared one", model({grouped, layer(grouped_attention(), f)})});
+    out.push_back({"experts beside a shared one", small_model({grouped, layer(grouped_attention(), f)})});
     f.shared_width = 0, f.latent = 8;
-    out.push_back({"experts in latent dimensions", model({layer(grouped_attention(), f)})});
+    out.push_back({"experts in latent dimensions", small_model({layer(grouped_attention(), f)})});
   }
   out.push_back(
-      {"latent attention", model({layer(latent_attention(8), dense()), layer(latent_attention(8), dense())})});
-  out.push_back({"latent attention with experts", model({layer(latent_attention(0), experts())})});
-  out.push_back({"picked keys", model({layer(picking_attention(3), dense()), layer(latent_attention(8), experts())})});
+      {"latent attention", small_model({layer(latent_attention(8), dense()), layer(latent_attention(8), dense())})});
+  out.push_back({"latent attention with experts", small_model({layer(latent_attention(0), experts())})});
+  out.push_back(
+      {"picked keys", small_model({layer(picking_attention(3), dense()), layer(latent_attention(8), experts())})});
   return out;
 }
 
@@ -184,7 +185,7 @@ inline std::vector<Variety> all_varieties() {
     near.attention->lends_kv = far.attention->lends_kv = true;
     near_again.attention->shares_kv = far_again.attention->shares_kv = true;
     near_again.attention->qk_norm = model::Attention::QkNorm::per_head;
-    out.push_back({"keys of earlier layers", model({grouped, near, far, near_again, far_again, near_again})});
+    out.push_back({"keys of earlier layers", small_model({grouped, near, far, near_again, far_again, near_again})});
   }
   {
     model::Layer encoder = grouped, decoder = grouped;
@@ -193,7 +194,7 @@ inline std::vector<Variety> all_varieties() {
     decoder.cross_attention = grouped_attention();
     decoder.cross_attention->causal = false, decoder.cross_attention->cross = true;
     decoder.norms = 3;
-    model::Transformer m = model({decoder, decoder});
+    model::Transformer m = small_model({decoder, decoder});
     m.tied = true;
     m.encoder.emplace();
     m.encoder->add(encoder), m.encoder->add(encoder);
@@ -207,7 +208,7 @@ inline std::vector<Variety> all_varieties() {
     l.attention->causal = false;
     model::Layer local = l;
     local.attention->window = 5;
-    model::Transformer m = model({l, local});
+    model::Transformer m = small_model({l, local});
     m.norm = {true, true, true};
     m.tied = m.embedding_norm = m.head_bias = m.head_transform = true, m.final_norm = false;
     m.learned_positions = 8;
@@ -216,9 +217,9 @@ inline std::vector<Variety> all_varieties() {
   {
     model::Layer l = grouped;
     l.attention->sinks = true;
-    out.push_back({"sinks", model({l})});
+    out.push_back({"sinks", small_model({l})});
   }
-  using enum StateSpace::Kind;
+  using enum model::StateSpace::Kind;
   for (const auto& [name, kind] :
        {std::pair{"mamba 1", mamba1}, std::pair{"mamba 2", mamba2}, std::pair{"gated delta rule", gated_delta},
         std::pair{"lightning", lightning}, std::pair{"gated convolution", gated_convolution},
@@ -226,30 +227,30 @@ inline std::vector<Variety> all_varieties() {
     model::Layer l = grouped;
     l.attention.reset();
     l.state_space = recurrent(kind);
-    out.push_back({name, model({l, grouped})});
+    out.push_back({name, small_model({l, grouped})});
   }
   {
     model::Layer l = grouped;
     l.attention.reset();
     l.state_space = recurrent(gated_delta);
     l.state_space->key_heads = 4, l.state_space->gate_rank = 2;
-    out.push_back({"gated delta rule, a decay for each dimension of keys", model({l, grouped})});
+    out.push_back({"gated delta rule, a decay for each dimension of keys", small_model({l, grouped})});
   }
   {
     model::Layer l = grouped;
     l.state_space = recurrent(mamba2);
-    out.push_back({"attention beside a state space", model({l})});
+    out.push_back({"attention beside a state space", small_model({l})});
   }
   {
     model::Layer l;
     l.state_space = recurrent(mlstm);
     l.feed_forward = dense();
-    out.push_back({"mlstm", model({l})});
+    out.push_back({"mlstm", small_model({l})});
   }
   model::Layer channel_mix;
   channel_mix.feed_forward = model::FeedForward{.width = 24, .gated = false, .shifted = true, .receptance = true};
   const auto add_rwkv = [&](std::string name, std::initializer_list<model::StateSpace> mixers) {
-    model::Transformer m = model({});
+    model::Transformer m = small_model({});
     m.norm = {true, true, true}, m.embedding_norm = true;
     for (const model::StateSpace& mixer : mixers) {
       channel_mix.state_space = mixer;
@@ -268,13 +269,13 @@ inline std::vector<Variety> all_varieties() {
   {
     model::Layer l = grouped;
     l.shared = model::SharedBlock{};
-    model::Transformer m = model({l, l, l});
+    model::Transformer m = small_model({l, l, l});
     m.tied = true;
     out.push_back({"layers that share all weights", m});
     l.attention->causal = false;
     model::Layer other = l;
     other.shared->number = 2;
-    m = model({l, l, other});
+    m = small_model({l, l, other});
     m.norm = {true, true, true};
     m.tied = m.embedding_norm = m.head_bias = m.head_transform = m.narrow_positions = true, m.final_norm = false;
     m.learned_positions = 8, m.embedding_width = 8;
@@ -288,14 +289,14 @@ inline std::vector<Variety> all_varieties() {
     with_block.shared = model::SharedBlock{.number = 1, .aside = true, .attention_rank = 4, .feed_forward_rank = 2};
     model::Layer other_block = with_block;
     other_block.shared->number = 2;
-    model::Transformer m = model({with_block, plain, other_block, with_block});
+    model::Transformer m = small_model({with_block, plain, other_block, with_block});
     m.tied = true;
     out.push_back({"two blocks aside with adapters", m});
     plain.state_space = with_block.state_space = recurrent(mamba1);
     with_block.shared = model::SharedBlock{.aside = true};
     with_block.feed_forward->up_bias = with_block.feed_forward->down_bias = with_block.attention->o_bias = true;
     with_block.attention->rotary = false;
-    m = model({plain, with_block, with_block});
+    m = small_model({plain, with_block, with_block});
     m.norm = {true, true, true};
     out.push_back({"a block aside with biases", m});
   }
@@ -310,7 +311,7 @@ inline bool has_experts(const model::Transformer& m) {
   return false;
 }
 
-inline lower::TrainingPlan plan(const model::Transformer& m, std::int64_t microbatches = 1) {
+inline lower::TrainingPlan small_plan(const model::Transformer& m, std::int64_t microbatches = 1) {
   lower::TrainingPlan p;
   p.work.sequences = sequences / microbatches;
   p.work.queries = p.work.keys = length;
@@ -339,7 +340,7 @@ inline execute::TrainingRun train(const model::Transformer& m, const lower::Para
 }
 
 inline execute::NamedArrays weights_of(const model::Transformer& m) {
-  return execute::random_weights(lower::lower_training(m, {}, {}, plan(m)), m, 7);
+  return execute::random_weights(lower::lower_training(m, {}, {}, small_plan(m)), m, 7);
 }
 
 }  // namespace assay::testing::small

@@ -1,6 +1,7 @@
 // One step of a plan, executed: shards before it in, shards after it out.
 #pragma once
 #include "assay/execute/devices.h"
+#include "assay/execute/kernels/product.h"
 #include "assay/plan/planner.h"
 
 namespace assay::execute {

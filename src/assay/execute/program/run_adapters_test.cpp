@@ -30,12 +30,12 @@ std::vector<Variety> adapted_varieties() {
 TEST(RunAdapters, EverySchemeGivesTheGradientsOfOneDevice) {
   for (const Variety& variety : adapted_varieties()) {
     const NamedArrays weights = weights_of(variety.model);
-    const TrainingRun one = train(variety.model, {}, plan(variety.model), weights);
+    const TrainingRun one = train(variety.model, {}, small_plan(variety.model), weights);
     for (const Scheme& scheme : schemes(variety.model)) {
       SCOPED_TRACE(variety.name + ", " + scheme.name);
-      ASSERT_NO_THROW(expect_equal(train(variety.model, scheme.parallelism, plan(variety.model), weights), one));
+      ASSERT_NO_THROW(expect_equal(train(variety.model, scheme.parallelism, small_plan(variety.model), weights), one));
       if (scheme.parallelism.residual != lower::ResidualScheme::sequence) continue;
-      lower::TrainingPlan narrow = plan(variety.model, 2);
+      lower::TrainingPlan narrow = small_plan(variety.model, 2);
       narrow.formats.compute = Dtype::fp8;
       narrow.formats.freeze();
       narrow.recompute = lower::Recompute::full();
@@ -48,7 +48,7 @@ TEST(RunAdapters, OnlyTheyHaveGradientsAndTheseAreFiniteDifferences) {
   constexpr double step = 3e-6;
   for (const Variety& variety : adapted_varieties()) {
     const NamedArrays weights = weights_of(variety.model);
-    lower::TrainingPlan how = plan(variety.model);
+    lower::TrainingPlan how = small_plan(variety.model);
     how.work.sequences = 2;
     const TrainingRun one = train(variety.model, {}, how, weights);
     // What an index picks has no gradient.
@@ -84,8 +84,8 @@ TEST(RunAdapters, WithoutTheirSecondHalfTheyChangeNothing) {
       if (name.find("lora_B") != std::string::npos) std::fill(array.values.begin(), array.values.end(), 0.0);
       if (!is_adapter(name)) plain[name] = array;
     }
-    EXPECT_NEAR(train(variety.model, {}, plan(variety.model), weights).loss, train(base, {}, plan(base), plain).loss,
-                1e-12)
+    EXPECT_NEAR(train(variety.model, {}, small_plan(variety.model), weights).loss,
+                train(base, {}, small_plan(base), plain).loss, 1e-12)
         << variety.name;
   }
 }

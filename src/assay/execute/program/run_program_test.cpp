@@ -23,10 +23,10 @@ using namespace testing::small;
 TEST(RunTraining, EverySchemeGivesTheGradientsOfOneDevice) {
   for (const Variety& variety : all_varieties()) {
     const NamedArrays weights = weights_of(variety.model);
-    const TrainingRun one = train(variety.model, {}, plan(variety.model), weights);
+    const TrainingRun one = train(variety.model, {}, small_plan(variety.model), weights);
     for (const Scheme& scheme : schemes(variety.model)) {
       SCOPED_TRACE(variety.name + ", " + scheme.name);
-      ASSERT_NO_THROW(expect_equal(train(variety.model, scheme.parallelism, plan(variety.model), weights), one));
+      ASSERT_NO_THROW(expect_equal(train(variety.model, scheme.parallelism, small_plan(variety.model), weights), one));
     }
   }
 }
@@ -35,9 +35,9 @@ TEST(RunTraining, EverySchemeGivesTheGradientsOfOneDevice) {
 TEST(RunTraining, CastsForProductsChangeNothing) {
   for (const Variety& variety : all_varieties()) {
     const NamedArrays weights = weights_of(variety.model);
-    const TrainingRun one = train(variety.model, {}, plan(variety.model), weights);
+    const TrainingRun one = train(variety.model, {}, small_plan(variety.model), weights);
     for (const Scheme& scheme : schemes(variety.model)) {
-      lower::TrainingPlan quantised = plan(variety.model), wide = quantised, again = quantised;
+      lower::TrainingPlan quantised = small_plan(variety.model), wide = quantised, again = quantised;
       quantised.formats.compute = again.formats.compute = Dtype::fp8;
       wide.formats.weights = wide.formats.gradients = Dtype::fp32;
       again.recompute = lower::Recompute::full();
@@ -63,12 +63,12 @@ TEST(RunTraining, MicrobatchesAndRecomputationChangeNothing) {
       {"fsdp x context", {.fsdp = 2, .context = 2}}};
   for (const Variety& variety : all_varieties()) {
     const NamedArrays weights = weights_of(variety.model);
-    const TrainingRun one = train(variety.model, {}, plan(variety.model), weights);
+    const TrainingRun one = train(variety.model, {}, small_plan(variety.model), weights);
     for (const Scheme& scheme : some)
       for (const lower::Recompute& recompute :
            {lower::Recompute::none(), lower::Recompute::selective(), lower::Recompute::full()}) {
         SCOPED_TRACE(fmt::format("{}, {}, recompute {}", variety.name, scheme.name, lower::name(recompute)));
-        lower::TrainingPlan how = plan(variety.model, 2);
+        lower::TrainingPlan how = small_plan(variety.model, 2);
         how.recompute = recompute;
         ASSERT_NO_THROW(expect_equal(train(variety.model, scheme.parallelism, how, weights), one));
       }
@@ -79,7 +79,7 @@ TEST(RunTraining, GradientsAreFiniteDifferencesOfTheLoss) {
   constexpr double step = 3e-6;  // errors: step squared from the cut-off, 1e-16 / step from rounding
   for (const Variety& variety : all_varieties()) {
     const NamedArrays weights = weights_of(variety.model);
-    lower::TrainingPlan how = plan(variety.model);
+    lower::TrainingPlan how = small_plan(variety.model);
     how.work.sequences = 2;
     const TrainingRun one = train(variety.model, {}, how, weights);
     // What an index picks has no gradient.
@@ -113,23 +113,23 @@ TEST(RunTraining, FlashAttentionEqualsPlainAttention) {
   for (const Variety& variety : all_varieties()) {
     SCOPED_TRACE(variety.name);
     const NamedArrays weights = weights_of(variety.model);
-    lower::TrainingPlan plain = plan(variety.model);
+    lower::TrainingPlan plain = small_plan(variety.model);
     plain.work.flash = false;
     expect_equal(train(variety.model, {.tensor = 2, .context = 2}, plain, weights),
-                 train(variety.model, {}, plan(variety.model), weights));
+                 train(variety.model, {}, small_plan(variety.model), weights));
   }
 }
 
 TEST(RunTraining, PickingAllKeysIsDenseAttention) {
-  const auto of = [](const model::Attention& a) { return model({layer(a, dense())}); };
+  const auto of = [](const model::Attention& a) { return small_model({layer(a, dense())}); };
   const model::Transformer few = of(picking_attention(3)), all = of(picking_attention(length)),
                            none = of(latent_attention(8));
   const NamedArrays weights = weights_of(few);
   for (const lower::Parallelism& p : {lower::Parallelism{}, lower::Parallelism{.fsdp = 2, .tensor = 2, .context = 2}}) {
-    const TrainingRun dense_run = train(none, p, plan(none), weights);
-    EXPECT_NEAR(train(all, p, plan(all), weights).loss, dense_run.loss, 1e-12);
-    EXPECT_LT(difference(train(all, p, plan(all), weights).gradients, dense_run.gradients), 1e-9);
-    EXPECT_GT(std::abs(train(few, p, plan(few), weights).loss - dense_run.loss), 1e-6);
+    const TrainingRun dense_run = train(none, p, small_plan(none), weights);
+    EXPECT_NEAR(train(all, p, small_plan(all), weights).loss, dense_run.loss, 1e-12);
+    EXPECT_LT(difference(train(all, p, small_plan(all), weights).gradients, dense_run.gradients), 1e-9);
+    EXPECT_GT(std::abs(train(few, p, small_plan(few), weights).loss - dense_run.loss), 1e-6);
   }
 }
 
@@ -138,7 +138,7 @@ TEST(RunTraining, ADescentLowersTheLoss) {
   NamedArrays weights = weights_of(m);
   double before = INFINITY;
   for (int i = 0; i < 3; ++i) {
-    const TrainingRun run = train(m, {.data = 2, .tensor = 2, .zero = 1}, plan(m), weights);
+    const TrainingRun run = train(m, {.data = 2, .tensor = 2, .zero = 1}, small_plan(m), weights);
     EXPECT_LT(run.loss, before);
     before = run.loss;
     weights = run.updated;
