@@ -1,12 +1,14 @@
-# Assay: one word per task; `make help` lists them. CMakePresets.json defines the three builds.
+# Assay: one word per task; `make help` lists them. CMakePresets.json defines the two builds.
 .DEFAULT_GOAL := build
-.PHONY: build release run test bench asan fuzz fuzz-build format clean help install-packages
+.PHONY: build release run quick test bench sanitize fuzz format clean help install-packages
 
 # What `make run` plans; `make run ARGS='chips'` shows something else.
 PLAN = llama-3-70b --on tpu-v5p:16x20x28 --batch 4480seq --seq 4096
 ARGS ?= train $(PLAN) --tokens 15T --explain
 # How long `make fuzz` tries each fuzz target.
 FUZZ_SECONDS ?= 60
+# What `make quick` compares with.
+BASE ?= HEAD
 JOBS ?= $(shell nproc)
 
 build: install-packages build/release/build.ninja ## build build/release/assay
@@ -21,21 +23,27 @@ run: build ## build, then plan a training run: the answer, its derivation, two p
 	@build/release/assay scaling llama-3-70b --on tpu-v5p:16x20x28 --output build/scaling.svg
 	@echo; echo "pictures: build/step.svg (what each stage or resource does when), build/scaling.svg (arithmetic against communication)"
 
-# One ctest run over all three builds, so that its closing lines speak for everything.
-test: release asan fuzz-build ## run every check and test, with and without sanitizers, and fuzz for a few seconds
-	@printf 'subdirs(release asan fuzz)\n' > build/CTestTestfile.cmake
+# Compiles and tests what changed since the last time: the tests of the folders whose sources differ from the last commit,
+# and the checks of the sources. BASE=main compares with another commit.
+quick: install-packages build/release/build.ninja ## build, and run the tests of the folders that changed
+	@cmake --build build/release -j $(JOBS) --target assay assay_tests
+	@scripts/quick_tests.sh $(BASE)
+
+# One ctest run over both builds, so that its closing lines speak for everything.
+test: release sanitize ## run every check and test, with and without sanitizers, and fuzz for a few seconds
+	@printf 'subdirs(release sanitize)\n' > build/CTestTestfile.cmake
 	@ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
 
 bench: build ## run all benchmarks
 	@cmake --build build/release -j $(JOBS) --target bench
 
-asan: install-packages build/asan/build.ninja ## build everything with AddressSanitizer and UBSan in build/asan
-	@cmake --build build/asan -j $(JOBS)
+sanitize: install-packages build/sanitize/build.ninja ## build everything with sanitizers, and the fuzz targets
+	@cmake --build build/sanitize -j $(JOBS)
 
-fuzz: fuzz-build ## fuzz every reader for FUZZ_SECONDS
-	@for target in build/fuzz/*_fuzz; do \
+fuzz: sanitize ## fuzz every reader for FUZZ_SECONDS
+	@for target in build/sanitize/*_fuzz; do \
 	  [ -x "$$target" ] || continue; \
-	  tests/fuzz/run.sh "$$target" build/fuzz/corpus $(FUZZ_SECONDS) || exit; \
+	  tests/fuzz/run.sh "$$target" build/sanitize/corpus $(FUZZ_SECONDS) || exit; \
 	done
 
 format: install-packages ## format all sources in place
@@ -46,9 +54,6 @@ clean: ## remove everything that was built
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
-
-fuzz-build: install-packages build/fuzz/build.ninja
-	@cmake --build build/fuzz -j $(JOBS)
 
 install-packages:
 	@scripts/install_packages.sh

@@ -26,6 +26,15 @@ else
   exit 1
 fi
 
-echo "installing:$missing"
-$as_root apt-get update
-$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing
+# One line, unless something fails: then everything that apt said.
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+printf 'installing:%s ... ' "$missing"
+if $as_root apt-get update >"$log" 2>&1 &&
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing >>"$log" 2>&1; then
+  echo done
+else
+  echo failed
+  cat "$log" >&2
+  exit 1
+fi

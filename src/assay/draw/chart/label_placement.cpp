@@ -147,7 +147,7 @@ std::vector<LabelPlace> around_point(PlotPoint point, double width, double heigh
                                                      {90, -0.25, 5.5}}};
   constexpr std::array<double, 8> distances = {9.0, 15.0, 26.0, 40.0, 58.0, 80.0, 108.0, 140.0};
   constexpr double needs_leader = 12.5;
-  constexpr double marker_radius = 6.0;
+  constexpr double label_clearance = 6.0;
   std::vector<LabelPlace> places;
   for (const double distance : distances) {
     for (const Direction& direction : directions) {
@@ -170,7 +170,7 @@ std::vector<LabelPlace> around_point(PlotPoint point, double width, double heigh
         const auto towards_end = [&](double length) {
           return PlotPoint{point.x + length / away * (end.x - point.x), point.y + length / away * (end.y - point.y)};
         };
-        place.leader = Leader{towards_end(marker_radius), towards_end(away - 1.5)};
+        place.leader = Leader{towards_end(label_clearance), towards_end(away - 1.5)};
         place.cost += 6.0;
       }
       places.push_back(place);
