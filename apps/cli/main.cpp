@@ -104,7 +104,7 @@ Result<report::Format> chosen_format(const verbs::Request& request) {
     bool known = name.empty();
     for (const auto& [text, format] : formats) known = known || text == name;
     if (!known)
-      return fail("--output", fmt::format("the ending .{} names no format", name),
+      return fail("--output", fmt::format("unknown file extension .{}", name),
                   "use .txt, .json, .csv, .md or .svg, or give --format", Error::Kind::usage);
   }
   for (const auto& [text, format] : formats)
@@ -219,8 +219,8 @@ std::optional<int> built_in(std::vector<std::string> words) {
     if (format != "table" && format != "json")
       return report({Error::Kind::usage,
                      "--format",
-                     fmt::format("this is told as text or json, not as {}", format),
-                     "leave it out, or --format json",
+                     fmt::format("this is available as text or json, not as {}", format),
+                     "drop it, or use --format json",
                      {}},
                     {});
     return write(stdout, format == "json" ? report::render(response, json) : text) ? 0 : exit_input;
@@ -275,7 +275,7 @@ int main(int argc, char** argv) {
     return report({Error::Kind::internal,
                    "",
                    fmt::format("this is a bug, please report: {}", bug.what()),
-                   "the command line above shows it",
+                   "include the command line above",
                    {}},
                   options);
   }

@@ -27,7 +27,7 @@ class Reader {
       if (own->kind == Toml::Kind::text)
         source_ = own->text, known_source(*own, "source", source_);
       else
-        fault(*own, "source", "source is text, the key of a [source.KEY] table", "");
+        fault(*own, "source", "source must be text: the key of a [source.KEY] table", "");
     }
   }
 
@@ -41,7 +41,7 @@ class Reader {
     const Toml* node = required(key);
     if (!node) return;
     if (node->kind != Toml::Kind::date)
-      fault(*node, key, fmt::format("a date is wanted, got {}", describe(node->kind)),
+      fault(*node, key, fmt::format("expected a date, got {}", describe(node->kind)),
             "write 2026-11-01 without quotes");
     value = node->text;
   }
@@ -72,7 +72,7 @@ class Reader {
     const Toml* node = find(key);
     if (!node) return;
     if (node->kind != Toml::Kind::array)
-      return fault(*node, key, fmt::format("a list of tables is wanted, got {}", describe(node->kind)),
+      return fault(*node, key, fmt::format("expected a list of tables, got {}", describe(node->kind)),
                    fmt::format("write [[{}]]", join_path(key)));
     for (const Toml& item : node->items) read_table(item, key, values.emplace_back(), read);
   }
@@ -81,7 +81,7 @@ class Reader {
     const Toml* node = required(key);
     if (!node) return;
     if (node->kind != Toml::Kind::table)
-      return fault(*node, key, fmt::format("a table is wanted, got {}", describe(node->kind)), "");
+      return fault(*node, key, fmt::format("expected a table, got {}", describe(node->kind)), "");
     Reader inner(document_, *node, join_path(key), source_);
     inner.seen_.insert("source");
     for (std::string_view name : names) {
@@ -134,14 +134,14 @@ class Reader {
 
   void read_text(const Toml& node, std::string_view key, std::string& value) {
     if (node.kind != Toml::Kind::text)
-      return fault(node, key, fmt::format("text is wanted, got {}", describe(node.kind)), "write it in double quotes");
+      return fault(node, key, fmt::format("expected text, got {}", describe(node.kind)), "write it in double quotes");
     value = node.text;
   }
 
   template <class T, class F>
   void read_table(const Toml& node, std::string_view key, T& value, F read) {
     if (node.kind != Toml::Kind::table)
-      return fault(node, key, fmt::format("a table is wanted, got {}", describe(node.kind)), "");
+      return fault(node, key, fmt::format("expected a table, got {}", describe(node.kind)), "");
     Reader inner(document_, node, join_path(key), source_);
     inner.seen_.insert("source");
     read(value, inner);
@@ -165,7 +165,7 @@ class Reader {
           read_also(member, key, value);
         else if (name != "value")
           fault(member, key, fmt::format("unknown or wrongly typed key {}", in_quotes(name)),
-                "value, source, note and also = [{ value, source }] stand here");
+                "allowed are value, source, note and also = [{ value, source }]");
       }
     }
     if (number) read_value(*number, number->line > 0 ? node : *number, key, value.value);
@@ -178,7 +178,7 @@ class Reader {
     // The unknown source of a table was reported there, not at each of its numbers.
     if (inherited ? !document_.sources.contains(source) : !known_source(node, key, source)) return;
     if (source == "assumed" && value.note.empty())
-      fault(node, key, "an assumed number needs a note", "say what the assumption rests on: note = \"...\"");
+      fault(node, key, "an assumed number needs a note", "say what the assumption is based on: note = \"...\"");
     value.source = fmt::format("{}:{} ({})", document_.file, node.line, source);
   }
 
@@ -204,8 +204,8 @@ class Reader {
     if (node.kind != Toml::Kind::text) {
       const bool number = node.kind == Toml::Kind::integer || node.kind == Toml::Kind::number;
       return fault(at, key,
-                   number ? fmt::format("this number has no unit, {} is wanted", base_unit(D))
-                          : fmt::format("a number with a unit is wanted, got {}", describe(node.kind)),
+                   number ? fmt::format("this number has no unit; expected {}", base_unit(D))
+                          : fmt::format("expected a number with a unit, got {}", describe(node.kind)),
                    "write the unit in the text: \"3.35 TB/s\"");
     }
     auto parsed = parse_quantity(node.text, D, "");
@@ -217,28 +217,28 @@ class Reader {
   }
   void read_value(const Toml& node, const Toml& at, std::string_view key, std::int64_t& value) {
     if (node.kind != Toml::Kind::integer)
-      return fault(at, key, fmt::format("a whole number is wanted, got {}", describe(node.kind)), "");
+      return fault(at, key, fmt::format("expected a whole number, got {}", describe(node.kind)), "");
     if (node.integer < 1 || node.integer > 1'000'000'000)
-      return fault(at, key, fmt::format("{} is not a sensible count", node.integer), "counts are from 1 to 1e9");
+      return fault(at, key, fmt::format("implausible count {}", node.integer), "counts are from 1 to 1e9");
     value = node.integer;
   }
   void read_value(const Toml& node, const Toml& at, std::string_view key, double& value) {
     if (node.kind != Toml::Kind::number && node.kind != Toml::Kind::integer)
-      return fault(at, key, fmt::format("a ratio is wanted, got {}", describe(node.kind)), "");
+      return fault(at, key, fmt::format("expected a ratio, got {}", describe(node.kind)), "");
     if (!(node.number > 0.0 && node.number <= 1.0))
       return fault(at, key, fmt::format("{} is not a share above 0 and at most 1", human_number(node.number)), "");
     value = node.number;
   }
   void read_value(const Toml& node, const Toml& at, std::string_view key, bool& value) {
     if (node.kind != Toml::Kind::boolean)
-      return fault(at, key, fmt::format("true or false is wanted, got {}", describe(node.kind)), "");
+      return fault(at, key, fmt::format("expected true or false, got {}", describe(node.kind)), "");
     value = node.boolean;
   }
   template <class T>
   void read_value(const Toml& node, const Toml& at, std::string_view key, std::vector<T>& values) {
     if (node.kind != Toml::Kind::array)
-      return fault(at, key, fmt::format("a list is wanted, got {}", describe(node.kind)), "e.g. [16, 20, 28]");
-    if (node.items.empty() || node.items.size() > 64) return fault(at, key, "a list here has 1 to 64 entries", "");
+      return fault(at, key, fmt::format("expected a list, got {}", describe(node.kind)), "e.g. [16, 20, 28]");
+    if (node.items.empty() || node.items.size() > 64) return fault(at, key, "a list must have 1 to 64 entries", "");
     for (const Toml& item : node.items) read_value(item, at, key, values.emplace_back());
   }
 
@@ -258,7 +258,7 @@ void read_sources(Document& document, const Toml& root, Chip& chip, Reader& read
   const Toml* sources = root.find("source");
   if (!sources) return;
   if (sources->kind != Toml::Kind::table)
-    return reader.fault(*sources, "source", "here stand the tables of the sources",
+    return reader.fault(*sources, "source", "expected the tables of the sources",
                         "[source.KEY] with title, url and accessed");
   for (const auto& [key, table] : sources->members) {
     if (!document.sources.insert(key).second) {
@@ -282,13 +282,13 @@ void read_sources(Document& document, const Toml& root, Chip& chip, Reader& read
       const Toml::Kind wanted = field == "accessed" ? Toml::Kind::date : Toml::Kind::text;
       if (!target) {
         reader.fault(value, path, fmt::format("unknown key {}", in_quotes(field)),
-                     "title, url, command and accessed stand here");
+                     "allowed are title, url, command and accessed");
         continue;
       }
       *target = value.text;
       if (value.kind == wanted) continue;
       reader.fault(value, path + "." + field,
-                   fmt::format("{} is wanted, got {}", describe(wanted), describe(value.kind)), "");
+                   fmt::format("expected {}, got {}", describe(wanted), describe(value.kind)), "");
       readable = false;
     }
     if (!readable) continue;
@@ -348,7 +348,7 @@ void check_chip(const Chip& chip, const Toml& root, Reader& reader) {
     if (pod.size() > 3) fault("network.scale_up.pod", "a torus has at most three axes", "");
     if (product(pod) > 1e7) fault("network.scale_up.pod", "a pod has at most 10 million chips", "");
     if (*up.wrap_rule == "cube" && pod.size() != 3)
-      fault("network.scale_up.wrap_rule", "cubes make a torus of three axes", "");
+      fault("network.scale_up.wrap_rule", "wrap_rule cube needs three axes", "");
     if (up.wrap_length->value > *std::max_element(pod.begin(), pod.end()))
       fault("network.scale_up.wrap_length", "no axis of the pod is that long", "");
     if (up.links.value != 2 * static_cast<std::int64_t>(up.pod->value.size()))
@@ -359,7 +359,7 @@ void check_chip(const Chip& chip, const Toml& root, Reader& reader) {
     if (up.shapes)
       for (const Shape& shape : up.shapes->value)
         if (shape.size() != pod.size() || product(shape) > product(pod))
-          fault("network.scale_up.shapes", "every shape has as many axes as the pod, and no more chips", "");
+          fault("network.scale_up.shapes", "every shape must have as many axes as the pod, and no more chips", "");
   } else if (!up.domain) {
     fault("network.scale_up", "a switched or direct network needs domain",
           "the number of chips it joins, e.g. domain = 8");
@@ -391,8 +391,8 @@ Result<void> apply(Toml& root, const Override& change) {
       for (const auto& [key, value] : (next ? next : node)->members) known.push_back(key);
       for (const Toml& item : (next ? next : node)->items)
         if (const Toml* name = item.find("name")) known.push_back(name->text);
-      return fail("--set " + change.path, fmt::format("{} names no number of the chip", in_quotes(change.path)),
-                  next ? "below it stand " + join(known, ", ") : suggestion(keys[i], known), Error::Kind::usage);
+      return fail("--set " + change.path, fmt::format("{} is not a number of the chip", in_quotes(change.path)),
+                  next ? "the keys below it are " + join(known, ", ") : suggestion(keys[i], known), Error::Kind::usage);
     }
     node = next;
   }
@@ -427,11 +427,10 @@ void share_adapters(Chip& chip, const Toml& root, Reader& reader) {
   ScaleOut& out = *chip.network.scale_out;
   if (is_set(out.bandwidth) || !(is_set(out.nics_per_host) || is_set(out.nic_bandwidth))) return;
   if (!out.nics_per_host || !out.nic_bandwidth)
-    return reader.fault(
-        *root.find("network")->find("scale_out"), "network.scale_out",
-        fmt::format("the adapters of a host are known by nics_per_host and nic_bandwidth, and {} has no {}", chip.id,
-                    out.nic_bandwidth ? "nics_per_host" : "nic_bandwidth"),
-        "set both, or network.scale_out.bandwidth");
+    return reader.fault(*root.find("network")->find("scale_out"), "network.scale_out",
+                        fmt::format("a host's adapters are described by nics_per_host and nic_bandwidth; {} has no {}",
+                                    chip.id, out.nic_bandwidth ? "nics_per_host" : "nic_bandwidth"),
+                        "set both, or network.scale_out.bandwidth");
   out.bandwidth.value = static_cast<double>(out.nics_per_host->value) / static_cast<double>(chip.host.chips.value) *
                         out.nic_bandwidth->value;
   out.bandwidth.source = Reader::override_source;

@@ -150,9 +150,9 @@ Terms<N> torus_terms(const N& num, CollectiveKind kind, Bytes bytes, const Colle
   const auto link = num.given("link bandwidth", group.link, labels ? std::string_view(labels->link) : "");
   if (one_to_one(kind)) {
     const double share = most_share(group);
-    const auto time =
-        num.named("bandwidth",
-                  share == 1.0 ? array / link : num.given("groups per link", share, "they interleave") * array / link);
+    const auto time = num.named(
+        "bandwidth", share == 1.0 ? array / link
+                                  : num.given("groups per link", share, "interleaved groups share it") * array / link);
     return {time, time};
   }
   if (exchanges(kind)) {
@@ -199,11 +199,12 @@ Terms<N> tree_terms(const N& num, CollectiveKind kind, Bytes bytes, const Collec
     const std::string_view called = labels ? std::string_view(labels->levels[level.level].name) : "level";
     const auto chip = num.given("bandwidth per chip", level.chip_bandwidth,
                                 labels ? std::string_view(labels->levels[level.level].source) : "");
-    const auto lanes = num.given("chips side by side", lanes_used(kind, group, level), called);
+    const auto lanes = num.given("chips in parallel", lanes_used(kind, group, level), called);
     const auto stream = lanes * chip;
     const Crossing share = crossing(kind, group, level);
-    const auto into_child = num.given("share into one child", share.exact,
-                                      in_network(kind, level) ? "the switches add" : "what it does not hold yet");
+    const auto into_child =
+        num.given("share into one child", share.exact,
+                  in_network(kind, level) ? "reduced in the switches" : "what it does not yet hold");
     const auto time = num.named(called, into_child * array / stream);
     const auto about = num.given("passes", share.many, "n large") * array / stream;
     worst = worst ? max(*worst, time) : time;
@@ -316,7 +317,7 @@ std::string algorithm(CollectiveKind kind, const CollectiveGroup& group) {
   }
   if (kind == CollectiveKind::permute) return "one hop";
   if (exchanges(kind)) return group.one_way ? "one way round each ring" : "shortest paths, all links";
-  const std::string base = group.axes.size() > 1 ? fmt::format("{} axes side by side, ", group.axes.size()) : "";
+  const std::string base = group.axes.size() > 1 ? fmt::format("{} axes in parallel, ", group.axes.size()) : "";
   const std::string_view lines = !all_rings(group) ? "lines"
                                  : group.one_way   ? "one-directional rings"
                                                    : "bidirectional rings";

@@ -60,7 +60,7 @@ double share_into_child(CollectiveKind kind, const CollectiveGroup& group, const
 double lanes_used(CollectiveKind kind, const CollectiveGroup& group, const CollectiveGroup::TreeLevel& level);
 /// Bytes over the busiest link of one chip, one way.
 Bytes busiest_link(CollectiveKind kind, Bytes bytes, const CollectiveGroup& group);
-/// How it is done: "bidirectional ring", "line", "axes side by side", "tree", "in-network reduction".
+/// How it is done: "bidirectional ring", "line", "axes in parallel", "tree", "in-network reduction".
 std::string algorithm(CollectiveKind kind, const CollectiveGroup& group);
 
 }  // namespace assay::network

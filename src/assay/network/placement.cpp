@@ -75,9 +75,9 @@ Result<Parts> torus_parts(const program::Mesh& mesh, const hardware::Cluster& cl
   const program::MeshAxis& axis = mesh.axes[*misfit];
   return fail(
       std::string(where),
-      fmt::format("axis {}={} of {} does not lie on the axes of {}: it would end inside of an axis that it does "
-                  "not divide",
-                  axis.name, axis.size, program::mesh_text(mesh), cluster.text),
+      fmt::format(
+          "axis {}={} of mesh {} does not fit the axes of {}: it would end inside an axis that it does not divide",
+          axis.name, axis.size, program::mesh_text(mesh), cluster.text),
       fmt::format("each mesh axis takes whole axes of {}, or a part of one that divides it", join(sizes, "x")),
       Error::Kind::usage);
 }

@@ -7,7 +7,7 @@
 namespace assay::roofline {
 namespace {
 
-constexpr std::string_view asked = "as asked";
+constexpr std::string_view asked = "from the request";
 constexpr Tokens one_token(1);
 
 /// The bandwidth term of a collective, named for what is moved.
@@ -106,13 +106,13 @@ LayerTimes<N> layer_times(const N& num, const LayerRates<N>& rates, const Split&
 
 template <class N>
 TokenCount<N> min_tokens_data_parallel(const N& num, const LayerRates<N>& rates, WeightsAre scheme) {
-  if (scheme == WeightsAre::sharded) return num.named("least tokens per chip, FSDP", rates.gather / rates.arithmetic);
-  return num.named("least tokens per chip, data parallel", rates.reduce / (2.0 * rates.arithmetic));
+  if (scheme == WeightsAre::sharded) return num.named("minimum tokens per chip, FSDP", rates.gather / rates.arithmetic);
+  return num.named("minimum tokens per chip, data parallel", rates.reduce / (2.0 * rates.arithmetic));
 }
 
 template <class N>
 Ratio<N> max_tensor_ways(const N& num, const LayerRates<N>& rates) {
-  return num.named("most tensor-parallel ways", rates.arithmetic / rates.exchange);
+  return num.named("maximum tensor-parallel ways", rates.arithmetic / rates.exchange);
 }
 
 template <class N>
@@ -123,7 +123,7 @@ Ratio<N> best_fsdp_squared(const N& num, const LayerRates<N>& rates, Tokens batc
 
 template <class N>
 TokenCount<N> min_tokens_mixed(const N& num, const LayerRates<N>& rates) {
-  return num.named("least tokens per chip, FSDP and tensor parallel",
+  return num.named("minimum tokens per chip, FSDP and tensor parallel",
                    rates.gather * rates.exchange / (rates.arithmetic * rates.arithmetic));
 }
 
@@ -167,7 +167,7 @@ ExpertTimes<N> expert_times(const N& num, const MlpShape& shape, const Sourced<F
   const auto communication = num.named(
       "exchange per token", worst ? *worst : num.given("one participant", TokenSeconds(0.0), "nothing to exchange"));
   const auto width = num.given("d_ff", shape.d_ff, asked) * communication / compute;
-  return {compute, communication, num.named("least d_ff, expert parallel", width)};
+  return {compute, communication, num.named("minimum d_ff, expert parallel", width)};
 }
 
 double wide_expert_width(const MlpShape& shape, FlopsPerSecond peak, const network::CollectiveGroup& group) {
@@ -215,8 +215,8 @@ typename N::template Number<Bytes::dim> checkpoint_bytes(const N& num, double la
                                                          double element_bytes) {
   const auto each = num.given("bytes per element", Bytes(element_bytes), "dtype");
   const auto tokens = num.given("batch", batch, asked) / num.given("token", one_token, "one");
-  return num.named("kept activations", each * num.given("layers", layers, asked) * tokens *
-                                           num.given("elements kept per token and layer", kept, asked));
+  return num.named("saved activations", each * num.given("layers", layers, asked) * tokens *
+                                            num.given("elements saved per token and layer", kept, asked));
 }
 
 #define ASSAY_INSTANTIATE(N)                                                                                       \

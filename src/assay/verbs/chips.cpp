@@ -213,7 +213,7 @@ report::Response list_chips(const hardware::Catalogue& catalogue, Result<void>& 
                                       {"price", price_value(*chip)}});
   }
   response.headline =
-      fmt::format("{} chips; `assay chips ID` shows all figures of one with their sources", rows.size());
+      fmt::format("{} chips; `assay chips ID` shows one with all its figures and their sources", rows.size());
   response.results.emplace_back("chips", std::move(rows));
   response.table_key = "chips";
   response.notes.emplace_back(
@@ -228,7 +228,8 @@ Result<report::Response> answer(const Request& request, const Context& context) 
       return fail("--format svg", "a picture shows one chip", "name it: assay chips tpu-v5e --format svg",
                   Error::Kind::usage);
     if (request.has("set"))
-      return fail("--set", "this changes one chip", "name it: assay chips tpu-v5e --set ...", Error::Kind::usage);
+      return fail("--set", "this needs one chip to change", "name it: assay chips tpu-v5e --set ...",
+                  Error::Kind::usage);
     Result<void> failed;
     report::Response response = list_chips(context.catalogue, failed);
     if (!failed) return tl::unexpected<Error>(failed.error());
@@ -263,8 +264,8 @@ Result<report::Response> answer(const Request& request, const Context& context) 
 VerbSpec verb() {
   return {"chips",
           "the hardware catalogue",
-          "Without an id, one line per chip. With an id, every figure of that chip with its source, other sources' "
-          "figures, and what follows from them.",
+          "Without an id, one line per chip. With an id, every figure of that chip with its source, differing figures "
+          "of other sources, and derived quantities.",
           {{"id", "a chip id, or @file.toml", false}},
           {set_option},
           {{"assay chips", "all chips"},

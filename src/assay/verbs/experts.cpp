@@ -12,7 +12,7 @@ Result<void> read_dispatch(const Request& request, const model::Transformer& mod
   const auto text = request.value("dispatch");
   if (!text) return {};
   if (most_expert_load(model) == 1.0)
-    return fail("--dispatch", fmt::format("{} has no experts to choose from", model.id), "leave --dispatch out");
+    return fail("--dispatch", fmt::format("{} has no experts to choose from", model.id), "drop --dispatch");
   out = *text == "expert" ? training::Dispatch::per_expert : training::Dispatch::per_node;
   return {};
 }

@@ -10,7 +10,7 @@ namespace assay::verbs {
 
 inline constexpr OptionSpec dispatch_option{
     "dispatch", "HOW",
-    "tokens travel to each node once and on to their experts inside (node, default), or once for each expert (expert)",
+    "send each token once per node and forward it to its experts inside (node, default), or once per expert (expert)",
     false, "node|expert"};
 /// --dispatch; an error where the model has no experts.
 Result<void> read_dispatch(const Request& request, const model::Transformer& model, training::Dispatch& out);

@@ -173,7 +173,7 @@ std::string overview_help() {
   for (const VerbSpec& verb : verbs())
     if (!verb.examples.empty()) out += fmt::format("  {}\n", verb.examples.front().first);
   return out +
-         "\nexit codes: 0 ok, 1 bad input, 2 usage, 3 infeasible, 4 check failed, 70 a bug of ours, 130 interrupted\n";
+         "\nexit codes: 0 ok, 1 bad input, 2 usage, 3 infeasible, 4 check failed, 70 a bug in assay, 130 interrupted\n";
 }
 
 std::string verb_help(const VerbSpec& verb) {

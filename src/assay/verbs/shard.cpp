@@ -60,7 +60,7 @@ Result<Query> read_query(const Request& request, const Context& context) {
   if (stand_in) query.unknown = names_of(expression);
   for (const char* option : {"check", "on"})
     if (!query.unknown.empty() && request.has(option))
-      return fail("--sizes", fmt::format("is missing: --{} needs them", option),
+      return fail("--sizes", fmt::format("missing: --{} needs them", option),
                   fmt::format("add --sizes {}=4096", join(query.unknown, "=4096,")), Error::Kind::usage);
   if (expression.right) ASSAY_CHECK(plan::check_product(expression, request.arguments().front()));
   if (!expression.right && expression.result &&
@@ -157,8 +157,8 @@ Result<void> add_check(const Query& query, const program::Mesh& mesh, const plan
           {"max_error", run.max_error}, {"bytes_moved", run.moved}, {"bytes_predicted", run.predicted}, {"ok", ok}});
   response.notes.push_back(
       fmt::format("executed on {} virtual devices: {}", mesh.devices(),
-                  ok ? "the result equals the unsharded one and the bytes moved are those predicted"
-                     : "the plan does not do what it says; please report this"));
+                  ok ? "the result equals the unsharded one and the bytes moved match the prediction"
+                     : "the plan computes or moves something else than predicted; please report this"));
   if (!ok) response.outcome = report::Outcome::check_failed;
   return {};
 }
@@ -202,7 +202,7 @@ report::Response symbolic_answer(const Query& query) {
                       {"local_shapes", std::move(shapes)},
                       {"tensors", std::move(tensors)}};
   if (e.right) response.results.emplace_back("case", plan::product_case(e));
-  response.notes.push_back(fmt::format("--sizes not given: bytes{} follow from them, e.g. --sizes {}=4096",
+  response.notes.push_back(fmt::format("without --sizes, bytes{} are not known; add e.g. --sizes {}=4096",
                                        e.result ? ", steps" : "", join(query.unknown, "=4096,")));
   return response;
 }
@@ -211,7 +211,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   ASSAY_TRY(query, read_query(request, context));
   if (!query.unknown.empty() && !request.picture()) return symbolic_answer(query);
   if (!query.unknown.empty())
-    return fail("--sizes", "is missing: a picture needs them",
+    return fail("--sizes", "missing: a picture needs them",
                 fmt::format("add --sizes {}=4096", join(query.unknown, "=4096,")), Error::Kind::usage);
   const plan::ShardingExpression& e = query.expression;
   report::Response response;
@@ -326,7 +326,7 @@ VerbSpec verb() {
           "The plan is the cheapest by bytes received per device, or by time when --on names a cluster.",
           {{"expr", "an expression in quotes", true}},
           {{"mesh", "X=4,Y=4", "axes of the mesh and their sizes"},
-           {"sizes", "I=4096,...", "sizes of the dimensions; without them, what follows from the mesh alone"},
+           {"sizes", "I=4096,...", "sizes of the dimensions; without them, only what the mesh determines"},
            {"dtype", "DTYPE", "of all tensors (default bf16)"},
            {"check", "", "execute the plan on virtual devices and compare numbers and bytes"},
            on_option,

@@ -135,7 +135,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   const bool simulate = assay::roofline::estimated_work(query.array, query.m, query.k, query.n) <= largest_simulation;
   if (request.picture() && !simulate)
     return fail("--format svg", "the picture needs the simulation, and the product is too large to simulate",
-                "take smaller sizes");
+                "use smaller sizes");
   report::Response response;
   report::Members& out = response.results;
   out.emplace_back("array", fmt::format("{}x{}", query.array.rows, query.array.columns));
@@ -166,8 +166,8 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     if (request.picture()) response.picture = picture_of(query, run);
   } else {
     response.notes.emplace_back(
-        "too large to simulate cycle by cycle; the closed form is exact and equals the simulation at every size that "
-        "was tried");
+        "too large to simulate cycle by cycle; the closed form is exact and equals the simulation at every size "
+        "tested");
   }
   response.notes.push_back(fmt::format("array from {}", query.array_source));
   response.headline = fmt::format("{} cycles, {:.1f} % useful", human_count(closed.total), 100.0 * closed.utilisation);
@@ -179,12 +179,12 @@ Result<report::Response> answer(const Request& request, const Context& context) 
 VerbSpec verb() {
   return {"systolic",
           "a matmul on a systolic array, cycle by cycle",
-          "Multiplies X[M,K] by W[K,N] on a weight-stationary array of rows (contracting) x columns and really moves "
-          "the data; cycles by kind, utilisation, padding.",
+          "Simulates X[M,K] times W[K,N] on a weight-stationary array of rows (contracting) x columns with real data; "
+          "reports cycles by kind, utilisation and padding.",
           {{"M", "rows of X", true}, {"K", "contracting size", true}, {"N", "columns of W", true}},
           {{"array", "RxC", "rows x columns (default 128x128)"},
            {"on", "CHIP", "take the array and clock of a chip"},
-           {"single-buffered", "", "weights cannot load behind the running tile"},
+           {"single-buffered", "", "weights cannot load while a tile is running"},
            set_option},
           {{"assay systolic 512 512 512 --array 128x128", "utilisation of a square product"},
            {"assay systolic 8 128 128 --on tpu-v5e", "one small product and its bubbles"},

@@ -25,15 +25,14 @@ Result<std::optional<Then>> read_then(const Request& request, const hardware::Cl
   ASSAY_TRY(operation, assay::roofline::parse_operation(*text, "--then"));
   if (!operation.free_sizes().empty())
     return fail("--then", fmt::format("{} has no number", in_quotes(operation.free_sizes().front())),
-                "all sizes are numbers here");
+                "every size must be a number here");
   const assay::roofline::Work<Plain> work = assay::roofline::operation_work(Plain{}, operation, {});
   Sourced<FlopsPerSecond> peak = hardware::vector_rate(cluster.chip);
   if (!operation.is_matmul() && operation.function()->uses_fma) peak = hardware::vector_fma_rate(cluster.chip);
   if (operation.is_matmul()) {
     const Dtype dtype = product_dtype(operation.operands()[0].dtype, operation.operands()[1].dtype);
     const auto rate = hardware::peak_rate(cluster.chip, dtype, "--then");
-    if (!rate)
-      return fail("--then", rate.error().what, "give the operands a format that it has; `assay chips` lists its peaks");
+    if (!rate) return fail("--then", rate.error().what, "use a dtype that the chip has; `assay chips` lists its peaks");
     peak = *rate;
   }
   return std::optional<Then>(Then{operation, work.flops, peak});
@@ -55,7 +54,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   const std::string bytes_text = *request.value("bytes");
   ASSAY_TRY(bytes, assay::roofline::parse_bytes(bytes_text, "--bytes"));
   if (!(bytes >= 1_B))
-    return fail("--bytes", fmt::format("at least one byte is moved, got {}", in_quotes(bytes_text)),
+    return fail("--bytes", fmt::format("must be at least one byte, got {}", in_quotes(bytes_text)),
                 "e.g. --bytes 16MiB");
   ASSAY_TRY(from, assay::roofline::parse_place(*request.value("from"), cluster, "--from"));
   ASSAY_TRY(to, assay::roofline::parse_place(*request.value("to"), cluster, "--to"));
@@ -124,9 +123,9 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   response.notes = route.notes;
   response.notes.insert(response.notes.end(), cluster.notes.begin(), cluster.notes.end());
   if (to.kind == assay::roofline::Place::Kind::chip && bytes > cluster.chip.hbm().capacity.value)
-    response.notes.push_back(fmt::format("{} do not fit into the {} of HBM of one chip", human(bytes),
-                                         human(cluster.chip.hbm().capacity.value)));
-  response.headline = fmt::format("{} in {} when stages overlap, {} one after the other; {} limits", human(bytes),
+    response.notes.push_back(
+        fmt::format("{} do not fit into one chip's {} of HBM", human(bytes), human(cluster.chip.hbm().capacity.value)));
+  response.headline = fmt::format("{} in {} when stages overlap, {} one after the other; limited by {}", human(bytes),
                                   human(times.lower), human(times.upper), limiter);
   return response;
 }

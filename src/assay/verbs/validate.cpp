@@ -69,9 +69,8 @@ draw::Scene scatter(const std::string& title, const std::vector<assay::validate:
     chart.series[2 + place].points.push_back({one.measured.value, one.predicted.value});
   }
   const assay::validate::ValidationSummary all = assay::validate::summarise("all", cases);
-  chart.subtitle =
-      fmt::format("{} measurements, none seen by what predicts it: median error {:.1f} %, 90 % are within {:.1f} %",
-                  all.n, 100.0 * all.median, 100.0 * all.p90);
+  chart.subtitle = fmt::format("{} held-out measurements: median error {:.1f} %, 90 % are within {:.1f} %", all.n,
+                               100.0 * all.median, 100.0 * all.p90);
   chart.height = 700.0, chart.width = 960.0;
   return draw::draw(chart);
 }
@@ -96,8 +95,7 @@ Result<const SortKey*> sort_key(const Request& request) {
     if (one.word == word) return &one;
     words.emplace_back(one.word);
   }
-  return fail("--by", fmt::format("nothing to sort by is called {}", in_quotes(word)), suggestion(word, words),
-              Error::Kind::usage);
+  return fail("--by", fmt::format("cannot group by {}", in_quotes(word)), suggestion(word, words), Error::Kind::usage);
 }
 
 bool contains(std::string_view text, std::string_view part) {
@@ -235,8 +233,8 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   }
   if (cases.empty() && filter.empty())
     return fail(show_fitted ? "--fitted" : "validate",
-                fmt::format("no row of {} {}", names, show_fitted ? "takes part in a fit" : "can be asked for"),
-                show_fitted       ? "leave --fitted out"
+                fmt::format("no row of {} {}", names, show_fitted ? "is used in a fit" : "can be predicted"),
+                show_fitted       ? "drop --fitted"
                 : reasons.empty() ? ""
                                   : reasons.begin()->first);
   if (cases.empty())
@@ -247,8 +245,8 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   const std::vector<assay::validate::ValidationSummary> sums = assay::validate::summarise_groups(cases);
   report::Response response;
   const assay::validate::ValidationSummary all = assay::validate::summarise("all", cases);
-  response.headline = fmt::format("{}: {} measurements{}: median error {:.1f} %, 90 % are within {:.1f} %", names,
-                                  all.n, show_fitted ? " that may be fitted" : ", none seen by what predicts it",
+  response.headline = fmt::format("{}: {} {}: median error {:.1f} %, 90 % are within {:.1f} %", names, all.n,
+                                  show_fitted ? "measurements open to fitting" : "held-out measurements",
                                   100.0 * all.median, 100.0 * all.p90);
   report::Items summary, rows, why;
   for (const assay::validate::ValidationSummary& s : sums) summary.emplace_back(summary_row(s));
@@ -278,12 +276,12 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   response.table_key = request.has("by") ? "summary" : "cases";
   if (request.picture()) response.picture = scatter("Predicted against measured: " + names, cases);
   response.notes.emplace_back(
-      show_fitted ? "these are rows that the estimate may have been fitted to: their errors prove nothing"
-                  : "every row is predicted by numbers that were fitted without it; the estimate's own "
-                    "were fitted to all but those kept apart (docs/validation.md)");
-  for (const auto& [set, error] : unread) response.notes.push_back(fmt::format("{} is left out: {}", set, error.what));
+      show_fitted ? "the estimate may have been fitted to these rows, so their errors do not show its accuracy"
+                  : "every row is predicted by a fit made without it; the calibration that estimates use is fitted to "
+                    "all rows but the held-out ones (docs/validation.md)");
+  for (const auto& [set, error] : unread) response.notes.push_back(fmt::format("{} is skipped: {}", set, error.what));
   if (!request.has("data") && request.arguments().empty())
-    response.notes.emplace_back("sets that are not part of the project need --data DIR");
+    response.notes.emplace_back("sets that do not ship with the project need --data DIR");
   return response;
 }
 
@@ -293,26 +291,25 @@ VerbSpec verb() {
   return {
       "validate",
       "compare estimates with measurements",
-      "SET is of kernels (h200-ops, h200-random, h200-measure, h200-experts, h200-products, and with --data kernels "
+      "SET holds kernels (h200-ops, h200-random, h200-measure, h200-experts, h200-products, and with --data kernels "
       "and "
-      "collectives), of whole training steps (h200-train and training for time, h200-train-memory and training-memory "
-      "for peak memory), or of inference (h200-prefill, h200-decode, h200-static-cache, inference-tpot, "
+      "collectives), whole training steps (h200-train and training for time, h200-train-memory and training-memory "
+      "for peak memory), or inference (h200-prefill, h200-decode, h200-static-cache, inference-tpot, "
       "inference-ttft, "
       "inference-throughput). "
-      "Reports the signed error of every measurement, predicted by numbers that have not seen it, and by group n, "
-      "mean, median and "
-      "90th percentile of the absolute error, bias, shares within 10 and 20 %, rank correlation, and how many "
-      "lie in the estimate's interval.",
-      {{"set", "a set; all sets of kernels that can be read if left out", false}},
-      {{"data", "DIR", "the directory of data sets that are not part of the project"},
+      "Reports the signed error of every measurement, predicted by a fit made without it, and per group n, the mean, "
+      "median and 90th percentile of the absolute error, bias, shares within 10 and 20 %, rank correlation, and the "
+      "share inside the estimate's interval.",
+      {{"set", "a set (default: all kernel sets that can be read)", false}},
+      {{"data", "DIR", "directory of the data sets that do not ship with the project"},
        {"group", "TEXT", "only groups with this in their name"},
        {"by", "WHAT",
-        "sum errors up by group (default), source, hardware, family of models or regime; csv then has these sums, else "
-        "the rows"},
-       {"fitted", "", "all rows by the numbers of the estimate, which were fitted to them"},
-       {"unanswered", "", "also list the rows that cannot be asked for, and why"},
+        "summarise errors by group (default), source, hardware, model family or regime; csv then holds the summaries "
+        "instead of the rows"},
+       {"fitted", "", "predict the rows that fits use, with the calibration that was fitted to them"},
+       {"unanswered", "", "also list the rows that cannot be predicted, and why"},
        {"fit", "DIR",
-        "instead fit all calibrations, to all rows and without each fifth of them, and write them below DIR"}},
+        "fit all calibrations instead, to all rows and without each fifth of them, and write them below DIR"}},
       {{"assay validate", "kernels that we measured on an H200"},
        {"assay validate h200-ops --group matmul --output scatter.svg", "predicted against measured as a picture"},
        {"assay validate training --group H100", "published training steps on one kind of chip"},

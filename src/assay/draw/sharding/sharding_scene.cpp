@@ -146,7 +146,7 @@ Sketch sketch_layer(const program::Mesh& mesh, const program::Tensor& tensor, co
       const auto at = axes.coordinates(mesh, rows.index[r], columns.index[c], layer);
       Cell cell{shard_index(mesh, tensor, at), shard_counts(mesh, tensor), {}, tensor.sharding.unreduced != 0};
       cell.tooltip = fmt::format("device {}: {} {}", coordinates_text(mesh, at),
-                                 cell.partial ? "an addend of shard" : "shard", index_text(cell.index));
+                                 cell.partial ? "partial sum of shard" : "shard", index_text(cell.index));
       draw_cell(sketch, columns.place[c] * pitch_x, rows.place[r] * pitch_y, width, least_cell, cell);
     }
   draw_gap(sketch, columns, pitch_x, rows.length() * pitch_y / 2.0 + least_cell / 2.0, false);
@@ -307,15 +307,15 @@ std::string holding_text(const program::Mesh& mesh, const program::Tensor& tenso
   std::string text = fmt::format("[{}], {} on each of {} devices", join(sides, " x "),
                                  human(program::local_bytes(mesh, tensor)), human_count(mesh.devices()));
   if (const std::int64_t copies = program::replication(mesh, tensor); copies > 1)
-    text += fmt::format("; every shard {} times", human_count(copies));
+    text += fmt::format("; each shard held {} times", human_count(copies));
   if (tensor.sharding.unreduced)
-    text += fmt::format("; partial sums, to be added over {}", program::axes_text(mesh, tensor.sharding.unreduced));
+    text += fmt::format("; partial sums, to be reduced over {}", program::axes_text(mesh, tensor.sharding.unreduced));
   return text;
 }
 
 std::string key_text(bool partial) {
   std::string text = "Devices with the same label and colour hold the same shard; a label counts shards by dimension.";
-  if (partial) text += " Hatched: an addend of a sum that has yet to be made.";
+  if (partial) text += " Hatched: partial sums, not yet reduced.";
   return text;
 }
 

@@ -113,7 +113,7 @@ std::string torus_algorithm(CollectiveKind kind, const CollectiveGroup& group, c
   const std::size_t k = group.axes.size();
   if (kind == CollectiveKind::permute) return "shift by one";
   if (kind == CollectiveKind::point_to_point) return "one way, axis by axis";
-  if (rooted(kind)) return fmt::format("{} trees that share no link", closed ? 2 * k : k);
+  if (rooted(kind)) return fmt::format("{} edge-disjoint trees", closed ? 2 * k : k);
   const std::string orders = k > 1 ? fmt::format(", {} parts in rotated orders of the axes", k) : "";
   if (kind == CollectiveKind::all_to_all) return "shortest paths, axis by axis" + orders;
   const bool open = std::none_of(group.axes.begin(), group.axes.end(), [](const auto& axis) { return axis.ring; });
@@ -125,9 +125,9 @@ std::string torus_algorithm(CollectiveKind kind, const CollectiveGroup& group, c
 std::string tree_algorithm(CollectiveKind kind, const CollectiveGroup& group) {
   const auto adds = [](const auto& level) { return level.reduces && level.groups > 1.0; };
   if (kind == CollectiveKind::reduce && std::any_of(group.levels.begin(), group.levels.end(), adds))
-    return "the switches add";
-  if (switches_add(kind, group)) return "the switches add";
-  if (kind == CollectiveKind::broadcast) return "the switches copy";
+    return "reduced in the switches";
+  if (switches_add(kind, group)) return "reduced in the switches";
+  if (kind == CollectiveKind::broadcast) return "copied by the switches";
   if (kind == CollectiveKind::permute) return "shift by one";
   if (kind == CollectiveKind::point_to_point) return "up and down the levels";
   return kind == CollectiveKind::all_to_all ? "direct exchange" : "direct exchange in nodes and along rails, pipelined";
@@ -198,7 +198,7 @@ double simulation_events(CollectiveKind kind, const CollectiveGroup& group, cons
 
 Simulation simulate_together(std::span<const SimulatedCollective> collectives, const CollectiveGroup& group,
                              const SimulationOptions& options) {
-  if (group.mixed()) throw InternalError("slices and torus axes are simulated one after the other");
+  if (group.mixed()) throw InternalError("slices and torus axes cannot be simulated together");
   if (collectives.empty() || (group.torus() && group.axes.empty())) return {};
   return group.torus() ? on_torus(collectives, group, options) : on_tree(collectives, group, options);
 }

@@ -38,11 +38,12 @@ Result<void> add_simulation(report::Members& out, network::CollectiveKind kind, 
                             const network::CollectiveGroup& group) {
   constexpr double most_events = 5e6;  // some seconds
   if (group.mixed())
-    return fail("--simulate", "slices and torus axes are simulated one after the other",
-                "ask for --axes slices and for the torus axes by themselves", Error::Kind::usage);
+    return fail("--simulate", "slices and torus axes cannot be simulated together",
+                "simulate --axes slices and the torus axes separately", Error::Kind::usage);
   if (const double events = network::simulation_events(kind, group); events > most_events)
-    return fail("--simulate", fmt::format("this would take {:.2g} events, more than {:.2g}", events, most_events),
-                "name fewer axes, or leave --simulate out");
+    return fail("--simulate",
+                fmt::format("the simulation needs {:.2g} events; the limit is {:.2g}", events, most_events),
+                "name fewer axes, or drop --simulate");
   const network::Simulation run = network::simulate_collective(kind, array, group);
   out.emplace_back("simulated_time", run.time);
   out.emplace_back("simulated", report::Members{{"time", run.time},
@@ -59,15 +60,15 @@ Result<double> read_imbalance(const Request& request, network::CollectiveKind ki
   const auto text = request.value("imbalance");
   if (kind != network::CollectiveKind::ragged_all_to_all) {
     if (text)
-      return fail("--imbalance", fmt::format("{} gives every device the same", network::name(kind)),
-                  "it belongs to ragged-all-to-all", Error::Kind::usage);
+      return fail("--imbalance", fmt::format("{} sends every device the same amount", network::name(kind)),
+                  "it applies to ragged-all-to-all only", Error::Kind::usage);
     return 1.0;
   }
   if (!text) return 1.0;
   const auto imbalance = parse_number(*text);
   if (!imbalance || !(*imbalance >= 1.0) || *imbalance > devices)
     return fail("--imbalance", fmt::format("{} is not a number from 1 to {}", in_quotes(*text), human_number(devices)),
-                "what the busiest device receives over the mean of all", Error::Kind::usage);
+                "bytes received by the busiest device over the mean", Error::Kind::usage);
   return *imbalance;
 }
 
@@ -93,7 +94,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   ASSAY_TRY(imbalance, read_imbalance(request, kind, group.devices));
   group.imbalance = imbalance;
   if (group.devices <= 1.0 && kind != network::CollectiveKind::permute)
-    return fail("--on", fmt::format("one participant: {} has nothing to exchange", cluster.text),
+    return fail("--on", fmt::format("{} has one participant: there is nothing to exchange", cluster.text),
                 "name more chips or axes");
   if (request.has("one-way")) {
     const bool rings = !group.axes.empty() &&
@@ -137,7 +138,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
                                         {"high", estimate * (1.0 + spread->collective)},
                                         {"coverage", hardware::spread_coverage},
                                         {"basis", calibration->basis}});
-    response.notes.push_back(fmt::format("the estimate is that of {}", calibration->basis));
+    response.notes.push_back(fmt::format("the estimate uses {}", calibration->basis));
   }
   out.emplace_back("time", std::move(time));
   out.emplace_back("bandwidth_time", cost.bandwidth);
@@ -179,9 +180,10 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     if (!idle.empty() && gathers)
       out.emplace_back(
           "with_idle_axes",
-          report::Members{{"axes", join(idle, ",")},
-                          {"time", network::collective_cost(Plain{}, kind, array, wider).lower},
-                          {"if", "the array is replicated over them, so each can first take a slice for free"}});
+          report::Members{
+              {"axes", join(idle, ",")},
+              {"time", network::collective_cost(Plain{}, kind, array, wider).lower},
+              {"if", "the array is replicated over these axes, so that each device first takes its slice for free"}});
   } else {
     report::Items levels;
     std::pair<Seconds, std::string> slowest;
@@ -239,16 +241,18 @@ VerbSpec verb() {
       "collective",
       "what a collective costs on a torus or a switched network",
       "KIND is all-gather, reduce-scatter, all-reduce, all-to-all, ragged-all-to-all, permute, broadcast, reduce or "
-      "point-to-point. --bytes is the whole array: what an all-gather ends with, what is reduced, what is really "
-      "exchanged. Of a permute and point-to-point it is what each device sends to one other.",
+      "point-to-point. --bytes is the whole array: the gathered result, the array that is reduced, or everything that "
+      "is exchanged. For permute and point-to-point it is what each device sends to its peer.",
       {{"kind", "all-gather, reduce-scatter, all-reduce, all-to-all, permute, broadcast, reduce, ...", true}},
       {on_option,
        {"bytes", "N", "the whole array (permute: what a device sends): 34MB, or a tensor bf16[2048,8192]"},
-       {"axes", "X,Y=4", "torus axes, parts (Y=4 neighbours, Y=4:2 every second), `slices` (default: all axes)"},
-       {"sharded-by", "Z=4", "the array is also sharded over other, inner devices"},
-       {"imbalance", "F", "ragged-all-to-all: what the busiest device receives over the mean (default 1)"},
+       {"axes", "X,Y=4",
+        "torus axes or parts of them (Y=4: four neighbours, Y=4:2: every second chip), or `slices` (default: all "
+        "axes)"},
+       {"sharded-by", "Z=4", "the array is also sharded over these inner axes"},
+       {"imbalance", "F", "ragged-all-to-all: bytes received by the busiest device over the mean (default 1)"},
        {"one-way", "", "use one direction of each ring"},
-       {"simulate", "", "also run it chunk by chunk over explicit links"},
+       {"simulate", "", "also simulate it chunk by chunk on every link"},
        set_option},
       {{"assay collective all-gather --bytes 'bf16[2048,8192]' --on tpu-v5e:4x4 --axes Y",
         "along one axis that is a line"},

@@ -79,7 +79,7 @@ std::vector<Moment> moments(const network::LinkNetwork& network, const network::
     }
   }
   if (const double total = network::run_transfers(network, graph).time; std::abs(total - last) > 1e-9 * total)
-    throw InternalError("a timeline does not end when its simulation does");
+    throw InternalError("a timeline and its simulation end at different times");
   return when;
 }
 
@@ -115,7 +115,7 @@ std::pair<std::string, int> by_hop(network::CollectiveKind kind, const Moment& m
 
 void name_hops(draw::Timeline& timeline) {
   for (int hop = 1; hop <= hop_classes; ++hop)
-    timeline.classes.push_back(hop < hop_classes ? fmt::format("hop {}", hop) : fmt::format("hop {} and on", hop));
+    timeline.classes.push_back(hop < hop_classes ? fmt::format("hop {}", hop) : fmt::format("hop {} and later", hop));
 }
 
 /// "axis 0+ from chip 3" with the axis's name; one chip that stands for all is not numbered.
@@ -164,7 +164,8 @@ bool add_torus(draw::Timeline& timeline, network::CollectiveKind kind, Bytes arr
         timeline, torus.network, graph, links,
         [&](std::size_t, const Moment& moment, const std::string& bytes) { return by_hop(kind, moment, bytes); });
     name_hops(timeline);
-    timeline.notes.push_back(fmt::format("the array in {} chunks; of each tree only the deepest branch", chunks));
+    timeline.notes.push_back(
+        fmt::format("the array in {} chunks; only the deepest branch of each tree is shown", chunks));
     return true;
   }
   options.chunks = 1;
@@ -177,7 +178,7 @@ bool add_torus(draw::Timeline& timeline, network::CollectiveKind kind, Bytes arr
               [&](std::size_t, const Moment& moment, const std::string& bytes) { return by_hop(kind, moment, bytes); });
   name_hops(timeline);
   if (torus.positions < static_cast<std::int64_t>(group.devices))
-    timeline.notes.push_back("along closed axes every chip does the same at the same time, so one stands for all");
+    timeline.notes.push_back("on rings all chips do the same at the same time, so one stands for all");
   return true;
 }
 
@@ -214,14 +215,15 @@ bool add_tree(draw::Timeline& timeline, network::CollectiveKind kind, Bytes arra
         classes.push_back(direction);
       }
   }
-  if (links.size() != tree.network.size()) throw InternalError("a tree has other stages than its group has levels");
+  if (links.size() != tree.network.size())
+    throw InternalError("the stages of a tree do not match the levels of its group");
   add_moments(timeline, tree.network, graph, links, [&](std::size_t link, const Moment&, const std::string& bytes) {
     return std::pair(bytes, classes[link]);
   });
   timeline.classes = {"into the switches", "out of the switches"};
-  timeline.notes.push_back(fmt::format("a shard in {} chunk{}; {}", chunks, chunks == 1 ? "" : "s",
-                                       roles ? "one chip stands for each part that chips play"
-                                             : "one chip stands for all, which do the same at the same time"));
+  timeline.notes.push_back(fmt::format(
+      "a shard in {} chunk{}; {}", chunks, chunks == 1 ? "" : "s",
+      roles ? "one chip is shown for each role" : "all chips do the same at the same time, so one stands for all"));
   return true;
 }
 
@@ -249,8 +251,9 @@ void add_hops(draw::Timeline& timeline, network::CollectiveKind kind, Bytes arra
   }
   if (!group.axes.empty()) name_hops(timeline);
   timeline.notes.push_back(
-      group.axes.empty() ? "too many transfers to draw one by one: how long each level is busy, by the closed form"
-                         : "too many transfers to draw one by one: the closed form, spread evenly over its hops");
+      group.axes.empty()
+          ? "too many transfers to draw individually: bars show how long each level is busy in the closed form"
+          : "too many transfers to draw individually: bars show the closed form, spread evenly over its hops");
 }
 
 }  // namespace

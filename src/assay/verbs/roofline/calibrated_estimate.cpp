@@ -116,9 +116,9 @@ report::Members CalibratedEstimate::details(const assay::roofline::Operation& op
 }
 
 std::string CalibratedEstimate::note() const {
-  return fmt::format("the estimate is that of {}{}", calibration_->basis,
-                     regime_name_ == "burst" ? ", for a kernel that runs alone; --regime sustained for one among others"
-                                             : ", for a kernel among others that keep the chip at its power limit");
+  return fmt::format("the estimate uses {}{}", calibration_->basis,
+                     regime_name_ == "burst" ? ", for an isolated kernel; --regime sustained for kernels back to back"
+                                             : ", for kernels back to back that keep the chip at its power limit");
 }
 
 Traced::Number<Dim{.sec = 1}> CalibratedEstimate::traced(const Traced& num,
@@ -151,7 +151,7 @@ Traced::Number<Dim{.sec = 1}> CalibratedEstimate::traced_product(const Traced& n
                                       time.tile.m, time.tile.n, cores_.cores,
                                       time.tile.split > 1.0 ? fmt::format(", k in {} parts", time.tile.split) : "")
       : time.tile.cores > 0.0
-          ? fmt::format("on {} of {} cores, whose rates it has a part of", time.tile.cores, cores_.cores)
+          ? fmt::format("on {} of {} cores, with their share of the rates", time.tile.cores, cores_.cores)
           : "sizes rounded up to the systolic array";
   const auto occupied = num.given("occupied flops", time.arithmetic * plain_rate, tile);
   const auto clock = num.given("slowdown by power", time.sustained / time.arithmetic, source);
@@ -174,7 +174,7 @@ Traced::Number<Dim{.sec = 1}> CalibratedEstimate::traced_product(const Traced& n
   const auto start = num.given("launch", regime_.launch, regime);
   if (!(time.adding > Seconds(0))) return num.named("estimate", start + overlap * longer);
   return num.named("estimate",
-                   start + overlap * longer + num.given("adding", time.adding, "a kernel that adds up the parts of k"));
+                   start + overlap * longer + num.given("adding", time.adding, "a kernel that sums the parts of k"));
 }
 
 }  // namespace assay::verbs::roofline

@@ -315,8 +315,8 @@ VerbSpec verb() {
           "bound an operation by arithmetic and bandwidth",
           "OP is a product \"bf16[B,8192] @ int8[8192,32768] -> bf16[B,32768]\" (leading sizes are a batch; with "
           "letters everywhere it is an einsum), or a function: "
-          "dot(bf16[N]), add(fp32[1Mi]), sum, copy, softmax, rmsnorm, ... A letter without a number stays free: its "
-          "critical size is solved for. Several operations are compared.",
+          "dot(bf16[N]), add(fp32[1Mi]), sum, copy, softmax, rmsnorm, ... A letter without a number stays free, and "
+          "its critical size is computed. Several operations are compared.",
           {{"op", "an operation in quotes", false, true}},
           {on_option,
            {"memory", "LEVEL", "hbm (default), vmem, smem, l2, pcie, ici, nvlink or dcn"},
@@ -332,11 +332,12 @@ VerbSpec verb() {
            {"split", "CHIPS", "split the contracting size over chips; partial sums cross the network"},
            {"accumulate", "DTYPE", "dtype of those partial sums (default: the result's)"},
            {"regime", "WHEN",
-            "the estimate of a product is for a kernel alone (burst, default) or among others (sustained)", false,
-            "burst|sustained"},
+            "estimate a product as an isolated kernel (burst, default) or as one of many back to back (sustained)",
+            false, "burst|sustained"},
            set_option},
           {{"assay roofline \"bf16[240,8192] @ bf16[8192,32768]\" --on tpu-v5e", "one matmul"},
-           {"assay roofline \"bf16[B,8192] @ int8[8192,8192]\" --on h100-sxm --explain", "the critical batch, derived"},
+           {"assay roofline \"bf16[B,8192] @ int8[8192,8192]\" --on h100-sxm --explain",
+            "the critical batch with its derivation"},
            {"assay roofline \"bf16[B,D] @ bf16[D,F]\" --sizes D=4096,F=4096 --vary B=1..512 --on tpu-v5e --output "
             "curve.svg",
             "achieved FLOP/s against batch"},

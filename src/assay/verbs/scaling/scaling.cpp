@@ -128,7 +128,7 @@ Result<void> add_weak_scaling(const Query& query, const Query& at, double pipeli
   grown.batch = *query.batch * (at.chips() / query.sweep->values.front());
   const auto splits =
       assay::roofline::placed_splits(grown.slice, grown.shape, grown.peak, pipeline, slice_batch(grown));
-  if (splits.empty()) return fail("--vary", fmt::format("nothing can be laid on {}", at.cluster.text), "");
+  if (splits.empty()) return fail("--vary", fmt::format("no split can be placed on {}", at.cluster.text), "");
   const assay::roofline::PlacedSplit& best = splits.front();
   const assay::roofline::LayerTimes<Plain> times =
       assay::roofline::layer_times(Plain{}, best.rates, best.split, slice_batch(grown),
@@ -174,7 +174,7 @@ Result<report::Items> sweep_rows(const Query& query, const SchemeLinks& links, c
       splits.push_back(placed);
     }
     if (splits.empty()) splits = assay::roofline::placed_splits(at.slice, at.shape, at.peak, pipeline, slice_batch(at));
-    if (splits.empty()) return fail("--vary", fmt::format("nothing can be laid on {}", at.cluster.text), "");
+    if (splits.empty()) return fail("--vary", fmt::format("no split can be placed on {}", at.cluster.text), "");
     const assay::roofline::PlacedSplit& best = splits.front();
     const assay::roofline::LayerTimes<Plain> times = forward(best, slice_batch(at));
     row.emplace_back("tokens_per_chip", *at.batch / at.chips());
@@ -261,13 +261,13 @@ std::string headline(const Query& query, const SchemeLinks& links,
   const assay::roofline::LayerRates<Plain> rule =
       rates_of(query, links.weights, links.activations, assay::roofline::Counting::approximate);
   std::string text = fmt::format(
-      "compute-bound from {} tokens per chip with FSDP, up to {} ways of tensor parallelism",
+      "compute-bound from {} tokens per chip with FSDP, up to {} tensor-parallel ways",
       human_number(std::round(
           assay::roofline::min_tokens_data_parallel(Plain{}, pure, assay::roofline::WeightsAre::sharded).value())),
       human_number(std::floor(assay::roofline::max_tensor_ways(Plain{}, rule) * 10.0) / 10.0));
   if (const double group = links.activations.devices;
       !query.slice.torus && group < assay::roofline::max_tensor_ways(Plain{}, rule))
-    text += fmt::format(" by links that end after {}", human_number(group));
+    text += fmt::format(" over links that join only {}", human_number(group));
   if (links.mixed) {
     const auto both =
         rates_of(query, links.mixed->weights, links.mixed->activations, assay::roofline::Counting::approximate);
@@ -389,7 +389,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   response.headline = headline(query, links, splits);
   response.notes = query.notes;
   response.notes.emplace_back(
-      "one MLP layer stands for the model: attention adds arithmetic and weights in like parts");
+      "one MLP layer stands for the model: attention adds arithmetic and weights in similar proportion");
   response.notes.insert(response.notes.end(), query.cluster.notes.begin(), query.cluster.notes.end());
   return response;
 }
@@ -400,13 +400,13 @@ VerbSpec verb() {
   return {
       "scaling",
       "when the network limits data, tensor, expert and pipeline parallelism",
-      "The thresholds of scaling for a layer on any chip and topology: the least batch per chip for data "
-      "parallelism and FSDP, the most ways of tensor parallelism, the best mix of both, freely and on the real axes, "
-      "when slices may be joined, memory, FLOP and time of training.",
+      "Scaling thresholds of a layer on any chip and topology: the smallest batch per chip for data parallelism and "
+      "FSDP, the most tensor-parallel ways, the best mix of both (ideal and on the real axes), when slices can be "
+      "joined, and the memory, FLOP and time of training.",
       {{"model", "an id, config.json or @file.toml; or --sizes", false}},
       scaling_options(),
       {{"assay scaling llama-3-70b --on tpu-v5p:16x16x16 --batch 4Mi", "every scheme at one batch"},
-       {"assay scaling --sizes D=8192,F=32768 --on tpu-v5p:16x16x16 --explain", "the thresholds, derived"},
+       {"assay scaling --sizes D=8192,F=32768 --on tpu-v5p:16x16x16 --explain", "the thresholds with their derivation"},
        {"assay scaling llama-3-70b --on h100-sxm:4096 --batch 4M --tp 8 --pp 8", "a split of a switched cluster"},
        {"assay scaling llama-3-70b --on tpu-v5p:16x16x16 --vary batch=512Ki..16Mi --output ratio.svg",
         "arithmetic over communication against the batch"}},

@@ -159,7 +159,7 @@ Result<std::optional<assay::roofline::PlacedSplit>> given_split(const ScalingQue
     assay::roofline::PlacedSplit assumed =
         assay::roofline::assume_split(query.shape, query.peak, split, assay::roofline::Counting::exact,
                                       links.mixed->weights, links.mixed->activations);
-    assumed.placed = fmt::format("as if fsdp had all of {} and tensor all of {}", links.mixed->weights_text,
+    assumed.placed = fmt::format("assuming that fsdp has all of {} and tensor all of {}", links.mixed->weights_text,
                                  links.mixed->activations_text);
     return std::optional<assay::roofline::PlacedSplit>(assumed);
   }
