@@ -350,7 +350,9 @@ class Claim {
       return fail(path, fmt::format("{} has a calibration in {} already", whose_, path_),
                   "keep one of them: a file of --catalogue replaces the built-in one, whatever its name");
     if (values && layer < layer_) return {};
-    values = std::move(read), path_ = path, layer_ = layer;
+    values = std::move(read);
+    path_ = path;
+    layer_ = layer;
     return {};
   }
 

@@ -1,5 +1,6 @@
 // Calibration: the few fitted numbers that turn a chip's ideal rates into times of real kernels and collectives.
-// The formulas that use them are in cost/efficiency.h; docs/calibration.md describes the file and how it is made.
+// The formulas that use them are in estimate/kernel_models.h and estimate/collective_models.h; docs/calibration.md
+// describes the file and how it is made.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -136,6 +137,90 @@ struct Calibration {
   std::string origin(std::string_view section) const;
 };
 
+/// Calls the visitor for every field of each section of a calibration file.
+struct CalibrationSections {
+  static constexpr auto matmul = [](auto& x, auto& v) {
+    v.formats("share", x.share);
+    v.number("droop", x.droop);
+    v.share("memory_share", x.memory_share);
+    v.share("grouped", x.grouped);
+    v.flag("fine_tiles", x.fine_tiles);
+    v.number("small_tile", x.small_tile);
+    v.number("fill", x.fill);
+    v.time("split_cost", x.split_cost);
+    v.rate("port", x.port);
+    v.time("fork", x.fork);
+  };
+  static constexpr auto regime = [](auto& x, auto& v) {
+    v.time("launch", x.launch);
+    v.time("gap", x.gap);
+    v.time("ramp", x.ramp);
+  };
+  static constexpr auto pointwise = [](auto& x, auto& v) {
+    v.share("stream", x.stream);
+    v.share("norm", x.norm);
+    v.share("softmax", x.softmax);
+    v.share("optimizer", x.optimizer);
+    v.time("ramp", x.ramp);
+  };
+  static constexpr auto attention_pass = [](auto& x, auto& v) {
+    v.share("share", x.share);
+    v.share("wide", x.wide);
+    v.number("softmax", x.softmax);
+    v.number("passes", x.passes);
+  };
+  static constexpr auto decode = [](auto& x, auto& v) {
+    v.share("share", x.share);
+    v.share("crowded", x.crowded);
+    v.share("wide", x.wide);
+    v.time("item", x.item);
+  };
+  static constexpr auto attention_kernel = [](auto& x, auto& v) {
+    v.inner("forward", x.forward, attention_pass);
+    v.inner("backward", x.backward, attention_pass);
+    v.inner("decode", x.decode, decode);
+  };
+  static constexpr auto attention = [](auto& x, auto& v) {
+    v.section("flash2", x.flash2, attention_kernel);
+    v.section("cudnn", x.cudnn, attention_kernel);
+  };
+  static constexpr auto collective_curve = [](auto& x, auto& v) {
+    v.time("latency", x.latency);
+    v.time("member", x.member);
+    v.share("share", x.share);
+    v.number("pair", x.pair);
+    v.time("chunk", x.chunk);
+  };
+  static constexpr auto across_curve = [](auto& x, auto& v) {
+    v.time("latency", x.latency);
+    v.share("share", x.share);
+    v.size("chunk", x.chunk);
+  };
+  static constexpr auto collective = [](auto& x, auto& v) {
+    v.number("in_network", x.in_network);
+    v.rate("tree", x.tree);
+    v.inner("all_gather", x.all_gather, collective_curve);
+    v.inner("reduce_scatter", x.reduce_scatter, collective_curve);
+    v.inner("all_reduce", x.all_reduce, collective_curve);
+    v.inner("all_to_all", x.all_to_all, collective_curve);
+    v.section("infiniband", x.infiniband, across_curve);
+    v.section("efa", x.efa, across_curve);
+    v.section("tcpxo", x.tcpxo, across_curve);
+  };
+  static constexpr auto host = [](auto& x, auto& v) {
+    v.time("eager", x.eager);
+    v.time("compiled", x.compiled);
+    v.time("graph", x.graph);
+  };
+  static constexpr auto spread = [](auto& x, auto& v) {
+    v.number("matmul", x.matmul);
+    v.number("attention", x.attention);
+    v.number("decode", x.decode);
+    v.number("pointwise", x.pointwise);
+    v.number("collective", x.collective);
+  };
+};
+
 /// Calls the visitor for every field with its key; reader and writer share this list.
 template <class C, class V>
 void visit_calibration(C& c, V& v) {
@@ -143,87 +228,14 @@ void visit_calibration(C& c, V& v) {
   v.text("name", c.name);
   v.text("chip", c.chip);
   v.texts("architectures", c.architectures);
-  v.section("matmul", c.matmul, [](auto& x, auto& w) {
-    w.formats("share", x.share);
-    w.number("droop", x.droop);
-    w.share("memory_share", x.memory_share);
-    w.share("grouped", x.grouped);
-    w.flag("fine_tiles", x.fine_tiles);
-    w.number("small_tile", x.small_tile);
-    w.number("fill", x.fill);
-    w.time("split_cost", x.split_cost);
-    w.rate("port", x.port);
-    w.time("fork", x.fork);
-  });
-  const auto regime = [](auto& x, auto& w) {
-    w.time("launch", x.launch);
-    w.time("gap", x.gap);
-    w.time("ramp", x.ramp);
-  };
-  v.section("burst", c.burst, regime);
-  v.section("sustained", c.sustained, regime);
-  v.section("pointwise", c.pointwise, [](auto& x, auto& w) {
-    w.share("stream", x.stream);
-    w.share("norm", x.norm);
-    w.share("softmax", x.softmax);
-    w.share("optimizer", x.optimizer);
-    w.time("ramp", x.ramp);
-  });
-  v.section("attention", c.attention, [](auto& x, auto& w) {
-    const auto kernel = [](auto& y, auto& u) {
-      const auto pass = [](auto& z, auto& t) {
-        t.share("share", z.share);
-        t.share("wide", z.wide);
-        t.number("softmax", z.softmax);
-        t.number("passes", z.passes);
-      };
-      u.inner("forward", y.forward, pass);
-      u.inner("backward", y.backward, pass);
-      u.inner("decode", y.decode, [](auto& z, auto& t) {
-        t.share("share", z.share);
-        t.share("crowded", z.crowded);
-        t.share("wide", z.wide);
-        t.time("item", z.item);
-      });
-    };
-    w.section("flash2", x.flash2, kernel);
-    w.section("cudnn", x.cudnn, kernel);
-  });
-  v.section("collective", c.collective, [](auto& x, auto& w) {
-    const auto curve = [](auto& y, auto& u) {
-      u.time("latency", y.latency);
-      u.time("member", y.member);
-      u.share("share", y.share);
-      u.number("pair", y.pair);
-      u.time("chunk", y.chunk);
-    };
-    w.number("in_network", x.in_network);
-    w.rate("tree", x.tree);
-    w.inner("all_gather", x.all_gather, curve);
-    w.inner("reduce_scatter", x.reduce_scatter, curve);
-    w.inner("all_reduce", x.all_reduce, curve);
-    w.inner("all_to_all", x.all_to_all, curve);
-    const auto across = [](auto& y, auto& u) {
-      u.time("latency", y.latency);
-      u.share("share", y.share);
-      u.size("chunk", y.chunk);
-    };
-    w.section("infiniband", x.infiniband, across);
-    w.section("efa", x.efa, across);
-    w.section("tcpxo", x.tcpxo, across);
-  });
-  v.section("host", c.host, [](auto& x, auto& w) {
-    w.time("eager", x.eager);
-    w.time("compiled", x.compiled);
-    w.time("graph", x.graph);
-  });
-  v.section("spread", c.spread, [](auto& x, auto& w) {
-    w.number("matmul", x.matmul);
-    w.number("attention", x.attention);
-    w.number("decode", x.decode);
-    w.number("pointwise", x.pointwise);
-    w.number("collective", x.collective);
-  });
+  v.section("matmul", c.matmul, CalibrationSections::matmul);
+  v.section("burst", c.burst, CalibrationSections::regime);
+  v.section("sustained", c.sustained, CalibrationSections::regime);
+  v.section("pointwise", c.pointwise, CalibrationSections::pointwise);
+  v.section("attention", c.attention, CalibrationSections::attention);
+  v.section("collective", c.collective, CalibrationSections::collective);
+  v.section("host", c.host, CalibrationSections::host);
+  v.section("spread", c.spread, CalibrationSections::spread);
 }
 
 /// Reads and checks a calibration file; reports every fault at once.
