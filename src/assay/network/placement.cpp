@@ -290,9 +290,13 @@ CollectiveKind collective_of(plan::StepKind kind) {
       return CollectiveKind::all_reduce;
     case plan::StepKind::all_to_all:
       return CollectiveKind::all_to_all;
-    default:
+    case plan::StepKind::permute:
       return CollectiveKind::permute;
+    case plan::StepKind::slice:
+    case plan::StepKind::multiply:
+      break;
   }
+  throw InternalError("this step of a plan is not a collective");
 }
 
 CollectiveKind collective_of(program::Op op) {
@@ -303,8 +307,10 @@ CollectiveKind collective_of(program::Op op) {
       return CollectiveKind::reduce_scatter;
     case program::Op::all_reduce:
       return CollectiveKind::all_reduce;
-    default:
+    case program::Op::all_to_all:
       return CollectiveKind::all_to_all;
+    default:
+      throw InternalError("this operation of a program is not a collective");
   }
 }
 

@@ -201,8 +201,10 @@ void add_tree_collective(TransferGraph& graph, const TreeLinks& tree, const Simu
   const Split split(tree);
   const auto n = static_cast<double>(tree.participants);
   const double bytes = collective.bytes.value() / static_cast<double>(chunks);
+  if (is_rooted(collective.kind) || is_one_to_one(collective.kind))
+    throw InternalError("a collective with roles has its own schedule");
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
-    if (collective.kind == CollectiveKind::all_to_all) {
+    if (is_exchange(collective.kind)) {
       for (std::int64_t offset = tree.participants - 1; offset > 0; --offset)
         for (std::int64_t p = 0; p < tree.positions; ++p) {
           const double share = options.skew == 0.0            ? 1.0
@@ -299,12 +301,19 @@ void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, CollectiveKind
         }
         sum = by_own_links(graph, tree, split, 0, 2, chunk_bytes, sum);
         break;
-      default: {
+      case CollectiveKind::permute: {
         // A shift by one: all but the last of a node send to their neighbour, the last one to the next node.
         const std::int32_t start = sum;
         if (split.has_local) sum = chain(graph, start, {{tree.up(0, 0), chunk_bytes}, {tree.down(0, 0), chunk_bytes}});
         if (split.upper > 1) sum = by_own_links(graph, tree, split, 0, 0, chunk_bytes, start);
+        break;
       }
+      case CollectiveKind::all_gather:
+      case CollectiveKind::reduce_scatter:
+      case CollectiveKind::all_reduce:
+      case CollectiveKind::all_to_all:
+      case CollectiveKind::ragged_all_to_all:
+        throw InternalError("a collective without roles has its own schedule");
     }
     window.finish(sum);
   }
