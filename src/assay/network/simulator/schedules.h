@@ -67,6 +67,12 @@ struct RootedTorus {
   std::vector<std::vector<Edge>> trees;
   std::int64_t depth = 0;  ///< hops of the deepest branch
   LinkNetwork network;
+  struct LinkEnd {
+    std::size_t axis;
+    int direction;  ///< 0 up, 1 down
+    std::int64_t from;
+  };
+  std::vector<LinkEnd> ends;  ///< of each link of the network
   std::vector<std::string> names;
 };
 
