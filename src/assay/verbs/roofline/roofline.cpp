@@ -16,6 +16,7 @@ namespace assay::verbs::roofline {
 namespace {
 
 using Query = RooflineQuery;
+using Estimate = std::optional<estimate::OperationEstimate>;
 
 template <class N>
 assay::roofline::Work<N> work_of(const N& num, const Query& query, const assay::roofline::Operation* operation) {
@@ -38,9 +39,9 @@ assay::roofline::Bound<Plain> bound_of(const Query& query, const assay::roofline
 }
 
 /// Bounds and estimate; from the chip's calibration where it has one for this.
-report::Members time_range(const CalibratedEstimate& calibrated, const assay::roofline::Bound<Plain>& bound,
+report::Members time_range(const Estimate& calibrated, const assay::roofline::Bound<Plain>& bound,
                            const assay::roofline::Operation* operation) {
-  if (calibrated.used() && operation) return calibrated.range(bound, *operation);
+  if (calibrated && operation) return estimate_range(*calibrated, bound, *operation);
   return report::range(bound.lower, bound.estimate, bound.upper);
 }
 
@@ -95,15 +96,14 @@ assay::roofline::Operation sized(const Query& query, const assay::roofline::Oper
   return query.letter ? operation.with(*query.letter, evaluation_point(query, operation)) : operation;
 }
 
-report::Items sweep_rows(const Query& query, const CalibratedEstimate& calibrated,
-                         const assay::roofline::Operation& operation) {
+report::Items sweep_rows(const Query& query, const Estimate& calibrated, const assay::roofline::Operation& operation) {
   report::Items rows;
   for (double value : query.sweep->values) {
     const assay::roofline::Operation at = operation.with(query.sweep->letter, value);
     const assay::roofline::Work<Plain> work = padded(query, &at, work_of(Plain{}, query, &at));
     const assay::roofline::Bound<Plain> bound = assay::roofline::roofline_bound(Plain{}, work, query.roof);
     report::Members time = report::range(bound.lower, bound.estimate, bound.upper);
-    if (calibrated.used()) time = report::range(bound.lower, calibrated.of(at, bound), bound.upper);
+    if (calibrated) time = report::range(bound.lower, calibrated->time(at, bound), bound.upper);
     rows.emplace_back(report::Members{{query.sweep->letter, static_cast<std::int64_t>(value)},
                                       {"flops", work.flops},
                                       {"bytes", work.bytes},
@@ -258,7 +258,7 @@ void add_work(const Query& query, const Evaluated& all, report::Members& out) {
   out.emplace_back("bandwidth", report::Value(query.roof.bandwidth));
 }
 
-void add_bound(const Query& query, const CalibratedEstimate& calibrated, const Evaluated& all, report::Members& out) {
+void add_bound(const Query& query, const Estimate& calibrated, const Evaluated& all, report::Members& out) {
   const assay::roofline::Bound<Plain>& bound = all.bound;
   const std::string limiter(assay::roofline::roofline_limiter(bound));
   out.emplace_back("intensity", finite(bound.intensity));
@@ -283,12 +283,12 @@ void add_bound(const Query& query, const CalibratedEstimate& calibrated, const E
 }
 
 /// One row per operation that is compared.
-report::Items operation_rows(const Query& query, const CalibratedEstimate& calibrated) {
+report::Items operation_rows(const Query& query, const Estimate& calibrated) {
   report::Items rows;
   for (const assay::roofline::Operation& operation : query.operations) {
     const assay::roofline::Operation here = sized(query, operation);
     const assay::roofline::Bound<Plain> bound = bound_of(query, &here);
-    const Seconds estimate = calibrated.used() ? calibrated.of(here, bound) : bound.estimate;
+    const Seconds estimate = calibrated ? calibrated->time(here, bound) : bound.estimate;
     report::Members row{{"operation", here.text()},
                         {"intensity", bound.intensity},
                         {"time", report::range(bound.lower, estimate, bound.upper)},
@@ -299,12 +299,11 @@ report::Items operation_rows(const Query& query, const CalibratedEstimate& calib
   return rows;
 }
 
-void explain(const Query& query, const CalibratedEstimate& calibrated, const Evaluated& all,
-             report::Response& response) {
+void explain(const Query& query, const Estimate& calibrated, const Evaluated& all, report::Response& response) {
   const Traced num{&response.ledger};
   const assay::roofline::Bound<Traced> traced =
       assay::roofline::roofline_bound(num, work_of(num, query, all.operation()), query.roof);
-  const int estimate = calibrated.used() ? calibrated.traced(num, *all.operation()).id : traced.estimate.id;
+  const int estimate = calibrated ? calibrated->traced(num, *all.operation()).id : traced.estimate.id;
   response.derived = {traced.lower.id, traced.upper.id, estimate, traced.intensity.id, traced.critical_intensity.id};
   if (query.letter)
     if (const auto knee = assay::roofline::traced_knee(num, *all.first, *query.letter, query.counting, query.roof))
@@ -328,16 +327,16 @@ std::string headline(const Query& query, const Evaluated& all) {
 
 Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(query, read_roofline_query(request, context));
-  ASSAY_TRY(calibrated, CalibratedEstimate::make(request, context, query));
+  ASSAY_TRY(calibrated, calibrated_estimate(request, context, query));
   const Evaluated all = evaluate(query);
   report::Response response;
   report::Members& out = response.results;
   add_work(query, all, out);
   add_bound(query, calibrated, all, out);
   response.notes = query.notes;
-  if (calibrated.used()) {
-    out.emplace_back("calibration", calibrated.details(*all.operation()));
-    response.notes.push_back(calibrated.note());
+  if (calibrated) {
+    out.emplace_back("calibration", estimate_details(*calibrated, *all.operation()));
+    response.notes.push_back(estimate_note(*calibrated));
   }
   if (query.letter) add_knee(query, *all.first, out);
   if (query.operations.size() > 1) {
