@@ -20,10 +20,16 @@ std::size_t number_length(std::string_view text) {
   std::size_t i = 0;
   if (i < text.size() && (text[i] == '+' || text[i] == '-')) ++i;
   std::size_t digits = 0;
-  while (i < text.size() && is_digit(text[i])) ++i, ++digits;
+  while (i < text.size() && is_digit(text[i])) {
+    ++i;
+    ++digits;
+  }
   if (i < text.size() && text[i] == '.') {
     ++i;
-    while (i < text.size() && is_digit(text[i])) ++i, ++digits;
+    while (i < text.size() && is_digit(text[i])) {
+      ++i;
+      ++digits;
+    }
   }
   if (digits == 0) return 0;
   if (i < text.size() && (text[i] == 'e' || text[i] == 'E')) {
@@ -346,9 +352,10 @@ std::string in_quotes(std::string_view text) {
   constexpr std::size_t limit = 60;
   std::string out = "\"";
   for (char c : text.substr(0, limit)) {
-    if (c == '"' || c == '\\')
-      out += '\\', out += c;
-    else if (c >= ' ' && c <= '~')
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c >= ' ' && c <= '~')
       out += c;
     else
       out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));

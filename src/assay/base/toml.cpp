@@ -116,8 +116,14 @@ std::optional<std::pair<std::size_t, std::string>> hostile_part(std::string_view
     if (c == '=') value = true;
     if (c == '\n' && open.empty()) value = false;
     if (c == ',' && !open.empty()) value = open.back() == '[';
-    if ((c == '[' && value) || c == '{') open += c, value = c == '[';
-    if ((c == ']' || c == '}') && !open.empty()) open.pop_back(), value = true;
+    if ((c == '[' && value) || c == '{') {
+      open += c;
+      value = c == '[';
+    }
+    if ((c == ']' || c == '}') && !open.empty()) {
+      open.pop_back();
+      value = true;
+    }
     if (c != ' ' && c != '\t' && c != '\r') before = c;
   }
   return std::nullopt;

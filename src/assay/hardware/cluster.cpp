@@ -20,7 +20,10 @@ struct Extent {
 
 Result<Extent> parse_extent(std::string_view text, std::string_view where) {
   Extent extent;
-  if (text.ends_with("_twisted")) extent.twisted = true, text.remove_suffix(8);
+  if (text.ends_with("_twisted")) {
+    extent.twisted = true;
+    text.remove_suffix(8);
+  }
   for (const std::string& part : split(text, 'x')) {
     auto count = parse_count(part, where);
     if (!count)
@@ -117,7 +120,9 @@ Result<void> build_levels(Cluster& cluster, std::int64_t chips, std::string_view
     if (children % units != 0)
       cluster.notes.push_back(fmt::format("{} children do not divide evenly over {} {} units; the largest has {}",
                                           children, units, step.name, degree));
-    below *= degree, full_below *= most, children = units;
+    below *= degree;
+    full_below *= most;
+    children = units;
   }
   if (children > 1)
     return fail(std::string(where),

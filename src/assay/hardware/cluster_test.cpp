@@ -248,7 +248,8 @@ RC_GTEST_PROP(Cluster, AnyCountIsAWholeTreeOrRefused, ()) {
   for (const Level& level : cluster->levels) {
     RC_ASSERT(level.units == (below + level.degree - 1) / level.degree);
     RC_ASSERT(level.chips == level.degree * chips_below);
-    below = level.units, chips_below = level.chips;
+    below = level.units;
+    chips_below = level.chips;
   }
   RC_ASSERT(below == 1);
 }

@@ -57,7 +57,9 @@ std::optional<AxisParts> GroundFilling::lay(std::int64_t size) {
     const std::int64_t taken = std::gcd(size, room_);
     if (taken != size && taken != room_) return std::nullopt;
     if (taken > 1) inner_first.push_back({(*grounds_)[next_].axis, taken, stride_});
-    size /= taken, room_ /= taken, stride_ *= taken;
+    size /= taken;
+    room_ /= taken;
+    stride_ *= taken;
   }
   std::reverse(inner_first.begin(), inner_first.end());
   return inner_first;

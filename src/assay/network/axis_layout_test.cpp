@@ -34,8 +34,10 @@ std::vector<double> times(const std::vector<std::int64_t>& sizes, const AxisLayo
     program::AxisSet axes = 0;
     for (std::size_t i = 0; i < sizes.size(); ++i)
       if (set >> i & 1u) axes |= program::axis_bit(*mesh.find(std::to_string(i)));
-    for (const CollectiveLine& line : collective_lines(placement->group(axes)))
-      out.push_back(line.rate.value()), out.push_back(line.floor.value());
+    for (const CollectiveLine& line : collective_lines(placement->group(axes))) {
+      out.push_back(line.rate.value());
+      out.push_back(line.floor.value());
+    }
   }
   return out;
 }
@@ -120,7 +122,8 @@ TEST(AxisLayout, DensestGroupsAreNoSlower) {
           double rate = HUGE_VAL, floor = HUGE_VAL;
           for (const CollectiveGroup& dense : *densest) {
             const CollectiveLine other = collective_line(kind, dense);
-            rate = std::min(rate, other.rate.value()), floor = std::min(floor, other.floor.value());
+            rate = std::min(rate, other.rate.value());
+            floor = std::min(floor, other.floor.value());
           }
           EXPECT_LE(rate, line.rate.value()) << where << " " << program::mesh_text(mesh) << " " << name(kind);
           EXPECT_LE(floor, line.floor.value()) << where << " " << program::mesh_text(mesh) << " " << name(kind);

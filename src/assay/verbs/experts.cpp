@@ -31,7 +31,9 @@ Result<void> check_experts(std::int64_t ways, const std::optional<lower::ExpertA
   lower::Parallelism p;
   p.expert = p.data = ways;
   if (over) {
-    p.expert_over = *over, p.tensor = tensor, p.context = context;
+    p.expert_over = *over;
+    p.tensor = tensor;
+    p.context = context;
     p.data = std::max<std::int64_t>(1, p.expert_data());
   }
   return lower::check_parallelism(p, model);

@@ -15,8 +15,14 @@ std::string wrapped(std::string_view text, const std::string& indent) {
   std::string out = indent;
   std::size_t at = indent.size();
   for (const std::string& word : split(text, ' ')) {
-    if (at + word.size() + 1 > columns && at > indent.size()) out += "\n" + indent, at = indent.size();
-    if (at > indent.size()) out += " ", ++at;
+    if (at + word.size() + 1 > columns && at > indent.size()) {
+      out += "\n" + indent;
+      at = indent.size();
+    }
+    if (at > indent.size()) {
+      out += " ";
+      ++at;
+    }
     out += word;
     at += word.size();
   }

@@ -270,10 +270,12 @@ Result<std::vector<std::string>> split_words(std::string_view line) {
       else
         word += c;
     } else if (c == '"' || c == '\'') {
-      quote = c, open = true;
+      quote = c;
+      open = true;
     } else if (c == ' ' || c == '\t' || c == '\n') {
       if (open || !word.empty()) words.push_back(std::move(word));
-      word.clear(), open = false;
+      word.clear();
+      open = false;
     } else {
       word += c;
     }

@@ -56,7 +56,8 @@ Result<Line> read_line(const Request& request) {
     for (std::size_t at = 0; at < line.words[i].size(); ++at)
       if (line.words[i][at] == unknown) {
         ++found;
-        line.word = i, line.place = at;
+        line.word = i;
+        line.place = at;
       }
   if (found != 1)
     return fail("solve", fmt::format("the command has {} unknowns, not one", found),
@@ -191,7 +192,8 @@ Result<search::ThresholdRange> read_range(const Request& request) {
   ASSAY_TRY(from, read_end(request, "from", range.from));
   ASSAY_TRY(to, read_end(request, "to", range.to));
   if (from > to) return fail("--from", fmt::format("{} is above {}", from, to), "put the smaller end first");
-  range.from = from, range.to = to;
+  range.from = from;
+  range.to = to;
   return range;
 }
 

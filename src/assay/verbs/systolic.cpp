@@ -27,7 +27,9 @@ Result<Query> read_query(const Request& request, const Context& context) {
   ASSAY_TRY(m, parse_count(request.arguments()[0], "M"));
   ASSAY_TRY(k, parse_count(request.arguments()[1], "K"));
   ASSAY_TRY(n, parse_count(request.arguments()[2], "N"));
-  query.m = m, query.k = k, query.n = n;
+  query.m = m;
+  query.k = k;
+  query.n = n;
   query.array = {128, 128, !request.has("single-buffered")};
   query.array_source = "default 128x128";
   if (request.has("on") && request.has("array"))
@@ -39,7 +41,8 @@ Result<Query> read_query(const Request& request, const Context& context) {
       return fail("--on",
                   fmt::format("the matrix unit of {} is not a systolic array in the catalogue", cluster.chip.id),
                   "name a TPU, or give --array 128x128");
-    query.array.rows = unit.rows->value, query.array.columns = unit.columns->value;
+    query.array.rows = unit.rows->value;
+    query.array.columns = unit.columns->value;
     if (unit.clock) query.clock = unit.clock->value;
     query.array_source = unit.rows->source;
   }
@@ -51,7 +54,8 @@ Result<Query> read_query(const Request& request, const Context& context) {
     ASSAY_TRY(rows, parse_count(sides[0], "--array"));
     ASSAY_TRY(columns, parse_count(sides[1], "--array"));
     if (rows > 4096 || columns > 4096) return fail("--array", "an array has at most 4096 rows and columns", "");
-    query.array.rows = rows, query.array.columns = columns;
+    query.array.rows = rows;
+    query.array.columns = columns;
     query.array_source = "--array";
   }
   const auto up = [](std::int64_t size, std::int64_t side) {

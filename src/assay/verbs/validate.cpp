@@ -51,7 +51,8 @@ draw::Scene scatter(const std::string& title, const std::vector<assay::validate:
     low = std::min({low, one.measured.value, one.predicted.value});
     high = std::max({high, one.measured.value, one.predicted.value});
   }
-  low /= 1.5, high *= 1.5;
+  low /= 1.5;
+  high *= 1.5;
   chart.x.range = chart.y.range = draw::AxisRange{low, high};
   chart.series.push_back({"equal", {{low, low}, {high, high}}, draw::SeriesStyle::line, 8});
   constexpr double gap = std::numeric_limits<double>::quiet_NaN();

@@ -97,8 +97,14 @@ struct GridAxes {
   explicit GridAxes(const program::Mesh& mesh) {
     for (std::size_t i = 0; i < mesh.axes.size(); ++i)
       if (mesh.axes[i].size > 1) all.push_back(i);
-    if (!all.empty()) column = all.size() == 1 ? all[0] : all[1], columns = mesh.axes[column].size;
-    if (all.size() > 1) row = all[0], rows = mesh.axes[row].size;
+    if (!all.empty()) {
+      column = all.size() == 1 ? all[0] : all[1];
+      columns = mesh.axes[column].size;
+    }
+    if (all.size() > 1) {
+      row = all[0];
+      rows = mesh.axes[row].size;
+    }
     for (std::size_t i = 2; i < all.size(); ++i) layers *= mesh.axes[all[i]].size;
   }
   std::vector<std::int64_t> coordinates(const program::Mesh& mesh, std::int64_t r, std::int64_t c,
@@ -223,7 +229,10 @@ Sketch sketch_array(const program::Mesh& mesh, const program::Tensor& tensor) {
     std::vector<std::int64_t> index(rank, 0);
     std::int64_t rest = layers.index[l];
     for (std::size_t d = rank; d-- > 0;)
-      if (d + 2 < rank) index[d] = rest % counts[d], rest /= counts[d];
+      if (d + 2 < rank) {
+        index[d] = rest % counts[d];
+        rest /= counts[d];
+      }
     for (std::size_t r = 0; r < rows.size(); ++r)
       for (std::size_t c = 0; c < columns.size(); ++c) {
         if (rank > 1) index[rank - 2] = rows.index[r];

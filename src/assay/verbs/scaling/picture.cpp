@@ -159,8 +159,10 @@ draw::Chart time_chart(const ScalingQuery& query, const SchemeLinks& links,
     Seconds least(HUGE_VAL);
     for (const assay::roofline::PlacedSplit& split : splits)
       if (const Seconds time = forward(split.rates, split.split, Tokens(range.at(i) * chips)).communication;
-          time < least)
-        least = time, best = &split;
+          time < least) {
+        least = time;
+        best = &split;
+      }
     if (best && best->split.tensor > 1.0 && best->split.fsdp > 1.0 &&
         std::find(shown.begin(), shown.end(), best) == shown.end())
       shown.push_back(best);

@@ -84,8 +84,14 @@ Result<void> read_sizes(std::string_view text, ScalingQuery& query) {
                   Error::Kind::usage);
     ASSAY_TRY(count, parse_count(part.substr(equals + 1), "--sizes " + name));
     const auto value = static_cast<double>(count);
-    if (name == "D") query.shape.d_model = value, has_d = true;
-    if (name == "F") query.shape.d_ff = value, has_f = true;
+    if (name == "D") {
+      query.shape.d_model = value;
+      has_d = true;
+    }
+    if (name == "F") {
+      query.shape.d_ff = value;
+      has_f = true;
+    }
     if (name == "L") query.layers = value;
     if (name == "E") query.shape.experts = value;
     if (name == "k") query.shape.experts_per_token = value;
