@@ -45,9 +45,18 @@ struct Move {
   double dy;
   void operator()(Polyline& line) const { move(line.points); }
   void operator()(Polygon& area) const { move(area.points); }
-  void operator()(Rectangle& box) const { box.x += dx, box.y += dy; }
-  void operator()(Marker& marker) const { marker.centre.x += dx, marker.centre.y += dy; }
-  void operator()(Label& label) const { label.at.x += dx, label.at.y += dy; }
+  void operator()(Rectangle& box) const {
+    box.x += dx;
+    box.y += dy;
+  }
+  void operator()(Marker& marker) const {
+    marker.centre.x += dx;
+    marker.centre.y += dy;
+  }
+  void operator()(Label& label) const {
+    label.at.x += dx;
+    label.at.y += dy;
+  }
   void move(std::vector<PlotPoint>& points) const {
     for (PlotPoint& point : points) {
       point.x += dx;

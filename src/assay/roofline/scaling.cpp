@@ -10,21 +10,23 @@ namespace {
 constexpr std::string_view asked = "from the request";
 constexpr Tokens one_token(1);
 
+/// How collectives are counted, and what their numbers are called.
+struct Counted {
+  Counting counting = Counting::exact;
+  const network::CollectiveLabels* labels = nullptr;
+};
+
 /// The bandwidth term of a collective, named for what is moved.
 template <class N>
 auto moved(const N& num, std::string_view name, network::CollectiveKind kind, Bytes bytes,
-           const network::CollectiveGroup& group, Counting counting, const network::CollectiveLabels* labels) {
-  const network::CollectiveCost<N> cost = network::collective_cost(num, kind, bytes, group, labels);
-  return num.named(name, counting == Counting::exact ? cost.bandwidth : cost.approximate);
+           const network::CollectiveGroup& group, const Counted& counted) {
+  const network::CollectiveCost<N> cost = network::collective_cost(num, kind, bytes, group, counted.labels);
+  return num.named(name, counted.counting == Counting::exact ? cost.bandwidth : cost.approximate);
 }
 
 Bytes activation_bytes(const MlpShape& shape) { return Bytes(shape.element_bytes * shape.d_model); }
 
-}  // namespace
-
-namespace {
-
-/// So many routed experts, and the shared ones beside them.
+/// So many routed experts, plus the shared ones.
 template <class N>
 Ratio<N> with_shared(const N& num, std::string_view name, double routed, const MlpShape& shape) {
   const auto experts = num.given(name, routed, asked);
@@ -55,17 +57,17 @@ typename N::template Number<Bytes::dim> layer_weight_bytes(const N& num, const M
 
 template <class N>
 LayerRates<N> layer_rates(const N& num, const MlpShape& shape, const Sourced<FlopsPerSecond>& peak,
-                          const network::CollectiveGroup& weights, const network::CollectiveGroup& activations,
-                          Counting counting, const network::CollectiveLabels* labels) {
+                          const LayerLinks& links, Counting counting, const network::CollectiveLabels* labels) {
+  const Counted counted{counting, labels};
   const auto flops = layer_flops_per_token(num, shape);
   const Bytes bytes = plain(layer_weight_bytes(Plain{}, shape));
   const auto arithmetic = num.named("arithmetic per token", flops / num.given("peak", peak));
   const auto gather =
-      moved(num, "weights gathered", network::CollectiveKind::all_gather, bytes, weights, counting, labels);
+      moved(num, "weights gathered", network::CollectiveKind::all_gather, bytes, links.weights, counted);
   const auto reduce =
-      moved(num, "gradients reduced", network::CollectiveKind::all_reduce, bytes, weights, counting, labels);
+      moved(num, "gradients reduced", network::CollectiveKind::all_reduce, bytes, links.weights, counted);
   const auto token = moved(num, "activations of a token gathered", network::CollectiveKind::all_gather,
-                           activation_bytes(shape), activations, counting, labels);
+                           activation_bytes(shape), links.activations, counted);
   const auto exchange = num.named("activations per token", 2.0 * token / num.given("token", one_token, "one"));
   return {arithmetic, gather, reduce, exchange};
 }
@@ -146,8 +148,8 @@ ExpertTimes<N> expert_times(const N& num, const MlpShape& shape, const Sourced<F
   if (group.torus()) {
     const auto copies = shape.experts_per_token * activation_bytes(shape);
     add(2.0 *
-        moved(num, "tokens to their experts", network::CollectiveKind::all_to_all, copies, group, Counting::exact,
-              labels) /
+        moved(num, "tokens to their experts", network::CollectiveKind::all_to_all, copies, group,
+              {Counting::exact, labels}) /
         token);
   } else {
     double below = 1.0;
@@ -222,9 +224,8 @@ typename N::template Number<Bytes::dim> checkpoint_bytes(const N& num, double la
 #define ASSAY_INSTANTIATE(N)                                                                                       \
   template N::Number<TokenFlopCount::dim> layer_flops_per_token(const N&, const MlpShape&);                        \
   template N::Number<Bytes::dim> layer_weight_bytes(const N&, const MlpShape&);                                    \
-  template LayerRates<N> layer_rates(const N&, const MlpShape&, const Sourced<FlopsPerSecond>&,                    \
-                                     const network::CollectiveGroup&, const network::CollectiveGroup&, Counting,   \
-                                     const network::CollectiveLabels*);                                            \
+  template LayerRates<N> layer_rates(const N&, const MlpShape&, const Sourced<FlopsPerSecond>&, const LayerLinks&, \
+                                     Counting, const network::CollectiveLabels*);                                  \
   template LayerTimes<N> layer_times(const N&, const LayerRates<N>&, const Split&, Tokens, WeightsAre, Pass);      \
   template TokenCount<N> min_tokens_data_parallel(const N&, const LayerRates<N>&, WeightsAre);                     \
   template Ratio<N> max_tensor_ways(const N&, const LayerRates<N>&);                                               \

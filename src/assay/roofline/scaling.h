@@ -34,8 +34,13 @@ typename N::template Number<TokenFlopCount::dim> layer_flops_per_token(const N& 
 template <class N>
 typename N::template Number<Bytes::dim> layer_weight_bytes(const N& num, const MlpShape& shape);
 
-/// One layer, forward, as if one chip did all of it (arithmetic), as if the whole weights were gathered over `weights`
-/// (gather, or as gradients reduced: reduce), and one token's activations gathered and scattered over `activations`.
+/// The links over which a layer's weights and its activations travel.
+struct LayerLinks {
+  network::CollectiveGroup weights, activations;
+};
+
+/// One layer, forward: all of its arithmetic on one chip, all of its weights gathered (or as gradients reduced) over
+/// the links of weights, and one token's activations gathered and scattered over those of activations.
 template <class N>
 struct LayerRates {
   typename N::template Number<TokenSeconds::dim> arithmetic;  ///< per token
@@ -44,8 +49,8 @@ struct LayerRates {
 };
 template <class N>
 LayerRates<N> layer_rates(const N& num, const MlpShape& shape, const Sourced<FlopsPerSecond>& peak,
-                          const network::CollectiveGroup& weights, const network::CollectiveGroup& activations,
-                          Counting counting, const network::CollectiveLabels* labels = nullptr);
+                          const LayerLinks& links, Counting counting,
+                          const network::CollectiveLabels* labels = nullptr);
 
 /// How the chips share the work: fsdp x pipeline x tensor of them.
 struct Split {

@@ -221,11 +221,12 @@ void add_outward(TransferGraph& graph, const SpreadPart& part, const std::vector
 }
 
 /// All-gather, reduce-scatter, or one after the other.
-void add_spread(TransferGraph& graph, const TorusLinks& torus, const Axes& axes, CollectiveKind kind, double bytes,
+void add_spread(TransferGraph& graph, const TorusLinks& torus, const SimulatedCollective& collective,
                 const SimulationOptions& options, std::int64_t chunks) {
-  const double shard = bytes / static_cast<double>(devices_of(torus, axes));
-  const std::vector<SpreadPart> parts = spread_parts(torus, axes, shard, options, chunks);
-  const bool reduces = kind != CollectiveKind::all_gather, gathers = kind != CollectiveKind::reduce_scatter;
+  const double shard = collective.bytes.value() / static_cast<double>(devices_of(torus, collective.axes));
+  const std::vector<SpreadPart> parts = spread_parts(torus, collective.axes, shard, options, chunks);
+  const bool reduces = collective.kind != CollectiveKind::all_gather,
+             gathers = collective.kind != CollectiveKind::reduce_scatter;
   const std::int32_t all_reduced = graph.add_meeting();
   std::vector<std::int32_t> starts;
   if (reduces && !options.overlap_passes) starts.assign(at(torus.positions), all_reduced);
@@ -381,7 +382,8 @@ std::vector<TravelPart> travel_parts(const TorusLinks& torus, const std::vector<
 
 void add_torus_collective(TransferGraph& graph, const TorusLinks& torus, const SimulatedCollective& collective,
                           const SimulationOptions& options, std::int64_t chunks) {
-  Axes axes = collective.axes;
+  SimulatedCollective over = collective;
+  Axes& axes = over.axes;
   if (axes.empty()) {
     axes.resize(torus.axes.size());
     std::iota(axes.begin(), axes.end(), std::size_t{0});
@@ -391,7 +393,7 @@ void add_torus_collective(TransferGraph& graph, const TorusLinks& torus, const S
     case CollectiveKind::all_gather:
     case CollectiveKind::reduce_scatter:
     case CollectiveKind::all_reduce:
-      return add_spread(graph, torus, axes, collective.kind, bytes, options, chunks);
+      return add_spread(graph, torus, over, options, chunks);
     case CollectiveKind::all_to_all:
       return add_all_to_all(graph, torus, axes, bytes, options, chunks);
     case CollectiveKind::permute:
@@ -405,7 +407,7 @@ void add_torus_collective(TransferGraph& graph, const TorusLinks& torus, const S
     case CollectiveKind::ragged_all_to_all:
     case CollectiveKind::broadcast:
     case CollectiveKind::reduce:
-      throw InternalError("a collective with a root has its own schedule");
+      throw InternalError("collectives with a root or unequal pieces have their own schedules");
   }
 }
 

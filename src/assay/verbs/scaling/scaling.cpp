@@ -213,24 +213,24 @@ void explain(const Query& query, const SchemeLinks& links, const std::optional<a
   const network::CollectiveLabels labels = network::collective_labels(query.slice);
   auto& roots = response.derived;
   if (query.slice_chips() > 1) {
-    const auto pure = assay::roofline::layer_rates(num, query.shape, query.peak, links.weights, links.activations,
+    const auto pure = assay::roofline::layer_rates(num, query.shape, query.peak, {links.weights, links.activations},
                                                    assay::roofline::Counting::exact, &labels);
     roots.push_back(assay::roofline::min_tokens_data_parallel(num, pure, assay::roofline::WeightsAre::sharded).id);
     roots.push_back(assay::roofline::min_tokens_data_parallel(num, pure, assay::roofline::WeightsAre::replicated).id);
-    const auto rule = assay::roofline::layer_rates(num, query.shape, query.peak, links.weights, links.activations,
+    const auto rule = assay::roofline::layer_rates(num, query.shape, query.peak, {links.weights, links.activations},
                                                    assay::roofline::Counting::approximate, &labels);
     roots.push_back(assay::roofline::max_tensor_ways(num, rule).id);
   }
   if (links.mixed) {
     const auto mixed =
-        assay::roofline::layer_rates(num, query.shape, query.peak, links.mixed->weights, links.mixed->activations,
+        assay::roofline::layer_rates(num, query.shape, query.peak, {links.mixed->weights, links.mixed->activations},
                                      assay::roofline::Counting::approximate, &labels);
     roots.push_back(assay::roofline::min_tokens_mixed(num, mixed).id);
     if (query.batch)
       roots.push_back(assay::roofline::best_fsdp_squared(num, mixed, slice_batch(query), query.slice_chips()).id);
   }
   if (given && query.batch) {
-    const auto rates = assay::roofline::layer_rates(num, query.shape, query.peak, given->weights, given->activations,
+    const auto rates = assay::roofline::layer_rates(num, query.shape, query.peak, {given->weights, given->activations},
                                                     assay::roofline::Counting::exact, &labels);
     roots.push_back(assay::roofline::layer_times(num, rates, given->split, slice_batch(query),
                                                  assay::roofline::WeightsAre::sharded, assay::roofline::Pass::forward)

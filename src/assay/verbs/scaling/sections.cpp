@@ -144,7 +144,7 @@ Tokens slice_batch(const ScalingQuery& query) {
 assay::roofline::LayerRates<Plain> rates_of(const ScalingQuery& query, const network::CollectiveGroup& weights,
                                             const network::CollectiveGroup& activations,
                                             assay::roofline::Counting counting) {
-  return assay::roofline::layer_rates(Plain{}, query.shape, query.peak, weights, activations, counting);
+  return assay::roofline::layer_rates(Plain{}, query.shape, query.peak, {weights, activations}, counting);
 }
 
 Result<std::optional<assay::roofline::PlacedSplit>> given_split(const ScalingQuery& query, const SchemeLinks& links) {
