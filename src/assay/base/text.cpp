@@ -216,7 +216,7 @@ Result<AnyQuantity> parse_quantity(std::string_view text, std::string_view where
 Result<AnyQuantity> parse_quantity(std::string_view text, Dim dim, std::string_view where) {
   auto parsed = parse_quantity(text, where);
   if (dim == Dim{.sec = 1} && !parsed) {
-    // No units beside others: a lone "d" is too easily a slip of the hand for them.
+    // Only alone: as part of a longer unit, "d" is too easily a typo.
     const std::size_t length = number_length(trim(text));
     const std::string_view unit = trim(trim(text).substr(length));
     const auto number = parse_number(trim(text).substr(0, length));

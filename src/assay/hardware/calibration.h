@@ -22,23 +22,23 @@ struct MatmulCalibration {
   std::array<double, 12> share{};  ///< by compute format, at the clock of a short burst; 0: not measured
   double droop = 0;                ///< how much longer arithmetic takes at the clock that sustained power allows
   double memory_share = 1;
-  double grouped = 1;       ///< what of it is left where every expert multiplies its own rows in one kernel
-  bool fine_tiles = false;  ///< sides of tiles come in steps of 32 instead of powers of two
-  double small_tile = 0;    ///< elements: what a tile loses to its edges, against one of 128 x 256
-  double fill = 0;          ///< elements of k that a tile's prologue and epilogue are worth, in bf16: a time
+  double grouped = 1;       ///< share of it that remains in a grouped product over experts
+  bool fine_tiles = false;  ///< tile sides are multiples of 32 instead of powers of two
+  double small_tile = 0;    ///< elements: loss at the edges of a tile, relative to 128 x 256
+  double fill = 0;          ///< prologue and epilogue of a tile, as elements of k in bf16
   Seconds split_cost;       ///< of the kernel that adds partial sums when k is split over cores
-  /// At which operands reach one core from the cache that all share; not bounded where absent.
+  /// Rate at which operands reach one core from the shared cache; unbounded if absent.
   std::optional<BytesPerSecond> port;
-  /// A CPU: what it takes to start the other cores and to wait for them. A product runs on as many as pay off, and its
-  /// operands are copied into panels first, so that memory adds to arithmetic instead of hiding behind it.
+  /// CPU: time to start the other cores and to wait for them. A product runs on as many cores as pay off, and its
+  /// operands are copied into panels first, so that memory time adds to arithmetic instead of hiding behind it.
   std::optional<Seconds> fork;
 };
 
-/// How kernels run one after the other. A measurement of kernels one by one has a regime of its own.
+/// How kernels follow each other. Kernels measured one at a time have their own regime.
 struct Regime {
   Seconds launch;  ///< fixed time of each kernel on the device
   Seconds gap;     ///< idle time between kernels, in which the chip cools; 0: sustained
-  Seconds ramp;    ///< time in which a stream of memory requests reaches its full rate
+  Seconds ramp;    ///< time until memory requests reach their full rate
 };
 
 /// Kernels that stream memory: shares of its bandwidth.
@@ -47,19 +47,19 @@ struct PointwiseCalibration {
   Seconds ramp;
 };
 
-/// Heads with more elements than this (256, say) are done in smaller tiles; latent attention's 192 and 128 are not.
+/// Wider heads (256, say) use smaller tiles; latent attention's 192 and 128 do not.
 inline constexpr double wide_head = 160;
 /// Attention by tiles, forward or backward.
 struct AttentionPass {
   double share = 1;    ///< of the peak, while a tile is multiplied
-  double wide = 1;     ///< what is left of it where heads are wider than wide_head: tiles are smaller
-  double softmax = 0;  ///< what the softmax of a tile costs, in elements of head size
-  double passes = 0;   ///< over queries, keys, values and results, beyond what hides behind arithmetic
+  double wide = 1;     ///< share of it that remains for heads wider than wide_head
+  double softmax = 0;  ///< cost of a tile's softmax, in elements of head size
+  double passes = 0;   ///< over queries, keys, values and results, exposed beside the arithmetic
 };
 /// One query token per sequence against a cache.
 struct DecodeCalibration {
   double share = 1;    ///< of the bandwidth, reading keys and values
-  double crowded = 1;  ///< what is left of it where sequences and key-value heads are so many that none is split
+  double crowded = 1;  ///< share of it that remains when sequences and key-value heads are too many to split
   double wide = 1;     ///< share of the bandwidth where heads are wider than wide_head
   Seconds item;        ///< per sequence and key-value head, on one core
 };
@@ -74,7 +74,7 @@ struct AttentionCalibration {
   std::optional<AttentionKernelCalibration> flash2, cudnn;
 };
 
-/// One kind of collective inside of a node: latency + member (n - 1) + x / B + 2 sqrt(chunk x / B).
+/// One kind of collective inside a node: latency + member (n - 1) + x / B + 2 sqrt(chunk x / B).
 struct CollectiveCurve {
   Seconds latency, member;
   double share = 1;  ///< of the link bandwidth that a large group reaches
@@ -85,16 +85,16 @@ struct CollectiveCurve {
 struct AcrossCurve {
   Seconds latency;
   double share = 1;
-  Bytes chunk;  ///< what is under way before the first byte has crossed
+  Bytes chunk;  ///< in flight before the first byte arrives
 };
 enum class Fabric : std::uint8_t { infiniband, efa, tcpxo };  ///< RoCE counts as InfiniBand
-/// From the technology that a chip file or a user names; InfiniBand where it says nothing else.
+/// From the technology named by a chip file or a user; InfiniBand by default.
 Fabric fabric_of(std::string_view technology);
 struct CollectiveCalibration {
   CollectiveCurve all_gather, reduce_scatter, all_reduce, all_to_all;
   double in_network = 0;  ///< bytes of an all-reduce that the switches add, per link bandwidth; 0: they do not
-  std::optional<AcrossCurve> infiniband, efa, tcpxo;  ///< absent where chips of one node were measured alone
-  std::optional<BytesPerSecond> tree{};  ///< of an array that chains of chips add up on its way between nodes, at most
+  std::optional<AcrossCurve> infiniband, efa, tcpxo;  ///< absent if only one node was measured
+  std::optional<BytesPerSecond> tree{};  ///< upper bound for arrays summed along chains of chips between nodes
 
   /// The ideal where it was not measured.
   AcrossCurve across(Fabric fabric) const {
@@ -102,12 +102,12 @@ struct CollectiveCalibration {
   }
 };
 
-/// What the host pays to start a kernel; a step is at least as long as its launches.
+/// Host time to launch a kernel; a step is at least as long as its launches.
 struct HostCalibration {
   Seconds eager, compiled, graph;
 };
 
-/// How far four of five measurements lie from the estimate: within a factor of 1 + spread, by class. 0: not known.
+/// Four of five measurements lie within a factor of 1 + spread of the estimate, by class. 0: not known.
 struct SpreadCalibration {
   double matmul = 0, attention = 0, decode = 0, pointwise = 0, collective = 0;
 };
@@ -124,8 +124,8 @@ struct Calibration {
   std::optional<std::vector<std::string>> architectures;  ///< ... or of a family
   std::vector<CalibrationSource> sources;
   std::optional<MatmulCalibration> matmul;
-  std::optional<Regime> burst;      ///< how its kernels were measured one by one
-  std::optional<Regime> sustained;  ///< how they run in a step
+  std::optional<Regime> burst;      ///< kernels measured one at a time
+  std::optional<Regime> sustained;  ///< kernels in a step
   std::optional<PointwiseCalibration> pointwise;
   std::optional<AttentionCalibration> attention;
   std::optional<CollectiveCalibration> collective;
@@ -243,7 +243,7 @@ Result<Calibration> read_calibration(std::string_view document, std::string_view
 /// The file that reads back as this calibration.
 std::string calibration_text(const Calibration& calibration);
 
-/// What is known about a chip: its own file, with its family's for the sections that it lacks.
+/// The calibration of a chip: its own file, with its family's for missing sections.
 struct ChipCalibration {
   Calibration values;
   bool own = false;   ///< the chip itself was measured

@@ -79,7 +79,7 @@ struct Host {
   Count chips;
   Sourced<BytesPerSecond> pcie;
   Maybe<Bytes> memory;                     ///< of the whole host
-  Maybe<BytesPerSecond> memory_bandwidth;  ///< the same, reading and writing together
+  Maybe<BytesPerSecond> memory_bandwidth;  ///< of the whole host, reads plus writes
   Maybe<Shape> shape;
   Maybe<std::int64_t> trays;
 };
@@ -269,7 +269,7 @@ void visit_chip(C& chip, V& v) {
   v.items("price", chip.prices, ChipSections::price);
 }
 
-/// One value laid over a chip file before it is read: "memory.hbm.bandwidth" = "1.23 TB/s".
+/// One value that replaces a chip file's before it is read: "memory.hbm.bandwidth" = "1.23 TB/s".
 struct Override {
   std::string path, value;
 };
@@ -300,10 +300,10 @@ const Price* newest_price(const Chip& chip);
 
 /// The share of the network's bandwidth that good collectives reach; 1 where the file has none.
 double network_efficiency(const Chip& chip);
-/// What a collective takes beside its bytes and hops, until the chip is calibrated; none where the file has none.
+/// Fixed time of a collective in addition to bytes and hops, until the chip is calibrated; 0 if the file has none.
 Seconds collective_latency(const Chip& chip);
 
-/// A place bytes can come from in a roofline: a memory level, pcie, ici (one link one way), nvlink (all links one way)
+/// A source of bytes in a roofline: a memory level, pcie, ici (one link one way), nvlink (all links one way)
 /// or dcn.
 struct MemoryRoof {
   std::string name;

@@ -1,4 +1,4 @@
-// Values that --set lays over a chip file, and the figures that follow from them.
+// Values that --set puts in place of a chip file's, and the figures that follow from them.
 #pragma once
 #include "assay/base/toml.h"
 #include "assay/hardware/chip.h"

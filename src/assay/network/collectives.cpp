@@ -233,8 +233,7 @@ double collective_hops(CollectiveKind kind, const CollectiveGroup& group) {
 template <class N>
 CollectiveCost<N> collective_cost(const N& num, CollectiveKind kind, Bytes bytes, const CollectiveGroup& group,
                                   const CollectiveLabels* labels) {
-  const bool alone = group.torus() && group.axes.empty();
-  if (alone) {
+  if (group.torus() && group.axes.empty()) {
     const auto none = num.given("no axis", Seconds(0.0), "one participant");
     return {none, none, none, none, none};
   }

@@ -93,7 +93,7 @@ CollectiveLine collective_line(CollectiveKind kind, const CollectiveGroup& group
 /// The lines of all kinds, by kind.
 std::array<CollectiveLine, collective_kinds> collective_lines(const CollectiveGroup& group);
 
-/// Hops that the first byte of the longest chain takes.
+/// Hops of the longest chain.
 double collective_hops(CollectiveKind kind, const CollectiveGroup& group);
 /// Share of the array that crosses into one child of a level of a tree, all passes counted.
 double share_into_child(CollectiveKind kind, const CollectiveGroup& group, const CollectiveGroup::TreeLevel& level);

@@ -52,7 +52,7 @@ Result<Query> read_query(const Request& request, const Context& context) {
     ASSAY_TRY(parsed, parse_dtype(*text, "--dtype"));
     dtype = parsed;
   }
-  // Without sizes, those that all axes divide stand for them.
+  // Without sizes, stand-ins that all axes divide.
   std::optional<std::int64_t> stand_in;
   if (!request.has("sizes")) stand_in = query.mesh.devices();
   ASSAY_TRY(expression, plan::parse_sharding(request.arguments().front(), query.mesh, sizes, dtype, stand_in));

@@ -77,7 +77,7 @@ draw::Scene scatter(const std::string& title, const std::vector<assay::validate:
   return draw::draw(chart);
 }
 
-/// What --by sorts errors by.
+/// What --by groups errors by.
 struct SortKey {
   std::string_view word;
   std::string (*of)(const assay::validate::ValidationCase&);
@@ -116,7 +116,7 @@ report::Members summary_row(const assay::validate::ValidationSummary& s) {
   return row;
 }
 
-/// One row per value of the key: its rows, and its groups counted alike.
+/// One row per value of the key: over its rows, and over its groups with equal weight.
 std::vector<report::Value> sorted_summaries(const std::vector<assay::validate::ValidationCase>& cases,
                                             const SortKey& key) {
   std::vector<std::string> order;
@@ -139,8 +139,8 @@ std::vector<report::Value> sorted_summaries(const std::vector<assay::validate::V
 
 using Files = std::vector<std::pair<std::string, std::string>>;
 
-/// All fits, by path below the catalogue: to all rows and without each fold. A set by its name fits what that set is
-/// about, alone; steps are fitted on the kernels of the same fit.
+/// All fits, by path below the catalogue: to all rows and without each fold. A named set limits the fit to its subject;
+/// steps are fitted on the kernels of the same fit.
 Result<Files> fitted_files(const std::string& set, const hardware::Catalogue& all,
                            const std::optional<std::string>& data) {
   const bool trains = set.find("train") != std::string::npos, serves = set.find("infer") != std::string::npos;

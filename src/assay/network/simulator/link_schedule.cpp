@@ -108,7 +108,7 @@ void run_schedule(LinkSchedule& schedule, const LinkNetwork& network, const Tran
 std::vector<ScheduledLink> torus_links(const TorusLinks& torus) {
   std::vector<ScheduledLink> links(torus.network.size());
   const bool all_chips =
-      std::all_of(torus.axes.begin(), torus.axes.end(), [](const auto& axis) { return axis.spelt_out == axis.size; });
+      std::all_of(torus.axes.begin(), torus.axes.end(), [](const auto& axis) { return axis.simulated == axis.size; });
   for (std::size_t axis = 0; axis < torus.axes.size(); ++axis)
     for (int direction = 0; direction < 2; ++direction)
       for (std::int64_t chip = 0; chip < torus.positions; ++chip)

@@ -339,9 +339,9 @@ TorusLinks::TorusLinks(const CollectiveGroup& group, bool use_symmetry) {
     Place place;
     place.size = std::llround(axis.size);
     place.ring = axis.ring && place.size > 2;
-    place.spelt_out = place.ring && use_symmetry ? 1 : place.size;
+    place.simulated = place.ring && use_symmetry ? 1 : place.size;
     place.stride = positions;
-    positions *= place.spelt_out;
+    positions *= place.simulated;
     axes.push_back(place);
   }
   network.devices = positions;
@@ -364,7 +364,7 @@ TorusLinks::TorusLinks(const CollectiveGroup& group, bool use_symmetry) {
 std::int64_t TorusLinks::neighbour(std::size_t axis, int direction, std::int64_t position) const {
   const Place& place = axes[axis];
   const std::int64_t x = coordinate(axis, position);
-  const std::int64_t next = (x + (direction == 0 ? 1 : place.spelt_out - 1)) % place.spelt_out;
+  const std::int64_t next = (x + (direction == 0 ? 1 : place.simulated - 1)) % place.simulated;
   return position + (next - x) * place.stride;
 }
 

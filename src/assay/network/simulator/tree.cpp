@@ -178,7 +178,7 @@ std::int32_t sum_to_first(TransferGraph& graph, std::int64_t n, double bytes, co
 
 }  // namespace
 
-TreeLinks::TreeLinks(const CollectiveGroup& group, std::int64_t spelt_out) {
+TreeLinks::TreeLinks(const CollectiveGroup& group, std::int64_t simulated) {
   for (std::size_t i = 0; i < group.levels.size(); ++i) {
     const auto& level = group.levels[i];
     const std::int64_t groups = std::llround(level.groups);
@@ -188,7 +188,7 @@ TreeLinks::TreeLinks(const CollectiveGroup& group, std::int64_t spelt_out) {
                       i == 0, fmt::format("level {}", i)});
     participants *= groups;
   }
-  positions = spelt_out == 0 ? participants : spelt_out;
+  positions = simulated == 0 ? participants : simulated;
   network.devices = positions;
   const double latency = group.hop_latency.value();
   for (std::size_t stage = 0; stage < stages.size(); ++stage)

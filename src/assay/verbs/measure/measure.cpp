@@ -169,7 +169,7 @@ void add_unread(const std::vector<Unread>& unread, report::Response& response) {
   response.results.emplace_back("unread", std::move(rows));
 }
 
-/// --check: rows against the calibration that is there; `unseen`: of shapes that no fit has.
+/// --check: rows against the existing calibration; `unseen`: shapes that no fit has used.
 Result<report::Response> answer_check(const assay::validate::CsvTable& table, const std::vector<Unread>& unread,
                                       const hardware::Chip& chip, bool unseen, const Context& context) {
   ASSAY_TRY(calibration, hardware::calibration_of(chip, context.catalogue));

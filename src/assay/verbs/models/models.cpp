@@ -19,7 +19,7 @@ namespace {
 struct Query {
   std::optional<std::int64_t> sequence, batch;
   Dtype kv = Dtype::bf16, weights = Dtype::bf16;
-  std::optional<model::Quantisation> quantised;  ///< weights that lie in another format than the others
+  std::optional<model::Quantisation> quantised;  ///< weights stored in another format than the others
   model::MaskCount mask = model::MaskCount::exact;
 };
 
@@ -37,7 +37,7 @@ Result<Query> read_query(const Request& request, const model::ImportedModel& imp
     ASSAY_TRY(batch, parse_count(*text, "--batch"));
     query.batch = batch;
   }
-  // Bytes of a cache are a product of all of them; a double counts it, a person does not.
+  // Bytes of a cache are a product of all of these; larger values are implausible.
   constexpr std::int64_t most = std::int64_t{1} << 30;
   for (const auto& [option, value] : {std::pair("--seq", query.sequence), std::pair("--batch", query.batch)})
     if (value && *value > most)
@@ -93,8 +93,8 @@ report::Members kept_by_policy(const model::Transformer& model, const Query& que
       out.emplace_back(model::name(policy), model::kept_bytes_per_token(model, policy, Dtype::bf16));
     return out;
   }
-  constexpr std::int64_t some_tokens = 2048;  // their number matters only where an index picks from fewer keys
-  lower::TrainingPlan plan = even_plan(model, query.sequence.value_or(some_tokens));
+  constexpr std::int64_t sample_tokens = 2048;  // their number matters only where an index picks from fewer keys
+  lower::TrainingPlan plan = even_plan(model, query.sequence.value_or(sample_tokens));
   const auto [mesh, rules] = lower::training_stage({}, model);
   for (const lower::RecomputePolicy& policy : lower::recompute_policies) {
     plan.recompute = policy.parts;
@@ -110,8 +110,8 @@ report::Members kept_by_policy(const model::Transformer& model, const Query& que
   return out;
 }
 
-/// With all that a training step does beside products, but for recomputation and the update of weights. Nothing without
-/// a sequence, or where the model has no program.
+/// Including all work of a training step other than products, except recomputation and the weight update. Nothing
+/// without a sequence, or where the model has no program.
 report::Members exact_flops(const model::TokenFlops<Plain>& flops, const model::Transformer& model,
                             const Query& query) {
   if (!query.sequence || !lower::check_lowers(model, "models")) return {};
@@ -269,7 +269,7 @@ report::Items layer_kinds(const model::Transformer& model, const Query& query, b
   return out;
 }
 
-/// Which weights lie in which format, and what that comes to.
+/// Which weights are stored in which format, and their bytes.
 report::Members weight_formats(const Query& query, Bytes weights, const model::ParameterCounts& counts) {
   report::Members out;
   if (query.quantised) out.emplace_back("quantised", model::text(*query.quantised));

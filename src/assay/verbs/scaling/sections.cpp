@@ -127,8 +127,8 @@ Result<SchemeLinks> scheme_links(const ScalingQuery& query) {
   const auto outer_axes = static_cast<std::size_t>(
       query.axes_fsdp.value_or(static_cast<std::int64_t>(count) - query.axes_tensor.value_or(1)));
   const auto outer = names(std::max<std::size_t>(outer_axes, 1), true);
-  ASSAY_TRY(beside, group(outer));
-  links.mixed = SchemeLinks::Mixed{beside,
+  ASSAY_TRY(fsdp_links, group(outer));
+  links.mixed = SchemeLinks::Mixed{fsdp_links,
                                    activations,
                                    join(outer, ","),
                                    join(inner, ","),
