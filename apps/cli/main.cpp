@@ -42,7 +42,7 @@ bool write(std::FILE* to, std::string_view text) {
   return std::fwrite(text.data(), 1, text.size(), to) == text.size() && std::fflush(to) == 0;
 }
 
-/// A directory of the user's own files, laid over the catalogue where it exists: `assay measure` writes it.
+/// A directory of the user's own files that overlays the catalogue if it exists; `assay measure` writes it.
 std::string user_catalogue() {
   if (const char* data = std::getenv("XDG_DATA_HOME"); data && *data) return std::string(data) + "/assay";
   const char* home = std::getenv("HOME");
@@ -104,7 +104,7 @@ Result<report::Format> chosen_format(const verbs::Request& request) {
     bool known = name.empty();
     for (const auto& [text, format] : formats) known = known || text == name;
     if (!known)
-      return fail("--output", fmt::format("the ending .{} names no format", name),
+      return fail("--output", fmt::format("unknown file extension .{}", name),
                   "use .txt, .json, .csv, .md or .svg, or give --format", Error::Kind::usage);
   }
   for (const auto& [text, format] : formats)
@@ -119,7 +119,7 @@ bool wants_colour(const verbs::Request& request, bool to_file) {
   return !to_file && (!no_colour || !*no_colour) && ::isatty(STDOUT_FILENO) == 1;
 }
 
-/// `for_errors` is how an error is to be told once the request's own options are known.
+/// `for_errors` is how to print errors once the request's own options are known.
 Result<int> answer(verbs::Request& request, report::RenderOptions& for_errors) {
   if (const auto config = request.value("config")) {
     ASSAY_TRY(text, hardware::read_file(*config, "--config"));
@@ -131,7 +131,7 @@ Result<int> answer(verbs::Request& request, report::RenderOptions& for_errors) {
                                       request.has("quiet")};
   for_errors = options;
   if (!request.has("format"))
-    for_errors.format = report::Format::table;  // an ending of --output speaks of that file only
+    for_errors.format = report::Format::table;  // the extension of --output is about that file only
   if (format == report::Format::svg) request.want_picture();
   hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   const verbs::Surroundings here = surroundings();
@@ -202,10 +202,10 @@ report::Response help_response(const verbs::VerbSpec* verb) {
 std::string takes_format(std::vector<std::string>& words) {
   constexpr std::string_view joined = "--format=";
   for (auto word = words.begin(); word != words.end(); ++word) {
-    const bool apart = *word == "--format" && word + 1 != words.end();
-    if (!apart && !word->starts_with(joined)) continue;
-    std::string format = apart ? *(word + 1) : word->substr(joined.size());
-    words.erase(word, word + (apart ? 2 : 1));
+    const bool separate = *word == "--format" && word + 1 != words.end();
+    if (!separate && !word->starts_with(joined)) continue;
+    std::string format = separate ? *(word + 1) : word->substr(joined.size());
+    words.erase(word, word + (separate ? 2 : 1));
     return format;
   }
   return "table";
@@ -219,8 +219,8 @@ std::optional<int> built_in(std::vector<std::string> words) {
     if (format != "table" && format != "json")
       return print_error({Error::Kind::usage,
                           "--format",
-                          fmt::format("this is told as text or json, not as {}", format),
-                          "leave it out, or --format json",
+                          fmt::format("this is available as text or json, not as {}", format),
+                          "drop it, or use --format json",
                           {}},
                          {});
     return write(stdout, format == "json" ? report::render(response, json) : text) ? 0 : exit_input;
@@ -275,7 +275,7 @@ int main(int argc, char** argv) {
     return print_error({Error::Kind::internal,
                         "",
                         fmt::format("this is a bug, please report: {}", bug.what()),
-                        "the command line above shows it",
+                        "include the command line above",
                         {}},
                        options);
   }

@@ -37,7 +37,7 @@ struct Node {
   std::string source;      ///< where a given number comes from
 };
 
-/// Owns the nodes of one evaluation. Children always stand before their parents.
+/// Owns the nodes of one evaluation. Children always come before their parents.
 class Ledger {
  public:
   int push(Node node) {
@@ -67,8 +67,8 @@ TracedQuantity<R> combine(Node::Op op, double value, TracedQuantity<A> a, Traced
   return {value, a.ledger, a.ledger->push({op, {value, R}, a.id, b.id, {}, {}})};
 }
 template <Dim D>
-TracedQuantity<Dim{}> constant(TracedQuantity<D> beside, double value) {
-  return {value, beside.ledger, beside.ledger->push({Node::Op::constant, {value, Dim{}}, -1, -1, {}, {}})};
+TracedQuantity<Dim{}> constant(TracedQuantity<D> like, double value) {
+  return {value, like.ledger, like.ledger->push({Node::Op::constant, {value, Dim{}}, -1, -1, {}, {}})};
 }
 }  // namespace detail
 
@@ -175,7 +175,7 @@ struct Traced {
   }
   template <Dim D>
   TracedQuantity<D> named(std::string_view name, TracedQuantity<D> t) const {
-    // A value that already has a name keeps it: the new name stands for the same number one level up.
+    // A value that already has a name keeps it: the new name is an alias one level up.
     if (!ledger->at(t.id).name.empty())
       return {t.value(), ledger, ledger->push({Node::Op::alias, {t.value(), D}, t.id, -1, std::string(name), {}})};
     ledger->name(t.id, name);
@@ -206,11 +206,11 @@ struct DerivationLine {
   AnyQuantity quantity;
   std::string source;     ///< of a given number
   std::string bound_by;   ///< of a max: the name of the winner
-  bool repeated = false;  ///< derived further up already
+  bool repeated = false;  ///< already derived above
 };
 
 /// The derivations of some numbers, each root first at depth 0. A named value is derived where it first appears and
-/// only mentioned later; a given number stands once. All renderers walk this list.
+/// only mentioned later; a given number appears once. All renderers walk this list.
 std::vector<DerivationLine> derivation(const Ledger& ledger, std::span<const int> roots);
 
 }  // namespace assay

@@ -68,7 +68,7 @@ Result<NumberFormat> parse_number_format(std::string_view text, std::string_view
   }
   ASSAY_TRY(dtype, parse_dtype(text.substr(0, dash), where));
   if (const auto format = with_blocks(dtype, text.substr(dash + 1))) return *format;
-  return fail(std::string(where), fmt::format("{} is no format", in_quotes(text)),
+  return fail(std::string(where), fmt::format("{} is not a number format", in_quotes(text)),
               "blocks that share a scale: int4-g128, int4-g128z with zero points, fp8-128x128");
 }
 

@@ -1,4 +1,4 @@
-// How numbers lie in memory: a dtype, and the scales that blocks of a quantised tensor share.
+// How numbers are stored: a dtype, and the scales shared by blocks of a quantised tensor.
 #pragma once
 #include <string>
 #include <string_view>
@@ -7,12 +7,11 @@
 
 namespace assay {
 
-/// How numbers lie in memory: elements of a dtype, and scales that blocks of them share. What a whole tensor shares is
-/// too little to count.
+/// Elements of a dtype, and scales shared by blocks of them. Scales of a whole tensor are too few to count.
 struct NumberFormat {
   Dtype dtype = Dtype::bf16;
   int scale_bits = 0;         ///< of a block, its zero point included
-  int columns = 1, rows = 1;  ///< of a matrix that share them
+  int columns = 1, rows = 1;  ///< of the block that shares them
 
   constexpr NumberFormat(Dtype elements, int scale = 0, int block_columns = 1, int block_rows = 1)
       : dtype(elements), scale_bits(scale), columns(block_columns), rows(block_rows) {}

@@ -1,4 +1,4 @@
-// Work on all cores: the one place with threads, so that what is computed cannot depend on them.
+// Work on all cores. The only place with threads, so that results cannot depend on them.
 #pragma once
 #include <algorithm>
 #include <atomic>

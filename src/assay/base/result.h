@@ -28,7 +28,7 @@ inline tl::unexpected<Error> fail(std::string where, std::string what, std::stri
   return tl::unexpected<Error>(Error{kind, std::move(where), std::move(what), std::move(hint), {}});
 }
 
-/// A bug of ours; caught only by the front ends.
+/// A bug in assay; caught only by the front ends.
 struct InternalError : std::logic_error {
   using std::logic_error::logic_error;
 };

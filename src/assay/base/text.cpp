@@ -20,10 +20,16 @@ std::size_t number_length(std::string_view text) {
   std::size_t i = 0;
   if (i < text.size() && (text[i] == '+' || text[i] == '-')) ++i;
   std::size_t digits = 0;
-  while (i < text.size() && is_digit(text[i])) ++i, ++digits;
+  while (i < text.size() && is_digit(text[i])) {
+    ++i;
+    ++digits;
+  }
   if (i < text.size() && text[i] == '.') {
     ++i;
-    while (i < text.size() && is_digit(text[i])) ++i, ++digits;
+    while (i < text.size() && is_digit(text[i])) {
+      ++i;
+      ++digits;
+    }
   }
   if (digits == 0) return 0;
   if (i < text.size() && (text[i] == 'e' || text[i] == 'E')) {
@@ -166,12 +172,12 @@ Result<std::int64_t> parse_count(std::string_view text, std::string_view where) 
   const double exact = *number * scale, whole = std::round(exact);
   const double value = std::abs(exact - whole) <= 1e-15 * whole ? whole : exact;
   if (value < 1.0)
-    return fail(std::string(where), fmt::format("a count is at least 1, got {}", in_quotes(text)),
-                "write a whole number from 1 on, or leave it out where there is a default");
+    return fail(std::string(where), fmt::format("a count must be at least 1, got {}", in_quotes(text)),
+                "write a whole number, 1 or more, or leave it out if it has a default");
   if (value > 9e15)  // above 2^53 a double no longer holds every whole number
     return fail(std::string(where), fmt::format("{} is too large for a count", in_quotes(text)), "the limit is 9e15");
   if (value != std::floor(value))
-    return fail(std::string(where), fmt::format("a count is whole, got {}", in_quotes(text)),
+    return fail(std::string(where), fmt::format("a count must be whole, got {}", in_quotes(text)),
                 fmt::format("nearest is {}", std::max<std::int64_t>(1, std::llround(value))));
   return static_cast<std::int64_t>(value);
 }
@@ -193,7 +199,7 @@ Result<AnyQuantity> parse_quantity(std::string_view text, std::string_view where
   bool divide = false;
   for (const std::string& name : names) {
     if (name.empty())
-      return fail(std::string(where), fmt::format("a unit is missing beside / in {}", in_quotes(text)), "e.g. GB/s");
+      return fail(std::string(where), fmt::format("a unit is missing next to / in {}", in_quotes(text)), "e.g. GB/s");
     const auto unit = simple_unit(name);
     if (!unit)
       return fail(std::string(where), fmt::format("unknown unit {} in {}", in_quotes(name), in_quotes(text)),
@@ -210,7 +216,7 @@ Result<AnyQuantity> parse_quantity(std::string_view text, std::string_view where
 Result<AnyQuantity> parse_quantity(std::string_view text, Dim dim, std::string_view where) {
   auto parsed = parse_quantity(text, where);
   if (dim == Dim{.sec = 1} && !parsed) {
-    // No units beside others: a lone "d" is too easily a slip of the hand for them.
+    // Only alone: as part of a longer unit, "d" is too easily a typo.
     const std::size_t length = number_length(trim(text));
     const std::string_view unit = trim(trim(text).substr(length));
     const auto number = parse_number(trim(text).substr(0, length));
@@ -222,10 +228,10 @@ Result<AnyQuantity> parse_quantity(std::string_view text, Dim dim, std::string_v
   const std::string want = base_unit(dim);
   const std::string example = human(AnyQuantity{dim == Dim{.sec = 1} ? 1e-3 : 1e12, dim});
   if (parsed->dim == Dim{})
-    return fail(std::string(where), fmt::format("{} has no unit, {} is wanted", in_quotes(text), want),
+    return fail(std::string(where), fmt::format("{} has no unit; expected {}", in_quotes(text), want),
                 fmt::format("e.g. {}", example));
   return fail(std::string(where),
-              fmt::format("{} is in {}, {} is wanted", in_quotes(text), base_unit(parsed->dim),
+              fmt::format("{} is in {}; expected {}", in_quotes(text), base_unit(parsed->dim),
                           want.empty() ? "a plain number" : want),
               dim == Dim{} ? "" : fmt::format("e.g. {}", example));
 }
@@ -346,9 +352,10 @@ std::string in_quotes(std::string_view text) {
   constexpr std::size_t limit = 60;
   std::string out = "\"";
   for (char c : text.substr(0, limit)) {
-    if (c == '"' || c == '\\')
-      out += '\\', out += c;
-    else if (c >= ' ' && c <= '~')
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c >= ' ' && c <= '~')
       out += c;
     else
       out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));

@@ -72,11 +72,11 @@ TEST(Count, SuffixesAreDecimalOrBinary) {
 }
 
 TEST(Count, WhatIsNoCountIsRefusedWithTheRule) {
-  EXPECT_EQ(parse_count("0", "--tp").error().what, "a count is at least 1, got \"0\"");
+  EXPECT_EQ(parse_count("0", "--tp").error().what, "a count must be at least 1, got \"0\"");
   EXPECT_FALSE(parse_count("0", "--tp").error().hint.empty());
   EXPECT_EQ(parse_count("2.5", "--tp").error().hint, "nearest is 3");
   EXPECT_EQ(parse_count("-4", "--tp").error().where, "--tp");
-  EXPECT_EQ(parse_count("1.5", "").error().what, "a count is whole, got \"1.5\"");
+  EXPECT_EQ(parse_count("1.5", "").error().what, "a count must be whole, got \"1.5\"");
   EXPECT_EQ(parse_count("1e18", "").error().what, "\"1e18\" is too large for a count");
   for (const char* text : {"", "k", "4 Mi B", "4ki", "4m", "0x4", "nan", "1e999"})
     EXPECT_FALSE(parse_count(text, "")) << text;
@@ -120,7 +120,7 @@ TEST(ParseQuantity, ASuggestionNamesNoUnitTwice) {
 
 TEST(ParseQuantity, AUnitMissingBesideASlashIsSaid) {
   for (const char* text : {"5 /s", "5 GB/", "5 GB//s", "5 /"})
-    EXPECT_EQ(parse_quantity(text, "").error().what, "a unit is missing beside / in " + in_quotes(text));
+    EXPECT_EQ(parse_quantity(text, "").error().what, "a unit is missing next to / in " + in_quotes(text));
 }
 
 TEST(ParseQuantity, ExponentsOfTheDimensionDoNotWrapAround) {
@@ -132,10 +132,10 @@ TEST(ParseQuantity, ExponentsOfTheDimensionDoNotWrapAround) {
 
 TEST(ParseQuantity, TheDimensionMustBeTheOneWanted) {
   EXPECT_EQ(*parse_as<Bytes>("16 GB", ""), 16_GB);
-  EXPECT_EQ(parse_as<Bytes>("16", "--m").error().what, "\"16\" has no unit, B is wanted");
-  EXPECT_EQ(parse_as<Bytes>("16 GB/s", "--m").error().what, "\"16 GB/s\" is in B/s, B is wanted");
+  EXPECT_EQ(parse_as<Bytes>("16", "--m").error().what, "\"16\" has no unit; expected B");
+  EXPECT_EQ(parse_as<Bytes>("16 GB/s", "--m").error().what, "\"16 GB/s\" is in B/s; expected B");
   EXPECT_EQ(parse_quantity("0.5", Dim{}, "")->value, 0.5);
-  EXPECT_EQ(parse_quantity("5 s", Dim{}, "").error().what, "\"5 s\" is in s, a plain number is wanted");
+  EXPECT_EQ(parse_quantity("5 s", Dim{}, "").error().what, "\"5 s\" is in s; expected a plain number");
 }
 
 RC_GTEST_PROP(ParseQuantity, TheExactTextInTheBaseUnitReadsBack, ()) {

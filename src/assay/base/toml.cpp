@@ -102,12 +102,12 @@ std::optional<std::pair<std::size_t, std::string>> hostile_part(std::string_view
     if (c == '"' || c == '\'') {
       // Behind anything else the parser takes the quote, and what follows, for a part of a number.
       if (std::string_view(value ? "=[,\n" : "\n[{,.").find(before) == std::string_view::npos)
-        return std::pair(i, std::string("a quote stands behind the start of a value"));
+        return std::pair(i, std::string("a quote appears inside a value"));
       const std::string_view rest = text.substr(i);
       quote = rest.starts_with("\"\"\"") || rest.starts_with("'''") ? rest.substr(0, 3) : rest.substr(0, 1);
       i += quote.size() - 1;
     } else if (static_cast<unsigned char>(c) >= 0x80) {
-      return std::pair(i, std::string("a byte outside ASCII stands outside of a string"));
+      return std::pair(i, std::string("there is a non-ASCII byte outside a string"));
     } else if (c == '\n' || c == ',' || c == '=' || c == '{' || c == '[') {
       parts = 0;  // the next key or number begins
     } else if (c == '.' && ++parts > max_parts) {
@@ -116,8 +116,14 @@ std::optional<std::pair<std::size_t, std::string>> hostile_part(std::string_view
     if (c == '=') value = true;
     if (c == '\n' && open.empty()) value = false;
     if (c == ',' && !open.empty()) value = open.back() == '[';
-    if ((c == '[' && value) || c == '{') open += c, value = c == '[';
-    if ((c == ']' || c == '}') && !open.empty()) open.pop_back(), value = true;
+    if ((c == '[' && value) || c == '{') {
+      open += c;
+      value = c == '[';
+    }
+    if ((c == ']' || c == '}') && !open.empty()) {
+      open.pop_back();
+      value = true;
+    }
     if (c != ' ' && c != '\t' && c != '\r') before = c;
   }
   return std::nullopt;
@@ -188,7 +194,7 @@ Result<Toml> parse_toml(std::string_view document, std::string_view file) {
   constexpr std::size_t limit = 1 << 20;
   if (document.size() > limit)
     return fail(std::string(file), fmt::format("the file has {} bytes, the limit is {}", document.size(), limit),
-                "split it: one file per thing");
+                "split it into smaller files");
   if (const auto bad = invalid_utf8(document))
     return fail(place(file, document, *bad), "the text is not UTF-8", "save the file as UTF-8");
   for (std::size_t i = 0; i < document.size(); ++i) {
@@ -208,7 +214,7 @@ Result<Toml> parse_toml(std::string_view document, std::string_view file) {
   }
   Toml root = convert(parsed.table());
   if (const Toml* bad = control_text(root))
-    return fail(fmt::format("{}:{}:{}", file, bad->line, bad->column), "the text holds a control character",
+    return fail(fmt::format("{}:{}:{}", file, bad->line, bad->column), "the text contains a control character",
                 "remove the escape such as \\u001b");
   return root;
 }

@@ -1,4 +1,4 @@
-// TOML as a plain tree that remembers where each value stands. The only user of the TOML library.
+// TOML as a plain tree that remembers the place of each value. The only user of the TOML library.
 #pragma once
 #include <cstdint>
 #include <string>

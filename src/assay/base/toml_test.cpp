@@ -96,7 +96,7 @@ TEST(Toml, BytesThatAreNoTextAreRefusedWhereTheyStand) {
 
 TEST(Toml, EscapesDoNotBringControlCharactersIn) {
   EXPECT_EQ(refused("a = 1\nb = \"\\u001b[31m\"").where, "f.toml:2:1");
-  EXPECT_EQ(refused("\"\\u0007\" = 1").what, "the text holds a control character");
+  EXPECT_EQ(refused("\"\\u0007\" = 1").what, "the text contains a control character");
   EXPECT_TRUE(parse_toml("a = \"\\t\\n\"", "f.toml"));
 }
 
@@ -111,7 +111,7 @@ TEST(Toml, LettersBeyondAsciiStandInTextAndCommentsOnly) {
 TEST(Toml, AQuoteBehindTheStartOfAValueOpensNoText) {
   for (const char* text : {"a = 3\"\uFDFF=o", "a = 3.\"\uFDFF\"", "a = [1, 2\"\uFDFF\"]", "a = \"x\" \"\uFDFF\"",
                            "[t]\"\uFDFF\"", "a = { b = 3 \"\uFDFF\" }", "a = [{ b = 1 }\"\uFDFF\"]"})
-    EXPECT_EQ(parse_toml(text, "f").error().what, "a quote stands behind the start of a value") << text;
+    EXPECT_EQ(parse_toml(text, "f").error().what, "a quote appears inside a value") << text;
   for (const char* text :
        {"\"\uFDFF\" = 1", "a.\"\uFDFF\" = 1", "[\"\uFDFF\".b]", "[[\"\uFDFF\"]]",
         "a = [\n'\uFDFF', \"\uFDFF\" # \uFDFF\n]", "a = { \"\uFDFF\" = \"\uFDFF\", 'c' = [\"\uFDFF\"] }\n'b' = 1",

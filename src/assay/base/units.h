@@ -1,6 +1,6 @@
 // Strong quantities: a number that carries its dimension in its type.
 // Values are held in base units (FLOP, byte, second, dollar, joule, token) as double.
-// This header is the only place where a factor between units stands.
+// This header is the only place with factors between units.
 #pragma once
 #include <compare>
 #include <cstdint>

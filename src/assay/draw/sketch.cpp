@@ -16,8 +16,10 @@ constexpr double line_spacing = 1.35;
 SketchBounds around(const std::vector<PlotPoint>& points) {
   SketchBounds box{points.front().x, points.front().y, points.front().x, points.front().y};
   for (const PlotPoint& point : points) {
-    box.left = std::min(box.left, point.x), box.right = std::max(box.right, point.x);
-    box.top = std::min(box.top, point.y), box.bottom = std::max(box.bottom, point.y);
+    box.left = std::min(box.left, point.x);
+    box.right = std::max(box.right, point.x);
+    box.top = std::min(box.top, point.y);
+    box.bottom = std::max(box.bottom, point.y);
   }
   return box;
 }
@@ -43,11 +45,23 @@ struct Move {
   double dy;
   void operator()(Polyline& line) const { move(line.points); }
   void operator()(Polygon& area) const { move(area.points); }
-  void operator()(Rectangle& box) const { box.x += dx, box.y += dy; }
-  void operator()(Marker& marker) const { marker.centre.x += dx, marker.centre.y += dy; }
-  void operator()(Label& label) const { label.at.x += dx, label.at.y += dy; }
+  void operator()(Rectangle& box) const {
+    box.x += dx;
+    box.y += dy;
+  }
+  void operator()(Marker& marker) const {
+    marker.centre.x += dx;
+    marker.centre.y += dy;
+  }
+  void operator()(Label& label) const {
+    label.at.x += dx;
+    label.at.y += dy;
+  }
   void move(std::vector<PlotPoint>& points) const {
-    for (PlotPoint& point : points) point.x += dx, point.y += dy;
+    for (PlotPoint& point : points) {
+      point.x += dx;
+      point.y += dy;
+    }
   }
 };
 

@@ -7,8 +7,14 @@ namespace {
 
 TEST(Stacked, TheSecondLiesBelowTheFirst) {
   Scene upper, lower;
-  upper.width = 100, upper.height = 40, upper.title = "a", upper.description = "A.";
-  lower.width = 120, lower.height = 30, lower.title = "b", lower.description = "B.";
+  upper.width = 100;
+  upper.height = 40;
+  upper.title = "a";
+  upper.description = "A.";
+  lower.width = 120;
+  lower.height = 30;
+  lower.title = "b";
+  lower.description = "B.";
   upper.add(Rectangle{1, 2, 3, 4});
   lower.add(Rectangle{1, 2, 3, 4});
   lower.add(Polyline{{{5, 6}, {7, 8}}, {}});

@@ -16,13 +16,13 @@ const hardware::CollectiveCurve& curve_of(const hardware::CollectiveCalibration&
     case network::CollectiveKind::all_to_all:
     case network::CollectiveKind::ragged_all_to_all:
       return fit.all_to_all;
-    default:
+    case network::CollectiveKind::all_gather:
+    case network::CollectiveKind::permute:
+    case network::CollectiveKind::broadcast:
+    case network::CollectiveKind::point_to_point:
       return fit.all_gather;
   }
-}
-
-bool exchanges(network::CollectiveKind kind) {
-  return kind == network::CollectiveKind::all_to_all || kind == network::CollectiveKind::ragged_all_to_all;
+  throw InternalError("no curve is measured for this kind of collective");
 }
 
 /// Chunks follow each other; with the best size of a chunk this is what remains of their latency.
@@ -31,15 +31,8 @@ Seconds pipelined(Seconds stream, Seconds chunk) { return stream + fill(stream, 
 
 /// Bytes that a device receives over the array's.
 double share_received(network::CollectiveKind kind, double n) {
-  switch (kind) {
-    case network::CollectiveKind::all_reduce:
-      return 2.0 * (n - 1.0) / n;
-    case network::CollectiveKind::all_gather:
-    case network::CollectiveKind::reduce_scatter:
-      return (n - 1.0) / n;
-    default:
-      return 1.0;
-  }
+  const network::CollectiveFacts& facts = network::facts(kind);
+  return facts.pattern == network::CollectivePattern::sharded ? facts.passes * (n - 1.0) / n : 1.0;
 }
 
 /// Bytes over bandwidth between chips of one node.
@@ -49,7 +42,7 @@ Seconds inside(const hardware::CollectiveCalibration& fit, const hardware::Colle
   const double n = node.groups, lanes = std::max(1.0, network::lanes_used(kind, group, node));
   double share = share_received(kind, n);
   // The array is that of all devices, and what goes to other nodes first goes to the chip in its place there.
-  if (exchanges(kind))
+  if (network::is_exchange(kind))
     share = (n - 1.0) / (n * group.devices) * group.imbalance * group.routing.sent_share(group.devices);
   const BytesPerSecond ring = curve.share * lanes * node.chip_bandwidth / (1.0 + curve.pair / n);
   const Seconds by_ring = share * bytes / ring;
@@ -93,7 +86,7 @@ Seconds collective_estimate(const hardware::CollectiveCalibration& fit, network:
   if (nodes <= 1.0) return latency + stream;
   const BytesPerSecond rate = across.share * out;
   double share = share_received(kind, group.devices);
-  if (exchanges(kind))  // the part of a node's bytes that leaves it
+  if (network::is_exchange(kind))  // the part of a node's bytes that leaves it
     share =
         members / group.devices * (1.0 - members / group.devices) * group.imbalance * group.routing.sent_share(nodes);
   Seconds between = share * bytes / rate;
@@ -105,6 +98,12 @@ Seconds collective_estimate(const hardware::CollectiveCalibration& fit, network:
   }
   latency += std::log2(nodes) * across.latency + fill(between, across.chunk / rate);
   return latency + std::max(stream, between);
+}
+
+Seconds uncalibrated_collective_estimate(const hardware::Chip& chip, const network::CollectiveCost<Plain>& cost,
+                                         double devices) {
+  return cost.bandwidth / hardware::network_efficiency(chip) + cost.latency +
+         (devices > 1.0 ? hardware::collective_latency(chip) : Seconds(0));
 }
 
 }  // namespace assay::estimate

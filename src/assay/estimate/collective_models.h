@@ -18,4 +18,9 @@ Seconds collective_estimate(const hardware::CollectiveCalibration& fit, network:
                             hardware::Fabric fabric = hardware::Fabric::infiniband,
                             CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic);
 
+/// The estimate on a chip without a calibration: the share of the network's bandwidth that the chip file says good
+/// collectives reach, the hops, and the fixed time of a collective.
+Seconds uncalibrated_collective_estimate(const hardware::Chip& chip, const network::CollectiveCost<Plain>& cost,
+                                         double devices);
+
 }  // namespace assay::estimate

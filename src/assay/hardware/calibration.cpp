@@ -35,7 +35,7 @@ class CalibrationReader {
     const Toml* node = find(key);
     if (!node) return;
     if (node->kind != Toml::Kind::array || node->items.empty())
-      return fault(*node, key, "a list of texts is wanted", "e.g. [\"Hopper\"]");
+      return fault(*node, key, "expected a list of texts", "e.g. [\"Hopper\"]");
     values.emplace();
     for (const Toml& item : node->items) read_text(item, key, values->emplace_back());
   }
@@ -46,7 +46,7 @@ class CalibrationReader {
     const Toml* node = find(key);
     if (!node) return;
     if (node->kind != Toml::Kind::boolean)
-      return fault(*node, key, fmt::format("true or false is wanted, got {}", describe(node->kind)), "");
+      return fault(*node, key, fmt::format("expected true or false, got {}", describe(node->kind)), "");
     value = node->boolean;
   }
   /// A share of an ideal rate. Links are at times faster than their nominal rate, so a little above 1 is allowed.
@@ -63,7 +63,7 @@ class CalibrationReader {
     const Toml* node = required(key);
     if (!node) return;
     if (node->kind != Toml::Kind::table || node->members.empty())
-      return fault(*node, key, "a table of shares by format is wanted", "e.g. share = { bf16 = 0.87 }");
+      return fault(*node, key, "expected a table of shares by format", "e.g. share = { bf16 = 0.87 }");
     CalibrationReader inner(document_, *node, join_path(key));
     for (const DtypeFacts& dtype : all_dtypes())
       if (node->find(dtype.name)) inner.share(dtype.name, shares[static_cast<std::size_t>(dtype.dtype)]);
@@ -111,14 +111,14 @@ class CalibrationReader {
   }
   void read_text(const Toml& node, std::string_view key, std::string& value) {
     if (node.kind != Toml::Kind::text)
-      return fault(node, key, fmt::format("text is wanted, got {}", describe(node.kind)), "write it in double quotes");
+      return fault(node, key, fmt::format("expected text, got {}", describe(node.kind)), "write it in double quotes");
     value = node.text;
   }
   void read_number(std::string_view key, double& value, double low, double high, std::string_view wanted) {
     const Toml* node = required(key);
     if (!node) return;
     if (node->kind != Toml::Kind::number && node->kind != Toml::Kind::integer)
-      return fault(*node, key, fmt::format("{} is wanted, got {}", wanted, describe(node->kind)), "");
+      return fault(*node, key, fmt::format("expected {}, got {}", wanted, describe(node->kind)), "");
     if (!(node->number >= low && node->number <= high))
       return fault(*node, key, fmt::format("{} is not {}", human_number(node->number), wanted), "");
     value = node->number;
@@ -128,7 +128,7 @@ class CalibrationReader {
     const Toml* node = required(key);
     if (!node) return;
     if (node->kind != Toml::Kind::text)
-      return fault(*node, key, fmt::format("this number has no unit, {} is wanted", base_unit(Q::dim)),
+      return fault(*node, key, fmt::format("this number has no unit; expected {}", base_unit(Q::dim)),
                    fmt::format("write the unit in the text: \"{}\"", example));
     const auto parsed = parse_quantity(node->text, Q::dim, "");
     if (!parsed) return fault(*node, key, parsed.error().what, parsed.error().hint);
@@ -139,7 +139,7 @@ class CalibrationReader {
   template <class T, class F>
   void read_table(const Toml& node, std::string_view key, T& value, F read) {
     if (node.kind != Toml::Kind::table)
-      return fault(node, key, fmt::format("a table is wanted, got {}", describe(node.kind)), "");
+      return fault(node, key, fmt::format("expected a table, got {}", describe(node.kind)), "");
     CalibrationReader below(document_, node, join_path(key));
     if (path_.empty()) below.read_origin(node, std::string(key));
     read(value, below);
@@ -170,7 +170,7 @@ std::vector<CalibrationSource> read_sources(CalibrationDocument& document, const
   reader.expect("source");
   const Toml* tables = root.find("source");
   if (!tables || tables->kind != Toml::Kind::table) {
-    reader.fault(tables ? *tables : root, "source", "a calibration says how it was made",
+    reader.fault(tables ? *tables : root, "source", "a calibration must say how it was made",
                  "[source.KEY] with title, command (or url) and date");
     return sources;
   }
@@ -192,10 +192,10 @@ std::vector<CalibrationSource> read_sources(CalibrationDocument& document, const
       const Toml::Kind wanted = field == "date" ? Toml::Kind::date : Toml::Kind::text;
       if (known == std::end(fields))
         reader.fault(value, path, fmt::format("unknown key {}", in_quotes(field)),
-                     "title, command, url, date, rows and error stand here");
+                     "allowed are title, command, url, date, rows and error");
       else if (value.kind != wanted)
         reader.fault(value, path + "." + field,
-                     fmt::format("{} is wanted, got {}", describe(wanted), describe(value.kind)), "");
+                     fmt::format("expected {}, got {}", describe(wanted), describe(value.kind)), "");
       else
         *known->second = value.text;
     }
@@ -349,9 +349,11 @@ class Claim {
   Result<void> take(Calibration read, const std::string& path, int layer) {
     if (values && layer == layer_)
       return fail(path, fmt::format("{} has a calibration in {} already", whose_, path_),
-                  "keep one of them: what --catalogue lays over replaces what is compiled in, whatever its name");
+                  "keep one of them: a file of --catalogue replaces the built-in one, whatever its name");
     if (values && layer < layer_) return {};
-    values = std::move(read), path_ = path, layer_ = layer;
+    values = std::move(read);
+    path_ = path;
+    layer_ = layer;
     return {};
   }
 

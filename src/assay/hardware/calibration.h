@@ -1,5 +1,6 @@
 // Calibration: the few fitted numbers that turn a chip's ideal rates into times of real kernels and collectives.
-// The formulas that use them are in cost/efficiency.h; docs/calibration.md describes the file and how it is made.
+// The formulas that use them are in estimate/kernel_models.h and estimate/collective_models.h; docs/calibration.md
+// describes the file and how it is made.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -21,23 +22,23 @@ struct MatmulCalibration {
   std::array<double, 12> share{};  ///< by compute format, at the clock of a short burst; 0: not measured
   double droop = 0;                ///< how much longer arithmetic takes at the clock that sustained power allows
   double memory_share = 1;
-  double grouped = 1;       ///< what of it is left where every expert multiplies its own rows in one kernel
-  bool fine_tiles = false;  ///< sides of tiles come in steps of 32 instead of powers of two
-  double small_tile = 0;    ///< elements: what a tile loses to its edges, against one of 128 x 256
-  double fill = 0;          ///< elements of k that a tile's prologue and epilogue are worth, in bf16: a time
+  double grouped = 1;       ///< share of it that remains in a grouped product over experts
+  bool fine_tiles = false;  ///< tile sides are multiples of 32 instead of powers of two
+  double small_tile = 0;    ///< elements: loss at the edges of a tile, relative to 128 x 256
+  double fill = 0;          ///< prologue and epilogue of a tile, as elements of k in bf16
   Seconds split_cost;       ///< of the kernel that adds partial sums when k is split over cores
-  /// At which operands reach one core from the cache that all share; not bounded where absent.
+  /// Rate at which operands reach one core from the shared cache; unbounded if absent.
   std::optional<BytesPerSecond> port;
-  /// A CPU: what it takes to start the other cores and to wait for them. A product runs on as many as pay off, and its
-  /// operands are copied into panels first, so that memory adds to arithmetic instead of hiding behind it.
+  /// CPU: time to start the other cores and to wait for them. A product runs on as many cores as pay off, and its
+  /// operands are copied into panels first, so that memory time adds to arithmetic instead of hiding behind it.
   std::optional<Seconds> fork;
 };
 
-/// How kernels run one after the other. A measurement of kernels one by one has a regime of its own.
+/// How kernels follow each other. Kernels measured one at a time have their own regime.
 struct Regime {
   Seconds launch;  ///< fixed time of each kernel on the device
   Seconds gap;     ///< idle time between kernels, in which the chip cools; 0: sustained
-  Seconds ramp;    ///< time in which a stream of memory requests reaches its full rate
+  Seconds ramp;    ///< time until memory requests reach their full rate
 };
 
 /// Kernels that stream memory: shares of its bandwidth.
@@ -46,19 +47,19 @@ struct PointwiseCalibration {
   Seconds ramp;
 };
 
-/// Heads with more elements than this (256, say) are done in smaller tiles; latent attention's 192 and 128 are not.
+/// Wider heads (256, say) use smaller tiles; latent attention's 192 and 128 do not.
 inline constexpr double wide_head = 160;
 /// Attention by tiles, forward or backward.
 struct AttentionPass {
   double share = 1;    ///< of the peak, while a tile is multiplied
-  double wide = 1;     ///< what is left of it where heads are wider than wide_head: tiles are smaller
-  double softmax = 0;  ///< what the softmax of a tile costs, in elements of head size
-  double passes = 0;   ///< over queries, keys, values and results, beyond what hides behind arithmetic
+  double wide = 1;     ///< share of it that remains for heads wider than wide_head
+  double softmax = 0;  ///< cost of a tile's softmax, in elements of head size
+  double passes = 0;   ///< over queries, keys, values and results, exposed beside the arithmetic
 };
 /// One query token per sequence against a cache.
 struct DecodeCalibration {
   double share = 1;    ///< of the bandwidth, reading keys and values
-  double crowded = 1;  ///< what is left of it where sequences and key-value heads are so many that none is split
+  double crowded = 1;  ///< share of it that remains when sequences and key-value heads are too many to split
   double wide = 1;     ///< share of the bandwidth where heads are wider than wide_head
   Seconds item;        ///< per sequence and key-value head, on one core
 };
@@ -73,7 +74,7 @@ struct AttentionCalibration {
   std::optional<AttentionKernelCalibration> flash2, cudnn;
 };
 
-/// One kind of collective inside of a node: latency + member (n - 1) + x / B + 2 sqrt(chunk x / B).
+/// One kind of collective inside a node: latency + member (n - 1) + x / B + 2 sqrt(chunk x / B).
 struct CollectiveCurve {
   Seconds latency, member;
   double share = 1;  ///< of the link bandwidth that a large group reaches
@@ -84,16 +85,16 @@ struct CollectiveCurve {
 struct AcrossCurve {
   Seconds latency;
   double share = 1;
-  Bytes chunk;  ///< what is under way before the first byte has crossed
+  Bytes chunk;  ///< in flight before the first byte arrives
 };
 enum class Fabric : std::uint8_t { infiniband, efa, tcpxo };  ///< RoCE counts as InfiniBand
-/// From the technology that a chip file or a user names; InfiniBand where it says nothing else.
+/// From the technology named by a chip file or a user; InfiniBand by default.
 Fabric fabric_of(std::string_view technology);
 struct CollectiveCalibration {
   CollectiveCurve all_gather, reduce_scatter, all_reduce, all_to_all;
   double in_network = 0;  ///< bytes of an all-reduce that the switches add, per link bandwidth; 0: they do not
-  std::optional<AcrossCurve> infiniband, efa, tcpxo;  ///< absent where chips of one node were measured alone
-  std::optional<BytesPerSecond> tree{};  ///< of an array that chains of chips add up on its way between nodes, at most
+  std::optional<AcrossCurve> infiniband, efa, tcpxo;  ///< absent if only one node was measured
+  std::optional<BytesPerSecond> tree{};  ///< upper bound for arrays summed along chains of chips between nodes
 
   /// The ideal where it was not measured.
   AcrossCurve across(Fabric fabric) const {
@@ -101,12 +102,12 @@ struct CollectiveCalibration {
   }
 };
 
-/// What the host pays to start a kernel; a step is at least as long as its launches.
+/// Host time to launch a kernel; a step is at least as long as its launches.
 struct HostCalibration {
   Seconds eager, compiled, graph;
 };
 
-/// How far four of five measurements lie from the estimate: within a factor of 1 + spread, by class. 0: not known.
+/// Four of five measurements lie within a factor of 1 + spread of the estimate, by class. 0: not known.
 struct SpreadCalibration {
   double matmul = 0, attention = 0, decode = 0, pointwise = 0, collective = 0;
 };
@@ -123,8 +124,8 @@ struct Calibration {
   std::optional<std::vector<std::string>> architectures;  ///< ... or of a family
   std::vector<CalibrationSource> sources;
   std::optional<MatmulCalibration> matmul;
-  std::optional<Regime> burst;      ///< how its kernels were measured one by one
-  std::optional<Regime> sustained;  ///< how they run in a step
+  std::optional<Regime> burst;      ///< kernels measured one at a time
+  std::optional<Regime> sustained;  ///< kernels in a step
   std::optional<PointwiseCalibration> pointwise;
   std::optional<AttentionCalibration> attention;
   std::optional<CollectiveCalibration> collective;
@@ -136,6 +137,90 @@ struct Calibration {
   std::string origin(std::string_view section) const;
 };
 
+/// Calls the visitor for every field of each section of a calibration file.
+struct CalibrationSections {
+  static constexpr auto matmul = [](auto& x, auto& v) {
+    v.formats("share", x.share);
+    v.number("droop", x.droop);
+    v.share("memory_share", x.memory_share);
+    v.share("grouped", x.grouped);
+    v.flag("fine_tiles", x.fine_tiles);
+    v.number("small_tile", x.small_tile);
+    v.number("fill", x.fill);
+    v.time("split_cost", x.split_cost);
+    v.rate("port", x.port);
+    v.time("fork", x.fork);
+  };
+  static constexpr auto regime = [](auto& x, auto& v) {
+    v.time("launch", x.launch);
+    v.time("gap", x.gap);
+    v.time("ramp", x.ramp);
+  };
+  static constexpr auto pointwise = [](auto& x, auto& v) {
+    v.share("stream", x.stream);
+    v.share("norm", x.norm);
+    v.share("softmax", x.softmax);
+    v.share("optimizer", x.optimizer);
+    v.time("ramp", x.ramp);
+  };
+  static constexpr auto attention_pass = [](auto& x, auto& v) {
+    v.share("share", x.share);
+    v.share("wide", x.wide);
+    v.number("softmax", x.softmax);
+    v.number("passes", x.passes);
+  };
+  static constexpr auto decode = [](auto& x, auto& v) {
+    v.share("share", x.share);
+    v.share("crowded", x.crowded);
+    v.share("wide", x.wide);
+    v.time("item", x.item);
+  };
+  static constexpr auto attention_kernel = [](auto& x, auto& v) {
+    v.inner("forward", x.forward, attention_pass);
+    v.inner("backward", x.backward, attention_pass);
+    v.inner("decode", x.decode, decode);
+  };
+  static constexpr auto attention = [](auto& x, auto& v) {
+    v.section("flash2", x.flash2, attention_kernel);
+    v.section("cudnn", x.cudnn, attention_kernel);
+  };
+  static constexpr auto collective_curve = [](auto& x, auto& v) {
+    v.time("latency", x.latency);
+    v.time("member", x.member);
+    v.share("share", x.share);
+    v.number("pair", x.pair);
+    v.time("chunk", x.chunk);
+  };
+  static constexpr auto across_curve = [](auto& x, auto& v) {
+    v.time("latency", x.latency);
+    v.share("share", x.share);
+    v.size("chunk", x.chunk);
+  };
+  static constexpr auto collective = [](auto& x, auto& v) {
+    v.number("in_network", x.in_network);
+    v.rate("tree", x.tree);
+    v.inner("all_gather", x.all_gather, collective_curve);
+    v.inner("reduce_scatter", x.reduce_scatter, collective_curve);
+    v.inner("all_reduce", x.all_reduce, collective_curve);
+    v.inner("all_to_all", x.all_to_all, collective_curve);
+    v.section("infiniband", x.infiniband, across_curve);
+    v.section("efa", x.efa, across_curve);
+    v.section("tcpxo", x.tcpxo, across_curve);
+  };
+  static constexpr auto host = [](auto& x, auto& v) {
+    v.time("eager", x.eager);
+    v.time("compiled", x.compiled);
+    v.time("graph", x.graph);
+  };
+  static constexpr auto spread = [](auto& x, auto& v) {
+    v.number("matmul", x.matmul);
+    v.number("attention", x.attention);
+    v.number("decode", x.decode);
+    v.number("pointwise", x.pointwise);
+    v.number("collective", x.collective);
+  };
+};
+
 /// Calls the visitor for every field with its key; reader and writer share this list.
 template <class C, class V>
 void visit_calibration(C& c, V& v) {
@@ -143,87 +228,14 @@ void visit_calibration(C& c, V& v) {
   v.text("name", c.name);
   v.text("chip", c.chip);
   v.texts("architectures", c.architectures);
-  v.section("matmul", c.matmul, [](auto& x, auto& w) {
-    w.formats("share", x.share);
-    w.number("droop", x.droop);
-    w.share("memory_share", x.memory_share);
-    w.share("grouped", x.grouped);
-    w.flag("fine_tiles", x.fine_tiles);
-    w.number("small_tile", x.small_tile);
-    w.number("fill", x.fill);
-    w.time("split_cost", x.split_cost);
-    w.rate("port", x.port);
-    w.time("fork", x.fork);
-  });
-  const auto regime = [](auto& x, auto& w) {
-    w.time("launch", x.launch);
-    w.time("gap", x.gap);
-    w.time("ramp", x.ramp);
-  };
-  v.section("burst", c.burst, regime);
-  v.section("sustained", c.sustained, regime);
-  v.section("pointwise", c.pointwise, [](auto& x, auto& w) {
-    w.share("stream", x.stream);
-    w.share("norm", x.norm);
-    w.share("softmax", x.softmax);
-    w.share("optimizer", x.optimizer);
-    w.time("ramp", x.ramp);
-  });
-  v.section("attention", c.attention, [](auto& x, auto& w) {
-    const auto kernel = [](auto& y, auto& u) {
-      const auto pass = [](auto& z, auto& t) {
-        t.share("share", z.share);
-        t.share("wide", z.wide);
-        t.number("softmax", z.softmax);
-        t.number("passes", z.passes);
-      };
-      u.inner("forward", y.forward, pass);
-      u.inner("backward", y.backward, pass);
-      u.inner("decode", y.decode, [](auto& z, auto& t) {
-        t.share("share", z.share);
-        t.share("crowded", z.crowded);
-        t.share("wide", z.wide);
-        t.time("item", z.item);
-      });
-    };
-    w.section("flash2", x.flash2, kernel);
-    w.section("cudnn", x.cudnn, kernel);
-  });
-  v.section("collective", c.collective, [](auto& x, auto& w) {
-    const auto curve = [](auto& y, auto& u) {
-      u.time("latency", y.latency);
-      u.time("member", y.member);
-      u.share("share", y.share);
-      u.number("pair", y.pair);
-      u.time("chunk", y.chunk);
-    };
-    w.number("in_network", x.in_network);
-    w.rate("tree", x.tree);
-    w.inner("all_gather", x.all_gather, curve);
-    w.inner("reduce_scatter", x.reduce_scatter, curve);
-    w.inner("all_reduce", x.all_reduce, curve);
-    w.inner("all_to_all", x.all_to_all, curve);
-    const auto across = [](auto& y, auto& u) {
-      u.time("latency", y.latency);
-      u.share("share", y.share);
-      u.size("chunk", y.chunk);
-    };
-    w.section("infiniband", x.infiniband, across);
-    w.section("efa", x.efa, across);
-    w.section("tcpxo", x.tcpxo, across);
-  });
-  v.section("host", c.host, [](auto& x, auto& w) {
-    w.time("eager", x.eager);
-    w.time("compiled", x.compiled);
-    w.time("graph", x.graph);
-  });
-  v.section("spread", c.spread, [](auto& x, auto& w) {
-    w.number("matmul", x.matmul);
-    w.number("attention", x.attention);
-    w.number("decode", x.decode);
-    w.number("pointwise", x.pointwise);
-    w.number("collective", x.collective);
-  });
+  v.section("matmul", c.matmul, CalibrationSections::matmul);
+  v.section("burst", c.burst, CalibrationSections::regime);
+  v.section("sustained", c.sustained, CalibrationSections::regime);
+  v.section("pointwise", c.pointwise, CalibrationSections::pointwise);
+  v.section("attention", c.attention, CalibrationSections::attention);
+  v.section("collective", c.collective, CalibrationSections::collective);
+  v.section("host", c.host, CalibrationSections::host);
+  v.section("spread", c.spread, CalibrationSections::spread);
 }
 
 /// Reads and checks a calibration file; reports every fault at once.
@@ -231,7 +243,7 @@ Result<Calibration> read_calibration(std::string_view document, std::string_view
 /// The file that reads back as this calibration.
 std::string calibration_text(const Calibration& calibration);
 
-/// What is known about a chip: its own file, with its family's for the sections that it lacks.
+/// The calibration of a chip: its own file, with its family's for missing sections.
 struct ChipCalibration {
   Calibration values;
   bool own = false;   ///< the chip itself was measured

@@ -1,4 +1,4 @@
-// The catalogue: chip files compiled into the binary, and a user's own files laid over them.
+// The catalogue: data files compiled into the binary, and a user's own files that override them.
 #pragma once
 #include <map>
 #include <string>
@@ -13,21 +13,21 @@ namespace assay::hardware {
 /// Data files by their path below catalogue/, e.g. "chips/h100-sxm.toml". Files are parsed when asked for.
 class Catalogue {
  public:
-  /// What is compiled in.
+  /// The files compiled in.
   static Catalogue builtin();
 
-  /// Lays every .toml file below `directory` over what is there; `chips/ID.toml` or plain `ID.toml`.
-  /// `where` names what asked for it, in errors.
+  /// Adds every .toml file below `directory`, replacing files of the same path; `chips/ID.toml` or plain `ID.toml`.
+  /// `where` names the option in errors.
   Result<void> overlay(const std::string& directory, std::string_view where = "--catalogue");
 
-  /// Lays one file over.
+  /// Adds or replaces one file.
   void put(std::string path, std::string text) { files_[std::move(path)] = {std::move(text), ++layers_}; }
 
   std::vector<std::string> chip_ids() const;
   Result<Chip> chip(std::string_view id, std::string_view where, const std::vector<Override>& overrides = {}) const;
 
-  /// The same with each file below `prefix` in the place of the one of that name at the root, but for those that were
-  /// laid over it later.
+  /// A copy in which each file below `prefix` replaces the file of that name at the root, unless that was overlaid
+  /// later.
   Catalogue replaced_from(std::string_view prefix) const;
 
   /// The overlay that a file came with, counted from 1; 0: compiled in, or no such file.

@@ -25,7 +25,9 @@ Sourced<FlopsPerSecond> vector_rate(const Chip& chip) {
 
 Sourced<FlopsPerSecond> vector_fma_rate(const Chip& chip) {
   Sourced<FlopsPerSecond> rate = vector_rate(chip);
-  if (chip.vector_unit.fma.value) rate.value *= 2.0, rate.source = "2 per fused multiply-add x " + rate.source;
+  if (!chip.vector_unit.fma.value) return rate;
+  rate.value *= 2.0;
+  rate.source = "2 per fused multiply-add x " + rate.source;
   return rate;
 }
 
@@ -55,6 +57,17 @@ std::optional<Sourced<BytesPerSecond>> scale_up_egress(const Chip& chip) {
       fmt::format("{} links x {}, {}", up.links.value, human(up.link_bandwidth.value), up.link_bandwidth.source),
       "",
       {}};
+}
+
+std::vector<double> chips_below_levels(const Chip& chip) {
+  const auto& up = chip.network.scale_up;
+  double chips = static_cast<double>(up && up->domain ? up->domain->value : chip.host.chips.value);
+  std::vector<double> below;
+  for (const FabricLevel& level : chip.network.scale_out->levels) {
+    below.push_back(chips);
+    if (level.degree) chips *= static_cast<double>(level.degree->value);
+  }
+  return below;
 }
 
 const Price* newest_price(const Chip& chip) {

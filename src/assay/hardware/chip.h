@@ -79,7 +79,7 @@ struct Host {
   Count chips;
   Sourced<BytesPerSecond> pcie;
   Maybe<Bytes> memory;                     ///< of the whole host
-  Maybe<BytesPerSecond> memory_bandwidth;  ///< the same, reading and writing together
+  Maybe<BytesPerSecond> memory_bandwidth;  ///< of the whole host, reads plus writes
   Maybe<Shape> shape;
   Maybe<std::int64_t> trays;
 };
@@ -144,6 +144,109 @@ struct Chip {
 inline constexpr std::string_view memory_level_names[] = {"hbm", "vmem", "cmem", "smem",      "l1",
                                                           "l2",  "l3",   "tmem", "registers", "sbuf"};
 
+/// Calls the visitor for every field of each section of a chip file.
+struct ChipSections {
+  static constexpr auto peaks = [](auto& table, auto& v) {
+    for (const DtypeFacts& dtype : all_dtypes()) v.number(dtype.name, table[static_cast<std::size_t>(dtype.dtype)]);
+  };
+  static constexpr auto cores = [](auto& x, auto& v) {
+    v.text("kind", x.kind);
+    v.number("count", x.count);
+    v.number("base_clock", x.base_clock);
+    v.number("boost_clock", x.boost_clock);
+    v.number("warps", x.warps);
+    v.number("registers_per_thread", x.registers_per_thread);
+  };
+  static constexpr auto matrix_unit = [](auto& x, auto& v) {
+    v.number("count", x.count);
+    v.number("rows", x.rows);
+    v.number("columns", x.columns);
+    v.number("flops_per_cycle", x.flops_per_cycle);
+    v.number("clock", x.clock);
+    v.number("tile_m", x.tile_m);
+    v.number("tile_k", x.tile_k);
+    v.number("tile_n", x.tile_n);
+    v.number("cores_per_matmul", x.cores_per_matmul);
+  };
+  static constexpr auto vector_unit = [](auto& x, auto& v) {
+    v.number("partitions", x.partitions);
+    v.number("lanes", x.lanes);
+    v.number("alus", x.alus);
+    v.number("fma", x.fma);
+    v.number("clock", x.clock);
+    v.number("registers", x.registers);
+    v.number("register_loads", x.register_loads);
+    v.number("register_stores", x.register_stores);
+    v.number("latency", x.latency);
+    v.number("cross_lane_units", x.cross_lane_units);
+  };
+  static constexpr auto memory_level = [](auto& x, auto& v) {
+    v.number("capacity", x.capacity);
+    v.number("bandwidth", x.bandwidth);
+    v.text("per", x.per);
+  };
+  static constexpr auto scale_up = [](auto& x, auto& v) {
+    v.text("kind", x.kind);
+    v.text("technology", x.technology);
+    v.number("links", x.links);
+    v.number("link_bandwidth", x.link_bandwidth);
+    v.number("hop_latency", x.hop_latency);
+    v.number("pod", x.pod);
+    v.number("shapes", x.shapes);
+    v.text("wrap_rule", x.wrap_rule);
+    v.number("wrap_length", x.wrap_length);
+    v.number("twisted", x.twisted);
+    v.number("domain", x.domain);
+    v.number("switches", x.switches);
+    v.number("switch_ports", x.switch_ports);
+    v.number("in_network_reduction", x.in_network_reduction);
+  };
+  static constexpr auto fabric_level = [](auto& x, auto& v) {
+    v.text("name", x.name);
+    v.number("degree", x.degree);
+    v.number("switches", x.switches);
+    v.number("bandwidth", x.bandwidth);
+  };
+  static constexpr auto scale_out = [](auto& x, auto& v) {
+    v.number("bandwidth", x.bandwidth);
+    v.text("technology", x.technology);
+    v.number("nics_per_host", x.nics_per_host);
+    v.number("nic_bandwidth", x.nic_bandwidth);
+    v.number("switch_ports", x.switch_ports);
+    v.number("in_network_reduction", x.in_network_reduction);
+    v.items("level", x.levels, fabric_level);
+  };
+  static constexpr auto network = [](auto& x, auto& v) {
+    v.optional_table("scale_up", x.scale_up, scale_up);
+    v.optional_table("scale_out", x.scale_out, scale_out);
+  };
+  static constexpr auto host = [](auto& x, auto& v) {
+    v.number("chips", x.chips);
+    v.number("pcie", x.pcie);
+    v.number("memory", x.memory);
+    v.number("memory_bandwidth", x.memory_bandwidth);
+    v.number("shape", x.shape);
+    v.number("trays", x.trays);
+  };
+  static constexpr auto power = [](auto& x, auto& v) {
+    v.number("chip", x.chip);
+    v.number("system", x.system);
+  };
+  static constexpr auto efficiency = [](auto& x, auto& v) {
+    v.number("matrix", x.matrix);
+    v.number("memory", x.memory);
+    v.number("network", x.network);
+    v.number("latency", x.latency);
+  };
+  static constexpr auto price = [](auto& x, auto& v) {
+    v.number("value", x.value);
+    v.date("date", x.date);
+    v.text("provider", x.provider);
+    v.text("kind", x.kind);
+    v.text("region", x.region);
+  };
+};
+
 /// Calls the visitor for every field of a chip with its key. The reader, the printer and the schema test share this
 /// list.
 template <class C, class V>
@@ -153,107 +256,20 @@ void visit_chip(C& chip, V& v) {
   v.text("vendor", chip.vendor);
   v.text("family", chip.family);
   v.text("architecture", chip.architecture);
-  const auto peaks = [](auto& table, auto& w) {
-    for (const DtypeFacts& dtype : all_dtypes()) w.number(dtype.name, table[static_cast<std::size_t>(dtype.dtype)]);
-  };
-  v.table("peak", chip.peak, peaks);
-  v.optional_table("peak_sparse", chip.peak_sparse, peaks);
-  v.table("cores", chip.cores, [](auto& x, auto& w) {
-    w.text("kind", x.kind);
-    w.number("count", x.count);
-    w.number("base_clock", x.base_clock);
-    w.number("boost_clock", x.boost_clock);
-    w.number("warps", x.warps);
-    w.number("registers_per_thread", x.registers_per_thread);
-  });
-  v.table("matrix_unit", chip.matrix_unit, [](auto& x, auto& w) {
-    w.number("count", x.count);
-    w.number("rows", x.rows);
-    w.number("columns", x.columns);
-    w.number("flops_per_cycle", x.flops_per_cycle);
-    w.number("clock", x.clock);
-    w.number("tile_m", x.tile_m);
-    w.number("tile_k", x.tile_k);
-    w.number("tile_n", x.tile_n);
-    w.number("cores_per_matmul", x.cores_per_matmul);
-  });
-  v.table("vector_unit", chip.vector_unit, [](auto& x, auto& w) {
-    w.number("partitions", x.partitions);
-    w.number("lanes", x.lanes);
-    w.number("alus", x.alus);
-    w.number("fma", x.fma);
-    w.number("clock", x.clock);
-    w.number("registers", x.registers);
-    w.number("register_loads", x.register_loads);
-    w.number("register_stores", x.register_stores);
-    w.number("latency", x.latency);
-    w.number("cross_lane_units", x.cross_lane_units);
-  });
-  v.named_tables("memory", chip.memory, memory_level_names, [](auto& x, auto& w) {
-    w.number("capacity", x.capacity);
-    w.number("bandwidth", x.bandwidth);
-    w.text("per", x.per);
-  });
-  v.optional_table("network", chip.network, [](auto& network, auto& w) {
-    w.optional_table("scale_up", network.scale_up, [](auto& x, auto& u) {
-      u.text("kind", x.kind);
-      u.text("technology", x.technology);
-      u.number("links", x.links);
-      u.number("link_bandwidth", x.link_bandwidth);
-      u.number("hop_latency", x.hop_latency);
-      u.number("pod", x.pod);
-      u.number("shapes", x.shapes);
-      u.text("wrap_rule", x.wrap_rule);
-      u.number("wrap_length", x.wrap_length);
-      u.number("twisted", x.twisted);
-      u.number("domain", x.domain);
-      u.number("switches", x.switches);
-      u.number("switch_ports", x.switch_ports);
-      u.number("in_network_reduction", x.in_network_reduction);
-    });
-    w.optional_table("scale_out", network.scale_out, [](auto& x, auto& u) {
-      u.number("bandwidth", x.bandwidth);
-      u.text("technology", x.technology);
-      u.number("nics_per_host", x.nics_per_host);
-      u.number("nic_bandwidth", x.nic_bandwidth);
-      u.number("switch_ports", x.switch_ports);
-      u.number("in_network_reduction", x.in_network_reduction);
-      u.items("level", x.levels, [](auto& level, auto& t) {
-        t.text("name", level.name);
-        t.number("degree", level.degree);
-        t.number("switches", level.switches);
-        t.number("bandwidth", level.bandwidth);
-      });
-    });
-  });
-  v.table("host", chip.host, [](auto& x, auto& w) {
-    w.number("chips", x.chips);
-    w.number("pcie", x.pcie);
-    w.number("memory", x.memory);
-    w.number("memory_bandwidth", x.memory_bandwidth);
-    w.number("shape", x.shape);
-    w.number("trays", x.trays);
-  });
-  v.optional_table("power", chip.power, [](auto& x, auto& w) {
-    w.number("chip", x.chip);
-    w.number("system", x.system);
-  });
-  v.table("efficiency", chip.efficiency, [](auto& x, auto& w) {
-    w.number("matrix", x.matrix);
-    w.number("memory", x.memory);
-    w.number("network", x.network);
-    w.number("latency", x.latency);
-  });
-  v.items("price", chip.prices, [](auto& x, auto& w) {
-    w.number("value", x.value);
-    w.date("date", x.date);
-    w.text("provider", x.provider);
-    w.text("kind", x.kind);
-    w.text("region", x.region);
-  });
+  v.table("peak", chip.peak, ChipSections::peaks);
+  v.optional_table("peak_sparse", chip.peak_sparse, ChipSections::peaks);
+  v.table("cores", chip.cores, ChipSections::cores);
+  v.table("matrix_unit", chip.matrix_unit, ChipSections::matrix_unit);
+  v.table("vector_unit", chip.vector_unit, ChipSections::vector_unit);
+  v.named_tables("memory", chip.memory, memory_level_names, ChipSections::memory_level);
+  v.optional_table("network", chip.network, ChipSections::network);
+  v.table("host", chip.host, ChipSections::host);
+  v.optional_table("power", chip.power, ChipSections::power);
+  v.table("efficiency", chip.efficiency, ChipSections::efficiency);
+  v.items("price", chip.prices, ChipSections::price);
 }
 
-/// One value laid over a chip file before it is read: "memory.hbm.bandwidth" = "1.23 TB/s".
+/// One value that replaces a chip file's before it is read: "memory.hbm.bandwidth" = "1.23 TB/s".
 struct Override {
   std::string path, value;
 };
@@ -275,15 +291,19 @@ Result<Sourced<FlopsPerSecond>> peak_rate(const Chip& chip, Dtype dtype, std::st
 /// One-way bandwidth from one chip into its scale-up network: links x bandwidth of one.
 std::optional<Sourced<BytesPerSecond>> scale_up_egress(const Chip& chip);
 
+/// Chips below one full child of each level of the scale-out fabric, from the node upwards; the top level takes any
+/// number of children. The chip must have a scale-out network.
+std::vector<double> chips_below_levels(const Chip& chip);
+
 /// The newest on-demand price; nothing where the file has none.
 const Price* newest_price(const Chip& chip);
 
 /// The share of the network's bandwidth that good collectives reach; 1 where the file has none.
 double network_efficiency(const Chip& chip);
-/// What a collective takes beside its bytes and hops, until the chip is calibrated; none where the file has none.
+/// Fixed time of a collective in addition to bytes and hops, until the chip is calibrated; 0 if the file has none.
 Seconds collective_latency(const Chip& chip);
 
-/// A place bytes can come from in a roofline: a memory level, pcie, ici (one link one way), nvlink (all links one way)
+/// A source of bytes in a roofline: a memory level, pcie, ici (one link one way), nvlink (all links one way)
 /// or dcn.
 struct MemoryRoof {
   std::string name;

@@ -8,6 +8,8 @@
 #include "assay/base/text.h"
 #include "assay/base/toml.h"
 #include "assay/hardware/chip.h"
+#include "assay/hardware/chip_overrides.h"
+#include "assay/hardware/chip_rules.h"
 
 namespace assay::hardware {
 namespace {
@@ -24,10 +26,11 @@ class ChipReader {
   ChipReader(ChipDocument& document, const Toml& table, std::string path, std::string source)
       : document_(document), table_(table), path_(std::move(path)), source_(std::move(source)) {
     if (const Toml* own = find("source"); own && !path_.empty()) {
-      if (own->kind == Toml::Kind::text)
-        source_ = own->text, known_source(*own, "source", source_);
-      else
-        fault(*own, "source", "source is text, the key of a [source.KEY] table", "");
+      if (own->kind == Toml::Kind::text) {
+        source_ = own->text;
+        known_source(*own, "source", source_);
+      } else
+        fault(*own, "source", "source must be text: the key of a [source.KEY] table", "");
     }
   }
 
@@ -41,7 +44,7 @@ class ChipReader {
     const Toml* node = required(key);
     if (!node) return;
     if (node->kind != Toml::Kind::date)
-      fault(*node, key, fmt::format("a date is wanted, got {}", describe(node->kind)),
+      fault(*node, key, fmt::format("expected a date, got {}", describe(node->kind)),
             "write 2026-11-01 without quotes");
     value = node->text;
   }
@@ -72,7 +75,7 @@ class ChipReader {
     const Toml* node = find(key);
     if (!node) return;
     if (node->kind != Toml::Kind::array)
-      return fault(*node, key, fmt::format("a list of tables is wanted, got {}", describe(node->kind)),
+      return fault(*node, key, fmt::format("expected a list of tables, got {}", describe(node->kind)),
                    fmt::format("write [[{}]]", join_path(key)));
     for (const Toml& item : node->items) read_table(item, key, values.emplace_back(), read);
   }
@@ -81,7 +84,7 @@ class ChipReader {
     const Toml* node = required(key);
     if (!node) return;
     if (node->kind != Toml::Kind::table)
-      return fault(*node, key, fmt::format("a table is wanted, got {}", describe(node->kind)), "");
+      return fault(*node, key, fmt::format("expected a table, got {}", describe(node->kind)), "");
     ChipReader inner(document_, *node, join_path(key), source_);
     inner.seen_.insert("source");
     for (std::string_view name : names) {
@@ -94,7 +97,7 @@ class ChipReader {
     inner.finish();
   }
 
-  /// Every key that nobody asked for is a fault.
+  /// Every key that was not read is a fault.
   void finish() {
     std::vector<std::string> known(seen_.begin(), seen_.end());
     for (const auto& [key, value] : table_.members)
@@ -104,7 +107,7 @@ class ChipReader {
   void expect(std::string_view key) { seen_.insert(std::string(key)); }
 
   void fault(const Toml& node, std::string_view key, std::string what, std::string hint) {
-    // What was laid over the file has no line in it.
+    // A value of --set has no line in the file.
     const std::string place = node.line > 0
                                   ? fmt::format("{}:{}:{}: {}", document_.file, node.line, node.column, join_path(key))
                                   : fmt::format("{} {}", override_source, join_path(key));
@@ -134,14 +137,14 @@ class ChipReader {
 
   void read_text(const Toml& node, std::string_view key, std::string& value) {
     if (node.kind != Toml::Kind::text)
-      return fault(node, key, fmt::format("text is wanted, got {}", describe(node.kind)), "write it in double quotes");
+      return fault(node, key, fmt::format("expected text, got {}", describe(node.kind)), "write it in double quotes");
     value = node.text;
   }
 
   template <class T, class F>
   void read_table(const Toml& node, std::string_view key, T& value, F read) {
     if (node.kind != Toml::Kind::table)
-      return fault(node, key, fmt::format("a table is wanted, got {}", describe(node.kind)), "");
+      return fault(node, key, fmt::format("expected a table, got {}", describe(node.kind)), "");
     ChipReader inner(document_, node, join_path(key), source_);
     inner.seen_.insert("source");
     read(value, inner);
@@ -157,15 +160,16 @@ class ChipReader {
       number = node.find("value");
       if (!number) fault(node, key, "value is missing", "write { value = ..., source = \"...\" }");
       for (const auto& [name, member] : node.members) {
-        if (name == "source" && member.kind == Toml::Kind::text)
-          source = member.text, inherited = false;
-        else if (name == "note" && member.kind == Toml::Kind::text)
+        if (name == "source" && member.kind == Toml::Kind::text) {
+          source = member.text;
+          inherited = false;
+        } else if (name == "note" && member.kind == Toml::Kind::text)
           value.note = member.text;
         else if (name == "also" && member.kind == Toml::Kind::array)
           read_also(member, key, value);
         else if (name != "value")
           fault(member, key, fmt::format("unknown or wrongly typed key {}", in_quotes(name)),
-                "value, source, note and also = [{ value, source }] stand here");
+                "allowed are value, source, note and also = [{ value, source }]");
       }
     }
     if (number) read_value(*number, number->line > 0 ? node : *number, key, value.value);
@@ -178,7 +182,7 @@ class ChipReader {
     // The unknown source of a table was reported there, not at each of its numbers.
     if (inherited ? !document_.sources.contains(source) : !known_source(node, key, source)) return;
     if (source == "assumed" && value.note.empty())
-      fault(node, key, "an assumed number needs a note", "say what the assumption rests on: note = \"...\"");
+      fault(node, key, "an assumed number needs a note", "say what the assumption is based on: note = \"...\"");
     value.source = fmt::format("{}:{} ({})", document_.file, node.line, source);
   }
 
@@ -204,8 +208,8 @@ class ChipReader {
     if (node.kind != Toml::Kind::text) {
       const bool number = node.kind == Toml::Kind::integer || node.kind == Toml::Kind::number;
       return fault(at, key,
-                   number ? fmt::format("this number has no unit, {} is wanted", base_unit(D))
-                          : fmt::format("a number with a unit is wanted, got {}", describe(node.kind)),
+                   number ? fmt::format("this number has no unit; expected {}", base_unit(D))
+                          : fmt::format("expected a number with a unit, got {}", describe(node.kind)),
                    "write the unit in the text: \"3.35 TB/s\"");
     }
     auto parsed = parse_quantity(node.text, D, "");
@@ -217,35 +221,31 @@ class ChipReader {
   }
   void read_value(const Toml& node, const Toml& at, std::string_view key, std::int64_t& value) {
     if (node.kind != Toml::Kind::integer)
-      return fault(at, key, fmt::format("a whole number is wanted, got {}", describe(node.kind)), "");
+      return fault(at, key, fmt::format("expected a whole number, got {}", describe(node.kind)), "");
     if (node.integer < 1 || node.integer > 1'000'000'000)
-      return fault(at, key, fmt::format("{} is not a sensible count", node.integer), "counts are from 1 to 1e9");
+      return fault(at, key, fmt::format("implausible count {}", node.integer), "counts are from 1 to 1e9");
     value = node.integer;
   }
   void read_value(const Toml& node, const Toml& at, std::string_view key, double& value) {
     if (node.kind != Toml::Kind::number && node.kind != Toml::Kind::integer)
-      return fault(at, key, fmt::format("a ratio is wanted, got {}", describe(node.kind)), "");
+      return fault(at, key, fmt::format("expected a ratio, got {}", describe(node.kind)), "");
     if (!(node.number > 0.0 && node.number <= 1.0))
       return fault(at, key, fmt::format("{} is not a share above 0 and at most 1", human_number(node.number)), "");
     value = node.number;
   }
   void read_value(const Toml& node, const Toml& at, std::string_view key, bool& value) {
     if (node.kind != Toml::Kind::boolean)
-      return fault(at, key, fmt::format("true or false is wanted, got {}", describe(node.kind)), "");
+      return fault(at, key, fmt::format("expected true or false, got {}", describe(node.kind)), "");
     value = node.boolean;
   }
   template <class T>
   void read_value(const Toml& node, const Toml& at, std::string_view key, std::vector<T>& values) {
     if (node.kind != Toml::Kind::array)
-      return fault(at, key, fmt::format("a list is wanted, got {}", describe(node.kind)), "e.g. [16, 20, 28]");
-    if (node.items.empty() || node.items.size() > 64) return fault(at, key, "a list here has 1 to 64 entries", "");
+      return fault(at, key, fmt::format("expected a list, got {}", describe(node.kind)), "e.g. [16, 20, 28]");
+    if (node.items.empty() || node.items.size() > 64) return fault(at, key, "a list must have 1 to 64 entries", "");
     for (const Toml& item : node.items) read_value(item, at, key, values.emplace_back());
   }
 
- public:
-  static constexpr const char* override_source = "--set";
-
- private:
   ChipDocument& document_;
   const Toml& table_;
   std::string path_, source_;
@@ -258,7 +258,7 @@ void read_sources(ChipDocument& document, const Toml& root, Chip& chip, ChipRead
   const Toml* sources = root.find("source");
   if (!sources) return;
   if (sources->kind != Toml::Kind::table)
-    return reader.fault(*sources, "source", "here stand the tables of the sources",
+    return reader.fault(*sources, "source", "expected the tables of the sources",
                         "[source.KEY] with title, url and accessed");
   for (const auto& [key, table] : sources->members) {
     if (!document.sources.insert(key).second) {
@@ -282,13 +282,13 @@ void read_sources(ChipDocument& document, const Toml& root, Chip& chip, ChipRead
       const Toml::Kind wanted = field == "accessed" ? Toml::Kind::date : Toml::Kind::text;
       if (!target) {
         reader.fault(value, path, fmt::format("unknown key {}", in_quotes(field)),
-                     "title, url, command and accessed stand here");
+                     "allowed are title, url, command and accessed");
         continue;
       }
       *target = value.text;
       if (value.kind == wanted) continue;
       reader.fault(value, path + "." + field,
-                   fmt::format("{} is wanted, got {}", describe(wanted), describe(value.kind)), "");
+                   fmt::format("expected {}, got {}", describe(wanted), describe(value.kind)), "");
       readable = false;
     }
     if (!readable) continue;
@@ -298,194 +298,26 @@ void read_sources(ChipDocument& document, const Toml& root, Chip& chip, ChipRead
   }
 }
 
-/// In floating point, because nobody has checked yet that it is small.
-double product_of(const Shape& counts) {
-  double all = 1.0;
-  for (std::int64_t count : counts) all *= static_cast<double>(count);
-  return all;
-}
-
-/// Rules between fields; called when every field could be read.
-void check_chip(const Chip& chip, const Toml& root, ChipReader& reader) {
-  const auto fault = [&](std::string_view key, std::string what, std::string hint) {
-    const Toml* node = &root;
-    for (const std::string& part : split(key, '.'))
-      if (const Toml* next = node->find(part)) node = next;
-    reader.fault(*node, key, std::move(what), std::move(hint));
-  };
-  const auto one_of = [&](std::string_view key, const std::string& value, std::vector<std::string> allowed) {
-    if (std::find(allowed.begin(), allowed.end(), value) == allowed.end())
-      fault(key, fmt::format("unknown {} {}", key, in_quotes(value)), "one of " + join(allowed, ", "));
-  };
-  one_of("family", chip.family, {"tpu", "gpu", "accelerator", "cpu"});
-  if (std::none_of(chip.peak.begin(), chip.peak.end(), [](const auto& p) { return p.has_value(); }))
-    fault("peak", "a chip needs at least one peak rate", "e.g. bf16 = \"197 TFLOP/s\"");
-  if (chip.memory.empty() || chip.memory.front().name != "hbm" || !chip.memory.front().bandwidth)
-    fault("memory", "a chip needs [memory.hbm] with capacity and bandwidth",
-          "main memory is called hbm, whatever its technology");
-  for (const MemoryLevel& level : chip.memory)
-    if (level.per) one_of("memory." + level.name + ".per", *level.per, {"chip", "core"});
-  if (chip.matrix_unit.rows.has_value() != chip.matrix_unit.columns.has_value())
-    fault("matrix_unit", "rows and columns go together", "give both or neither");
-  for (std::size_t i = 0; i < chip.prices.size(); ++i) {
-    const std::vector<std::string> kinds{"on-demand", "spot", "1-year", "3-year"};
-    if (std::find(kinds.begin(), kinds.end(), chip.prices[i].kind) == kinds.end())
-      reader.fault(*root.find("price")->items[i].find("kind"), "price.kind",
-                   fmt::format("unknown kind {}", in_quotes(chip.prices[i].kind)), "one of " + join(kinds, ", "));
-  }
-  const VectorUnit& unit = chip.vector_unit;
-  if (product_of({chip.cores.count.value, unit.partitions.value, unit.lanes.value, unit.alus.value}) > 1e12)
-    fault("vector_unit", "a chip has at most 1e12 vector ALUs", "ALUs = cores x partitions x lanes x alus");
-  if (!chip.network.scale_up) return;
-  const ScaleUp& up = *chip.network.scale_up;
-  one_of("network.scale_up.kind", up.kind, {"torus", "switched", "direct"});
-  if (up.kind == "torus") {
-    if (!up.pod || !up.wrap_rule || !up.wrap_length)
-      return fault("network.scale_up", "a torus needs pod, wrap_rule and wrap_length",
-                   "e.g. pod = [16, 16], wrap_rule = \"length\", wrap_length = 16");
-    one_of("network.scale_up.wrap_rule", *up.wrap_rule, {"length", "cube"});
-    const Shape& pod = up.pod->value;
-    if (pod.size() > 3) fault("network.scale_up.pod", "a torus has at most three axes", "");
-    if (product_of(pod) > 1e7) fault("network.scale_up.pod", "a pod has at most 10 million chips", "");
-    if (*up.wrap_rule == "cube" && pod.size() != 3)
-      fault("network.scale_up.wrap_rule", "cubes make a torus of three axes", "");
-    if (up.wrap_length->value > *std::max_element(pod.begin(), pod.end()))
-      fault("network.scale_up.wrap_length", "no axis of the pod is that long", "");
-    if (up.links.value != 2 * static_cast<std::int64_t>(up.pod->value.size()))
-      fault("network.scale_up.links",
-            fmt::format("a torus of {} axes has {} links per chip, got {}", up.pod->value.size(),
-                        2 * up.pod->value.size(), up.links.value),
-            "");
-    if (up.shapes)
-      for (const Shape& shape : up.shapes->value)
-        if (shape.size() != pod.size() || product_of(shape) > product_of(pod))
-          fault("network.scale_up.shapes", "every shape has as many axes as the pod, and no more chips", "");
-  } else if (!up.domain) {
-    fault("network.scale_up", "a switched or direct network needs domain",
-          "the number of chips it joins, e.g. domain = 8");
-  }
-}
-
-/// What stands below a table under a key, or in a list of tables under the name of one.
-Toml* below(Toml& node, std::string_view key) {
-  if (node.kind == Toml::Kind::table) return node.find(key);
-  for (Toml& item : node.items)
-    if (const Toml* name = item.find("name"); name && name->text == key) return &item;
-  return nullptr;
-}
-
-/// Lays `path = value` over the tree.
-Result<void> apply(Toml& root, const Override& change) {
-  Toml* node = &root;
-  const auto keys = split(change.path, '.');
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    Toml* next = below(*node, keys[i]);
-    const bool last = i + 1 == keys.size();
-    if (!next && last && node->kind == Toml::Kind::table && i > 0) {
-      node->members.emplace_back(keys[i],
-                                 Toml{});  // a key that this chip leaves out; the reader knows whether it exists
-      next = &node->members.back().second;
-    }
-    if (!next || (last && !next->members.empty() && !next->find("value"))) {
-      std::vector<std::string> known;
-      for (const auto& [key, value] : (next ? next : node)->members) known.push_back(key);
-      for (const Toml& item : (next ? next : node)->items)
-        if (const Toml* name = item.find("name")) known.push_back(name->text);
-      return fail("--set " + change.path, fmt::format("{} names no number of the chip", in_quotes(change.path)),
-                  next ? "below it stand " + join(known, ", ") : suggestion(keys[i], known), Error::Kind::usage);
-    }
-    node = next;
-  }
-  *node = toml_scalar(change.value);  // it has no line of the file, by which the reader knows it
-  return {};
-}
-
-/// Chips below one full child of each level of a fabric, from the node upwards; the last level takes any number.
-std::vector<double> chips_below(const Chip& chip) {
-  const auto& up = chip.network.scale_up;
-  double chips = static_cast<double>(up && up->domain ? up->domain->value : chip.host.chips.value);
-  std::vector<double> below;
-  for (const FabricLevel& level : chip.network.scale_out->levels) {
-    below.push_back(chips);
-    if (level.degree) chips *= static_cast<double>(level.degree->value);
-  }
-  return below;
-}
-
-template <class T>
-bool is_set(const Sourced<T>& number) {
-  return number.source == ChipReader::override_source;
-}
-template <class T>
-bool is_set(const Maybe<T>& number) {
-  return number && is_set(*number);
-}
-
-/// A chip's rate is its share of the host's adapters, where these are set and it is not.
-void share_adapters(Chip& chip, const Toml& root, ChipReader& reader) {
-  if (!chip.network.scale_out) return;
-  ScaleOut& out = *chip.network.scale_out;
-  if (is_set(out.bandwidth) || !(is_set(out.nics_per_host) || is_set(out.nic_bandwidth))) return;
-  if (!out.nics_per_host || !out.nic_bandwidth)
-    return reader.fault(
-        *root.find("network")->find("scale_out"), "network.scale_out",
-        fmt::format("the adapters of a host are known by nics_per_host and nic_bandwidth, and {} has no {}", chip.id,
-                    out.nic_bandwidth ? "nics_per_host" : "nic_bandwidth"),
-        "set both, or network.scale_out.bandwidth");
-  out.bandwidth.value = static_cast<double>(out.nics_per_host->value) / static_cast<double>(chip.host.chips.value) *
-                        out.nic_bandwidth->value;
-  out.bandwidth.source = ChipReader::override_source;
-}
-
-/// A fabric is built from the ports of the chips below: with another rate or number of these, levels that are not set
-/// keep their ratio.
-void scale_fabric(Chip& chip, const Chip& before) {
-  if (!chip.network.scale_out || !before.network.scale_out) return;
-  ScaleOut& out = *chip.network.scale_out;
-  const double rate = out.bandwidth.value / before.network.scale_out->bandwidth.value;
-  const std::vector<double> below = chips_below(chip), usually_below = chips_below(before);
-  for (std::size_t i = 0; i < out.levels.size(); ++i) {
-    const double ratio = rate * (below[i] / usually_below[i]);
-    Sourced<BytesPerSecond>& bandwidth = out.levels[i].bandwidth;
-    if (is_set(bandwidth) || ratio == 1.0) continue;
-    bandwidth.value = ratio * bandwidth.value;
-    bandwidth.source = ChipReader::override_source;
-  }
-}
-
-/// What enters a level comes from the ports of the chips below.
-void check_fabric(const Chip& chip, const Toml& root, ChipReader& reader) {
-  if (!chip.network.scale_out) return;
-  const ScaleOut& out = *chip.network.scale_out;
-  const std::vector<double> below = chips_below(chip);
-  for (std::size_t i = 0; i < out.levels.size(); ++i) {
-    const BytesPerSecond ports = below[i] * out.bandwidth.value;
-    if (out.levels[i].bandwidth.value <= (1.0 + 1e-9) * ports) continue;
-    const Toml& level = root.find("network")->find("scale_out")->find("level")->items[i];
-    reader.fault(*level.find("bandwidth"), fmt::format("network.scale_out.level.{}.bandwidth", out.levels[i].name),
-                 fmt::format("{} is more than the {} chips below can send: {}", human(out.levels[i].bandwidth.value),
-                             human_number(below[i]), human(ports)),
-                 "network.scale_out.bandwidth is what one chip sends");
-  }
-}
-
 }  // namespace
 
 Result<Chip> read_chip(std::string_view document, std::string_view file, const std::vector<Override>& overrides) {
   auto root = parse_toml(document, file);
   if (!root) return tl::unexpected<Error>(root.error());
-  for (const Override& change : overrides) ASSAY_CHECK(apply(*root, change));
+  for (const Override& change : overrides) ASSAY_CHECK(apply_override(*root, change));
   Chip chip;
   ChipDocument shared{std::string(file), {}, {}};
   ChipReader reader(shared, *root, "", "");
   read_sources(shared, *root, chip, reader);
   visit_chip(chip, reader);
   reader.finish();
-  if (shared.faults.empty()) check_chip(chip, *root, reader);
-  if (shared.faults.empty()) share_adapters(chip, *root, reader);
+  const ReportFault report = [&](const Toml& node, std::string_view key, std::string what, std::string hint) {
+    reader.fault(node, key, std::move(what), std::move(hint));
+  };
+  if (shared.faults.empty()) check_chip(chip, *root, report);
+  if (shared.faults.empty()) share_adapters(chip, *root, report);
   if (shared.faults.empty() && !overrides.empty())
     if (const auto before = read_chip(document, file)) scale_fabric(chip, *before);
-  if (shared.faults.empty()) check_fabric(chip, *root, reader);
+  if (shared.faults.empty()) check_fabric(chip, *root, report);
   if (shared.faults.empty()) {
     const std::size_t slash = file.rfind('/');
     const std::string_view base = slash == std::string_view::npos ? file : file.substr(slash + 1);

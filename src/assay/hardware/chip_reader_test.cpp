@@ -103,10 +103,10 @@ TEST(ChipReader, EveryFaultIsReportedAtOnceWithItsPlace) {
   text.replace(text.find("lanes = 16"), 10, "lains = 16");
   EXPECT_EQ(faults(text), (Faults{
                               "small.toml:12:1: peak.bf16 | unknown unit \"TFLOPS\" in \"100 TFLOPS\"",
-                              "small.toml:16:1: cores.count | a whole number is wanted, got a number",
+                              "small.toml:16:1: cores.count | expected a whole number, got a number",
                               "small.toml:20:1: vector_unit.lanes | this key is required",
                               "small.toml:23:1: vector_unit.lains | unknown key \"lains\"",
-                              "small.toml:29:1: memory.hbm.capacity | this number has no unit, B is wanted",
+                              "small.toml:29:1: memory.hbm.capacity | this number has no unit; expected B",
                           }));
 }
 
@@ -133,7 +133,7 @@ TEST(ChipReader, TheUnknownSourceOfATableIsReportedOnce) {
   EXPECT_EQ(faults(with("[host]\nsource = \"datasheet\"", "[host]\nsource = \"datashet\"")),
             (Faults{"small.toml:40:1: host.source | unknown source \"datashet\""}));
   EXPECT_EQ(faults(with("[host]\nsource = \"datasheet\"", "[host]\nsource = 7")).front(),
-            "small.toml:40:1: host.source | source is text, the key of a [source.KEY] table");
+            "small.toml:40:1: host.source | source must be text: the key of a [source.KEY] table");
 }
 
 TEST(ChipReader, AnAssumedNumberNeedsANote) {
@@ -146,26 +146,26 @@ TEST(ChipReader, ASourceIsATitleAPlaceAndADate) {
   EXPECT_EQ(faults(with("title = \"Datasheet\"\n", "")),
             (Faults{"small.toml:6:1: source.datasheet | a source needs title, url (or command) and accessed"}));
   EXPECT_EQ(faults(with("accessed = 2026-11-01", "accessed = \"yesterday\"")),
-            (Faults{"small.toml:9:1: source.datasheet.accessed | a date is wanted, got text"}));
+            (Faults{"small.toml:9:1: source.datasheet.accessed | expected a date, got text"}));
   EXPECT_EQ(faults(with("title = \"Datasheet\"", "title = \"Datasheet\"\npage = 3")),
             (Faults{"small.toml:8:1: source.datasheet | unknown key \"page\""}));
   EXPECT_EQ(faults(std::string(small_chip) + "[source.assumed]\ntitle = \"x\"\nurl = \"x\"\naccessed = 2026-11-01\n"),
             (Faults{"small.toml:52:1: source.assumed | the source \"assumed\" is reserved"}));
   EXPECT_EQ(faults(with("[source.datasheet]", "source = \"book\"\n[other]")).front(),
-            "small.toml:6:1: source | here stand the tables of the sources");
+            "small.toml:6:1: source | expected the tables of the sources");
 }
 
 TEST(ChipReader, WrongKindsAreNamed) {
   EXPECT_EQ(faults(with("name = \"A small chip\"", "name = 7")),
-            (Faults{"small.toml:2:1: name | text is wanted, got a whole number"}));
+            (Faults{"small.toml:2:1: name | expected text, got a whole number"}));
   EXPECT_EQ(faults(with("fma = false", "fma = \"no\"")),
-            (Faults{"small.toml:25:1: vector_unit.fma | true or false is wanted, got text"}));
+            (Faults{"small.toml:25:1: vector_unit.fma | expected true or false, got text"}));
   EXPECT_EQ(faults(with("pod = [16, 16]", "pod = 256")),
-            (Faults{"small.toml:36:1: network.scale_up.pod | a list is wanted, got a whole number"}));
+            (Faults{"small.toml:36:1: network.scale_up.pod | expected a list, got a whole number"}));
   EXPECT_EQ(faults(with("date = 2026-11-01", "date = \"now\"")),
-            (Faults{"small.toml:49:1: price.date | a date is wanted, got text"}));
+            (Faults{"small.toml:49:1: price.date | expected a date, got text"}));
   EXPECT_EQ(faults(with("[[price]]", "[price]")),
-            (Faults{"small.toml:46:1: price | a list of tables is wanted, got a table"}));
+            (Faults{"small.toml:46:1: price | expected a list of tables, got a table"}));
   EXPECT_EQ(faults(with("[peak]\nsource = \"datasheet\"\nbf16 = \"100 TFLOP/s\"",
                         "[peak]\nbf16 = { source = \"datasheet\", valeu = \"1 TFLOP/s\" }")),
             (Faults{"small.toml:11:8: peak.bf16 | value is missing",
@@ -190,7 +190,7 @@ TEST(ChipReader, FieldsMustAgree) {
   EXPECT_EQ(faults(with("kind = \"torus\"", "kind = \"switched\"")),
             (Faults{"small.toml:31:1: network.scale_up | a switched or direct network needs domain"}));
   EXPECT_EQ(faults(with("wrap_rule = \"length\"", "wrap_rule = \"cube\"")),
-            (Faults{"small.toml:37:1: network.scale_up.wrap_rule | cubes make a torus of three axes"}));
+            (Faults{"small.toml:37:1: network.scale_up.wrap_rule | wrap_rule cube needs three axes"}));
   EXPECT_EQ(faults(with("kind = \"spot\"", "kind = \"gift\"")),
             (Faults{"small.toml:51:1: price.kind | unknown kind \"gift\""}));
   EXPECT_EQ(faults(with("id = \"small\"", "id = \"large\"")),
@@ -286,15 +286,15 @@ TEST(ChipReader, NoMoreEntersALevelThanItsChipsSend) {
 
 TEST(ChipReader, AnOverrideIsFaultyAtTheFlag) {
   EXPECT_EQ(faults(small_chip, {{"memory.hbm.bandwidth", "2"}}),
-            (Faults{"--set memory.hbm.bandwidth | this number has no unit, B/s is wanted"}));
+            (Faults{"--set memory.hbm.bandwidth | this number has no unit; expected B/s"}));
   EXPECT_EQ(faults(small_chip, {{"memory.hbm.bandwith", "2 TB/s"}}),
             (Faults{"--set memory.hbm.bandwith | unknown key \"bandwith\""}));
   EXPECT_EQ(faults(small_chip, {{"memroy.hbm.bandwidth", "2 TB/s"}}),
-            (Faults{"--set memroy.hbm.bandwidth | \"memroy.hbm.bandwidth\" names no number of the chip"}));
+            (Faults{"--set memroy.hbm.bandwidth | \"memroy.hbm.bandwidth\" is not a number of the chip"}));
   EXPECT_EQ(faults(small_chip, {{"memory", "2 TB/s"}}),
-            (Faults{"--set memory | \"memory\" names no number of the chip"}));
+            (Faults{"--set memory | \"memory\" is not a number of the chip"}));
   EXPECT_EQ(faults(small_chip, {{"cores.kind", "3"}}),
-            (Faults{"--set cores.kind | text is wanted, got a whole number"}));
+            (Faults{"--set cores.kind | expected text, got a whole number"}));
   for (const char* path : {"", ".", "cores.", "cores.count.value.value", "price.value", "network.scale_up.pod"})
     EXPECT_EQ(faults(small_chip, {{path, "3 s"}}).size(), 1u) << path;
   EXPECT_EQ(read_chip(small_chip, "small.toml", {{"memroy.hbm", "1"}}).error().hint, "did you mean memory?");

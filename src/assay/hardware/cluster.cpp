@@ -20,7 +20,10 @@ struct Extent {
 
 Result<Extent> parse_extent(std::string_view text, std::string_view where) {
   Extent extent;
-  if (text.ends_with("_twisted")) extent.twisted = true, text.remove_suffix(8);
+  if (text.ends_with("_twisted")) {
+    extent.twisted = true;
+    text.remove_suffix(8);
+  }
   for (const std::string& part : split(text, 'x')) {
     auto count = parse_count(part, where);
     if (!count)
@@ -91,10 +94,10 @@ Result<void> build_levels(Cluster& cluster, std::int64_t chips, std::string_view
   }
   if (nodes == 1) return {};
   if (!chip.network.scale_out)
-    return fail(
-        std::string(where),
-        fmt::format("{} has no scale-out network in the catalogue, so one node of {} is the most", chip.id, node_size),
-        "add [network.scale_out] to the chip file");
+    return fail(std::string(where),
+                fmt::format("{} has no scale-out network in the catalogue, so a cluster is at most one node of {}",
+                            chip.id, node_size),
+                "add [network.scale_out] to the chip file");
   const ScaleOut& out = *chip.network.scale_out;
   std::vector<FabricLevel> fabric = out.levels;
   if (fabric.empty()) fabric.push_back({"fabric", std::nullopt, std::nullopt, out.bandwidth});
@@ -115,9 +118,11 @@ Result<void> build_levels(Cluster& cluster, std::int64_t chips, std::string_view
     level.in_network_reduction = out.in_network_reduction && out.in_network_reduction->value;
     cluster.levels.push_back(level);
     if (children % units != 0)
-      cluster.notes.push_back(fmt::format("{} children do not fill {} {} units evenly; the largest has {}", children,
-                                          units, step.name, degree));
-    below *= degree, full_below *= most, children = units;
+      cluster.notes.push_back(fmt::format("{} children do not divide evenly over {} {} units; the largest has {}",
+                                          children, units, step.name, degree));
+    below *= degree;
+    full_below *= most;
+    children = units;
   }
   if (children > 1)
     return fail(std::string(where),
@@ -148,7 +153,7 @@ Result<void> build(Cluster& cluster, const std::optional<Extent>& extent, std::s
   if (shape.size() == 1) {
     ASSAY_TRY(chosen, default_shape(chip, shape[0], where));
     if (chosen != shape && shape[0] > 1)
-      cluster.notes.push_back(fmt::format("{} chips are taken as {}", shape[0], shape_text(chosen)));
+      cluster.notes.push_back(fmt::format("{} chips are arranged as {}", shape[0], shape_text(chosen)));
     shape = chosen;
   }
   ASSAY_TRY(made, make_torus(chip, shape, extent && extent->twisted, where));
@@ -193,7 +198,7 @@ Result<Chip> chip_from_file(std::string path, const Catalogue& catalogue, std::s
       if (!slices) slices = value.integer;
     } else if (key == "set" && value.kind == Toml::Kind::table) {
       for (const auto& [path_key, member] : value.members) {
-        if (member.kind != Toml::Kind::text) wrong(member, "set." + path_key, "an override is text");
+        if (member.kind != Toml::Kind::text) wrong(member, "set." + path_key, "an override must be text");
         own.push_back({path_key, member.text});
       }
     } else {
@@ -245,9 +250,10 @@ Result<Cluster> parse_cluster(std::string_view text, const Catalogue& catalogue,
   if (cluster.chips() > max_chips)
     return fail(std::string(where), fmt::format("{} chips is too many", cluster.chips()), "the limit is 10 million");
   if (cluster.chip.family == "cpu" && cluster.chips() > 1)
-    cluster.notes.push_back(fmt::format(
-        "{} ranks of one machine: their collectives were measured so, but each counts the whole machine's rates",
-        cluster.chips()));
+    cluster.notes.push_back(
+        fmt::format("{} ranks of one machine: collectives were measured between such ranks, but each rank counts the "
+                    "whole machine's rates",
+                    cluster.chips()));
   return cluster;
 }
 

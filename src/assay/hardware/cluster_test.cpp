@@ -148,7 +148,7 @@ TEST(Cluster, ATorusIsNamedByItsShapeOrItsCount) {
   EXPECT_EQ(*bisection_bandwidth(*cube), 11.52_TB_per_s);  // 2 x 64 links x 90 GB/s
   const auto counted = parse("tpu-v5p:512");
   EXPECT_EQ(counted->text, "tpu-v5p:8x8x8");
-  EXPECT_EQ(counted->notes, (std::vector<std::string>{"512 chips are taken as 8x8x8"}));
+  EXPECT_EQ(counted->notes, (std::vector<std::string>{"512 chips are arranged as 8x8x8"}));
   const auto twisted = parse("tpu-v5p:4x4x8_twisted");
   EXPECT_EQ(twisted->text, "tpu-v5p:4x4x8_twisted");
   EXPECT_EQ(diameter(*twisted), 6);
@@ -158,7 +158,7 @@ TEST(Cluster, ATorusIsNamedByItsShapeOrItsCount) {
 TEST(Cluster, WhatIsNoClusterIsRefused) {
   EXPECT_EQ(refused(""), "no cluster is named");
   EXPECT_EQ(refused("h100"), "unknown chip \"h100\"");
-  EXPECT_EQ(refused("h100-sxm:0"), "\"0\" is not a size: a count is at least 1, got \"0\"");
+  EXPECT_EQ(refused("h100-sxm:0"), "\"0\" is not a size: a count must be at least 1, got \"0\"");
   EXPECT_EQ(refused("h100-sxm:8x8"), "h100-sxm is not a torus, so its size is a count");
   EXPECT_EQ(refused("2*h100-sxm:8"), "h100-sxm is not sold in slices, so S* does not apply");
   EXPECT_EQ(refused("h100-sxm:100000000"), "100000000 chips is too many");
@@ -225,7 +225,7 @@ TEST(Cluster, EveryFaultOfAClusterFileIsReported) {
   ASSERT_EQ(cluster.error().also.size(), 3u);
   EXPECT_EQ(cluster.error().also[0].where, file.path() + ":3:1: slices");
   EXPECT_EQ(cluster.error().also[1].what, "unknown or wrongly typed key \"sices\"");
-  EXPECT_EQ(cluster.error().also[2].what, "an override is text");
+  EXPECT_EQ(cluster.error().also[2].what, "an override must be text");
 }
 
 TEST(Cluster, RatesAreThoseOfAllChips) {
@@ -248,7 +248,8 @@ RC_GTEST_PROP(Cluster, AnyCountIsAWholeTreeOrRefused, ()) {
   for (const Level& level : cluster->levels) {
     RC_ASSERT(level.units == (below + level.degree - 1) / level.degree);
     RC_ASSERT(level.chips == level.degree * chips_below);
-    below = level.units, chips_below = level.chips;
+    below = level.units;
+    chips_below = level.chips;
   }
   RC_ASSERT(below == 1);
 }

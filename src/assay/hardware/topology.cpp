@@ -50,7 +50,10 @@ std::vector<std::int64_t> distances_from(const Torus& torus, std::int64_t start)
     queue.pop_front();
     for (std::int64_t next : neighbours(torus, chip)) {
       auto& there = hops[static_cast<std::size_t>(next)];
-      if (there < 0) there = hops[static_cast<std::size_t>(chip)] + 1, queue.push_back(next);
+      if (there < 0) {
+        there = hops[static_cast<std::size_t>(chip)] + 1;
+        queue.push_back(next);
+      }
     }
   }
   return hops;
@@ -231,8 +234,10 @@ std::int64_t disjoint_paths(const Torus& torus, std::int64_t from, std::int64_t 
       const std::int64_t chip = queue.front();
       queue.pop_front();
       for (std::int64_t next : neighbours(torus, chip))
-        if (previous[static_cast<std::size_t>(next)] < 0 && capacity(chip, next) > 0)
-          previous[static_cast<std::size_t>(next)] = chip, queue.push_back(next);
+        if (previous[static_cast<std::size_t>(next)] < 0 && capacity(chip, next) > 0) {
+          previous[static_cast<std::size_t>(next)] = chip;
+          queue.push_back(next);
+        }
     }
     if (previous[static_cast<std::size_t>(to)] < 0) return paths;
     for (std::int64_t chip = to; chip != from; chip = previous[static_cast<std::size_t>(chip)]) {

@@ -49,7 +49,10 @@ std::vector<std::int64_t> hops_from(const Graph& graph, std::size_t start) {
     std::vector<std::size_t> next;
     for (std::size_t chip : front)
       for (std::size_t there : graph[chip])
-        if (hops[there] < 0) hops[there] = hop, next.push_back(there);
+        if (hops[there] < 0) {
+          hops[there] = hop;
+          next.push_back(there);
+        }
     front = std::move(next);
   }
   return hops;
@@ -101,7 +104,8 @@ RC_GTEST_PROP(Torus, AgreesWithTheExplicitGraph, ()) {
     const auto hops = hops_from(graph, chip);
     for (std::size_t other = 0; other < graph.size(); ++other) {
       RC_ASSERT(distance(torus, static_cast<std::int64_t>(chip), static_cast<std::int64_t>(other)) == hops[other]);
-      longest = std::max(longest, hops[other]), total += hops[other];
+      longest = std::max(longest, hops[other]);
+      total += hops[other];
     }
   }
   const auto n = static_cast<double>(graph.size());

@@ -7,38 +7,39 @@
 
 namespace assay::network {
 
-Grounds grounds_of(const hardware::Cluster& cluster) {
-  Grounds grounds;
-  if (cluster.slices > 1) grounds.push_back({Ground::slices, cluster.slices, false});
+PhysicalAxes physical_axes_of(const hardware::Cluster& cluster) {
+  PhysicalAxes physical_axes;
+  if (cluster.slices > 1) physical_axes.push_back({PhysicalAxis::slices, cluster.slices, false});
   for (std::size_t i = 0; i < cluster.torus->axes.size(); ++i)
     if (const hardware::Axis& axis = cluster.torus->axes[i]; axis.size > 1)
-      grounds.push_back({i, axis.size, axis.ring});
-  return grounds;
+      physical_axes.push_back({i, axis.size, axis.ring});
+  return physical_axes;
 }
 
 namespace {
 
-/// The first ground that is like this one.
-std::size_t kind_of(const Grounds& grounds, const Ground& ground) {
-  const auto is_like = [&](const Ground& other) { return ground.is_like(other); };
-  return static_cast<std::size_t>(std::find_if(grounds.begin(), grounds.end(), is_like) - grounds.begin());
+/// The first physical that is like this one.
+std::size_t kind_of(const PhysicalAxes& physical_axes, const PhysicalAxis& physical) {
+  const auto is_like = [&](const PhysicalAxis& other) { return physical.is_like(other); };
+  return static_cast<std::size_t>(std::find_if(physical_axes.begin(), physical_axes.end(), is_like) -
+                                  physical_axes.begin());
 }
 
 }  // namespace
 
-std::vector<Grounds> ground_orders(const Grounds& grounds) {
+std::vector<PhysicalAxes> physical_axis_orders(const PhysicalAxes& physical_axes) {
   // Permutations of kinds: axes that are alike are not exchanged.
   std::vector<std::size_t> kinds;
-  for (const Ground& ground : grounds) kinds.push_back(kind_of(grounds, ground));
+  for (const PhysicalAxis& physical : physical_axes) kinds.push_back(kind_of(physical_axes, physical));
   const std::vector<std::size_t> first = kinds;
-  std::vector<Grounds> orders;
+  std::vector<PhysicalAxes> orders;
   do {
-    Grounds order;
+    PhysicalAxes order;
     std::vector<std::size_t> next_of_kind(kinds.size());
     for (const std::size_t kind : kinds) {
       std::size_t& at = next_of_kind[kind];
       while (first[at] != kind) ++at;
-      order.push_back(grounds[at++]);
+      order.push_back(physical_axes[at++]);
     }
     orders.push_back(order);
     std::next_permutation(kinds.begin(), kinds.end());  // begins again behind the last
@@ -46,18 +47,20 @@ std::vector<Grounds> ground_orders(const Grounds& grounds) {
   return orders;
 }
 
-std::optional<AxisParts> GroundFilling::lay(std::int64_t size) {
+std::optional<AxisParts> AxisFilling::lay(std::int64_t size) {
   AxisParts inner_first;
   while (size > 1) {
     if (room_ == 1) {
       if (next_ == 0) return std::nullopt;
-      room_ = (*grounds_)[--next_].size;
+      room_ = (*physical_axes_)[--next_].size;
       stride_ = 1;
     }
     const std::int64_t taken = std::gcd(size, room_);
     if (taken != size && taken != room_) return std::nullopt;
-    if (taken > 1) inner_first.push_back({(*grounds_)[next_].axis, taken, stride_});
-    size /= taken, room_ /= taken, stride_ *= taken;
+    if (taken > 1) inner_first.push_back({(*physical_axes_)[next_].axis, taken, stride_});
+    size /= taken;
+    room_ /= taken;
+    stride_ *= taken;
   }
   std::reverse(inner_first.begin(), inner_first.end());
   return inner_first;
@@ -92,10 +95,12 @@ class Orders {
       stretch(0, 1);
       return std::move(found_);
     }
-    const Grounds grounds = grounds_of(cluster_);
-    for (const Ground& ground : grounds) kinds_[ground.axis] = static_cast<std::uint8_t>(1 + kind_of(grounds, ground));
-    const std::vector<Grounds> orders = ground_orders(grounds);
-    for (turn_ = 1; turn_ <= orders.size(); ++turn_) fill(0, GroundFilling(orders[turn_ - 1u]));
+    const PhysicalAxes physical_axes = physical_axes_of(cluster_);
+    for (const PhysicalAxis& physical : physical_axes)
+      kinds_[physical.axis] = static_cast<std::uint8_t>(1 + kind_of(physical_axes, physical));
+    const std::vector<PhysicalAxes> orders = physical_axis_orders(physical_axes);
+    for (torus_order_ = 1; torus_order_ <= orders.size(); ++torus_order_)
+      fill(0, AxisFilling(orders[torus_order_ - 1u]));
     return std::move(found_);
   }
 
@@ -133,11 +138,11 @@ class Orders {
     return true;
   }
 
-  void fill(std::size_t at, const GroundFilling& inside) {
+  void fill(std::size_t at, const AxisFilling& inside) {
     if (at == laid_.size()) return take(ground_links());
     for (std::size_t i = at; i < laid_.size(); ++i) {
       std::rotate(laid_.begin() + at, laid_.begin() + i, laid_.begin() + i + 1);
-      GroundFilling filling = inside;
+      AxisFilling filling = inside;
       if (const auto parts = filling.lay(sizes_[laid_[at]])) {
         parts_[laid_[at]] = *parts;
         fill(at + 1, filling);
@@ -157,7 +162,7 @@ class Orders {
       });
       for (const AxisPart& part : sorted) {
         if (number[part.axis] == 0) number[part.axis] = ++numbers[kinds_[part.axis]];
-        const std::int64_t apart = part.axis == Ground::slices ? 1 : part.stride;
+        const std::int64_t apart = part.axis == PhysicalAxis::slices ? 1 : part.stride;
         for (const std::int64_t each :
              {std::int64_t{kinds_[part.axis]}, std::int64_t{number[part.axis]}, part.size, apart})
           links.push_back(static_cast<std::uint32_t>(each));
@@ -170,7 +175,7 @@ class Orders {
   void take(const Links& links) {
     if (!known_.insert(links).second) return;
     AxisLayout layout;
-    layout.turn = turn_;
+    layout.torus_order = torus_order_;
     std::size_t at = 0;
     for (std::size_t i = idle_.size(); i-- > 0;) layout.order[at++] = idle_[i];
     for (std::size_t i = laid_.size(); i-- > 0;) layout.order[at++] = laid_[i];
@@ -180,7 +185,7 @@ class Orders {
   std::span<const std::int64_t> sizes_;
   const hardware::Cluster& cluster_;
   std::array<std::uint8_t, max_torus_axes + 1> kinds_{};  ///< of torus axes, from 1 on
-  std::uint16_t turn_ = 0;
+  std::uint16_t torus_order_ = 0;
   std::vector<std::uint8_t> laid_, idle_;  ///< axes of more than one device and others, innermost first
   std::vector<AxisParts> parts_;           ///< by axis, on a torus
   Links within_;                           ///< by axis and level: devices in one unit, on a switched network

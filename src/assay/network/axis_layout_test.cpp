@@ -27,15 +27,17 @@ program::Mesh mesh_of(const std::vector<std::int64_t>& sizes, const AxisLayout& 
 std::vector<double> times(const std::vector<std::int64_t>& sizes, const AxisLayout& layout,
                           const hardware::Cluster& on) {
   const program::Mesh mesh = mesh_of(sizes, layout);
-  const auto placement = Placement::make(mesh, on, "test", layout.turn);
+  const auto placement = Placement::make(mesh, on, "test", layout.torus_order);
   std::vector<double> out;
   if (!placement) return out;
   for (std::size_t set = 1; set < std::size_t{1} << sizes.size(); ++set) {
     program::AxisSet axes = 0;
     for (std::size_t i = 0; i < sizes.size(); ++i)
       if (set >> i & 1u) axes |= program::axis_bit(*mesh.find(std::to_string(i)));
-    for (const CollectiveLine& line : collective_lines(placement->group(axes)))
-      out.push_back(line.rate.value()), out.push_back(line.floor.value());
+    for (const CollectiveLine& line : collective_lines(placement->group(axes))) {
+      out.push_back(line.rate.value());
+      out.push_back(line.floor.value());
+    }
   }
   return out;
 }
@@ -60,16 +62,16 @@ TEST(AxisLayout, EveryOrderHasOneThatTakesTheSameTime) {
       EXPECT_FALSE(known.back().empty()) << where;
     }
     EXPECT_GT(known.size(), 1u) << where;
-    const std::size_t turns = on.torus ? 1 + ground_orders(grounds_of(on)).size() : 1;
+    const std::size_t torus_orders = on.torus ? 1 + physical_axis_orders(physical_axes_of(on)).size() : 1;
     AxisLayout any;
     int possible = 0;
     do
-      for (any.turn = 0; any.turn < turns; ++any.turn) {
+      for (any.torus_order = 0; any.torus_order < torus_orders; ++any.torus_order) {
         const auto wanted = times(sizes, any, on);
         if (wanted.empty()) continue;
         ++possible;
         EXPECT_NE(std::find(known.begin(), known.end(), wanted), known.end())
-            << where << " " << program::mesh_text(mesh_of(sizes, any)) << " turn " << any.turn;
+            << where << " " << program::mesh_text(mesh_of(sizes, any)) << " torus_order " << any.torus_order;
       }
     while (std::next_permutation(any.order.begin(), any.order.begin() + sizes.size()));
     EXPECT_GT(possible, static_cast<int>(known.size())) << where;
@@ -112,7 +114,7 @@ TEST(AxisLayout, DensestGroupsAreNoSlower) {
         program::AxisSet axes = 0;
         for (std::size_t i = 0; i < sizes.size(); ++i)
           if (set >> i & 1u) axes |= program::axis_bit(*mesh.find(std::to_string(i)));
-        const CollectiveGroup group = Placement::make(mesh, on, "test", layout.turn)->group(axes);
+        const CollectiveGroup group = Placement::make(mesh, on, "test", layout.torus_order)->group(axes);
         for (const CollectiveKind kind :
              {CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce,
               CollectiveKind::all_to_all, CollectiveKind::permute}) {
@@ -120,7 +122,8 @@ TEST(AxisLayout, DensestGroupsAreNoSlower) {
           double rate = HUGE_VAL, floor = HUGE_VAL;
           for (const CollectiveGroup& dense : *densest) {
             const CollectiveLine other = collective_line(kind, dense);
-            rate = std::min(rate, other.rate.value()), floor = std::min(floor, other.floor.value());
+            rate = std::min(rate, other.rate.value());
+            floor = std::min(floor, other.floor.value());
           }
           EXPECT_LE(rate, line.rate.value()) << where << " " << program::mesh_text(mesh) << " " << name(kind);
           EXPECT_LE(floor, line.floor.value()) << where << " " << program::mesh_text(mesh) << " " << name(kind);

@@ -1,5 +1,5 @@
-// The links that a collective may use, in a form without strings or memory of its own, so that a search can make and
-// price millions of them. What people read, names and sources, is in CollectiveLabels.
+// The links that a collective may use. Allocates nothing, so that a search can cost millions of them; names and sources
+// are in CollectiveLabels.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -20,7 +20,7 @@ namespace assay::network {
 template <class T, std::size_t N>
 class FixedList {
  public:
-  static_assert(std::is_trivially_copyable_v<T>);  // so that places that are not taken are neither made nor copied
+  static_assert(std::is_trivially_copyable_v<T>);  // unused places need neither construction nor copying
 
   constexpr FixedList() {}
   constexpr FixedList(const FixedList& other) { *this = other; }
@@ -57,11 +57,11 @@ class FixedList {
 inline constexpr std::size_t max_torus_axes = 6;
 inline constexpr std::size_t max_tree_levels = 8;
 
-/// Tokens go to several experts each, any with the same chance; some models first pick some of the groups of experts.
+/// Each token goes to several experts, all equally likely; some models first choose groups of experts.
 struct Routing {
   double copies = 1, experts = 1, groups = 1, picked = 1;
 
-  /// Copies that enter a level's children, of all: one is enough for all of a token's experts in the same child.
+  /// Share of the copies that enter a level's children: experts of a token in the same child need only one.
   double sent_share(double children) const;
 };
 
@@ -76,7 +76,7 @@ struct CollectiveGroup {
   };
   struct TreeLevel {
     double groups = 1;  ///< participants at this level that hold different shards
-    double lanes = 1;   ///< chips whose links work side by side for one copy of the array
+    double lanes = 1;   ///< chips whose links work in parallel for one copy of the array
     BytesPerSecond chip_bandwidth;
     bool reduces = false;    ///< the switches add
     std::uint8_t level = 0;  ///< of the cluster
@@ -88,7 +88,7 @@ struct CollectiveGroup {
   double devices = 1;    ///< that take part in one collective
   bool one_way = false;  ///< rings carry data in one direction only
   double inner = 1;      ///< devices that hold other shards of the same array
-  double imbalance = 1;  ///< of a ragged all-to-all: what the busiest device receives over the mean
+  double imbalance = 1;  ///< of a ragged all-to-all: bytes of the busiest device over the mean
   Routing routing;       ///< of an all-to-all
 
   bool torus() const { return levels.empty(); }
@@ -97,7 +97,7 @@ struct CollectiveGroup {
 };
 static_assert(std::is_trivially_destructible_v<CollectiveGroup>);
 
-/// What the numbers of a cluster's groups are called and where they come from.
+/// Names and sources of the numbers of a cluster's groups.
 struct CollectiveLabels {
   struct Level {
     std::string name, source;
@@ -107,7 +107,7 @@ struct CollectiveLabels {
 };
 CollectiveLabels collective_labels(const hardware::Cluster& cluster);
 
-/// Part of a torus axis: `size` chips that lie `stride` apart.
+/// Part of a torus axis: `size` chips, `stride` apart.
 struct AxisPart {
   std::size_t axis = 0;
   std::int64_t size = 1, stride = 1;

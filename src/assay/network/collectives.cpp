@@ -10,18 +10,6 @@
 namespace assay::network {
 namespace {
 
-constexpr std::pair<CollectiveKind, std::string_view> names[] = {
-    {CollectiveKind::all_gather, "all-gather"},
-    {CollectiveKind::reduce_scatter, "reduce-scatter"},
-    {CollectiveKind::all_reduce, "all-reduce"},
-    {CollectiveKind::all_to_all, "all-to-all"},
-    {CollectiveKind::permute, "permute"},
-    {CollectiveKind::broadcast, "broadcast"},
-    {CollectiveKind::reduce, "reduce"},
-    {CollectiveKind::point_to_point, "point-to-point"},
-    {CollectiveKind::ragged_all_to_all, "ragged-all-to-all"}};
-static_assert(std::size(names) == collective_kinds);
-
 /// The axis is closed and both of its directions are used.
 bool both_ways(const CollectiveGroup& group, const CollectiveGroup::TorusAxis& axis) {
   return axis.ring && !group.one_way;
@@ -52,27 +40,11 @@ double most_share(const CollectiveGroup& group) {
   return share;
 }
 
-/// One chip sends or receives the whole array.
-bool rooted(CollectiveKind kind) { return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce; }
-
-/// Each chip sends to one other chip, by its own links.
-bool one_to_one(CollectiveKind kind) {
-  return kind == CollectiveKind::permute || kind == CollectiveKind::point_to_point;
-}
-
-/// Every pair has a piece of its own.
-bool exchanges(CollectiveKind kind) {
-  return kind == CollectiveKind::all_to_all || kind == CollectiveKind::ragged_all_to_all;
-}
-
-/// How often the array crosses: an all-reduce is a reduce-scatter and an all-gather.
-double passes(CollectiveKind kind) { return kind == CollectiveKind::all_reduce ? 2.0 : 1.0; }
-
 bool in_network(CollectiveKind kind, const CollectiveGroup::TreeLevel& level) {
-  return level.reduces && (kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce);
+  return level.reduces && facts(kind).switches_can_add;
 }
 
-/// What each device receives over the mean but the busiest one.
+/// What each device but the busiest receives, over the mean.
 double others_receive(const CollectiveGroup& group) {
   return group.devices > 1.0 ? 1.0 - (group.imbalance - 1.0) / (group.devices - 1.0) : 1.0;
 }
@@ -148,22 +120,23 @@ Terms<N> torus_terms(const N& num, CollectiveKind kind, Bytes bytes, const Colle
                      const CollectiveLabels* labels) {
   const auto array = num.given("array", bytes, "one group's bytes");
   const auto link = num.given("link bandwidth", group.link, labels ? std::string_view(labels->link) : "");
-  if (one_to_one(kind)) {
+  if (is_one_to_one(kind)) {
     const double share = most_share(group);
-    const auto time =
-        num.named("bandwidth",
-                  share == 1.0 ? array / link : num.given("groups per link", share, "they interleave") * array / link);
+    const auto time = num.named(
+        "bandwidth", share == 1.0 ? array / link
+                                  : num.given("groups per link", share, "interleaved groups share it") * array / link);
     return {time, time};
   }
-  if (exchanges(kind)) {
+  if (is_exchange(kind)) {
     if (!group.mixed()) return exchange_terms(num, kind, array, link, group);
     const double slices = group.devices / torus_chips(group);
     const auto inside = num.given("share within a slice", 1.0 / (slices * slices), "pieces between its own chips");
     return exchange_terms(num, kind, inside * array, link, group);
   }
-  const auto share = num.given("share received", rooted(kind) ? 1.0 : torus_share(group), "of the array, by each chip");
+  const auto share =
+      num.given("share received", is_rooted(kind) ? 1.0 : torus_share(group), "of the array, by each chip");
   const auto width = num.given("ports", ports(group), "links into one chip, one way");
-  const auto count = num.given("passes", passes(kind), "reduce-scatter and all-gather make an all-reduce");
+  const auto count = num.given("passes", facts(kind).passes, "reduce-scatter and all-gather make an all-reduce");
   const auto whole = array / (width * link);
   if (kind == CollectiveKind::all_reduce)
     return {num.named("bandwidth", count * (share * whole)), num.named("approximate", count * whole)};
@@ -177,15 +150,15 @@ struct Crossing {
 };
 
 Crossing crossing(CollectiveKind kind, const CollectiveGroup& group, const CollectiveGroup::TreeLevel& level) {
-  if (exchanges(kind)) {
+  if (is_exchange(kind)) {
     const double part = level.lanes / (group.devices * group.inner);  // of the array below one child
     // The busiest chip's own port is the narrowest place: what comes for it does not come by other chips' ports.
     const double more = kind == CollectiveKind::ragged_all_to_all ? group.imbalance : 1.0;
     const double once = group.routing.sent_share(1.0 / part);
     return {part * (1.0 - part) * more * once, part * more * once};
   }
-  const bool whole = in_network(kind, level) || rooted(kind) || one_to_one(kind);
-  const double factor = in_network(kind, level) ? 1.0 : passes(kind);
+  const bool whole = in_network(kind, level) || is_rooted(kind) || is_one_to_one(kind);
+  const double factor = in_network(kind, level) ? 1.0 : facts(kind).passes;
   return {factor * (whole ? 1.0 : (level.groups - 1.0) / level.groups), factor};
 }
 
@@ -199,11 +172,12 @@ Terms<N> tree_terms(const N& num, CollectiveKind kind, Bytes bytes, const Collec
     const std::string_view called = labels ? std::string_view(labels->levels[level.level].name) : "level";
     const auto chip = num.given("bandwidth per chip", level.chip_bandwidth,
                                 labels ? std::string_view(labels->levels[level.level].source) : "");
-    const auto lanes = num.given("chips side by side", lanes_used(kind, group, level), called);
+    const auto lanes = num.given("chips in parallel", lanes_used(kind, group, level), called);
     const auto stream = lanes * chip;
     const Crossing share = crossing(kind, group, level);
-    const auto into_child = num.given("share into one child", share.exact,
-                                      in_network(kind, level) ? "the switches add" : "what it does not hold yet");
+    const auto into_child =
+        num.given("share into one child", share.exact,
+                  in_network(kind, level) ? "reduced in the switches" : "what it does not yet hold");
     const auto time = num.named(called, into_child * array / stream);
     const auto about = num.given("passes", share.many, "n large") * array / stream;
     worst = worst ? max(*worst, time) : time;
@@ -231,20 +205,14 @@ Terms<N> all_terms(const N& num, CollectiveKind kind, Bytes bytes, const Collect
 }  // namespace
 
 double lanes_used(CollectiveKind kind, const CollectiveGroup& group, const CollectiveGroup::TreeLevel& level) {
-  return one_to_one(kind) ? group.inner : level.lanes;
-}
-
-std::string_view name(CollectiveKind kind) {
-  for (const auto& [entry, text] : names)
-    if (entry == kind) return text;
-  return "";
+  return is_one_to_one(kind) ? group.inner : level.lanes;
 }
 
 Result<CollectiveKind> parse_collective(std::string_view text, std::string_view where) {
   std::vector<std::string> known;
-  for (const auto& [kind, word] : names) {
-    if (word == text) return kind;
-    known.emplace_back(word);
+  for (const CollectiveFacts& each : all_collectives) {
+    if (each.name == text) return each.kind;
+    known.emplace_back(each.name);
   }
   return fail(std::string(where), fmt::format("unknown collective {}", in_quotes(text)), suggestion(text, known),
               Error::Kind::usage);
@@ -256,7 +224,7 @@ double collective_hops(CollectiveKind kind, const CollectiveGroup& group) {
   if (group.torus() || group.mixed()) {  // the network between slices has no latency in the catalogue
     for (const auto& axis : group.axes)
       hops += (both_ways(group, axis) ? std::floor(axis.size / 2.0) : axis.size - 1.0) * axis.share;
-    return hops * passes(kind);
+    return hops * facts(kind).passes;
   }
   for (const auto& level : group.levels) hops += level.groups > 1.0 ? 2.0 : 0.0;
   return std::max(hops - 1.0, 0.0);
@@ -265,8 +233,7 @@ double collective_hops(CollectiveKind kind, const CollectiveGroup& group) {
 template <class N>
 CollectiveCost<N> collective_cost(const N& num, CollectiveKind kind, Bytes bytes, const CollectiveGroup& group,
                                   const CollectiveLabels* labels) {
-  const bool alone = group.torus() && group.axes.empty();
-  if (alone) {
+  if (group.torus() && group.axes.empty()) {
     const auto none = num.given("no axis", Seconds(0.0), "one participant");
     return {none, none, none, none, none};
   }
@@ -296,6 +263,23 @@ double share_into_child(CollectiveKind kind, const CollectiveGroup& group, const
   return crossing(kind, group, level).exact;
 }
 
+std::vector<LevelTraffic> level_traffic(CollectiveKind kind, Bytes bytes, const CollectiveGroup& group) {
+  std::vector<LevelTraffic> rows;
+  for (const auto& level : group.levels) {
+    if (level.groups <= 1.0) continue;
+    const double lanes = lanes_used(kind, group, level);
+    const BytesPerSecond stream = lanes * level.chip_bandwidth;
+    const Bytes moved = share_into_child(kind, group, level) * bytes;
+    rows.push_back({level.level, level.groups, lanes, stream, moved, moved / stream, level.reduces});
+  }
+  return rows;
+}
+
+CollectiveGroup without_in_network_reduction(CollectiveGroup group) {
+  for (auto& level : group.levels) level.reduces = false;
+  return group;
+}
+
 Bytes busiest_link(CollectiveKind kind, Bytes bytes, const CollectiveGroup& group) {
   if (group.torus()) return collective_cost(Plain{}, kind, bytes, group).bandwidth * group.link;
   Bytes most(0);
@@ -315,8 +299,8 @@ std::string algorithm(CollectiveKind kind, const CollectiveGroup& group) {
     return "tree, all levels at once";
   }
   if (kind == CollectiveKind::permute) return "one hop";
-  if (exchanges(kind)) return group.one_way ? "one way round each ring" : "shortest paths, all links";
-  const std::string base = group.axes.size() > 1 ? fmt::format("{} axes side by side, ", group.axes.size()) : "";
+  if (is_exchange(kind)) return group.one_way ? "one way round each ring" : "shortest paths, all links";
+  const std::string base = group.axes.size() > 1 ? fmt::format("{} axes in parallel, ", group.axes.size()) : "";
   const std::string_view lines = !all_rings(group) ? "lines"
                                  : group.one_way   ? "one-directional rings"
                                                    : "bidirectional rings";

@@ -161,5 +161,30 @@ RC_GTEST_PROP(Collective, PlainAndTracedAgreeBitForBit, ()) {
             std::bit_cast<std::uint64_t>(traced.upper.value()));
 }
 
+TEST(Collectives, NamesReadBackAsTheirKind) {
+  for (const CollectiveFacts& each : all_collectives) EXPECT_EQ(*parse_collective(each.name, "test"), each.kind);
+  EXPECT_EQ(parse_collective("all-together", "test").error().what, "unknown collective \"all-together\"");
+}
+
+// 256 GPUs: 8 chips at 450 GB/s in a node, 32 nodes at 400 GB/s; the slowest level is the closed form.
+TEST(LevelTraffic, TheSlowestLevelIsTheBandwidthTerm) {
+  const CollectiveGroup group = *make_group(cluster("h100-sxm:256"), {}, 1, "test");
+  const std::vector<LevelTraffic> levels = level_traffic(CollectiveKind::all_gather, 512_MiB, group);
+  ASSERT_EQ(levels.size(), 2u);
+  EXPECT_EQ(levels[0].groups, 8.0);
+  EXPECT_EQ(levels[1].groups, 32.0);
+  EXPECT_DOUBLE_EQ(levels[1].into_child.value(), (31.0 / 32.0 * 512_MiB).value());
+  EXPECT_DOUBLE_EQ(std::max(levels[0].time, levels[1].time).value(),
+                   collective_cost(Plain{}, CollectiveKind::all_gather, 512_MiB, group).bandwidth.value());
+}
+
+TEST(LevelTraffic, SwitchesThatDoNotAddCarryAnAllReduceTwice) {
+  const CollectiveGroup group = *make_group(cluster("h100-sxm:8"), {}, 1, "test");
+  const auto adds = level_traffic(CollectiveKind::all_reduce, 1_GB, group);
+  const auto plain = level_traffic(CollectiveKind::all_reduce, 1_GB, without_in_network_reduction(group));
+  EXPECT_TRUE(adds.front().reduces);
+  EXPECT_DOUBLE_EQ(plain.front().into_child / adds.front().into_child, 2.0 * 7.0 / 8.0);
+}
+
 }  // namespace
 }  // namespace assay::network

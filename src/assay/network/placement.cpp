@@ -14,31 +14,31 @@ namespace {
 using Parts = std::vector<AxisParts>;  ///< by mesh axis
 
 /// Every mesh axis from `at` on gets whole physical axes; earlier ones first, so that equal sizes stay in order.
-bool whole_axes(const program::Mesh& mesh, const Grounds& ground, std::size_t at, unsigned used, Parts& parts) {
-  if (at == mesh.axes.size()) return used + 1 == 1u << ground.size();
+bool whole_axes(const program::Mesh& mesh, const PhysicalAxes& physical, std::size_t at, unsigned used, Parts& parts) {
+  if (at == mesh.axes.size()) return used + 1 == 1u << physical.size();
   const std::int64_t size = mesh.axes[at].size;
-  if (size == 1) return whole_axes(mesh, ground, at + 1, used, parts);
+  if (size == 1) return whole_axes(mesh, physical, at + 1, used, parts);
   std::vector<unsigned> sets;
-  for (unsigned set = 1; set < 1u << ground.size(); ++set) {
+  for (unsigned set = 1; set < 1u << physical.size(); ++set) {
     std::int64_t product = 1;
-    for (std::size_t i = 0; i < ground.size(); ++i)
-      if (set >> i & 1u) product *= ground[i].size;
+    for (std::size_t i = 0; i < physical.size(); ++i)
+      if (set >> i & 1u) product *= physical[i].size;
     if (!(set & used) && product == size) sets.push_back(set);
   }
   std::stable_sort(sets.begin(), sets.end(),
                    [](unsigned a, unsigned b) { return std::popcount(a) < std::popcount(b); });
   for (const unsigned set : sets) {
     parts[at] = {};
-    for (std::size_t i = 0; i < ground.size(); ++i)
-      if (set >> i & 1u) parts[at].push_back({ground[i].axis, ground[i].size, 1});
-    if (whole_axes(mesh, ground, at + 1, used | set, parts)) return true;
+    for (std::size_t i = 0; i < physical.size(); ++i)
+      if (set >> i & 1u) parts[at].push_back({physical[i].axis, physical[i].size, 1});
+    if (whole_axes(mesh, physical, at + 1, used | set, parts)) return true;
   }
   return false;
 }
 
-/// Along the grounds in the given order. Returns the mesh axis that does not fit.
-std::optional<std::size_t> in_sequence(const program::Mesh& mesh, const Grounds& grounds, Parts& parts) {
-  GroundFilling filling(grounds);
+/// Along the physical_axes in the given order. Returns the mesh axis that does not fit.
+std::optional<std::size_t> in_sequence(const program::Mesh& mesh, const PhysicalAxes& physical_axes, Parts& parts) {
+  AxisFilling filling(physical_axes);
   for (std::size_t i = mesh.axes.size(); i-- > 0;) {
     const auto laid = filling.lay(mesh.axes[i].size);
     if (!laid) return i;
@@ -59,25 +59,26 @@ TreeLevels tree_levels(const hardware::Cluster& cluster) {
 }
 
 Result<Parts> torus_parts(const program::Mesh& mesh, const hardware::Cluster& cluster, std::string_view where,
-                          std::size_t turn) {
-  const Grounds ground = grounds_of(cluster);
+                          std::size_t torus_order) {
+  const PhysicalAxes physical = physical_axes_of(cluster);
   Parts parts(mesh.axes.size());
-  if (turn == 0 && whole_axes(mesh, ground, 0, 0, parts)) return parts;
-  const std::vector<Grounds> orders = ground_orders(ground);
-  const auto misfit = in_sequence(mesh, orders[turn == 0 ? 0 : turn - 1], parts);
+  if (torus_order == 0 && whole_axes(mesh, physical, 0, 0, parts)) return parts;
+  const std::vector<PhysicalAxes> orders = physical_axis_orders(physical);
+  const auto misfit = in_sequence(mesh, orders[torus_order == 0 ? 0 : torus_order - 1], parts);
   if (!misfit) return parts;
   // In another order of the torus axes a product may fit that does not fit in this one; the slices stay outermost.
-  if (turn == 0)
-    for (const Grounds& order : orders)
-      if ((cluster.slices == 1 || order[0].axis == Ground::slices) && !in_sequence(mesh, order, parts)) return parts;
+  if (torus_order == 0)
+    for (const PhysicalAxes& order : orders)
+      if ((cluster.slices == 1 || order[0].axis == PhysicalAxis::slices) && !in_sequence(mesh, order, parts))
+        return parts;
   std::vector<std::string> sizes;
-  for (const Ground& each : ground) sizes.push_back(std::to_string(each.size));
+  for (const PhysicalAxis& each : physical) sizes.push_back(std::to_string(each.size));
   const program::MeshAxis& axis = mesh.axes[*misfit];
   return fail(
       std::string(where),
-      fmt::format("axis {}={} of {} does not lie on the axes of {}: it would end inside of an axis that it does "
-                  "not divide",
-                  axis.name, axis.size, program::mesh_text(mesh), cluster.text),
+      fmt::format(
+          "axis {}={} of mesh {} does not fit the axes of {}: it would end inside an axis that it does not divide",
+          axis.name, axis.size, program::mesh_text(mesh), cluster.text),
       fmt::format("each mesh axis takes whole axes of {}, or a part of one that divides it", join(sizes, "x")),
       Error::Kind::usage);
 }
@@ -85,7 +86,7 @@ Result<Parts> torus_parts(const program::Mesh& mesh, const hardware::Cluster& cl
 }  // namespace
 
 Result<Placement> Placement::make(const program::Mesh& mesh, const hardware::Cluster& cluster, std::string_view where,
-                                  std::size_t turn) {
+                                  std::size_t torus_order) {
   if (mesh.devices() != cluster.chips())
     return fail(std::string(where),
                 fmt::format("the mesh covers {} devices, {} has {}", mesh.devices(), cluster.text, cluster.chips()),
@@ -97,7 +98,7 @@ Result<Placement> Placement::make(const program::Mesh& mesh, const hardware::Clu
   placement.bare_.levels = tree_levels(cluster);
   for (std::size_t i = 0; i < cluster.levels.size(); ++i) placement.unit_chips_[i] = cluster.levels[i].chips;
   if (cluster.torus) {
-    ASSAY_TRY(parts, torus_parts(mesh, cluster, where, turn));
+    ASSAY_TRY(parts, torus_parts(mesh, cluster, where, torus_order));
     std::copy(parts.begin(), parts.end(), placement.parts_.begin());
     for (const hardware::Axis& axis : cluster.torus->axes) placement.torus_.push_back({axis.size, axis.ring});
     return placement;
@@ -185,7 +186,7 @@ class Densest {
  public:
   Densest(const hardware::Cluster& cluster, const CollectiveGroup& bare, const TreeLevels& levels)
       : cluster_(cluster), bare_(bare), levels_(levels) {
-    if (cluster.torus) grounds_ = grounds_of(cluster);
+    if (cluster.torus) physical_axes_ = physical_axes_of(cluster);
   }
 
   std::vector<CollectiveGroup> of(std::int64_t devices) {
@@ -217,28 +218,28 @@ class Densest {
 
   /// A torus axis is best used by chips side by side that close the ring.
   void fill(std::size_t at, std::int64_t left, std::int64_t between, const CollectiveGroup& group) {
-    if (at == grounds_.size()) {
+    if (at == physical_axes_.size()) {
       if (left > 1) return;
       found_.push_back(group);
       if (between > 1) add_slices(found_.back(), static_cast<double>(between), levels_.front());
       return;
     }
-    const Ground& ground = grounds_[at];
-    for (std::int64_t n = 1; n <= std::min(left, ground.size); ++n) {
-      if (left % n != 0 || ground.size % n != 0) continue;
+    const PhysicalAxis& physical = physical_axes_[at];
+    for (std::int64_t n = 1; n <= std::min(left, physical.size); ++n) {
+      if (left % n != 0 || physical.size % n != 0) continue;
       CollectiveGroup more = group;
-      if (n > 1 && ground.axis != Ground::slices) {
-        more.axes.push_back({static_cast<double>(n), ground.ring, 1.0});
+      if (n > 1 && physical.axis != PhysicalAxis::slices) {
+        more.axes.push_back({static_cast<double>(n), physical.ring, 1.0});
         more.devices *= static_cast<double>(n);
       }
-      fill(at + 1, left / n, ground.axis == Ground::slices ? n : between, more);
+      fill(at + 1, left / n, physical.axis == PhysicalAxis::slices ? n : between, more);
     }
   }
 
   const hardware::Cluster& cluster_;
   CollectiveGroup bare_;
   TreeLevels levels_;
-  Grounds grounds_;
+  PhysicalAxes physical_axes_;
   std::array<double, max_tree_levels> members_{};
   std::vector<CollectiveGroup> found_;
 };
@@ -290,9 +291,13 @@ CollectiveKind collective_of(plan::StepKind kind) {
       return CollectiveKind::all_reduce;
     case plan::StepKind::all_to_all:
       return CollectiveKind::all_to_all;
-    default:
+    case plan::StepKind::permute:
       return CollectiveKind::permute;
+    case plan::StepKind::slice:
+    case plan::StepKind::multiply:
+      break;
   }
+  throw InternalError("this step of a plan is not a collective");
 }
 
 CollectiveKind collective_of(program::Op op) {
@@ -303,8 +308,10 @@ CollectiveKind collective_of(program::Op op) {
       return CollectiveKind::reduce_scatter;
     case program::Op::all_reduce:
       return CollectiveKind::all_reduce;
-    default:
+    case program::Op::all_to_all:
       return CollectiveKind::all_to_all;
+    default:
+      throw InternalError("this operation of a program is not a collective");
   }
 }
 

@@ -1,6 +1,6 @@
-// Where the axes of a mesh lie on a cluster, and so over which links their collectives run.
+// How mesh axes map to a cluster, and so over which links their collectives run.
 // A mesh axis is a product of parts of physical axes: whole torus axes, a part of one, the slices of the data-centre
-// network, or a stretch of a switched cluster, where the last mesh axis is innermost.
+// network, or consecutive chips of a switched cluster, where the last mesh axis maps to adjacent ranks.
 #pragma once
 #include <optional>
 #include <span>
@@ -17,22 +17,22 @@
 
 namespace assay::network {
 
-/// A mesh laid on a cluster. Holds no strings or memory of its own: copies are cheap and groups cost no allocation.
+/// A mesh mapped to a cluster. Allocates nothing, so that copies and groups are cheap.
 class Placement {
  public:
-  static constexpr std::size_t slices = Ground::slices;  ///< stands for the slices where a torus axis is named
+  static constexpr std::size_t slices = PhysicalAxis::slices;  ///< in place of a torus axis
 
-  /// Lays axes out in order, the first one outermost. On a torus, whole axes are preferred; then parts, where sizes
-  /// divide; the error says why nothing fits. Another `turn` is that of an AxisLayout.
+  /// Maps axes in order, the first one outermost. On a torus, whole axes are preferred, then parts whose sizes divide;
+  /// the error says why nothing fits. `torus_order` is that of an AxisLayout.
   static Result<Placement> make(const program::Mesh& mesh, const hardware::Cluster& cluster, std::string_view where,
-                                std::size_t turn = 0);
+                                std::size_t torus_order = 0);
 
-  /// Lays axes of other sizes along the same switched cluster, the first one outermost.
+  /// Maps axes of other sizes to the same switched cluster, the first one outermost.
   void stretch(std::span<const std::int64_t> sizes);
 
   /// The links of a collective over a set of mesh axes; all lines of these axes run it at once.
   CollectiveGroup group(program::AxisSet axes) const;
-  /// The parts on which a mesh axis lies, outermost first; on a switched cluster one part of axis 0.
+  /// The parts that a mesh axis maps to, outermost first; on a switched cluster one part of axis 0.
   const AxisParts& parts(int axis) const { return parts_[static_cast<std::size_t>(axis)]; }
   /// True if every mesh axis is one whole axis, or the cluster is switched.
   bool plain() const;
@@ -49,11 +49,11 @@ class Placement {
   std::array<std::int64_t, max_tree_levels> unit_chips_{};
 };
 
-/// Groups of `devices` chips such that every group which a placement gives is matched by one that is no slower.
+/// Groups of `devices` chips that are at least as fast as every group of that size in any placement.
 Result<std::vector<CollectiveGroup>> densest_groups(const hardware::Cluster& cluster, std::int64_t devices,
                                                     std::string_view where);
 
-/// "S on slices, X on 4 of X": what an answer says where the placement is not one to one.
+/// "S on slices, X on 4 of X": for placements that are not one to one.
 std::string placement_text(const Placement& placement, const program::Mesh& mesh, const hardware::Cluster& cluster);
 
 CollectiveKind collective_of(plan::StepKind kind);

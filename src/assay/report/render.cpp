@@ -323,7 +323,10 @@ std::string render_csv(const Response& response) {
     auto& row = rows.emplace_back(head.size());
     for (const auto& [key, value] : cells) {
       const auto column = static_cast<std::size_t>(std::find(head.begin(), head.end(), key) - head.begin());
-      if (column == head.size()) head.push_back(key), row.emplace_back();
+      if (column == head.size()) {
+        head.push_back(key);
+        row.emplace_back();
+      }
       row[column] = {csv_cell(*value), unit_of(*value)};
     }
   }

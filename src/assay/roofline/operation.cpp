@@ -290,7 +290,7 @@ struct OperationParser {
           if (candidate->name == x.name) y = candidate;
       if (!unify(x, *y))
         return error(0, fmt::format("contracting sizes differ: {} and {}", size_text(x), size_text(*y)),
-                     "the last size of the first operand meets the last but one of the second");
+                     "the last size of the first operand must equal the second-to-last of the second");
     }
     return {};
   }
@@ -316,7 +316,7 @@ Result<Operation> parse_operation(std::string_view text, std::string_view where,
   if (!operation) return operation;
   parser.skip();
   if (parser.at < text.size())
-    return parser.error(parser.at, fmt::format("{} is left over", in_quotes(text.substr(parser.at))),
+    return parser.error(parser.at, fmt::format("unexpected {} at the end", in_quotes(text.substr(parser.at))),
                         "an operation is A @ B -> C or function(tensor)");
   // One letter, one number: a value given at any place holds at all of them.
   for (const std::string& letter : operation->names()) {
@@ -348,12 +348,12 @@ Result<OperationTensor> parse_tensor(std::string_view text, std::string_view whe
   ASSAY_TRY(tensor, parser.tensor());
   parser.skip();
   if (parser.at < text.size())
-    return parser.error(parser.at, fmt::format("{} is left over", in_quotes(text.substr(parser.at))),
+    return parser.error(parser.at, fmt::format("unexpected {} at the end", in_quotes(text.substr(parser.at))),
                         "one tensor, e.g. bf16[8,128,8192]");
   for (const OperationSize& size : tensor.sizes)
     if (!size.value)
       return fail(std::string(where), fmt::format("{} has no number", in_quotes(size.name)),
-                  "all sizes of a tensor to move are numbers");
+                  "every size of a tensor to move must be a number");
   return tensor;
 }
 

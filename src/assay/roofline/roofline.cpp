@@ -186,7 +186,7 @@ std::optional<Traced::Number<Dim{}>> traced_knee(const Traced& num, const Operat
   const Seconds constant = zero.bytes / roof.bandwidth.value;
   if (!(constant > Seconds(0)) || !(constant < largest_size * surplus)) return std::nullopt;
   const std::string each = "per " + std::string(letter);
-  const auto flops = num.given("flops " + each, one.flops, "operation at one less the operation at none");
+  const auto flops = num.given("flops " + each, one.flops, "the operation at size 1 minus at size 0");
   const auto grow = num.given("bytes " + each, one.bytes - zero.bytes, "tensors that grow with it");
   const auto fixed = num.given("fixed bytes", zero.bytes, "tensors that do not grow with it");
   const auto peak = num.given("peak", roof.peak);

@@ -7,24 +7,26 @@
 namespace assay::roofline {
 namespace {
 
-constexpr std::string_view asked = "as asked";
+constexpr std::string_view asked = "from the request";
 constexpr Tokens one_token(1);
+
+/// How collectives are counted, and what their numbers are called.
+struct Counted {
+  Counting counting = Counting::exact;
+  const network::CollectiveLabels* labels = nullptr;
+};
 
 /// The bandwidth term of a collective, named for what is moved.
 template <class N>
 auto moved(const N& num, std::string_view name, network::CollectiveKind kind, Bytes bytes,
-           const network::CollectiveGroup& group, Counting counting, const network::CollectiveLabels* labels) {
-  const network::CollectiveCost<N> cost = network::collective_cost(num, kind, bytes, group, labels);
-  return num.named(name, counting == Counting::exact ? cost.bandwidth : cost.approximate);
+           const network::CollectiveGroup& group, const Counted& counted) {
+  const network::CollectiveCost<N> cost = network::collective_cost(num, kind, bytes, group, counted.labels);
+  return num.named(name, counted.counting == Counting::exact ? cost.bandwidth : cost.approximate);
 }
 
 Bytes activation_bytes(const MlpShape& shape) { return Bytes(shape.element_bytes * shape.d_model); }
 
-}  // namespace
-
-namespace {
-
-/// So many routed experts, and the shared ones beside them.
+/// So many routed experts, plus the shared ones.
 template <class N>
 Ratio<N> with_shared(const N& num, std::string_view name, double routed, const MlpShape& shape) {
   const auto experts = num.given(name, routed, asked);
@@ -55,17 +57,17 @@ typename N::template Number<Bytes::dim> layer_weight_bytes(const N& num, const M
 
 template <class N>
 LayerRates<N> layer_rates(const N& num, const MlpShape& shape, const Sourced<FlopsPerSecond>& peak,
-                          const network::CollectiveGroup& weights, const network::CollectiveGroup& activations,
-                          Counting counting, const network::CollectiveLabels* labels) {
+                          const LayerLinks& links, Counting counting, const network::CollectiveLabels* labels) {
+  const Counted counted{counting, labels};
   const auto flops = layer_flops_per_token(num, shape);
   const Bytes bytes = plain(layer_weight_bytes(Plain{}, shape));
   const auto arithmetic = num.named("arithmetic per token", flops / num.given("peak", peak));
   const auto gather =
-      moved(num, "weights gathered", network::CollectiveKind::all_gather, bytes, weights, counting, labels);
+      moved(num, "weights gathered", network::CollectiveKind::all_gather, bytes, links.weights, counted);
   const auto reduce =
-      moved(num, "gradients reduced", network::CollectiveKind::all_reduce, bytes, weights, counting, labels);
+      moved(num, "gradients reduced", network::CollectiveKind::all_reduce, bytes, links.weights, counted);
   const auto token = moved(num, "activations of a token gathered", network::CollectiveKind::all_gather,
-                           activation_bytes(shape), activations, counting, labels);
+                           activation_bytes(shape), links.activations, counted);
   const auto exchange = num.named("activations per token", 2.0 * token / num.given("token", one_token, "one"));
   return {arithmetic, gather, reduce, exchange};
 }
@@ -106,13 +108,13 @@ LayerTimes<N> layer_times(const N& num, const LayerRates<N>& rates, const Split&
 
 template <class N>
 TokenCount<N> min_tokens_data_parallel(const N& num, const LayerRates<N>& rates, WeightsAre scheme) {
-  if (scheme == WeightsAre::sharded) return num.named("least tokens per chip, FSDP", rates.gather / rates.arithmetic);
-  return num.named("least tokens per chip, data parallel", rates.reduce / (2.0 * rates.arithmetic));
+  if (scheme == WeightsAre::sharded) return num.named("minimum tokens per chip, FSDP", rates.gather / rates.arithmetic);
+  return num.named("minimum tokens per chip, data parallel", rates.reduce / (2.0 * rates.arithmetic));
 }
 
 template <class N>
 Ratio<N> max_tensor_ways(const N& num, const LayerRates<N>& rates) {
-  return num.named("most tensor-parallel ways", rates.arithmetic / rates.exchange);
+  return num.named("maximum tensor-parallel ways", rates.arithmetic / rates.exchange);
 }
 
 template <class N>
@@ -123,7 +125,7 @@ Ratio<N> best_fsdp_squared(const N& num, const LayerRates<N>& rates, Tokens batc
 
 template <class N>
 TokenCount<N> min_tokens_mixed(const N& num, const LayerRates<N>& rates) {
-  return num.named("least tokens per chip, FSDP and tensor parallel",
+  return num.named("minimum tokens per chip, FSDP and tensor parallel",
                    rates.gather * rates.exchange / (rates.arithmetic * rates.arithmetic));
 }
 
@@ -146,8 +148,8 @@ ExpertTimes<N> expert_times(const N& num, const MlpShape& shape, const Sourced<F
   if (group.torus()) {
     const auto copies = shape.experts_per_token * activation_bytes(shape);
     add(2.0 *
-        moved(num, "tokens to their experts", network::CollectiveKind::all_to_all, copies, group, Counting::exact,
-              labels) /
+        moved(num, "tokens to their experts", network::CollectiveKind::all_to_all, copies, group,
+              {Counting::exact, labels}) /
         token);
   } else {
     double below = 1.0;
@@ -167,7 +169,7 @@ ExpertTimes<N> expert_times(const N& num, const MlpShape& shape, const Sourced<F
   const auto communication = num.named(
       "exchange per token", worst ? *worst : num.given("one participant", TokenSeconds(0.0), "nothing to exchange"));
   const auto width = num.given("d_ff", shape.d_ff, asked) * communication / compute;
-  return {compute, communication, num.named("least d_ff, expert parallel", width)};
+  return {compute, communication, num.named("minimum d_ff, expert parallel", width)};
 }
 
 double wide_expert_width(const MlpShape& shape, FlopsPerSecond peak, const network::CollectiveGroup& group) {
@@ -215,16 +217,15 @@ typename N::template Number<Bytes::dim> checkpoint_bytes(const N& num, double la
                                                          double element_bytes) {
   const auto each = num.given("bytes per element", Bytes(element_bytes), "dtype");
   const auto tokens = num.given("batch", batch, asked) / num.given("token", one_token, "one");
-  return num.named("kept activations", each * num.given("layers", layers, asked) * tokens *
-                                           num.given("elements kept per token and layer", kept, asked));
+  return num.named("saved activations", each * num.given("layers", layers, asked) * tokens *
+                                            num.given("elements saved per token and layer", kept, asked));
 }
 
 #define ASSAY_INSTANTIATE(N)                                                                                       \
   template N::Number<TokenFlopCount::dim> layer_flops_per_token(const N&, const MlpShape&);                        \
   template N::Number<Bytes::dim> layer_weight_bytes(const N&, const MlpShape&);                                    \
-  template LayerRates<N> layer_rates(const N&, const MlpShape&, const Sourced<FlopsPerSecond>&,                    \
-                                     const network::CollectiveGroup&, const network::CollectiveGroup&, Counting,   \
-                                     const network::CollectiveLabels*);                                            \
+  template LayerRates<N> layer_rates(const N&, const MlpShape&, const Sourced<FlopsPerSecond>&, const LayerLinks&, \
+                                     Counting, const network::CollectiveLabels*);                                  \
   template LayerTimes<N> layer_times(const N&, const LayerRates<N>&, const Split&, Tokens, WeightsAre, Pass);      \
   template TokenCount<N> min_tokens_data_parallel(const N&, const LayerRates<N>&, WeightsAre);                     \
   template Ratio<N> max_tensor_ways(const N&, const LayerRates<N>&);                                               \

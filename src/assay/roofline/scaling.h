@@ -1,7 +1,7 @@
 // How far a layer scales before the network is slower than its arithmetic: the closed forms of docs/scaling.md.
-// A layer is an MLP of `matrices` weights D x F. Three times say all about it: what one token takes on one chip, what
-// gathering the weights takes, and what exchanging one token's activations takes. Every threshold is a ratio of them.
-// Latency is left out: thresholds are about bandwidth, which a large batch or model makes the larger term.
+// A layer is an MLP of `matrices` weights D x F. Three times describe it: one token's arithmetic on one chip, the
+// gather of the weights, and the exchange of one token's activations. Every threshold is a ratio of them. Latency is
+// ignored: with a large batch or model, bandwidth is the larger term.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -17,25 +17,30 @@ struct MlpShape {
   double d_model = 1, d_ff = 1;
   double matrices = 2;  ///< 2 for an up and a down projection, 3 with a gate
   double experts = 1, experts_per_token = 1;
-  double shared = 0;         ///< experts that every token passes besides, in widths d_ff
+  double shared = 0;         ///< experts that every token uses in addition, in widths d_ff
   double element_bytes = 2;  ///< of weights, activations and gradients
 };
 
-/// Whether (n - 1) / n and the ends of lines count, or the rule of thumb for many participants is taken.
+/// With (n - 1) / n and the ends of lines, or the rule of thumb for many participants.
 enum class Counting { exact, approximate };
 
 using TokenSeconds = Quantity<Dim{.sec = 1, .token = -1}>;
 using TokenFlopCount = Quantity<Dim{.flop = 1, .token = -1}>;
 
-/// Forward FLOP that one token needs: 2 per parameter that it meets.
+/// Forward FLOP that one token needs: 2 per parameter that it uses.
 template <class N>
 typename N::template Number<TokenFlopCount::dim> layer_flops_per_token(const N& num, const MlpShape& shape);
 /// Bytes of all weights of the layer.
 template <class N>
 typename N::template Number<Bytes::dim> layer_weight_bytes(const N& num, const MlpShape& shape);
 
-/// One layer, forward, as if one chip did all of it (arithmetic), as if the whole weights were gathered over `weights`
-/// (gather, or as gradients reduced: reduce), and one token's activations gathered and scattered over `activations`.
+/// The links over which a layer's weights and its activations travel.
+struct LayerLinks {
+  network::CollectiveGroup weights, activations;
+};
+
+/// One layer, forward: all of its arithmetic on one chip, all of its weights gathered (or as gradients reduced) over
+/// the links of weights, and one token's activations gathered and scattered over those of activations.
 template <class N>
 struct LayerRates {
   typename N::template Number<TokenSeconds::dim> arithmetic;  ///< per token
@@ -44,8 +49,8 @@ struct LayerRates {
 };
 template <class N>
 LayerRates<N> layer_rates(const N& num, const MlpShape& shape, const Sourced<FlopsPerSecond>& peak,
-                          const network::CollectiveGroup& weights, const network::CollectiveGroup& activations,
-                          Counting counting, const network::CollectiveLabels* labels = nullptr);
+                          const LayerLinks& links, Counting counting,
+                          const network::CollectiveLabels* labels = nullptr);
 
 /// How the chips share the work: fsdp x pipeline x tensor of them.
 struct Split {
@@ -55,7 +60,7 @@ struct Split {
 enum class WeightsAre { replicated, sharded };  ///< pure data parallelism, or FSDP (ZeRO-3)
 enum class Pass { forward, backward };
 
-/// Mean time that one layer takes in one pass over a batch. The two kinds of communication run on links of their own.
+/// Mean time of one layer in one pass over a batch. The two kinds of communication use different links.
 template <class N>
 struct LayerTimes {
   using Time = typename N::template Number<Seconds::dim>;
@@ -73,20 +78,20 @@ using TokenCount = typename N::template Number<Tokens::dim>;
 template <class N>
 using Ratio = typename N::template Number<Dim{}>;
 
-/// Tokens per chip from which data parallelism is bound by arithmetic; backward and forward need the same where
+/// Tokens per chip above which data parallelism is compute-bound; backward and forward need the same where
 /// nothing adds in the network.
 template <class N>
 TokenCount<N> min_tokens_data_parallel(const N& num, const LayerRates<N>& rates, WeightsAre scheme);
-/// Ways of tensor parallelism up to which it is bound by arithmetic, whatever the batch.
+/// Tensor-parallel ways up to which it is compute-bound, whatever the batch.
 template <class N>
 Ratio<N> max_tensor_ways(const N& num, const LayerRates<N>& rates);
 /// The square of the fsdp degree at which weights and activations take equally long, and so the best one.
 template <class N>
 Ratio<N> best_fsdp_squared(const N& num, const LayerRates<N>& rates, Tokens batch, double chips);
-/// Tokens per chip from which the best mix of both is bound by arithmetic.
+/// Tokens per chip above which the best mix of both is compute-bound.
 template <class N>
 TokenCount<N> min_tokens_mixed(const N& num, const LayerRates<N>& rates);
-/// Arithmetic over communication at the best mix, split freely.
+/// Arithmetic over communication at the best mix, not tied to real axes.
 double mixed_ratio(const LayerRates<Plain>& rates, Tokens tokens_per_chip);
 
 /// Expert parallelism over `ways` chips: forward arithmetic and the two all-to-alls, per token of these chips.
@@ -115,13 +120,13 @@ template <class N>
 typename N::template Number<Seconds::dim> training_time(const N& num, double parameters, Tokens tokens, double chips,
                                                         const Sourced<FlopsPerSecond>& peak, double mfu);
 
-/// What is kept per parameter through training.
+/// Bytes stored per parameter during training.
 struct StateFormat {
   double parameters = 2, gradients = 0, master = 0, moments = 4;  ///< bytes; two moments
 };
 template <class N>
 typename N::template Number<Bytes::dim> bytes_per_parameter(const N& num, const StateFormat& format);
-/// Activations kept for the backward pass: `kept` elements per token and layer.
+/// Activations saved for the backward pass: `kept` elements per token and layer.
 template <class N>
 typename N::template Number<Bytes::dim> checkpoint_bytes(const N& num, double layers, Tokens batch, double kept,
                                                          double element_bytes);

@@ -69,7 +69,7 @@ std::optional<Tokens> PlacedSplit::min_batch() const {
 PlacedSplit assume_split(const MlpShape& shape, const Sourced<FlopsPerSecond>& peak, const Split& split,
                          Counting counting, const network::CollectiveGroup& weights,
                          const network::CollectiveGroup& activations) {
-  return {split, "", weights, activations, layer_rates(Plain{}, shape, peak, weights, activations, counting)};
+  return {split, "", weights, activations, layer_rates(Plain{}, shape, peak, {weights, activations}, counting)};
 }
 
 Result<PlacedSplit> place_split(const hardware::Cluster& slice, const MlpShape& shape,

@@ -16,7 +16,7 @@ struct LayerCollective {
   network::CollectiveKind kind = network::CollectiveKind::all_gather;
   std::string_view tensor;
   bool over_fsdp = false;  ///< else over the tensor axis
-  bool needed = true;      ///< false: only where the forward pass did not keep the result
+  bool needed = true;      ///< false: only if the forward pass did not save the result
   Bytes bytes;
 };
 /// In the order of the algorithm. A gate adds one more matrix like W_in.
@@ -32,20 +32,20 @@ struct PlacedSplit {
   network::CollectiveGroup weights, activations;
   LayerRates<Plain> rates;
 
-  /// Tokens from which it is bound by arithmetic; none where its tensor parallelism is too wide for any batch.
+  /// Batch above which it is compute-bound; none if tensor parallelism is too wide for any batch.
   std::optional<Tokens> min_batch() const;
 };
 
-/// Lays fsdp outermost and tensor innermost on one slice, or says why that cannot be.
+/// Maps fsdp outermost and tensor innermost on one slice, or says why that does not fit.
 Result<PlacedSplit> place_split(const hardware::Cluster& slice, const MlpShape& shape,
                                 const Sourced<FlopsPerSecond>& peak, const Split& split, Counting counting,
                                 std::string_view where);
-/// The same on links that are given.
+/// The same on given links.
 PlacedSplit assume_split(const MlpShape& shape, const Sourced<FlopsPerSecond>& peak, const Split& split,
                          Counting counting, const network::CollectiveGroup& weights,
                          const network::CollectiveGroup& activations);
 
-/// Every split into fsdp and tensor that can be laid out, for a number of pipeline stages; the fastest for the batch
+/// Every split into fsdp and tensor that fits the slice, for a number of pipeline stages; the fastest for the batch
 /// first: by the overlapped time of both passes, then by the time without overlap.
 std::vector<PlacedSplit> placed_splits(const hardware::Cluster& slice, const MlpShape& shape,
                                        const Sourced<FlopsPerSecond>& peak, double pipeline, Tokens batch);

@@ -25,7 +25,7 @@ network::CollectiveGroup rings(int count, double size = 16) {
 }
 
 LayerRates<Plain> rates(const MlpShape& shape, int fsdp_axes, int tensor_axes) {
-  return layer_rates(Plain{}, shape, v5p_peak, rings(fsdp_axes), rings(tensor_axes), Counting::exact);
+  return layer_rates(Plain{}, shape, v5p_peak, {rings(fsdp_axes), rings(tensor_axes)}, Counting::exact);
 }
 
 const MlpShape book{.d_model = 8192, .d_ff = 32768};
@@ -78,7 +78,7 @@ TEST(Scaling, OneByteFormatsMoveHalfForTwiceTheRate) {
   MlpShape half = book;
   half.element_bytes = 1;
   const Sourced<FlopsPerSecond> twice{918_TFLOP_per_s, "test", ""};
-  const auto at = layer_rates(Plain{}, half, twice, rings(2), rings(1), Counting::exact);
+  const auto at = layer_rates(Plain{}, half, twice, {rings(2), rings(1)}, Counting::exact);
   EXPECT_NEAR(max_tensor_ways(Plain{}, at), 32768 / 2550.0, 1e-9);
 }
 
@@ -117,8 +117,8 @@ TEST(Scaling, TracedNumbersAreThePlainOnes) {
   Ledger ledger;
   const Traced num{&ledger};
   const MlpShape shape{.d_model = 5120, .d_ff = 13824, .matrices = 3, .experts = 8, .experts_per_token = 2};
-  const auto traced = layer_rates(num, shape, v5p_peak, rings(2), rings(1), Counting::approximate);
-  const auto plain_rates = layer_rates(Plain{}, shape, v5p_peak, rings(2), rings(1), Counting::approximate);
+  const auto traced = layer_rates(num, shape, v5p_peak, {rings(2), rings(1)}, Counting::approximate);
+  const auto plain_rates = layer_rates(Plain{}, shape, v5p_peak, {rings(2), rings(1)}, Counting::approximate);
   EXPECT_EQ(min_tokens_mixed(num, traced).value(), min_tokens_mixed(Plain{}, plain_rates).value());
   EXPECT_EQ(max_tensor_ways(num, traced).value(), max_tensor_ways(Plain{}, plain_rates));
   EXPECT_EQ(best_fsdp_squared(num, traced, Tokens(3e6), 4096).value(),

@@ -34,7 +34,7 @@ Stage pcie_stage(const hardware::Cluster& cluster, std::int64_t chips) {
 Result<Stage> fan_stage(const hardware::Cluster& cluster, std::int64_t chip) {
   const double n = count(cluster.chips());
   if (cluster.slices > 1)
-    return fail("--on", "a transfer between one chip and all chips is planned within one slice", "name one slice");
+    return fail("--on", "a transfer between one chip and all chips must stay within one slice", "name one slice");
   if (cluster.torus) {
     const auto ports = static_cast<double>(hardware::neighbours(*cluster.torus, chip).size());
     // Every chip of a twisted torus sees the same distances, which its diameter knows without a search per chip.
@@ -111,7 +111,7 @@ Result<Place> parse_place(std::string_view text, const hardware::Cluster& cluste
                   chip_hint(cluster));
     for (std::size_t i = 0; i < numbers.size(); ++i)
       if (numbers[i] >= cluster.torus->axes[i].size)
-        return fail(std::string(where), fmt::format("{} lies outside of {}", in_quotes(text), cluster.text),
+        return fail(std::string(where), fmt::format("{} is outside {}", in_quotes(text), cluster.text),
                     chip_hint(cluster));
     return Place{Place::Kind::chip, hardware::chip_index(*cluster.torus, numbers)};
   }
@@ -195,9 +195,9 @@ TransferTimes<N> transfer_times(const N& num, const Route& route, Bytes bytes,
     sum = sum ? *sum + time : time;
   };
   for (const Stage& step : route.stages) {
-    const auto lanes = num.given(step.name + " lanes", step.lanes, "links side by side");
+    const auto lanes = num.given(step.name + " lanes", step.lanes, "links in parallel");
     const auto rate = num.given(step.name + " bandwidth", step.rate);
-    const auto share = num.given("share that moves", step.share, "the rest is there already");
+    const auto share = num.given("share that moves", step.share, "the rest is already there");
     const auto moved = step.share == 1.0 ? all : num.named("bytes moved", share * all);
     times.stages.push_back(num.named(step.name, moved / (lanes * rate)));
     stage(times.stages.back());

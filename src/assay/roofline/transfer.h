@@ -30,7 +30,7 @@ Result<Place> parse_place(std::string_view text, const hardware::Cluster& cluste
 struct Stage {
   std::string name;
   double share = 1.0;            ///< of the bytes; those already at the destination do not move
-  double lanes = 1.0;            ///< links, ports or chips working side by side
+  double lanes = 1.0;            ///< links, ports or chips that work in parallel
   Sourced<BytesPerSecond> rate;  ///< of one lane, one way
   std::int64_t hops = 0;
   Sourced<Seconds> hop_latency;

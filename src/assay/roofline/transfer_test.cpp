@@ -87,7 +87,7 @@ TEST(Transfer, WorkOnTheDataIsOneMoreStage) {
 }
 
 TEST(Transfer, PlacesThatDoNotExistAreRefusedWithTheirRange) {
-  EXPECT_EQ(refused("tpu-v5e:4x4", "chip(0,4)", "hbm").what, "\"chip(0,4)\" lies outside of tpu-v5e:4x4");
+  EXPECT_EQ(refused("tpu-v5e:4x4", "chip(0,4)", "hbm").what, "\"chip(0,4)\" is outside tpu-v5e:4x4");
   EXPECT_EQ(refused("tpu-v5e:4x4", "chip(0,4)", "hbm").hint, "coordinates run from 0 to (3,3)");
   EXPECT_EQ(refused("tpu-v5e:4x4", "chip(1)", "hbm").what, "tpu-v5e:4x4 has 2 axes, \"chip(1)\" has 1");
   EXPECT_EQ(refused("h100-sxm:8", "chip(8)", "host").hint, "chips are chip(0) to chip(7)");

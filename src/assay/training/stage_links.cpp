@@ -25,7 +25,7 @@ program::Mesh whole_mesh(const lower::Parallelism& parallelism, const network::A
 
 Result<network::Placement> whole_placement(const lower::Parallelism& parallelism, const network::AxisLayout& layout,
                                            const hardware::Cluster& cluster) {
-  return network::Placement::make(whole_mesh(parallelism, layout), cluster, "strategy", layout.turn);
+  return network::Placement::make(whole_mesh(parallelism, layout), cluster, "strategy", layout.torus_order);
 }
 
 namespace {

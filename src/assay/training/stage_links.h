@@ -33,12 +33,25 @@ struct StageLinks {
   CollectiveForm copies_form;      ///< the same as an estimate
   double network_share = 1.0;      ///< of ideal bandwidth that good collectives reach
 
-  /// The place of a kind in `lines`.
+  /// The place of a kind in `lines`; the steps of a program have no other kinds.
   static constexpr std::size_t line_of(network::CollectiveKind kind) {
-    return kind == network::CollectiveKind::all_gather       ? 0
-           : kind == network::CollectiveKind::reduce_scatter ? 1
-           : kind == network::CollectiveKind::all_reduce     ? 2
-                                                             : 3;
+    switch (kind) {
+      case network::CollectiveKind::all_gather:
+        return 0;
+      case network::CollectiveKind::reduce_scatter:
+        return 1;
+      case network::CollectiveKind::all_reduce:
+        return 2;
+      case network::CollectiveKind::all_to_all:
+        return 3;
+      case network::CollectiveKind::permute:
+      case network::CollectiveKind::broadcast:
+      case network::CollectiveKind::reduce:
+      case network::CollectiveKind::point_to_point:
+      case network::CollectiveKind::ragged_all_to_all:
+        break;
+    }
+    throw InternalError("no costs are kept for this kind of collective");
   }
   double ways(RoleSet set) const {
     double n = 1.0;

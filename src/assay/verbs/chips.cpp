@@ -3,6 +3,7 @@
 
 #include "assay/base/text.h"
 #include "assay/draw/chart/roofline_chart.h"
+#include "assay/hardware/chip_figures.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::chips {
@@ -74,111 +75,86 @@ class Writer {
   report::Members out_;
 };
 
-Dtype reference_dtype(const hardware::Chip& chip) {
-  for (Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::fp32, Dtype::fp64})
-    if (chip.peak[static_cast<std::size_t>(dtype)]) return dtype;
-  for (const DtypeFacts& entry : all_dtypes())
-    if (chip.peak[static_cast<std::size_t>(entry.dtype)]) return entry.dtype;
-  return Dtype::bf16;
+template <class T>
+void add_known(report::Members& out, std::string key, const std::optional<T>& value) {
+  if (value) out.emplace_back(std::move(key), *value);
+}
+
+void add_units(const hardware::Chip& chip, report::Members& out) {
+  const hardware::MatrixFigures matrix = hardware::matrix_figures(chip);
+  add_known(out, "matrix_unit_flops_per_cycle", matrix.flops_per_cycle);
+  add_known(out, "matrix_unit_cells", matrix.cells);
+  add_known(out, "matrix_unit_rate", matrix.unit_rate);
+  add_known(out, "matrix_rate_from_units", matrix.rate_from_units);
+  add_known(out, "flops_per_cycle_from_peak", matrix.flops_per_cycle_from_peak);
+  add_known(out, "matrix_rate_per_core", matrix.rate_per_core);
+  const hardware::VectorFigures vector = hardware::vector_figures(chip);
+  out.emplace_back("vector_alus", vector.alus);
+  out.emplace_back("vector_alus_per_core", vector.alus_per_core);
+  out.emplace_back("vector_rate", vector.rate);
+  out.emplace_back("vector_rate_per_core", vector.rate_per_core);
+  out.emplace_back("vector_fma_rate", vector.fma_rate);
+  add_known(out, "vector_rate_at_base_clock", vector.rate_at_base_clock);
+  add_known(out, "matrix_over_vector", matrix.over_vector);
+  report::Members speedups;
+  for (const auto& [dtype, ratio] : matrix.speedups) speedups.emplace_back(name(dtype), ratio);
+  if (!speedups.empty())
+    out.emplace_back("speedup_over_" + std::string(name(hardware::reference_dtype(chip))), std::move(speedups));
+  add_known(out, "threads_per_core_at_most_registers", vector.threads_per_core);
+}
+
+void add_memories(const hardware::Chip& chip, report::Members& out) {
+  report::Members totals;
+  Bytes in_cores;
+  for (const auto& [level, capacity] : hardware::core_memory(chip)) {
+    totals.emplace_back(level, capacity);
+    in_cores += capacity;
+  }
+  if (totals.size() > 1) totals.emplace_back("total", in_cores);
+  if (!totals.empty()) out.emplace_back("capacity_per_chip", std::move(totals));
+  report::Members ratios, critical;
+  for (const hardware::CriticalIntensity& each : hardware::critical_intensities(chip)) {
+    if (each.memory != "hbm") ratios.emplace_back(each.memory, each.over_hbm);
+    report::Members by_dtype;
+    for (const auto& [dtype, intensity] : each.by_dtype) by_dtype.emplace_back(name(dtype), intensity);
+    by_dtype.emplace_back("vector", each.vector);
+    critical.emplace_back(each.memory, std::move(by_dtype));
+    if (each.ring)
+      critical.emplace_back("ici_ring",
+                            report::Members{{std::string(name(hardware::reference_dtype(chip))), *each.ring}});
+  }
+  out.emplace_back("bandwidth_over_hbm", std::move(ratios));
+  out.emplace_back("critical_intensity", std::move(critical));
+}
+
+void add_prices(const hardware::Chip& chip, report::Members& out) {
+  report::Items by_price;
+  for (const hardware::Price& price : chip.prices)
+    if (const auto flops = hardware::flops_per_dollar(chip, price); flops && price.kind == "on-demand")
+      by_price.emplace_back(
+          report::Members{{"provider", price.provider}, {"date", price.date}, {"flops_per_dollar", *flops}});
+  if (const hardware::Price* price = hardware::newest_price(chip))
+    add_known(out, "flops_per_dollar", hardware::flops_per_dollar(chip, *price));
+  if (!by_price.empty()) out.emplace_back("by_price", std::move(by_price));
 }
 
 /// What follows from the file's numbers.
 report::Members derived(const hardware::Chip& chip) {
   report::Members out;
-  const auto peak_of = [&](Dtype dtype) { return chip.peak[static_cast<std::size_t>(dtype)]; };
-  const Dtype reference = reference_dtype(chip);
-  const double cores = static_cast<double>(chip.cores.count.value);
-  if (const auto per_cycle = hardware::matrix_flops_per_cycle(chip)) {
-    const double units = cores * static_cast<double>(chip.matrix_unit.count.value);
-    out.emplace_back("matrix_unit_flops_per_cycle", per_cycle->value);
-    if (chip.matrix_unit.rows)
-      out.emplace_back("matrix_unit_cells", chip.matrix_unit.rows->value * chip.matrix_unit.columns->value);
-    if (chip.matrix_unit.clock) {
-      out.emplace_back("matrix_unit_rate", per_cycle->value * chip.matrix_unit.clock->value);
-      out.emplace_back("matrix_rate_from_units", units * per_cycle->value * chip.matrix_unit.clock->value);
-      if (const auto peak = peak_of(reference))
-        out.emplace_back("flops_per_cycle_from_peak", peak->value / (units * chip.matrix_unit.clock->value));
-    }
-  }
-  if (const auto peak = peak_of(reference)) out.emplace_back("matrix_rate_per_core", peak->value / cores);
-  out.emplace_back("vector_alus", hardware::vector_alus(chip));
-  out.emplace_back("vector_alus_per_core", hardware::vector_alus(chip) / chip.cores.count.value);
-  out.emplace_back("vector_rate", hardware::vector_rate(chip).value);
-  out.emplace_back("vector_rate_per_core", hardware::vector_rate(chip).value / cores);
-  out.emplace_back("vector_fma_rate", hardware::vector_fma_rate(chip).value);
-  if (chip.cores.base_clock)
-    out.emplace_back("vector_rate_at_base_clock",
-                     static_cast<double>(hardware::vector_alus(chip)) * 1_FLOP * chip.cores.base_clock->value);
-  if (const auto peak = peak_of(reference))
-    out.emplace_back("matrix_over_vector", peak->value / hardware::vector_rate(chip).value);
-  if (const auto base = peak_of(reference)) {
-    report::Members ratios;
-    for (const DtypeFacts& entry : all_dtypes())
-      if (const auto peak = peak_of(entry.dtype); peak && entry.dtype != reference)
-        ratios.emplace_back(entry.name, peak->value / base->value);
-    if (!ratios.empty()) out.emplace_back("speedup_over_" + std::string(name(reference)), std::move(ratios));
-  }
-  if (chip.cores.registers_per_thread &&
-      chip.vector_unit.registers)  // threads that a core can hold when each takes all the registers it may
-    out.emplace_back(
-        "threads_per_core_at_most_registers",
-        chip.vector_unit.partitions.value * chip.vector_unit.registers->value / chip.cores.registers_per_thread->value);
-  report::Members totals;
-  Bytes in_cores;
-  for (const hardware::MemoryLevel& level : chip.memory)
-    if (level.per && *level.per == "core") {
-      totals.emplace_back(level.name, cores * level.capacity.value);
-      in_cores += cores * level.capacity.value;
-    }
-  if (totals.size() > 1) totals.emplace_back("total", in_cores);
-  if (!totals.empty()) out.emplace_back("capacity_per_chip", std::move(totals));
-  report::Members ratios, critical;
-  for (const hardware::MemoryRoof& roof : hardware::memory_roofs(chip)) {
-    if (roof.name != "hbm") ratios.emplace_back(roof.name, roof.bandwidth.value / chip.hbm().bandwidth->value);
-    report::Members by_dtype;
-    for (const DtypeFacts& entry : all_dtypes())
-      if (const auto peak = peak_of(entry.dtype)) by_dtype.emplace_back(entry.name, peak->value / roof.bandwidth.value);
-    by_dtype.emplace_back("vector", hardware::vector_rate(chip).value / roof.bandwidth.value);
-    critical.emplace_back(roof.name, std::move(by_dtype));
-    if (roof.name == "ici")  // a closed ring moves data both ways at once
-      if (const auto peak = peak_of(reference))
-        critical.emplace_back(
-            "ici_ring", report::Members{{std::string(name(reference)), peak->value / (2.0 * roof.bandwidth.value)}});
-  }
-  out.emplace_back("bandwidth_over_hbm", std::move(ratios));
-  out.emplace_back("critical_intensity", std::move(critical));
-  if (const auto& up = chip.network.scale_up) {
-    out.emplace_back("link_bandwidth_both_ways", 2.0 * up->link_bandwidth.value);
-    out.emplace_back("scale_up_egress", hardware::scale_up_egress(chip)->value);
-    if (up->pod) {
-      std::int64_t chips = 1;
-      for (std::int64_t n : up->pod->value) chips *= n;
-      out.emplace_back("pod_chips", chips);
-    }
-    if (up->switches && up->switch_ports)
-      out.emplace_back("switch_capacity",
-                       static_cast<double>(up->switches->value * up->switch_ports->value) * up->link_bandwidth.value);
-    const auto& scale_out = chip.network.scale_out;
-    if (up->switch_ports && scale_out && scale_out->switch_ports && scale_out->nic_bandwidth)
-      out.emplace_back("scale_out_switch_over_scale_up_switch",
-                       static_cast<double>(scale_out->switch_ports->value) * scale_out->nic_bandwidth->value /
-                           (static_cast<double>(up->switch_ports->value) * up->link_bandwidth.value));
-    if (up->domain && scale_out)
-      out.emplace_back("node_egress", static_cast<double>(up->domain->value) * scale_out->bandwidth.value);
+  add_units(chip, out);
+  add_memories(chip, out);
+  if (const auto up = hardware::scale_up_figures(chip)) {
+    out.emplace_back("link_bandwidth_both_ways", up->link_both_ways);
+    out.emplace_back("scale_up_egress", up->egress);
+    add_known(out, "pod_chips", up->pod_chips);
+    add_known(out, "switch_capacity", up->switch_capacity);
+    add_known(out, "scale_out_switch_over_scale_up_switch", up->scale_out_switch_over_scale_up_switch);
+    add_known(out, "node_egress", up->node_egress);
   }
   if (chip.host.trays)
     out.emplace_back("chips_per_tray",
                      static_cast<double>(chip.host.chips.value) / static_cast<double>(chip.host.trays->value));
-  if (const auto peak = peak_of(reference)) {
-    report::Items by_price;
-    for (const hardware::Price& price : chip.prices)
-      if (price.kind == "on-demand")
-        by_price.emplace_back(report::Members{
-            {"provider", price.provider}, {"date", price.date}, {"flops_per_dollar", peak->value / price.value.value}});
-    if (const hardware::Price* price = hardware::newest_price(chip))
-      out.emplace_back("flops_per_dollar", peak->value / price->value.value);
-    if (!by_price.empty()) out.emplace_back("by_price", std::move(by_price));
-  }
+  add_prices(chip, out);
   return out;
 }
 
@@ -196,7 +172,7 @@ report::Response list_chips(const hardware::Catalogue& catalogue, Result<void>& 
       failed = tl::unexpected<Error>(chip.error());
       return response;
     }
-    const Dtype dtype = reference_dtype(*chip);
+    const Dtype dtype = hardware::reference_dtype(*chip);
     const auto& peak = chip->peak[static_cast<std::size_t>(dtype)];
     const auto& up = chip->network.scale_up;
     std::string joined = !up                   ? "pcie"
@@ -213,7 +189,7 @@ report::Response list_chips(const hardware::Catalogue& catalogue, Result<void>& 
                                       {"price", price_value(*chip)}});
   }
   response.headline =
-      fmt::format("{} chips; `assay chips ID` shows all figures of one with their sources", rows.size());
+      fmt::format("{} chips; `assay chips ID` shows one with all its figures and their sources", rows.size());
   response.results.emplace_back("chips", std::move(rows));
   response.table_key = "chips";
   response.notes.emplace_back(
@@ -228,7 +204,8 @@ Result<report::Response> answer(const Request& request, const Context& context) 
       return fail("--format svg", "a picture shows one chip", "name it: assay chips tpu-v5e --format svg",
                   Error::Kind::usage);
     if (request.has("set"))
-      return fail("--set", "this changes one chip", "name it: assay chips tpu-v5e --set ...", Error::Kind::usage);
+      return fail("--set", "this needs one chip to change", "name it: assay chips tpu-v5e --set ...",
+                  Error::Kind::usage);
     Result<void> failed;
     report::Response response = list_chips(context.catalogue, failed);
     if (!failed) return tl::unexpected<Error>(failed.error());
@@ -249,7 +226,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
                                          {"accessed", source.accessed},
                                          {"url", source.url.empty() ? source.command : source.url}});
   response.results.emplace_back("sources", std::move(sources));
-  const Dtype dtype = reference_dtype(chip);
+  const Dtype dtype = hardware::reference_dtype(chip);
   const auto& peak = *chip.peak[static_cast<std::size_t>(dtype)];
   response.headline = fmt::format("{}: {} {}, {} at {}, critical intensity {}", chip.name, human(peak.value),
                                   name(dtype), human(chip.hbm().capacity.value), human(chip.hbm().bandwidth->value),
@@ -263,8 +240,8 @@ Result<report::Response> answer(const Request& request, const Context& context) 
 VerbSpec verb() {
   return {"chips",
           "the hardware catalogue",
-          "Without an id, one line per chip. With an id, every figure of that chip with its source, other sources' "
-          "figures, and what follows from them.",
+          "Without an id, one line per chip. With an id, every figure of that chip with its source, differing figures "
+          "of other sources, and derived quantities.",
           {{"id", "a chip id, or @file.toml", false}},
           {set_option},
           {{"assay chips", "all chips"},

@@ -24,7 +24,7 @@ Result<std::vector<std::int64_t>> counted(std::string_view text, std::string_vie
     step = parsed;
   }
   if (from > to)
-    return fail(std::string(where), fmt::format("{} is above {}", from, to), "the smaller end comes first",
+    return fail(std::string(where), fmt::format("{} is above {}", from, to), "put the smaller end first",
                 Error::Kind::usage);
   std::vector<std::int64_t> out;
   for (std::int64_t n = from; n <= to && out.size() <= most_clusters; n += step > 0 ? step : n) out.push_back(n);
@@ -52,7 +52,7 @@ Result<ClusterRange> parse_cluster_range(std::string_view text, std::string_view
   }
   if (out.clusters.size() > most_clusters)
     return fail(std::string(where), fmt::format("more than {} clusters", most_clusters),
-                "A..B doubles; take a larger step in A..B:STEP", Error::Kind::usage);
+                "A..B doubles; use a larger step in A..B:STEP", Error::Kind::usage);
   return out;
 }
 

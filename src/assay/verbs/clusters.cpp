@@ -134,12 +134,12 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   response.notes.insert(response.notes.begin(), cluster.notes.begin(), cluster.notes.end());
   if (cluster.torus && cluster.torus->twisted)
     response.notes.emplace_back("bisection of a twisted torus: the best cut across an axis, an upper bound");
-  const auto some = [](std::int64_t count, const char* what) {
+  const auto counted = [](std::int64_t count, const char* what) {
     return fmt::format("{} {}{}", human_count(count), what, count == 1 ? "" : "s");
   };
-  response.headline = fmt::format("{}: {} on {}, {} {}, {}", cluster.text, some(cluster.chips(), "chip"),
-                                  some(hardware::host_count(cluster), "host"), human(reference_rate), name(reference),
-                                  human(hardware::total_memory(cluster)));
+  response.headline = fmt::format("{}: {} on {}, {} {}, {}", cluster.text, counted(cluster.chips(), "chip"),
+                                  counted(hardware::host_count(cluster), "host"), human(reference_rate),
+                                  name(reference), human(hardware::total_memory(cluster)));
   if (request.picture()) response.picture = draw::draw_cluster(cluster);
   return response;
 }

@@ -12,7 +12,7 @@ Result<void> read_dispatch(const Request& request, const model::Transformer& mod
   const auto text = request.value("dispatch");
   if (!text) return {};
   if (most_expert_load(model) == 1.0)
-    return fail("--dispatch", fmt::format("{} has no experts to choose from", model.id), "leave --dispatch out");
+    return fail("--dispatch", fmt::format("{} has no experts to choose from", model.id), "drop --dispatch");
   out = *text == "expert" ? training::Dispatch::per_expert : training::Dispatch::per_node;
   return {};
 }
@@ -31,7 +31,9 @@ Result<void> check_experts(std::int64_t ways, const std::optional<lower::ExpertA
   lower::Parallelism p;
   p.expert = p.data = ways;
   if (over) {
-    p.expert_over = *over, p.tensor = tensor, p.context = context;
+    p.expert_over = *over;
+    p.tensor = tensor;
+    p.context = context;
     p.data = std::max<std::int64_t>(1, p.expert_data());
   }
   return lower::check_parallelism(p, model);

@@ -10,7 +10,7 @@ namespace assay::verbs {
 
 inline constexpr OptionSpec dispatch_option{
     "dispatch", "HOW",
-    "tokens travel to each node once and on to their experts inside (node, default), or once for each expert (expert)",
+    "send each token once per node and forward it to its experts inside (node, default), or once per expert (expert)",
     false, "node|expert"};
 /// --dispatch; an error where the model has no experts.
 Result<void> read_dispatch(const Request& request, const model::Transformer& model, training::Dispatch& out);
@@ -18,12 +18,11 @@ Result<void> read_dispatch(const Request& request, const model::Transformer& mod
 /// --ep-over: nothing where it is not given.
 Result<void> read_expert_axes(const Request& request, std::optional<lower::ExpertAxes>& out);
 
-/// Whether experts split so many ways, over the axes that are given: the others are free to make up the rest.
+/// Whether experts can be split so many ways over the given axes; other axes may make up the rest.
 Result<void> check_experts(std::int64_t ways, const std::optional<lower::ExpertAxes>& over, std::int64_t tensor,
                            std::int64_t context, const model::Transformer& model);
 
-/// Tokens of the busiest expert over an even share if all tokens picked the same ones: experts over those that a token
-/// picks. 1 without experts.
+/// Worst imbalance, if all tokens choose the same experts: experts over experts per token. 1 without experts.
 double most_expert_load(const model::Transformer& model);
 
 }  // namespace assay::verbs

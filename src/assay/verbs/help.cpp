@@ -15,8 +15,14 @@ std::string wrapped(std::string_view text, const std::string& indent) {
   std::string out = indent;
   std::size_t at = indent.size();
   for (const std::string& word : split(text, ' ')) {
-    if (at + word.size() + 1 > columns && at > indent.size()) out += "\n" + indent, at = indent.size();
-    if (at > indent.size()) out += " ", ++at;
+    if (at + word.size() + 1 > columns && at > indent.size()) {
+      out += "\n" + indent;
+      at = indent.size();
+    }
+    if (at > indent.size()) {
+      out += " ";
+      ++at;
+    }
     out += word;
     at += word.size();
   }
@@ -173,7 +179,7 @@ std::string overview_help() {
   for (const VerbSpec& verb : verbs())
     if (!verb.examples.empty()) out += fmt::format("  {}\n", verb.examples.front().first);
   return out +
-         "\nexit codes: 0 ok, 1 bad input, 2 usage, 3 infeasible, 4 check failed, 70 a bug of ours, 130 interrupted\n";
+         "\nexit codes: 0 ok, 1 bad input, 2 usage, 3 infeasible, 4 check failed, 70 a bug in assay, 130 interrupted\n";
 }
 
 std::string verb_help(const VerbSpec& verb) {

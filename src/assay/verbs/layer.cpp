@@ -48,7 +48,7 @@ Result<program::Mesh> read_mesh(const Request& request, const hardware::Cluster&
     return fail("--mesh",
                 fmt::format("the search covers up to {} axes, {} has {}", search::max_chooser_axes,
                             program::mesh_text(mesh), long_axes),
-                "join axes: a mesh X=8,Y=16 may lie on more axes of the cluster", Error::Kind::usage);
+                "merge axes: one mesh axis may span several axes of the cluster, e.g. X=8,Y=16", Error::Kind::usage);
   return mesh;
 }
 
@@ -151,7 +151,7 @@ Result<Query> read_query(const Request& request, const Context& context) {
   query.memory = query.cluster.chip.hbm().capacity.value;
   if (const auto text = request.value("memory")) {
     ASSAY_TRY(memory, parse_as<Bytes>(*text, "--memory"));
-    if (!(memory > Bytes(0))) return fail("--memory", "a device needs some memory", "give a positive size, e.g. 300MB");
+    if (!(memory > Bytes(0))) return fail("--memory", "memory must be positive", "give a positive size, e.g. 300MB");
     query.memory = memory;
   }
   ASSAY_CHECK(read_problem(request, query));
@@ -185,9 +185,9 @@ std::string reason(const search::LayerChoice& best, const search::LayerChoice& o
                : slower;
   }
   if (more(other.times.communication.value(), best.times.communication.value()))
-    return moved("as fast if all overlaps, but moves more");
+    return moved("as fast with full overlap, but moves more");
   if (more(other.times.upper.value(), best.times.upper.value()))
-    return "as fast if all overlaps, but more arithmetic or memory traffic";
+    return "as fast with full overlap, but with more arithmetic or memory traffic";
   if (!more(other.memory().value(), best.memory().value())) return "equal in time and memory";
   return fmt::format("as fast, but needs {} more memory", human(other.memory() - best.memory()));
 }
@@ -305,7 +305,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   if (!placement.plain())
     response.notes.push_back("placed " + network::placement_text(placement, query.mesh, query.cluster));
   if (!request.has("memory"))
-    response.notes.push_back(fmt::format("all of the chip's {} may be used", human(query.memory)));
+    response.notes.push_back(fmt::format("assumes that all of the chip's {} are free", human(query.memory)));
   response.table_key = "steps";
   return response;
 }
@@ -313,27 +313,26 @@ Result<report::Response> answer(const Request& request, const Context& context) 
 }  // namespace
 
 VerbSpec verb() {
-  return {
-      "layer",
-      "the best sharding of a layer, or of one product, that fits into memory",
-      "Finds the shardings of In[B, D], W_in[D, F] and W_out[F, D] with which In * W_in * W_out -> Out takes least "
-      "time, Out sharded like In. With --one: A[I, J] * B[J, K] -> C[I, K]. All shardings over the axes of the mesh "
-      "are tried; copies made on the way count as memory.",
-      {},
-      {on_option,
-       {"sizes", "B=128,...", "sizes of B, D and F, or with --one of I, J and K"},
-       {"memory", "CAP", "bytes that one device has for it (default: the chip's)"},
-       {"mesh", "X=4,Y=4", "axes of the mesh (default: those of the slice)"},
-       {"dtype", "DTYPE", "of all tensors (default bf16)"},
-       {"fix", "TENSOR", "a sharding that is given, e.g. \"In[B_X, D]\"", true},
-       {"one", "", "one product A[I, J] * B[J, K] -> C[I, K]"},
-       {"result", "TENSOR", "with --one: the sharding of C, or `any` (default: C[I, K] on every device)"},
-       set_option},
-      {{"assay layer --sizes B=128,D=8192,F=32768 --on tpu-v5e:2x2 --memory 300MB", "a layer under a cap on memory"},
-       {"assay layer --one --sizes I=8192,J=8192,K=8192 --on tpu-v4:4x4x4",
-        "the fastest product whose result is on every device"}},
-      &answer,
-      false};
+  return {"layer",
+          "the best sharding of a layer, or of one product, that fits into memory",
+          "Finds the shardings of In[B, D], W_in[D, F] and W_out[F, D] that minimise the time of In * W_in * W_out -> "
+          "Out, with Out sharded like In. With --one: A[I, J] * B[J, K] -> C[I, K]. All shardings over the mesh axes "
+          "are tried; intermediate copies count as memory.",
+          {},
+          {on_option,
+           {"sizes", "B=128,...", "sizes of B, D and F, or with --one of I, J and K"},
+           {"memory", "CAP", "memory available per device (default: the chip's)"},
+           {"mesh", "X=4,Y=4", "axes of the mesh (default: those of the slice)"},
+           {"dtype", "DTYPE", "of all tensors (default bf16)"},
+           {"fix", "TENSOR", "a sharding to keep fixed, e.g. \"In[B_X, D]\"", true},
+           {"one", "", "one product A[I, J] * B[J, K] -> C[I, K]"},
+           {"result", "TENSOR", "with --one: the sharding of C, or `any` (default: C[I, K] on every device)"},
+           set_option},
+          {{"assay layer --sizes B=128,D=8192,F=32768 --on tpu-v5e:2x2 --memory 300MB", "a layer under a memory limit"},
+           {"assay layer --one --sizes I=8192,J=8192,K=8192 --on tpu-v4:4x4x4",
+            "the fastest product whose result is on every device"}},
+          &answer,
+          false};
 }
 
 }  // namespace assay::verbs::layer

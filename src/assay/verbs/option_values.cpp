@@ -18,7 +18,7 @@ Result<void> read_time(const Request& request, std::string_view option, std::opt
   const auto text = request.value(option);
   if (!text) return {};
   ASSAY_TRY(time, parse_as<Seconds>(*text, fmt::format("--{}", option)));
-  if (!(time > Seconds(0))) return fail(fmt::format("--{}", option), "a time is more than nothing", "e.g. 50ms");
+  if (!(time > Seconds(0))) return fail(fmt::format("--{}", option), "a time must be positive", "e.g. 50ms");
   out = time.value();
   return {};
 }

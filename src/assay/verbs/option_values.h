@@ -1,4 +1,4 @@
-// Values of options that several verbs read: left as they are where the request does not give them.
+// Options that several verbs read; values that the request does not give stay unchanged.
 #pragma once
 #include <fmt/format.h>
 

@@ -87,7 +87,7 @@ Result<void> Request::add(std::string_view name, std::string value, std::string_
                 suggestion(flag, option_names(*verb_)), Error::Kind::usage);
   if (option->value.empty() && !value.empty())
     return fail(where, fmt::format("this flag takes no value, got {}", in_quotes(value)),
-                "write it alone; in a file, true", Error::Kind::usage);
+                "write the flag alone; in a file, = true", Error::Kind::usage);
   if (!option->value.empty() && value.empty())
     return fail(where, "a value is missing", fmt::format("{} {}: {}", flag, option->value, option->help),
                 Error::Kind::usage);
@@ -213,7 +213,7 @@ Result<Request> parse_json_request(std::string_view text) {
     }
     for (const Json& item : value.is_array() ? value : Json::array({value})) {
       const auto word = scalar(item);
-      if (!word) return fail("request: " + key, "text, a number, true or a list of these is wanted", "");
+      if (!word) return fail("request: " + key, "expected text, a number, true or a list of these", "");
       ASSAY_CHECK(request.add(name, *word, "request: " + key));
     }
   }
@@ -227,7 +227,7 @@ Result<void> apply_config(Request& request, std::string_view document, std::stri
     for (const auto& [key, value] : table.members) {
       const std::string where = fmt::format("{}:{}:{}: {}", file, value.line, value.column, key);
       if (value.kind == Toml::Kind::table) {
-        if (own) return fail(where, "a table is not wanted here", "options of a command are key = value");
+        if (own) return fail(where, "a table is not allowed here", "options of a command are key = value");
         if (auto verb = find_verb(key); !verb)
           return fail(where, verb.error().what, verb.error().hint, Error::Kind::usage);
         continue;
@@ -240,10 +240,10 @@ Result<void> apply_config(Request& request, std::string_view document, std::stri
       if (known && request.has(key)) continue;  // the command line wins
       const OptionSpec* option = find_option(*request.verb_, key);
       const bool list = value.kind == Toml::Kind::array;
-      if (list && option && !option->repeatable) return fail(where, "a list is not wanted here", "write one value");
+      if (list && option && !option->repeatable) return fail(where, "a list is not allowed here", "write one value");
       for (const Toml& item : list ? value.items : std::vector<Toml>{value}) {
         if (item.kind == Toml::Kind::array || item.kind == Toml::Kind::table)
-          return fail(where, "a list of texts or numbers is wanted", "e.g. set = [\"A=1\", \"B=2\"]");
+          return fail(where, "expected a list of texts or numbers", "e.g. set = [\"A=1\", \"B=2\"]");
         std::string text = item.text;
         if (item.kind == Toml::Kind::integer) text = std::to_string(item.integer);
         if (item.kind == Toml::Kind::number) text = exact_number(item.number);
@@ -270,10 +270,12 @@ Result<std::vector<std::string>> split_words(std::string_view line) {
       else
         word += c;
     } else if (c == '"' || c == '\'') {
-      quote = c, open = true;
+      quote = c;
+      open = true;
     } else if (c == ' ' || c == '\t' || c == '\n') {
       if (open || !word.empty()) words.push_back(std::move(word));
-      word.clear(), open = false;
+      word.clear();
+      open = false;
     } else {
       word += c;
     }
@@ -287,7 +289,7 @@ Result<std::vector<std::string>> split_words(std::string_view line) {
 
 Result<report::Response> ask(const Request& request, const Context& context) {
   if (request.picture() && !request.verb().has_picture)
-    return fail("--format svg", fmt::format("{} draws no picture", request.verb().name),
+    return fail("--format svg", fmt::format("{} has no picture", request.verb().name),
                 "use table, tree, json, csv or md", Error::Kind::usage);
   auto response = request.verb().answer(request, context);
   if (response) response->inputs = request.echo();

@@ -28,10 +28,10 @@ struct ArgumentSpec {
 
 class Request;
 
-/// Where a program runs: what only a verb that measures needs to know, and only a front end can tell.
+/// Where a program runs: needed by verbs that measure, known to the front end only.
 struct Surroundings {
-  std::string user_catalogue;  ///< a directory that is laid over the catalogue; empty: none
-  std::string programs;        ///< the directory of this program, where those that measure lie, too
+  std::string user_catalogue;  ///< a directory that overlays the catalogue; empty: none
+  std::string programs;        ///< the directory of this program and of those that measure
   std::string date;            ///< 2026-11-15
 };
 
@@ -109,7 +109,7 @@ Result<std::vector<std::string>> split_words(std::string_view line);
 /// Answers a request.
 Result<report::Response> ask(const Request& request, const Context& context);
 
-/// Words that a command line answers by itself, with what they do: completion, version, help.
+/// Words that the command line answers itself, with what they do: completion, version, help.
 std::span<const std::pair<std::string_view, std::string_view>> built_in_words();
 
 /// Help texts and completion scripts, all from the verb table.

@@ -52,7 +52,7 @@ Result<Query> read_query(const Request& request, const Context& context) {
     ASSAY_TRY(parsed, parse_dtype(*text, "--dtype"));
     dtype = parsed;
   }
-  // Without sizes, those that all axes divide stand for them.
+  // Without sizes, stand-ins that all axes divide.
   std::optional<std::int64_t> stand_in;
   if (!request.has("sizes")) stand_in = query.mesh.devices();
   ASSAY_TRY(expression, plan::parse_sharding(request.arguments().front(), query.mesh, sizes, dtype, stand_in));
@@ -60,7 +60,7 @@ Result<Query> read_query(const Request& request, const Context& context) {
   if (stand_in) query.unknown = names_of(expression);
   for (const char* option : {"check", "on"})
     if (!query.unknown.empty() && request.has(option))
-      return fail("--sizes", fmt::format("is missing: --{} needs them", option),
+      return fail("--sizes", fmt::format("missing: --{} needs them", option),
                   fmt::format("add --sizes {}=4096", join(query.unknown, "=4096,")), Error::Kind::usage);
   if (expression.right) ASSAY_CHECK(plan::check_product(expression, request.arguments().front()));
   if (!expression.right && expression.result &&
@@ -157,8 +157,8 @@ Result<void> add_check(const Query& query, const program::Mesh& mesh, const plan
           {"max_error", run.max_error}, {"bytes_moved", run.moved}, {"bytes_predicted", run.predicted}, {"ok", ok}});
   response.notes.push_back(
       fmt::format("executed on {} virtual devices: {}", mesh.devices(),
-                  ok ? "the result equals the unsharded one and the bytes moved are those predicted"
-                     : "the plan does not do what it says; please report this"));
+                  ok ? "the result equals the unsharded one and the bytes moved match the prediction"
+                     : "the plan computes or moves something else than predicted; please report this"));
   if (!ok) response.outcome = report::Outcome::check_failed;
   return {};
 }
@@ -202,16 +202,120 @@ report::Response symbolic_answer(const Query& query) {
                       {"local_shapes", std::move(shapes)},
                       {"tensors", std::move(tensors)}};
   if (e.right) response.results.emplace_back("case", plan::product_case(e));
-  response.notes.push_back(fmt::format("--sizes not given: bytes{} follow from them, e.g. --sizes {}=4096",
+  response.notes.push_back(fmt::format("without --sizes, bytes{} are not known; add e.g. --sizes {}=4096",
                                        e.result ? ", steps" : "", join(query.unknown, "=4096,")));
   return response;
+}
+
+/// What each device holds of every tensor.
+void add_tensors(const Query& query, report::Response& response) {
+  const plan::ShardingExpression& e = query.expression;
+  report::Members shapes;
+  report::Items tensors;
+  for (const program::Tensor* tensor : {&e.left, e.right ? &*e.right : nullptr, e.result ? &*e.result : nullptr}) {
+    if (!tensor) continue;
+    report::Items shape;
+    for (std::int64_t n : program::local_shape(query.mesh, *tensor)) shape.emplace_back(n);
+    const bool target_of_resharding = tensor != &e.left && !e.right;
+    if (!target_of_resharding) shapes.emplace_back(tensor->name, std::move(shape));
+    tensors.emplace_back(tensor_members(query.mesh, *tensor));
+    if (program::is_padded(query.mesh, *tensor))
+      response.notes.push_back(fmt::format("{} does not divide evenly: shards are padded up to {}",
+                                           program::tensor_text(query.mesh, *tensor),
+                                           human(program::local_bytes(query.mesh, *tensor))));
+  }
+  response.results.emplace_back("local_shapes", std::move(shapes));
+  response.results.emplace_back("bytes_per_device", program::local_bytes(query.mesh, e.left));
+  response.results.emplace_back("tensors", std::move(tensors));
+}
+
+/// The plan that is taken, on a mesh whose axes it may have split, and the next best ones.
+struct ChosenPlan {
+  program::Mesh mesh;
+  plan::Plan best;
+  std::vector<plan::Plan> others;
+};
+ChosenPlan choose_plan(const Query& query, const std::optional<FlopsPerSecond>& peak) {
+  constexpr std::size_t most_alternatives = 4;
+  const plan::ShardingExpression& e = query.expression;
+  const plan::Prices prices =
+      query.cluster ? network::time_prices(query.placement, query.mesh, peak) : plan::byte_prices(query.mesh);
+  if (!e.right) return {query.mesh, plan::plan_reshard(query.mesh, e.left, e.result->sharding, prices), {}};
+  plan::PlanChoice choice = plan::plan_product(query.mesh, e, prices, most_alternatives);
+  ChosenPlan chosen{query.mesh, std::move(choice.best), std::move(choice.others)};
+  if (query.cluster) return chosen;
+  if (plan::ThoroughPlan thorough = plan::plan_product_thoroughly(query.mesh, e);
+      thorough.plan.cost < chosen.best.cost) {
+    chosen.others.insert(chosen.others.begin(), std::move(chosen.best));
+    chosen.best = std::move(thorough.plan);
+    chosen.mesh = thorough.mesh;
+  }
+  return chosen;
+}
+
+/// Compute and communication of the plan on the cluster.
+void add_times(const Query& query, const plan::Plan& plan, const std::optional<FlopsPerSecond>& peak,
+               report::Members& out) {
+  const hardware::Chip& chip = query.cluster->chip;
+  const Seconds compute = query.expression.right ? plan.flops / *peak : Seconds(0), move(plan.cost);
+  out.emplace_back("compute_time", compute);
+  out.emplace_back("collective_time", move);
+  const Seconds slower_compute = compute / chip.efficiency.matrix.value;
+  const Seconds slower_move = move / hardware::network_efficiency(chip);
+  out.emplace_back("time",
+                   report::range(std::max(compute, move), std::max(slower_compute, slower_move), compute + move));
+  out.emplace_back("limiter", move > compute ? "network" : "compute");
+}
+
+report::Items alternative_rows(const Query& query, const std::vector<plan::Plan>& others) {
+  report::Items rows;
+  for (const plan::Plan& other : others) {
+    std::string text;
+    for (const plan::PlanStep& step : other.steps)
+      if (step.kind != plan::StepKind::slice) text += (text.empty() ? "" : "; ") + plan::step_text(query.mesh, step);
+    report::Members row{{"steps", text}, {"collective_bytes", other.bytes}};
+    if (query.cluster) row.emplace_back("time", Seconds(other.total));
+    rows.emplace_back(std::move(row));
+  }
+  return rows;
+}
+
+std::string plan_headline(const program::Mesh& mesh, const plan::Plan& plan) {
+  std::string moves;
+  for (const plan::PlanStep& step : plan.steps)
+    if (step.kind != plan::StepKind::slice && step.kind != plan::StepKind::multiply)
+      moves += (moves.empty() ? "" : ", ") +
+               fmt::format("{}_{}", plan::name(step.kind), program::axes_text(mesh, step.axes));
+  return fmt::format("{}: {} received per device", moves.empty() ? "no communication" : moves, human(plan.bytes));
+}
+
+/// Adds the plan of a product or resharding.
+Result<void> add_plan(const Request& request, const Query& query, const std::optional<FlopsPerSecond>& peak,
+                      report::Response& response) {
+  const plan::ShardingExpression& e = query.expression;
+  report::Members& out = response.results;
+  if (e.right) out.emplace_back("case", plan::product_case(e));
+  const ChosenPlan chosen = choose_plan(query, peak);
+  out.emplace_back("steps", step_rows(query, chosen.mesh, chosen.best));
+  out.emplace_back("collective_bytes", chosen.best.bytes);
+  if (e.right) out.emplace_back("flops_per_device", chosen.best.flops);
+  if (query.cluster) add_times(query, chosen.best, peak, out);
+  out.emplace_back("backward",
+                   backward_rows(chosen.mesh, execute::over_plan_mesh(query.mesh, chosen.mesh, e), chosen.best));
+  if (!chosen.others.empty()) out.emplace_back("alternatives", alternative_rows(query, chosen.others));
+  response.table_key = "steps";
+  response.headline = plan_headline(chosen.mesh, chosen.best);
+  if (request.picture()) response.picture = picture_of(query, chosen.mesh, chosen.best, response.headline);
+  if (!request.has("check")) return {};
+  ASSAY_CHECK(execute::check_blas());
+  return add_check(query, chosen.mesh, chosen.best, response);
 }
 
 Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(query, read_query(request, context));
   if (!query.unknown.empty() && !request.picture()) return symbolic_answer(query);
   if (!query.unknown.empty())
-    return fail("--sizes", "is missing: a picture needs them",
+    return fail("--sizes", "missing: a picture needs them",
                 fmt::format("add --sizes {}=4096", join(query.unknown, "=4096,")), Error::Kind::usage);
   const plan::ShardingExpression& e = query.expression;
   report::Response response;
@@ -219,22 +323,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   out.emplace_back("expression", plan::expression_text(query.mesh, e));
   out.emplace_back("mesh", program::mesh_text(query.mesh));
   out.emplace_back("devices", query.mesh.devices());
-  report::Members shapes;
-  report::Items tensors;
-  for (const program::Tensor* tensor : {&e.left, e.right ? &*e.right : nullptr, e.result ? &*e.result : nullptr}) {
-    if (!tensor) continue;
-    report::Items shape;
-    for (std::int64_t n : program::local_shape(query.mesh, *tensor)) shape.emplace_back(n);
-    if (!(tensor == &*e.result && !e.right && e.result)) shapes.emplace_back(tensor->name, std::move(shape));
-    tensors.emplace_back(tensor_members(query.mesh, *tensor));
-    if (program::is_padded(query.mesh, *tensor))
-      response.notes.push_back(fmt::format("{} does not divide evenly: shards are padded up to {}",
-                                           program::tensor_text(query.mesh, *tensor),
-                                           human(program::local_bytes(query.mesh, *tensor))));
-  }
-  out.emplace_back("local_shapes", std::move(shapes));
-  out.emplace_back("bytes_per_device", program::local_bytes(query.mesh, e.left));
-  out.emplace_back("tensors", std::move(tensors));
+  add_tensors(query, response);
   std::optional<FlopsPerSecond> peak;
   if (query.cluster) {
     if (e.right) {
@@ -246,73 +335,17 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     out.emplace_back("memory_time",
                      program::local_bytes(query.mesh, e.left) / query.cluster->chip.hbm().bandwidth->value);
   }
-  if (!e.result) {
-    if (request.has("check"))
-      return fail("--check", "a single tensor has nothing to execute",
-                  "give a resharding A[I_X, J] -> A[I, J_X] or a product", Error::Kind::usage);
-    response.headline =
-        fmt::format("{} on {}: {} of {} on each of {} devices", program::tensor_text(query.mesh, e.left),
-                    program::mesh_text(query.mesh), human(program::local_bytes(query.mesh, e.left)),
-                    human(program::global_bytes(e.left)), query.mesh.devices());
-    if (request.picture()) response.picture = draw::draw_sharding(query.mesh, e.left);
+  if (e.result) {
+    ASSAY_CHECK(add_plan(request, query, peak, response));
     return response;
   }
-  program::Mesh mesh = query.mesh;
-  plan::Plan plan;
-  std::vector<plan::Plan> others;
-  if (!e.right) {
-    plan = plan::plan_reshard(
-        mesh, e.left, e.result->sharding,
-        query.cluster ? network::time_prices(query.placement, query.mesh, peak) : plan::byte_prices(mesh));
-  } else {
-    out.emplace_back("case", plan::product_case(e));
-    plan::PlanChoice choice = plan::plan_product(
-        mesh, e, query.cluster ? network::time_prices(query.placement, query.mesh, peak) : plan::byte_prices(mesh), 4);
-    plan = std::move(choice.best);
-    others = std::move(choice.others);
-    if (!query.cluster) {
-      plan::ThoroughPlan thorough = plan::plan_product_thoroughly(mesh, e);
-      if (thorough.plan.cost < plan.cost)
-        others.insert(others.begin(), std::move(plan)), plan = std::move(thorough.plan), mesh = thorough.mesh;
-    }
-  }
-  out.emplace_back("steps", step_rows(query, mesh, plan));
-  out.emplace_back("collective_bytes", plan.bytes);
-  if (e.right) out.emplace_back("flops_per_device", plan.flops);
-  if (query.cluster) {
-    const Seconds compute = e.right ? plan.flops / *peak : Seconds(0), move(plan.cost);
-    out.emplace_back("compute_time", compute);
-    out.emplace_back("collective_time", move);
-    const Seconds slower_compute = compute / query.cluster->chip.efficiency.matrix.value;
-    const Seconds slower_move = move / hardware::network_efficiency(query.cluster->chip);
-    out.emplace_back("time",
-                     report::range(std::max(compute, move), std::max(slower_compute, slower_move), compute + move));
-    out.emplace_back("limiter", move > compute ? "network" : "compute");
-  }
-  out.emplace_back("backward", backward_rows(mesh, execute::over_plan_mesh(query.mesh, mesh, e), plan));
-  report::Items alternatives;
-  for (const plan::Plan& other : others) {
-    std::string text;
-    for (const plan::PlanStep& step : other.steps)
-      if (step.kind != plan::StepKind::slice) text += (text.empty() ? "" : "; ") + plan::step_text(query.mesh, step);
-    report::Members row{{"steps", text}, {"collective_bytes", other.bytes}};
-    if (query.cluster) row.emplace_back("time", Seconds(other.total));
-    alternatives.emplace_back(std::move(row));
-  }
-  if (!alternatives.empty()) out.emplace_back("alternatives", std::move(alternatives));
-  response.table_key = "steps";
-  std::string moves;
-  for (const plan::PlanStep& step : plan.steps)
-    if (step.kind != plan::StepKind::slice && step.kind != plan::StepKind::multiply)
-      moves += (moves.empty() ? "" : ", ") +
-               fmt::format("{}_{}", plan::name(step.kind), program::axes_text(mesh, step.axes));
-  response.headline =
-      fmt::format("{}: {} received per device", moves.empty() ? "no communication" : moves, human(plan.bytes));
-  if (request.picture()) response.picture = picture_of(query, mesh, plan, response.headline);
-  if (request.has("check")) {
-    ASSAY_CHECK(execute::check_blas());
-    ASSAY_CHECK(add_check(query, mesh, plan, response));
-  }
+  if (request.has("check"))
+    return fail("--check", "a single tensor has nothing to execute",
+                "give a resharding A[I_X, J] -> A[I, J_X] or a product", Error::Kind::usage);
+  response.headline = fmt::format("{} on {}: {} of {} on each of {} devices", program::tensor_text(query.mesh, e.left),
+                                  program::mesh_text(query.mesh), human(program::local_bytes(query.mesh, e.left)),
+                                  human(program::global_bytes(e.left)), query.mesh.devices());
+  if (request.picture()) response.picture = draw::draw_sharding(query.mesh, e.left);
   return response;
 }
 
@@ -326,7 +359,7 @@ VerbSpec verb() {
           "The plan is the cheapest by bytes received per device, or by time when --on names a cluster.",
           {{"expr", "an expression in quotes", true}},
           {{"mesh", "X=4,Y=4", "axes of the mesh and their sizes"},
-           {"sizes", "I=4096,...", "sizes of the dimensions; without them, what follows from the mesh alone"},
+           {"sizes", "I=4096,...", "sizes of the dimensions; without them, only what the mesh determines"},
            {"dtype", "DTYPE", "of all tensors (default bf16)"},
            {"check", "", "execute the plan on virtual devices and compare numbers and bytes"},
            on_option,

@@ -56,11 +56,12 @@ Result<Line> read_line(const Request& request) {
     for (std::size_t at = 0; at < line.words[i].size(); ++at)
       if (line.words[i][at] == unknown) {
         ++found;
-        line.word = i, line.place = at;
+        line.word = i;
+        line.place = at;
       }
   if (found != 1)
     return fail("solve", fmt::format("the command has {} unknowns, not one", found),
-                "write ? for the number that is sought: assay solve roofline 'bf16[?,8192] @ bf16[8192,8192]' --on "
+                "write ? for the number to find: assay solve roofline 'bf16[?,8192] @ bf16[8192,8192]' --on "
                 "tpu-v5e --until compute-bound",
                 Error::Kind::usage);
   if (line.words.front() == "solve" || line.words.front() == "book")
@@ -89,7 +90,7 @@ Result<Condition> read_condition(const Request& request) {
     return Condition{{"limiter"}, Condition::Op::equal, text->substr(0, text->size() - 6), {}};
   const std::size_t at = text->find_first_of("<>=");
   if (at == std::string::npos || at == 0)
-    return fail("--until", fmt::format("{} is no condition", in_quotes(*text)),
+    return fail("--until", fmt::format("{} is not a condition", in_quotes(*text)),
                 "compute-bound, memory-bound, network-bound, fits, or KEY<VALUE, KEY>VALUE, KEY=VALUE",
                 Error::Kind::usage);
   Condition condition;
@@ -102,7 +103,7 @@ Result<Condition> read_condition(const Request& request) {
   condition.text = trim(std::string_view(*text).substr(at + (or_equal ? 2 : 1)));
   if (const auto quantity = parse_quantity(condition.text, "--until")) condition.quantity = *quantity;
   if (!condition.quantity && condition.op != Condition::Op::equal)
-    return fail("--until", fmt::format("{} is no number with a unit", in_quotes(condition.text)),
+    return fail("--until", fmt::format("{} is not a number with a unit", in_quotes(condition.text)),
                 "e.g. 'time.lower<1ms', 'mfu>0.4'", Error::Kind::usage);
   return condition;
 }
@@ -146,14 +147,14 @@ Result<bool> holds(const Condition& condition, const report::Response& response)
                 meant(condition.keys.front(), results), Error::Kind::usage);
   }
   if (value->members() || value->items())
-    return fail("--until", fmt::format("{} has parts", condition.keys.front()), meant(condition.keys.front(), results),
-                Error::Kind::usage);
+    return fail("--until", fmt::format("{} is several values, not one", condition.keys.front()),
+                meant(condition.keys.front(), results), Error::Kind::usage);
   const auto number = report::numeric(*value);
   if (!condition.quantity || !number) {
     const bool same = report::scalar_text(*value) == condition.text;
     if (condition.op != Condition::Op::equal && !value->is_null())
       return fail("--until",
-                  fmt::format("{} is {}, which is no number", condition.keys.front(), report::scalar_text(*value)),
+                  fmt::format("{} is {}, which is not a number", condition.keys.front(), report::scalar_text(*value)),
                   "compare it with =", Error::Kind::usage);
     return same;
   }
@@ -190,8 +191,9 @@ Result<search::ThresholdRange> read_range(const Request& request) {
   search::ThresholdRange range;
   ASSAY_TRY(from, read_end(request, "from", range.from));
   ASSAY_TRY(to, read_end(request, "to", range.to));
-  if (from > to) return fail("--from", fmt::format("{} is above {}", from, to), "the smaller end comes first");
-  range.from = from, range.to = to;
+  if (from > to) return fail("--from", fmt::format("{} is above {}", from, to), "put the smaller end first");
+  range.from = from;
+  range.to = to;
   return range;
 }
 
@@ -271,8 +273,8 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   }
   if (found.alternates)
     response.notes.emplace_back(
-        "the condition does not change once: the table shows values beyond this one where it does not hold");
-  if (!found.exact) response.notes.emplace_back("not every value in between could be tried, so a nearer one may exist");
+        "the condition changes more than once: the table shows values beyond this one where it does not hold");
+  if (!found.exact) response.notes.emplace_back("some values in between could not be tried, so a nearer one may exist");
   return response;
 }
 

@@ -27,7 +27,9 @@ Result<Query> read_query(const Request& request, const Context& context) {
   ASSAY_TRY(m, parse_count(request.arguments()[0], "M"));
   ASSAY_TRY(k, parse_count(request.arguments()[1], "K"));
   ASSAY_TRY(n, parse_count(request.arguments()[2], "N"));
-  query.m = m, query.k = k, query.n = n;
+  query.m = m;
+  query.k = k;
+  query.n = n;
   query.array = {128, 128, !request.has("single-buffered")};
   query.array_source = "default 128x128";
   if (request.has("on") && request.has("array"))
@@ -39,7 +41,8 @@ Result<Query> read_query(const Request& request, const Context& context) {
       return fail("--on",
                   fmt::format("the matrix unit of {} is not a systolic array in the catalogue", cluster.chip.id),
                   "name a TPU, or give --array 128x128");
-    query.array.rows = unit.rows->value, query.array.columns = unit.columns->value;
+    query.array.rows = unit.rows->value;
+    query.array.columns = unit.columns->value;
     if (unit.clock) query.clock = unit.clock->value;
     query.array_source = unit.rows->source;
   }
@@ -51,7 +54,8 @@ Result<Query> read_query(const Request& request, const Context& context) {
     ASSAY_TRY(rows, parse_count(sides[0], "--array"));
     ASSAY_TRY(columns, parse_count(sides[1], "--array"));
     if (rows > 4096 || columns > 4096) return fail("--array", "an array has at most 4096 rows and columns", "");
-    query.array.rows = rows, query.array.columns = columns;
+    query.array.rows = rows;
+    query.array.columns = columns;
     query.array_source = "--array";
   }
   const auto up = [](std::int64_t size, std::int64_t side) {
@@ -135,7 +139,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   const bool simulate = assay::roofline::estimated_work(query.array, query.m, query.k, query.n) <= largest_simulation;
   if (request.picture() && !simulate)
     return fail("--format svg", "the picture needs the simulation, and the product is too large to simulate",
-                "take smaller sizes");
+                "use smaller sizes");
   report::Response response;
   report::Members& out = response.results;
   out.emplace_back("array", fmt::format("{}x{}", query.array.rows, query.array.columns));
@@ -166,8 +170,8 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     if (request.picture()) response.picture = picture_of(query, run);
   } else {
     response.notes.emplace_back(
-        "too large to simulate cycle by cycle; the closed form is exact and equals the simulation at every size that "
-        "was tried");
+        "too large to simulate cycle by cycle; the closed form is exact and equals the simulation at every size "
+        "tested");
   }
   response.notes.push_back(fmt::format("array from {}", query.array_source));
   response.headline = fmt::format("{} cycles, {:.1f} % useful", human_count(closed.total), 100.0 * closed.utilisation);
@@ -179,12 +183,12 @@ Result<report::Response> answer(const Request& request, const Context& context) 
 VerbSpec verb() {
   return {"systolic",
           "a matmul on a systolic array, cycle by cycle",
-          "Multiplies X[M,K] by W[K,N] on a weight-stationary array of rows (contracting) x columns and really moves "
-          "the data; cycles by kind, utilisation, padding.",
+          "Simulates X[M,K] times W[K,N] on a weight-stationary array of rows (contracting) x columns with real data; "
+          "reports cycles by kind, utilisation and padding.",
           {{"M", "rows of X", true}, {"K", "contracting size", true}, {"N", "columns of W", true}},
           {{"array", "RxC", "rows x columns (default 128x128)"},
            {"on", "CHIP", "take the array and clock of a chip"},
-           {"single-buffered", "", "weights cannot load behind the running tile"},
+           {"single-buffered", "", "weights cannot load while a tile is running"},
            set_option},
           {{"assay systolic 512 512 512 --array 128x128", "utilisation of a square product"},
            {"assay systolic 8 128 128 --on tpu-v5e", "one small product and its bubbles"},

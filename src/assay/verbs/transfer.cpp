@@ -25,15 +25,14 @@ Result<std::optional<Then>> read_then(const Request& request, const hardware::Cl
   ASSAY_TRY(operation, assay::roofline::parse_operation(*text, "--then"));
   if (!operation.free_sizes().empty())
     return fail("--then", fmt::format("{} has no number", in_quotes(operation.free_sizes().front())),
-                "all sizes are numbers here");
+                "every size must be a number here");
   const assay::roofline::Work<Plain> work = assay::roofline::operation_work(Plain{}, operation, {});
   Sourced<FlopsPerSecond> peak = hardware::vector_rate(cluster.chip);
   if (!operation.is_matmul() && operation.function()->uses_fma) peak = hardware::vector_fma_rate(cluster.chip);
   if (operation.is_matmul()) {
     const Dtype dtype = product_dtype(operation.operands()[0].dtype, operation.operands()[1].dtype);
     const auto rate = hardware::peak_rate(cluster.chip, dtype, "--then");
-    if (!rate)
-      return fail("--then", rate.error().what, "give the operands a format that it has; `assay chips` lists its peaks");
+    if (!rate) return fail("--then", rate.error().what, "use a dtype that the chip has; `assay chips` lists its peaks");
     peak = *rate;
   }
   return std::optional<Then>(Then{operation, work.flops, peak});
@@ -45,8 +44,25 @@ double stage_efficiency(const hardware::Chip& chip, std::string_view stage) {
   return stage == "hbm" ? chip.efficiency.memory.value : hardware::network_efficiency(chip);
 }
 
-Result<report::Response> answer(const Request& request, const Context& context) {
+/// A request for one transfer, read and checked.
+struct Query {
+  hardware::Cluster cluster;
+  Bytes bytes;
+  assay::roofline::Place from, to;
+  assay::roofline::Route route;  ///< with the read of `then` at its end
+  std::optional<Then> then;
+  double destinations = 1;  ///< chips that compute `then`
+
+  std::optional<Seconds> compute() const {
+    if (!then) return std::nullopt;
+    return then->flops / (destinations * then->peak.value);
+  }
+};
+
+Result<Query> read_query(const Request& request, const Context& context) {
+  Query query;
   ASSAY_TRY(cluster, cluster_of(request, context));
+  query.cluster = std::move(cluster);
   for (const char* option : {"bytes", "from", "to"})
     if (!request.has(option))
       return fail("transfer", fmt::format("--{} is missing", option),
@@ -55,79 +71,115 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   const std::string bytes_text = *request.value("bytes");
   ASSAY_TRY(bytes, assay::roofline::parse_bytes(bytes_text, "--bytes"));
   if (!(bytes >= 1_B))
-    return fail("--bytes", fmt::format("at least one byte is moved, got {}", in_quotes(bytes_text)),
+    return fail("--bytes", fmt::format("must be at least one byte, got {}", in_quotes(bytes_text)),
                 "e.g. --bytes 16MiB");
-  ASSAY_TRY(from, assay::roofline::parse_place(*request.value("from"), cluster, "--from"));
-  ASSAY_TRY(to, assay::roofline::parse_place(*request.value("to"), cluster, "--to"));
-  ASSAY_TRY(route, assay::roofline::plan_route(cluster, from, to));
-  ASSAY_TRY(then, read_then(request, cluster));
-  const double at_end = to.kind == assay::roofline::Place::Kind::chip ? 1.0 : static_cast<double>(cluster.chips());
-  if (then)
-    route.stages.push_back({"hbm", 1.0, at_end, *cluster.chip.hbm().bandwidth, 0, {Seconds(0), "same chip", "", {}}});
-  std::optional<Seconds> compute;
-  if (then) compute = then->flops / (at_end * then->peak.value);
-  const assay::roofline::TransferTimes<Plain> times = assay::roofline::transfer_times(Plain{}, route, bytes, compute);
+  query.bytes = bytes;
+  ASSAY_TRY(from, assay::roofline::parse_place(*request.value("from"), query.cluster, "--from"));
+  ASSAY_TRY(to, assay::roofline::parse_place(*request.value("to"), query.cluster, "--to"));
+  ASSAY_TRY(route, assay::roofline::plan_route(query.cluster, from, to));
+  ASSAY_TRY(then, read_then(request, query.cluster));
+  query.from = from;
+  query.to = to;
+  query.route = std::move(route);
+  query.then = std::move(then);
+  if (to.kind != assay::roofline::Place::Kind::chip) query.destinations = static_cast<double>(query.cluster.chips());
+  if (query.then)
+    query.route.stages.push_back(
+        {"hbm", 1.0, query.destinations, *query.cluster.chip.hbm().bandwidth, 0, {Seconds(0), "same chip", "", {}}});
+  return query;
+}
 
+/// The slowest stage, or the arithmetic behind it.
+struct Limiter {
+  std::string name;
+  Seconds time;
+};
+Limiter limiter_of(const Query& query, const assay::roofline::TransferTimes<Plain>& times) {
+  std::size_t slowest = 0;
+  for (std::size_t i = 0; i < query.route.stages.size(); ++i)
+    if (times.stages[i] > times.stages[slowest]) slowest = i;
+  if (const auto compute = query.compute(); compute && *compute > times.stages[slowest]) return {"compute", *compute};
+  return {query.route.stages[slowest].name, times.stages[slowest]};
+}
+
+/// The slowest stage at the share of its rate that is reached in practice, and the latency of the route.
+Seconds expected_time(const Query& query, const assay::roofline::TransferTimes<Plain>& times) {
+  const hardware::Chip& chip = query.cluster.chip;
+  const auto compute = query.compute();
+  Seconds slowest = compute ? *compute / chip.efficiency.matrix.value : Seconds(0);
+  for (std::size_t i = 0; i < query.route.stages.size(); ++i)
+    slowest = std::max(slowest, times.stages[i] / stage_efficiency(chip, query.route.stages[i].name));
+  return slowest + times.first_byte;
+}
+
+report::Items stage_rows(const Query& query, const assay::roofline::TransferTimes<Plain>& times) {
+  report::Items rows;
+  for (std::size_t i = 0; i < query.route.stages.size(); ++i) {
+    const assay::roofline::Stage& stage = query.route.stages[i];
+    rows.emplace_back(report::Members{{"name", stage.name},
+                                      {"bytes", stage.share * query.bytes},
+                                      {"lanes", stage.lanes},
+                                      {"bandwidth", stage.lanes * stage.rate.value},
+                                      {"hops", stage.hops},
+                                      {"time", times.stages[i]}});
+  }
+  if (query.then) rows.emplace_back(report::Members{{"name", "compute"}, {"time", *query.compute()}});
+  return rows;
+}
+
+void explain(const Query& query, report::Response& response) {
+  const Traced num{&response.ledger};
+  std::optional<TracedQuantity<Dim{.sec = 1}>> work;
+  if (query.then) {
+    const auto chips = num.given("chips", query.destinations, "destination");
+    work = num.named("compute",
+                     num.given("flops", query.then->flops, "--then") / (chips * num.given("peak", query.then->peak)));
+  }
+  const assay::roofline::TransferTimes<Traced> traced =
+      assay::roofline::transfer_times(num, query.route, query.bytes, work);
+  response.derived = {traced.lower.id, traced.upper.id};
+}
+
+Result<report::Response> answer(const Request& request, const Context& context) {
+  ASSAY_TRY(query, read_query(request, context));
+  const hardware::Cluster& cluster = query.cluster;
+  const assay::roofline::TransferTimes<Plain> times =
+      assay::roofline::transfer_times(Plain{}, query.route, query.bytes, query.compute());
+  const Limiter limiter = limiter_of(query, times);
+  std::int64_t hops = 0;
+  for (const assay::roofline::Stage& stage : query.route.stages) hops += stage.hops;
   report::Response response;
   report::Members& out = response.results;
   out.emplace_back("cluster", cluster.text);
-  out.emplace_back("bytes", bytes);
+  out.emplace_back("bytes", query.bytes);
   out.emplace_back("hosts", hardware::host_count(cluster));
-  out.emplace_back("bytes_per_host", bytes / static_cast<double>(hardware::host_count(cluster)));
-  std::int64_t hops = 0;
-  report::Items stages;
-  std::size_t slowest = 0;
-  for (std::size_t i = 0; i < route.stages.size(); ++i) {
-    const assay::roofline::Stage& stage = route.stages[i];
-    hops += stage.hops;
-    if (times.stages[i] > times.stages[slowest]) slowest = i;
-    stages.emplace_back(report::Members{{"name", stage.name},
-                                        {"bytes", stage.share * bytes},
-                                        {"lanes", stage.lanes},
-                                        {"bandwidth", stage.lanes * stage.rate.value},
-                                        {"hops", stage.hops},
-                                        {"time", times.stages[i]}});
-  }
-  const bool by_compute = compute && *compute > times.stages[slowest];
-  if (then) {
-    out.emplace_back("flops", then->flops);
-    stages.emplace_back(report::Members{{"name", "compute"}, {"time", *compute}});
-  }
-  const std::string limiter = by_compute ? "compute" : route.stages[slowest].name;
+  out.emplace_back("bytes_per_host", query.bytes / static_cast<double>(hardware::host_count(cluster)));
+  if (query.then) out.emplace_back("flops", query.then->flops);
   out.emplace_back("hops", hops);
   out.emplace_back("first_byte", times.first_byte);
-  const Seconds bandwidth_time = by_compute ? *compute : times.stages[slowest];
-  out.emplace_back("bandwidth_time", bandwidth_time);
-  out.emplace_back("bandwidth", bytes / bandwidth_time);
-  Seconds expected = compute ? *compute / cluster.chip.efficiency.matrix.value : Seconds(0);
-  for (std::size_t i = 0; i < route.stages.size(); ++i)
-    expected = std::max(expected, times.stages[i] / stage_efficiency(cluster.chip, route.stages[i].name));
-  out.emplace_back("time", report::range(times.lower, expected + times.first_byte, times.upper));
-  out.emplace_back("limiter", limiter);
-  out.emplace_back("stages", std::move(stages));
-  if (from.kind == assay::roofline::Place::Kind::chip && to.kind == assay::roofline::Place::Kind::chip && cluster.torus)
-    out.emplace_back(
-        "ports",
-        report::Members{{"disjoint_paths", hardware::disjoint_paths(*cluster.torus, from.index, to.index, false)},
-                        {"on_shortest_paths", hardware::disjoint_paths(*cluster.torus, from.index, to.index, true)}});
-  response.table_key = "stages";
-  if (request.explain()) {
-    const Traced num{&response.ledger};
-    std::optional<TracedQuantity<Dim{.sec = 1}>> work;
-    if (then) {
-      const auto chips = num.given("chips", at_end, "destination");
-      work = num.named("compute", num.given("flops", then->flops, "--then") / (chips * num.given("peak", then->peak)));
-    }
-    const assay::roofline::TransferTimes<Traced> traced = assay::roofline::transfer_times(num, route, bytes, work);
-    response.derived = {traced.lower.id, traced.upper.id};
+  out.emplace_back("bandwidth_time", limiter.time);
+  out.emplace_back("bandwidth", query.bytes / limiter.time);
+  out.emplace_back("time", report::range(times.lower, expected_time(query, times), times.upper));
+  out.emplace_back("limiter", limiter.name);
+  out.emplace_back("stages", stage_rows(query, times));
+  const auto is_chip = [](const assay::roofline::Place& place) {
+    return place.kind == assay::roofline::Place::Kind::chip;
+  };
+  if (is_chip(query.from) && is_chip(query.to) && cluster.torus) {
+    const auto paths = [&](bool shortest_only) {
+      return hardware::disjoint_paths(*cluster.torus, query.from.index, query.to.index, shortest_only);
+    };
+    out.emplace_back("ports", report::Members{{"disjoint_paths", paths(false)}, {"on_shortest_paths", paths(true)}});
   }
-  response.notes = route.notes;
+  response.table_key = "stages";
+  if (request.explain()) explain(query, response);
+  response.notes = query.route.notes;
   response.notes.insert(response.notes.end(), cluster.notes.begin(), cluster.notes.end());
-  if (to.kind == assay::roofline::Place::Kind::chip && bytes > cluster.chip.hbm().capacity.value)
-    response.notes.push_back(fmt::format("{} do not fit into the {} of HBM of one chip", human(bytes),
+  if (is_chip(query.to) && query.bytes > cluster.chip.hbm().capacity.value)
+    response.notes.push_back(fmt::format("{} do not fit into one chip's {} of HBM", human(query.bytes),
                                          human(cluster.chip.hbm().capacity.value)));
-  response.headline = fmt::format("{} in {} when stages overlap, {} one after the other; {} limits", human(bytes),
-                                  human(times.lower), human(times.upper), limiter);
+  response.headline = fmt::format("{} in {} when stages overlap, {} one after the other; limited by {}",
+                                  human(query.bytes), human(times.lower), human(times.upper), limiter.name);
   return response;
 }
 

@@ -51,7 +51,8 @@ draw::Scene scatter(const std::string& title, const std::vector<assay::validate:
     low = std::min({low, one.measured.value, one.predicted.value});
     high = std::max({high, one.measured.value, one.predicted.value});
   }
-  low /= 1.5, high *= 1.5;
+  low /= 1.5;
+  high *= 1.5;
   chart.x.range = chart.y.range = draw::AxisRange{low, high};
   chart.series.push_back({"equal", {{low, low}, {high, high}}, draw::SeriesStyle::line, 8});
   constexpr double gap = std::numeric_limits<double>::quiet_NaN();
@@ -69,14 +70,14 @@ draw::Scene scatter(const std::string& title, const std::vector<assay::validate:
     chart.series[2 + place].points.push_back({one.measured.value, one.predicted.value});
   }
   const assay::validate::ValidationSummary all = assay::validate::summarise("all", cases);
-  chart.subtitle =
-      fmt::format("{} measurements, none seen by what predicts it: median error {:.1f} %, 90 % are within {:.1f} %",
-                  all.n, 100.0 * all.median, 100.0 * all.p90);
-  chart.height = 700.0, chart.width = 960.0;
+  chart.subtitle = fmt::format("{} held-out measurements: median error {:.1f} %, 90 % are within {:.1f} %", all.n,
+                               100.0 * all.median, 100.0 * all.p90);
+  chart.height = 700.0;
+  chart.width = 960.0;
   return draw::draw(chart);
 }
 
-/// What --by sorts errors by.
+/// What --by groups errors by.
 struct SortKey {
   std::string_view word;
   std::string (*of)(const assay::validate::ValidationCase&);
@@ -96,8 +97,7 @@ Result<const SortKey*> sort_key(const Request& request) {
     if (one.word == word) return &one;
     words.emplace_back(one.word);
   }
-  return fail("--by", fmt::format("nothing to sort by is called {}", in_quotes(word)), suggestion(word, words),
-              Error::Kind::usage);
+  return fail("--by", fmt::format("cannot group by {}", in_quotes(word)), suggestion(word, words), Error::Kind::usage);
 }
 
 bool contains(std::string_view text, std::string_view part) {
@@ -116,7 +116,7 @@ report::Members summary_row(const assay::validate::ValidationSummary& s) {
   return row;
 }
 
-/// One row per value of the key: its rows, and its groups counted alike.
+/// One row per value of the key: over its rows, and over its groups with equal weight.
 std::vector<report::Value> sorted_summaries(const std::vector<assay::validate::ValidationCase>& cases,
                                             const SortKey& key) {
   std::vector<std::string> order;
@@ -139,8 +139,8 @@ std::vector<report::Value> sorted_summaries(const std::vector<assay::validate::V
 
 using Files = std::vector<std::pair<std::string, std::string>>;
 
-/// All fits, by path below the catalogue: to all rows and without each fold. A set by its name fits what that set is
-/// about, alone; steps are fitted on the kernels of the same fit.
+/// All fits, by path below the catalogue: to all rows and without each fold. A named set limits the fit to its subject;
+/// steps are fitted on the kernels of the same fit.
 Result<Files> fitted_files(const std::string& set, const hardware::Catalogue& all,
                            const std::optional<std::string>& data) {
   const bool trains = set.find("train") != std::string::npos, serves = set.find("infer") != std::string::npos;
@@ -190,72 +190,96 @@ Result<report::Response> answer_fit(const Request& request, const hardware::Cata
   return response;
 }
 
-Result<report::Response> answer(const Request& request, const Context& context) {
-  if (request.has("fit")) return answer_fit(request, context.catalogue);
-  const bool show_fitted = request.has("fitted");
-  const assay::validate::ValidationInput input(context.catalogue, request.value("data"), show_fitted);
-  ASSAY_TRY(sets, wanted_sets(request));
-  const std::string filter = request.value("group").value_or("");
-  ASSAY_TRY(key, sort_key(request));
-  std::vector<assay::validate::ValidationCase> cases;
-  std::map<std::string, std::pair<std::int64_t, std::string>> reasons;
-  report::Items left_out;
-  std::int64_t unanswered = 0;
+/// Why some rows have no prediction.
+struct Unanswered {
+  struct Reason {
+    std::int64_t rows = 0;
+    std::string first;  ///< id of the first such row
+  };
+  std::map<std::string, Reason> reasons;
+  std::int64_t rows = 0;
+  report::Items list;  ///< of all rows, if it is asked for
+};
+
+/// The sets that were read, the predictions they hold and the rows without one.
+struct Collected {
   std::string names;
-  std::vector<std::pair<std::string_view, Error>> unread;  // sets that nobody named, and whose tables are not there
+  std::vector<assay::validate::ValidationCase> cases;
+  Unanswered unanswered;
+  std::vector<std::pair<std::string_view, Error>> unread;  ///< sets that were not named and whose tables are absent
+};
+
+/// Which rows are wanted.
+struct Choice {
+  bool fitted = false;  ///< rows that fits use instead of held-out ones
+  std::string group;    ///< part of the group's name
+  bool list_unanswered = false;
+};
+
+void collect(assay::validate::ValidationResult& result, const Choice& choice, Collected& out) {
+  for (assay::validate::ValidationCase& one : result.cases) {
+    if (!contains(one.group, choice.group)) continue;
+    if (one.fitted != choice.fitted) continue;
+    one.fitted = false;  // what is shown is summarised
+    out.cases.push_back(std::move(one));
+  }
+  for (assay::validate::UnansweredCase& one : result.unanswered) {
+    if (!contains(one.group, choice.group)) continue;
+    ++out.unanswered.rows;
+    Unanswered::Reason& reason = out.unanswered.reasons[one.why];
+    if (reason.rows++ == 0) reason.first = one.id;
+    if (choice.list_unanswered)
+      out.unanswered.list.emplace_back(report::Members{{"id", one.id}, {"group", one.group}, {"why", one.why}});
+  }
+}
+
+using Sets = std::vector<const assay::validate::ValidationSet*>;
+
+/// `named`: the request names its set, so that a missing table is an error.
+Result<Collected> collect_sets(const Sets& sets, bool named, const assay::validate::ValidationInput& input,
+                               const Choice& choice) {
+  Collected all;
   for (const assay::validate::ValidationSet* set : sets) {
     auto read = set->run(input);
-    if (!read && request.arguments().empty() && read.error().kind == Error::Kind::missing) {
-      unread.emplace_back(set->name, std::move(read.error()));
+    if (!read && !named && read.error().kind == Error::Kind::missing) {
+      all.unread.emplace_back(set->name, std::move(read.error()));
       continue;
     }
     ASSAY_TRY(result, std::move(read));
-    names += (names.empty() ? "" : ", ") + std::string(set->name);
-    for (assay::validate::ValidationCase& one : result.cases) {
-      if (!contains(one.group, filter)) continue;
-      if (one.fitted != show_fitted) continue;
-      one.fitted = false;  // what is shown is summed up
-      cases.push_back(std::move(one));
-    }
-    for (assay::validate::UnansweredCase& one : result.unanswered) {
-      if (!contains(one.group, filter)) continue;
-      ++unanswered;
-      auto& [count, example] = reasons[one.why];
-      if (count++ == 0) example = one.id;
-      if (request.has("unanswered"))
-        left_out.emplace_back(report::Members{{"id", one.id}, {"group", one.group}, {"why", one.why}});
-    }
+    all.names += (all.names.empty() ? "" : ", ") + std::string(set->name);
+    collect(result, choice, all);
   }
-  const auto need_data = [](const assay::validate::ValidationSet* set) { return set->needs_data; };
-  if (const auto needed = std::count_if(sets.begin(), sets.end(), need_data);
-      needed > 0 && std::ssize(unread) == needed) {
-    Error none = std::move(unread.front().second);
-    for (std::size_t i = 1; i < unread.size(); ++i) none.also.push_back(std::move(unread[i].second));
+  const auto needed = std::count_if(sets.begin(), sets.end(),
+                                    [](const assay::validate::ValidationSet* set) { return set->needs_data; });
+  if (needed > 0 && std::ssize(all.unread) == needed) {
+    Error none = std::move(all.unread.front().second);
+    for (std::size_t i = 1; i < all.unread.size(); ++i) none.also.push_back(std::move(all.unread[i].second));
     return tl::unexpected<Error>(std::move(none));
   }
-  if (cases.empty() && filter.empty())
-    return fail(show_fitted ? "--fitted" : "validate",
-                fmt::format("no row of {} {}", names, show_fitted ? "takes part in a fit" : "can be asked for"),
-                show_fitted       ? "leave --fitted out"
-                : reasons.empty() ? ""
-                                  : reasons.begin()->first);
-  if (cases.empty())
-    return fail(
-        "--group",
-        fmt::format("no {} measurement has {} in its group", show_fitted ? "fitted" : "reported", in_quotes(filter)),
-        "`assay validate` lists the groups");
-  const std::vector<assay::validate::ValidationSummary> sums = assay::validate::summarise_groups(cases);
-  report::Response response;
-  const assay::validate::ValidationSummary all = assay::validate::summarise("all", cases);
-  response.headline = fmt::format("{}: {} measurements{}: median error {:.1f} %, 90 % are within {:.1f} %", names,
-                                  all.n, show_fitted ? " that may be fitted" : ", none seen by what predicts it",
-                                  100.0 * all.median, 100.0 * all.p90);
-  report::Items summary, rows, why;
-  for (const assay::validate::ValidationSummary& s : sums) summary.emplace_back(summary_row(s));
-  if (request.has("by")) {
-    summary = sorted_summaries(cases, *key);
-    summary.emplace_back(summary_row(all));
-  }
+  return all;
+}
+
+/// No row is left to report: because of --group, of --fitted, or of what the sets hold.
+Error no_cases(const Collected& all, const Choice& choice) {
+  if (!choice.group.empty())
+    return {Error::Kind::input,
+            "--group",
+            fmt::format("no {} measurement has {} in its group", choice.fitted ? "fitted" : "reported",
+                        in_quotes(choice.group)),
+            "`assay validate` lists the groups",
+            {}};
+  const auto& reasons = all.unanswered.reasons;
+  return {Error::Kind::input,
+          choice.fitted ? "--fitted" : "validate",
+          fmt::format("no row of {} {}", all.names, choice.fitted ? "is used in a fit" : "can be predicted"),
+          choice.fitted     ? "drop --fitted"
+          : reasons.empty() ? ""
+                            : reasons.begin()->first,
+          {}};
+}
+
+report::Items case_rows(const std::vector<assay::validate::ValidationCase>& cases) {
+  report::Items rows;
   for (const assay::validate::ValidationCase& one : cases)
     rows.emplace_back(report::Members{{"id", one.id},
                                       {"group", one.group},
@@ -264,26 +288,58 @@ Result<report::Response> answer(const Request& request, const Context& context) 
                                       {"predicted", one.predicted},
                                       {"error", one.error()},
                                       {"covered", one.covered()}});
-  std::vector<std::pair<std::string, std::pair<std::int64_t, std::string>>> order(reasons.begin(), reasons.end());
+  return rows;
+}
+
+/// The most frequent reason first.
+report::Items reason_rows(const Unanswered& unanswered) {
+  std::vector<std::pair<std::string, Unanswered::Reason>> order(unanswered.reasons.begin(), unanswered.reasons.end());
   std::stable_sort(order.begin(), order.end(),
-                   [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
-  for (const auto& [reason, count] : order)
-    why.emplace_back(report::Members{{"rows", count.first}, {"why", reason}, {"first", count.second}});
-  response.results.emplace_back(show_fitted ? "fitted" : "reported", static_cast<std::int64_t>(cases.size()));
-  response.results.emplace_back("unanswered", unanswered);
-  response.results.emplace_back("summary", std::move(summary));
-  if (!why.empty()) response.results.emplace_back("unanswered_because", std::move(why));
-  if (request.has("unanswered")) response.results.emplace_back("unanswered_rows", std::move(left_out));
-  response.results.emplace_back("cases", std::move(rows));
+                   [](const auto& a, const auto& b) { return a.second.rows > b.second.rows; });
+  report::Items rows;
+  for (const auto& [why, reason] : order)
+    rows.emplace_back(report::Members{{"rows", reason.rows}, {"why", why}, {"first", reason.first}});
+  return rows;
+}
+
+Result<report::Response> answer(const Request& request, const Context& context) {
+  if (request.has("fit")) return answer_fit(request, context.catalogue);
+  const Choice choice{request.has("fitted"), request.value("group").value_or(""), request.has("unanswered")};
+  const assay::validate::ValidationInput input(context.catalogue, request.value("data"), choice.fitted);
+  ASSAY_TRY(sets, wanted_sets(request));
+  ASSAY_TRY(key, sort_key(request));
+  ASSAY_TRY(all, collect_sets(sets, !request.arguments().empty(), input, choice));
+  if (all.cases.empty()) return tl::unexpected<Error>(no_cases(all, choice));
+  const assay::validate::ValidationSummary total = assay::validate::summarise("all", all.cases);
+  report::Response response;
+  response.headline = fmt::format("{}: {} {}: median error {:.1f} %, 90 % are within {:.1f} %", all.names, total.n,
+                                  choice.fitted ? "measurements open to fitting" : "held-out measurements",
+                                  100.0 * total.median, 100.0 * total.p90);
+  report::Items summary;
+  if (request.has("by")) {
+    summary = sorted_summaries(all.cases, *key);
+    summary.emplace_back(summary_row(total));
+  } else {
+    for (const assay::validate::ValidationSummary& group : assay::validate::summarise_groups(all.cases))
+      summary.emplace_back(summary_row(group));
+  }
+  report::Members& out = response.results;
+  out.emplace_back(choice.fitted ? "fitted" : "reported", static_cast<std::int64_t>(all.cases.size()));
+  out.emplace_back("unanswered", all.unanswered.rows);
+  out.emplace_back("summary", std::move(summary));
+  if (!all.unanswered.reasons.empty()) out.emplace_back("unanswered_because", reason_rows(all.unanswered));
+  if (choice.list_unanswered) out.emplace_back("unanswered_rows", std::move(all.unanswered.list));
+  out.emplace_back("cases", case_rows(all.cases));
   response.table_key = request.has("by") ? "summary" : "cases";
-  if (request.picture()) response.picture = scatter("Predicted against measured: " + names, cases);
+  if (request.picture()) response.picture = scatter("Predicted against measured: " + all.names, all.cases);
   response.notes.emplace_back(
-      show_fitted ? "these are rows that the estimate may have been fitted to: their errors prove nothing"
-                  : "every row is predicted by numbers that were fitted without it; the estimate's own "
-                    "were fitted to all but those kept apart (docs/validation.md)");
-  for (const auto& [set, error] : unread) response.notes.push_back(fmt::format("{} is left out: {}", set, error.what));
+      choice.fitted ? "the estimate may have been fitted to these rows, so their errors do not show its accuracy"
+                    : "every row is predicted by a fit made without it; the calibration that estimates use is fitted "
+                      "to all rows but the held-out ones (docs/validation.md)");
+  for (const auto& [set, error] : all.unread)
+    response.notes.push_back(fmt::format("{} is skipped: {}", set, error.what));
   if (!request.has("data") && request.arguments().empty())
-    response.notes.emplace_back("sets that are not part of the project need --data DIR");
+    response.notes.emplace_back("sets that do not ship with the project need --data DIR");
   return response;
 }
 
@@ -293,26 +349,25 @@ VerbSpec verb() {
   return {
       "validate",
       "compare estimates with measurements",
-      "SET is of kernels (h200-ops, h200-random, h200-measure, h200-experts, h200-products, and with --data kernels "
+      "SET holds kernels (h200-ops, h200-random, h200-measure, h200-experts, h200-products, and with --data kernels "
       "and "
-      "collectives), of whole training steps (h200-train and training for time, h200-train-memory and training-memory "
-      "for peak memory), or of inference (h200-prefill, h200-decode, h200-static-cache, inference-tpot, "
+      "collectives), whole training steps (h200-train and training for time, h200-train-memory and training-memory "
+      "for peak memory), or inference (h200-prefill, h200-decode, h200-static-cache, inference-tpot, "
       "inference-ttft, "
       "inference-throughput). "
-      "Reports the signed error of every measurement, predicted by numbers that have not seen it, and by group n, "
-      "mean, median and "
-      "90th percentile of the absolute error, bias, shares within 10 and 20 %, rank correlation, and how many "
-      "lie in the estimate's interval.",
-      {{"set", "a set; all sets of kernels that can be read if left out", false}},
-      {{"data", "DIR", "the directory of data sets that are not part of the project"},
+      "Reports the signed error of every measurement, predicted by a fit made without it, and per group n, the mean, "
+      "median and 90th percentile of the absolute error, bias, shares within 10 and 20 %, rank correlation, and the "
+      "share inside the estimate's interval.",
+      {{"set", "a set (default: all kernel sets that can be read)", false}},
+      {{"data", "DIR", "directory of the data sets that do not ship with the project"},
        {"group", "TEXT", "only groups with this in their name"},
        {"by", "WHAT",
-        "sum errors up by group (default), source, hardware, family of models or regime; csv then has these sums, else "
-        "the rows"},
-       {"fitted", "", "all rows by the numbers of the estimate, which were fitted to them"},
-       {"unanswered", "", "also list the rows that cannot be asked for, and why"},
+        "summarise errors by group (default), source, hardware, model family or regime; csv then holds the summaries "
+        "instead of the rows"},
+       {"fitted", "", "predict the rows that fits use, with the calibration that was fitted to them"},
+       {"unanswered", "", "also list the rows that cannot be predicted, and why"},
        {"fit", "DIR",
-        "instead fit all calibrations, to all rows and without each fifth of them, and write them below DIR"}},
+        "fit all calibrations instead, to all rows and without each fifth of them, and write them below DIR"}},
       {{"assay validate", "kernels that we measured on an H200"},
        {"assay validate h200-ops --group matmul --output scatter.svg", "predicted against measured as a picture"},
        {"assay validate training --group H100", "published training steps on one kind of chip"},

@@ -17,12 +17,12 @@ std::span<const VerbSpec> verbs() {
 std::span<const OptionSpec> common_options() {
   static const std::vector<OptionSpec> all = {
       {"format", "FORMAT", "table, tree, json, csv, md or svg", false, "table|tree|json|csv|md|svg"},
-      {"output", "FILE", "write to FILE; its ending picks the format"},
+      {"output", "FILE", "write to FILE; its extension selects the format"},
       {"explain", "", "show the derivation of the result"},
       {"color", "WHEN", "auto, always or never", false, "auto|always|never"},
       {"quiet", "", "results only: no headline, no notes (also -q)"},
-      {"config", "FILE", "options from a TOML file; the command line wins"},
-      {"catalogue", "DIR", "lay a directory of chip files over the built-in catalogue"},
+      {"config", "FILE", "read options from a TOML file; the command line takes precedence"},
+      {"catalogue", "DIR", "overlay a directory of chip files on the built-in catalogue"},
       {"help", "", "show help"},
   };
   return all;

@@ -1,4 +1,4 @@
-// The handlers behind the verbs; each lives in a file of its own.
+// The verbs; each has a file of its own.
 #pragma once
 #include "assay/hardware/cluster.h"
 #include "assay/verbs/request.h"

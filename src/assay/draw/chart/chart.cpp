@@ -372,7 +372,7 @@ class ChartPainter {
           Label{.at = middle, .text = "no data", .anchor = Anchor::middle, .colour = ColourRole::muted, .halo = true});
     }
     if (omitted_ == 0) return;
-    const std::string text = fmt::format("{} left out for want of room.",
+    const std::string text = fmt::format("{} omitted for lack of space.",
                                          omitted_ == 1 ? "One label was" : fmt::format("{} labels were", omitted_));
     scene_.height += ChartMetrics::line_height(metrics_.footnote_size);
     add_text({{metrics_.margin, scene_.height - 18.0}, text}, metrics_.footnote_size, ColourRole::muted);

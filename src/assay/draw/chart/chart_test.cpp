@@ -223,7 +223,7 @@ TEST(Chart, CountsTheLabelsItHadNoRoomFor) {
   const Scene scene = draw(chart);
   expect_tidy(scene);
   const auto labels = labels_of(scene);
-  EXPECT_NE(labels.back().text.find("labels were left out for want of room."), std::string::npos);
+  EXPECT_NE(labels.back().text.find("labels were omitted for lack of space."), std::string::npos);
 }
 
 }  // namespace

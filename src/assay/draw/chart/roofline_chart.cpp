@@ -33,7 +33,8 @@ Chart roofline_chart(std::string title, std::string subtitle, const std::vector<
     left = std::min(left, point.intensity.value() / 3.0);
     right = std::max(right, point.intensity.value() * 3.0);
   }
-  left = decade_below(left), right = decade_above(right);
+  left = decade_below(left);
+  right = decade_above(right);
   chart.x.range = AxisRange{left, right};
   for (const RoofLine& roof : roofs) {
     const double knee = (roof.peak / roof.bandwidth).value();
@@ -86,8 +87,10 @@ Chart size_chart(std::string title, std::string subtitle, const std::string& let
   double smallest = HUGE_VAL, largest = 0.0;
   for (const SizeCurve& curve : curves) {
     chart.series.push_back({curve.name, curve.points, SeriesStyle::line, 0});
-    for (const PlotPoint& point : curve.points)
-      smallest = std::min(smallest, point.x), largest = std::max(largest, point.x);
+    for (const PlotPoint& point : curve.points) {
+      smallest = std::min(smallest, point.x);
+      largest = std::max(largest, point.x);
+    }
   }
   // A range of a few decades is read better on a log axis.
   const ScaleKind scale = largest > 1100.0 * smallest ? ScaleKind::log : ScaleKind::linear;

@@ -97,8 +97,14 @@ struct GridAxes {
   explicit GridAxes(const program::Mesh& mesh) {
     for (std::size_t i = 0; i < mesh.axes.size(); ++i)
       if (mesh.axes[i].size > 1) all.push_back(i);
-    if (!all.empty()) column = all.size() == 1 ? all[0] : all[1], columns = mesh.axes[column].size;
-    if (all.size() > 1) row = all[0], rows = mesh.axes[row].size;
+    if (!all.empty()) {
+      column = all.size() == 1 ? all[0] : all[1];
+      columns = mesh.axes[column].size;
+    }
+    if (all.size() > 1) {
+      row = all[0];
+      rows = mesh.axes[row].size;
+    }
     for (std::size_t i = 2; i < all.size(); ++i) layers *= mesh.axes[all[i]].size;
   }
   std::vector<std::int64_t> coordinates(const program::Mesh& mesh, std::int64_t r, std::int64_t c,
@@ -146,7 +152,7 @@ Sketch sketch_layer(const program::Mesh& mesh, const program::Tensor& tensor, co
       const auto at = axes.coordinates(mesh, rows.index[r], columns.index[c], layer);
       Cell cell{shard_index(mesh, tensor, at), shard_counts(mesh, tensor), {}, tensor.sharding.unreduced != 0};
       cell.tooltip = fmt::format("device {}: {} {}", coordinates_text(mesh, at),
-                                 cell.partial ? "an addend of shard" : "shard", index_text(cell.index));
+                                 cell.partial ? "partial sum of shard" : "shard", index_text(cell.index));
       draw_cell(sketch, columns.place[c] * pitch_x, rows.place[r] * pitch_y, width, least_cell, cell);
     }
   draw_gap(sketch, columns, pitch_x, rows.length() * pitch_y / 2.0 + least_cell / 2.0, false);
@@ -223,7 +229,10 @@ Sketch sketch_array(const program::Mesh& mesh, const program::Tensor& tensor) {
     std::vector<std::int64_t> index(rank, 0);
     std::int64_t rest = layers.index[l];
     for (std::size_t d = rank; d-- > 0;)
-      if (d + 2 < rank) index[d] = rest % counts[d], rest /= counts[d];
+      if (d + 2 < rank) {
+        index[d] = rest % counts[d];
+        rest /= counts[d];
+      }
     for (std::size_t r = 0; r < rows.size(); ++r)
       for (std::size_t c = 0; c < columns.size(); ++c) {
         if (rank > 1) index[rank - 2] = rows.index[r];
@@ -307,15 +316,15 @@ std::string holding_text(const program::Mesh& mesh, const program::Tensor& tenso
   std::string text = fmt::format("[{}], {} on each of {} devices", join(sides, " x "),
                                  human(program::local_bytes(mesh, tensor)), human_count(mesh.devices()));
   if (const std::int64_t copies = program::replication(mesh, tensor); copies > 1)
-    text += fmt::format("; every shard {} times", human_count(copies));
+    text += fmt::format("; each shard held {} times", human_count(copies));
   if (tensor.sharding.unreduced)
-    text += fmt::format("; partial sums, to be added over {}", program::axes_text(mesh, tensor.sharding.unreduced));
+    text += fmt::format("; partial sums, to be reduced over {}", program::axes_text(mesh, tensor.sharding.unreduced));
   return text;
 }
 
 std::string key_text(bool partial) {
   std::string text = "Devices with the same label and colour hold the same shard; a label counts shards by dimension.";
-  if (partial) text += " Hatched: an addend of a sum that has yet to be made.";
+  if (partial) text += " Hatched: partial sums, not yet reduced.";
   return text;
 }
 

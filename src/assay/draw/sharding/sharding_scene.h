@@ -15,7 +15,7 @@ std::vector<std::int64_t> shard_index(const program::Mesh& mesh, const program::
                                       const std::vector<std::int64_t>& coordinates);
 
 /// The devices, each coloured and labelled by its shard, beside the array cut into these shards. Devices of one colour
-/// hold the same; a hatched one holds an addend of a sum. Long axes are drawn with their middle left out.
+/// hold the same; a hatched one holds a partial sum. Long axes are drawn with their middle left out.
 Scene draw_sharding(const program::Mesh& mesh, const program::Tensor& tensor);
 
 /// A step of a plan and what is said about it: "12 MiB received, 41.2 us".

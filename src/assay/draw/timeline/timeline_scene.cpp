@@ -63,7 +63,9 @@ std::vector<Run> runs_of(std::vector<const TimelineBar*> bars, double pixels_per
       continue;
     }
     if (bar->end - bar->start > last->bar->end - last->bar->start) last->bar = bar;
-    last->to = std::max(last->to, to), last->covered += to - from, ++last->count;
+    last->to = std::max(last->to, to);
+    last->covered += to - from;
+    ++last->count;
   }
   return runs;
 }
@@ -144,7 +146,10 @@ Sketch key_of(const Timeline& timeline, double width) {
   for (std::size_t i = 0; i < used.size(); ++i) {
     if (!used[i]) continue;
     const double needed = 32.0 + text_width(timeline.classes[i], text_size);
-    if (x > 0.0 && x + needed > width) x = 0.0, y += 20.0;
+    if (x > 0.0 && x + needed > width) {
+      x = 0.0;
+      y += 20.0;
+    }
     key.add(Rectangle{x, y - 6.5, 22.0, 13.0, 2.0, class_paint(static_cast<int>(i))});
     key.add(Label{.at = {x + 29.0, y + 0.35 * text_size},
                   .text = timeline.classes[i],

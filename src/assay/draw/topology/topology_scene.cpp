@@ -175,7 +175,10 @@ class Key {
 
   void add(const SceneShape& sample, const std::string& text) {
     const double needed = sample_width + text_width(text, key_size);
-    if (x_ > 0.0 && x_ + needed > width_) x_ = 0.0, y_ += row_height;
+    if (x_ > 0.0 && x_ + needed > width_) {
+      x_ = 0.0;
+      y_ += row_height;
+    }
     Sketch one;
     one.add(sample);
     sketch_.append(one, x_ + 11.0, y_);

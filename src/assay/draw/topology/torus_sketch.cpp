@@ -133,9 +133,10 @@ void add_axis_name(Sketch& sketch, PlotPoint at, const hardware::Cluster& cluste
   paint.stroke_width = 3.0;
   // The sample stands where the text is anchored, since only there it is known where the text ends in every font.
   PlotPoint from = {at.x - (anchor == Anchor::end ? sample : 0.0), at.y + 0.45 * size};
-  if (anchor == Anchor::middle)
-    from = {at.x - sample / 2.0, at.y + 1.5}, at.y += gap;
-  else
+  if (anchor == Anchor::middle) {
+    from = {at.x - sample / 2.0, at.y + 1.5};
+    at.y += gap;
+  } else
     at.x += anchor == Anchor::end ? -sample - gap : sample + gap;
   sketch.line(from, {from.x + sample, from.y}, paint);
   sketch.text_block(at, axis_text(cluster, axis), anchor, size);

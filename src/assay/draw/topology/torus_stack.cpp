@@ -115,8 +115,10 @@ class StackPainter {
       };
       const PlotPoint low = axis == 1 ? place(x, 0, 0) : place(0, 0, 0),
                       high = axis == 1 ? place(0, y, z) : place(x, y, z);
-      stub(low, -0.6 * out), stub(axis == 0 ? place(x, 0, 0) : axis == 1 ? place(x, y, 0) : place(0, 0, z), 0.6 * out);
-      stub(axis == 0 ? place(0, y, z) : axis == 1 ? place(0, 0, z) : place(x, y, 0), -0.6 * out), stub(high, 0.6 * out);
+      stub(low, -0.6 * out);
+      stub(axis == 0 ? place(x, 0, 0) : axis == 1 ? place(x, y, 0) : place(0, 0, z), 0.6 * out);
+      stub(axis == 0 ? place(0, y, z) : axis == 1 ? place(0, 0, z) : place(x, y, 0), -0.6 * out);
+      stub(high, 0.6 * out);
       return;
     }
     if (climbs) {

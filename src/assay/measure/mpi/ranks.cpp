@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "assay/base/result.h"
+
 namespace assay::measure {
 namespace {
 
@@ -26,8 +28,10 @@ class Ranks {
       MPI_Reduce_scatter_block(from, to, part, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     else if (kind == "all_reduce")
       MPI_Allreduce(from, to, array, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-    else
+    else if (kind == "all_to_all")
       MPI_Alltoall(from, part / count_, MPI_FLOAT, to, part / count_, MPI_FLOAT, MPI_COMM_WORLD);
+    else
+      throw InternalError("unknown collective " + kind);
   }
 
   /// The time of the slowest rank.

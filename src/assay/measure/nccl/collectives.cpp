@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "assay/base/result.h"
 #include "assay/measure/cuda/device.h"
 
 namespace assay::measure::cuda {
@@ -54,7 +55,7 @@ class Group {
               "ncclReduceScatter");
       } else if (kind == "all_reduce") {
         check(ncclAllReduce(from, to, array, ncclBfloat16, ncclSum, comms_[i], streams_[i]), "ncclAllReduce");
-      } else {
+      } else if (kind == "all_to_all") {
         const std::size_t part = array / n / n;
         for (std::size_t j = 0; j < n; ++j) {
           check(ncclSend(sent_[i]->at(2 * j * part), part, ncclBfloat16, static_cast<int>(j), comms_[i], streams_[i]),
@@ -63,6 +64,8 @@ class Group {
               ncclRecv(received_[i]->at(2 * j * part), part, ncclBfloat16, static_cast<int>(j), comms_[i], streams_[i]),
               "ncclRecv");
         }
+      } else {
+        throw InternalError("unknown collective " + kind);
       }
     }
     check(ncclGroupEnd(), "ncclGroupEnd");

@@ -49,7 +49,8 @@ class Run {
       outcome_.time = now.time;
       release_successors(transfer, now.time);
     }
-    if (done_ != graph_.size()) throw InternalError("the transfers of a simulated collective wait for each other");
+    if (done_ != graph_.size())
+      throw InternalError("the transfers of a simulated collective wait for each other in a cycle");
     return std::move(outcome_);
   }
 

@@ -1,5 +1,5 @@
-// One-way links and the transfers that cross them: the machine below the simulator of collectives.
-// Inside, bytes and seconds are plain doubles in base units, in flat arrays; the face of the simulator has the types.
+// One-way links and the transfers that cross them: the engine of the simulator.
+// Bytes and seconds are plain doubles in base units, in flat arrays; the simulator's interface has typed quantities.
 #pragma once
 #include <cstddef>
 #include <cstdint>

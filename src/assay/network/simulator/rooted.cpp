@@ -71,6 +71,7 @@ RootedTorus::RootedTorus(const CollectiveGroup& group, bool whole_trees) {
     if (id == TransferGraph::no_link) {
       id = network.add(group.link.value() / group.axes[axis].share, group.hop_latency.value() * group.axes[axis].share,
                        to);
+      ends.push_back({axis, direction, from});
       names.push_back(fmt::format("axis {}{} from chip {}", axis, direction == 0 ? '+' : '-', from));
     }
     return id;

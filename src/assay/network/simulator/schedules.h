@@ -9,14 +9,14 @@
 
 namespace assay::network {
 
-/// A torus of which the axes without symmetry are spelt out and each of the others is one chip joined to itself.
+/// A torus. Lines are simulated chip by chip; with symmetry, a ring is one chip linked to itself.
 struct TorusLinks {
   TorusLinks(const CollectiveGroup& group, bool use_symmetry);
 
   struct Place {
     std::int64_t size = 1;  ///< chips on the axis
     bool ring = false;
-    std::int64_t spelt_out = 1, stride = 1;
+    std::int64_t simulated = 1, stride = 1;
   };
   std::vector<Place> axes;
   std::int64_t positions = 1;
@@ -29,13 +29,13 @@ struct TorusLinks {
                static_cast<std::size_t>(sender)];
   }
   std::int64_t coordinate(std::size_t axis, std::int64_t position) const {
-    return position / axes[axis].stride % axes[axis].spelt_out;
+    return position / axes[axis].stride % axes[axis].simulated;
   }
   std::int64_t neighbour(std::size_t axis, int direction, std::int64_t position) const;
 };
 
-/// A share of the array that travels along the axes in one order. Mirrored: of an even ring's two farthest ways it
-/// takes the other one.
+/// A share of the array that travels along the axes in one order. Mirrored: it takes the other of the two equally long
+/// ways round an even ring.
 struct TravelPart {
   std::vector<std::size_t> order;
   double share = 1;
@@ -67,12 +67,18 @@ struct RootedTorus {
   std::vector<std::vector<Edge>> trees;
   std::int64_t depth = 0;  ///< hops of the deepest branch
   LinkNetwork network;
+  struct LinkEnd {
+    std::size_t axis;
+    int direction;  ///< 0 up, 1 down
+    std::int64_t from;
+  };
+  std::vector<LinkEnd> ends;  ///< of each link of the network
   std::vector<std::string> names;
 };
 
-/// The ports of each participant of a tree, or of as many as stand for the rest.
+/// The ports of each participant of a tree, or of those that stand for the rest.
 struct TreeLinks {
-  TreeLinks(const CollectiveGroup& group, std::int64_t spelt_out);  ///< 0 for all
+  TreeLinks(const CollectiveGroup& group, std::int64_t simulated);  ///< 0 for all
 
   struct Stage {
     std::int64_t groups = 1;
@@ -89,7 +95,7 @@ struct TreeLinks {
 
   std::int32_t up(std::size_t stage, std::int64_t position) const;
   std::int32_t down(std::size_t stage, std::int64_t position) const;
-  std::int64_t shifted(std::int64_t position, std::int64_t offset) const;  ///< each digit by itself
+  std::int64_t shifted(std::int64_t position, std::int64_t offset) const;  ///< digit by digit
 };
 
 /// All-gather, reduce-scatter, all-reduce, all-to-all.
@@ -97,8 +103,8 @@ void add_tree_collective(TransferGraph& graph, const TreeLinks& tree, const Simu
                          const SimulationOptions& options, std::int64_t chunks);
 /// All-reduce where switches add on at least one level. One participant stands for all.
 void add_tree_in_network(TransferGraph& graph, const TreeLinks& tree, double bytes, std::int64_t chunks);
-/// Broadcast, reduce and permute: the participants play different parts, and one stands for each part; the tree spells
-/// out `tree_roles` of them. Broadcasts are copied by the switches.
+/// Broadcast, reduce, permute and point-to-point: participants have different roles, and the tree simulates one for
+/// each of `tree_roles`. Broadcasts are copied by the switches.
 inline constexpr std::int64_t tree_roles = 3;
 void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, CollectiveKind kind, double bytes,
                      std::int64_t chunks);

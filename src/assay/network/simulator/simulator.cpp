@@ -12,10 +12,7 @@
 namespace assay::network {
 namespace {
 
-bool rooted(CollectiveKind kind) { return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce; }
-bool one_per_role(CollectiveKind kind) {
-  return rooted(kind) || kind == CollectiveKind::permute || kind == CollectiveKind::point_to_point;
-}
+bool one_per_role(CollectiveKind kind) { return is_rooted(kind) || is_one_to_one(kind); }
 
 /// A ragged all-to-all is one in which the first device is sent more.
 CollectiveKind schedule_of(CollectiveKind kind) {
@@ -53,7 +50,7 @@ double torus_transfers(CollectiveKind kind, const CollectiveGroup& group, const 
   if (kind == CollectiveKind::point_to_point) return collective_hops(kind, group);
   if (kind == CollectiveKind::all_to_all)
     return positions * (group.devices - 1.0) * (ties ? 2.0 : 1.0) * k * mean_hops(group);
-  return positions * (group.devices - 1.0) * parts * (kind == CollectiveKind::all_reduce ? 2.0 : 1.0);
+  return positions * (group.devices - 1.0) * parts * facts(kind).passes;
 }
 
 bool switches_add(CollectiveKind kind, const CollectiveGroup& group) {
@@ -67,7 +64,7 @@ double tree_transfers(CollectiveKind kind, const CollectiveGroup& group, const S
   const auto hops = 2.0 * static_cast<double>(group.levels.size());
   if (one_per_role(kind) || switches_add(kind, group)) return 4.0 * hops + 4.0 * group.levels.front().groups;
   const double positions = options.use_symmetry && options.skew == 0.0 ? 1.0 : group.devices;
-  return positions * group.devices * hops * (kind == CollectiveKind::all_reduce ? 2.0 : 1.0);
+  return positions * group.devices * hops * facts(kind).passes;
 }
 
 /// Cut so fine that filling and draining the pipeline costs less than 1 %. A ring in lockstep needs no chunks at all;
@@ -113,7 +110,7 @@ std::string torus_algorithm(CollectiveKind kind, const CollectiveGroup& group, c
   const std::size_t k = group.axes.size();
   if (kind == CollectiveKind::permute) return "shift by one";
   if (kind == CollectiveKind::point_to_point) return "one way, axis by axis";
-  if (rooted(kind)) return fmt::format("{} trees that share no link", closed ? 2 * k : k);
+  if (is_rooted(kind)) return fmt::format("{} edge-disjoint trees", closed ? 2 * k : k);
   const std::string orders = k > 1 ? fmt::format(", {} parts in rotated orders of the axes", k) : "";
   if (kind == CollectiveKind::all_to_all) return "shortest paths, axis by axis" + orders;
   const bool open = std::none_of(group.axes.begin(), group.axes.end(), [](const auto& axis) { return axis.ring; });
@@ -125,9 +122,9 @@ std::string torus_algorithm(CollectiveKind kind, const CollectiveGroup& group, c
 std::string tree_algorithm(CollectiveKind kind, const CollectiveGroup& group) {
   const auto adds = [](const auto& level) { return level.reduces && level.groups > 1.0; };
   if (kind == CollectiveKind::reduce && std::any_of(group.levels.begin(), group.levels.end(), adds))
-    return "the switches add";
-  if (switches_add(kind, group)) return "the switches add";
-  if (kind == CollectiveKind::broadcast) return "the switches copy";
+    return "reduced in the switches";
+  if (switches_add(kind, group)) return "reduced in the switches";
+  if (kind == CollectiveKind::broadcast) return "copied by the switches";
   if (kind == CollectiveKind::permute) return "shift by one";
   if (kind == CollectiveKind::point_to_point) return "up and down the levels";
   return kind == CollectiveKind::all_to_all ? "direct exchange" : "direct exchange in nodes and along rails, pipelined";
@@ -165,11 +162,11 @@ Simulation on_torus(std::span<const SimulatedCollective> collectives, const Coll
   TransferGraph graph;
   std::int64_t chunks = 1;
   Simulation result;
-  if (rooted(kind)) {
+  if (is_rooted(kind)) {
     RootedTorus torus(group, !used.use_symmetry);
     chunks = rooted_chunks(torus, used);
     for (const SimulatedCollective& each : collectives) {
-      if (!rooted(each.kind) || !each.axes.empty())
+      if (!is_rooted(each.kind) || !each.axes.empty())
         throw InternalError("these collectives cannot be simulated together");
       torus.add(graph, each.kind, each.bytes.value(), chunks);
     }
@@ -193,12 +190,12 @@ double simulation_events(CollectiveKind kind, const CollectiveGroup& group, cons
   kind = schedule_of(kind);
   const auto chunks = static_cast<double>(chosen_chunks(kind, group, used));
   if (!group.torus()) return chunks * tree_transfers(kind, group, used);
-  return rooted(kind) ? std::max(4e6, group.devices) : chunks * torus_transfers(kind, group, used);
+  return is_rooted(kind) ? std::max(4e6, group.devices) : chunks * torus_transfers(kind, group, used);
 }
 
 Simulation simulate_together(std::span<const SimulatedCollective> collectives, const CollectiveGroup& group,
                              const SimulationOptions& options) {
-  if (group.mixed()) throw InternalError("slices and torus axes are simulated one after the other");
+  if (group.mixed()) throw InternalError("slices and torus axes cannot be simulated together");
   if (collectives.empty() || (group.torus() && group.axes.empty())) return {};
   return group.torus() ? on_torus(collectives, group, options) : on_tree(collectives, group, options);
 }

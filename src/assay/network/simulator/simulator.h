@@ -1,6 +1,6 @@
 // A link-level simulator of collectives: explicit one-way links, chunks, first-come-first-served contention, latency
-// per hop, and data that moves on only after it has arrived. It checks the closed forms of cost/collectives.h and shows
-// where they are optimistic.
+// per hop, and data that moves on only after it has arrived. It checks the closed forms of network/collectives.h and
+// shows where they are optimistic.
 //
 // The model. Each direction of a torus link is a link of its own. On a switched network each participant has a port of
 // its own into the lowest level (scale-up), and a share of every link above (its network card, its part of the
@@ -9,7 +9,7 @@
 // or not.
 //
 // A group is simulated on torus axes or on the levels of a tree, not on both. Where several groups interleave along an
-// axis, each has its share of every link; a test simulates them side by side on explicit links.
+// axis, each has its share of every link; a test simulates them together on explicit links.
 //
 // Symmetry. Where the axes are closed, every chip does the same thing at the same moment, so one chip stands for all
 // of its axis; a test compares this with the simulation of every chip. Lines are simulated chip by chip.

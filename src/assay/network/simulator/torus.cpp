@@ -220,11 +220,12 @@ void add_outward(TransferGraph& graph, const SpreadPart& part, const std::vector
 }
 
 /// All-gather, reduce-scatter, or one after the other.
-void add_spread(TransferGraph& graph, const TorusLinks& torus, const Axes& axes, CollectiveKind kind, double bytes,
+void add_spread(TransferGraph& graph, const TorusLinks& torus, const SimulatedCollective& collective,
                 const SimulationOptions& options, std::int64_t chunks) {
-  const double shard = bytes / static_cast<double>(devices_of(torus, axes));
-  const std::vector<SpreadPart> parts = spread_parts(torus, axes, shard, options, chunks);
-  const bool reduces = kind != CollectiveKind::all_gather, gathers = kind != CollectiveKind::reduce_scatter;
+  const double shard = collective.bytes.value() / static_cast<double>(devices_of(torus, collective.axes));
+  const std::vector<SpreadPart> parts = spread_parts(torus, collective.axes, shard, options, chunks);
+  const bool reduces = collective.kind != CollectiveKind::all_gather,
+             gathers = collective.kind != CollectiveKind::reduce_scatter;
   const std::int32_t all_reduced = graph.add_meeting();
   std::vector<std::int32_t> starts;
   if (reduces && !options.overlap_passes) starts.assign(at(torus.positions), all_reduced);
@@ -337,9 +338,9 @@ TorusLinks::TorusLinks(const CollectiveGroup& group, bool use_symmetry) {
     Place place;
     place.size = std::llround(axis.size);
     place.ring = axis.ring && place.size > 2;
-    place.spelt_out = place.ring && use_symmetry ? 1 : place.size;
+    place.simulated = place.ring && use_symmetry ? 1 : place.size;
     place.stride = positions;
-    positions *= place.spelt_out;
+    positions *= place.simulated;
     axes.push_back(place);
   }
   network.devices = positions;
@@ -362,7 +363,7 @@ TorusLinks::TorusLinks(const CollectiveGroup& group, bool use_symmetry) {
 std::int64_t TorusLinks::neighbour(std::size_t axis, int direction, std::int64_t position) const {
   const Place& place = axes[axis];
   const std::int64_t x = coordinate(axis, position);
-  const std::int64_t next = (x + (direction == 0 ? 1 : place.spelt_out - 1)) % place.spelt_out;
+  const std::int64_t next = (x + (direction == 0 ? 1 : place.simulated - 1)) % place.simulated;
   return position + (next - x) * place.stride;
 }
 
@@ -380,7 +381,8 @@ std::vector<TravelPart> travel_parts(const TorusLinks& torus, const std::vector<
 
 void add_torus_collective(TransferGraph& graph, const TorusLinks& torus, const SimulatedCollective& collective,
                           const SimulationOptions& options, std::int64_t chunks) {
-  Axes axes = collective.axes;
+  SimulatedCollective over = collective;
+  Axes& axes = over.axes;
   if (axes.empty()) {
     axes.resize(torus.axes.size());
     std::iota(axes.begin(), axes.end(), std::size_t{0});
@@ -390,7 +392,7 @@ void add_torus_collective(TransferGraph& graph, const TorusLinks& torus, const S
     case CollectiveKind::all_gather:
     case CollectiveKind::reduce_scatter:
     case CollectiveKind::all_reduce:
-      return add_spread(graph, torus, axes, collective.kind, bytes, options, chunks);
+      return add_spread(graph, torus, over, options, chunks);
     case CollectiveKind::all_to_all:
       return add_all_to_all(graph, torus, axes, bytes, options, chunks);
     case CollectiveKind::permute:
@@ -404,7 +406,7 @@ void add_torus_collective(TransferGraph& graph, const TorusLinks& torus, const S
     case CollectiveKind::ragged_all_to_all:
     case CollectiveKind::broadcast:
     case CollectiveKind::reduce:
-      throw InternalError("a collective with a root has its own schedule");
+      throw InternalError("collectives with a root or unequal pieces have their own schedules");
   }
 }
 

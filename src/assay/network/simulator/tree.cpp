@@ -24,9 +24,19 @@ struct Split {
   std::size_t first;  ///< stage of the upper network
 };
 
+/// A graph in the making, and the tree that its transfers cross.
+struct TreeWork {
+  TransferGraph& graph;
+  const TreeLinks& tree;
+  Split split{tree};
+};
+
 /// Sends from one participant to another at a digit-wise offset, after `before` (if any). Returns the last hop.
-std::int32_t send(TransferGraph& graph, const TreeLinks& tree, const Split& split, std::int64_t from,
-                  std::int64_t offset, double bytes, bool last, std::int32_t before) {
+std::int32_t send(const TreeWork& work, std::int64_t from, std::int64_t offset, double bytes, bool last,
+                  std::int32_t before) {
+  TransferGraph& graph = work.graph;
+  const TreeLinks& tree = work.tree;
+  const Split& split = work.split;
   const std::int64_t to = tree.shifted(from, offset);
   std::size_t low = 0, top = 0;
   if (offset >= split.local) {
@@ -46,23 +56,26 @@ std::int32_t send(TransferGraph& graph, const TreeLinks& tree, const Split& spli
 }
 
 /// Every shard crosses the upper network once per rail; each chip then hands all it has to its node.
-void add_gather(TransferGraph& graph, const TreeLinks& tree, const Split& split, double size,
-                const std::vector<std::int32_t>& roots) {
+void add_gather(const TreeWork& work, double size, const std::vector<std::int32_t>& roots) {
+  const TreeLinks& tree = work.tree;
+  const Split& split = work.split;
   const std::int64_t positions = tree.positions;
   std::vector<std::int32_t> held(at(split.upper * positions), -1);
   for (std::int64_t p = 0; p < positions && !roots.empty(); ++p) held[at(p)] = roots[at(p)];
   for (std::int64_t d = 1; d < split.upper; ++d)
     for (std::int64_t p = 0; p < positions; ++p)
       held[at(d * positions + tree.shifted(p, d * split.local))] =
-          send(graph, tree, split, p, d * split.local, size, true, roots.empty() ? -1 : roots[at(p)]);
+          send(work, p, d * split.local, size, true, roots.empty() ? -1 : roots[at(p)]);
   for (std::int64_t d = 0; d < split.upper; ++d)
     for (std::int64_t offset = 1; offset < split.local; ++offset)
-      for (std::int64_t p = 0; p < positions; ++p)
-        send(graph, tree, split, p, offset, size, true, held[at(d * positions + p)]);
+      for (std::int64_t p = 0; p < positions; ++p) send(work, p, offset, size, true, held[at(d * positions + p)]);
 }
 
 /// The reverse. Returns, for each participant, the point at which its shard is complete.
-std::vector<std::int32_t> add_scatter(TransferGraph& graph, const TreeLinks& tree, const Split& split, double size) {
+std::vector<std::int32_t> add_scatter(const TreeWork& work, double size) {
+  TransferGraph& graph = work.graph;
+  const TreeLinks& tree = work.tree;
+  const Split& split = work.split;
   const std::int64_t positions = tree.positions;
   std::vector<std::int32_t> complete, summed(at(split.upper * positions));
   for (std::int64_t p = 0; p < positions; ++p) complete.push_back(graph.add_meeting());
@@ -70,16 +83,14 @@ std::vector<std::int32_t> add_scatter(TransferGraph& graph, const TreeLinks& tre
   for (std::int64_t d = split.upper - 1; d >= 0; --d)
     for (std::int64_t offset = 1; offset < split.local; ++offset)
       for (std::int64_t p = 0; p < positions; ++p)
-        graph.order(send(graph, tree, split, p, offset, size, d == 0, -1),
-                    summed[at(d * positions + tree.shifted(p, offset))]);
+        graph.order(send(work, p, offset, size, d == 0, -1), summed[at(d * positions + tree.shifted(p, offset))]);
   for (std::int64_t d = split.upper - 1; d >= 0; --d)
     for (std::int64_t p = 0; p < positions; ++p) {
       const std::int32_t sum = summed[at(d * positions + p)];
       if (d == 0)
         graph.order(sum, complete[at(p)]);
       else
-        graph.order(send(graph, tree, split, p, d * split.local, size, true, sum),
-                    complete[at(tree.shifted(p, d * split.local))]);
+        graph.order(send(work, p, d * split.local, size, true, sum), complete[at(tree.shifted(p, d * split.local))]);
     }
   return complete;
 }
@@ -115,24 +126,29 @@ class Window {
 
 /// Up to the top of the upper network and down again; each switch sends one copy up, spread over the shares of all
 /// below it, whether it adds (all-reduce) or copies (broadcast).
-std::int32_t through_switches(TransferGraph& graph, const TreeLinks& tree, const Split& split, std::int64_t from,
-                              std::int64_t to, double bytes, std::int32_t before) {
+std::int32_t through_switches(const TreeWork& work, std::int64_t from, std::int64_t to, double bytes,
+                              std::int32_t before) {
+  TransferGraph& graph = work.graph;
+  const TreeLinks& tree = work.tree;
+  const std::size_t first = work.split.first;
   const auto share = [&](std::size_t stage) {
-    return bytes / static_cast<double>(tree.stages[stage].below / tree.stages[split.first].below);
+    return bytes / static_cast<double>(tree.stages[stage].below / tree.stages[first].below);
   };
-  for (std::size_t stage = split.first; stage < tree.stages.size(); ++stage)
+  for (std::size_t stage = first; stage < tree.stages.size(); ++stage)
     before = chain(graph, before, {{tree.up(stage, from), share(stage)}});
-  for (std::size_t stage = tree.stages.size(); stage > split.first; --stage)
+  for (std::size_t stage = tree.stages.size(); stage > first; --stage)
     before = chain(graph, before, {{tree.down(stage - 1, to), share(stage - 1)}});
   return before;
 }
 
 /// Up to the top of the upper network and down again by the shares of one participant.
-std::int32_t by_own_links(TransferGraph& graph, const TreeLinks& tree, const Split& split, std::int64_t from,
-                          std::int64_t to, double bytes, std::int32_t before) {
-  for (std::size_t stage = split.first; stage < tree.stages.size(); ++stage)
+std::int32_t by_own_links(const TreeWork& work, std::int64_t from, std::int64_t to, double bytes, std::int32_t before) {
+  TransferGraph& graph = work.graph;
+  const TreeLinks& tree = work.tree;
+  const std::size_t first = work.split.first;
+  for (std::size_t stage = first; stage < tree.stages.size(); ++stage)
     before = chain(graph, before, {{tree.up(stage, from), bytes}});
-  for (std::size_t stage = tree.stages.size(); stage > split.first; --stage)
+  for (std::size_t stage = tree.stages.size(); stage > first; --stage)
     before = chain(graph, before, {{tree.down(stage - 1, to), bytes}});
   return before;
 }
@@ -143,22 +159,25 @@ bool upper_reduces(const TreeLinks& tree, const Split& split) {
   return split.upper > 1;
 }
 
+/// The links of one participant into and out of a stage.
+struct Ports {
+  std::int32_t up, down;
+};
+
 /// Sums of one participant's parts into the first of n: all but the first add up a piece each and send it there.
-/// `other` stands for the n - 1; `up` and `down` are by role.
-std::int32_t sum_to_first(TransferGraph& graph, std::int64_t n, double bytes, std::int32_t first_up,
-                          std::int32_t first_down, std::int32_t other_up, std::int32_t other_down,
+/// `other` stands for the n - 1.
+std::int32_t sum_to_first(TransferGraph& graph, std::int64_t n, double bytes, const Ports& first, const Ports& other,
                           std::int32_t before) {
   const double piece = bytes / static_cast<double>(n - 1);
   const std::int32_t sum = graph.add_meeting();
-  graph.order(chain(graph, before, {{first_up, bytes}, {other_down, piece}}), sum);
-  for (std::int64_t other = 2; other < n; ++other)
-    graph.order(chain(graph, before, {{other_up, piece}, {other_down, piece}}), sum);
-  return chain(graph, sum, {{other_up, piece}, {first_down, bytes}});
+  graph.order(chain(graph, before, {{first.up, bytes}, {other.down, piece}}), sum);
+  for (std::int64_t i = 2; i < n; ++i) graph.order(chain(graph, before, {{other.up, piece}, {other.down, piece}}), sum);
+  return chain(graph, sum, {{other.up, piece}, {first.down, bytes}});
 }
 
 }  // namespace
 
-TreeLinks::TreeLinks(const CollectiveGroup& group, std::int64_t spelt_out) {
+TreeLinks::TreeLinks(const CollectiveGroup& group, std::int64_t simulated) {
   for (std::size_t i = 0; i < group.levels.size(); ++i) {
     const auto& level = group.levels[i];
     const std::int64_t groups = std::llround(level.groups);
@@ -168,7 +187,7 @@ TreeLinks::TreeLinks(const CollectiveGroup& group, std::int64_t spelt_out) {
                       i == 0, fmt::format("level {}", i)});
     participants *= groups;
   }
-  positions = spelt_out == 0 ? participants : spelt_out;
+  positions = simulated == 0 ? participants : simulated;
   network.devices = positions;
   const double latency = group.hop_latency.value();
   for (std::size_t stage = 0; stage < stages.size(); ++stage)
@@ -197,28 +216,31 @@ std::int64_t TreeLinks::shifted(std::int64_t position, std::int64_t offset) cons
 
 void add_tree_collective(TransferGraph& graph, const TreeLinks& tree, const SimulatedCollective& collective,
                          const SimulationOptions& options, std::int64_t chunks) {
-  const Split split(tree);
+  const TreeWork work{graph, tree};
   const auto n = static_cast<double>(tree.participants);
   const double bytes = collective.bytes.value() / static_cast<double>(chunks);
+  if (is_rooted(collective.kind) || is_one_to_one(collective.kind))
+    throw InternalError("a collective with roles has its own schedule");
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
-    if (collective.kind == CollectiveKind::all_to_all) {
+    if (is_exchange(collective.kind)) {
       for (std::int64_t offset = tree.participants - 1; offset > 0; --offset)
         for (std::int64_t p = 0; p < tree.positions; ++p) {
           const double share = options.skew == 0.0            ? 1.0
                                : tree.shifted(p, offset) == 0 ? 1.0 + options.skew
                                                               : 1.0 - options.skew / (n - 1.0);
-          send(graph, tree, split, p, offset, share * bytes / (n * n), true, -1);
+          send(work, p, offset, share * bytes / (n * n), true, -1);
         }
       continue;
     }
     std::vector<std::int32_t> roots;
-    if (collective.kind != CollectiveKind::all_gather) roots = add_scatter(graph, tree, split, bytes / n);
-    if (collective.kind != CollectiveKind::reduce_scatter) add_gather(graph, tree, split, bytes / n, roots);
+    if (collective.kind != CollectiveKind::all_gather) roots = add_scatter(work, bytes / n);
+    if (collective.kind != CollectiveKind::reduce_scatter) add_gather(work, bytes / n, roots);
   }
 }
 
 void add_tree_in_network(TransferGraph& graph, const TreeLinks& tree, double bytes, std::int64_t chunks) {
-  const Split split(tree);
+  const TreeWork work{graph, tree};
+  const Split& split = work.split;
   const bool node_adds = split.has_local && tree.stages.front().reduces;
   const double chunk_bytes = bytes / static_cast<double>(chunks);
   const double piece = chunk_bytes / static_cast<double>(split.local);
@@ -240,14 +262,14 @@ void add_tree_in_network(TransferGraph& graph, const TreeLinks& tree, double byt
         graph.order(chain(graph, start, {{up, piece}, {down, piece}}), sum);
     }
     if (upper_reduces(tree, split)) {
-      sum = through_switches(graph, tree, split, 0, 0, piece, sum);
+      sum = through_switches(work, 0, 0, piece, sum);
     } else {
       const double shard = piece / static_cast<double>(split.upper);
       const std::int32_t scattered = graph.add_meeting(), gathered = graph.add_meeting();
       for (std::int64_t d = 1; d < split.upper; ++d)
-        graph.order(send(graph, tree, split, 0, d * split.local, shard, false, sum), scattered);
+        graph.order(send(work, 0, d * split.local, shard, false, sum), scattered);
       for (std::int64_t d = 1; d < split.upper; ++d)
-        graph.order(send(graph, tree, split, 0, d * split.local, shard, false, scattered), gathered);
+        graph.order(send(work, 0, d * split.local, shard, false, scattered), gathered);
       sum = gathered;
     }
     if (node_adds) sum = chain(graph, sum, {{up, piece}});
@@ -261,7 +283,8 @@ void add_tree_in_network(TransferGraph& graph, const TreeLinks& tree, double byt
 void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, CollectiveKind kind, double bytes,
                      std::int64_t chunks) {
   // Who stands for whom: 0 the root, 1 the rest of its node, 2 the other nodes.
-  const Split split(tree);
+  const TreeWork work{graph, tree};
+  const Split& split = work.split;
   const bool node_adds = split.has_local && tree.stages.front().reduces, rails_add = upper_reduces(tree, split);
   const double chunk_bytes = bytes / static_cast<double>(chunks);
   const double piece = chunk_bytes / static_cast<double>(split.local), rest = chunk_bytes - piece;
@@ -273,7 +296,7 @@ void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, CollectiveKind
       case CollectiveKind::broadcast:
         if (split.has_local) sum = chain(graph, sum, {{tree.up(0, 0), chunk_bytes}, {tree.down(0, 1), chunk_bytes}});
         if (split.upper == 1) break;
-        sum = through_switches(graph, tree, split, peer, 2, piece, sum);
+        sum = through_switches(work, peer, 2, piece, sum);
         if (split.has_local) sum = chain(graph, sum, {{tree.up(0, 2), piece}, {tree.down(0, 2), rest}});
         break;
       case CollectiveKind::reduce:
@@ -281,29 +304,36 @@ void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, CollectiveKind
           if (split.has_local)  // a reduce-scatter in the node; its switch sends one sum down where it adds
             sum = chain(graph, sum,
                         {{tree.up(0, 2), node_adds ? chunk_bytes : rest}, {tree.down(0, 2), node_adds ? piece : rest}});
-          sum = rails_add
-                    ? through_switches(graph, tree, split, 2, peer, piece, sum)
-                    : sum_to_first(graph, split.upper, piece, tree.up(split.first, peer), tree.down(split.first, peer),
-                                   tree.up(split.first, 2), tree.down(split.first, 2), sum);
+          sum = rails_add ? through_switches(work, 2, peer, piece, sum)
+                          : sum_to_first(graph, split.upper, piece,
+                                         {tree.up(split.first, peer), tree.down(split.first, peer)},
+                                         {tree.up(split.first, 2), tree.down(split.first, 2)}, sum);
         }
         if (!split.has_local) break;
         sum = node_adds ? chain(graph, sum, {{tree.up(0, 1), chunk_bytes}, {tree.down(0, 0), chunk_bytes}})
-                        : sum_to_first(graph, split.local, chunk_bytes, tree.up(0, 0), tree.down(0, 0), tree.up(0, 1),
-                                       tree.down(0, 1), sum);
+                        : sum_to_first(graph, split.local, chunk_bytes, {tree.up(0, 0), tree.down(0, 0)},
+                                       {tree.up(0, 1), tree.down(0, 1)}, sum);
         break;
       case CollectiveKind::point_to_point:
         if (split.upper == 1) {
           sum = chain(graph, sum, {{tree.up(0, 0), chunk_bytes}, {tree.down(0, 1), chunk_bytes}});
           break;
         }
-        sum = by_own_links(graph, tree, split, 0, 2, chunk_bytes, sum);
+        sum = by_own_links(work, 0, 2, chunk_bytes, sum);
         break;
-      default: {
+      case CollectiveKind::permute: {
         // A shift by one: all but the last of a node send to their neighbour, the last one to the next node.
         const std::int32_t start = sum;
         if (split.has_local) sum = chain(graph, start, {{tree.up(0, 0), chunk_bytes}, {tree.down(0, 0), chunk_bytes}});
-        if (split.upper > 1) sum = by_own_links(graph, tree, split, 0, 0, chunk_bytes, start);
+        if (split.upper > 1) sum = by_own_links(work, 0, 0, chunk_bytes, start);
+        break;
       }
+      case CollectiveKind::all_gather:
+      case CollectiveKind::reduce_scatter:
+      case CollectiveKind::all_reduce:
+      case CollectiveKind::all_to_all:
+      case CollectiveKind::ragged_all_to_all:
+        throw InternalError("a collective without roles has its own schedule");
     }
     window.finish(sum);
   }

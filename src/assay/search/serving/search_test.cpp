@@ -51,10 +51,11 @@ std::vector<network::AxisLayout> every_order(const serving::ServingStrategy& s, 
   network::AxisLayout layout;
   const auto first = std::stable_partition(layout.order.begin(), layout.order.end(),
                                            [&](std::size_t axis) { return axis >= sizes.size() || sizes[axis] == 1; });
-  const std::size_t turns = cluster.torus ? 1 + network::ground_orders(network::grounds_of(cluster)).size() : 1;
+  const std::size_t torus_orders =
+      cluster.torus ? 1 + network::physical_axis_orders(network::physical_axes_of(cluster)).size() : 1;
   std::vector<network::AxisLayout> all;
   do
-    for (layout.turn = 0; layout.turn < turns; ++layout.turn) all.push_back(layout);
+    for (layout.torus_order = 0; layout.torus_order < torus_orders; ++layout.torus_order) all.push_back(layout);
   while (std::next_permutation(first, layout.order.end()));
   return all;
 }

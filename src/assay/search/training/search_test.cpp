@@ -167,7 +167,7 @@ TEST(TrainingSearch, ChunksOfUnlikeLayersAreSearchedExactly) {
   }
 }
 
-// Two blocks take turns in four of seven layers, so that stages of pipelines hold both, one or none.
+// Two blocks take torus_orders in four of seven layers, so that stages of pipelines hold both, one or none.
 TEST(TrainingSearch, SharedWeightsAreSearchedExactly) {
   Case c("h100-sxm:8");
   const model::Layer plain = c.model.decoder.kinds.front();
@@ -277,11 +277,12 @@ double best_of_all_orders(const Case& c, training::Strategy strategy) {
   const pipeline::StageSplit runs =
       training::stage_runs(c.model, strategy.parallelism.pipeline, strategy.schedule, strategy.interleave);
   training::StepEvents events;
-  const std::size_t turns = c.cluster.torus ? 1 + network::ground_orders(network::grounds_of(c.cluster)).size() : 1;
+  const std::size_t torus_orders =
+      c.cluster.torus ? 1 + network::physical_axis_orders(network::physical_axes_of(c.cluster)).size() : 1;
   double best = HUGE_VAL;
   network::AxisLayout& layout = strategy.layout;
   do
-    for (layout.turn = 0; layout.turn < turns; ++layout.turn)
+    for (layout.torus_order = 0; layout.torus_order < torus_orders; ++layout.torus_order)
       if (const auto links = training::strategy_links(c.question, c.cluster, strategy)) {
         const training::SteadyCost steady = training::steady_cost(c.question, strategy, profile, *links, split);
         training::TrainingCost cost = training::training_cost(steady, strategy);

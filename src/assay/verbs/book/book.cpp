@@ -41,7 +41,7 @@ Result<void> load_file(const std::string& path, std::string_view text, Book& boo
   const std::string chapter = path.substr(5, path.size() - 10);  // book/CHAPTER.toml
   for (const auto& [key, list] : root.members) {
     if ((key != "check" && key != "skip") || list.kind != Toml::Kind::array)
-      return fail(fmt::format("{}:{}: {}", path, list.line, key), "only [[check]] and [[skip]] stand here", "");
+      return fail(fmt::format("{}:{}: {}", path, list.line, key), "only [[check]] and [[skip]] are allowed here", "");
     for (const Toml& item : list.items) {
       ASSAY_TRY(id, text_of(item, "id", path));
       if (key == "skip") {
@@ -125,7 +125,7 @@ CheckResult run_check(const BookCheck& check, const Context& context) {
   if (!words) return failed(words.error().what);
   const auto request = parse_request(*words);
   if (!request) return failed(request.error().where + ": " + request.error().what);
-  if (request->verb().name == "book") return failed("a check cannot ask the book");
+  if (request->verb().name == "book") return failed("a check cannot run `assay book`");
   const auto response = ask(*request, context);
   if (!response) return failed(response.error().where + ": " + response.error().what);
   const report::Value results{response->results};

@@ -33,17 +33,31 @@ Result<program::Mesh> read_inner(const Request& request) {
   return program::parse_mesh(*text, "--sharded-by");
 }
 
+/// A request for one collective, read and checked.
+struct Query {
+  network::CollectiveKind kind = network::CollectiveKind::all_gather;
+  hardware::Cluster cluster;
+  Bytes bytes;                    ///< of the whole array
+  program::Mesh sharded_by;       ///< axes that shard the array besides those of the collective
+  std::vector<std::string> axes;  ///< as --axes has them; empty for all
+  network::CollectiveGroup group;
+
+  double inner() const { return static_cast<double>(sharded_by.devices()); }
+  /// What one group sees. On a torus every line of the axes moves its own part; a tree is shared by all parts.
+  Bytes array() const { return group.axes.empty() ? bytes : bytes / inner(); }
+};
+
 /// Adds what the link-level simulator says. Groups without symmetry (lines) can be too large for it.
-Result<void> add_simulation(report::Members& out, network::CollectiveKind kind, Bytes array,
-                            const network::CollectiveGroup& group) {
+Result<void> add_simulation(const Query& query, report::Members& out) {
   constexpr double most_events = 5e6;  // some seconds
-  if (group.mixed())
-    return fail("--simulate", "slices and torus axes are simulated one after the other",
-                "ask for --axes slices and for the torus axes by themselves", Error::Kind::usage);
-  if (const double events = network::simulation_events(kind, group); events > most_events)
-    return fail("--simulate", fmt::format("this would take {:.2g} events, more than {:.2g}", events, most_events),
-                "name fewer axes, or leave --simulate out");
-  const network::Simulation run = network::simulate_collective(kind, array, group);
+  if (query.group.mixed())
+    return fail("--simulate", "slices and torus axes cannot be simulated together",
+                "simulate --axes slices and the torus axes separately", Error::Kind::usage);
+  if (const double events = network::simulation_events(query.kind, query.group); events > most_events)
+    return fail("--simulate",
+                fmt::format("the simulation needs {:.2g} events; the limit is {:.2g}", events, most_events),
+                "name fewer axes, or drop --simulate");
+  const network::Simulation run = network::simulate_collective(query.kind, query.array(), query.group);
   out.emplace_back("simulated_time", run.time);
   out.emplace_back("simulated", report::Members{{"time", run.time},
                                                 {"busiest_link_bytes", run.busiest_link},
@@ -59,21 +73,50 @@ Result<double> read_imbalance(const Request& request, network::CollectiveKind ki
   const auto text = request.value("imbalance");
   if (kind != network::CollectiveKind::ragged_all_to_all) {
     if (text)
-      return fail("--imbalance", fmt::format("{} gives every device the same", network::name(kind)),
-                  "it belongs to ragged-all-to-all", Error::Kind::usage);
+      return fail("--imbalance", fmt::format("{} sends every device the same amount", network::name(kind)),
+                  "it applies to ragged-all-to-all only", Error::Kind::usage);
     return 1.0;
   }
   if (!text) return 1.0;
   const auto imbalance = parse_number(*text);
   if (!imbalance || !(*imbalance >= 1.0) || *imbalance > devices)
     return fail("--imbalance", fmt::format("{} is not a number from 1 to {}", in_quotes(*text), human_number(devices)),
-                "what the busiest device receives over the mean of all", Error::Kind::usage);
+                "bytes received by the busiest device over the mean", Error::Kind::usage);
   return *imbalance;
 }
 
-/// Networks of switches were measured; those of tori hardly, and a user's own share wins.
-bool switched_calibration(const Request& request, const std::optional<hardware::ChipCalibration>& calibration,
-                          const network::CollectiveGroup& group) {
+Result<Query> read_query(const Request& request, const Context& context) {
+  Query query;
+  ASSAY_TRY(kind, network::parse_collective(request.arguments().front(), "collective"));
+  query.kind = kind;
+  ASSAY_TRY(cluster, cluster_of(request, context));
+  query.cluster = std::move(cluster);
+  ASSAY_TRY(bytes, read_bytes(request));
+  query.bytes = bytes;
+  ASSAY_TRY(others, read_inner(request));
+  query.sharded_by = std::move(others);
+  if (const auto text = request.value("axes")) query.axes = split(*text, ',');
+  ASSAY_TRY(group, network::make_group(query.cluster, query.axes, query.inner(), "--axes"));
+  query.group = group;
+  ASSAY_TRY(imbalance, read_imbalance(request, kind, group.devices));
+  query.group.imbalance = imbalance;
+  if (group.devices <= 1.0 && kind != network::CollectiveKind::permute)
+    return fail("--on", fmt::format("{} has one participant: there is nothing to exchange", query.cluster.text),
+                "name more chips or axes");
+  if (request.has("one-way")) {
+    const bool rings = !group.axes.empty() &&
+                       std::all_of(group.axes.begin(), group.axes.end(), [](const auto& axis) { return axis.ring; });
+    if (!rings)
+      return fail("--one-way", fmt::format("{} has no closed rings along these axes", query.cluster.text),
+                  "a line and a switch need both directions", Error::Kind::usage);
+    query.group.one_way = true;
+  }
+  return query;
+}
+
+/// Switched networks are calibrated, tori hardly; and a user's own efficiency takes precedence.
+bool uses_calibration(const Request& request, const std::optional<hardware::ChipCalibration>& calibration,
+                      const network::CollectiveGroup& group) {
   const auto sets = request.values("set");
   const bool own_share =
       std::any_of(sets.begin(), sets.end(), [](const std::string& set) { return set.starts_with("efficiency."); });
@@ -81,154 +124,157 @@ bool switched_calibration(const Request& request, const std::optional<hardware::
          calibration->values.id != "tpu";
 }
 
-Result<report::Response> answer(const Request& request, const Context& context) {
-  ASSAY_TRY(kind, network::parse_collective(request.arguments().front(), "collective"));
-  ASSAY_TRY(cluster, cluster_of(request, context));
-  ASSAY_TRY(bytes, read_bytes(request));
-  ASSAY_TRY(others, read_inner(request));
-  const auto inner = static_cast<double>(others.devices());
-  std::vector<std::string> axes;
-  if (const auto text = request.value("axes")) axes = split(*text, ',');
-  ASSAY_TRY(group, network::make_group(cluster, axes, inner, "--axes"));
-  ASSAY_TRY(imbalance, read_imbalance(request, kind, group.devices));
-  group.imbalance = imbalance;
-  if (group.devices <= 1.0 && kind != network::CollectiveKind::permute)
-    return fail("--on", fmt::format("one participant: {} has nothing to exchange", cluster.text),
-                "name more chips or axes");
-  if (request.has("one-way")) {
-    const bool rings = !group.axes.empty() &&
-                       std::all_of(group.axes.begin(), group.axes.end(), [](const auto& axis) { return axis.ring; });
-    if (!rings)
-      return fail("--one-way", fmt::format("{} has no closed rings along these axes", cluster.text),
-                  "a line and a switch need both directions", Error::Kind::usage);
-    group.one_way = true;
+/// Bounds and estimate, with its interval where the chip is calibrated.
+report::Members time_members(const Query& query, const network::CollectiveCost<Plain>& cost,
+                             const hardware::ChipCalibration* calibration) {
+  const hardware::Chip& chip = query.cluster.chip;
+  if (!calibration)
+    return report::range(cost.lower, estimate::uncalibrated_collective_estimate(chip, cost, query.group.devices),
+                         cost.upper);
+  const auto& out_of_node = chip.network.scale_out;
+  const hardware::Fabric fabric =
+      hardware::fabric_of(out_of_node && out_of_node->technology ? *out_of_node->technology : "");
+  const Seconds estimate =
+      estimate::collective_estimate(*calibration->values.collective, query.kind, query.array(), query.group, fabric);
+  report::Members time = report::range(cost.lower, estimate, cost.upper);
+  if (const auto& spread = calibration->values.spread; spread && spread->collective > 0.0)
+    time.emplace_back("interval", report::Members{{"low", std::max(cost.lower, estimate / (1.0 + spread->collective))},
+                                                  {"high", estimate * (1.0 + spread->collective)},
+                                                  {"coverage", hardware::spread_coverage},
+                                                  {"basis", calibration->basis}});
+  return time;
+}
+
+/// Torus axes on which nothing is sharded, and the group with these added.
+struct IdleAxes {
+  std::vector<std::string> names;
+  network::CollectiveGroup wider;
+};
+IdleAxes idle_axes(const Query& query) {
+  IdleAxes idle{{}, query.group};
+  const auto takes_part = [&](const std::string& axis) {  // X, or a part of it, X=4
+    return query.axes.empty() || std::any_of(query.axes.begin(), query.axes.end(), [&](const std::string& text) {
+             return trim(text.substr(0, text.find('='))) == axis;
+           });
+  };
+  for (const hardware::Axis& axis : query.cluster.torus->axes) {
+    if (takes_part(axis.name) || query.sharded_by.find(axis.name) || axis.size == 1) continue;
+    const network::AxisPart whole{0, axis.size, 1};
+    idle.names.push_back(axis.name);
+    network::add_axis_parts(idle.wider, axis.size, axis.ring, &whole, 1);
   }
-  // On a torus every line of the axes moves its own part; a tree is shared by all parts.
-  const Bytes array = group.axes.empty() ? bytes : bytes / inner;
-  const network::CollectiveCost<Plain> cost = network::collective_cost(Plain{}, kind, array, group);
-  const network::CollectiveLabels labels = network::collective_labels(cluster);
+  return idle;
+}
+
+void add_torus_members(const Query& query, const network::CollectiveCost<Plain>& cost, report::Members& out) {
+  const auto cost_of = [&](network::CollectiveKind kind, const network::CollectiveGroup& group) {
+    return network::collective_cost(Plain{}, kind, query.array(), group);
+  };
+  out.emplace_back("latency_bound_below", query.group.link * query.group.hop_latency);
+  if (query.kind == network::CollectiveKind::all_to_all)
+    out.emplace_back("over_all_gather",
+                     cost.approximate / cost_of(network::CollectiveKind::all_gather, query.group).approximate);
+  if (query.group.one_way) {
+    network::CollectiveGroup both = query.group;
+    both.one_way = false;
+    out.emplace_back("gain_of_both_ways", cost.approximate / cost_of(query.kind, both).approximate);
+  }
+  const bool can_use_idle_axes = network::facts(query.kind).pattern == network::CollectivePattern::sharded ||
+                                 query.kind == network::CollectiveKind::broadcast;
+  if (const IdleAxes idle = idle_axes(query); !idle.names.empty() && can_use_idle_axes)
+    out.emplace_back(
+        "with_idle_axes",
+        report::Members{
+            {"axes", join(idle.names, ",")},
+            {"time", cost_of(query.kind, idle.wider).lower},
+            {"if", "the array is replicated over these axes, so that each device first takes its slice for free"}});
+}
+
+void add_level_members(const Query& query, const network::CollectiveCost<Plain>& cost,
+                       const network::CollectiveLabels& labels, report::Members& out) {
+  report::Items levels;
+  std::pair<Seconds, std::string> slowest;
+  for (const network::LevelTraffic& level : network::level_traffic(query.kind, query.array(), query.group)) {
+    const std::string& called = labels.levels[level.level].name;
+    if (level.time > slowest.first) slowest = {level.time, called};
+    levels.emplace_back(report::Members{{"name", called},
+                                        {"groups", level.groups},
+                                        {"lanes", level.lanes},
+                                        {"bandwidth", level.stream},
+                                        {"collective_bandwidth", level.stream * (level.groups / (level.groups - 1.0))},
+                                        {"bytes_into_child", level.into_child},
+                                        {"bytes_into_children", level.groups * level.into_child},
+                                        {"time", level.time},
+                                        {"in_network_reduction", level.reduces}});
+  }
+  out.emplace_back("bottleneck", slowest.second);
+  out.emplace_back("levels", std::move(levels));
+  if (const network::CollectiveCost<Plain> without = network::collective_cost(
+          Plain{}, query.kind, query.array(), network::without_in_network_reduction(query.group));
+      without.bandwidth > cost.bandwidth)
+    out.emplace_back("without_in_network_reduction",
+                     report::Members{{"time", without.lower}, {"gain", without.lower / cost.lower - 1.0}});
+}
+
+draw::Scene picture_of(const Query& query, const network::CollectiveLabels& labels) {
+  std::vector<std::string> levels;
+  for (const auto& level : labels.levels) levels.push_back(level.name);
+  return draw::draw_timeline(
+      collective_timeline(query.kind, query.array(), query.group, torus_axis_names(query.cluster, query.axes), levels));
+}
+
+/// What is asked, and how it is done.
+report::Members question_members(const Query& query) {
+  const Bytes per_group = query.bytes / query.inner();
+  const double senders = network::is_one_to_one(query.kind) ? query.inner() : query.inner() * query.group.devices;
+  return {{"collective", network::name(query.kind)},
+          {"cluster", query.cluster.text},
+          {"devices", query.group.devices},
+          {"bytes", query.bytes},
+          {"bytes_per_group", per_group},
+          {"shard_bytes", query.bytes / senders},
+          {"algorithm", network::algorithm(query.kind, query.group)},
+          {"hops", network::collective_hops(query.kind, query.group)}};
+}
+
+Result<report::Response> answer(const Request& request, const Context& context) {
+  ASSAY_TRY(query, read_query(request, context));
+  ASSAY_TRY(calibration, hardware::calibration_of(query.cluster.chip, context.catalogue));
+  const bool calibrated = uses_calibration(request, calibration, query.group);
+  const Bytes array = query.array(), per_group = query.bytes / query.inner();
+  const network::CollectiveCost<Plain> cost = network::collective_cost(Plain{}, query.kind, array, query.group);
+  const network::CollectiveLabels labels = network::collective_labels(query.cluster);
+  const std::string limiter = cost.latency > cost.bandwidth ? "latency" : "bandwidth";
   report::Response response;
   report::Members& out = response.results;
-  out.emplace_back("collective", network::name(kind));
-  out.emplace_back("cluster", cluster.text);
-  out.emplace_back("devices", group.devices);
-  out.emplace_back("bytes", bytes);
-  out.emplace_back("bytes_per_group", bytes / inner);
-  const bool sends_all = kind == network::CollectiveKind::permute || kind == network::CollectiveKind::point_to_point;
-  out.emplace_back("shard_bytes", bytes / (sends_all ? inner : inner * group.devices));
-  out.emplace_back("algorithm", network::algorithm(kind, group));
-  out.emplace_back("hops", network::collective_hops(kind, group));
-  ASSAY_TRY(calibration, hardware::calibration_of(cluster.chip, context.catalogue));
-  const bool calibrated = switched_calibration(request, calibration, group);
-  report::Members time{
-      {"lower", cost.lower},
-      {"estimate", cost.bandwidth / hardware::network_efficiency(cluster.chip) + cost.latency +
-                       (group.devices > 1.0 ? hardware::collective_latency(cluster.chip) : Seconds(0))},
-      {"upper", cost.upper}};
-  if (calibrated) {
-    const auto& out_of_node = cluster.chip.network.scale_out;
-    const hardware::Fabric fabric =
-        hardware::fabric_of(out_of_node && out_of_node->technology ? *out_of_node->technology : "");
-    const Seconds estimate = estimate::collective_estimate(*calibration->values.collective, kind, array, group, fabric);
-    time[1].second = estimate;
-    if (const auto& spread = calibration->values.spread; spread && spread->collective > 0.0)
-      time.emplace_back("interval",
-                        report::Members{{"low", std::max(cost.lower, estimate / (1.0 + spread->collective))},
-                                        {"high", estimate * (1.0 + spread->collective)},
-                                        {"coverage", hardware::spread_coverage},
-                                        {"basis", calibration->basis}});
-    response.notes.push_back(fmt::format("the estimate is that of {}", calibration->basis));
-  }
-  out.emplace_back("time", std::move(time));
+  out = question_members(query);
+  out.emplace_back("time", time_members(query, cost, calibrated ? &*calibration : nullptr));
   out.emplace_back("bandwidth_time", cost.bandwidth);
   out.emplace_back("latency_time", cost.latency);
   out.emplace_back("approximate_time", cost.approximate);
-  const bool latency_bound = cost.latency > cost.bandwidth;
-  out.emplace_back("limiter", latency_bound ? "latency" : "bandwidth");
-  out.emplace_back("bytes_per_link", network::busiest_link(kind, array, group));
-  out.emplace_back("algorithm_bandwidth", (bytes / inner) / cost.lower);
-  out.emplace_back("approximate_bandwidth", (bytes / inner) / cost.approximate);
-  if (group.torus()) {
-    out.emplace_back("latency_bound_below", group.link * group.hop_latency);
-    if (kind == network::CollectiveKind::all_to_all)
-      out.emplace_back(
-          "over_all_gather",
-          cost.approximate /
-              network::collective_cost(Plain{}, network::CollectiveKind::all_gather, array, group).approximate);
-    if (group.one_way) {
-      network::CollectiveGroup both = group;
-      both.one_way = false;
-      out.emplace_back("gain_of_both_ways",
-                       cost.approximate / network::collective_cost(Plain{}, kind, array, both).approximate);
-    }
-    std::vector<std::string> idle;
-    network::CollectiveGroup wider = group;
-    const auto takes_part = [&](const std::string& axis) {  // X, or a part of it, X=4
-      return axes.empty() || std::any_of(axes.begin(), axes.end(), [&](const std::string& text) {
-               return trim(text.substr(0, text.find('='))) == axis;
-             });
-    };
-    for (const hardware::Axis& axis : cluster.torus->axes) {
-      if (takes_part(axis.name) || others.find(axis.name) || axis.size == 1) continue;
-      const network::AxisPart whole{0, axis.size, 1};
-      idle.push_back(axis.name);
-      network::add_axis_parts(wider, axis.size, axis.ring, &whole, 1);
-    }
-    const bool gathers = kind == network::CollectiveKind::all_gather || kind == network::CollectiveKind::broadcast ||
-                         kind == network::CollectiveKind::all_reduce || kind == network::CollectiveKind::reduce_scatter;
-    if (!idle.empty() && gathers)
-      out.emplace_back(
-          "with_idle_axes",
-          report::Members{{"axes", join(idle, ",")},
-                          {"time", network::collective_cost(Plain{}, kind, array, wider).lower},
-                          {"if", "the array is replicated over them, so each can first take a slice for free"}});
-  } else {
-    report::Items levels;
-    std::pair<Seconds, std::string> slowest;
-    network::CollectiveGroup plain = group;
-    for (auto& level : plain.levels) level.reduces = false;
-    for (const auto& level : group.levels) {
-      if (level.groups <= 1.0) continue;
-      const std::string& called = labels.levels[level.level].name;
-      const double lanes = network::lanes_used(kind, group, level);
-      const BytesPerSecond stream = lanes * level.chip_bandwidth;
-      const Bytes moved = network::share_into_child(kind, group, level) * array;
-      if (moved / stream > slowest.first) slowest = {moved / stream, called};
-      levels.emplace_back(report::Members{{"name", called},
-                                          {"groups", level.groups},
-                                          {"lanes", lanes},
-                                          {"bandwidth", stream},
-                                          {"collective_bandwidth", stream * (level.groups / (level.groups - 1.0))},
-                                          {"bytes_into_child", moved},
-                                          {"bytes_into_children", level.groups * moved},
-                                          {"time", moved / stream},
-                                          {"in_network_reduction", level.reduces}});
-    }
-    out.emplace_back("bottleneck", slowest.second);
-    out.emplace_back("levels", std::move(levels));
-    if (const network::CollectiveCost<Plain> without = network::collective_cost(Plain{}, kind, array, plain);
-        without.bandwidth > cost.bandwidth)
-      out.emplace_back("without_in_network_reduction",
-                       report::Members{{"time", without.lower}, {"gain", without.lower / cost.lower - 1.0}});
-  }
-  if (request.has("simulate")) ASSAY_CHECK(add_simulation(out, kind, array, group));
-  if (request.picture()) {
-    std::vector<std::string> levels;
-    for (const auto& level : labels.levels) levels.push_back(level.name);
-    response.picture =
-        draw::draw_timeline(collective_timeline(kind, array, group, torus_axis_names(cluster, axes), levels));
-  }
+  out.emplace_back("limiter", limiter);
+  out.emplace_back("bytes_per_link", network::busiest_link(query.kind, array, query.group));
+  out.emplace_back("algorithm_bandwidth", per_group / cost.lower);
+  out.emplace_back("approximate_bandwidth", per_group / cost.approximate);
+  if (query.group.torus())
+    add_torus_members(query, cost, out);
+  else
+    add_level_members(query, cost, labels, out);
+  if (request.has("simulate")) ASSAY_CHECK(add_simulation(query, out));
+  if (request.picture()) response.picture = picture_of(query, labels);
   if (request.explain()) {
     const Traced num{&response.ledger};
-    const network::CollectiveCost<Traced> traced = network::collective_cost(num, kind, array, group, &labels);
+    const network::CollectiveCost<Traced> traced =
+        network::collective_cost(num, query.kind, array, query.group, &labels);
     response.derived = {traced.lower.id, traced.upper.id};
   }
-  response.headline = fmt::format("{} of {} over {} devices of {}: at least {}, {}-bound", network::name(kind),
-                                  human(bytes), human_number(group.devices), cluster.text, human(cost.lower),
-                                  latency_bound ? "latency" : "bandwidth");
-  if (group.hop_latency == Seconds(0))
+  response.headline = fmt::format("{} of {} over {} devices of {}: at least {}, {}-bound", network::name(query.kind),
+                                  human(query.bytes), human_number(query.group.devices), query.cluster.text,
+                                  human(cost.lower), limiter);
+  if (calibrated) response.notes.push_back(fmt::format("the estimate uses {}", calibration->basis));
+  if (query.group.hop_latency == Seconds(0))
     response.notes.emplace_back("the catalogue has no hop latency for this network, so latency counts as zero");
-  response.notes.insert(response.notes.end(), cluster.notes.begin(), cluster.notes.end());
+  response.notes.insert(response.notes.end(), query.cluster.notes.begin(), query.cluster.notes.end());
   return response;
 }
 
@@ -239,16 +285,18 @@ VerbSpec verb() {
       "collective",
       "what a collective costs on a torus or a switched network",
       "KIND is all-gather, reduce-scatter, all-reduce, all-to-all, ragged-all-to-all, permute, broadcast, reduce or "
-      "point-to-point. --bytes is the whole array: what an all-gather ends with, what is reduced, what is really "
-      "exchanged. Of a permute and point-to-point it is what each device sends to one other.",
+      "point-to-point. --bytes is the whole array: the gathered result, the array that is reduced, or everything that "
+      "is exchanged. For permute and point-to-point it is what each device sends to its peer.",
       {{"kind", "all-gather, reduce-scatter, all-reduce, all-to-all, permute, broadcast, reduce, ...", true}},
       {on_option,
        {"bytes", "N", "the whole array (permute: what a device sends): 34MB, or a tensor bf16[2048,8192]"},
-       {"axes", "X,Y=4", "torus axes, parts (Y=4 neighbours, Y=4:2 every second), `slices` (default: all axes)"},
-       {"sharded-by", "Z=4", "the array is also sharded over other, inner devices"},
-       {"imbalance", "F", "ragged-all-to-all: what the busiest device receives over the mean (default 1)"},
+       {"axes", "X,Y=4",
+        "torus axes or parts of them (Y=4: four neighbours, Y=4:2: every second chip), or `slices` (default: all "
+        "axes)"},
+       {"sharded-by", "Z=4", "the array is also sharded over these inner axes"},
+       {"imbalance", "F", "ragged-all-to-all: bytes received by the busiest device over the mean (default 1)"},
        {"one-way", "", "use one direction of each ring"},
-       {"simulate", "", "also run it chunk by chunk over explicit links"},
+       {"simulate", "", "also simulate it chunk by chunk on every link"},
        set_option},
       {{"assay collective all-gather --bytes 'bf16[2048,8192]' --on tpu-v5e:4x4 --axes Y",
         "along one axis that is a line"},

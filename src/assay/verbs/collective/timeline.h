@@ -8,15 +8,14 @@
 
 namespace assay::verbs::collective {
 
-/// The transfers of the link-level simulator, one lane a link, where there are few enough to look at; otherwise the
-/// closed form, one lane an axis or level, hop by hop. `axis_names` are those of the group's torus axes, and
-/// `level_names` those of the cluster's levels. A shard is sent whole on a torus, and cut into a few chunks where its
-/// hops overlap, so the picture may end a little later than --simulate says.
+/// network::link_schedule with one lane per link where there are few enough transfers to see; otherwise the closed form
+/// hop by hop, one lane per axis or level. `axis_names` are those of the group's torus axes, `level_names` those of the
+/// cluster's levels.
 draw::Timeline collective_timeline(network::CollectiveKind kind, Bytes array, const network::CollectiveGroup& group,
                                    const std::vector<std::string>& axis_names,
                                    const std::vector<std::string>& level_names);
 
-/// The names of the torus axes that `axes` asks for, as --axes has them; all of the slice where it is empty.
+/// The names of the torus axes in `axes`, as --axes writes them; those of the whole slice if it is empty.
 std::vector<std::string> torus_axis_names(const hardware::Cluster& cluster, const std::vector<std::string>& axes);
 
 }  // namespace assay::verbs::collective

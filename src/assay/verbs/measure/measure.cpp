@@ -161,15 +161,15 @@ std::vector<Unread> unread_rows(const assay::validate::CsvTable& table, std::str
 /// How many there are and what is wrong with the first; all of them are a list of the answer.
 void add_unread(const std::vector<Unread>& unread, report::Response& response) {
   if (unread.empty()) return;
-  response.notes.push_back(fmt::format("{} row{} cannot be read and take{} no part; the first is {}: {}", unread.size(),
-                                       unread.size() == 1 ? "" : "s", unread.size() == 1 ? "s" : "",
+  response.notes.push_back(fmt::format("{} row{} cannot be read and {} ignored; the first is {}: {}", unread.size(),
+                                       unread.size() == 1 ? "" : "s", unread.size() == 1 ? "is" : "are",
                                        unread.front().place, unread.front().why));
   report::Items rows;
   for (const Unread& one : unread) rows.emplace_back(report::Members{{"place", one.place}, {"because", one.why}});
   response.results.emplace_back("unread", std::move(rows));
 }
 
-/// --check: rows against the calibration that is there; `unseen`: of shapes that no fit has.
+/// --check: rows against the existing calibration; `unseen`: shapes that no fit has used.
 Result<report::Response> answer_check(const assay::validate::CsvTable& table, const std::vector<Unread>& unread,
                                       const hardware::Chip& chip, bool unseen, const Context& context) {
   ASSAY_TRY(calibration, hardware::calibration_of(chip, context.catalogue));
@@ -184,8 +184,8 @@ Result<report::Response> answer_check(const assay::validate::CsvTable& table, co
                                : fmt::format("{}: {}", unread.front().place, unread.front().why));
   const assay::validate::ValidationSummary all = assay::validate::summarise("all", cases);
   report::Response response;
-  response.headline = fmt::format("{}: {} measurements{}, median error {:.1f} %, 90 % are within {:.1f} %", chip.id,
-                                  all.n, unseen ? " that no fit has seen" : "", 100.0 * all.median, 100.0 * all.p90);
+  response.headline = fmt::format("{}: {} {}measurements, median error {:.1f} %, 90 % are within {:.1f} %", chip.id,
+                                  all.n, unseen ? "held-out " : "", 100.0 * all.median, 100.0 * all.p90);
   response.results.emplace_back("basis", calibration->basis);
   response.results.emplace_back("summary", summary_rows(cases));
   response.results.emplace_back("cases", case_rows(cases));
@@ -204,7 +204,7 @@ Result<Fitted> fit_host(const assay::validate::CsvTable& table, const assay::mea
                         const hardware::CalibrationSource& source) {
   const assay::measure::HostRates rates = assay::measure::host_rates(facts, assay::validate::measured_rows(table));
   if (!(rates.memory > BytesPerSecond(0)) || !(std::max(rates.fp32, rates.fp64) > FlopsPerSecond(0)))
-    return fail("--rows", "a machine needs rows of gemm (fp32 or fp64) and of copy or read",
+    return fail("--rows", "a machine is fitted to rows of gemm (fp32 or fp64) and of copy or read",
                 "`assay measure` writes such a table");
   const assay::measure::MeasureOrigin origin{source.date, source.command};
   ASSAY_TRY(ideal, hardware::read_chip(assay::measure::host_chip_text(rates, origin, 1.0, 1.0), "chips/host.toml"));
@@ -262,7 +262,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   report::Response response;
   const assay::validate::ValidationSummary all = assay::validate::summarise("all", fitted.fit.cases);
   response.headline = fmt::format(
-      "{}: {} rows measured; on the {} that were not fitted the median error is {:.1f} %, 90 % are within "
+      "{}: {} rows measured; on the {} held-out rows the median error is {:.1f} %, 90 % are within "
       "{:.1f} %",
       id, table.rows() - unread.size(), all.n, 100.0 * all.median, 100.0 * all.p90);
   response.results.emplace_back("chip", id);
@@ -282,8 +282,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   response.notes = measured.notes;
   constexpr double scattered = 0.5;
   if (all.p90 > scattered)
-    response.notes.emplace_back(
-        "these rows follow no model: was the machine busy with something else? measure again when it is idle");
+    response.notes.emplace_back("no model fits these rows: was the machine busy? measure again when it is idle");
   add_unread(unread, response);
   for (const std::string& line : split(measured.text, '\n'))
     if (request.has("rows") && line.starts_with("# note ")) response.notes.push_back(line.substr(7));
@@ -299,7 +298,7 @@ VerbSpec verb() {
       "measure",
       "calibrate this machine, or a chip from measured rows",
       "Measures products (BLAS, fp32 and fp64), memory by size and collectives between local ranks (MPI), fits the "
-      "models that estimates use to half of the rows, reports their error on the other half, and writes the chip "
+      "models behind the estimates to half of the rows, reports their error on the other half, and writes the chip "
       "`host` and its calibration, which `--on host` then uses. About a minute; --quick takes seconds. A GPU is "
       "measured with --device cuda, or elsewhere with assay-measure-cuda and --rows.",
       {},
@@ -307,9 +306,9 @@ VerbSpec verb() {
        {"quick", "", "fewer shapes, shorter runs"},
        {"device", "DEVICE", "cpu (default) or cuda", false, "cpu|cuda"},
        {"threads", "N", "threads of products and copies (default: one on each core)"},
-       {"rows", "FILE", "fit a table that was measured before"},
-       {"chip", "ID", "the chip of the table, as the catalogue names it; its calibration alone is written"},
-       {"check", "", "measure shapes that no fit has seen and compare them with the calibration that is there"}},
+       {"rows", "FILE", "fit a table measured earlier"},
+       {"chip", "ID", "the catalogue's name of the measured chip; only its calibration is written"},
+       {"check", "", "measure held-out shapes and compare them with the existing calibration"}},
       {{"assay measure --rows tests/cli/measure/host_rows.csv --out my-catalogue", "fit rows of a small machine"},
        {"assay measure --rows catalogue/validation/h200_measure.csv --chip h200-sxm --out my-catalogue",
         "fit a GPU that was measured elsewhere"}},

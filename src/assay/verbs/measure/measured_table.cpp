@@ -23,7 +23,7 @@ std::string program(const Context& context, std::string_view name) {
 Result<MeasuredTable> cuda_table(const Request& request, const Context& context) {
   const std::string path = program(context, "assay-measure-cuda");
   if (path.empty() || !is_program(path))
-    return fail("--device cuda", "assay-measure-cuda is not beside this program",
+    return fail("--device cuda", "assay-measure-cuda is not in the directory of this program",
                 "build it where the CUDA toolkit is (docs/measure.md), run it there, and give its table to --rows",
                 Error::Kind::missing);
   std::vector<std::string> words{path};
@@ -31,7 +31,7 @@ Result<MeasuredTable> cuda_table(const Request& request, const Context& context)
   ASSAY_TRY(output, assay::measure::run_process(words));
   if (output.status != 0)
     return fail("--device cuda", fmt::format("assay-measure-cuda ended with {} and measured nothing", output.status),
-                "what it says stands above");
+                "its output is above");
   return MeasuredTable{std::move(output.text), "assay-measure-cuda", {}};
 }
 
@@ -103,7 +103,7 @@ Result<MeasuredTable> measured_table(const Request& request, const Context& cont
   if (const auto file = request.value("rows")) {
     for (const std::string_view other : {"device", "threads", "quick"})
       if (request.has(other))
-        return fail(fmt::format("--{}", other), "rows of a file are not measured again", "leave out this or --rows",
+        return fail(fmt::format("--{}", other), "with --rows nothing is measured", "drop this or --rows",
                     Error::Kind::usage);
     ASSAY_TRY(text, assay::validate::read_data(*file, "--rows"));
     return MeasuredTable{std::move(text), *file, {}};

@@ -15,7 +15,7 @@ struct MeasuredTable {
 };
 Result<MeasuredTable> measured_table(const Request& request, const Context& context);
 
-/// The command that makes this table again.
+/// The command that reproduces this table.
 std::string measure_command(const Request& request);
 
 }  // namespace assay::verbs::measure

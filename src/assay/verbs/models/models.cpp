@@ -19,7 +19,7 @@ namespace {
 struct Query {
   std::optional<std::int64_t> sequence, batch;
   Dtype kv = Dtype::bf16, weights = Dtype::bf16;
-  std::optional<model::Quantisation> quantised;  ///< weights that lie in another format than the others
+  std::optional<model::Quantisation> quantised;  ///< weights stored in another format than the others
   model::MaskCount mask = model::MaskCount::exact;
 };
 
@@ -37,11 +37,13 @@ Result<Query> read_query(const Request& request, const model::ImportedModel& imp
     ASSAY_TRY(batch, parse_count(*text, "--batch"));
     query.batch = batch;
   }
-  // Bytes of a cache are a product of all of them; a double counts it, a person does not.
+  // Bytes of a cache are a product of all of these; larger values are implausible.
   constexpr std::int64_t most = std::int64_t{1} << 30;
   for (const auto& [option, value] : {std::pair("--seq", query.sequence), std::pair("--batch", query.batch)})
     if (value && *value > most)
-      return fail(option, fmt::format("at most {} is believed, got {}", human_count(most), human_count(*value)), "");
+      return fail(
+          option,
+          fmt::format("implausibly large: at most {} is allowed, got {}", human_count(most), human_count(*value)), "");
   if (const auto text = request.value("kv")) {
     ASSAY_TRY(dtype, parse_dtype(*text, "--kv"));
     query.kv = dtype;
@@ -91,8 +93,8 @@ report::Members kept_by_policy(const model::Transformer& model, const Query& que
       out.emplace_back(model::name(policy), model::kept_bytes_per_token(model, policy, Dtype::bf16));
     return out;
   }
-  constexpr std::int64_t some_tokens = 2048;  // their number matters only where an index picks from fewer keys
-  lower::TrainingPlan plan = even_plan(model, query.sequence.value_or(some_tokens));
+  constexpr std::int64_t sample_tokens = 2048;  // their number matters only where an index picks from fewer keys
+  lower::TrainingPlan plan = even_plan(model, query.sequence.value_or(sample_tokens));
   const auto [mesh, rules] = lower::training_stage({}, model);
   for (const lower::RecomputePolicy& policy : lower::recompute_policies) {
     plan.recompute = policy.parts;
@@ -108,8 +110,8 @@ report::Members kept_by_policy(const model::Transformer& model, const Query& que
   return out;
 }
 
-/// With all that a training step does beside products, but for recomputation and the update of weights. Nothing without
-/// a sequence, or where the model has no program.
+/// Including all work of a training step other than products, except recomputation and the weight update. Nothing
+/// without a sequence, or where the model has no program.
 report::Members exact_flops(const model::TokenFlops<Plain>& flops, const model::Transformer& model,
                             const Query& query) {
   if (!query.sequence || !lower::check_lowers(model, "models")) return {};
@@ -207,9 +209,9 @@ std::string mixer_text(const model::Layer& layer) {
     text += a.kv_rank > 0 ? "latent attention" : a.causal ? "attention" : "bidirectional attention";
     if (a.window > 0) text += fmt::format(", window {}", a.window);
     if (a.chunk > 0) text += fmt::format(", chunks of {}", a.chunk);
-    if (a.shares_kv) text += ", keys of an earlier layer";
+    if (a.shares_kv) text += ", keys shared with an earlier layer";
     if (a.compression > 0) text += fmt::format(", a key per {} tokens", a.compression);
-    if (a.index_heads > 0) text += fmt::format(", {} picked", a.index_picks);
+    if (a.index_heads > 0) text += fmt::format(", top {}", a.index_picks);
   }
   if (layer.cross_attention) text += text.empty() ? "cross attention" : ", cross attention";
   if (layer.needs_image) text += " to images";
@@ -267,7 +269,7 @@ report::Items layer_kinds(const model::Transformer& model, const Query& query, b
   return out;
 }
 
-/// Which weights lie in which format, and what that comes to.
+/// Which weights are stored in which format, and their bytes.
 report::Members weight_formats(const Query& query, Bytes weights, const model::ParameterCounts& counts) {
   report::Members out;
   if (query.quantised) out.emplace_back("quantised", model::text(*query.quantised));
@@ -315,12 +317,12 @@ void add_model(report::Response& response, const model::ImportedModel& imported,
   response.notes.insert(response.notes.end(), imported.notes.begin(), imported.notes.end());
   if (query.sequence && model.max_context > 0 && *query.sequence > model.max_context)
     response.notes.push_back(model.learned_positions > 0
-                                 ? fmt::format("{} has {} learned positions: no weight for the others of --seq {}",
-                                               model.id, model.max_context, *query.sequence)
-                                 : fmt::format("--seq {} is beyond the {} tokens that {} was made for", *query.sequence,
-                                               model.max_context, model.id));
+                                 ? fmt::format("{} has {} learned positions, fewer than --seq {}", model.id,
+                                               model.max_context, *query.sequence)
+                                 : fmt::format("--seq {} exceeds the context of {} tokens that {} was trained for",
+                                               *query.sequence, model.max_context, model.id));
   if (!query.sequence)
-    response.notes.emplace_back("FLOP are those of the matrices; --seq N adds attention in a sequence of N tokens");
+    response.notes.emplace_back("FLOP count matrix products only; --seq N adds attention over N tokens");
   std::string active;
   if (counts.active != counts.total) active = fmt::format(", {} active", human_count(counts.active));
   response.headline = fmt::format("{}: {} parameters{}, {} per token forward, {} of cache per token", model.name,
@@ -363,7 +365,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   if (request.arguments().empty()) {
     for (const char* option : {"seq", "batch", "kv", "weights", "attention", "list"})
       if (request.has(option))
-        return fail(fmt::format("--{}", option), "this speaks of one model", "name it: assay models llama-3-8b",
+        return fail(fmt::format("--{}", option), "this applies to one model", "name it: assay models llama-3-8b",
                     Error::Kind::usage);
     return list_models(context.catalogue);
   }
@@ -383,7 +385,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
       return response;
     }
     add_checkpoint(response, checkpoint, nullptr, nullptr);
-    response.notes.emplace_back("no configuration beside the tensors: only they are counted");
+    response.notes.emplace_back("there is no configuration next to the tensors, so only the tensors are counted");
     response.headline = fmt::format("{} tensors without a configuration", checkpoint.tensors.size());
     return response;
   }
@@ -426,26 +428,27 @@ Result<report::Response> answer(const Request& request, const Context& context) 
 }  // namespace
 
 VerbSpec verb() {
-  return {"models",
-          "the catalogue of models; counts parameters, FLOP and cache",
-          "Without an argument, one line per model. With one: parameters by part, FLOP per token, bytes of cache and "
-          "of kept activations. Reads Hugging Face configurations, headers of safetensors and GGUF files, and compares "
-          "tensors with the configuration beside them.",
-          {{"model", "an id, config.json, a directory, file.safetensors, file.gguf, or @file.toml", false}},
-          {{"seq", "N", "tokens of a sequence: counts attention, exact FLOP and the cache of a sequence"},
-           {"batch", "N", "sequences: counts the whole cache"},
-           {"kv", "DTYPE", "format of the cache (bf16)"},
-           {"weights", "DTYPE",
-            "format of the weights (as published); with scales, as mxfp4, nvfp4, int4-g128, fp8-128x128: of linear "
-            "layers"},
-           {"attention", "COUNT", "keys that a query meets: exact, half or full sequence", false, "exact|half|full"},
-           {"list", "", "list every weight with its dimensions"}},
-          {{"assay models", "all models"},
-           {"assay models llama-3-70b --seq 8192 --kv int8", "one model at a sequence length"},
-           {"assay models deepseek-v3 --explain", "how the counts come about"},
-           {"assay models gpt2 --list", "each weight with its dimensions"}},
-          &answer,
-          false};
+  return {
+      "models",
+      "the catalogue of models; counts parameters, FLOP and cache",
+      "Without an argument, one line per model. With one: parameters by part, FLOP per token, bytes of cache and "
+      "of saved activations. Reads Hugging Face configurations, headers of safetensors and GGUF files, and compares "
+      "tensors with the configuration next to them.",
+      {{"model", "an id, config.json, a directory, file.safetensors, file.gguf, or @file.toml", false}},
+      {{"seq", "N", "tokens of a sequence: counts attention, exact FLOP and the cache of a sequence"},
+       {"batch", "N", "sequences: counts the whole cache"},
+       {"kv", "DTYPE", "format of the cache (default bf16)"},
+       {"weights", "DTYPE",
+        "format of the weights (default: as published); formats with scales (mxfp4, nvfp4, int4-g128, fp8-128x128) "
+        "apply to linear layers"},
+       {"attention", "COUNT", "keys that a query attends to: exact, half or full sequence", false, "exact|half|full"},
+       {"list", "", "list every weight with its dimensions"}},
+      {{"assay models", "all models"},
+       {"assay models llama-3-70b --seq 8192 --kv int8", "one model at a sequence length"},
+       {"assay models deepseek-v3 --explain", "how the counts are derived"},
+       {"assay models gpt2 --list", "each weight with its dimensions"}},
+      &answer,
+      false};
 }
 
 }  // namespace assay::verbs::models

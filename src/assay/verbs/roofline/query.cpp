@@ -56,11 +56,11 @@ Result<Sweep> parse_sweep(std::string_view text) {
       step = parsed;
     }
     if (from > to)
-      return fail("--vary", fmt::format("{} is above {}", from, to), "the smaller end comes first", Error::Kind::usage);
+      return fail("--vary", fmt::format("{} is above {}", from, to), "put the smaller end first", Error::Kind::usage);
     for (std::int64_t at = from; at <= to; at = step ? at + step : at * 2) {
       sweep.values.push_back(static_cast<double>(at));
       if (sweep.values.size() > max_sweep)
-        return fail("--vary", fmt::format("more than {} points", max_sweep), "take a larger step", Error::Kind::usage);
+        return fail("--vary", fmt::format("more than {} points", max_sweep), "use a larger step", Error::Kind::usage);
     }
     if (!step && sweep.values.back() != static_cast<double>(to)) sweep.values.push_back(static_cast<double>(to));
   }
@@ -128,8 +128,8 @@ Result<void> choose_unit(const Request& request, RooflineQuery& query) {
     query.roof.peak = hardware::vector_fma_rate(chip);
     query.unit = "vector unit, fp32";
     query.notes.push_back(
-        fmt::format("the matrix unit of {} has no fp32 rate, so the vector unit computes; --compute tf32 or bf16 where "
-                    "results may round",
+        fmt::format("the matrix unit of {} has no fp32 rate, so the vector unit computes; use --compute tf32 or bf16 "
+                    "if rounding is acceptable",
                     chip.id));
     return {};
   }
@@ -245,8 +245,7 @@ Result<void> read_free_size(const Request& request, RooflineQuery& query) {
                   "one size may stay free; give the others with --sizes " + free.back() + "=8192", Error::Kind::usage);
     if (!free.empty()) {
       if (query.letter && *query.letter != free[0])
-        return fail("roofline", "the operations leave different sizes free", "use one letter for it",
-                    Error::Kind::usage);
+        return fail("roofline", "the operations leave different sizes free", "use the same letter", Error::Kind::usage);
       query.letter = free[0];
     }
   }
@@ -269,7 +268,7 @@ Result<RooflineQuery> read_roofline_query(const Request& request, const Context&
   const std::string level = request.value("memory").value_or(split_work ? "scale-up" : "hbm");
   if (split_work && !request.has("memory") && !chip.network.scale_up)
     return fail("--split", fmt::format("{} has no scale-up network for the partial sums to cross", chip.id),
-                "name another way with --memory pcie or --memory dcn");
+                "choose another path with --memory pcie or --memory dcn");
   ASSAY_TRY(roof, hardware::memory_roof(chip, level, "--memory"));
   query.roof.level = roof.name;
   query.roof.bandwidth = roof.bandwidth;
@@ -287,8 +286,8 @@ Result<RooflineQuery> read_roofline_query(const Request& request, const Context&
   }
   query.roof.chips = split_work ? 1.0 : static_cast<double>(query.cluster.chips());
   if (query.cluster.chips() > 1 && !split_work)
-    query.notes.push_back(fmt::format("the work is spread evenly over {} chips; nothing is counted for exchanging it",
-                                      query.cluster.chips()));
+    query.notes.push_back(
+        fmt::format("the work is spread evenly over {} chips; no communication is counted", query.cluster.chips()));
   return query;
 }
 

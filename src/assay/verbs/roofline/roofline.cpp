@@ -16,6 +16,7 @@ namespace assay::verbs::roofline {
 namespace {
 
 using Query = RooflineQuery;
+using Estimate = std::optional<estimate::OperationEstimate>;
 
 template <class N>
 assay::roofline::Work<N> work_of(const N& num, const Query& query, const assay::roofline::Operation* operation) {
@@ -38,9 +39,9 @@ assay::roofline::Bound<Plain> bound_of(const Query& query, const assay::roofline
 }
 
 /// Bounds and estimate; from the chip's calibration where it has one for this.
-report::Members time_range(const CalibratedEstimate& calibrated, const assay::roofline::Bound<Plain>& bound,
+report::Members time_range(const Estimate& calibrated, const assay::roofline::Bound<Plain>& bound,
                            const assay::roofline::Operation* operation) {
-  if (calibrated.used() && operation) return calibrated.range(bound, *operation);
+  if (calibrated && operation) return estimate_range(*calibrated, bound, *operation);
   return report::range(bound.lower, bound.estimate, bound.upper);
 }
 
@@ -90,15 +91,19 @@ double evaluation_point(const Query& query, const assay::roofline::Operation& op
   return assay::roofline::find_knee(operation, *query.letter, query.counting, query.roof).exact.value_or(1.0);
 }
 
-report::Items sweep_rows(const Query& query, const CalibratedEstimate& calibrated,
-                         const assay::roofline::Operation& operation) {
+/// The operation with its free size, if any, at the point of evaluation.
+assay::roofline::Operation sized(const Query& query, const assay::roofline::Operation& operation) {
+  return query.letter ? operation.with(*query.letter, evaluation_point(query, operation)) : operation;
+}
+
+report::Items sweep_rows(const Query& query, const Estimate& calibrated, const assay::roofline::Operation& operation) {
   report::Items rows;
   for (double value : query.sweep->values) {
     const assay::roofline::Operation at = operation.with(query.sweep->letter, value);
     const assay::roofline::Work<Plain> work = padded(query, &at, work_of(Plain{}, query, &at));
     const assay::roofline::Bound<Plain> bound = assay::roofline::roofline_bound(Plain{}, work, query.roof);
     report::Members time = report::range(bound.lower, bound.estimate, bound.upper);
-    if (calibrated.used()) time = report::range(bound.lower, calibrated.of(at, bound), bound.upper);
+    if (calibrated) time = report::range(bound.lower, calibrated->time(at, bound), bound.upper);
     rows.emplace_back(report::Members{{query.sweep->letter, static_cast<std::int64_t>(value)},
                                       {"flops", work.flops},
                                       {"bytes", work.bytes},
@@ -144,53 +149,62 @@ std::string curve_name(const Query& query, const assay::roofline::Operation& ope
   return letters.empty() ? operation.text() : letters;
 }
 
-draw::Scene picture_of(const Query& query) {
-  const hardware::Chip& chip = query.cluster.chip;
-  const std::string where =
-      fmt::format("{}, {}", query.cluster.chips() > 1 ? query.cluster.text : chip.name, query.unit);
-  if (query.sweep) {
-    std::vector<draw::SizeCurve> curves;
-    const double first = query.sweep->values.front(), last = query.sweep->values.back();
-    for (const assay::roofline::Operation& operation : query.operations) {
-      draw::SizeCurve curve{curve_name(query, operation),
-                            {},
-                            assay::roofline::find_knee(operation, *query.letter, query.counting, query.roof).exact};
-      const auto add = [&](double size) {
-        const assay::roofline::Operation at = operation.with(*query.letter, size);
-        curve.points.push_back({size, bound_of(query, &at).achieved.value()});
-      };
-      constexpr int steps = 240;
-      const bool wide = last > 1100.0 * first;  // the chart turns logarithmic there too
-      for (int i = 0; i <= steps; ++i)
-        add(wide ? first * std::pow(last / first, i / static_cast<double>(steps))
-                 : first + (last - first) * i / static_cast<double>(steps));
-      if (curve.knee && *curve.knee > first && *curve.knee < last) add(*curve.knee);
-      std::sort(curve.points.begin(), curve.points.end(),
-                [](const draw::PlotPoint& a, const draw::PlotPoint& b) { return a.x < b.x; });
-      curves.push_back(std::move(curve));
-    }
-    const std::string title = query.operations.size() == 1 ? query.operations.front().text()
-                                                           : fmt::format("Achieved FLOP/s against {}", *query.letter);
-    return draw::draw(draw::size_chart(title,
-                                       fmt::format("lower bound of the time, {} from {}", where, query.roof.level),
-                                       *query.letter, curves, query.roof.chips * query.roof.peak.value));
-  }
+std::string where_text(const Query& query) {
+  return fmt::format("{}, {}", query.cluster.chips() > 1 ? query.cluster.text : query.cluster.chip.name, query.unit);
+}
+
+/// Achieved FLOP/s of an operation over the sizes of the sweep.
+draw::SizeCurve size_curve(const Query& query, const assay::roofline::Operation& operation) {
+  constexpr int steps = 240;
+  const double first = query.sweep->values.front(), last = query.sweep->values.back();
+  draw::SizeCurve curve{curve_name(query, operation),
+                        {},
+                        assay::roofline::find_knee(operation, *query.letter, query.counting, query.roof).exact};
+  const auto add = [&](double size) {
+    const assay::roofline::Operation at = operation.with(*query.letter, size);
+    curve.points.push_back({size, bound_of(query, &at).achieved.value()});
+  };
+  const bool wide = last > 1100.0 * first;  // the chart turns logarithmic there too
+  for (int i = 0; i <= steps; ++i)
+    add(wide ? first * std::pow(last / first, i / static_cast<double>(steps))
+             : first + (last - first) * i / static_cast<double>(steps));
+  if (curve.knee && *curve.knee > first && *curve.knee < last) add(*curve.knee);
+  std::sort(curve.points.begin(), curve.points.end(),
+            [](const draw::PlotPoint& a, const draw::PlotPoint& b) { return a.x < b.x; });
+  return curve;
+}
+
+draw::Scene sweep_picture(const Query& query) {
+  std::vector<draw::SizeCurve> curves;
+  for (const assay::roofline::Operation& operation : query.operations) curves.push_back(size_curve(query, operation));
+  const std::string title = query.operations.size() == 1 ? query.operations.front().text()
+                                                         : fmt::format("Achieved FLOP/s against {}", *query.letter);
+  return draw::draw(
+      draw::size_chart(title, fmt::format("lower bound of the time, {} from {}", where_text(query), query.roof.level),
+                       *query.letter, curves, query.roof.chips * query.roof.peak.value));
+}
+
+std::vector<draw::RoofLine> shown_roofs(const Query& query) {
   std::vector<draw::RoofLine> roofs{{fmt::format("{}", query.roof.level), query.roof.chips * query.roof.peak.value,
                                      query.roof.chips * query.roof.bandwidth.value}};
   for (const hardware::MemoryRoof& other : query.shown_roofs)
     if (other.name != query.roof.level)
       roofs.push_back({other.name, roofs.front().peak, query.roof.chips * other.bandwidth.value});
   for (Dtype dtype : {Dtype::bf16, Dtype::fp8, Dtype::int8}) {
-    const auto& peak = chip.peak[static_cast<std::size_t>(dtype)];
+    const auto& peak = query.cluster.chip.peak[static_cast<std::size_t>(dtype)];
     const auto same = [&](const draw::RoofLine& roof) { return peak && roof.peak == query.roof.chips * peak->value; };
     if (peak && std::none_of(roofs.begin(), roofs.end(), same))
       roofs.push_back({fmt::format("{} {}", query.roof.level, name(dtype)), query.roof.chips * peak->value,
                        roofs.front().bandwidth});
   }
+  return roofs;
+}
+
+draw::Scene picture_of(const Query& query) {
+  if (query.sweep) return sweep_picture(query);
   std::vector<draw::RoofPoint> points;
   for (const assay::roofline::Operation& operation : query.operations) {
-    const assay::roofline::Operation at =
-        query.letter ? operation.with(*query.letter, evaluation_point(query, operation)) : operation;
+    const assay::roofline::Operation at = sized(query, operation);
     const assay::roofline::Bound<Plain> bound = bound_of(query, &at);
     points.push_back({point_name(query, operation), bound.intensity, bound.achieved});
   }
@@ -199,45 +213,59 @@ draw::Scene picture_of(const Query& query) {
   const std::string title = query.operations.empty()       ? "Roofline"
                             : query.operations.size() == 1 ? query.operations.front().text()
                                                            : fmt::format("{} operations", query.operations.size());
-  return draw::draw(draw::roofline_chart(title, where, roofs, points));
+  return draw::draw(draw::roofline_chart(title, where_text(query), shown_roofs(query), points));
 }
 
-Result<report::Response> answer(const Request& request, const Context& context) {
-  ASSAY_TRY(query, read_roofline_query(request, context));
-  ASSAY_TRY(calibrated, CalibratedEstimate::make(request, context, query));
-  report::Response response;
-  report::Members& out = response.results;
-  const assay::roofline::Operation* first = query.operations.empty() ? nullptr : &query.operations.front();
+/// The operation that the answer is about (the first; none for raw work), at the size where it is evaluated.
+struct Evaluated {
+  const assay::roofline::Operation* first = nullptr;
   std::optional<assay::roofline::Operation> at;
-  if (first) at = query.letter ? first->with(*query.letter, evaluation_point(query, *first)) : *first;
-  const assay::roofline::Operation* evaluated = at ? &*at : nullptr;
-  const assay::roofline::Work<Plain> work = padded(query, evaluated, work_of(Plain{}, query, evaluated));
-  const assay::roofline::Bound<Plain> bound = assay::roofline::roofline_bound(Plain{}, work, query.roof);
-  const std::string limiter(assay::roofline::roofline_limiter(bound));
-  if (first) out.emplace_back("operation", first->text());
+  assay::roofline::Work<Plain> work;
+  assay::roofline::Bound<Plain> bound;
+
+  const assay::roofline::Operation* operation() const { return at ? &*at : nullptr; }
+};
+Evaluated evaluate(const Query& query) {
+  Evaluated all;
+  if (!query.operations.empty()) all.first = &query.operations.front();
+  if (all.first) all.at = sized(query, *all.first);
+  all.work = padded(query, all.operation(), work_of(Plain{}, query, all.operation()));
+  all.bound = assay::roofline::roofline_bound(Plain{}, all.work, query.roof);
+  return all;
+}
+
+/// What is asked and what it amounts to in FLOP and bytes.
+void add_work(const Query& query, const Evaluated& all, report::Members& out) {
+  const assay::roofline::Operation* operation = all.operation();
+  if (all.first) out.emplace_back("operation", all.first->text());
   if (query.letter)
-    out.emplace_back("at", report::Members{{"name", *query.letter}, {"value", evaluation_point(query, *first)}});
+    out.emplace_back("at", report::Members{{"name", *query.letter}, {"value", evaluation_point(query, *all.first)}});
   out.emplace_back("chip", query.cluster.chip.id);
   out.emplace_back("chips", query.cluster.chips());
   out.emplace_back("unit", query.unit);
   out.emplace_back("memory", query.roof.level);
-  out.emplace_back("flops", work.flops);
-  if (evaluated && evaluated->is_matmul() && query.counting.split_chips == 1) {
-    const assay::roofline::Matmul m = evaluated->matmul();
+  out.emplace_back("flops", all.work.flops);
+  if (operation && operation->is_matmul() && query.counting.split_chips == 1) {
+    const assay::roofline::Matmul m = operation->matmul();
     out.emplace_back("exact_flops", Flops(m.batch * m.m * m.n * (2.0 * m.k - 1.0)));
   }
-  out.emplace_back("bytes", work.bytes);
+  out.emplace_back("bytes", all.work.bytes);
   if (query.roof.chips > 1) {
-    out.emplace_back("flops_per_chip", work.flops / query.roof.chips);
-    out.emplace_back("bytes_per_chip", work.bytes / query.roof.chips);
+    out.emplace_back("flops_per_chip", all.work.flops / query.roof.chips);
+    out.emplace_back("bytes_per_chip", all.work.bytes / query.roof.chips);
   }
   out.emplace_back("peak", report::Value(query.roof.peak));
   out.emplace_back("bandwidth", report::Value(query.roof.bandwidth));
+}
+
+void add_bound(const Query& query, const Estimate& calibrated, const Evaluated& all, report::Members& out) {
+  const assay::roofline::Bound<Plain>& bound = all.bound;
+  const std::string limiter(assay::roofline::roofline_limiter(bound));
   out.emplace_back("intensity", finite(bound.intensity));
   out.emplace_back("critical_intensity", bound.critical_intensity);
   out.emplace_back("compute_time", bound.compute);
   out.emplace_back("memory_time", bound.memory);
-  out.emplace_back("time", time_range(calibrated, bound, evaluated));
+  out.emplace_back("time", time_range(calibrated, bound, all.operation()));
   out.emplace_back("upper_over_lower", bound.upper / bound.lower);
   out.emplace_back("limiter", limiter);
   const bool by_compute = limiter == "compute";
@@ -245,65 +273,86 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   out.emplace_back("headroom", finite(AnyQuantity{winner / other, Dim{}}));
   out.emplace_back("achieved", bound.achieved);
   out.emplace_back("peak_share", (bound.compute / bound.lower));
-  if (evaluated && !evaluated->is_matmul())
-    out.emplace_back("elements_per_second", evaluated->pointwise().elements / bound.lower.value());
-  if (evaluated && evaluated->is_matmul() && query.counting.split_chips == 1) {
-    add_padding(query, *evaluated, out);
-    add_tile(query, *evaluated, out);
+  const assay::roofline::Operation* operation = all.operation();
+  if (operation && !operation->is_matmul())
+    out.emplace_back("elements_per_second", operation->pointwise().elements / bound.lower.value());
+  if (operation && operation->is_matmul() && query.counting.split_chips == 1) {
+    add_padding(query, *operation, out);
+    add_tile(query, *operation, out);
   }
-  if (calibrated.used()) {
-    out.emplace_back("calibration", calibrated.details(*evaluated));
-    query.notes.push_back(calibrated.note());
+}
+
+/// One row per operation that is compared.
+report::Items operation_rows(const Query& query, const Estimate& calibrated) {
+  report::Items rows;
+  for (const assay::roofline::Operation& operation : query.operations) {
+    const assay::roofline::Operation here = sized(query, operation);
+    const assay::roofline::Bound<Plain> bound = bound_of(query, &here);
+    const Seconds estimate = calibrated ? calibrated->time(here, bound) : bound.estimate;
+    report::Members row{{"operation", here.text()},
+                        {"intensity", bound.intensity},
+                        {"time", report::range(bound.lower, estimate, bound.upper)},
+                        {"limiter", assay::roofline::roofline_limiter(bound)}};
+    if (query.letter) add_knee(query, operation, row);
+    rows.emplace_back(std::move(row));
   }
-  if (query.letter) add_knee(query, *first, out);
-  if (query.operations.size() > 1) {
-    report::Items rows;
-    for (const assay::roofline::Operation& operation : query.operations) {
-      const assay::roofline::Operation here =
-          query.letter ? operation.with(*query.letter, evaluation_point(query, operation)) : operation;
-      const assay::roofline::Bound<Plain> b = bound_of(query, &here);
-      const Seconds estimate = calibrated.used() ? calibrated.of(here, b) : b.estimate;
-      report::Members row{{"operation", here.text()},
-                          {"intensity", b.intensity},
-                          {"time", report::range(b.lower, estimate, b.upper)},
-                          {"limiter", assay::roofline::roofline_limiter(b)}};
-      if (query.letter) add_knee(query, operation, row);
-      rows.emplace_back(std::move(row));
-    }
-    out.emplace_back("operations", std::move(rows));
-    response.table_key = "operations";
-  }
-  if (query.sweep) {
-    out.emplace_back("sweep", sweep_rows(query, calibrated, *first));
-    response.table_key = "sweep";
-  }
-  if (request.explain()) {
-    const Traced num{&response.ledger};
-    const assay::roofline::Bound<Traced> traced =
-        assay::roofline::roofline_bound(num, work_of(num, query, evaluated), query.roof);
-    const int estimate = calibrated.used() ? calibrated.traced(num, *evaluated).id : traced.estimate.id;
-    response.derived = {traced.lower.id, traced.upper.id, estimate, traced.intensity.id, traced.critical_intensity.id};
-    if (query.letter)
-      if (const auto knee = assay::roofline::traced_knee(num, *first, *query.letter, query.counting, query.roof))
-        response.derived.push_back(knee->id);
-    if (query.pad) query.notes.emplace_back("the derivation counts useful arithmetic; padding is shown above");
-  }
-  if (request.picture()) response.picture = picture_of(query);
+  return rows;
+}
+
+void explain(const Query& query, const Estimate& calibrated, const Evaluated& all, report::Response& response) {
+  const Traced num{&response.ledger};
+  const assay::roofline::Bound<Traced> traced =
+      assay::roofline::roofline_bound(num, work_of(num, query, all.operation()), query.roof);
+  const int estimate = calibrated ? calibrated->traced(num, *all.operation()).id : traced.estimate.id;
+  response.derived = {traced.lower.id, traced.upper.id, estimate, traced.intensity.id, traced.critical_intensity.id};
+  if (query.letter)
+    if (const auto knee = assay::roofline::traced_knee(num, *all.first, *query.letter, query.counting, query.roof))
+      response.derived.push_back(knee->id);
+}
+
+std::string headline(const Query& query, const Evaluated& all) {
   const std::string where =
       fmt::format("{} ({}, {} at {})", query.cluster.chips() > 1 ? query.cluster.text : query.cluster.chip.id,
                   query.unit, query.roof.level, human(query.roof.bandwidth.value));
-  const assay::roofline::Knee knee = query.letter
-                                         ? assay::roofline::find_knee(*first, *query.letter, query.counting, query.roof)
-                                         : assay::roofline::Knee{};
-  if (query.letter && knee.exact)
-    response.headline =
-        fmt::format("compute-bound from {} = {} up on {}", *query.letter, human_number(std::ceil(*knee.exact)), where);
-  else if (query.letter)
-    response.headline = fmt::format("{} at every {} on {}",
-                                    knee.always_compute_bound ? "compute-bound" : "memory-bound", *query.letter, where);
-  else
-    response.headline = fmt::format("{}-bound, at least {} on {}", limiter, human(bound.lower), where);
+  if (!query.letter)
+    return fmt::format("{}-bound, at least {} on {}", assay::roofline::roofline_limiter(all.bound),
+                       human(all.bound.lower), where);
+  const assay::roofline::Knee knee = assay::roofline::find_knee(*all.first, *query.letter, query.counting, query.roof);
+  if (knee.exact)
+    return fmt::format("compute-bound from {} = {} up on {}", *query.letter, human_number(std::ceil(*knee.exact)),
+                       where);
+  return fmt::format("{} at every {} on {}", knee.always_compute_bound ? "compute-bound" : "memory-bound",
+                     *query.letter, where);
+}
+
+Result<report::Response> answer(const Request& request, const Context& context) {
+  ASSAY_TRY(query, read_roofline_query(request, context));
+  ASSAY_TRY(calibrated, calibrated_estimate(request, context, query));
+  const Evaluated all = evaluate(query);
+  report::Response response;
+  report::Members& out = response.results;
+  add_work(query, all, out);
+  add_bound(query, calibrated, all, out);
   response.notes = query.notes;
+  if (calibrated) {
+    out.emplace_back("calibration", estimate_details(*calibrated, *all.operation()));
+    response.notes.push_back(estimate_note(*calibrated));
+  }
+  if (query.letter) add_knee(query, *all.first, out);
+  if (query.operations.size() > 1) {
+    out.emplace_back("operations", operation_rows(query, calibrated));
+    response.table_key = "operations";
+  }
+  if (query.sweep) {
+    out.emplace_back("sweep", sweep_rows(query, calibrated, *all.first));
+    response.table_key = "sweep";
+  }
+  if (request.explain()) {
+    explain(query, calibrated, all, response);
+    if (query.pad) response.notes.emplace_back("the derivation counts useful arithmetic; padding is shown above");
+  }
+  if (request.picture()) response.picture = picture_of(query);
+  response.headline = headline(query, all);
   response.notes.insert(response.notes.end(), query.cluster.notes.begin(), query.cluster.notes.end());
   return response;
 }
@@ -315,8 +364,8 @@ VerbSpec verb() {
           "bound an operation by arithmetic and bandwidth",
           "OP is a product \"bf16[B,8192] @ int8[8192,32768] -> bf16[B,32768]\" (leading sizes are a batch; with "
           "letters everywhere it is an einsum), or a function: "
-          "dot(bf16[N]), add(fp32[1Mi]), sum, copy, softmax, rmsnorm, ... A letter without a number stays free: its "
-          "critical size is solved for. Several operations are compared.",
+          "dot(bf16[N]), add(fp32[1Mi]), sum, copy, softmax, rmsnorm, ... A letter without a number stays free, and "
+          "its critical size is computed. Several operations are compared.",
           {{"op", "an operation in quotes", false, true}},
           {on_option,
            {"memory", "LEVEL", "hbm (default), vmem, smem, l2, pcie, ici, nvlink or dcn"},
@@ -332,11 +381,12 @@ VerbSpec verb() {
            {"split", "CHIPS", "split the contracting size over chips; partial sums cross the network"},
            {"accumulate", "DTYPE", "dtype of those partial sums (default: the result's)"},
            {"regime", "WHEN",
-            "the estimate of a product is for a kernel alone (burst, default) or among others (sustained)", false,
-            "burst|sustained"},
+            "estimate a product as an isolated kernel (burst, default) or as one of many back to back (sustained)",
+            false, "burst|sustained"},
            set_option},
           {{"assay roofline \"bf16[240,8192] @ bf16[8192,32768]\" --on tpu-v5e", "one matmul"},
-           {"assay roofline \"bf16[B,8192] @ int8[8192,8192]\" --on h100-sxm --explain", "the critical batch, derived"},
+           {"assay roofline \"bf16[B,8192] @ int8[8192,8192]\" --on h100-sxm --explain",
+            "the critical batch with its derivation"},
            {"assay roofline \"bf16[B,D] @ bf16[D,F]\" --sizes D=4096,F=4096 --vary B=1..512 --on tpu-v5e --output "
             "curve.svg",
             "achieved FLOP/s against batch"},

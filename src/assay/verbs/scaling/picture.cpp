@@ -97,7 +97,7 @@ draw::Chart ratio_chart(const ScalingQuery& query, const SchemeLinks& links,
   // Splits of real axes are among the free ones; some use more links than the textbook's, or send a part less.
   if (mixed)
     add(
-        "both, split freely",
+        "best split, not tied to axes",
         [&](Tokens batch) { return std::max(assay::roofline::mixed_ratio(*mixed, batch / chips), best_split(batch)); },
         draw::SeriesStyle::dashed);
   if (given)
@@ -105,7 +105,7 @@ draw::Chart ratio_chart(const ScalingQuery& query, const SchemeLinks& links,
   chart.points.push_back({human_number(std::round(fsdp_at)), fsdp_at, 1.0, 1});
   if (mixed) chart.points.push_back({human_number(std::round(least)), least, 1.0, 4});
   mark_batch(query, chart, query.chips());
-  chart.footnote = "above 1 the network can hide behind the arithmetic; bandwidth only, no latency";
+  chart.footnote = "above 1, communication can hide behind arithmetic; bandwidth only, no latency";
   return chart;
 }
 
@@ -159,8 +159,10 @@ draw::Chart time_chart(const ScalingQuery& query, const SchemeLinks& links,
     Seconds least(HUGE_VAL);
     for (const assay::roofline::PlacedSplit& split : splits)
       if (const Seconds time = forward(split.rates, split.split, Tokens(range.at(i) * chips)).communication;
-          time < least)
-        least = time, best = &split;
+          time < least) {
+        least = time;
+        best = &split;
+      }
     if (best && best->split.tensor > 1.0 && best->split.fsdp > 1.0 &&
         std::find(shown.begin(), shown.end(), best) == shown.end())
       shown.push_back(best);
@@ -211,8 +213,7 @@ draw::Chart chips_chart(const ScalingQuery& query, const report::Items& rows) {
   add("weak scaling", "weak_time", draw::SeriesStyle::line, 2);
   ideal("weak, ideal", "weak_time", false, 2);
   add("communication, strong", "communication_time", draw::SeriesStyle::line, 3);
-  chart.footnote =
-      "time: the larger of arithmetic and communication, if all overlaps; ideal: as the first size, scaled";
+  chart.footnote = "time: the larger of arithmetic and communication (full overlap); ideal: scaled from the first size";
   return chart;
 }
 

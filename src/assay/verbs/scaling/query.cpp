@@ -50,9 +50,9 @@ Result<void> read_mfu(const Request& request, ScalingQuery& query) {
     if (!(query.mfu > 0.0) || query.mfu > 1.0)
       return fail("--rate",
                   fmt::format("{} is not between 0 and the peak of {}", human(reached), human(query.peak.value)),
-                  "give what one chip reaches");
+                  "give the rate that one chip reaches");
   } else if (query.tokens || query.batch) {
-    query.notes.emplace_back("training at full peak; --mfu 0.4 is nearer to what is reached");
+    query.notes.emplace_back("training time assumes the full peak; --mfu 0.4 is more realistic");
   }
   return {};
 }
@@ -84,8 +84,14 @@ Result<void> read_sizes(std::string_view text, ScalingQuery& query) {
                   Error::Kind::usage);
     ASSAY_TRY(count, parse_count(part.substr(equals + 1), "--sizes " + name));
     const auto value = static_cast<double>(count);
-    if (name == "D") query.shape.d_model = value, has_d = true;
-    if (name == "F") query.shape.d_ff = value, has_f = true;
+    if (name == "D") {
+      query.shape.d_model = value;
+      has_d = true;
+    }
+    if (name == "F") {
+      query.shape.d_ff = value;
+      has_f = true;
+    }
     if (name == "L") query.layers = value;
     if (name == "E") query.shape.experts = value;
     if (name == "k") query.shape.experts_per_token = value;
@@ -117,7 +123,7 @@ Result<void> read_layer(const Request& request, const Context& context, ScalingQ
     return {};
   }
   if (request.has("gated"))
-    return fail("--gated", "a model says itself whether its MLP is gated", "leave it out", Error::Kind::usage);
+    return fail("--gated", "the model already says whether its MLP is gated", "leave it out", Error::Kind::usage);
   ASSAY_TRY(imported, model::load_model(request.arguments().front(), context.catalogue, "model"));
   ASSAY_CHECK(lower::check_lowers(imported.model, "model"));
   const model::Transformer& model = imported.model;
@@ -166,7 +172,7 @@ Result<void> read_kept(const Request& request, ScalingQuery& query) {
     }
     if ((letter != 'D' && letter != 'F') || count == 0.0)
       return fail("--keep", fmt::format("{} is not a sum of D and F", in_quotes(query.kept_text)),
-                  "elements kept per token and layer: D+2F, 4D, D", Error::Kind::usage);
+                  "elements saved per token and layer: D+2F, 4D, D", Error::Kind::usage);
     query.kept += count * (letter == 'D' ? query.shape.d_model : query.shape.d_ff);
   }
   return {};
@@ -195,7 +201,7 @@ Result<void> read_sweep(const Request& request, ScalingQuery& query) {
     ASSAY_TRY(from, parse_count(values.substr(0, dots), "--vary"));
     ASSAY_TRY(to, parse_count(values.substr(dots + 2), "--vary"));
     if (from > to)
-      return fail("--vary", fmt::format("{} is above {}", from, to), "the smaller end comes first", Error::Kind::usage);
+      return fail("--vary", fmt::format("{} is above {}", from, to), "put the smaller end first", Error::Kind::usage);
     for (double at = static_cast<double>(from); at <= static_cast<double>(to); at *= 2.0) sweep.values.push_back(at);
   } else {
     for (const std::string& part : split(values, ',')) {
@@ -317,26 +323,26 @@ std::vector<OptionSpec> scaling_options() {
   return {on_option,
           {"sizes", "D=..,F=..", "d_model and d_ff of an MLP instead of a model; L layers, E experts, k per token"},
           {"gated", "", "with --sizes: the MLP has a gate, three matrices instead of two"},
-          {"batch", "TOKENS", "tokens of a global batch: 4Mi, 16M; or sequences: 1024seq"},
-          {"seq", "N", "tokens of a sequence: how many sequences the batch has"},
-          {"tokens", "N", "tokens of the whole training: 15T"},
+          {"batch", "TOKENS", "the global batch in tokens: 4Mi, 16M; or in sequences: 1024seq"},
+          {"seq", "N", "tokens per sequence; gives the number of sequences in the batch"},
+          {"tokens", "N", "tokens of the whole training run: 15T"},
           {"mfu", "SHARE", "share of the peak that training reaches (default 1)"},
           {"rate", "FLOP/s", "what one chip reaches, instead of --mfu: 400TFLOP/s"},
-          {"parameters", "N", "parameters of the model, where they are not to be counted"},
-          {"fsdp", "X", "ways of FSDP in a slice"},
-          {"tp", "Y", "ways of tensor parallelism"},
+          {"parameters", "N", "parameters of the model (default: counted from its configuration)"},
+          {"fsdp", "X", "FSDP ways within a slice"},
+          {"tp", "Y", "tensor-parallel ways"},
           {"pp", "P", "pipeline stages"},
-          {"ep", "Z", "ways of expert parallelism"},
+          {"ep", "Z", "expert-parallel ways"},
           {"micro-batches", "M", "microbatches of the pipeline"},
           {"interleave", "V", "chunks of layers per stage (default 1)"},
-          {"axes-fsdp", "N", "torus axes that FSDP uses, as if whole (default: all, or all but one)"},
-          {"axes-tp", "N", "torus axes that tensor parallelism uses, as if whole (default: one)"},
+          {"axes-fsdp", "N", "whole torus axes assumed for FSDP (default: all, or all but one)"},
+          {"axes-tp", "N", "whole torus axes assumed for tensor parallelism (default: one)"},
           {"dtype", "DTYPE", "of arithmetic, weights and activations (default bf16)"},
           {"params", "DTYPE", "format of the parameters (default bf16)"},
-          {"grads", "DTYPE", "format of kept gradients (default none)"},
+          {"grads", "DTYPE", "format of stored gradients (default none)"},
           {"master", "DTYPE", "format of a master copy (default none)"},
           {"moments", "DTYPE", "format of the two Adam moments (default fp32)"},
-          {"keep", "D+2F", "elements kept per token and layer for the backward pass"},
+          {"keep", "D+2F", "elements saved per token and layer for the backward pass"},
           {"vary", "batch=1M..16M", "sweep batch, tp or chips: doubling, or a list"},
           {"list", "", "also list the collectives of a layer in each scheme"},
           {"picture", "WHAT", "ratio (arithmetic over communication) or time", false, "ratio|time"},

@@ -11,7 +11,7 @@
 
 namespace assay::verbs::scaling {
 
-/// One sweep: tokens of a batch, ways of tensor parallelism, or chips.
+/// One sweep: tokens of a batch, tensor-parallel ways, or chips.
 struct ScalingSweep {
   enum class Over { batch, tensor, chips };
   Over over = Over::batch;
@@ -20,7 +20,7 @@ struct ScalingSweep {
 
 struct ScalingQuery {
   hardware::Cluster cluster;
-  hardware::Cluster slice;  ///< one slice of it; the same where it is not several
+  hardware::Cluster slice;  ///< one slice of it; the whole cluster if it has one
   std::string model;
   assay::roofline::MlpShape shape;
   double attention_params = 0;               ///< elements of a layer's attention matrices
@@ -30,7 +30,7 @@ struct ScalingQuery {
   Dtype dtype = Dtype::bf16;
   Sourced<FlopsPerSecond> peak;
   assay::roofline::StateFormat state;
-  double kept = 0;  ///< elements kept per token and layer
+  double kept = 0;  ///< elements saved per token and layer
   std::string kept_text;
   std::optional<Tokens> batch, tokens;
   std::int64_t sequence = 0;

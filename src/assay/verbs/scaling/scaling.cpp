@@ -45,7 +45,7 @@ report::Members layer_section(const Query& query) {
   return out;
 }
 
-/// Bytes of a training run as far as they are known: state, and kept activations of the batch.
+/// Bytes of a training run as far as they are known: state, and saved activations of the batch.
 struct MemoryNeed {
   Bytes state, kept;
   Bytes total() const { return state + kept; }
@@ -110,7 +110,7 @@ report::Members training_section(const Query& query) {
   return out;
 }
 
-/// The whole cluster with another number of chips, everything else alike.
+/// The same query on another number of chips.
 Result<Query> with_chips(const Query& query, double chips, const Request& request, const Context& context) {
   Query other = query;
   ASSAY_TRY(overrides, overrides_of(request));
@@ -120,13 +120,13 @@ Result<Query> with_chips(const Query& query, double chips, const Request& reques
   return other;
 }
 
-/// The same cluster with the tokens per chip of the first one of the sweep: the batch grows with the chips.
+/// Weak scaling: the tokens per chip stay those of the first cluster of the sweep, so the batch grows with the chips.
 Result<void> add_weak_scaling(const Query& query, const Query& at, double pipeline, report::Members& row) {
   Query grown = at;
   grown.batch = *query.batch * (at.chips() / query.sweep->values.front());
   const auto splits =
       assay::roofline::placed_splits(grown.slice, grown.shape, grown.peak, pipeline, slice_batch(grown));
-  if (splits.empty()) return fail("--vary", fmt::format("nothing can be laid on {}", at.cluster.text), "");
+  if (splits.empty()) return fail("--vary", fmt::format("no split can be placed on {}", at.cluster.text), "");
   const assay::roofline::PlacedSplit& best = splits.front();
   const assay::roofline::LayerTimes<Plain> times =
       assay::roofline::layer_times(Plain{}, best.rates, best.split, slice_batch(grown),
@@ -172,7 +172,7 @@ Result<report::Items> sweep_rows(const Query& query, const SchemeLinks& links, c
       splits.push_back(placed);
     }
     if (splits.empty()) splits = assay::roofline::placed_splits(at.slice, at.shape, at.peak, pipeline, slice_batch(at));
-    if (splits.empty()) return fail("--vary", fmt::format("nothing can be laid on {}", at.cluster.text), "");
+    if (splits.empty()) return fail("--vary", fmt::format("no split can be placed on {}", at.cluster.text), "");
     const assay::roofline::PlacedSplit& best = splits.front();
     const assay::roofline::LayerTimes<Plain> times = forward(best, slice_batch(at));
     row.emplace_back("tokens_per_chip", *at.batch / at.chips());
@@ -211,24 +211,24 @@ void explain(const Query& query, const SchemeLinks& links, const std::optional<a
   const network::CollectiveLabels labels = network::collective_labels(query.slice);
   auto& roots = response.derived;
   if (query.slice_chips() > 1) {
-    const auto pure = assay::roofline::layer_rates(num, query.shape, query.peak, links.weights, links.activations,
+    const auto pure = assay::roofline::layer_rates(num, query.shape, query.peak, {links.weights, links.activations},
                                                    assay::roofline::Counting::exact, &labels);
     roots.push_back(assay::roofline::min_tokens_data_parallel(num, pure, assay::roofline::WeightsAre::sharded).id);
     roots.push_back(assay::roofline::min_tokens_data_parallel(num, pure, assay::roofline::WeightsAre::replicated).id);
-    const auto rule = assay::roofline::layer_rates(num, query.shape, query.peak, links.weights, links.activations,
+    const auto rule = assay::roofline::layer_rates(num, query.shape, query.peak, {links.weights, links.activations},
                                                    assay::roofline::Counting::approximate, &labels);
     roots.push_back(assay::roofline::max_tensor_ways(num, rule).id);
   }
   if (links.mixed) {
     const auto mixed =
-        assay::roofline::layer_rates(num, query.shape, query.peak, links.mixed->weights, links.mixed->activations,
+        assay::roofline::layer_rates(num, query.shape, query.peak, {links.mixed->weights, links.mixed->activations},
                                      assay::roofline::Counting::approximate, &labels);
     roots.push_back(assay::roofline::min_tokens_mixed(num, mixed).id);
     if (query.batch)
       roots.push_back(assay::roofline::best_fsdp_squared(num, mixed, slice_batch(query), query.slice_chips()).id);
   }
   if (given && query.batch) {
-    const auto rates = assay::roofline::layer_rates(num, query.shape, query.peak, given->weights, given->activations,
+    const auto rates = assay::roofline::layer_rates(num, query.shape, query.peak, {given->weights, given->activations},
                                                     assay::roofline::Counting::exact, &labels);
     roots.push_back(assay::roofline::layer_times(num, rates, given->split, slice_batch(query),
                                                  assay::roofline::WeightsAre::sharded, assay::roofline::Pass::forward)
@@ -259,13 +259,13 @@ std::string headline(const Query& query, const SchemeLinks& links,
   const assay::roofline::LayerRates<Plain> rule =
       rates_of(query, links.weights, links.activations, assay::roofline::Counting::approximate);
   std::string text = fmt::format(
-      "compute-bound from {} tokens per chip with FSDP, up to {} ways of tensor parallelism",
+      "compute-bound from {} tokens per chip with FSDP, up to {} tensor-parallel ways",
       human_number(std::round(
           assay::roofline::min_tokens_data_parallel(Plain{}, pure, assay::roofline::WeightsAre::sharded).value())),
       human_number(std::floor(assay::roofline::max_tensor_ways(Plain{}, rule) * 10.0) / 10.0));
   if (const double group = links.activations.devices;
       !query.slice.torus && group < assay::roofline::max_tensor_ways(Plain{}, rule))
-    text += fmt::format(" by links that end after {}", human_number(group));
+    text += fmt::format(" over links that join only {}", human_number(group));
   if (links.mixed) {
     const auto both =
         rates_of(query, links.mixed->weights, links.mixed->activations, assay::roofline::Counting::approximate);
@@ -283,73 +283,113 @@ std::string headline(const Query& query, const SchemeLinks& links,
   return text;
 }
 
-Result<report::Response> answer(const Request& request, const Context& context) {
-  ASSAY_TRY(query, read_scaling_query(request, context));
-  const bool several = query.slice_chips() > 1;
+/// What the answer keeps of the schemes for its picture, derivation and headline.
+struct Schemes {
   SchemeLinks links;
-  std::optional<assay::roofline::PlacedSplit> given;
-  std::optional<network::CollectiveGroup> experts;
-  std::vector<assay::roofline::PlacedSplit> splits;
-  report::Response response;
-  report::Members& out = response.results;
+  std::optional<assay::roofline::PlacedSplit> given;  ///< by --fsdp, --tp and --pp
+  std::vector<assay::roofline::PlacedSplit> splits;   ///< of the batch on the real axes, the best first
+  std::optional<network::CollectiveGroup> experts;    ///< links of expert parallelism
+};
+
+void add_question(const Query& query, report::Members& out) {
   out.emplace_back("cluster", query.cluster.text);
   out.emplace_back("chips", query.cluster.chips());
   out.emplace_back("model", query.model);
   out.emplace_back("dtype", name(query.dtype));
   out.emplace_back("peak", report::Value(query.peak));
   out.emplace_back("layer", layer_section(query));
-  if (query.batch) {
-    out.emplace_back("batch", *query.batch);
-    out.emplace_back("tokens_per_chip", *query.batch / query.chips());
-    if (query.sequence > 0) {
-      const double sequences = *query.batch / Tokens(static_cast<double>(query.sequence));
-      out.emplace_back("sequences", sequences);
-      out.emplace_back("a_sequence_for_every_chip", sequences >= query.chips());
-    }
+  if (!query.batch) return;
+  out.emplace_back("batch", *query.batch);
+  out.emplace_back("tokens_per_chip", *query.batch / query.chips());
+  if (query.sequence > 0) {
+    const double sequences = *query.batch / Tokens(static_cast<double>(query.sequence));
+    out.emplace_back("sequences", sequences);
+    out.emplace_back("a_sequence_for_every_chip", sequences >= query.chips());
   }
+}
+
+/// The splits of the batch on the real axes, and what limits the one that is taken.
+void add_splits(const Query& query, const Schemes& schemes, report::Response& response) {
+  report::Members& out = response.results;
+  const auto& splits = schemes.splits;
+  if (!splits.empty()) {
+    report::Members best{{"fsdp", whole(splits.front().split.fsdp)}, {"tensor", whole(splits.front().split.tensor)}};
+    if (!splits.front().placed.empty()) best.emplace_back("placed", splits.front().placed);
+    best.emplace_back("layer_time", assay::roofline::layer_lower(splits.front(), slice_batch(query)));
+    out.emplace_back("best", std::move(best));
+  }
+  out.emplace_back("splits", split_rows(query, splits));
+  response.table_key = "splits";
+  if (!schemes.given && splits.empty()) return;
+  const assay::roofline::PlacedSplit& chosen = schemes.given ? *schemes.given : splits.front();
+  const assay::roofline::LayerTimes<Plain> times =
+      assay::roofline::layer_times(Plain{}, chosen.rates, chosen.split, slice_batch(query),
+                                   assay::roofline::WeightsAre::sharded, assay::roofline::Pass::forward);
+  out.emplace_back("limiter", times.compute >= times.communication ? "compute" : "network");
+}
+
+/// Everything that several chips share: thresholds, splits, levels, experts.
+Result<Schemes> add_schemes(const Query& query, report::Response& response) {
+  Schemes schemes;
+  report::Members& out = response.results;
+  ASSAY_TRY(links, scheme_links(query));
+  schemes.links = std::move(links);
+  ASSAY_TRY(given, given_split(query, schemes.links));
+  schemes.given = std::move(given);
+  out.emplace_back("data_parallel",
+                   data_parallel_section(query, schemes.links, assay::roofline::WeightsAre::replicated));
+  out.emplace_back("fsdp", data_parallel_section(query, schemes.links, assay::roofline::WeightsAre::sharded));
+  out.emplace_back("tensor_parallel", tensor_parallel_section(query, schemes.links));
+  if (schemes.links.mixed) out.emplace_back("mixed", mixed_section(query, *schemes.links.mixed, schemes.links));
+  if (schemes.given) out.emplace_back("split", split_section(query, *schemes.given));
+  if (query.batch) {
+    schemes.splits = assay::roofline::placed_splits(
+        query.slice, query.shape, query.peak, static_cast<double>(query.pipeline.value_or(1)), slice_batch(query));
+    add_splits(query, schemes, response);
+  }
+  if (!query.slice.torus) {
+    const assay::roofline::Split pure_fsdp{query.slice_chips(), 1, 1};
+    ASSAY_TRY(outer, assay::roofline::place_split(query.slice, query.shape, query.peak,
+                                                  schemes.given ? schemes.given->split : pure_fsdp,
+                                                  assay::roofline::Counting::exact, "--on"));
+    out.emplace_back("levels", level_rows(query, outer));
+    if (response.table_key.empty()) response.table_key = "levels";
+  }
+  if (query.expert) {
+    const program::Mesh mesh{{{"data", query.cluster.chips_per_slice / *query.expert}, {"expert", *query.expert}}};
+    ASSAY_TRY(placement, network::Placement::make(mesh, query.slice, "--ep"));
+    schemes.experts = placement.group(program::axis_bit(1));
+    out.emplace_back("expert_parallel", expert_section(query, *schemes.experts));
+  }
+  return schemes;
+}
+
+report::Members pipeline_section(const Query& query) {
+  const double bubble =
+      assay::roofline::pipeline_bubble(Plain{}, static_cast<double>(*query.pipeline),
+                                       static_cast<double>(*query.micro_batches), static_cast<double>(query.chunks));
+  return {{"stages", *query.pipeline},
+          {"microbatches", *query.micro_batches},
+          {"bubble", bubble},
+          {"bubble_over_work", bubble / (1.0 - bubble)}};
+}
+
+draw::Scene picture_of(const Query& query, const Schemes& schemes, const report::Items& sweep) {
+  if (query.sweep && query.sweep->over == ScalingSweep::Over::chips) return draw::draw(chips_chart(query, sweep));
+  return draw::draw(query.times_in_picture ? time_chart(query, schemes.links, schemes.given)
+                                           : ratio_chart(query, schemes.links, schemes.given));
+}
+
+Result<report::Response> answer(const Request& request, const Context& context) {
+  ASSAY_TRY(query, read_scaling_query(request, context));
+  const bool several = query.slice_chips() > 1;
+  Schemes schemes;
+  report::Response response;
+  report::Members& out = response.results;
+  add_question(query, out);
   if (several) {
-    ASSAY_TRY(found, scheme_links(query));
-    links = found;
-    ASSAY_TRY(split, given_split(query, links));
-    given = split;
-    out.emplace_back("data_parallel", data_parallel_section(query, links, assay::roofline::WeightsAre::replicated));
-    out.emplace_back("fsdp", data_parallel_section(query, links, assay::roofline::WeightsAre::sharded));
-    out.emplace_back("tensor_parallel", tensor_parallel_section(query, links));
-    if (links.mixed) out.emplace_back("mixed", mixed_section(query, *links.mixed, links));
-    if (given) out.emplace_back("split", split_section(query, *given));
-    if (query.batch) {
-      splits = assay::roofline::placed_splits(query.slice, query.shape, query.peak,
-                                              static_cast<double>(query.pipeline.value_or(1)), slice_batch(query));
-      if (!splits.empty()) {
-        report::Members best{{"fsdp", whole(splits.front().split.fsdp)},
-                             {"tensor", whole(splits.front().split.tensor)}};
-        if (!splits.front().placed.empty()) best.emplace_back("placed", splits.front().placed);
-        best.emplace_back("layer_time", assay::roofline::layer_lower(splits.front(), slice_batch(query)));
-        out.emplace_back("best", std::move(best));
-      }
-      out.emplace_back("splits", split_rows(query, splits));
-      response.table_key = "splits";
-    }
-    if (query.batch && (given || !splits.empty())) {
-      const assay::roofline::PlacedSplit& chosen = given ? *given : splits.front();
-      const assay::roofline::LayerTimes<Plain> times =
-          assay::roofline::layer_times(Plain{}, chosen.rates, chosen.split, slice_batch(query),
-                                       assay::roofline::WeightsAre::sharded, assay::roofline::Pass::forward);
-      out.emplace_back("limiter", times.compute >= times.communication ? "compute" : "network");
-    }
-    if (!query.slice.torus) {
-      const assay::roofline::Split alone{query.slice_chips(), 1, 1};
-      ASSAY_TRY(outer, assay::roofline::place_split(query.slice, query.shape, query.peak, given ? given->split : alone,
-                                                    assay::roofline::Counting::exact, "--on"));
-      out.emplace_back("levels", level_rows(query, outer));
-      if (response.table_key.empty()) response.table_key = "levels";
-    }
-    if (query.expert) {
-      const program::Mesh mesh{{{"data", query.cluster.chips_per_slice / *query.expert}, {"expert", *query.expert}}};
-      ASSAY_TRY(placement, network::Placement::make(mesh, query.slice, "--ep"));
-      experts = placement.group(program::axis_bit(1));
-      out.emplace_back("expert_parallel", expert_section(query, *experts));
-    }
+    ASSAY_TRY(found, add_schemes(query, response));
+    schemes = std::move(found);
   }
   if (query.cluster.torus && query.cluster.slices > 1) {
     ASSAY_TRY(between, network::make_group(query.cluster, {"slices"}, query.slice_chips(), "--on"));
@@ -357,37 +397,27 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   }
   if (query.micro_batches) {
     if (!query.pipeline) return fail("--micro-batches", "there is no pipeline", "add --pp STAGES", Error::Kind::usage);
-    const double bubble =
-        assay::roofline::pipeline_bubble(Plain{}, static_cast<double>(*query.pipeline),
-                                         static_cast<double>(*query.micro_batches), static_cast<double>(query.chunks));
-    out.emplace_back("pipeline", report::Members{{"stages", *query.pipeline},
-                                                 {"microbatches", *query.micro_batches},
-                                                 {"bubble", bubble},
-                                                 {"bubble_over_work", bubble / (1.0 - bubble)}});
+    out.emplace_back("pipeline", pipeline_section(query));
   }
   out.emplace_back("memory", memory_section(query));
   if (query.active) out.emplace_back("training", training_section(query));
-  std::size_t sweep_at = 0;
+  report::Items sweep;
   if (query.sweep) {
     if (!several) return fail("--vary", "one chip has nothing to share", "name more chips");
-    ASSAY_TRY(rows, sweep_rows(query, links, request, context));
-    sweep_at = out.size();
+    ASSAY_TRY(rows, sweep_rows(query, schemes.links, request, context));
+    sweep = rows;
     out.emplace_back("sweep", std::move(rows));
     response.table_key = "sweep";
   }
-  if (request.explain()) explain(query, links, given, experts, response);
+  if (request.explain()) explain(query, schemes.links, schemes.given, schemes.experts, response);
   if (request.picture()) {
     if (!several) return fail("--format", "one chip has nothing to draw", "name more chips");
-    const bool over_chips = query.sweep && query.sweep->over == ScalingSweep::Over::chips;
-    const report::Value* rows = over_chips ? &out[sweep_at].second : nullptr;
-    response.picture = draw::draw(rows                     ? chips_chart(query, *rows->items())
-                                  : query.times_in_picture ? time_chart(query, links, given)
-                                                           : ratio_chart(query, links, given));
+    response.picture = picture_of(query, schemes, sweep);
   }
-  response.headline = headline(query, links, splits);
+  response.headline = headline(query, schemes.links, schemes.splits);
   response.notes = query.notes;
   response.notes.emplace_back(
-      "one MLP layer stands for the model: attention adds arithmetic and weights in like parts");
+      "one MLP layer stands for the model: attention adds arithmetic and weights in similar proportion");
   response.notes.insert(response.notes.end(), query.cluster.notes.begin(), query.cluster.notes.end());
   return response;
 }
@@ -398,13 +428,13 @@ VerbSpec verb() {
   return {
       "scaling",
       "when the network limits data, tensor, expert and pipeline parallelism",
-      "The thresholds of scaling for a layer on any chip and topology: the least batch per chip for data "
-      "parallelism and FSDP, the most ways of tensor parallelism, the best mix of both, freely and on the real axes, "
-      "when slices may be joined, memory, FLOP and time of training.",
+      "Scaling thresholds of a layer on any chip and topology: the smallest batch per chip for data parallelism and "
+      "FSDP, the most tensor-parallel ways, the best mix of both (ideal and on the real axes), when slices can be "
+      "joined, and the memory, FLOP and time of training.",
       {{"model", "an id, config.json or @file.toml; or --sizes", false}},
       scaling_options(),
       {{"assay scaling llama-3-70b --on tpu-v5p:16x16x16 --batch 4Mi", "every scheme at one batch"},
-       {"assay scaling --sizes D=8192,F=32768 --on tpu-v5p:16x16x16 --explain", "the thresholds, derived"},
+       {"assay scaling --sizes D=8192,F=32768 --on tpu-v5p:16x16x16 --explain", "the thresholds with their derivation"},
        {"assay scaling llama-3-70b --on h100-sxm:4096 --batch 4M --tp 8 --pp 8", "a split of a switched cluster"},
        {"assay scaling llama-3-70b --on tpu-v5p:16x16x16 --vary batch=512Ki..16Mi --output ratio.svg",
         "arithmetic over communication against the batch"}},

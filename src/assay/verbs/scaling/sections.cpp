@@ -124,8 +124,8 @@ Result<SchemeLinks> scheme_links(const ScalingQuery& query) {
   const auto outer_axes = static_cast<std::size_t>(
       query.axes_fsdp.value_or(static_cast<std::int64_t>(count) - query.axes_tensor.value_or(1)));
   const auto outer = names(std::max<std::size_t>(outer_axes, 1), true);
-  ASSAY_TRY(beside, group(outer));
-  links.mixed = SchemeLinks::Mixed{beside,
+  ASSAY_TRY(fsdp_links, group(outer));
+  links.mixed = SchemeLinks::Mixed{fsdp_links,
                                    activations,
                                    join(outer, ","),
                                    join(inner, ","),
@@ -141,7 +141,7 @@ Tokens slice_batch(const ScalingQuery& query) {
 assay::roofline::LayerRates<Plain> rates_of(const ScalingQuery& query, const network::CollectiveGroup& weights,
                                             const network::CollectiveGroup& activations,
                                             assay::roofline::Counting counting) {
-  return assay::roofline::layer_rates(Plain{}, query.shape, query.peak, weights, activations, counting);
+  return assay::roofline::layer_rates(Plain{}, query.shape, query.peak, {weights, activations}, counting);
 }
 
 Result<std::optional<assay::roofline::PlacedSplit>> given_split(const ScalingQuery& query, const SchemeLinks& links) {
@@ -156,7 +156,7 @@ Result<std::optional<assay::roofline::PlacedSplit>> given_split(const ScalingQue
     assay::roofline::PlacedSplit assumed =
         assay::roofline::assume_split(query.shape, query.peak, split, assay::roofline::Counting::exact,
                                       links.mixed->weights, links.mixed->activations);
-    assumed.placed = fmt::format("as if fsdp had all of {} and tensor all of {}", links.mixed->weights_text,
+    assumed.placed = fmt::format("assuming that fsdp has all of {} and tensor all of {}", links.mixed->weights_text,
                                  links.mixed->activations_text);
     return std::optional<assay::roofline::PlacedSplit>(assumed);
   }

@@ -10,7 +10,7 @@
 
 namespace assay::verbs::scaling {
 
-/// The links that each scheme uses. On a torus these are whole axes, as if each scheme had them to itself.
+/// The links that each scheme uses. On a torus these are whole axes, as if no other scheme used them.
 struct SchemeLinks {
   network::CollectiveGroup weights;      ///< of pure FSDP or data parallelism, over all chips of a slice
   network::CollectiveGroup activations;  ///< of tensor parallelism
@@ -26,7 +26,7 @@ struct SchemeLinks {
 };
 Result<SchemeLinks> scheme_links(const ScalingQuery& query);
 
-/// The split that --fsdp, --tp and --pp give, if any; the axes that --axes-fsdp and --axes-tp name are taken as whole.
+/// The split that --fsdp, --tp and --pp give, if any; the axes of --axes-fsdp and --axes-tp count as whole.
 Result<std::optional<assay::roofline::PlacedSplit>> given_split(const ScalingQuery& query, const SchemeLinks& links);
 
 /// Tokens of the batch that one slice takes.
@@ -42,7 +42,7 @@ report::Members mixed_section(const ScalingQuery& query, const SchemeLinks::Mixe
 report::Members split_section(const ScalingQuery& query, const assay::roofline::PlacedSplit& split);
 report::Members slices_section(const ScalingQuery& query, const network::CollectiveGroup& between);
 report::Members expert_section(const ScalingQuery& query, const network::CollectiveGroup& group);
-/// Each level of a switched network by itself; `split` says how many chips hold one copy of the weights.
+/// Each level of a switched network; `split` says how many chips hold one copy of the weights.
 report::Items level_rows(const ScalingQuery& query, const assay::roofline::PlacedSplit& split);
 report::Items split_rows(const ScalingQuery& query, const std::vector<assay::roofline::PlacedSplit>& splits);
 
