@@ -79,7 +79,7 @@ const PipelineClock::Score& PipelineClock::score_of(const PipelineShape& shape) 
     const std::size_t count = cuts[2] - cuts[1];
     for (std::size_t i = cuts[1]; i < cuts[2]; ++i) {
       if (operations[lane[i - count]].duration != operations[lane[i]].duration)
-        throw InternalError("a pipeline schedule does not repeat itself");
+        throw InternalError("a pipeline schedule is not periodic");
       score.echoes.emplace_back(lane[i - count], lane[i]);
     }
   }

@@ -57,7 +57,7 @@ Result<Lengths> uniform(std::string_view range, std::string_view where) {
   ASSAY_TRY(from, parse_count(range.substr(0, dots), where));
   ASSAY_TRY(to, parse_count(range.substr(dots + 2), where));
   if (from > to)
-    return fail(std::string(where), fmt::format("{} is above {}", from, to), "the smaller end comes first");
+    return fail(std::string(where), fmt::format("{} is above {}", from, to), "put the smaller value first");
   const double low = static_cast<double>(from), span = static_cast<double>(to - from);
   return tabulated([&](double share) { return low + share * span; }, 0.0);
 }
@@ -79,7 +79,8 @@ Result<Lengths> percentiles(std::string_view text, std::string_view where) {
   std::sort(points.begin(), points.end());
   for (std::size_t i = 1; i < points.size(); ++i)
     if (points[i].first == points[i - 1].first || points[i].second < points[i - 1].second)
-      return fail(std::string(where), "percentiles that fall or stand twice", "e.g. p50=300,p90=2k,p99=4k");
+      return fail(std::string(where), "give each percentile once, with lengths that do not fall",
+                  "e.g. p50=300,p90=2k,p99=4k");
   if (points.size() < 2) return fail(std::string(where), "one percentile is not a distribution", "e.g. p50=300,p99=4k");
   return tabulated(
       [&](double share) {
@@ -154,12 +155,12 @@ Result<Lengths> parse_lengths(std::string_view text, std::int64_t mean, std::str
   if (text.starts_with(lognormal)) {
     const auto sigma = parse_number(text.substr(lognormal.size()));
     if (!sigma || *sigma < 0.0 || *sigma > 5.0)
-      return fail(std::string(where), fmt::format("{} is not a spread from 0 to 5", in_quotes(text)),
+      return fail(std::string(where), fmt::format("{} is not a sigma from 0 to 5", in_quotes(text)),
                   "the standard deviation of the logarithm of lengths, e.g. lognormal:1");
     return tabulated([&](double share) { return std::exp(*sigma * normal_quantile(share)); },
                      static_cast<double>(mean));
   }
-  return fail(std::string(where), fmt::format("{} is not a distribution of lengths", in_quotes(text)),
+  return fail(std::string(where), fmt::format("{} is not a length distribution", in_quotes(text)),
               "lognormal:SIGMA, exponential, uniform:A..B, p50=N,p99=N or @FILE with a length per line");
 }
 

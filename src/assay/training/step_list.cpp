@@ -115,7 +115,7 @@ Result<std::vector<KindTime>> kind_times(const TrainingQuestion& question, std::
                          : step.op == program::Op::product ? "products"
                          : attends                         ? "attention"
                                                            : "other kernels";
-      const std::string_view phase = step.is_repeated ? "forward again" : program::name(block.phase);
+      const std::string_view phase = step.is_repeated ? "recomputed forward" : program::name(block.phase);
       auto found = std::find_if(all.begin(), all.end(),
                                 [&](const KindTime& one) { return one.phase == phase && one.kind == kind; });
       if (found == all.end()) found = all.insert(all.end(), {phase, std::move(kind), moves, {}, {}, {}});

@@ -23,7 +23,7 @@ Result<estimate::StepTimes> training_step_times(const TrainingQuestion& question
 
 /// Where the time of a step goes, by phase and kind of work: all microbatches, the mean of its stages.
 struct KindTime {
-  std::string_view phase;  ///< forward, forward again, backward, update
+  std::string_view phase;  ///< forward, recomputed forward, backward, update
   std::string kind;        ///< products, attention, other kernels; or the axes of a network
   bool is_collective = false;
   Seconds time;  ///< of collectives all of it, waited for or not

@@ -278,7 +278,7 @@ Result<search::ServingSearch> first_that_serves(ServeQuery& query, search::Servi
   }
   query.notes.push_back(
       fmt::format("--on names {} clusters: {} is {}", query.sizes.size(), query.cluster.text,
-                  found.best ? "the first that does what was asked; comparison has all" : "the first"));
+                  found.best ? "the first that meets the request; comparison shows all" : "the first"));
   return found;
 }
 

@@ -21,9 +21,9 @@ report::Members spread_members(const serving::Spread& spread) {
 }
 
 std::string_view policy_text(serving::BatchingPolicy policy) {
-  return policy == serving::BatchingPolicy::interleaved ? "prompts go before decode steps"
-         : policy == serving::BatchingPolicy::chunked   ? "chunks of prompts join decode steps"
-                                                        : "prompts have servers of their own";
+  return policy == serving::BatchingPolicy::interleaved ? "prefill before decode"
+         : policy == serving::BatchingPolicy::chunked   ? "chunked prefill"
+                                                        : "disaggregated prefill";
 }
 
 /// Chips of all servers, those for prompts among them.
@@ -128,8 +128,8 @@ Result<report::Members> load_section(const ServeQuery& query, const serving::Ser
     out.emplace_back("copies_needed", copies);
     response.outcome = report::Outcome::infeasible;
     response.headline = fmt::format(
-        "{} requests per second are more than the {} that {} serves with {} and at most {} sequences: the queue grows "
-        "without end; {} such servers would do",
+        "{} requests per second exceed the {} that {} can serve with {} and at most {} sequences: the queue grows "
+        "without bound; {} such servers are enough",
         human_number(*query.rate), human_number(saturation), query.cluster.text, strategy_text(point.strategy),
         human_number(point.batch), human_number(copies));
     return out;
@@ -147,8 +147,9 @@ Result<report::Members> load_section(const ServeQuery& query, const serving::Ser
     if (!meets(query, times)) {
       response.outcome = report::Outcome::infeasible;
       response.headline = fmt::format(
-          "at {} requests per second 1 in 100 waits longer than {} for the first token and {} per token; up to {} "
-          "requests per second meet the latencies",
+          "at {} requests per second the 99th percentiles are {} to the first token and {} per token; the latency "
+          "limits "
+          "hold up to {} requests per second",
           human_number(*query.rate), human(Seconds(times.first_token.p99)), human(Seconds(times.per_token.p99)),
           human_number(most));
     }

@@ -156,10 +156,9 @@ Result<search::ServingSearch> search_as_measured(const ServeQuery& query) {
 void note_measured(const ServeQuery& query, const serving::ServingPoint& point, report::Response& response) {
   const auto compare = [&](std::string_view option, const serving::ServingTime& time) {
     if (time.estimate >= time.lower) return;
-    response.notes.push_back(
-        fmt::format("{} {} is below {}, the least that these chips take: was it of this model, "
-                    "batch and cluster?",
-                    option, human(Seconds(time.estimate)), human(Seconds(time.lower))));
+    response.notes.push_back(fmt::format(
+        "{} {} is below {}, the lower bound on these chips: was it measured with this model, batch and cluster?",
+        option, human(Seconds(time.estimate)), human(Seconds(time.lower))));
   };
   if (query.step_time) compare("--step-time", point.decode);
   if (query.prefill_time) compare("--prefill-time", point.prefill);
@@ -279,17 +278,19 @@ Result<search::Speculation> with_draft(const ServeQuery& query, serving::Serving
   if (point.batch > most && (query.choices.batch || most < 1.0)) {
     response.outcome = report::Outcome::infeasible;
     response.headline =
-        most < 1.0 ? fmt::format(
-                         "does not fit: beside the draft {} there is no room for one sequence with {}; take a smaller "
-                         "draft, or more chips",
-                         name, strategy_text(point.strategy))
-                   : fmt::format("does not fit: beside the draft {} there is room for --batch {} with {}, not for {}",
-                                 name, human_number(most), strategy_text(point.strategy), human_number(point.batch));
+        most < 1.0
+            ? fmt::format(
+                  "does not fit: with the draft {} there is no room for a single sequence with {}; use a smaller "
+                  "draft or more chips",
+                  name, strategy_text(point.strategy))
+            : fmt::format("does not fit: with the draft {} there is room for --batch {} with {}, not for {}", name,
+                          human_number(most), strategy_text(point.strategy), human_number(point.batch));
   } else if (point.batch > most) {
     ASSAY_TRY(links, serving::serving_links(question.setup, point.strategy, query.cluster));
     const serving::ServingProfiles profiles = serving::serving_profiles(question, point.strategy, links);
-    response.notes.push_back(fmt::format("batch {} of the {} that fit alone: the draft takes memory, too",
-                                         human_number(most), human_number(point.batch)));
+    response.notes.push_back(
+        fmt::format("batch {} instead of the {} that fit without the draft, which needs memory too", human_number(most),
+                    human_number(point.batch)));
     serving::ServingPoint fewer = serving::serving_point(question, point.strategy, profiles, links, most);
     fewer.scale(point.step_scale, point.prefill_scale), fewer.prompts = point.prompts;
     point = fewer;

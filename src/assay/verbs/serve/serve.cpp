@@ -46,7 +46,7 @@ auto critical_batch(const N& num, const ServeQuery& query) {
   const auto weight = num.given("bytes of a weight", storage(query.question.setup.formats.most(), 1.0), "--weights");
   const auto work = num.given("flops of a weight and token", Flops(2.0), "one multiply and one add");
   const auto share = num.given("experts over experts per token", most_expert_load(query.model()),
-                               "each expert sees that part of the tokens");
+                               "each expert sees that fraction of the tokens");
   return num.named("critical batch", peak * weight / (work * hbm) * share);
 }
 
@@ -155,7 +155,7 @@ void explain(const ServeQuery& query, const serving::ServingPoint& point, report
   const auto critical = critical_batch(num, query);
   const auto step = num.given("decode step", Seconds(point.decode.estimate),
                               query.step_time ? "--step-time" : "kernels and collectives of the program");
-  const auto batch = num.given("batch", Tokens(point.batch), "one token of each sequence");
+  const auto batch = num.given("batch", Tokens(point.batch), "one token per sequence");
   const auto n = num.given("chips", query.chips(), query.cluster.text);
   const auto rate = num.named("tokens per second per chip", batch / step / n);
   response.derived = {critical.id, rate.id};
@@ -185,8 +185,8 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   }
   const search::ServingSearch& found = *search;
   if (!found.best && !found.closest)
-    return fail("--batch", "no strategy serves a batch as asked",
-                "give fewer of --tp --pp --ep --dp, or another batch");
+    return fail("--batch", "no strategy serves this batch with the given parallelism",
+                "leave out some of --tp --pp --ep --dp, or change the batch");
   serving::ServingPoint point = found.best ? *found.best : *found.closest;
   if (query.rate && found.fits) {
     ASSAY_TRY(loaded, best_under_load(query, found, point));
@@ -293,69 +293,75 @@ VerbSpec verb() {
   return {
       "serve",
       "predict prefill and decode and find the best way to serve a model",
-      "MODEL is an id of the catalogue, a config.json or a directory. What is not given is searched: sharding and "
-      "batch. With --batch the fastest way, with --ttft or --tpot the cheapest that meets them, else the most "
-      "tokens. Exit code 3 if nothing fits or meets them; the answer then says what would.",
+      "MODEL is a catalogue id, a config.json or a directory. Sharding and batch are searched unless given: with "
+      "--batch for the lowest latency, with --ttft or --tpot for the lowest cost that meets them, else for the most "
+      "tokens per second. Exit code 3 if nothing fits or meets them; the answer then says what would.",
       {{"model", "id, config.json or directory", true}},
       {on_option,
-       {"prompt", "N", "tokens of a prompt (default 1024)"},
-       {"output", "N", "tokens of an answer (default 256); a file name writes there", true},
+       {"prompt", "N", "tokens per prompt (default 1024)"},
+       {"output", "N", "tokens per output (default 256); a file name writes the answer there", true},
        {"prompt-lengths", "HOW",
         "lognormal:SIGMA or exponential around --prompt, uniform:A..B, p50=N,p99=N, or @FILE with a length per line"},
-       {"output-lengths", "HOW", "the same of answers"},
-       {"page", "N", "tokens of a page of the cache: memory is taken page by page (default: all at the start)"},
-       {"overflow", "SHARE", "of the time that pages may run out (default 0.01): this bounds the batch"},
+       {"output-lengths", "HOW", "the same for outputs"},
+       {"page", "N",
+        "tokens per page of the KV cache, allocated as sequences grow (default: all reserved at the start)"},
+       {"overflow", "SHARE", "fraction of time in which pages may run out (default 0.01); limits the batch"},
        {"batch", "B", "sequences decoded together, over all replicas"},
-       {"ttft", "TIME", "longest time to the first token, unloaded; with --rate of 99 in 100 requests"},
-       {"tpot", "TIME", "longest time per output token; with --rate of 99 in 100 requests"},
-       {"rate", "R", "requests per second that arrive at random: waits, percentiles, the most that can be served"},
-       {"simulate", "N", "with --rate: also play out N requests one by one"},
-       {"prefill-servers", "N", "with --rate: copies of a replica that only work on prompts"},
+       {"ttft", "TIME", "limit on time to first token, unloaded; with --rate, of the 99th percentile"},
+       {"tpot", "TIME", "limit on time per output token; with --rate, of the 99th percentile"},
+       {"rate", "R", "requests per second, arriving at random: adds waits, percentiles and the saturation rate"},
+       {"simulate", "N", "with --rate: also simulate N requests"},
+       {"prefill-servers", "N", "with --rate: replicas that only run prefill"},
        {"weights", "DTYPE",
-        "of weights (default: as published, but fp32 in bf16); with scales, as mxfp4, nvfp4, int4-g128, fp8-128x128: "
-        "of linear layers"},
-       {"kv", "DTYPE", "of the cache (default bf16); a scale per tensor takes no memory"},
+        "of weights (default: as published, but fp32 becomes bf16); block-scaled formats (mxfp4, nvfp4, int4-g128, "
+        "fp8-128x128) apply to linear layers"},
+       {"kv", "DTYPE", "of the KV cache (default bf16); per-tensor scales take no memory"},
        {"compute", "DTYPE",
-        "of products (default bf16; as published where activations are quantised and the chip can)"},
-       {"head-weights", "DTYPE", "of embedding and head (default: as the other weights)"},
-       {"software", "HOW", "how kernels are made: fused (default), compiled or eager", false, "fused|compiled|eager"},
-       {"scheduler", "WHO", "what the host runs between steps: loop, native (default), python, or python ahead of them",
+        "of matrix products (default bf16, or as published if activations are quantised and the chip supports it)"},
+       {"head-weights", "DTYPE", "of embedding and head (default: as --weights)"},
+       {"software", "HOW", "how kernels are generated: fused (default), compiled or eager", false,
+        "fused|compiled|eager"},
+       {"scheduler", "WHO",
+        "what the host runs between steps: loop, native (default), python, or ahead (python, overlapped with the step)",
         false, "loop|native|python|ahead"},
        {"cache-kernel", "HOW",
-        "attention over the cache: matrix (default) or vector units, the latter unsplit, or copies for every head",
+        "attention over the cache: on matrix units (default), on vector units, unsplit (vector units, one block per "
+        "row), or copies (keys and values repeated for every head)",
         false, "matrix|vector|unsplit|copies"},
        {"tp", "N", "tensor parallelism"},
        {"pp", "N", "pipeline stages"},
-       {"ep", "N", "expert parallelism: ways that experts are split"},
+       {"ep", "N", "expert parallelism"},
        {"ep-over", "AXES",
-        "which devices hold different experts: data (a part of dp) or tensor (the tensor-parallel ones, which then do "
-        "not split experts); data-parallel ones make up the rest of --ep",
+        "axis that experts are distributed over: data (part of dp) or tensor (which then does not split each expert); "
+        "data-parallel devices make up the rest of --ep",
         false, "data|tensor"},
-       {"dp", "N", "replicas, or groups with attention of their own"},
-       {"weights-2d", "N", "ways that weights are split in their other direction"},
-       {"gather-weights", "", "with --weights-2d: weights are gathered before use, sequences are split instead"},
-       {"cache", "HOW", "how the cache is split within a tensor-parallel group", false, "heads|batch|sequence"},
-       {"prefix-hit", "SHARE", "of the prompt that is cached already (0.5, 50%), or its tokens (512)"},
-       {"imbalance", "F", "tokens of the busiest experts over an even share (default 1)"},
+       {"dp", "N", "data parallelism: replicas, or attention groups that share experts"},
+       {"weights-2d", "N", "shards of each weight along its other dimension"},
+       {"gather-weights", "", "with --weights-2d: gather weights before use and split sequences instead"},
+       {"cache", "HOW", "how the KV cache is sharded within a tensor-parallel group", false, "heads|batch|sequence"},
+       {"prefix-hit", "SHARE", "part of the prompt that is already cached: a share (0.5, 50%) or tokens (512)"},
+       {"imbalance", "F", "load of the busiest experts over an even load (default 1)"},
        dispatch_option,
-       {"chunk", "N", "tokens of a prompt that join each decode step of a replica"},
-       {"draft", "MODEL", "drafts tokens for speculative decoding; mtp: one layer of the model itself"},
-       {"acceptance", "A", "share of drafted tokens that are right (default 0.8)"},
-       {"draft-length", "K", "drafted tokens of a loop (default: the best)"},
+       {"chunk", "N", "chunked prefill: prompt tokens added to each decode step of a replica"},
+       {"draft", "MODEL", "draft model for speculative decoding; mtp: one layer of the model itself"},
+       {"acceptance", "A", "share of drafted tokens that are accepted (default 0.8)"},
+       {"draft-length", "K", "drafted tokens per verification (default: the best)"},
        {"compare", "CLUSTER", "another cluster to compare with", true},
-       {"formats", "LIST", "also compare weights, cache and, where the chip can, products in these: fp8,int4"},
-       {"vary", "batch=1..512", "sweep the batch of the strategy: doubling, or a list"},
+       {"formats", "LIST",
+        "also compare these formats, e.g. fp8,int4, for weights, cache and, where the chip supports it, products"},
+       {"vary", "batch=1..512", "sweep the batch of the chosen strategy: a range (doubling) or a list"},
        {"memory-share", "SHARE",
-        "of a chip's memory that the server may take (default 1; vLLM and others ask for 0.9)"},
-       {"fits", "", "also what fits in which format, the longest context, the smallest slice"},
+        "share of a chip's memory that the server may use (default 1; vLLM and others use 0.9)"},
+       {"fits", "", "also show what fits in which format, the longest context and the smallest slice"},
        {"list", "", "also list the collectives of a decode step"},
-       {"products", "", "also list its products, with the batch at which each would be bound by arithmetic"},
-       {"stretch", "", "let contexts go beyond what the model was made for"},
-       {"kv-heads", "K", "heads of keys and values, instead of the model's"},
-       {"parameters", "N", "parameters of the model, where they are not to be counted"},
-       {"prefill-time", "TIME", "a measured prefill, instead of the estimate"},
-       {"step-time", "TIME", "a measured decode step, instead of the estimate"},
-       {"mfu", "SHARE", "share of the peak that prefill reaches, instead of the estimate"},
+       {"products", "",
+        "also list the matrix products of a decode step, with the batch at which each becomes compute-bound"},
+       {"stretch", "", "allow contexts longer than the model's"},
+       {"kv-heads", "K", "number of KV heads, instead of the model's"},
+       {"parameters", "N", "number of parameters, instead of counting them"},
+       {"prefill-time", "TIME", "measured prefill time, instead of the estimate"},
+       {"step-time", "TIME", "measured time of a decode step, instead of the estimate"},
+       {"mfu", "SHARE", "MFU of prefill, instead of the estimate"},
        {"picture", "WHAT", "front (default), step (its parts against the batch) or cost", false, "front|step|cost"},
        set_option},
       {{"assay serve llama-3-70b --on tpu-v5e:4x4 --prompt 7680 --output 512 --batch 32 --weights int8 --kv int8",
@@ -366,7 +372,7 @@ VerbSpec verb() {
        {"assay serve llama-3-70b --on h100-sxm:8 --batch 8 --draft llama-3-8b --acceptance 0.8",
         "speculative decoding"},
        {"assay serve llama-3-8b --on h100-sxm:1 --prompt 1000 --prompt-lengths lognormal:1 --page 16 --rate 8",
-        "requests of all lengths at a rate"}},
+        "requests of varying length at a given rate"}},
       &answer,
       true};
 }

@@ -67,7 +67,7 @@ void note_intervals(const ServeQuery& query, const serving::ServingPoint& point,
     std::vector<std::string> names;
     if (outside)
       for (const report::Value& name : *outside->items()) names.push_back(report::scalar_text(name));
-    if (!names.empty()) text += fmt::format("; {} beyond what was measured", join(names, " and "));
+    if (!names.empty()) text += fmt::format("; {} outside the measured range", join(names, " and "));
     response.notes.push_back(std::move(text));
   }
 }

@@ -38,7 +38,7 @@ template <class Q>
 Result<Q> positive(std::string_view text, std::string option) {
   ASSAY_TRY(value, parse_as<Q>(text, option));
   if (!(value > Q(0)))
-    return fail(std::move(option), fmt::format("{} is not above 0", in_quotes(text)), "give what it really is");
+    return fail(std::move(option), fmt::format("{} must be above 0", in_quotes(text)), "give a positive value");
   return value;
 }
 
@@ -118,7 +118,7 @@ Result<void> add_run(const Request& request, const TrainQuery& query, const trai
     for (const char* key : {"training_time", "chip_hours", "cost", "energy"}) out.emplace_back(key, report::Value());
     response.outcome = report::Outcome::infeasible;
     response.notes.push_back(fmt::format(
-        "the run never ends: a failure every {}, {} to restart, and {} from one checkpoint to the next",
+        "the run never finishes: a failure every {}, {} to restart, and {} between checkpoints",
         human(run.goodput->failures_every), human(run.goodput->restart), human(run.goodput->checkpoint_interval)));
     return {};
   }
@@ -131,13 +131,13 @@ Result<void> add_run(const Request& request, const TrainQuery& query, const trai
                                          price.kind, price.date));
   } else {
     out.emplace_back("cost", report::Value());
-    response.notes.push_back(fmt::format("no cost: {} has no list price per hour in the catalogue", chip.id));
+    response.notes.push_back(fmt::format("no cost: the catalogue has no hourly list price for {}", chip.id));
   }
   if (chip.power) {
     const Watts power = power_of(query);
     out.emplace_back("energy", power * run.time * query.question.chips);
     response.notes.push_back(fmt::format("energy at {} per chip{}", human(power),
-                                         chip.power->system ? ", its share of the system included" : ""));
+                                         chip.power->system ? ", including its share of the system" : ""));
   } else {
     out.emplace_back("energy", report::Value());
     response.notes.push_back(fmt::format("no energy: the power of {} is not published", chip.id));

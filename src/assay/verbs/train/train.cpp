@@ -59,7 +59,7 @@ report::Members strategy_members(const TrainQuery& query, const training::Strate
   const program::Mesh mesh = training::whole_mesh(p, s.layout);
   out.emplace_back("mesh", program::mesh_text(mesh));
   if (query.cluster.chips() > 1 && !query.cluster.torus)
-    out.emplace_back("placement", "the last axis of the mesh lies innermost");
+    out.emplace_back("placement", "the last mesh axis maps to adjacent ranks");
   else if (query.cluster.chips() > 1)
     if (const auto placement = training::whole_placement(p, s.layout, query.cluster))
       out.emplace_back("placement", network::placement_text(*placement, mesh, query.cluster));
@@ -146,7 +146,7 @@ std::string nearest_fit(const TrainQuery& query, const training::Strategy& strat
                         static_cast<double>(counts.trained) *
                             (storage(formats.gradients, 1.0).value() + query.question.setup.optimizer.state_bytes());
   const double chips = std::ceil(states / capacity);
-  const std::string more = fmt::format("its weights, gradients and optimizer states take {}: {} such chips hold them",
+  const std::string more = fmt::format("its weights, gradients and optimizer states take {}, which needs {} such chips",
                                        human(Bytes(states)), chips);
   std::string best = more;
   double least = std::numeric_limits<double>::infinity();
@@ -160,7 +160,7 @@ std::string nearest_fit(const TrainQuery& query, const training::Strategy& strat
     least = lacks;
     best = fmt::format("{} needs {}", text, human(Bytes(on_chip)));
     if (on_host > 0.0)
-      best += fmt::format(" and {} of the host, {} more than a chip's part of it", human(Bytes(cost->host_memory)),
+      best += fmt::format(" and {} of host memory, {} more than the chip's share", human(Bytes(cost->host_memory)),
                           human(Bytes(on_host)));
     else if (lacks <= 0.0)
       best += ", which fits";
@@ -183,18 +183,19 @@ Result<void> explain(const TrainQuery& query, const search::Candidate& best, rep
     if (one.is_collective) continue;
     const double share = one.share_of_peak();
     const auto term = num.given(fmt::format("{} {}", one.phase, one.kind), one.time,
-                                share > 0.001 ? fmt::format("{} at {:.0f} % of the peak; --list has every line",
+                                share > 0.001 ? fmt::format("{} at {:.0f} % of the peak; --list shows every line",
                                                             human(one.flops), 100.0 * share)
-                                              : std::string("what moves bytes; --list has every line"));
+                                              : std::string("memory-bound work; --list shows every line"));
     work = work ? *work + term : term;
     sum += one.time.value();
   }
   // Stages are waited for by the slowest of them.
   const double slowest = sum > 0.0 ? cost.parts.compute / sum : 1.0;
   const auto compute = num.named(
-      "compute", std::abs(slowest - 1.0) > 1e-6
-                     ? num.given("slowest stage over the mean", slowest, "layers, embedding and head of each") * *work
-                     : *work);
+      "compute",
+      std::abs(slowest - 1.0) > 1e-6
+          ? num.given("slowest stage over the mean", slowest, "stages differ in layers, embedding and head") * *work
+          : *work);
   auto time = compute;
   const training::StepParts& p = cost.parts;
   struct Wait {
@@ -202,32 +203,32 @@ Result<void> explain(const TrainQuery& query, const search::Candidate& best, rep
     double seconds;
     const char* source;
   };
-  constexpr const char* on_links = "steps of the program on the cluster's links";
+  constexpr const char* on_links = "collectives of the program on the cluster's links";
   const Wait waits[] = {
       {"tensor collectives", p.tensor, on_links},
       {"context collectives", p.context, on_links},
       {"expert collectives", p.expert, on_links},
       {"exposed weights traffic", p.weights, on_links},
-      {"stage handover", p.handover, "activations and their gradients on the links between stages"},
-      {"pipeline bubble", p.bubble, "what the slowest stage waits for others, event by event"},
-      {"exposed gradients", p.gradients, "their reduction, as far as the last backward pass does not hide it"},
-      {"update", p.update, "memory traffic of the optimizer, and new weights that are waited for"},
-      {"exposed host link", p.host, "copies to and from the host, as far as nothing hides them"},
-      {"overhead", p.overhead, "steps/training.toml: a step's fixed cost, and waiting for the slowest chip"}};
+      {"stage handover", p.handover, "activations and their gradients sent between stages"},
+      {"pipeline bubble", p.bubble, "time the slowest stage waits for others, from the pipeline simulation"},
+      {"exposed gradients", p.gradients, "gradient reduction that the last backward pass does not hide"},
+      {"update", p.update, "memory traffic of the optimizer, and the exposed part of gathering new weights"},
+      {"exposed host link", p.host, "copies to and from the host that nothing hides"},
+      {"overhead", p.overhead, "steps/training.toml: fixed cost per step, and waiting for the slowest chip"}};
   for (const auto& [word, seconds, source] : waits)
     if (seconds > 0.0) time = time + num.given(word, Seconds(seconds), source);
   const auto step = num.named("step time", time);
   const auto model = num.given("model flops per chip", model_flops_per_chip(query),
-                               "three times the forward pass; assay models shows its terms");
+                               "three times the forward pass; assay models shows the terms");
   const auto mfu = num.named("mfu", model / (step * peak));
   const auto batch = num.given("batch", Tokens(query.batch_tokens), "--batch");
   const auto rate = num.named("tokens per second per chip", batch / step / chips);
   const auto at_peak = num.given("arithmetic at the peak", Seconds(cost.compute), "mean over stages");
-  const auto memory = num.given("memory traffic at the peak", Seconds(cost.memory_time), "the update included");
+  const auto memory = num.given("memory traffic at the peak", Seconds(cost.memory_time), "including the update");
   const auto network =
       num.given("network at full bandwidth",
                 Seconds(std::max(*std::max_element(cost.network.begin(), cost.network.end()), cost.copies)),
-                "the busiest kind of axis, gradients included");
+                "the busiest kind of axis, including gradients");
   const auto limit = num.named("limit of ideal hardware", max(max(at_peak, memory), network));
   const training::MemoryParts& m = cost.memory;
   const std::pair<const char*, double> held[] = {
@@ -260,7 +261,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   const Dtype measure = measure_of(query);
   ASSAY_TRY(peak, hardware::peak_rate(query.cluster.chip, measure, "--compute"));
   if (measure != query.compute)
-    response.notes.push_back(fmt::format("{} multiplies {} faster than {}: utilisations are shares of the peak of {}",
+    response.notes.push_back(fmt::format("{} multiplies {} faster than {}: utilisation is relative to the {} peak",
                                          query.cluster.chip.id, name(measure), name(query.compute), name(measure)));
   report::Members& out = response.results;
   out.emplace_back("model", query.imported.model.id);
@@ -291,33 +292,33 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   }
   const Result<SimulatedStep> simulated = simulated_step(query, best);
   if (simulated) out.emplace_back("memory_over_the_step", memory_rows(*simulated));
-  response.notes.push_back(
-      cost.memory.head > 0.0
-          ? "memory is that of the fullest moment, at the loss: no layer's workspace is in use then"
-          : "memory is that of the fullest moment, in the backward pass of a layer: no logits are there then");
+  response.notes.push_back(cost.memory.head > 0.0
+                               ? "peak memory occurs at the loss, when no layer workspace is in use"
+                               : "peak memory occurs in the backward pass of a layer, when no logits are held");
   const estimate::StepEffects& effects = query.question.setup.effects;
   if (best.strategy.parallelism.tensor > 1 && !request.has("tensor-overlap")) {
     if (effects.tensor_waited < 1.0)
       response.notes.emplace_back(
-          "tensor-parallel collectives run in pieces beside the products that need them (--tensor-overlap all)");
+          "tensor-parallel collectives are split and overlap the matrix products that need them (--tensor-overlap "
+          "all)");
     else if (effects.beside_waited < 1.0 &&
              !(best.strategy.parallelism.pipeline > 1 && pipeline::splits_backward(best.strategy.schedule)))
       response.notes.emplace_back(
-          "tensor-parallel collectives of the backward pass run beside products that make gradients of weights "
-          "(--tensor-overlap all)");
+          "tensor-parallel collectives of the backward pass overlap the weight-gradient products (--tensor-overlap "
+          "all)");
   }
   if (best.strategy.offload != training::Offload::none && !request.has("offload"))
-    response.notes.push_back(fmt::format(
-        "offload {} was found to be fastest: each chip needs {} of the host's memory and a link of {} each way; "
-        "--offload none leaves it out",
-        training::name(best.strategy.offload), human(Bytes(cost.host_memory)),
-        human(BytesPerSecond(query.question.host.rate))));
+    response.notes.push_back(
+        fmt::format("offload {} is fastest: each chip needs {} of host memory and a host link of {} each way; "
+                    "--offload none turns it off",
+                    training::name(best.strategy.offload), human(Bytes(cost.host_memory)),
+                    human(BytesPerSecond(query.question.host.rate))));
   if (report::Members interval = memory_interval(query, cost.memory); !interval.empty()) {
     const auto high = std::find_if(interval.begin(), interval.end(), [](const auto& m) { return m.first == "high"; });
     if (const auto most = report::numeric(high->second); fits && most && *most > capacity.value())
       response.notes.push_back(
-          fmt::format("it may not fit: peaks of the kind were measured up to {} for such an estimate, and {} is there; "
-                      "--micro-batch, --recompute or a higher --zero make room",
+          fmt::format("it may not fit: for such an estimate, measured peaks went up to {}, and the chip has {}; "
+                      "a smaller --micro-batch, more --recompute or a higher --zero frees memory",
                       human(Bytes(*most)), human(capacity)));
     out.emplace_back("memory_interval", std::move(interval));
   }
@@ -368,28 +369,28 @@ Result<report::Response> answer(const Request& request, const Context& context) 
       !query.cluster.torus && !query.choices.layout &&
       program::mesh_text(training::whole_mesh(p, best.strategy.layout)) != program::mesh_text(training::whole_mesh(p)))
     response.notes.emplace_back(
-        "another order of the mesh's axes than the usual one is faster; --order pp,dp,fsdp,ep,cp,tp asks for that");
+        "the fastest order of mesh axes is not the usual one; --order pp,dp,fsdp,ep,cp,tp selects the usual order");
   if (const std::int64_t most = search::largest_microbatch(query.sequence);
       !query.choices.micro_batch && best.strategy.micro_batch == most &&
       training::microbatches(query.question, best.strategy) > 1.0)
     response.notes.push_back(fmt::format(
-        "microbatches of more than {} sequences are not searched; --micro-batch asks for one", human_count(most)));
-  response.notes.push_back(
-      fmt::format("MFU counts three forward passes{}, causal attention as the mask leaves it; HFU counts what is "
-                  "executed, forward work done again included",
-                  query.imported.model.adapters ? ", two of products with weights that are not trained" : ""));
+        "microbatches of more than {} sequences are not searched; set one with --micro-batch", human_count(most)));
+  response.notes.push_back(fmt::format(
+      "MFU counts three forward passes{}, and only the unmasked half of causal attention; HFU counts executed "
+      "FLOP, including recomputation",
+      query.imported.model.adapters ? " (two for products with frozen weights)" : ""));
   if (fits) {
     response.headline = fmt::format("{} per step, {:.1f} % MFU with {}", human(Seconds(cost.estimate)),
                                     100.0 * (useful / peak.value), strategy_text(best.strategy));
   } else {
     const double short_by = cost.memory.total() - capacity.value();
     const double short_on_host = cost.host_memory - query.question.host.capacity;
-    std::string shortfall = short_by > 0.0 ? fmt::format("{} a chip, {} more than it has",
+    std::string shortfall = short_by > 0.0 ? fmt::format("{} per chip, {} more than it has",
                                                          human(Bytes(cost.memory.total())), human(Bytes(short_by)))
                                            : std::string();
     if (short_on_host > 0.0)
       shortfall +=
-          fmt::format("{}{} of the host for each chip, {} more than its part of it", shortfall.empty() ? "" : ", and ",
+          fmt::format("{}{} of host memory per chip, {} more than its share", shortfall.empty() ? "" : ", and ",
                       human(Bytes(cost.host_memory)), human(Bytes(short_on_host)));
     response.outcome = report::Outcome::infeasible;
     response.headline =
@@ -408,8 +409,8 @@ VerbSpec verb() {
   options.push_back(set_option);
   return {"train",
           "predict a training step and find the best way to run it",
-          "MODEL is an id of the catalogue, a config.json or a directory. What the strategy flags leave open is "
-          "searched: every combination is priced, and the fastest that fits into memory is shown.",
+          "MODEL is a catalogue id, a config.json or a directory. Parallelism that the flags leave open is searched: "
+          "every combination is priced, and the fastest that fits in memory is shown.",
           {{"model", "id, config.json or directory", true}},
           options,
           {{"assay train llama-3-70b --on tpu-v5p:16x16x16 --batch 4Mi --seq 4096", "the best strategy"},
