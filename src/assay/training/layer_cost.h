@@ -37,14 +37,15 @@ struct Traffic {
   RoleSet divided = 0;  ///< data axes that split the array besides: their sizes divide the bytes
   program::Urgency urgency = program::Urgency::critical;
   bool once = false;
-  bool beside = false;  ///< in the backward pass: gradients of weights are made meanwhile, if software lets them
-  double bytes = 0;     ///< of the arrays as one group sees them
-  double count = 0;     ///< collectives that pay latency one after the other
+  bool overlaps_weight_gradients =
+      false;         ///< in the backward pass: gradients of weights are made meanwhile, if software lets them
+  double bytes = 0;  ///< of the arrays as one group sees them
+  double count = 0;  ///< collectives that pay latency one after the other
 
   /// Whether both move alike, so that software may join them.
   bool goes_with(const Traffic& other) const {
     return kind == other.kind && over == other.over && divided == other.divided && urgency == other.urgency &&
-           once == other.once && beside == other.beside;
+           once == other.once && overlaps_weight_gradients == other.overlaps_weight_gradients;
   }
 };
 
@@ -76,12 +77,12 @@ class TrafficList {
 /// One pass of one microbatch through one layer, the embedding or the head.
 struct PassProfile {
   Seconds compute, memory, estimate;  ///< sums of the steps; forward work done again is part of it
-  Seconds repeated;                   ///< the part of `estimate` that is forward work done again
+  Seconds recomputed;                 ///< the part of `estimate` that is forward work done again
   Seconds weight_gradients;           ///< the part of it that makes gradients of weights, for which nobody waits
   Seconds busy;                       ///< the part of it in which matrix units draw their full power
   Seconds slowed;                     ///< what the clock of sustained power adds to it if they always do
-  Seconds started;                    ///< what the host takes to start its kernels: it is never shorter
-  Flops flops, repeated_flops;
+  Seconds launching;                  ///< what the host takes to start its kernels: it is never shorter
+  Flops flops, recomputed_flops;
   TrafficList traffic;  ///< at most max_traffic
 
   /// Weights of a layer travel together, activations one after the other.
@@ -93,7 +94,7 @@ struct LayerProfile {
   Bytes kept;                 ///< from forward to backward, for one microbatch
   Bytes encoded;              ///< kept besides, once for all layers: what the encoder made, or the embedding
   Bytes gathered;             ///< weights that are kept whole besides: of the head, whose backward pass follows at once
-  Bytes again;                ///< forward results that the backward pass makes again and holds
+  Bytes recomputed;           ///< forward results that the backward pass makes again and holds
   Bytes widest;               ///< the most that one step reads and writes besides weights
   double dense_elements = 0;  ///< of weights on one device before they are shared out over data axes
   double expert_elements = 0;

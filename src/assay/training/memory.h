@@ -51,16 +51,15 @@ struct StateBytes {
   }
 };
 
-/// Adds the memory of a stage; `head_gathered` are bytes of the head's weights where they are brought together.
-StageElements add_memory(const StateBytes& bytes, const estimate::StepEffects& effects, const TrainingProfile& profile,
-                         const Bytes& head_gathered, double over_fewest, const pipeline::StageSplit::Part& part,
-                         SteadyCost::Part& out);
+/// Adds the memory of a stage.
+StageElements add_memory(const StepInputs& inputs, const StateBytes& bytes, const pipeline::StageSplit::Part& part,
+                         MicrobatchCost::Part& out);
 
 /// Moves activations or optimizer states of a stage to the host; what is at work stays on the chip.
-void move_to_host(Offload offload, double layer_kept, double layer_share, SteadyCost::Part& out);
+void move_to_host(Offload offload, double layer_kept, double layer_share, MicrobatchCost::Part& out);
 
 /// What memory depends on besides its parts.
 void set_memory_rules(const TrainingQuestion& question, const Strategy& strategy, const StateBytes& bytes,
-                      SteadyCost& steady);
+                      MicrobatchCost& microbatch);
 
 }  // namespace assay::training

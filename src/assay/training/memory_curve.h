@@ -16,7 +16,7 @@ struct MemoryMoment {
 /// What a stage has allocated from the start of each of its events on; at the end of the step no activation is left.
 /// Activations are there from the start of a forward pass to the end of its weights' gradients; logits or the
 /// workspace of a layer during backward work. The largest is what memory_at() says of the stage.
-std::vector<MemoryMoment> memory_curve(const SteadyCost& steady, const pipeline::StageSplit& split,
+std::vector<MemoryMoment> memory_curve(const MicrobatchCost& microbatch, const pipeline::StageSplit& split,
                                        const pipeline::PipelineShape& shape,
                                        const std::vector<pipeline::PipelineEvent>& events, std::int64_t stage);
 

@@ -15,14 +15,14 @@ struct PassTime {
   double weight_gradients = 0;                 ///< of `compute`, for which nobody waits
   /// More that the pass takes where gradients of weights are put off, so that no collective runs beside them; of that,
   /// in the chain, and in gradients of weights.
-  double beside = 0, beside_chain = 0, beside_gradients = 0;
+  double deferral_cost = 0, deferral_chain = 0, deferral_weight_gradients = 0;
   double exposed = 0;                         ///< what of them is not hidden
   std::array<double, roles> ideal_network{};  ///< collectives of each microbatch at full bandwidth, by role
   double all_network = 0;
   double gradients = 0, new_weights = 0;   ///< once per step
   std::array<double, roles> ideal_once{};  ///< the same at full bandwidth, by role
   double all_once = 0;
-  double flops = 0, repeated_flops = 0;
+  double flops = 0, recomputed_flops = 0;
 
   double chain() const { return compute + tensor + context + expert; }
   /// `times` a microbatch; what is there once a step is of all that is `held`.
@@ -30,14 +30,15 @@ struct PassTime {
     compute += times * other.compute, ideal_compute += times * other.ideal_compute;
     ideal_memory += times * other.ideal_memory, recompute += times * other.recompute;
     tensor += times * other.tensor, context += times * other.context, expert += times * other.expert;
-    beside += times * other.beside, beside_chain += times * other.beside_chain;
-    beside_gradients += times * other.beside_gradients, weight_gradients += times * other.weight_gradients;
+    deferral_cost += times * other.deferral_cost, deferral_chain += times * other.deferral_chain;
+    deferral_weight_gradients += times * other.deferral_weight_gradients,
+        weight_gradients += times * other.weight_gradients;
     exposed += times * other.exposed;
     for (std::size_t r = 0; r < roles; ++r) ideal_network[r] += times * other.ideal_network[r];
     for (std::size_t r = 0; r < roles; ++r) ideal_once[r] += held * other.ideal_once[r];
     all_network += times * other.all_network, all_once += held * other.all_once;
     gradients += held * other.gradients, new_weights += held * other.new_weights;
-    flops += times * other.flops, repeated_flops += times * other.repeated_flops;
+    flops += times * other.flops, recomputed_flops += times * other.recomputed_flops;
   }
 };
 

@@ -11,7 +11,7 @@
 namespace assay::training {
 
 /// The forward pass of a layer as its backward pass may do it again, in part.
-struct RepeatableLayer {
+struct RecomputableLayer {
   struct Tensor {
     bool is_needed = false;  ///< by the backward pass, whatever is made again
     bool is_held = false;    ///< can be kept
@@ -41,7 +41,7 @@ struct RepeatableLayer {
   Seconds launch;                             ///< of each
 
   /// Adds to the backward pass of a layer what it makes again, and to its memory what it keeps and what it does not.
-  void repeat(const TrainingSetup& setup, lower::Recompute recompute, LayerProfile& layer) const;
+  void add_recomputed(const TrainingSetup& setup, lower::Recompute recompute, LayerProfile& layer) const;
 };
 
 /// Profiles of one key under every policy of recomputation: one program serves them all, since a policy only adds
@@ -53,8 +53,8 @@ class PolicyProfiles {
 
  private:
   const TrainingSetup* setup_;
-  TrainingProfile base_;                   ///< with nothing made again in its layers
-  std::vector<RepeatableLayer> forwards_;  ///< by kind
+  TrainingProfile base_;                     ///< with nothing made again in its layers
+  std::vector<RecomputableLayer> forwards_;  ///< by kind
 };
 
 }  // namespace assay::training

@@ -102,12 +102,12 @@ double straggler_share(const TrainingQuestion& question);
 /// One microbatch on a stage, as far as schedules look at it: seconds of both passes, and parts of them.
 struct StagePasses {
   double forward = 0, backward = 0;
-  double hidden_forward = 0, hidden_backward = 0;  ///< see SteadyCost::Part, and below
-  double weight_gradients = 0, beside = 0, beside_gradients = 0;
+  double hidden_forward = 0, hidden_backward = 0;  ///< see MicrobatchCost::Part, and below
+  double weight_gradients = 0, deferral_cost = 0, deferral_weight_gradients = 0;
 };
 
 /// What one microbatch costs on each kind of stage: all that does not depend on the pipeline's schedule.
-struct SteadyCost {
+struct MicrobatchCost {
   struct Part {
     double stages = 1;            ///< that are like this
     std::int64_t at = 0, to = 0;  ///< the first and the last of them
@@ -116,9 +116,11 @@ struct SteadyCost {
     double forward = 0, backward = 0;  ///< seconds, everything that is waited for included
     double compute = 0, recompute = 0, tensor = 0, context = 0, expert = 0, weights = 0;
     double hidden_forward = 0, hidden_backward = 0;  ///< of experts, where a schedule runs both passes side by side
-    double weight_gradients = 0;              ///< of `backward`, for which nobody waits: what schedules may put off
-    double beside = 0, beside_gradients = 0;  ///< more of both where a schedule puts these off; see PassTime
-    double spared = 0;  ///< of `gradients`, where the backward pass takes as long as with these put off
+    double weight_gradients = 0;  ///< of `backward`, for which nobody waits: what schedules may put off
+    double deferral_cost = 0,
+           deferral_weight_gradients = 0;  ///< more of both where a schedule puts these off; see PassTime
+    double gradients_hidden_if_deferred =
+        0;  ///< of `gradients`, where the backward pass takes as long as with these put off
     double least() const { return forward + backward - hidden_forward - hidden_backward; }  ///< under any schedule
     double lower = 0, upper = 0, ideal_compute = 0, ideal_memory = 0;
     std::array<double, roles> network{}, end_network{};  ///< of a microbatch, and once a step
@@ -145,23 +147,25 @@ struct SteadyCost {
   double reserved = 1, context = 0;    ///< see StepEffects
 };
 
-// In parts, each of which fills its share of `steady`, whose memory is reused. Where the profile is of work alone,
-// `weights` is its other half.
+/// What the steps of one strategy are priced from, by reference.
+struct StepInputs {
+  const TrainingQuestion& question;
+  const Strategy& strategy;
+  const TrainingProfile& profile;
+  const TrainingProfile* weights;  ///< traffic of weights and gradients, where `profile` is of work alone; else null
+  const StageLinks& links;
+};
 
-/// The passes of a microbatch through each kind of layer and the ends, and the way from a stage to the next: how layers
-/// lie on stages does not matter to them, nor does offloading.
-void fill_passes(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
-                 const TrainingProfile* weights, const StageLinks& links, SteadyCost& steady);
-/// The memory of each kind of stage, and nothing that takes time.
-void fill_memory(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
-                 const TrainingProfile* weights, const StageLinks& links, const pipeline::StageSplit& split,
-                 SteadyCost& steady);
-/// Everything, once the passes are there.
-void fill_stages(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
-                 const TrainingProfile* weights, const StageLinks& links, const pipeline::StageSplit& split,
-                 SteadyCost& steady);
-SteadyCost steady_cost(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
-                       const StageLinks& links, const pipeline::StageSplit& split);
+// Each of these fills its share of a MicrobatchCost, whose memory is reused.
+
+/// The passes of a microbatch through each kind of layer and the ends, and the hop from a stage to the next: they
+/// depend neither on how layers are split into stages nor on offloading.
+void fill_passes(const StepInputs& inputs, MicrobatchCost& microbatch);
+/// The memory of each kind of stage, but no times.
+void fill_memory(const StepInputs& inputs, const pipeline::StageSplit& split, MicrobatchCost& microbatch);
+/// Times and memory of each kind of stage; needs the passes.
+void fill_stages(const StepInputs& inputs, const pipeline::StageSplit& split, MicrobatchCost& microbatch);
+MicrobatchCost microbatch_cost(const StepInputs& inputs, const pipeline::StageSplit& split);
 
 /// How layers lie on the stages of a schedule, and of a strategy.
 pipeline::StageSplit stage_split(const model::Transformer& model, std::int64_t stages,
@@ -179,51 +183,49 @@ pipeline::StageSplit stage_runs(const model::Transformer& model, std::int64_t st
 
 /// Layers of the largest chunk over the mean ones of a stage with `layers`: memory counts all as if they were as large.
 /// 1 where all are alike.
-double largest_chunk(const SteadyCost& steady, const Strategy& strategy, double layers);
+double largest_chunk(const MicrobatchCost& microbatch, const Strategy& strategy, double layers);
 
 /// Memory of a stage that holds the activations of `held` microbatches.
-MemoryParts memory_holding(const SteadyCost& steady, const SteadyCost::Part& part, double held);
+MemoryParts memory_holding(const MicrobatchCost& microbatch, const MicrobatchCost::Part& part, double held);
 /// The same of a stage under a schedule, as it is when the most is in use.
-MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, const Strategy& strategy,
+MemoryParts memory_at(const MicrobatchCost& microbatch, const MicrobatchCost::Part& part, const Strategy& strategy,
                       std::int64_t stage);
 /// Of the fullest stage like `part`: later ones hold fewer microbatches, or no fewer where stages are folded.
-MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, const Strategy& strategy);
+MemoryParts memory_at(const MicrobatchCost& microbatch, const MicrobatchCost::Part& part, const Strategy& strategy);
 
 /// What a schedule changes in passes.
 struct ScheduleEffects {
   bool hides_experts = false;  ///< forward passes run beside backward passes of other microbatches, so that one
                                ///< computes while experts of the other exchange tokens
-  bool puts_off = false;       ///< gradients of weights are not there to hide collectives
+  bool defers_weight_gradients = false;  ///< gradients of weights are not there to hide collectives
 };
 ScheduleEffects schedule_effects(pipeline::PipelineSchedule schedule, std::int64_t stages);
 /// One microbatch on a stage, without what it hands on.
 constexpr pipeline::StageTimes stage_times(const StagePasses& passes, ScheduleEffects effects) {
   double forward = passes.forward, backward = passes.backward, gradients = passes.weight_gradients;
   if (effects.hides_experts) forward -= passes.hidden_forward, backward -= passes.hidden_backward;
-  if (effects.puts_off) backward += passes.beside, gradients += passes.beside_gradients;
+  if (effects.defers_weight_gradients) backward += passes.deferral_cost, gradients += passes.deferral_weight_gradients;
   return {Seconds(forward), Seconds(backward - gradients), Seconds(gradients)};
 }
 
 /// The whole step under a schedule, were no stage to wait for others: no step takes less.
-TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy);
+TrainingCost training_cost(const MicrobatchCost& microbatch, const Strategy& strategy);
 /// What it takes with a step every so many seconds: what the slowest stage does not work of them, it waits.
-void set_interval(const SteadyCost& steady, double seconds, TrainingCost& cost);
+void set_interval(const MicrobatchCost& microbatch, double seconds, TrainingCost& cost);
 
 /// Steps event by event: every part of the model with its own times, sends, and what a stage does at the end. Keeps its
 /// memory from one to the next.
 class StepEvents {
  public:
   /// Takes a strategy whose `stages` are priced; `runs` are its stage_runs(). Valid until the next.
-  const pipeline::PipelineInput& fill(const TrainingQuestion& question, const Strategy& strategy,
-                                      const TrainingProfile& profile, const TrainingProfile* weights,
-                                      const StageLinks& links, const pipeline::StageSplit& split,
-                                      const pipeline::StageSplit& runs, const SteadyCost& stages);
+  const pipeline::PipelineInput& fill(const StepInputs& inputs, const pipeline::StageSplit& split,
+                                      const pipeline::StageSplit& runs, const MicrobatchCost& stages);
   /// Seconds from one step to the next, and seconds that it does not undercut.
   double interval() { return clock_.interval(input_); }
   double least() const { return pipeline::least_interval(input_); }
 
  private:
-  SteadyCost runs_;
+  MicrobatchCost runs_;
   pipeline::PipelineInput input_;
   pipeline::PipelineClock clock_;
 };
@@ -239,10 +241,10 @@ Result<StageLinks> strategy_links(const TrainingQuestion& question, const hardwa
                                   const Strategy& strategy);
 
 /// What a microbatch costs where the layers of a strategy lie as `split` says, and the memory of each of its stages.
-Result<SteadyCost> price_stages(const TrainingQuestion& question, std::int64_t sequence,
-                                const hardware::Cluster& cluster, const Strategy& strategy,
-                                const pipeline::StageSplit& split);
-std::vector<MemoryParts> stage_memory(const SteadyCost& steady, const pipeline::StageSplit& split,
+Result<MicrobatchCost> price_stages(const TrainingQuestion& question, std::int64_t sequence,
+                                    const hardware::Cluster& cluster, const Strategy& strategy,
+                                    const pipeline::StageSplit& split);
+std::vector<MemoryParts> stage_memory(const MicrobatchCost& microbatch, const pipeline::StageSplit& split,
                                       const Strategy& strategy);
 
 /// Prices one strategy from scratch; of more stages than one, event by event.

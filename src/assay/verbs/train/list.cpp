@@ -254,9 +254,9 @@ Result<SimulatedStep> simulated_step(const TrainQuery& query, const search::Cand
   ASSAY_TRY(input, training::pipeline_input(query.question, query.sequence, query.cluster, best.strategy));
   ASSAY_TRY(run, pipeline::simulate_pipeline(input));
   const pipeline::StageSplit split = training::stage_split(query.imported.model, best.strategy);
-  ASSAY_TRY(steady, training::price_stages(query.question, query.sequence, query.cluster, best.strategy, split));
+  ASSAY_TRY(microbatch, training::price_stages(query.question, query.sequence, query.cluster, best.strategy, split));
   SimulatedStep step{input.shape, std::move(run), {}};
-  step.memory = training::memory_curve(steady, split, step.shape, step.run.events, best.cost.memory.stage);
+  step.memory = training::memory_curve(microbatch, split, step.shape, step.run.events, best.cost.memory.stage);
   return step;
 }
 

@@ -94,9 +94,9 @@ report::Members memory_members(const TrainQuery& query, const training::Training
 /// Every stage when it is fullest.
 Result<report::Items> stage_rows(const TrainQuery& query, const training::Strategy& strategy) {
   const pipeline::StageSplit split = training::stage_split(query.imported.model, strategy);
-  ASSAY_TRY(steady, training::price_stages(query.question, query.sequence, query.cluster, strategy, split));
+  ASSAY_TRY(microbatch, training::price_stages(query.question, query.sequence, query.cluster, strategy, split));
   report::Items rows;
-  for (const training::MemoryParts& m : training::stage_memory(steady, split, strategy))
+  for (const training::MemoryParts& m : training::stage_memory(microbatch, split, strategy))
     rows.emplace_back(report::Members{{"stage", m.stage},
                                       {"parameters", Bytes(m.weights)},
                                       {"gradients", Bytes(m.gradients)},
