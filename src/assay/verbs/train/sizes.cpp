@@ -65,7 +65,7 @@ Result<void> search_size(const Request& request, const TrainSizes& sizes, SizedT
     size.meets = false;
     return {};
   }
-  ASSAY_TRY(run, training_run(request, query, size.found.best.front().cost));
+  ASSAY_TRY(run, read_run(request, query, size.found.best.front().cost));
   size.run = run;
   size.meets = !sizes.deadline || run.time <= *sizes.deadline;
   return {};
