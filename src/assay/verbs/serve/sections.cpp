@@ -248,7 +248,7 @@ Result<report::Members> batching_section(const ServeQuery& query, const search::
       serving::make_serving_profile(setup, point.strategy, 1, serving::decode_keys(query.question));
   const serving::ServingProfile chunk = serving::chunk_profile(query.question, point.strategy, tokens);
   const double chunks = std::ceil(fresh / tokens);
-  serving::ServingTime mixed = serving::mixed_time(setup, point.strategy, decode, chunk, links, point.batch, chunks);
+  serving::ServingTime mixed = serving::mixed_time(setup, point.strategy, links, {decode, chunk, point.batch, chunks});
   mixed.estimate *= point.step_scale;
   // Every sequence that ends makes room for a prompt; with small chunks prompts arrive slower than sequences end.
   const double needed = point.batch / data * fresh / output / tokens;
