@@ -67,7 +67,7 @@ report::Items fits_list(const ServeQuery& query, double batch) {
   report::Items rows;
   for (Dtype dtype : {Dtype::bf16, narrow_format(chip, 8), narrow_format(chip, 4)}) {
     const double weights = storage(dtype, query.parameters).value();
-    const double sequence = storage(dtype, cache_values(query, context)).value();
+    const double sequence = storage(dtype, serving::cache_values(query.question, context)).value();
     report::Members row{
         {"format", name(dtype)},
         {"weights", Bytes(weights)},

@@ -33,7 +33,7 @@ void say_narrower(const ServeQuery& query, report::Response& response) {
 
 void say_too_large(const ServeQuery& query, const serving::ServingPoint& point, const Request& request,
                    const Context& context, report::Response& response) {
-  const double weights = serving_bounds(query, point.batch).weights;
+  const double weights = bounds_of(query, point.batch).weights.value();
   double most = point.memory.max_batch;
   if (query.draft)
     most = search::batch_beside_draft(query.question, *query.draft, query.cluster, point.strategy).value_or(0.0);
@@ -69,7 +69,7 @@ void say_too_large(const ServeQuery& query, const serving::ServingPoint& point, 
 void say_too_slow(const ServeQuery& query, const search::ServingSearch& found, const Request& request,
                   const Context& context, report::Response& response) {
   const double token = found.fastest_token->decode.estimate, prompt = found.fastest_prompt->prefill.estimate;
-  const double bound = serving_bounds(query, found.fastest_token->batch).step();
+  const Seconds bound = bounds_of(query, found.fastest_token->batch).step();
   std::string missed;
   if (query.step_time && *query.step_time > query.choices.per_token.value_or(HUGE_VAL))
     missed = fmt::format("--step-time {} is longer than --tpot {}", human(Seconds(*query.step_time)),
@@ -92,14 +92,14 @@ void say_too_slow(const ServeQuery& query, const search::ServingSearch& found, c
     missed += fmt::format("{}--tpot {} is below the minimum of {} ({}, batch {}; {} at full memory bandwidth)",
                           missed.empty() ? "" : "; ", human(Seconds(*query.choices.per_token)), human(Seconds(token)),
                           strategy_text(found.fastest_token->strategy), human_number(found.fastest_token->batch),
-                          human(Seconds(bound)));
+                          human(bound));
   if (missed.empty()) missed = "each latency limit can be met, but not both at once";
   response.headline = missed;
   response.results.emplace_back(
       "floors", report::Members{{"time_to_first_token", Seconds(prompt)},
                                 {"time_to_first_token_bound", Seconds(found.fastest_prompt->prefill.lower)},
                                 {"time_per_token", Seconds(token)},
-                                {"time_per_token_bound", Seconds(bound)}});
+                                {"time_per_token_bound", bound}});
   const auto wanted = [](const search::ServingSearch& s) { return s.best.has_value(); };
   auto slice = first_slice(query, request, context, query.cluster.chips() + 1, wanted);
   // Where more chips do not help, fewer bytes may.

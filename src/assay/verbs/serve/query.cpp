@@ -301,12 +301,6 @@ Result<void> read_sweep(const Request& request, ServeQuery& query) {
 
 }  // namespace
 
-double cache_values(const ServeQuery& query, std::int64_t tokens) {
-  const model::Transformer& model = query.model();
-  const std::int64_t source = model.encoder ? std::min(tokens, query.question.prompt) : 0;
-  return static_cast<double>(model::kv_values_per_sequence(model, tokens - source, source));
-}
-
 void bind(ServeQuery& query) { query.question.setup.model = &query.imported.model; }
 
 Result<ServeQuery> read_serve_query(const Request& request, const Context& context, std::size_t size) {
