@@ -55,6 +55,9 @@ Result<ServeQuery> on_other_cluster(const ServeQuery& query, const hardware::Clu
 /// Points the question to the query's own model: after every copy.
 void bind(ServeQuery& query);
 
+/// The options of the verb, in the order of its help.
+std::vector<OptionSpec> serve_options();
+
 /// "dp 2, tp 4, cache by batch"
 std::string strategy_text(const serving::ServingStrategy& strategy);
 std::string_view limiter_of(const serving::ServingTime& time);

@@ -161,6 +161,124 @@ void explain(const ServeQuery& query, const serving::ServingPoint& point, report
   response.derived = {critical.id, rate.id};
 }
 
+report::Members strategy_members(const serving::ServingPoint& point) {
+  const serving::ServingStrategy& s = point.strategy;
+  report::Members out{{"dp", s.data},
+                      {"tp", s.tensor},
+                      {"pp", s.pipeline},
+                      {"ep", s.expert},
+                      {"weights_2d", s.second},
+                      {"cache", cache_name(s.scheme.cache)},
+                      {"batch_per_replica", std::ceil(point.batch / static_cast<double>(s.data))}};
+  if (s.expert > 1) out.emplace_back("ep_over", lower::expert_axes_text(s.parallelism()));
+  if (s.second > 1) out.emplace_back("weights", weights_name(s.scheme.weights));
+  if (const std::string text = placement_text(s); text.find(',') != std::string::npos)
+    out.emplace_back("placement", text);
+  return out;
+}
+
+/// Adds batching with prefill and what tokens cost.
+Result<void> add_batching(const ServeQuery& query, const search::ServingSearch& found,
+                          const serving::ServingPoint& point, report::Response& response) {
+  report::Members& out = response.results;
+  ASSAY_TRY(batching, batching_section(query, found, point));
+  const report::Value with_prefill(batching);
+  out.emplace_back("with_prefill", std::move(batching));
+  out.emplace_back("chip_time_per_token", Seconds(query.chips() * point.decode.estimate / point.batch));
+  const hardware::Price* price = hardware::newest_price(query.cluster.chip);
+  if (!price) return {};
+  out.emplace_back("cost_per_million_tokens", *cost_of_million(query, point.tokens_per_second()));
+  out.emplace_back("cost_per_million_tokens_with_prefill",
+                   *cost_of_million(query, *report::numeric(*with_prefill.find("tokens_per_second"))));
+  response.notes.push_back(fmt::format("cost at {} per chip ({}, {}, {})", human(price->value.value), price->provider,
+                                       price->kind, price->date));
+  return {};
+}
+
+/// Adds the point itself: strategy, both phases, memory, bounds, load and draft.
+Result<void> add_point(const ServeQuery& query, const search::ServingSearch& found, const serving::ServingPoint& point,
+                       const std::optional<search::Speculation>& speculation, report::Response& response) {
+  report::Members& out = response.results;
+  out.emplace_back("batch", point.batch);
+  out.emplace_back("strategy", strategy_members(point));
+  out.emplace_back("prefill", prefill_members(query, point));
+  report::Members decode =
+      phase_members(point.decode, step_interval(query, point.decode, false, point.batch), point.batch, query.chips());
+  decode.front().first = "step_time";
+  out.emplace_back("decode", std::move(decode));
+  note_intervals(query, point, response);
+  note_measured(query, point, response);
+  ASSAY_CHECK(add_memory(query, point, speculation, out));
+  out.emplace_back("bounds", bounds_section(query, point));
+  out.emplace_back("critical_batch", critical_batch(Plain{}, query));
+  if (query.question.lengths) {
+    ASSAY_TRY(lengths, lengths_list(query, point));
+    out.emplace_back("lengths", std::move(lengths));
+  }
+  ASSAY_CHECK(add_batching(query, found, point, response));
+  if (query.rate && found.fits) {
+    ASSAY_TRY(load, load_section(query, point, response));
+    out.emplace_back("load", std::move(load));
+  }
+  if (speculation) out.emplace_back("speculation", speculation_section(query, point, *speculation));
+  return {};
+}
+
+/// Adds lists, front, sweep, comparison and picture.
+Result<void> add_lists(const Request& request, const Context& context, const ServeQuery& query,
+                       const search::ServingSearch& found, const serving::ServingPoint& point,
+                       report::Response& response) {
+  report::Members& out = response.results;
+  if (request.has("fits")) add_fits(query, point, request, context, out);
+  if (request.has("products")) out.emplace_back("products", balance_list(query, point));
+  if (request.has("list")) out.emplace_back("collectives", collectives_list(query, point));
+  out.emplace_back("pareto", front_list(query, found));
+  response.table_key = "pareto";
+  if (!query.batches.empty()) {
+    ASSAY_TRY(sweep, sweep_list(query, point));
+    out.emplace_back("sweep", std::move(sweep));
+    response.table_key = "sweep";
+  }
+  std::vector<Comparison::Front> fronts;
+  if (!query.compared.empty() || !query.compared_formats.empty()) {
+    ASSAY_TRY(compared, comparison(query, found, request, context));
+    fronts = std::move(compared.fronts);
+    out.emplace_back("comparison", std::move(compared.best));
+    out.emplace_back("front_of_all", std::move(compared.front));
+    response.table_key = "comparison";
+  }
+  out.emplace_back("search", report::Members{{"strategies", found.strategies},
+                                             {"placements", found.placements},
+                                             {"dropped", found.dropped},
+                                             {"points", found.points}});
+  if (request.picture()) {
+    ASSAY_TRY(chart, serve_chart(query, found, point, request.value("picture").value_or("front"), fronts));
+    response.picture = draw::draw(chart);
+  }
+  return {};
+}
+
+/// The headline, and why nothing does what was asked where nothing does.
+void say_outcome(const Request& request, const Context& context, const ServeQuery& query,
+                 const search::ServingSearch& found, const serving::ServingPoint& point, report::Response& response) {
+  if (response.headline.empty())
+    response.headline = fmt::format("{} to the first token, {} per token, {} with {}, batch {}; {} limits decoding",
+                                    human(Seconds(point.prefill.estimate)), human(Seconds(point.decode.estimate)),
+                                    human(TokensPerSecond(point.tokens_per_second())), strategy_text(point.strategy),
+                                    human_number(point.batch), limiter_of(point.decode));
+  if (!query.impossible.empty()) {
+    response.outcome = report::Outcome::infeasible;
+    response.results.emplace_back("impossible", query.impossible);
+    response.headline = query.impossible;
+  } else if (!found.best) {
+    response.outcome = report::Outcome::infeasible;
+    if (found.fits)
+      say_too_slow(query, found, request, context, response);
+    else
+      say_too_large(query, point, request, context, response);
+  }
+}
+
 Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(query, read_serve_query(request, context));
   bind(query);
@@ -197,93 +315,10 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     ASSAY_TRY(drafted, with_draft(query, point, response));
     speculation = drafted;
   }
-  const serving::ServingStrategy& s = point.strategy;
-  out.emplace_back("batch", point.batch);
-  report::Members strategy{{"dp", s.data},
-                           {"tp", s.tensor},
-                           {"pp", s.pipeline},
-                           {"ep", s.expert},
-                           {"weights_2d", s.second},
-                           {"cache", cache_name(s.scheme.cache)},
-                           {"batch_per_replica", std::ceil(point.batch / static_cast<double>(s.data))}};
-  if (s.expert > 1) strategy.emplace_back("ep_over", lower::expert_axes_text(s.parallelism()));
-  if (s.second > 1) strategy.emplace_back("weights", weights_name(s.scheme.weights));
-  if (const std::string text = placement_text(s); text.find(',') != std::string::npos)
-    strategy.emplace_back("placement", text);
-  out.emplace_back("strategy", std::move(strategy));
-  out.emplace_back("prefill", prefill_members(query, point));
-  report::Members decode =
-      phase_members(point.decode, step_interval(query, point.decode, false, point.batch), point.batch, query.chips());
-  decode.front().first = "step_time";
-  out.emplace_back("decode", std::move(decode));
-  note_intervals(query, point, response);
-  note_measured(query, point, response);
-  ASSAY_CHECK(add_memory(query, point, speculation, out));
-  out.emplace_back("bounds", bounds_section(query, point));
-  out.emplace_back("critical_batch", critical_batch(Plain{}, query));
-  if (query.question.lengths) {
-    ASSAY_TRY(lengths, lengths_list(query, point));
-    out.emplace_back("lengths", std::move(lengths));
-  }
-  ASSAY_TRY(batching, batching_section(query, found, point));
-  const report::Value in_all(batching);
-  out.emplace_back("with_prefill", std::move(batching));
-  out.emplace_back("chip_time_per_token", Seconds(query.chips() * point.decode.estimate / point.batch));
-  if (const hardware::Price* price = hardware::newest_price(query.cluster.chip)) {
-    out.emplace_back("cost_per_million_tokens", *cost_of_million(query, point.tokens_per_second()));
-    out.emplace_back("cost_per_million_tokens_with_prefill",
-                     *cost_of_million(query, *report::numeric(*in_all.find("tokens_per_second"))));
-    response.notes.push_back(fmt::format("cost at {} per chip ({}, {}, {})", human(price->value.value), price->provider,
-                                         price->kind, price->date));
-  }
-  if (query.rate && found.fits) {
-    ASSAY_TRY(load, load_section(query, point, response));
-    out.emplace_back("load", std::move(load));
-  }
-  if (speculation) out.emplace_back("speculation", speculation_section(query, point, *speculation));
-  if (request.has("fits")) add_fits(query, point, request, context, out);
-  if (request.has("products")) out.emplace_back("products", balance_list(query, point));
-  if (request.has("list")) out.emplace_back("collectives", collectives_list(query, point));
-  out.emplace_back("pareto", front_list(query, found));
-  response.table_key = "pareto";
-  if (!query.batches.empty()) {
-    ASSAY_TRY(sweep, sweep_list(query, point));
-    out.emplace_back("sweep", std::move(sweep));
-    response.table_key = "sweep";
-  }
-  std::vector<Comparison::Front> fronts;
-  if (!query.compared.empty() || !query.compared_formats.empty()) {
-    ASSAY_TRY(compared, comparison(query, found, request, context));
-    fronts = std::move(compared.fronts);
-    out.emplace_back("comparison", std::move(compared.best));
-    out.emplace_back("front_of_all", std::move(compared.front));
-    response.table_key = "comparison";
-  }
-  out.emplace_back("search", report::Members{{"strategies", found.strategies},
-                                             {"placements", found.placements},
-                                             {"dropped", found.dropped},
-                                             {"points", found.points}});
-  if (request.picture()) {
-    ASSAY_TRY(chart, serve_chart(query, found, point, request.value("picture").value_or("front"), fronts));
-    response.picture = draw::draw(chart);
-  }
+  ASSAY_CHECK(add_point(query, found, point, speculation, response));
+  ASSAY_CHECK(add_lists(request, context, query, found, point, response));
   if (request.explain()) explain(query, point, response);
-  const std::string first = fmt::format("{} to the first token, {} per token, {} with {}, batch {}; {} limits decoding",
-                                        human(Seconds(point.prefill.estimate)), human(Seconds(point.decode.estimate)),
-                                        human(TokensPerSecond(point.tokens_per_second())), strategy_text(s),
-                                        human_number(point.batch), limiter_of(point.decode));
-  if (response.headline.empty()) response.headline = first;
-  if (!query.impossible.empty()) {
-    response.outcome = report::Outcome::infeasible;
-    out.emplace_back("impossible", query.impossible);
-    response.headline = query.impossible;
-  } else if (!found.best) {
-    response.outcome = report::Outcome::infeasible;
-    if (found.fits)
-      say_too_slow(query, found, request, context, response);
-    else
-      say_too_large(query, point, request, context, response);
-  }
+  say_outcome(request, context, query, found, point, response);
   return response;
 }
 
@@ -297,73 +332,7 @@ VerbSpec verb() {
       "--batch for the lowest latency, with --ttft or --tpot for the lowest cost that meets them, else for the most "
       "tokens per second. Exit code 3 if nothing fits or meets them; the answer then says what would.",
       {{"model", "id, config.json or directory", true}},
-      {on_option,
-       {"prompt", "N", "tokens per prompt (default 1024)"},
-       {"output", "N", "tokens per output (default 256); a file name writes the answer there", true},
-       {"prompt-lengths", "HOW",
-        "lognormal:SIGMA or exponential around --prompt, uniform:A..B, p50=N,p99=N, or @FILE with a length per line"},
-       {"output-lengths", "HOW", "the same for outputs"},
-       {"page", "N",
-        "tokens per page of the KV cache, allocated as sequences grow (default: all reserved at the start)"},
-       {"overflow", "SHARE", "fraction of time in which pages may run out (default 0.01); limits the batch"},
-       {"batch", "B", "sequences decoded together, over all replicas"},
-       {"ttft", "TIME", "limit on time to first token, unloaded; with --rate, of the 99th percentile"},
-       {"tpot", "TIME", "limit on time per output token; with --rate, of the 99th percentile"},
-       {"rate", "R", "requests per second, arriving at random: adds waits, percentiles and the saturation rate"},
-       {"simulate", "N", "with --rate: also simulate N requests"},
-       {"prefill-servers", "N", "with --rate: replicas that only run prefill"},
-       {"weights", "DTYPE",
-        "of weights (default: as published, but fp32 becomes bf16); block-scaled formats (mxfp4, nvfp4, int4-g128, "
-        "fp8-128x128) apply to linear layers"},
-       {"kv", "DTYPE", "of the KV cache (default bf16); per-tensor scales take no memory"},
-       {"compute", "DTYPE",
-        "of matrix products (default bf16, or as published if activations are quantised and the chip supports it)"},
-       {"head-weights", "DTYPE", "of embedding and head (default: as --weights)"},
-       {"software", "HOW", "how kernels are generated: fused (default), compiled or eager", false,
-        "fused|compiled|eager"},
-       {"scheduler", "WHO",
-        "what the host runs between steps: loop, native (default), python, or ahead (python, overlapped with the step)",
-        false, "loop|native|python|ahead"},
-       {"cache-kernel", "HOW",
-        "attention over the cache: on matrix units (default), on vector units, unsplit (vector units, one block per "
-        "row), or copies (keys and values repeated for every head)",
-        false, "matrix|vector|unsplit|copies"},
-       {"tp", "N", "tensor parallelism"},
-       {"pp", "N", "pipeline stages"},
-       {"ep", "N", "expert parallelism"},
-       {"ep-over", "AXES",
-        "axis that experts are distributed over: data (part of dp) or tensor (which then does not split each expert); "
-        "data-parallel devices make up the rest of --ep",
-        false, "data|tensor"},
-       {"dp", "N", "data parallelism: replicas, or attention groups that share experts"},
-       {"weights-2d", "N", "shards of each weight along its other dimension"},
-       {"gather-weights", "", "with --weights-2d: gather weights before use and split sequences instead"},
-       {"cache", "HOW", "how the KV cache is sharded within a tensor-parallel group", false, "heads|batch|sequence"},
-       {"prefix-hit", "SHARE", "part of the prompt that is already cached: a share (0.5, 50%) or tokens (512)"},
-       {"imbalance", "F", "load of the busiest experts over an even load (default 1)"},
-       dispatch_option,
-       {"chunk", "N", "chunked prefill: prompt tokens added to each decode step of a replica"},
-       {"draft", "MODEL", "draft model for speculative decoding; mtp: one layer of the model itself"},
-       {"acceptance", "A", "share of drafted tokens that are accepted (default 0.8)"},
-       {"draft-length", "K", "drafted tokens per verification (default: the best)"},
-       {"compare", "CLUSTER", "another cluster to compare with", true},
-       {"formats", "LIST",
-        "also compare these formats, e.g. fp8,int4, for weights, cache and, where the chip supports it, products"},
-       {"vary", "batch=1..512", "sweep the batch of the chosen strategy: a range (doubling) or a list"},
-       {"memory-share", "SHARE",
-        "share of a chip's memory that the server may use (default 1; vLLM and others use 0.9)"},
-       {"fits", "", "also show what fits in which format, the longest context and the smallest slice"},
-       {"list", "", "also list the collectives of a decode step"},
-       {"products", "",
-        "also list the matrix products of a decode step, with the batch at which each becomes compute-bound"},
-       {"stretch", "", "allow contexts longer than the model's"},
-       {"kv-heads", "K", "number of KV heads, instead of the model's"},
-       {"parameters", "N", "number of parameters, instead of counting them"},
-       {"prefill-time", "TIME", "measured prefill time, instead of the estimate"},
-       {"step-time", "TIME", "measured time of a decode step, instead of the estimate"},
-       {"mfu", "SHARE", "MFU of prefill, instead of the estimate"},
-       {"picture", "WHAT", "front (default), step (its parts against the batch) or cost", false, "front|step|cost"},
-       set_option},
+      serve_options(),
       {{"assay serve llama-3-70b --on tpu-v5e:4x4 --prompt 7680 --output 512 --batch 32 --weights int8 --kv int8",
         "one batch"},
        {"assay serve llama-3-70b --on h100-sxm:8 --prompt 1024 --output 256 --tpot 30ms", "the cheapest point"},
