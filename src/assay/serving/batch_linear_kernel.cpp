@@ -68,9 +68,14 @@ bool ServedKernel::joins(const ServedKernel& o) const {
 }
 
 void ServedKernel::join(const ServedKernel& o) {
-  const auto add = [](StraightLine& a, const StraightLine& b) { a.fixed += b.fixed, a.moving += b.moving; };
-  add(flops, o.flops), add(bytes, o.bytes);
-  expert_bytes += o.expert_bytes, n += o.n;
+  const auto add = [](StraightLine& a, const StraightLine& b) {
+    a.fixed += b.fixed;
+    a.moving += b.moving;
+  };
+  add(flops, o.flops);
+  add(bytes, o.bytes);
+  expert_bytes += o.expert_bytes;
+  n += o.n;
 }
 
 double ServedKernel::started(const estimate::ServingEffects& effects) const {
@@ -185,7 +190,8 @@ double served_estimate(const estimate::KernelRates& rates, const estimate::Servi
                                .value();
       if (kernel.model == Model::split) {
         estimate::AttentionWork work = kernel.attention;
-        work.heads = items * kernel.shared_by, work.bytes = Bytes(bytes);
+        work.heads = items * kernel.shared_by;
+        work.bytes = Bytes(bytes);
         const hardware::AttentionPass& pass = rates.attention->forward;
         const Seconds whole = estimate::attention_time(pass, rates.cores, FlopsPerSecond(kernel.peak), work, false);
         const Seconds split =

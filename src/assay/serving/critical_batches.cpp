@@ -38,9 +38,12 @@ std::vector<StepBalance> step_balance(const ServingSetup& setup, const ServingSt
   const std::int64_t least = serving_unit(strategy) * whole_slots(model);
   const auto lowered = static_cast<double>(least), unit = static_cast<double>(serving_unit(strategy));
   lower::Workload work;
-  work.queries = 1, work.cached = true, work.keys = keys - source;
+  work.queries = 1;
+  work.cached = true;
+  work.keys = keys - source;
   work.source = source > 0 ? source : model.encoder ? keys : 0;
-  work.expert_load = setup.expert_load, work.sequences = least;
+  work.expert_load = setup.expert_load;
+  work.sequences = least;
   const program::Program one = lower::lower_serving(model, mesh, rules, work, setup.formats);
   work.sequences = 2 * least;
   const program::Program two = lower::lower_serving(model, mesh, rules, work, setup.formats);
@@ -68,9 +71,14 @@ std::vector<StepBalance> step_balance(const ServingSetup& setup, const ServingSt
       row.block = b == 0 ? "embedding" : layer ? fmt::format("layer kind {}", b) : "head";
       row.what = kernel.attends ? "attention" : std::string(one.tensor(step.in[1]).name);
       row.layers = static_cast<double>(block.layers);
-      row.flops = kernel.flops(sequences), row.bytes = balance.bytes(sequences);
-      row.compute = balance.compute(sequences), row.memory = row.bytes / setup.rates.hbm.value();
-      if (routed) row.experts = routing.experts, row.touched = routing.experts * balance.touched(sequences);
+      row.flops = kernel.flops(sequences);
+      row.bytes = balance.bytes(sequences);
+      row.compute = balance.compute(sequences);
+      row.memory = row.bytes / setup.rates.hbm.value();
+      if (routed) {
+        row.experts = routing.experts;
+        row.touched = routing.experts * balance.touched(sequences);
+      }
       if (const auto critical = critical_sequences(balance, unit))
         row.critical = *critical * static_cast<double>(strategy.pipeline);
       out.push_back(std::move(row));

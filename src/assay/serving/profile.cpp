@@ -6,7 +6,11 @@ namespace assay::serving {
 
 lower::Parallelism ServingStrategy::parallelism() const {
   lower::Parallelism p;
-  p.tensor = tensor, p.fsdp = second, p.pipeline = pipeline, p.expert = expert, p.data = data;
+  p.tensor = tensor;
+  p.fsdp = second;
+  p.pipeline = pipeline;
+  p.expert = expert;
+  p.data = data;
   p.expert_over = expert_over;
   return p;
 }

@@ -23,10 +23,12 @@ std::vector<std::int64_t> means_of_shares(std::span<const std::int64_t> sorted, 
   double filled = 0.0, sum = 0.0;
   for (std::int64_t entry : sorted) {
     const double take = std::min(1.0, size - filled);
-    filled += take, sum += take * static_cast<double>(entry);
+    filled += take;
+    sum += take * static_cast<double>(entry);
     if (filled < size * (1.0 - 1e-9) || out.size() == n) continue;
     out.push_back(std::max<std::int64_t>(1, std::llround(sum / size)));
-    filled = 1.0 - take, sum = filled * static_cast<double>(entry);
+    filled = 1.0 - take;
+    sum = filled * static_cast<double>(entry);
   }
   return out;
 }
@@ -179,7 +181,8 @@ RequestLengths request_lengths(Lengths prompt, Lengths output, std::int64_t page
         const double weight = static_cast<double>(n);
         const double place = (static_cast<double>(i) + 0.5) / static_cast<double>(places) * weight;
         all.push_back({static_cast<double>(p) + place, weight});
-        weights += weight, sum += weight * all.back().tokens;
+        weights += weight;
+        sum += weight * all.back().tokens;
       }
   std::sort(all.begin(), all.end(), [](const Weighted& a, const Weighted& b) { return a.tokens < b.tokens; });
   // Means of shares of equal weight; an entry at a border belongs to both.
@@ -193,7 +196,9 @@ RequestLengths request_lengths(Lengths prompt, Lengths output, std::int64_t page
       double left = w.weight;
       while (left > 0.0 && out.size() < n) {
         const double take = std::min(left, size - filled);
-        filled += take, inside += take * tokens, left -= take;
+        filled += take;
+        inside += take * tokens;
+        left -= take;
         if (filled < size * (1.0 - 1e-9)) break;
         out.push_back(std::max<std::int64_t>(1, std::llround(inside / filled)));
         filled = inside = 0.0;

@@ -214,14 +214,16 @@ class BlockPricer {
     if (block.phase == program::Phase::forward) std::fill(numbers_.begin(), numbers_.end(), std::int16_t{-1});
     if (recomputable && block.phase == program::Phase::forward) {
       const std::size_t steps = at(block.last - block.first);
-      recomputable->steps.reserve(steps), recomputable->tensors.reserve(3 * steps);
+      recomputable->steps.reserve(steps);
+      recomputable->tensors.reserve(3 * steps);
     }
     double launches = 0.0;
     bool routes = false;
     estimate::JoinedProducts joined(setup_.rates);
     std::int64_t products = 0;
     const auto add_estimate = [&](Seconds estimate, bool of_weight) {
-      pass.estimate += estimate, launches += 1.0;
+      pass.estimate += estimate;
+      launches += 1.0;
       if (of_weight) pass.weight_gradients += estimate;
     };
     for (std::int32_t i = block.first; i < block.last; ++i) {
@@ -248,13 +250,18 @@ class BlockPricer {
         pass.slowed += cost.slowed;
         if (full_power) pass.busy += cost.estimate;
       }
-      pass.compute += cost.compute, pass.memory += cost.memory;
+      pass.compute += cost.compute;
+      pass.memory += cost.memory;
       pass.flops += cost.flops;
       routes |= step.op == program::Op::route || step.op == program::Op::route_grad;
       layer.widest = std::max(layer.widest, around(step));
       if (!recorded) continue;
-      recorded->is_kernel = true, recorded->full_power = full_power, recorded->slowed = cost.slowed;
-      recorded->estimate = cost.estimate, recorded->compute = cost.compute, recorded->memory = cost.memory;
+      recorded->is_kernel = true;
+      recorded->full_power = full_power;
+      recorded->slowed = cost.slowed;
+      recorded->estimate = cost.estimate;
+      recorded->compute = cost.compute;
+      recorded->memory = cost.memory;
       recorded->flops = cost.flops;
       if (!part) continue;
       recorded->joined = static_cast<std::int16_t>(recomputable->joined.size());
@@ -263,14 +270,18 @@ class BlockPricer {
     for (const estimate::JoinedProducts::Product& product : joined.products()) {
       const Seconds stretched = setup_.effects.product * product.estimate;
       add_estimate(stretched, product.of_weight);
-      pass.slowed += setup_.effects.product * product.slowed, pass.busy += stretched;
+      pass.slowed += setup_.effects.product * product.slowed;
+      pass.busy += stretched;
     }
     // The host starts every kernel: short ones wait for it.
     const Seconds launch = routes ? setup_.effects.routed_launch : setup_.effects.launch;
-    if (recomputable && block.phase == program::Phase::backward)
-      recomputable->launches = launches, recomputable->launch = launch;
-    else
-      pass.estimate = std::max(pass.estimate, launches * launch), pass.launching += launches * launch;
+    if (recomputable && block.phase == program::Phase::backward) {
+      recomputable->launches = launches;
+      recomputable->launch = launch;
+    } else {
+      pass.estimate = std::max(pass.estimate, launches * launch);
+      pass.launching += launches * launch;
+    }
   }
 
  private:
@@ -283,7 +294,7 @@ class BlockPricer {
       recorded.out[o] = number_of(id, layer);
       if (id >= 0 && !is_weight(program_.tensor(id))) recorded.made += bytes_of(program_.tensor(id));
     }
-    recorded.first = lower::parts_of(program_, step, step.out[0], products),
+    recorded.first = lower::parts_of(program_, step, step.out[0], products);
     recorded.others = lower::parts_of(program_, step, -1, products);
     recorded.reads_own = step.op == program::Op::attention;
     recorded.is_gathered = lower::is_gathered(program_, step, step.out[0]);
@@ -397,18 +408,23 @@ RoleSets role_sets(const TrainingProfile& profile) {
   };
   for (const LayerProfile& layer : profile.kinds) add(layer);
   for (const LayerProfile& layer : profile.shared) add(layer);
-  add(profile.embedding), add(profile.head);
+  add(profile.embedding);
+  add(profile.head);
   return sets & every_role_set;
 }
 
 PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part) : setup_(&setup) {
   const model::Transformer& model = *setup.model;
   lower::Parallelism p;
-  p.tensor = key.tensor, p.context = key.context, p.expert = key.expert;
+  p.tensor = key.tensor;
+  p.context = key.context;
+  p.expert = key.expert;
   p.expert_over = key.expert_over;
   p.fsdp = key.fsdp ? p.expert_data() * stand_in_size : 1;
   p.data = (key.replicas ? stand_in_size : 1) * (key.fsdp ? 1 : p.expert_data());
-  p.zero = key.zero, p.residual = key.residual, p.context_scheme = key.context_scheme;
+  p.zero = key.zero;
+  p.residual = key.residual;
+  p.context_scheme = key.context_scheme;
   const lower::StageRules stage = lower::training_stage(p, model);
   lower::TrainingPlan plan;
   plan.work.sequences = key.micro_batch * p.data * p.fsdp;
@@ -416,7 +432,8 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
   plan.work.source = setup.source_of(key.sequence);
   plan.work.flash = setup.flash;
   plan.work.expert_load = setup.expert_load;
-  plan.formats = setup.formats, plan.optimizer = setup.optimizer;
+  plan.formats = setup.formats;
+  plan.optimizer = setup.optimizer;
   const program::Program program = lower::lower_training(model, stage.mesh, stage.rules, plan);
 
   TrainingProfile& profile = base_;
@@ -452,9 +469,10 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
     if (block.phase != program::Phase::forward || part == ProfilePart::weights_traffic) continue;
     if (model.encoder || has_asides) layer.encoded = lower::kept_encoded_bytes(program, block);
     const DropoutBytes drawn = setup.dropout ? dropout_bytes(program, block) : DropoutBytes{};
-    if (recomputable)
-      recomputable->dropped_residual = drawn.residual, recomputable->dropped_attention = drawn.attention;
-    else
+    if (recomputable) {
+      recomputable->dropped_residual = drawn.residual;
+      recomputable->dropped_attention = drawn.attention;
+    } else
       layer.kept = lower::kept_bytes(program, block) - layer.gathered + drawn.residual + drawn.attention;
   }
   const auto elements = [&](const model::Weight& weight) {

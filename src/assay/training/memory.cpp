@@ -64,8 +64,10 @@ StageElements add_memory(const StepInputs& inputs, const StateBytes& bytes, cons
   const Bytes head_gathered = (inputs.weights ? *inputs.weights : profile).head.gathered;
   StageElements sum;
   const auto hold = [&sum](const LayerProfile& layer, double n) {
-    sum.dense += n * layer.dense_elements, sum.expert += n * layer.expert_elements;
-    sum.trained_dense += n * layer.trained_dense, sum.trained_experts += n * layer.trained_experts;
+    sum.dense += n * layer.dense_elements;
+    sum.expert += n * layer.expert_elements;
+    sum.trained_dense += n * layer.trained_dense;
+    sum.trained_experts += n * layer.trained_experts;
   };
   // Experts of their own devices are neither gathered nor reduced.
   const Sharing& shared = bytes.shared;
@@ -86,7 +88,8 @@ StageElements add_memory(const StepInputs& inputs, const StateBytes& bytes, cons
       const LayerProfile& common = profile.shared[k];
       hold(common, 1.0);
       sum.used_again += (n - 1.0) * common.dense_elements;
-      dense += common.dense_elements, trained += common.trained_dense;
+      dense += common.dense_elements;
+      trained += common.trained_dense;
     }
     out.kept += n * part.passed * kept;
     encoded = std::max(encoded, layer.encoded.value() * over_fewest);
@@ -102,7 +105,10 @@ StageElements add_memory(const StepInputs& inputs, const StateBytes& bytes, cons
         std::max(out.memory.workspace, layer.recomputed.value() * effects.activations + layer.widest.value());
   }
   out.kept += encoded;
-  if (part.first) hold(profile.embedding, 1.0), sum.outer += elements_of(profile.embedding);
+  if (part.first) {
+    hold(profile.embedding, 1.0);
+    sum.outer += elements_of(profile.embedding);
+  }
   if (part.last) {
     const double tied = part.first ? 0.0 : profile.tied_elements;
     sum.dense += elements_of(profile.head) + tied;
@@ -113,7 +119,11 @@ StageElements add_memory(const StepInputs& inputs, const StateBytes& bytes, cons
     // Its gradient is whole until it is reduced, and nothing of the loss is free yet.
     if (bytes.shared.gradients > 1.0) out.memory.head += bytes.gradient * trained_of(profile.head);
   }
-  out.stages = part.stages, out.at = part.at, out.to = part.to, out.first = part.first, out.last = part.last;
+  out.stages = part.stages;
+  out.at = part.at;
+  out.to = part.to;
+  out.first = part.first;
+  out.last = part.last;
   // Two copies of the model have states of their own: only data-parallel devices share them out.
   const double states = bytes.states_of(sum);
   out.memory.weights = bytes.casts ? 0.0
@@ -148,7 +158,8 @@ void set_memory_rules(const TrainingQuestion& question, const Strategy& strategy
   microbatch.stages = static_cast<double>(strategy.parallelism.pipeline);
   microbatch.frees_gradients = effects.frees_gradients && microbatch.microbatches <= 1.0;
   microbatch.scatters_gradients = bytes.shared.gradients > 1.0;
-  microbatch.reserved = effects.reserved, microbatch.context = effects.context.value();
+  microbatch.reserved = effects.reserved;
+  microbatch.context = effects.context.value();
   microbatch.most_layers = 0.0;
   microbatch.parts.clear();
 }

@@ -14,7 +14,8 @@ std::vector<MemoryMoment> memory_curve(const MicrobatchCost& microbatch, const p
                             ? 1.0
                             : static_cast<double>(pipeline::chunks_per_stage(shape));
   Strategy order;
-  order.schedule = shape.schedule, order.interleave = shape.chunks;
+  order.schedule = shape.schedule;
+  order.interleave = shape.chunks;
   const double largest = largest_chunk(microbatch, order, part.layers);
   std::vector<MemoryMoment> curve;
   double held = 0.0;

@@ -30,7 +30,10 @@ void RecomputableLayer::add_recomputed(const TrainingSetup& setup, lower::Recomp
   PassProfile& pass = layer.backward;
   estimate::JoinedProducts together(setup.rates);
   double recompute_launches = 0.0;
-  const auto add_estimate = [&](Seconds estimate) { pass.recomputed += estimate, recompute_launches += 1.0; };
+  const auto add_estimate = [&](Seconds estimate) {
+    pass.recomputed += estimate;
+    recompute_launches += 1.0;
+  };
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (!recomputed[i]) continue;
     const Step& step = steps[i];
@@ -46,13 +49,16 @@ void RecomputableLayer::add_recomputed(const TrainingSetup& setup, lower::Recomp
       pass.slowed += step.slowed;
       if (step.full_power) pass.busy += step.estimate;
     }
-    pass.compute += step.compute, pass.memory += step.memory;
-    pass.flops += step.flops, pass.recomputed_flops += step.flops;
+    pass.compute += step.compute;
+    pass.memory += step.memory;
+    pass.flops += step.flops;
+    pass.recomputed_flops += step.flops;
   }
   for (const estimate::JoinedProducts::Product& product : together.products()) {
     const Seconds stretched = setup.effects.product * product.estimate;
     add_estimate(stretched);
-    pass.slowed += setup.effects.product * product.slowed, pass.busy += stretched;
+    pass.slowed += setup.effects.product * product.slowed;
+    pass.busy += stretched;
   }
   pass.launching = (launches + recompute_launches) * launch;
   pass.estimate = std::max(pass.estimate + pass.recomputed, (launches + recompute_launches) * launch);

@@ -18,12 +18,17 @@ double microbatches(const TrainingQuestion& question, const Strategy& strategy) 
 ProfileKey profile_key(const Strategy& strategy, std::int64_t sequence) {
   const lower::Parallelism& p = strategy.parallelism;
   ProfileKey key;
-  key.tensor = p.tensor, key.context = p.context, key.expert = p.expert;
+  key.tensor = p.tensor;
+  key.context = p.context;
+  key.expert = p.expert;
   key.expert_over = p.expert_over;
-  key.micro_batch = strategy.micro_batch, key.sequence = sequence;
-  key.fsdp = p.fsdp > 1, key.replicas = p.data > 1;
+  key.micro_batch = strategy.micro_batch;
+  key.sequence = sequence;
+  key.fsdp = p.fsdp > 1;
+  key.replicas = p.data > 1;
   key.zero = p.zero;
-  key.residual = p.residual, key.context_scheme = p.context_scheme;
+  key.residual = p.residual;
+  key.context_scheme = p.context_scheme;
   key.recompute = strategy.recompute;
   return key;
 }
@@ -126,8 +131,10 @@ TrainingCost training_cost(const MicrobatchCost& microbatch, const Strategy& str
     cost.copies = std::max(cost.copies, part.ideal_copies);
     busiest = std::max(busiest, part.ideal_copies);
     end_upper = std::max(end_upper, part.end_upper);
-    slowest_lower = std::max(slowest_lower, part.lower), slowest_upper = std::max(slowest_upper, part.upper);
-    sum_lower += part.stages * part.lower, sum_upper += part.stages * part.upper;
+    slowest_lower = std::max(slowest_lower, part.lower);
+    slowest_upper = std::max(slowest_upper, part.upper);
+    sum_lower += part.stages * part.lower;
+    sum_upper += part.stages * part.upper;
     const double whole =
         m * (passes.seconds() + handover) + part.gradients - passes.hidden_gradients + part.update + part.host.update;
     cost.host_time = std::max(cost.host_time, m * part.host.ideal + part.host.ideal_update);
@@ -141,11 +148,15 @@ TrainingCost training_cost(const MicrobatchCost& microbatch, const Strategy& str
   const double fill = stages > 1.0 ? pipeline::pipeline_form(shape, {1_s, 1_s, 1_s}).interval.value() / 3.0 - m : 0.0;
   const auto& [part, passes, handover, whole] = slowest;
   StepParts& step = cost.parts;
-  step.compute = m * part->compute, step.recompute = m * part->recompute;
-  step.tensor = m * (part->tensor + passes.deferral_cost), step.context = m * part->context;
+  step.compute = m * part->compute;
+  step.recompute = m * part->recompute;
+  step.tensor = m * (part->tensor + passes.deferral_cost);
+  step.context = m * part->context;
   step.expert = m * (part->expert - passes.hidden);
   step.weights = m * part->weights;
-  step.handover = m * handover, step.gradients = part->gradients - passes.hidden_gradients, step.update = part->update;
+  step.handover = m * handover;
+  step.gradients = part->gradients - passes.hidden_gradients;
+  step.update = part->update;
   step.host = m * (part->host.forward + part->host.backward) + part->host.update;
   cost.uneven += step.compute;
   set_interval(microbatch, 0.0, cost);

@@ -72,7 +72,8 @@ Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardwa
   server.lengths = question.lengths
                        ? *question.lengths
                        : request_lengths(Lengths::fixed(question.prompt), Lengths::fixed(question.output), 0);
-  server.most = std::max(1.0, std::floor(point.batch / data)), server.replicas = data;
+  server.most = std::max(1.0, std::floor(point.batch / data));
+  server.replicas = data;
   const double context = server.lengths.context;
   Polyline steps;
   for (double n : grid(1.0, server.most, 1.1))

@@ -50,8 +50,10 @@ report::Members times_members(const serving::LoadedTimes& times, double replicas
 
 Result<serving::LoadedServer> server_under_load(const ServeQuery& query, const serving::ServingPoint& point) {
   serving::LoadChoices choices;
-  choices.chunk = query.chunk, choices.prefill_servers = query.prefill_servers;
-  choices.prefill_scale = point.prefill_scale, choices.step_scale = point.step_scale;
+  choices.chunk = query.chunk;
+  choices.prefill_servers = query.prefill_servers;
+  choices.prefill_scale = point.prefill_scale;
+  choices.step_scale = point.step_scale;
   return serving::loaded_server(query.question, query.cluster, point, choices);
 }
 
@@ -102,7 +104,12 @@ Result<serving::ServingPoint> best_under_load(const ServeQuery& query, const sea
     const double seconds = times.stable ? times.last_token : HUGE_VAL;
     const double saturation = times.saturation * server.replicas;
     const bool better = rank > best_rank || (rank == best_rank && (rank == 0 ? saturation > most : seconds < least));
-    if (better) best = point, best_rank = rank, least = seconds, most = saturation;
+    if (better) {
+      best = point;
+      best_rank = rank;
+      least = seconds;
+      most = saturation;
+    }
   }
   return *best;
 }

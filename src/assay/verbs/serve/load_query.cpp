@@ -138,7 +138,8 @@ Result<void> read_serve_load(const Request& request, ServeQuery& query) {
     ASSAY_TRY(count, parse_count(text, "--output"));
     output = count;
   }
-  query.question.prompt = prompt.value_or(1024), query.question.output = output.value_or(256);
+  query.question.prompt = prompt.value_or(1024);
+  query.question.output = output.value_or(256);
   const auto has_mean = [&](std::string_view option) {
     const auto text = request.value(option);
     return !text || serving::lengths_need_mean(*text);

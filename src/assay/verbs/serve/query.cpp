@@ -142,7 +142,8 @@ Result<void> read_model(const Request& request, const Context& context, ServeQue
   }
   const model::ParameterCounts counts = model::parameter_counts(model);
   const auto total = static_cast<double>(counts.total);
-  query.parameters = total, query.active = static_cast<double>(counts.active_matrix);
+  query.parameters = total;
+  query.active = static_cast<double>(counts.active_matrix);
   for (std::size_t k = 0; model.encoder && k < model.encoder->kinds.size(); ++k)
     query.encoder_active += static_cast<double>(
         model.encoder->count(k) * model::layer_parameter_counts(model, model.encoder->kinds[k]).active_matrix);
@@ -150,7 +151,8 @@ Result<void> read_model(const Request& request, const Context& context, ServeQue
   std::optional<std::int64_t> parameters;
   ASSAY_CHECK(read_count(request, "parameters", parameters));
   if (parameters) {
-    query.parameters = static_cast<double>(*parameters), query.parameters_given = true;
+    query.parameters = static_cast<double>(*parameters);
+    query.parameters_given = true;
     query.active = query.parameters * (static_cast<double>(counts.active) - query.encoder_active) / total;
     query.encoder_active *= query.parameters / total;
     query.question.weight_scale = query.parameters / total;
@@ -211,7 +213,8 @@ Result<void> read_strategy(const Request& request, ServeQuery& query) {
         Error::Kind::usage);
   }
   lower::Parallelism given;
-  given.tensor = c.tensor.value_or(1), given.pipeline = c.pipeline.value_or(1);
+  given.tensor = c.tensor.value_or(1);
+  given.pipeline = c.pipeline.value_or(1);
   ASSAY_CHECK(lower::check_parallelism(given, query.model()));
   if (c.expert) ASSAY_CHECK(check_experts(*c.expert, c.expert_over, given.tensor, 1, query.model()));
   return {};
@@ -369,7 +372,10 @@ std::string strategy_text(const serving::ServingStrategy& s) {
   const auto part = [&](std::string_view word, std::int64_t n) {
     if (n > 1) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word, n);
   };
-  part("dp", s.data), part("tp", s.tensor), part("weights-2d", s.second), part("ep", s.expert);
+  part("dp", s.data);
+  part("tp", s.tensor);
+  part("weights-2d", s.second);
+  part("ep", s.expert);
   if (s.parallelism().expert_others() > 1) text += fmt::format(" over {}", lower::expert_axes_text(s.parallelism()));
   part("pp", s.pipeline);
   if (text.empty()) text = "one chip";

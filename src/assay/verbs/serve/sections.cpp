@@ -184,7 +184,8 @@ Result<search::Speculation> with_draft(const ServeQuery& query, serving::Serving
         fmt::format("batch {} instead of the {} that fit without the draft, which needs memory too", human_number(most),
                     human_number(point.batch)));
     serving::ServingPoint fewer = serving::serving_point(question, point.strategy, profiles, links, most);
-    fewer.scale(point.step_scale, point.prefill_scale), fewer.prompts = point.prompts;
+    fewer.scale(point.step_scale, point.prefill_scale);
+    fewer.prompts = point.prompts;
     point = fewer;
   }
   ASSAY_TRY(found, search::speculate(question, draft, query.cluster, point.strategy, point.batch, query.acceptance,

@@ -141,7 +141,8 @@ void add_fits(const ServeQuery& query, const serving::ServingPoint& point, const
     out.emplace_back("longest_context", Tokens(static_cast<double>(*longest)));
   ServeQuery same_batch = query;
   same_batch.choices.batch = static_cast<std::int64_t>(point.batch);
-  same_batch.choices.first_token.reset(), same_batch.choices.per_token.reset();
+  same_batch.choices.first_token.reset();
+  same_batch.choices.per_token.reset();
   if (const auto slice =
           first_slice(same_batch, request, context, 1, [](const search::ServingSearch& s) { return s.fits; }))
     out.emplace_back("smallest_slice", report::Members{{"cluster", slice->text},

@@ -27,10 +27,11 @@ Result<void> read_serving_software(const Request& request, const Context& contex
   ASSAY_CHECK(read_word(request, "cache-kernel", kernels, kernel));
   ASSAY_TRY(steps, estimate::serving_steps_of(context.catalogue));
   estimate::ServingSoftware software;
-  software.fusion = fusion.value_or(estimate::Fusion::fused),
+  software.fusion = fusion.value_or(estimate::Fusion::fused);
   software.scheduler = scheduler.value_or(estimate::Scheduler::native);
   software.captured = software.fusion != estimate::Fusion::eager;
-  software.whole_rows = kernel == Kernel::unsplit, software.repeats_kv = kernel == Kernel::copies;
+  software.whole_rows = kernel == Kernel::unsplit;
+  software.repeats_kv = kernel == Kernel::copies;
   software.vector_decode = kernel == Kernel::vector || kernel == Kernel::unsplit;
   query.question.setup.effects = steps.effects(query.cluster.chip, software);
   query.steps = std::move(steps);

@@ -161,7 +161,11 @@ std::string strategy_text(const training::Strategy& s) {
     if (n > 1) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word, n);
   };
   const lower::Parallelism& p = s.parallelism;
-  part("dp", p.data), part("fsdp", p.fsdp), part("tp", p.tensor), part("cp", p.context), part("ep", p.expert);
+  part("dp", p.data);
+  part("fsdp", p.fsdp);
+  part("tp", p.tensor);
+  part("cp", p.context);
+  part("ep", p.expert);
   if (p.expert_others() > 1) text += fmt::format(" over {}", lower::expert_axes_text(p));
   part("pp", p.pipeline);
   if (text.empty()) text = "one chip";

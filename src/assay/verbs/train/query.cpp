@@ -254,7 +254,8 @@ Result<void> read_adapters(const Request& request, model::Transformer& model, st
                   "they are trained with the other weights");
   adapters.rank = rank;
   const std::string on = request.value("lora-on").value_or("all");
-  adapters.attention = on != "feed-forward", adapters.feed_forward = on != "attention";
+  adapters.attention = on != "feed-forward";
+  adapters.feed_forward = on != "attention";
   model.adapters = adapters;
   const model::ParameterCounts counts = model::parameter_counts(model);
   if (counts.trained == 0)

@@ -124,7 +124,9 @@ Error too_few_layers(const search::TrainingChoices& choices, std::int64_t stages
 Result<void> check_choices(const TrainQuery& query) {
   const search::TrainingChoices& c = query.choices;
   lower::Parallelism given;
-  given.tensor = c.tensor.value_or(1), given.context = c.context.value_or(1), given.pipeline = c.pipeline.value_or(1);
+  given.tensor = c.tensor.value_or(1);
+  given.context = c.context.value_or(1);
+  given.pipeline = c.pipeline.value_or(1);
   if (c.context_scheme) given.context_scheme = *c.context_scheme;
   ASSAY_CHECK(lower::check_parallelism(given, query.imported.model));
   ASSAY_CHECK(check_mesh(query));
@@ -155,13 +157,14 @@ Error why_nothing_runs(const TrainQuery& query) {
     if (per_group == 0) continue;
     const auto micros = space.micro_batches(per_group);
     if (micros.empty()) {
-      if (per_group > most_per_group)
-        most_per_group = per_group,
+      if (per_group > most_per_group) {
+        most_per_group = per_group;
         micro = error_of("--micro-batch",
                          fmt::format("{} sequences per group cannot be split into microbatches of {}", per_group,
                                      query.choices.micro_batch.value_or(1)),
                          fmt::format("nearest is {}",
                                      nearest_of(search::divisors(per_group), query.choices.micro_batch.value_or(1))));
+      }
       continue;
     }
     for (const search::StageOrder& tried : space.orders(p)) {

@@ -94,7 +94,10 @@ std::size_t choose(const TrainSizes& sizes) {
       const SizedTraining& size = sizes.all[i];
       if (!size.run || (meeting && !size.meets)) continue;
       const double value = meeting ? worth(sizes, size) : size.run->time.value();
-      if (value < least || best == sizes.all.size()) least = value, best = i;
+      if (value < least || best == sizes.all.size()) {
+        least = value;
+        best = i;
+      }
     }
     if (best != sizes.all.size()) return best;
   }

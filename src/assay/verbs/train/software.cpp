@@ -102,8 +102,9 @@ Result<void> read_train_software(const Request& request, const Context& context,
   if (tpu && fusion && *fusion != estimate::Fusion::xla)
     query.notes.push_back(fmt::format("--software {} has no effect: programs for {} are compiled by XLA",
                                       *request.value("software"), chip.id));
-  software.fusion = tpu ? estimate::Fusion::xla : fusion.value_or(estimate::Fusion::fused), software.loss = loss;
-  software.captured = request.has("graphs"),
+  software.fusion = tpu ? estimate::Fusion::xla : fusion.value_or(estimate::Fusion::fused);
+  software.loss = loss;
+  software.captured = request.has("graphs");
   software.fixed_capacity = request.has("drop-tokens") || request.has("capacity");
   software.fused_experts = request.has("fused-experts");
   software.first_flash = attends == Attends::first_flash;
