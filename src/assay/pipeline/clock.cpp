@@ -24,13 +24,15 @@ double gpipe_interval(const PipelineInput& input) {
   double forwards = 0.0, slowest = 0.0;
   for (std::size_t stage = 0; stage < stages; ++stage) {
     const double forward = times(stage).forward.value() + (stage + 1 < stages ? hop : 0.0);
-    forwards += forward, slowest = std::max(slowest, forward);
+    forwards += forward;
+    slowest = std::max(slowest, forward);
   }
   double interval = 0.0, before = forwards, backwards = 0.0, slowest_back = 0.0;
   for (std::size_t stage = stages; stage-- > 0;) {
     before -= times(stage).forward.value() + (stage + 1 < stages ? hop : 0.0);
     const double back = (times(stage).backward_input + times(stage).backward_weight).value() + (stage > 0 ? hop : 0.0);
-    backwards += back, slowest_back = std::max(slowest_back, back);
+    backwards += back;
+    slowest_back = std::max(slowest_back, back);
     const double at_end = input.at_end.empty() ? 0.0 : input.at_end[input.at_end.size() == 1 ? 0 : stage].value();
     interval = std::max(interval, forwards - before + backwards + others * (slowest + slowest_back) + at_end);
   }
@@ -79,7 +81,7 @@ const PipelineClock::Score& PipelineClock::score_of(const PipelineShape& shape) 
     const std::size_t count = cuts[2] - cuts[1];
     for (std::size_t i = cuts[1]; i < cuts[2]; ++i) {
       if (operations[lane[i - count]].duration != operations[lane[i]].duration)
-        throw InternalError("a pipeline schedule does not repeat itself");
+        throw InternalError("a pipeline schedule is not periodic");
       score.echoes.emplace_back(lane[i - count], lane[i]);
     }
   }
@@ -91,7 +93,8 @@ PipelineClock::Played PipelineClock::play(const PipelineInput& input, const Scor
   const std::vector<EventOrder::Operation>& operations = score.order.operations;
   constexpr double not_begun = -1.0;
   done_.resize(std::max(done_.size(), operations.size()));
-  free_.assign(stages, 0.0), first_.assign(stages, not_begun);
+  free_.assign(stages, 0.0);
+  first_.assign(stages, not_begun);
   done_[0] = 0.0;
   for (std::size_t i = 1; i < operations.size(); ++i) {
     const EventOrder::Operation& event = operations[i];
@@ -113,7 +116,8 @@ PipelineClock::Played PipelineClock::play(const PipelineInput& input, const Scor
   double least = longest;
   for (const auto& [before, after] : score.echoes) {
     const double period = done_[after] - done_[before];
-    least = std::min(least, period), played.period = std::max(played.period, period);
+    least = std::min(least, period);
+    played.period = std::max(played.period, period);
   }
   played.is_settled = played.period - least <= rounding * longest;
   return played;

@@ -13,22 +13,22 @@ namespace assay::pipeline {
 
 class PipelineClock {
  public:
-  /// PipelineResult::interval in seconds, of a right input whose hops block.
-  /// Many microbatches are not all played: once every stage does what it did a period before, all of it later by the
-  /// same time, it does so until forwards run out. That is exact but for rounding. Where stages do not settle, all are
-  /// played; of steps too large for that (16 Mi operations) the rest goes on as slowly as the last period.
+  /// PipelineResult::interval in seconds, of a valid input whose hops block.
+  /// Once every stage repeats a period, shifted by the same time, it repeats until forwards run out: the rest is
+  /// extrapolated, exactly but for rounding. Stages that do not settle are simulated to the end; steps too large for
+  /// that (16 Mi operations) go on at the pace of the last period.
   double interval(const PipelineInput& input);
 
  private:
-  /// The operations of a step, and those of its last two periods with forwards that are alike.
+  /// The operations of a step, and pairs of corresponding operations of its last two periods with forwards.
   struct Score {
     EventOrder order;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> echoes;
   };
   struct Played {
     double interval = 0;
-    double period = 0;        ///< seconds from the last but one to the last, of the stage where they are most
-    bool is_settled = false;  ///< these are the same everywhere
+    double period = 0;        ///< seconds between the last two, of the slowest stage
+    bool is_settled = false;  ///< all stages have the same period
   };
   const Score& score_of(const PipelineShape& shape);
   Played play(const PipelineInput& input, const Score& score);

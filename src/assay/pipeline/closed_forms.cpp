@@ -277,7 +277,8 @@ StageTimes with_sends(const PipelineInput& input, std::int64_t part, std::int64_
 }
 
 void add(StageTimes& sum, const StageTimes& more, double share) {
-  sum.forward += share * more.forward, sum.backward_input += share * more.backward_input;
+  sum.forward += share * more.forward;
+  sum.backward_input += share * more.backward_input;
   sum.backward_weight += share * more.backward_weight;
 }
 
@@ -304,7 +305,8 @@ StageAmong stage_among(const PipelineInput& input, std::int64_t stage) {
       }
     }
   out.first_weight = input.times.front().backward_weight;
-  out.at_end = at_end(static_cast<std::size_t>(stage)), out.first_at_end = at_end(0);
+  out.at_end = at_end(static_cast<std::size_t>(stage));
+  out.first_at_end = at_end(0);
   return out;
 }
 
@@ -320,7 +322,10 @@ double least_interval(const PipelineInput& input) {
       const StageTimes& times = input.times[input.times.size() == 1 ? 0 : static_cast<std::size_t>(part)];
       seconds += (times.forward + times.backward_input + times.backward_weight).value();
     }
-    if (seconds > most) most = seconds, slowest = stage;
+    if (seconds > most) {
+      most = seconds;
+      slowest = stage;
+    }
   }
   const double last = least_interval(shape, stage_among(input, shape.stages - 1));
   return std::max(last, least_interval(shape, stage_among(input, slowest)));

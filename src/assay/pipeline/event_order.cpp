@@ -83,7 +83,7 @@ class Writer {
       advance(stage);
     }
     for (const Lane& lane : lanes_)
-      if (lane.next != lane.order.size()) throw InternalError("a pipeline schedule waits for itself");
+      if (lane.next != lane.order.size()) throw InternalError("a pipeline schedule deadlocks");
     return std::move(out_);
   }
 

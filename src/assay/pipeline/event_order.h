@@ -1,5 +1,5 @@
-// All operations of a pipeline step in one order, made once for a shape: times are put in afterwards, since none of
-// them changes an order.
+// All operations of a pipeline step in one order, computed once per shape: times are filled in later and never change
+// the order.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -10,13 +10,13 @@ namespace assay::pipeline {
 
 struct PipelineOperation;
 
-/// Every operation comes behind the one before it on its stage and behind the one whose result it needs. Both halves of
-/// a dualpipe pair are three: one that waits for the input of the first, the pair, and the send of the second result.
+/// Every operation follows the previous one on its stage and the one whose result it needs. A dualpipe pair is three
+/// operations: one that waits for the input of the first half, the pair, and the send of the second result.
 struct EventOrder {
   struct Operation {
     std::uint32_t after = 0;     ///< the operation whose result it needs; 0: none
-    std::uint32_t stage = 0;     ///< that it runs on
-    std::uint32_t duration = 0;  ///< a number of EventTimes
+    std::uint32_t stage = 0;     ///< it runs on this stage
+    std::uint32_t duration = 0;  ///< an index of EventTimes
     bool is_far = false;         ///< what it needs comes from another stage
     bool is_back = false;        ///< its result is the gradient of an input
   };
@@ -26,16 +26,16 @@ struct EventOrder {
 
 EventOrder event_order(const PipelineShape& shape);
 
-/// Seconds that operations take: first the work, then a send for which the stage does not compute.
+/// Seconds of operations: first the work, then a send that blocks the stage.
 class EventTimes {
  public:
   struct Duration {
     double work = 0, send = 0;
   };
   const Duration& operator[](std::size_t number) const { return durations_[number]; }
-  /// What an operation takes if it runs alone.
+  /// Seconds of an operation that is not paired.
   double work_of(const PipelineShape& shape, std::size_t stage, const PipelineOperation& operation) const;
-  /// Times of a right input, in the memory of those before.
+  /// Fills in the times of a valid input, reusing memory.
   void fill(const PipelineInput& input);
 
  private:

@@ -52,7 +52,8 @@ StageOrder interleaved_order(const PipelineShape& shape, std::int64_t stage) {
     if (++next.member < p) return;
     next.member = 0;
     if (++next.chunk < v) return;
-    next.chunk = 0, ++next.group;
+    next.chunk = 0;
+    ++next.group;
   };
   Next forward{Work::forward}, backward{Work::backward};
   const std::int64_t warm_up = std::min(passes, 2 * (p - 1 - stage) + (v - 1) * p);

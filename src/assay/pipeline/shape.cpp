@@ -55,7 +55,7 @@ bool directions_fit(const PipelineShape& shape) {
 std::string_view schedule_name(PipelineSchedule schedule) {
   for (const Name& name : names)
     if (name.schedule == schedule) return name.word;
-  throw InternalError("a pipeline schedule has no name");
+  throw InternalError("unnamed pipeline schedule");
 }
 
 Result<PipelineSchedule> parse_schedule(std::string_view text, std::string_view where) {
@@ -94,22 +94,22 @@ Result<void> check_pipeline(const PipelineShape& shape) {
   const std::int64_t p = shape.stages, m = shape.microbatches;
   if (!sizes_are_sane(shape))
     return fail("pipeline",
-                fmt::format("stages, microbatches and chunks lie between 1 and {}, got {}, {} and {}",
+                fmt::format("stages, microbatches and chunks must be between 1 and {}, got {}, {} and {}",
                             human_count(most_of_anything), p, m, shape.chunks),
                 "");
   if (!chunks_fit(shape))
     return is_two_chunk(shape.schedule)
                ? fail("--interleave", fmt::format("{} has two chunks per stage, got {}", name, shape.chunks),
-                      "leave --interleave away")
+                      "leave --interleave out")
                : fail("--interleave", fmt::format("{} has one chunk per stage, got {}", name, shape.chunks),
                       "use --schedule interleaved");
   if (!groups_divide(shape)) {
     const std::int64_t below = m / p * p, above = below + p;
     return fail(
         "--schedule",
-        fmt::format("interleaved runs microbatches in groups of as many as there are stages: {} is no multiple of "
-                    "{}",
-                    m, p),
+        fmt::format(
+            "interleaved needs a multiple of the number of stages as microbatches, and {} is not a multiple of {}", m,
+            p),
         below > 0 ? fmt::format("use {} or {} microbatches", below, above)
                   : fmt::format("use {} microbatches, or 1f1b", above));
   }
@@ -118,9 +118,11 @@ Result<void> check_pipeline(const PipelineShape& shape) {
       return fail("--schedule", fmt::format("dualpipe needs an even number of stages, got {}", p),
                   p > 1 ? fmt::format("use {} or {} stages", p - 1, p + 1) : "use 2 stages");
     if (m < 2 * p)
-      return fail("--schedule", fmt::format("dualpipe needs two microbatches per stage, got {} for {} stages", m, p),
+      return fail("--schedule",
+                  fmt::format("dualpipe needs at least two microbatches per stage, got {} for {} stages", m, p),
                   fmt::format("use {} microbatches", 2 * p));
-    return fail("--schedule", fmt::format("dualpipe needs as many microbatches from each end, got {}", m),
+    return fail("--schedule",
+                fmt::format("dualpipe needs an even number of microbatches, half from each end, got {}", m),
                 fmt::format("use {} or {} microbatches", m - 1, m + 1));
   }
   return {};

@@ -21,20 +21,20 @@ Result<void> check_times(const PipelineInput& input) {
   const auto parts = static_cast<std::size_t>(model_parts(input.shape));
   if (input.times.size() != 1 && input.times.size() != parts)
     return fail("pipeline", fmt::format("{} stage times for {} parts of the model", input.times.size(), parts),
-                "give one for all or one for each");
+                "give one for all parts, or one per part");
   if (input.at_end.size() > 1 && input.at_end.size() != static_cast<std::size_t>(input.shape.stages))
-    return fail("pipeline", fmt::format("{} times at the end for {} stages", input.at_end.size(), input.shape.stages),
-                "give none, one for all or one for each");
+    return fail("pipeline", fmt::format("{} end-of-step times for {} stages", input.at_end.size(), input.shape.stages),
+                "give none, one for all stages, or one per stage");
   bool wrong = bad(input.transfer) || bad(input.pair_saving);
   for (const StageTimes& times : input.times)
     wrong = wrong || bad(times.forward) || bad(times.backward_input) || bad(times.backward_weight);
   for (const Seconds& time : input.at_end) wrong = wrong || bad(time);
-  if (wrong) return fail("pipeline", "a time is negative or not finite", "times are seconds from zero up");
+  if (wrong) return fail("pipeline", "a time is negative or not finite", "times are seconds, zero or more");
   const double operations = 3.0 * static_cast<double>(input.shape.microbatches) *
                             static_cast<double>(input.shape.stages * chunks_per_stage(input.shape));
   if (operations > static_cast<double>(most_operations))
     return fail("pipeline",
-                fmt::format("the step has up to {} operations, at most {} are simulated", human_number(operations),
+                fmt::format("the step has up to {} operations, and at most {} are simulated", human_number(operations),
                             human_count(most_operations)),
                 "use fewer microbatches or stages");
   return {};

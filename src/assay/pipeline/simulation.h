@@ -1,7 +1,7 @@
-// One training step of a pipeline, simulated event by event: which stage works on which microbatch when, how much of
-// the time it idles and how many microbatches' activations it holds at most. An order of operations per stage follows
-// from the schedule alone, never from the times, so every time is a maximum of sums over paths: a slower stage, a
-// longer hop or another microbatch can never make a step shorter.
+// One training step of a pipeline, simulated event by event: which stage works on which microbatch when, how long it
+// idles and how many microbatches' activations it holds at its peak. The order of operations follows from the schedule
+// alone, not from the times, so every time is a maximum of sums over paths: a slower stage, a longer hop or one more
+// microbatch never makes a step shorter.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -12,22 +12,21 @@
 
 namespace assay::pipeline {
 
-/// In which order a stage takes its work.
+/// The order in which a stage runs its work.
 ///   gpipe        all forward, then all backward (Huang et al. 2019)
 ///   one_f_one_b  one forward, one backward after a warm-up (PipeDream-Flush, Narayanan et al. 2021)
 ///   interleaved  the same with several chunks of the model per stage (Megatron-LM, Narayanan et al. 2021)
 ///   zb_h1, zb_h2 input and weight gradients apart, weight gradients fill the bubble (Qi et al. 2023)
-///   zb_v         the same with two chunks per stage, laid as a V: stage i has chunk i and chunk 2p-1-i (Qi et al.
-///   2024) dualpipe     microbatches from both ends; stage i has parts i and p-1-i of the model (DeepSeek-V3 report
-///   2024)
+///   zb_v         the same with two chunks per stage, folded as a V: stage i has chunks i and 2p-1-i (Qi et al. 2024)
+///   dualpipe     microbatches from both ends; stage i has parts i and p-1-i of the model (DeepSeek-V3 report 2024)
 enum class PipelineSchedule { gpipe, one_f_one_b, interleaved, zb_h1, zb_h2, zb_v, dualpipe };
 
-/// The word of the command line: gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, dualpipe.
+/// The name on the command line: gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, dualpipe.
 std::string_view schedule_name(PipelineSchedule schedule);
-/// Reads such a word; zb stands for zb-h1.
+/// Parses such a name; zb means zb-h1.
 Result<PipelineSchedule> parse_schedule(std::string_view text, std::string_view where);
 
-/// What decides the order of operations.
+/// What determines the order of operations.
 struct PipelineShape {
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   std::int64_t stages = 1;        ///< groups of devices along the pipeline axis
@@ -37,15 +36,15 @@ struct PipelineShape {
 
 /// Parts of the model that a stage holds; with dualpipe they belong to two copies of it.
 std::int64_t chunks_per_stage(const PipelineShape& shape);
-/// Parts into which one copy of the model is cut: stages x chunks, or stages with dualpipe.
+/// Parts that one copy of the model is split into: stages x chunks, or stages with dualpipe.
 std::int64_t model_parts(const PipelineShape& shape);
-/// Where a part of the model lies; `direction` 1 is dualpipe's second copy, which runs from the last stage to the
+/// The stage of a part of the model; `direction` 1 is dualpipe's second copy, which runs from the last stage to the
 /// first.
 std::int64_t stage_of_part(const PipelineShape& shape, std::int64_t part, std::int64_t direction = 0);
 
 /// Whether the schedule exists for these sizes; the same rules as check_pipeline, for searches.
 bool is_possible(const PipelineShape& shape);
-/// Names the rule that is broken and the nearest legal values.
+/// An error with the broken rule and the nearest legal values.
 Result<void> check_pipeline(const PipelineShape& shape);
 
 /// One microbatch through one part of the model. A schedule that does not split the backward pass runs input and weight
@@ -58,11 +57,11 @@ struct PipelineInput {
   PipelineShape shape;
   std::vector<StageTimes> times = {};  ///< one per model part in model order, or one for all of them
   Seconds transfer = {};         ///< from one stage to another, of an activation or its gradient; free within a stage
-  bool transfer_blocks = false;  ///< the sender computes nothing meanwhile; else the hop is pure delay
+  bool transfer_blocks = false;  ///< the sender does not compute during the hop; else it is pure delay
   std::vector<Seconds> at_end = {};  ///< gradient reduction and optimizer after a stage's last weight gradient; one per
                                      ///< stage, one for all, or none
-  Seconds pair_saving = {};  ///< dualpipe only: what a forward and a backward of opposite directions save by running
-                             ///< side by side; the pair never takes less than its longer half
+  Seconds pair_saving = {};  ///< dualpipe only: time saved by running a forward and a backward of opposite directions
+                             ///< concurrently; the pair never takes less than its longer half
 };
 
 enum class PipelineWork { forward, backward_input, backward_weight, backward, send, at_end };
@@ -73,14 +72,14 @@ struct PipelineEvent {
       0;  ///< -1 for at_end; with dualpipe the second half of the numbers enters at the last stage
   PipelineWork work = PipelineWork::forward;
   Seconds start, end;
-  bool paired = false;  ///< half of a dualpipe pair: both inputs are there when the first half starts, both results
-                        ///< leave when the second one ends
+  bool paired = false;  ///< half of a dualpipe pair: both inputs are needed when the first half starts, both results
+                        ///< are sent when the second one ends
 };
 
 struct PipelineResult {
-  Seconds makespan;  ///< from the first start to the last end: a step that all stages leave together
-  Seconds interval;  ///< from one step to the next when every stage goes straight on: the longest time a stage is taken
-  Seconds compute;   ///< time of forward and backward work, summed over stages
+  Seconds makespan;   ///< from the first start to the last end
+  Seconds interval;   ///< from one step to the next, back to back: the longest time a stage is occupied
+  Seconds compute;    ///< time of forward and backward work, summed over stages
   double bubble = 0;  ///< idle share of stages x makespan; at_end counts as work, a blocking send does not
   std::vector<double>
       peak_microbatches;              ///< per stage, activations held at most, in microbatches through a whole stage;

@@ -41,7 +41,8 @@ StageSplit laid(const model::Transformer& model, std::int64_t stages, const std:
   std::size_t next = 0;
   for (std::size_t run = 0; run < runs.size(); ++run) {
     StageSplit::Part& part = all[stage_of(run)];
-    part.first |= run == 0, part.last |= run + 1 == runs.size();
+    part.first |= run == 0;
+    part.last |= run + 1 == runs.size();
     for (std::int64_t i = 0; i < runs[run]; ++i) {
       const std::size_t kind = order[next++];
       ++part.layers[kind];
@@ -52,7 +53,8 @@ StageSplit laid(const model::Transformer& model, std::int64_t stages, const std:
     StageSplit::Part &near = all[s], &far = all[all.size() - 1 - s];
     for (std::size_t k = 0; k < model::max_layer_kinds; ++k)
       near.layers[k] = static_cast<std::int16_t>(near.layers[k] + far.layers[k]);
-    near.first |= far.first, near.last |= far.last;
+    near.first |= far.first;
+    near.last |= far.last;
     near.passed = 0.5;
     far = near;
   }
@@ -60,15 +62,17 @@ StageSplit laid(const model::Transformer& model, std::int64_t stages, const std:
   split.is_folded = layout == StageLayout::folded;
   for (std::size_t s = 0; s < all.size(); ++s) {
     StageSplit::Part& part = all[s];
-    part.stages = 1, part.at = part.to = static_cast<std::int16_t>(s);
+    part.stages = 1;
+    part.at = part.to = static_cast<std::int16_t>(s);
     std::size_t known = 0;
     while (known < split.parts.size() &&
            !(split.parts[known].layers == part.layers && split.parts[known].leading == part.leading &&
              split.parts[known].first == part.first && split.parts[known].last == part.last))
       ++known;
-    if (known < split.parts.size())
-      ++split.parts[known].stages, split.parts[known].to = part.to;
-    else
+    if (known < split.parts.size()) {
+      ++split.parts[known].stages;
+      split.parts[known].to = part.to;
+    } else
       split.parts.push_back(part);
     split.part_of.push_back(static_cast<std::int16_t>(known));
   }

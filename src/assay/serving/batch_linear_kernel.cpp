@@ -68,9 +68,14 @@ bool ServedKernel::joins(const ServedKernel& o) const {
 }
 
 void ServedKernel::join(const ServedKernel& o) {
-  const auto add = [](StraightLine& a, const StraightLine& b) { a.fixed += b.fixed, a.moving += b.moving; };
-  add(flops, o.flops), add(bytes, o.bytes);
-  expert_bytes += o.expert_bytes, n += o.n;
+  const auto add = [](StraightLine& a, const StraightLine& b) {
+    a.fixed += b.fixed;
+    a.moving += b.moving;
+  };
+  add(flops, o.flops);
+  add(bytes, o.bytes);
+  expert_bytes += o.expert_bytes;
+  n += o.n;
 }
 
 double ServedKernel::started(const estimate::ServingEffects& effects) const {
@@ -78,9 +83,10 @@ double ServedKernel::started(const estimate::ServingEffects& effects) const {
   return is_view() ? 0.0 : effects.kernels;
 }
 
-ServedKernel served_kernel(const estimate::KernelRates& rates, const program::Program& one, const program::Step& at_one,
-                           const program::Program& two, const program::Step& at_two, double sequences,
-                           double touched_one, double touched_two) {
+ServedKernel served_kernel(const estimate::KernelRates& rates, const LoweredStep& once, const LoweredStep& twice,
+                           double sequences) {
+  const auto& [one, at_one, touched_one] = once;
+  const auto& [two, at_two, touched_two] = twice;
   ServedKernel kernel;
   kernel.attends = at_one.op == program::Op::attention && at_one.detail >= 0;
   kernel.flops = line_through(sequences, at_one.flops.value(), at_two.flops.value());
@@ -109,7 +115,8 @@ ServedKernel served_kernel(const estimate::KernelRates& rates, const program::Pr
     const estimate::MatmulShape a = estimate::product_shape(one, at_one), b = estimate::product_shape(two, at_two);
     kernel.batch = line_through(sequences, a.batch, b.batch);
     kernel.m = line_through(sequences, a.m, b.m);
-    kernel.n = a.n, kernel.k = a.k;
+    kernel.n = a.n;
+    kernel.k = a.k;
     kernel.tiles = estimate::tile_steps(*rates.matmul, rates.cores, FlopsPerSecond(kernel.peak), kernel.share);
   }
   const bool split = kernel.model == Model::split || kernel.model == Model::decode;
@@ -143,7 +150,8 @@ void find_tiles(const estimate::KernelRates& rates, ServedKernel& kernel, double
 }
 
 double served_estimate(const estimate::KernelRates& rates, const estimate::ServingEffects& effects,
-                       const ServedKernel& kernel, double sequences, double touched, double arithmetic, double bytes) {
+                       const ServedKernel& kernel, const KernelLoad& step) {
+  const double sequences = step.sequences, bytes = step.bytes;
   const double launch = rates.regime.launch.value() + effects.start.value();
   const auto stream = [&](double moved, double started) {
     return kernel.stream_share > 0.0
@@ -157,7 +165,7 @@ double served_estimate(const estimate::KernelRates& rates, const estimate::Servi
       return stream(effects.pointwise * bytes, effects.kernels) + (kernel.quantises ? effects.quantise.value() : 0.0);
     case Model::product: {
       // Experts without tokens are no part of the product; the others have more tokens each.
-      const double used = kernel.expert_bytes > 0.0 ? touched : 1.0;
+      const double used = kernel.expert_bytes > 0.0 ? step.touched : 1.0;
       estimate::MatmulShape shape{
           used * kernel.batch(sequences), std::max(1.0, kernel.m(sequences) / used), kernel.n, kernel.k, Bytes(bytes),
           kernel.expert_bytes > 0.0};
@@ -182,7 +190,8 @@ double served_estimate(const estimate::KernelRates& rates, const estimate::Servi
                                .value();
       if (kernel.model == Model::split) {
         estimate::AttentionWork work = kernel.attention;
-        work.heads = items * kernel.shared_by, work.bytes = Bytes(bytes);
+        work.heads = items * kernel.shared_by;
+        work.bytes = Bytes(bytes);
         const hardware::AttentionPass& pass = rates.attention->forward;
         const Seconds whole = estimate::attention_time(pass, rates.cores, FlopsPerSecond(kernel.peak), work, false);
         const Seconds split =
@@ -203,11 +212,11 @@ double served_estimate(const estimate::KernelRates& rates, const estimate::Servi
                                               .value();
     }
     case Model::scores:
-      return stream(bytes, 1.0) + arithmetic * ((1.0 + rates.matmul->droop) / kernel.share);
+      return stream(bytes, 1.0) + step.arithmetic * ((1.0 + rates.matmul->droop) / kernel.share);
     case Model::shares:
       break;
   }
-  return std::max(stream(bytes, 1.0), arithmetic / rates.matrix_share);
+  return std::max(stream(bytes, 1.0), step.arithmetic / rates.matrix_share);
 }
 
 }  // namespace assay::serving

@@ -59,19 +59,30 @@ struct ServedKernel {
   double started(const estimate::ServingEffects& effects) const;
 };
 
-/// The kernel of a step, from the same step lowered for `sequences` and for twice as many. `touched` is the share of
-/// the experts that the step's tokens reach in each.
-ServedKernel served_kernel(const estimate::KernelRates& rates, const program::Program& one, const program::Step& at_one,
-                           const program::Program& two, const program::Step& at_two, double sequences,
-                           double touched_one, double touched_two);
+/// A step as it was lowered for some number of sequences.
+struct LoweredStep {
+  const program::Program& program;
+  const program::Step& step;
+  double touched = 1;  ///< share of the experts that its tokens reach
+};
+/// The kernel of a step, from the same step lowered for `sequences` and for twice as many.
+ServedKernel served_kernel(const estimate::KernelRates& rates, const LoweredStep& once, const LoweredStep& twice,
+                           double sequences);
 
 /// Finds the tiles of a product for up to `sequences` ahead. Products of experts have none: as many of them take part
 /// as tokens touch.
 void find_tiles(const estimate::KernelRates& rates, ServedKernel& kernel, double sequences);
 
-/// Seconds as good kernels take: what kernel_time() estimates for the step lowered at that many sequences, with what
-/// the software does to kernels in the midst of others. `touched` is the share of the experts that have any token.
+/// What a kernel does in one step.
+struct KernelLoad {
+  double sequences = 1;
+  double touched = 1;     ///< share of the experts that have any token
+  double arithmetic = 0;  ///< seconds at the peak
+  double bytes = 0;
+};
+/// Seconds as good kernels take: what kernel_time() estimates for the step lowered at that many sequences, with the
+/// effects of software on kernels among others.
 double served_estimate(const estimate::KernelRates& rates, const estimate::ServingEffects& effects,
-                       const ServedKernel& kernel, double sequences, double touched, double arithmetic, double bytes);
+                       const ServedKernel& kernel, const KernelLoad& step);
 
 }  // namespace assay::serving

@@ -38,9 +38,12 @@ std::vector<StepBalance> step_balance(const ServingSetup& setup, const ServingSt
   const std::int64_t least = serving_unit(strategy) * whole_slots(model);
   const auto lowered = static_cast<double>(least), unit = static_cast<double>(serving_unit(strategy));
   lower::Workload work;
-  work.queries = 1, work.cached = true, work.keys = keys - source;
+  work.queries = 1;
+  work.cached = true;
+  work.keys = keys - source;
   work.source = source > 0 ? source : model.encoder ? keys : 0;
-  work.expert_load = setup.expert_load, work.sequences = least;
+  work.expert_load = setup.expert_load;
+  work.sequences = least;
   const program::Program one = lower::lower_serving(model, mesh, rules, work, setup.formats);
   work.sequences = 2 * least;
   const program::Program two = lower::lower_serving(model, mesh, rules, work, setup.formats);
@@ -60,17 +63,22 @@ std::vector<StepBalance> step_balance(const ServingSetup& setup, const ServingSt
       const auto at = static_cast<std::size_t>(i);
       const program::Step& step = one.steps[at];
       if (program::is_collective(step.op) || step.flops.value() == 0.0) continue;
-      const ServedKernel kernel = served_kernel(setup.rates, one, step, two, two.steps[at], lowered,
-                                                routing.touched(lowered), routing.touched(2.0 * lowered));
+      const ServedKernel kernel = served_kernel(setup.rates, {one, step, routing.touched(lowered)},
+                                                {two, two.steps[at], routing.touched(2.0 * lowered)}, lowered);
       const bool routed = kernel.expert_bytes > 0.0;
       const Balance balance{kernel, setup.rates.hbm.value(), routed ? routing : dense};
       StepBalance row;
       row.block = b == 0 ? "embedding" : layer ? fmt::format("layer kind {}", b) : "head";
       row.what = kernel.attends ? "attention" : std::string(one.tensor(step.in[1]).name);
       row.layers = static_cast<double>(block.layers);
-      row.flops = kernel.flops(sequences), row.bytes = balance.bytes(sequences);
-      row.compute = balance.compute(sequences), row.memory = row.bytes / setup.rates.hbm.value();
-      if (routed) row.experts = routing.experts, row.touched = routing.experts * balance.touched(sequences);
+      row.flops = kernel.flops(sequences);
+      row.bytes = balance.bytes(sequences);
+      row.compute = balance.compute(sequences);
+      row.memory = row.bytes / setup.rates.hbm.value();
+      if (routed) {
+        row.experts = routing.experts;
+        row.touched = routing.experts * balance.touched(sequences);
+      }
       if (const auto critical = critical_sequences(balance, unit))
         row.critical = *critical * static_cast<double>(strategy.pipeline);
       out.push_back(std::move(row));

@@ -13,8 +13,10 @@ ServingStrategy prefill_strategy(const ServingPoint& point) {
 }
 
 void ServingPoint::scale(double step, double prefill_by) {
-  step_scale *= step, decode.estimate *= step;
-  prefill_scale *= prefill_by, prefill.estimate *= prefill_by;
+  step_scale *= step;
+  decode.estimate *= step;
+  prefill_scale *= prefill_by;
+  prefill.estimate *= prefill_by;
 }
 
 std::int64_t fresh_prompt(const ServingQuestion& question) {
@@ -102,7 +104,8 @@ ServingTime prefill_time(const ServingQuestion& question, const ServingStrategy&
   const double bytes = option.profile.cache_bytes * option.profile.unit * links.ways(over);
   const network::CollectiveLine& line = links.lines[over][kind];
   const double ideal = std::max(line.floor.value(), line.rate.value() * bytes);
-  time.network += ideal, time.upper += ideal;
+  time.network += ideal;
+  time.upper += ideal;
   time.estimate += links.forms[over][kind].seconds(bytes, 1.0);
   time.lower = std::max(time.lower, time.network);
   return time;
@@ -132,7 +135,8 @@ void choose_prefill(const ServingQuestion& question, const ServingStrategy& stra
   for (const PrefillOption* option : options) {
     const ServingTime time = prefill_time(question, strategy, *option, links);
     if (best && time.estimate >= profiles.first_token.estimate) continue;
-    best = option, profiles.first_token = time;
+    best = option;
+    profiles.first_token = time;
   }
   if (profiles.prefill.profile.blocks.empty() || !(profiles.prefill.scheme == best->scheme)) profiles.prefill = *best;
   if (question.lengths && question.lengths->page > 0) profiles.margin = normal_quantile(1.0 - question.overflow);

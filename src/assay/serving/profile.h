@@ -136,10 +136,15 @@ ServingTime serving_time(const ServingSetup& setup, const ServingStrategy& strat
 ServingTime verify_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
                         const training::StageLinks& links, double batch);
 
-/// A decode step of `batch` sequences that also works on a chunk of a prompt on every replica. Products, norms and
-/// collectives see the tokens of both together, so weights are read once; `chunk` is a profile of one sequence with as
-/// many queries as the chunk has tokens. One in `chunks` chunks ends a prompt and needs the head.
-ServingTime mixed_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& decode,
-                       const ServingProfile& chunk, const training::StageLinks& links, double batch, double chunks);
+/// A decode step of `batch` sequences that also prefills a chunk of a prompt on every replica.
+struct MixedStep {
+  const ServingProfile& decode;
+  const ServingProfile& chunk;  ///< of one sequence with as many queries as the chunk has tokens
+  double batch = 1;
+  double chunks = 1;  ///< per prompt: the last one needs the head
+};
+/// Matrix products, norms and collectives see the tokens of both together, so weights are read once.
+ServingTime mixed_time(const ServingSetup& setup, const ServingStrategy& strategy, const training::StageLinks& links,
+                       const MixedStep& step);
 
 }  // namespace assay::serving

@@ -243,7 +243,8 @@ TEST(MixedTime, AnEmptyChunkIsADecodeStepAndWeightsAreReadOnce) {
   double before = alone;
   for (std::int64_t tokens : {64, 256, 1024}) {
     const ServingProfile chunk = make_serving_profile(c.setup, s, tokens, 1024);
-    const double both = mixed_time(c.setup, s, decode, chunk, links, 32, 1024.0 / static_cast<double>(tokens)).estimate;
+    const double both =
+        mixed_time(c.setup, s, links, {decode, chunk, 32, 1024.0 / static_cast<double>(tokens)}).estimate;
     const double apart = alone + serving_time(c.setup, s, chunk, links, 1).estimate;
     EXPECT_GT(both, before);
     EXPECT_LT(both, apart);

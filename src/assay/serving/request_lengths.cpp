@@ -23,10 +23,12 @@ std::vector<std::int64_t> means_of_shares(std::span<const std::int64_t> sorted, 
   double filled = 0.0, sum = 0.0;
   for (std::int64_t entry : sorted) {
     const double take = std::min(1.0, size - filled);
-    filled += take, sum += take * static_cast<double>(entry);
+    filled += take;
+    sum += take * static_cast<double>(entry);
     if (filled < size * (1.0 - 1e-9) || out.size() == n) continue;
     out.push_back(std::max<std::int64_t>(1, std::llround(sum / size)));
-    filled = 1.0 - take, sum = filled * static_cast<double>(entry);
+    filled = 1.0 - take;
+    sum = filled * static_cast<double>(entry);
   }
   return out;
 }
@@ -57,7 +59,7 @@ Result<Lengths> uniform(std::string_view range, std::string_view where) {
   ASSAY_TRY(from, parse_count(range.substr(0, dots), where));
   ASSAY_TRY(to, parse_count(range.substr(dots + 2), where));
   if (from > to)
-    return fail(std::string(where), fmt::format("{} is above {}", from, to), "the smaller end comes first");
+    return fail(std::string(where), fmt::format("{} is above {}", from, to), "put the smaller value first");
   const double low = static_cast<double>(from), span = static_cast<double>(to - from);
   return tabulated([&](double share) { return low + share * span; }, 0.0);
 }
@@ -79,7 +81,8 @@ Result<Lengths> percentiles(std::string_view text, std::string_view where) {
   std::sort(points.begin(), points.end());
   for (std::size_t i = 1; i < points.size(); ++i)
     if (points[i].first == points[i - 1].first || points[i].second < points[i - 1].second)
-      return fail(std::string(where), "percentiles that fall or stand twice", "e.g. p50=300,p90=2k,p99=4k");
+      return fail(std::string(where), "give each percentile once, with lengths that do not fall",
+                  "e.g. p50=300,p90=2k,p99=4k");
   if (points.size() < 2) return fail(std::string(where), "one percentile is not a distribution", "e.g. p50=300,p99=4k");
   return tabulated(
       [&](double share) {
@@ -154,12 +157,12 @@ Result<Lengths> parse_lengths(std::string_view text, std::int64_t mean, std::str
   if (text.starts_with(lognormal)) {
     const auto sigma = parse_number(text.substr(lognormal.size()));
     if (!sigma || *sigma < 0.0 || *sigma > 5.0)
-      return fail(std::string(where), fmt::format("{} is not a spread from 0 to 5", in_quotes(text)),
+      return fail(std::string(where), fmt::format("{} is not a sigma from 0 to 5", in_quotes(text)),
                   "the standard deviation of the logarithm of lengths, e.g. lognormal:1");
     return tabulated([&](double share) { return std::exp(*sigma * normal_quantile(share)); },
                      static_cast<double>(mean));
   }
-  return fail(std::string(where), fmt::format("{} is not a distribution of lengths", in_quotes(text)),
+  return fail(std::string(where), fmt::format("{} is not a length distribution", in_quotes(text)),
               "lognormal:SIGMA, exponential, uniform:A..B, p50=N,p99=N or @FILE with a length per line");
 }
 
@@ -178,7 +181,8 @@ RequestLengths request_lengths(Lengths prompt, Lengths output, std::int64_t page
         const double weight = static_cast<double>(n);
         const double place = (static_cast<double>(i) + 0.5) / static_cast<double>(places) * weight;
         all.push_back({static_cast<double>(p) + place, weight});
-        weights += weight, sum += weight * all.back().tokens;
+        weights += weight;
+        sum += weight * all.back().tokens;
       }
   std::sort(all.begin(), all.end(), [](const Weighted& a, const Weighted& b) { return a.tokens < b.tokens; });
   // Means of shares of equal weight; an entry at a border belongs to both.
@@ -192,7 +196,9 @@ RequestLengths request_lengths(Lengths prompt, Lengths output, std::int64_t page
       double left = w.weight;
       while (left > 0.0 && out.size() < n) {
         const double take = std::min(left, size - filled);
-        filled += take, inside += take * tokens, left -= take;
+        filled += take;
+        inside += take * tokens;
+        left -= take;
         if (filled < size * (1.0 - 1e-9)) break;
         out.push_back(std::max<std::int64_t>(1, std::llround(inside / filled)));
         filled = inside = 0.0;

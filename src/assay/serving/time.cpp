@@ -28,18 +28,22 @@ void add_kernel(const ServingSetup& setup, const ServedKernel& kernel, double se
   const double bytes = kernel.bytes(sequences) + kernel.expert_bytes * touched;
   const double traffic = bytes / rates.hbm.value();
   time.flops += n * flops;
-  if (kernel.attends) time.attention_flops += n * flops, time.attention_bytes += n * bytes;
+  if (kernel.attends) {
+    time.attention_flops += n * flops;
+    time.attention_bytes += n * bytes;
+  }
   // Ideal kernels fuse what is element-wise; weights are read as they are stored, whatever they are cast to.
   double roofline = (kernel.narrowed + kernel.narrowed_experts * touched) / rates.hbm.value();
   time.memory += n * roofline;
   if (arithmetic > 0.0) {
     roofline += std::max(arithmetic, traffic);
-    time.compute += n * arithmetic, time.memory += n * traffic;
+    time.compute += n * arithmetic;
+    time.memory += n * traffic;
   }
   time.rooflines += n * roofline;
   // What the software does to kernels may speed them up over those measured alone, but never beyond the chip.
   time.estimate +=
-      n * std::max(roofline, served_estimate(rates, setup.effects, kernel, sequences, touched, arithmetic, bytes));
+      n * std::max(roofline, served_estimate(rates, setup.effects, kernel, {sequences, touched, arithmetic, bytes}));
   time.kernels += n * kernel.started(setup.effects);
 }
 
@@ -80,8 +84,17 @@ void add_blocks(const ServingSetup& setup, const ServingProfile& profile, const 
   }
 }
 
-void finish(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
-            const training::StageLinks& links, double sequences, double heads, bool decodes, ServingTime& time) {
+/// What all steps of one server share.
+struct Server {
+  const ServingSetup& setup;
+  const ServingStrategy& strategy;
+  const training::StageLinks& links;
+};
+
+/// Adds hops between stages and what the host takes.
+void finish(const Server& server, const ServingProfile& profile, double sequences, double heads, bool decodes,
+            ServingTime& time) {
+  const auto& [setup, strategy, links] = server;
   const auto stages = static_cast<double>(strategy.pipeline);
   const double bytes = profile.boundary * sequences;
   const double hop = strategy.pipeline > 1
@@ -114,7 +127,7 @@ ServingTime serving_time(const ServingSetup& setup, const ServingStrategy& strat
   const double sequences = step_sequences(strategy, batch);
   ServingTime time;
   add_blocks(setup, profile, links, {sequences, attended(strategy, profile, batch), sequences}, time);
-  finish(setup, strategy, profile, links, sequences, sequences, !profile.prompts, time);
+  finish({setup, strategy, links}, profile, sequences, sequences, !profile.prompts, time);
   return time;
 }
 
@@ -123,12 +136,13 @@ ServingTime verify_time(const ServingSetup& setup, const ServingStrategy& strate
   const double sequences = step_sequences(strategy, batch);
   ServingTime time;
   add_blocks(setup, profile, links, {sequences, attended(strategy, profile, batch), sequences * profile.queries}, time);
-  finish(setup, strategy, profile, links, sequences, sequences, true, time);
+  finish({setup, strategy, links}, profile, sequences, sequences, true, time);
   return time;
 }
 
-ServingTime mixed_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& decode,
-                       const ServingProfile& chunk, const training::StageLinks& links, double batch, double chunks) {
+ServingTime mixed_time(const ServingSetup& setup, const ServingStrategy& strategy, const training::StageLinks& links,
+                       const MixedStep& step) {
+  const auto& [decode, chunk, batch, chunks] = step;
   const auto stages = static_cast<double>(strategy.pipeline), data = static_cast<double>(strategy.data);
   const double sequences = step_sequences(strategy, batch);
   const double joined = data * chunk.queries / stages;
@@ -138,7 +152,7 @@ ServingTime mixed_time(const ServingSetup& setup, const ServingStrategy& strateg
   for (const ServingProfile::Block& block : chunk.blocks)
     for (const ServedKernel& kernel : block.kernels)
       if (kernel.attends) add_kernel(setup, kernel, chunk.unit, 1.0, block.layers / stages, time);
-  finish(setup, strategy, decode, links, sequences + joined, sequences, true, time);
+  finish({setup, strategy, links}, decode, sequences + joined, sequences, true, time);
   return time;
 }
 

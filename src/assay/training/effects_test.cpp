@@ -25,7 +25,7 @@ TrainingCost price(const TrainingQuestion& question, const hardware::Cluster& cl
                                         question.collectives ? &*question.collectives : nullptr);
   const TrainingProfile profile = make_profile(question.setup, profile_key(strategy, 4096));
   const pipeline::StageSplit split = pipeline::split_stages(*question.setup.model, strategy.parallelism.pipeline);
-  return training_cost(steady_cost(question, strategy, profile, links, split), strategy);
+  return training_cost(microbatch_cost({question, strategy, profile, nullptr, links}, split), strategy);
 }
 
 TEST(StepEffects, TheFileReadsBackAsItWasWritten) {

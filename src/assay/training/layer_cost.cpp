@@ -14,7 +14,7 @@ namespace assay::training {
 namespace {
 
 /// Stand-in for the size of a data axis: any above one shows which collectives run over it.
-constexpr std::int64_t some = 2;
+constexpr std::int64_t stand_in_size = 2;
 
 Bytes bytes_of(const program::ProgramTensor& tensor) { return program::local_bytes(tensor, tensor.elements); }
 
@@ -26,7 +26,7 @@ bool is_weight(const program::ProgramTensor& tensor) {
 /// Whether gradients of weights can be made while a collective of the backward pass is under way: the sum of an input's
 /// gradient is not what they read, and a kept input that is gathered again can be asked for before it is needed. What
 /// arrives from the layer behind is waited for, and so is what forward work done again needs.
-bool runs_beside(const program::Step& step, const program::ProgramTensor& before, program::Phase phase) {
+bool overlaps_weight_gradients(const program::Step& step, const program::ProgramTensor& before, program::Phase phase) {
   if (phase != program::Phase::backward || step.urgency != program::Urgency::critical) return false;
   if (step.op == program::Op::all_gather) return step.is_repeated && !before.is_gradient;  // as far as `before` is kept
   return (step.op == program::Op::reduce_scatter || step.op == program::Op::all_reduce) && !step.is_repeated;
@@ -70,7 +70,7 @@ std::optional<Traffic> traffic_of(const AxisRoles& roles_by, const program::Prog
   entry.over = collective_roles(roles_by, program, step);
   entry.urgency = step.urgency;
   entry.once = step.once;
-  entry.beside = runs_beside(step, before, phase);
+  entry.overlaps_weight_gradients = overlaps_weight_gradients(step, before, phase);
   entry.bytes = network::array_bytes(program, step).value();
   entry.count = 1.0;
   if (is_weight(before) || step.urgency == program::Urgency::afterwards) {  // weights, or their gradients
@@ -208,31 +208,33 @@ class BlockPricer {
 
   const AxisRoles& roles() const { return roles_; }
 
-  void add(const program::Block& block, LayerProfile& layer, RepeatableLayer* repeatable) {
+  void add(const program::Block& block, LayerProfile& layer, RecomputableLayer* recomputable) {
     PassProfile& pass = block.phase == program::Phase::forward ? layer.forward : layer.backward;
     if (block.phase == program::Phase::forward) std::fill(numbers_.begin(), numbers_.end(), std::int16_t{-1});
-    if (repeatable && block.phase == program::Phase::forward) {
+    if (recomputable && block.phase == program::Phase::forward) {
       const std::size_t steps = at(block.last - block.first);
-      repeatable->steps.reserve(steps), repeatable->tensors.reserve(3 * steps);
+      recomputable->steps.reserve(steps);
+      recomputable->tensors.reserve(3 * steps);
     }
     double launches = 0.0;
     bool routes = false;
     estimate::JoinedProducts joined(setup_.rates);
     std::int64_t products = 0;
     const auto add_estimate = [&](Seconds estimate, bool of_weight) {
-      pass.estimate += estimate, launches += 1.0;
+      pass.estimate += estimate;
+      launches += 1.0;
       if (of_weight) pass.weight_gradients += estimate;
     };
     for (std::int32_t i = block.first; i < block.last; ++i) {
       const program::Step& step = program_.steps[at(i)];
       if (step.is_repeated) continue;
-      RepeatableLayer::Step* again = nullptr;
-      if (repeatable && block.phase == program::Phase::forward) again = &record(step, products, *repeatable);
+      RecomputableLayer::Step* recorded = nullptr;
+      if (recomputable && block.phase == program::Phase::forward) recorded = &record(step, products, *recomputable);
       if (step.op == program::Op::product) ++products;
       if (step.op == program::Op::slice) continue;
       if (program::is_collective(step.op)) {
         if (const auto traffic = traffic_of(roles_, program_, step, block.phase, part_)) pass.add(*traffic);
-        if (again) add_repeated_traffic(step, *again, *repeatable);
+        if (recorded) add_recomputed_traffic(step, *recorded, *recomputable);
         continue;
       }
       // Each device casts its part of the weights, which stages know.
@@ -247,57 +249,66 @@ class BlockPricer {
         pass.slowed += cost.slowed;
         if (full_power) pass.busy += cost.estimate;
       }
-      pass.compute += cost.compute, pass.memory += cost.memory;
+      pass.compute += cost.compute;
+      pass.memory += cost.memory;
       pass.flops += cost.flops;
       routes |= step.op == program::Op::route || step.op == program::Op::route_grad;
       layer.widest = std::max(layer.widest, around(step));
-      if (!again) continue;
-      again->is_kernel = true, again->full_power = full_power, again->slowed = cost.slowed;
-      again->estimate = cost.estimate, again->compute = cost.compute, again->memory = cost.memory;
-      again->flops = cost.flops;
+      if (!recorded) continue;
+      recorded->is_kernel = true;
+      recorded->full_power = full_power;
+      recorded->slowed = cost.slowed;
+      recorded->estimate = cost.estimate;
+      recorded->compute = cost.compute;
+      recorded->memory = cost.memory;
+      recorded->flops = cost.flops;
       if (!part) continue;
-      again->joined = static_cast<std::int16_t>(repeatable->joined.size());
-      repeatable->joined.push_back(*part);
+      recorded->joined = static_cast<std::int16_t>(recomputable->joined.size());
+      recomputable->joined.push_back(*part);
     }
     for (const estimate::JoinedProducts::Product& product : joined.products()) {
       const Seconds stretched = setup_.effects.product * product.estimate;
       add_estimate(stretched, product.of_weight);
-      pass.slowed += setup_.effects.product * product.slowed, pass.busy += stretched;
+      pass.slowed += setup_.effects.product * product.slowed;
+      pass.busy += stretched;
     }
     // The host starts every kernel: short ones wait for it.
     const Seconds launch = routes ? setup_.effects.routed_launch : setup_.effects.launch;
-    if (repeatable && block.phase == program::Phase::backward)
-      repeatable->launches = launches, repeatable->launch = launch;
-    else
-      pass.estimate = std::max(pass.estimate, launches * launch), pass.started += launches * launch;
+    if (recomputable && block.phase == program::Phase::backward) {
+      recomputable->launches = launches;
+      recomputable->launch = launch;
+    } else {
+      pass.estimate = std::max(pass.estimate, launches * launch);
+      pass.launching += launches * launch;
+    }
   }
 
  private:
   /// A forward step with its tensors, by their numbers in the layer.
-  RepeatableLayer::Step& record(const program::Step& step, std::int64_t products, RepeatableLayer& layer) {
-    RepeatableLayer::Step& again = layer.steps.emplace_back();
-    for (std::size_t i = 0; i < step.in.size(); ++i) again.in[i] = number_of(step.in[i], layer);
+  RecomputableLayer::Step& record(const program::Step& step, std::int64_t products, RecomputableLayer& layer) {
+    RecomputableLayer::Step& recorded = layer.steps.emplace_back();
+    for (std::size_t i = 0; i < step.in.size(); ++i) recorded.in[i] = number_of(step.in[i], layer);
     for (std::size_t o = 0; o < step.out.size(); ++o) {
       const int id = step.out[o];
-      again.out[o] = number_of(id, layer);
-      if (id >= 0 && !is_weight(program_.tensor(id))) again.made += bytes_of(program_.tensor(id));
+      recorded.out[o] = number_of(id, layer);
+      if (id >= 0 && !is_weight(program_.tensor(id))) recorded.made += bytes_of(program_.tensor(id));
     }
-    again.first = lower::parts_of(program_, step, step.out[0], products),
-    again.others = lower::parts_of(program_, step, -1, products);
-    again.reads_own = step.op == program::Op::attention;
-    again.is_gathered = lower::is_gathered(program_, step, step.out[0]);
-    return again;
+    recorded.first = lower::parts_of(program_, step, step.out[0], products);
+    recorded.others = lower::parts_of(program_, step, -1, products);
+    recorded.reads_own = step.op == program::Op::attention;
+    recorded.is_gathered = lower::is_gathered(program_, step, step.out[0]);
+    return recorded;
   }
 
-  void add_repeated_traffic(program::Step step, RepeatableLayer::Step& again, RepeatableLayer& layer) {
+  void add_recomputed_traffic(program::Step step, RecomputableLayer::Step& recorded, RecomputableLayer& layer) {
     step.is_repeated = true;
     const auto traffic = traffic_of(roles_, program_, step, program::Phase::backward, part_);
     if (!traffic) return;
-    again.traffic = static_cast<std::int16_t>(layer.traffic.size());
+    recorded.traffic = static_cast<std::int16_t>(layer.traffic.size());
     layer.traffic.push_back(*traffic);
   }
 
-  std::int16_t number_of(int id, RepeatableLayer& layer) {
+  std::int16_t number_of(int id, RecomputableLayer& layer) {
     if (id < 0) return -1;
     std::int16_t& number = numbers_[at(id)];
     if (number < 0) {
@@ -396,18 +407,23 @@ RoleSets role_sets(const TrainingProfile& profile) {
   };
   for (const LayerProfile& layer : profile.kinds) add(layer);
   for (const LayerProfile& layer : profile.shared) add(layer);
-  add(profile.embedding), add(profile.head);
+  add(profile.embedding);
+  add(profile.head);
   return sets & every_role_set;
 }
 
 PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part) : setup_(&setup) {
   const model::Transformer& model = *setup.model;
   lower::Parallelism p;
-  p.tensor = key.tensor, p.context = key.context, p.expert = key.expert;
+  p.tensor = key.tensor;
+  p.context = key.context;
+  p.expert = key.expert;
   p.expert_over = key.expert_over;
-  p.fsdp = key.fsdp ? p.expert_data() * some : 1;
-  p.data = (key.replicas ? some : 1) * (key.fsdp ? 1 : p.expert_data());
-  p.zero = key.zero, p.residual = key.residual, p.context_scheme = key.context_scheme;
+  p.fsdp = key.fsdp ? p.expert_data() * stand_in_size : 1;
+  p.data = (key.replicas ? stand_in_size : 1) * (key.fsdp ? 1 : p.expert_data());
+  p.zero = key.zero;
+  p.residual = key.residual;
+  p.context_scheme = key.context_scheme;
   const lower::StageRules stage = lower::training_stage(p, model);
   lower::TrainingPlan plan;
   plan.work.sequences = key.micro_batch * p.data * p.fsdp;
@@ -415,7 +431,8 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
   plan.work.source = setup.source_of(key.sequence);
   plan.work.flash = setup.flash;
   plan.work.expert_load = setup.expert_load;
-  plan.formats = setup.formats, plan.optimizer = setup.optimizer;
+  plan.formats = setup.formats;
+  plan.optimizer = setup.optimizer;
   const program::Program program = lower::lower_training(model, stage.mesh, stage.rules, plan);
 
   TrainingProfile& profile = base_;
@@ -445,15 +462,16 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
       }
       continue;
     }
-    RepeatableLayer* repeatable = block.kind >= 0 && !block.is_shared ? &forwards_[at(block.kind)] : nullptr;
+    RecomputableLayer* recomputable = block.kind >= 0 && !block.is_shared ? &forwards_[at(block.kind)] : nullptr;
     if (block.phase == program::Phase::forward) layer.gathered = gathered_bytes(program, block);
-    pricer.add(block, layer, repeatable);
+    pricer.add(block, layer, recomputable);
     if (block.phase != program::Phase::forward || part == ProfilePart::weights_traffic) continue;
     if (model.encoder || has_asides) layer.encoded = lower::kept_encoded_bytes(program, block);
     const DropoutBytes drawn = setup.dropout ? dropout_bytes(program, block) : DropoutBytes{};
-    if (repeatable)
-      repeatable->dropped_residual = drawn.residual, repeatable->dropped_attention = drawn.attention;
-    else
+    if (recomputable) {
+      recomputable->dropped_residual = drawn.residual;
+      recomputable->dropped_attention = drawn.attention;
+    } else
       layer.kept = lower::kept_bytes(program, block) - layer.gathered + drawn.residual + drawn.attention;
   }
   const auto elements = [&](const model::Weight& weight) {

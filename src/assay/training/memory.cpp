@@ -56,13 +56,18 @@ std::array<double, 2> StateBytes::cast(const TrainingProfile& profile, const pip
           (weight + used) * (layers / shared.weights + experts)};
 }
 
-StageElements add_memory(const StateBytes& bytes, const estimate::StepEffects& effects, const TrainingProfile& profile,
-                         const Bytes& head_gathered, double over_fewest, const pipeline::StageSplit::Part& part,
-                         SteadyCost::Part& out) {
+StageElements add_memory(const StepInputs& inputs, const StateBytes& bytes, const pipeline::StageSplit::Part& part,
+                         MicrobatchCost::Part& out) {
+  const TrainingProfile& profile = inputs.profile;
+  const estimate::StepEffects& effects = inputs.question.setup.effects;
+  const double over_fewest = kept_over_fewest(effects, inputs.strategy.recompute);
+  const Bytes head_gathered = (inputs.weights ? *inputs.weights : profile).head.gathered;
   StageElements sum;
   const auto hold = [&sum](const LayerProfile& layer, double n) {
-    sum.dense += n * layer.dense_elements, sum.expert += n * layer.expert_elements;
-    sum.trained_dense += n * layer.trained_dense, sum.trained_experts += n * layer.trained_experts;
+    sum.dense += n * layer.dense_elements;
+    sum.expert += n * layer.expert_elements;
+    sum.trained_dense += n * layer.trained_dense;
+    sum.trained_experts += n * layer.trained_experts;
   };
   // Experts of their own devices are neither gathered nor reduced.
   const Sharing& shared = bytes.shared;
@@ -83,7 +88,8 @@ StageElements add_memory(const StateBytes& bytes, const estimate::StepEffects& e
       const LayerProfile& common = profile.shared[k];
       hold(common, 1.0);
       sum.used_again += (n - 1.0) * common.dense_elements;
-      dense += common.dense_elements, trained += common.trained_dense;
+      dense += common.dense_elements;
+      trained += common.trained_dense;
     }
     out.kept += n * part.passed * kept;
     encoded = std::max(encoded, layer.encoded.value() * over_fewest);
@@ -96,10 +102,13 @@ StageElements add_memory(const StateBytes& bytes, const estimate::StepEffects& e
         sum.most_trained_reduced, moving(trained, shared.gradients, layer.trained_experts, shared.expert_gradients));
     sum.most_kept = std::max(sum.most_kept, kept);
     out.memory.workspace =
-        std::max(out.memory.workspace, layer.again.value() * effects.activations + layer.widest.value());
+        std::max(out.memory.workspace, layer.recomputed.value() * effects.activations + layer.widest.value());
   }
   out.kept += encoded;
-  if (part.first) hold(profile.embedding, 1.0), sum.outer += elements_of(profile.embedding);
+  if (part.first) {
+    hold(profile.embedding, 1.0);
+    sum.outer += elements_of(profile.embedding);
+  }
   if (part.last) {
     const double tied = part.first ? 0.0 : profile.tied_elements;
     sum.dense += elements_of(profile.head) + tied;
@@ -110,7 +119,11 @@ StageElements add_memory(const StateBytes& bytes, const estimate::StepEffects& e
     // Its gradient is whole until it is reduced, and nothing of the loss is free yet.
     if (bytes.shared.gradients > 1.0) out.memory.head += bytes.gradient * trained_of(profile.head);
   }
-  out.stages = part.stages, out.at = part.at, out.to = part.to, out.first = part.first, out.last = part.last;
+  out.stages = part.stages;
+  out.at = part.at;
+  out.to = part.to;
+  out.first = part.first;
+  out.last = part.last;
   // Two copies of the model have states of their own: only data-parallel devices share them out.
   const double states = bytes.states_of(sum);
   out.memory.weights = bytes.casts ? 0.0
@@ -126,7 +139,7 @@ StageElements add_memory(const StateBytes& bytes, const estimate::StepEffects& e
   return sum;
 }
 
-void move_to_host(Offload offload, double layer_kept, double layer_share, SteadyCost::Part& out) {
+void move_to_host(Offload offload, double layer_kept, double layer_share, MicrobatchCost::Part& out) {
   if (moves_activations(offload)) {
     out.offloaded = out.kept;
     out.kept = std::min(out.kept, layers_on_chip * layer_kept);
@@ -139,34 +152,30 @@ void move_to_host(Offload offload, double layer_kept, double layer_share, Steady
 }
 
 void set_memory_rules(const TrainingQuestion& question, const Strategy& strategy, const StateBytes& bytes,
-                      SteadyCost& steady) {
+                      MicrobatchCost& microbatch) {
   const estimate::StepEffects& effects = question.setup.effects;
-  steady.microbatches = microbatches(question, strategy);
-  steady.stages = static_cast<double>(strategy.parallelism.pipeline);
-  steady.frees_gradients = effects.frees_gradients && steady.microbatches <= 1.0;
-  steady.scatters_gradients = bytes.shared.gradients > 1.0;
-  steady.reserved = effects.reserved, steady.context = effects.context.value();
-  steady.most_layers = 0.0;
-  steady.parts.clear();
+  microbatch.microbatches = microbatches(question, strategy);
+  microbatch.stages = static_cast<double>(strategy.parallelism.pipeline);
+  microbatch.frees_gradients = effects.frees_gradients && microbatch.microbatches <= 1.0;
+  microbatch.scatters_gradients = bytes.shared.gradients > 1.0;
+  microbatch.reserved = effects.reserved;
+  microbatch.context = effects.context.value();
+  microbatch.most_layers = 0.0;
+  microbatch.parts.clear();
 }
 
-void fill_memory(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
-                 const TrainingProfile* weights, const StageLinks& links, const pipeline::StageSplit& split,
-                 SteadyCost& steady) {
-  const StateBytes bytes(question, strategy, links);
-  const estimate::StepEffects& effects = question.setup.effects;
-  const double over_fewest = kept_over_fewest(effects, strategy.recompute);
-  set_memory_rules(question, strategy, bytes, steady);
+void fill_memory(const StepInputs& inputs, const pipeline::StageSplit& split, MicrobatchCost& microbatch) {
+  const StateBytes bytes(inputs.question, inputs.strategy, inputs.links);
+  set_memory_rules(inputs.question, inputs.strategy, bytes, microbatch);
   for (const pipeline::StageSplit::Part& part : split.parts) {
-    SteadyCost::Part& out = steady.parts.emplace_back();
-    const StageElements sum =
-        add_memory(bytes, effects, profile, (weights ? weights : &profile)->head.gathered, over_fewest, part, out);
-    steady.most_layers = std::max(steady.most_layers, out.layers);
-    move_to_host(strategy.offload, sum.most_kept, sum.trained_share(), out);
+    MicrobatchCost::Part& out = microbatch.parts.emplace_back();
+    const StageElements sum = add_memory(inputs, bytes, part, out);
+    microbatch.most_layers = std::max(microbatch.most_layers, out.layers);
+    move_to_host(inputs.strategy.offload, sum.most_kept, sum.trained_share(), out);
   }
 }
 
-MemoryParts memory_holding(const SteadyCost& steady, const SteadyCost::Part& part, double held) {
+MemoryParts memory_holding(const MicrobatchCost& microbatch, const MicrobatchCost::Part& part, double held) {
   MemoryParts memory = part.memory;
   // What goes to the host does so microbatch by microbatch: one is on its way at a time.
   memory.activations = part.offloaded > 0.0 ? part.kept : part.kept * held;
@@ -174,44 +183,45 @@ MemoryParts memory_holding(const SteadyCost& steady, const SteadyCost::Part& par
   // At the loss no gradient exists yet; behind it activations make room for them. The allocator keeps memory apart by
   // stream, and gradients that are scattered come to be on that of the collectives: room made elsewhere is none for
   // them.
-  const double late = steady.frees_gradients ? std::min(memory.gradients, memory.activations + memory.head) : 0.0;
+  const double late = microbatch.frees_gradients ? std::min(memory.gradients, memory.activations + memory.head) : 0.0;
   memory.gradients -= late;
   // Either logits are there, or a layer is on its way back.
   (memory.head > memory.workspace ? memory.workspace : memory.head) = 0.0;
-  memory.reserve = (steady.reserved - 1.0) * memory.allocated() + (steady.scatters_gradients ? late : 0.0);
-  memory.context = steady.context;
+  memory.reserve = (microbatch.reserved - 1.0) * memory.allocated() + (microbatch.scatters_gradients ? late : 0.0);
+  memory.context = microbatch.context;
   return memory;
 }
 
-double largest_chunk(const SteadyCost& steady, const Strategy& strategy, double layers) {
+double largest_chunk(const MicrobatchCost& microbatch, const Strategy& strategy, double layers) {
   if (strategy.schedule != pipeline::PipelineSchedule::interleaved || strategy.interleave == 1) return 1.0;
   const auto chunks = static_cast<double>(strategy.interleave);
-  return chunks * std::ceil(steady.most_layers / chunks) / layers;
+  return chunks * std::ceil(microbatch.most_layers / chunks) / layers;
 }
 
-MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, const Strategy& strategy,
+MemoryParts memory_at(const MicrobatchCost& microbatch, const MicrobatchCost::Part& part, const Strategy& strategy,
                       std::int64_t stage) {
   const pipeline::PipelineShape shape{strategy.schedule, strategy.parallelism.pipeline,
-                                      static_cast<std::int64_t>(steady.microbatches), strategy.interleave};
-  const double held = shape.stages > 1 ? std::min(steady.microbatches, largest_chunk(steady, strategy, part.layers) *
-                                                                           pipeline::peak_microbatches(shape, stage))
-                                       : 1.0;
-  MemoryParts memory = memory_holding(steady, part, held);
+                                      static_cast<std::int64_t>(microbatch.microbatches), strategy.interleave};
+  const double held = shape.stages > 1
+                          ? std::min(microbatch.microbatches, largest_chunk(microbatch, strategy, part.layers) *
+                                                                  pipeline::peak_microbatches(shape, stage))
+                          : 1.0;
+  MemoryParts memory = memory_holding(microbatch, part, held);
   memory.stage = stage;
   return memory;
 }
 
-MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, const Strategy& strategy) {
+MemoryParts memory_at(const MicrobatchCost& microbatch, const MicrobatchCost::Part& part, const Strategy& strategy) {
   // Where stages fold, the later ones hold more microbatches.
-  return memory_at(steady, part, strategy,
+  return memory_at(microbatch, part, strategy,
                    layout_of(strategy.schedule) == pipeline::StageLayout::folded ? part.to : part.at);
 }
 
-std::vector<MemoryParts> stage_memory(const SteadyCost& steady, const pipeline::StageSplit& split,
+std::vector<MemoryParts> stage_memory(const MicrobatchCost& microbatch, const pipeline::StageSplit& split,
                                       const Strategy& strategy) {
   std::vector<MemoryParts> out;
   for (std::size_t s = 0; s < split.part_of.size(); ++s)
-    out.push_back(memory_at(steady, steady.parts[static_cast<std::size_t>(split.part_of[s])], strategy,
+    out.push_back(memory_at(microbatch, microbatch.parts[static_cast<std::size_t>(split.part_of[s])], strategy,
                             static_cast<std::int64_t>(s)));
   return out;
 }

@@ -4,22 +4,24 @@
 
 namespace assay::training {
 
-std::vector<MemoryMoment> memory_curve(const SteadyCost& steady, const pipeline::StageSplit& split,
+std::vector<MemoryMoment> memory_curve(const MicrobatchCost& microbatch, const pipeline::StageSplit& split,
                                        const pipeline::PipelineShape& shape,
                                        const std::vector<pipeline::PipelineEvent>& events, std::int64_t stage) {
-  const SteadyCost::Part& part = steady.parts[static_cast<std::size_t>(split.part_of[static_cast<std::size_t>(stage)])];
+  const MicrobatchCost::Part& part =
+      microbatch.parts[static_cast<std::size_t>(split.part_of[static_cast<std::size_t>(stage)])];
   // Parts of one copy of the model share out a stage's activations; those of two copies are a stage's worth each.
   const double chunks = layout_of(shape.schedule) == pipeline::StageLayout::mirrored
                             ? 1.0
                             : static_cast<double>(pipeline::chunks_per_stage(shape));
   Strategy order;
-  order.schedule = shape.schedule, order.interleave = shape.chunks;
-  const double largest = largest_chunk(steady, order, part.layers);
+  order.schedule = shape.schedule;
+  order.interleave = shape.chunks;
+  const double largest = largest_chunk(microbatch, order, part.layers);
   std::vector<MemoryMoment> curve;
   double held = 0.0;
   const auto add = [&](Seconds at, bool goes_back) {
-    const double whole = std::min(steady.microbatches, largest * (held / chunks));
-    MemoryMoment moment{at, whole, memory_holding(steady, part, whole)};
+    const double whole = std::min(microbatch.microbatches, largest * (held / chunks));
+    MemoryMoment moment{at, whole, memory_holding(microbatch, part, whole)};
     if (!goes_back) moment.memory.head = moment.memory.workspace = 0.0;
     moment.memory.reserve = moment.memory.context = 0.0;
     moment.memory.stage = stage;

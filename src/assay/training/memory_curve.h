@@ -9,14 +9,14 @@ namespace assay::training {
 
 struct MemoryMoment {
   Seconds at;
-  double held = 0;     ///< microbatches whose activations are there, through a whole stage
-  MemoryParts memory;  ///< without what the allocator holds besides
+  double held = 0;     ///< microbatches whose activations are held, of a whole stage
+  MemoryParts memory;  ///< without the allocator's reserve
 };
 
-/// What a stage has allocated from the start of each of its events on; at the end of the step no activation is left.
-/// Activations are there from the start of a forward pass to the end of its weights' gradients; logits or the
-/// workspace of a layer during backward work. The largest is what memory_at() says of the stage.
-std::vector<MemoryMoment> memory_curve(const SteadyCost& steady, const pipeline::StageSplit& split,
+/// Memory allocated by a stage from the start of each of its events; at the end of the step no activations are left.
+/// Activations are held from the start of a forward pass to the end of its weight gradients, logits or the workspace of
+/// a layer during backward work. The maximum equals memory_at() of the stage.
+std::vector<MemoryMoment> memory_curve(const MicrobatchCost& microbatch, const pipeline::StageSplit& split,
                                        const pipeline::PipelineShape& shape,
                                        const std::vector<pipeline::PipelineEvent>& events, std::int64_t stage);
 

@@ -31,13 +31,13 @@ TEST(MemoryCurve, IsFullestWhereTheMemoryOfTheStageIs) {
         const auto m = static_cast<std::int64_t>(microbatches(question, s));
         ASSERT_TRUE(pipeline::is_possible({schedule, stages, m, s.interleave}));
         const pipeline::StageSplit split = stage_split(imported.model, s);
-        const auto steady = price_stages(question, 4096, cluster, s, split);
+        const auto microbatch = price_stages(question, 4096, cluster, s, split);
         const auto input = pipeline_input(question, 4096, cluster, s);
-        ASSERT_TRUE(steady && input);
+        ASSERT_TRUE(microbatch && input);
         const auto result = pipeline::simulate_pipeline(*input);
         ASSERT_TRUE(result);
-        for (const MemoryParts& peak : stage_memory(*steady, split, s)) {
-          const auto curve = memory_curve(*steady, split, input->shape, result->events, peak.stage);
+        for (const MemoryParts& peak : stage_memory(*microbatch, split, s)) {
+          const auto curve = memory_curve(*microbatch, split, input->shape, result->events, peak.stage);
           double most = 0.0;
           for (const MemoryMoment& moment : curve) most = std::max(most, moment.memory.allocated());
           EXPECT_DOUBLE_EQ(most, peak.allocated()) << pipeline::schedule_name(schedule) << " stage " << peak.stage;

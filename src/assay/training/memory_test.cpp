@@ -55,7 +55,8 @@ TEST(TrainingMemory, DropoutKeepsNothingWhereEverythingIsMadeAgain) {
   EXPECT_EQ(kept_per_token(c, strategy, 2048), without);
   const TrainingProfile profile = make_profile(c.question.setup, profile_key(strategy, 2048));
   c.question.setup.dropout = false;
-  EXPECT_GT(profile.kinds[0].again, make_profile(c.question.setup, profile_key(strategy, 2048)).kinds[0].again);
+  EXPECT_GT(profile.kinds[0].recomputed,
+            make_profile(c.question.setup, profile_key(strategy, 2048)).kinds[0].recomputed);
 }
 
 // By operator, a Llama layer keeps its input, the first, third and fifth of its products (queries, values, one of the
@@ -70,13 +71,13 @@ TEST(TrainingMemory, ByOperatorEveryOtherProductIsKept) {
   const TrainingProfile some = make_profile(c.question.setup, profile_key(strategy, 8192));
   strategy.recompute = lower::Recompute::full();
   const TrainingProfile all = make_profile(c.question.setup, profile_key(strategy, 8192));
-  EXPECT_LT(some.kinds[0].backward.repeated_flops, 0.5 * all.kinds[0].backward.repeated_flops);
-  EXPECT_GT(some.kinds[0].backward.repeated_flops.value(), 0.0);
+  EXPECT_LT(some.kinds[0].backward.recomputed_flops, 0.5 * all.kinds[0].backward.recomputed_flops);
+  EXPECT_GT(some.kinds[0].backward.recomputed_flops.value(), 0.0);
 }
 
 TEST(TrainingMemory, PoliciesThatKeepMoreRepeatLess) {
   const Case c("llama-3-8b", "h100-sxm:8");
-  double kept = 0.0, repeated = HUGE_VAL;
+  double kept = 0.0, recomputed = HUGE_VAL;
   for (const lower::Recompute policy : {lower::Recompute::full(), lower::Recompute::all_but_projections(),
                                         lower::Recompute::feed_forward(), lower::Recompute::all_but_products()}) {
     Strategy strategy;
@@ -87,8 +88,8 @@ TEST(TrainingMemory, PoliciesThatKeepMoreRepeatLess) {
     kept = layer.kept.value();
     if (policy == lower::Recompute::all_but_products())
       continue;  // attention is made again, the feed-forward block is not
-    EXPECT_LT(layer.backward.repeated_flops.value(), repeated) << lower::name(policy);
-    repeated = layer.backward.repeated_flops.value();
+    EXPECT_LT(layer.backward.recomputed_flops.value(), recomputed) << lower::name(policy);
+    recomputed = layer.backward.recomputed_flops.value();
   }
 }
 
@@ -147,18 +148,18 @@ TEST(TrainingMemory, SharedWeightsAreThereOnceOnEachStage) {
   c.question.sequences = 8;
   const auto parameters = static_cast<double>(model::parameter_counts(c.model).total);
   Strategy strategy;
-  const auto steady = [&](std::int64_t stages) {
+  const auto microbatch = [&](std::int64_t stages) {
     strategy.parallelism.data = 2 / stages, strategy.parallelism.pipeline = stages;
     strategy.schedule = pipeline::PipelineSchedule::one_f_one_b;
     return *price_stages(c.question, 4096, c.cluster, strategy, stage_split(c.model, strategy));
   };
-  const MemoryParts whole = steady(1).parts.front().memory;
+  const MemoryParts whole = microbatch(1).parts.front().memory;
   EXPECT_EQ(whole.weights, 2.0 * parameters);
   EXPECT_EQ(whole.gradients, 4.0 * parameters);
   EXPECT_EQ(whole.moments, 8.0 * parameters);
   double held = 0.0;
-  const SteadyCost two = steady(2);
-  for (const SteadyCost::Part& part : two.parts) held += part.stages * part.memory.weights;
+  const MicrobatchCost two = microbatch(2);
+  for (const MicrobatchCost::Part& part : two.parts) held += part.stages * part.memory.weights;
   double shared = 0.0;
   for (const model::Layer& layer : c.model.decoder.kinds)
     for (const model::Weight& weight : model::layer_weights(c.model, layer))
@@ -175,7 +176,7 @@ TEST(TrainingMemory, SharedWeightsAreThereOnceOnEachStage) {
     c.model.decoder.add(layer);
   }
   EXPECT_EQ(number, 9);
-  const double of_table = steady(2).parts.front().gradients;
+  const double of_table = microbatch(2).parts.front().gradients;
   EXPECT_NEAR((two.parts.front().gradients - of_table) / of_table, shared / table, 0.05 * shared / table);
 }
 

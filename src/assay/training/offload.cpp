@@ -19,7 +19,8 @@ void HostTime::add(const HostLink& link, const HostLayer& layer, double layers, 
   backward += layers * (lanes(layer.backward, 0.0, layer.activations) - layer.backward);
   first += held * lanes(layer.forward + layer.update, layer.activations + layer.states, layer.states);
   const double away = link.copy(layer.activations, 0.0), back = link.copy(0.0, layer.activations);
-  lane_forward += layers * away / link.share, lane_backward += layers * back / link.share;
+  lane_forward += layers * away / link.share;
+  lane_backward += layers * back / link.share;
   ideal += layers * link.copy(layer.activations, layer.activations);
   in_turn += layers * (away + back);
   ideal_update += held * link.copy(layer.states, layer.states);

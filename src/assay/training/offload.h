@@ -1,4 +1,4 @@
-// Offloading to the memory of the host: what lies there instead of on the chip, and what the link between them costs.
+// Offloading to host memory: what is moved there, and what the host link costs.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -7,8 +7,8 @@ namespace assay::training {
 
 enum class Offload : std::uint8_t {
   none,
-  optimizer,    ///< master copy and moments; they pass through the chip in every update
-  activations,  ///< what the backward pass needs; out in the forward, back in the backward pass
+  optimizer,    ///< master copy and moments, streamed through the chip in every update
+  activations,  ///< sent out in the forward pass, fetched in the backward pass
   both
 };
 inline constexpr std::string_view offload_names[] = {"none", "optimizer", "activations", "both"};
@@ -18,42 +18,42 @@ constexpr bool moves_activations(Offload offload) {
   return offload == Offload::activations || offload == Offload::both;
 }
 
-/// One chip's way to the memory of its host: a lane out, a lane in, and the memory that both share.
+/// A chip's link to host memory: a lane out, a lane in, and the memory that both share.
 struct HostLink {
-  double rate = 0;      ///< bytes a second, one way
-  double share = 1;     ///< of the rates that copies reach
-  double memory = 0;    ///< bytes a second of the chip's part of the host's memory, reading and writing together
-  double capacity = 0;  ///< bytes of the chip's part of the host's memory
+  double rate = 0;      ///< bytes per second, one way
+  double share = 1;     ///< fraction of the rates that copies reach
+  double memory = 0;    ///< bytes per second of host memory per chip, reads and writes together
+  double capacity = 0;  ///< bytes of host memory per chip
 
-  /// Seconds in which both copies are done, side by side, at the full rates.
+  /// Seconds of both copies, concurrently, at the full rates.
   double copy(double out, double in) const;
 };
 
-/// What one layer copies and what it does meanwhile.
+/// What one layer copies and computes.
 struct HostLayer {
-  double activations = 0;            ///< bytes of a microbatch: out in the forward, back in the backward pass
-  double states = 0;                 ///< bytes of the optimizer: in and out once a step
-  double forward = 0, backward = 0;  ///< seconds of the chip, all that is waited for included
-  double update = 0;                 ///< seconds of the chip
+  double activations = 0;            ///< bytes per microbatch: out in the forward pass, in in the backward pass
+  double states = 0;                 ///< bytes of optimizer states: in and out once a step
+  double forward = 0, backward = 0;  ///< seconds on the chip, including exposed communication
+  double update = 0;                 ///< seconds on the chip
 };
 
 /// Seconds of the host link for one stage.
 struct HostTime {
-  double forward = 0, backward = 0;            ///< of a microbatch, beyond what the chip takes
-  double first = 0;                            ///< of forward passes that update all weights on their way: all of it
-  double update = 0;                           ///< the part of that which neither the pass nor the update takes anyway
-  double lane_forward = 0, lane_backward = 0;  ///< of a microbatch: the busiest lane alone
-  double ideal = 0;                            ///< at the full rates, of a microbatch
+  double forward = 0, backward = 0;            ///< per microbatch, beyond the chip's time
+  double first = 0;                            ///< of the forward passes that also update all weights: all of it
+  double update = 0;                           ///< the exposed part of it, beyond pass and update
+  double lane_forward = 0, lane_backward = 0;  ///< per microbatch: the busiest lane
+  double ideal = 0;                            ///< at the full rates, per microbatch
   double in_turn = 0;                          ///< the same, one copy after the other
   double ideal_update = 0;                     ///< the same of the states
 
-  /// A microbatch passes `layers` of those that the stage holds.
+  /// A microbatch passes `layers` of the `held` layers of the stage.
   void add(const HostLink& link, const HostLayer& layer, double layers, double held, bool overlap);
 };
 
-/// Layers whose activations are on the chip at once: the one at work and the one on its way.
+/// Layers whose activations are on the chip at once: one in use, one in transit.
 inline constexpr double layers_on_chip = 2.0;
-/// Layers whose states are on the chip at once: one comes, one is at work, one leaves.
+/// Layers whose states are on the chip at once: one arriving, one in use, one leaving.
 inline constexpr double layers_passing = 3.0;
 
 }  // namespace assay::training

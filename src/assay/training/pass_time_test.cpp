@@ -9,15 +9,15 @@ TEST(PassTime, MatrixUnitsThatRestAreFasterAfterwards) {
   // Ten seconds, of which two are the price of a clock that gives way: paid in full by a pass that does nothing but
   // multiply, by half where half of it moves bytes, and never below what the host takes to start its kernels.
   PassProfile pass;
-  pass.estimate = Seconds(10), pass.repeated = Seconds(5), pass.busy = Seconds(10), pass.slowed = Seconds(2);
+  pass.estimate = Seconds(10), pass.recomputed = Seconds(5), pass.busy = Seconds(10), pass.slowed = Seconds(2);
   const auto time = [&] { return pass_time(pass, {}, StageLinks{}, true, estimate::StepEffects{}); };
   EXPECT_DOUBLE_EQ(time().compute, 10.0);
   pass.busy = Seconds(5);
   EXPECT_DOUBLE_EQ(time().compute, 9.0);
   EXPECT_DOUBLE_EQ(time().recompute, 4.5);
-  pass.started = Seconds(9.5);
+  pass.launching = Seconds(9.5);
   EXPECT_DOUBLE_EQ(time().compute, 9.5);
-  pass.started = Seconds(10);  // the host bounds it already
+  pass.launching = Seconds(10);  // the host bounds it already
   EXPECT_DOUBLE_EQ(time().compute, 10.0);
 }
 
@@ -41,11 +41,11 @@ TEST(PassTime, WhatIsPutOffCostsAsMuchAsWithoutOverlap) {
     const PassTime without = pass_time(pass, {&weights, 1}, links, true, effects);
     effects.beside_waited = 0.25;
     const PassTime with = pass_time(pass, {&weights, 1}, links, true, effects);
-    EXPECT_EQ(without.beside, 0.0);
+    EXPECT_EQ(without.deferral_cost, 0.0);
     EXPECT_LT(with.chain() + with.exposed, without.chain() + without.exposed);
-    EXPECT_DOUBLE_EQ(with.chain() + with.exposed + with.beside, without.chain() + without.exposed);
-    EXPECT_DOUBLE_EQ(with.chain() + with.beside_chain, without.chain());
-    EXPECT_DOUBLE_EQ(with.weight_gradients + with.beside_gradients, without.weight_gradients);
+    EXPECT_DOUBLE_EQ(with.chain() + with.exposed + with.deferral_cost, without.chain() + without.exposed);
+    EXPECT_DOUBLE_EQ(with.chain() + with.deferral_chain, without.chain());
+    EXPECT_DOUBLE_EQ(with.weight_gradients + with.deferral_weight_gradients, without.weight_gradients);
     EXPECT_GT(with.compute, without.compute);
     EXPECT_GT(with.exposed, without.exposed);
   }

@@ -1,5 +1,5 @@
-// A layer under every policy of recomputation, from one program: what a policy adds to the backward pass are forward
-// steps, and which ones follows from what the backward pass needs.
+// A layer under every recomputation policy, from one program: a policy adds forward steps to the backward pass, and
+// which ones follows from what the backward pass needs.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -10,25 +10,26 @@
 
 namespace assay::training {
 
-/// The forward pass of a layer as its backward pass may do it again, in part.
-struct RepeatableLayer {
+/// The forward pass of a layer, of which the backward pass may recompute parts.
+struct RecomputableLayer {
   struct Tensor {
-    bool is_needed = false;  ///< by the backward pass, whatever is made again
+    bool is_needed = false;  ///< by the backward pass, whatever is recomputed
     bool is_held = false;    ///< can be kept
     Bytes bytes;
   };
   struct Step {
-    lower::Recompute first, others;  ///< a policy that covers one of them makes the first result, or another one, again
+    lower::Recompute first,
+        others;  ///< a policy that covers one of these parts recomputes the first result, or another one
     bool is_gathered = false;
-    bool reads_own = false;  ///< its gradient reads its first result, whether kept or made again
+    bool reads_own = false;  ///< its gradient reads its first result, whether kept or recomputed
     bool is_kernel = false;
-    bool full_power = false;            ///< matrix units draw all of it
+    bool full_power = false;            ///< of the matrix units
     std::array<std::int16_t, 8> in{};   ///< tensors of the layer; below 0: none
     std::array<std::int16_t, 7> out{};  ///< the same
     std::int16_t joined = -1;           ///< in `joined`
     std::int16_t traffic = -1;          ///< in `traffic`
     Bytes made;
-    Seconds slowed;                     ///< of the estimate, what the clock of sustained power adds
+    Seconds slowed;                     ///< of the estimate, what power throttling adds
     Seconds estimate, compute, memory;  ///< no estimate where it is joined with others
     Flops flops;
   };
@@ -37,15 +38,15 @@ struct RepeatableLayer {
   std::vector<estimate::JoinedProducts::Part> joined;
   std::vector<Traffic> traffic;
   Bytes dropped_residual, dropped_attention;  ///< what dropout writes
-  double launches = 0;                        ///< of kernels of the backward pass itself
+  double launches = 0;                        ///< kernels of the backward pass itself
   Seconds launch;                             ///< of each
 
-  /// Adds to the backward pass of a layer what it makes again, and to its memory what it keeps and what it does not.
-  void repeat(const TrainingSetup& setup, lower::Recompute recompute, LayerProfile& layer) const;
+  /// Adds recomputed steps to the backward pass of a layer, and to its memory what is kept and what is recomputed.
+  void add_recomputed(const TrainingSetup& setup, lower::Recompute recompute, LayerProfile& layer) const;
 };
 
-/// Profiles of one key under every policy of recomputation: one program serves them all, since a policy only adds
-/// forward steps to the backward pass. `key.recompute` is not looked at; `setup` must outlive it.
+/// Profiles of one key under every recomputation policy, from one program. `key.recompute` is ignored; `setup` must
+/// outlive this.
 class PolicyProfiles {
  public:
   PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part = ProfilePart::all);
@@ -53,8 +54,8 @@ class PolicyProfiles {
 
  private:
   const TrainingSetup* setup_;
-  TrainingProfile base_;                   ///< with nothing made again in its layers
-  std::vector<RepeatableLayer> forwards_;  ///< by kind
+  TrainingProfile base_;                     ///< without recomputation in its layers
+  std::vector<RecomputableLayer> forwards_;  ///< by kind
 };
 
 }  // namespace assay::training

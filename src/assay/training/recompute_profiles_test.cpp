@@ -10,8 +10,8 @@ namespace {
 
 /// What a program that was lowered with a policy keeps of its layers of one kind, and makes again.
 struct Lowered {
-  Bytes kept, again;
-  Flops flops, repeated;
+  Bytes kept, recomputed;
+  Flops flops, recomputed_flops;
 };
 
 Lowered lowered(const program::Program& program, int kind) {
@@ -23,10 +23,10 @@ Lowered lowered(const program::Program& program, int kind) {
       const program::Step& step = program.steps[static_cast<std::size_t>(i)];
       sum.flops += step.flops;
       if (!step.is_repeated) continue;
-      sum.repeated += step.flops;
+      sum.recomputed_flops += step.flops;
       for (int id : step.out) {
         if (id < 0 || program.tensor(id).tensor_class == program::TensorClass::used_weight) continue;
-        sum.again += program::local_bytes(program, program.tensor(id));
+        sum.recomputed += program::local_bytes(program, program.tensor(id));
       }
     }
   }
@@ -75,9 +75,10 @@ TEST(PolicyProfiles, AreThoseOfProgramsLoweredWithThePolicy) {
               const Lowered want = lowered(program, static_cast<int>(k));
               const LayerProfile& layer = profile.kinds[k];
               EXPECT_DOUBLE_EQ(layer.kept.value(), want.kept.value());
-              EXPECT_DOUBLE_EQ(layer.again.value(), want.again.value());
+              EXPECT_DOUBLE_EQ(layer.recomputed.value(), want.recomputed.value());
               EXPECT_NEAR(layer.backward.flops / want.flops, 1.0, 1e-12);
-              EXPECT_NEAR(layer.backward.repeated_flops.value(), want.repeated.value(), 1e-9 * want.flops.value());
+              EXPECT_NEAR(layer.backward.recomputed_flops.value(), want.recomputed_flops.value(),
+                          1e-9 * want.flops.value());
             }
           }
         }

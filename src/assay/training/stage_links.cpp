@@ -79,7 +79,8 @@ network::CollectiveGroup mirrored_pair(network::CollectiveGroup group) {
   network::CollectiveGroup::TreeLevel highest = group.levels[0];
   for (const auto& level : group.levels)
     if (level.groups > 1.0) highest = level;
-  highest.groups = 2.0, highest.lanes = group.inner;
+  highest.groups = 2.0;
+  highest.lanes = group.inner;
   group.axes = {}, group.levels = {};
   group.levels.push_back(highest);
   return group;
@@ -198,43 +199,47 @@ const GroupCosts& StageLinker::costs(program::AxisSet axes, std::span<const std:
 }
 
 Result<StageLinks> StageLinker::links(const lower::Parallelism& parallelism, const network::AxisLayout& layout) {
-  ASSAY_TRY(laid, lay(parallelism, layout));
+  ASSAY_TRY(placed, place_links(parallelism, layout));
   StageLinks links;
-  fill(parallelism, laid, links);
+  fill(parallelism, placed, links);
   return links;
 }
 
-void StageLinker::fill(const lower::Parallelism& parallelism, const LaidLinks& laid, StageLinks& links) const {
+void StageLinker::fill(const lower::Parallelism& parallelism, const PlacedLinks& placed, StageLinks& links) const {
   links.network_share = network_share_;
   links.size = role_sizes(parallelism);
-  for (RoleSets rest = links.filled | laid.sets; rest != 0; rest &= rest - 1) {
+  for (RoleSets rest = links.filled | placed.sets; rest != 0; rest &= rest - 1) {
     static constexpr GroupCosts none{};
     const auto set = static_cast<std::size_t>(std::countr_zero(rest));
-    const GroupCosts& costs = laid.groups[set] ? *laid.groups[set] : none;
-    links.lines[set] = costs.lines, links.forms[set] = costs.forms, links.resources[set] = costs.resources;
+    const GroupCosts& costs = placed.groups[set] ? *placed.groups[set] : none;
+    links.lines[set] = costs.lines;
+    links.forms[set] = costs.forms;
+    links.resources[set] = costs.resources;
   }
-  links.filled = laid.sets;
-  const StageCosts stages = laid.stages ? *laid.stages : StageCosts{};
-  links.between_stages = stages.between, links.copies = stages.copies, links.copies_form = stages.copies_form;
+  links.filled = placed.sets;
+  const StageCosts stages = placed.stages ? *placed.stages : StageCosts{};
+  links.between_stages = stages.between;
+  links.copies = stages.copies;
+  links.copies_form = stages.copies_form;
 }
 
 Result<std::array<int, 1 + roles>> StageLinker::place(const lower::Parallelism& parallelism,
                                                       const network::AxisLayout& layout) {
   const auto sizes = whole_mesh_sizes(parallelism);
-  network::FixedList<std::int64_t, 1 + roles> laid;
+  network::FixedList<std::int64_t, 1 + roles> placed;
   std::array<int, 1 + roles> axes;
   axes.fill(-1);
   for (const std::size_t axis : layout.order)
     if (axis < sizes.size() && sizes[axis] > 1) {
-      axes[axis] = static_cast<int>(laid.size());
-      laid.push_back(sizes[axis]);
+      axes[axis] = static_cast<int>(placed.size());
+      placed.push_back(sizes[axis]);
     }
-  if (laid.empty() && cluster_.chips() == 1) return axes;
+  if (placed.empty() && cluster_.chips() == 1) return axes;
   if (!placement_ || cluster_.torus || parallelism.devices() != cluster_.chips()) {
     ASSAY_TRY(placement, whole_placement(parallelism, layout, cluster_));
     placement_ = placement;
   } else {
-    placement_->stretch({laid.begin(), laid.size()});
+    placement_->stretch({placed.begin(), placed.size()});
   }
   return axes;
 }
@@ -252,11 +257,11 @@ Result<AxisNumbers> StageLinker::axis_numbers(const lower::Parallelism& parallel
   return numbers_of(axes);
 }
 
-Result<LaidLinks> StageLinker::lay(const lower::Parallelism& parallelism, const network::AxisLayout& layout,
-                                   RoleSets sets) {
+Result<PlacedLinks> StageLinker::place_links(const lower::Parallelism& parallelism, const network::AxisLayout& layout,
+                                             RoleSets sets) {
   ASSAY_TRY(places, place(parallelism, layout));
   const AxisNumbers numbers = numbers_of(places);
-  LaidLinks links;
+  PlacedLinks links;
   links.sets = sets;
   for (; sets != 0; sets &= sets - 1) {
     const auto set = static_cast<std::size_t>(std::countr_zero(sets));
@@ -291,12 +296,15 @@ const StageLinker::LeastCosts& StageLinker::least_costs(std::int64_t devices, bo
     if (is_routed) group.routing = routing_;
     const network::CollectiveLine permute = network::collective_line(network::CollectiveKind::permute, group);
     if (is_first) least.permute = permute;
-    lower(least.permute.rate, permute.rate), lower(least.permute.floor, permute.floor);
+    lower(least.permute.rate, permute.rate);
+    lower(least.permute.floor, permute.floor);
     for (std::size_t k = 0; k < 4; ++k) {
       const CollectiveForm made = form(line_kinds[k], group, network::collective_line(line_kinds[k], group));
       CollectiveForm& fewest = least.forms[k];
       if (is_first) fewest = made;
-      lower(fewest.floor, made.floor), lower(fewest.rate, made.rate), lower(fewest.root, made.root);
+      lower(fewest.floor, made.floor);
+      lower(fewest.rate, made.rate);
+      lower(fewest.root, made.root);
     }
     is_first = false;
   }

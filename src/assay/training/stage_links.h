@@ -1,4 +1,4 @@
-// The links of a strategy's axes: a mesh laid on a cluster, and what collectives over every set of its axes cost.
+// The links of a strategy's axes: a mesh placed on a cluster, and what collectives over every set of its axes cost.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -27,9 +27,9 @@ struct StageLinks {
       lines{};                                            ///< by set of roles, then gather, scatter, reduce, exchange
   std::array<std::array<CollectiveForm, 4>, 32> forms{};  ///< the same as estimates
   std::array<std::uint32_t, 32> resources{};              ///< links that a set of roles uses, a bit each
-  RoleSets filled = 0;                                    ///< all others are free
+  RoleSets filled = 0;                                    ///< sets that are filled; all others are free
   network::CollectiveLine between_stages;                 ///< per byte handed from a stage to the next
-  network::CollectiveLine copies;  ///< sums over a stage and the one as far from the other end of the pipeline
+  network::CollectiveLine copies;  ///< sums over a stage and its mirror image at the other end of the pipeline
   CollectiveForm copies_form;      ///< the same as an estimate
   double network_share = 1.0;      ///< of ideal bandwidth that good collectives reach
 
@@ -73,14 +73,14 @@ struct StageCosts {
   network::CollectiveLine between, copies;
   CollectiveForm copies_form;
 };
-/// Links in short, as long as the linker lives that laid them.
-struct LaidLinks {
-  std::array<const GroupCosts*, 32> groups{};  ///< by set of roles; none where no axis of more than one device is
-  RoleSets sets = 0;                           ///< those that were asked for
+/// Links by reference, valid as long as the linker that placed them.
+struct PlacedLinks {
+  std::array<const GroupCosts*, 32> groups{};  ///< by set of roles; null where all axes have one device
+  RoleSets sets = 0;                           ///< those that were requested
   const StageCosts* stages = nullptr;
 };
 
-/// What tells the links of axes apart: that of pipeline stages, then by role; 0 where there is none.
+/// Numbers that identify the links of axes: of pipeline stages, then by role; 0 for none.
 using AxisNumbers = std::array<std::uint32_t, 1 + roles>;
 
 /// Devices along pipeline stages and the axes of stage_mesh(), in this order.
@@ -94,7 +94,7 @@ Result<network::Placement> whole_placement(const lower::Parallelism& parallelism
 /// Devices along each role's axis.
 std::array<double, roles> role_sizes(const lower::Parallelism& parallelism);
 
-/// Lays strategies on one cluster. What collectives over a group of devices cost is kept: few groups differ.
+/// Places strategies on one cluster. Costs of collectives are cached by group of devices: few groups differ.
 class StageLinker {
  public:
   /// Without a calibration the estimates are the straight lines at the share of the bandwidth that the chip's file
@@ -104,34 +104,34 @@ class StageLinker {
 
   /// The links of a strategy's axes; an error where they do not fit.
   Result<StageLinks> links(const lower::Parallelism& parallelism, const network::AxisLayout& layout);
-  /// The same in short, of some sets of roles.
-  Result<LaidLinks> lay(const lower::Parallelism& parallelism, const network::AxisLayout& layout,
-                        RoleSets sets = every_role_set);
-  void fill(const lower::Parallelism& parallelism, const LaidLinks& laid, StageLinks& links) const;
-  /// Of one linker: those of two strategies are the same where their axes lie alike.
+  /// The same by reference, for some sets of roles.
+  Result<PlacedLinks> place_links(const lower::Parallelism& parallelism, const network::AxisLayout& layout,
+                                  RoleSets sets = every_role_set);
+  void fill(const lower::Parallelism& parallelism, const PlacedLinks& placed, StageLinks& links) const;
+  /// Equal for two strategies of one linker if their axes are placed alike.
   Result<AxisNumbers> axis_numbers(const lower::Parallelism& parallelism, const network::AxisLayout& layout);
 
-  /// What no layout of a strategy's axes undercuts: each collective as if its devices had the best places, and none on
-  /// the links of another. Only estimates are filled.
+  /// A lower bound over all layouts of a strategy's axes: each collective as if its devices had the best places and
+  /// links of their own. Only estimates are filled.
   StageLinks least_links(const lower::Parallelism& parallelism, RoleSets sets = every_role_set);
 
  private:
-  /// Lays a strategy's axes; gives their places in the mesh, as AxisNumbers are ordered, below 0: none.
+  /// Places a strategy's axes; returns their positions in the mesh in the order of AxisNumbers, negative for none.
   Result<std::array<int, 1 + roles>> place(const lower::Parallelism& parallelism, const network::AxisLayout& layout);
   AxisNumbers numbers_of(const std::array<int, 1 + roles>& axes);
-  /// Whether tokens are sent to experts in a group, and the numbers of its axes.
+  /// Whether a group sends tokens to experts, and the numbers of its axes.
   using Key = std::array<std::uint32_t, 1 + roles>;
   struct KeyHash {
     std::size_t operator()(const Key& key) const;
     std::size_t operator()(const network::AxisParts& parts) const;
   };
-  /// The number, from 1 on, of the parts on which an axis lies; on a switched network the same where its devices lie in
-  /// as many units of every level.
+  /// The number, from 1, of the parts that an axis is placed on; on a switched network, equal if its devices are in
+  /// the same number of units at every level.
   std::uint32_t number_of(const network::AxisParts& parts);
   /// The estimate of a collective whose ideal is `line`.
   CollectiveForm form(network::CollectiveKind kind, const network::CollectiveGroup& group,
                       const network::CollectiveLine& line) const;
-  /// Of a group over some axes of the mesh that was placed, which have these numbers.
+  /// Of a group over some axes of the placed mesh, which have these numbers.
   const GroupCosts& costs(program::AxisSet axes, std::span<const std::uint32_t> numbers, bool is_routed);
   const StageCosts& stage_costs(int pipeline, std::uint32_t number);
   struct LeastCosts {
@@ -160,7 +160,7 @@ Result<StageLinks> stage_links(const lower::Parallelism& parallelism, const netw
                                const hardware::CollectiveCalibration* calibration = nullptr,
                                const network::Routing& routing = {});
 
-/// Of the layers that send tokens to the most experts.
+/// The routing of the layers that send tokens to the most experts.
 network::Routing routing_of(const model::Transformer& model, Dispatch dispatch = Dispatch::per_node);
 
 }  // namespace assay::training

@@ -57,7 +57,7 @@ TEST(StageLinker, FillsTheSetsThatAreAskedForAndNoOthers) {
   const StageLinks all = *linker.links(p, {});
   for (RoleSets sets : {RoleSets{0b10}, RoleSets{0b1000100}, every_role_set & ~RoleSets{0b100}}) {
     StageLinks links = all;
-    linker.fill(p, *linker.lay(p, {}, sets), links);
+    linker.fill(p, *linker.place_links(p, {}, sets), links);
     for (std::size_t set = 0; set < all.forms.size(); ++set)
       EXPECT_EQ(links.forms[set], sets >> set & 1u ? all.forms[set] : StageLinks{}.forms[set]) << sets << " " << set;
   }

@@ -17,13 +17,13 @@
 
 namespace assay::training {
 
-/// Bytes that software keeps of a layer over the fewest. Where all that is element-wise is made again, what is kept is
-/// named, whatever the software would keep besides.
+/// Bytes that software keeps of a layer, over the minimum. If everything element-wise is recomputed, only what the
+/// policy names is kept, whatever the software.
 double kept_over_fewest(const estimate::StepEffects& effects, lower::Recompute recompute);
 
 struct Strategy {
   lower::Parallelism parallelism;
-  std::int64_t micro_batch = 1;  ///< sequences of one data-parallel device group
+  std::int64_t micro_batch = 1;  ///< sequences per data-parallel group
   std::int64_t interleave = 1;   ///< chunks of layers per stage
   pipeline::PipelineSchedule schedule = pipeline::PipelineSchedule::one_f_one_b;
   lower::Recompute recompute;
@@ -32,35 +32,35 @@ struct Strategy {
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
 
-/// Seconds of one step, taken apart. Times of the slowest stage unless said otherwise.
+/// Seconds of one step by part, on the slowest stage unless noted.
 struct StepParts {
   double compute = 0;                          ///< arithmetic and memory of all microbatches
-  double recompute = 0;                        ///< the part of compute that is forward work done again
-  double tensor = 0, context = 0, expert = 0;  ///< collectives that somebody waits for
-  double weights = 0;    ///< gathering weights and reducing gradients in every microbatch, as far as not hidden
-  double handover = 0;   ///< passing activations from stage to stage
+  double recompute = 0;                        ///< the recomputed part of `compute`
+  double tensor = 0, context = 0, expert = 0;  ///< exposed collectives
+  double weights = 0;    ///< exposed gathering of weights and reduction of gradients in every microbatch
+  double handover = 0;   ///< sending activations from stage to stage
   double bubble = 0;     ///< waiting for other stages
-  double gradients = 0;  ///< reducing gradients at the end, as far as not hidden
-  double update = 0;     ///< the optimizer, and bringing new weights back
-  double host = 0;       ///< copies to and from the host, as far as not hidden
-  double overhead = 0;   ///< what a step costs whatever it does, and waiting for the slowest of many chips
+  double gradients = 0;  ///< exposed reduction of gradients at the end
+  double update = 0;     ///< the optimizer, and the exposed gathering of new weights
+  double host = 0;       ///< exposed copies to and from the host
+  double overhead = 0;   ///< fixed cost per step, and waiting for the slowest of many chips
   double total() const {
     return compute + tensor + context + expert + weights + handover + bubble + gradients + update + host + overhead;
   }
 };
 
-/// Bytes on one chip of the fullest stage when the most are in use: at the loss, or in the backward pass of a layer.
+/// Bytes per chip of the fullest stage at its peak: at the loss, or in the backward pass of a layer.
 struct MemoryParts {
   double weights = 0, gradients = 0, master = 0, moments = 0;
   double activations = 0;  ///< of all microbatches in flight
   double head = 0;         ///< logits, their gradients and that of the head's weight
   double buffers = 0;      ///< of collectives: weights gathered, gradients not yet reduced
-  double workspace = 0;    ///< of one layer: what is made again, and what its widest step reads and writes
-  double reserve = 0;      ///< what the allocator holds besides, in pieces that fit nothing
+  double workspace = 0;    ///< of one layer: recomputed results, and what its widest step reads and writes
+  double reserve = 0;      ///< fragmentation: held by the allocator, but unusable
   double context = 0;      ///< of the driver and the communication library
   std::int64_t stage = 0;  ///< which one it is
-  double host = 0;         ///< in the memory of the host: no part of the sums below
-  /// What the framework counts as allocated at the peak, what its allocator holds, what the driver shows.
+  double host = 0;         ///< in host memory: not part of the sums below
+  /// What the framework reports as allocated at the peak, what its allocator holds, what the driver shows.
   double allocated() const { return weights + gradients + master + moments + activations + head + buffers + workspace; }
   double reserved() const { return allocated() + reserve; }
   double total() const { return reserved() + context; }
@@ -69,17 +69,17 @@ struct MemoryParts {
 struct TrainingCost {
   double lower = 0, estimate = 0, upper = 0;  ///< seconds per step
   double compute = 0;                         ///< seconds of arithmetic at the peak, per step, mean over stages
-  double fill = 0;                            ///< seconds of the lower bound in which the pipeline fills and drains
+  double fill = 0;                            ///< seconds of the lower bound for filling and draining the pipeline
   double memory_time = 0;                     ///< seconds of memory traffic at the peak, of the slowest stage
-  double end_memory_time = 0;                 ///< the part of it that the update takes, once a step
-  double host_time = 0;                 ///< seconds of the busiest of the host's lanes at its full rate, slowest stage
-  std::array<double, roles> network{};  ///< seconds of collectives at full bandwidth by role, of the slowest stage
-  std::array<double, roles> end_network{};  ///< the part of them that is there once a step
+  double end_memory_time = 0;                 ///< the part of it for the update, once a step
+  double host_time = 0;                     ///< seconds of the busiest host lane at its full rate, of the slowest stage
+  std::array<double, roles> network{};      ///< seconds of collectives at full bandwidth by role, of the slowest stage
+  std::array<double, roles> end_network{};  ///< the part of them once a step
   double copies = 0;  ///< seconds of the sums over two copies of the model at full bandwidth, once a step
   StepParts parts;    ///< of the estimate
-  double uneven = 0;  ///< of the work in `parts`: what the slowest stage has more than the mean one
+  double uneven = 0;  ///< of the work in `parts`: excess of the slowest stage over the mean
   MemoryParts memory;
-  double host_memory = 0;     ///< bytes of a chip on its host, of the stage that has the most there
+  double host_memory = 0;     ///< bytes of host memory per chip, of the stage that has the most there
   double executed_flops = 0;  ///< of a step, per chip, mean over stages
 };
 
@@ -88,82 +88,86 @@ struct TrainingQuestion {
   TrainingSetup setup;
   double sequences = 1;  ///< per step over the whole cluster
   double chips = 1;
-  bool overlap = true;  ///< gradients are reduced, weights gathered while others compute
-  HostLink host = {};   ///< for offloading; what lies there must fit as well
+  bool overlap = true;  ///< reduction of gradients and gathering of weights overlap with compute
+  HostLink host = {};   ///< for offloading; its capacity is a limit, too
   std::optional<hardware::CollectiveCalibration> collectives = std::nullopt;  ///< of the estimate
 };
 
-/// Microbatches of a strategy; not whole where the batch does not divide.
+/// Microbatches of a strategy; fractional if the batch does not divide.
 double microbatches(const TrainingQuestion& question, const Strategy& strategy);
 
-/// Time of a step that is spent waiting for the slowest of many chips, over the rest.
+/// Time of a step spent waiting for the slowest of many chips, over the rest.
 double straggler_share(const TrainingQuestion& question);
 
-/// One microbatch on a stage, as far as schedules look at it: seconds of both passes, and parts of them.
+/// One microbatch on a stage, as schedules see it: seconds of both passes, and parts of them.
 struct StagePasses {
   double forward = 0, backward = 0;
-  double hidden_forward = 0, hidden_backward = 0;  ///< see SteadyCost::Part, and below
-  double weight_gradients = 0, beside = 0, beside_gradients = 0;
+  double hidden_forward = 0, hidden_backward = 0;  ///< see MicrobatchCost::Part
+  double weight_gradients = 0, deferral_cost = 0, deferral_weight_gradients = 0;
 };
 
-/// What one microbatch costs on each kind of stage: all that does not depend on the pipeline's schedule.
-struct SteadyCost {
+/// What one microbatch costs on each kind of stage, independent of the pipeline schedule.
+struct MicrobatchCost {
   struct Part {
-    double stages = 1;            ///< that are like this
+    double stages = 1;            ///< number of stages like this
     std::int64_t at = 0, to = 0;  ///< the first and the last of them
     bool first = false, last = false;
     double layers = 0;                 ///< that it holds
-    double forward = 0, backward = 0;  ///< seconds, everything that is waited for included
+    double forward = 0, backward = 0;  ///< seconds, including all that is exposed
     double compute = 0, recompute = 0, tensor = 0, context = 0, expert = 0, weights = 0;
-    double hidden_forward = 0, hidden_backward = 0;  ///< of experts, where a schedule runs both passes side by side
-    double weight_gradients = 0;              ///< of `backward`, for which nobody waits: what schedules may put off
-    double beside = 0, beside_gradients = 0;  ///< more of both where a schedule puts these off; see PassTime
-    double spared = 0;  ///< of `gradients`, where the backward pass takes as long as with these put off
-    double least() const { return forward + backward - hidden_forward - hidden_backward; }  ///< under any schedule
+    double hidden_forward = 0,
+           hidden_backward = 0;   ///< expert collectives hidden by schedules that run both passes concurrently
+    double weight_gradients = 0;  ///< of `backward`: what schedules may defer
+    double deferral_cost = 0,
+           deferral_weight_gradients = 0;     ///< added to both if they are deferred; see PassTime
+    double gradients_hidden_if_deferred = 0;  ///< of `gradients`
+    double least() const { return forward + backward - hidden_forward - hidden_backward; }  ///< of any schedule
     double lower = 0, upper = 0, ideal_compute = 0, ideal_memory = 0;
-    std::array<double, roles> network{}, end_network{};  ///< of a microbatch, and once a step
-    double end_upper = 0, end_memory = 0;                ///< once a step: all of it in turn, memory traffic at the peak
+    std::array<double, roles> network{}, end_network{};  ///< per microbatch, and once a step
+    double end_upper = 0, end_memory = 0;  ///< once a step: everything in sequence; memory traffic at the peak
     double executed_flops = 0;
     double gradients = 0, update = 0;     ///< once a step
     double copies = 0, ideal_copies = 0;  ///< once a step: sums of gradients over two copies of the model, whatever
                                           ///< hides them
     double kept = 0;                      ///< bytes of one microbatch on the chip
-    double offloaded = 0;                 ///< bytes of one microbatch on the host instead
+    double offloaded = 0;                 ///< bytes of one microbatch on the host
     HostTime host;
     MemoryParts memory;  ///< without activations, reserve and context
   };
   std::vector<Part> parts;
   std::vector<std::array<PassTime, 2>> layers;  ///< of each kind, forward and backward
-  std::vector<std::array<PassTime, 2>> shared;  ///< of each kind, what its layers share; empty where none do
-  std::array<PassTime, 2> embedding, head;      ///< the same of the ends
+  std::vector<std::array<PassTime, 2>> shared;  ///< of each kind, weights its layers share; empty if none do
+  std::array<PassTime, 2> embedding, head;      ///< forward and backward
   double microbatches = 1, stages = 1;
   double most_layers = 0;              ///< of a stage
   double hop = 0, boundary_ideal = 0;  ///< seconds from a stage to the next
   double stragglers = 0, fixed = 0;    ///< share of the step, seconds of each step
-  bool frees_gradients = false;        ///< none are held from one microbatch to the next
-  bool scatters_gradients = false;     ///< every device ends up with its part of them
+  bool frees_gradients = false;        ///< not held from one microbatch to the next
+  bool scatters_gradients = false;     ///< every device ends up with a shard
   double reserved = 1, context = 0;    ///< see StepEffects
 };
 
-// In parts, each of which fills its share of `steady`, whose memory is reused. Where the profile is of work alone,
-// `weights` is its other half.
+/// What the steps of one strategy are priced from, by reference.
+struct StepInputs {
+  const TrainingQuestion& question;
+  const Strategy& strategy;
+  const TrainingProfile& profile;
+  const TrainingProfile* weights;  ///< traffic of weights and gradients, where `profile` is of work alone; else null
+  const StageLinks& links;
+};
 
-/// The passes of a microbatch through each kind of layer and the ends, and the way from a stage to the next: how layers
-/// lie on stages does not matter to them, nor does offloading.
-void fill_passes(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
-                 const TrainingProfile* weights, const StageLinks& links, SteadyCost& steady);
-/// The memory of each kind of stage, and nothing that takes time.
-void fill_memory(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
-                 const TrainingProfile* weights, const StageLinks& links, const pipeline::StageSplit& split,
-                 SteadyCost& steady);
-/// Everything, once the passes are there.
-void fill_stages(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
-                 const TrainingProfile* weights, const StageLinks& links, const pipeline::StageSplit& split,
-                 SteadyCost& steady);
-SteadyCost steady_cost(const TrainingQuestion& question, const Strategy& strategy, const TrainingProfile& profile,
-                       const StageLinks& links, const pipeline::StageSplit& split);
+// Each of these fills its share of a MicrobatchCost, whose memory is reused.
 
-/// How layers lie on the stages of a schedule, and of a strategy.
+/// The passes of a microbatch through each kind of layer and the ends, and the hop from a stage to the next: they
+/// depend neither on how layers are split into stages nor on offloading.
+void fill_passes(const StepInputs& inputs, MicrobatchCost& microbatch);
+/// The memory of each kind of stage, but no times.
+void fill_memory(const StepInputs& inputs, const pipeline::StageSplit& split, MicrobatchCost& microbatch);
+/// Times and memory of each kind of stage; needs the passes.
+void fill_stages(const StepInputs& inputs, const pipeline::StageSplit& split, MicrobatchCost& microbatch);
+MicrobatchCost microbatch_cost(const StepInputs& inputs, const pipeline::StageSplit& split);
+
+/// How layers are assigned to the stages of a schedule, and of a strategy.
 pipeline::StageSplit stage_split(const model::Transformer& model, std::int64_t stages,
                                  pipeline::PipelineSchedule schedule, std::int64_t interleave);
 pipeline::StageSplit stage_split(const model::Transformer& model, const Strategy& strategy);
@@ -173,57 +177,59 @@ constexpr pipeline::StageLayout layout_of(pipeline::PipelineSchedule schedule) {
                                                             : pipeline::StageLayout::straight;
 }
 
-/// Every run of layers that a stage of the schedule holds, by itself: what one microbatch passes from end to end.
+/// Every run of layers that a stage of the schedule holds, one part each, in the order of a microbatch.
 pipeline::StageSplit stage_runs(const model::Transformer& model, std::int64_t stages,
                                 pipeline::PipelineSchedule schedule, std::int64_t interleave);
 
-/// Layers of the largest chunk over the mean ones of a stage with `layers`: memory counts all as if they were as large.
-/// 1 where all are alike.
-double largest_chunk(const SteadyCost& steady, const Strategy& strategy, double layers);
+/// Layers of the largest chunk over the mean of a stage with `layers`: memory counts every chunk as the largest.
+double largest_chunk(const MicrobatchCost& microbatch, const Strategy& strategy, double layers);
 
 /// Memory of a stage that holds the activations of `held` microbatches.
-MemoryParts memory_holding(const SteadyCost& steady, const SteadyCost::Part& part, double held);
-/// The same of a stage under a schedule, as it is when the most is in use.
-MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, const Strategy& strategy,
+MemoryParts memory_holding(const MicrobatchCost& microbatch, const MicrobatchCost::Part& part, double held);
+/// The same of a stage under a schedule, at its peak.
+MemoryParts memory_at(const MicrobatchCost& microbatch, const MicrobatchCost::Part& part, const Strategy& strategy,
                       std::int64_t stage);
-/// Of the fullest stage like `part`: later ones hold fewer microbatches, or no fewer where stages are folded.
-MemoryParts memory_at(const SteadyCost& steady, const SteadyCost::Part& part, const Strategy& strategy);
+/// Of the fullest stage like `part`: the first, or the last if stages are folded.
+MemoryParts memory_at(const MicrobatchCost& microbatch, const MicrobatchCost::Part& part, const Strategy& strategy);
 
-/// What a schedule changes in passes.
+/// How a schedule changes passes.
 struct ScheduleEffects {
-  bool hides_experts = false;  ///< forward passes run beside backward passes of other microbatches, so that one
-                               ///< computes while experts of the other exchange tokens
-  bool puts_off = false;       ///< gradients of weights are not there to hide collectives
+  bool hides_experts = false;  ///< forward and backward passes of different microbatches run concurrently, so that one
+                               ///< computes while the other exchanges tokens between experts
+  bool defers_weight_gradients = false;  ///< they no longer hide collectives
 };
 ScheduleEffects schedule_effects(pipeline::PipelineSchedule schedule, std::int64_t stages);
-/// One microbatch on a stage, without what it hands on.
+/// One microbatch on a stage, without sends.
 constexpr pipeline::StageTimes stage_times(const StagePasses& passes, ScheduleEffects effects) {
   double forward = passes.forward, backward = passes.backward, gradients = passes.weight_gradients;
-  if (effects.hides_experts) forward -= passes.hidden_forward, backward -= passes.hidden_backward;
-  if (effects.puts_off) backward += passes.beside, gradients += passes.beside_gradients;
+  if (effects.hides_experts) {
+    forward -= passes.hidden_forward;
+    backward -= passes.hidden_backward;
+  }
+  if (effects.defers_weight_gradients) {
+    backward += passes.deferral_cost;
+    gradients += passes.deferral_weight_gradients;
+  }
   return {Seconds(forward), Seconds(backward - gradients), Seconds(gradients)};
 }
 
-/// The whole step under a schedule, were no stage to wait for others: no step takes less.
-TrainingCost training_cost(const SteadyCost& steady, const Strategy& strategy);
-/// What it takes with a step every so many seconds: what the slowest stage does not work of them, it waits.
-void set_interval(const SteadyCost& steady, double seconds, TrainingCost& cost);
+/// The step under a schedule if no stage waited for others: a lower bound.
+TrainingCost training_cost(const MicrobatchCost& microbatch, const Strategy& strategy);
+/// Sets the time from step to step: what the slowest stage does not work of it is bubble.
+void set_interval(const MicrobatchCost& microbatch, double seconds, TrainingCost& cost);
 
-/// Steps event by event: every part of the model with its own times, sends, and what a stage does at the end. Keeps its
-/// memory from one to the next.
+/// Pipeline events of a step: times of every part of the model, sends, and the end of the step. Reuses its memory.
 class StepEvents {
  public:
-  /// Takes a strategy whose `stages` are priced; `runs` are its stage_runs(). Valid until the next.
-  const pipeline::PipelineInput& fill(const TrainingQuestion& question, const Strategy& strategy,
-                                      const TrainingProfile& profile, const TrainingProfile* weights,
-                                      const StageLinks& links, const pipeline::StageSplit& split,
-                                      const pipeline::StageSplit& runs, const SteadyCost& stages);
-  /// Seconds from one step to the next, and seconds that it does not undercut.
+  /// Takes a strategy whose `stages` are priced; `runs` are its stage_runs(). Valid until the next call.
+  const pipeline::PipelineInput& fill(const StepInputs& inputs, const pipeline::StageSplit& split,
+                                      const pipeline::StageSplit& runs, const MicrobatchCost& stages);
+  /// Seconds from one step to the next, and a lower bound on them.
   double interval() { return clock_.interval(input_); }
   double least() const { return pipeline::least_interval(input_); }
 
  private:
-  SteadyCost runs_;
+  MicrobatchCost runs_;
   pipeline::PipelineInput input_;
   pipeline::PipelineClock clock_;
 };
@@ -238,14 +244,14 @@ ProfileKey profile_key(const Strategy& strategy, std::int64_t sequence);
 Result<StageLinks> strategy_links(const TrainingQuestion& question, const hardware::Cluster& cluster,
                                   const Strategy& strategy);
 
-/// What a microbatch costs where the layers of a strategy lie as `split` says, and the memory of each of its stages.
-Result<SteadyCost> price_stages(const TrainingQuestion& question, std::int64_t sequence,
-                                const hardware::Cluster& cluster, const Strategy& strategy,
-                                const pipeline::StageSplit& split);
-std::vector<MemoryParts> stage_memory(const SteadyCost& steady, const pipeline::StageSplit& split,
+/// The cost of a microbatch with layers assigned to stages by `split`, and the memory of each stage.
+Result<MicrobatchCost> price_stages(const TrainingQuestion& question, std::int64_t sequence,
+                                    const hardware::Cluster& cluster, const Strategy& strategy,
+                                    const pipeline::StageSplit& split);
+std::vector<MemoryParts> stage_memory(const MicrobatchCost& microbatch, const pipeline::StageSplit& split,
                                       const Strategy& strategy);
 
-/// Prices one strategy from scratch; of more stages than one, event by event.
+/// Prices one strategy from scratch; with several stages, from pipeline events.
 Result<TrainingCost> price_strategy(const TrainingQuestion& question, std::int64_t sequence,
                                     const hardware::Cluster& cluster, const Strategy& strategy);
 

@@ -49,13 +49,13 @@ Result<estimate::StepTimes> training_step_times(const TrainingQuestion& question
                                                 const program::Program& program) {
   ASSAY_TRY(links, strategy_links(question, cluster, strategy));
   const TrainingProfile profile = make_profile(question.setup, profile_key(strategy, sequence));
-  SteadyCost steady;
-  fill_passes(question, strategy, profile, nullptr, links, steady);
+  MicrobatchCost microbatch;
+  fill_passes({question, strategy, profile, nullptr, links}, microbatch);
   const auto pass_of = [&](const program::Block& block) -> const PassTime* {
     if (block.phase == program::Phase::update) return nullptr;
-    const auto& passes = block.kind >= 0             ? steady.layers[static_cast<std::size_t>(block.kind)]
-                         : block.name == "embedding" ? steady.embedding
-                                                     : steady.head;
+    const auto& passes = block.kind >= 0             ? microbatch.layers[static_cast<std::size_t>(block.kind)]
+                         : block.name == "embedding" ? microbatch.embedding
+                                                     : microbatch.head;
     return &passes[block.phase == program::Phase::forward ? 0 : 1];
   };
   estimate::StepTimes times;
@@ -115,7 +115,7 @@ Result<std::vector<KindTime>> kind_times(const TrainingQuestion& question, std::
                          : step.op == program::Op::product ? "products"
                          : attends                         ? "attention"
                                                            : "other kernels";
-      const std::string_view phase = step.is_repeated ? "forward again" : program::name(block.phase);
+      const std::string_view phase = step.is_repeated ? "recomputed forward" : program::name(block.phase);
       auto found = std::find_if(all.begin(), all.end(),
                                 [&](const KindTime& one) { return one.phase == phase && one.kind == kind; });
       if (found == all.end()) found = all.insert(all.end(), {phase, std::move(kind), moves, {}, {}, {}});
@@ -128,9 +128,9 @@ Result<std::vector<KindTime>> kind_times(const TrainingQuestion& question, std::
     }
   }
   if (is_mirrored) {
-    ASSAY_TRY(steady, price_stages(question, sequence, cluster, strategy, split));
+    ASSAY_TRY(microbatch, price_stages(question, sequence, cluster, strategy, split));
     Seconds copies;
-    for (const SteadyCost::Part& part : steady.parts) copies += Seconds(part.stages / stages * part.copies);
+    for (const MicrobatchCost::Part& part : microbatch.parts) copies += Seconds(part.stages / stages * part.copies);
     all.push_back({program::name(program::Phase::backward), "net P", true, copies, {}, {}});
   }
   std::erase_if(all, [](const KindTime& one) { return !(one.time > Seconds(0)); });

@@ -12,21 +12,21 @@ namespace assay::training {
 /// The program of one stage's devices under a strategy, with the layers of all stages.
 program::Program training_program(const TrainingQuestion& question, std::int64_t sequence, const Strategy& strategy);
 
-/// What a step keeps busy: "math", "memory", or the axes of a network, "net X".
+/// The resource that a step uses: "math", "memory", or the axes of a network, "net X".
 std::string resource_of(const program::Program& program, const program::Step& step);
 
-/// Kernels of a pass add up to the compute of that pass: products that are joined and kernels that wait for the host or
-/// keep a higher clock share the difference evenly. A collective takes what its links take, waited for or not.
+/// Times of kernels are scaled to add up to the compute time of their pass, which also accounts for joined products,
+/// launch limits and clocks. A collective takes the time of its links, exposed or not.
 Result<estimate::StepTimes> training_step_times(const TrainingQuestion& question, std::int64_t sequence,
                                                 const hardware::Cluster& cluster, const Strategy& strategy,
                                                 const program::Program& program);
 
 /// Where the time of a step goes, by phase and kind of work: all microbatches, the mean of its stages.
 struct KindTime {
-  std::string_view phase;  ///< forward, forward again, backward, update
+  std::string_view phase;  ///< forward, recomputed forward, backward, update
   std::string kind;        ///< products, attention, other kernels; or the axes of a network
   bool is_collective = false;
-  Seconds time;  ///< of collectives all of it, waited for or not
+  Seconds time;  ///< of collectives all of it, exposed or not
   Flops flops;
   Seconds at_peak;  ///< of products and attention, each at the peak of the format that it is computed in
 

@@ -208,7 +208,7 @@ TEST(Training, DualpipeDoesOnceAStepWhatBothItsPartsNeed) {
     s.schedule = pipeline::PipelineSchedule::dualpipe;
     const auto both = price_stages(c.question, testing::sequence, c.cluster, s, stage_split(c.model, s));
     ASSERT_TRUE(one && both);
-    const SteadyCost::Part &inner = one->parts[1], &inner_both = both->parts[1];
+    const MicrobatchCost::Part &inner = one->parts[1], &inner_both = both->parts[1];
     ASSERT_FALSE(inner.first || inner.last || inner_both.first || inner_both.last);
     EXPECT_EQ(inner_both.layers, 2.0 * inner.layers);
     EXPECT_NEAR(inner_both.gradients - inner_both.copies, 2.0 * inner.gradients, 1e-12);
@@ -251,9 +251,9 @@ TEST(Training, DualpipeTakesTheMeanOfItsTwoParts) {
   Strategy s = testing::strategy_of(1, 1, 1);
   s.parallelism.pipeline = 4, s.schedule = pipeline::PipelineSchedule::dualpipe;
   const pipeline::StageSplit split = stage_split(c.model, s);
-  const auto steady = price_stages(c.question, testing::sequence, c.cluster, s, split);
+  const auto microbatch = price_stages(c.question, testing::sequence, c.cluster, s, split);
   const auto input = pipeline_input(c.question, testing::sequence, c.cluster, s);
-  ASSERT_TRUE(steady && input);
+  ASSERT_TRUE(microbatch && input);
   const auto result = pipeline::simulate_pipeline(*input);
   ASSERT_TRUE(result);
   const auto part_seconds = [&](std::size_t part) {
@@ -261,17 +261,17 @@ TEST(Training, DualpipeTakesTheMeanOfItsTwoParts) {
     return (t.forward + t.backward_input + t.backward_weight).value();
   };
   for (std::size_t stage = 0; stage < 4; ++stage) {
-    const SteadyCost::Part& part = steady->parts[static_cast<std::size_t>(split.part_of[stage])];
+    const MicrobatchCost::Part& part = microbatch->parts[static_cast<std::size_t>(split.part_of[stage])];
     EXPECT_EQ(part.first, stage == 0 || stage == 3);
     EXPECT_EQ(part.last, part.first);
-    EXPECT_NEAR(part.forward + part.backward + part.beside, (part_seconds(stage) + part_seconds(3 - stage)) / 2.0,
-                1e-9 * part.forward);
+    EXPECT_NEAR(part.forward + part.backward + part.deferral_cost,
+                (part_seconds(stage) + part_seconds(3 - stage)) / 2.0, 1e-9 * part.forward);
     double busy = 0.0;
     for (const pipeline::PipelineEvent& event : result->events)
       if (event.stage == static_cast<std::int64_t>(stage) && event.work != pipeline::PipelineWork::send &&
           event.work != pipeline::PipelineWork::at_end)
         busy += (event.end - event.start).value();
-    EXPECT_NEAR(busy, 16.0 * (part.forward + part.backward + part.beside), 1e-9 * busy);
+    EXPECT_NEAR(busy, 16.0 * (part.forward + part.backward + part.deferral_cost), 1e-9 * busy);
   }
 }
 
@@ -284,11 +284,11 @@ TEST(Training, MemoryIsThatOfTheFullestStage) {
       s.parallelism.pipeline = 4, s.schedule = schedule;
       if (!pipeline::is_possible({schedule, 4, static_cast<std::int64_t>(sequences), 1})) continue;
       const pipeline::StageSplit split = stage_split(c.model, s);
-      const auto steady = price_stages(c.question, testing::sequence, c.cluster, s, split);
-      ASSERT_TRUE(steady);
+      const auto microbatch = price_stages(c.question, testing::sequence, c.cluster, s, split);
+      ASSERT_TRUE(microbatch);
       double most = 0.0;
-      for (const MemoryParts& memory : stage_memory(*steady, split, s)) most = std::max(most, memory.total());
-      EXPECT_DOUBLE_EQ(training_cost(*steady, s).memory.total(), most)
+      for (const MemoryParts& memory : stage_memory(*microbatch, split, s)) most = std::max(most, memory.total());
+      EXPECT_DOUBLE_EQ(training_cost(*microbatch, s).memory.total(), most)
           << pipeline::schedule_name(schedule) << " " << sequences;
     }
 }
@@ -383,10 +383,10 @@ TEST(Training, UnevenChunksTakeAsLongAsTheirEstimate) {
       ASSERT_TRUE(result);
       EXPECT_NEAR(result->interval.value(), cost->estimate, 1e-9 * cost->estimate) << stages << " " << chunks;
       const pipeline::StageSplit split = stage_split(c.model, s);
-      const auto steady = price_stages(c.question, testing::sequence, c.cluster, s, split);
-      ASSERT_TRUE(steady);
+      const auto microbatch = price_stages(c.question, testing::sequence, c.cluster, s, split);
+      ASSERT_TRUE(microbatch);
       // Of every stage the simulation holds no more layers than memory counts.
-      const std::vector<MemoryParts> memory = stage_memory(*steady, split, s);
+      const std::vector<MemoryParts> memory = stage_memory(*microbatch, split, s);
       const pipeline::StageSplit parts = pipeline::split_parts(c.model, stages, chunks);
       for (std::int64_t stage = 0; stage < stages; ++stage) {
         double held = 0.0, most = 0.0;
@@ -401,8 +401,8 @@ TEST(Training, UnevenChunksTakeAsLongAsTheirEstimate) {
           if (event.work == pipeline::PipelineWork::forward) most = std::max(most, held += layers);
           if (event.work == pipeline::PipelineWork::backward) held -= layers;
         }
-        const SteadyCost::Part& part =
-            steady->parts[static_cast<std::size_t>(split.part_of[static_cast<std::size_t>(stage)])];
+        const MicrobatchCost::Part& part =
+            microbatch->parts[static_cast<std::size_t>(split.part_of[static_cast<std::size_t>(stage)])];
         EXPECT_GE(memory[static_cast<std::size_t>(stage)].activations * (1.0 + 1e-12), most * part.kept / part.layers);
         EXPECT_LE(memory[static_cast<std::size_t>(stage)].activations, 2.0 * most * part.kept / part.layers);
       }

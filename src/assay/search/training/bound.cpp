@@ -11,8 +11,9 @@ void LeastTimes::Share::add(const Share& other, double times) {
   passes.forward += times * other.passes.forward, passes.backward += times * other.passes.backward;
   passes.hidden_forward += times * other.passes.hidden_forward;
   passes.hidden_backward += times * other.passes.hidden_backward;
-  passes.weight_gradients += times * other.passes.weight_gradients, passes.beside += times * other.passes.beside;
-  passes.beside_gradients += times * other.passes.beside_gradients;
+  passes.weight_gradients += times * other.passes.weight_gradients,
+      passes.deferral_cost += times * other.passes.deferral_cost;
+  passes.deferral_weight_gradients += times * other.passes.deferral_weight_gradients;
   reduce += times * other.reduce, behind += times * other.behind, behind_alone += times * other.behind_alone;
 }
 
@@ -31,17 +32,17 @@ TrainingBound::TrainingBound(const training::TrainingQuestion& question)
       stragglers_(training::straggler_share(question)),
       whole_(pipeline::split_stages(*question.setup.model, 1)) {}
 
-void TrainingBound::fill(const training::SteadyCost& passes, LeastTimes& least) const {
+void TrainingBound::fill(const training::MicrobatchCost& passes, LeastTimes& least) const {
   // Schedules may hide as much of the exchange between experts as software lets them.
   const double hidden = 1.0 - std::min(1.0, question_.setup.effects.expert_waited);
   const auto share = [&](const std::array<training::PassTime, 2>& both) {
     const auto& [f, b] = both;
     return LeastTimes::Share{{f.chain() + f.exposed, b.chain() + b.exposed, hidden * f.expert, hidden * b.expert,
-                              b.weight_gradients, b.beside, b.beside_gradients},
+                              b.weight_gradients, b.deferral_cost, b.deferral_weight_gradients},
                              0.0,
                              f.gradients + b.gradients,
                              b.chain(),
-                             b.chain() + b.beside_chain};
+                             b.chain() + b.deferral_chain};
   };
   least.kinds.clear();
   for (const auto& both : passes.layers) least.kinds.push_back(share(both));
@@ -74,7 +75,7 @@ void TrainingBound::add_weights(const WeightsTimes& weights, LeastTimes& least) 
     share.passes.forward += exposed(more.forward, share.passes.forward);
     const double backward = exposed(more.backward, share.behind);
     share.passes.backward += backward;
-    share.passes.beside += exposed(more.backward, share.behind_alone) - backward;
+    share.passes.deferral_cost += exposed(more.backward, share.behind_alone) - backward;
     share.reduce += more.reduce;
   };
   for (std::size_t k = 0; k < least.kinds.size(); ++k) add(weights.kind(k), least.kinds[k]);
@@ -229,12 +230,12 @@ double TrainingBound::least_step(const LeastTimes& least, const StageSums& sums,
   return seconds;
 }
 
-double TrainingBound::slowest_stage(const training::SteadyCost& steady) const {
+double TrainingBound::slowest_stage(const training::MicrobatchCost& steady) const {
   double most = 0.0;
-  for (const training::SteadyCost::Part& part : steady.parts) {
+  for (const training::MicrobatchCost::Part& part : steady.parts) {
     const double sends = steady.stages == 1.0 ? 0.0 : part.first || part.last ? 1.0 : 2.0;
-    most = std::max(most, steady.microbatches * (part.least() + sends * steady.hop) + part.gradients - part.spared +
-                              part.update + part.host.update);
+    most = std::max(most, steady.microbatches * (part.least() + sends * steady.hop) + part.gradients -
+                              part.gradients_hidden_if_deferred + part.update + part.host.update);
   }
   return most;
 }
@@ -244,9 +245,9 @@ double TrainingBound::step(double seconds) const {
   return (1.0 - rounding) * ((1.0 + stragglers_) * seconds + question_.setup.effects.fixed.value());
 }
 
-double least_memory(const training::SteadyCost& steady) {
+double least_memory(const training::MicrobatchCost& steady) {
   double most = 0.0;
-  for (const training::SteadyCost::Part& part : steady.parts)
+  for (const training::MicrobatchCost::Part& part : steady.parts)
     most = std::max(most, training::memory_holding(steady, part, 1.0).total());
   return most;
 }

@@ -57,8 +57,8 @@ class TrainingBound {
  public:
   explicit TrainingBound(const training::TrainingQuestion& question);
 
-  /// From the passes of a SteadyCost, with or without traffic of weights.
-  void fill(const training::SteadyCost& passes, LeastTimes& least) const;
+  /// From the passes of a MicrobatchCost, with or without traffic of weights.
+  void fill(const training::MicrobatchCost& passes, LeastTimes& least) const;
   /// Adds traffic of weights to passes without it, as if it never met others on its links.
   void add_weights(const WeightsTimes& weights, LeastTimes& least) const;
   WeightsTimes weights_times(const training::TrainingProfile& traffic, const training::StageLinks& links) const;
@@ -72,7 +72,7 @@ class TrainingBound {
                     const pipeline::StageSplit& split, const OrderLayers& layers, double hop, double enough) const;
 
   /// Seconds of the slowest stage of one strategy, with all that a stage does once a step.
-  double slowest_stage(const training::SteadyCost& steady) const;
+  double slowest_stage(const training::MicrobatchCost& steady) const;
 
   /// A step of which that much is known, with stragglers and what each step costs. Rounded down: sums in another order
   /// differ in their last bits.
@@ -94,6 +94,6 @@ class TrainingBound {
 };
 
 /// Bytes that the fullest stage holds at least: every schedule holds one microbatch.
-double least_memory(const training::SteadyCost& steady);
+double least_memory(const training::MicrobatchCost& steady);
 
 }  // namespace assay::search

@@ -95,14 +95,14 @@ TEST(TrainingBound, IsNotAboveTheStepAndGrowsWithWhatIsKnown) {
                   bound.add_stages(least, static_cast<double>(microbatches), split, hop, sums);
                   return bound.least_step(least, sums, shape, split, order, hop, HUGE_VAL);
                 };
-                training::SteadyCost steady;
+                training::MicrobatchCost steady;
                 LeastTimes least;
-                training::fill_passes(c.question, s, work, nullptr, *links, steady);
+                training::fill_passes({c.question, s, work, nullptr, *links}, steady);
                 bound.fill(steady, least);
                 const double without_weights = seconds(least, 0.0);
                 bound.add_weights(bound.weights_times(traffic, *links), least);
                 const double with_weights = seconds(least, 0.0);
-                training::fill_passes(c.question, s, work, &traffic, *links, steady);
+                training::fill_passes({c.question, s, work, &traffic, *links}, steady);
                 bound.fill(steady, least);
                 const double all = seconds(least, steady.hop);
                 EXPECT_LE(without_weights, with_weights * (1.0 + 1e-12));

@@ -41,7 +41,7 @@ std::size_t TrainingPlaces::inner_of(const lower::Parallelism& p, const network:
       by_axes_.try_emplace({number(training::Role::expert), number(training::Role::context),
                             number(training::Role::tensor), p.expert_others() > 1 ? 1u : 0u});
   if (!is_new_axes) return by_axes->second;
-  const training::LaidLinks laid = *linker_.lay(p, layout, inner_sets());
+  const training::PlacedLinks laid = *linker_.place_links(p, layout, inner_sets());
   std::array<std::uint32_t, inner_count> like{};
   std::size_t at = 0;
   for (training::RoleSets rest = inner_sets(); rest != 0; rest &= rest - 1, ++at)

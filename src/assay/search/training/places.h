@@ -15,7 +15,7 @@ namespace assay::search {
 
 struct PlacedMesh {
   network::AxisLayout layout;
-  training::LaidLinks* laid = nullptr;  ///< once they are asked for
+  training::PlacedLinks* laid = nullptr;  ///< once they are asked for
 };
 
 /// Layouts that are alike to tensor, context and expert axes.
@@ -47,7 +47,7 @@ class TrainingPlaces {
   /// Knows the links of a placement from then on, of some sets of roles.
   void lay(const lower::Parallelism& p, PlacedMesh& placed, training::RoleSets sets) {
     if (!placed.laid) placed.laid = &laid_.emplace_back();
-    if (sets & ~placed.laid->sets) *placed.laid = *linker_.lay(p, placed.layout, sets | placed.laid->sets);
+    if (sets & ~placed.laid->sets) *placed.laid = *linker_.place_links(p, placed.layout, sets | placed.laid->sets);
   }
   /// Valid until the next placement is asked for.
   const training::StageLinks& links(const lower::Parallelism& p, const PlacedMesh& placed) {
@@ -80,7 +80,7 @@ class TrainingPlaces {
   training::StageLinker& linker_;
   bool is_given_;               ///< the user named the layout
   training::StageLinks links_;  ///< of the placement at work
-  std::deque<training::LaidLinks> laid_;
+  std::deque<training::PlacedLinks> laid_;
   std::deque<training::StageLinks> inner_;
   std::map<std::array<std::uint32_t, 4>, std::size_t> by_axes_;           ///< the same by these axes
   std::map<std::array<std::uint32_t, inner_count>, std::size_t> inners_;  ///< and by what GroupCosts are like

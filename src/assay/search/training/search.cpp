@@ -216,7 +216,7 @@ class Searcher {
             s.parallelism, placed,
             sets | training::role_sets(profile) | training::RoleSets{1} << training::role_bit(training::Role::tensor));
         const training::StageLinks& links = places_.links(s.parallelism, placed);
-        training::fill_passes(question_, s, profile, &traffic, links, steady_);
+        training::fill_passes({question_, s, profile, &traffic, links}, steady_);
         price_passes(s, left, orders, mesh, links, profile, traffic);
       }
     }
@@ -243,10 +243,10 @@ class Searcher {
         s.offload = offload;
         const std::uint64_t orders = left[static_cast<std::size_t>(offload)] & of_split;
         if (orders == 0) continue;
-        training::fill_stages(question_, s, profile, &traffic, links, alike.split, steady_);
+        training::fill_stages({question_, s, profile, &traffic, links}, alike.split, steady_);
         if (prune_ && bound_.step(bound_.slowest_stage(steady_)) >= worst_) continue;
         take_orders(s, mesh, orders, [&](const training::Strategy& of, const OrderLayers& layers) {
-          events_.fill(question_, of, profile, &traffic, links, alike.split, layers.runs, steady_);
+          events_.fill({question_, of, profile, &traffic, links}, alike.split, layers.runs, steady_);
         });
       }
     }
@@ -343,7 +343,7 @@ class Searcher {
     for (const AlikeOrders& alike : mesh.layers->alike) {
       const std::uint64_t of_split = alike.orders & work.possible;
       if (of_split == 0) continue;
-      training::fill_memory(question_, s, profile, &traffic, sizes_only_, alike.split, scratch_);
+      training::fill_memory({question_, s, profile, &traffic, sizes_only_}, alike.split, scratch_);
       if (least_memory(scratch_) > capacity_) continue;
       for (std::size_t o = 0; o < mesh.orders.size(); ++o) {
         if (!(of_split >> o & 1u)) continue;
@@ -355,8 +355,8 @@ class Searcher {
     return bits;
   }
 
-  bool fits(const training::SteadyCost& steady, const training::Strategy& s) const {
-    for (const training::SteadyCost::Part& part : steady.parts) {
+  bool fits(const training::MicrobatchCost& steady, const training::Strategy& s) const {
+    for (const training::MicrobatchCost::Part& part : steady.parts) {
       const training::MemoryParts memory = training::memory_at(steady, part, s);
       if (memory.total() > capacity_ || memory.host > question_.host.capacity) return false;
     }
@@ -420,13 +420,13 @@ class Searcher {
   void take_closest(training::Strategy s, std::size_t policy, const training::StageLinks& links, double& least) {
     const training::TrainingProfile &profile = profiles_.priced(profiles_.microbatch_of(s), policy).profile,
                                     &traffic = profiles_.sharing_of(s);
-    training::fill_passes(question_, s, profile, &traffic, links, steady_);
+    training::fill_passes({question_, s, profile, &traffic, links}, steady_);
     const std::vector<StageOrder> orders = space_.orders(s.parallelism);
     const std::uint64_t possible = possible_orders(orders, s.parallelism.pipeline,
                                                    static_cast<std::int64_t>(training::microbatches(question_, s)));
     const StageLayers& layers = layers_.of(s.parallelism);
     for (const AlikeOrders& alike : layers.alike) {
-      training::fill_stages(question_, s, profile, &traffic, links, alike.split, steady_);
+      training::fill_stages({question_, s, profile, &traffic, links}, alike.split, steady_);
       for (std::size_t o = 0; o < orders.size(); ++o) {
         if (!((alike.orders & possible) >> o & 1u) || least_memory(steady_) - capacity_ >= least) continue;
         s.schedule = orders[o].schedule, s.interleave = orders[o].interleave;
@@ -435,7 +435,7 @@ class Searcher {
         if (excess(candidate.cost) >= least) continue;
         least = excess(candidate.cost);
         if (s.parallelism.pipeline > 1) {
-          events_.fill(question_, s, profile, &traffic, links, alike.split, layers.each[o].runs, steady_);
+          events_.fill({question_, s, profile, &traffic, links}, alike.split, layers.each[o].runs, steady_);
           training::set_interval(steady_, events_.interval(), candidate.cost);
         }
         found_.closest = candidate;
@@ -485,7 +485,7 @@ class Searcher {
     auto known = std::find_if(work.least.begin(), work.least.end(),
                               [&](const auto& least_on) { return least_on.first == inner; });
     if (known == work.least.end()) {
-      training::fill_passes(question_, s, work.profile, nullptr, places_.inner(inner), scratch_);
+      training::fill_passes({question_, s, work.profile, nullptr, places_.inner(inner)}, scratch_);
       known = work.least.insert(known, {inner, {}});
       bound_.fill(scratch_, known->second);
     }
@@ -536,9 +536,9 @@ class Searcher {
     sizes_only_.size = training::role_sizes(p);
     double least = std::numeric_limits<double>::infinity();
     for (const AlikeOrders& alike : layers_.of(p).alike) {
-      training::fill_memory(question_, s, profile, nullptr, sizes_only_, alike.split, scratch_);
+      training::fill_memory({question_, s, profile, nullptr, sizes_only_}, alike.split, scratch_);
       double most = 0.0;
-      for (const training::SteadyCost::Part& part : scratch_.parts)
+      for (const training::MicrobatchCost::Part& part : scratch_.parts)
         most = std::max(most, part.memory.weights + part.memory.master + part.memory.moments);
       least = std::min(least, most);
     }
@@ -562,12 +562,12 @@ class Searcher {
   TrainingSearch found_;
   std::vector<Mesh> meshes_;
   std::vector<Work> works_;
-  training::SteadyCost steady_;
+  training::MicrobatchCost steady_;
   training::StepEvents events_;
   std::array<double, most_orders> floors_{};  ///< seconds that no step of the passes in steady_ undercuts, by order
   LeastTimes least_;
   StageSums sums_;
-  training::SteadyCost scratch_;  ///< for bounds and memory, while steady_ is in use
+  training::MicrobatchCost scratch_;  ///< for bounds and memory, while steady_ is in use
   training::StageLinks sizes_only_;
   // By policy, of one way to share out weights:
   std::vector<std::optional<Orders>> left_;                                      ///< see orders_left()

@@ -284,9 +284,10 @@ double best_of_all_orders(const Case& c, training::Strategy strategy) {
   do
     for (layout.torus_order = 0; layout.torus_order < torus_orders; ++layout.torus_order)
       if (const auto links = training::strategy_links(c.question, c.cluster, strategy)) {
-        const training::SteadyCost steady = training::steady_cost(c.question, strategy, profile, *links, split);
+        const training::MicrobatchCost steady =
+            training::microbatch_cost({c.question, strategy, profile, nullptr, *links}, split);
         training::TrainingCost cost = training::training_cost(steady, strategy);
-        events.fill(c.question, strategy, profile, nullptr, *links, split, runs, steady);
+        events.fill({c.question, strategy, profile, nullptr, *links}, split, runs, steady);
         training::set_interval(steady, events.interval(), cost);
         best = std::min(best, cost.estimate);
       }

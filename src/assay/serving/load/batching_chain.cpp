@@ -22,7 +22,8 @@ std::vector<double> arrivals_of(const ChainServer& server) {
       sum += now[i];
       now[i] *= server.rate * server.prompts[i] / static_cast<double>(k + 1);
     }
-    out.push_back(sum), left -= sum;
+    out.push_back(sum);
+    left -= sum;
   }
   return out;
 }
@@ -117,7 +118,8 @@ ChainTimes solve_chain(const ChainServer& server) {
   double time = 0.0, squares = 0.0;
   const auto add = [&](double seconds, double sequences, double waiting, bool is_full) {
     time += seconds;
-    out.sequences += seconds * sequences, squares += seconds * sequences * sequences;
+    out.sequences += seconds * sequences;
+    squares += seconds * sequences * sequences;
     out.waiting += seconds * waiting;
     if (is_full) out.full += seconds;
   };
@@ -133,7 +135,10 @@ ChainTimes solve_chain(const ChainServer& server) {
       add(at[n] * full_rate * prompt, sequences - 1.0, waiting - 1.0 + 0.5 * server.rate * prompt, true);
     }
   }
-  out.sequences /= time, out.waiting /= time, out.full /= time, out.idle /= time;
+  out.sequences /= time;
+  out.waiting /= time;
+  out.full /= time;
+  out.idle /= time;
   out.variance = std::max(0.0, squares / time - out.sequences * out.sequences);
   return out;
 }

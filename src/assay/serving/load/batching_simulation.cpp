@@ -67,7 +67,8 @@ class Simulation {
     for (std::size_t i = 0; i < all; ++i) {
       Arrival a;
       a.time = a.ready = time += random_.exponential(1.0 / rate_);
-      a.prompt = random_.draw(server_.lengths.prompt), a.output = random_.draw(server_.lengths.output);
+      a.prompt = random_.draw(server_.lengths.prompt);
+      a.output = random_.draw(server_.lengths.output);
       requests_.push_back(a);
     }
   }
@@ -81,7 +82,8 @@ class Simulation {
     while (requests_.size() < all) {
       Arrival a;
       a.time = time += random_.exponential(1.0 / rate_ / server_.replicas);
-      a.prompt = random_.draw(server_.lengths.prompt), a.output = random_.draw(server_.lengths.output);
+      a.prompt = random_.draw(server_.lengths.prompt);
+      a.output = random_.draw(server_.lengths.output);
       const double start = std::max(free.top(), time);
       free.pop();
       const double work = server_.prefill(static_cast<double>(a.prompt));
@@ -123,7 +125,8 @@ class Simulation {
     const bool here = server_.policy == BatchingPolicy::interleaved || requests_[id].made > 0;
     if (here) {
       const double time = server_.prefill(static_cast<double>(requests_[id].prompt + requests_[id].made));
-      pass(time), prefill_ += time;
+      pass(time);
+      prefill_ += time;
     }
     start(id);
     return true;
@@ -145,7 +148,8 @@ class Simulation {
       if (complete.empty() && !has_room(a)) break;
       const double left = static_cast<double>(a.prompt + a.made - a.done);
       const double take = std::min(left, server_.chunk - tokens);
-      tokens += take, a.done += static_cast<std::int64_t>(take);
+      tokens += take;
+      a.done += static_cast<std::int64_t>(take);
       if (take < left) break;
       complete.push_back(waiting_.front());
       waiting_.pop_front();
@@ -178,13 +182,16 @@ class Simulation {
     for (std::size_t id : active_) {
       Arrival& a = requests_[id];
       if ((a.prompt + a.made) % page == 0) ++pages_;
-      ++a.made, context_ += 1.0;
+      ++a.made;
+      context_ += 1.0;
       if (a.made < a.output) {
         active_[kept++] = id;
         continue;
       }
-      a.end = now_, ++ended_;
-      context_ -= static_cast<double>(a.prompt + a.made), pages_ -= pages(a);
+      a.end = now_;
+      ++ended_;
+      context_ -= static_cast<double>(a.prompt + a.made);
+      pages_ -= pages(a);
     }
     active_.resize(kept);
     // Out of memory: the last to come goes back to the head of the queue.
@@ -193,8 +200,10 @@ class Simulation {
       const std::size_t id = active_.back();
       active_.pop_back();
       Arrival& a = requests_[id];
-      context_ -= static_cast<double>(a.prompt + a.made), pages_ -= pages(a);
-      a.done = 0, ++preempted_;
+      context_ -= static_cast<double>(a.prompt + a.made);
+      pages_ -= pages(a);
+      a.done = 0;
+      ++preempted_;
       waiting_.push_front(id);
     }
   }
@@ -217,15 +226,18 @@ class Simulation {
       first.push_back(a.first - a.time);
       const double from = std::max(a.first, a.ready);
       token.push_back((a.end - from) / static_cast<double>(a.output));
-      tokens += static_cast<double>(a.output), life += a.end - from;
+      tokens += static_cast<double>(a.output);
+      life += a.end - from;
       last += a.end - a.time;
     }
     LoadedTimes out;
     const auto n = static_cast<double>(first.size());
-    out.first_token = spread(first), out.per_token = spread(token);
+    out.first_token = spread(first);
+    out.per_token = spread(token);
     out.per_token.mean = life / tokens;  // of tokens, as Little's law counts
     out.last_token = last / n;
-    out.sequences = decoding_ / now_, out.waiting = queued_ / now_;
+    out.sequences = decoding_ / now_;
+    out.waiting = queued_ / now_;
     out.prefill_share = server_.policy == BatchingPolicy::disaggregated ? prefilled_ : prefill_ / now_;
     out.utilisation = 1.0 - idle_ / now_;
     out.preemptions = static_cast<double>(preempted_) / static_cast<double>(requests_.size());

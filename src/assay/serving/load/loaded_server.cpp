@@ -72,7 +72,8 @@ Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardwa
   server.lengths = question.lengths
                        ? *question.lengths
                        : request_lengths(Lengths::fixed(question.prompt), Lengths::fixed(question.output), 0);
-  server.most = std::max(1.0, std::floor(point.batch / data)), server.replicas = data;
+  server.most = std::max(1.0, std::floor(point.batch / data));
+  server.replicas = data;
   const double context = server.lengths.context;
   Polyline steps;
   for (double n : grid(1.0, server.most, 1.1))
@@ -106,7 +107,7 @@ Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardwa
       Polyline line;
       for (double n : grid(1.0, server.most, 1.5))
         line.add(n, choices.step_scale *
-                        (mixed_time(setup, strategy, profiles.decode, piece, links, n * data, chunks).estimate -
+                        (mixed_time(setup, strategy, links, {profiles.decode, piece, n * data, chunks}).estimate -
                          serving_time(setup, strategy, profiles.decode, links, n * data).estimate));
       added.emplace_back(tokens, std::move(line));
     }

@@ -23,7 +23,8 @@ PromptWork prompt_work(const LoadedServer& server, double sequences) {
   const auto table = prompts.table();
   const auto n = static_cast<double>(table.size());
   const double context = server.lengths.context;
-  const double alone = server.policy == BatchingPolicy::chunked ? server.step(std::max(1.0, sequences), context) : 0.0;
+  const double decode_only =
+      server.policy == BatchingPolicy::chunked ? server.step(std::max(1.0, sequences), context) : 0.0;
   const double full = server.policy == BatchingPolicy::chunked ? server.mixed(sequences, context, server.chunk) : 0.0;
   for (const std::int64_t length : table) {
     const auto tokens = static_cast<double>(length);
@@ -32,14 +33,17 @@ PromptWork prompt_work(const LoadedServer& server, double sequences) {
       const double pieces = std::floor(tokens / server.chunk), rest = tokens - pieces * server.chunk;
       const double last = rest > 0.0 ? server.mixed(sequences, context, rest) : 0.0;
       own = pieces * full + last;
-      taken = pieces * (full - alone) + (rest > 0.0 ? last - alone : 0.0);
+      taken = pieces * (full - decode_only) + (rest > 0.0 ? last - decode_only : 0.0);
       busy = tokens / server.chunk * full;  // the rest of a chunk goes to the next prompt
     } else {
       own = busy = taken = server.prefill(tokens);
       if (server.policy == BatchingPolicy::disaggregated) taken = 0.0;
     }
-    work.taken += taken / n, work.taken_squared += taken * taken / n, work.taken_cubed += taken * taken * taken / n;
-    work.busy += busy / n, work.busy_squared += busy * busy / n;
+    work.taken += taken / n;
+    work.taken_squared += taken * taken / n;
+    work.taken_cubed += taken * taken * taken / n;
+    work.busy += busy / n;
+    work.busy_squared += busy * busy / n;
     work.own.push_back(own);
   }
   return work;
@@ -82,13 +86,17 @@ Sharing share_steps(double rate, double steps, double most, double peaked, doubl
   double sum = 0.0, first = 0.0, second = 0.0;
   for (std::size_t k = 0; k <= n; ++k) {
     const double p = std::exp(log[k] - top), x = static_cast<double>(k);
-    sum += p, first += p * x, second += p * x * x;
+    sum += p;
+    first += p * x;
+    second += p * x * x;
   }
   // Beyond `most` each that leaves lets one prompt in, and its work is waited for: not a share of the time as before,
   // but all of it. So the number falls by the utilisation of the full server each time.
   const double ratio = rate * full;
   const double last = std::exp(log.back() - top), beyond = last * ratio / (1.0 - ratio);
-  sum += beyond, first += beyond * lumps, second += beyond * lumps * lumps;
+  sum += beyond;
+  first += beyond * lumps;
+  second += beyond * lumps * lumps;
   Sharing out;
   out.sequences = lump * first / sum;
   out.variance = lump * lump * std::max(0.0, second / sum - first / sum * first / sum);
@@ -120,14 +128,14 @@ struct Wait {
 /// P(first + second > t) for two independent ones.
 double tail(const Wait& first, const Wait& second, double t) {
   if (t < 0.0) return 1.0;
-  const auto alone = [&](const Wait& w) { return w.scale() > 0.0 ? std::exp(-t / w.scale()) : 0.0; };
+  const auto one = [&](const Wait& w) { return w.scale() > 0.0 ? std::exp(-t / w.scale()) : 0.0; };
   const double a = first.scale(), b = second.scale();
   double both = 0.0;
   if (a > 0.0 && b > 0.0)
     both = std::abs(a - b) < 1e-6 * a ? (1.0 + t / a) * std::exp(-t / a)
                                       : (a * std::exp(-t / a) - b * std::exp(-t / b)) / (a - b);
-  return first.probability * (1.0 - second.probability) * alone(first) +
-         (1.0 - first.probability) * second.probability * alone(second) + first.probability * second.probability * both;
+  return first.probability * (1.0 - second.probability) * one(first) +
+         (1.0 - first.probability) * second.probability * one(second) + first.probability * second.probability * both;
 }
 
 /// The value that `above`, which falls, crosses at 1 - share.
@@ -177,7 +185,9 @@ double gamma_tail(double shape, double t) {
   double b = t + 1.0 - shape, c = 1e300, d = 1.0 / b, h = d;
   for (double k = 1.0; k < 1000.0; k += 1.0) {
     const double a = -k * (k - shape);
-    b += 2.0, d = 1.0 / (a * d + b), c = b + a / c;
+    b += 2.0;
+    d = 1.0 / (a * d + b);
+    c = b + a / c;
     h *= d * c;
     if (std::abs(d * c - 1.0) < 1e-12) break;
   }
@@ -198,10 +208,16 @@ struct TokenMean {
 /// How much of a variance is left in the mean over `x` times as long as the value stays alike.
 double left_in_mean(double x) { return x > 1e-6 ? 2.0 / (x * x) * (x - 1.0 + std::exp(-x)) : 1.0; }
 
-/// Time per token of a request, over its life: the number of sequences beside it changes, and prompts come in between.
-/// `place` is what it waits after its first token.
-Spread per_token(const LoadedServer& server, const Sharing& sharing, const PromptWork& work, double rate, double mean,
-                 double slope, const Wait& place) {
+/// Seconds per token: the mean, and how much one more sequence in the batch adds.
+struct TokenPace {
+  double mean = 0, slope = 0;
+};
+
+/// Time per token of a request, over its life: the batch around it changes, and prompts interrupt it. `place` is what
+/// it waits after its first token.
+Spread per_token(const LoadedServer& server, const Sharing& sharing, const PromptWork& work, double rate,
+                 const TokenPace& pace, const Wait& place) {
+  const double mean = pace.mean;
   const Lengths output = server.lengths.output.thinned(server.lengths.output.is_fixed() ? 1 : 64);
   // How many steps the number of sequences stays alike: the mean rest of an output.
   const double memory = 0.5 * output.mean() * (1.0 + output.squared_variation());
@@ -218,9 +234,9 @@ Spread per_token(const LoadedServer& server, const Sharing& sharing, const Promp
       (1.0 - sharing.full) * (used + 0.5 * rate * rate * work.taken_squared / left) * work.taken / left;
   // Pieces of prompts make steps longer by as much each, for as long as there are any.
   const bool in_pieces = server.policy == BatchingPolicy::chunked;
-  const double alone = in_pieces ? server.step(sequences, context) : 0.0;
-  const double longer = in_pieces ? std::max(1e-12, server.mixed(sequences, context, server.chunk) - alone) : 0.0;
-  const double share = in_pieces ? std::clamp((mean - alone) / longer, 0.0, 1.0) : 0.0;
+  const double decode_only = in_pieces ? server.step(sequences, context) : 0.0;
+  const double longer = in_pieces ? std::max(1e-12, server.mixed(sequences, context, server.chunk) - decode_only) : 0.0;
+  const double share = in_pieces ? std::clamp((mean - decode_only) / longer, 0.0, 1.0) : 0.0;
   const double run =
       in_pieces ? work.busy_squared / (2.0 * work.busy * std::max(1e-3, 1.0 - rate * work.busy)) / mean : 1.0;
   struct Group {
@@ -229,13 +245,13 @@ Spread per_token(const LoadedServer& server, const Sharing& sharing, const Promp
   std::vector<Group> groups;
   for (const std::int64_t length : output.table()) {
     const auto n = static_cast<double>(length);
-    const double beside = slope * slope * sharing.variance * left_in_mean(n / memory);
+    const double of_batch = pace.slope * pace.slope * sharing.variance * left_in_mean(n / memory);
     if (in_pieces) {
       const double pieces = share * (1.0 - share) * longer * longer * left_in_mean(n / run);
-      groups.push_back({{n, mean, beside + pieces, 0.0}, {n, mean + (1.0 - share) * longer, beside, 0.0}});
+      groups.push_back({{n, mean, of_batch + pieces, 0.0}, {n, mean + (1.0 - share) * longer, of_batch, 0.0}});
     } else {
       const double starts = rate * mean * (1.0 - used);  // per token
-      TokenMean one{n, mean, beside + starts * squared / n, starts * cubed / (n * n)};
+      TokenMean one{n, mean, of_batch + starts * squared / n, starts * cubed / (n * n)};
       if (behind > 0.0) {  // nothing, but with probability `used` exponential
         const double twice = 2.0 * behind * behind / used, thrice = 3.0 * twice * behind / used;
         one.mean += behind * (1.0 / n - 1.0 / output.mean());
@@ -282,12 +298,12 @@ Held held(const LoadedServer& server, double places) {
   const PromptWork work = prompt_work(server, places - 1.0);
   Held out;
   for (double seconds : work.own) out.prompt += seconds / static_cast<double>(work.own.size());
-  const double alone = server.step(places, server.lengths.context), with_piece = out.prompt / pieces;
+  const double decode_only = server.step(places, server.lengths.context), with_piece = out.prompt / pieces;
   // The share of its time in which a place has its prompt worked on depends on how long tokens take, and they on it.
-  out.token = alone;
+  out.token = decode_only;
   for (int i = 0; i < 40; ++i) {
     const double share = std::min(1.0, (places - 1.0) * out.prompt / (out.prompt + output * out.token));
-    out.token = 0.5 * (out.token + 1.0 / (share / with_piece + (1.0 - share) / alone));
+    out.token = 0.5 * (out.token + 1.0 / (share / with_piece + (1.0 - share) / decode_only));
   }
   return out;
 }
@@ -302,6 +318,115 @@ double saturation_of(const LoadedServer& server) {
   return saturation;
 }
 
+/// What a request takes of the full server.
+struct FullServer {
+  double prompt = 0, decoding = 0;  ///< seconds, means
+  double prompt_variance = 0;
+  double seconds() const { return prompt + decoding; }
+  /// Squared variation of the seconds, given that of outputs.
+  double variation(double of_output) const {
+    return (prompt_variance + decoding * decoding * of_output) / (seconds() * seconds());
+  }
+};
+
+FullServer full_server(const LoadedServer& server) {
+  const PromptWork work = prompt_work(server, server.most);
+  return {work.taken, steps_in_batch(server) * server.step(server.most, server.lengths.context) / server.most,
+          work.taken_squared - work.taken * work.taken};
+}
+
+/// Sequences and prompts at a server under load.
+struct LoadState {
+  PromptWork work;
+  Sharing sharing;
+  double wait_scale = 1;  ///< of the wait for a place, for how regularly places are freed
+  double own_place = 0;   ///< share of prompts that follow the one whose place they got: that wait is counted already
+};
+
+/// A decode step of n sequences with the time that prompts take from it.
+double stretched_step(const LoadedServer& server, const PromptWork& work, double rate, double n) {
+  return server.step(n, server.lengths.context) / std::max(1e-9, 1.0 - std::min(1.0 - 1e-9, rate * work.taken));
+}
+
+/// Prompts go first: the requests at the server are a Markov chain. It lets sequences end at random. Where they end
+/// more alike, clumps last longer: as if there were fewer and larger sequences (Hayward's approximation); and a full
+/// batch frees its places more regularly.
+void share_interleaved(const LoadedServer& server, double rate, double clumps, double peaked, const FullServer& full,
+                       LoadState& state) {
+  const double steps = server.lengths.output.mean(), context = server.lengths.context;
+  const double lumps = std::max(1.0, std::round(server.most * (1.0 + 0.5 * clumps) / peaked));
+  const double lump = server.most / lumps;
+  std::vector<double> prompts = state.work.own;
+  for (double& seconds : prompts) seconds *= lump;
+  const ChainTimes chain =
+      solve_chain({rate / lump, prompts,
+                   [&](double k) { return k / (steps * server.step(std::max(1.0, k * lump), context)); }, lumps});
+  state.sharing = {lump * chain.sequences, lump * lump * chain.variance, chain.waiting, chain.idle, chain.full};
+  state.wait_scale /= 0.5 * (1.0 + full.variation(1.0));
+}
+
+/// Chunks of prompts join decode steps: places are held by prompts and by decoding, and the sequences are those of the
+/// latter.
+void share_chunked(const LoadedServer& server, double rate, double peaked, const FullServer& full, LoadState& state) {
+  const double steps = server.lengths.output.mean(), context = server.lengths.context;
+  Sharing& sharing = state.sharing;
+  sharing = share_steps(rate, steps, server.most, peaked, full.seconds(), [&](double n) {
+    const Held of = held(server, n);
+    return of.token + of.prompt / steps;
+  });
+  const Held usual = held(server, std::max(1.0, sharing.sequences));
+  sharing.sequences *= steps * usual.token / (usual.prompt + steps * usual.token);
+  // Requests whose prompts queue hold no place yet. Chunks meet no more sequences than there are on average, since a
+  // full batch takes none: at most the chunks' share of the time is spent in longer steps.
+  const double pieces = steps_in_batch(server) - steps;
+  for (int i = 0; i < 20; ++i) {
+    const double sequences = std::max(1.0, sharing.sequences);
+    state.work = prompt_work(server, sequences);
+    double prompt = 0.0;
+    for (double own : state.work.own) prompt += own / static_cast<double>(state.work.own.size());
+    const double share = std::min(1.0, rate * prompt);
+    const double rates = share * pieces / prompt + (1.0 - share) / server.step(sequences, context);
+    sharing.sequences = std::min(sharing.sequences, rate * steps / rates);
+  }
+  const Held crowd = held(server, server.most);
+  state.own_place = std::min(1.0 / server.most, sharing.full / (rate * (crowd.prompt + steps * crowd.token)));
+}
+
+/// What a prompt takes from decoding depends on the sequences in the batch, and those on what prompts take.
+LoadState load_state(const LoadedServer& server, double rate) {
+  const Lengths& output = server.lengths.output;
+  const FullServer full = full_server(server);
+  LoadState state;
+  state.work = prompt_work(server, 1.0);
+  state.wait_scale = 0.5 * (1.0 + full.variation(output.squared_variation()));
+  const double clumps = dispersion(state.work, rate) - 1.0, peaked = 1.0 + together(output) * clumps;
+  switch (server.policy) {
+    case BatchingPolicy::interleaved:
+      share_interleaved(server, rate, clumps, peaked, full, state);
+      break;
+    case BatchingPolicy::chunked:
+      share_chunked(server, rate, peaked, full, state);
+      break;
+    case BatchingPolicy::disaggregated:
+      state.sharing = share_steps(rate, output.mean(), server.most, peaked, full.seconds(),
+                                  [&](double n) { return stretched_step(server, state.work, rate, n); });
+      break;
+  }
+  return state;
+}
+
+/// The queue of prompts on servers of their own (M/G/c), and the share of their time that is used.
+Wait separate_prompt_queue(const LoadedServer& server, const PromptWork& work, double rate, double& used) {
+  const double servers = server.prefill_servers * server.replicas, all = rate * server.replicas;
+  const double load = all * work.busy;
+  const double squared = work.busy_squared / (work.busy * work.busy);  // one plus the squared variation
+  used = load / servers;
+  Wait wait;
+  wait.probability = all_busy(servers, load);
+  wait.mean = wait.probability * work.busy / (servers * (1.0 - used)) * 0.5 * squared;
+  return wait;
+}
+
 }  // namespace
 
 LoadedTimes loaded_times(const LoadedServer& server, double rate) {
@@ -311,87 +436,30 @@ LoadedTimes loaded_times(const LoadedServer& server, double rate) {
   out.utilisation = rate / out.saturation;
   out.stable = out.utilisation < 1.0;
   if (!out.stable) return out;
-  // Seconds of the full server that a request takes, and their squared variation.
-  const PromptWork crowded = prompt_work(server, server.most);
-  const double decoding = steps_in_batch(server) * server.step(server.most, context) / server.most;
-  const double full = crowded.taken + decoding;
-  const double varies = crowded.taken_squared - crowded.taken * crowded.taken;
-  const auto variation = [&](double of_output) { return (varies + decoding * decoding * of_output) / (full * full); };
-  // What a prompt takes from decoding depends on the sequences beside it, and those on what prompts take.
-  Sharing sharing;
-  double own_place = 0.0;  // share of the prompts before which stood the one whose place they got: that was waited for
-  PromptWork work = prompt_work(server, 1.0);
-  const auto stretched = [&](double n) {
-    return server.step(n, context) / std::max(1e-9, 1.0 - std::min(1.0 - 1e-9, rate * work.taken));
-  };
-  const double clumps = dispersion(work, rate) - 1.0, stay = together(server.lengths.output);
-  double scale = 0.5 * (1.0 + variation(server.lengths.output.squared_variation()));
-  if (server.policy == BatchingPolicy::interleaved) {
-    // The chain lets sequences end at random. Where they end more alike, clumps last longer: as if there were fewer and
-    // larger sequences (Hayward's approximation); and a full batch frees its places more regularly.
-    const double lumps = std::max(1.0, std::round(server.most * (1.0 + 0.5 * clumps) / (1.0 + stay * clumps)));
-    const double lump = server.most / lumps;
-    std::vector<double> prompts = work.own;
-    for (double& seconds : prompts) seconds *= lump;
-    const ChainTimes chain =
-        solve_chain({rate / lump, prompts,
-                     [&](double k) { return k / (steps * server.step(std::max(1.0, k * lump), context)); }, lumps});
-    sharing = {lump * chain.sequences, lump * lump * chain.variance, chain.waiting, chain.idle, chain.full};
-    scale /= 0.5 * (1.0 + variation(1.0));
-  } else if (server.policy == BatchingPolicy::chunked) {
-    // Places are held by prompts and by decoding; the sequences are those of the latter.
-    const auto seconds = [&](double n) {
-      const Held of = held(server, n);
-      return of.token + of.prompt / steps;
-    };
-    sharing = share_steps(rate, steps, server.most, 1.0 + stay * clumps, full, seconds);
-    const Held usual = held(server, std::max(1.0, sharing.sequences));
-    sharing.sequences *= steps * usual.token / (usual.prompt + steps * usual.token);
-    // Requests whose prompts queue hold no place yet. Pieces meet no more sequences than there are on average, since a
-    // full batch takes none: at most the pieces' share of the time is spent in longer steps.
-    const double pieces = steps_in_batch(server) - steps;
-    for (int i = 0; i < 20; ++i) {
-      const double sequences = std::max(1.0, sharing.sequences);
-      work = prompt_work(server, sequences);
-      double prompt = 0.0;
-      for (double own : work.own) prompt += own / static_cast<double>(work.own.size());
-      const double share = std::min(1.0, rate * prompt);
-      const double rates = share * pieces / prompt + (1.0 - share) / server.step(sequences, context);
-      sharing.sequences = std::min(sharing.sequences, rate * steps / rates);
-    }
-    const Held crowd = held(server, server.most);
-    own_place = std::min(1.0 / server.most, sharing.full / (rate * (crowd.prompt + steps * crowd.token)));
-  } else {
-    sharing = share_steps(rate, steps, server.most, 1.0 + stay * clumps, full, stretched);
-  }
+  const LoadState state = load_state(server, rate);
+  const auto& [work, sharing, wait_scale, own_place] = state;
   out.sequences = sharing.sequences;
-  out.waiting = scale * sharing.waiting;
+  out.waiting = wait_scale * sharing.waiting;
   const Wait place{sharing.full, out.waiting / rate};
-  const bool apart = server.policy == BatchingPolicy::disaggregated;
-  Wait prompts;
-  double busy = 0.0, step = 0.0;
-  if (apart) {
-    const double servers = server.prefill_servers * server.replicas, all = rate * server.replicas;
-    const double load = all * work.busy, used = load / servers;
-    const double squared = work.busy_squared / (work.busy * work.busy);  // one plus the squared variation
-    prompts.probability = all_busy(servers, load);
-    prompts.mean = prompts.probability * work.busy / (servers * (1.0 - used)) * 0.5 * squared;
-    out.prefill_share = used;
+  // A first token that a prefill server makes does not wait for a place among the sequences; the others do.
+  const bool separate = server.policy == BatchingPolicy::disaggregated;
+  if (separate) {
+    const Wait prompts = separate_prompt_queue(server, work, rate, out.prefill_share);
+    out.first_token = first_token(work, Wait{}, prompts, 0.0, 0.0);
   } else {
     const double others = rate * (1.0 - own_place), used = others * work.busy;
-    prompts = {used, others * work.busy_squared / (2.0 * (1.0 - used))};
+    const Wait prompts{used, others * work.busy_squared / (2.0 * (1.0 - used))};
     out.prefill_share = rate * work.taken;
-    busy = 1.0 - sharing.idle;
-    step = server.step(std::max(1.0, sharing.sequences), context);
+    out.first_token =
+        first_token(work, place, prompts, 1.0 - sharing.idle, server.step(std::max(1.0, sharing.sequences), context));
   }
-  // A first token that a prefill server makes does not wait for a place among the sequences; the others do.
-  out.first_token = first_token(work, apart ? Wait{} : place, prompts, busy, step);
   // Little's law: sequences in decoding over the tokens that leave.
-  const double mean = sharing.sequences / (rate * steps);
+  TokenPace pace{sharing.sequences / (rate * steps), 0.0};
   const double at = std::max(1.0, sharing.sequences), next = std::min(server.most, at + 1.0);
-  const double slope = next > at ? (stretched(next) - stretched(at)) / (next - at) : 0.0;
-  out.per_token = per_token(server, sharing, work, rate, mean, slope, apart ? place : Wait{});
-  out.last_token = out.first_token.mean + steps * out.per_token.mean + (apart ? server.transfer : 0.0);
+  if (next > at)
+    pace.slope = (stretched_step(server, work, rate, next) - stretched_step(server, work, rate, at)) / (next - at);
+  out.per_token = per_token(server, sharing, work, rate, pace, separate ? place : Wait{});
+  out.last_token = out.first_token.mean + steps * out.per_token.mean + (separate ? server.transfer : 0.0);
   return out;
 }
 

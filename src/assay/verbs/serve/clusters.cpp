@@ -44,7 +44,10 @@ void each_slice(const ServeQuery& query, const Request& request, const Context& 
 /// What was asked for, without the sharding: that is another one on another slice.
 search::ServingChoices any_sharding(const ServeQuery& query) {
   search::ServingChoices choices = query.choices;
-  choices.tensor.reset(), choices.pipeline.reset(), choices.data.reset(), choices.expert.reset();
+  choices.tensor.reset();
+  choices.pipeline.reset();
+  choices.data.reset();
+  choices.expert.reset();
   choices.second.reset();
   return choices;
 }
@@ -67,7 +70,7 @@ report::Items fits_list(const ServeQuery& query, double batch) {
   report::Items rows;
   for (Dtype dtype : {Dtype::bf16, narrow_format(chip, 8), narrow_format(chip, 4)}) {
     const double weights = storage(dtype, query.parameters).value();
-    const double sequence = storage(dtype, cache_values(query, context)).value();
+    const double sequence = storage(dtype, serving::cache_values(query.question, context)).value();
     report::Members row{
         {"format", name(dtype)},
         {"weights", Bytes(weights)},
@@ -82,8 +85,10 @@ report::Items fits_list(const ServeQuery& query, double batch) {
       row.emplace_back("left_for_caches", Bytes(left));
       if (sequence > 0.0) row.emplace_back("caches", static_cast<std::int64_t>(std::floor(left / sequence)));
     }
-    if (const auto slice = search::smallest_slice(runtime, chip, capacity, weights + batch * sequence))
-      row.emplace_back("slice_for_batch", slice->text), row.emplace_back("slice_for_batch_chips", slice->chips);
+    if (const auto slice = search::smallest_slice(runtime, chip, capacity, weights + batch * sequence)) {
+      row.emplace_back("slice_for_batch", slice->text);
+      row.emplace_back("slice_for_batch_chips", slice->chips);
+    }
     const double left = left_of(query.cluster.chips()) - weights;
     if (sequence > 0.0) row.emplace_back("max_batch_here", std::max(0.0, std::floor(left / sequence)));
     rows.emplace_back(std::move(row));
@@ -107,7 +112,8 @@ std::optional<SliceFound> fastest_slice(const ServeQuery& query, const Request& 
                                         bool first_token) {
   std::optional<SliceFound> out;
   search::ServingChoices choices = any_sharding(query);
-  choices.first_token.reset(), choices.per_token.reset();
+  choices.first_token.reset();
+  choices.per_token.reset();
   each_slice(query, request, context, 1, choices, [&](const std::string& text, const search::ServingSearch& found) {
     const auto& point = first_token ? found.fastest_prompt : found.fastest_token;
     const auto seconds = [&](const serving::ServingPoint& p) {
@@ -273,12 +279,13 @@ Result<search::ServingSearch> first_that_serves(ServeQuery& query, search::Servi
     bind(*other);
     auto there = search_as_measured(*other);
     if (!there || !there->best) continue;
-    query = *std::move(other), found = *std::move(there);
+    query = *std::move(other);
+    found = *std::move(there);
     bind(query);
   }
   query.notes.push_back(
       fmt::format("--on names {} clusters: {} is {}", query.sizes.size(), query.cluster.text,
-                  found.best ? "the first that does what was asked; comparison has all" : "the first"));
+                  found.best ? "the first that meets the request; comparison shows all" : "the first"));
   return found;
 }
 

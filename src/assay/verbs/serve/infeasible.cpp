@@ -24,7 +24,7 @@ void say_narrower(const ServeQuery& query, report::Response& response) {
                                   report::Members{{"weights", name(narrow)},
                                                   {"strategy", strategy_text(found->best->strategy)},
                                                   {"time_per_token", Seconds(found->best->decode.estimate)}});
-    response.notes.push_back(fmt::format("{} fits it with --weights {}", query.cluster.text, name(narrow)));
+    response.notes.push_back(fmt::format("it fits on {} with --weights {}", query.cluster.text, name(narrow)));
     return;
   }
 }
@@ -33,43 +33,43 @@ void say_narrower(const ServeQuery& query, report::Response& response) {
 
 void say_too_large(const ServeQuery& query, const serving::ServingPoint& point, const Request& request,
                    const Context& context, report::Response& response) {
-  const double weights = serving_bounds(query, point.batch).weights;
+  const double weights = bounds_of(query, point.batch).weights.value();
   double most = point.memory.max_batch;
   if (query.draft)
     most = search::batch_beside_draft(query.question, *query.draft, query.cluster, point.strategy).value_or(0.0);
-  response.headline = fmt::format("does not fit: with {} a chip needs {} and has {}; ", strategy_text(point.strategy),
-                                  human(Bytes(point.memory.total())), human(Bytes(query.question.capacity)));
+  response.headline =
+      fmt::format("does not fit: with {} each chip needs {} and has {}; ", strategy_text(point.strategy),
+                  human(Bytes(point.memory.total())), human(Bytes(query.question.capacity)));
   if (weights > query.question.capacity * query.chips())
-    response.headline += fmt::format("weights alone take {}, that is {} such chips", human(Bytes(weights)),
+    response.headline += fmt::format("weights alone take {}, which needs {} such chips", human(Bytes(weights)),
                                      std::ceil(weights / query.question.capacity));
   else if (most >= 1.0)
     response.headline +=
-        fmt::format("at most --batch {} fits{}", human_number(most), query.draft ? " beside the draft" : "");
+        fmt::format("at most --batch {} fits{}", human_number(most), query.draft ? " with the draft" : "");
   else if (point.memory.max_batch >= 1.0)
-    response.headline += "beside the draft there is no room for one sequence";
+    response.headline += "with the draft there is no room for a single sequence";
   else
-    response.headline +=
-        fmt::format("weights take {} of it, and what is left is too little for one sequence of {} tokens",
-                    human(Bytes(point.memory.weights)), query.question.prompt + query.question.output);
+    response.headline += fmt::format("weights take {} of it, and the rest is too little for one sequence of {} tokens",
+                                     human(Bytes(point.memory.weights)), query.question.prompt + query.question.output);
   say_narrower(query, response);
   const auto slice = first_slice(query, request, context, query.cluster.chips() + 1,
                                  [](const search::ServingSearch& found) { return found.fits; });
   if (!slice) {
     response.notes.emplace_back(
-        "no larger slice up to 512 chips fits either: narrower --weights and --kv, or a smaller --batch");
+        "no larger slice up to 512 chips fits either: use narrower --weights and --kv, or a smaller --batch");
     return;
   }
   response.results.emplace_back("would_fit",
                                 report::Members{{"cluster", slice->text},
                                                 {"strategy", strategy_text(slice->point.strategy)},
                                                 {"time_per_token", Seconds(slice->point.decode.estimate)}});
-  response.notes.push_back(fmt::format("{} fits it", slice->text));
+  response.notes.push_back(fmt::format("it fits on {}", slice->text));
 }
 
 void say_too_slow(const ServeQuery& query, const search::ServingSearch& found, const Request& request,
                   const Context& context, report::Response& response) {
   const double token = found.fastest_token->decode.estimate, prompt = found.fastest_prompt->prefill.estimate;
-  const double bound = serving_bounds(query, found.fastest_token->batch).step();
+  const Seconds bound = bounds_of(query, found.fastest_token->batch).step();
   std::string missed;
   if (query.step_time && *query.step_time > query.choices.per_token.value_or(HUGE_VAL))
     missed = fmt::format("--step-time {} is longer than --tpot {}", human(Seconds(*query.step_time)),
@@ -86,20 +86,20 @@ void say_too_slow(const ServeQuery& query, const search::ServingSearch& found, c
   }
   const bool late = query.choices.first_token && prompt > *query.choices.first_token;
   if (late)
-    missed = fmt::format("--ttft {} is below the floor of {} ({})", human(Seconds(*query.choices.first_token)),
+    missed = fmt::format("--ttft {} is below the minimum of {} ({})", human(Seconds(*query.choices.first_token)),
                          human(Seconds(prompt)), strategy_text(found.fastest_prompt->strategy));
   if (query.choices.per_token && token > *query.choices.per_token)
-    missed += fmt::format("{}--tpot {} is below the floor of {} ({}, batch {}; {} if memory did nothing but stream)",
+    missed += fmt::format("{}--tpot {} is below the minimum of {} ({}, batch {}; {} at full memory bandwidth)",
                           missed.empty() ? "" : "; ", human(Seconds(*query.choices.per_token)), human(Seconds(token)),
                           strategy_text(found.fastest_token->strategy), human_number(found.fastest_token->batch),
-                          human(Seconds(bound)));
-  if (missed.empty()) missed = "each latency can be met, but not both at once";
+                          human(bound));
+  if (missed.empty()) missed = "each latency limit can be met, but not both at once";
   response.headline = missed;
   response.results.emplace_back(
       "floors", report::Members{{"time_to_first_token", Seconds(prompt)},
                                 {"time_to_first_token_bound", Seconds(found.fastest_prompt->prefill.lower)},
                                 {"time_per_token", Seconds(token)},
-                                {"time_per_token_bound", Seconds(bound)}});
+                                {"time_per_token_bound", bound}});
   const auto wanted = [](const search::ServingSearch& s) { return s.best.has_value(); };
   auto slice = first_slice(query, request, context, query.cluster.chips() + 1, wanted);
   // Where more chips do not help, fewer bytes may.
@@ -112,7 +112,7 @@ void say_too_slow(const ServeQuery& query, const search::ServingSearch& found, c
     slice = first_slice(narrower, request, context, query.cluster.chips(), wanted);
   }
   if (!slice) {
-    response.notes.emplace_back("no slice of this chip up to 512 chips meets it, nor do weights of 4 bits");
+    response.notes.emplace_back("no slice of this chip up to 512 chips meets it, even with 4-bit weights");
     if (const auto fastest = fastest_slice(query, request, context, late))
       response.results.emplace_back("fastest",
                                     report::Members{{"cluster", fastest->text},

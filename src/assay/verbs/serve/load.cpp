@@ -21,9 +21,9 @@ report::Members spread_members(const serving::Spread& spread) {
 }
 
 std::string_view policy_text(serving::BatchingPolicy policy) {
-  return policy == serving::BatchingPolicy::interleaved ? "prompts go before decode steps"
-         : policy == serving::BatchingPolicy::chunked   ? "chunks of prompts join decode steps"
-                                                        : "prompts have servers of their own";
+  return policy == serving::BatchingPolicy::interleaved ? "prefill before decode"
+         : policy == serving::BatchingPolicy::chunked   ? "chunked prefill"
+                                                        : "disaggregated prefill";
 }
 
 /// Chips of all servers, those for prompts among them.
@@ -50,8 +50,10 @@ report::Members times_members(const serving::LoadedTimes& times, double replicas
 
 Result<serving::LoadedServer> server_under_load(const ServeQuery& query, const serving::ServingPoint& point) {
   serving::LoadChoices choices;
-  choices.chunk = query.chunk, choices.prefill_servers = query.prefill_servers;
-  choices.prefill_scale = point.prefill_scale, choices.step_scale = point.step_scale;
+  choices.chunk = query.chunk;
+  choices.prefill_servers = query.prefill_servers;
+  choices.prefill_scale = point.prefill_scale;
+  choices.step_scale = point.step_scale;
   return serving::loaded_server(query.question, query.cluster, point, choices);
 }
 
@@ -102,7 +104,12 @@ Result<serving::ServingPoint> best_under_load(const ServeQuery& query, const sea
     const double seconds = times.stable ? times.last_token : HUGE_VAL;
     const double saturation = times.saturation * server.replicas;
     const bool better = rank > best_rank || (rank == best_rank && (rank == 0 ? saturation > most : seconds < least));
-    if (better) best = point, best_rank = rank, least = seconds, most = saturation;
+    if (better) {
+      best = point;
+      best_rank = rank;
+      least = seconds;
+      most = saturation;
+    }
   }
   return *best;
 }
@@ -128,8 +135,8 @@ Result<report::Members> load_section(const ServeQuery& query, const serving::Ser
     out.emplace_back("copies_needed", copies);
     response.outcome = report::Outcome::infeasible;
     response.headline = fmt::format(
-        "{} requests per second are more than the {} that {} serves with {} and at most {} sequences: the queue grows "
-        "without end; {} such servers would do",
+        "{} requests per second exceed the {} that {} can serve with {} and at most {} sequences: the queue grows "
+        "without bound; {} such servers are enough",
         human_number(*query.rate), human_number(saturation), query.cluster.text, strategy_text(point.strategy),
         human_number(point.batch), human_number(copies));
     return out;
@@ -147,8 +154,9 @@ Result<report::Members> load_section(const ServeQuery& query, const serving::Ser
     if (!meets(query, times)) {
       response.outcome = report::Outcome::infeasible;
       response.headline = fmt::format(
-          "at {} requests per second 1 in 100 waits longer than {} for the first token and {} per token; up to {} "
-          "requests per second meet the latencies",
+          "at {} requests per second the 99th percentiles are {} to the first token and {} per token; the latency "
+          "limits "
+          "hold up to {} requests per second",
           human_number(*query.rate), human(Seconds(times.first_token.p99)), human(Seconds(times.per_token.p99)),
           human_number(most));
     }

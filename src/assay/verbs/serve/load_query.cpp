@@ -22,24 +22,24 @@ Result<void> read_prefix(const Request& request, ServeQuery& query) {
   const auto number = parse_number(percent ? text->substr(0, text->size() - 1) : *text);
   double tokens = 0.0;
   if (*text == "1")
-    return fail("--prefix-hit", "1 may mean one token or all of the prompt",
-                "100% for the prompt, 2 or more for tokens", Error::Kind::usage);
+    return fail("--prefix-hit", "1 could mean one token or the whole prompt",
+                "use 100% for the whole prompt, or 2 or more tokens", Error::Kind::usage);
   if (percent || !number || *number < 1.0 || (*number == 1.0 && text->find('.') != text->npos)) {
     const double share = number ? *number / (percent ? 100.0 : 1.0) : -1.0;
     if (!(share >= 0.0 && share <= 1.0))
-      return fail("--prefix-hit", fmt::format("{} is neither a share nor tokens of the prompt", in_quotes(*text)),
+      return fail("--prefix-hit", fmt::format("{} is neither a share nor a number of tokens", in_quotes(*text)),
                   "e.g. 0.5, 50% or 512");
     tokens = share * static_cast<double>(question.prompt);
   } else {
     ASSAY_TRY(count, parse_count(*text, "--prefix-hit"));
     if (count > question.prompt)
-      return fail("--prefix-hit", fmt::format("{} tokens of a prompt of {}", count, question.prompt),
+      return fail("--prefix-hit", fmt::format("{} tokens are more than the prompt of {}", count, question.prompt),
                   fmt::format("at most {}", question.prompt));
     tokens = static_cast<double>(count);
   }
   tokens = std::min(tokens, most);
   question.cached_prompt = tokens / static_cast<double>(question.prompt);
-  query.notes.push_back(fmt::format("--prefix-hit: {} of the prompt's {} tokens are in the cache", human_number(tokens),
+  query.notes.push_back(fmt::format("--prefix-hit: {} of the prompt's {} tokens are cached", human_number(tokens),
                                     human_count(question.prompt)));
   return {};
 }
@@ -51,7 +51,7 @@ Result<serving::Lengths> read_lengths(const Request& request, std::string_view o
   if (!text) return serving::Lengths::fixed(mean);
   const std::string where = fmt::format("--{}", option);
   if (mean_given && !serving::lengths_need_mean(*text))
-    return fail(where, fmt::format("{} has a mean of its own, and --{} gives another", in_quotes(*text), of),
+    return fail(where, fmt::format("{} has its own mean, and --{} gives another", in_quotes(*text), of),
                 fmt::format("leave --{} out, or use lognormal:SIGMA or exponential around it", of), Error::Kind::usage);
   ASSAY_TRY(lengths, serving::parse_lengths(*text, mean, where));
   return lengths;
@@ -63,9 +63,9 @@ Result<void> read_distributions(const Request& request, bool prompt_given, bool 
   std::optional<std::int64_t> page;
   ASSAY_CHECK(read_count(request, "page", page));
   if (request.has("overflow") && !page)
-    return fail("--overflow", "is about pages, and none are given", "add --page 16", Error::Kind::usage);
+    return fail("--overflow", "it needs a paged cache, and --page is not given", "add --page 16", Error::Kind::usage);
   ASSAY_CHECK(read_share(request, "overflow", question.overflow, false));
-  if (question.overflow <= 0.0) return fail("--overflow", "a share above 0", "e.g. 0.01");
+  if (question.overflow <= 0.0) return fail("--overflow", "it must be above 0", "e.g. 0.01");
   if (!page && !request.has("prompt-lengths") && !request.has("output-lengths")) return {};
   ASSAY_TRY(prompts, read_lengths(request, "prompt-lengths", "prompt", prompt_given, question.prompt));
   ASSAY_TRY(outputs, read_lengths(request, "output-lengths", "output", output_given, question.output));
@@ -79,25 +79,28 @@ Result<void> read_distributions(const Request& request, bool prompt_given, bool 
   if (limit > 0 && !request.has("stretch")) {
     if (open("output-lengths") &&
         outputs.cut(apart ? limit : std::max<std::int64_t>(1, limit - std::min(limit / 2, prompts.largest()))))
-      query.notes.push_back(fmt::format("outputs are cut at {} tokens: the context ends there", outputs.largest()));
+      query.notes.push_back(
+          fmt::format("outputs are truncated at {} tokens, the end of the context", outputs.largest()));
     if (open("prompt-lengths") && prompts.cut(apart ? limit : limit - outputs.largest()))
-      query.notes.push_back(fmt::format("prompts are cut at {} tokens: the context ends there", prompts.largest()));
+      query.notes.push_back(
+          fmt::format("prompts are truncated at {} tokens, the end of the context", prompts.largest()));
   }
   question.prompt = std::max<std::int64_t>(1, std::llround(prompts.mean()));
   question.output = std::max<std::int64_t>(1, std::llround(outputs.mean()));
   question.lengths = serving::request_lengths(prompts, outputs, page.value_or(0));
   if (!page && !(prompts.is_fixed() && outputs.is_fixed()))
-    query.notes.push_back(fmt::format("--page not given: each sequence has room for the longest request, {} tokens",
-                                      prompts.largest() + outputs.largest()));
+    query.notes.push_back(
+        fmt::format("--page not given: each sequence reserves memory for the longest request, {} tokens",
+                    prompts.largest() + outputs.largest()));
   if (page && !request.has("overflow"))
-    query.notes.emplace_back("--overflow not given: caches may need more than there is 0.01 of the time");
+    query.notes.emplace_back("--overflow not given: pages may run out 0.01 of the time");
   return {};
 }
 
 Result<void> read_rate(const Request& request, ServeQuery& query) {
   for (const char* option : {"simulate", "prefill-servers"})
     if (request.has(option) && !request.has("rate"))
-      return fail(fmt::format("--{}", option), "is about requests at a rate, and none is given", "add --rate 10",
+      return fail(fmt::format("--{}", option), "it needs a request rate, and --rate is not given", "add --rate 10",
                   Error::Kind::usage);
   const auto text = request.value("rate");
   if (!text) return {};
@@ -111,12 +114,12 @@ Result<void> read_rate(const Request& request, ServeQuery& query) {
   query.rate = *rate;
   ASSAY_CHECK(read_count(request, "prefill-servers", query.prefill_servers));
   if (query.prefill_servers && query.chunk)
-    return fail("--prefill-servers", "prompts have servers of their own, or come in chunks, not both",
+    return fail("--prefill-servers", "prefill runs on separate servers or in chunks, not both",
                 "leave --chunk or --prefill-servers out", Error::Kind::usage);
   ASSAY_CHECK(read_count(request, "simulate", query.simulated_requests));
   constexpr std::int64_t most = 1'000'000;
   if (query.simulated_requests && *query.simulated_requests > most)
-    return fail("--simulate", fmt::format("more than {} requests", human_count(most)), "20k settle most questions");
+    return fail("--simulate", fmt::format("more than {} requests", human_count(most)), "20k are usually enough");
   return {};
 }
 
@@ -128,13 +131,15 @@ Result<void> read_serve_load(const Request& request, ServeQuery& query) {
   for (const std::string& text : request.values("output")) {
     if (names_output_file(text)) continue;  // the front end's
     if (!parse_count(text, "--output") && !parse_number(text))
-      return fail("--output", fmt::format("{} is neither a number of tokens nor a file", in_quotes(text)),
-                  "write a number alone, e.g. 512; a file ends in .txt, .json, .csv, .md or .svg, or has a slash",
-                  Error::Kind::usage);
+      return fail(
+          "--output", fmt::format("{} is neither a number of tokens nor a file", in_quotes(text)),
+          "write just a number, e.g. 512; a file name ends in .txt, .json, .csv, .md or .svg, or contains a slash",
+          Error::Kind::usage);
     ASSAY_TRY(count, parse_count(text, "--output"));
     output = count;
   }
-  query.question.prompt = prompt.value_or(1024), query.question.output = output.value_or(256);
+  query.question.prompt = prompt.value_or(1024);
+  query.question.output = output.value_or(256);
   const auto has_mean = [&](std::string_view option) {
     const auto text = request.value(option);
     return !text || serving::lengths_need_mean(*text);
@@ -151,7 +156,7 @@ Result<void> read_serve_load(const Request& request, ServeQuery& query) {
       model.encoder ? std::max(longest_prompt, longest_output) : longest_prompt + longest_output;
   const bool beyond = model.max_context > 0 && longest > model.max_context && !request.has("stretch");
   if (beyond && model.encoder) {
-    query.impossible = fmt::format("{} tokens are beyond the {} that {} was made for on each side; --stretch lets it",
+    query.impossible = fmt::format("{} tokens exceed the context of {} tokens of {} on each side; --stretch allows it",
                                    longest, model.max_context, model.id);
   } else if (beyond) {
     const std::int64_t prompt_left = model.max_context - longest_output,
@@ -160,18 +165,17 @@ Result<void> read_serve_load(const Request& request, ServeQuery& query) {
                              : output_left > 0 ? fmt::format("--output {}", output_left)
                                                : fmt::format("{} together", model.max_context);
     query.impossible =
-        fmt::format("{} + {} tokens are beyond the {} that {} was made for; at most {}, or --stretch to let it",
+        fmt::format("{} + {} tokens exceed the context of {} tokens of {}; use at most {}, or --stretch to allow it",
                     longest_prompt, longest_output, model.max_context, model.id, most);
   }
   ASSAY_CHECK(read_prefix(request, query));
   if (const auto text = request.value("imbalance")) {
     const auto load = parse_number(*text);
     const double most = most_expert_load(model);
-    if (most == 1.0)
-      return fail("--imbalance", fmt::format("{} has no experts to choose from", model.id), "leave it out");
+    if (most == 1.0) return fail("--imbalance", fmt::format("{} has no routed experts", model.id), "leave it out");
     if (!load || !(*load >= 1.0) || *load > most)
       return fail("--imbalance",
-                  fmt::format("{} is not a load from 1 to {}, the busiest expert's if all tokens pick the same",
+                  fmt::format("{} is not a load from 1 to {}, reached if all tokens pick the same expert",
                               in_quotes(*text), human_number(most)),
                   "e.g. 1.3");
     query.question.setup.expert_load = *load;
@@ -181,9 +185,10 @@ Result<void> read_serve_load(const Request& request, ServeQuery& query) {
   ASSAY_CHECK(read_count(request, "chunk", query.chunk));
   for (const char* option : {"chunk", "prefix-hit"})
     if (model.encoder && request.has(option))
-      return fail(fmt::format("--{}", option),
-                  fmt::format("all tokens of a prompt see each other in the encoder of {}: it is read whole", model.id),
-                  "leave it out");
+      return fail(
+          fmt::format("--{}", option),
+          fmt::format("the encoder of {} attends in both directions and needs the whole prompt at once", model.id),
+          "leave it out");
   return read_rate(request, query);
 }
 

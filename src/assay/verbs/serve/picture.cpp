@@ -46,7 +46,7 @@ draw::Chart front_chart(const ServeQuery& query, const search::ServingSearch& fo
                         const std::vector<Comparison::Front>& fronts) {
   draw::Chart chart = titled(query, "the best batch and sharding at every latency");
   chart.x = {"time per output token", "s", draw::ScaleKind::log, std::nullopt, draw::NumberStyle::si};
-  chart.y = {"tokens per second and chip", "tokens/s", draw::ScaleKind::linear, std::nullopt, draw::NumberStyle::si};
+  chart.y = {"tokens per second per chip", "tokens/s", draw::ScaleKind::linear, std::nullopt, draw::NumberStyle::si};
   const auto line = [&](const ServeQuery& q, const search::ServingSearch& s, const std::string& name, int colour) {
     draw::ChartSeries series{name, {}, draw::SeriesStyle::line, colour};
     for (const serving::ServingPoint& point : s.front)
@@ -116,7 +116,7 @@ Result<draw::Chart> cost_chart(const ServeQuery& query, const search::ServingSea
   if (fronts.empty()) add(query, found, query.cluster.text);
   for (const Comparison::Front& front : fronts) add(front.query, front.found, front.name);
   if (chart.series.empty())
-    return fail("--picture", fmt::format("the catalogue has no price of {}", query.cluster.chip.id),
+    return fail("--picture", fmt::format("the catalogue has no price for {}", query.cluster.chip.id),
                 "draw the front instead, or add a price to the chip's file");
   return chart;
 }

@@ -40,9 +40,10 @@ Result<void> set_rates(const Request& request, const Context& context, ServeQuer
   if (own_shares) return {};
   if (calibration) setup.collectives = calibration->values.collective;
   query.notes.push_back(
-      calibration ? fmt::format("kernels and collectives as measured: {}", calibration->basis)
-                  : fmt::format("kernels and collectives by the efficiencies in chips/{}.toml: it has no calibration",
-                                chip.id));
+      calibration
+          ? fmt::format("kernels and collectives as measured: {}", calibration->basis)
+          : fmt::format("kernels and collectives use the efficiencies in chips/{}.toml, which has no calibration",
+                        chip.id));
   ASSAY_CHECK(read_serving_software(request, context, query));
   // Launches, hosts and meetings are those of other chips; how kernels fare among others belongs to kernels that were
   // measured.
@@ -98,21 +99,22 @@ Result<void> read_formats(const Request& request, const Context& context, ServeQ
   if (facts(query.compute).bits > facts(formats.activations).bits)
     return fail(
         "--compute",
-        fmt::format("products of {} activations gain nothing from {}", name(formats.activations), name(query.compute)),
-        fmt::format("--compute {}, or a narrower format to which activations are cast", name(formats.activations)));
+        fmt::format("matrix products of {} activations gain nothing from {}", name(formats.activations),
+                    name(query.compute)),
+        fmt::format("use --compute {}, or a narrower format to which activations are cast", name(formats.activations)));
   formats.compute = query.compute;
   if (!request.has("compute") && !query.cluster.chip.peak[static_cast<std::size_t>(Dtype::bf16)])
     query.notes.push_back(
-        fmt::format("{} has no bf16 arithmetic: {} (--compute)", query.cluster.chip.id, name(query.compute)));
+        fmt::format("{} has no bf16 arithmetic: using {} (--compute)", query.cluster.chip.id, name(query.compute)));
   ASSAY_CHECK(set_rates(request, context, query));
   query.notes.push_back(
       fmt::format("formats: weights {}, cache {}, products {}; change them with --weights --kv --compute",
                   weights_text(formats, query.model().dtype), name(formats.kv_cache), name(query.compute)));
   if (!formats.quantised && facts(query.compute).bits < 16 && facts(formats.weights).bits >= 16)
-    query.notes.push_back(
-        fmt::format("every step reads weights in {0} and casts them to {1} anew; --weights {1} keeps them as they are "
-                    "multiplied",
-                    name(formats.weights), name(query.compute)));
+    query.notes.push_back(fmt::format(
+        "every step reads weights in {0} and casts them to {1}; --weights {1} stores them in the format of the "
+        "products",
+        name(formats.weights), name(query.compute)));
   return {};
 }
 
@@ -122,8 +124,8 @@ Result<void> read_model(const Request& request, const Context& context, ServeQue
   const auto& kinds = imported.model.decoder.kinds;
   if (std::any_of(kinds.begin(), kinds.end(),
                   [](const model::Layer& layer) { return layer.attention && !layer.attention->causal; }))
-    return fail("MODEL", fmt::format("{} is an encoder: it reads a text and writes none", imported.model.id),
-                "`assay train` takes it, `assay models` counts it");
+    return fail("MODEL", fmt::format("{} is an encoder and generates no text", imported.model.id),
+                "`assay train` and `assay models` accept it");
   query.imported = imported;
   model::Transformer& model = query.imported.model;
   std::optional<std::int64_t> kv_heads;
@@ -131,16 +133,17 @@ Result<void> read_model(const Request& request, const Context& context, ServeQue
   for (model::Layer& layer : model.decoder.kinds) {
     if (!kv_heads || !layer.attention) continue;
     if (layer.attention->kv_rank > 0)
-      return fail("--kv-heads", fmt::format("{} caches what is compressed, not heads", model.id), "leave it out");
+      return fail("--kv-heads", fmt::format("{} caches a compressed latent, not heads", model.id), "leave it out");
     if (layer.attention->heads % *kv_heads != 0)
       return fail("--kv-heads",
-                  fmt::format("{} heads do not share {} heads of keys", layer.attention->heads, *kv_heads),
+                  fmt::format("{} attention heads cannot share {} KV heads", layer.attention->heads, *kv_heads),
                   fmt::format("it must divide {}", layer.attention->heads));
     layer.attention->kv_heads = *kv_heads;
   }
   const model::ParameterCounts counts = model::parameter_counts(model);
   const auto total = static_cast<double>(counts.total);
-  query.parameters = total, query.active = static_cast<double>(counts.active_matrix);
+  query.parameters = total;
+  query.active = static_cast<double>(counts.active_matrix);
   for (std::size_t k = 0; model.encoder && k < model.encoder->kinds.size(); ++k)
     query.encoder_active += static_cast<double>(
         model.encoder->count(k) * model::layer_parameter_counts(model, model.encoder->kinds[k]).active_matrix);
@@ -148,13 +151,14 @@ Result<void> read_model(const Request& request, const Context& context, ServeQue
   std::optional<std::int64_t> parameters;
   ASSAY_CHECK(read_count(request, "parameters", parameters));
   if (parameters) {
-    query.parameters = static_cast<double>(*parameters), query.parameters_given = true;
+    query.parameters = static_cast<double>(*parameters);
+    query.parameters_given = true;
     query.active = query.parameters * (static_cast<double>(counts.active) - query.encoder_active) / total;
     query.encoder_active *= query.parameters / total;
     query.question.weight_scale = query.parameters / total;
     query.notes.push_back(fmt::format(
-        "--parameters: memory and bounds count {} parameters, not {}, and bounds read all of them; times of "
-        "kernels do not",
+        "--parameters: memory and bounds count {} parameters instead of {}, and bounds read all of them; kernel times "
+        "are unchanged",
         human_count(*parameters), human_count(counts.total)));
   }
   return {};
@@ -167,7 +171,7 @@ Result<void> read_measured(const Request& request, ServeQuery& query) {
   if (!request.has("mfu")) return {};
   double mfu = 1.0;
   ASSAY_CHECK(read_share(request, "mfu", mfu, true));
-  if (mfu == 0.0) return fail("--mfu", "nothing is never done", "e.g. 0.4");
+  if (mfu == 0.0) return fail("--mfu", "it must be above 0", "e.g. 0.4");
   query.mfu = mfu;
   return {};
 }
@@ -189,7 +193,7 @@ Result<void> read_strategy(const Request& request, ServeQuery& query) {
   if (request.has("gather-weights")) {
     if (c.second.value_or(1) == 1)
       return fail("--gather-weights",
-                  "is about weights that are split in two directions, and --weights-2d is not given",
+                  "it needs weights that are sharded along two dimensions, and --weights-2d is not given",
                   "add --weights-2d 2", Error::Kind::usage);
     c.weights = lower::WeightScheme::gathered;
   }
@@ -201,15 +205,16 @@ Result<void> read_strategy(const Request& request, ServeQuery& query) {
     const bool enough = ways <= experts && experts % ways == 0;
     return fail(
         "--weights-2d",
-        "--ep gives devices experts of their own: a second direction would split the same weights again, with a "
-        "gather and a sum for every product, and attention is split by --tp in either case",
-        enough ? fmt::format("--ep {} splits them as many ways; tokens travel twice a layer however many", ways)
-               : fmt::format("{} experts go to at most {} devices; beyond that --tp {} splits each of them", experts,
+        "--ep already distributes experts: sharding along a second dimension would split the same weights again and "
+        "add a gather and a reduction to every product; attention is split by --tp in either case",
+        enough ? fmt::format("--ep {} splits them as many ways, with two all-to-alls per layer however many", ways)
+               : fmt::format("{} experts fit on at most {} devices; beyond that, --tp {} splits each expert", experts,
                              experts, c.tensor.value_or(1) * *c.second),
         Error::Kind::usage);
   }
   lower::Parallelism given;
-  given.tensor = c.tensor.value_or(1), given.pipeline = c.pipeline.value_or(1);
+  given.tensor = c.tensor.value_or(1);
+  given.pipeline = c.pipeline.value_or(1);
   ASSAY_CHECK(lower::check_parallelism(given, query.model()));
   if (c.expert) ASSAY_CHECK(check_experts(*c.expert, c.expert_over, given.tensor, 1, query.model()));
   return {};
@@ -221,33 +226,36 @@ Result<void> check_draft(const model::Transformer& draft, const ServeQuery& quer
   constexpr double padding = 0.01;  // tables are filled up to round sizes
   const auto own = static_cast<double>(model.vocabulary), drafted = static_cast<double>(draft.vocabulary);
   if (std::abs(drafted - own) > padding * own)
-    return fail("--draft",
-                fmt::format("{} has a vocabulary of {} tokens and {} one of {}: what one writes means something else "
-                            "to the other; sizes may differ by 1 %, as padded tables do",
-                            draft.id, draft.vocabulary, model.id, model.vocabulary),
-                "name a small model of the same family, or mtp");
+    return fail(
+        "--draft",
+        fmt::format(
+            "{} has a vocabulary of {} tokens and {} one of {}: both must use the same tokenizer (sizes may differ "
+            "by 1 % for padding)",
+            draft.id, draft.vocabulary, model.id, model.vocabulary),
+        "use a small model of the same family, or mtp");
   const auto& lengths = query.question.lengths;
   const std::int64_t longest =
       lengths ? lengths->prompt.largest() + lengths->output.largest() : query.question.prompt + query.question.output;
   if (draft.max_context > 0 && longest > draft.max_context && !stretch)
     return fail("--draft",
-                fmt::format("{} tokens of prompt and output are beyond the {} that {} was made for", longest,
+                fmt::format("{} tokens of prompt and output exceed the context of {} tokens of {}", longest,
                             draft.max_context, draft.id),
-                "a draft with as long a context as the requests, shorter requests, or --stretch to let it");
+                "use a draft with a longer context, shorter requests, or --stretch to allow it");
   return {};
 }
 
 Result<void> read_draft(const Request& request, const Context& context, ServeQuery& query) {
   for (const char* option : {"acceptance", "draft-length"})
     if (request.has(option) && !request.has("draft"))
-      return fail(fmt::format("--{}", option), "is about a draft, and none is given",
+      return fail(fmt::format("--{}", option), "it needs a draft model, and none is given",
                   "add --draft MODEL, or --draft mtp", Error::Kind::usage);
   const auto text = request.value("draft");
   if (!text) return {};
   if (*text == "mtp" && query.model().encoder)
-    return fail("--draft",
-                fmt::format("{} is an encoder-decoder: none of its layers predicts tokens by itself", query.model().id),
-                "name a small model that drafts");
+    return fail(
+        "--draft",
+        fmt::format("{} is an encoder-decoder: none of its layers can draft tokens by itself", query.model().id),
+        "use a small draft model");
   if (*text == "mtp") {
     query.draft = search::prediction_module(query.model());
   } else {
@@ -256,7 +264,8 @@ Result<void> read_draft(const Request& request, const Context& context, ServeQue
     ASSAY_CHECK(check_draft(draft.model, query, request.has("stretch")));
     query.draft = search::Draft{draft.model, false};
   }
-  if (!request.has("acceptance")) query.notes.emplace_back("--acceptance not given: 0.8 of drafted tokens are right");
+  if (!request.has("acceptance"))
+    query.notes.emplace_back("--acceptance not given: 0.8 of drafted tokens are accepted");
   ASSAY_CHECK(read_share(request, "acceptance", query.acceptance, true));
   std::optional<std::int64_t> length;
   ASSAY_CHECK(read_count(request, "draft-length", length));
@@ -278,7 +287,7 @@ Result<void> read_sweep(const Request& request, ServeQuery& query) {
   if (const auto dots = values.find(".."); dots != std::string::npos) {
     ASSAY_TRY(from, parse_count(values.substr(0, dots), "--vary"));
     ASSAY_TRY(to, parse_count(values.substr(dots + 2), "--vary"));
-    if (from > to) return fail("--vary", fmt::format("{} is above {}", from, to), "the smaller end comes first");
+    if (from > to) return fail("--vary", fmt::format("{} is above {}", from, to), "put the smaller value first");
     for (std::int64_t n = from; n < to && n <= to / 2; n *= 2) query.batches.push_back(n);
     query.batches.push_back(to);
     return {};
@@ -288,17 +297,12 @@ Result<void> read_sweep(const Request& request, ServeQuery& query) {
     query.batches.push_back(value);
   }
   if (query.batches.size() > max_sweep)
-    return fail("--vary", fmt::format("more than {} points", max_sweep), "name fewer, or batch=1..512, which doubles");
+    return fail("--vary", fmt::format("more than {} points", max_sweep),
+                "list fewer, or use batch=1..512, which doubles");
   return {};
 }
 
 }  // namespace
-
-double cache_values(const ServeQuery& query, std::int64_t tokens) {
-  const model::Transformer& model = query.model();
-  const std::int64_t source = model.encoder ? std::min(tokens, query.question.prompt) : 0;
-  return static_cast<double>(model::kv_values_per_sequence(model, tokens - source, source));
-}
 
 void bind(ServeQuery& query) { query.question.setup.model = &query.imported.model; }
 
@@ -313,7 +317,7 @@ Result<ServeQuery> read_serve_query(const Request& request, const Context& conte
                          : hardware::parse_cluster(query.sizes[size], context.catalogue, "--on", overrides));
   query.cluster = cluster;
   ASSAY_CHECK(read_share(request, "memory-share", query.memory_share, true));
-  if (query.memory_share == 0.0) return fail("--memory-share", "nothing is left to serve with", "e.g. 0.9");
+  if (query.memory_share == 0.0) return fail("--memory-share", "it must be above 0", "e.g. 0.9");
   query.question.capacity = query.memory_share * cluster.chip.hbm().capacity.value.value();
   ASSAY_CHECK(read_serve_load(request, query));
   ASSAY_CHECK(read_measured(request, query));
@@ -368,7 +372,10 @@ std::string strategy_text(const serving::ServingStrategy& s) {
   const auto part = [&](std::string_view word, std::int64_t n) {
     if (n > 1) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word, n);
   };
-  part("dp", s.data), part("tp", s.tensor), part("weights-2d", s.second), part("ep", s.expert);
+  part("dp", s.data);
+  part("tp", s.tensor);
+  part("weights-2d", s.second);
+  part("ep", s.expert);
   if (s.parallelism().expert_others() > 1) text += fmt::format(" over {}", lower::expert_axes_text(s.parallelism()));
   part("pp", s.pipeline);
   if (text.empty()) text = "one chip";

@@ -52,11 +52,11 @@ Result<ServeQuery> read_serve_query(const Request& request, const Context& conte
 Result<ServeQuery> on_other_cluster(const ServeQuery& query, const hardware::Cluster& cluster, const Request& request,
                                     const Context& context, std::optional<Dtype> format = std::nullopt);
 
-/// Values of the cache of one sequence that holds `tokens` tokens of prompt and output.
-double cache_values(const ServeQuery& query, std::int64_t tokens);
-
 /// Points the question to the query's own model: after every copy.
 void bind(ServeQuery& query);
+
+/// The options of the verb, in the order of its help.
+std::vector<OptionSpec> serve_options();
 
 /// "dp 2, tp 4, cache by batch"
 std::string strategy_text(const serving::ServingStrategy& strategy);

@@ -8,46 +8,12 @@
 
 #include "assay/base/text.h"
 #include "assay/model/accounting.h"
+#include "assay/search/serving/measured.h"
 #include "assay/search/serving/speculation.h"
 #include "assay/serving/critical_batches.h"
 
 namespace assay::verbs::serve {
 namespace {
-
-/// Bytes of the weights that a decode step of `tokens` tokens reads. Experts that no token picks stay where they are;
-/// what makes keys of an encoder's tokens or of distances has done so, as has the encoder; tables have rows looked up,
-/// but for one that is the head, too. Where parameters are given instead of counted, nothing is known of tables: all is
-/// read.
-double bytes_read(const ServeQuery& query, double tokens) {
-  const model::Transformer& model = query.model();
-  const lower::Formats& formats = query.question.setup.formats;
-  const auto stored = [&](const model::Weight& weight) {
-    return storage(formats.of(weight), static_cast<double>(weight.elements())).value();
-  };
-  const auto looked_up = [&](const model::Weight& weight) {
-    const bool table = weight.part == model::Part::embedding && !weight.matrix && weight.rank > 1;
-    return (table && !(model.tied && model.head && weight.name == "embedding")) ||
-           weight.part == model::Part::positions;
-  };
-  double read = 0.0;
-  for (const model::Weight& weight : model::outer_weights(model))
-    if (query.parameters_given || !looked_up(weight)) read += stored(weight);
-  for (std::size_t k = 0; k < model.decoder.kinds.size(); ++k) {
-    const model::Layer& layer = model.decoder.kinds[k];
-    if (layer.needs_image && !query.parameters_given) continue;  // no text runs it
-    const auto layers = static_cast<double>(model.decoder.count(k));
-    double touched = 1.0;
-    if (layer.feed_forward && layer.feed_forward->experts > 0)
-      touched = lower::touched_share(tokens, static_cast<double>(layer.feed_forward->experts_per_token),
-                                     static_cast<double>(layer.feed_forward->experts));
-    for (const model::Weight& weight : model::layer_weights(model, layer)) {
-      const bool once = weight.name == "W_ck" || weight.name == "W_cv" || weight.name == "b_ck" ||
-                        weight.name == "b_cv" || weight.name == "W_rel";
-      if (!once) read += layers * stored(weight) * (weight.dims[0].dim == model::LogicalDim::experts ? touched : 1.0);
-    }
-  }
-  return query.question.weight_scale * read;
-}
 
 /// One way into the network along one axis of a torus in both directions, or into the switches.
 BytesPerSecond axis_bandwidth(const hardware::Chip& chip) {
@@ -63,131 +29,56 @@ double widest_layer(const model::Transformer& model) {
   return width;
 }
 
-/// Values of the cache that the average decode step of a sequence reads.
-double values_met(const ServeQuery& query) {
-  const serving::ServingKeys keys = serving::decode_keys(query.question);
-  if (keys.shares.empty()) return cache_values(query, serving::decode_context(query.question));
-  double values = 0.0, all = 0.0;
-  for (std::size_t i = 0; i < keys.seen.size(); ++i) {
-    values += keys.shares[i] *
-              static_cast<double>(model::kv_values_met(query.model(), keys.seen[i] - keys.source, keys.source));
-    all += keys.shares[i];
-  }
-  return values / all;
-}
-
 }  // namespace
 
-ServingBounds serving_bounds(const ServeQuery& query, double batch) {
-  const lower::Formats& formats = query.question.setup.formats;
-  const estimate::KernelRates& rates = query.question.setup.rates;
-  ServingBounds bounds;
-  const double values = cache_values(query, serving::decode_context(query.question));
-  const double counted =
-      model::weight_bytes(query.model(), [&](const model::Weight& w) { return formats.of(w); }).value();
-  bounds.weights = query.question.weight_scale * counted;
-  bounds.weights_read = bytes_read(query, batch);
-  bounds.cache = storage(formats.kv_cache, values * batch).value();
-  const double hbm = rates.hbm.value() * query.chips();
-  bounds.weights_time = bounds.weights_read / hbm;
-  bounds.cache_time = storage(formats.kv_cache, values_met(query) * batch).value() / hbm;
-  bounds.compute_time = 2.0 * query.active * batch / (rates.rate(query.compute).value() * query.chips());
-  return bounds;
+serving::ServingBounds bounds_of(const ServeQuery& query, double batch) {
+  return serving::serving_bounds({query.question, query.chips(), query.compute, query.active, query.parameters_given},
+                                 batch);
 }
-
-namespace {
-
-/// Seconds of a prefill of one prompt on each replica that were measured, or that a share of the peak takes.
-std::optional<double> measured_prefill(const ServeQuery& query, std::int64_t replicas) {
-  if (query.prefill_time || !query.mfu) return query.prefill_time;
-  const double each = query.model().encoder ? query.encoder_active : query.active;
-  const double flops = 2.0 * each * static_cast<double>(serving::fresh_prompt(query.question));
-  return flops / (query.chips() / static_cast<double>(replicas) *
-                  query.question.setup.rates.rate(query.compute).value() * *query.mfu);
-}
-
-/// What was measured is no question of the sharding, but a share of the peak takes as long as a replica has few chips:
-/// the best of all numbers of replicas that bring the first token in time.
-Result<search::ServingSearch> search_with_measured(const ServeQuery& query, search::ServingChoices choices) {
-  const std::optional<double> wish = query.choices.first_token;
-  if (query.step_time) choices.per_token.reset();
-  if (query.prefill_time || query.mfu) choices.first_token.reset();
-  ASSAY_TRY(found, search::search_serving(query.question, query.cluster, choices));
-  const auto late = [&](std::int64_t replicas) { return measured_prefill(query, replicas).value_or(0.0) > *wish; };
-  if (!wish || !query.mfu || query.prefill_time || choices.data || !found.best || !late(found.best->strategy.data))
-    return found;
-  std::optional<search::ServingSearch> best;
-  for (std::int64_t replicas = 1; replicas <= query.cluster.chips() && !late(replicas); ++replicas) {
-    if (query.cluster.chips() % replicas != 0) continue;
-    choices.data = replicas;
-    ASSAY_TRY(other, search::search_serving(query.question, query.cluster, choices));
-    if (other.best && (!best || other.best->tokens_per_second() > best->best->tokens_per_second()))
-      best = std::move(other);
-  }
-  return best ? std::move(*best) : std::move(found);
-}
-
-}  // namespace
 
 Result<search::ServingSearch> search_as_measured(const ServeQuery& query) {
-  ASSAY_TRY(found, search_with_measured(query, query.choices));
-  std::optional<serving::ServingPoint>& taken = found.best ? found.best : found.closest;
-  if (!taken || !(query.step_time || query.prefill_time || query.mfu)) return found;
-  const auto first = measured_prefill(query, taken->strategy.data);
-  const double step_time = query.step_time.value_or(taken->decode.estimate),
-               prefill_time = first.value_or(taken->prefill.estimate);
-  const double step = step_time / taken->decode.estimate, prefill = prefill_time / taken->prefill.estimate;
-  const auto scale = [&](serving::ServingPoint& point) {
-    point.scale(step, prefill);
-    if (first) point.prompts = static_cast<double>(point.strategy.data);
-  };
-  for (std::optional<serving::ServingPoint>* point :
-       {&found.best, &found.closest, &found.fastest_token, &found.fastest_prompt})
-    if (*point) scale(**point);
-  for (serving::ServingPoint& point : found.front) scale(point);
-  if (found.most_prompts) found.most_prompts->time.estimate *= prefill;
-  taken->decode.estimate = step_time, taken->prefill.estimate = prefill_time;  // to the last digit
-  if (found.best && (step_time > query.choices.per_token.value_or(HUGE_VAL) ||
-                     prefill_time > query.choices.first_token.value_or(HUGE_VAL)))
-    found.closest = std::exchange(found.best, std::nullopt);
-  return found;
+  search::MeasuredTimes measured;
+  measured.step = query.step_time;
+  measured.prefill = query.prefill_time;
+  measured.prefill_mfu = query.mfu;
+  measured.prefill_flops_per_token = 2.0 * (query.model().encoder ? query.encoder_active : query.active);
+  measured.peak = query.question.setup.rates.rate(query.compute).value();
+  return search::search_measured(query.question, query.cluster, query.choices, measured);
 }
 
 void note_measured(const ServeQuery& query, const serving::ServingPoint& point, report::Response& response) {
   const auto compare = [&](std::string_view option, const serving::ServingTime& time) {
     if (time.estimate >= time.lower) return;
-    response.notes.push_back(
-        fmt::format("{} {} is below {}, the least that these chips take: was it of this model, "
-                    "batch and cluster?",
-                    option, human(Seconds(time.estimate)), human(Seconds(time.lower))));
+    response.notes.push_back(fmt::format(
+        "{} {} is below {}, the lower bound on these chips: was it measured with this model, batch and cluster?",
+        option, human(Seconds(time.estimate)), human(Seconds(time.lower))));
   };
   if (query.step_time) compare("--step-time", point.decode);
   if (query.prefill_time) compare("--prefill-time", point.prefill);
 }
 
 report::Members bounds_section(const ServeQuery& query, const serving::ServingPoint& point) {
-  const ServingBounds b = serving_bounds(query, point.batch);
+  const serving::ServingBounds b = bounds_of(query, point.batch);
   const estimate::KernelRates& rates = query.question.setup.rates;
-  const double total = b.weights + b.cache;
-  const auto per_sequence = b.cache / point.batch;
-  report::Members out{{"weights", Bytes(b.weights)},
-                      {"weights_read", Bytes(b.weights_read)},
-                      {"kv_cache", Bytes(b.cache)},
-                      {"kv_cache_of_a_sequence", Bytes(per_sequence)},
-                      {"total", Bytes(total)},
-                      {"chips_for_total", total / query.question.capacity},
-                      {"sequences_that_outweigh_weights", std::ceil(b.weights / per_sequence)},
-                      {"weights_time", Seconds(b.weights_time)},
-                      {"kv_cache_time", Seconds(b.cache_time)},
-                      {"memory_time", Seconds(b.weights_time + b.cache_time)},
-                      {"compute_time", Seconds(b.compute_time)},
-                      {"step_time", Seconds(b.step())},
-                      {"tokens_per_second", TokensPerSecond(point.batch / b.step())},
-                      {"tokens_per_second_per_chip", TokensPerSecond(point.batch / b.step() / query.chips())},
-                      {"full_memory_time", Seconds(query.question.capacity / rates.hbm.value())},
-                      {"full_memory_time_of_output", Seconds(static_cast<double>(query.question.output) *
-                                                             query.question.capacity / rates.hbm.value())}};
-  if (per_sequence == 0.0) out.erase(out.begin() + 6);
+  const Bytes total = b.weights + b.cache, per_sequence = b.cache / point.batch;
+  const Seconds full_memory = Bytes(query.question.capacity) / rates.hbm;
+  const TokensPerSecond rate = Tokens(point.batch) / b.step();
+  report::Members out{{"weights", b.weights}, {"weights_read", b.weights_read},
+                      {"kv_cache", b.cache},  {"kv_cache_of_a_sequence", per_sequence},
+                      {"total", total},       {"chips_for_total", total / Bytes(query.question.capacity)}};
+  if (per_sequence > Bytes(0)) out.emplace_back("sequences_that_outweigh_weights", std::ceil(b.weights / per_sequence));
+  for (auto& member : report::Members{
+           {"weights_time", b.weights_time},
+           {"kv_cache_time", b.cache_time},
+           {"memory_time", b.weights_time + b.cache_time},
+           {"compute_time", b.compute_time},
+           {"step_time", b.step()},
+           {"tokens_per_second", rate},
+           {"tokens_per_second_per_chip", rate / query.chips()},
+           {"full_memory_time", full_memory},
+           {"full_memory_time_of_output",
+            Seconds(static_cast<double>(query.question.output) * query.question.capacity / rates.hbm.value())}})
+    out.push_back(std::move(member));
   if (const BytesPerSecond axis = axis_bandwidth(query.cluster.chip); axis.value() > 0.0) {
     const double width = widest_layer(query.model());
     const double beta = rates.hbm / axis;
@@ -249,7 +140,7 @@ Result<report::Members> batching_section(const ServeQuery& query, const search::
       serving::make_serving_profile(setup, point.strategy, 1, serving::decode_keys(query.question));
   const serving::ServingProfile chunk = serving::chunk_profile(query.question, point.strategy, tokens);
   const double chunks = std::ceil(fresh / tokens);
-  serving::ServingTime mixed = serving::mixed_time(setup, point.strategy, decode, chunk, links, point.batch, chunks);
+  serving::ServingTime mixed = serving::mixed_time(setup, point.strategy, links, {decode, chunk, point.batch, chunks});
   mixed.estimate *= point.step_scale;
   // Every sequence that ends makes room for a prompt; with small chunks prompts arrive slower than sequences end.
   const double needed = point.batch / data * fresh / output / tokens;
@@ -279,19 +170,22 @@ Result<search::Speculation> with_draft(const ServeQuery& query, serving::Serving
   if (point.batch > most && (query.choices.batch || most < 1.0)) {
     response.outcome = report::Outcome::infeasible;
     response.headline =
-        most < 1.0 ? fmt::format(
-                         "does not fit: beside the draft {} there is no room for one sequence with {}; take a smaller "
-                         "draft, or more chips",
-                         name, strategy_text(point.strategy))
-                   : fmt::format("does not fit: beside the draft {} there is room for --batch {} with {}, not for {}",
-                                 name, human_number(most), strategy_text(point.strategy), human_number(point.batch));
+        most < 1.0
+            ? fmt::format(
+                  "does not fit: with the draft {} there is no room for a single sequence with {}; use a smaller "
+                  "draft or more chips",
+                  name, strategy_text(point.strategy))
+            : fmt::format("does not fit: with the draft {} there is room for --batch {} with {}, not for {}", name,
+                          human_number(most), strategy_text(point.strategy), human_number(point.batch));
   } else if (point.batch > most) {
     ASSAY_TRY(links, serving::serving_links(question.setup, point.strategy, query.cluster));
     const serving::ServingProfiles profiles = serving::serving_profiles(question, point.strategy, links);
-    response.notes.push_back(fmt::format("batch {} of the {} that fit alone: the draft takes memory, too",
-                                         human_number(most), human_number(point.batch)));
+    response.notes.push_back(
+        fmt::format("batch {} instead of the {} that fit without the draft, which needs memory too", human_number(most),
+                    human_number(point.batch)));
     serving::ServingPoint fewer = serving::serving_point(question, point.strategy, profiles, links, most);
-    fewer.scale(point.step_scale, point.prefill_scale), fewer.prompts = point.prompts;
+    fewer.scale(point.step_scale, point.prefill_scale);
+    fewer.prompts = point.prompts;
     point = fewer;
   }
   ASSAY_TRY(found, search::speculate(question, draft, query.cluster, point.strategy, point.batch, query.acceptance,
@@ -384,12 +278,12 @@ Result<report::Items> sweep_list(const ServeQuery& query, const serving::Serving
     const auto batch = static_cast<double>(n);
     serving::ServingPoint p = serving::serving_point(query.question, point.strategy, profiles, links, batch);
     p.scale(point.step_scale, point.prefill_scale);
-    const ServingBounds bounds = serving_bounds(query, batch);
+    const serving::ServingBounds bounds = bounds_of(query, batch);
     report::Members row{{"batch", n},
-                        {"kv_cache", Bytes(bounds.cache)},
-                        {"total", Bytes(bounds.weights + bounds.cache)},
-                        {"bound", Seconds(bounds.step())},
-                        {"tokens_per_second_at_bound", TokensPerSecond(batch / bounds.step())},
+                        {"kv_cache", bounds.cache},
+                        {"total", bounds.weights + bounds.cache},
+                        {"bound", bounds.step()},
+                        {"tokens_per_second_at_bound", Tokens(batch) / bounds.step()},
                         {"step_time", Seconds(p.decode.estimate)},
                         {"tokens_per_second", TokensPerSecond(p.tokens_per_second())},
                         {"compute_time", Seconds(p.decode.compute)},

@@ -1,26 +1,15 @@
 // The parts of serve's answer, each a table or a list of its own.
 #pragma once
-#include <algorithm>
-
 #include "assay/report/response.h"
 #include "assay/search/serving/speculation.h"
+#include "assay/serving/bounds.h"
 #include "assay/verbs/serve/query.h"
 
 namespace assay::verbs::serve {
 
-/// What no sharding of this hardware can beat with one kernel after the other: bytes and FLOP of one step over the
-/// rates of all chips together.
-struct ServingBounds {
-  double weights = 0, cache = 0;  ///< bytes of one copy of the model and of all sequences
-  double weights_read = 0;        ///< by one step: without experts that no token picks, and rows that none looks up
-  double weights_time = 0, cache_time = 0, compute_time = 0;
-  /// Attention waits for the cache; the rest for weights or for arithmetic.
-  double step() const { return cache_time + std::max(weights_time, compute_time); }
-};
-ServingBounds serving_bounds(const ServeQuery& query, double batch);
+serving::ServingBounds bounds_of(const ServeQuery& query, double batch);
 
-/// The search for what was asked. Where a prefill or a step was measured, it replaces the estimate of the point that is
-/// taken, all others are off by the same factor, and wishes are about what was measured.
+/// The search for what was asked, with measured times in place of estimates where they are given.
 Result<search::ServingSearch> search_as_measured(const ServeQuery& query);
 /// Says where what was measured is less than the least that the chips take.
 void note_measured(const ServeQuery& query, const serving::ServingPoint& point, report::Response& response);

@@ -46,7 +46,7 @@ auto critical_batch(const N& num, const ServeQuery& query) {
   const auto weight = num.given("bytes of a weight", storage(query.question.setup.formats.most(), 1.0), "--weights");
   const auto work = num.given("flops of a weight and token", Flops(2.0), "one multiply and one add");
   const auto share = num.given("experts over experts per token", most_expert_load(query.model()),
-                               "each expert sees that part of the tokens");
+                               "each expert sees that fraction of the tokens");
   return num.named("critical batch", peak * weight / (work * hbm) * share);
 }
 
@@ -141,7 +141,8 @@ void add_fits(const ServeQuery& query, const serving::ServingPoint& point, const
     out.emplace_back("longest_context", Tokens(static_cast<double>(*longest)));
   ServeQuery same_batch = query;
   same_batch.choices.batch = static_cast<std::int64_t>(point.batch);
-  same_batch.choices.first_token.reset(), same_batch.choices.per_token.reset();
+  same_batch.choices.first_token.reset();
+  same_batch.choices.per_token.reset();
   if (const auto slice =
           first_slice(same_batch, request, context, 1, [](const search::ServingSearch& s) { return s.fits; }))
     out.emplace_back("smallest_slice", report::Members{{"cluster", slice->text},
@@ -155,62 +156,52 @@ void explain(const ServeQuery& query, const serving::ServingPoint& point, report
   const auto critical = critical_batch(num, query);
   const auto step = num.given("decode step", Seconds(point.decode.estimate),
                               query.step_time ? "--step-time" : "kernels and collectives of the program");
-  const auto batch = num.given("batch", Tokens(point.batch), "one token of each sequence");
+  const auto batch = num.given("batch", Tokens(point.batch), "one token per sequence");
   const auto n = num.given("chips", query.chips(), query.cluster.text);
   const auto rate = num.named("tokens per second per chip", batch / step / n);
   response.derived = {critical.id, rate.id};
 }
 
-Result<report::Response> answer(const Request& request, const Context& context) {
-  ASSAY_TRY(query, read_serve_query(request, context));
-  bind(query);
-  std::optional<search::ServingSearch> search;
-  if (query.question.setup.rates.hbm.value() > 0.0) {
-    ASSAY_TRY(first, search_as_measured(query));
-    ASSAY_TRY(taken, first_that_serves(query, std::move(first), request, context));
-    search = std::move(taken);
-  }
-  report::Response response;
-  response.notes = query.imported.notes;
-  response.notes.insert(response.notes.end(), query.notes.begin(), query.notes.end());
-  report::Members& out = response.results;
-  out.emplace_back("model", query.model().id);
-  out.emplace_back("cluster", query.cluster.text);
-  out.emplace_back("chips", query.cluster.chips());
-  if (!search) {
-    response.outcome = report::Outcome::infeasible;
-    response.headline = query.impossible;
-    out.emplace_back("impossible", query.impossible);
-    return response;
-  }
-  const search::ServingSearch& found = *search;
-  if (!found.best && !found.closest)
-    return fail("--batch", "no strategy serves a batch as asked",
-                "give fewer of --tp --pp --ep --dp, or another batch");
-  serving::ServingPoint point = found.best ? *found.best : *found.closest;
-  if (query.rate && found.fits) {
-    ASSAY_TRY(loaded, best_under_load(query, found, point));
-    point = loaded;
-  }
-  std::optional<search::Speculation> speculation;
-  if (query.draft && found.fits) {
-    ASSAY_TRY(drafted, with_draft(query, point, response));
-    speculation = drafted;
-  }
+report::Members strategy_members(const serving::ServingPoint& point) {
   const serving::ServingStrategy& s = point.strategy;
-  out.emplace_back("batch", point.batch);
-  report::Members strategy{{"dp", s.data},
-                           {"tp", s.tensor},
-                           {"pp", s.pipeline},
-                           {"ep", s.expert},
-                           {"weights_2d", s.second},
-                           {"cache", cache_name(s.scheme.cache)},
-                           {"batch_per_replica", std::ceil(point.batch / static_cast<double>(s.data))}};
-  if (s.expert > 1) strategy.emplace_back("ep_over", lower::expert_axes_text(s.parallelism()));
-  if (s.second > 1) strategy.emplace_back("weights", weights_name(s.scheme.weights));
+  report::Members out{{"dp", s.data},
+                      {"tp", s.tensor},
+                      {"pp", s.pipeline},
+                      {"ep", s.expert},
+                      {"weights_2d", s.second},
+                      {"cache", cache_name(s.scheme.cache)},
+                      {"batch_per_replica", std::ceil(point.batch / static_cast<double>(s.data))}};
+  if (s.expert > 1) out.emplace_back("ep_over", lower::expert_axes_text(s.parallelism()));
+  if (s.second > 1) out.emplace_back("weights", weights_name(s.scheme.weights));
   if (const std::string text = placement_text(s); text.find(',') != std::string::npos)
-    strategy.emplace_back("placement", text);
-  out.emplace_back("strategy", std::move(strategy));
+    out.emplace_back("placement", text);
+  return out;
+}
+
+/// Adds batching with prefill and what tokens cost.
+Result<void> add_batching(const ServeQuery& query, const search::ServingSearch& found,
+                          const serving::ServingPoint& point, report::Response& response) {
+  report::Members& out = response.results;
+  ASSAY_TRY(batching, batching_section(query, found, point));
+  const report::Value with_prefill(batching);
+  out.emplace_back("with_prefill", std::move(batching));
+  out.emplace_back("chip_time_per_token", Seconds(query.chips() * point.decode.estimate / point.batch));
+  const hardware::Price* price = hardware::newest_price(query.cluster.chip);
+  if (!price) return {};
+  out.emplace_back("cost_per_million_tokens", *cost_of_million(query, point.tokens_per_second()));
+  out.emplace_back("cost_per_million_tokens_with_prefill",
+                   *cost_of_million(query, *report::numeric(*with_prefill.find("tokens_per_second"))));
+  response.notes.push_back(fmt::format("cost at {} per chip ({}, {}, {})", human(price->value.value), price->provider,
+                                       price->kind, price->date));
+  return {};
+}
+
+/// Adds the point itself: strategy, both phases, memory, bounds, load and draft.
+Result<void> add_point(const ServeQuery& query, const search::ServingSearch& found, const serving::ServingPoint& point,
+                       const std::optional<search::Speculation>& speculation, report::Response& response) {
+  report::Members& out = response.results;
+  out.emplace_back("batch", point.batch);
+  out.emplace_back("strategy", strategy_members(point));
   out.emplace_back("prefill", prefill_members(query, point));
   report::Members decode =
       phase_members(point.decode, step_interval(query, point.decode, false, point.batch), point.batch, query.chips());
@@ -225,22 +216,20 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     ASSAY_TRY(lengths, lengths_list(query, point));
     out.emplace_back("lengths", std::move(lengths));
   }
-  ASSAY_TRY(batching, batching_section(query, found, point));
-  const report::Value in_all(batching);
-  out.emplace_back("with_prefill", std::move(batching));
-  out.emplace_back("chip_time_per_token", Seconds(query.chips() * point.decode.estimate / point.batch));
-  if (const hardware::Price* price = hardware::newest_price(query.cluster.chip)) {
-    out.emplace_back("cost_per_million_tokens", *cost_of_million(query, point.tokens_per_second()));
-    out.emplace_back("cost_per_million_tokens_with_prefill",
-                     *cost_of_million(query, *report::numeric(*in_all.find("tokens_per_second"))));
-    response.notes.push_back(fmt::format("cost at {} per chip ({}, {}, {})", human(price->value.value), price->provider,
-                                         price->kind, price->date));
-  }
+  ASSAY_CHECK(add_batching(query, found, point, response));
   if (query.rate && found.fits) {
     ASSAY_TRY(load, load_section(query, point, response));
     out.emplace_back("load", std::move(load));
   }
   if (speculation) out.emplace_back("speculation", speculation_section(query, point, *speculation));
+  return {};
+}
+
+/// Adds lists, front, sweep, comparison and picture.
+Result<void> add_lists(const Request& request, const Context& context, const ServeQuery& query,
+                       const search::ServingSearch& found, const serving::ServingPoint& point,
+                       report::Response& response) {
+  report::Members& out = response.results;
   if (request.has("fits")) add_fits(query, point, request, context, out);
   if (request.has("products")) out.emplace_back("products", balance_list(query, point));
   if (request.has("list")) out.emplace_back("collectives", collectives_list(query, point));
@@ -267,15 +256,20 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     ASSAY_TRY(chart, serve_chart(query, found, point, request.value("picture").value_or("front"), fronts));
     response.picture = draw::draw(chart);
   }
-  if (request.explain()) explain(query, point, response);
-  const std::string first = fmt::format("{} to the first token, {} per token, {} with {}, batch {}; {} limits decoding",
-                                        human(Seconds(point.prefill.estimate)), human(Seconds(point.decode.estimate)),
-                                        human(TokensPerSecond(point.tokens_per_second())), strategy_text(s),
-                                        human_number(point.batch), limiter_of(point.decode));
-  if (response.headline.empty()) response.headline = first;
+  return {};
+}
+
+/// The headline, and why nothing does what was asked where nothing does.
+void say_outcome(const Request& request, const Context& context, const ServeQuery& query,
+                 const search::ServingSearch& found, const serving::ServingPoint& point, report::Response& response) {
+  if (response.headline.empty())
+    response.headline = fmt::format("{} to the first token, {} per token, {} with {}, batch {}; {} limits decoding",
+                                    human(Seconds(point.prefill.estimate)), human(Seconds(point.decode.estimate)),
+                                    human(TokensPerSecond(point.tokens_per_second())), strategy_text(point.strategy),
+                                    human_number(point.batch), limiter_of(point.decode));
   if (!query.impossible.empty()) {
     response.outcome = report::Outcome::infeasible;
-    out.emplace_back("impossible", query.impossible);
+    response.results.emplace_back("impossible", query.impossible);
     response.headline = query.impossible;
   } else if (!found.best) {
     response.outcome = report::Outcome::infeasible;
@@ -284,6 +278,48 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     else
       say_too_large(query, point, request, context, response);
   }
+}
+
+Result<report::Response> answer(const Request& request, const Context& context) {
+  ASSAY_TRY(query, read_serve_query(request, context));
+  bind(query);
+  std::optional<search::ServingSearch> search;
+  if (query.question.setup.rates.hbm.value() > 0.0) {
+    ASSAY_TRY(first, search_as_measured(query));
+    ASSAY_TRY(taken, first_that_serves(query, std::move(first), request, context));
+    search = std::move(taken);
+  }
+  report::Response response;
+  response.notes = query.imported.notes;
+  response.notes.insert(response.notes.end(), query.notes.begin(), query.notes.end());
+  report::Members& out = response.results;
+  out.emplace_back("model", query.model().id);
+  out.emplace_back("cluster", query.cluster.text);
+  out.emplace_back("chips", query.cluster.chips());
+  if (!search) {
+    response.outcome = report::Outcome::infeasible;
+    response.headline = query.impossible;
+    out.emplace_back("impossible", query.impossible);
+    return response;
+  }
+  const search::ServingSearch& found = *search;
+  if (!found.best && !found.closest)
+    return fail("--batch", "no strategy serves this batch with the given parallelism",
+                "leave out some of --tp --pp --ep --dp, or change the batch");
+  serving::ServingPoint point = found.best ? *found.best : *found.closest;
+  if (query.rate && found.fits) {
+    ASSAY_TRY(loaded, best_under_load(query, found, point));
+    point = loaded;
+  }
+  std::optional<search::Speculation> speculation;
+  if (query.draft && found.fits) {
+    ASSAY_TRY(drafted, with_draft(query, point, response));
+    speculation = drafted;
+  }
+  ASSAY_CHECK(add_point(query, found, point, speculation, response));
+  ASSAY_CHECK(add_lists(request, context, query, found, point, response));
+  if (request.explain()) explain(query, point, response);
+  say_outcome(request, context, query, found, point, response);
   return response;
 }
 
@@ -293,71 +329,11 @@ VerbSpec verb() {
   return {
       "serve",
       "predict prefill and decode and find the best way to serve a model",
-      "MODEL is an id of the catalogue, a config.json or a directory. What is not given is searched: sharding and "
-      "batch. With --batch the fastest way, with --ttft or --tpot the cheapest that meets them, else the most "
-      "tokens. Exit code 3 if nothing fits or meets them; the answer then says what would.",
+      "MODEL is a catalogue id, a config.json or a directory. Sharding and batch are searched unless given: with "
+      "--batch for the lowest latency, with --ttft or --tpot for the lowest cost that meets them, else for the most "
+      "tokens per second. Exit code 3 if nothing fits or meets them; the answer then says what would.",
       {{"model", "id, config.json or directory", true}},
-      {on_option,
-       {"prompt", "N", "tokens of a prompt (default 1024)"},
-       {"output", "N", "tokens of an answer (default 256); a file name writes there", true},
-       {"prompt-lengths", "HOW",
-        "lognormal:SIGMA or exponential around --prompt, uniform:A..B, p50=N,p99=N, or @FILE with a length per line"},
-       {"output-lengths", "HOW", "the same of answers"},
-       {"page", "N", "tokens of a page of the cache: memory is taken page by page (default: all at the start)"},
-       {"overflow", "SHARE", "of the time that pages may run out (default 0.01): this bounds the batch"},
-       {"batch", "B", "sequences decoded together, over all replicas"},
-       {"ttft", "TIME", "longest time to the first token, unloaded; with --rate of 99 in 100 requests"},
-       {"tpot", "TIME", "longest time per output token; with --rate of 99 in 100 requests"},
-       {"rate", "R", "requests per second that arrive at random: waits, percentiles, the most that can be served"},
-       {"simulate", "N", "with --rate: also play out N requests one by one"},
-       {"prefill-servers", "N", "with --rate: copies of a replica that only work on prompts"},
-       {"weights", "DTYPE",
-        "of weights (default: as published, but fp32 in bf16); with scales, as mxfp4, nvfp4, int4-g128, fp8-128x128: "
-        "of linear layers"},
-       {"kv", "DTYPE", "of the cache (default bf16); a scale per tensor takes no memory"},
-       {"compute", "DTYPE",
-        "of products (default bf16; as published where activations are quantised and the chip can)"},
-       {"head-weights", "DTYPE", "of embedding and head (default: as the other weights)"},
-       {"software", "HOW", "how kernels are made: fused (default), compiled or eager", false, "fused|compiled|eager"},
-       {"scheduler", "WHO", "what the host runs between steps: loop, native (default), python, or python ahead of them",
-        false, "loop|native|python|ahead"},
-       {"cache-kernel", "HOW",
-        "attention over the cache: matrix (default) or vector units, the latter unsplit, or copies for every head",
-        false, "matrix|vector|unsplit|copies"},
-       {"tp", "N", "tensor parallelism"},
-       {"pp", "N", "pipeline stages"},
-       {"ep", "N", "expert parallelism: ways that experts are split"},
-       {"ep-over", "AXES",
-        "which devices hold different experts: data (a part of dp) or tensor (the tensor-parallel ones, which then do "
-        "not split experts); data-parallel ones make up the rest of --ep",
-        false, "data|tensor"},
-       {"dp", "N", "replicas, or groups with attention of their own"},
-       {"weights-2d", "N", "ways that weights are split in their other direction"},
-       {"gather-weights", "", "with --weights-2d: weights are gathered before use, sequences are split instead"},
-       {"cache", "HOW", "how the cache is split within a tensor-parallel group", false, "heads|batch|sequence"},
-       {"prefix-hit", "SHARE", "of the prompt that is cached already (0.5, 50%), or its tokens (512)"},
-       {"imbalance", "F", "tokens of the busiest experts over an even share (default 1)"},
-       dispatch_option,
-       {"chunk", "N", "tokens of a prompt that join each decode step of a replica"},
-       {"draft", "MODEL", "drafts tokens for speculative decoding; mtp: one layer of the model itself"},
-       {"acceptance", "A", "share of drafted tokens that are right (default 0.8)"},
-       {"draft-length", "K", "drafted tokens of a loop (default: the best)"},
-       {"compare", "CLUSTER", "another cluster to compare with", true},
-       {"formats", "LIST", "also compare weights, cache and, where the chip can, products in these: fp8,int4"},
-       {"vary", "batch=1..512", "sweep the batch of the strategy: doubling, or a list"},
-       {"memory-share", "SHARE",
-        "of a chip's memory that the server may take (default 1; vLLM and others ask for 0.9)"},
-       {"fits", "", "also what fits in which format, the longest context, the smallest slice"},
-       {"list", "", "also list the collectives of a decode step"},
-       {"products", "", "also list its products, with the batch at which each would be bound by arithmetic"},
-       {"stretch", "", "let contexts go beyond what the model was made for"},
-       {"kv-heads", "K", "heads of keys and values, instead of the model's"},
-       {"parameters", "N", "parameters of the model, where they are not to be counted"},
-       {"prefill-time", "TIME", "a measured prefill, instead of the estimate"},
-       {"step-time", "TIME", "a measured decode step, instead of the estimate"},
-       {"mfu", "SHARE", "share of the peak that prefill reaches, instead of the estimate"},
-       {"picture", "WHAT", "front (default), step (its parts against the batch) or cost", false, "front|step|cost"},
-       set_option},
+      serve_options(),
       {{"assay serve llama-3-70b --on tpu-v5e:4x4 --prompt 7680 --output 512 --batch 32 --weights int8 --kv int8",
         "one batch"},
        {"assay serve llama-3-70b --on h100-sxm:8 --prompt 1024 --output 256 --tpot 30ms", "the cheapest point"},
@@ -366,7 +342,7 @@ VerbSpec verb() {
        {"assay serve llama-3-70b --on h100-sxm:8 --batch 8 --draft llama-3-8b --acceptance 0.8",
         "speculative decoding"},
        {"assay serve llama-3-8b --on h100-sxm:1 --prompt 1000 --prompt-lengths lognormal:1 --page 16 --rate 8",
-        "requests of all lengths at a rate"}},
+        "requests of varying length at a given rate"}},
       &answer,
       true};
 }

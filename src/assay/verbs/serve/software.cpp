@@ -27,10 +27,11 @@ Result<void> read_serving_software(const Request& request, const Context& contex
   ASSAY_CHECK(read_word(request, "cache-kernel", kernels, kernel));
   ASSAY_TRY(steps, estimate::serving_steps_of(context.catalogue));
   estimate::ServingSoftware software;
-  software.fusion = fusion.value_or(estimate::Fusion::fused),
+  software.fusion = fusion.value_or(estimate::Fusion::fused);
   software.scheduler = scheduler.value_or(estimate::Scheduler::native);
   software.captured = software.fusion != estimate::Fusion::eager;
-  software.whole_rows = kernel == Kernel::unsplit, software.repeats_kv = kernel == Kernel::copies;
+  software.whole_rows = kernel == Kernel::unsplit;
+  software.repeats_kv = kernel == Kernel::copies;
   software.vector_decode = kernel == Kernel::vector || kernel == Kernel::unsplit;
   query.question.setup.effects = steps.effects(query.cluster.chip, software);
   query.steps = std::move(steps);
@@ -67,7 +68,7 @@ void note_intervals(const ServeQuery& query, const serving::ServingPoint& point,
     std::vector<std::string> names;
     if (outside)
       for (const report::Value& name : *outside->items()) names.push_back(report::scalar_text(name));
-    if (!names.empty()) text += fmt::format("; {} beyond what was measured", join(names, " and "));
+    if (!names.empty()) text += fmt::format("; {} outside the measured range", join(names, " and "));
     response.notes.push_back(std::move(text));
   }
 }

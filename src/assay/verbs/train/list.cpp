@@ -62,7 +62,7 @@ std::string event_name(const pipeline::PipelineEvent& event, bool in_parts) {
 void add_stages(const SimulatedStep& step, draw::Timeline& timeline) {
   const std::size_t lane = timeline.lanes.size();
   const auto colour = static_cast<int>(timeline.classes.size());
-  for (const char* word : {"forward", "backward", "weight gradients", "handing over", "end of the step"})
+  for (const char* word : {"forward", "backward", "weight gradients", "send", "end of the step"})
     timeline.classes.emplace_back(word);
   for (std::int64_t i = 0; i < step.shape.stages; ++i) timeline.lanes.push_back({fmt::format("stage {}", i)});
   const auto colour_of = [](pipeline::PipelineWork work) {
@@ -98,7 +98,7 @@ void add_memory(const SimulatedStep& step, draw::Timeline& timeline) {
   draw::TimelineCounter allocated{fmt::format("allocated on stage {}, bytes", fullest.memory.stage), {}};
   for (const training::MemoryMoment& moment : step.memory)
     allocated.points.push_back({moment.at, moment.memory.allocated()});
-  timeline.marks.push_back({fullest.at, fmt::format("stage {} is fullest: {}", fullest.memory.stage,
+  timeline.marks.push_back({fullest.at, fmt::format("peak of stage {}: {}", fullest.memory.stage,
                                                     human(Bytes(fullest.memory.allocated())))});
   timeline.counters.push_back(std::move(allocated));
 }
@@ -107,7 +107,7 @@ draw::Timeline pipeline_timeline(const TrainQuery& query, const search::Candidat
   draw::Timeline timeline;
   timeline.title = fmt::format("{} on {}: the pipeline of one step", query.imported.model.id, query.cluster.text);
   timeline.subtitle =
-      fmt::format("{}: one step alone takes {} to drain; steps in a row take {} each, {:.1f} % of it bubble",
+      fmt::format("{}: a single step takes {} including drain; back-to-back steps take {} each, {:.1f} % of it bubble",
                   pipeline::schedule_name(best.strategy.schedule), human(step.run.makespan),
                   human(Seconds(best.cost.estimate)), 100.0 * best.cost.parts.bubble / best.cost.estimate);
   add_stages(step, timeline);
@@ -135,7 +135,7 @@ draw::Timeline layer_timeline(const TrainQuery& query, const search::Candidate& 
   timeline.lanes.push_back({"chip"});
   for (program::AxisSet axes : schedule.lanes)
     timeline.lanes.push_back({fmt::format("net {}", program::axes_text(program.mesh, axes))});
-  timeline.classes = {"arithmetic", "memory", "collective", "forward again"};
+  timeline.classes = {"arithmetic", "memory", "collective", "recomputed forward"};
   for (const estimate::ScheduledStep& done : schedule.steps) {
     const program::Step& step = program.steps[static_cast<std::size_t>(done.step)];
     const int colour = program::is_collective(step.op) ? 2 : step.is_repeated ? 3 : step.flops.value() > 0.0 ? 0 : 1;
@@ -161,7 +161,11 @@ std::string strategy_text(const training::Strategy& s) {
     if (n > 1) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word, n);
   };
   const lower::Parallelism& p = s.parallelism;
-  part("dp", p.data), part("fsdp", p.fsdp), part("tp", p.tensor), part("cp", p.context), part("ep", p.expert);
+  part("dp", p.data);
+  part("fsdp", p.fsdp);
+  part("tp", p.tensor);
+  part("cp", p.context);
+  part("ep", p.expert);
   if (p.expert_others() > 1) text += fmt::format(" over {}", lower::expert_axes_text(p));
   part("pp", p.pipeline);
   if (text.empty()) text = "one chip";
@@ -232,18 +236,18 @@ Result<report::Items> program_rows(const TrainQuery& query, const training::Stra
 std::string why_slower(const training::TrainingCost& best, const training::TrainingCost& other) {
   const training::StepParts &a = best.parts, &b = other.parts;
   const std::pair<std::string_view, double> parts_[] = {
-      {"forward work done again", b.recompute - a.recompute},
+      {"recomputation", b.recompute - a.recompute},
       {"less efficient kernels", (b.compute - b.recompute - other.uneven) - (a.compute - a.recompute - best.uneven)},
       {"uneven stages", other.uneven - best.uneven},
       {"tensor collectives", b.tensor - a.tensor},
       {"context collectives", b.context - a.context},
       {"expert collectives", b.expert - a.expert},
-      {"weights traffic not hidden", b.weights - a.weights},
-      {"handing over between stages", b.handover - a.handover},
+      {"exposed weight traffic", b.weights - a.weights},
+      {"sends between stages", b.handover - a.handover},
       {"pipeline bubble", b.bubble - a.bubble},
-      {"gradient reduction not hidden", b.gradients - a.gradients},
+      {"exposed gradient reduction", b.gradients - a.gradients},
       {"optimizer update", b.update - a.update},
-      {"host link not hidden", b.host - a.host}};
+      {"exposed host copies", b.host - a.host}};
   const auto worst = std::max_element(std::begin(parts_), std::end(parts_),
                                       [](const auto& x, const auto& y) { return x.second < y.second; });
   if (worst->second <= 0.0) return "equal";
@@ -254,9 +258,9 @@ Result<SimulatedStep> simulated_step(const TrainQuery& query, const search::Cand
   ASSAY_TRY(input, training::pipeline_input(query.question, query.sequence, query.cluster, best.strategy));
   ASSAY_TRY(run, pipeline::simulate_pipeline(input));
   const pipeline::StageSplit split = training::stage_split(query.imported.model, best.strategy);
-  ASSAY_TRY(steady, training::price_stages(query.question, query.sequence, query.cluster, best.strategy, split));
+  ASSAY_TRY(microbatch, training::price_stages(query.question, query.sequence, query.cluster, best.strategy, split));
   SimulatedStep step{input.shape, std::move(run), {}};
-  step.memory = training::memory_curve(steady, split, step.shape, step.run.events, best.cost.memory.stage);
+  step.memory = training::memory_curve(microbatch, split, step.shape, step.run.events, best.cost.memory.stage);
   return step;
 }
 

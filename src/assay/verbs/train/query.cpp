@@ -34,7 +34,7 @@ Result<double> parse_batch(std::string_view text, std::int64_t sequence, std::st
     return fail(std::string(where),
                 fmt::format("{} tokens are not a whole number of sequences of {}", human_count(count), sequence),
                 below < 1 ? fmt::format("at least {}", words(above))
-                          : fmt::format("the nearest are {} and {}", words(below), words(above)));
+                          : fmt::format("nearest are {} and {}", words(below), words(above)));
   }
   return sequences;
 }
@@ -50,8 +50,8 @@ Result<void> read_order(const Request& request, std::optional<network::AxisLayou
   for (const std::string& word : split(*text, ',')) {
     const auto axis = static_cast<std::uint8_t>(std::find(std::begin(names), std::end(names), trim(word)) - names);
     if (axis == std::size(names) || std::find(named.begin(), named.end(), axis) != named.end())
-      return fail("--order", fmt::format("{} is no axis, or named twice", in_quotes(trim(word))),
-                  "some of pp, dp, fsdp, ep, cp and tp, the outermost first");
+      return fail("--order", fmt::format("{} is not an axis, or is named twice", in_quotes(trim(word))),
+                  "list pp, dp, fsdp, ep, cp and tp, or some of them, outermost first");
     named.push_back(axis);
   }
   layout.emplace();
@@ -107,10 +107,11 @@ Result<void> check_load(const model::Transformer& model, double load, std::strin
     const model::FeedForward& f = *layer.feed_forward;
     const double most = static_cast<double>(f.experts) / static_cast<double>(f.experts_per_token);
     if (load > most)
-      return fail(std::string(option),
-                  fmt::format("{} is more than every token: {} sends each to {} of {} experts", human_number(load),
-                              model.id, f.experts_per_token, f.experts),
-                  fmt::format("at most {}: all to one expert; 1 is an even load", human_number(most)));
+      return fail(
+          std::string(option),
+          fmt::format("{} is more than all tokens: {} sends each token to {} of {} experts", human_number(load),
+                      model.id, f.experts_per_token, f.experts),
+          fmt::format("at most {}, where every token picks the same expert; 1 is an even load", human_number(most)));
   }
   return {};
 }
@@ -122,12 +123,11 @@ Result<void> check_host(const Request& request, TrainQuery& query) {
   if (chip.host.memory && chip.host.memory_bandwidth) return {};
   if (!request.has("offload")) {
     query.choices.offloads = {training::Offload::none};
-    query.notes.push_back(
-        fmt::format("nothing is offloaded: the file of {} does not say what memory its host has", chip.id));
+    query.notes.push_back(fmt::format("offload is off: the file of {} gives no host memory", chip.id));
     return {};
   }
-  return fail("--offload", fmt::format("the file of {} does not say what memory its host has", chip.id),
-              "say it with --set host.memory=2TiB --set host.memory_bandwidth=500GB/s");
+  return fail("--offload", fmt::format("the file of {} gives no host memory", chip.id),
+              "set it with --set host.memory=2TiB --set host.memory_bandwidth=500GB/s");
 }
 
 Result<void> read_formats(const Request& request, TrainQuery& query) {
@@ -135,7 +135,7 @@ Result<void> read_formats(const Request& request, TrainQuery& query) {
   const hardware::Chip& chip = query.cluster.chip;
   const bool has_rate = hardware::peak_rate(chip, query.compute, "--compute").has_value();
   if (!request.has("compute") && !has_rate && hardware::peak_rate(chip, Dtype::fp16, "--compute")) {
-    query.notes.push_back(fmt::format("{} has no {} arithmetic: fp16 (--compute)", chip.id, name(query.compute)));
+    query.notes.push_back(fmt::format("{} has no {} arithmetic: using fp16 (--compute)", chip.id, name(query.compute)));
     query.compute = query.question.setup.formats.weights = Dtype::fp16;
   }
   lower::Formats& formats = query.question.setup.formats;
@@ -147,8 +147,8 @@ Result<void> read_formats(const Request& request, TrainQuery& query) {
   if (facts(query.compute).bits >= 16) formats.activations = query.compute;
   ASSAY_CHECK(read_dtype(request, "grads", formats.gradients));
   if (facts(formats.gradients).bits < 8 || facts(formats.gradients).is_integer)
-    return fail("--grads", fmt::format("sums of gradients in {} are not modelled", name(formats.gradients)),
-                "fp32, or a shorter floating-point format");
+    return fail("--grads", fmt::format("gradient accumulation in {} is not modelled", name(formats.gradients)),
+                "use fp32, or a narrower floating-point format");
   ASSAY_CHECK(read_dtype(request, "moments", optimizer.first_moment));
   optimizer.second_moment = optimizer.first_moment;
   optimizer.master = facts(formats.weights).bits < 32;
@@ -161,7 +161,7 @@ Result<void> read_formats(const Request& request, TrainQuery& query) {
       ASSAY_TRY(master, parse_dtype(*text, "--optimizer"));
       if (master != Dtype::fp32)
         return fail("--optimizer", fmt::format("a master copy in {} is not modelled", name(master)),
-                    "fp32 for a master copy of the weights, shared for one that is all there is, none for none");
+                    "fp32 (separate master weights), shared (the master copy is the only copy of the weights) or none");
     }
   }
   ASSAY_TRY(rates, estimate::kernel_rates(query.cluster.chip, query.compute, "--compute"));
@@ -182,8 +182,8 @@ Result<void> check_length(const model::Transformer& model, std::string_view opti
   if (model.learned_positions > 0)
     return fail(std::string(option), fmt::format("{} has {} learned positions, not {}", model.id, longest, tokens),
                 fmt::format("at most {}", longest));
-  notes.push_back(fmt::format("{} {} is beyond the {} tokens that {} was made for: at most {} {} keeps to them", option,
-                              tokens, longest, model.id, option, longest));
+  notes.push_back(fmt::format("{} {} exceeds the context of {} tokens of {}: use at most {} {} to stay within it",
+                              option, tokens, longest, model.id, option, longest));
   return {};
 }
 
@@ -210,8 +210,8 @@ void note_absent_parts(TrainQuery& query) {
         if (id >= 0) had.parts |= lower::parts_of(program, step, id, 0).parts;
     }
   if (const lower::Recompute absent = asked->without(had); absent != lower::Recompute::none())
-    query.notes.push_back(fmt::format("--recompute {}: {} has no such part, and nothing of it is made again",
-                                      lower::name(absent), model.id));
+    query.notes.push_back(
+        fmt::format("--recompute {}: {} has no such part, so it is ignored", lower::name(absent), model.id));
 }
 
 /// The encoder's sequence. Batches and runs are counted in the decoder's tokens.
@@ -221,12 +221,12 @@ Result<void> read_source(const Request& request, TrainQuery& query) {
   if (!text) {
     if (model.encoder)
       query.notes.push_back(
-          fmt::format("--encoder-seq not given: {} tokens, as --seq; --batch counts the decoder's", query.sequence));
+          fmt::format("--encoder-seq not given: {} tokens, as --seq; --batch counts decoder tokens", query.sequence));
     return {};
   }
   if (!model.encoder)
     return fail("--encoder-seq", fmt::format("{} has no encoder", model.id),
-                "leave it out: --seq is all that it reads");
+                "leave it out: --seq is the only sequence length");
   ASSAY_TRY(source, parse_count(*text, "--encoder-seq"));
   ASSAY_CHECK(check_length(model, "--encoder-seq", source, query.notes));
   query.question.setup.source = source;
@@ -243,24 +243,28 @@ Result<void> read_adapters(const Request& request, model::Transformer& model, st
   model::Adapters adapters;
   ASSAY_TRY(rank, parse_count(*text, "--lora"));
   if (rank > model.d_model)
-    return fail("--lora", fmt::format("{} is wider than {}, whose d_model is {}", rank, model.id, model.d_model),
+    return fail("--lora",
+                fmt::format("rank {} is larger than d_model of {}, which is {}", rank, model.id, model.d_model),
                 "8 to 64 are usual");
-  if (model.encoder) return fail("--lora", fmt::format("{} has an encoder", model.id), "decoders alone have adapters");
+  if (model.encoder)
+    return fail("--lora", fmt::format("{} has an encoder", model.id), "adapters are modelled for decoder-only models");
   for (const model::Layer& layer : model.decoder.kinds)
     if (layer.shared && layer.shared->attention_rank + layer.shared->feed_forward_rank > 0)
-      return fail("--lora", fmt::format("{} has adapters of its own", model.id), "they are trained with all else");
+      return fail("--lora", fmt::format("{} already has adapters", model.id),
+                  "they are trained with the other weights");
   adapters.rank = rank;
   const std::string on = request.value("lora-on").value_or("all");
-  adapters.attention = on != "feed-forward", adapters.feed_forward = on != "attention";
+  adapters.attention = on != "feed-forward";
+  adapters.feed_forward = on != "attention";
   model.adapters = adapters;
   const model::ParameterCounts counts = model::parameter_counts(model);
   if (counts.trained == 0)
-    return fail("--lora", fmt::format("{} has no matrices there", model.id),
-                "adapters lie beside those of attention, of dense feed-forward blocks and of shared experts");
-  notes.push_back(fmt::format("--lora {}: {} of {} parameters are trained, beside {}; all others stay as they are{}",
+    return fail("--lora", fmt::format("{} has no matrices to adapt there", model.id),
+                "attention, dense feed-forward blocks and shared experts can have adapters");
+  notes.push_back(fmt::format("--lora {}: {} of {} parameters are trained, as adapters of {}; all others are frozen{}",
                               rank, human_count(counts.trained), human_count(counts.total),
                               on == "all" ? "attention and feed-forward" : on,
-                              counts.of(model::Part::experts) > 0 ? ", among them routed experts" : ""));
+                              counts.of(model::Part::experts) > 0 ? ", including routed experts" : ""));
   return {};
 }
 
@@ -269,7 +273,7 @@ Result<void> read_capacity(const Request& request, TrainQuery& query) {
   const auto text = request.value("capacity");
   if (!text) return {};
   if (request.has("expert-load"))
-    return fail("--capacity", "--expert-load says how full experts are that drop nothing", "give one of them",
+    return fail("--capacity", "--expert-load describes experts that drop no tokens", "give one of them",
                 Error::Kind::usage);
   const auto& kinds = query.imported.model.decoder.kinds;
   if (std::none_of(kinds.begin(), kinds.end(),
@@ -279,16 +283,15 @@ Result<void> read_capacity(const Request& request, TrainQuery& query) {
   if (!factor || !(*factor >= 1.0) || *factor > 1e6)
     return fail(
         "--capacity",
-        fmt::format("{} is not a number of at least 1: with fewer slots than an even load tokens are dropped for "
-                    "certain, and the model's work is not done",
+        fmt::format("{} is not a number of at least 1: with fewer slots than an even load, tokens are always dropped",
                     in_quotes(*text)),
         "1.25 is usual");
   ASSAY_CHECK(check_load(query.imported.model, *factor, "--capacity"));
   query.question.setup.expert_load = *factor;
-  query.notes.push_back(
-      fmt::format("--capacity {}: experts compute and exchange that share of an even load; how many "
-                  "tokens find no slot depends on the router and is not known",
-                  human_number(*factor)));
+  query.notes.push_back(fmt::format(
+      "--capacity {}: experts compute and exchange that multiple of an even load; how many tokens are dropped "
+      "depends on the router and is not modelled",
+      human_number(*factor)));
   return {};
 }
 
@@ -306,67 +309,62 @@ std::vector<OptionSpec> train_options() {
   std::vector<OptionSpec> options{
       {"batch", "TOKENS|Nseq", "tokens per step (4Mi), or sequences (1024seq)"},
       {"seq", "N", "tokens per sequence (default: the model's context, at most 8192)"},
-      {"encoder-seq", "N",
-       "tokens that an encoder reads for each sequence (default: as --seq, which is the decoder's)"},
-      {"tokens", "N", "of the whole run (15T): adds time, cost and energy"},
-      {"dp", "N", "replicas"},
-      {"fsdp", "N", "data-parallel devices that share out the weights"},
+      {"encoder-seq", "N", "tokens per encoder sequence (default: as --seq, which is the decoder's)"},
+      {"tokens", "N", "tokens of the whole run (15T): adds time, cost and energy"},
+      {"dp", "N", "data parallelism: replicas"},
+      {"fsdp", "N", "data parallelism with weights sharded over the devices"},
       {"tp", "N", "tensor parallelism"},
       {"pp", "N", "pipeline stages"},
       {"cp", "N", "context parallelism"},
-      {"ep", "N", "expert parallelism: ways that experts are split"},
+      {"ep", "N", "expert parallelism"},
       {"ep-over", "AXES",
-       "which devices hold different experts: data (a part of dp x fsdp), tensor (the tensor-parallel ones, which then "
-       "do not split experts), context, or a list, e.g. tensor,context; data-parallel ones make up the rest of --ep"},
+       "axes that experts are distributed over: data (part of dp x fsdp), tensor (which then does not split each "
+       "expert), context, or a list, e.g. tensor,context; data-parallel devices make up the rest of --ep"},
       {"order", "AXES",
-       "how they lie on the cluster, the outermost first: pp,dp,fsdp,ep,cp,tp is usual (default: the best is "
-       "searched)"},
-      {"zero", "0..3", "what replicas share out: 1 optimizer states, 2 gradients, 3 weights", false, "0|1|2|3"},
-      {"micro-batch", "N", "sequences of one group at a time"},
+       "order of the mesh axes on the cluster, outermost first; pp,dp,fsdp,ep,cp,tp is usual (default: searched)"},
+      {"zero", "0..3", "what replicas shard: 1 optimizer states, 2 also gradients, 3 also weights", false, "0|1|2|3"},
+      {"micro-batch", "N", "sequences per microbatch and data-parallel group"},
       {"interleave", "N", "chunks of layers per stage"},
       {"schedule", "NAME", "gpipe, 1f1b, interleaved, zb, zb-h1, zb-h2, zb-v or dualpipe"},
       {"recompute", "POLICY",
-       "none, element-wise (norms and activation functions), selective (inside of attention), full; or what is kept "
-       "besides a layer's input: products, projections "
-       "(those around attention), operators (attention and every other product); feed-forward: made again is only "
-       "that; auto (default) searches all of these. Or a list of what is made again, which no search tries: norms, "
-       "rotary, scores, attention, "
-       "attention-products, ffn-products, second-products, ffn-act, router, dispatch, scans, residual, reductions, "
-       "exchanges"},
-      {"offload", "WHAT", "to the host: none, optimizer, activations, both, or auto (default) to search all", false,
+       "none, element-wise (norms and activation functions), selective (inside attention), feed-forward, full; or what "
+       "is kept besides a layer's input: products, projections (those around attention), operators (attention and "
+       "every second product); auto (default) searches all of these. Or a list of parts to recompute, never searched: "
+       "norms, rotary, scores, attention, attention-products, ffn-products, second-products, ffn-act, router, "
+       "dispatch, scans, residual, reductions, exchanges"},
+      {"offload", "WHAT",
+       "what is offloaded to the host: none, optimizer, activations, both, or auto (default) to search all", false,
        "none|optimizer|activations|both|auto"},
-      {"sequence-parallel", "", "split activations between tensor-parallel blocks by sequence"},
-      {"residual", "HOW", "what lies between blocks: replicated, sequence or model", false,
+      {"sequence-parallel", "", "shard activations between tensor-parallel blocks by sequence"},
+      {"residual", "HOW", "how activations between blocks are sharded: replicated, sequence or model", false,
        "replicated|sequence|model"},
-      {"context-scheme", "HOW", "ring or all-to-all", false, "ring|all-to-all"},
+      {"context-scheme", "HOW", "context parallelism by ring or all-to-all", false, "ring|all-to-all"},
       {"plain-attention", "", "attention with score matrices in memory, not flash attention"},
-      {"no-overlap", "", "gradients and weights move while nobody computes"},
-      {"compute", "DTYPE", "of products in layers (default bf16)"},
+      {"no-overlap", "", "no overlap of communication with compute"},
+      {"compute", "DTYPE", "of matrix products in layers (default bf16)"},
       {"params", "DTYPE", "of weights (default bf16)"},
       {"grads", "DTYPE", "of gradients (default fp32)"},
       {"moments", "DTYPE", "of Adam's moments (default fp32)"},
       {"optimizer", "DTYPE", "of the master copy: fp32, none, or shared (fp32, cast as weights are gathered)"},
       {"lora", "RANK",
-       "trains low-rank adapters alone: two matrices of that rank beside each of attention, dense feed-forward blocks "
-       "and shared experts"},
+       "train only low-rank adapters of this rank, on attention, dense feed-forward blocks and shared experts"},
       {"lora-on", "WHERE", "attention, feed-forward or all (default)", false, "attention|feed-forward|all"},
-      {"expert-load", "X", "slots of the busiest expert over an even share (default 1)"},
+      {"expert-load", "X", "load of the busiest expert over an even load (default 1)"},
       dispatch_option,
-      {"capacity", "F",
-       "slots of each expert over an even share: padded where they stay empty, dropped what finds none"},
+      {"capacity", "F", "capacity factor of each expert: empty slots are padded, tokens beyond it are dropped"},
       {"top", "N", "runners-up to show (default 5)"},
-      {"list", "", "print the program"},
+      {"list", "", "print the program step by step"},
       {"timeline", "FILE.json", "write the pipeline as a Chrome trace"},
       {"objective", "WHAT", "which of several clusters to pick: time (default), cost, or chips for a --deadline", false,
        "time|cost|chips"},
-      {"deadline", "TIME", "the run of --tokens must end within it, e.g. 30day"},
-      {"pareto", "", "the front of time against cost over the clusters of --on"},
-      {"sensitivity", "", "how the step time follows each rate of the hardware and the batch, and where that turns"},
+      {"deadline", "TIME", "the run of --tokens must finish within it, e.g. 30day"},
+      {"pareto", "", "the Pareto front of time against cost over the clusters of --on"},
+      {"sensitivity", "", "how step time depends on each hardware rate and the batch, and where the limiter changes"},
       {"mtbf", "TIME", "mean time between failures of one chip: adds goodput (e.g. 50000h)"},
-      {"restart", "TIME", "to detect a failure and restart (default 10min)"},
-      {"checkpoint-interval", "TIME", "between two checkpoints (default: the best)"},
-      {"checkpoint-size", "BYTES", "of one checkpoint (default: every weight and optimizer state once)"},
-      {"checkpoint-bandwidth", "RATE", "at which the cluster writes checkpoints (default 100GB/s)"},
+      {"restart", "TIME", "time to detect a failure and restart (default 10min)"},
+      {"checkpoint-interval", "TIME", "time between checkpoints (default: the best)"},
+      {"checkpoint-size", "BYTES", "size of a checkpoint (default: every weight and optimizer state once)"},
+      {"checkpoint-bandwidth", "RATE", "rate at which the cluster writes checkpoints (default 100GB/s)"},
   };
   for (const OptionSpec& option : train_software_options()) options.push_back(option);
   return options;

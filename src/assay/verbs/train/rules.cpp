@@ -93,8 +93,8 @@ std::string nearest_batches(const TrainQuery& query, const search::TrainingSpace
     allowed.insert((asked / n + 1) * n);
   }
   return fmt::format(
-      "a multiple of the data-parallel groups: the nearest are {} sequences; more --tp, --pp or --cp "
-      "makes fewer groups",
+      "use a multiple of the number of data-parallel groups, nearest {} sequences; a larger --tp, --pp or --cp "
+      "means fewer groups",
       nearest_of({allowed.begin(), allowed.end()}, asked));
 }
 
@@ -105,16 +105,18 @@ Error error_of(std::string where, std::string what, std::string hint) {
 /// More chunks of layers than there are layers, by the flag that asks for them.
 Error too_few_layers(const search::TrainingChoices& choices, std::int64_t stages, std::int64_t layers) {
   if (!choices.interleave)
-    return error_of("--schedule",
-                    fmt::format("interleaved stages have two chunks of layers at least, and {} layers on {} stages are "
-                                "fewer",
-                                layers, stages),
-                    fmt::format("use at most --pp {}, or --schedule 1f1b", layers / 2));
+    return error_of(
+        "--schedule",
+        fmt::format(
+            "interleaved stages need at least two chunks of layers each, and {} layers on {} stages are too few",
+            layers, stages),
+        fmt::format("use at most --pp {}, or --schedule 1f1b", layers / 2));
   const std::int64_t most = layers / stages;
-  return error_of("--interleave",
-                  fmt::format("{} layers on {} stages do not make {} chunks each", layers, stages, *choices.interleave),
-                  most > 1 ? fmt::format("at most --interleave {}", most)
-                           : fmt::format("leave --interleave away, or use at most --pp {}", layers / 2));
+  return error_of(
+      "--interleave",
+      fmt::format("{} layers on {} stages are too few for {} chunks each", layers, stages, *choices.interleave),
+      most > 1 ? fmt::format("at most --interleave {}", most)
+               : fmt::format("leave --interleave out, or use at most --pp {}", layers / 2));
 }
 
 }  // namespace
@@ -122,18 +124,20 @@ Error too_few_layers(const search::TrainingChoices& choices, std::int64_t stages
 Result<void> check_choices(const TrainQuery& query) {
   const search::TrainingChoices& c = query.choices;
   lower::Parallelism given;
-  given.tensor = c.tensor.value_or(1), given.context = c.context.value_or(1), given.pipeline = c.pipeline.value_or(1);
+  given.tensor = c.tensor.value_or(1);
+  given.context = c.context.value_or(1);
+  given.pipeline = c.pipeline.value_or(1);
   if (c.context_scheme) given.context_scheme = *c.context_scheme;
   ASSAY_CHECK(lower::check_parallelism(given, query.imported.model));
   ASSAY_CHECK(check_mesh(query));
   if (c.context && query.sequence % *c.context != 0)
-    return fail("--cp", fmt::format("sequences of {} tokens do not split {} ways", query.sequence, *c.context),
-                fmt::format("a divisor of the sequence: nearest is {}",
+    return fail("--cp", fmt::format("sequences of {} tokens cannot be split {} ways", query.sequence, *c.context),
+                fmt::format("use a divisor of the sequence length: nearest is {}",
                             nearest_of(search::divisors(query.sequence), *c.context)));
   const std::int64_t source = query.question.setup.source;
   if (c.context && source > 0 && source % *c.context != 0)
-    return fail("--cp", fmt::format("the encoder's sequences of {} tokens do not split {} ways", source, *c.context),
-                fmt::format("a divisor of both sequences: nearest is {}",
+    return fail("--cp", fmt::format("encoder sequences of {} tokens cannot be split {} ways", source, *c.context),
+                fmt::format("use a divisor of both sequence lengths: nearest is {}",
                             nearest_of(search::divisors(std::gcd(query.sequence, source)), *c.context)));
   if (c.expert) ASSAY_CHECK(check_experts(*c.expert, c.expert_over, given.tensor, given.context, query.imported.model));
   const std::int64_t layers = pipeline::layers_of(query.imported.model);
@@ -153,13 +157,14 @@ Error why_nothing_runs(const TrainQuery& query) {
     if (per_group == 0) continue;
     const auto micros = space.micro_batches(per_group);
     if (micros.empty()) {
-      if (per_group > most_per_group)
-        most_per_group = per_group,
+      if (per_group > most_per_group) {
+        most_per_group = per_group;
         micro = error_of("--micro-batch",
-                         fmt::format("{} sequences of each group do not split into microbatches of {}", per_group,
+                         fmt::format("{} sequences per group cannot be split into microbatches of {}", per_group,
                                      query.choices.micro_batch.value_or(1)),
                          fmt::format("nearest is {}",
                                      nearest_of(search::divisors(per_group), query.choices.micro_batch.value_or(1))));
+      }
       continue;
     }
     for (const search::StageOrder& tried : space.orders(p)) {
@@ -192,24 +197,24 @@ void add_idle_notes(const Request& request, const TrainQuery& query, const train
     std::string_view why;
   };
   const Idle options[] = {
-      {"schedule", p.pipeline == 1, "orders the work of pipeline stages, and this has none: --pp N asks for them"},
-      {"interleave", p.pipeline == 1, "splits pipeline stages, and this has none: --pp N asks for them"},
-      {"sequence-parallel", p.tensor == 1, "goes with tensor parallelism, and this has none: --tp N asks for it"},
-      {"tensor-overlap", p.tensor == 1, "goes with tensor parallelism, and this has none: --tp N asks for it"},
-      {"context-scheme", p.context == 1, "goes with context parallelism, and this has none: --cp N asks for it"},
-      {"drop-tokens", dense, "is about experts, and the model has none"},
+      {"schedule", p.pipeline == 1, "has no effect without pipeline stages (--pp N)"},
+      {"interleave", p.pipeline == 1, "has no effect without pipeline stages (--pp N)"},
+      {"sequence-parallel", p.tensor == 1, "has no effect without tensor parallelism (--tp N)"},
+      {"tensor-overlap", p.tensor == 1, "has no effect without tensor parallelism (--tp N)"},
+      {"context-scheme", p.context == 1, "has no effect without context parallelism (--cp N)"},
+      {"drop-tokens", dense, "has no effect: the model has no experts"},
       {"fused-experts", !estimate::has_gated_experts(query.imported.model) || tpu,
-       tpu ? "does nothing on TPUs: one compiler was measured there"
-           : "fuses gates of experts, and the model has none"},
-      {"no-expert-overlap", dense, "is about experts, and the model has none"},
-      {"attention-kernel", request.has("plain-attention"), "does nothing beside --plain-attention"},
-      {"software", tpu, "does nothing on TPUs: one compiler was measured there"},
-      {"graphs", tpu, "does nothing on TPUs: programs are launched whole there"},
-      {"mtbf", !query.tokens, "adds failures to a run, and --tokens is not given"},
-      {"restart", !request.has("mtbf"), "is the cost of a failure, and --mtbf is not given"},
-      {"checkpoint-interval", !request.has("mtbf"), "guards against failures, and --mtbf is not given"},
-      {"checkpoint-size", !request.has("mtbf"), "guards against failures, and --mtbf is not given"},
-      {"checkpoint-bandwidth", !request.has("mtbf"), "guards against failures, and --mtbf is not given"},
+       tpu ? "has no effect on TPUs: only one compiler was measured there"
+           : "has no effect: the model has no gated experts"},
+      {"no-expert-overlap", dense, "has no effect: the model has no experts"},
+      {"attention-kernel", request.has("plain-attention"), "has no effect with --plain-attention"},
+      {"software", tpu, "has no effect on TPUs: only one compiler was measured there"},
+      {"graphs", tpu, "has no effect on TPUs: programs are launched whole there"},
+      {"mtbf", !query.tokens, "has no effect without --tokens, which makes it a run"},
+      {"restart", !request.has("mtbf"), "has no effect without --mtbf: there are no failures"},
+      {"checkpoint-interval", !request.has("mtbf"), "has no effect without --mtbf: there are no failures"},
+      {"checkpoint-size", !request.has("mtbf"), "has no effect without --mtbf: there are no failures"},
+      {"checkpoint-bandwidth", !request.has("mtbf"), "has no effect without --mtbf: there are no failures"},
   };
   for (const auto& [option, idle, why] : options)
     if (idle && request.has(option)) notes.push_back(fmt::format("--{} {}", option, why));

@@ -156,11 +156,11 @@ Result<report::Members> rate_row(const Varied& varied, const Rate& rate, const s
                       {"step_time_if_doubled", Seconds(doubled.estimate)},
                       {"best_if_doubled", Seconds(other ? other->cost.estimate : doubled.estimate)}};
   std::optional<Error> failed;
-  const std::string_view now = limiter_of(best.cost);
+  const std::string_view now = training::limiter_of(best.cost);
   const auto limiter_at = [&](double factor) {
     const auto cost = varied.cost(rate, factor);
     if (!cost) failed = cost.error();
-    return cost ? limiter_of(*cost) : now;
+    return cost ? training::limiter_of(*cost) : now;
   };
   const auto turns =
       search::nearest_change([&](double f) { return limiter_at(f) != now; }, limiter_reach, limiter_precision);
@@ -208,7 +208,7 @@ std::optional<report::Members> size_row(const TrainQuery& query, const search::C
 
 /// The batch nearest to this one, a whole number of microbatches, at which the limiter is another.
 void add_batch_break_even(const TrainQuery& query, const search::Candidate& best, report::Members& row) {
-  const std::string_view now = limiter_of(best.cost);
+  const std::string_view now = training::limiter_of(best.cost);
   const double unit = query.question.sequences / training::microbatches(query.question, best.strategy);
   const auto batch_at = [&](double factor) {
     return std::max(1.0, std::round(factor * query.question.sequences / unit)) * unit;
@@ -217,7 +217,7 @@ void add_batch_break_even(const TrainQuery& query, const search::Candidate& best
     training::TrainingQuestion question = query.question;
     question.sequences = batch_at(factor);
     const auto cost = training::price_strategy(question, query.sequence, query.cluster, best.strategy);
-    return cost ? limiter_of(*cost) : now;
+    return cost ? training::limiter_of(*cost) : now;
   };
   const auto turns =
       search::nearest_change([&](double f) { return limiter_at(f) != now; }, limiter_reach, limiter_precision);

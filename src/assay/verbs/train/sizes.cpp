@@ -30,11 +30,12 @@ Result<void> read_objective(const Request& request, TrainSizes& sizes) {
                   Error::Kind::usage);
   }
   if (sizes.objective == TrainObjective::chips && !sizes.deadline)
-    return fail("--objective", "the fewest chips are those that meet a deadline",
+    return fail("--objective", "the fewest chips are chosen to meet a deadline",
                 "add --deadline and --tokens, e.g. --deadline 30day --tokens 15T", Error::Kind::usage);
   if (!sizes.several && (sizes.objective == TrainObjective::chips || request.has("pareto")))
-    return fail(request.has("pareto") ? "--pareto" : "--objective", "one cluster leaves nothing to choose",
-                "give several: --on h100-sxm:8..4096 doubles, 8..512:8 takes steps, a,b lists", Error::Kind::usage);
+    return fail(request.has("pareto") ? "--pareto" : "--objective", "there is only one cluster to choose from",
+                "give several: --on h100-sxm:8..4096 (doubling), 8..512:8 (in steps of 8) or a list a,b",
+                Error::Kind::usage);
   return {};
 }
 
@@ -47,7 +48,7 @@ double slowest_step(const TrainSizes& sizes, const TrainQuery& query) {
 /// What is cheapest cannot be said without a price.
 Result<void> check_price(const TrainSizes& sizes, const SizedTraining& size) {
   if (sizes.objective != TrainObjective::cost || !size.run || size.run->cost) return {};
-  return fail("--objective", fmt::format("the catalogue has no price of {}", size.query.cluster.chip.id),
+  return fail("--objective", fmt::format("the catalogue has no price for {}", size.query.cluster.chip.id),
               "leave it out of --on, or add a price to the chip's file");
 }
 
@@ -64,7 +65,7 @@ Result<void> search_size(const Request& request, const TrainSizes& sizes, SizedT
     size.meets = false;
     return {};
   }
-  ASSAY_TRY(run, training_run(request, query, size.found.best.front().cost));
+  ASSAY_TRY(run, read_run(request, query, size.found.best.front().cost));
   size.run = run;
   size.meets = !sizes.deadline || run.time <= *sizes.deadline;
   return {};
@@ -93,7 +94,10 @@ std::size_t choose(const TrainSizes& sizes) {
       const SizedTraining& size = sizes.all[i];
       if (!size.run || (meeting && !size.meets)) continue;
       const double value = meeting ? worth(sizes, size) : size.run->time.value();
-      if (value < least || best == sizes.all.size()) least = value, best = i;
+      if (value < least || best == sizes.all.size()) {
+        least = value;
+        best = i;
+      }
     }
     if (best != sizes.all.size()) return best;
   }
@@ -203,8 +207,8 @@ void add_sizes(const Request& request, const TrainSizes& sizes, report::Response
       report::Members row{{"cluster", size.query.cluster.text}, {"chips", size.query.cluster.chips()}};
       if (sizes.deadline) row.emplace_back("meets_deadline", false);
       row.emplace_back("why_not", !size.why_not.empty() ? size.why_not
-                                  : size.found.closest  ? std::string("does not fit into memory")
-                                                        : std::string("nothing that fits meets the deadline"));
+                                  : size.found.closest  ? std::string("does not fit in memory")
+                                                        : std::string("no strategy that fits meets the deadline"));
       rows.emplace_back(std::move(row));
       continue;
     }
@@ -221,7 +225,7 @@ void add_sizes(const Request& request, const TrainSizes& sizes, report::Response
     std::erase_if(fitting, [&](const SizedTraining* size) {
       if (size->run->cost) return false;
       if (request.has("pareto"))
-        response.notes.push_back(fmt::format("{} is not on the front: the catalogue has no price of {}",
+        response.notes.push_back(fmt::format("{} is not on the front: the catalogue has no price for {}",
                                              size->query.cluster.text, size->query.cluster.chip.id));
       return true;
     });
@@ -230,7 +234,7 @@ void add_sizes(const Request& request, const TrainSizes& sizes, report::Response
   response.results.emplace_back("sizes", std::move(rows));
   response.table_key = "sizes";
   response.notes.insert(response.notes.end(), sizes.notes.begin(), sizes.notes.end());
-  if (!of_run) response.notes.emplace_back("cost is that of one step; --tokens gives that of a run");
+  if (!of_run) response.notes.emplace_back("cost is for one step; --tokens gives the cost of a run");
   if (!request.has("pareto")) return;
   report::Items front;
   for (std::size_t i : search::pareto_front(points)) front.emplace_back(size_members(*fitting[i], of_run));

@@ -15,7 +15,7 @@ enum class TrainObjective { time, cost, chips };
 struct SizedTraining {
   TrainQuery query;
   search::TrainingSearch found;
-  std::optional<TrainingRun> run;  ///< of the best strategy, where one fits
+  std::optional<training::TrainingRun> run;  ///< of the best strategy, where one fits
   bool meets = true;               ///< the deadline, if there is one
   std::string why_not;             ///< the rule that forbids this size
 

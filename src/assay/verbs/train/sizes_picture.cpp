@@ -63,9 +63,9 @@ draw::Scene sizes_picture(const TrainSizes& sizes) {
   time.x = {"chips", "", draw::ScaleKind::log, std::nullopt, draw::NumberStyle::compact};
   time.y = {of_run ? "time of the run" : "time of a step", std::string(unit.name), draw::ScaleKind::log, std::nullopt,
             draw::NumberStyle::compact};
-  time.footnote = "dashed: the smallest size that fits, scaled as if every chip did the same share";
+  time.footnote = "dashed: ideal scaling from the smallest size that fits";
   cost.title = fmt::format("{}: cost against chips", query.imported.model.id);
-  cost.subtitle = fmt::format("{}, at the newest price of the catalogue", what);
+  cost.subtitle = fmt::format("{}, at the newest price in the catalogue", what);
   cost.x = time.x;
   cost.y = {of_run ? "cost of the run" : "cost of a step", "USD", draw::ScaleKind::log, std::nullopt,
             draw::NumberStyle::compact};

@@ -41,15 +41,15 @@ Result<double> slowdown_of_power(const Request& request, const Context& context,
   const auto text = request.value("power");
   if (!text) return 1.0;
   ASSAY_TRY(limit, parse_as<Watts>(*text, "--power"));
-  if (!chip.power) return fail("--power", fmt::format("the catalogue has no power of {}", chip.id), "leave it out");
+  if (!chip.power) return fail("--power", fmt::format("the catalogue has no power for {}", chip.id), "leave it out");
   ASSAY_TRY(clock, estimate::power_clock_of(context.catalogue));
   const Watts whole = chip.power->chip.value, least = clock.least_share * whole;
   if (limit < least)
-    return fail("--power", fmt::format("{} is too little to run {} on", human(limit), chip.id),
+    return fail("--power", fmt::format("{} is too little to run {}", human(limit), chip.id),
                 fmt::format("from {} to {}", human(least), human(whole)));
   if (limit >= whole) {
     query.notes.push_back(
-        fmt::format("--power {} limits nothing: {} draws {} at most", human(limit), chip.id, human(whole)));
+        fmt::format("--power {} has no effect: {} draws at most {}", human(limit), chip.id, human(whole)));
     return 1.0;
   }
   query.power = limit;
@@ -60,21 +60,21 @@ Result<double> slowdown_of_power(const Request& request, const Context& context,
 
 std::vector<OptionSpec> train_software_options() {
   return {
-      {"software", "HOW", "how element-wise work is run: fused (default), compiled, eager, or by XLA (always on TPUs)",
+      {"software", "HOW", "how element-wise work runs: fused (default), compiled, eager, or xla (always on TPUs)",
        false, "fused|compiled|eager|xla"},
-      {"loss", "HOW", "the same of logits and loss (default: as --software)", false, "fused|compiled|eager"},
+      {"loss", "HOW", "the same for logits and loss (default: as --software)", false, "fused|compiled|eager"},
       {"attention-kernel", "NAME", "auto (default), flash1, flash2 or cudnn", false, "auto|flash1|flash2|cudnn"},
-      {"graphs", "", "kernels are replayed from graphs: the host does not start them one by one"},
-      {"drop-tokens", "", "experts have a fixed capacity, so that graphs hold routing, too"},
+      {"graphs", "", "replay kernels from captured graphs instead of launching them one by one"},
+      {"drop-tokens", "", "experts have a fixed capacity, so that captured graphs include routing"},
       {"fused-experts", "",
-       "the kernel of experts' products gates and quantises, too, and graphs hold routing (MXFP8 on Blackwell)"},
+       "one kernel for expert products, gating and quantisation; captured graphs include routing (MXFP8 on Blackwell)"},
       {"tensor-overlap", "HOW",
-       "tensor-parallel collectives that run beside products: all (default), backward (where gradients of weights are "
-       "made meanwhile) or none",
+       "tensor-parallel collectives that overlap matrix products: all (default), backward (only with weight-gradient "
+       "products) or none",
        false, "all|backward|none"},
-      {"no-expert-overlap", "", "tokens travel to experts while nothing else is done, whatever the schedule allows"},
-      {"dropout", "", "masks are drawn and kept, as GPT models before 2023 were trained"},
-      {"power", "WATTS", "limit of each chip, e.g. 500W (default: that of the catalogue)"},
+      {"no-expert-overlap", "", "never overlap expert all-to-alls with compute, even if the schedule allows it"},
+      {"dropout", "", "with dropout, whose masks are generated and stored (as in GPT models before 2023)"},
+      {"power", "WATTS", "power limit of each chip, e.g. 500W (default: the catalogue's)"},
   };
 }
 
@@ -91,7 +91,7 @@ Result<void> read_train_software(const Request& request, const Context& context,
   ASSAY_TRY(calibration, hardware::calibration_of(chip, context.catalogue));
   if (!calibration && request.has("attention-kernel"))
     return fail("--attention-kernel", fmt::format("{} has no calibration", chip.id),
-                "leave it out: attention then takes the efficiencies of the chip's file");
+                "leave it out: attention then uses the efficiencies in the chip's file");
   ASSAY_TRY(slowdown, slowdown_of_power(request, context, query));
   ASSAY_TRY(rates,
             estimate::kernel_rates(chip, query.compute, "--compute", calibration ? &calibration->values : nullptr,
@@ -100,10 +100,11 @@ Result<void> read_train_software(const Request& request, const Context& context,
   estimate::StepSoftware software;
   const bool tpu = estimate::step_family(chip) == estimate::StepFamily::tpu;
   if (tpu && fusion && *fusion != estimate::Fusion::xla)
-    query.notes.push_back(fmt::format("--software {} has no effect: programs of {} are compiled by XLA",
+    query.notes.push_back(fmt::format("--software {} has no effect: programs for {} are compiled by XLA",
                                       *request.value("software"), chip.id));
-  software.fusion = tpu ? estimate::Fusion::xla : fusion.value_or(estimate::Fusion::fused), software.loss = loss;
-  software.captured = request.has("graphs"),
+  software.fusion = tpu ? estimate::Fusion::xla : fusion.value_or(estimate::Fusion::fused);
+  software.loss = loss;
+  software.captured = request.has("graphs");
   software.fixed_capacity = request.has("drop-tokens") || request.has("capacity");
   software.fused_experts = request.has("fused-experts");
   software.first_flash = attends == Attends::first_flash;
@@ -114,11 +115,12 @@ Result<void> read_train_software(const Request& request, const Context& context,
   query.question.setup.effects.product *= slowdown;
   if (calibration) query.question.collectives = calibration->values.collective;
   query.steps = std::move(steps);
-  query.notes.push_back(fmt::format(
-      "the estimate is that of {} and steps/training.toml for {} element-wise work{} (--software --graphs)",
-      calibration ? calibration->basis
-                  : fmt::format("the efficiencies in chips/{}.toml, which has no calibration,", chip.id),
-      estimate::fusion_names[static_cast<std::size_t>(software.fusion)], software.captured ? " in graphs" : ""));
+  query.notes.push_back(
+      fmt::format("the estimate uses {} and steps/training.toml for {} element-wise work{} (--software --graphs)",
+                  calibration ? calibration->basis
+                              : fmt::format("the efficiencies in chips/{}.toml, which has no calibration,", chip.id),
+                  estimate::fusion_names[static_cast<std::size_t>(software.fusion)],
+                  software.captured ? " in captured graphs" : ""));
   return {};
 }
 

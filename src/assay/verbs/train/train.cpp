@@ -59,7 +59,7 @@ report::Members strategy_members(const TrainQuery& query, const training::Strate
   const program::Mesh mesh = training::whole_mesh(p, s.layout);
   out.emplace_back("mesh", program::mesh_text(mesh));
   if (query.cluster.chips() > 1 && !query.cluster.torus)
-    out.emplace_back("placement", "the last axis of the mesh lies innermost");
+    out.emplace_back("placement", "the last mesh axis maps to adjacent ranks");
   else if (query.cluster.chips() > 1)
     if (const auto placement = training::whole_placement(p, s.layout, query.cluster))
       out.emplace_back("placement", network::placement_text(*placement, mesh, query.cluster));
@@ -94,9 +94,9 @@ report::Members memory_members(const TrainQuery& query, const training::Training
 /// Every stage when it is fullest.
 Result<report::Items> stage_rows(const TrainQuery& query, const training::Strategy& strategy) {
   const pipeline::StageSplit split = training::stage_split(query.imported.model, strategy);
-  ASSAY_TRY(steady, training::price_stages(query.question, query.sequence, query.cluster, strategy, split));
+  ASSAY_TRY(microbatch, training::price_stages(query.question, query.sequence, query.cluster, strategy, split));
   report::Items rows;
-  for (const training::MemoryParts& m : training::stage_memory(steady, split, strategy))
+  for (const training::MemoryParts& m : training::stage_memory(microbatch, split, strategy))
     rows.emplace_back(report::Members{{"stage", m.stage},
                                       {"parameters", Bytes(m.weights)},
                                       {"gradients", Bytes(m.gradients)},
@@ -146,7 +146,7 @@ std::string nearest_fit(const TrainQuery& query, const training::Strategy& strat
                         static_cast<double>(counts.trained) *
                             (storage(formats.gradients, 1.0).value() + query.question.setup.optimizer.state_bytes());
   const double chips = std::ceil(states / capacity);
-  const std::string more = fmt::format("its weights, gradients and optimizer states take {}: {} such chips hold them",
+  const std::string more = fmt::format("its weights, gradients and optimizer states take {}, which needs {} such chips",
                                        human(Bytes(states)), chips);
   std::string best = more;
   double least = std::numeric_limits<double>::infinity();
@@ -160,7 +160,7 @@ std::string nearest_fit(const TrainQuery& query, const training::Strategy& strat
     least = lacks;
     best = fmt::format("{} needs {}", text, human(Bytes(on_chip)));
     if (on_host > 0.0)
-      best += fmt::format(" and {} of the host, {} more than a chip's part of it", human(Bytes(cost->host_memory)),
+      best += fmt::format(" and {} of host memory, {} more than the chip's share", human(Bytes(cost->host_memory)),
                           human(Bytes(on_host)));
     else if (lacks <= 0.0)
       best += ", which fits";
@@ -183,18 +183,19 @@ Result<void> explain(const TrainQuery& query, const search::Candidate& best, rep
     if (one.is_collective) continue;
     const double share = one.share_of_peak();
     const auto term = num.given(fmt::format("{} {}", one.phase, one.kind), one.time,
-                                share > 0.001 ? fmt::format("{} at {:.0f} % of the peak; --list has every line",
+                                share > 0.001 ? fmt::format("{} at {:.0f} % of the peak; --list shows every line",
                                                             human(one.flops), 100.0 * share)
-                                              : std::string("what moves bytes; --list has every line"));
+                                              : std::string("memory-bound work; --list shows every line"));
     work = work ? *work + term : term;
     sum += one.time.value();
   }
   // Stages are waited for by the slowest of them.
   const double slowest = sum > 0.0 ? cost.parts.compute / sum : 1.0;
   const auto compute = num.named(
-      "compute", std::abs(slowest - 1.0) > 1e-6
-                     ? num.given("slowest stage over the mean", slowest, "layers, embedding and head of each") * *work
-                     : *work);
+      "compute",
+      std::abs(slowest - 1.0) > 1e-6
+          ? num.given("slowest stage over the mean", slowest, "stages differ in layers, embedding and head") * *work
+          : *work);
   auto time = compute;
   const training::StepParts& p = cost.parts;
   struct Wait {
@@ -202,32 +203,32 @@ Result<void> explain(const TrainQuery& query, const search::Candidate& best, rep
     double seconds;
     const char* source;
   };
-  constexpr const char* on_links = "steps of the program on the cluster's links";
+  constexpr const char* on_links = "collectives of the program on the cluster's links";
   const Wait waits[] = {
       {"tensor collectives", p.tensor, on_links},
       {"context collectives", p.context, on_links},
       {"expert collectives", p.expert, on_links},
       {"exposed weights traffic", p.weights, on_links},
-      {"stage handover", p.handover, "activations and their gradients on the links between stages"},
-      {"pipeline bubble", p.bubble, "what the slowest stage waits for others, event by event"},
-      {"exposed gradients", p.gradients, "their reduction, as far as the last backward pass does not hide it"},
-      {"update", p.update, "memory traffic of the optimizer, and new weights that are waited for"},
-      {"exposed host link", p.host, "copies to and from the host, as far as nothing hides them"},
-      {"overhead", p.overhead, "steps/training.toml: a step's fixed cost, and waiting for the slowest chip"}};
+      {"stage handover", p.handover, "activations and their gradients sent between stages"},
+      {"pipeline bubble", p.bubble, "time the slowest stage waits for others, from the pipeline simulation"},
+      {"exposed gradients", p.gradients, "gradient reduction that the last backward pass does not hide"},
+      {"update", p.update, "memory traffic of the optimizer, and the exposed part of gathering new weights"},
+      {"exposed host link", p.host, "copies to and from the host that nothing hides"},
+      {"overhead", p.overhead, "steps/training.toml: fixed cost per step, and waiting for the slowest chip"}};
   for (const auto& [word, seconds, source] : waits)
     if (seconds > 0.0) time = time + num.given(word, Seconds(seconds), source);
   const auto step = num.named("step time", time);
   const auto model = num.given("model flops per chip", model_flops_per_chip(query),
-                               "three times the forward pass; assay models shows its terms");
+                               "three times the forward pass; assay models shows the terms");
   const auto mfu = num.named("mfu", model / (step * peak));
   const auto batch = num.given("batch", Tokens(query.batch_tokens), "--batch");
   const auto rate = num.named("tokens per second per chip", batch / step / chips);
   const auto at_peak = num.given("arithmetic at the peak", Seconds(cost.compute), "mean over stages");
-  const auto memory = num.given("memory traffic at the peak", Seconds(cost.memory_time), "the update included");
+  const auto memory = num.given("memory traffic at the peak", Seconds(cost.memory_time), "including the update");
   const auto network =
       num.given("network at full bandwidth",
                 Seconds(std::max(*std::max_element(cost.network.begin(), cost.network.end()), cost.copies)),
-                "the busiest kind of axis, gradients included");
+                "the busiest kind of axis, including gradients");
   const auto limit = num.named("limit of ideal hardware", max(max(at_peak, memory), network));
   const training::MemoryParts& m = cost.memory;
   const std::pair<const char*, double> held[] = {
@@ -244,25 +245,7 @@ Result<void> explain(const TrainQuery& query, const search::Candidate& best, rep
   return {};
 }
 
-Result<report::Response> answer(const Request& request, const Context& context) {
-  const auto started = std::chrono::steady_clock::now();
-  ASSAY_TRY(sizes, train_sizes(request, context));
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-  const TrainQuery& query = sizes.best().query;
-  const search::TrainingSearch& found = sizes.best().found;
-  const Bytes capacity = query.cluster.chip.hbm().capacity.value;
-  report::Response response;
-  response.notes = query.imported.notes;
-  response.notes.insert(response.notes.end(), query.notes.begin(), query.notes.end());
-  const bool fits = sizes.best().fits();
-  const search::Candidate& best = *sizes.best().shown();
-  const training::TrainingCost& cost = best.cost;
-  const Dtype measure = measure_of(query);
-  ASSAY_TRY(peak, hardware::peak_rate(query.cluster.chip, measure, "--compute"));
-  if (measure != query.compute)
-    response.notes.push_back(fmt::format("{} multiplies {} faster than {}: utilisations are shares of the peak of {}",
-                                         query.cluster.chip.id, name(measure), name(query.compute), name(measure)));
-  report::Members& out = response.results;
+void add_question(const TrainQuery& query, report::Members& out) {
   out.emplace_back("model", query.imported.model.id);
   out.emplace_back("cluster", query.cluster.text);
   out.emplace_back("chips", query.cluster.chips());
@@ -273,74 +256,106 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     out.emplace_back("trained_parameters", model::parameter_counts(query.imported.model).trained);
   if (query.imported.model.encoder)
     out.emplace_back("encoder_sequence_length", query.question.setup.source_of(query.sequence));
-  out.emplace_back("strategy", strategy_members(query, best.strategy));
-  out.emplace_back("step_time", time_range(query, Seconds(cost.lower), Seconds(cost.estimate), Seconds(cost.upper)));
-  out.emplace_back("limiter", fits ? limiter_of(cost) : std::string_view("memory capacity"));
-  out.emplace_back("limits", limit_rows(cost));
-  const FlopsPerSecond useful = model_flops_per_chip(query) / Seconds(cost.estimate);
-  out.emplace_back("mfu", useful / peak.value);
-  out.emplace_back("hfu", cost.executed_flops / cost.estimate / peak.value.value());
+}
+
+FlopsPerSecond useful_rate(const TrainQuery& query, const training::TrainingCost& cost) {
+  return model_flops_per_chip(query) / Seconds(cost.estimate);
+}
+
+void add_rates(const TrainQuery& query, const training::TrainingCost& cost, FlopsPerSecond peak, report::Members& out) {
+  const FlopsPerSecond useful = useful_rate(query, cost);
+  out.emplace_back("mfu", useful / peak);
+  out.emplace_back("hfu", cost.executed_flops / cost.estimate / peak.value());
   const TokensPerSecond rate = Tokens(query.batch_tokens) / Seconds(cost.estimate);
   out.emplace_back("tokens_per_second", rate);
   out.emplace_back("tokens_per_second_per_chip", rate / query.question.chips);
   out.emplace_back("flops_per_second_per_chip", useful);
-  out.emplace_back("memory", memory_members(query, cost, capacity, fits));
+}
+
+/// Which tensor-parallel collectives overlap, where the request does not say.
+void note_tensor_overlap(const Request& request, const TrainQuery& query, const training::Strategy& strategy,
+                         std::vector<std::string>& notes) {
+  const estimate::StepEffects& effects = query.question.setup.effects;
+  if (strategy.parallelism.tensor == 1 || request.has("tensor-overlap")) return;
+  if (effects.tensor_waited < 1.0)
+    notes.emplace_back(
+        "tensor-parallel collectives are split and overlap the matrix products that need them (--tensor-overlap all)");
+  else if (effects.beside_waited < 1.0 &&
+           !(strategy.parallelism.pipeline > 1 && pipeline::splits_backward(strategy.schedule)))
+    notes.emplace_back(
+        "tensor-parallel collectives of the backward pass overlap the weight-gradient products (--tensor-overlap all)");
+}
+
+void note_offload(const Request& request, const TrainQuery& query, const search::Candidate& best,
+                  std::vector<std::string>& notes) {
+  if (best.strategy.offload == training::Offload::none || request.has("offload")) return;
+  notes.push_back(fmt::format(
+      "offload {} is fastest: each chip needs {} of host memory and a host link of {} each way; --offload none turns "
+      "it off",
+      training::name(best.strategy.offload), human(Bytes(best.cost.host_memory)),
+      human(BytesPerSecond(query.question.host.rate))));
+}
+
+/// The interval of measured peaks; a note where its upper end does not fit.
+void add_memory_interval(const TrainQuery& query, const training::TrainingCost& cost, bool fits,
+                         report::Response& response) {
+  report::Members interval = memory_interval(query, cost.memory);
+  if (interval.empty()) return;
+  const Bytes capacity = query.cluster.chip.hbm().capacity.value;
+  const auto high = std::find_if(interval.begin(), interval.end(), [](const auto& m) { return m.first == "high"; });
+  if (const auto most = report::numeric(high->second); fits && most && *most > capacity.value())
+    response.notes.push_back(
+        fmt::format("it may not fit: for such an estimate, measured peaks went up to {}, and the chip has {}; a "
+                    "smaller --micro-batch, more --recompute or a higher --zero frees memory",
+                    human(Bytes(*most)), human(capacity)));
+  response.results.emplace_back("memory_interval", std::move(interval));
+}
+
+report::Items alternative_rows(const search::TrainingSearch& found) {
+  report::Items rows;
+  const training::TrainingCost& best = found.best.front().cost;
+  for (std::size_t i = 1; i < found.best.size(); ++i) {
+    const search::Candidate& other = found.best[i];
+    rows.emplace_back(report::Members{{"strategy", strategy_text(other.strategy)},
+                                      {"step_time", Seconds(other.cost.estimate)},
+                                      {"slower_by", other.cost.estimate / best.estimate - 1.0},
+                                      {"why", why_slower(best, other.cost)},
+                                      {"memory", Bytes(other.cost.memory.total())}});
+  }
+  return rows;
+}
+
+/// Adds memory by stage and over the step, breakdown, run and thresholds.
+Result<void> add_details(const Request& request, const TrainQuery& query, const search::Candidate& best, bool fits,
+                         const Result<SimulatedStep>& simulated, report::Response& response) {
+  const training::TrainingCost& cost = best.cost;
+  report::Members& out = response.results;
   if (best.strategy.parallelism.pipeline > 1) {
     ASSAY_TRY(rows, stage_rows(query, best.strategy));
     out.emplace_back("memory_by_stage", std::move(rows));
   }
-  const Result<SimulatedStep> simulated = simulated_step(query, best);
   if (simulated) out.emplace_back("memory_over_the_step", memory_rows(*simulated));
-  response.notes.push_back(
-      cost.memory.head > 0.0
-          ? "memory is that of the fullest moment, at the loss: no layer's workspace is in use then"
-          : "memory is that of the fullest moment, in the backward pass of a layer: no logits are there then");
-  const estimate::StepEffects& effects = query.question.setup.effects;
-  if (best.strategy.parallelism.tensor > 1 && !request.has("tensor-overlap")) {
-    if (effects.tensor_waited < 1.0)
-      response.notes.emplace_back(
-          "tensor-parallel collectives run in pieces beside the products that need them (--tensor-overlap all)");
-    else if (effects.beside_waited < 1.0 &&
-             !(best.strategy.parallelism.pipeline > 1 && pipeline::splits_backward(best.strategy.schedule)))
-      response.notes.emplace_back(
-          "tensor-parallel collectives of the backward pass run beside products that make gradients of weights "
-          "(--tensor-overlap all)");
-  }
-  if (best.strategy.offload != training::Offload::none && !request.has("offload"))
-    response.notes.push_back(fmt::format(
-        "offload {} was found to be fastest: each chip needs {} of the host's memory and a link of {} each way; "
-        "--offload none leaves it out",
-        training::name(best.strategy.offload), human(Bytes(cost.host_memory)),
-        human(BytesPerSecond(query.question.host.rate))));
-  if (report::Members interval = memory_interval(query, cost.memory); !interval.empty()) {
-    const auto high = std::find_if(interval.begin(), interval.end(), [](const auto& m) { return m.first == "high"; });
-    if (const auto most = report::numeric(high->second); fits && most && *most > capacity.value())
-      response.notes.push_back(
-          fmt::format("it may not fit: peaks of the kind were measured up to {} for such an estimate, and {} is there; "
-                      "--micro-batch, --recompute or a higher --zero make room",
-                      human(Bytes(*most)), human(capacity)));
-    out.emplace_back("memory_interval", std::move(interval));
-  }
+  response.notes.emplace_back(cost.memory.head > 0.0
+                                  ? "peak memory occurs at the loss, when no layer workspace is in use"
+                                  : "peak memory occurs in the backward pass of a layer, when no logits are held");
+  note_tensor_overlap(request, query, best.strategy, response.notes);
+  note_offload(request, query, best, response.notes);
+  add_memory_interval(query, cost, fits, response);
   out.emplace_back("breakdown", breakdown_members(cost.parts));
   ASSAY_TRY(kinds, kind_rows(query, best.strategy));
   out.emplace_back("breakdown_by_kind", std::move(kinds));
   out.emplace_back("bubble", cost.parts.bubble / cost.estimate);
   if (query.tokens) ASSAY_CHECK(add_run(request, query, cost, response));
   out.emplace_back("thresholds", threshold_members(query, best));
-  report::Items alternatives;
-  for (std::size_t i = 1; i < found.best.size(); ++i) {
-    const search::Candidate& other = found.best[i];
-    alternatives.emplace_back(report::Members{{"strategy", strategy_text(other.strategy)},
-                                              {"step_time", Seconds(other.cost.estimate)},
-                                              {"slower_by", other.cost.estimate / cost.estimate - 1.0},
-                                              {"why", why_slower(best.cost, other.cost)},
-                                              {"memory", Bytes(other.cost.memory.total())}});
-  }
-  out.emplace_back("alternatives", std::move(alternatives));
-  out.emplace_back("search", report::Members{{"considered", found.count.considered},
-                                             {"evaluated", found.count.evaluated},
-                                             {"feasible", found.count.feasible},
-                                             {"seconds", Seconds(seconds)}});
+  return {};
+}
+
+/// Adds what --list, --timeline and --sensitivity ask for.
+Result<void> add_requested(const Request& request, const Context& context, const SizedTraining& size,
+                           const Result<SimulatedStep>& simulated, report::Response& response) {
+  const TrainQuery& query = size.query;
+  const search::Candidate& best = *size.shown();
+  report::Members& out = response.results;
   if (request.has("list")) {
     ASSAY_TRY(rows, program_rows(query, best.strategy));
     out.emplace_back("program_totals", program_totals(query, best.strategy));
@@ -352,49 +367,97 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     ASSAY_TRY(trace, timeline_json(query, best, *simulated));
     response.files.emplace_back(*file, trace);
   }
-  if (fits && request.has("sensitivity")) {
+  if (size.fits() && request.has("sensitivity")) {
     ASSAY_TRY(rows, sensitivity_rows(request, context, query, best));
     ASSAY_TRY(memory, capacity_members(query, best));
     out.emplace_back("sensitivity", std::move(rows));
     out.emplace_back("memory_sensitivity", std::move(memory));
     response.table_key = "sensitivity";
   }
+  return {};
+}
+
+/// What the search did not try or did differently, and what MFU and HFU count.
+void add_search_notes(const Request& request, const TrainQuery& query, const training::Strategy& strategy,
+                      std::vector<std::string>& notes) {
+  add_idle_notes(request, query, strategy, notes);
+  const lower::Parallelism& p = strategy.parallelism;
+  if (!query.cluster.torus && !query.choices.layout &&
+      program::mesh_text(training::whole_mesh(p, strategy.layout)) != program::mesh_text(training::whole_mesh(p)))
+    notes.emplace_back(
+        "the fastest order of mesh axes is not the usual one; --order pp,dp,fsdp,ep,cp,tp selects the usual order");
+  if (const std::int64_t most = search::largest_microbatch(query.sequence);
+      !query.choices.micro_batch && strategy.micro_batch == most &&
+      training::microbatches(query.question, strategy) > 1.0)
+    notes.push_back(fmt::format("microbatches of more than {} sequences are not searched; set one with --micro-batch",
+                                human_count(most)));
+  notes.push_back(
+      fmt::format("MFU counts three forward passes{} and only unmasked attention; HFU counts executed FLOP, including "
+                  "recomputation",
+                  query.imported.model.adapters ? " (two for products with frozen weights)" : ""));
+}
+
+/// The headline where the strategy does not fit: what is missing, and the nearest change that would fit.
+std::string too_large_text(const TrainQuery& query, const search::Candidate& best) {
+  const training::TrainingCost& cost = best.cost;
+  const Bytes capacity = query.cluster.chip.hbm().capacity.value;
+  const double short_by = cost.memory.total() - capacity.value();
+  const double short_on_host = cost.host_memory - query.question.host.capacity;
+  std::string shortfall;
+  if (short_by > 0.0)
+    shortfall =
+        fmt::format("{} per chip, {} more than it has", human(Bytes(cost.memory.total())), human(Bytes(short_by)));
+  if (short_on_host > 0.0)
+    shortfall += fmt::format("{}{} of host memory per chip, {} more than its share", shortfall.empty() ? "" : ", and ",
+                             human(Bytes(cost.host_memory)), human(Bytes(short_on_host)));
+  return fmt::format("does not fit: {} with {} needs {}; {}", query.imported.model.id, strategy_text(best.strategy),
+                     shortfall, nearest_fit(query, best.strategy, capacity.value()));
+}
+
+Result<report::Response> answer(const Request& request, const Context& context) {
+  const auto started = std::chrono::steady_clock::now();
+  ASSAY_TRY(sizes, train_sizes(request, context));
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  const TrainQuery& query = sizes.best().query;
+  const search::TrainingSearch& found = sizes.best().found;
+  const bool fits = sizes.best().fits();
+  const search::Candidate& best = *sizes.best().shown();
+  const training::TrainingCost& cost = best.cost;
+  report::Response response;
+  response.notes = query.imported.notes;
+  response.notes.insert(response.notes.end(), query.notes.begin(), query.notes.end());
+  const Dtype measure = measure_of(query);
+  ASSAY_TRY(peak, hardware::peak_rate(query.cluster.chip, measure, "--compute"));
+  if (measure != query.compute)
+    response.notes.push_back(fmt::format("{} multiplies {} faster than {}: utilisation is relative to the {} peak",
+                                         query.cluster.chip.id, name(measure), name(query.compute), name(measure)));
+  report::Members& out = response.results;
+  add_question(query, out);
+  out.emplace_back("strategy", strategy_members(query, best.strategy));
+  out.emplace_back("step_time", time_range(query, Seconds(cost.lower), Seconds(cost.estimate), Seconds(cost.upper)));
+  out.emplace_back("limiter", fits ? training::limiter_of(cost) : std::string_view("memory capacity"));
+  out.emplace_back("limits", limit_rows(cost));
+  add_rates(query, cost, peak.value, out);
+  out.emplace_back("memory", memory_members(query, cost, query.cluster.chip.hbm().capacity.value, fits));
+  const Result<SimulatedStep> simulated = simulated_step(query, best);
+  ASSAY_CHECK(add_details(request, query, best, fits, simulated, response));
+  out.emplace_back("alternatives", fits ? alternative_rows(found) : report::Items());
+  out.emplace_back("search", report::Members{{"considered", found.count.considered},
+                                             {"evaluated", found.count.evaluated},
+                                             {"feasible", found.count.feasible},
+                                             {"seconds", Seconds(seconds)}});
+  ASSAY_CHECK(add_requested(request, context, sizes.best(), simulated, response));
   if (sizes.several) add_sizes(request, sizes, response);
   if (request.picture())
     response.picture = sizes.several ? sizes_picture(sizes) : training_picture(query, best, simulated);
   if (request.explain()) ASSAY_CHECK(explain(query, best, response));
-  add_idle_notes(request, query, best.strategy, response.notes);
-  if (const lower::Parallelism& p = best.strategy.parallelism;
-      !query.cluster.torus && !query.choices.layout &&
-      program::mesh_text(training::whole_mesh(p, best.strategy.layout)) != program::mesh_text(training::whole_mesh(p)))
-    response.notes.emplace_back(
-        "another order of the mesh's axes than the usual one is faster; --order pp,dp,fsdp,ep,cp,tp asks for that");
-  if (const std::int64_t most = search::largest_microbatch(query.sequence);
-      !query.choices.micro_batch && best.strategy.micro_batch == most &&
-      training::microbatches(query.question, best.strategy) > 1.0)
-    response.notes.push_back(fmt::format(
-        "microbatches of more than {} sequences are not searched; --micro-batch asks for one", human_count(most)));
-  response.notes.push_back(
-      fmt::format("MFU counts three forward passes{}, causal attention as the mask leaves it; HFU counts what is "
-                  "executed, forward work done again included",
-                  query.imported.model.adapters ? ", two of products with weights that are not trained" : ""));
+  add_search_notes(request, query, best.strategy, response.notes);
   if (fits) {
     response.headline = fmt::format("{} per step, {:.1f} % MFU with {}", human(Seconds(cost.estimate)),
-                                    100.0 * (useful / peak.value), strategy_text(best.strategy));
+                                    100.0 * (useful_rate(query, cost) / peak.value), strategy_text(best.strategy));
   } else {
-    const double short_by = cost.memory.total() - capacity.value();
-    const double short_on_host = cost.host_memory - query.question.host.capacity;
-    std::string shortfall = short_by > 0.0 ? fmt::format("{} a chip, {} more than it has",
-                                                         human(Bytes(cost.memory.total())), human(Bytes(short_by)))
-                                           : std::string();
-    if (short_on_host > 0.0)
-      shortfall +=
-          fmt::format("{}{} of the host for each chip, {} more than its part of it", shortfall.empty() ? "" : ", and ",
-                      human(Bytes(cost.host_memory)), human(Bytes(short_on_host)));
     response.outcome = report::Outcome::infeasible;
-    response.headline =
-        fmt::format("does not fit: {} with {} needs {}; {}", query.imported.model.id, strategy_text(best.strategy),
-                    shortfall, nearest_fit(query, best.strategy, capacity.value()));
+    response.headline = too_large_text(query, best);
   }
   if (sizes.several || !sizes.best().meets) say_choice(sizes, response);
   return response;
@@ -408,8 +471,8 @@ VerbSpec verb() {
   options.push_back(set_option);
   return {"train",
           "predict a training step and find the best way to run it",
-          "MODEL is an id of the catalogue, a config.json or a directory. What the strategy flags leave open is "
-          "searched: every combination is priced, and the fastest that fits into memory is shown.",
+          "MODEL is a catalogue id, a config.json or a directory. Parallelism that the flags leave open is searched: "
+          "every combination is priced, and the fastest that fits in memory is shown.",
           {{"model", "id, config.json or directory", true}},
           options,
           {{"assay train llama-3-70b --on tpu-v5p:16x16x16 --batch 4Mi --seq 4096", "the best strategy"},

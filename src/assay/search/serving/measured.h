@@ -1,0 +1,21 @@
+// The search for a way to serve where a prefill or a decode step was measured.
+#pragma once
+#include "assay/search/serving/search.h"
+
+namespace assay::search {
+
+/// Times that replace estimates: seconds of a step and of a prefill, or the share of the peak that prefill reaches.
+struct MeasuredTimes {
+  std::optional<double> step, prefill, prefill_mfu;
+  double prefill_flops_per_token = 0;
+  double peak = 0;  ///< FLOP per second of a chip
+
+  bool any() const { return step || prefill || prefill_mfu; }
+};
+
+/// A measured time replaces the estimate of the point that is taken, all others are off by the same factor, and latency
+/// limits apply to what was measured.
+Result<ServingSearch> search_measured(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
+                                      const ServingChoices& choices, const MeasuredTimes& measured);
+
+}  // namespace assay::search

@@ -1,0 +1,30 @@
+// What no sharding of some chips can beat with one kernel after the other: bytes and FLOP of a decode step over the
+// rates of all chips together.
+#pragma once
+#include <algorithm>
+
+#include "assay/serving/point.h"
+
+namespace assay::serving {
+
+struct BoundsQuestion {
+  const ServingQuestion& question;
+  double chips = 1;
+  Dtype compute = Dtype::bf16;
+  double active_parameters = 0;   ///< that one token passes
+  bool parameters_given = false;  ///< not counted: nothing is known of tables, and all weights are read
+};
+
+struct ServingBounds {
+  Bytes weights, cache;  ///< of one copy of the model, and of all sequences
+  Bytes weights_read;    ///< by one step: without experts that no token picks, and tables of which rows are looked up
+  Seconds weights_time, cache_time, compute_time;
+  /// Attention waits for the cache; the rest for weights or for arithmetic.
+  Seconds step() const { return cache_time + std::max(weights_time, compute_time); }
+};
+ServingBounds serving_bounds(const BoundsQuestion& of, double batch);
+
+/// Values of the cache of one sequence that holds `tokens` tokens of prompt and output.
+double cache_values(const ServingQuestion& question, std::int64_t tokens);
+
+}  // namespace assay::serving

@@ -1,0 +1,75 @@
+#include "assay/training/limits.h"
+
+#include <algorithm>
+
+namespace assay::training {
+namespace {
+
+double network_seconds(const TrainingCost& cost, Role role) { return cost.network[static_cast<std::size_t>(role)]; }
+
+/// Traffic of weights and gradients against arithmetic.
+void set_weights_thresholds(const TrainingQuestion& question, std::int64_t sequence, const Strategy& strategy,
+                            const TrainingCost& cost, LimitThresholds& out) {
+  const Role busier =
+      network_seconds(cost, Role::replica) > network_seconds(cost, Role::fsdp) ? Role::replica : Role::fsdp;
+  const double data = network_seconds(cost, busier);
+  if (!(data > 0.0 || cost.copies > 0.0)) return;
+  const double end_of_axis = cost.end_network[static_cast<std::size_t>(busier)];
+  const double every_microbatch = data - end_of_axis;
+  const double end = std::max(end_of_axis, cost.copies);  // copies of the model are summed on other links
+  out.compute_over_weights_traffic = cost.compute / (data + (end - end_of_axis));
+  // Weights travel once per microbatch whatever its size; its arithmetic grows with it.
+  if (every_microbatch > 0.0) {
+    const auto tokens = static_cast<double>(strategy.micro_batch * sequence);
+    out.microbatch_where_weights_traffic_limits = Tokens(tokens * every_microbatch / cost.compute);
+  }
+  // Gradients are reduced once a step however many microbatches it has. Below one microbatch per group that one
+  // shrinks, with unchanged traffic of weights; where they limit each microbatch, no batch is large enough.
+  out.reduces_gradients = end > 0.0;
+  if (!out.reduces_gradients) return;
+  const double one = 1.0 / microbatches(question, strategy);
+  double share = every_microbatch < cost.compute ? end / (cost.compute - every_microbatch) : 2.0 * one;
+  if (share < one) share = (every_microbatch * one + end) / cost.compute;
+  const double batch = question.sequences * static_cast<double>(sequence);
+  if (every_microbatch < cost.compute || share <= one) out.batch_where_gradients_limit = Tokens(batch * share);
+}
+
+}  // namespace
+
+std::vector<StepLimit> step_limits(const TrainingCost& cost) {
+  const double network = std::max(*std::max_element(cost.network.begin(), cost.network.end()), cost.copies);
+  const StepParts& p = cost.parts;
+  const double waiting = p.tensor + p.context + p.expert + p.weights + p.handover + p.gradients + p.overhead;
+  std::vector<StepLimit> out{{"compute", Seconds(cost.compute)},
+                             {"memory", Seconds(cost.memory_time)},
+                             {"network", Seconds(network)},
+                             {"bubble", Seconds(cost.fill)},
+                             {"host", Seconds(cost.host_time)}};
+  // Links that are the busiest resource are the reason for the waiting.
+  if (network < std::max(cost.compute, cost.memory_time)) out.push_back({"waiting", Seconds(waiting)});
+  std::stable_sort(out.begin(), out.end(), [](const StepLimit& a, const StepLimit& b) { return a.time > b.time; });
+  return out;
+}
+
+std::string_view limiter_of(const TrainingCost& cost) { return step_limits(cost).front().name; }
+
+LimitThresholds limit_thresholds(const TrainingQuestion& question, std::int64_t sequence,
+                                 const hardware::Cluster& cluster, const Strategy& strategy, const TrainingCost& cost) {
+  LimitThresholds out;
+  set_weights_thresholds(question, sequence, strategy, cost, out);
+  if (const double tensor = network_seconds(cost, Role::tensor); tensor > 0.0) {
+    out.compute_over_tensor_traffic = cost.compute / tensor;
+    // n devices divide arithmetic by n, and each sends (n - 1) / n of the activations between blocks.
+    const std::int64_t now = strategy.parallelism.tensor;
+    double ways = 1.0 + static_cast<double>(now - 1) * cost.compute / tensor;
+    // Links of this speed end with the node.
+    if (const std::int64_t node = cluster.chips_per_node; !cluster.torus && now <= node)
+      ways = std::min(ways, static_cast<double>(node));
+    out.largest_tensor_parallelism = ways;
+  }
+  if (cost.memory_time > 0.0) out.compute_over_memory_traffic = cost.compute / cost.memory_time;
+  out.memory_left = Bytes(cluster.chip.hbm().capacity.value.value() - cost.memory.total());
+  return out;
+}
+
+}  // namespace assay::training

@@ -1,0 +1,115 @@
+// The options of `assay serve`.
+#include "assay/verbs/experts.h"
+#include "assay/verbs/serve/query.h"
+#include "assay/verbs/verbs.h"
+
+namespace assay::verbs::serve {
+namespace {
+
+/// Requests: how long they are, how often they come, how fast they must be.
+std::vector<OptionSpec> load_options() {
+  return {
+      {"prompt", "N", "tokens per prompt (default 1024)"},
+      {"output", "N", "tokens per output (default 256); a file name writes the answer there", true},
+      {"prompt-lengths", "HOW",
+       "lognormal:SIGMA or exponential around --prompt, uniform:A..B, p50=N,p99=N, or @FILE with a length per line"},
+      {"output-lengths", "HOW", "the same for outputs"},
+      {"page", "N",
+       "tokens per page of the KV cache, allocated as sequences grow (default: all reserved at the start)"},
+      {"overflow", "SHARE", "fraction of time in which pages may run out (default 0.01); limits the batch"},
+      {"batch", "B", "sequences decoded together, over all replicas"},
+      {"ttft", "TIME", "limit on time to first token, unloaded; with --rate, of the 99th percentile"},
+      {"tpot", "TIME", "limit on time per output token; with --rate, of the 99th percentile"},
+      {"rate", "R", "requests per second, arriving at random: adds waits, percentiles and the saturation rate"},
+      {"simulate", "N", "with --rate: also simulate N requests"},
+      {"prefill-servers", "N", "with --rate: replicas that only run prefill"},
+  };
+}
+
+/// Number formats and software.
+std::vector<OptionSpec> precision_options() {
+  return {
+      {"weights", "DTYPE",
+       "of weights (default: as published, but fp32 becomes bf16); block-scaled formats (mxfp4, nvfp4, int4-g128, "
+       "fp8-128x128) apply to linear layers"},
+      {"kv", "DTYPE", "of the KV cache (default bf16); per-tensor scales take no memory"},
+      {"compute", "DTYPE",
+       "of matrix products (default bf16, or as published if activations are quantised and the chip supports it)"},
+      {"head-weights", "DTYPE", "of embedding and head (default: as --weights)"},
+      {"software", "HOW", "how kernels are generated: fused (default), compiled or eager", false,
+       "fused|compiled|eager"},
+      {"scheduler", "WHO",
+       "what the host runs between steps: loop, native (default), python, or ahead (python, overlapped with the step)",
+       false, "loop|native|python|ahead"},
+      {"cache-kernel", "HOW",
+       "attention over the cache: on matrix units (default), on vector units, unsplit (vector units, one block per "
+       "row), or copies (keys and values repeated for every head)",
+       false, "matrix|vector|unsplit|copies"},
+  };
+}
+
+/// How the model is split over chips.
+std::vector<OptionSpec> sharding_options() {
+  return {
+      {"tp", "N", "tensor parallelism"},
+      {"pp", "N", "pipeline stages"},
+      {"ep", "N", "expert parallelism"},
+      {"ep-over", "AXES",
+       "axis that experts are distributed over: data (part of dp) or tensor (which then does not split each expert); "
+       "data-parallel devices make up the rest of --ep",
+       false, "data|tensor"},
+      {"dp", "N", "data parallelism: replicas, or attention groups that share experts"},
+      {"weights-2d", "N", "shards of each weight along its other dimension"},
+      {"gather-weights", "", "with --weights-2d: gather weights before use and split sequences instead"},
+      {"cache", "HOW", "how the KV cache is sharded within a tensor-parallel group", false, "heads|batch|sequence"},
+  };
+}
+
+/// What prompts and drafts change.
+std::vector<OptionSpec> prompt_options() {
+  return {
+      {"prefix-hit", "SHARE", "part of the prompt that is already cached: a share (0.5, 50%) or tokens (512)"},
+      {"imbalance", "F", "load of the busiest experts over an even load (default 1)"},
+      dispatch_option,
+      {"chunk", "N", "chunked prefill: prompt tokens added to each decode step of a replica"},
+      {"draft", "MODEL", "draft model for speculative decoding; mtp: one layer of the model itself"},
+      {"acceptance", "A", "share of drafted tokens that are accepted (default 0.8)"},
+      {"draft-length", "K", "drafted tokens per verification (default: the best)"},
+  };
+}
+
+/// What else is answered, and what replaces estimates.
+std::vector<OptionSpec> answer_options() {
+  return {
+      {"compare", "CLUSTER", "another cluster to compare with", true},
+      {"formats", "LIST",
+       "also compare these formats, e.g. fp8,int4, for weights, cache and, where the chip supports it, products"},
+      {"vary", "batch=1..512", "sweep the batch of the chosen strategy: a range (doubling) or a list"},
+      {"memory-share", "SHARE",
+       "share of a chip's memory that the server may use (default 1; vLLM and others use 0.9)"},
+      {"fits", "", "also show what fits in which format, the longest context and the smallest slice"},
+      {"list", "", "also list the collectives of a decode step"},
+      {"products", "",
+       "also list the matrix products of a decode step, with the batch at which each becomes compute-bound"},
+      {"stretch", "", "allow contexts longer than the model's"},
+      {"kv-heads", "K", "number of KV heads, instead of the model's"},
+      {"parameters", "N", "number of parameters, instead of counting them"},
+      {"prefill-time", "TIME", "measured prefill time, instead of the estimate"},
+      {"step-time", "TIME", "measured time of a decode step, instead of the estimate"},
+      {"mfu", "SHARE", "MFU of prefill, instead of the estimate"},
+      {"picture", "WHAT", "front (default), step (its parts against the batch) or cost", false, "front|step|cost"},
+  };
+}
+
+}  // namespace
+
+std::vector<OptionSpec> serve_options() {
+  std::vector<OptionSpec> options{on_option};
+  for (const auto& group :
+       {load_options(), precision_options(), sharding_options(), prompt_options(), answer_options()})
+    options.insert(options.end(), group.begin(), group.end());
+  options.push_back(set_option);
+  return options;
+}
+
+}  // namespace assay::verbs::serve
