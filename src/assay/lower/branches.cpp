@@ -129,7 +129,7 @@ Stretch Branches::copied(const Stretch& from, int attention) {
       for (std::size_t k = 4; k < step.in.size(); ++k) step.in[k] = name[before.in[k]];
     if ((before.out[4] & before.out[5] & before.out[6]) != -1)
       for (std::size_t k = 4; k < step.out.size(); ++k) step.out[k] = name[before.out[k]];
-    const bool attends = before.op == program::Op::attention || before.op == program::Op::attention_grad;
+    const bool attends = program::is_attention(before.op);
     if (!attends || before.detail < 0) continue;
     const program::AttentionShape& then = program_.attentions[at(before.detail)];
     const program::AttentionShape& now = program_.attentions[at(attention)];

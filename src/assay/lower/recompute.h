@@ -9,24 +9,7 @@
 
 namespace assay::lower {
 
-/// Kinds of forward results, each kept or made again.
-enum class ForwardPart : std::uint8_t {
-  norms,
-  rotary,
-  scores,                 ///< what attention makes besides its result: probabilities, or the sums of flash attention
-  attention,              ///< its result, and the scores with it
-  attention_products,     ///< and those of other mixers
-  feed_forward_products,  ///< those of experts among them
-  second_products,        ///< every second product of a layer
-  activations,            ///< activation functions and gates
-  router,
-  dispatch,    ///< tokens at their experts, and what comes back
-  scans,       ///< state-space scans and convolutions
-  residual,    ///< sums on the residual stream, and copies that are split or cast
-  reductions,  ///< sums over devices
-  exchanges,   ///< what went from device to device
-  unread,      ///< besides: what no gradient reads, the last product of a layer and what follows it
-};
+using program::ForwardPart;
 inline constexpr std::size_t forward_parts = 14;  ///< that have a name: all but the last
 
 /// A set of them. Whatever it says, what was gathered is gathered again, and a layer's input is kept.

@@ -15,62 +15,10 @@
 #include "assay/base/units.h"
 #include "assay/model/weights.h"
 #include "assay/program/mesh.h"
+#include "assay/program/ops.h"
 #include "assay/program/sharding.h"
 
 namespace assay::program {
-
-/// What a step does. Gradients of a product are products, those of a collective are collectives.
-enum class Op : std::uint8_t {
-  product,
-  embed,
-  embed_grad,
-  place,  ///< adds the row of a token's position
-  place_grad,
-  bias_grad,  ///< sums a gradient over all but the bias's dimensions; adding a bias is part of a product or a sum
-  norm,
-  norm_grad,
-  rotate,
-  rotate_grad,
-  attention,
-  attention_grad,
-  pick,  ///< the keys that queries attend to, by the scores of an index; has no gradient
-  activate,
-  activate_grad,
-  gate,  ///< times a sigmoid that all of a row share
-  gate_grad,
-  add,
-  split,
-  split_grad,
-  route,
-  route_grad,
-  dispatch,
-  dispatch_grad,
-  combine,
-  combine_grad,
-  scan,
-  scan_grad,
-  convolve,
-  convolve_grad,
-  edge,  ///< the last token that each device has of a sequence
-  edge_grad,
-  shift,  ///< the token before each, and before the first on a device the last of another
-  shift_grad,
-  mix,  ///< x + weight (y - x), with a weight for each channel, or for each token and channel
-  mix_grad,
-  cast,
-  loss_sums,
-  loss,
-  loss_grad,
-  sample,
-  update,
-  slice,
-  all_gather,
-  reduce_scatter,
-  all_reduce,
-  all_to_all
-};
-std::string_view name(Op op);
-constexpr bool is_collective(Op op) { return op >= Op::all_gather; }
 
 /// What a tensor is for; sharding rules and memory accounts are by class.
 enum class TensorClass : std::uint8_t {

@@ -93,8 +93,8 @@ bool is_plain_attention_grad(const program::Program& program, const program::Ste
 }
 
 bool is_flash_attention(const program::Program& program, const program::Step& step) {
-  return (step.op == program::Op::attention || step.op == program::Op::attention_grad) &&
-         !is_plain_attention(program, step) && !is_plain_attention_grad(program, step);
+  return program::is_attention(step.op) && !is_plain_attention(program, step) &&
+         !is_plain_attention_grad(program, step);
 }
 
 /// The probabilities of plain attention: what it makes besides its result.
@@ -118,49 +118,44 @@ bool is_inside_expert(const program::ProgramTensor& tensor) {
 
 /// How much longer a step takes in the midst of others than its kernel alone.
 double stretch_of(const estimate::StepEffects& effects, const program::Program& program, const program::Step& step) {
-  switch (step.op) {
-    case program::Op::product: {
+  using enum program::CostClass;
+  switch (program::facts(step.op).cost) {
+    case product: {
       const program::ProgramTensor& second = program.tensor(step.in[1]);
       const bool of_experts = second.find(model::LogicalDim::experts) >= 0 ||
                               program.tensor(step.out[0]).find(model::LogicalDim::experts) >= 0;
       return effects.product * (of_experts ? effects.expert_product : 1.0);
     }
-    case program::Op::attention:
-    case program::Op::attention_grad: {
+    case attention: {
       if (!is_plain_attention(program, step) && !is_plain_attention_grad(program, step)) return effects.attention;
       constexpr std::int64_t aligned = 8;  // elements of 16 bits in the 16 bytes that tensor cores load at once
       const program::ProgramTensor& q = program.tensor(step.in[step.op == program::Op::attention ? 0 : 1]);
       return effects.plain_attention * (q.dims[at(q.rank - 1)].size % aligned == 0 ? 1.0 : effects.unaligned);
     }
-    case program::Op::dispatch:
-    case program::Op::dispatch_grad:
-    case program::Op::combine:
-    case program::Op::combine_grad:
-    case program::Op::route:
-    case program::Op::route_grad:
+    case expert_traffic:
       return effects.expert_traffic;
-    case program::Op::loss_sums:
-    case program::Op::loss:
-    case program::Op::loss_grad:
+    case loss:
       return effects.loss;
-    case program::Op::cast:
+    case cast:
       if (casts_weight(program, step)) return effects.pointwise;
       return effects.cast * (is_inside_expert(program.tensor(step.out[0])) ? effects.expert_pointwise : 1.0);
     // Rotations, gates and norms without a mean are several operations of a framework; norms with one, sums and
     // activation functions are one each.
-    case program::Op::norm:
-    case program::Op::norm_grad:
+    case norm:
       return effects.pointwise * (step.is_centred ? 1.0 : effects.composed);
-    case program::Op::rotate:
-    case program::Op::rotate_grad:
+    case rotation:
       return effects.pointwise * effects.composed;
-    case program::Op::activate:
-    case program::Op::activate_grad:
+    case activation:
       return effects.pointwise * (is_gated(step) ? effects.composed : 1.0) *
              (is_inside_expert(program.tensor(step.out[0])) ? effects.expert_pointwise : 1.0);
-    default:
+    case scan:  // priced by its arithmetic
+    case element_wise:
+    case optimizer:
+    case free:
+    case collective:
       return effects.pointwise;
   }
+  throw InternalError("an operation without a cost class");
 }
 
 bool makes_weight_gradient(const program::Program& program, const program::Step& step) {
@@ -186,9 +181,9 @@ KernelCost cost_of(const TrainingSetup& setup, const program::Program& program, 
     alone += streamed(setup.rates, dropped_traffic * program::local_bytes(program, scores(program, step)));
   // However well kernels run among others, they keep to the peak. Scans are small products along the sequence, more of
   // them than the recurrence needs: their time goes with its arithmetic.
-  const bool scans = step.op == program::Op::scan || step.op == program::Op::scan_grad;
-  const Seconds stretched = scans ? std::max(alone, setup.effects.scan * time.compute)
-                                  : std::max(stretch_of(setup.effects, program, step) * alone, time.compute);
+  const Seconds stretched = program::is_scan(step.op)
+                                ? std::max(alone, setup.effects.scan * time.compute)
+                                : std::max(stretch_of(setup.effects, program, step) * alone, time.compute);
   const bool by_arithmetic = step.op == program::Op::product && time.compute > time.memory && setup.rates.matmul;
   const double droop = by_arithmetic ? setup.rates.matmul->droop / (1.0 + setup.rates.matmul->droop) : 0.0;
   // Ideal kernels fuse what is element-wise into what is not.
