@@ -183,7 +183,7 @@ class Builder {
     std::int16_t moved = -1;  ///< as the last product that moved it used it
     std::int16_t cast = -1;
     int gradient = -1;
-    int again = -1;  ///< as made again in the backward pass
+    int recomputed = -1;  ///< as recomputed in the backward pass
   };
   Notes& notes(int id) {
     const auto number = static_cast<std::size_t>(id);
