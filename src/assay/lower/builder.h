@@ -175,6 +175,7 @@ class Builder {
 
  private:
   friend class BackwardPass;
+  friend class Resharding;
 
   /// What became of a tensor; below 0: nothing.
   struct Notes {
