@@ -122,7 +122,8 @@ Array<T> transposed(const Array<T>& array, std::span<const std::size_t> order) {
   Shape shape(rank), steps(rank);
   bool same = true;
   for (std::size_t i = 0; i < rank; ++i) {
-    shape[i] = array.shape[order[i]], steps[i] = strides[order[i]];
+    shape[i] = array.shape[order[i]];
+    steps[i] = strides[order[i]];
     same = same && order[i] == i;
   }
   if (same) return array;

@@ -46,7 +46,10 @@ class Meeting {
     std::unique_lock lock(mutex_);
     if (fault_) throw Stopped{};
     if (left_ > 0) stop(fmt::format("device {} calls {} when another device has ended", device, call));
-    if (arrived_ == 0) call_ = call, shape_ = x.shape;
+    if (arrived_ == 0) {
+      call_ = call;
+      shape_ = x.shape;
+    }
     if (call != call_) stop(fmt::format("device {} calls {} when another device calls {}", device, call, call_));
     if (x.shape != shape_)
       stop(fmt::format("device {} gives {} an array of shape {}, another device one of {}", device, call,

@@ -35,7 +35,10 @@ struct Formats {
   }
   /// Weights that nobody updates lie as products take them; embedding and head, which are not quantised, as before.
   void freeze() {
-    if (facts(compute).bits < facts(weights).bits) outer = weights, weights = compute;
+    if (facts(compute).bits < facts(weights).bits) {
+      outer = weights;
+      weights = compute;
+    }
   }
   /// That of most weights.
   NumberFormat most() const { return quantised ? quantised->format : NumberFormat(weights); }
@@ -195,7 +198,10 @@ class Builder {
   Notes& notes_here(int id) {
     Notes& found = notes(id);
     const auto pass = static_cast<std::int16_t>(program_.blocks.size());
-    if (found.pass != pass) found.pass = pass, found.used = found.moved = found.cast = -1;
+    if (found.pass != pass) {
+      found.pass = pass;
+      found.used = found.moved = found.cast = -1;
+    }
     return found;
   }
 

@@ -111,7 +111,8 @@ class Lowering {
     there.unreduced = weights.sharding.dims[0].set();
     for (program::AxisList& list : there.dims) list = remaining(list, there.unreduced);
     for (std::size_t i = 0; i < 2; ++i) named.dims[i] = there.dims[i];
-    program_.place(rows, there), program_.place(tokens, named);
+    program_.place(rows, there);
+    program_.place(tokens, named);
     // Reads one row per token, not the table.
     program::Step& step = build_.emit(program::Op::embed, {tokens, table}, {rows});
     step.bytes = build_.bytes(tokens) + 2.0 * build_.bytes(rows);

@@ -47,7 +47,10 @@ std::string one_of(std::int64_t n) {
   std::string text;
   int listed = 0;
   for (std::int64_t d = 1; d <= n && listed < 12; ++d)
-    if (n % d == 0) text += (text.empty() ? "" : ", ") + std::to_string(d), ++listed;
+    if (n % d == 0) {
+      text += (text.empty() ? "" : ", ") + std::to_string(d);
+      ++listed;
+    }
   return text;
 }
 
@@ -71,8 +74,10 @@ std::vector<std::int64_t> tensor_cuts(std::int64_t tensor, const model::Transfor
   std::vector<std::int64_t> cuts;
   std::int64_t before = 1;
   for (const std::int64_t ways : shared)
-    if (ways > before && ways < tensor && ways % before == 0 && cuts.size() + 1 < tensor_parts.size())
-      cuts.push_back(ways / before), before = ways;
+    if (ways > before && ways < tensor && ways % before == 0 && cuts.size() + 1 < tensor_parts.size()) {
+      cuts.push_back(ways / before);
+      before = ways;
+    }
   cuts.push_back(tensor / before);
   return cuts;
 }
@@ -119,7 +124,8 @@ std::string expert_axes_text(const Parallelism& p) {
   const auto add = [&](bool is_used, std::string_view axis) {
     if (is_used) text += (text.empty() ? "" : ",") + std::string(axis);
   };
-  add(p.expert_over.tensor && p.tensor > 1, "tensor"), add(p.expert_over.context && p.context > 1, "context");
+  add(p.expert_over.tensor && p.tensor > 1, "tensor");
+  add(p.expert_over.context && p.context > 1, "context");
   add(p.expert_data() > 1 || text.empty(), "data");
   return text;
 }

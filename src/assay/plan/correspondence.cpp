@@ -63,7 +63,8 @@ int product_case(const ShardingExpression& e) {
     const program::AxisList a = list_of(e.left.sharding, row.left), b = list_of(e.right->sharding, row.right);
     if (row.left >= 0 && row.right >= 0) {
       if (row.result >= 0) continue;
-      contracted_left |= a.set(), contracted_right |= b.set();
+      contracted_left |= a.set();
+      contracted_right |= b.set();
       alike = alike && a == b;
     } else {
       (row.left >= 0 ? kept_left : kept_right) |= row.left >= 0 ? a.set() : b.set();

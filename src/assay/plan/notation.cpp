@@ -75,8 +75,10 @@ class Parser {
       int found = -1;
       std::size_t length = 0;
       for (std::size_t i = 0; i < mesh_.axes.size(); ++i)
-        if (mesh_.axes[i].name.size() > length && text_.substr(at_).starts_with(mesh_.axes[i].name))
-          found = static_cast<int>(i), length = mesh_.axes[i].name.size();
+        if (mesh_.axes[i].name.size() > length && text_.substr(at_).starts_with(mesh_.axes[i].name)) {
+          found = static_cast<int>(i);
+          length = mesh_.axes[i].name.size();
+        }
       if (found < 0)
         return error(at_, fmt::format("{} is not an axis of the mesh", in_quotes(text_.substr(at_, 1))),
                      fmt::format("the mesh is {}", program::mesh_text(mesh_)));

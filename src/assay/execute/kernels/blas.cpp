@@ -14,8 +14,10 @@ class Library {
  public:
   Library() : handle_(dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
     if (!handle_) throw InternalError(std::string(file) + " is needed, and nobody asked whether it is there");
-    find("cblas_sgemm", sgemm), find("cblas_dgemm", dgemm);
-    find("openblas_set_num_threads", set_num_threads), find("openblas_get_config", get_config);
+    find("cblas_sgemm", sgemm);
+    find("cblas_dgemm", dgemm);
+    find("openblas_set_num_threads", set_num_threads);
+    find("openblas_get_config", get_config);
   }
 
   decltype(&cblas_sgemm) sgemm;

@@ -32,7 +32,10 @@ std::vector<double> unit(const double* x, std::int64_t n, double factor) {
 }
 void add_unit_grad(double* dx, const double* x, const std::vector<double>& dy, double factor) {
   double squares = 1e-6, along = 0;
-  for (std::size_t i = 0; i < dy.size(); ++i) squares += x[i] * x[i], along += x[i] * dy[i];
+  for (std::size_t i = 0; i < dy.size(); ++i) {
+    squares += x[i] * x[i];
+    along += x[i] * dy[i];
+  }
   const double length = std::sqrt(squares);
   for (std::size_t i = 0; i < dy.size(); ++i) dx[i] += factor * (dy[i] - x[i] * along / squares) / length;
 }
@@ -82,7 +85,8 @@ class Head {
     switch (p_.kind) {
       case Kind::mamba1:
       case Kind::mamba2: {
-        out.key = row(1, key(b, t), p_.key_dim), out.query = row(2, key(b, t), p_.key_dim);
+        out.key = row(1, key(b, t), p_.key_dim);
+        out.query = row(2, key(b, t), p_.key_dim);
         out.weight = softplus(in_[3]->values[scalar(b, t)] + in_[5]->values[at(head_)]);
         for (std::int64_t n = 0; n < p_.key_dim; ++n)
           out.decay[at(n)] = std::exp(-std::exp(in_[4]->values[decay(n)]) * out.weight);
@@ -96,35 +100,45 @@ class Head {
         for (std::int64_t n = 0; n < p_.key_dim; ++n)
           out.decay[at(n)] = std::exp(-std::exp(in_[5]->values[at(head_)]) * softplus(raw_decay(b, t, n)));
         out.removed = out.removal = out.key;  // what the decayed state has for the key
-        for (std::size_t n = 0; n < out.key.size(); ++n) out.removed[n] *= out.decay[n], out.removal[n] *= out.weight;
+        for (std::size_t n = 0; n < out.key.size(); ++n) {
+          out.removed[n] *= out.decay[n];
+          out.removal[n] *= out.weight;
+        }
         break;
       }
       case Kind::gated_linear: {
         const double decay = linear_decay(scalar(b, t));
-        out.decay = {decay}, out.key = {std::sqrt(1.0 - decay * decay)}, out.query = {1.0};
+        out.decay = {decay};
+        out.key = {std::sqrt(1.0 - decay * decay)};
+        out.query = {1.0};
         out.value[0] *= sigmoid(in_[1]->values[scalar(b, t)]);
         break;
       }
       case Kind::lightning:
-        out.query = row(1, key(b, t), p_.key_dim), out.key = row(2, key(b, t), p_.key_dim);
+        out.query = row(1, key(b, t), p_.key_dim);
+        out.key = row(2, key(b, t), p_.key_dim);
         for (std::vector<double>* x : {&out.query, &out.key, &out.value})
           for (double& number : *x) number = silu(number);
         std::fill(out.decay.begin(), out.decay.end(), std::exp(-slope()));
         break;
       case Kind::rwkv4:
-        out.key = {std::exp(in_[1]->values[scalar(b, t)])}, out.query = {1.0};
+        out.key = {std::exp(in_[1]->values[scalar(b, t)])};
+        out.query = {1.0};
         out.decay = {std::exp(-std::exp(in_[2]->values[at(head_)]))};
         out.bonus = {std::exp(in_[3]->values[at(head_)])};
         break;
       case Kind::rwkv5:
-        out.query = row(1, key(b, t), p_.key_dim), out.key = row(2, key(b, t), p_.key_dim);
+        out.query = row(1, key(b, t), p_.key_dim);
+        out.key = row(2, key(b, t), p_.key_dim);
         out.decay = row(3, rwkv5_decay(b, t), p_.key_dim);
         for (double& number : out.decay) number = std::exp(-std::exp(number));
         out.bonus = row(4, at(head_ * p_.key_dim), p_.key_dim);
         break;
       case Kind::rwkv7: {
-        out.query = row(1, key(b, t), p_.key_dim), out.key = row(2, key(b, t), p_.key_dim);
-        out.removed = removed_key(out.key), out.removal = out.removed;
+        out.query = row(1, key(b, t), p_.key_dim);
+        out.key = row(2, key(b, t), p_.key_dim);
+        out.removed = removed_key(out.key);
+        out.removal = out.removed;
         for (std::int64_t n = 0; n < p_.key_dim; ++n) {
           const double rate = sigmoid(in_[4]->values[key(b, t) + at(n)]);
           out.decay[at(n)] = std::exp(-rwkv7_rate * sigmoid(in_[3]->values[key(b, t) + at(n)]));
@@ -135,7 +149,8 @@ class Head {
         break;
       }
       case Kind::mlstm:
-        out.query = row(1, key(b, t), p_.key_dim), out.key = row(2, key(b, t), p_.key_dim);
+        out.query = row(1, key(b, t), p_.key_dim);
+        out.key = row(2, key(b, t), p_.key_dim);
         for (double& number : out.query) number *= scale();
         out.weight = std::exp(capped(in_[3]->values[scalar(b, t)]));
         std::fill(out.decay.begin(), out.decay.end(), sigmoid(capped(in_[4]->values[scalar(b, t)])));
@@ -156,7 +171,8 @@ class Head {
       case Kind::mamba1:
       case Kind::mamba2: {
         add_row(0, value(b, t), grad.value);
-        add_row(1, key(b, t), grad.key), add_row(2, key(b, t), grad.query);
+        add_row(1, key(b, t), grad.key);
+        add_row(2, key(b, t), grad.query);
         double d_step = grad.weight;
         for (std::int64_t n = 0; n < p_.key_dim; ++n) {
           const double rate = std::exp(in_[4]->values[decay(n)]), d = grad.decay[at(n)] * token.decay[at(n)];
@@ -206,7 +222,9 @@ class Head {
           for (std::size_t k = 0; k < row.size(); ++k)
             out[i].values[from + k] += row[k] * silu_slope(in_[i]->values[from + k]);
         };
-        add_silu(0, value(b, t), grad.value), add_silu(1, key(b, t), grad.query), add_silu(2, key(b, t), grad.key);
+        add_silu(0, value(b, t), grad.value);
+        add_silu(1, key(b, t), grad.query);
+        add_silu(2, key(b, t), grad.key);
         break;
       }
       case Kind::rwkv4:
@@ -217,7 +235,8 @@ class Head {
         break;
       case Kind::rwkv5:
         add_row(0, value(b, t), grad.value);
-        add_row(1, key(b, t), grad.query), add_row(2, key(b, t), grad.key);
+        add_row(1, key(b, t), grad.query);
+        add_row(2, key(b, t), grad.key);
         for (std::size_t n = 0; n < token.key.size(); ++n)
           out[3].values[rwkv5_decay(b, t) + n] += grad.decay[n] * token.decay[n] * std::log(token.decay[n]);
         add_row(4, at(head_ * p_.key_dim), grad.bonus);
@@ -226,7 +245,8 @@ class Head {
         add_rwkv7(b, t, token, grad, out);
         break;
       case Kind::mlstm: {
-        add_row(0, value(b, t), grad.value), add_row(2, key(b, t), grad.key);
+        add_row(0, value(b, t), grad.value);
+        add_row(2, key(b, t), grad.key);
         for (double& number : grad.query) number *= scale();
         add_row(1, key(b, t), grad.query);
         const std::size_t i = scalar(b, t);
@@ -407,13 +427,18 @@ std::vector<Numbers> recurrence_grad(const std::vector<const Numbers*>& dy, cons
           const std::vector<double> result = found(token, before, now);
           const double below = divisor(place.kind, result[values]);
           double d_below = 0;
-          for (std::size_t v = 0; v < values; ++v) d_below -= d[v] * result[v] / (below * below), d[v] /= below;
+          for (std::size_t v = 0; v < values; ++v) {
+            d_below -= d[v] * result[v] / (below * below);
+            d[v] /= below;
+          }
           d.push_back(d_below * divisor_slope(place.kind, result[values]));
         }
         Token g;
-        g.decay.assign(keys, 0.0), g.key = g.query = g.removed = g.removal = g.bonus = g.decay;
+        g.decay.assign(keys, 0.0);
+        g.key = g.query = g.removed = g.removal = g.bonus = g.decay;
         g.value.assign(columns, 0.0);
-        g.weight = 0, g.skip = 0;
+        g.weight = 0;
+        g.skip = 0;
         State earlier(grad.size(), 0.0);  // gradient of the state before the token
         std::vector<double> d_removed(columns, 0.0);
         const bool reads_before = !token.bonus.empty();

@@ -178,8 +178,10 @@ void take_formats(Checkpoint& checkpoint) {
         std::find_if(std::begin(plain), std::end(plain), [&](const auto& one) { return one.first == tensor.dtype; });
     if (found != std::end(plain))
       elements[static_cast<std::size_t>(found - std::begin(plain))] += count;
-    else
-      packed += count, packed_bits += 8.0 * tensor.bytes;
+    else {
+      packed += count;
+      packed_bits += 8.0 * tensor.bytes;
+    }
   }
   const auto most = std::max_element(elements.begin(), elements.end());
   if (*most > packed) imported.model.dtype = plain[static_cast<std::size_t>(most - elements.begin())].second;
@@ -190,7 +192,8 @@ void take_formats(Checkpoint& checkpoint) {
   const Dtype base = bits >= 8.0 ? Dtype::int8 : Dtype::int4;
   const int more = std::max(0, static_cast<int>(std::lround((bits - facts(base).bits) * block)));
   imported.quantisation = linear_layers(more > 0 ? NumberFormat(base, more, block) : NumberFormat(base));
-  imported.quantisation->add(Part::embedding), imported.quantisation->add(Part::head);
+  imported.quantisation->add(Part::embedding);
+  imported.quantisation->add(Part::head);
   checkpoint.notes.push_back(fmt::format("its packed tensors have {} bits an element on average{}", human_number(bits),
                                          bits < 4.0 ? "; fewer than 4 are counted as 4" : ""));
 }

@@ -263,8 +263,10 @@ TEST(Gguf, TheModelHasTheFormatsOfItsTensors) {
   });
   EXPECT_EQ(counted, Bytes(bytes + 3 * 64 * 2.0));  // norms in bf16
 
-  for (CheckpointTensor& each : checkpoint.tensors)
-    each.dtype = "F16", each.bytes = 2.0 * static_cast<double>(each.elements);
+  for (CheckpointTensor& each : checkpoint.tensors) {
+    each.dtype = "F16";
+    each.bytes = 2.0 * static_cast<double>(each.elements);
+  }
   checkpoint.imported = *import_config(header->config, "tiny.gguf");
   take_formats(checkpoint);
   EXPECT_FALSE(checkpoint.imported->quantisation);
@@ -330,7 +332,8 @@ TEST_F(Checkpoints, AConfigurationAlone) {
 }
 
 TEST_F(Checkpoints, AModelIsNamedByItsFolderOrItsFile) {
-  write("config.json", tiny_config), write("tiny-2.5.json", tiny_config);
+  write("config.json", tiny_config);
+  write("tiny-2.5.json", tiny_config);
   EXPECT_EQ(read()->imported->model.id, directory_.filename());
   EXPECT_EQ(read("config.json")->imported->model.id, directory_.filename());
   EXPECT_EQ(read("tiny-2.5.json")->imported->model.id, "tiny-2.5");

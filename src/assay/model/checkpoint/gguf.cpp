@@ -164,7 +164,9 @@ class ConfigWriter {
   }
   void set(std::string_view key, std::int64_t value) {
     Json node;
-    node.kind = Json::Kind::integer, node.integer = value, node.number = static_cast<double>(value);
+    node.kind = Json::Kind::integer;
+    node.integer = value;
+    node.number = static_cast<double>(value);
     config_.members.emplace_back(key, std::move(node));
   }
   void set(std::string_view key, const std::vector<std::int64_t>& values) {
@@ -172,18 +174,22 @@ class ConfigWriter {
     node.kind = Json::Kind::list;
     for (const std::int64_t value : values) {
       Json& item = node.items.emplace_back();
-      item.kind = Json::Kind::integer, item.integer = value, item.number = static_cast<double>(value);
+      item.kind = Json::Kind::integer;
+      item.integer = value;
+      item.number = static_cast<double>(value);
     }
     config_.members.emplace_back(key, std::move(node));
   }
   void set(std::string_view key, bool value) {
     Json node;
-    node.kind = Json::Kind::boolean, node.boolean = value;
+    node.kind = Json::Kind::boolean;
+    node.boolean = value;
     config_.members.emplace_back(key, std::move(node));
   }
   void set(std::string_view key, std::string_view value) {
     Json node;
-    node.kind = Json::Kind::text, node.text = value;
+    node.kind = Json::Kind::text;
+    node.text = value;
     config_.members.emplace_back(key, std::move(node));
   }
   /// A list whose numbers differ: each layer has its own.

@@ -30,7 +30,8 @@ std::vector<Compressed> read_compressed(ConfigReader& in, std::int64_t layers) {
   std::int64_t few = 4, many = 128;
   if (const Json* object = in.object("compress_rates")) {
     ConfigReader rates(*object, in.file(), "compress_rates.");
-    few = rates.size(sparse, few), many = rates.size(heavy, many);
+    few = rates.size(sparse, few);
+    many = rates.size(heavy, many);
     in.take(rates);
   }
   if (in.has("compress_rate_csa")) few = in.size("compress_rate_csa");

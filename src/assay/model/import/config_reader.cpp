@@ -193,9 +193,10 @@ const Json* ConfigReader::read(Keys keys, std::string_view& found) {
     read_.push_back(key);
     const Json* here = object_->find(key);
     if (!here || here->kind == Json::Kind::null) continue;
-    if (!value)
-      value = here, found = key;
-    else if (shown(*here) != shown(*value))
+    if (!value) {
+      value = here;
+      found = key;
+    } else if (shown(*here) != shown(*value))
       fault(key,
             fmt::format("is {} and {}{} is {}, which is another name of the same", shown(*here), prefix_, found,
                         shown(*value)),

@@ -122,7 +122,8 @@ void openelm(ConfigReader& in, Transformer& model) {
       in.fault(key, fmt::format("lists {} layers, num_transformer_layers is {}", listed, layers),
                "write one for each layer");
   };
-  check("num_query_heads", heads.size()), check("num_kv_heads", kv_heads.size());
+  check("num_query_heads", heads.size());
+  check("num_kv_heads", kv_heads.size());
   check("ffn_multipliers", multiples.size());
   if (in.failed()) return;
   for (std::size_t i = 0; i < heads.size(); ++i) {

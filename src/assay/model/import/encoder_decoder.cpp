@@ -66,13 +66,15 @@ void switch_transformers(ConfigReader& in, Transformer& model) {
     for (std::int64_t i = 0; i < dense.layers(); ++i) {
       Layer layer = dense.kinds[dense.order[static_cast<std::size_t>(i)]];
       if (step == 1 || (step > 1 && i % step == 1)) {
-        layer.feed_forward->experts = experts, layer.feed_forward->experts_per_token = 1;
+        layer.feed_forward->experts = experts;
+        layer.feed_forward->experts_per_token = 1;
         layer.feed_forward->router_bias = bias;
       }
       stack.add(layer);
     }
   };
-  spread(*model.encoder, "num_sparse_encoder_layers"), spread(model.decoder, "num_sparse_decoder_layers");
+  spread(*model.encoder, "num_sparse_encoder_layers");
+  spread(model.decoder, "num_sparse_decoder_layers");
 }
 
 /// What tells the relatives of BART apart.
@@ -99,7 +101,9 @@ void fill_bart(ConfigReader& in, Transformer& model, const BartLike& kind) {
                fmt::format("a number of heads that divides {}", model.d_model));
     a.head_dim = a.value_dim = std::max<std::int64_t>(model.d_model / a.heads, 1);
     set_bias(a, true, true);
-    a.causal = causal, a.cross = cross, a.rotary = false;
+    a.causal = causal;
+    a.cross = cross;
+    a.rotary = false;
     return a;
   };
   Layer encoder, decoder;

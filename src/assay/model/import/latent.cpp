@@ -27,7 +27,8 @@ void read_groups(ConfigReader& in, FeedForward& experts, const LatentDefaults& d
     return in.fault("n_group", fmt::format("must divide the {} experts, got {}", experts.experts, groups));
   if (picked > groups)
     return in.fault("topk_group", fmt::format("must be at most n_group = {}, got {}", groups, picked));
-  experts.expert_groups = groups, experts.groups_per_token = picked;
+  experts.expert_groups = groups;
+  experts.groups_per_token = picked;
 }
 
 /// Experts after the leading dense layers.

@@ -113,7 +113,8 @@ std::optional<Quantisation> of_mlx(const Json& config) {
   const auto micro = mode.empty() || mode == "affine" ? std::nullopt : named(mode);
   if (!micro && !dtype) return std::nullopt;
   Quantisation found = linear_layers(micro ? *micro : NumberFormat{*dtype, 32, size});
-  found.add(Part::head), found.add(Part::embedding);
+  found.add(Part::head);
+  found.add(Part::embedding);
   return found;
 }
 

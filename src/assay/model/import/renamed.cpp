@@ -192,7 +192,9 @@ Layer searched_layer(ConfigReader& in, const Json& entry, std::size_t index, Att
     layer.feed_forward = FeedForward{.width = static_cast<std::int64_t>(std::ceil(wanted / 256.0)) * 256};
     ++layer.norms;
   }
-  in.take(block), in.take(a), in.take(f);
+  in.take(block);
+  in.take(a);
+  in.take(f);
   return layer;
 }
 

@@ -31,7 +31,8 @@ struct Case {
         cluster(*hardware::parse_cluster(where, catalogue(), "test")) {
     question.setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test");
     question.setup.model = &model;
-    question.prompt = 1024, question.output = 256;
+    question.prompt = 1024;
+    question.output = 256;
     question.capacity = cluster.chip.hbm().capacity.value.value();
   }
   Case(const Case&) = delete;
@@ -78,7 +79,8 @@ void expect_nothing_better(const Case& c, std::int64_t most_tried_batch) {
         const serving::ServingPoint p = serving::serving_point(c.question, s, profiles, *links, batch);
         if (p.memory.total() > c.question.capacity) continue;
         ++tried;
-        first_token = std::min(first_token, p.prefill.estimate), rate = std::max(rate, p.tokens_per_second());
+        first_token = std::min(first_token, p.prefill.estimate);
+        rate = std::max(rate, p.tokens_per_second());
         bool matched = false;
         for (const serving::ServingPoint& f : found.front)
           matched |= f.decode.estimate <= p.decode.estimate * (1.0 + 1e-12) &&
@@ -96,7 +98,9 @@ void expect_nothing_better(const Case& c, std::int64_t most_tried_batch) {
           for (lower::CacheScheme cache :
                {lower::CacheScheme::heads, lower::CacheScheme::batch, lower::CacheScheme::sequence}) {
             serving::ServingStrategy s = tensor_only(tensor);
-            s.second = second, s.pipeline = pipeline, s.data = chips / tensor / second / pipeline;
+            s.second = second;
+            s.pipeline = pipeline;
+            s.data = chips / tensor / second / pipeline;
             s.expert = expert;
             s.scheme = {cache, second > 1 ? lower::WeightScheme::two_dimensions : lower::WeightScheme::one_dimension};
             if (expert > 1 && (second > 1 || !c.model.decoder.kinds.front().feed_forward->experts)) continue;
@@ -127,7 +131,8 @@ TEST(ServingSearch, PromptsMayGatherWeightsThatDecodeStepsLeaveWhereTheyAre) {
   Case c("llama-3-70b", "tpu-v5e:4x8");
   c.question.setup.formats.weights = Dtype::int8;
   serving::ServingStrategy s = tensor_only(8);
-  s.second = 4, s.scheme = {lower::CacheScheme::batch, lower::WeightScheme::two_dimensions};
+  s.second = 4;
+  s.scheme = {lower::CacheScheme::batch, lower::WeightScheme::two_dimensions};
   const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
   double least = HUGE_VAL;
   for (const lower::ServingScheme& scheme : serving::prefill_schemes(s)) {
@@ -146,7 +151,8 @@ TEST(ServingSearch, PromptsMayGatherWeightsThatDecodeStepsLeaveWhereTheyAre) {
 
 TEST(ServingMemory, DriverLibrariesGraphsAndAllocatorTakeTheirParts) {
   Case c("llama-3-8b", "h100-sxm:2");
-  c.question.prompt = 1000, c.question.output = 200;
+  c.question.prompt = 1000;
+  c.question.output = 200;
   serving::ServingStrategy s;
   s.tensor = 2;
   const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
@@ -185,7 +191,8 @@ TEST(ServingProfile, AnEncoderReadsThePromptAndTheDecoderKeepsTwoCaches) {
   // T5 11B: 24 layers in each stack, width 1024, 128 heads of 128, feed-forward 65536, not gated; table 32128 x 1024.
   Case c("t5-11b", "h100-sxm:1");
   c.question.setup.formats.weights = Dtype::bf16;
-  c.question.prompt = 400, c.question.output = 100;
+  c.question.prompt = 400;
+  c.question.output = 100;
   const serving::ServingStrategy one;
   const training::StageLinks links = *serving::serving_links(c.question.setup, one, c.cluster);
   const serving::ServingProfiles profiles = serving::serving_profiles(c.question, one, links);
@@ -337,7 +344,8 @@ TEST(ServingSearch, NoBatchYieldsMoreTokensThanTheBest) {
 TEST(ServingSearch, MoreMemoryIsNeverWorse) {
   constexpr double tolerance = 1.002;
   Measured c("deepseek-v2-lite", "h100-sxm:2");
-  c.question.prompt = 128, c.question.output = 1024;
+  c.question.prompt = 128;
+  c.question.output = 1024;
   for (const std::optional<double> wish : {std::optional<double>(), std::optional(0.02), std::optional(0.05)}) {
     double before = 0.0;
     for (double more = 1.0; more < 3.0; more += 0.17) {
@@ -370,7 +378,8 @@ TEST(ServingMemory, ASequenceLiesOnOneReplica) {
     return serving::serving_memory(c.question, serving::serving_profiles(c.question, s, links), batch);
   };
   serving::ServingStrategy replicas, by_batch = tensor_only(8);
-  replicas.data = 8, by_batch.scheme.cache = lower::CacheScheme::batch;
+  replicas.data = 8;
+  by_batch.scheme.cache = lower::CacheScheme::batch;
   // 1280 tokens x 32 layers x 8 heads x 128 x 2 x 2 B on the chip that has the sequence.
   const double sequence = 1280.0 * 32 * 8 * 128 * 2 * 2;
   for (const serving::ServingStrategy& s : {replicas, by_batch})
@@ -384,7 +393,8 @@ TEST(ServingMemory, ASequenceLiesOnOneReplica) {
 TEST(ServingSearch, TheTextbooksBatchOnEightV5e) {
   Case c("llama-3-70b", "tpu-v5e:4x2");
   c.question.setup.formats.weights = c.question.setup.formats.kv_cache = Dtype::int8;
-  c.question.prompt = 8191, c.question.output = 1;
+  c.question.prompt = 8191;
+  c.question.output = 1;
   const serving::ServingStrategy s = tensor_only(8);
   const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
   const serving::ServingMemory memory =
@@ -428,7 +438,9 @@ TEST(ServingFit, SlicesAreThoseThatExist) {
   EXPECT_EQ(smallest_slice({}, h100, capacity, 141e9)->text, "2");
   // 80 GiB - 1 % - 1.5 GiB = 77.7 GiB of one, 77.2 GiB of each of several: 154.4 GiB of two.
   estimate::RuntimeMemory runtime;
-  runtime.hidden = 0.01, runtime.context = 1.5 * 1_GiB, runtime.communication = 0.5 * 1_GiB;
+  runtime.hidden = 0.01;
+  runtime.context = 1.5 * 1_GiB;
+  runtime.communication = 0.5 * 1_GiB;
   const auto gib = [&](double n) { return (n * 1_GiB).value(); };
   EXPECT_EQ(smallest_slice(runtime, h100, capacity, gib(77.6))->text, "1");
   EXPECT_EQ(smallest_slice(runtime, h100, capacity, gib(77.8))->text, "2");
@@ -448,7 +460,8 @@ TEST(ServingFit, TheLongestContextFillsMemory) {
 // Tokens 8101 to 8199 of llama-4-scout: 92 steps fill up the first chunk of 8192, seven begin the next one.
 TEST(ServingPoint, StepsAreCutWhereAChunkBegins) {
   Case c("llama-4-scout", "h200-sxm:8");
-  c.question.prompt = 8100, c.question.output = 100;
+  c.question.prompt = 8100;
+  c.question.output = 100;
   const serving::ServingStrategy s = tensor_only(8);
   const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
   const auto read = [&](const serving::ServingProfile& profile) {
@@ -514,7 +527,8 @@ TEST(Speculation, AModuleSharesEmbeddingAndHeadAndTheBatchLeavesRoomForIt) {
             0.999 * c.question.capacity);
   // Stages hold the module for their own sequences, and experts stay where they are.
   serving::ServingStrategy staged;
-  staged.tensor = 4, staged.pipeline = 2;
+  staged.tensor = 4;
+  staged.pipeline = 2;
   EXPECT_EQ(speculate(c.question, module, c.cluster, staged, 8, 0.8, {1})->draft_strategy.data, 2);
 }
 

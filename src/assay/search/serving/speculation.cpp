@@ -10,7 +10,8 @@ serving::ServingStrategy strategy_of_draft(const Draft& draft, const serving::Se
   serving::ServingStrategy out;
   if (draft.shares_outer) {  // a layer like the others, on every stage for its own sequences
     out = strategy;
-    out.pipeline = 1, out.data = strategy.data * strategy.pipeline;
+    out.pipeline = 1;
+    out.data = strategy.data * strategy.pipeline;
     return out;
   }
   out.tensor = strategy.tensor;

@@ -72,7 +72,8 @@ class Searcher {
     const auto schemes = space_.context_schemes(p);
     const auto zeros = space_.zeros(p);
     Mesh mesh;
-    mesh.parallelism = p, mesh.orders = space_.orders(p);
+    mesh.parallelism = p;
+    mesh.orders = space_.orders(p);
     if (mesh.orders.empty()) return;
     if (mesh.orders.size() > most_orders) throw InternalError("more orders of stages than bits");
     mesh.layers = &layers_.of(p);
@@ -93,7 +94,9 @@ class Searcher {
       for (training::Offload offload : choices_.offloads) {
         std::optional<bool>& fit = states_fit[training::moves_states(offload)];
         training::Strategy s;
-        s.parallelism = p, s.parallelism.zero = zero, s.offload = offload;
+        s.parallelism = p;
+        s.parallelism.zero = zero;
+        s.offload = offload;
         if (!fit) fit = !prune_ || state_bytes(s) <= capacity_;
         if (*fit) sharing.offloads = static_cast<std::uint8_t>(sharing.offloads | 1u << static_cast<unsigned>(offload));
       }
@@ -109,7 +112,9 @@ class Searcher {
     for (lower::ResidualScheme residual : residuals)
       for (lower::ContextScheme scheme : schemes)
         for (std::int64_t micro : micro_batches) {
-          work.residual = residual, work.context_scheme = scheme, work.micro_batch = micro;
+          work.residual = residual;
+          work.context_scheme = scheme;
+          work.micro_batch = micro;
           // What is computed again comes on top, so that other policies are looked at once this one is.
           const training::Strategy s = strategy_of(work);
           work.possible = possible_orders(meshes_.back().orders, p.pipeline,
@@ -124,8 +129,10 @@ class Searcher {
   training::Strategy strategy_of(const Work& work) const {
     training::Strategy s;
     s.parallelism = meshes_[work.mesh].parallelism;
-    s.parallelism.residual = work.residual, s.parallelism.context_scheme = work.context_scheme;
-    s.micro_batch = work.micro_batch, s.recompute = policies_[work.policy];
+    s.parallelism.residual = work.residual;
+    s.parallelism.context_scheme = work.context_scheme;
+    s.micro_batch = work.micro_batch;
+    s.recompute = policies_[work.policy];
     return s;
   }
 
@@ -138,7 +145,8 @@ class Searcher {
       if (settled_[work.group] >> i & 1u) continue;
       s.parallelism.zero = mesh.sharings[i].zero;
       // What is too slow with the least work is so with more, and what fits needs no more.
-      work.policy = 0, s.recompute = policies_[0];
+      work.policy = 0;
+      s.recompute = policies_[0];
       const WeightsTimes& least = way_of(s, work, i).least;
       const std::size_t way = way_number(work, i);
       const auto is_worth_it = [&](std::size_t inner, const WeightsTimes& weights) {
@@ -146,7 +154,8 @@ class Searcher {
       };
       bool is_settled = is_simple;
       if (is_worth_it(mesh.inner, least)) {
-        left_.assign(policies_.size(), std::nullopt), fitting_.assign(policies_.size(), {});
+        left_.assign(policies_.size(), std::nullopt);
+        fitting_.assign(policies_.size(), {});
         std::optional<bool> is_open;  // memory does not depend on places
         const auto has_work = [&] {
           if (!is_open) is_open = has_open(s, work, i, is_simple);
@@ -261,7 +270,8 @@ class Searcher {
         if (const auto other = static_cast<std::size_t>(std::countr_zero(rest)); floors_[other] < floors_[o]) o = other;
       orders &= ~(std::uint64_t{1} << o);
       if (prune_ && floors_[o] >= worst_) return;
-      s.schedule = mesh.orders[o].schedule, s.interleave = mesh.orders[o].interleave;
+      s.schedule = mesh.orders[o].schedule;
+      s.interleave = mesh.orders[o].interleave;
       Candidate candidate{s, training::training_cost(steady_, s)};
       ++found_.count.evaluated;
       if (excess(candidate.cost) > 0.0) continue;
@@ -335,7 +345,8 @@ class Searcher {
     std::optional<std::uint64_t>& known = fitting_[work.policy][static_cast<std::size_t>(offload)];
     if (known) return *known;
     training::Strategy s = strategy_of(work);
-    s.parallelism.zero = mesh.sharings[i].zero, s.offload = offload;
+    s.parallelism.zero = mesh.sharings[i].zero;
+    s.offload = offload;
     const training::TrainingProfile &profile = profiles_.priced(*work.made, work.policy).profile,
                                     &traffic = *way_of(s, work, i).traffic;
     sizes_only_.size = training::role_sizes(s.parallelism);
@@ -347,7 +358,8 @@ class Searcher {
       if (least_memory(scratch_) > capacity_) continue;
       for (std::size_t o = 0; o < mesh.orders.size(); ++o) {
         if (!(of_split >> o & 1u)) continue;
-        s.schedule = mesh.orders[o].schedule, s.interleave = mesh.orders[o].interleave;
+        s.schedule = mesh.orders[o].schedule;
+        s.interleave = mesh.orders[o].interleave;
         if (fits(scratch_, s)) bits |= std::uint64_t{1} << o;
       }
     }
@@ -392,7 +404,9 @@ class Searcher {
       if (space_.per_group(p) > 0)
         for (int zero : space_.zeros(p))
           for (training::Offload offload : choices_.offloads) {
-            shared.parallelism = p, shared.parallelism.zero = zero, shared.offload = offload;
+            shared.parallelism = p;
+            shared.parallelism.zero = zero;
+            shared.offload = offload;
             meshes.emplace_back(state_bytes(shared), shared);
           }
     std::stable_sort(meshes.begin(), meshes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -409,8 +423,11 @@ class Searcher {
           for (std::int64_t micro : space_.micro_batches(space_.per_group(mesh)))
             for (std::size_t policy = 0; policy < policies_.size(); ++policy) {
               training::Strategy s = start;
-              s.parallelism.residual = residual, s.parallelism.context_scheme = scheme;
-              s.micro_batch = micro, s.recompute = policies_[policy], s.layout = layouts.front();
+              s.parallelism.residual = residual;
+              s.parallelism.context_scheme = scheme;
+              s.micro_batch = micro;
+              s.recompute = policies_[policy];
+              s.layout = layouts.front();
               take_closest(s, policy, *links, least);
             }
     }
@@ -429,7 +446,8 @@ class Searcher {
       training::fill_stages(question_, s, profile, &traffic, links, alike.split, steady_);
       for (std::size_t o = 0; o < orders.size(); ++o) {
         if (!((alike.orders & possible) >> o & 1u) || least_memory(steady_) - capacity_ >= least) continue;
-        s.schedule = orders[o].schedule, s.interleave = orders[o].interleave;
+        s.schedule = orders[o].schedule;
+        s.interleave = orders[o].interleave;
         Candidate candidate{s, training::training_cost(steady_, s)};
         ++found_.count.evaluated;
         if (excess(candidate.cost) >= least) continue;
@@ -529,7 +547,8 @@ class Searcher {
     const lower::Parallelism& p = s.parallelism;
     training::Strategy any;
     any.parallelism.tensor = p.tensor;
-    any.parallelism.expert = p.expert, any.parallelism.data = p.expert_data();
+    any.parallelism.expert = p.expert;
+    any.parallelism.data = p.expert_data();
     any.parallelism.expert_over = p.expert_over;
     if (p.expert_over.context) any.parallelism.context = p.context;
     const training::TrainingProfile& profile = profiles_.priced(profiles_.microbatch_of(any), 0).profile;

@@ -20,7 +20,8 @@ model::Transformer tiny_model() {
   model.vocabulary = 8192;
   model::Layer layer;
   model::Attention attention;
-  attention.heads = attention.kv_heads = 8, attention.head_dim = attention.value_dim = 64;
+  attention.heads = attention.kv_heads = 8;
+  attention.head_dim = attention.value_dim = 64;
   layer.attention = attention;
   model::FeedForward mlp;
   mlp.width = 2048;
@@ -34,7 +35,8 @@ model::Transformer alternating_model() {
   model::Transformer model = tiny_model();
   const model::Layer plain = model.decoder.kinds.front();
   model::Layer experts = plain;
-  experts.feed_forward->experts = 8, experts.feed_forward->experts_per_token = 8;
+  experts.feed_forward->experts = 8;
+  experts.feed_forward->experts_per_token = 8;
   model.decoder = {};
   for (int i = 0; i < 5; ++i) model.decoder.add(plain), model.decoder.add(experts);
   return model;
@@ -103,7 +105,8 @@ TEST(TrainingSearch, PruningNeverLosesTheBestWherePipelinesHardlyFill) {
     for (const double sequences : {8, 64}) {
       Case c(where);
       c.question.sequences = sequences;
-      c.question.setup.effects.contention = 0.3, c.question.setup.effects.gradients_waited = 0.1;
+      c.question.setup.effects.contention = 0.3;
+      c.question.setup.effects.gradients_waited = 0.1;
       c.question.setup.effects.beside_waited = 0.2;
       for (double capacity : {5e8, 8e10}) {
         const auto cut = search_training(c.question, sequence, c.cluster, {}, capacity, 20, true);
@@ -121,8 +124,10 @@ TEST(TrainingSearch, PruningNeverLosesTheBestWherePipelinesHardlyFill) {
 TEST(TrainingSearch, PruningNeverLosesAScheduleThatHidesExperts) {
   for (const double waited : {0.0, 0.25, 1.0}) {
     Case c("h100-sxm:16");
-    for (model::Layer& layer : c.model.decoder.kinds)
-      layer.feed_forward->experts = 8, layer.feed_forward->experts_per_token = 2;
+    for (model::Layer& layer : c.model.decoder.kinds) {
+      layer.feed_forward->experts = 8;
+      layer.feed_forward->experts_per_token = 2;
+    }
     c.question.setup.effects.expert_waited = waited;
     for (double capacity : {4e9, 8e10}) {
       const auto cut = search_training(c.question, sequence, c.cluster, {}, capacity, 3, true);
@@ -162,7 +167,9 @@ TEST(TrainingSearch, ChunksOfUnlikeLayersAreSearchedExactly) {
     c.model = alternating_model();
     c.question.setup.effects.expert_waited = 0.25;
     TrainingChoices choices;
-    choices.schedule = pipeline::PipelineSchedule::interleaved, choices.context = 1, choices.pipeline = 2;
+    choices.schedule = pipeline::PipelineSchedule::interleaved;
+    choices.context = 1;
+    choices.pipeline = 2;
     for (const double capacity : {1e9, 2e9, 8e10}) expect_exact(c, choices, capacity);
   }
 }
@@ -197,7 +204,9 @@ TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
     for (std::int64_t pp = 1; pp * tp <= 8 && pp <= 4; pp *= 2)
       for (std::int64_t fsdp = 1; fsdp * pp * tp <= 8; fsdp *= 2) {
         training::Strategy s;
-        s.parallelism.tensor = tp, s.parallelism.pipeline = pp, s.parallelism.fsdp = fsdp;
+        s.parallelism.tensor = tp;
+        s.parallelism.pipeline = pp;
+        s.parallelism.fsdp = fsdp;
         s.parallelism.data = 8 / (tp * pp * fsdp);
         const std::int64_t per_group = 32 / (s.parallelism.data * fsdp);
         for (std::int64_t micro = 1; micro <= std::min<std::int64_t>(per_group, 16); micro *= 2)
@@ -206,7 +215,8 @@ TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
               for (const lower::RecomputePolicy& policy : lower::recompute_policies)
                 for (const training::Offload offload : every_offload) {
                   // On one node all placements are alike.
-                  s.micro_batch = micro, s.offload = offload;
+                  s.micro_batch = micro;
+                  s.offload = offload;
                   s.parallelism.zero = zero;
                   s.parallelism.residual = static_cast<lower::ResidualScheme>(residual);
                   s.recompute = policy.parts;
@@ -238,16 +248,20 @@ TEST(TrainingSearch, RanksUnevenPipelinesByTheirEvents) {
     if (alternate) c.model = alternating_model();
     while (c.model.decoder.layers() < 13) c.model.decoder.add(c.model.decoder.kinds.front());
     TrainingChoices choices;
-    choices.context = choices.tensor = choices.fsdp = choices.expert = 1, choices.zero = 1;
+    choices.context = choices.tensor = choices.fsdp = choices.expert = 1;
+    choices.zero = 1;
     choices.recompute = lower::Recompute::none();
     for (const std::int64_t pp : {2, 4, 8}) {
       choices.pipeline = pp;
       std::vector<double> all;
       training::Strategy s;
-      s.parallelism.pipeline = pp, s.parallelism.data = 8 / pp, s.parallelism.zero = 1;
+      s.parallelism.pipeline = pp;
+      s.parallelism.data = 8 / pp;
+      s.parallelism.zero = 1;
       for (const StageOrder& order : TrainingSpace(c.question, sequence, c.cluster, choices).orders(s.parallelism))
         for (s.micro_batch = 1; s.micro_batch <= 16; s.micro_batch *= 2) {
-          s.schedule = order.schedule, s.interleave = order.interleave;
+          s.schedule = order.schedule;
+          s.interleave = order.interleave;
           const auto m = static_cast<std::int64_t>(training::microbatches(c.question, s));
           if (m < 1 || !pipeline::is_possible({order.schedule, pp, m, order.interleave})) continue;
           const auto cost = training::price_strategy(c.question, sequence, c.cluster, s);
@@ -303,12 +317,18 @@ TEST(TrainingSearch, FindsTheBestOfAllPlacements) {
           measured && experts)
         c.question.collectives = measured->values.collective;
       if (experts)
-        for (model::Layer& layer : c.model.decoder.kinds)
-          layer.feed_forward->experts = 8, layer.feed_forward->experts_per_token = 2;
+        for (model::Layer& layer : c.model.decoder.kinds) {
+          layer.feed_forward->experts = 8;
+          layer.feed_forward->experts_per_token = 2;
+        }
       TrainingChoices choices;
-      choices.schedule = pipeline::PipelineSchedule::one_f_one_b, choices.recompute = lower::Recompute::none();
-      choices.residual = lower::ResidualScheme::replicated, choices.context_scheme = lower::ContextScheme::gather;
-      choices.micro_batch = 1, choices.zero = 1, choices.expert_over = lower::ExpertAxes{};
+      choices.schedule = pipeline::PipelineSchedule::one_f_one_b;
+      choices.recompute = lower::Recompute::none();
+      choices.residual = lower::ResidualScheme::replicated;
+      choices.context_scheme = lower::ContextScheme::gather;
+      choices.micro_batch = 1;
+      choices.zero = 1;
+      choices.expert_over = lower::ExpertAxes{};
       const std::int64_t chips = c.cluster.chips();
       double best = HUGE_VAL;
       int improved = 0, strategies = 0;
@@ -327,8 +347,12 @@ TEST(TrainingSearch, FindsTheBestOfAllPlacements) {
                 if (!as_it_is || of_all < as_it_is->estimate) ++improved;
                 ++strategies;
                 best = std::min(best, of_all);
-                choices.tensor = tp, choices.pipeline = pp, choices.context = cp, choices.fsdp = fsdp;
-                choices.data = data, choices.expert = ep;
+                choices.tensor = tp;
+                choices.pipeline = pp;
+                choices.context = cp;
+                choices.fsdp = fsdp;
+                choices.data = data;
+                choices.expert = ep;
                 for (const bool prune : {true, false}) {
                   const auto found = search_training(c.question, sequence, c.cluster, choices, 8e10, 1, prune);
                   ASSERT_TRUE(found && !found->best.empty())
@@ -345,7 +369,9 @@ TEST(TrainingSearch, FindsTheBestOfAllPlacements) {
 TEST(TrainingSearch, KeepsToAnOrderOfAxesThatIsGiven) {
   const Case c("h100-sxm:16");
   TrainingChoices choices;
-  choices.data = 2, choices.tensor = 8, choices.fsdp = choices.pipeline = choices.context = 1;
+  choices.data = 2;
+  choices.tensor = 8;
+  choices.fsdp = choices.pipeline = choices.context = 1;
   const auto best = search_training(c.question, sequence, c.cluster, choices, 8e10, 1);
   choices.layout = network::AxisLayout{};
   const auto usual = search_training(c.question, sequence, c.cluster, choices, 8e10, 1);
@@ -360,9 +386,12 @@ TEST(TrainingSearch, KeepsToAnOrderOfAxesThatIsGiven) {
 TEST(TrainingSearch, MakingMoreAgainIsNeverFaster) {
   for (const char* where : {"h100-sxm:16", "tpu-v5e:4x4"}) {
     Case c(where);
-    c.question.setup.effects.contention = 0.3, c.question.setup.effects.gradients_waited = 0.1;
+    c.question.setup.effects.contention = 0.3;
+    c.question.setup.effects.gradients_waited = 0.1;
     training::Strategy s;
-    s.parallelism.fsdp = 4, s.parallelism.tensor = 2, s.parallelism.pipeline = 2;
+    s.parallelism.fsdp = 4;
+    s.parallelism.tensor = 2;
+    s.parallelism.pipeline = 2;
     for (const pipeline::PipelineSchedule schedule :
          {pipeline::PipelineSchedule::one_f_one_b, pipeline::PipelineSchedule::zb_v})
       for (const auto& [less_name, less] : lower::recompute_policies)
@@ -394,7 +423,9 @@ TEST(TrainingSearch, RunnersUpAreOtherStrategies) {
 TEST(TrainingSearch, KeepsWhatIsFixedAndSaysWhatNeedsLeastWhenNothingFits) {
   const Case c("h100-sxm:16");
   TrainingChoices choices;
-  choices.tensor = 4, choices.pipeline = 2, choices.recompute = lower::Recompute::full();
+  choices.tensor = 4;
+  choices.pipeline = 2;
+  choices.recompute = lower::Recompute::full();
   const auto found = search_training(c.question, sequence, c.cluster, choices, 8e10, 4);
   ASSERT_TRUE(found);
   for (const Candidate& candidate : found->best) {
@@ -514,7 +545,8 @@ TEST(TrainingSearch, UnevenStagesInterleave) {
   Case c("h100-sxm:8");
   for (int i = 0; i < 7; ++i) c.model.decoder.add(c.model.decoder.kinds.front());
   TrainingChoices choices;
-  choices.pipeline = 2, choices.schedule = pipeline::PipelineSchedule::interleaved;
+  choices.pipeline = 2;
+  choices.schedule = pipeline::PipelineSchedule::interleaved;
   const TrainingSpace space(c.question, sequence, c.cluster, choices);
   lower::Parallelism p;
   p.pipeline = 2;

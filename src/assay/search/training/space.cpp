@@ -73,7 +73,11 @@ void TrainingSpace::split_data(std::int64_t tp, std::int64_t pp, std::int64_t cp
     if (choices_.fsdp && *choices_.fsdp != fsdp) continue;
     if (choices_.data && *choices_.data != data / fsdp) continue;
     lower::Parallelism p;
-    p.data = data / fsdp, p.fsdp = fsdp, p.tensor = tp, p.pipeline = pp, p.context = cp;
+    p.data = data / fsdp;
+    p.fsdp = fsdp;
+    p.tensor = tp;
+    p.pipeline = pp;
+    p.context = cp;
     for (const lower::ExpertAxes over : {lower::ExpertAxes{}, lower::ExpertAxes{true, false},
                                          lower::ExpertAxes{false, true}, lower::ExpertAxes{true, true}})
       split_experts(over, parts, p, out);
