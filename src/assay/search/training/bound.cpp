@@ -173,9 +173,8 @@ void TrainingBound::add_stages(const LeastTimes& least, double m, const pipeline
   }
 }
 
-double TrainingBound::path_through(const LeastTimes& least, const StageSums& sums, std::size_t through,
-                                   const pipeline::PipelineShape& shape, const pipeline::StageSplit& split,
-                                   const OrderLayers& layers, double hop) const {
+double TrainingBound::path_through(const Stages& stages, std::size_t through) const {
+  const auto& [least, sums, shape, split, layers, hop] = stages;
   const pipeline::StageSplit::Part &part = split.parts[through], &first = split.parts.front();
   const double at_end = sums.parts[through].at_end, first_at_end = sums.parts.front().at_end;
   // Every run but the last one of the model sends its result, every one but the first its gradient.
@@ -228,17 +227,15 @@ double TrainingBound::shortest_parts(const LeastTimes& least, const StageSums& s
   return pipeline::pipeline_form(shape, shortest).interval.value() + at_end;
 }
 
-double TrainingBound::least_step(const LeastTimes& least, const StageSums& sums, const pipeline::PipelineShape& shape,
-                                 const pipeline::StageSplit& split, const OrderLayers& layers, double hop,
-                                 double enough) const {
+double TrainingBound::least_step(const Stages& stages, double enough) const {
+  const StageSums& sums = stages.sums;
+  const pipeline::PipelineShape& shape = stages.shape;
   double seconds = step(sums.seconds);
   if (shape.stages == 1 || seconds >= enough) return seconds;
   if (training::layout_of(shape.schedule) == pipeline::StageLayout::mirrored)
-    return std::max(seconds, step(shortest_parts(least, sums, shape, layers)));
-  const auto wait_on = [&](std::size_t part) {
-    seconds = std::max(seconds, step(path_through(least, sums, part, shape, split, layers, hop)));
-  };
-  const auto last = static_cast<std::size_t>(split.part_of.back());
+    return std::max(seconds, step(shortest_parts(stages.least, sums, shape, stages.layers)));
+  const auto wait_on = [&](std::size_t part) { seconds = std::max(seconds, step(path_through(stages, part))); };
+  const auto last = static_cast<std::size_t>(stages.split.part_of.back());
   wait_on(last);
   if (sums.slowest != last && seconds < enough) wait_on(sums.slowest);
   return seconds;

@@ -66,10 +66,18 @@ class TrainingBound {
   /// What each kind of stage takes of `m` microbatches under any schedule, in the memory of those before.
   void add_stages(const LeastTimes& least, double m, const pipeline::StageSplit& split, double hop,
                   StageSums& sums) const;
+  /// The stages of a pipeline under one schedule.
+  struct Stages {
+    const LeastTimes& least;
+    const StageSums& sums;
+    const pipeline::PipelineShape& shape;
+    const pipeline::StageSplit& split;
+    const OrderLayers& layers;
+    double hop;  ///< seconds from stage to stage
+  };
   /// Seconds of a step under a schedule in which stages wait for each other: the longest of its slowest stage and of
   /// the paths that stay on it or on the last stage. `enough` ends the search for longer ones.
-  double least_step(const LeastTimes& least, const StageSums& sums, const pipeline::PipelineShape& shape,
-                    const pipeline::StageSplit& split, const OrderLayers& layers, double hop, double enough) const;
+  double least_step(const Stages& stages, double enough) const;
 
   /// Seconds of the slowest stage of one strategy, with all that a stage does once a step.
   double slowest_stage(const training::SteadyCost& steady) const;
@@ -79,9 +87,7 @@ class TrainingBound {
   double step(double seconds) const;
 
  private:
-  double path_through(const LeastTimes& least, const StageSums& sums, std::size_t through,
-                      const pipeline::PipelineShape& shape, const pipeline::StageSplit& split,
-                      const OrderLayers& layers, double hop) const;
+  double path_through(const Stages& stages, std::size_t through) const;
   /// A step of parts that are all as short as the shortest: no longer than that of the parts as they are.
   double shortest_parts(const LeastTimes& least, const StageSums& sums, const pipeline::PipelineShape& shape,
                         const OrderLayers& layers) const;

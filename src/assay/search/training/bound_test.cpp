@@ -106,7 +106,7 @@ TEST(TrainingBound, IsNotAboveTheStepAndGrowsWithWhatIsKnown) {
                 const auto seconds = [&](const LeastTimes& least, double hop) {
                   StageSums sums;
                   bound.add_stages(least, static_cast<double>(microbatches), split, hop, sums);
-                  return bound.least_step(least, sums, shape, split, order, hop, HUGE_VAL);
+                  return bound.least_step({least, sums, shape, split, order, hop}, HUGE_VAL);
                 };
                 training::SteadyCost steady;
                 LeastTimes least;

@@ -63,8 +63,8 @@ TEST(TrainingSearch, PruningNeverLosesTheBest) {
     Case c(where);
     for (int i = 0; i < 3; ++i) c.model.decoder.add(c.model.decoder.kinds.front());  // seven: stages are uneven
     for (double capacity : {1e9, 4e9, 8e10}) {
-      const auto cut = search_training(c.question, sequence, c.cluster, {}, capacity, 3, true);
-      const auto all = search_training(c.question, sequence, c.cluster, {}, capacity, 3, false);
+      const auto cut = search_training(c.question, sequence, c.cluster, {}, {capacity, 3, true});
+      const auto all = search_training(c.question, sequence, c.cluster, {}, {capacity, 3, false});
       ASSERT_TRUE(cut && all);
       ASSERT_EQ(cut->best.empty(), all->best.empty());
       if (all->best.empty()) continue;
@@ -88,8 +88,8 @@ TEST(TrainingSearch, PruningNeverLosesTheBestOfStepsWithCostsOfTheirOwn) {
     TrainingChoices choices;
     choices.offloads.assign(std::begin(every_offload), std::end(every_offload));
     for (double capacity : {4e8, 8e10}) {
-      const auto cut = search_training(c.question, sequence, c.cluster, choices, capacity, 20, true);
-      const auto all = search_training(c.question, sequence, c.cluster, choices, capacity, 20, false);
+      const auto cut = search_training(c.question, sequence, c.cluster, choices, {capacity, 20, true});
+      const auto all = search_training(c.question, sequence, c.cluster, choices, {capacity, 20, false});
       ASSERT_TRUE(cut && all);
       ASSERT_EQ(cut->best.size(), all->best.size());
       for (std::size_t i = 0; i < all->best.size(); ++i)
@@ -109,8 +109,8 @@ TEST(TrainingSearch, PruningNeverLosesTheBestWherePipelinesHardlyFill) {
       c.question.setup.effects.gradients_waited = 0.1;
       c.question.setup.effects.beside_waited = 0.2;
       for (double capacity : {5e8, 8e10}) {
-        const auto cut = search_training(c.question, sequence, c.cluster, {}, capacity, 20, true);
-        const auto all = search_training(c.question, sequence, c.cluster, {}, capacity, 20, false);
+        const auto cut = search_training(c.question, sequence, c.cluster, {}, {capacity, 20, true});
+        const auto all = search_training(c.question, sequence, c.cluster, {}, {capacity, 20, false});
         ASSERT_TRUE(cut && all);
         ASSERT_EQ(cut->best.size(), all->best.size());
         for (std::size_t i = 0; i < all->best.size(); ++i)
@@ -130,8 +130,8 @@ TEST(TrainingSearch, PruningNeverLosesAScheduleThatHidesExperts) {
     }
     c.question.setup.effects.expert_waited = waited;
     for (double capacity : {4e9, 8e10}) {
-      const auto cut = search_training(c.question, sequence, c.cluster, {}, capacity, 3, true);
-      const auto all = search_training(c.question, sequence, c.cluster, {}, capacity, 3, false);
+      const auto cut = search_training(c.question, sequence, c.cluster, {}, {capacity, 3, true});
+      const auto all = search_training(c.question, sequence, c.cluster, {}, {capacity, 3, false});
       ASSERT_TRUE(cut && all);
       ASSERT_EQ(cut->best.size(), all->best.size());
       for (std::size_t i = 0; i < all->best.size(); ++i)
@@ -143,8 +143,8 @@ TEST(TrainingSearch, PruningNeverLosesAScheduleThatHidesExperts) {
 /// That bounds cut nothing that belongs into the list, and that each entry has its own price; returns how many there
 /// are.
 std::size_t expect_exact(const Case& c, const TrainingChoices& choices, double capacity) {
-  const auto cut = search_training(c.question, sequence, c.cluster, choices, capacity, 20, true);
-  const auto all = search_training(c.question, sequence, c.cluster, choices, capacity, 20, false);
+  const auto cut = search_training(c.question, sequence, c.cluster, choices, {capacity, 20, true});
+  const auto all = search_training(c.question, sequence, c.cluster, choices, {capacity, 20, false});
   EXPECT_TRUE(cut && all);
   if (!cut || !all) return 0;
   EXPECT_EQ(cut->best.size(), all->best.size());
@@ -231,7 +231,7 @@ TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
   choices.schedule = pipeline::PipelineSchedule::one_f_one_b;
   choices.offloads.assign(std::begin(every_offload), std::end(every_offload));
   for (std::size_t i = 0; i < capacities.size(); ++i) {
-    const auto found = search_training(c.question, sequence, c.cluster, choices, capacities[i], 1);
+    const auto found = search_training(c.question, sequence, c.cluster, choices, {capacities[i], 1});
     ASSERT_TRUE(found);
     ASSERT_EQ(found->best.empty(), best[i] == 1e30);
     const double estimate = found->best.empty() ? best[i] : found->best.front().cost.estimate;
@@ -269,7 +269,7 @@ TEST(TrainingSearch, RanksUnevenPipelinesByTheirEvents) {
           all.push_back(cost->estimate);
         }
       std::sort(all.begin(), all.end());
-      const auto found = search_training(c.question, sequence, c.cluster, choices, 8e10, 6);
+      const auto found = search_training(c.question, sequence, c.cluster, choices, {8e10, 6});
       ASSERT_TRUE(found);
       ASSERT_EQ(found->best.size(), 6u);
       for (std::size_t i = 0; i < 6; ++i) {
@@ -354,7 +354,7 @@ TEST(TrainingSearch, FindsTheBestOfAllPlacements) {
                 choices.data = data;
                 choices.expert = ep;
                 for (const bool prune : {true, false}) {
-                  const auto found = search_training(c.question, sequence, c.cluster, choices, 8e10, 1, prune);
+                  const auto found = search_training(c.question, sequence, c.cluster, choices, {8e10, 1, prune});
                   ASSERT_TRUE(found && !found->best.empty())
                       << where << " " << program::mesh_text(training::whole_mesh(s.parallelism));
                   EXPECT_NEAR(found->best.front().cost.estimate, of_all, 1e-12 * of_all)
@@ -372,9 +372,9 @@ TEST(TrainingSearch, KeepsToAnOrderOfAxesThatIsGiven) {
   choices.data = 2;
   choices.tensor = 8;
   choices.fsdp = choices.pipeline = choices.context = 1;
-  const auto best = search_training(c.question, sequence, c.cluster, choices, 8e10, 1);
+  const auto best = search_training(c.question, sequence, c.cluster, choices, {8e10, 1});
   choices.layout = network::AxisLayout{};
-  const auto usual = search_training(c.question, sequence, c.cluster, choices, 8e10, 1);
+  const auto usual = search_training(c.question, sequence, c.cluster, choices, {8e10, 1});
   ASSERT_TRUE(best && usual && !usual->best.empty());
   EXPECT_EQ(usual->best.front().strategy.layout, network::AxisLayout{});
   const auto cost = training::price_strategy(c.question, sequence, c.cluster, usual->best.front().strategy);
@@ -410,7 +410,7 @@ TEST(TrainingSearch, MakingMoreAgainIsNeverFaster) {
 
 TEST(TrainingSearch, RunnersUpAreOtherStrategies) {
   const Case c("tpu-v5e:4x4");
-  const auto found = search_training(c.question, sequence, c.cluster, {}, 8e10, 20);
+  const auto found = search_training(c.question, sequence, c.cluster, {}, {8e10, 20});
   ASSERT_TRUE(found);
   for (std::size_t i = 0; i < found->best.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
@@ -426,7 +426,7 @@ TEST(TrainingSearch, KeepsWhatIsFixedAndSaysWhatNeedsLeastWhenNothingFits) {
   choices.tensor = 4;
   choices.pipeline = 2;
   choices.recompute = lower::Recompute::full();
-  const auto found = search_training(c.question, sequence, c.cluster, choices, 8e10, 4);
+  const auto found = search_training(c.question, sequence, c.cluster, choices, {8e10, 4});
   ASSERT_TRUE(found);
   for (const Candidate& candidate : found->best) {
     EXPECT_EQ(candidate.strategy.parallelism.tensor, 4);
@@ -434,7 +434,7 @@ TEST(TrainingSearch, KeepsWhatIsFixedAndSaysWhatNeedsLeastWhenNothingFits) {
     EXPECT_EQ(candidate.strategy.recompute, lower::Recompute::full());
     EXPECT_LE(candidate.cost.memory.total(), 8e10);
   }
-  const auto none = search_training(c.question, sequence, c.cluster, choices, 1e6, 4);
+  const auto none = search_training(c.question, sequence, c.cluster, choices, {1e6, 4});
   ASSERT_TRUE(none);
   EXPECT_TRUE(none->best.empty());
   ASSERT_TRUE(none->closest);
@@ -451,7 +451,7 @@ TEST(TrainingSearch, PricesStrategiesAsFromScratch) {
     Case linked = c;
     linked.question.setup.model = &linked.model;
     linked.question.host = {1e9, 0.8, 1.5e9, 1e12};  // slow enough to be waited for
-    const auto found = search_training(linked.question, sequence, linked.cluster, choices, 4e9, 300);
+    const auto found = search_training(linked.question, sequence, linked.cluster, choices, {4e9, 300});
     ASSERT_TRUE(found);
     ASSERT_EQ(found->best.size(), 300u);
     for (const Candidate& candidate : found->best) {
@@ -474,8 +474,8 @@ TEST(TrainingSearch, OffloadingIsSearchedExactly) {
     TrainingChoices one;
     one.offloads = {offload};
     for (double capacity : {state, 4e8, 8e8}) {
-      const auto found = search_training(c.question, sequence, c.cluster, one, capacity, 1, true);
-      const auto all = search_training(c.question, sequence, c.cluster, one, capacity, 1, false);
+      const auto found = search_training(c.question, sequence, c.cluster, one, {capacity, 1, true});
+      const auto all = search_training(c.question, sequence, c.cluster, one, {capacity, 1, false});
       ASSERT_TRUE(found && all);
       ASSERT_EQ(found->best.empty(), all->best.empty());
       if (!all->best.empty()) EXPECT_EQ(found->best.front().cost.estimate, all->best.front().cost.estimate);
@@ -485,7 +485,7 @@ TEST(TrainingSearch, OffloadingIsSearchedExactly) {
   TrainingChoices every;
   every.offloads = {training::Offload::none, training::Offload::optimizer, training::Offload::activations,
                     training::Offload::both};
-  const auto found = search_training(c.question, sequence, c.cluster, every, 4e8, 1);
+  const auto found = search_training(c.question, sequence, c.cluster, every, {4e8, 1});
   ASSERT_TRUE(found);
   ASSERT_FALSE(found->best.empty());
   EXPECT_EQ(found->best.front().cost.estimate, least);
@@ -493,11 +493,11 @@ TEST(TrainingSearch, OffloadingIsSearchedExactly) {
 
 TEST(TrainingSearch, LeavesOutWhatIsTooSlow) {
   const Case c("h100-sxm:16");
-  const auto all = search_training(c.question, sequence, c.cluster, {}, 8e10, 5);
+  const auto all = search_training(c.question, sequence, c.cluster, {}, {8e10, 5});
   ASSERT_TRUE(all);
   ASSERT_EQ(all->best.size(), 5u);
   const double third = all->best[2].cost.estimate;
-  const auto some = search_training(c.question, sequence, c.cluster, {}, 8e10, 5, true, third);
+  const auto some = search_training(c.question, sequence, c.cluster, {}, {8e10, 5, true, third});
   ASSERT_TRUE(some);
   ASSERT_FALSE(some->best.empty());
   for (const Candidate& candidate : some->best) EXPECT_LT(candidate.cost.estimate, third);
@@ -512,7 +512,7 @@ TEST(TrainingSearch, FixingAChoiceNeverFindsABetterStrategy) {
         Case c(where);
         c.question.sequences = long_sequence > sequence ? 2 : 32;
         const auto best = [&](const TrainingChoices& choices) {
-          const auto found = search_training(c.question, long_sequence, c.cluster, choices, capacity, 1);
+          const auto found = search_training(c.question, long_sequence, c.cluster, choices, {capacity, 1});
           return found && !found->best.empty() ? found->best.front().cost.estimate : HUGE_VAL;
         };
         const double free = best({});
@@ -556,7 +556,7 @@ TEST(TrainingSearch, UnevenStagesInterleave) {
   for (const double capacity : {2e8, 3e8, 4e8, 5e8, 7e8, 1e9, 8e10}) {
     choices.interleave = std::nullopt;
     const auto best = [&] {
-      const auto found = search_training(c.question, sequence, c.cluster, choices, capacity, 1);
+      const auto found = search_training(c.question, sequence, c.cluster, choices, {capacity, 1});
       return found && !found->best.empty() ? found->best.front().cost.estimate : HUGE_VAL;
     };
     const double free = best();
