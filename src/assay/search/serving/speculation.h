@@ -41,11 +41,18 @@ Draft prediction_module(const model::Transformer& model);
 Result<double> batch_beside_draft(const serving::ServingQuestion& question, const Draft& draft,
                                   const hardware::Cluster& cluster, const serving::ServingStrategy& strategy);
 
-/// Loops of `lengths` drafted tokens for a batch of `strategy`. The draft runs on the same chips: as many ways of
-/// tensor parallelism as its heads allow, the rest as replicas; a module as the model itself. The host schedules once
-/// per loop. Steps of the model take `step_scale` times their estimate.
+/// Which loops to look at.
+struct LoopChoices {
+  double batch = 1;
+  double acceptance = 0;              ///< probability that a drafted token is right
+  std::vector<std::int64_t> lengths;  ///< drafted tokens
+  double step_scale = 1.0;            ///< factor on the estimate of the model's steps
+};
+
+/// Speculative loops of a strategy. The draft runs on the same chips: as many ways of tensor parallelism as its heads
+/// allow, the rest as replicas; a module runs as the model itself. The host schedules once per loop.
 Result<Speculation> speculate(const serving::ServingQuestion& question, const Draft& draft,
-                              const hardware::Cluster& cluster, const serving::ServingStrategy& strategy, double batch,
-                              double acceptance, const std::vector<std::int64_t>& lengths, double step_scale = 1.0);
+                              const hardware::Cluster& cluster, const serving::ServingStrategy& strategy,
+                              const LoopChoices& choices);
 
 }  // namespace assay::search

@@ -22,10 +22,9 @@ class Searcher {
   Searcher(const training::TrainingQuestion& question, std::int64_t sequence, const hardware::Cluster& cluster,
            const TrainingChoices& choices, const SearchLimits& limits)
       : question_(question),
-        model_(*question.setup.model),
         choices_(choices),
         space_(question, sequence, cluster, choices),
-        layers_(model_, space_),
+        layers_(*question.setup.model, space_),
         policies_(space_.policies()),
         profiles_(question, sequence, policies_),
         fit_(question, profiles_, layers_, limits.capacity),
@@ -61,8 +60,6 @@ class Searcher {
 
  private:
   using Mesh = WorkMesh;
-  using Way = WeightsWay;
-  using Sharing = WeightsSharing;
   using Work = TrainingWork;
   using Orders = OrdersByOffload;
 
@@ -91,7 +88,7 @@ class Searcher {
         static_cast<std::int64_t>(micro_batches.size() * residuals.size() * schemes.size() * policies_.size() *
                                   zeros.size() * choices_.offloads.size() * mesh.orders.size() * layouts);
     for (int zero : zeros) {
-      Sharing sharing{zero, 0};
+      WeightsSharing sharing{zero, 0};
       std::array<std::optional<bool>, 2> states_fit;  // of those that stay, and those that go to the host
       for (training::Offload offload : choices_.offloads) {
         std::optional<bool>& fit = states_fit[training::moves_states(offload)];
@@ -398,8 +395,8 @@ class Searcher {
     return is_fast;
   }
 
-  const Way& way_of(const training::Strategy& s, const Work& of, std::size_t i) {
-    Way& way = meshes_[of.mesh].ways[way_number(of, i)];
+  const WeightsWay& way_of(const training::Strategy& s, const Work& of, std::size_t i) {
+    WeightsWay& way = meshes_[of.mesh].ways[way_number(of, i)];
     if (way.traffic) return way;
     way.traffic = &profiles_.sharing_of(s);
     way.least =
@@ -462,7 +459,6 @@ class Searcher {
   }
 
   const training::TrainingQuestion& question_;
-  const model::Transformer& model_;
   const TrainingChoices& choices_;
   TrainingSpace space_;
   LayersOfOrders layers_;
