@@ -400,13 +400,14 @@ Result<void> check_lowers(const model::Transformer& model, std::string_view wher
     if (a.compression > 0)
       what = "attention over compressed keys";
     else if (a.index_heads > 0 && (a.kv_rank == 0 || a.q_rank == 0) && what.empty())
-      what = "attention over keys that an index picks";
+      what = "attention over indexed keys";
     else if ((a.output_groups > 0 || a.one_cache || (a.q_rank > 0 && a.kv_rank == 0)) && what.empty())
-      what = "attention with queries or results of low rank";
+      what = "attention with low-rank queries or outputs";
   }
   if (what.empty()) return {};
-  return fail(std::string(where), fmt::format("{} has {}, for which there is no program yet", model.id, what),
-              "`assay models` counts its parameters, FLOP and cache");
+  return fail(std::string(where),
+              fmt::format("{} has {}, which can be counted but not yet trained or served", model.id, what),
+              "`assay models` shows its parameters, FLOP and cache");
 }
 
 program::Program lower_training(const model::Transformer& model, const program::Mesh& mesh, const ShardingRules& rules,

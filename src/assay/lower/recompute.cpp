@@ -41,8 +41,8 @@ Result<Recompute> parse_recompute(std::string_view text, std::string_view where)
     if (known == std::end(part_names)) {
       std::vector<std::string_view> policies;
       for (const RecomputePolicy& policy : recompute_policies) policies.push_back(policy.name);
-      return fail(std::string(where), fmt::format("unknown policy of recomputation {}", in_quotes(word)),
-                  fmt::format("one of {}; or a list of what is made again: {}", fmt::join(policies, ", "),
+      return fail(std::string(where), fmt::format("unknown recomputation policy {}", in_quotes(word)),
+                  fmt::format("one of {}; or a list of parts to recompute: {}", fmt::join(policies, ", "),
                               fmt::join(part_names, ", ")),
                   Error::Kind::usage);
     }

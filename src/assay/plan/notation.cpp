@@ -41,7 +41,7 @@ class Parser {
     }
     skip();
     if (at_ < text_.size())
-      return error(at_, fmt::format("{} is left over", in_quotes(text_.substr(at_))),
+      return error(at_, fmt::format("unexpected {}", in_quotes(text_.substr(at_))),
                    "an expression is A[...], A[...] -> A[...] or A[...] * B[...] -> C[...]");
     return parsed;
   }
@@ -85,7 +85,7 @@ class Parser {
       if (used & program::axis_bit(found))
         return error(
             at_, fmt::format("axis {} is used twice in one tensor", mesh_.axes[static_cast<std::size_t>(found)].name),
-            "an axis can split one dimension only, or mark one partial sum");
+            "an axis can split one dimension or mark one partial sum, not both");
       used |= program::axis_bit(found);
       list = list.pushed(found);
       at_ += length;

@@ -49,7 +49,7 @@ Array<double> StepRunner::collected(int tensor, const ProgramMemory& memory) {
 void StepRunner::check_layouts(const program::Step& step) const {
   const auto same = [&](int a, int b) {
     if (a < 0 || b < 0 || program_.tensor(a).sharding == program_.tensor(b).sharding) return;
-    throw InternalError("operands lie differently: " + program::step_text(program_, step));
+    throw InternalError("operands have different shardings: " + program::step_text(program_, step));
   };
   switch (step.op) {
     case program::Op::add:
@@ -77,7 +77,7 @@ void StepRunner::check_layouts(const program::Step& step) const {
 void StepRunner::run(const program::Step& step, const model::Layer* layer, ProgramMemory& memory) {
   for (int id : step.in)
     if (id >= 0 && memory[at(id)].empty())
-      throw InternalError("a step reads what was not made: " + program::step_text(program_, step));
+      throw InternalError("a step reads a tensor that was not computed: " + program::step_text(program_, step));
   if (program::facts(step.op).movement != program::Movement::none) {
     memory[at(step.out[0])] = run_collective(step, memory[at(step.in[0])]);
     return;

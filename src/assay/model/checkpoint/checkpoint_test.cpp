@@ -287,13 +287,13 @@ TEST(Gguf, RefusesWhatCannotBe) {
   EXPECT_NE(what("GGML").find("does not begin"), std::string::npos);
   EXPECT_NE(what("GGUF" + little<std::uint32_t>(1) + std::string(16, '\0')).find("version 1"), std::string::npos);
   const std::string start = "GGUF" + little<std::uint32_t>(3);
-  EXPECT_NE(what(start + little<std::uint64_t>(~0ULL) + little<std::uint64_t>(~0ULL)).find("ends"), std::string::npos);
+  EXPECT_NE(what(start + little<std::uint64_t>(~0ULL) + little<std::uint64_t>(~0ULL)).find("truncated"), std::string::npos);
   EXPECT_NE(
       what(start + little<std::uint64_t>(1) + little<std::uint64_t>(0) + tensor("w", {1ULL << 41}, 0)).find("counted"),
       std::string::npos);
-  EXPECT_NE(
-      what(start + little<std::uint64_t>(1) + little<std::uint64_t>(0) + tensor("w", {31}, 8)).find("whole blocks"),
-      std::string::npos);
+  EXPECT_NE(what(start + little<std::uint64_t>(1) + little<std::uint64_t>(0) + tensor("w", {31}, 8))
+                .find("multiple of blocks"),
+            std::string::npos);
   EXPECT_NE(
       what(start + little<std::uint64_t>(1) + little<std::uint64_t>(0) + tensor("w", {32}, 77)).find("quantisation"),
       std::string::npos);
@@ -394,7 +394,7 @@ TEST_F(Checkpoints, AnIndexNamesNoFileElsewhere) {
   write("model.safetensors.index.json", R"({"weight_map": {"a": "../secret.safetensors"}})");
   const auto checkpoint = read();
   ASSERT_FALSE(checkpoint);
-  EXPECT_NE(checkpoint.error().what.find("beside it"), std::string::npos);
+  EXPECT_NE(checkpoint.error().what.find("same directory"), std::string::npos);
 }
 
 TEST_F(Checkpoints, TensorsAloneHaveNoModel) {

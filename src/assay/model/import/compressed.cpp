@@ -41,7 +41,7 @@ std::vector<Compressed> read_compressed(ConfigReader& in, std::int64_t layers) {
   std::vector<Compressed> out;
   for (const std::string& type : types) {
     if (type != plain && type != sparse && type != heavy)
-      in.fault("layer_types", fmt::format("unknown type of layer {}", in_quotes(type)));
+      in.fault("layer_types", fmt::format("unknown layer type {}", in_quotes(type)));
     out.push_back({type == plain ? 0 : type == sparse ? few : many, type == sparse});
   }
   if (types.empty())

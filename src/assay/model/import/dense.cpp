@@ -33,11 +33,11 @@ void mllama(ConfigReader& in, Transformer& model) {
     in.note("cross_attention_layers not given: every fifth, beginning with layer 3");
   }
   if (std::any_of(looking.begin(), looking.end(), [&](std::int64_t i) { return i >= common.layers; }))
-    in.fault("cross_attention_layers", fmt::format("names a layer behind the last of {}", common.layers),
+    in.fault("cross_attention_layers", fmt::format("names a layer past the last of {} layers", common.layers),
              "layers count from 0 to num_hidden_layers - 1");
   for (std::int64_t i = 0; i < common.layers; ++i)
     model.decoder.add(std::find(looking.begin(), looking.end(), i) == looking.end() ? common.layer : image);
-  in.note(fmt::format("{} layers attend to images: text alone skips them", looking.size()));
+  in.note(fmt::format("{} layers attend to images and are skipped for text", looking.size()));
 }
 
 /// Apertus: one matrix up, an activation with two learned numbers, norms of each head.
