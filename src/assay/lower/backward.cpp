@@ -108,7 +108,7 @@ int BackwardPass::forward_value(int id, bool by_own_gradient) {
     return id;
   }
   program::Step repeat = program_.steps[at(producer)];
-  repeat.is_repeated = true;
+  repeat.is_recomputed = true;
   for (std::int16_t& in : repeat.in)
     if (in >= 0) in = static_cast<std::int16_t>(forward_value(in));
   for (std::int16_t& out : repeat.out) {
@@ -150,7 +150,8 @@ bool BackwardPass::wants_gradient(int id) const {
   if (id < 0) return false;
   const program::ProgramTensor& tensor = program_.tensor(id);
   if (tensor.is_frozen) return false;
-  return !tensor.is_given || tensor.is_lent || is_weight(id) || tensor.tensor_class == program::TensorClass::residual;
+  return !tensor.is_given || tensor.is_cross_layer || is_weight(id) ||
+         tensor.tensor_class == program::TensorClass::residual;
 }
 
 void BackwardPass::note_weight(int id, bool first) {

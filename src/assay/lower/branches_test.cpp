@@ -40,7 +40,7 @@ void expect_same(const program::Program& a, const program::Block& in_a, const pr
     EXPECT_EQ(x.flops, y.flops) << program::step_text(a, x);
     EXPECT_EQ(x.bytes, y.bytes) << program::step_text(a, x);
     EXPECT_EQ(x.once, y.once);
-    EXPECT_EQ(x.is_repeated, y.is_repeated);
+    EXPECT_EQ(x.is_recomputed, y.is_recomputed);
   }
 }
 

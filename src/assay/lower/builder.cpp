@@ -94,7 +94,7 @@ int Builder::copy_of(int id, std::string_view name) {
   const program::ProgramTensor& of = program_.tensors[at(id)];
   program::ProgramTensor& copy = program_.tensors.back();
   if (!name.empty()) copy.name = name;
-  copy.is_given = copy.is_kept = copy.is_lent = false;
+  copy.is_given = copy.is_kept = copy.is_cross_layer = false;
   copy.producer = -1;
   if (of.tensor_class == program::TensorClass::weight) copy.tensor_class = program::TensorClass::used_weight;
   return static_cast<int>(program_.tensors.size()) - 1;

@@ -31,9 +31,9 @@ program::Program empty_program(const model::Transformer& model, const program::M
 struct Written {
   std::int32_t first = 0, last = 0;
   int input = -1, output = -1;
-  int encoded = -1;       ///< what cross attention looks at, or a block aside: the same for all layers
-  int token = -1;         ///< what a layer has from the token itself; of the embedding, what all have
-  LentKeys shared, lent;  ///< keys and values of an earlier layer, and those that later layers use
+  int encoded = -1;             ///< what cross attention looks at, or a block aside: the same for all layers
+  int token = -1;               ///< what a layer has from the token itself; of the embedding, what all have
+  CrossLayerKeys shared, lent;  ///< keys and values of an earlier layer, and those that later layers use
   int first_branch = 0, last_branch = 0;
   bool shares_weights = false;  ///< with the other layers of its kind
 };
@@ -172,7 +172,7 @@ class Lowering {
     const BranchSet present = branches_of(shape);
     if (present & branch_bit(Branch::cross_attention)) {
       out.encoded = residual("Encoded", source_of(work));
-      program_.tensors[at(out.encoded)].is_lent = true;  // to all layers
+      program_.tensors[at(out.encoded)].is_cross_layer = true;  // to all layers
     }
     const std::size_t before = program_.tensors.size();
     LayerWriter writer(build_, model_, shape, work, out.encoded);
@@ -193,8 +193,8 @@ class Lowering {
       const program::ProgramTensor& tensor = program_.tensors[i];
       if (!tensor.is_given) continue;
       if (tensor.tensor_class == program::TensorClass::residual)
-        (tensor.is_lent ? out.encoded : out.token) = static_cast<int>(i);
-      else if (tensor.is_lent)
+        (tensor.is_cross_layer ? out.encoded : out.token) = static_cast<int>(i);
+      else if (tensor.is_cross_layer)
         (out.shared.keys < 0 ? out.shared.keys : out.shared.values) = static_cast<int>(i);
     }
     build_.end_block();

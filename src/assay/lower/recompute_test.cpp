@@ -43,10 +43,10 @@ TEST(Recompute, RepeatsALayerButForItsLastProduct) {
   plan.recompute = Recompute::full();
   const double forward = 2 * tokens * layer_matrices + 4 * batch * length * length * n_heads * head;
   const double last = 2 * tokens * d_model * ff;  // its result is needed by nobody
-  EXPECT_EQ(program::count(train({}, plan)).repeated_flops, Flops(layers * (forward - last)));
+  EXPECT_EQ(program::count(train({}, plan)).recomputed_flops, Flops(layers * (forward - last)));
   EXPECT_EQ(program::count(train({}, plan)).flops, program::count(train({})).flops + Flops(layers * (forward - last)));
   plan.recompute = Recompute::selective();
-  EXPECT_EQ(program::count(train({}, plan)).repeated_flops,
+  EXPECT_EQ(program::count(train({}, plan)).recomputed_flops,
             Flops(layers * 4 * batch * length * length * n_heads * head));
 }
 

@@ -116,7 +116,7 @@ void add(ProgramCount& sum, const Step& step, double times) {
   sum.memory += times * step.bytes;
   if (step.op == Op::product) sum.product_flops += flops;
   if (is_attention(step.op)) sum.attention_flops += flops;
-  if (step.is_repeated) sum.repeated_flops += flops;
+  if (step.is_recomputed) sum.recomputed_flops += flops;
 }
 
 }  // namespace

@@ -68,13 +68,13 @@ struct ProgramTensor {
   std::string_view name;
   std::int16_t producer = -1;  ///< the step that makes it; below 0: none
   std::uint8_t rank = 0;
-  bool is_gradient = false;  ///< listed with a d before its name
-  bool is_needed = false;    ///< the gradient of a later step reads it, or a copy that is made again
-  bool is_kept = false;      ///< stays in memory from the forward to the backward pass
-  bool is_given = false;     ///< a weight, an input or a cache: no step makes it
-  bool is_lent = false;      ///< keys, values or an encoder's result that other layers make or use, too
-  bool is_frozen = false;    ///< a weight that is not trained
-  bool is_shared = false;    ///< a weight that all layers of its kind use
+  bool is_gradient = false;     ///< listed with a d before its name
+  bool is_needed = false;       ///< the gradient of a later step reads it, or a copy that is made again
+  bool is_kept = false;         ///< stays in memory from the forward to the backward pass
+  bool is_given = false;        ///< a weight, an input or a cache: no step makes it
+  bool is_cross_layer = false;  ///< keys, values or an encoder's result that other layers make or use, too
+  bool is_frozen = false;       ///< a weight that is not trained
+  bool is_shared = false;       ///< a weight that all layers of its kind use
   TensorClass tensor_class = TensorClass::activation;
   Dtype dtype = Dtype::bf16;  ///< set by store_as(), together with its bits
   Sharding sharding;
@@ -113,9 +113,9 @@ enum class Urgency : std::uint8_t {
 struct alignas(16) Step {  // 64 bytes, so that its number is a shift away
   Op op = Op::product;
   Urgency urgency = Urgency::critical;
-  bool is_repeated = false;  ///< forward work done again in the backward pass
-  bool once = false;         ///< per optimizer step, not per microbatch
-  AxisSet axes = 0;          ///< of a collective
+  bool is_recomputed = false;  ///< forward work done again in the backward pass
+  bool once = false;           ///< per optimizer step, not per microbatch
+  AxisSet axes = 0;            ///< of a collective
   std::array<std::int16_t, 8> in{-1, -1, -1, -1, -1, -1, -1, -1};
   std::array<std::int16_t, 7> out{-1, -1, -1, -1, -1, -1, -1};
   /// Attention: index in `attentions`; norm: groups that are normalised one by one; rotate: dimensions that turn, if
@@ -199,9 +199,9 @@ struct ProgramCount {
   Flops flops;          ///< all
   Flops product_flops;  ///< of matrix products
   Flops attention_flops;
-  Flops repeated_flops;  ///< forward work done again
-  Bytes memory;          ///< read and written
-  Bytes network;         ///< received
+  Flops recomputed_flops;  ///< forward work done again
+  Bytes memory;            ///< read and written
+  Bytes network;           ///< received
 };
 ProgramCount count(const Program& program);
 /// One pass through one block for one microbatch.

@@ -29,8 +29,9 @@ bool is_weight(const program::ProgramTensor& tensor) {
 /// arrives from the layer behind is waited for, and so is what forward work done again needs.
 bool runs_beside(const program::Step& step, const program::ProgramTensor& before, program::Phase phase) {
   if (phase != program::Phase::backward || step.urgency != program::Urgency::critical) return false;
-  if (step.op == program::Op::all_gather) return step.is_repeated && !before.is_gradient;  // as far as `before` is kept
-  return (step.op == program::Op::reduce_scatter || step.op == program::Op::all_reduce) && !step.is_repeated;
+  if (step.op == program::Op::all_gather)
+    return step.is_recomputed && !before.is_gradient;  // as far as `before` is kept
+  return (step.op == program::Op::reduce_scatter || step.op == program::Op::all_reduce) && !step.is_recomputed;
 }
 
 /// A weight that is wider than what products take, not one that is quantised for them.
@@ -221,7 +222,7 @@ class BlockPricer {
     };
     for (std::int32_t i = block.first; i < block.last; ++i) {
       const program::Step& step = program_.steps[at(i)];
-      if (step.is_repeated) continue;
+      if (step.is_recomputed) continue;
       RepeatableLayer::Step* again = nullptr;
       if (repeatable && block.phase == program::Phase::forward) again = &record(step, products, *repeatable);
       if (step.op == program::Op::product) ++products;
@@ -286,7 +287,7 @@ class BlockPricer {
   }
 
   void add_repeated_traffic(program::Step step, RepeatableLayer::Step& again, RepeatableLayer& layer) {
-    step.is_repeated = true;
+    step.is_recomputed = true;
     const auto traffic = traffic_of(roles_, program_, step, program::Phase::backward, part_);
     if (!traffic) return;
     again.traffic = static_cast<std::int16_t>(layer.traffic.size());
@@ -299,7 +300,7 @@ class BlockPricer {
     if (number < 0) {
       const program::ProgramTensor& tensor = program_.tensor(id);
       number = static_cast<std::int16_t>(layer.tensors.size());
-      const bool is_own = tensor.tensor_class == program::TensorClass::residual && !tensor.is_lent;
+      const bool is_own = tensor.tensor_class == program::TensorClass::residual && !tensor.is_cross_layer;
       layer.tensors.push_back({tensor.is_needed, !tensor.is_given || is_own, bytes_of(tensor)});
     }
     return number;

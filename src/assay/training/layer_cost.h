@@ -81,7 +81,7 @@ struct PassProfile {
   Seconds busy;                       ///< the part of it in which matrix units draw their full power
   Seconds slowed;                     ///< what the clock of sustained power adds to it if they always do
   Seconds started;                    ///< what the host takes to start its kernels: it is never shorter
-  Flops flops, repeated_flops;
+  Flops flops, recomputed_flops;
   TrafficList traffic;  ///< at most max_traffic
 
   /// Weights of a layer travel together, activations one after the other.

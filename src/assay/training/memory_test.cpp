@@ -70,8 +70,8 @@ TEST(TrainingMemory, ByOperatorEveryOtherProductIsKept) {
   const TrainingProfile some = make_profile(c.question.setup, profile_key(strategy, 8192));
   strategy.recompute = lower::Recompute::full();
   const TrainingProfile all = make_profile(c.question.setup, profile_key(strategy, 8192));
-  EXPECT_LT(some.kinds[0].backward.repeated_flops, 0.5 * all.kinds[0].backward.repeated_flops);
-  EXPECT_GT(some.kinds[0].backward.repeated_flops.value(), 0.0);
+  EXPECT_LT(some.kinds[0].backward.recomputed_flops, 0.5 * all.kinds[0].backward.recomputed_flops);
+  EXPECT_GT(some.kinds[0].backward.recomputed_flops.value(), 0.0);
 }
 
 TEST(TrainingMemory, PoliciesThatKeepMoreRepeatLess) {
@@ -87,8 +87,8 @@ TEST(TrainingMemory, PoliciesThatKeepMoreRepeatLess) {
     kept = layer.kept.value();
     if (policy == lower::Recompute::all_but_products())
       continue;  // attention is made again, the feed-forward block is not
-    EXPECT_LT(layer.backward.repeated_flops.value(), repeated) << lower::name(policy);
-    repeated = layer.backward.repeated_flops.value();
+    EXPECT_LT(layer.backward.recomputed_flops.value(), repeated) << lower::name(policy);
+    repeated = layer.backward.recomputed_flops.value();
   }
 }
 

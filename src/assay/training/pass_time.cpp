@@ -15,7 +15,7 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
   time.compute = pass.estimate.value(), time.ideal_compute = pass.compute.value();
   time.ideal_memory = pass.memory.value(), time.recompute = pass.repeated.value();
   time.weight_gradients = pass.weight_gradients.value();
-  time.flops = pass.flops.value(), time.repeated_flops = pass.repeated_flops.value();
+  time.flops = pass.flops.value(), time.recomputed_flops = pass.recomputed_flops.value();
   double background = 0.0;
   std::uint32_t background_links = 0;
   struct Waiting {

@@ -22,7 +22,7 @@ struct PassTime {
   double gradients = 0, new_weights = 0;   ///< once per step
   std::array<double, roles> ideal_once{};  ///< the same at full bandwidth, by role
   double all_once = 0;
-  double flops = 0, repeated_flops = 0;
+  double flops = 0, recomputed_flops = 0;
 
   double chain() const { return compute + tensor + context + expert; }
   /// `times` a microbatch; what is there once a step is of all that is `held`.
@@ -37,7 +37,7 @@ struct PassTime {
     for (std::size_t r = 0; r < roles; ++r) ideal_once[r] += held * other.ideal_once[r];
     all_network += times * other.all_network, all_once += held * other.all_once;
     gradients += held * other.gradients, new_weights += held * other.new_weights;
-    flops += times * other.flops, repeated_flops += times * other.repeated_flops;
+    flops += times * other.flops, recomputed_flops += times * other.recomputed_flops;
   }
 };
 

@@ -46,7 +46,7 @@ void RepeatableLayer::repeat(const TrainingSetup& setup, lower::Recompute recomp
       if (step.full_power) pass.busy += step.estimate;
     }
     pass.compute += step.compute, pass.memory += step.memory;
-    pass.flops += step.flops, pass.repeated_flops += step.flops;
+    pass.flops += step.flops, pass.recomputed_flops += step.flops;
   }
   for (const estimate::JoinedProducts::Product& product : together.products()) {
     const Seconds stretched = setup.effects.product * product.estimate;

@@ -22,7 +22,7 @@ Lowered lowered(const program::Program& program, int kind) {
     for (std::int32_t i = block.first; i < block.last && block.phase == program::Phase::backward; ++i) {
       const program::Step& step = program.steps[static_cast<std::size_t>(i)];
       sum.flops += step.flops;
-      if (!step.is_repeated) continue;
+      if (!step.is_recomputed) continue;
       sum.repeated += step.flops;
       for (int id : step.out) {
         if (id < 0 || program.tensor(id).tensor_class == program::TensorClass::used_weight) continue;
@@ -77,7 +77,7 @@ TEST(PolicyProfiles, AreThoseOfProgramsLoweredWithThePolicy) {
               EXPECT_DOUBLE_EQ(layer.kept.value(), want.kept.value());
               EXPECT_DOUBLE_EQ(layer.again.value(), want.again.value());
               EXPECT_NEAR(layer.backward.flops / want.flops, 1.0, 1e-12);
-              EXPECT_NEAR(layer.backward.repeated_flops.value(), want.repeated.value(), 1e-9 * want.flops.value());
+              EXPECT_NEAR(layer.backward.recomputed_flops.value(), want.repeated.value(), 1e-9 * want.flops.value());
             }
           }
         }

@@ -112,7 +112,7 @@ Result<std::vector<KindTime>> kind_times(const TrainingQuestion& question, std::
         continue;  // the update is priced as a whole
       std::string kind =
           moves ? resource_of(program, step) : std::string(program::kernel_group(program::facts(step.op).cost));
-      const std::string_view phase = step.is_repeated ? "forward again" : program::name(block.phase);
+      const std::string_view phase = step.is_recomputed ? "forward again" : program::name(block.phase);
       auto found = std::find_if(all.begin(), all.end(),
                                 [&](const KindTime& one) { return one.phase == phase && one.kind == kind; });
       if (found == all.end()) found = all.insert(all.end(), {phase, std::move(kind), moves, {}, {}, {}});

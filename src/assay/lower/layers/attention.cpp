@@ -84,7 +84,7 @@ int LayerWriter::attention_block(const model::Attention& a, int x) {
 
 void LayerWriter::lend(int keys, std::string_view name) {
   program::ProgramTensor& tensor = build_.program().tensors[at(keys)];
-  tensor.is_lent = true;
+  tensor.is_cross_layer = true;
   tensor.name = name;
 }
 

@@ -18,7 +18,7 @@ class LayerWriter {
   /// Writes the forward steps of a branch; the new value of the residual stream.
   int write(Branch branch, int x);
   /// Keys and values that later layers use too; below 0: none.
-  LentKeys lent() const { return lent_; }
+  CrossLayerKeys lent() const { return lent_; }
 
  private:
   /// The tensor of the next unused weight of that name; below 0 where the model has none.
@@ -150,7 +150,7 @@ class LayerWriter {
   const Workload& work_;
   int encoded_;
   bool sandwich_;
-  LentKeys lent_;
+  CrossLayerKeys lent_;
   std::array<int, 2> pending_{-1, -1};  ///< biases that the next sum adds
   std::vector<model::Weight> weights_;  ///< of the layer; those that are taken have lost their names
   std::size_t next_ = 0;                ///< the first that may not be taken yet

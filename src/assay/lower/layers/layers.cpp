@@ -99,7 +99,7 @@ int LayerWriter::with_block_aside(int x) {
   const int embedded =
       build_.given("Embedded", {{batch, work_.sequences}, {sequence, work_.queries}, {d_model, model_.d_model}},
                    program::TensorClass::residual, build_.formats().activations);
-  program.tensors[at(embedded)].is_lent = program.tensors[at(embedded)].is_kept = true;  // for all layers
+  program.tensors[at(embedded)].is_cross_layer = program.tensors[at(embedded)].is_kept = true;  // for all layers
   // Rows of both are joined where they are whole.
   program::Sharding rows = sharding(x);
   rows.dims[2] = {};
