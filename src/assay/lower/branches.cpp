@@ -172,7 +172,7 @@ bool Branches::copy_backward(int first, int last, int arriving) {
   if (like < 0) return false;
   rename((*this)[like].input, (*this)[first].input);
   rename((*this)[like + count - 1].arriving, arriving);
-  int attention = -1;  // any of the branches may make it again
+  int attention = -1;  // any of the branches may recompute it
   for (int i = 0; i < count; ++i) {
     rename((*this)[like + i].forward, (*this)[first + i].forward);
     attention = std::max(attention, (*this)[first + i].attention);

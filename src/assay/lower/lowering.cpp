@@ -281,7 +281,7 @@ class Lowering {
 
   void backward(std::string_view name, int number, std::int64_t layers, const Written& forward) {
     build_.begin_block(name, program::Phase::backward, number, layers);
-    if (forward.input < 0 && model_.adapters) return build_.end_block();  // nobody asks the embedding for a gradient
+    if (forward.input < 0 && model_.adapters) return build_.end_block();  // the embedding needs no gradient
     std::array<Builder::Seed, 4> seeds;
     std::size_t count = 0;
     const int for_layers = number < 0 ? forward.token : -1;

@@ -78,7 +78,7 @@ class Counted {
     const double sums = 2.0 + mean, rest = 1.0 + mean + (has(1) ? 1.0 : 0.0) + (has(3) ? 1.0 : 0.0);
     return n * (made(0) < n ? sums : has(2) ? rest : sums + rest);
   }
-  /// With the normalised row y, made again: the product of y and its gradient g summed over the row, and
+  /// With the normalised row y, recomputed: the product of y and its gradient g summed over the row, and
   /// (g - y mean) / root; of the scale, the sum of y dx over rows, and g = scale dx.
   double norm_grad() const {
     if (made(0) < taken(0)) return 0.0;  // counted with the result

@@ -108,7 +108,7 @@ enum class Movement : std::uint8_t { none, slice, all_gather, reduce_scatter, al
 enum class ForwardPart : std::uint8_t {
   norms,
   rotary,
-  scores,                 ///< what attention makes besides its result: probabilities, or the sums of flash attention
+  scores,                 ///< the other results of attention: probabilities, or the sums of flash attention
   attention,              ///< its result, and the scores with it
   attention_products,     ///< and those of other mixers
   feed_forward_products,  ///< those of experts among them
@@ -120,7 +120,7 @@ enum class ForwardPart : std::uint8_t {
   residual,    ///< sums on the residual stream, and copies that are split or cast
   reductions,  ///< sums over devices
   exchanges,   ///< received from other devices
-  unread,      ///< besides: what no gradient reads, the last product of a layer and what follows it
+  unread,      ///< also what no gradient reads: the last product of a layer and what follows it
 };
 
 /// FLOP besides matrix products, where they are proportional to one tensor; program/elementwise.cpp has the others.

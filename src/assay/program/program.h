@@ -20,14 +20,14 @@
 
 namespace assay::program {
 
-/// What a tensor is for; sharding rules and memory accounts are by class.
+/// What a tensor is for; sharding rules and memory accounting go by class.
 enum class TensorClass : std::uint8_t {
-  weight,       ///< as it lies in memory between steps
+  weight,       ///< as stored between steps
   used_weight,  ///< as a product uses it
   gradient,     ///< of a weight, as the optimizer takes it
   optimizer,    ///< master weights and moments
-  residual,     ///< what passes from block to block
-  activation,   ///< inside of a block; its sharding follows from its operands
+  residual,     ///< the residual stream
+  activation,   ///< inside a block; its sharding follows from its operands
   query,        ///< in attention
   key_value,    ///< in attention, and the cache
   dispatched    ///< tokens at their experts
@@ -41,7 +41,7 @@ class TensorDims {
   explicit TensorDims(std::span<const model::Weight::Size> dims) {
     for (std::size_t i = 0; i < dims.size(); ++i) set(i, dims[i]);
   }
-  /// Constant, so that nobody assigns to what is a copy.
+  /// Returns a const copy, so that assigning to it does not compile.
   const model::Weight::Size operator[](std::size_t i) const {
     return {static_cast<model::LogicalDim>((kinds_ >> 8 * i & 255u) - 1), sizes_[i]};
   }
@@ -69,7 +69,7 @@ struct ProgramTensor {
   std::int16_t producer = -1;  ///< the step that makes it; below 0: none
   std::uint8_t rank = 0;
   bool is_gradient = false;     ///< listed with a d before its name
-  bool is_needed = false;       ///< the gradient of a later step reads it, or a copy that is made again
+  bool is_needed = false;       ///< a gradient reads it, or a recomputed copy of it
   bool is_kept = false;         ///< stays in memory from the forward to the backward pass
   bool is_given = false;        ///< a weight, an input or a cache: no step makes it
   bool is_cross_layer = false;  ///< keys, values or an encoder's result that other layers make or use, too
@@ -90,30 +90,30 @@ struct ProgramTensor {
 };
 static_assert(sizeof(ProgramTensor) <= 128);  // two lines of a cache
 
-/// How far attention looks: how many keys a query of a sequence sees on average, and what is masked.
+/// The mask of attention, and how many keys a query sees on average.
 struct AttentionShape {
   bool causal = true;
   bool flash = true;
   bool cross = false;                  ///< over the encoder's tokens
-  bool both_sides = false;             ///< of each query as many keys of the window lie before it as behind it
+  bool both_sides = false;             ///< the window is centred on the query
   std::int64_t window = 0, chunk = 0;  ///< 0: none
   std::int64_t picks = 0;              ///< keys that an index picks for a query; 0: all
   std::int64_t queries = 1, keys = 1;  ///< of one sequence, before sharding; queries are the last ones
-  /// Keys that a query meets on average.
+  /// Mean number of keys per query.
   double mean_keys() const;
 };
 
-/// When a step must be done.
+/// How urgently the result of a step is needed.
 enum class Urgency : std::uint8_t {
   critical,   ///< the next step waits for it
-  ahead,      ///< could be done earlier: gathering weights
-  afterwards  ///< nobody in the pass waits for it: reducing gradients of weights
+  ahead,      ///< can be prefetched: gathering weights
+  afterwards  ///< nothing in the pass waits for it: reducing weight gradients
 };
 
 struct alignas(16) Step {  // 64 bytes, so that its number is a shift away
   Op op = Op::product;
   Urgency urgency = Urgency::critical;
-  bool is_recomputed = false;  ///< forward work done again in the backward pass
+  bool is_recomputed = false;  ///< forward work recomputed in the backward pass
   bool once = false;           ///< per optimizer step, not per microbatch
   AxisSet axes = 0;            ///< of a collective
   std::array<std::int16_t, 8> in{-1, -1, -1, -1, -1, -1, -1, -1};
@@ -151,9 +151,9 @@ struct Program {
   bool centred_norms = false;  ///< norms subtract the mean, also those that need not
 
   const ProgramTensor& tensor(int id) const { return tensors[static_cast<std::size_t>(id)]; }
-  /// Takes a tensor in and gives its number.
+  /// Adds a tensor; returns its number.
   int add(const ProgramTensor& tensor);
-  /// A tensor lies elsewhere.
+  /// Changes the sharding of a tensor.
   void place(int id, const Sharding& sharding);
   void set_mesh(const Mesh& devices);
   double ways(AxisSet axes) const { return ways_by[axes]; }
@@ -199,7 +199,7 @@ struct ProgramCount {
   Flops flops;          ///< all
   Flops product_flops;  ///< of matrix products
   Flops attention_flops;
-  Flops recomputed_flops;  ///< forward work done again
+  Flops recomputed_flops;  ///< recomputed forward work
   Bytes memory;            ///< read and written
   Bytes network;           ///< received
 };

@@ -28,7 +28,7 @@ struct Draft {
 struct Speculation {
   serving::ServingStrategy draft_strategy;
   double draft_memory = 0;             ///< bytes on one chip: weights and cache of the draft
-  double max_batch = 0;                ///< sequences that fit beside it
+  double max_batch = 0;                ///< sequences that fit in the remaining memory
   std::vector<SpeculativeLoop> loops;  ///< by length
   std::size_t best = 0;                ///< in loops: least time per token
 };
@@ -37,7 +37,7 @@ struct Speculation {
 /// with the model's own embedding and head: multi-token prediction. DeepSeek-V3 technical report, section 2.2.
 Draft prediction_module(const model::Transformer& model);
 
-/// The most sequences that fit beside the weights and caches of the draft; 0 where not one does.
+/// The most sequences that fit together with the weights and caches of the draft; 0: none.
 Result<double> batch_beside_draft(const serving::ServingQuestion& question, const Draft& draft,
                                   const hardware::Cluster& cluster, const serving::ServingStrategy& strategy);
 

@@ -44,7 +44,7 @@ class Searcher {
       for (Work& work : works_) work.floor = floor_of(strategy_of(work), work);
     std::sort(works_.begin(), works_.end(), sooner);
     settled_.resize(works_.size() + 1);
-    // First what makes nothing again and moves nothing to the host: bounds are worth what has been found before.
+    // First without recomputation and offloading: the better the strategies found so far, the more the bounds cut.
     for (const bool is_simple : {true, false})
       for (const Work& work : works_) {
         if (prune_ ? work.floor >= best_.too_slow() : is_simple) break;
@@ -114,7 +114,7 @@ class Searcher {
           work.residual = residual;
           work.context_scheme = scheme;
           work.micro_batch = micro;
-          // What is computed again comes on top, so that other policies are looked at once this one is.
+          // Recomputation only adds time, so other policies are looked at after this one.
           const training::Strategy s = strategy_of(work);
           work.possible = possible_orders(meshes_.back().orders, p.pipeline,
                                           static_cast<std::int64_t>(training::microbatches(question_, s)));
@@ -188,7 +188,7 @@ class Searcher {
     return false;
   }
 
-  /// Prices placements that are alike; true where policies that make more again may be worth a look.
+  /// Prices placements that are alike; true where policies that recompute more may be worth a look.
   bool price_alike(training::Strategy s, Work work, std::size_t i, AlikePlaces& alike, bool is_simple) {
     const Mesh& mesh = meshes_[work.mesh];
     const training::TrainingProfile& traffic = *way_of(s, work, i).traffic;
@@ -305,8 +305,8 @@ class Searcher {
   }
 
   /// Orders of stages worth pricing where weights are shared out in the `i`-th way: those that fit, where nothing fits
-  /// that does a part of the same. Copies and work done again only add, but for one thing: work done again spares
-  /// copies of activations, so that a policy says nothing of those that make more again once activations go to the
+  /// that does a part of the same. Copies and recomputation only add time, with one exception: recomputation saves
+  /// copies of activations, so that a policy says nothing about those that recompute more once activations go to the
   /// host.
   const Orders& orders_left(const Work& work, std::size_t i, bool is_simple) {
     std::optional<Orders>& left = left_[work.policy];
@@ -383,7 +383,7 @@ class Searcher {
     return fastest;
   }
 
-  /// Whether the same of some orders of stages, where weights travel beside, leaves one fast enough.
+  /// Whether one of some orders of stages may be fast enough, with the traffic of weights.
   bool may_be_fast(const WeightsTimes& weights, const training::Strategy& s, const Work& of, std::size_t inner,
                    std::uint64_t orders) {
     if (!prune_) return true;
