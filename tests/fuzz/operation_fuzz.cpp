@@ -15,7 +15,8 @@ void require(bool truth) {
   if (!truth) std::abort();
 }
 
-void check_cost(const roofline::Operation& operation, const roofline::TrafficCounting& counting, const roofline::Roof& roof) {
+void check_cost(const roofline::Operation& operation, const roofline::TrafficCounting& counting,
+                const roofline::Roof& roof) {
   const roofline::Work<Plain> work = roofline::operation_work(Plain{}, operation, counting);
   require(work.flops >= Flops(0) && std::isfinite(work.flops.value()));
   require(work.bytes > Bytes(0) && std::isfinite(work.bytes.value()));

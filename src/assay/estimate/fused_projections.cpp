@@ -28,15 +28,15 @@ std::optional<JoinedProducts::Part> JoinedProducts::part_of(const KernelRates& r
   if (kind != of_input && step.in[2] >= 0) return std::nullopt;  // adds to an earlier sum
   const MatmulShape shape = product_shape(program, step);
   if (kind == of_input)  // the sum stays inside
-    return Part{kind,       step.is_repeated, of_adapter, a.dtype,
-                step.in[2], step.out[0],      shape,      2.0 * program::local_bytes(program, out)};
-  return Part{kind,       step.is_repeated, of_adapter, a.dtype,
-              step.in[0], step.in[0],       shape,      program::local_bytes(program, a)};
+    return Part{kind,       step.is_recomputed, of_adapter, a.dtype,
+                step.in[2], step.out[0],        shape,      2.0 * program::local_bytes(program, out)};
+  return Part{kind,       step.is_recomputed, of_adapter, a.dtype,
+              step.in[0], step.in[0],         shape,      program::local_bytes(program, a)};
 }
 
 bool JoinedProducts::take(const Part& part) {
   for (Part& joint : joints_) {
-    if (part.reads < 0 || joint.kind != part.kind || joint.is_repeated != part.is_repeated ||
+    if (part.reads < 0 || joint.kind != part.kind || joint.is_recomputed != part.is_recomputed ||
         joint.of_adapter != part.of_adapter || joint.next != part.reads || joint.dtype != part.dtype ||
         joint.shape.m != part.shape.m || joint.shape.batch != part.shape.batch)
       continue;
@@ -62,7 +62,7 @@ std::vector<JoinedProducts::Product> JoinedProducts::products() const {
     const MatmulTime time = matmul_time(*rates_.matmul, rates_.cores, rates_.rate(joint.dtype),
                                         matmul_share(*rates_.matmul, joint.dtype), joint.shape, rates_.regime);
     const Seconds slowed = time.sustained > time.memory ? time.sustained - time.arithmetic : Seconds(0);
-    out.push_back({time.total, slowed, joint.is_repeated, joint.kind == Part::Kind::of_weight});
+    out.push_back({time.total, slowed, joint.is_recomputed, joint.kind == Part::Kind::of_weight});
   }
   return out;
 }

@@ -15,7 +15,7 @@ class JoinedProducts {
   /// A product of a program as others may join it.
   struct Part {
     enum class Kind : std::uint8_t { forward, of_input, of_weight } kind = Kind::forward;
-    bool is_repeated = false;
+    bool is_recomputed = false;
     bool of_adapter = false;  ///< those of weights and of their adapters are not joined
     Dtype dtype = Dtype::bf16;
     int reads = -1;  ///< what all of them read; of gradients of an input, the sum that it adds to
@@ -34,7 +34,7 @@ class JoinedProducts {
   struct Product {
     Seconds estimate;
     Seconds slowed;  ///< the part of it that the clock of sustained power adds; none where memory bounds it
-    bool is_repeated = false;
+    bool is_recomputed = false;
     bool of_weight = false;  ///< the gradient of one
   };
   std::vector<Product> products() const;

@@ -13,16 +13,9 @@ Dtype product_format(const KernelRates& rates, const program::Program& program, 
 }
 
 /// The share of the bandwidth that a step which streams memory reaches.
-double stream_share(const hardware::PointwiseCalibration& fit, program::Op op) {
-  switch (op) {
-    case program::Op::norm:
-    case program::Op::norm_grad:
-      return fit.norm;
-    case program::Op::update:
-      return fit.optimizer;
-    default:
-      return fit.stream;
-  }
+double stream_share(const hardware::PointwiseCalibration& fit, program::CostClass cost) {
+  if (cost == program::CostClass::norm) return fit.norm;
+  return cost == program::CostClass::optimizer ? fit.optimizer : fit.stream;
 }
 
 /// The share of the experts that any token picked: what the step's bytes say of the weights that it reads.
@@ -144,16 +137,16 @@ KernelTime ideal_kernel_time(const KernelRates& rates, const program::Program& p
 
 KernelTime kernel_time(const KernelRates& rates, const program::Program& program, const program::Step& step) {
   KernelTime time = ideal_kernel_time(rates, program, step);
-  time.estimate = rates.pointwise
-                      ? rates.regime.launch + stream_time(rates.hbm, stream_share(*rates.pointwise, step.op),
-                                                          rates.pointwise->ramp, step.bytes)
-                      : time.memory / rates.memory_share;
+  time.estimate =
+      rates.pointwise
+          ? rates.regime.launch + stream_time(rates.hbm, stream_share(*rates.pointwise, program::facts(step.op).cost),
+                                              rates.pointwise->ramp, step.bytes)
+          : time.memory / rates.memory_share;
   if (step.flops.value() == 0.0) return time;
   const Dtype dtype = product_format(rates, program, step);
   const FlopsPerSecond peak = rates.rate(dtype);
   const double share = rates.matmul ? matmul_share(*rates.matmul, dtype) : 0.0;
-  const bool attends =
-      (step.op == program::Op::attention || step.op == program::Op::attention_grad) && step.detail >= 0;
+  const bool attends = program::is_attention(step.op) && step.detail >= 0;
   if (step.op == program::Op::product && share > 0.0)
     time.estimate = product_estimate(rates, peak, share, program, step);
   else if (attends && rates.attention && program.attentions[static_cast<std::size_t>(step.detail)].flash)

@@ -66,8 +66,8 @@ MatmulTime OperationEstimate::product(const roofline::Matmul& matmul) const {
 Seconds OperationEstimate::fitted(const roofline::Operation& operation) const {
   if (operation.is_matmul()) return product(operation.matmul()).total;
   const hardware::PointwiseCalibration& fit = *calibration_.values.pointwise;
-  return regime_.launch + stream_time(setting_.hbm.value, function_share(fit, *operation.pointwise().function), fit.ramp,
-                                      streamed_bytes(operation));
+  return regime_.launch + stream_time(setting_.hbm.value, function_share(fit, *operation.pointwise().function),
+                                      fit.ramp, streamed_bytes(operation));
 }
 
 Seconds OperationEstimate::time(const roofline::Operation& operation, const roofline::Bound<Plain>& bound) const {

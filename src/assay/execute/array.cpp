@@ -77,7 +77,7 @@ void copy_block(const Array<T>& from, const Shape& from_start, const Shape& exte
   for (std::size_t i = 0; i < rank; ++i)
     if (from_start[i] < 0 || to_start[i] < 0 || from_start[i] + extent[i] > from.shape[i] ||
         to_start[i] + extent[i] > to.shape[i])
-      throw InternalError("a block reaches out of its array");
+      throw InternalError("a block exceeds its array");
   if (rank == 0) {
     to.values = from.values;
     return;
@@ -122,7 +122,8 @@ Array<T> transposed(const Array<T>& array, std::span<const std::size_t> order) {
   Shape shape(rank), steps(rank);
   bool same = true;
   for (std::size_t i = 0; i < rank; ++i) {
-    shape[i] = array.shape[order[i]], steps[i] = strides[order[i]];
+    shape[i] = array.shape[order[i]];
+    steps[i] = strides[order[i]];
     same = same && order[i] == i;
   }
   if (same) return array;
@@ -140,7 +141,7 @@ Array<T> transposed(const Array<T>& array, std::span<const std::size_t> order) {
 
 template <class T>
 void add(Array<T>& sum, const Array<T>& addend) {
-  if (sum.shape != addend.shape) throw InternalError("arrays of different shapes are added");
+  if (sum.shape != addend.shape) throw InternalError("arrays of different shapes cannot be added");
   for (std::size_t i = 0; i < sum.values.size(); ++i) sum.values[i] += addend.values[i];
 }
 

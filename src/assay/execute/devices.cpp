@@ -46,7 +46,7 @@ void VirtualDevices<T>::send(std::size_t from, std::size_t to, Array<T> block, D
 template <class T>
 Array<T> VirtualDevices<T>::receive(std::size_t to, std::size_t from) {
   const auto box = mail_.find({to, from});
-  if (box == mail_.end()) throw InternalError("a device waits for a message that nobody sent");
+  if (box == mail_.end()) throw InternalError("a device waits for a message that was never sent");
   Letter letter = std::move(box->second.front());
   box->second.pop_front();
   if (box->second.empty()) mail_.erase(box);

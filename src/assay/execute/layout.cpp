@@ -96,7 +96,7 @@ Shape global_shape(const program::Tensor& tensor) {
 template <class T>
 Shards<T> distribute(const Array<T>& global, const program::Tensor& tensor, const program::Mesh& mesh,
                      std::uint64_t seed) {
-  if (global.shape != global_shape(tensor)) throw InternalError("an array has not the shape of its tensor");
+  if (global.shape != global_shape(tensor)) throw InternalError("an array does not have the shape of its tensor");
   const std::vector<int> partial = axes_of(tensor.sharding.unreduced);
   const auto addends = static_cast<std::int64_t>(program::shard_count(mesh, tensor.sharding.unreduced));
   Shards<T> shards(static_cast<std::size_t>(mesh.devices()));
@@ -124,7 +124,7 @@ Collected<T> collect(const Shards<T>& shards, const program::Tensor& tensor, con
     const Coordinates at = coordinates(mesh, static_cast<std::int64_t>(device));
     const std::vector<Extent> extents = extents_on(mesh, tensor, at);
     const Array<T>& shard = shards[device];
-    if (shard.shape != sizes_of(extents)) throw InternalError("a shard has not the shape of its sharding");
+    if (shard.shape != sizes_of(extents)) throw InternalError("a shard does not have the shape of its sharding");
     const auto slot = static_cast<std::size_t>(shard_index(mesh, split, at)) * addends +
                       static_cast<std::size_t>(shard_index(mesh, partial, at));
     if (first[slot]) {

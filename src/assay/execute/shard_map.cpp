@@ -45,11 +45,14 @@ class Meeting {
   Array<T> meet(std::size_t device, const std::string& call, Array<T> x, const Collective& collective) {
     std::unique_lock lock(mutex_);
     if (fault_) throw Stopped{};
-    if (left_ > 0) stop(fmt::format("device {} calls {} when another device has ended", device, call));
-    if (arrived_ == 0) call_ = call, shape_ = x.shape;
-    if (call != call_) stop(fmt::format("device {} calls {} when another device calls {}", device, call, call_));
+    if (left_ > 0) stop(fmt::format("device {} calls {} after another device has finished", device, call));
+    if (arrived_ == 0) {
+      call_ = call;
+      shape_ = x.shape;
+    }
+    if (call != call_) stop(fmt::format("device {} calls {} while another device calls {}", device, call, call_));
     if (x.shape != shape_)
-      stop(fmt::format("device {} gives {} an array of shape {}, another device one of {}", device, call,
+      stop(fmt::format("device {} passes {} an array of shape {}, another device one of shape {}", device, call,
                        text_of(x.shape), text_of(shape_)));
     arrays_[device] = std::move(x);
     if (++arrived_ == arrays_.size()) {
@@ -69,7 +72,7 @@ class Meeting {
   void leave(std::size_t device) {
     const std::lock_guard lock(mutex_);
     ++left_;
-    if (arrived_ > 0 && !fault_) record(fmt::format("device {} ends when another device calls {}", device, call_));
+    if (arrived_ > 0 && !fault_) record(fmt::format("device {} finishes while another device calls {}", device, call_));
   }
 
   [[noreturn]] void refuse(std::string what) {
@@ -79,7 +82,7 @@ class Meeting {
   void fail_with(std::exception_ptr error) {
     const std::lock_guard lock(mutex_);
     if (!error_) error_ = error;
-    if (!fault_) record("a device's function threw");
+    if (!fault_) record("the function of a device threw an exception");
   }
 
   const std::optional<std::string>& fault() const { return fault_; }
@@ -129,7 +132,7 @@ void check_dim(Meeting<T>& meeting, const Array<T>& x, std::size_t dim, std::int
   if (dim >= x.shape.size())
     meeting.refuse(fmt::format("an array of shape {} has no dimension {}", text_of(x.shape), dim));
   if (x.shape[dim] % ways != 0)
-    meeting.refuse(fmt::format("dimension {} of shape {} does not divide by {}", dim, text_of(x.shape), ways));
+    meeting.refuse(fmt::format("dimension {} of shape {} is not divisible by {}", dim, text_of(x.shape), ways));
 }
 
 }  // namespace
@@ -205,9 +208,9 @@ Array<T> LocalDevice<T>::ppermute(Array<T> x, const AxisNames& name,
   std::string call = fmt::format("ppermute({}", text_of(name));
   for (const auto& [from, to] : pairs) {
     if (from < 0 || from >= n || to < 0 || to >= n)
-      meeting_.refuse(fmt::format("ppermute from {} to {} on an axis of {}", from, to, n));
+      meeting_.refuse(fmt::format("ppermute from {} to {} exceeds an axis of {}", from, to, n));
     if (sends[static_cast<std::size_t>(from)]++ || gets[static_cast<std::size_t>(to)]++)
-      meeting_.refuse(fmt::format("ppermute names a place twice in {} to {}", from, to));
+      meeting_.refuse(fmt::format("ppermute names a device twice in {} to {}", from, to));
     call += fmt::format(", {}>{}", from, to);
   }
   return meeting_.meet(device_, call + ")", std::move(x), [&](VirtualDevices<T>& devices, const Shards<T>& arrays) {
@@ -220,11 +223,13 @@ Result<Shards<T>> shard_map(VirtualDevices<T>& devices, const LocalFunction<T>& 
                             const std::vector<Shards<T>>& operands, Dtype dtype) {
   constexpr std::size_t most_devices = 1024;  // a thread each
   if (devices.count() > most_devices)
-    return fail("shard_map", fmt::format("runs on up to {} devices, the mesh has {}", most_devices, devices.count()),
-                "take a smaller mesh");
+    return fail("shard_map",
+                fmt::format("supports up to {} devices, but the mesh has {}", most_devices, devices.count()),
+                "use a smaller mesh");
   for (const Shards<T>& shards : operands)
     if (shards.size() != devices.count())
-      return fail("shard_map", fmt::format("an operand has {} shards for {} devices", shards.size(), devices.count()));
+      return fail("shard_map",
+                  fmt::format("an operand has {} shards, but there are {} devices", shards.size(), devices.count()));
   Meeting<T> meeting(devices, dtype);
   Shards<T> results(devices.count());
   const auto run = [&](std::size_t device) {
@@ -252,7 +257,7 @@ Result<Shards<T>> shard_map(VirtualDevices<T>& devices, const LocalFunction<T>& 
   for (std::thread& thread : threads) thread.join();
   if (meeting.error()) std::rethrow_exception(meeting.error());
   if (meeting.fault())
-    return fail("shard_map", *meeting.fault(), "every device calls the same collectives in the same order");
+    return fail("shard_map", *meeting.fault(), "every device must call the same collectives in the same order");
   return results;
 }
 

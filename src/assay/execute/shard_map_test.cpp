@@ -165,15 +165,16 @@ TEST(ShardMap, MisuseIsAnErrorAndEndsAllDevices) {
   };
   EXPECT_EQ(fault([](Device& d, const Operands& o) { return d.psum(o[0], "Q"); }), "the mesh X=4 has no axis Q");
   EXPECT_EQ(fault([](Device& d, const Operands& o) { return d.psum_scatter(o[0], "X", 0); }),
-            "dimension 0 of shape [3] does not divide by 4");
+            "dimension 0 of shape [3] is not divisible by 4");
   EXPECT_EQ(fault([](Device& d, const Operands& o) { return d.all_gather(o[0], "X", 1); }),
             "an array of shape [3] has no dimension 1");
-  EXPECT_NE(
-      fault([](Device& d, const Operands& o) { return d.axis_index("X") == 2 ? o[0] : d.psum(o[0], "X"); }).find("end"),
-      std::string::npos);
+  EXPECT_NE(fault([](Device& d, const Operands& o) {
+              return d.axis_index("X") == 2 ? o[0] : d.psum(o[0], "X");
+            }).find("finish"),
+            std::string::npos);
   EXPECT_NE(fault([](Device& d, const Operands& o) {
               return d.axis_index("X") == 2 ? d.pmean(o[0], "X") : d.all_gather(o[0], "X", 0);
-            }).find("when another device calls"),
+            }).find("while another device calls"),
             std::string::npos);
   EXPECT_NE(fault([](Device& d, const Operands& o) {
               return d.psum(d.axis_index("X") ? o[0] : zeros<double>({2}), "X");

@@ -16,7 +16,8 @@ bool same_steps(const std::optional<model::Attention>& a, const std::optional<mo
   if (a->lends_kv || b->lends_kv) return false;  // later layers know its keys
   if (cached) return *a == *b;
   model::Attention other = *a;
-  other.window = b->window, other.chunk = b->chunk;
+  other.window = b->window;
+  other.chunk = b->chunk;
   return other == *b;
 }
 
@@ -66,7 +67,10 @@ bool alike(const program::ProgramTensor& a, const program::ProgramTensor& b) {
 bool Branches::begin(const model::Layer& layer, Branch branch, const Workload& work, int input) {
   const int number = size();
   LoweredBranch& to = all_.emplace_back();
-  to.layer = &layer, to.work = &work, to.branch = branch, to.input = input;
+  to.layer = &layer;
+  to.work = &work;
+  to.branch = branch;
+  to.input = input;
   to.forward = Stretch::begin(program_);
   to.attention = static_cast<int>(program_.attentions.size());
   to.same = number;
@@ -81,7 +85,8 @@ bool Branches::begin(const model::Layer& layer, Branch branch, const Workload& w
   const LoweredBranch& from = (*this)[to.same];
   if (from.attention >= 0) {
     program::AttentionShape shape = program_.attentions[at(from.attention)];
-    shape.window = layer.attention->window, shape.chunk = layer.attention->chunk;
+    shape.window = layer.attention->window;
+    shape.chunk = layer.attention->chunk;
     program_.attentions.push_back(shape);
   }
   rename(from.input, input);
@@ -123,12 +128,15 @@ Stretch Branches::copied(const Stretch& from, int attention) {
     program_.steps.push_back(program_.steps[at(i)]);
     const program::Step& before = program_.steps[at(i)];
     program::Step& step = program_.steps.back();
-    for (std::size_t k = 0; k < 4; ++k) step.in[k] = name[before.in[k]], step.out[k] = name[before.out[k]];
+    for (std::size_t k = 0; k < 4; ++k) {
+      step.in[k] = name[before.in[k]];
+      step.out[k] = name[before.out[k]];
+    }
     if ((before.in[4] & before.in[5] & before.in[6] & before.in[7]) != -1)  // few steps have as many
       for (std::size_t k = 4; k < step.in.size(); ++k) step.in[k] = name[before.in[k]];
     if ((before.out[4] & before.out[5] & before.out[6]) != -1)
       for (std::size_t k = 4; k < step.out.size(); ++k) step.out[k] = name[before.out[k]];
-    const bool attends = before.op == program::Op::attention || before.op == program::Op::attention_grad;
+    const bool attends = program::is_attention(before.op);
     if (!attends || before.detail < 0) continue;
     const program::AttentionShape& then = program_.attentions[at(before.detail)];
     const program::AttentionShape& now = program_.attentions[at(attention)];
@@ -163,7 +171,7 @@ bool Branches::copy_backward(int first, int last, int arriving) {
   if (like < 0) return false;
   rename((*this)[like].input, (*this)[first].input);
   rename((*this)[like + count - 1].arriving, arriving);
-  int attention = -1;  // any of the branches may make it again
+  int attention = -1;  // any of the branches may recompute it
   for (int i = 0; i < count; ++i) {
     rename((*this)[like + i].forward, (*this)[first + i].forward);
     attention = std::max(attention, (*this)[first + i].attention);
@@ -171,16 +179,20 @@ bool Branches::copy_backward(int first, int last, int arriving) {
   for (int i = count; i-- > 0;) {
     const LoweredBranch& from = (*this)[like + i];
     LoweredBranch& to = (*this)[first + i];
-    to.like = like + i, to.transposed = from.transposed;
+    to.like = like + i;
+    to.transposed = from.transposed;
     to.backward = copied(from.backward, attention);
-    to.arriving = renamed(from.arriving), to.leaving = renamed(from.leaving);
+    to.arriving = renamed(from.arriving);
+    to.leaving = renamed(from.leaving);
     const auto need = [this](int id, bool needed, bool kept) {
       program::ProgramTensor& tensor = program_.tensors[at(id)];
-      tensor.is_needed |= needed, tensor.is_kept |= kept;
+      tensor.is_needed |= needed;
+      tensor.is_kept |= kept;
     };
     for (int id = from.forward.first_tensor; id < from.forward.last_tensor; ++id)
       need(renamed(id), program_.tensor(id).is_needed, program_.tensor(id).is_kept);
-    to.needs_input = from.needs_input, to.keeps_input = from.keeps_input;
+    to.needs_input = from.needs_input;
+    to.keeps_input = from.keeps_input;
     need(to.input, to.needs_input, to.keeps_input);
   }
   return true;
@@ -203,7 +215,9 @@ bool Branches::copy_updated(int number) {
   for (int i = 0; i < number; ++i) {
     const LoweredBranch& from = (*this)[i];
     if (from.transposed != to.transposed) continue;
-    rename(from.forward, to.forward), rename(from.backward, to.backward), rename(from.reduced, to.reduced);
+    rename(from.forward, to.forward);
+    rename(from.backward, to.backward);
+    rename(from.reduced, to.reduced);
     to.updated = copied(from.updated, -1);
     return true;
   }

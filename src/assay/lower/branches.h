@@ -21,7 +21,8 @@ struct Stretch {
     return made;
   }
   void end(const program::Program& program) {
-    last_step = static_cast<int>(program.steps.size()), last_tensor = static_cast<int>(program.tensors.size());
+    last_step = static_cast<int>(program.steps.size());
+    last_tensor = static_cast<int>(program.tensors.size());
   }
 };
 

@@ -10,7 +10,8 @@ namespace {
 
 TrainingPlan plan_of(const RecomputePolicy& policy) {
   TrainingPlan plan;
-  plan.work.sequences = 64, plan.work.queries = plan.work.keys = 2048;
+  plan.work.sequences = 64;
+  plan.work.queries = plan.work.keys = 2048;
   plan.recompute = policy.parts;
   return plan;
 }
@@ -39,7 +40,7 @@ void expect_same(const program::Program& a, const program::Block& in_a, const pr
     EXPECT_EQ(x.flops, y.flops) << program::step_text(a, x);
     EXPECT_EQ(x.bytes, y.bytes) << program::step_text(a, x);
     EXPECT_EQ(x.once, y.once);
-    EXPECT_EQ(x.is_repeated, y.is_repeated);
+    EXPECT_EQ(x.is_recomputed, y.is_recomputed);
   }
 }
 
@@ -50,7 +51,8 @@ TEST_P(CopiedBranches, AreWhatALayerHasThatIsAlone) {
   const model::ImportedModel imported = *model::load_model(GetParam(), hardware::Catalogue::builtin(), "test");
   const model::Transformer& model = imported.model;
   Parallelism p;
-  p.fsdp = 8, p.tensor = 2;
+  p.fsdp = 8;
+  p.tensor = 2;
   for (const RecomputePolicy& policy : recompute_policies) {
     const TrainingPlan plan = plan_of(policy);
     const auto [mesh, rules] = training_stage(p, model);

@@ -94,93 +94,10 @@ int Builder::copy_of(int id, std::string_view name) {
   const program::ProgramTensor& of = program_.tensors[at(id)];
   program::ProgramTensor& copy = program_.tensors.back();
   if (!name.empty()) copy.name = name;
-  copy.is_given = copy.is_kept = copy.is_lent = false;
+  copy.is_given = copy.is_kept = copy.is_cross_layer = false;
   copy.producer = -1;
   if (of.tensor_class == program::TensorClass::weight) copy.tensor_class = program::TensorClass::used_weight;
   return static_cast<int>(program_.tensors.size()) - 1;
-}
-
-int Builder::moved(int from, const program::Sharding& target, program::Urgency urgency, std::string_view name) {
-  int current = from;
-  program::Sharding now = program_.tensor(from).sharding;
-  // Of the dimensions that change; the axes of all others concern nobody else.
-  program::AxisSet held = 0, wanted = 0;
-  std::size_t begin = program_.tensor(from).rank, end = 0;
-  for (std::size_t i = 0, rank = begin; i < rank; ++i)
-    if (const program::AxisList here = program_.tensor(from).sharding.dims[i]; here != target.dims[i]) {
-      held |= here.set(), wanted |= target.dims[i].set();
-      begin = std::min(begin, i), end = i + 1;
-    }
-  // Brings `current` to where `now` says.
-  const auto move = [&](program::Op op, program::AxisSet axes) {
-    const double n = program_.ways(axes);
-    const Bytes before = bytes(current);
-    const int next = copy_of(current, name);
-    program::ProgramTensor& made = program_.tensors[at(next)];
-    for (std::size_t i = begin; i < end; ++i) made.sharding.dims[i] = now.dims[i];
-    made.sharding.unreduced = now.unreduced;
-    made.elements = program::local_elements(program_, made);
-    made.producer = static_cast<std::int16_t>(program_.steps.size());
-    program::Step& step = program_.steps.emplace_back();
-    step.op = op;
-    step.in[0] = static_cast<std::int16_t>(current), step.out[0] = static_cast<std::int16_t>(next);
-    step.axes = axes;
-    step.urgency = urgency;
-    step.bytes = op == program::Op::slice        ? Bytes(0)
-                 : op == program::Op::all_gather ? (n - 1.0) * before
-                 : op == program::Op::all_reduce ? 2.0 * (n - 1.0) / n * before
-                                                 : (n - 1.0) / n * before;
-    current = next;
-  };
-  const auto cut = [&](program::AxisSet missing) {
-    for (std::size_t i = begin; i < end; ++i) {
-      const program::AxisList fresh = remaining(target.dims[i], ~missing);
-      const program::AxisList grown = joined(now.dims[i], fresh);
-      if (fresh.empty() || !begins_with(target.dims[i], grown)) continue;
-      now.dims[i] = grown;
-      held |= fresh.set();
-      move(program::Op::slice, fresh.set());
-    }
-  };
-  // Free first: what the target splits and nobody holds yet.
-  if (const program::AxisSet missing = wanted & ~(held | now.unreduced)) cut(missing);
-  // Partial sums end where the target splits them, or everywhere.
-  for (std::size_t i = begin; (wanted & now.unreduced) != 0 && i < end; ++i)
-    if (const program::AxisSet scattered = target.dims[i].set() & now.unreduced) {
-      now.unreduced &= ~scattered;
-      held |= scattered;
-      now.dims[i] = joined(now.dims[i], remaining(target.dims[i], ~scattered));
-      move(program::Op::reduce_scatter, scattered);
-    }
-  if (const program::AxisSet rest = now.unreduced & ~target.unreduced) {
-    now.unreduced &= ~rest;
-    move(program::Op::all_reduce, rest);
-  }
-  // Axes that change their dimension; only inner ones can, because blocks stay contiguous.
-  program::AxisSet leaving = 0;
-  for (std::size_t i = begin; (held & wanted) != 0 && i < end; ++i)
-    leaving |= now.dims[i].set() & ~target.dims[i].set();
-  for (std::size_t i = begin; (leaving & wanted) != 0 && i < end; ++i)
-    for (std::size_t j = begin; j < end; ++j) {
-      const program::AxisSet moved = i == j ? 0 : now.dims[i].set() & target.dims[j].set();
-      if (moved == 0) continue;
-      const program::AxisList left = remaining(now.dims[i], moved);
-      const program::AxisList grown = joined(now.dims[j], remaining(target.dims[j], ~moved));
-      if (!begins_with(now.dims[i], left) || !begins_with(target.dims[j], grown)) continue;
-      now.dims[i] = left, now.dims[j] = grown;
-      move(program::Op::all_to_all, moved);
-    }
-  // Gather what the target does not split, or splits in another order: one collective for all of it.
-  program::AxisSet gathered = 0;
-  for (std::size_t i = begin; held != 0 && i < end; ++i)
-    gathered |= now.dims[i].set() & ~common_prefix(now.dims[i], target.dims[i]).set();
-  if (gathered) {
-    for (std::size_t i = begin; i < end; ++i) now.dims[i] = remaining(now.dims[i], gathered);
-    held &= ~gathered;
-    move(program::Op::all_gather, gathered);
-  }
-  if (const program::AxisSet missing = wanted & ~(held | now.unreduced); missing && current != from) cut(missing);
-  return current;
 }
 
 int Builder::moved_once(int id, const program::Sharding& target) {

@@ -1,4 +1,5 @@
-// Writes programs: makes tensors, inserts the collectives that their shardings demand, and derives the backward pass.
+// Writes programs: creates tensors, inserts the collectives that their shardings require, and derives the backward
+// pass.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -17,13 +18,13 @@ namespace assay::lower {
 
 /// Number formats of a program.
 struct Formats {
-  Dtype weights = Dtype::bf16;  ///< as they lie in memory and are gathered
+  Dtype weights = Dtype::bf16;  ///< as stored and gathered
   Dtype activations = Dtype::bf16;
   Dtype compute = Dtype::bf16;    ///< of the layers' products
   Dtype gradients = Dtype::bf16;  ///< of weights: summed over microbatches and devices
   Dtype kv_cache = Dtype::bf16;
   std::optional<Dtype> outer = {};  ///< of embedding and head, where it is not that of the other weights
-  std::optional<model::Quantisation> quantised = {};  ///< weights that lie in another format than the others
+  std::optional<model::Quantisation> quantised = {};  ///< weights stored in another format
 
   /// A plain format is that of all weights, as the textbook counts; one with scales that of the linear layers.
   void set_weights(NumberFormat format) {
@@ -33,9 +34,13 @@ struct Formats {
     else
       quantised = model::linear_layers(format);
   }
-  /// Weights that nobody updates lie as products take them; embedding and head, which are not quantised, as before.
+  /// Weights that are not updated are stored in the format of products; embedding and head, which are not quantised,
+  /// as before.
   void freeze() {
-    if (facts(compute).bits < facts(weights).bits) outer = weights, weights = compute;
+    if (facts(compute).bits < facts(weights).bits) {
+      outer = weights;
+      weights = compute;
+    }
   }
   /// That of most weights.
   NumberFormat most() const { return quantised ? quantised->format : NumberFormat(weights); }
@@ -80,7 +85,7 @@ class Builder {
              const NumberFormat& format) {
     return tensor(name, std::span(dims.begin(), dims.size()), tensor_class, format);
   }
-  /// A tensor that no step makes.
+  /// A tensor that no step computes.
   int given(std::string_view name, std::initializer_list<model::Weight::Size> dims, program::TensorClass tensor_class,
             Dtype dtype);
   int weight(const model::Weight& weight);
@@ -96,7 +101,7 @@ class Builder {
     return program::local_bytes(tensor, tensor.elements);
   }
 
-  /// What the rules say of a tensor.
+  /// The sharding of a tensor by the rules.
   program::Sharding ruled(program::TensorClass tensor_class, std::span<const model::Weight::Size> dims) const {
     return rule_sharding(rules_, program_, tensor_class, program::TensorDims(dims), dims.size());
   }
@@ -104,7 +109,7 @@ class Builder {
     return rule_sharding(rules_, program_, tensor_class, tensor.dims, tensor.rank);
   }
 
-  /// Where a gradient or state of a weight lies by the rules of its class, which mostly are those of the weight.
+  /// The sharding of a gradient or optimizer state of a weight by the rules of its class, mostly that of the weight.
   program::Sharding beside(int weight, program::TensorClass tensor_class) const {
     const program::ProgramTensor& w = program_.tensor(weight);
     return like_weights_[static_cast<std::size_t>(tensor_class)] ? w.sharding : ruled(tensor_class, w);
@@ -118,7 +123,7 @@ class Builder {
   int reshard(int from, const program::Sharding& target, program::Urgency urgency, std::string_view name = {}) {
     return program_.tensor(from).sharding == target ? from : moved(from, target, urgency, name);
   }
-  /// The same for what several steps of a block may want in one place: done once, not for each.
+  /// The same for a tensor that several steps of a block may need in one sharding: resharded once, not for each.
   int moved_once(int id, const program::Sharding& target);
   /// As reshard(), afterwards and once per optimizer step.
   int reshard_once(int from, const program::Sharding& target);
@@ -135,9 +140,9 @@ class Builder {
               int onto = -1, int bias = -1) {
     return product(name, activation, weight, std::span(result.begin(), result.size()), onto, bias);
   }
-  /// An activation where a product with that weight wants it.
+  /// An activation in the sharding that a product with that weight needs.
   int brought_to(int activation, int weight);
-  /// A bias as it is added to a tensor that lies like that.
+  /// A bias in the sharding in which it is added to that tensor.
   int bias_for(int bias, const program::ProgramTensor& to);
   /// Normalises over the last dimension, or over all dimensions of `scale`, a weight like `bias`; both may be below 0.
   /// Where devices hold parts of a row they first add up the sums that the mean and the deviation need.
@@ -175,15 +180,16 @@ class Builder {
 
  private:
   friend class BackwardPass;
+  friend class Resharding;
 
-  /// What became of a tensor; below 0: nothing.
+  /// Tensors derived from a tensor; below 0: none.
   struct Notes {
     std::int16_t pass = -1;   ///< the block that the next three are of
     std::int16_t used = -1;   ///< a weight as products use it
     std::int16_t moved = -1;  ///< as the last product that moved it used it
     std::int16_t cast = -1;
     int gradient = -1;
-    int again = -1;  ///< as made again in the backward pass
+    int recomputed = -1;  ///< as recomputed in the backward pass
   };
   Notes& notes(int id) {
     const auto number = static_cast<std::size_t>(id);
@@ -194,18 +200,21 @@ class Builder {
   Notes& notes_here(int id) {
     Notes& found = notes(id);
     const auto pass = static_cast<std::int16_t>(program_.blocks.size());
-    if (found.pass != pass) found.pass = pass, found.used = found.moved = found.cast = -1;
+    if (found.pass != pass) {
+      found.pass = pass;
+      found.used = found.moved = found.cast = -1;
+    }
     return found;
   }
 
-  /// Where a product wants an activation.
+  /// The sharding in which a product needs an activation.
   struct Wanted {
     program::Sharding place;
     program::AxisSet axes = 0;  ///< that split either of both
     unsigned shared = 0;        ///< dimensions of the weight that the activation has, too
   };
   Wanted wanted(const program::ProgramTensor& activation, const program::ProgramTensor& weight) const;
-  /// As reshard(), of a tensor that does not lie there yet.
+  /// As reshard(), for a tensor with another sharding.
   int moved(int from, const program::Sharding& target, program::Urgency urgency, std::string_view name);
   /// In another format; done once in a pass.
   int cast(int id, Dtype to);

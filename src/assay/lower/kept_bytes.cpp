@@ -12,7 +12,8 @@ Bytes kept_bytes(const program::Program& program, const program::Block& forward)
     if (id < 0 || counted[at(id)]) return;
     counted[at(id)] = 1;
     const program::ProgramTensor& tensor = program.tensor(id);
-    if (tensor.is_kept && !(tensor.is_given && tensor.is_lent)) sum += program::local_bytes(tensor, tensor.elements);
+    if (tensor.is_kept && !(tensor.is_given && tensor.is_cross_layer))
+      sum += program::local_bytes(tensor, tensor.elements);
   };
   for (std::int32_t i = forward.first; i < forward.last; ++i) {
     for (int id : program.steps[at(i)].in) add(id);
@@ -24,7 +25,7 @@ Bytes kept_bytes(const program::Program& program, const program::Block& forward)
 Bytes kept_encoded_bytes(const program::Program& program, const program::Block& forward) {
   for (std::int32_t i = forward.first; i < forward.last; ++i)
     for (int id : program.steps[at(i)].in)
-      if (id >= 0 && program.tensor(id).is_given && program.tensor(id).is_lent && program.tensor(id).is_kept &&
+      if (id >= 0 && program.tensor(id).is_given && program.tensor(id).is_cross_layer && program.tensor(id).is_kept &&
           program.tensor(id).tensor_class == program::TensorClass::residual)
         return program::local_bytes(program.tensor(id), program.tensor(id).elements);
   return {};

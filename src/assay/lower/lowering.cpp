@@ -30,9 +30,9 @@ program::Program empty_program(const model::Transformer& model, const program::M
 struct Written {
   std::int32_t first = 0, last = 0;
   int input = -1, output = -1;
-  int encoded = -1;       ///< what cross attention looks at, or a block aside: the same for all layers
-  int token = -1;         ///< what a layer has from the token itself; of the embedding, what all have
-  LentKeys shared, lent;  ///< keys and values of an earlier layer, and those that later layers use
+  int encoded = -1;             ///< what cross attention looks at, or a block aside: the same for all layers
+  int token = -1;               ///< what a layer has from the token itself; of the embedding, what all have
+  CrossLayerKeys shared, lent;  ///< keys and values of an earlier layer, and those that later layers use
   int first_branch = 0, last_branch = 0;
   bool shares_weights = false;  ///< with the other layers of its kind
 };
@@ -110,7 +110,8 @@ class Lowering {
     there.unreduced = weights.sharding.dims[0].set();
     for (program::AxisList& list : there.dims) list = remaining(list, there.unreduced);
     for (std::size_t i = 0; i < 2; ++i) named.dims[i] = there.dims[i];
-    program_.place(rows, there), program_.place(tokens, named);
+    program_.place(rows, there);
+    program_.place(tokens, named);
     // Reads one row per token, not the table.
     program::Step& step = build_.emit(program::Op::embed, {tokens, table}, {rows});
     step.bytes = build_.bytes(tokens) + 2.0 * build_.bytes(rows);
@@ -170,7 +171,7 @@ class Lowering {
     const BranchSet present = branches_of(shape);
     if (present & branch_bit(Branch::cross_attention)) {
       out.encoded = residual("Encoded", source_of(work));
-      program_.tensors[at(out.encoded)].is_lent = true;  // to all layers
+      program_.tensors[at(out.encoded)].is_cross_layer = true;  // to all layers
     }
     const std::size_t before = program_.tensors.size();
     LayerWriter writer(build_, model_, shape, work, out.encoded);
@@ -191,8 +192,8 @@ class Lowering {
       const program::ProgramTensor& tensor = program_.tensors[i];
       if (!tensor.is_given) continue;
       if (tensor.tensor_class == program::TensorClass::residual)
-        (tensor.is_lent ? out.encoded : out.token) = static_cast<int>(i);
-      else if (tensor.is_lent)
+        (tensor.is_cross_layer ? out.encoded : out.token) = static_cast<int>(i);
+      else if (tensor.is_cross_layer)
         (out.shared.keys < 0 ? out.shared.keys : out.shared.values) = static_cast<int>(i);
     }
     build_.end_block();
@@ -279,7 +280,7 @@ class Lowering {
 
   void backward(std::string_view name, int number, std::int64_t layers, const Written& forward) {
     build_.begin_block(name, program::Phase::backward, number, layers);
-    if (forward.input < 0 && model_.adapters) return build_.end_block();  // nobody asks the embedding for a gradient
+    if (forward.input < 0 && model_.adapters) return build_.end_block();  // the embedding needs no gradient
     std::array<Builder::Seed, 4> seeds;
     std::size_t count = 0;
     const int for_layers = number < 0 ? forward.token : -1;
@@ -398,13 +399,14 @@ Result<void> check_lowers(const model::Transformer& model, std::string_view wher
     if (a.compression > 0)
       what = "attention over compressed keys";
     else if (a.index_heads > 0 && (a.kv_rank == 0 || a.q_rank == 0) && what.empty())
-      what = "attention over keys that an index picks";
+      what = "attention over indexed keys";
     else if ((a.output_groups > 0 || a.one_cache || (a.q_rank > 0 && a.kv_rank == 0)) && what.empty())
-      what = "attention with queries or results of low rank";
+      what = "attention with low-rank queries or outputs";
   }
   if (what.empty()) return {};
-  return fail(std::string(where), fmt::format("{} has {}, for which there is no program yet", model.id, what),
-              "`assay models` counts its parameters, FLOP and cache");
+  return fail(std::string(where),
+              fmt::format("{} has {}, which can be counted but not yet trained or served", model.id, what),
+              "`assay models` shows its parameters, FLOP and cache");
 }
 
 program::Program lower_training(const model::Transformer& model, const program::Mesh& mesh, const ShardingRules& rules,

@@ -7,10 +7,10 @@
 
 namespace assay::lower {
 
-/// What the optimizer keeps for each weight, besides the weight itself.
+/// What the optimizer keeps for each weight in addition to the weight.
 struct Optimizer {
   bool master = true;  ///< a copy of the weights in fp32
-  /// The master copy is all that lies in memory where weights are shared out; it is cast as they are gathered.
+  /// Only the master copy is stored where weights are sharded; it is cast when they are gathered.
   bool cast_when_gathered = false;
   Dtype first_moment = Dtype::fp32, second_moment = Dtype::fp32;
   int moments = 2;  ///< 2 Adam, 1 momentum, 0 plain gradient descent
@@ -50,7 +50,7 @@ program::Program lower_encoder(const model::Transformer& model, const program::M
 
 /// Bytes on one device that stay from the forward to the backward pass of one layer of that kind, for one microbatch.
 Bytes kept_bytes(const program::Program& program, const program::Block& forward);
-/// What the encoder made stays besides, once for all layers that look at it.
+/// The encoder's output that stays in addition, once for all layers that attend to it.
 Bytes kept_encoded_bytes(const program::Program& program, const program::Block& forward);
 
 }  // namespace assay::lower

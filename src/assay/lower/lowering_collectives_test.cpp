@@ -79,7 +79,8 @@ TEST(Lowering, SplitActivationsTakeTwoSumsPerNormAndToken) {
 TEST(Lowering, DataParallelismIsOneAllReduceOfAllGradients) {
   for (std::int64_t microbatches : {1, 4}) {
     TrainingPlan plan = plain_plan();
-    plan.work.sequences /= microbatches, plan.microbatches = microbatches;
+    plan.work.sequences /= microbatches;
+    plan.microbatches = microbatches;
     EXPECT_EQ(program::count(train({.data = 8}, plan)).network, Bytes(2 * 7.0 / 8 * all_weights * fp32));
   }
 }
@@ -97,7 +98,8 @@ TEST(Lowering, ZeroMovesWhatDataParallelismMovesUntilItSharesWeights) {
 
 TEST(Lowering, ZeroTwoReducesGradientsInEveryMicrobatch) {
   TrainingPlan plan = plain_plan();
-  plan.work.sequences = 8, plan.microbatches = 4;
+  plan.work.sequences = 8;
+  plan.microbatches = 4;
   const double once = 7.0 / 8 * all_weights * fp32;
   EXPECT_EQ(program::count(train({.data = 8, .zero = 1}, plan)).network, Bytes(2 * once));
   EXPECT_EQ(program::count(train({.data = 8, .zero = 2}, plan)).network, Bytes(5 * once));
@@ -154,7 +156,8 @@ model::Transformer shared_llama() {
   m.decoder = {};
   model::Layer l = small_llama().decoder.kinds[0];
   l.shared = model::SharedBlock{};
-  m.decoder.add(l), m.decoder.add(l);
+  m.decoder.add(l);
+  m.decoder.add(l);
   return m;
 }
 
@@ -201,17 +204,21 @@ TEST(Lowering, ContextParallelismGathersKeysOrExchangesHeads) {
 model::Transformer small_state_space(model::StateSpace::Kind kind) {
   model::Transformer m = small_llama();
   model::Layer l = m.decoder.kinds[0];
-  l.attention.reset(), l.feed_forward.reset();
+  l.attention.reset();
+  l.feed_forward.reset();
   model::StateSpace s;
   s.kind = kind;
-  s.inner = 1024, s.key_dim = 16, s.convolution = 4;
+  s.inner = 1024;
+  s.key_dim = 16;
+  s.convolution = 4;
   s.heads = kind == model::StateSpace::Kind::mamba1 ? 1 : 16,
   s.key_heads = kind == model::StateSpace::Kind::mamba1 ? 1 : 8;
   s.dt_rank = kind == model::StateSpace::Kind::mamba1 ? 32 : 0;
   s.output_norm = false;
   l.state_space = s;
   m.decoder = {};
-  m.decoder.add(l), m.decoder.add(l);
+  m.decoder.add(l);
+  m.decoder.add(l);
   return m;
 }
 
@@ -245,7 +252,9 @@ model::Transformer small_rwkv() {
   model::Transformer m = small_state_space(model::StateSpace::Kind::rwkv4);
   model::Layer l = m.decoder.kinds[0];
   model::StateSpace& s = *l.state_space;
-  s.inner = s.heads = s.key_heads = 512, s.key_dim = 1, s.convolution = 0;
+  s.inner = s.heads = s.key_heads = 512;
+  s.key_dim = 1;
+  s.convolution = 0;
   l.feed_forward = model::FeedForward{.width = 1536, .gated = false, .shifted = true, .receptance = true};
   m.decoder = {};
   m.decoder.add(l);
@@ -390,7 +399,8 @@ TEST(Lowering, GradientsOfCopiedKeysAreSummedOverTheCopies) {
     if (program::is_collective(step.op) && step.axes == copies) {
       EXPECT_EQ(step.op, program::Op::all_reduce);
       EXPECT_EQ(step.urgency, program::Urgency::afterwards);
-      bytes += step.bytes.value(), ++summed;
+      bytes += step.bytes.value();
+      ++summed;
     }
   EXPECT_EQ(summed, 2);
   EXPECT_DOUBLE_EQ(bytes, 2 * d_model * head * fp32);

@@ -18,8 +18,15 @@ model::Transformer small_picking() {
   model::Layer l = small_llama().decoder.kinds[0];
   model::Attention& a = *l.attention;
   a = {};
-  a.heads = a.kv_heads = 4, a.head_dim = 24, a.rope_dim = 8, a.value_dim = 16, a.kv_rank = 32, a.q_rank = 48;
-  a.index_heads = 2, a.index_dim = 16, a.index_picks = 8;
+  a.heads = a.kv_heads = 4;
+  a.head_dim = 24;
+  a.rope_dim = 8;
+  a.value_dim = 16;
+  a.kv_rank = 32;
+  a.q_rank = 48;
+  a.index_heads = 2;
+  a.index_dim = 16;
+  a.index_picks = 8;
   m.decoder.add(l);
   return m;
 }
@@ -27,7 +34,8 @@ model::Transformer small_picking() {
 TEST(PickedKeys, FlopByHand) {
   const model::Transformer m = small_picking();
   TrainingPlan plan;
-  plan.work.sequences = 2, plan.work.queries = plan.work.keys = 32;
+  plan.work.sequences = 2;
+  plan.work.queries = plan.work.keys = 32;
   const program::Program program = train({}, plan, m);
   double picked = 0, attended = 0;
   for (std::int32_t i = program.blocks[1].first; i < program.blocks[1].last; ++i) {
@@ -44,7 +52,10 @@ TEST(PickedKeys, FlopByHand) {
 TEST(PickedKeys, DecodingReadsThePickedLatentsAndTheKeysOfTheIndex) {
   const model::Transformer m = small_picking();
   Workload work;
-  work.sequences = 2, work.queries = 1, work.keys = 32, work.cached = true;
+  work.sequences = 2;
+  work.queries = 1;
+  work.keys = 32;
+  work.cached = true;
   const auto [mesh, rules] = serving_stage({}, {}, m);
   const program::Program program = lower_serving(m, mesh, rules, work, {});
   double cached = 0;
@@ -93,8 +104,10 @@ TEST(Lowering, DecodingReadsAndWritesStates) {
   const auto state_of = [](const model::StateSpace& s) {
     model::Transformer m = small_llama();
     model::Layer l = m.decoder.kinds[0];
-    l.attention.reset(), l.state_space = s;
-    m.decoder = {}, m.decoder.add(l);
+    l.attention.reset();
+    l.state_space = s;
+    m.decoder = {};
+    m.decoder.add(l);
     const Workload work{.sequences = 2, .queries = 1, .keys = 64, .cached = true};
     const program::Program program = lower_serving(m, {}, {}, work, Formats{});
     for (const program::Step& step : program.steps) {
@@ -111,7 +124,10 @@ TEST(Lowering, DecodingReadsAndWritesStates) {
   constexpr double there_and_back = 2 * 2 * fp32;
   const auto mixer = [](model::StateSpace::Kind kind, std::int64_t head_count, std::int64_t key_dim) {
     model::StateSpace s;
-    s.kind = kind, s.inner = 16, s.heads = s.key_heads = head_count, s.key_dim = key_dim;
+    s.kind = kind;
+    s.inner = 16;
+    s.heads = s.key_heads = head_count;
+    s.key_dim = key_dim;
     return s;
   };
   EXPECT_EQ(state_of(mixer(mamba2, 4, 8)), there_and_back * 16 * 8);
@@ -123,11 +139,14 @@ TEST(Lowering, DecodingReadsAndWritesStates) {
 // Keys and values of what the encoder made: two products of D x (N H) in the first step, none later.
 TEST(Lowering, DecodingReadsWhatTheEncoderMadeFromACache) {
   model::Transformer m = small_llama();
-  m.decoder = {}, m.encoder.emplace();
+  m.decoder = {};
+  m.encoder.emplace();
   model::Layer l = small_llama().decoder.kinds[0];
   m.encoder->add(l);
   l.cross_attention = l.attention;
-  l.cross_attention->cross = true, l.cross_attention->causal = false, l.norms = 3;
+  l.cross_attention->cross = true;
+  l.cross_attention->causal = false;
+  l.norms = 3;
   m.decoder.add(l);
   const auto projections = [&](std::int64_t queries, std::int64_t keys) {
     const Workload work{.sequences = 2, .queries = queries, .keys = keys, .cached = true, .source = 256};
@@ -147,7 +166,8 @@ TEST(Lowering, QuantisedWeightsBringTheirScales) {
   const model::Transformer m = small_experts();
   Formats formats;
   formats.quantised = model::linear_layers(NumberFormat(Dtype::fp4, 8, 32));
-  formats.quantised->parts = 0, formats.quantised->add(model::Part::experts);
+  formats.quantised->parts = 0;
+  formats.quantised->add(model::Part::experts);
   const Workload work{.sequences = 64, .queries = 1, .keys = 256, .cached = true};
   const program::Program program = lower_serving(m, {}, {}, work, formats);
   for (const program::ProgramTensor& tensor : program.tensors) {
@@ -167,8 +187,14 @@ TEST(Lowering, LatentDecodingNeverExpandsItsCache) {
   m.decoder = {};
   model::Layer l;
   model::Attention a;
-  a.heads = a.kv_heads = 128, a.head_dim = 192, a.value_dim = 128, a.q_rank = 1536, a.kv_rank = 512, a.rope_dim = 64;
-  l.attention = a, l.feed_forward = model::FeedForward{};
+  a.heads = a.kv_heads = 128;
+  a.head_dim = 192;
+  a.value_dim = 128;
+  a.q_rank = 1536;
+  a.kv_rank = 512;
+  a.rope_dim = 64;
+  l.attention = a;
+  l.feed_forward = model::FeedForward{};
   m.decoder.add(l);
   const auto attention = [&](std::int64_t queries) {
     const Workload work{.sequences = 1, .queries = queries, .keys = 4096, .cached = true};

@@ -49,13 +49,15 @@ TEST(Lowering, TrainingCostsSixFlopPerWeightAndTokenAndTwelvePerScore) {
 
 TEST(Lowering, NarrowEmbeddingsAndInputsFromTheTokenAreProductsToo) {
   model::Transformer m = small_llama();
-  m.embedding_width = 128, m.tied = true;
+  m.embedding_width = 128;
+  m.tied = true;
   const double narrow = 2 * 128 * d_model + vocabulary * 128;  // in, out, and the head
   EXPECT_EQ(program::count(train({}, plain_plan(), m)).product_flops,
             Flops(6 * tokens * (layers * layer_matrices + narrow)));
   m = small_llama();
   m.token_input_vocabulary = 1024;
-  m.decoder.kinds[0].token_input = 32, m.decoder.kinds[0].norms = 3;
+  m.decoder.kinds[0].token_input = 32;
+  m.decoder.kinds[0].norms = 3;
   // Every layer has a gate and a way back, and its part of the projected embedding.
   const double inputs = layers * 3 * 32 * d_model;
   const program::Program program = train({}, plain_plan(), m);
@@ -164,7 +166,9 @@ TEST(Lowering, PartsSumToTheWhole) {
     for (const program::Block& b : program.blocks) {
       const program::ProgramCount part = program::count(program, b);
       const auto times = static_cast<double>(b.layers);
-      sum.flops += times * part.flops, sum.memory += times * part.memory, sum.network += times * part.network;
+      sum.flops += times * part.flops;
+      sum.memory += times * part.memory;
+      sum.network += times * part.network;
     }
     EXPECT_EQ(sum.flops, program::count(program).flops);
     EXPECT_DOUBLE_EQ(sum.memory.value(), program::count(program).memory.value());
@@ -175,7 +179,8 @@ TEST(Lowering, PartsSumToTheWhole) {
 TEST(Lowering, MicrobatchesDoNotChangeTheWork) {
   for (const Parallelism& p : meshes()) {
     TrainingPlan plan = plain_plan();
-    plan.work.sequences = 8, plan.microbatches = 4;
+    plan.work.sequences = 8;
+    plan.microbatches = 4;
     EXPECT_DOUBLE_EQ(program::count(train(p, plan)).flops.value(), program::count(train(p)).flops.value());
   }
 }

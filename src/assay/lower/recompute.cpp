@@ -17,36 +17,6 @@ static_assert(std::size(part_names) == forward_parts);
 
 constexpr ForwardPart part_at(std::size_t i) { return static_cast<ForwardPart>(i); }
 
-ForwardPart part_of(program::Op op) {
-  switch (op) {
-    case program::Op::norm:
-      return ForwardPart::norms;
-    case program::Op::rotate:
-      return ForwardPart::rotary;
-    case program::Op::attention:
-      return ForwardPart::attention;
-    case program::Op::activate:
-    case program::Op::gate:
-      return ForwardPart::activations;
-    case program::Op::route:
-      return ForwardPart::router;
-    case program::Op::dispatch:
-    case program::Op::combine:
-      return ForwardPart::dispatch;
-    case program::Op::scan:
-    case program::Op::convolve:
-    case program::Op::edge:
-    case program::Op::shift:
-    case program::Op::mix:
-      return ForwardPart::scans;
-    case program::Op::all_reduce:
-    case program::Op::reduce_scatter:
-      return ForwardPart::reductions;
-    default:
-      return program::is_collective(op) ? ForwardPart::exchanges : ForwardPart::residual;
-  }
-}
-
 }  // namespace
 
 std::string_view name(ForwardPart part) { return part_names[static_cast<std::size_t>(part)]; }
@@ -71,8 +41,8 @@ Result<Recompute> parse_recompute(std::string_view text, std::string_view where)
     if (known == std::end(part_names)) {
       std::vector<std::string_view> policies;
       for (const RecomputePolicy& policy : recompute_policies) policies.push_back(policy.name);
-      return fail(std::string(where), fmt::format("unknown policy of recomputation {}", in_quotes(word)),
-                  fmt::format("one of {}; or a list of what is made again: {}", fmt::join(policies, ", "),
+      return fail(std::string(where), fmt::format("unknown recomputation policy {}", in_quotes(word)),
+                  fmt::format("one of {}; or a list of parts to recompute: {}", fmt::join(policies, ", "),
                               fmt::join(part_names, ", ")),
                   Error::Kind::usage);
     }
@@ -90,7 +60,7 @@ Recompute parts_of(const program::Program& program, const program::Step& step, i
     const Recompute kind = Recompute::of({feeds ? feed_forward_products : attention_products});
     return products_before % 2 == 1 ? kind.with(second_products) : kind;
   }
-  const Recompute kind = Recompute::of({part_of(step.op)});
+  const Recompute kind = Recompute::of({program::facts(step.op).part});
   return step.op == program::Op::attention && id != step.out[0] ? kind.with(scores) : kind;
 }
 

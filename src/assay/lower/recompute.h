@@ -1,4 +1,4 @@
-// Recomputation: which forward results of a layer are made again in the backward pass instead of being kept.
+// Recomputation: which forward results of a layer are recomputed in the backward pass instead of being kept.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,27 +9,10 @@
 
 namespace assay::lower {
 
-/// Kinds of forward results, each kept or made again.
-enum class ForwardPart : std::uint8_t {
-  norms,
-  rotary,
-  scores,                 ///< what attention makes besides its result: probabilities, or the sums of flash attention
-  attention,              ///< its result, and the scores with it
-  attention_products,     ///< and those of other mixers
-  feed_forward_products,  ///< those of experts among them
-  second_products,        ///< every second product of a layer
-  activations,            ///< activation functions and gates
-  router,
-  dispatch,    ///< tokens at their experts, and what comes back
-  scans,       ///< state-space scans and convolutions
-  residual,    ///< sums on the residual stream, and copies that are split or cast
-  reductions,  ///< sums over devices
-  exchanges,   ///< what went from device to device
-  unread,      ///< besides: what no gradient reads, the last product of a layer and what follows it
-};
+using program::ForwardPart;
 inline constexpr std::size_t forward_parts = 14;  ///< that have a name: all but the last
 
-/// A set of them. Whatever it says, what was gathered is gathered again, and a layer's input is kept.
+/// Parts that are recomputed. Gathered tensors are always gathered again, and a layer's input is always kept.
 struct Recompute {
   std::uint16_t parts = 0;
 
@@ -49,16 +32,16 @@ struct Recompute {
   /// The inside of attention: scores and probabilities, where they exist at all.
   static constexpr Recompute selective() { return of({ForwardPart::scores}); }
   static constexpr Recompute full() { return {(1u << forward_parts) - 1u}; }
-  /// The same where software runs a layer again as a whole.
+  /// The same where software recomputes whole layers, including results that no gradient reads.
   static constexpr Recompute whole() { return full().with(ForwardPart::unread); }
   /// What costs memory and next to no time: norms, activation functions and gates (Megatron's modules of these names).
   static constexpr Recompute element_wise() { return of({ForwardPart::norms, ForwardPart::activations}); }
-  /// All products are kept, where devices add them up as sums; attention and what is element-wise is made again.
+  /// All products are kept, where devices add them up as sums; attention and element-wise steps are recomputed.
   static constexpr Recompute all_but_products() {
     using enum ForwardPart;
     return full().without(of({attention_products, feed_forward_products, second_products, reductions}));
   }
-  /// Products around attention are kept, those of the feed-forward block are made again.
+  /// Products around attention are kept, those of the feed-forward block are recomputed.
   static constexpr Recompute all_but_projections() {
     using enum ForwardPart;
     return full().without(of({attention_products, second_products, reductions}));
@@ -67,7 +50,7 @@ struct Recompute {
   static constexpr Recompute feed_forward() {
     return all_but_projections().without(of({ForwardPart::attention, ForwardPart::scores}));
   }
-  /// By operator: attention, what was reduced or exchanged and every other product are kept, the rest is made again
+  /// By operator: attention, what was reduced or exchanged and every other product are kept, the rest is recomputed
   /// (PyTorch's selective checkpointing as torchtitan sets it).
   static constexpr Recompute operators() {
     using enum ForwardPart;
@@ -80,7 +63,7 @@ struct Recompute {
   }
 };
 
-/// Sets that have a name of their own; none stands before one that makes a part of the same again.
+/// Named sets; no policy comes before one that recomputes a subset of the same.
 struct RecomputePolicy {
   std::string_view name;
   Recompute parts;
@@ -100,10 +83,10 @@ std::string name(Recompute recompute);
 /// As name() writes it.
 Result<Recompute> parse_recompute(std::string_view text, std::string_view where);
 
-/// Parts that the result `id` of a forward step belongs to: a policy that covers one of them makes it again. Every
+/// Parts that the result `id` of a forward step belongs to: a policy that covers one of them recomputes it. Every
 /// second product is one with an odd number of them before it in its layer.
 Recompute parts_of(const program::Program& program, const program::Step& step, int id, std::int64_t products_before);
-/// Whether the result `id` of a step is gathered again rather than kept whole, whatever the policy.
+/// Whether the result `id` of a step is gathered again instead of kept, whatever the policy.
 bool is_gathered(const program::Program& program, const program::Step& step, int id);
 
 }  // namespace assay::lower

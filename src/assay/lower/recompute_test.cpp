@@ -43,10 +43,10 @@ TEST(Recompute, RepeatsALayerButForItsLastProduct) {
   plan.recompute = Recompute::full();
   const double forward = 2 * tokens * layer_matrices + 4 * batch * length * length * n_heads * head;
   const double last = 2 * tokens * d_model * ff;  // its result is needed by nobody
-  EXPECT_EQ(program::count(train({}, plan)).repeated_flops, Flops(layers * (forward - last)));
+  EXPECT_EQ(program::count(train({}, plan)).recomputed_flops, Flops(layers * (forward - last)));
   EXPECT_EQ(program::count(train({}, plan)).flops, program::count(train({})).flops + Flops(layers * (forward - last)));
   plan.recompute = Recompute::selective();
-  EXPECT_EQ(program::count(train({}, plan)).repeated_flops,
+  EXPECT_EQ(program::count(train({}, plan)).recomputed_flops,
             Flops(layers * 4 * batch * length * length * n_heads * head));
 }
 
@@ -55,7 +55,8 @@ TEST(Recompute, WhatTheEncoderMadeIsKeptOnceForAllLayers) {
   m.encoder = m.decoder;
   model::Layer& layer = m.decoder.kinds[0];
   layer.cross_attention = layer.attention;
-  layer.cross_attention->causal = false, layer.cross_attention->cross = true;
+  layer.cross_attention->causal = false;
+  layer.cross_attention->cross = true;
   layer.norms = 3;
   TrainingPlan plan = plain_plan();
   plan.work.source = 128;
@@ -88,11 +89,18 @@ TEST(Recompute, KeepsValuesForLaterLayers) {
   l.attention.reset();
   model::StateSpace s;
   s.kind = model::StateSpace::Kind::rwkv7;
-  s.inner = 512, s.heads = s.key_heads = 8, s.key_dim = 64;
+  s.inner = 512;
+  s.heads = s.key_heads = 8;
+  s.key_dim = 64;
   s.decay_rank = s.rate_rank = s.gate_rank = 16;
   m.decoder = {};
-  s.lends_values = true, l.state_space = s, m.decoder.add(l);
-  s.lends_values = false, s.value_rank = 16, l.state_space = s, m.decoder.add(l);
+  s.lends_values = true;
+  l.state_space = s;
+  m.decoder.add(l);
+  s.lends_values = false;
+  s.value_rank = 16;
+  l.state_space = s;
+  m.decoder.add(l);
   TrainingPlan plan = plain_plan();
   plan.recompute = Recompute::full();
   const program::Program program = train({}, plan, m);

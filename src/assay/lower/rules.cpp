@@ -29,7 +29,10 @@ void place(program::AxisList axes, const program::Program& program, const progra
       const auto size = static_cast<double>(dims[i].size);
       const double shards = ways * program.ways(sharding.dims[i]);
       const double waste = std::ceil(size / shards) * shards / size;
-      if (size >= shards && waste < least) found = i, least = waste;
+      if (size >= shards && waste < least) {
+        found = i;
+        least = waste;
+      }
     }
   if (found < rank) sharding.dims[found] = sharding.dims[found].pushed(axes.last());
 }

@@ -47,14 +47,17 @@ std::string one_of(std::int64_t n) {
   std::string text;
   int listed = 0;
   for (std::int64_t d = 1; d <= n && listed < 12; ++d)
-    if (n % d == 0) text += (text.empty() ? "" : ", ") + std::to_string(d), ++listed;
+    if (n % d == 0) {
+      text += (text.empty() ? "" : ", ") + std::to_string(d);
+      ++listed;
+    }
   return text;
 }
 
 Result<void> divides(std::string_view where, std::int64_t n, std::int64_t ways, std::string_view what) {
   if (ways <= n && n % ways == 0) return {};
-  return fail(std::string(where), fmt::format("{} {} do not split {} ways", n, what, ways),
-              fmt::format("it must divide {}: {}", n, one_of(n)));
+  return fail(std::string(where), fmt::format("{} {} cannot be split {} ways", n, what, ways),
+              fmt::format("use a divisor of {}: {}", n, one_of(n)));
 }
 
 /// Names of the parts of the tensor axis, outermost first.
@@ -71,8 +74,10 @@ std::vector<std::int64_t> tensor_cuts(std::int64_t tensor, const model::Transfor
   std::vector<std::int64_t> cuts;
   std::int64_t before = 1;
   for (const std::int64_t ways : shared)
-    if (ways > before && ways < tensor && ways % before == 0 && cuts.size() + 1 < tensor_parts.size())
-      cuts.push_back(ways / before), before = ways;
+    if (ways > before && ways < tensor && ways % before == 0 && cuts.size() + 1 < tensor_parts.size()) {
+      cuts.push_back(ways / before);
+      before = ways;
+    }
   cuts.push_back(tensor / before);
   return cuts;
 }
@@ -119,7 +124,8 @@ std::string expert_axes_text(const Parallelism& p) {
   const auto add = [&](bool is_used, std::string_view axis) {
     if (is_used) text += (text.empty() ? "" : ",") + std::string(axis);
   };
-  add(p.expert_over.tensor && p.tensor > 1, "tensor"), add(p.expert_over.context && p.context > 1, "context");
+  add(p.expert_over.tensor && p.tensor > 1, "tensor");
+  add(p.expert_over.context && p.context > 1, "context");
   add(p.expert_data() > 1 || text.empty(), "data");
   return text;
 }
@@ -131,7 +137,7 @@ Result<void> check_parallelism(const Parallelism& p, const model::Transformer& m
       if (p.context_scheme == ContextScheme::exchange)
         ASSAY_CHECK(
             divides("--cp", layer.attention->heads / p.tensor, p.context,
-                    p.tensor > 1 ? fmt::format("heads of each of {} tensor-parallel devices", p.tensor) : "heads"));
+                    p.tensor > 1 ? fmt::format("heads per tensor-parallel device (tp {})", p.tensor) : "heads"));
     }
     if (layer.state_space) {
       const model::StateSpace& s = *layer.state_space;
@@ -151,8 +157,8 @@ Result<void> check_parallelism(const Parallelism& p, const model::Transformer& m
     for (const model::Layer& layer : model.decoder.kinds) any |= layer.feed_forward && layer.feed_forward->experts > 0;
     if (!any) return fail("--ep", fmt::format("{} has no experts", model.id), "leave --ep out");
     if (p.expert % p.expert_others() != 0)
-      return fail("--ep", fmt::format("{} ways do not split over {} devices", p.expert, p.expert_others()),
-                  "a multiple of them, or fewer axes with --ep-over");
+      return fail("--ep", fmt::format("{} ways cannot be split over {} devices", p.expert, p.expert_others()),
+                  "use a multiple, or fewer axes in --ep-over");
     ASSAY_CHECK(divides("--ep", p.data * p.fsdp, p.expert_data(), "data-parallel devices"));
   }
   if (p.pipeline > model.decoder.layers())

@@ -307,7 +307,8 @@ Flops sequence_flops(const Transformer& model, std::int64_t sequence, std::int64
       apart += (is_encoder ? read : tokens) * mean_keys(*attention, read, MaskCount::exact) * per_key;
     }
   };
-  add(*model.encoder, true), add(model.decoder, false);
+  add(*model.encoder, true);
+  add(model.decoder, false);
   return tokens * forward + (read - tokens) * source_matrices * 2_FLOP + (apart - alike);
 }
 

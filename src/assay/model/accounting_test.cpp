@@ -48,8 +48,14 @@ RC_GTEST_PROP(MeanKeys, AreThoseThatTheMaskLeaves, ()) {
   a.causal = kind != 0 && kind != 7;
   if (kind == 2 || kind == 7) a.window = limit;
   if (kind == 3) a.chunk = limit;
-  if (kind == 5 || kind == 6) a.window = 8, a.compression = *rc::gen::inRange<std::int64_t>(1, 9);
-  if (kind == 4 || kind == 6) a.index_heads = 1, a.index_picks = limit;
+  if (kind == 5 || kind == 6) {
+    a.window = 8;
+    a.compression = *rc::gen::inRange<std::int64_t>(1, 9);
+  }
+  if (kind == 4 || kind == 6) {
+    a.index_heads = 1;
+    a.index_picks = limit;
+  }
   const double expected = counted_keys(a, sequence);
   RC_ASSERT(std::abs(mean_keys(a, static_cast<double>(sequence), MaskCount::exact) - expected) < 1e-9 * expected);
   RC_ASSERT(mean_keys(a, static_cast<double>(sequence), MaskCount::full) >= expected - 1e-9);
@@ -165,9 +171,11 @@ TEST(Cache, OfSharedKeysIsNone) {
 // its tokens (5 x 5 - 4 x 4) and for each of the decoder's three.
 TEST(SequenceFlops, TheEncodersTokensCountForThemselves) {
   Transformer m;
-  m.d_model = 4, m.vocabulary = 16;
+  m.d_model = 4;
+  m.vocabulary = 16;
   Attention attention;
-  attention.heads = attention.kv_heads = 2, attention.head_dim = attention.value_dim = 2;
+  attention.heads = attention.kv_heads = 2;
+  attention.head_dim = attention.value_dim = 2;
   Layer decoder, encoder;
   decoder.attention = attention;
   attention.causal = false;

@@ -92,7 +92,7 @@ PublishedTotal read_published(const Toml& root, std::string_view file,
   faults.only(*table, "parameters.", {"value", "source", "scope"});
   total.text = faults.text(*table, "value");
   if (!total.text.empty() && !read_total(total.text, total))
-    faults.add(*table, "parameters.value", fmt::format("{} is no number of parameters", in_quotes(total.text)),
+    faults.add(*table, "parameters.value", fmt::format("{} is not a number of parameters", in_quotes(total.text)),
                "exact: \"8,030,261,248\"; rounded: \"175 B\"");
   const std::string source = faults.text(*table, "source");
   if (!source.empty() && std::none_of(sources.begin(), sources.end(), [&](const auto& s) { return s.key == source; }))
@@ -103,7 +103,7 @@ PublishedTotal read_published(const Toml& root, std::string_view file,
     faults.only(*outside, "outside.", {"value", "what"});
     total.outside_what = faults.text(*outside, "what");
     if (!read_total(faults.text(*outside, "value"), other))
-      faults.add(*outside, "outside.value", "is no number of parameters", "\"866,652,672\"");
+      faults.add(*outside, "outside.value", "is not a number of parameters", "\"866,652,672\"");
     total.outside = other.value;
   }
   const std::string scope = faults.text(*table, "scope", false);
@@ -190,8 +190,8 @@ Result<CatalogueModel> catalogue_model(std::string_view id, const hardware::Cata
     if (name == path) {
       ASSAY_TRY(model, read_model(text, path));
       if (model.imported.model.id != id)
-        return fail(path, fmt::format("its id is {}", in_quotes(model.imported.model.id)),
-                    "file name and id are the same");
+        return fail(path, fmt::format("the file says id = {}", in_quotes(model.imported.model.id)),
+                    "the file name must be the id");
       return std::move(model);
     }
   if (const auto known = ModelNames(catalogue).find(id); known && *known != id) {
@@ -202,7 +202,7 @@ Result<CatalogueModel> catalogue_model(std::string_view id, const hardware::Cata
   const auto ids = model_ids(catalogue);
   const auto near = nearest(id, ids);
   return fail(std::string(where), fmt::format("unknown model {}", in_quotes(id)),
-              near.empty() ? "`assay models` lists them; a file is given by its path" : suggestion(id, ids),
+              near.empty() ? "`assay models` lists all; to read a file, give its path" : suggestion(id, ids),
               Error::Kind::missing);
 }
 
@@ -226,7 +226,7 @@ Result<ImportedModel> load_model(std::string_view text, const hardware::Catalogu
     ASSAY_TRY(checkpoint, read_checkpoint(std::string(text), where));
     if (checkpoint.imported) return std::move(*checkpoint.imported);
     return fail(std::string(where), fmt::format("{} holds tensors but no configuration", in_quotes(text)),
-                "put its config.json beside it and give the directory");
+                "put its config.json in the same directory and give that directory");
   }
   ASSAY_TRY(model, catalogue_model(text, catalogue, where));
   return std::move(model.imported);

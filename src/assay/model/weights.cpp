@@ -256,7 +256,8 @@ void adapt(std::vector<Weight>& weights, const Adapters& adapters) {
     for (int i = 0; i < inputs; ++i) in.dims[in.rank++] = weight.dims[static_cast<std::size_t>(i)];
     in.dims[in.rank++] = out.dims[out.rank++] = narrow;
     for (int i = inputs; i < weight.rank; ++i) out.dims[out.rank++] = weight.dims[static_cast<std::size_t>(i)];
-    all.push_back(in), all.push_back(out);
+    all.push_back(in);
+    all.push_back(out);
   }
   weights = std::move(all);
 }

@@ -11,7 +11,8 @@ namespace {
 
 Transformer llama_2_7b() {
   Transformer model;
-  model.d_model = 4096, model.vocabulary = 32000;
+  model.d_model = 4096;
+  model.vocabulary = 32000;
   Layer layer;
   layer.attention = Attention{.heads = 32, .kv_heads = 32, .head_dim = 128, .value_dim = 128};
   layer.feed_forward = FeedForward{.width = 11008};
@@ -241,12 +242,18 @@ TEST(Weights, OfCompressedAttentionAndSeveralStreams) {
   Attention a{.heads = 4, .kv_heads = 1, .head_dim = 6, .value_dim = 6, .q_rank = 3, .window = 2};
   a.qk_norm = Attention::QkNorm::keys;
   a.sinks = a.values_are_keys = a.one_cache = a.overlapping = true;
-  a.compression = 4, a.index_heads = 2, a.index_dim = 4, a.index_picks = 1, a.output_groups = 2, a.output_rank = 5;
+  a.compression = 4;
+  a.index_heads = 2;
+  a.index_dim = 4;
+  a.index_picks = 1;
+  a.output_groups = 2;
+  a.output_rank = 5;
   Layer layer;
   layer.attention = a;
   layer.feed_forward = FeedForward{.width = 7};
   Transformer model;
-  model.d_model = 8, model.streams = 2;
+  model.d_model = 8;
+  model.streams = 2;
   model.decoder.add(layer);
   const ParameterCounts counts = layer_parameter_counts(model, layer);
   EXPECT_EQ(counts.of(Part::attention), 99 + 54 + 246 + 40 + 164 + 4 + 200);

@@ -301,18 +301,20 @@ CollectiveKind collective_of(plan::StepKind kind) {
 }
 
 CollectiveKind collective_of(program::Op op) {
-  switch (op) {
-    case program::Op::all_gather:
+  switch (program::facts(op).movement) {
+    case program::Movement::all_gather:
       return CollectiveKind::all_gather;
-    case program::Op::reduce_scatter:
+    case program::Movement::reduce_scatter:
       return CollectiveKind::reduce_scatter;
-    case program::Op::all_reduce:
+    case program::Movement::all_reduce:
       return CollectiveKind::all_reduce;
-    case program::Op::all_to_all:
+    case program::Movement::all_to_all:
       return CollectiveKind::all_to_all;
-    default:
-      throw InternalError("this operation of a program is not a collective");
+    case program::Movement::none:
+    case program::Movement::slice:
+      break;
   }
+  throw InternalError("not a collective");
 }
 
 Bytes array_bytes(const program::Program& program, const program::Step& step) {

@@ -44,7 +44,7 @@ class Gradient {
       case StepKind::multiply:
         break;
     }
-    throw InternalError("a product is not undone by a step");
+    throw InternalError("a product cannot be undone by one step");
   }
 
   /// Adds up the partial sums over some axes, if there are any.

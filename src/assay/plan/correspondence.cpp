@@ -63,7 +63,8 @@ int product_case(const ShardingExpression& e) {
     const program::AxisList a = list_of(e.left.sharding, row.left), b = list_of(e.right->sharding, row.right);
     if (row.left >= 0 && row.right >= 0) {
       if (row.result >= 0) continue;
-      contracted_left |= a.set(), contracted_right |= b.set();
+      contracted_left |= a.set();
+      contracted_right |= b.set();
       alike = alike && a == b;
     } else {
       (row.left >= 0 ? kept_left : kept_right) |= row.left >= 0 ? a.set() : b.set();
@@ -94,7 +95,7 @@ Result<void> check_product(const ShardingExpression& e, std::string_view text) {
     for (std::size_t i = 0; i < tensors[t]->dims.size(); ++i)
       if (find_dim(*tensors[t], tensors[t]->dims[i].name) != static_cast<int>(i))
         return fail(place_of(text, t, i),
-                    fmt::format("dimension {} is twice in {}, so it is not clear what is summed",
+                    fmt::format("dimension {} appears twice in {}, so the contraction is ambiguous",
                                 in_quotes(tensors[t]->dims[i].name), tensors[t]->name),
                     "give names and --sizes");
   const Correspondence c = correspond(e);
@@ -105,7 +106,7 @@ Result<void> check_product(const ShardingExpression& e, std::string_view text) {
     const std::size_t tensor = row.left >= 0 ? 0 : 1;
     const auto place = static_cast<std::size_t>(tensor == 0 ? row.left : row.right);
     return fail(place_of(text, tensor, place),
-                fmt::format("dimension {} is in one operand only and not in the result",
+                fmt::format("dimension {} is in only one operand and not in the result",
                             in_quotes(tensors[tensor]->dims[place].name)),
                 "sum it first, or keep it in the result");
   }
@@ -113,12 +114,12 @@ Result<void> check_product(const ShardingExpression& e, std::string_view text) {
     if (find_dim(e.left, e.result->dims[i].name) < 0 && find_dim(*e.right, e.result->dims[i].name) < 0)
       return fail(place_of(text, 2, i),
                   fmt::format("dimension {} of the result is in neither operand", in_quotes(e.result->dims[i].name)),
-                  "it must be one of those that are multiplied");
+                  "it must be a dimension of an operand");
   if (!contracted)
     return fail(place_of(text, 2, 0), "no dimension is contracted",
-                "a dimension that both operands have and the result has not is summed over");
+                "a contracted dimension is in both operands and not in the result");
   if (e.left.sharding.unreduced & e.right->sharding.unreduced)
-    return fail(place_of(text, 1, 0), "both operands are partial sums over one axis", "reduce one of them first");
+    return fail(place_of(text, 1, 0), "both operands are partial sums over the same axis", "reduce one of them first");
   return {};
 }
 

@@ -41,7 +41,7 @@ class Parser {
     }
     skip();
     if (at_ < text_.size())
-      return error(at_, fmt::format("{} is left over", in_quotes(text_.substr(at_))),
+      return error(at_, fmt::format("unexpected {}", in_quotes(text_.substr(at_))),
                    "an expression is A[...], A[...] -> A[...] or A[...] * B[...] -> C[...]");
     return parsed;
   }
@@ -75,15 +75,17 @@ class Parser {
       int found = -1;
       std::size_t length = 0;
       for (std::size_t i = 0; i < mesh_.axes.size(); ++i)
-        if (mesh_.axes[i].name.size() > length && text_.substr(at_).starts_with(mesh_.axes[i].name))
-          found = static_cast<int>(i), length = mesh_.axes[i].name.size();
+        if (mesh_.axes[i].name.size() > length && text_.substr(at_).starts_with(mesh_.axes[i].name)) {
+          found = static_cast<int>(i);
+          length = mesh_.axes[i].name.size();
+        }
       if (found < 0)
         return error(at_, fmt::format("{} is not an axis of the mesh", in_quotes(text_.substr(at_, 1))),
                      fmt::format("the mesh is {}", program::mesh_text(mesh_)));
       if (used & program::axis_bit(found))
         return error(
             at_, fmt::format("axis {} is used twice in one tensor", mesh_.axes[static_cast<std::size_t>(found)].name),
-            "an axis can split one dimension only, or mark one partial sum");
+            "an axis can split one dimension or mark one partial sum, not both");
       used |= program::axis_bit(found);
       list = list.pushed(found);
       at_ += length;

@@ -264,7 +264,9 @@ void Planner::Workspace::search(const ShardingExpression& e, const Prices& at, s
   left = view(e.left, ends.left, true);
   right = view(*e.right, ends.right, true);
   result = view(*e.result, ends.result, false);
-  lefts.clear(), rights.clear(), found.clear();
+  lefts.clear();
+  rights.clear();
+  found.clear();
   // Gathering both operands whole and multiplying everywhere is always possible, so nothing dearer needs to be looked
   // at.
   certain = wanted == 1 ? gather_all(mesh, e, ends, rows, at) : infinity;

@@ -101,7 +101,8 @@ void ShardingSpace::expand_scatters(int from, std::size_t dim, program::Sharding
   } else {
     while (!at.dims[dim].empty()) {
       const program::AxisSet bit = program::axis_bit(at.dims[dim].last());
-      at.unreduced |= bit, moved |= bit;
+      at.unreduced |= bit;
+      moved |= bit;
       at.dims[dim] = at.dims[dim].popped();
       add(from, at, StepKind::reduce_scatter, moved);
     }

@@ -15,12 +15,6 @@ class Counted {
     switch (step_.op) {
       case Op::product:
         return has(3) ? out : 0.0;  // a bias; what it adds to is one of the 2 MNK
-      case Op::embed_grad:
-      case Op::bias_grad:
-      case Op::place_grad:
-        return taken(0);
-      case Op::place:
-        return out;
       case Op::norm:
         return norm();
       case Op::norm_grad:
@@ -44,8 +38,6 @@ class Counted {
       case Op::activate_grad:
         // dy f'(x); of a gated one dy f(g), and dy x f'(g).
         return (has(2) ? 5.0 : 2.0) * taken(0);
-      case Op::mix:
-        return 3.0 * out;
       case Op::mix_grad:
         // dy w, and dy less that; the weight has dy (y - x), and its sum where it is one for all tokens.
         return (taken(3) < taken(0) ? 5.0 : 4.0) * taken(0);
@@ -62,24 +54,10 @@ class Counted {
       }
       case Op::dispatch_grad:
         return std::max(0.0, taken(0) - out);
-      case Op::route:
-        return 6.0 * out;  // a softmax, and a comparison for the choice
-      case Op::route_grad:
-        return 4.0 * taken(0);  // p (dp - sum of p dp)
-      case Op::combine:
-        return 2.0 * taken(0);
       case Op::combine_grad:
         return 3.0 * taken(1);
-      case Op::loss_sums:
-        return 4.0 * taken(0);
-      case Op::loss:
-        return 2.0 * out;
-      case Op::loss_grad:
-        return 3.0 * out;
-      case Op::sample:
-        return taken(0);
-      default:
-        return 0.0;
+      default:  // proportional to one tensor
+        return facts(step_.op).flops.per_result * out + facts(step_.op).flops.per_input * taken(0);
     }
   }
 
@@ -100,7 +78,7 @@ class Counted {
     const double sums = 2.0 + mean, rest = 1.0 + mean + (has(1) ? 1.0 : 0.0) + (has(3) ? 1.0 : 0.0);
     return n * (made(0) < n ? sums : has(2) ? rest : sums + rest);
   }
-  /// With the normalised row y, made again: the product of y and its gradient g summed over the row, and
+  /// With the normalised row y, recomputed: the product of y and its gradient g summed over the row, and
   /// (g - y mean) / root; of the scale, the sum of y dx over rows, and g = scale dx.
   double norm_grad() const {
     if (made(0) < taken(0)) return 0.0;  // counted with the result

@@ -29,7 +29,7 @@ Result<Mesh> parse_mesh(std::string_view text, std::string_view where) {
         name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == std::string::npos;
     if (equals == std::string::npos || !letters)
       return fail(std::string(where), fmt::format("{} is not AXIS=SIZE", in_quotes(part)),
-                  "write X=4,Y=2; an axis name is letters only", Error::Kind::usage);
+                  "write X=4,Y=2; an axis name has letters only", Error::Kind::usage);
     ASSAY_TRY(size, parse_count(std::string_view(part).substr(equals + 1), where));
     if (mesh.find(name))
       return fail(std::string(where), fmt::format("axis {} is given twice", name), "each axis has one size",

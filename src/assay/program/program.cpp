@@ -7,21 +7,6 @@
 
 namespace assay::program {
 
-std::string_view name(Op op) {
-  constexpr std::string_view names[] = {
-      "product",      "embed",          "embed grad", "place",         "place grad",
-      "bias grad",    "norm",           "norm grad",  "rotate",        "rotate grad",
-      "attention",    "attention grad", "pick",       "activation",    "activation grad",
-      "gate",         "gate grad",      "add",        "split",         "split grad",
-      "route",        "route grad",     "dispatch",   "dispatch grad", "combine",
-      "combine grad", "scan",           "scan grad",  "convolution",   "convolution grad",
-      "edge",         "edge grad",      "shift",      "shift grad",    "mix",
-      "mix grad",     "cast",           "loss sums",  "loss",          "loss grad",
-      "sample",       "update",         "slice",      "all-gather",    "reduce-scatter",
-      "all-reduce",   "all-to-all"};
-  return names[static_cast<std::size_t>(op)];
-}
-
 std::string_view name(Phase phase) {
   constexpr std::string_view names[] = {"forward", "backward", "update"};
   return names[static_cast<std::size_t>(phase)];
@@ -84,21 +69,6 @@ Tensor to_tensor(const ProgramTensor& tensor) {
 
 namespace {
 
-std::string_view collective_name(Op op) {
-  switch (op) {
-    case Op::all_gather:
-      return "AllGather";
-    case Op::reduce_scatter:
-      return "ReduceScatter";
-    case Op::all_reduce:
-      return "AllReduce";
-    case Op::all_to_all:
-      return "AllToAll";
-    default:
-      return "Slice";
-  }
-}
-
 /// The letters that a product sums over: those of both operands that the result lacks.
 std::string contracted(const Program& program, const Step& step) {
   const ProgramTensor &a = program.tensor(step.in[0]), &b = program.tensor(step.in[1]),
@@ -128,8 +98,8 @@ std::string step_text(const Program& program, const Step& step) {
   for (int id : step.in)
     if (id >= 0) inputs += (inputs.empty() ? "" : step.op == Op::add ? " + " : ", ") + text(id);
   if (step.op == Op::add) return fmt::format("{} = {}", outputs, inputs);
-  if (step.op == Op::slice || is_collective(step.op))
-    return fmt::format("{} = {}_{}({})", outputs, collective_name(step.op), axes_text(program.mesh, step.axes), inputs);
+  if (facts(step.op).movement != Movement::none)
+    return fmt::format("{} = {}_{}({})", outputs, facts(step.op).notation, axes_text(program.mesh, step.axes), inputs);
   if (outputs.empty()) return fmt::format("{}({})", name(step.op), inputs);
   return fmt::format("{} = {}({})", outputs, name(step.op), inputs);
 }
@@ -145,8 +115,8 @@ void add(ProgramCount& sum, const Step& step, double times) {
   sum.flops += flops;
   sum.memory += times * step.bytes;
   if (step.op == Op::product) sum.product_flops += flops;
-  if (step.op == Op::attention || step.op == Op::attention_grad) sum.attention_flops += flops;
-  if (step.is_repeated) sum.repeated_flops += flops;
+  if (is_attention(step.op)) sum.attention_flops += flops;
+  if (step.is_recomputed) sum.recomputed_flops += flops;
 }
 
 }  // namespace

@@ -15,71 +15,19 @@
 #include "assay/base/units.h"
 #include "assay/model/weights.h"
 #include "assay/program/mesh.h"
+#include "assay/program/ops.h"
 #include "assay/program/sharding.h"
 
 namespace assay::program {
 
-/// What a step does. Gradients of a product are products, those of a collective are collectives.
-enum class Op : std::uint8_t {
-  product,
-  embed,
-  embed_grad,
-  place,  ///< adds the row of a token's position
-  place_grad,
-  bias_grad,  ///< sums a gradient over all but the bias's dimensions; adding a bias is part of a product or a sum
-  norm,
-  norm_grad,
-  rotate,
-  rotate_grad,
-  attention,
-  attention_grad,
-  pick,  ///< the keys that queries attend to, by the scores of an index; has no gradient
-  activate,
-  activate_grad,
-  gate,  ///< times a sigmoid that all of a row share
-  gate_grad,
-  add,
-  split,
-  split_grad,
-  route,
-  route_grad,
-  dispatch,
-  dispatch_grad,
-  combine,
-  combine_grad,
-  scan,
-  scan_grad,
-  convolve,
-  convolve_grad,
-  edge,  ///< the last token that each device has of a sequence
-  edge_grad,
-  shift,  ///< the token before each, and before the first on a device the last of another
-  shift_grad,
-  mix,  ///< x + weight (y - x), with a weight for each channel, or for each token and channel
-  mix_grad,
-  cast,
-  loss_sums,
-  loss,
-  loss_grad,
-  sample,
-  update,
-  slice,
-  all_gather,
-  reduce_scatter,
-  all_reduce,
-  all_to_all
-};
-std::string_view name(Op op);
-constexpr bool is_collective(Op op) { return op >= Op::all_gather; }
-
-/// What a tensor is for; sharding rules and memory accounts are by class.
+/// What a tensor is for; sharding rules and memory accounting go by class.
 enum class TensorClass : std::uint8_t {
-  weight,       ///< as it lies in memory between steps
+  weight,       ///< as stored between steps
   used_weight,  ///< as a product uses it
   gradient,     ///< of a weight, as the optimizer takes it
   optimizer,    ///< master weights and moments
-  residual,     ///< what passes from block to block
-  activation,   ///< inside of a block; its sharding follows from its operands
+  residual,     ///< the residual stream
+  activation,   ///< inside a block; its sharding follows from its operands
   query,        ///< in attention
   key_value,    ///< in attention, and the cache
   dispatched    ///< tokens at their experts
@@ -93,7 +41,7 @@ class TensorDims {
   explicit TensorDims(std::span<const model::Weight::Size> dims) {
     for (std::size_t i = 0; i < dims.size(); ++i) set(i, dims[i]);
   }
-  /// Constant, so that nobody assigns to what is a copy.
+  /// Returns a const copy, so that assigning to it does not compile.
   const model::Weight::Size operator[](std::size_t i) const {
     return {static_cast<model::LogicalDim>((kinds_ >> 8 * i & 255u) - 1), sizes_[i]};
   }
@@ -120,13 +68,13 @@ struct ProgramTensor {
   std::string_view name;
   std::int16_t producer = -1;  ///< the step that makes it; below 0: none
   std::uint8_t rank = 0;
-  bool is_gradient = false;  ///< listed with a d before its name
-  bool is_needed = false;    ///< the gradient of a later step reads it, or a copy that is made again
-  bool is_kept = false;      ///< stays in memory from the forward to the backward pass
-  bool is_given = false;     ///< a weight, an input or a cache: no step makes it
-  bool is_lent = false;      ///< keys, values or an encoder's result that other layers make or use, too
-  bool is_frozen = false;    ///< a weight that is not trained
-  bool is_shared = false;    ///< a weight that all layers of its kind use
+  bool is_gradient = false;     ///< listed with a d before its name
+  bool is_needed = false;       ///< a gradient reads it, or a recomputed copy of it
+  bool is_kept = false;         ///< stays in memory from the forward to the backward pass
+  bool is_given = false;        ///< a weight, an input or a cache: no step makes it
+  bool is_cross_layer = false;  ///< keys, values or an encoder's result that other layers make or use, too
+  bool is_frozen = false;       ///< a weight that is not trained
+  bool is_shared = false;       ///< a weight that all layers of its kind use
   TensorClass tensor_class = TensorClass::activation;
   Dtype dtype = Dtype::bf16;  ///< set by store_as(), together with its bits
   Sharding sharding;
@@ -142,32 +90,32 @@ struct ProgramTensor {
 };
 static_assert(sizeof(ProgramTensor) <= 128);  // two lines of a cache
 
-/// How far attention looks: how many keys a query of a sequence sees on average, and what is masked.
+/// The mask of attention, and how many keys a query sees on average.
 struct AttentionShape {
   bool causal = true;
   bool flash = true;
   bool cross = false;                  ///< over the encoder's tokens
-  bool both_sides = false;             ///< of each query as many keys of the window lie before it as behind it
+  bool both_sides = false;             ///< the window is centred on the query
   std::int64_t window = 0, chunk = 0;  ///< 0: none
   std::int64_t picks = 0;              ///< keys that an index picks for a query; 0: all
   std::int64_t queries = 1, keys = 1;  ///< of one sequence, before sharding; queries are the last ones
-  /// Keys that a query meets on average.
+  /// Mean number of keys per query.
   double mean_keys() const;
 };
 
-/// When a step must be done.
+/// How urgently the result of a step is needed.
 enum class Urgency : std::uint8_t {
   critical,   ///< the next step waits for it
-  ahead,      ///< could be done earlier: gathering weights
-  afterwards  ///< nobody in the pass waits for it: reducing gradients of weights
+  ahead,      ///< can be prefetched: gathering weights
+  afterwards  ///< nothing in the pass waits for it: reducing weight gradients
 };
 
 struct alignas(16) Step {  // 64 bytes, so that its number is a shift away
   Op op = Op::product;
   Urgency urgency = Urgency::critical;
-  bool is_repeated = false;  ///< forward work done again in the backward pass
-  bool once = false;         ///< per optimizer step, not per microbatch
-  AxisSet axes = 0;          ///< of a collective
+  bool is_recomputed = false;  ///< forward work recomputed in the backward pass
+  bool once = false;           ///< per optimizer step, not per microbatch
+  AxisSet axes = 0;            ///< of a collective
   std::array<std::int16_t, 8> in{-1, -1, -1, -1, -1, -1, -1, -1};
   std::array<std::int16_t, 7> out{-1, -1, -1, -1, -1, -1, -1};
   /// Attention: index in `attentions`; norm: groups that are normalised one by one; rotate: dimensions that turn, if
@@ -203,9 +151,9 @@ struct Program {
   bool centred_norms = false;  ///< norms subtract the mean, also those that need not
 
   const ProgramTensor& tensor(int id) const { return tensors[static_cast<std::size_t>(id)]; }
-  /// Takes a tensor in and gives its number.
+  /// Adds a tensor; returns its number.
   int add(const ProgramTensor& tensor);
-  /// A tensor lies elsewhere.
+  /// Changes the sharding of a tensor.
   void place(int id, const Sharding& sharding);
   void set_mesh(const Mesh& devices);
   double ways(AxisSet axes) const { return ways_by[axes]; }
@@ -251,9 +199,9 @@ struct ProgramCount {
   Flops flops;          ///< all
   Flops product_flops;  ///< of matrix products
   Flops attention_flops;
-  Flops repeated_flops;  ///< forward work done again
-  Bytes memory;          ///< read and written
-  Bytes network;         ///< received
+  Flops recomputed_flops;  ///< recomputed forward work
+  Bytes memory;            ///< read and written
+  Bytes network;           ///< received
 };
 ProgramCount count(const Program& program);
 /// One pass through one block for one microbatch.

@@ -65,7 +65,10 @@ Threshold find_threshold(const ThresholdTest& test, const ThresholdRange& range)
   bool holds_first = false;
   for (std::int64_t value = range.from;; value = std::min(value * 2, range.to)) {
     if (const auto holds = tester.at(value)) {
-      if (!first) first = value, holds_first = *holds;
+      if (!first) {
+        first = value;
+        holds_first = *holds;
+      }
       if (*holds != holds_first) {
         after = value;
         break;

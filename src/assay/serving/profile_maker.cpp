@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "assay/base/index.h"
 #include "assay/model/accounting.h"
 #include "assay/model/layer_parts.h"
 #include "assay/pipeline/stage_split.h"
@@ -10,8 +11,6 @@
 
 namespace assay::serving {
 namespace {
-
-std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
 /// Bytes on one device of a cache that holds `keys` tokens. What an encoder's tokens become is made in the first step
 /// and is no cache yet: its tokens lie along the sequence.

@@ -66,15 +66,21 @@ inline plan::ShardingExpression random_product(const Choose& choose, const progr
   };
   const auto dimension = [&](const char* name) { return program::Dimension{name, random_size(choose, mesh, sizes)}; };
   const program::Dimension i = dimension("I"), j = dimension("J"), k = dimension("K");
-  insert(e.left, i), insert(*e.result, i);
-  insert(e.left, j), insert(*e.right, j);
-  insert(*e.right, k), insert(*e.result, k);
+  insert(e.left, i);
+  insert(*e.result, i);
+  insert(e.left, j);
+  insert(*e.right, j);
+  insert(*e.right, k);
+  insert(*e.result, k);
   if (choose(3) == 0) {
     const program::Dimension batch = dimension("B");
-    insert(e.left, batch), insert(*e.right, batch), insert(*e.result, batch);
+    insert(e.left, batch);
+    insert(*e.right, batch);
+    insert(*e.result, batch);
   } else if (choose(3) == 0) {
     const program::Dimension second = dimension("L");
-    insert(e.left, second), insert(*e.right, second);
+    insert(e.left, second);
+    insert(*e.right, second);
   }
   e.left.sharding = random_sharding(choose, mesh, e.left.dims.size());
   e.right->sharding = random_sharding(choose, mesh, e.right->dims.size(), e.left.sharding.unreduced);

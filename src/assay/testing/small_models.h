@@ -17,15 +17,20 @@ inline constexpr double fp32 = 4;
 inline model::Transformer small_llama() {
   model::Transformer m;
   m.id = "small-llama";
-  m.d_model = 512, m.vocabulary = 4096;
+  m.d_model = 512;
+  m.vocabulary = 4096;
   m.final_norm = false;
   model::Attention a;
-  a.heads = 8, a.kv_heads = 4, a.head_dim = a.value_dim = 64;
+  a.heads = 8;
+  a.kv_heads = 4;
+  a.head_dim = a.value_dim = 64;
   model::FeedForward f;
   f.width = 1536;
   model::Layer l;
-  l.attention = a, l.feed_forward = f;
-  m.decoder.add(l), m.decoder.add(l);
+  l.attention = a;
+  l.feed_forward = f;
+  m.decoder.add(l);
+  m.decoder.add(l);
   return m;
 }
 
@@ -33,8 +38,11 @@ inline model::Transformer small_experts() {
   model::Transformer m = small_llama();
   m.decoder = {};
   model::Layer l = small_llama().decoder.kinds[0];
-  l.feed_forward->experts = 8, l.feed_forward->experts_per_token = 2, l.feed_forward->width = 768;
-  m.decoder.add(l), m.decoder.add(l);
+  l.feed_forward->experts = 8;
+  l.feed_forward->experts_per_token = 2;
+  l.feed_forward->width = 768;
+  m.decoder.add(l);
+  m.decoder.add(l);
   return m;
 }
 

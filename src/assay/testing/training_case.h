@@ -13,7 +13,9 @@ inline model::Transformer small_model(std::int64_t experts = 0) {
   model.vocabulary = 32768;
   model::Layer layer;
   model::Attention attention;
-  attention.heads = 16, attention.kv_heads = 8, attention.head_dim = attention.value_dim = 64;
+  attention.heads = 16;
+  attention.kv_heads = 8;
+  attention.head_dim = attention.value_dim = 64;
   layer.attention = attention;
   model::FeedForward mlp;
   mlp.width = 4096;
@@ -56,8 +58,11 @@ struct TrainingCase {
 inline training::Strategy strategy_of(std::int64_t data, std::int64_t fsdp, std::int64_t tensor,
                                       std::int64_t context = 1, std::int64_t expert = 1) {
   training::Strategy s;
-  s.parallelism.data = data, s.parallelism.fsdp = fsdp, s.parallelism.tensor = tensor;
-  s.parallelism.context = context, s.parallelism.expert = expert;
+  s.parallelism.data = data;
+  s.parallelism.fsdp = fsdp;
+  s.parallelism.tensor = tensor;
+  s.parallelism.context = context;
+  s.parallelism.expert = expert;
   return s;
 }
 

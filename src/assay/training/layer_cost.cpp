@@ -28,8 +28,9 @@ bool is_weight(const program::ProgramTensor& tensor) {
 /// arrives from the layer behind is waited for, and so is what forward work done again needs.
 bool overlaps_weight_gradients(const program::Step& step, const program::ProgramTensor& before, program::Phase phase) {
   if (phase != program::Phase::backward || step.urgency != program::Urgency::critical) return false;
-  if (step.op == program::Op::all_gather) return step.is_repeated && !before.is_gradient;  // as far as `before` is kept
-  return (step.op == program::Op::reduce_scatter || step.op == program::Op::all_reduce) && !step.is_repeated;
+  if (step.op == program::Op::all_gather)
+    return step.is_recomputed && !before.is_gradient;  // as far as `before` is kept
+  return (step.op == program::Op::reduce_scatter || step.op == program::Op::all_reduce) && !step.is_recomputed;
 }
 
 /// A weight that is wider than what products take, not one that is quantised for them.
@@ -92,8 +93,8 @@ bool is_plain_attention_grad(const program::Program& program, const program::Ste
 }
 
 bool is_flash_attention(const program::Program& program, const program::Step& step) {
-  return (step.op == program::Op::attention || step.op == program::Op::attention_grad) &&
-         !is_plain_attention(program, step) && !is_plain_attention_grad(program, step);
+  return program::is_attention(step.op) && !is_plain_attention(program, step) &&
+         !is_plain_attention_grad(program, step);
 }
 
 /// The probabilities of plain attention: what it makes besides its result.
@@ -117,49 +118,44 @@ bool is_inside_expert(const program::ProgramTensor& tensor) {
 
 /// How much longer a step takes in the midst of others than its kernel alone.
 double stretch_of(const estimate::StepEffects& effects, const program::Program& program, const program::Step& step) {
-  switch (step.op) {
-    case program::Op::product: {
+  using enum program::CostClass;
+  switch (program::facts(step.op).cost) {
+    case product: {
       const program::ProgramTensor& second = program.tensor(step.in[1]);
       const bool of_experts = second.find(model::LogicalDim::experts) >= 0 ||
                               program.tensor(step.out[0]).find(model::LogicalDim::experts) >= 0;
       return effects.product * (of_experts ? effects.expert_product : 1.0);
     }
-    case program::Op::attention:
-    case program::Op::attention_grad: {
+    case attention: {
       if (!is_plain_attention(program, step) && !is_plain_attention_grad(program, step)) return effects.attention;
       constexpr std::int64_t aligned = 8;  // elements of 16 bits in the 16 bytes that tensor cores load at once
       const program::ProgramTensor& q = program.tensor(step.in[step.op == program::Op::attention ? 0 : 1]);
       return effects.plain_attention * (q.dims[at(q.rank - 1)].size % aligned == 0 ? 1.0 : effects.unaligned);
     }
-    case program::Op::dispatch:
-    case program::Op::dispatch_grad:
-    case program::Op::combine:
-    case program::Op::combine_grad:
-    case program::Op::route:
-    case program::Op::route_grad:
+    case expert_traffic:
       return effects.expert_traffic;
-    case program::Op::loss_sums:
-    case program::Op::loss:
-    case program::Op::loss_grad:
+    case loss:
       return effects.loss;
-    case program::Op::cast:
+    case cast:
       if (casts_weight(program, step)) return effects.pointwise;
       return effects.cast * (is_inside_expert(program.tensor(step.out[0])) ? effects.expert_pointwise : 1.0);
     // Rotations, gates and norms without a mean are several operations of a framework; norms with one, sums and
     // activation functions are one each.
-    case program::Op::norm:
-    case program::Op::norm_grad:
+    case norm:
       return effects.pointwise * (step.is_centred ? 1.0 : effects.composed);
-    case program::Op::rotate:
-    case program::Op::rotate_grad:
+    case rotation:
       return effects.pointwise * effects.composed;
-    case program::Op::activate:
-    case program::Op::activate_grad:
+    case activation:
       return effects.pointwise * (is_gated(step) ? effects.composed : 1.0) *
              (is_inside_expert(program.tensor(step.out[0])) ? effects.expert_pointwise : 1.0);
-    default:
+    case scan:  // priced by its arithmetic
+    case element_wise:
+    case optimizer:
+    case free:
+    case collective:
       return effects.pointwise;
   }
+  throw InternalError("an operation without a cost class");
 }
 
 bool makes_weight_gradient(const program::Program& program, const program::Step& step) {
@@ -185,9 +181,9 @@ KernelCost cost_of(const TrainingSetup& setup, const program::Program& program, 
     alone += streamed(setup.rates, dropped_traffic * program::local_bytes(program, scores(program, step)));
   // However well kernels run among others, they keep to the peak. Scans are small products along the sequence, more of
   // them than the recurrence needs: their time goes with its arithmetic.
-  const bool scans = step.op == program::Op::scan || step.op == program::Op::scan_grad;
-  const Seconds stretched = scans ? std::max(alone, setup.effects.scan * time.compute)
-                                  : std::max(stretch_of(setup.effects, program, step) * alone, time.compute);
+  const Seconds stretched = program::is_scan(step.op)
+                                ? std::max(alone, setup.effects.scan * time.compute)
+                                : std::max(stretch_of(setup.effects, program, step) * alone, time.compute);
   const bool by_arithmetic = step.op == program::Op::product && time.compute > time.memory && setup.rates.matmul;
   const double droop = by_arithmetic ? setup.rates.matmul->droop / (1.0 + setup.rates.matmul->droop) : 0.0;
   // Ideal kernels fuse what is element-wise into what is not.
@@ -227,7 +223,7 @@ class BlockPricer {
     };
     for (std::int32_t i = block.first; i < block.last; ++i) {
       const program::Step& step = program_.steps[at(i)];
-      if (step.is_repeated) continue;
+      if (step.is_recomputed) continue;
       RecomputableLayer::Step* recorded = nullptr;
       if (recomputable && block.phase == program::Phase::forward) recorded = &record(step, products, *recomputable);
       if (step.op == program::Op::product) ++products;
@@ -301,7 +297,7 @@ class BlockPricer {
   }
 
   void add_recomputed_traffic(program::Step step, RecomputableLayer::Step& recorded, RecomputableLayer& layer) {
-    step.is_repeated = true;
+    step.is_recomputed = true;
     const auto traffic = traffic_of(roles_, program_, step, program::Phase::backward, part_);
     if (!traffic) return;
     recorded.traffic = static_cast<std::int16_t>(layer.traffic.size());
@@ -314,7 +310,7 @@ class BlockPricer {
     if (number < 0) {
       const program::ProgramTensor& tensor = program_.tensor(id);
       number = static_cast<std::int16_t>(layer.tensors.size());
-      const bool is_own = tensor.tensor_class == program::TensorClass::residual && !tensor.is_lent;
+      const bool is_own = tensor.tensor_class == program::TensorClass::residual && !tensor.is_cross_layer;
       layer.tensors.push_back({tensor.is_needed, !tensor.is_given || is_own, bytes_of(tensor)});
     }
     return number;

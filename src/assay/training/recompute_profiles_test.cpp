@@ -22,7 +22,7 @@ Lowered lowered(const program::Program& program, int kind) {
     for (std::int32_t i = block.first; i < block.last && block.phase == program::Phase::backward; ++i) {
       const program::Step& step = program.steps[static_cast<std::size_t>(i)];
       sum.flops += step.flops;
-      if (!step.is_repeated) continue;
+      if (!step.is_recomputed) continue;
       sum.recomputed_flops += step.flops;
       for (int id : step.out) {
         if (id < 0 || program.tensor(id).tensor_class == program::TensorClass::used_weight) continue;

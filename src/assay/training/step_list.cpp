@@ -108,14 +108,11 @@ Result<std::vector<KindTime>> kind_times(const TrainingQuestion& question, std::
     for (std::int32_t i = block.first; i < block.last; ++i) {
       const program::Step& step = program.steps[static_cast<std::size_t>(i)];
       const bool moves = program::is_collective(step.op);
-      const bool attends = step.op == program::Op::attention || step.op == program::Op::attention_grad;
       if (step.op == program::Op::slice || (block.phase == program::Phase::update && !moves))
         continue;  // the update is priced as a whole
-      std::string kind = moves                             ? resource_of(program, step)
-                         : step.op == program::Op::product ? "products"
-                         : attends                         ? "attention"
-                                                           : "other kernels";
-      const std::string_view phase = step.is_repeated ? "recomputed forward" : program::name(block.phase);
+      std::string kind =
+          moves ? resource_of(program, step) : std::string(program::kernel_group(program::facts(step.op).cost));
+      const std::string_view phase = step.is_recomputed ? "recomputed forward" : program::name(block.phase);
       auto found = std::find_if(all.begin(), all.end(),
                                 [&](const KindTime& one) { return one.phase == phase && one.kind == kind; });
       if (found == all.end()) found = all.insert(all.end(), {phase, std::move(kind), moves, {}, {}, {}});
@@ -123,7 +120,7 @@ Result<std::vector<KindTime>> kind_times(const TrainingQuestion& question, std::
       found->time += times * step_times.estimate[static_cast<std::size_t>(i)];
       if (moves) continue;
       found->flops += times * step.flops;
-      if (attends || step.op == program::Op::product)
+      if (program::is_attention(step.op) || step.op == program::Op::product)
         found->at_peak += times * estimate::kernel_time(question.setup.rates, program, step).compute;
     }
   }

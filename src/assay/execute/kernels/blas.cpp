@@ -13,9 +13,11 @@ constexpr const char* file = "libopenblas.so.0";
 class Library {
  public:
   Library() : handle_(dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
-    if (!handle_) throw InternalError(std::string(file) + " is needed, and nobody asked whether it is there");
-    find("cblas_sgemm", sgemm), find("cblas_dgemm", dgemm);
-    find("openblas_set_num_threads", set_num_threads), find("openblas_get_config", get_config);
+    if (!handle_) throw InternalError(std::string(file) + " was not checked before use");
+    find("cblas_sgemm", sgemm);
+    find("cblas_dgemm", dgemm);
+    find("openblas_set_num_threads", set_num_threads);
+    find("openblas_get_config", get_config);
   }
 
   decltype(&cblas_sgemm) sgemm;
@@ -44,7 +46,7 @@ Result<void> check_blas(const char* name) {
   if (!name) name = file;
   void* found = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
   if (!found)
-    return fail(name, "cannot be loaded, and products of matrices need it",
+    return fail(name, "cannot be loaded, but matrix products need it",
                 "install OpenBLAS (Debian: libopenblas0-pthread), or name its directory in LD_LIBRARY_PATH",
                 Error::Kind::missing);
   if (name != file) dlclose(found);

@@ -51,8 +51,10 @@ Array<T> product(const Array<T>& left, const DimensionNames& left_names, const A
     if (find(left_names, right_names[d]) == nowhere) columns.push_back(d);
 
   std::vector<std::size_t> left_order = left_batch, right_order = right_batch;
-  append(left_order, rows), append(left_order, left_inner);
-  append(right_order, right_inner), append(right_order, columns);
+  append(left_order, rows);
+  append(left_order, left_inner);
+  append(right_order, right_inner);
+  append(right_order, columns);
   const Array<T> a = transposed(left, std::span<const std::size_t>(left_order));
   const Array<T> b = transposed(right, std::span<const std::size_t>(right_order));
   const std::int64_t batch = size_of(left.shape, left_batch), m = size_of(left.shape, rows);

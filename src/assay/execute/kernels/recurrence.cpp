@@ -29,7 +29,10 @@ std::vector<double> unit(const double* x, std::int64_t n, double factor) {
 }
 void add_unit_grad(double* dx, const double* x, const std::vector<double>& dy, double factor) {
   double squares = 1e-6, along = 0;
-  for (std::size_t i = 0; i < dy.size(); ++i) squares += x[i] * x[i], along += x[i] * dy[i];
+  for (std::size_t i = 0; i < dy.size(); ++i) {
+    squares += x[i] * x[i];
+    along += x[i] * dy[i];
+  }
   const double length = std::sqrt(squares);
   for (std::size_t i = 0; i < dy.size(); ++i) dx[i] += factor * (dy[i] - x[i] * along / squares) / length;
 }
@@ -79,7 +82,8 @@ class Head {
     switch (p_.kind) {
       case Kind::mamba1:
       case Kind::mamba2: {
-        out.key = row(1, key(b, t), p_.key_dim), out.query = row(2, key(b, t), p_.key_dim);
+        out.key = row(1, key(b, t), p_.key_dim);
+        out.query = row(2, key(b, t), p_.key_dim);
         out.weight = softplus(in_[3]->values[scalar(b, t)] + in_[5]->values[at(head_)]);
         for (std::int64_t n = 0; n < p_.key_dim; ++n)
           out.decay[at(n)] = std::exp(-std::exp(in_[4]->values[decay(n)]) * out.weight);
@@ -93,35 +97,45 @@ class Head {
         for (std::int64_t n = 0; n < p_.key_dim; ++n)
           out.decay[at(n)] = std::exp(-std::exp(in_[5]->values[at(head_)]) * softplus(raw_decay(b, t, n)));
         out.removed = out.removal = out.key;  // what the decayed state has for the key
-        for (std::size_t n = 0; n < out.key.size(); ++n) out.removed[n] *= out.decay[n], out.removal[n] *= out.weight;
+        for (std::size_t n = 0; n < out.key.size(); ++n) {
+          out.removed[n] *= out.decay[n];
+          out.removal[n] *= out.weight;
+        }
         break;
       }
       case Kind::gated_linear: {
         const double decay = linear_decay(scalar(b, t));
-        out.decay = {decay}, out.key = {std::sqrt(1.0 - decay * decay)}, out.query = {1.0};
+        out.decay = {decay};
+        out.key = {std::sqrt(1.0 - decay * decay)};
+        out.query = {1.0};
         out.value[0] *= sigmoid(in_[1]->values[scalar(b, t)]);
         break;
       }
       case Kind::lightning:
-        out.query = row(1, key(b, t), p_.key_dim), out.key = row(2, key(b, t), p_.key_dim);
+        out.query = row(1, key(b, t), p_.key_dim);
+        out.key = row(2, key(b, t), p_.key_dim);
         for (std::vector<double>* x : {&out.query, &out.key, &out.value})
           for (double& number : *x) number = silu(number);
         std::fill(out.decay.begin(), out.decay.end(), std::exp(-slope()));
         break;
       case Kind::rwkv4:
-        out.key = {std::exp(in_[1]->values[scalar(b, t)])}, out.query = {1.0};
+        out.key = {std::exp(in_[1]->values[scalar(b, t)])};
+        out.query = {1.0};
         out.decay = {std::exp(-std::exp(in_[2]->values[at(head_)]))};
         out.bonus = {std::exp(in_[3]->values[at(head_)])};
         break;
       case Kind::rwkv5:
-        out.query = row(1, key(b, t), p_.key_dim), out.key = row(2, key(b, t), p_.key_dim);
+        out.query = row(1, key(b, t), p_.key_dim);
+        out.key = row(2, key(b, t), p_.key_dim);
         out.decay = row(3, rwkv5_decay(b, t), p_.key_dim);
         for (double& number : out.decay) number = std::exp(-std::exp(number));
         out.bonus = row(4, at(head_ * p_.key_dim), p_.key_dim);
         break;
       case Kind::rwkv7: {
-        out.query = row(1, key(b, t), p_.key_dim), out.key = row(2, key(b, t), p_.key_dim);
-        out.removed = removed_key(out.key), out.removal = out.removed;
+        out.query = row(1, key(b, t), p_.key_dim);
+        out.key = row(2, key(b, t), p_.key_dim);
+        out.removed = removed_key(out.key);
+        out.removal = out.removed;
         for (std::int64_t n = 0; n < p_.key_dim; ++n) {
           const double rate = sigmoid(in_[4]->values[key(b, t) + at(n)]);
           out.decay[at(n)] = std::exp(-rwkv7_rate * sigmoid(in_[3]->values[key(b, t) + at(n)]));
@@ -132,7 +146,8 @@ class Head {
         break;
       }
       case Kind::mlstm:
-        out.query = row(1, key(b, t), p_.key_dim), out.key = row(2, key(b, t), p_.key_dim);
+        out.query = row(1, key(b, t), p_.key_dim);
+        out.key = row(2, key(b, t), p_.key_dim);
         for (double& number : out.query) number *= scale();
         out.weight = std::exp(capped(in_[3]->values[scalar(b, t)]));
         std::fill(out.decay.begin(), out.decay.end(), sigmoid(capped(in_[4]->values[scalar(b, t)])));
@@ -143,96 +158,29 @@ class Head {
     return out;
   }
 
-  /// From the gradients of what a token means to those of the inputs it was made from.
+  /// From the gradients of what a token means to those of the inputs it was computed from.
   void add_gradients(std::int64_t b, std::int64_t t, const Token& token, Token grad, std::vector<Numbers>& out) const {
-    const auto add_row = [&](std::size_t i, std::size_t from, const std::vector<double>& row) {
-      for (std::size_t k = 0; k < row.size(); ++k) out[i].values[from + k] += row[k];
-    };
     if (has_normaliser(p_.kind)) grad.value.pop_back();
     switch (p_.kind) {
       case Kind::mamba1:
-      case Kind::mamba2: {
-        add_row(0, value(b, t), grad.value);
-        add_row(1, key(b, t), grad.key), add_row(2, key(b, t), grad.query);
-        double d_step = grad.weight;
-        for (std::int64_t n = 0; n < p_.key_dim; ++n) {
-          const double rate = std::exp(in_[4]->values[decay(n)]), d = grad.decay[at(n)] * token.decay[at(n)];
-          d_step -= d * rate;
-          out[4].values[decay(n)] -= d * rate * token.weight;
-        }
-        const double d_dt = d_step * sigmoid(in_[3]->values[scalar(b, t)] + in_[5]->values[at(head_)]);
-        out[3].values[scalar(b, t)] += d_dt, out[5].values[at(head_)] += d_dt;
-        out[6].values[at(head_)] += grad.skip;
-        break;
-      }
-      case Kind::gated_delta: {
-        for (std::size_t n = 0; n < token.key.size(); ++n) {
-          grad.decay[n] += grad.removed[n] * token.key[n];
-          grad.key[n] += grad.removed[n] * token.decay[n] + grad.removal[n] * token.weight;
-          grad.weight += grad.removal[n] * token.key[n];
-        }
-        add_row(0, value(b, t), grad.value);
-        add_unit_grad(&out[1].values[key(b, t)], &in_[1]->values[key(b, t)], grad.query, scale());
-        add_unit_grad(&out[2].values[key(b, t)], &in_[2]->values[key(b, t)], grad.key, 1.0);
-        out[3].values[scalar(b, t)] += grad.weight * token.weight * (1.0 - token.weight);
-        const double rate = std::exp(in_[5]->values[at(head_)]);
-        for (std::int64_t n = 0; n < p_.key_dim; ++n) {
-          const double raw = raw_decay(b, t, n), d = grad.decay[at(n)] * token.decay[at(n)];
-          out[5].values[at(head_)] -= d * rate * softplus(raw);
-          const double d_raw = -d * rate * sigmoid(raw);
-          out[4].values[decay_input(b, t, n)] += d_raw, out[6].values[decay(n)] += d_raw;
-        }
-        break;
-      }
-      case Kind::gated_linear: {
-        const std::size_t i = scalar(b, t);
-        const double gate = sigmoid(in_[1]->values[i]), x = in_[0]->values[i], open = sigmoid(in_[2]->values[i]);
-        out[0].values[i] += grad.value[0] * gate;
-        out[1].values[i] += grad.value[0] * x * gate * (1.0 - gate);
-        // decay = exp(-c r softplus(A)), and the key is the root of 1 - decay squared.
-        const double d = (grad.decay[0] - grad.key[0] * token.decay[0] / token.key[0]) * token.decay[0];
-        const double raw = in_[3]->values[at(head_)];
-        out[2].values[i] -= d * linear_rate * softplus(raw) * open * (1.0 - open);
-        out[3].values[at(head_)] -= d * linear_rate * open * sigmoid(raw);
-        break;
-      }
+      case Kind::mamba2:
+        return add_mamba(b, t, token, grad, out);
+      case Kind::gated_delta:
+        return add_gated_delta(b, t, token, grad, out);
+      case Kind::gated_linear:
+        return add_gated_linear(b, t, token, grad, out);
       case Kind::gated_convolution:
-        break;
-      case Kind::lightning: {
-        const auto add_silu = [&](std::size_t i, std::size_t from, const std::vector<double>& row) {
-          for (std::size_t k = 0; k < row.size(); ++k)
-            out[i].values[from + k] += row[k] * silu_slope(in_[i]->values[from + k]);
-        };
-        add_silu(0, value(b, t), grad.value), add_silu(1, key(b, t), grad.query), add_silu(2, key(b, t), grad.key);
-        break;
-      }
+        return;  // has no recurrence
+      case Kind::lightning:
+        return add_lightning(b, t, grad, out);
       case Kind::rwkv4:
-        add_row(0, value(b, t), grad.value);
-        out[1].values[scalar(b, t)] += grad.key[0] * token.key[0];
-        out[2].values[at(head_)] += grad.decay[0] * token.decay[0] * std::log(token.decay[0]);
-        out[3].values[at(head_)] += grad.bonus[0] * token.bonus[0];
-        break;
+        return add_rwkv4(b, t, token, grad, out);
       case Kind::rwkv5:
-        add_row(0, value(b, t), grad.value);
-        add_row(1, key(b, t), grad.query), add_row(2, key(b, t), grad.key);
-        for (std::size_t n = 0; n < token.key.size(); ++n)
-          out[3].values[rwkv5_decay(b, t) + n] += grad.decay[n] * token.decay[n] * std::log(token.decay[n]);
-        add_row(4, at(head_ * p_.key_dim), grad.bonus);
-        break;
+        return add_rwkv5(b, t, token, grad, out);
       case Kind::rwkv7:
-        add_rwkv7(b, t, token, grad, out);
-        break;
-      case Kind::mlstm: {
-        add_row(0, value(b, t), grad.value), add_row(2, key(b, t), grad.key);
-        for (double& number : grad.query) number *= scale();
-        add_row(1, key(b, t), grad.query);
-        const std::size_t i = scalar(b, t);
-        const double forget = token.decay[0];
-        out[3].values[i] += grad.weight * token.weight * capped_slope(in_[3]->values[i]);
-        for (const double d : grad.decay)
-          out[4].values[i] += d * forget * (1.0 - forget) * capped_slope(in_[4]->values[i]);
-        break;
-      }
+        return add_rwkv7(b, t, token, grad, out);
+      case Kind::mlstm:
+        return add_mlstm(b, t, token, grad, out);
     }
   }
 
@@ -265,6 +213,88 @@ class Head {
     return unit(scaled_key(key).data(), p_.key_dim, 1.0);
   }
 
+  // Gradients of the inputs, by kind of recurrence.
+  static void add_row(std::vector<Numbers>& out, std::size_t i, std::size_t from, const std::vector<double>& row) {
+    for (std::size_t k = 0; k < row.size(); ++k) out[i].values[from + k] += row[k];
+  }
+  void add_mamba(std::int64_t b, std::int64_t t, const Token& token, Token& grad, std::vector<Numbers>& out) const {
+    add_row(out, 0, value(b, t), grad.value);
+    add_row(out, 1, key(b, t), grad.key);
+    add_row(out, 2, key(b, t), grad.query);
+    double d_step = grad.weight;
+    for (std::int64_t n = 0; n < p_.key_dim; ++n) {
+      const double rate = std::exp(in_[4]->values[decay(n)]), d = grad.decay[at(n)] * token.decay[at(n)];
+      d_step -= d * rate;
+      out[4].values[decay(n)] -= d * rate * token.weight;
+    }
+    const double d_dt = d_step * sigmoid(in_[3]->values[scalar(b, t)] + in_[5]->values[at(head_)]);
+    out[3].values[scalar(b, t)] += d_dt, out[5].values[at(head_)] += d_dt;
+    out[6].values[at(head_)] += grad.skip;
+  }
+  void add_gated_delta(std::int64_t b, std::int64_t t, const Token& token, Token& grad,
+                       std::vector<Numbers>& out) const {
+    for (std::size_t n = 0; n < token.key.size(); ++n) {
+      grad.decay[n] += grad.removed[n] * token.key[n];
+      grad.key[n] += grad.removed[n] * token.decay[n] + grad.removal[n] * token.weight;
+      grad.weight += grad.removal[n] * token.key[n];
+    }
+    add_row(out, 0, value(b, t), grad.value);
+    add_unit_grad(&out[1].values[key(b, t)], &in_[1]->values[key(b, t)], grad.query, scale());
+    add_unit_grad(&out[2].values[key(b, t)], &in_[2]->values[key(b, t)], grad.key, 1.0);
+    out[3].values[scalar(b, t)] += grad.weight * token.weight * (1.0 - token.weight);
+    const double rate = std::exp(in_[5]->values[at(head_)]);
+    for (std::int64_t n = 0; n < p_.key_dim; ++n) {
+      const double raw = raw_decay(b, t, n), d = grad.decay[at(n)] * token.decay[at(n)];
+      out[5].values[at(head_)] -= d * rate * softplus(raw);
+      const double d_raw = -d * rate * sigmoid(raw);
+      out[4].values[decay_input(b, t, n)] += d_raw, out[6].values[decay(n)] += d_raw;
+    }
+  }
+  void add_gated_linear(std::int64_t b, std::int64_t t, const Token& token, Token& grad,
+                        std::vector<Numbers>& out) const {
+    const std::size_t i = scalar(b, t);
+    const double gate = sigmoid(in_[1]->values[i]), x = in_[0]->values[i], open = sigmoid(in_[2]->values[i]);
+    out[0].values[i] += grad.value[0] * gate;
+    out[1].values[i] += grad.value[0] * x * gate * (1.0 - gate);
+    // decay = exp(-c r softplus(A)), and the key is the root of 1 - decay squared.
+    const double d = (grad.decay[0] - grad.key[0] * token.decay[0] / token.key[0]) * token.decay[0];
+    const double raw = in_[3]->values[at(head_)];
+    out[2].values[i] -= d * linear_rate * softplus(raw) * open * (1.0 - open);
+    out[3].values[at(head_)] -= d * linear_rate * open * sigmoid(raw);
+  }
+  void add_lightning(std::int64_t b, std::int64_t t, const Token& grad, std::vector<Numbers>& out) const {
+    const auto add_silu = [&](std::size_t i, std::size_t from, const std::vector<double>& row) {
+      for (std::size_t k = 0; k < row.size(); ++k)
+        out[i].values[from + k] += row[k] * silu_slope(in_[i]->values[from + k]);
+    };
+    add_silu(0, value(b, t), grad.value);
+    add_silu(1, key(b, t), grad.query);
+    add_silu(2, key(b, t), grad.key);
+  }
+  void add_rwkv4(std::int64_t b, std::int64_t t, const Token& token, Token& grad, std::vector<Numbers>& out) const {
+    add_row(out, 0, value(b, t), grad.value);
+    out[1].values[scalar(b, t)] += grad.key[0] * token.key[0];
+    out[2].values[at(head_)] += grad.decay[0] * token.decay[0] * std::log(token.decay[0]);
+    out[3].values[at(head_)] += grad.bonus[0] * token.bonus[0];
+  }
+  void add_rwkv5(std::int64_t b, std::int64_t t, const Token& token, Token& grad, std::vector<Numbers>& out) const {
+    add_row(out, 0, value(b, t), grad.value);
+    add_row(out, 1, key(b, t), grad.query);
+    add_row(out, 2, key(b, t), grad.key);
+    for (std::size_t n = 0; n < token.key.size(); ++n)
+      out[3].values[rwkv5_decay(b, t) + n] += grad.decay[n] * token.decay[n] * std::log(token.decay[n]);
+    add_row(out, 4, at(head_ * p_.key_dim), grad.bonus);
+  }
+  void add_mlstm(std::int64_t b, std::int64_t t, const Token& token, Token& grad, std::vector<Numbers>& out) const {
+    add_row(out, 0, value(b, t), grad.value);
+    add_row(out, 2, key(b, t), grad.key);
+    for (double& number : grad.query) number *= scale();
+    add_row(out, 1, key(b, t), grad.query);
+    const std::size_t i = scalar(b, t);
+    const double forget = token.decay[0];
+    out[3].values[i] += grad.weight * token.weight * capped_slope(in_[3]->values[i]);
+    for (const double d : grad.decay) out[4].values[i] += d * forget * (1.0 - forget) * capped_slope(in_[4]->values[i]);
+  }
   void add_rwkv7(std::int64_t b, std::int64_t t, const Token& token, Token& grad, std::vector<Numbers>& out) const {
     const std::size_t first = key(b, t);
     const std::vector<double> raw(in_[2]->values.begin() + static_cast<std::ptrdiff_t>(first),
@@ -404,13 +434,18 @@ std::vector<Numbers> recurrence_grad(const std::vector<const Numbers*>& dy, cons
           const std::vector<double> result = found(token, before, now);
           const double below = divisor(place.kind, result[values]);
           double d_below = 0;
-          for (std::size_t v = 0; v < values; ++v) d_below -= d[v] * result[v] / (below * below), d[v] /= below;
+          for (std::size_t v = 0; v < values; ++v) {
+            d_below -= d[v] * result[v] / (below * below);
+            d[v] /= below;
+          }
           d.push_back(d_below * divisor_slope(place.kind, result[values]));
         }
         Token g;
-        g.decay.assign(keys, 0.0), g.key = g.query = g.removed = g.removal = g.bonus = g.decay;
+        g.decay.assign(keys, 0.0);
+        g.key = g.query = g.removed = g.removal = g.bonus = g.decay;
         g.value.assign(columns, 0.0);
-        g.weight = 0, g.skip = 0;
+        g.weight = 0;
+        g.skip = 0;
         State earlier(grad.size(), 0.0);  // gradient of the state before the token
         std::vector<double> d_removed(columns, 0.0);
         const bool reads_before = !token.bonus.empty();

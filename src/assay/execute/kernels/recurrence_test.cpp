@@ -67,7 +67,8 @@ TEST(Recurrence, Rwkv4IsAWeightedAverage) {
         for (std::int64_t i = 0; i <= t; ++i) {
           const double k = c.in[1].values[at(b, i, h)], past = static_cast<double>(t - 1 - i);
           const double w = std::exp(i < t ? k - past * std::exp(c.in[2].values[head]) : k + c.in[3].values[head]);
-          sum += w * c.in[0].values[at(b, i, h)], weights += w;
+          sum += w * c.in[0].values[at(b, i, h)];
+          weights += w;
         }
         EXPECT_NEAR(y.values[at(b, t, h)], sum / weights, 1e-12);
       }
@@ -197,7 +198,8 @@ TEST(Recurrence, GradientsAreFiniteDifferences) {
     for (std::size_t n = 0; n < c.in.size(); ++n)
       for (std::size_t i = 0; i < c.in[n].values.size(); ++i) {
         Case more = c, less = c;
-        more.in[n].values[i] += step, less.in[n].values[i] -= step;
+        more.in[n].values[i] += step;
+        less.in[n].values[i] -= step;
         const double expected = (total(more) - total(less)) / (2 * step);
         EXPECT_NEAR(gradients[n].values[i], expected, 1e-7 * std::max(1.0, std::abs(expected)))
             << static_cast<int>(c.place.kind) << ", input " << n << ", " << i;

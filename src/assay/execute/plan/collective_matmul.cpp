@@ -93,7 +93,7 @@ template <class T>
 std::vector<Shards<T>> scattered_sums(const Ring<T>& ring, const Shards<T>& a, const Shards<T>& b,
                                       const std::vector<Stream>& streams) {
   const std::int64_t rows = a.front().shape[0];
-  if (rows % ring.size() != 0) throw InternalError("rows of a collective matmul do not divide by its ring");
+  if (rows % ring.size() != 0) throw InternalError("rows of a collective matmul are not a multiple of its ring");
   const std::int64_t block = rows / ring.size();
   const std::vector<Shards<T>> columns = cut(b, 1, streams);
   return ring.sum_up(streams, [&](std::size_t d, std::size_t s, std::int64_t place) {

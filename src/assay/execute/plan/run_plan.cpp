@@ -144,7 +144,7 @@ plan::ShardingExpression over_plan_mesh(const program::Mesh& mesh, const program
 Result<void> check_runnable(const program::Mesh& mesh, const plan::Plan& plan, const plan::ShardingExpression& e) {
   const auto devices = static_cast<double>(mesh.devices());
   if (mesh.devices() > most_devices)
-    return fail("--check", fmt::format("executes up to {} devices, the mesh has {}", most_devices, mesh.devices()),
+    return fail("--check", fmt::format("supports up to {} devices, but the mesh has {}", most_devices, mesh.devices()),
                 "give a smaller --mesh");
   const auto held = [&](const program::Tensor& tensor) {
     double elements = devices;
@@ -155,10 +155,10 @@ Result<void> check_runnable(const program::Mesh& mesh, const plan::Plan& plan, c
   for (const plan::PlanStep& step : plan.steps)
     most = std::max(most, held(step.before) + held(step.after) + (step.second ? held(*step.second) : 0.0));
   if (most > most_elements)
-    return fail(
-        "--check",
-        fmt::format("executes up to {:.0f} elements on all devices together, this takes {:.0f}", most_elements, most),
-        "give smaller --sizes; the plan is the same for sizes in the same proportions");
+    return fail("--check",
+                fmt::format("supports up to {:.0f} elements on all devices together, but this needs {:.0f}",
+                            most_elements, most),
+                "give smaller --sizes; the plan is the same for sizes in the same proportions");
   if (!e.right) return {};
   double multiplies = 1.0;
   for (const program::Dimension& dim : e.left.dims) multiplies *= static_cast<double>(dim.size);
@@ -169,7 +169,7 @@ Result<void> check_runnable(const program::Mesh& mesh, const plan::Plan& plan, c
   const double work = std::max(multiplies, devices * plan.flops.value() / 2.0 / 8.0);  // BLAS is that much faster
   if (work > most_multiplies)
     return fail("--check",
-                fmt::format("executes up to {:.0f} multiplications, this takes {:.0f}", most_multiplies, work),
+                fmt::format("supports up to {:.0f} multiplications, but this needs {:.0f}", most_multiplies, work),
                 "give smaller --sizes; the plan is the same for sizes in the same proportions");
   return {};
 }

@@ -28,7 +28,8 @@ void copy_common(const Array<T>& from, const std::vector<Extent>& from_at, Array
     const std::int64_t begin = std::max(from_at[d].start, to_at[d].start);
     const std::int64_t end = std::min(from_at[d].start + from_at[d].count, to_at[d].start + to_at[d].count);
     if (begin >= end) return;
-    from_start.push_back(begin - from_at[d].start), to_start.push_back(begin - to_at[d].start);
+    from_start.push_back(begin - from_at[d].start);
+    to_start.push_back(begin - to_at[d].start);
     extent.push_back(end - begin);
   }
   copy_block(from, from_start, extent, to, to_start);

@@ -100,8 +100,10 @@ void expect_transposed(const program::Mesh& mesh, const plan::PlanStep& step, st
   EXPECT_EQ(back.after.sharding.dims, step.before.sharding.dims);
   EXPECT_EQ(back.before.sharding.dims, step.after.sharding.dims);
   double moved = 0.0, busiest = 0.0;
-  for (Bytes bytes : again.received())
-    moved += bytes.value() / static_cast<double>(again.count()), busiest = std::max(busiest, bytes.value());
+  for (Bytes bytes : again.received()) {
+    moved += bytes.value() / static_cast<double>(again.count());
+    busiest = std::max(busiest, bytes.value());
+  }
   EXPECT_NEAR(back.kind == plan::StepKind::permute ? busiest : moved, back.bytes.value(), 1e-9 * back.bytes.value());
 }
 

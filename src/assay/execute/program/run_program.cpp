@@ -212,7 +212,7 @@ void read_updates(ProgramRunner& runner, const program::Program& program, const 
     while (last + 1 < block.last && program.steps[at(last + 1)].op != program::Op::update) ++last;
     const int result = program.steps[at(last)].out[0];
     if (program.tensor(result).sharding != program.tensor(step.in[1]).sharding)
-      throw InternalError("an updated weight does not lie where it lay");
+      throw InternalError("an updated weight has another sharding than before");
     out.updated[name] = runner.step().collected(result, memory);
   }
 }

@@ -121,7 +121,7 @@ TEST(RunTraining, FlashAttentionEqualsPlainAttention) {
 }
 
 TEST(RunTraining, PickingAllKeysIsDenseAttention) {
-  const auto of = [](const model::Attention& a) { return small_model({layer(a, dense())}); };
+  const auto of = [](const model::Attention& a) { return model_of({layer(a, dense())}); };
   const model::Transformer few = of(picking_attention(3)), all = of(picking_attention(length)),
                            none = of(latent_attention(8));
   const NamedArrays weights = weights_of(few);
@@ -134,7 +134,7 @@ TEST(RunTraining, PickingAllKeysIsDenseAttention) {
 }
 
 TEST(RunTraining, ADescentLowersTheLoss) {
-  const model::Transformer m = varieties().front().model;
+  const model::Transformer m = embedding_varieties().front().model;
   NamedArrays weights = weights_of(m);
   double before = INFINITY;
   for (int i = 0; i < 3; ++i) {

@@ -59,7 +59,9 @@ void give_caches(ProgramRunner& runner, const program::Program& program, const p
     shape[1] = kept;
     Array<double> whole = zeros<double>(shape);
     Shape from(shape.size(), 0), to(shape.size(), 0), extent = old.shape;
-    from[1] = held - used, to[1] = kept - added - used, extent[1] = used;
+    from[1] = held - used;
+    to[1] = kept - added - used;
+    extent[1] = used;
     copy_block(old, from, extent, whole, to);
     memory[at(step.in[1])] = runner.step().distributed(whole, step.in[1]);
   }
@@ -71,7 +73,8 @@ ServingRun run_serving(const program::Program& program, const model::Transformer
                        const Array<double>& tokens, ServedSequences& kept) {
   ProgramRunner runner(program, model, 1);
   StepRunner& step = runner.step();
-  kept.caches.resize(at(runner.layers())), kept.states.resize(at(runner.layers()));
+  kept.caches.resize(at(runner.layers()));
+  kept.states.resize(at(runner.layers()));
   kept.encoded_caches.resize(at(runner.layers()));
   ProgramMemory outer = runner.memory(-1, weights);
   const program::Block& embedding = runner.block("embedding", program::Phase::forward, -1);

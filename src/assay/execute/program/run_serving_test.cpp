@@ -53,7 +53,9 @@ std::vector<ServingCase> serving_cases(const model::Transformer& m) {
 
 lower::Workload served(const model::Transformer& m, std::int64_t queries, std::int64_t keys) {
   lower::Workload work;
-  work.sequences = sequences, work.queries = queries, work.keys = keys;
+  work.sequences = sequences;
+  work.queries = queries;
+  work.keys = keys;
   work.cached = keys > queries;
   work.source = m.encoder ? length : 0;
   if (has_experts(m)) work.expert_load = 2.0;

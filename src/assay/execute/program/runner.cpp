@@ -89,7 +89,7 @@ std::vector<int> lent_keys(const program::Program& program, const program::Block
   for (std::int32_t i = block.first; i < block.last; ++i)
     for (const auto& ids : {std::span<const std::int16_t>(program.steps[at(i)].in), {program.steps[at(i)].out}})
       for (int id : ids)
-        if (id >= 0 && program.tensor(id).is_lent && program.tensor(id).is_given == is_given &&
+        if (id >= 0 && program.tensor(id).is_cross_layer && program.tensor(id).is_given == is_given &&
             program.tensor(id).tensor_class == program::TensorClass::key_value &&
             std::find(out.begin(), out.end(), id) == out.end())
           out.push_back(id);

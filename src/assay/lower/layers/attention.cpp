@@ -42,9 +42,11 @@ int LayerWriter::attention_block(const model::Attention& a, int x) {
                           program::TensorClass::key_value, build_.formats().kv_cache);
     };
     if (known) {
-      k = encoded_cache("CK_cache", {head_dim, a.head_dim}), v = encoded_cache("CV_cache", {value_dim, a.value_dim});
+      k = encoded_cache("CK_cache", {head_dim, a.head_dim});
+      v = encoded_cache("CV_cache", {value_dim, a.value_dim});
     } else if (a.shares_kv) {
-      k = shared(a, "K", a.head_dim, head_dim), v = shared(a, "V", a.value_dim, value_dim);
+      k = shared(a, "K", a.head_dim, head_dim);
+      v = shared(a, "V", a.value_dim, value_dim);
     } else {
       k = build_.product("K", source, weight(wk), {batch, sequence, kv_heads, head_dim}, -1,
                          weight(a.cross ? "b_ck" : "b_k"));
@@ -64,7 +66,10 @@ int LayerWriter::attention_block(const model::Attention& a, int x) {
     k = build_.settle(k, program::TensorClass::key_value);
     v = build_.settle(v, program::TensorClass::key_value);
     if (a.lends_kv) lend(k, "K"), lend(v, "V"), lent_ = {k, v};
-    if (work_.cached && !a.cross) k = cached(k, a, "K_cache"), v = cached(v, a, "V_cache");
+    if (work_.cached && !a.cross) {
+      k = cached(k, a, "K_cache");
+      v = cached(v, a, "V_cache");
+    }
     o = attend(a, build_.settle(q, program::TensorClass::query), k, v, {value_dim, a.value_dim});
   }
   if (a.output_gate) {
@@ -78,7 +83,8 @@ int LayerWriter::attention_block(const model::Attention& a, int x) {
 
 void LayerWriter::lend(int keys, std::string_view name) {
   program::ProgramTensor& tensor = build_.program().tensors[at(keys)];
-  tensor.is_lent = true, tensor.name = name;
+  tensor.is_cross_layer = true;
+  tensor.name = name;
 }
 
 int LayerWriter::shared(const model::Attention& a, std::string_view name, std::int64_t size, model::LogicalDim dim) {
@@ -100,7 +106,8 @@ int LayerWriter::cached(int fresh, const model::Attention& a, std::string_view n
   made.dims.set(1, {context, kept});
   made.tensor_class = program::TensorClass::key_value;
   made.store_as(build_.formats().kv_cache);
-  made.is_given = true, made.is_kept = false;
+  made.is_given = true;
+  made.is_kept = false;
   made.sharding = build_.ruled(program::TensorClass::key_value, made);
   if (whole) made.sharding.dims[1] = {};
   const int before = program.add(made);
@@ -182,7 +189,8 @@ int LayerWriter::picked_keys(const model::Attention& a, int x, int low) {
   program::Step& step = build_.emit(program::Op::pick, {q, k, w}, {picked});
   program::AttentionShape candidates;
   candidates.causal = a.causal && work_.causal_flops;
-  candidates.queries = work_.queries, candidates.keys = work_.keys;
+  candidates.queries = work_.queries;
+  candidates.keys = work_.keys;
   const double scores =
       program::local_extent(program, made, 0) * program::local_extent(program, made, 1) * candidates.mean_keys();
   step.flops = Flops(2.0 * scores * static_cast<double>(a.index_heads * (a.index_dim + 1)));
@@ -238,7 +246,8 @@ int LayerWriter::attend(const model::Attention& a, int q, int k, int v, model::W
   shape.causal = a.causal && !a.cross && work_.causal_flops;
   shape.both_sides = !a.causal && !a.cross && work_.causal_flops;
   shape.flash = work_.flash || over != 0;
-  shape.window = a.window, shape.chunk = a.chunk;
+  shape.window = a.window;
+  shape.chunk = a.chunk;
   shape.picks = picked >= 0 ? a.index_picks : 0;
   shape.queries = work_.queries;
   shape.keys = a.cross ? work_.source : work_.keys;
@@ -253,7 +262,9 @@ int LayerWriter::attend(const model::Attention& a, int q, int k, int v, model::W
   // Flash attention keeps one number per query and head; plain attention keeps all probabilities.
   program::ProgramTensor rest = out;
   if (shape.flash) {
-    rest.name = "L", rest.rank = 3, rest.store_as(Dtype::fp32);
+    rest.name = "L";
+    rest.rank = 3;
+    rest.store_as(Dtype::fp32);
   } else {
     rest.name = "P";
     rest.dims.set(3, {context, shape.keys});

@@ -18,7 +18,7 @@ class LayerWriter {
   /// Writes the forward steps of a branch; the new value of the residual stream.
   int write(Branch branch, int x);
   /// Keys and values that later layers use too; below 0: none.
-  LentKeys lent() const { return lent_; }
+  CrossLayerKeys lent() const { return lent_; }
 
  private:
   /// The tensor of the next unused weight of that name; below 0 where the model has none.
@@ -76,10 +76,32 @@ class LayerWriter {
 
   // --- feed-forward
   int feed_forward(const model::FeedForward& f, int x, int onto);
-  int dense(const model::FeedForward& f, int x, std::string_view in, std::string_view gate, std::string_view out,
-            int onto, std::initializer_list<model::LogicalDim> hidden, std::initializer_list<model::LogicalDim> result,
-            bool biased);
+  /// The weights of a dense block, and the dimensions of what is between and behind its products.
+  struct DenseProjections {
+    std::string_view in = "W_in", gate = "W_gate", out = "W_out";
+    std::array<model::LogicalDim, 3> hidden{model::LogicalDim::batch, model::LogicalDim::sequence,
+                                            model::LogicalDim::width};
+    std::array<model::LogicalDim, 3> result{model::LogicalDim::batch, model::LogicalDim::sequence,
+                                            model::LogicalDim::d_model};
+    bool biased = true;
+  };
+  int dense(const model::FeedForward& f, int x, const DenseProjections& by, int onto);
   int experts_block(const model::FeedForward& f, int x);
+  struct ExpertPlaces;
+  ExpertPlaces expert_places(const model::FeedForward& f, int tokens);
+  /// Slots of one expert, over all devices; `holders` split them.
+  double slots_per_expert(const model::FeedForward& f, program::AxisList holders) const;
+  /// Whether tokens are gathered before they are copied for their experts.
+  bool gathers_before_dispatch(const model::FeedForward& f, const ExpertPlaces& places) const;
+  /// The tokens as each device sends them to experts.
+  program::ProgramTensor sent_slots(const model::FeedForward& f, const ExpertPlaces& places, int tokens);
+  struct ExpertResults {
+    int slots = -1;
+    program::AxisSet unreduced = 0;
+  };
+  /// What experts make of the slots, back where these were sent from; with `sums_stay`, as partial sums.
+  ExpertResults expert_results(const model::FeedForward& f, const ExpertPlaces& places,
+                               const program::ProgramTensor& sent, int slots, bool sums_stay);
   /// y + what the expert that all tokens share makes of x.
   int with_shared_expert(const model::FeedForward& f, int x, int y);
   /// Where a result lies when only its partial sums have ended, on the way to `target`.
@@ -128,7 +150,7 @@ class LayerWriter {
   const Workload& work_;
   int encoded_;
   bool sandwich_;
-  LentKeys lent_;
+  CrossLayerKeys lent_;
   std::array<int, 2> pending_{-1, -1};  ///< biases that the next sum adds
   std::vector<model::Weight> weights_;  ///< of the layer; those that are taken have lost their names
   std::size_t next_ = 0;                ///< the first that may not be taken yet

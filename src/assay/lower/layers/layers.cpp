@@ -98,7 +98,7 @@ int LayerWriter::with_block_aside(int x) {
   const int embedded =
       build_.given("Embedded", {{batch, work_.sequences}, {sequence, work_.queries}, {d_model, model_.d_model}},
                    program::TensorClass::residual, build_.formats().activations);
-  program.tensors[at(embedded)].is_lent = program.tensors[at(embedded)].is_kept = true;  // for all layers
+  program.tensors[at(embedded)].is_cross_layer = program.tensors[at(embedded)].is_kept = true;  // for all layers
   // Rows of both are joined where they are whole.
   program::Sharding rows = sharding(x);
   rows.dims[2] = {};
@@ -109,8 +109,7 @@ int LayerWriter::with_block_aside(int x) {
   build_.emit(program::Op::split, {stream, beside}, {both});
   int y = attention_block(*layer_.attention, norm(both, "norm", "Norm"));
   y = biased(build_.settle(y, program::TensorClass::residual));
-  y = dense(*layer_.feed_forward, norm(y, "norm", "Norm"), "W_in", "W_gate", "W_out", -1, {batch, sequence, width},
-            {batch, sequence, rank}, true);
+  y = dense(*layer_.feed_forward, norm(y, "norm", "Norm"), {.result = {batch, sequence, rank}}, -1);
   postpone(weight("b_out"));
   y = biased(build_.settle(y, program::TensorClass::residual));
   y = build_.settle(build_.product("Link", y, weight("W_link"), {batch, sequence, d_model}),
@@ -170,144 +169,5 @@ int LayerWriter::resized(int like, std::string_view name, model::LogicalDim dim,
   made.dims.set(at(made.find(dim)), {dim, size});
   return build_.program().add(made);
 }
-
-int LayerWriter::feed_forward(const model::FeedForward& f, int x, int onto) {
-  if (f.experts > 0) return experts_block(f, x);
-  if (f.shifted) return shifted_feed_forward(f, x);
-  const int out =
-      dense(f, x, "W_in", "W_gate", "W_out", onto, {batch, sequence, width}, {batch, sequence, d_model}, true);
-  postpone(weight("b_out"));
-  return out;
-}
-
-int LayerWriter::dense(const model::FeedForward& f, int x, std::string_view in, std::string_view gate,
-                       std::string_view out, int onto, std::initializer_list<model::LogicalDim> hidden,
-                       std::initializer_list<model::LogicalDim> result, bool biased) {
-  int up = build_.product("Up", x, weight(in), hidden, -1, biased ? weight("b_in") : -1);
-  up = build_.settle_sums(up);
-  int g = -1;
-  if (f.gated) {
-    g = build_.product("Gate", x, weight(gate), hidden, -1, biased ? weight("b_gate") : -1);
-    g = build_.settle_sums(g);
-  }
-  const int act = build_.pointwise(program::Op::activate, "Act", {up, g}, up);
-  return build_.product("Down", act, weight(out), result, onto);
-}
-
-int LayerWriter::experts_block(const model::FeedForward& f, int x) {
-  program::Program& program = build_.program();
-  const double k = static_cast<double>(f.experts_per_token), n = static_cast<double>(f.experts);
-  const int scores = build_.settle_sums(
-      build_.product("Router", x, weight("W_router"), {batch, sequence, other}, -1, weight("b_router")));
-  int gates = build_.pointwise(program::Op::route, "Route", {scores}, scores);
-  int through = x;
-  if (f.latent > 0)
-    through = build_.settle_sums(build_.product("Latent", x, weight("W_latent_in"), {batch, sequence, rank}));
-  const program::Sharding home = sharding(through);
-  const model::LogicalDim inside = f.latent > 0 ? rank : d_model;
-  const std::int64_t row = program.tensor(through).dims[2].size;
-  const std::array<model::Weight::Size, 2> places{model::Weight::Size{experts, f.experts},
-                                                  model::Weight::Size{capacity, 1}};
-  const program::Sharding there = build_.ruled(program::TensorClass::dispatched, places);
-  const std::array<model::Weight::Size, 3> first{places[0], model::Weight::Size{inside, row},
-                                                 model::Weight::Size{width, f.width}};
-  const program::Sharding matrix = build_.ruled(program::TensorClass::used_weight, first);
-  // Where tokens lie when only the exchange between experts is left to do.
-  const program::AxisSet leave = there.dims[0].set();
-  program::Sharding near = home;
-  for (std::size_t i = 0; i < 2; ++i) near.dims[i] = remaining(home.dims[i], matrix.split_axes() & ~leave);
-  near.dims[2] = matrix.dims[1];
-  const auto slots_of = [&](program::AxisList holders) {
-    const double ways = program.ways(holders.set());
-    return std::ceil(work_.tokens() * k * work_.expert_load / n / ways) * ways;
-  };
-  // Slots have no order of their own, so the axes that leave for the experts go innermost, where they can.
-  const auto holders_of = [&](const program::Sharding& held) {
-    const program::AxisList all = joined(held.dims[0], held.dims[1]);
-    const program::AxisSet stay = there.dims[1].set();
-    return joined(joined(remaining(there.dims[1], ~all.set()), remaining(all, stay | leave)),
-                  remaining(there.dims[0], ~all.set()));
-  };
-  // Tokens are brought together before they are copied for their experts, and the experts' partial sums are added up
-  // over experts before they are over devices, if that moves fewer numbers. An exchange between experts would carry
-  // the copies of all devices that share a token: then each sends its own tokens, and gets whole sums back.
-  bool late = near == home;
-  if (!late && (leave & (home.split_axes() | near.split_axes())) == 0)
-    late = 2.0 * n * slots_of(holders_of(near)) * static_cast<double>(row) >
-           work_.tokens() * (2.0 * static_cast<double>(row) + n);
-  if (late) {
-    through = build_.moved_once(through, near);
-    program::Sharding beside = near;
-    beside.dims[2] = {};
-    gates = build_.reshard(gates, beside, program::Urgency::critical);
-  }
-  // The tokens as each device sends them: slots of all experts, from the tokens that it holds. Of devices that hold the
-  // same tokens, each fills the slots of its own experts, and what these make of a token is a part of the sum.
-  const program::ProgramTensor held = program.tensor(through);
-  program::ProgramTensor sent = held;
-  sent.name = "Sent";
-  sent.tensor_class = program::TensorClass::activation;
-  sent.is_given = sent.is_kept = false;
-  sent.sharding = {};
-  sent.sharding.dims[1] = holders_of(held.sharding);
-  sent.sharding.dims[2] = held.sharding.dims[2];
-  const program::AxisList own = remaining(there.dims[0], held.sharding.split_axes());
-  sent.sharding.dims[0] = own;
-  const double slots = slots_of(sent.sharding.dims[1]);
-  sent.dims.set(0, {experts, f.experts});
-  sent.dims.set(1, {capacity, static_cast<std::int64_t>(slots)});
-  const int out = program.add(sent);
-  build_.emit(program::Op::dispatch, {through, gates}, {out});
-  build_.touched_experts = touched_share(work_.tokens() / program.ways(there.dims[1].set()), k, n);
-  build_.filled_slots = work_.tokens() * k * work_.expert_load / (n * slots);
-  program::Sharding at_experts = there;
-  at_experts.dims[2] = matrix.dims[1];
-  const int arrived = build_.reshard(out, at_experts, program::Urgency::critical, "Expert");
-  program.tensors[at(arrived)].tensor_class = program::TensorClass::dispatched;
-  int done =
-      dense(f, arrived, "W_in", "W_gate", "W_out", -1, {experts, capacity, width}, {experts, capacity, inside}, true);
-  program::Sharding back = sent.sharding;
-  if (late) back.unreduced = sharding(done).unreduced;
-  if (const int bias = weight("b_out"); bias >= 0) {  // where the experts are; of partial sums, it is a term of one
-    if (!late) done = build_.reshard(done, summed(done, sent.sharding), program::Urgency::critical);
-    done = build_.pointwise(program::Op::add, "Down", {done, build_.bias_for(bias, program.tensor(done))}, done);
-  }
-  done = build_.reshard(done, back, program::Urgency::critical, "Back");
-  build_.touched_experts = build_.filled_slots = 1.0;
-  int y = build_.pointwise(program::Op::combine, "Moe", {done, gates}, through);
-  program.tensors[at(y)].sharding.unreduced = back.unreduced | own.set();
-  if (f.latent > 0) {
-    y = build_.reshard(y, home, program::Urgency::critical);
-    y = build_.product("Moe", y, weight("W_latent_out"), {batch, sequence, d_model});
-  }
-  return f.shared_width == 0 ? y : with_shared_expert(f, x, y);
-}
-
-int LayerWriter::with_shared_expert(const model::FeedForward& f, int x, int y) {
-  int common = dense(f, x, "W_in_shared", "W_gate_shared", "W_out_shared", -1, {batch, sequence, width},
-                     {batch, sequence, d_model}, false);
-  // Partial sums that lie alike are added before they are reduced.
-  const bool together = sharding(y) == sharding(common);
-  if (!together) common = build_.settle(common, program::TensorClass::residual);
-  if (f.shared_gate) {
-    const int share = build_.product("Share", x, weight("W_shared_gate"), {batch, sequence, other});
-    program::Sharding beside = sharding(common);
-    beside.unreduced = 0, beside.dims[2] = {};
-    common = build_.pointwise(program::Op::gate, "Shared",
-                              {common, build_.reshard(share, beside, program::Urgency::critical)}, common);
-  }
-  if (!together) y = build_.settle(y, program::TensorClass::residual);
-  return build_.pointwise(program::Op::add, "Moe", {y, common}, y);
-}
-
-program::Sharding LayerWriter::summed(int from, const program::Sharding& target) {
-  program::Sharding out = sharding(from);
-  for (std::size_t i = 0; i < out.dims.size(); ++i)
-    out.dims[i] = joined(out.dims[i], remaining(target.dims[i], ~out.unreduced));
-  out.unreduced = 0;
-  return out;
-}
-
-double touched_share(double tokens, double k, double n) { return 1.0 - std::pow(1.0 - k / n, tokens); }
 
 }  // namespace assay::lower

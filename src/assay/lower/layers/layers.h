@@ -26,7 +26,7 @@ struct Workload {
 double touched_share(double tokens, double k, double n);
 
 /// Keys and values of a layer that later layers use too; below 0: none.
-struct LentKeys {
+struct CrossLayerKeys {
   int keys = -1, values = -1;
 };
 

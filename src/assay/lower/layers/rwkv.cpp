@@ -91,7 +91,8 @@ int LayerWriter::rwkv5(const model::StateSpace& s, int x) {
     weights =
         build_.settle_sums(build_.product("Mix", low, weight("W_mix"), {batch, sequence, other, d_model}, -1, weights));
     program::Sharding beside = sharding(x);
-    beside.dims[3] = beside.dims[2], beside.dims[2] = {};
+    beside.dims[3] = beside.dims[2];
+    beside.dims[2] = {};
     weights = build_.reshard(weights, beside, program::Urgency::critical);
   } else {
     weights = build_.bias_for(weights, build_.program().tensor(x));

@@ -61,7 +61,11 @@ int LayerWriter::mamba1(const model::StateSpace& s, int x) {
     return build_.settle_sums(build_.product(name, mixed, along_channels(w, mixed), {batch, sequence, to}));
   };
   int low = summed("Low", "W_dt_down", rank), b = summed("B", "W_B", state), c = summed("C", "W_C", state);
-  if (s.inner_norms) low = norm(low, "dt_norm", "Low"), b = norm(b, "B_norm", "B"), c = norm(c, "C_norm", "C");
+  if (s.inner_norms) {
+    low = norm(low, "dt_norm", "Low");
+    b = norm(b, "B_norm", "B");
+    c = norm(c, "C_norm", "C");
+  }
   int dt = build_.settle_sums(build_.product("Dt", low, along_channels("W_dt", mixed), {batch, sequence, inner}));
   dt = build_.reshard(dt, sharding(mixed), program::Urgency::critical);
   const int y = scan(
@@ -163,7 +167,8 @@ int LayerWriter::mlstm(const model::StateSpace& s, int x) {
 void LayerWriter::by_heads(int x, model::LogicalDim last, const model::StateSpace& s) {
   program::ProgramTensor& made = build_.program().tensors[at(x)];
   made.rank = 4;
-  made.dims.set(2, {heads, s.heads}), made.dims.set(3, {last, s.inner / s.heads});
+  made.dims.set(2, {heads, s.heads});
+  made.dims.set(3, {last, s.inner / s.heads});
   build_.program().place(x, program::Sharding(made.sharding));
 }
 

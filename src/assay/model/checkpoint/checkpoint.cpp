@@ -69,7 +69,7 @@ Result<void> add_safetensors(const fs::path& path, std::string_view where, Check
 
 /// The shards that an index names. They are files beside it, never paths elsewhere.
 Result<std::set<std::string>> shards_of(const fs::path& index, std::string_view where) {
-  ASSAY_TRY(text, read_whole(index, most_index, where, "longer indexes are not read"));
+  ASSAY_TRY(text, read_whole(index, most_index, where, "larger indexes are not read"));
   ASSAY_TRY(json, parse_json(text, index.filename().string(), most_index));
   const Json* map = json.find("weight_map");
   const std::string place = index.filename().string() + ": weight_map";
@@ -78,7 +78,7 @@ Result<std::set<std::string>> shards_of(const fs::path& index, std::string_view 
   for (const auto& [tensor, file] : map->members) {
     if (file.kind != Json::Kind::text || file.text.empty() || file.text.find('/') != std::string::npos ||
         file.text.find('\\') != std::string::npos || !file.text.ends_with(".safetensors"))
-      return fail(place, fmt::format("{} must name a .safetensors file beside it", in_quotes(tensor)), "");
+      return fail(place, fmt::format("{} must name a .safetensors file in the same directory", in_quotes(tensor)), "");
     shards.insert(file.text);
   }
   if (shards.empty()) return fail(place, "names no tensors", "is it complete?");
@@ -155,7 +155,7 @@ Result<Checkpoint> read_gguf(const fs::path& path, std::string_view where) {
     out.imported = std::move(imported);
   } else {
     out.notes.push_back(
-        fmt::format("architecture {} is not understood: only its tensors are counted", in_quotes(header.architecture)));
+        fmt::format("architecture {} is not supported: only its tensors are counted", in_quotes(header.architecture)));
   }
   return out;
 }
@@ -178,8 +178,10 @@ void take_formats(Checkpoint& checkpoint) {
         std::find_if(std::begin(plain), std::end(plain), [&](const auto& one) { return one.first == tensor.dtype; });
     if (found != std::end(plain))
       elements[static_cast<std::size_t>(found - std::begin(plain))] += count;
-    else
-      packed += count, packed_bits += 8.0 * tensor.bytes;
+    else {
+      packed += count;
+      packed_bits += 8.0 * tensor.bytes;
+    }
   }
   const auto most = std::max_element(elements.begin(), elements.end());
   if (*most > packed) imported.model.dtype = plain[static_cast<std::size_t>(most - elements.begin())].second;
@@ -190,8 +192,9 @@ void take_formats(Checkpoint& checkpoint) {
   const Dtype base = bits >= 8.0 ? Dtype::int8 : Dtype::int4;
   const int more = std::max(0, static_cast<int>(std::lround((bits - facts(base).bits) * block)));
   imported.quantisation = linear_layers(more > 0 ? NumberFormat(base, more, block) : NumberFormat(base));
-  imported.quantisation->add(Part::embedding), imported.quantisation->add(Part::head);
-  checkpoint.notes.push_back(fmt::format("its packed tensors have {} bits an element on average{}", human_number(bits),
+  imported.quantisation->add(Part::embedding);
+  imported.quantisation->add(Part::head);
+  checkpoint.notes.push_back(fmt::format("packed tensors have {} bits per element on average{}", human_number(bits),
                                          bits < 4.0 ? "; fewer than 4 are counted as 4" : ""));
 }
 

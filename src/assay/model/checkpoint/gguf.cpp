@@ -164,7 +164,9 @@ class ConfigWriter {
   }
   void set(std::string_view key, std::int64_t value) {
     Json node;
-    node.kind = Json::Kind::integer, node.integer = value, node.number = static_cast<double>(value);
+    node.kind = Json::Kind::integer;
+    node.integer = value;
+    node.number = static_cast<double>(value);
     config_.members.emplace_back(key, std::move(node));
   }
   void set(std::string_view key, const std::vector<std::int64_t>& values) {
@@ -172,18 +174,22 @@ class ConfigWriter {
     node.kind = Json::Kind::list;
     for (const std::int64_t value : values) {
       Json& item = node.items.emplace_back();
-      item.kind = Json::Kind::integer, item.integer = value, item.number = static_cast<double>(value);
+      item.kind = Json::Kind::integer;
+      item.integer = value;
+      item.number = static_cast<double>(value);
     }
     config_.members.emplace_back(key, std::move(node));
   }
   void set(std::string_view key, bool value) {
     Json node;
-    node.kind = Json::Kind::boolean, node.boolean = value;
+    node.kind = Json::Kind::boolean;
+    node.boolean = value;
     config_.members.emplace_back(key, std::move(node));
   }
   void set(std::string_view key, std::string_view value) {
     Json node;
-    node.kind = Json::Kind::text, node.text = value;
+    node.kind = Json::Kind::text;
+    node.text = value;
     config_.members.emplace_back(key, std::move(node));
   }
   /// A list whose numbers differ: each layer has its own.
@@ -200,8 +206,9 @@ class ConfigWriter {
     else if (meta->kind == Meta::Kind::list && is_even(*meta))
       set(to, meta->numbers.front());
     else
-      fault(from, meta->kind == Meta::Kind::list ? "differs between layers, which is not read for this architecture"
-                                                 : "must be a number");
+      fault(from, meta->kind == Meta::Kind::list
+                      ? "differs between layers, which is not supported for this architecture"
+                      : "must be a number");
     return true;
   }
   void copy(std::string_view from, std::string_view to, std::int64_t fallback) {
@@ -416,9 +423,10 @@ Result<GgufHeader> parse_gguf(std::string_view bytes, std::string_view file) {
   if (in.take(4) != "GGUF") return fail(place, "the file does not begin with GGUF", "is it a GGUF file?");
   const auto version = in.number<std::uint32_t>();
   if (version != 2 && version != 3)
-    return fail(place, fmt::format("GGUF version {}; 2 and 3 are read", version), "convert it with a current tool");
+    return fail(place, fmt::format("GGUF version {} is not supported, only 2 and 3", version),
+                "convert it with a current tool");
   const auto tensor_count = in.number<std::uint64_t>(), key_count = in.number<std::uint64_t>();
-  const auto ended = [&] { return fail(place, "the header ends in the middle", "is the file complete?"); };
+  const auto ended = [&] { return fail(place, "the header is truncated", "is the file complete?"); };
   if (in.ended()) return ended();
   Metadata metadata;
   for (std::uint64_t i = 0; i < key_count; ++i) {
@@ -454,9 +462,10 @@ Result<GgufHeader> parse_gguf(std::string_view bytes, std::string_view file) {
     if (in.ended()) return ended();
     const auto* block = std::find_if(std::begin(block_types), std::end(block_types),
                                      [&](const BlockType& known) { return known.id == type; });
-    if (block == std::end(block_types)) return fault(fmt::format("unknown kind of quantisation {}", type));
+    if (block == std::end(block_types)) return fault(fmt::format("unknown quantisation type {}", type));
     if (!tensor.shape.empty() && tensor.shape.front() % block->elements != 0)
-      return fault(fmt::format("rows of {} are not whole blocks of {}", tensor.shape.front(), block->elements));
+      return fault(
+          fmt::format("rows of {} elements are not a multiple of blocks of {}", tensor.shape.front(), block->elements));
     tensor.dtype = block->name;
     tensor.bytes =
         static_cast<double>(tensor.elements) / static_cast<double>(block->elements) * static_cast<double>(block->bytes);
@@ -465,8 +474,7 @@ Result<GgufHeader> parse_gguf(std::string_view bytes, std::string_view file) {
   if (const auto name = metadata.find("general.architecture"); name != metadata.end())
     header.architecture = name->second.text;
   if (const auto type = metadata.find("general.type"); type != metadata.end() && type->second.text == "adapter")
-    return fail(place, "is an adapter: it holds only what it adds to the matrices of a model",
-                "give the file of the model that it was made for");
+    return fail(place, "is an adapter: it holds only the changes to a model", "give the file of the base model");
   ASSAY_TRY(config, config_of(metadata, header.architecture, header.tensors, file));
   header.config = std::move(config);
   return header;

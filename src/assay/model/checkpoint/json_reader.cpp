@@ -26,11 +26,14 @@ std::string without_words(std::string_view document) {
   for (std::size_t i = 0; i < document.size(); ++i) {
     const std::string_view rest = document.substr(i);
     if (quoted && rest[0] == '\\' && rest.size() > 1) {
-      out += rest.substr(0, 2), ++i;
+      out += rest.substr(0, 2);
+      ++i;
     } else if (!quoted && rest.starts_with("Infinity")) {
-      out += infinity_text, i += 7;
+      out += infinity_text;
+      i += 7;
     } else if (!quoted && rest.starts_with("NaN")) {
-      out += nan_text, i += 2;
+      out += nan_text;
+      i += 2;
     } else {
       quoted = quoted != (rest[0] == '"');
       out += rest[0];
@@ -48,7 +51,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool null() override { return add({}); }
   bool boolean(bool value) override {
     Json node;
-    node.kind = Json::Kind::boolean, node.boolean = value;
+    node.kind = Json::Kind::boolean;
+    node.boolean = value;
     return add(std::move(node));
   }
   bool number_integer(number_integer_t value) override { return add_integer(value); }
@@ -63,7 +67,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   }
   bool string(string_t& value) override {
     Json node;
-    node.kind = Json::Kind::text, node.text = std::move(value);
+    node.kind = Json::Kind::text;
+    node.text = std::move(value);
     return add(std::move(node));
   }
   bool binary(binary_t&) override { return false; }
@@ -96,12 +101,15 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   }
   bool add_integer(std::int64_t value) {
     Json node;
-    node.kind = Json::Kind::integer, node.integer = value, node.number = static_cast<double>(value);
+    node.kind = Json::Kind::integer;
+    node.integer = value;
+    node.number = static_cast<double>(value);
     return add(std::move(node));
   }
   bool add_number(double value) {
     Json node;
-    node.kind = Json::Kind::number, node.number = value;
+    node.kind = Json::Kind::number;
+    node.number = value;
     return add(std::move(node));
   }
   /// Puts a finished value into the object or list that is open, or makes it the document.
@@ -199,17 +207,24 @@ Json json_of(const Toml& table) {
       for (const Toml& item : table.items) node.items.push_back(json_of(item));
       break;
     case Toml::Kind::integer:
-      node.kind = Json::Kind::integer, node.integer = table.integer, node.number = table.number;
+      node.kind = Json::Kind::integer;
+      node.integer = table.integer;
+      node.number = table.number;
       break;
     case Toml::Kind::number:
-      node.kind = Json::Kind::number, node.number = table.number;
+      node.kind = Json::Kind::number;
+      node.number = table.number;
       break;
     case Toml::Kind::boolean:
-      node.kind = Json::Kind::boolean, node.boolean = table.boolean;
+      node.kind = Json::Kind::boolean;
+      node.boolean = table.boolean;
       break;
     case Toml::Kind::text:
     case Toml::Kind::date:
-      if (table.text != "null") node.kind = Json::Kind::text, node.text = table.text;
+      if (table.text != "null") {
+        node.kind = Json::Kind::text;
+        node.text = table.text;
+      }
       break;
   }
   return node;

@@ -40,7 +40,7 @@ Result<std::vector<CheckpointTensor>> parse_safetensors(std::string_view bytes, 
     return fail(place, fmt::format("the header would have {} bytes, the limit is {}", length, most_header),
                 "is it a safetensors file?");
   if (length > bytes.size() - prefix || prefix + length > file_size)
-    return fail(place, fmt::format("the header has {} bytes, the file ends before", length), "is it complete?");
+    return fail(place, fmt::format("the header has {} bytes, but the file ends before", length), "is it complete?");
   ASSAY_TRY(header, parse_json(bytes.substr(prefix, length), file));
   if (header.kind != Json::Kind::object)
     return fail(place, fmt::format("the header must be an object, got {}", describe(header.kind)),
@@ -55,7 +55,7 @@ Result<std::vector<CheckpointTensor>> parse_safetensors(std::string_view bytes, 
     const Json& entry = member.second;
     if (name == "__metadata__") continue;
     if (!names.insert(name).second)
-      return fail(fmt::format("{}: {}", file, in_quotes(name)), "is there twice", "is it a safetensors file?");
+      return fail(fmt::format("{}: {}", file, in_quotes(name)), "appears twice", "is it a safetensors file?");
     const Json *dtype = entry.find("dtype"), *shape = entry.find("shape"), *offsets = entry.find("data_offsets");
     const auto fault = [&](std::string what, std::string hint = "is it a safetensors file?") {
       return fail(fmt::format("{}: {}", file, in_quotes(name)), std::move(what), std::move(hint));
@@ -67,7 +67,8 @@ Result<std::vector<CheckpointTensor>> parse_safetensors(std::string_view bytes, 
       return fault("shape must be a list of at most 16 sizes");
     CheckpointTensor tensor{name, dtype->text, {}, 1, 0};
     for (const Json& size : shape->items) {
-      if (size.kind != Json::Kind::integer || size.integer < 0) return fault("shape must be a list of sizes from 0 on");
+      if (size.kind != Json::Kind::integer || size.integer < 0)
+        return fault("shape must be a list of sizes of 0 or more");
       if (__builtin_mul_overflow(tensor.elements, size.integer, &tensor.elements) ||
           tensor.elements > (std::int64_t{1} << 56))
         return fault("the shape has more elements than can be counted");
@@ -82,7 +83,7 @@ Result<std::vector<CheckpointTensor>> parse_safetensors(std::string_view bytes, 
                    "is it complete?");
     const std::int64_t expected = (tensor.elements * *bits + 7) / 8;
     if (end - begin != expected)
-      return fault(fmt::format("the shape takes {} bytes, data_offsets span {}", expected, end - begin));
+      return fault(fmt::format("the shape takes {} bytes, but data_offsets span {}", expected, end - begin));
     tensor.bytes = static_cast<double>(expected);
     spans.emplace_back(begin, end);
     tensors.push_back(std::move(tensor));

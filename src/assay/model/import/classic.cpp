@@ -37,7 +37,7 @@ void gpt2(ConfigReader& in, Transformer& model) {
   layer.attention = plain_attention(in, model.d_model, in.size({"n_head", "num_attention_heads"}, 12), true);
   layer.feed_forward = plain_feed_forward(in.derived("n_inner", 4 * model.d_model, "4 x n_embd"), true);
   if (in.has("add_cross_attention") && in.flag("add_cross_attention", false))
-    in.fault("add_cross_attention", "cross attention of this decoder is not understood");
+    in.fault("add_cross_attention", "cross-attention of this decoder is not supported");
   add_all(model, layer, layers);
 }
 
@@ -236,7 +236,7 @@ void mpt(ConfigReader& in, Transformer& model) {
     layer.attention->qk_norm_bias = layer.attention->qk_norm != Attention::QkNorm::none && bias;
     const std::string type = inner.text("attn_type", "multihead_attention");
     layer.attention->kv_heads =
-        type == "multiquery_attention" ? 1 : inner.derived("kv_n_heads", heads, "as many as heads");
+        type == "multiquery_attention" ? 1 : inner.derived("kv_n_heads", heads, "the number of heads");
     check_groups(in, heads, layer.attention->kv_heads);
     inner.ignore({"attn_impl", "alibi_bias_max", "prefix_lm", "attn_uses_sequence_id"});
     inner.check_unread();
@@ -257,7 +257,7 @@ Common read_old_phi(ConfigReader& in, Transformer& model) {
   model.tied = in.flag("tie_word_embeddings", false);
   common.layers = read_layers(in, {"n_layer"}, 24);
   common.layer.attention = plain_attention(in, model.d_model, in.size("n_head", 32), true);
-  common.attention().kv_heads = in.derived("n_head_kv", common.attention().heads, "as many as heads");
+  common.attention().kv_heads = in.derived("n_head_kv", common.attention().heads, "the number of heads");
   check_groups(in, common.attention().heads, common.attention().kv_heads);
   common.layer.feed_forward = plain_feed_forward(in.derived("n_inner", 4 * model.d_model, "4 x n_embd"), true);
   return common;

@@ -30,7 +30,8 @@ std::vector<Compressed> read_compressed(ConfigReader& in, std::int64_t layers) {
   std::int64_t few = 4, many = 128;
   if (const Json* object = in.object("compress_rates")) {
     ConfigReader rates(*object, in.file(), "compress_rates.");
-    few = rates.size(sparse, few), many = rates.size(heavy, many);
+    few = rates.size(sparse, few);
+    many = rates.size(heavy, many);
     in.take(rates);
   }
   if (in.has("compress_rate_csa")) few = in.size("compress_rate_csa");
@@ -40,7 +41,7 @@ std::vector<Compressed> read_compressed(ConfigReader& in, std::int64_t layers) {
   std::vector<Compressed> out;
   for (const std::string& type : types) {
     if (type != plain && type != sparse && type != heavy)
-      in.fault("layer_types", fmt::format("unknown type of layer {}", in_quotes(type)));
+      in.fault("layer_types", fmt::format("unknown layer type {}", in_quotes(type)));
     out.push_back({type == plain ? 0 : type == sparse ? few : many, type == sparse});
   }
   if (types.empty())

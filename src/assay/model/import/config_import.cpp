@@ -44,7 +44,7 @@ std::vector<std::string> known_architectures() {
 }
 
 /// Architectures that are known and cannot be described yet, and why.
-constexpr std::pair<std::string_view, std::string_view> beyond[] = {{"whisper", "its encoder reads sound"}};
+constexpr std::pair<std::string_view, std::string_view> beyond[] = {{"whisper", "its encoder reads audio"}};
 
 /// By the first of `architectures` where that is known, else by model_type.
 Result<const Family*> choose_family(const Json& config, std::string_view file) {
@@ -64,22 +64,22 @@ Result<const Family*> choose_family(const Json& config, std::string_view file) {
     if (named) return named;
     for (const auto& [name, why] : beyond)
       if (type->text == name)
-        return fail(fmt::format("{}: model_type", file), fmt::format("{} is not read: {}", in_quotes(name), why),
-                    "docs/models.md lists what is read");
+        return fail(fmt::format("{}: model_type", file), fmt::format("{} is not supported: {}", in_quotes(name), why),
+                    "docs/models.md lists supported models");
     const auto known = known_model_types();
     return fail(
         fmt::format("{}: model_type", file), fmt::format("unknown model type {}", in_quotes(type->text)),
-        nearest(type->text, known).empty() ? "docs/models.md lists what is read" : suggestion(type->text, known));
+        nearest(type->text, known).empty() ? "docs/models.md lists supported models" : suggestion(type->text, known));
   }
   if (const Family* family = family_by_architecture(architecture)) return family;
   if (architecture.empty() && config.find("ssm_cfg")) return family_of("mamba_ssm");
   if (architecture.empty())
-    return fail(fmt::format("{}: model_type", file), "neither model_type nor architectures is given",
+    return fail(fmt::format("{}: model_type", file), "is missing, and so is architectures",
                 "is this the config.json of a model?");
   const auto known = known_architectures();
   return fail(
       fmt::format("{}: architectures", file), fmt::format("unknown architecture {}", in_quotes(architecture)),
-      nearest(architecture, known).empty() ? "docs/models.md lists what is read" : suggestion(architecture, known));
+      nearest(architecture, known).empty() ? "docs/models.md lists supported models" : suggestion(architecture, known));
 }
 
 /// What the number format of the published weights is called, where it is one of ours.
@@ -91,7 +91,7 @@ Result<std::optional<Dtype>> read_dtype(const Json& config, std::string_view fil
                     "e.g. \"bfloat16\"");
       if (const auto dtype = parse_dtype(value->text, key)) return *dtype;
       if (value->text != "auto")
-        notes.push_back(fmt::format("{} {} is no format that is known: bf16 is taken", key, in_quotes(value->text)));
+        notes.push_back(fmt::format("{} {} is not a known format: bf16 is assumed", key, in_quotes(value->text)));
     }
   return std::nullopt;
 }
@@ -105,7 +105,7 @@ void note_repeated(const Json& value, const std::string& prefix, std::vector<std
   for (std::size_t i = 1; i < keys.size(); ++i)
     if (keys[i] == keys[i - 1] && (i < 2 || keys[i] != keys[i - 2]) && notes.size() < enough)
       notes.push_back(
-          fmt::format("{} stands more than once: the last one counts", in_quotes(prefix + std::string(keys[i]))));
+          fmt::format("{} is given more than once: the last one counts", in_quotes(prefix + std::string(keys[i]))));
   for (const auto& [key, member] : value.members) note_repeated(member, prefix + key + ".", notes);
   for (const Json& item : value.items) note_repeated(item, prefix, notes);
 }
@@ -115,7 +115,7 @@ void check_layer_types(ConfigReader& in, std::int64_t layers) {
   if (in.was_read("layer_types") || !in.has("layer_types")) return;
   for (const std::string& type : read_layer_types(in, layers))
     if (type != "full_attention" && type != "attention") {
-      in.fault("layer_types", fmt::format("has {}, and all layers of this architecture are alike", in_quotes(type)));
+      in.fault("layer_types", fmt::format("has {}, but all layers of this architecture are alike", in_quotes(type)));
       return;
     }
 }
@@ -137,7 +137,7 @@ Result<void> check_total(const Transformer& model, std::string_view file) {
       add(layer_weights(model, stack->kinds[i]), stack->count(i));
   if (total > most_parameters)
     return fail(std::string(file),
-                fmt::format("the sizes make {} parameters, at most 1e15 are believed", human_number(total)),
+                fmt::format("the sizes add up to {} parameters, more than the limit of 1e15", human_number(total)),
                 "is one of the sizes too large?");
   return {};
 }
@@ -239,8 +239,8 @@ Result<ImportedModel> import_config(std::string_view document, std::string_view 
 std::int64_t read_layers(ConfigReader& in, ConfigReader::Keys keys, std::int64_t fallback) {
   const std::int64_t layers = fallback > 0 ? in.size(keys, fallback) : in.size(keys);
   if (layers <= most_layers) return layers;
-  in.fault(*keys.begin(), fmt::format("at most {} layers are believed, got {}", most_layers, layers),
-           "larger numbers are taken for a slip of the pen");
+  in.fault(*keys.begin(), fmt::format("must be at most {} layers, got {}", most_layers, layers),
+           "larger numbers are implausible");
   return 1;
 }
 
@@ -258,7 +258,7 @@ std::int64_t read_head_dim(ConfigReader& in, std::string_view key, std::int64_t 
 void check_groups(ConfigReader& in, std::int64_t heads, std::int64_t kv_heads) {
   if (kv_heads > heads || heads % kv_heads != 0)
     in.fault("num_key_value_heads", fmt::format("must divide the {} heads, got {}", heads, kv_heads),
-             fmt::format("as many heads share each of them: a divisor of {}", heads));
+             fmt::format("a divisor of {}, so that each is shared by as many heads", heads));
 }
 
 void check_experts(ConfigReader& in, const FeedForward& feed_forward, std::string_view k_key) {
@@ -267,7 +267,7 @@ void check_experts(ConfigReader& in, const FeedForward& feed_forward, std::strin
     in.fault(k_key,
              fmt::format("must be between 1 and the {} experts, got {}", feed_forward.experts,
                          feed_forward.experts_per_token),
-             "how many experts each token picks");
+             "it is the number of experts per token");
 }
 
 Common read_common(ConfigReader& in, Transformer& model, const CommonDefaults& defaults) {
@@ -279,8 +279,9 @@ Common read_common(ConfigReader& in, Transformer& model, const CommonDefaults& d
   common.layers = read_layers(in, {"num_hidden_layers"}, defaults.layers);
   Attention attention;
   attention.heads = in.size("num_attention_heads", defaults.heads);
-  attention.kv_heads = defaults.kv_heads > 0 ? in.size("num_key_value_heads", defaults.kv_heads)
-                                             : in.derived("num_key_value_heads", attention.heads, "as many as heads");
+  attention.kv_heads = defaults.kv_heads > 0
+                           ? in.size("num_key_value_heads", defaults.kv_heads)
+                           : in.derived("num_key_value_heads", attention.heads, "the number of heads");
   check_groups(in, attention.heads, attention.kv_heads);
   attention.head_dim = defaults.head_dim > 0 ? in.size("head_dim", defaults.head_dim)
                                              : read_head_dim(in, "head_dim", model.d_model, attention.heads);
@@ -302,7 +303,7 @@ std::vector<std::string> read_layer_types(ConfigReader& in, std::int64_t layers)
   for (const std::string& type : types)
     if (type != "full_attention" && type != "sliding_attention" && type != "chunked_attention" &&
         type != "linear_attention" && type != "attention" && type != "mamba") {
-      in.fault("layer_types", fmt::format("unknown type of layer {}", in_quotes(type)));
+      in.fault("layer_types", fmt::format("unknown layer type {}", in_quotes(type)));
       break;
     }
   return types;

@@ -158,9 +158,9 @@ constexpr PlainField plain_fields[] = {{"hidden_act", Json::Kind::text, activati
 std::string oddity(const PlainField& field, const Json& value) {
   const bool whole = field.kind == Json::Kind::number && value.kind == Json::Kind::integer;
   if (value.kind != field.kind && !whole)
-    return fmt::format("is {}, and the library wants {}", shown(value), describe(field.kind));
+    return fmt::format("is {}, but the library expects {}", shown(value), describe(field.kind));
   if (value.kind == Json::Kind::number && !std::isfinite(value.number))
-    return fmt::format("is {}, and the library wants a finite number", shown(value));
+    return fmt::format("is {}, but the library expects a finite number", shown(value));
   const Json* word = &value;
   if (value.kind == Json::Kind::object) {
     word = value.find("rope_type");
@@ -169,7 +169,7 @@ std::string oddity(const PlainField& field, const Json& value) {
   if (field.words.empty() || !word || word->kind != Json::Kind::text) return {};
   const auto known = split(field.words, '|');
   if (std::find(known.begin(), known.end(), word->text) != known.end()) return {};
-  return fmt::format("{} is not one that the library has", in_quotes(word->text));
+  return fmt::format("{} is unknown to the library", in_quotes(word->text));
 }
 
 }  // namespace
@@ -193,13 +193,14 @@ const Json* ConfigReader::read(Keys keys, std::string_view& found) {
     read_.push_back(key);
     const Json* here = object_->find(key);
     if (!here || here->kind == Json::Kind::null) continue;
-    if (!value)
-      value = here, found = key;
-    else if (shown(*here) != shown(*value))
+    if (!value) {
+      value = here;
+      found = key;
+    } else if (shown(*here) != shown(*value))
       fault(key,
-            fmt::format("is {} and {}{} is {}, which is another name of the same", shown(*here), prefix_, found,
+            fmt::format("is {}, but {}{} is {}, and both name the same field", shown(*here), prefix_, found,
                         shown(*value)),
-            "keep the one that is right");
+            "keep the correct one");
   }
   return value;
 }
@@ -217,7 +218,7 @@ std::int64_t ConfigReader::whole(const Json& value, std::string_view key, std::i
           value.kind == Json::Kind::text ? "write it without quotes" : "write a number without a fraction, e.g. 4096");
   else
     fault(key, fmt::format("must be between {} and {}, got {}", lowest, most_size, shown(value)),
-          got < least ? fmt::format("write {} or more", lowest) : "larger sizes are taken for a slip of the pen");
+          got < least ? fmt::format("write {} or more", lowest) : "larger sizes are implausible");
   return std::max<std::int64_t>(lowest, 1);
 }
 
@@ -375,18 +376,18 @@ void ConfigReader::check_unread() {
   for (const PlainField& field : plain_fields)
     if (const Json* value = object_->find(field.key); value && value->kind != Json::Kind::null)
       if (const std::string odd = oddity(field, *value); !odd.empty())
-        notes_.push_back(fmt::format("{}{} {}; it changes no shape and is left aside", prefix_, field.key, odd));
+        notes_.push_back(fmt::format("{}{} {}; ignored, as it changes no shape", prefix_, field.key, odd));
   for (std::string_view key : switches)
     if (const Json* value = object_->find(key); value && value->boolean && !was_read(key))
-      notes_.push_back(fmt::format("{}{} is true and is not read: this architecture has no such field", prefix_, key));
+      notes_.push_back(fmt::format("{}{} is true but ignored: this architecture has no such field", prefix_, key));
   for (const auto& [key, value] : object_->members) {
     if (!speaks_of_shape(key) || !can_be_size(value)) continue;
     if (was_read(key)) continue;
     const std::string quoted = in_quotes(key);
     faults_.push_back({Error::Kind::input,
                        fmt::format("{}: {}{}", file_, prefix_, quoted.substr(1, quoted.size() - 2)),
-                       "this field may change the shape of the model, and this architecture has none of that name",
-                       "take it out if it is for training or generation only",
+                       "this architecture has no such field, and it may change the shape of the model",
+                       "remove it if it is only for training or generation",
                        {}});
     if (faults_.size() > 20) break;
   }

@@ -33,11 +33,11 @@ void mllama(ConfigReader& in, Transformer& model) {
     in.note("cross_attention_layers not given: every fifth, beginning with layer 3");
   }
   if (std::any_of(looking.begin(), looking.end(), [&](std::int64_t i) { return i >= common.layers; }))
-    in.fault("cross_attention_layers", fmt::format("names a layer behind the last of {}", common.layers),
+    in.fault("cross_attention_layers", fmt::format("names a layer past the last of {} layers", common.layers),
              "layers count from 0 to num_hidden_layers - 1");
   for (std::int64_t i = 0; i < common.layers; ++i)
     model.decoder.add(std::find(looking.begin(), looking.end(), i) == looking.end() ? common.layer : image);
-  in.note(fmt::format("{} layers attend to images: text alone skips them", looking.size()));
+  in.note(fmt::format("{} layers attend to images and are skipped for text", looking.size()));
 }
 
 /// Apertus: one matrix up, an activation with two learned numbers, norms of each head.
@@ -122,7 +122,8 @@ void openelm(ConfigReader& in, Transformer& model) {
       in.fault(key, fmt::format("lists {} layers, num_transformer_layers is {}", listed, layers),
                "write one for each layer");
   };
-  check("num_query_heads", heads.size()), check("num_kv_heads", kv_heads.size());
+  check("num_query_heads", heads.size());
+  check("num_kv_heads", kv_heads.size());
   check("ffn_multipliers", multiples.size());
   if (in.failed()) return;
   for (std::size_t i = 0; i < heads.size(); ++i) {

@@ -31,7 +31,7 @@ void read_top(ConfigReader& in, Transformer& model, bool pools) {
   model.tied = in.flag("tie_word_embeddings", true);
   model.head = model.head_bias = model.head_transform = pretrains || name.ends_with("ForMaskedLM");
   model.pooler = pools && (pretrains || !model.head);
-  if (pretrains) in.note("the head that predicts the next sentence is not counted");
+  if (pretrains) in.note("the next-sentence head is not counted");
   if (!model.head && !name.ends_with("Model")) in.note(fmt::format("the head of {} is not counted", name));
 }
 
@@ -60,14 +60,13 @@ void albert(ConfigReader& in, Transformer& model) {
   model.embedding_width = in.size("embedding_size", 128);
   model.narrow_positions = true;
   if (model.embedding_width == model.d_model)
-    in.fault("embedding_size", "an embedding as wide as the layers is not understood", "ALBERT's is narrow: 128");
+    in.fault("embedding_size", "an embedding as wide as the layers is not supported", "ALBERT's is narrow: 128");
   model.max_context = model.learned_positions = in.size("max_position_embeddings", 512);
   model.token_types = in.count("type_vocab_size", 2);
   const std::int64_t layers = read_layers(in, {"num_hidden_layers"}, 12), heads = in.size("num_attention_heads", 64);
   fill_encoder(in, model, layers, heads, in.size("intermediate_size", 16384));
   const std::int64_t groups = in.size("num_hidden_groups", 1);
-  if (in.size("inner_group_num", 1) != 1)
-    in.fault("inner_group_num", "groups of several kinds of layers are not understood");
+  if (in.size("inner_group_num", 1) != 1) in.fault("inner_group_num", "groups of different layers are not supported");
   if (layers % groups != 0)
     return in.fault("num_hidden_groups", fmt::format("must divide the {} layers, got {}", layers, groups));
   Layer layer = model.decoder.kinds.front();

@@ -19,7 +19,7 @@ void fill_t5(ConfigReader& in, Transformer& model, std::int64_t vocabulary, std:
   const std::int64_t layers = read_layers(in, {"num_layers", "num_hidden_layers"}, each ? 8 : 6);
   const std::int64_t decoder_layers = in.has("num_decoder_layers")
                                           ? read_layers(in, {"num_decoder_layers"}, layers)
-                                          : in.derived("num_decoder_layers", layers, "as many as num_layers");
+                                          : in.derived("num_decoder_layers", layers, "num_layers");
   Attention attention;
   attention.heads = attention.kv_heads = in.size({"num_heads", "num_attention_heads"}, each ? 6 : 8);
   attention.head_dim = attention.value_dim = in.size("d_kv", 64);
@@ -66,13 +66,15 @@ void switch_transformers(ConfigReader& in, Transformer& model) {
     for (std::int64_t i = 0; i < dense.layers(); ++i) {
       Layer layer = dense.kinds[dense.order[static_cast<std::size_t>(i)]];
       if (step == 1 || (step > 1 && i % step == 1)) {
-        layer.feed_forward->experts = experts, layer.feed_forward->experts_per_token = 1;
+        layer.feed_forward->experts = experts;
+        layer.feed_forward->experts_per_token = 1;
         layer.feed_forward->router_bias = bias;
       }
       stack.add(layer);
     }
   };
-  spread(*model.encoder, "num_sparse_encoder_layers"), spread(model.decoder, "num_sparse_decoder_layers");
+  spread(*model.encoder, "num_sparse_encoder_layers");
+  spread(model.decoder, "num_sparse_decoder_layers");
 }
 
 /// What tells the relatives of BART apart.
@@ -99,7 +101,9 @@ void fill_bart(ConfigReader& in, Transformer& model, const BartLike& kind) {
                fmt::format("a number of heads that divides {}", model.d_model));
     a.head_dim = a.value_dim = std::max<std::int64_t>(model.d_model / a.heads, 1);
     set_bias(a, true, true);
-    a.causal = causal, a.cross = cross, a.rotary = false;
+    a.causal = causal;
+    a.cross = cross;
+    a.rotary = false;
     return a;
   };
   Layer encoder, decoder;
@@ -130,7 +134,7 @@ void m2m_100(ConfigReader& in, Transformer& model) {
 }
 void marian(ConfigReader& in, Transformer& model) {
   if (in.has("share_encoder_decoder_embeddings") && !in.flag("share_encoder_decoder_embeddings", true))
-    in.fault("share_encoder_decoder_embeddings", "two embeddings are not understood here");
+    in.fault("share_encoder_decoder_embeddings", "separate embeddings of encoder and decoder are not supported");
   in.ignore({"decoder_vocab_size"});
   fill_bart(in, model, {.vocabulary = 58101, .learned_positions = false, .embedding_norm = false});
 }

@@ -45,7 +45,7 @@ void add_qwen_layers(ConfigReader& in, Transformer& model, const Common& common,
   const auto dense = in.sizes("mlp_only_layers");
   in.ignore({"max_window_layers", "sliding_window"});
   if (in.flag("use_sliding_window", false))
-    in.fault("use_sliding_window", "windows are not understood for this mixture of experts");
+    in.fault("use_sliding_window", "sliding windows are not supported for this architecture");
   add_mixed(model, common, experts, [&](std::int64_t i) {
     return experts.experts > 0 && (i + 1) % step == 0 && std::find(dense.begin(), dense.end(), i) == dense.end();
   });
@@ -131,9 +131,9 @@ void glm4_moe(ConfigReader& in, Transformer& model) { fill_glm4_moe(in, model, i
 
 void dots1(ConfigReader& in, Transformer& model) {
   in.ignore({"max_window_layers"});
-  if (in.has("sliding_window")) in.fault("sliding_window", "windows are not understood for this architecture");
+  if (in.has("sliding_window")) in.fault("sliding_window", "sliding windows are not supported for this architecture");
   if (in.has("moe_layer_freq") && in.size("moe_layer_freq") != 1)
-    in.fault("moe_layer_freq", "every layer behind the dense ones has experts here");
+    in.fault("moe_layer_freq", "in this architecture every layer after the dense ones has experts");
   fill_glm4_moe(in, model, true);
 }
 
@@ -228,7 +228,7 @@ void minimax_m2(ConfigReader& in, Transformer& model) {
              "max_model_len", "mlp_intermediate_size", "attn_type_list", "layernorm_full_attention_beta",
              "layernorm_linear_attention_beta", "layernorm_mlp_beta"});
   if (in.has("attn_window_size") || in.has("sliding_window"))
-    in.fault("attn_window_size", "windows are not understood for this architecture");
+    in.fault("attn_window_size", "sliding windows are not supported for this architecture");
   add_all(model, common);
 }
 

@@ -142,7 +142,7 @@ void gemma3n(ConfigReader& in, Transformer& model) {
     return types.empty() ? (i + 1) % 5 == 0 : types[static_cast<std::size_t>(i)] == "full_attention";
   };
   const auto [sharing, lends] = read_shared_keys(in, common.layers, 15, is_full);
-  in.note("activation_sparsity_pattern: what is cut to zero in the first layers is counted as if it were not");
+  in.note("activation_sparsity_pattern is ignored: activations of the first layers count as dense");
   for (std::int64_t i = 0; i < common.layers; ++i) {
     Layer layer = common.layer;
     layer.attention->window = is_full(i) ? 0 : window;

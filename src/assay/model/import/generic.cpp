@@ -45,7 +45,7 @@ void transformer(ConfigReader& in, Transformer& model) {
   layer.norms = static_cast<int>(std::min<std::int64_t>(in.count("norms", layer.parallel ? 1 : 2), 8));
   Attention a;
   a.heads = in.size("heads");
-  a.kv_heads = in.derived("kv_heads", a.heads, "as many as heads");
+  a.kv_heads = in.derived("kv_heads", a.heads, "the number of heads");
   check_groups(in, a.heads, a.kv_heads);
   a.head_dim = a.value_dim = read_head_dim(in, "head_dim", model.d_model, a.heads);
   a.window = in.count("window");

@@ -86,7 +86,7 @@ void qwen3_5_moe(ConfigReader& in, Transformer& model) {
                                .vocabulary = 248320,
                                .context = 32768});
   const FeedForward experts = read_experts(in, 512, 256, 8);
-  if (!in.sizes("mlp_only_layers").empty()) in.fault("mlp_only_layers", "all layers of this architecture have experts");
+  if (!in.sizes("mlp_only_layers").empty()) in.fault("mlp_only_layers", "in this architecture every layer has experts");
   in.ignore({"intermediate_size"});
   add_qwen_hybrid(in, model, common, [&](std::int64_t) { return experts; });
 }

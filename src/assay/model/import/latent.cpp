@@ -27,7 +27,8 @@ void read_groups(ConfigReader& in, FeedForward& experts, const LatentDefaults& d
     return in.fault("n_group", fmt::format("must divide the {} experts, got {}", experts.experts, groups));
   if (picked > groups)
     return in.fault("topk_group", fmt::format("must be at most n_group = {}, got {}", groups, picked));
-  experts.expert_groups = groups, experts.groups_per_token = picked;
+  experts.expert_groups = groups;
+  experts.groups_per_token = picked;
 }
 
 /// Experts after the leading dense layers.
@@ -195,7 +196,7 @@ void longcat_flash(ConfigReader& in, Transformer& model) {
   const std::int64_t all = experts.experts + experts.zero_experts;
   experts.experts_per_token = std::max<std::int64_t>((2 * picks * experts.experts + all) / (2 * all), 1);
   if (experts.zero_experts > 0)
-    in.note(fmt::format("of {} experts that a token picks among {}, {} on average have weights", picks, all,
+    in.note(fmt::format("of the {} experts that a token picks among {}, {} on average have weights", picks, all,
                         experts.experts_per_token));
   check_experts(in, experts, "moe_topk");
   model.prediction_layers = in.count("num_nextn_predict_layers");

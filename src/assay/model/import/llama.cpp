@@ -143,7 +143,7 @@ void phi3(ConfigReader& in, Transformer& model) {
 /// Phi 3 and 4 for images and sound: the language model without its towers and adapters.
 void phi3_with_towers(ConfigReader& in, Transformer& model) {
   phi3(in, model);
-  in.note("only the language model is read; towers and adapters (LoRA) for images and sound are left out");
+  in.note("only the language model is read; encoders and LoRA adapters for images and sound are left out");
 }
 
 void olmo(ConfigReader& in, Transformer& model) {

@@ -113,7 +113,8 @@ std::optional<Quantisation> of_mlx(const Json& config) {
   const auto micro = mode.empty() || mode == "affine" ? std::nullopt : named(mode);
   if (!micro && !dtype) return std::nullopt;
   Quantisation found = linear_layers(micro ? *micro : NumberFormat{*dtype, 32, size});
-  found.add(Part::head), found.add(Part::embedding);
+  found.add(Part::head);
+  found.add(Part::embedding);
   return found;
 }
 
@@ -226,13 +227,13 @@ std::optional<Quantisation> read_quantisation(const Json& entry, const Transform
   const std::string method = text_in(entry, "quant_method");
   auto found = of_method(method, entry);
   if (!found) {
-    notes.push_back(fmt::format("quantization_config of {} is not understood: weights are counted in {}",
+    notes.push_back(fmt::format("quantization_config of {} is not supported: weights are counted as {}",
                                 method.empty() ? "no quant_method" : in_quotes(method), name(model.dtype)));
     return std::nullopt;
   }
   leave_out(entry, model, *found, notes);
   if (const Json* groups = object_in(entry, "config_groups"); groups && groups->members.size() > 1)
-    notes.push_back(fmt::format("quantization_config has {} groups of weights: all are counted in the format of {}",
+    notes.push_back(fmt::format("quantization_config has {} groups of weights: all are counted as {}",
                                 groups->members.size(), in_quotes(groups->members.front().first)));
   return found;
 }

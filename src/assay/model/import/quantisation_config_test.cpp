@@ -116,7 +116,7 @@ TEST(ImportQuantisation, WhatIsNotUnderstoodIsSaid) {
     const ImportedModel model = imported(config);
     EXPECT_FALSE(model.quantisation) << config;
     ASSERT_FALSE(model.notes.empty()) << config;
-    EXPECT_NE(model.notes.back().find("is not understood"), std::string::npos) << config;
+    EXPECT_NE(model.notes.back().find("is not supported"), std::string::npos) << config;
   }
 }
 

@@ -23,12 +23,13 @@ std::vector<bool> read_attending(ConfigReader& in, std::int64_t layers) {
   }
   for (std::size_t i = 0; i < types.size(); ++i) {
     if (types[i] != "full_attention" && types[i] != "conv")
-      in.fault("layer_types", fmt::format("unknown type of layer {}", in_quotes(types[i])), "full_attention or conv");
+      in.fault("layer_types", fmt::format("unknown layer type {}", in_quotes(types[i])), "full_attention or conv");
     out[i] = types[i] == "full_attention";
   }
   for (const std::int64_t i : numbers) {
     if (i >= layers)
-      in.fault("full_attn_idxs", fmt::format("names layer {} of {}", i, layers), "layers count from 0");
+      in.fault("full_attn_idxs", fmt::format("names layer {}, but there are {} layers", i, layers),
+               "layers count from 0");
     else if (types.empty())
       out[static_cast<std::size_t>(i)] = true;
   }
@@ -132,7 +133,7 @@ void recurrent_gemma(ConfigReader& in, Transformer& model) {
       layer.attention.reset();
       layer.state_space = s;
     } else if (type != "attention") {
-      in.fault("block_types", fmt::format("unknown type of layer {}", in_quotes(type)), "recurrent or attention");
+      in.fault("block_types", fmt::format("unknown layer type {}", in_quotes(type)), "recurrent or attention");
     }
     model.decoder.add(layer);
   }
@@ -154,13 +155,14 @@ std::vector<bool> read_kimi_delta(ConfigReader& in, std::int64_t layers, StateSp
   s.convolution = linear.size("short_conv_kernel_size", 4);
   for (const std::int64_t number : linear.sizes("kda_layers", 1)) {
     if (number > layers)
-      linear.fault("kda_layers", fmt::format("names layer {} of {}", number, layers), "layers count from 1");
+      linear.fault("kda_layers", fmt::format("names layer {}, but there are {} layers", number, layers),
+                   "layers count from 1");
     else
       out[static_cast<std::size_t>(number - 1)] = true;
   }
   for (const std::int64_t number : linear.sizes("full_attn_layers", 1))
     if (number > layers || out[static_cast<std::size_t>(number - 1)])
-      linear.fault("full_attn_layers", fmt::format("layer {} is linear or behind the last", number),
+      linear.fault("full_attn_layers", fmt::format("layer {} is linear or past the last layer", number),
                    "name each layer once, in kda_layers or here");
   linear.check_unread();
   in.take(linear);

@@ -37,7 +37,7 @@ void exaone(ConfigReader& in, Transformer& model) {
   model.tied = in.flag("tie_word_embeddings", true);
   common.layers = read_layers(in, {"num_layers", "num_hidden_layers"}, 32);
   Attention attention{.heads = in.size("num_attention_heads", 32)};
-  attention.kv_heads = in.derived("num_key_value_heads", attention.heads, "as many as heads");
+  attention.kv_heads = in.derived("num_key_value_heads", attention.heads, "the number of heads");
   check_groups(in, attention.heads, attention.kv_heads);
   attention.head_dim = attention.value_dim = read_head_dim(in, "head_dim", model.d_model, attention.heads);
   common.layer.attention = attention;
@@ -62,7 +62,7 @@ void exaone4(ConfigReader& in, Transformer& model) {
     const std::string pattern = in.text("sliding_window_pattern", "LLLG");
     period = std::ssize(pattern);
     if (pattern.find('G') + 1 != pattern.size() || pattern.find_first_not_of("LG") != std::string::npos)
-      in.fault("sliding_window_pattern", fmt::format("must be L and a last G, got {}", in_quotes(pattern)));
+      in.fault("sliding_window_pattern", fmt::format("must be L... followed by one G, got {}", in_quotes(pattern)));
   } else {
     period = in.count("sliding_window_pattern", 4);
   }
@@ -113,7 +113,7 @@ void hf_olmo(ConfigReader& in, Transformer& model) {
   common.layers = read_layers(in, {"n_layers"}, 12);
   Attention attention{.heads = in.size("n_heads", 12)};
   const bool one = in.has("multi_query_attention") && in.flag("multi_query_attention", false);
-  attention.kv_heads = in.derived("n_kv_heads", one ? 1 : attention.heads, one ? "multi-query" : "as many as heads");
+  attention.kv_heads = in.derived("n_kv_heads", one ? 1 : attention.heads, one ? "multi-query" : "the number of heads");
   check_groups(in, attention.heads, attention.kv_heads);
   attention.head_dim = attention.value_dim = read_head_dim(in, "head_dim", model.d_model, attention.heads);
   attention.rotary = in.flag("rope", false);
@@ -132,7 +132,7 @@ void hf_olmo(ConfigReader& in, Transformer& model) {
                                           .up_bias = bias,
                                           .down_bias = bias};
   if (const std::string type = in.text("block_type", "sequential"); type != "sequential")
-    in.fault("block_type", fmt::format("unknown kind of block {}", in_quotes(type)), "sequential");
+    in.fault("block_type", fmt::format("unknown block type {}", in_quotes(type)), "sequential");
   in.ignore({"block_group_size", "flash_attention", "scale_logits", "init_device", "vocab_size"});
   add_all(model, common);
 }
@@ -153,8 +153,7 @@ void phi3small(ConfigReader& in, Transformer& model) {
       FeedForward{.width = in.size("ff_intermediate_size", 14336), .up_bias = true, .down_bias = true};
   model.norm = layer_norm;
   const std::int64_t dense = in.count("dense_attention_every_n_layers", 2);
-  if (dense != 1)
-    in.note("attention over blocks (blocksparse_*) is counted as if it were dense: scores are an upper bound");
+  if (dense != 1) in.note("block-sparse attention (blocksparse_*) is counted as dense: an upper bound");
   in.ignore({"blocksparse_block_size", "blocksparse_num_local_blocks", "blocksparse_homo_head_pattern",
              "blocksparse_vert_stride", "blocksparse_triton_kernel_block_size", "pad_sequence_to_multiple_of_64",
              "mup_use_scaling", "mup_width_multiplier", "gegelu_pad_to_256"});
@@ -174,7 +173,7 @@ Layer searched_layer(ConfigReader& in, const Json& entry, std::size_t index, Att
   layer.norms = 0;
   for (ConfigReader* part : {&a, &f})
     if (is(*part, "replace_with_linear"))
-      part->fault("replace_with_linear", "one matrix in place of a block cannot be expressed");
+      part->fault("replace_with_linear", "a linear layer in place of a block is not supported");
   if (!is(a, "no_op")) {
     const std::int64_t shared = a.size("n_heads_in_group", 8);
     if (attention.heads % shared != 0)
@@ -190,7 +189,9 @@ Layer searched_layer(ConfigReader& in, const Json& entry, std::size_t index, Att
     layer.feed_forward = FeedForward{.width = static_cast<std::int64_t>(std::ceil(wanted / 256.0)) * 256};
     ++layer.norms;
   }
-  in.take(block), in.take(a), in.take(f);
+  in.take(block);
+  in.take(a);
+  in.take(f);
   return layer;
 }
 
@@ -254,7 +255,8 @@ void mimo(ConfigReader& in, Transformer& model) {
                                .vocabulary = 151936,
                                .context = 32768});
   set_bias(common.attention(), in.flag("attention_bias", true), false);
-  if (in.flag("use_sliding_window", false)) in.fault("use_sliding_window", "windows are not understood here");
+  if (in.flag("use_sliding_window", false))
+    in.fault("use_sliding_window", "sliding windows are not supported for this architecture");
   in.ignore({"sliding_window", "max_window_layers"});
   model.prediction_layers = in.count("num_nextn_predict_layers");
   add_all(model, common);
@@ -325,7 +327,7 @@ void bailing(ConfigReader& in, Transformer& model, bool second) {
   in.ignore({"multi_gate", "norm_head", "norm_softmax", "moe_router_enable_expert_bias", "mtp_loss_scaling_factor",
              "n_group", "topk_group"});
   if (in.has("multi_gate") && in.flag("multi_gate", false))
-    in.fault("multi_gate", "gates for each kind of token cannot be expressed");
+    in.fault("multi_gate", "one gate per kind of token is not supported");
   add_mixed(model, common, experts, [&](std::int64_t i) { return i >= dense; });
 }
 
@@ -351,7 +353,7 @@ Common hunyuan(ConfigReader& in, Transformer& model) {
   common.feed_forward().up_bias = common.feed_forward().down_bias = in.flag("mlp_bias", false);
   if (in.flag("use_qk_norm", true)) common.attention().qk_norm = Attention::QkNorm::per_head;
   if (in.has("use_cla") && in.flag("use_cla", false))
-    in.fault("use_cla", "keys shared between layers are not understood here");
+    in.fault("use_cla", "keys shared between layers are not supported for this architecture");
   in.ignore({"attention_head_dim", "cla_share_factor", "use_mixed_mlp_moe", "num_media_embeds", "use_rotary_pos_emb",
              "org_vocab_size"});
   return common;
@@ -360,7 +362,7 @@ Common hunyuan(ConfigReader& in, Transformer& model) {
 void hunyuan_dense(ConfigReader& in, Transformer& model) {
   add_all(model, hunyuan(in, model));
   if (in.has("num_experts") && in.size("num_experts") > 1)
-    in.fault("num_experts", "is more than one, and this architecture is dense");
+    in.fault("num_experts", "is more than one, but this architecture is dense");
   in.ignore({"num_shared_expert", "moe_topk"});  // of the one
 }
 
@@ -375,7 +377,7 @@ void hunyuan_moe(ConfigReader& in, Transformer& model) {
   check_experts(in, experts, "moe_topk");
   in.ignore({"moe_layer_num_skipped", "moe_drop_tokens", "moe_random_routing_dropped_token"});
   if (in.count("moe_layer_num_skipped") > 0)
-    in.fault("moe_layer_num_skipped", "leading dense layers are not understood here");
+    in.fault("moe_layer_num_skipped", "leading dense layers are not supported for this architecture");
   add_all(model, common);
 }
 

@@ -41,7 +41,7 @@ void add_layers(Transformer& model, const StateSpace& s, const FeedForward& f, s
 /// Heads of one size that make up a width.
 std::int64_t heads_of(ConfigReader& in, std::string_view key, std::int64_t width, std::int64_t size) {
   if (width % size != 0)
-    in.fault(key, fmt::format("heads of {} do not make up a width of {}", size, width), "a divisor of the width");
+    in.fault(key, fmt::format("heads of size {} do not divide a width of {}", size, width), "a divisor of the width");
   return std::max<std::int64_t>(width / size, 1);
 }
 
@@ -91,7 +91,7 @@ void rwkv6(ConfigReader& in, Transformer& model) {
     ratio = in.factor("hidden_ratio", 3.5);
     model.embedding_norm = in.flag("norm_first", true);
     model.norm.bias = in.flag("norm_bias", true);
-    if (in.object("attn")) in.fault("attn", "attention between its layers is not understood");
+    if (in.object("attn")) in.fault("attn", "attention layers in this architecture are not supported");
   } else {
     s.inner = in.derived("attention_hidden_size", model.d_model, "hidden_size");
     s.key_dim = in.size("head_size", 64);
@@ -140,7 +140,7 @@ void rwkv7(ConfigReader& in, Transformer& model) {
   s.gate_rank = rank("gate_low_rank_dim", 5.0, 1.0);
   s.rate_rank = rank("a_low_rank_dim", 2.5, wide_heads);
   const std::int64_t value_rank = rank("v_low_rank_dim", 1.7, wide_heads);
-  if (in.object("attn")) in.fault("attn", "attention between its layers is not understood");
+  if (in.object("attn")) in.fault("attn", "attention layers in this architecture are not supported");
   in.ignore({"num_heads", "num_attention_heads", "rescale_every", "fuse_linear_cross_entropy"});
   const double ratio = in.factor("hidden_ratio", 4.0);
   const std::int64_t wide = multiple_of_32(ratio * static_cast<double>(model.d_model) + 31.0);
@@ -153,7 +153,7 @@ void rwkv7(ConfigReader& in, Transformer& model) {
     if (s.inner != widths.front() || s.inner % s.heads != 0)
       return in.fault("value_dim",
                       fmt::format("{} heads do not divide it, or it is not that of the first layer", s.heads),
-                      "values of the first layer come into all others");
+                      "all layers mix in the values of the first one");
     add_layers(model, s, f, 1);
   }
 }
@@ -173,7 +173,7 @@ void xlstm(ConfigReader& in, Transformer& model) {
   s.key_dim = std::max<std::int64_t>(keys / s.heads, 1);
   if (keys % s.heads != 0 || s.inner % s.heads != 0)
     in.fault("num_heads", fmt::format("{} heads do not divide keys of {} and values of {}", s.heads, keys, s.inner));
-  if (in.flag("use_bias", false)) in.fault("use_bias", "biases of all products are not understood");
+  if (in.flag("use_bias", false)) in.fault("use_bias", "biases on all products are not supported");
   const auto multiple = static_cast<double>(in.size("ffn_round_up_to_multiple_of", 64));
   const double wide = std::floor((in.factor("ffn_proj_factor", 2.667) * width + multiple - 1.0) / multiple) * multiple;
   in.ignore({"embedding_dim", "num_blocks", "chunk_size", "max_inference_chunksize", "gate_soft_cap",

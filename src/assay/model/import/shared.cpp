@@ -13,7 +13,7 @@ namespace {
 Layer read_block_aside(ConfigReader& in, const Transformer& model, std::int64_t heads, ConfigReader::Keys width) {
   Attention a;
   a.heads = in.size("num_attention_heads", heads);
-  a.kv_heads = in.derived("num_key_value_heads", a.heads, "as many as heads");
+  a.kv_heads = in.derived("num_key_value_heads", a.heads, "the number of heads");
   check_groups(in, a.heads, a.kv_heads);
   a.head_dim = a.value_dim = read_head_dim(in, "attention_head_dim", 2 * model.d_model, a.heads);
   if (in.has("attention_hidden_size") && in.size("attention_hidden_size") != 2 * model.d_model)
@@ -42,7 +42,7 @@ std::vector<bool> read_block_types(ConfigReader& in, std::int64_t layers, F is_h
     }
     const std::string& type = types[static_cast<std::size_t>(i)];
     if (type != "hybrid" && type != "g" && type != "mamba" && type != "m")
-      in.fault("layers_block_type", fmt::format("unknown type of layer {}", in_quotes(type)), "mamba or hybrid");
+      in.fault("layers_block_type", fmt::format("unknown layer type {}", in_quotes(type)), "mamba or hybrid");
     out.push_back(type == "hybrid" || type == "g");
   }
   return out;
@@ -103,7 +103,7 @@ void zamba2(ConfigReader& in, Transformer& model) {
                 ? in.derived("n_mamba_heads", std::max<std::int64_t>(s.inner / head_dim, 1), "width / mamba_headdim")
                 : in.size("n_mamba_heads", 8);
   if (s.inner % s.heads != 0 || (head_dim > 0 && s.heads * head_dim != s.inner))
-    in.fault("n_mamba_heads", fmt::format("{} heads do not make a width of {}", s.heads, s.inner));
+    in.fault("n_mamba_heads", fmt::format("{} heads do not divide a width of {}", s.heads, s.inner));
   s.key_heads = in.size("mamba_ngroups", 1);
   s.key_dim = in.size({"mamba_d_state", "state_size"}, 64);
   s.convolution = in.size({"mamba_d_conv", "conv_dimension"}, 4);

@@ -60,7 +60,7 @@ void mamba2(ConfigReader& in, Transformer& model) {
   const std::int64_t head_dim = in.size("head_dim", 64);
   if (s.heads * head_dim != s.inner)
     in.fault("num_heads",
-             fmt::format("{} heads of {} do not make expand x hidden_size = {}", s.heads, head_dim, s.inner));
+             fmt::format("{} heads of size {} do not add up to expand x hidden_size = {}", s.heads, head_dim, s.inner));
   s.key_heads = in.size("n_groups", 8);
   s.key_dim = in.size("state_size", 128);
   s.convolution = in.size("conv_kernel", 4);
@@ -69,8 +69,8 @@ void mamba2(ConfigReader& in, Transformer& model) {
   // The library writes both and uses neither: its width is expand x hidden_size, and steps of time have no rank.
   if (in.has("intermediate_size"))
     if (const std::int64_t width = in.size("intermediate_size"); width != s.inner)
-      in.fault("intermediate_size", fmt::format("is {}, and expand x hidden_size is {}", width, s.inner),
-               "the two are one width: leave it out, or change expand");
+      in.fault("intermediate_size", fmt::format("is {}, but expand x hidden_size is {}", width, s.inner),
+               "both name the same width: leave this out, or change expand");
   in.ignore({"time_step_rank"});
   add_state_spaces(model, s, layers);
 }
@@ -107,8 +107,10 @@ void mamba_ssm(ConfigReader& in, Transformer& model) {
   }
   inner.check_unread();
   in.take(inner);
-  if (!in.sizes("attn_layer_idx").empty()) in.fault("attn_layer_idx", "attention between its layers is not understood");
-  if (in.count("d_intermediate") > 0) in.fault("d_intermediate", "feed-forward blocks are not understood here");
+  if (!in.sizes("attn_layer_idx").empty())
+    in.fault("attn_layer_idx", "attention layers in this architecture are not supported");
+  if (in.count("d_intermediate") > 0)
+    in.fault("d_intermediate", "feed-forward blocks are not supported for this architecture");
   add_state_spaces(model, s, layers);
 }
 
@@ -172,7 +174,8 @@ StateSpace read_mamba2(ConfigReader& in, std::int64_t hidden, std::int64_t heads
           : in.derived("mamba_d_head", std::max<std::int64_t>(s.inner / s.heads, 1), "width / heads");
   if (in.is_text("mamba_d_head")) in.ignore({"mamba_d_head"});
   if (s.heads * head_dim != s.inner)
-    in.fault("mamba_n_heads", fmt::format("{} heads of {} do not make a width of {}", s.heads, head_dim, s.inner));
+    in.fault("mamba_n_heads",
+             fmt::format("{} heads of size {} do not add up to a width of {}", s.heads, head_dim, s.inner));
   s.key_heads = in.size("mamba_n_groups", 1);
   s.key_dim = in.size("mamba_d_state", state);
   s.convolution = in.size("mamba_d_conv", 4);
@@ -224,8 +227,8 @@ void falcon_h1(ConfigReader& in, Transformer& model) {
   s.output_norm = in.flag("mamba_rms_norm", false);
   // The library's name for the bias behind the block; mamba_proj_bias is that in front of it.
   if ((in.has("projectors_bias") && in.flag("projectors_bias", false)) != s.projection_bias)
-    in.fault("projectors_bias", "the projections in front of a block and behind it have biases, or neither does",
-             "set it as mamba_proj_bias");
+    in.fault("projectors_bias", "the projections before and after a block must both have biases, or neither",
+             "set it to the value of mamba_proj_bias");
   in.ignore({"mamba_use_mlp", "mamba_norm_before_gate", "mlp_expansion_factor", "attn_layer_indices", "ssm_multipliers",
              "mlp_multipliers", "num_logits_to_keep"});
   common.layer.state_space = s;
@@ -241,13 +244,13 @@ void nemotron_h(ConfigReader& in, Transformer& model) {
     for (char c : pattern)
       if (c != '|') blocks.emplace_back(1, c);
   if (blocks.empty()) {
-    in.fault("hybrid_override_pattern", "neither this nor layers_block_type is given", "e.g. \"M-M*M-\"");
+    in.fault("hybrid_override_pattern", "is missing, and so is layers_block_type", "e.g. \"M-M*M-\"");
     return;
   }
   if (in.has("num_hidden_layers"))
     if (const std::int64_t layers = read_layers(in, {"num_hidden_layers"}, 1);
         layers != static_cast<std::int64_t>(blocks.size()))
-      in.fault("num_hidden_layers", fmt::format("is {}, the pattern has {} layers", layers, blocks.size()));
+      in.fault("num_hidden_layers", fmt::format("is {}, but the pattern has {} layers", layers, blocks.size()));
   const bool mlp_bias = in.flag("mlp_bias", false), attention_bias = in.flag("attention_bias", false);
   Layer attention, dense, experts, mamba_layer;
   attention.norms = dense.norms = experts.norms = mamba_layer.norms = 1;
@@ -301,7 +304,7 @@ void nemotron_h(ConfigReader& in, Transformer& model) {
     else if (block == "E" || block == "moe")
       model.decoder.add(experts);
     else
-      return in.fault("hybrid_override_pattern", fmt::format("unknown kind of layer {}", in_quotes(block)),
+      return in.fault("hybrid_override_pattern", fmt::format("unknown layer type {}", in_quotes(block)),
                       "M mamba, * attention, - feed-forward, E experts");
   }
 }

@@ -126,7 +126,9 @@ class Search {
       candidate.memory = stored + std::max(one->working, two ? two->working : 0.0);
       if (first && !better(candidate, best)) continue;
       candidate.intermediate = middle;
-      best = candidate, first = one, second = two;
+      best = candidate;
+      first = one;
+      second = two;
     }
     if (!first) return std::nullopt;
     best.tensors = t;
@@ -215,7 +217,8 @@ class Search {
     plan::Plan plan;
     const auto add = [&](const plan::Plan& part) {
       plan.steps.insert(plan.steps.end(), part.steps.begin(), part.steps.end());
-      plan.cost += part.cost, plan.bytes += part.bytes;
+      plan.cost += part.cost;
+      plan.bytes += part.bytes;
     };
     add(planner_.reshard(sharded(x, left), shardings_[at.left], hardware_.prices));
     add(planner_.reshard(sharded(y, right), shardings_[at.right], hardware_.prices));
@@ -229,9 +232,11 @@ class Search {
                        Seconds(products_[p].communication(left, right, result, option)), Seconds(option.lower),
                        Seconds(option.upper)};
     choice.products.push_back(times);
-    choice.times.compute += times.compute, choice.times.memory += times.memory;
+    choice.times.compute += times.compute;
+    choice.times.memory += times.memory;
     choice.times.communication += times.communication;
-    choice.times.lower += times.lower, choice.times.upper += times.upper;
+    choice.times.lower += times.lower;
+    choice.times.upper += times.upper;
     choice.working = std::max(choice.working, Bytes(option.working));
     choice.weight_traffic += Bytes(at.weight_bytes);
   }

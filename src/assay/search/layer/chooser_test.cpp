@@ -130,7 +130,8 @@ std::vector<NaiveOption> naive_options(const program::Mesh& mesh, plan::Planner&
       if (a.dims[1] != b.dims[0] || a.dims[0].set() & b.dims[1].set()) continue;
       program::Tensor product = result;
       product.sharding = {};
-      product.sharding.dims[0] = a.dims[0], product.sharding.dims[1] = b.dims[1];
+      product.sharding.dims[0] = a.dims[0];
+      product.sharding.dims[1] = b.dims[1];
       product.sharding.unreduced = a.dims[1].set();
       std::vector<plan::PlanStep> steps = planner.reshard(left, a, hardware.prices).steps;
       const auto add = [&](const plan::Plan& plan) { steps.insert(steps.end(), plan.steps.begin(), plan.steps.end()); };

@@ -46,10 +46,10 @@ class Searcher {
     if (any && !found_.fits) any = enumerate(false);
     if (!any)
       return fail("strategy",
-                  fmt::format("{} does not make {}", given_text(),
+                  fmt::format("{} does not multiply to {}", given_text(),
                               cluster_.chips() == 1 ? "one chip" : fmt::format("{} chips", cluster_.chips())),
                   "--tp x --weights-2d x --pp x --dp must equal the chips, and --ep divide --dp, or --tp x --dp with "
-                  "--ep-over tensor; leave one of them out to have it found");
+                  "--ep-over tensor; leave one of them out to have it chosen");
     finish_front();
     return std::move(found_);
   }
@@ -61,8 +61,11 @@ class Searcher {
     const auto add = [&](std::string_view option, const std::optional<std::int64_t>& n) {
       if (n) text += fmt::format("{}--{} {}", text.empty() ? "" : " ", option, *n);
     };
-    add("tp", choices_.tensor), add("weights-2d", choices_.second), add("pp", choices_.pipeline);
-    add("dp", choices_.data), add("ep", choices_.expert);
+    add("tp", choices_.tensor);
+    add("weights-2d", choices_.second);
+    add("pp", choices_.pipeline);
+    add("dp", choices_.data);
+    add("ep", choices_.expert);
     return text;
   }
 
@@ -86,7 +89,10 @@ class Searcher {
           const std::int64_t data = chips / tensor / pipeline / second;
           if (choices_.data && *choices_.data != data) continue;
           serving::ServingStrategy strategy;
-          strategy.tensor = tensor, strategy.pipeline = pipeline, strategy.second = second, strategy.data = data;
+          strategy.tensor = tensor;
+          strategy.pipeline = pipeline;
+          strategy.second = second;
+          strategy.data = data;
           any |= split_experts(strategy, may_fit);
         }
       }
@@ -284,7 +290,10 @@ class Searcher {
       double some = (beyond - 1)->units, many = beyond->units, seconds = (beyond - 1)->seconds;
       while (many - some > 1.0) {
         const double middle = std::floor((some + many) / 2.0), took = at(middle).decode.estimate;
-        if (took <= limit) some = middle, seconds = took;
+        if (took <= limit) {
+          some = middle;
+          seconds = took;
+        }
         if (took > limit) many = middle;
       }
       tried.erase(beyond, tried.end());
@@ -320,7 +329,8 @@ class Searcher {
       if ((high.units - 1.0) * unit / low.seconds <= best * (1.0 + tolerance)) continue;
       const double units = roundest_between(low.units, high.units);
       const Tried middle{units, attempt(units)};
-      open.emplace_back(low, middle), open.emplace_back(middle, high);
+      open.emplace_back(low, middle);
+      open.emplace_back(middle, high);
     }
   }
 

@@ -8,7 +8,7 @@
 
 namespace assay::search {
 
-/// What the user fixed; the rest is searched.
+/// Choices that the user fixed; the others are searched.
 struct ServingChoices {
   std::optional<std::int64_t> tensor, second, pipeline, expert, data, batch;
   std::optional<lower::ExpertAxes> expert_over;

@@ -8,42 +8,10 @@
 #include <random>
 #include <string>
 
-#include "assay/hardware/calibration.h"
-#include "assay/model/model_catalogue.h"
-#include "assay/search/serving/fit.h"
-#include "assay/search/serving/speculation.h"
+#include "assay/testing/serving_case.h"
 
 namespace assay::search {
 namespace {
-
-const hardware::Catalogue& catalogue() {
-  static const hardware::Catalogue builtin = hardware::Catalogue::builtin();
-  return builtin;
-}
-
-struct Case {
-  model::Transformer model;
-  hardware::Cluster cluster;
-  serving::ServingQuestion question;
-
-  Case(const std::string& id, const std::string& where)
-      : model(model::load_model(id, catalogue(), "test")->model),
-        cluster(*hardware::parse_cluster(where, catalogue(), "test")) {
-    question.setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test");
-    question.setup.model = &model;
-    question.prompt = 1024, question.output = 256;
-    question.capacity = cluster.chip.hbm().capacity.value.value();
-  }
-  Case(const Case&) = delete;
-
-  ServingSearch search(ServingChoices choices = {}) const { return *search_serving(question, cluster, choices); }
-};
-
-serving::ServingStrategy tensor_only(std::int64_t ways) {
-  serving::ServingStrategy s;
-  s.tensor = ways;
-  return s;
-}
 
 /// All orders of the axes of more than one device, on a torus along all orders of its axes.
 std::vector<network::AxisLayout> every_order(const serving::ServingStrategy& s, const hardware::Cluster& cluster) {
@@ -61,7 +29,7 @@ std::vector<network::AxisLayout> every_order(const serving::ServingStrategy& s, 
 }
 
 /// Every sharding, order of axes and batch, one by one: nothing that fits beats what the search found.
-void expect_nothing_better(const Case& c, std::int64_t most_tried_batch) {
+void expect_nothing_better(const testing::ServingCase& c, std::int64_t most_tried_batch) {
   const ServingSearch found = c.search();
   ASSERT_TRUE(found.best && found.fastest_prompt);
   const std::int64_t chips = c.cluster.chips();
@@ -79,7 +47,8 @@ void expect_nothing_better(const Case& c, std::int64_t most_tried_batch) {
         const serving::ServingPoint p = serving::serving_point(c.question, s, profiles, *links, batch);
         if (p.memory.total() > c.question.capacity) continue;
         ++tried;
-        first_token = std::min(first_token, p.prefill.estimate), rate = std::max(rate, p.tokens_per_second());
+        first_token = std::min(first_token, p.prefill.estimate);
+        rate = std::max(rate, p.tokens_per_second());
         bool matched = false;
         for (const serving::ServingPoint& f : found.front)
           matched |= f.decode.estimate <= p.decode.estimate * (1.0 + 1e-12) &&
@@ -96,8 +65,10 @@ void expect_nothing_better(const Case& c, std::int64_t most_tried_batch) {
         for (std::int64_t expert = 1; tensor * second * pipeline * expert <= chips; expert *= 2)
           for (lower::CacheScheme cache :
                {lower::CacheScheme::heads, lower::CacheScheme::batch, lower::CacheScheme::sequence}) {
-            serving::ServingStrategy s = tensor_only(tensor);
-            s.second = second, s.pipeline = pipeline, s.data = chips / tensor / second / pipeline;
+            serving::ServingStrategy s = testing::tensor_only(tensor);
+            s.second = second;
+            s.pipeline = pipeline;
+            s.data = chips / tensor / second / pipeline;
             s.expert = expert;
             s.scheme = {cache, second > 1 ? lower::WeightScheme::two_dimensions : lower::WeightScheme::one_dimension};
             if (expert > 1 && (second > 1 || !c.model.decoder.kinds.front().feed_forward->experts)) continue;
@@ -114,21 +85,22 @@ void expect_nothing_better(const Case& c, std::int64_t most_tried_batch) {
 }
 
 TEST(ServingSearch, NothingOfAllShardingsAndPlacementsIsBetterBehindSwitches) {
-  expect_nothing_better(Case("llama-3-8b", "h100-sxm:4"), 512);
+  expect_nothing_better(testing::ServingCase("llama-3-8b", "h100-sxm:4"), 512);
 }
 TEST(ServingSearch, NothingOfAllShardingsAndPlacementsIsBetterOnATorus) {
-  expect_nothing_better(Case("llama-3-8b", "tpu-v5e:2x4"), 64);
+  expect_nothing_better(testing::ServingCase("llama-3-8b", "tpu-v5e:2x4"), 64);
 }
 TEST(ServingSearch, NothingOfAllShardingsAndPlacementsIsBetterForExperts) {
-  expect_nothing_better(Case("qwen3-30b-a3b", "h100-sxm:4"), 64);
+  expect_nothing_better(testing::ServingCase("qwen3-30b-a3b", "h100-sxm:4"), 64);
 }
 
 // 2D weights and gathered ones store the same bytes; a long prompt of many tokens is better gathered than summed up.
 TEST(ServingSearch, PromptsMayGatherWeightsThatDecodeStepsLeaveWhereTheyAre) {
-  Case c("llama-3-70b", "tpu-v5e:4x8");
+  testing::ServingCase c("llama-3-70b", "tpu-v5e:4x8");
   c.question.setup.formats.weights = Dtype::int8;
-  serving::ServingStrategy s = tensor_only(8);
-  s.second = 4, s.scheme = {lower::CacheScheme::batch, lower::WeightScheme::two_dimensions};
+  serving::ServingStrategy s = testing::tensor_only(8);
+  s.second = 4;
+  s.scheme = {lower::CacheScheme::batch, lower::WeightScheme::two_dimensions};
   const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
   double least = HUGE_VAL;
   for (const lower::ServingScheme& scheme : serving::prefill_schemes(s)) {
@@ -146,8 +118,9 @@ TEST(ServingSearch, PromptsMayGatherWeightsThatDecodeStepsLeaveWhereTheyAre) {
 }
 
 TEST(ServingMemory, DriverLibrariesGraphsAndAllocatorTakeTheirParts) {
-  Case c("llama-3-8b", "h100-sxm:2");
-  c.question.prompt = 1000, c.question.output = 200;
+  testing::ServingCase c("llama-3-8b", "h100-sxm:2");
+  c.question.prompt = 1000;
+  c.question.output = 200;
   serving::ServingStrategy s;
   s.tensor = 2;
   const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
@@ -171,22 +144,23 @@ TEST(ServingMemory, DriverLibrariesGraphsAndAllocatorTakeTheirParts) {
   EXPECT_GT(serving::serving_memory(c.question, profiles, memory.max_batch + 1).total(), c.question.capacity);
   EXPECT_LT(memory.max_batch, bare.max_batch);
   const serving::ServingStrategy one;
-  EXPECT_EQ(
-      serving::serving_memory(c.question,
-                              serving::serving_profiles(
-                                  c.question, one,
-                                  *serving::serving_links(c.question.setup, one,
-                                                          *hardware::parse_cluster("h100-sxm:1", catalogue(), "test"))),
-                              8)
-          .communication,
-      0.0);
+  EXPECT_EQ(serving::serving_memory(
+                c.question,
+                serving::serving_profiles(
+                    c.question, one,
+                    *serving::serving_links(c.question.setup, one,
+                                            *hardware::parse_cluster("h100-sxm:1", testing::catalogue(), "test"))),
+                8)
+                .communication,
+            0.0);
 }
 
 TEST(ServingProfile, AnEncoderReadsThePromptAndTheDecoderKeepsTwoCaches) {
   // T5 11B: 24 layers in each stack, width 1024, 128 heads of 128, feed-forward 65536, not gated; table 32128 x 1024.
-  Case c("t5-11b", "h100-sxm:1");
+  testing::ServingCase c("t5-11b", "h100-sxm:1");
   c.question.setup.formats.weights = Dtype::bf16;
-  c.question.prompt = 400, c.question.output = 100;
+  c.question.prompt = 400;
+  c.question.output = 100;
   const serving::ServingStrategy one;
   const training::StageLinks links = *serving::serving_links(c.question.setup, one, c.cluster);
   const serving::ServingProfiles profiles = serving::serving_profiles(c.question, one, links);
@@ -216,10 +190,10 @@ TEST(ServingProfile, AnEncoderReadsThePromptAndTheDecoderKeepsTwoCaches) {
 }
 
 TEST(ServingMemory, PagesHoldMoreSequencesAndTheirSumIsNearlyNormal) {
-  Case c("llama-3-8b", "h100-sxm:1");
+  testing::ServingCase c("llama-3-8b", "h100-sxm:1");
   c.question.lengths = serving::request_lengths(*serving::parse_lengths("lognormal:1", 800, "test"),
                                                 *serving::parse_lengths("exponential", 300, "test"), 0);
-  const serving::ServingStrategy s = tensor_only(1);
+  const serving::ServingStrategy s = testing::tensor_only(1);
   const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
   const double whole =
       serving::serving_memory(c.question, serving::serving_profiles(c.question, s, links), 1).max_batch;
@@ -248,8 +222,8 @@ TEST(ServingMemory, PagesHoldMoreSequencesAndTheirSumIsNearlyNormal) {
 
 // Half of the sequences of mistral see more than its window of 4096 tokens: the work is not that of their mean.
 TEST(ServingProfile, RaggedContextsAreReadEachUpToItsWindow) {
-  const Case c("mistral-7b", "h100-sxm:1");
-  const serving::ServingStrategy s = tensor_only(1);
+  const testing::ServingCase c("mistral-7b", "h100-sxm:1");
+  const serving::ServingStrategy s = testing::tensor_only(1);
   const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
   const auto read = [&](std::vector<std::int64_t> seen) {
     const serving::ServingProfile profile =
@@ -262,7 +236,7 @@ TEST(ServingProfile, RaggedContextsAreReadEachUpToItsWindow) {
 }
 
 TEST(ServingSearch, AlongTheFrontBothGrow) {
-  const Case c("mixtral-8x7b", "h100-sxm:8");
+  const testing::ServingCase c("mixtral-8x7b", "h100-sxm:8");
   const ServingSearch found = c.search();
   ASSERT_GT(found.front.size(), 5u);
   for (std::size_t i = 1; i < found.front.size(); ++i) {
@@ -272,7 +246,7 @@ TEST(ServingSearch, AlongTheFrontBothGrow) {
 }
 
 RC_GTEST_PROP(ServingSearch, TheBestMeetsTheWishesAndFits, ()) {
-  static const Case c("llama-3-8b", "h100-sxm:4");
+  static const testing::ServingCase c("llama-3-8b", "h100-sxm:4");
   static const ServingSearch free = c.search();
   ServingChoices choices;
   choices.per_token = 1e-3 * *rc::gen::inRange(1, 60);
@@ -294,7 +268,7 @@ RC_GTEST_PROP(ServingSearch, TheBestMeetsTheWishesAndFits, ()) {
 }
 
 RC_GTEST_PROP(ServingSearch, GivenNumbersAreKept, ()) {
-  static const Case c("mixtral-8x7b", "h100-sxm:8");
+  static const testing::ServingCase c("mixtral-8x7b", "h100-sxm:8");
   ServingChoices choices;
   choices.tensor = *rc::gen::element<std::int64_t>(1, 2, 4, 8);
   if (*rc::gen::arbitrary<bool>()) choices.batch = *rc::gen::inRange<std::int64_t>(1, 300);
@@ -305,19 +279,10 @@ RC_GTEST_PROP(ServingSearch, GivenNumbersAreKept, ()) {
   if (choices.batch) RC_ASSERT(p.batch == static_cast<double>(*choices.batch));
 }
 
-/// Kernels as measured: their steps grow in jumps, tile by tile.
-struct Measured : Case {
-  Measured(const std::string& id, const std::string& where) : Case(id, where) {
-    const auto calibration = *hardware::calibration_of(cluster.chip, catalogue());
-    question.setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test", &calibration->values);
-    question.setup.collectives = calibration->values.collective;
-  }
-};
-
 TEST(ServingSearch, NoBatchYieldsMoreTokensThanTheBest) {
   constexpr double tolerance = 1.002;
   for (const auto& [id, where] : {std::pair{"gemma-2-9b", "b200:4"}, {"mixtral-8x7b", "b200:2"}}) {
-    const Measured c(id, where);
+    const testing::MeasuredServingCase c(id, where);
     const ServingSearch found = c.search();
     ServingChoices wish;
     wish.per_token = 0.9 * found.best->decode.estimate;
@@ -337,8 +302,9 @@ TEST(ServingSearch, NoBatchYieldsMoreTokensThanTheBest) {
 
 TEST(ServingSearch, MoreMemoryIsNeverWorse) {
   constexpr double tolerance = 1.002;
-  Measured c("deepseek-v2-lite", "h100-sxm:2");
-  c.question.prompt = 128, c.question.output = 1024;
+  testing::MeasuredServingCase c("deepseek-v2-lite", "h100-sxm:2");
+  c.question.prompt = 128;
+  c.question.output = 1024;
   for (const std::optional<double> wish : {std::optional<double>(), std::optional(0.02), std::optional(0.05)}) {
     double before = 0.0;
     for (double more = 1.0; more < 3.0; more += 0.17) {
@@ -353,8 +319,8 @@ TEST(ServingSearch, MoreMemoryIsNeverWorse) {
 }
 
 TEST(ServingSearch, TheLargestBatchFitsAndOneMoreDoesNot) {
-  const Case c("llama-3-70b", "h100-sxm:8");
-  const serving::ServingStrategy s = tensor_only(8);
+  const testing::ServingCase c("llama-3-70b", "h100-sxm:8");
+  const serving::ServingStrategy s = testing::tensor_only(8);
   const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
   const serving::ServingProfiles profiles = serving::serving_profiles(c.question, s, links);
   const double most = serving::serving_memory(c.question, profiles, 1).max_batch;
@@ -365,28 +331,30 @@ TEST(ServingSearch, TheLargestBatchFitsAndOneMoreDoesNot) {
 }
 
 TEST(ServingMemory, ASequenceLiesOnOneReplica) {
-  const Case c("llama-3-8b", "h100-sxm:8");
+  const testing::ServingCase c("llama-3-8b", "h100-sxm:8");
   const auto memory = [&](serving::ServingStrategy s, double batch) {
     const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
     return serving::serving_memory(c.question, serving::serving_profiles(c.question, s, links), batch);
   };
-  serving::ServingStrategy replicas, by_batch = tensor_only(8);
-  replicas.data = 8, by_batch.scheme.cache = lower::CacheScheme::batch;
+  serving::ServingStrategy replicas, by_batch = testing::tensor_only(8);
+  replicas.data = 8;
+  by_batch.scheme.cache = lower::CacheScheme::batch;
   // 1280 tokens x 32 layers x 8 heads x 128 x 2 x 2 B on the chip that has the sequence.
   const double sequence = 1280.0 * 32 * 8 * 128 * 2 * 2;
   for (const serving::ServingStrategy& s : {replicas, by_batch})
     for (const auto& [batch, fullest] : {std::pair{1.0, 1.0}, {8.0, 1.0}, {9.0, 2.0}, {17.0, 3.0}})
       EXPECT_DOUBLE_EQ(memory(s, batch).cache, fullest * sequence) << batch;
-  EXPECT_EQ(memory(replicas, 1).max_batch, 8.0 * memory(tensor_only(1), 1).max_batch);
+  EXPECT_EQ(memory(replicas, 1).max_batch, 8.0 * memory(testing::tensor_only(1), 1).max_batch);
 }
 
 // 70.55e9 parameters in int8 over 8 chips of 16 GB: 8.82 GB each, 43 caches of 8192 x 163,840 B = 1.342 GB / 8 would
 // fill the remaining 7.18 GB; the space of a prompt takes some of it.
 TEST(ServingSearch, TheTextbooksBatchOnEightV5e) {
-  Case c("llama-3-70b", "tpu-v5e:4x2");
+  testing::ServingCase c("llama-3-70b", "tpu-v5e:4x2");
   c.question.setup.formats.weights = c.question.setup.formats.kv_cache = Dtype::int8;
-  c.question.prompt = 8191, c.question.output = 1;
-  const serving::ServingStrategy s = tensor_only(8);
+  c.question.prompt = 8191;
+  c.question.output = 1;
+  const serving::ServingStrategy s = testing::tensor_only(8);
   const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
   const serving::ServingMemory memory =
       serving::serving_memory(c.question, serving::serving_profiles(c.question, s, links), 32);
@@ -397,7 +365,7 @@ TEST(ServingSearch, TheTextbooksBatchOnEightV5e) {
 }
 
 TEST(ServingSearch, ACachedPrefixIsNotWorkedOnAgain) {
-  Case c("llama-3-8b", "h100-sxm:1");
+  testing::ServingCase c("llama-3-8b", "h100-sxm:1");
   c.question.prompt = 4096;
   const double whole = c.search().best->prefill.compute;
   c.question.cached_prompt = 0.75;
@@ -407,7 +375,7 @@ TEST(ServingSearch, ACachedPrefixIsNotWorkedOnAgain) {
 }
 
 TEST(ServingSearch, ModelsThatDoNotFitNameTheNearestPoint) {
-  const Case c("llama-3.1-405b", "h100-sxm:4");
+  const testing::ServingCase c("llama-3.1-405b", "h100-sxm:4");
   const ServingSearch found = c.search();
   EXPECT_FALSE(found.fits);
   EXPECT_FALSE(found.best);
@@ -415,42 +383,12 @@ TEST(ServingSearch, ModelsThatDoNotFitNameTheNearestPoint) {
   EXPECT_GT(found.closest->memory.total(), c.question.capacity);
 }
 
-TEST(ServingFit, SlicesAreThoseThatExist) {
-  const hardware::Chip v5e = *catalogue().chip("tpu-v5e", "test");
-  const auto text = [&](double bytes) {
-    return smallest_slice({}, v5e, v5e.hbm().capacity.value.value(), bytes)->text;
-  };
-  EXPECT_EQ(text(35e9), "2x2");
-  EXPECT_EQ(text(70e9), "4x2");
-  EXPECT_EQ(text(140e9), "4x4");
-  EXPECT_FALSE(smallest_slice({}, v5e, v5e.hbm().capacity.value.value(), 1e15));
-  const hardware::Chip h100 = *catalogue().chip("h100-sxm", "test");
-  const double capacity = h100.hbm().capacity.value.value();
-  EXPECT_EQ(smallest_slice({}, h100, capacity, 141e9)->text, "2");
-  // 80 GiB - 1 % - 1.5 GiB = 77.7 GiB of one, 77.2 GiB of each of several: 154.4 GiB of two.
-  estimate::RuntimeMemory runtime;
-  runtime.hidden = 0.01, runtime.context = 1.5 * 1_GiB, runtime.communication = 0.5 * 1_GiB;
-  const auto gib = [&](double n) { return (n * 1_GiB).value(); };
-  EXPECT_EQ(smallest_slice(runtime, h100, capacity, gib(77.6))->text, "1");
-  EXPECT_EQ(smallest_slice(runtime, h100, capacity, gib(77.8))->text, "2");
-  EXPECT_EQ(smallest_slice(runtime, h100, capacity, gib(154.3))->text, "2");
-  EXPECT_EQ(smallest_slice(runtime, h100, capacity, gib(154.5))->text, "4");
-}
-
-TEST(ServingFit, TheLongestContextFillsMemory) {
-  const Case c("llama-3-8b", "h100-sxm:1");
-  const auto longest = longest_context(c.question, c.cluster, tensor_only(1), 16, 1 << 30);
-  ASSERT_TRUE(longest);
-  // 85.9 GB less 16.06 GB of weights over 16 x 131,072 B per token: 33,300 tokens, less the space of a prompt.
-  EXPECT_LT(*longest, 33300);
-  EXPECT_GT(*longest, 0.9 * 33300);
-}
-
 // Tokens 8101 to 8199 of llama-4-scout: 92 steps fill up the first chunk of 8192, seven begin the next one.
 TEST(ServingPoint, StepsAreCutWhereAChunkBegins) {
-  Case c("llama-4-scout", "h200-sxm:8");
-  c.question.prompt = 8100, c.question.output = 100;
-  const serving::ServingStrategy s = tensor_only(8);
+  testing::ServingCase c("llama-4-scout", "h200-sxm:8");
+  c.question.prompt = 8100;
+  c.question.output = 100;
+  const serving::ServingStrategy s = testing::tensor_only(8);
   const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
   const auto read = [&](const serving::ServingProfile& profile) {
     return serving::serving_time(c.question.setup, s, profile, links, 1).attention_bytes;
@@ -466,88 +404,6 @@ TEST(ServingPoint, StepsAreCutWhereAChunkBegins) {
   EXPECT_EQ(serving::further_context(c.question), 2025);
   c.question.prompt = 8000;
   EXPECT_EQ(serving::further_context(c.question), 142);
-}
-
-// (1 - 0.8^5) / (1 - 0.8) = 3.3616
-TEST(Speculation, TokensOfALoopAreAGeometricSum) {
-  EXPECT_NEAR(expected_tokens(0.8, 4), 3.3616, 1e-12);
-  EXPECT_EQ(expected_tokens(0.0, 7), 1.0);
-  EXPECT_EQ(expected_tokens(1.0, 7), 8.0);
-}
-
-TEST(Speculation, ALoopIsItsDraftsAndOneCheck) {
-  const Case c("llama-3-70b", "h100-sxm:8");
-  const Draft draft{model::load_model("llama-3-8b", catalogue(), "test")->model, false};
-  const auto found = speculate(c.question, draft, c.cluster, tensor_only(8), 1, 0.8, {1, 2, 3, 4, 5, 6, 7, 8});
-  ASSERT_TRUE(found);
-  const training::StageLinks links = *serving::serving_links(c.question.setup, tensor_only(8), c.cluster);
-  const double alone = serving::serving_time(c.question.setup, tensor_only(8),
-                                             serving::make_serving_profile(c.question.setup, tensor_only(8), 1,
-                                                                           serving::decode_context(c.question)),
-                                             links, 1)
-                           .estimate;
-  for (const SpeculativeLoop& loop : found->loops) {
-    EXPECT_DOUBLE_EQ(loop.loop, static_cast<double>(loop.length) * loop.draft_step + loop.verify_step);
-    EXPECT_GE(loop.verify_step, alone);
-    EXPECT_LE(found->loops[found->best].per_token(), loop.per_token());
-  }
-  // At batch 1 weights rule: checking 9 tokens costs hardly more than one, and the draft is 8.8 times smaller.
-  EXPECT_LT(found->loops.back().verify_step, 1.05 * alone);
-  EXPECT_GT(alone / found->loops[found->best].per_token(), 1.5);
-}
-
-TEST(Speculation, AModuleSharesEmbeddingAndHeadAndTheBatchLeavesRoomForIt) {
-  // A layer of Llama 3 70B has 855,654,400 parameters, the projection before it 2 x 8192 x 8192; keys and values of
-  // 1280 tokens are 8 x 128 x 2 each; all in two bytes over eight chips.
-  const Case c("llama-3-70b", "h100-sxm:8");
-  const Draft module = prediction_module(c.model);
-  const serving::ServingStrategy s = tensor_only(8);
-  const double weights = 2.0 * (855654400.0 + 2.0 * 8192 * 8192) / 8, sequence = 2.0 * 1280 * 2048 / 8;
-  const Speculation found = *speculate(c.question, module, c.cluster, s, 10, 0.8, {1});
-  EXPECT_NEAR(found.draft_memory, weights + 10 * sequence, 0.001 * weights);  // norms are whole on every chip
-  const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
-  const serving::ServingProfiles profiles = serving::serving_profiles(c.question, s, links);
-  const double most = *batch_beside_draft(c.question, module, c.cluster, s);
-  EXPECT_LT(most, serving::serving_memory(c.question, profiles, 1).max_batch);
-  EXPECT_LE(serving::serving_memory(c.question, profiles, most).total() + weights + most * sequence,
-            1.001 * c.question.capacity);
-  EXPECT_GT(serving::serving_memory(c.question, profiles, most + 1).total() + weights + (most + 1) * sequence,
-            0.999 * c.question.capacity);
-  // Stages hold the module for their own sequences, and experts stay where they are.
-  serving::ServingStrategy staged;
-  staged.tensor = 4, staged.pipeline = 2;
-  EXPECT_EQ(speculate(c.question, module, c.cluster, staged, 8, 0.8, {1})->draft_strategy.data, 2);
-}
-
-TEST(Speculation, CheckingOneTokenMoreNeverJumps) {
-  Case c("llama-3-70b", "h100-sxm:8");
-  const auto calibration = *hardware::calibration_of(c.cluster.chip, catalogue());
-  c.question.setup.rates =
-      *estimate::kernel_rates(c.cluster.chip, Dtype::bf16, "test", &calibration->values, {.serves = true});
-  const serving::ServingStrategy s = tensor_only(8);
-  const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
-  for (std::int64_t context : {1000, 8000, 100000})
-    for (double batch : {1.0, 8.0}) {  // 8 x 16 tokens fill one tile of products
-      double before = 0.0;
-      for (std::int64_t queries = 1; queries <= 16; ++queries) {
-        const serving::ServingProfile profile = serving::make_serving_profile(c.question.setup, s, queries, context);
-        const double time = serving::verify_time(c.question.setup, s, profile, links, batch).estimate;
-        if (before > 0.0) {
-          // From some rows on k is no longer split, and nothing has to be added up: measured as well.
-          EXPECT_GE(time, before * 0.99) << context << ' ' << batch << ' ' << queries;
-          EXPECT_LE(time, before * 1.05) << context << ' ' << batch << ' ' << queries;
-        }
-        before = time;
-      }
-    }
-}
-
-RC_GTEST_PROP(Speculation, BetterDraftsAreNeverSlowerAndLonger, ()) {
-  const double a = *rc::gen::inRange(0, 100) / 100.0, b = a + *rc::gen::inRange(0, 100) / 100.0 * (1.0 - a);
-  const auto k = *rc::gen::inRange<std::int64_t>(0, 30);
-  RC_ASSERT(expected_tokens(b, k) >= expected_tokens(a, k));
-  RC_ASSERT(expected_tokens(a, k + 1) >= expected_tokens(a, k));
-  RC_ASSERT(expected_tokens(a, k) <= static_cast<double>(k) + 1.0);
 }
 
 }  // namespace

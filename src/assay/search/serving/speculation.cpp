@@ -10,7 +10,8 @@ serving::ServingStrategy strategy_of_draft(const Draft& draft, const serving::Se
   serving::ServingStrategy out;
   if (draft.shares_outer) {  // a layer like the others, on every stage for its own sequences
     out = strategy;
-    out.pipeline = 1, out.data = strategy.data * strategy.pipeline;
+    out.pipeline = 1;
+    out.data = strategy.data * strategy.pipeline;
     return out;
   }
   out.tensor = strategy.tensor;
@@ -73,17 +74,17 @@ Result<double> batch_beside_draft(const serving::ServingQuestion& question, cons
   };
   // In whole sequences of every device; more of them never take less memory.
   const double unit = profiles.decode.unit * static_cast<double>(strategy.pipeline);
-  double some = 0.0, many = std::floor(serving::serving_memory(question, profiles, unit).max_batch / unit) + 1.0;
-  while (many - some > 1.0) {
-    const double middle = std::floor((some + many) / 2.0);
-    (fits(middle * unit) ? some : many) = middle;
+  double fewest = 0.0, most = std::floor(serving::serving_memory(question, profiles, unit).max_batch / unit) + 1.0;
+  while (most - fewest > 1.0) {
+    const double middle = std::floor((fewest + most) / 2.0);
+    (fits(middle * unit) ? fewest : most) = middle;
   }
-  return some * unit;
+  return fewest * unit;
 }
 
 Result<Speculation> speculate(const serving::ServingQuestion& question, const Draft& draft,
-                              const hardware::Cluster& cluster, const serving::ServingStrategy& strategy, double batch,
-                              double acceptance, const std::vector<std::int64_t>& lengths, double step_scale) {
+                              const hardware::Cluster& cluster, const serving::ServingStrategy& strategy,
+                              const LoopChoices& choices) {
   Speculation out;
   out.draft_strategy = strategy_of_draft(draft, strategy);
   ASSAY_TRY(links, serving::serving_links(question.setup, strategy, cluster));
@@ -92,18 +93,20 @@ Result<Speculation> speculate(const serving::ServingQuestion& question, const Dr
   setup.model = &draft.model;
   setup.effects.step = setup.effects.sequence = Seconds(0);
   const serving::ServingProfile drafted = draft_profile(question, draft, out.draft_strategy);
-  const double draft_step = serving::serving_time(setup, out.draft_strategy, drafted, draft_links, batch).estimate +
-                            projection_bytes(question, draft, out.draft_strategy) / setup.rates.hbm.value();
-  out.draft_memory = draft_bytes(question, draft, out.draft_strategy, drafted, batch);
-  for (std::int64_t length : lengths) {
+  const double draft_step =
+      serving::serving_time(setup, out.draft_strategy, drafted, draft_links, choices.batch).estimate +
+      projection_bytes(question, draft, out.draft_strategy) / setup.rates.hbm.value();
+  out.draft_memory = draft_bytes(question, draft, out.draft_strategy, drafted, choices.batch);
+  for (std::int64_t length : choices.lengths) {
     const serving::ServingProfile checked =
         serving::make_serving_profile(question.setup, strategy, length + 1, serving::decode_keys(question, length));
     SpeculativeLoop loop;
     loop.length = length;
     loop.draft_step = draft_step;
-    loop.verify_step = step_scale * serving::verify_time(question.setup, strategy, checked, links, batch).estimate;
+    loop.verify_step =
+        choices.step_scale * serving::verify_time(question.setup, strategy, checked, links, choices.batch).estimate;
     loop.loop = static_cast<double>(length) * draft_step + loop.verify_step;
-    loop.tokens = expected_tokens(acceptance, length);
+    loop.tokens = expected_tokens(choices.acceptance, length);
     out.loops.push_back(loop);
     if (loop.per_token() < out.loops[out.best].per_token()) out.best = out.loops.size() - 1;
   }

@@ -28,7 +28,7 @@ struct Draft {
 struct Speculation {
   serving::ServingStrategy draft_strategy;
   double draft_memory = 0;             ///< bytes on one chip: weights and cache of the draft
-  double max_batch = 0;                ///< sequences that fit beside it
+  double max_batch = 0;                ///< sequences that fit in the remaining memory
   std::vector<SpeculativeLoop> loops;  ///< by length
   std::size_t best = 0;                ///< in loops: least time per token
 };
@@ -37,15 +37,22 @@ struct Speculation {
 /// with the model's own embedding and head: multi-token prediction. DeepSeek-V3 technical report, section 2.2.
 Draft prediction_module(const model::Transformer& model);
 
-/// The most sequences that fit beside the weights and caches of the draft; 0 where not one does.
+/// The most sequences that fit together with the weights and caches of the draft; 0: none.
 Result<double> batch_beside_draft(const serving::ServingQuestion& question, const Draft& draft,
                                   const hardware::Cluster& cluster, const serving::ServingStrategy& strategy);
 
-/// Loops of `lengths` drafted tokens for a batch of `strategy`. The draft runs on the same chips: as many ways of
-/// tensor parallelism as its heads allow, the rest as replicas; a module as the model itself. The host schedules once
-/// per loop. Steps of the model take `step_scale` times their estimate.
+/// Which loops to look at.
+struct LoopChoices {
+  double batch = 1;
+  double acceptance = 0;              ///< probability that a drafted token is right
+  std::vector<std::int64_t> lengths;  ///< drafted tokens
+  double step_scale = 1.0;            ///< factor on the estimate of the model's steps
+};
+
+/// Speculative loops of a strategy. The draft runs on the same chips: as many ways of tensor parallelism as its heads
+/// allow, the rest as replicas; a module runs as the model itself. The host schedules once per loop.
 Result<Speculation> speculate(const serving::ServingQuestion& question, const Draft& draft,
-                              const hardware::Cluster& cluster, const serving::ServingStrategy& strategy, double batch,
-                              double acceptance, const std::vector<std::int64_t>& lengths, double step_scale = 1.0);
+                              const hardware::Cluster& cluster, const serving::ServingStrategy& strategy,
+                              const LoopChoices& choices);
 
 }  // namespace assay::search

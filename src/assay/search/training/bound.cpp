@@ -8,13 +8,16 @@ namespace assay::search {
 
 void LeastTimes::Share::add(const Share& other, double times) {
   seconds += times * other.seconds;
-  passes.forward += times * other.passes.forward, passes.backward += times * other.passes.backward;
+  passes.forward += times * other.passes.forward;
+  passes.backward += times * other.passes.backward;
   passes.hidden_forward += times * other.passes.hidden_forward;
   passes.hidden_backward += times * other.passes.hidden_backward;
-  passes.weight_gradients += times * other.passes.weight_gradients,
-      passes.deferral_cost += times * other.passes.deferral_cost;
+  passes.weight_gradients += times * other.passes.weight_gradients;
+  passes.deferral_cost += times * other.passes.deferral_cost;
   passes.deferral_weight_gradients += times * other.passes.deferral_weight_gradients;
-  reduce += times * other.reduce, behind += times * other.behind, behind_alone += times * other.behind_alone;
+  reduce += times * other.reduce;
+  behind += times * other.behind;
+  behind_alone += times * other.behind_alone;
 }
 
 void WeightsTimes::lower_to(const WeightsTimes& other) {
@@ -22,7 +25,8 @@ void WeightsTimes::lower_to(const WeightsTimes& other) {
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     Share& share = shares_[i];
     const Share& than = other.shares_[i];
-    share.forward = std::min(share.forward, than.forward), share.backward = std::min(share.backward, than.backward);
+    share.forward = std::min(share.forward, than.forward);
+    share.backward = std::min(share.backward, than.backward);
     share.reduce = std::min(share.reduce, than.reduce);
   }
 }
@@ -46,7 +50,8 @@ void TrainingBound::fill(const training::MicrobatchCost& passes, LeastTimes& lea
   };
   least.kinds.clear();
   for (const auto& both : passes.layers) least.kinds.push_back(share(both));
-  least.embedding = share(passes.embedding), least.head = share(passes.head);
+  least.embedding = share(passes.embedding);
+  least.head = share(passes.head);
   add_up(least);
 }
 
@@ -79,7 +84,8 @@ void TrainingBound::add_weights(const WeightsTimes& weights, LeastTimes& least) 
     share.reduce += more.reduce;
   };
   for (std::size_t k = 0; k < least.kinds.size(); ++k) add(weights.kind(k), least.kinds[k]);
-  add(weights.embedding(), least.embedding), add(weights.head(), least.head);
+  add(weights.embedding(), least.embedding);
+  add(weights.head(), least.head);
   add_up(least);
 }
 
@@ -89,7 +95,8 @@ void TrainingBound::add_up(LeastTimes& least) const {
     share.seconds = passes.forward + passes.backward - passes.hidden_forward - passes.hidden_backward;
   };
   for (LeastTimes::Share& kind : least.kinds) set(kind);
-  set(least.embedding), set(least.head);
+  set(least.embedding);
+  set(least.head);
   least.all = least.embedding;
   least.all.add(least.head, 1.0);
   for (std::size_t k = 0; k < least.kinds.size(); ++k) least.all.add(least.kinds[k], whole_.parts.front().layers[k]);
@@ -121,7 +128,8 @@ class TimesUnder {
  private:
   void add(const LeastTimes::Share& share, double times, pipeline::StageTimes& sum) const {
     const pipeline::StageTimes more = training::stage_times(share.passes, effects_);
-    sum.forward += times * more.forward, sum.backward_input += times * more.backward_input;
+    sum.forward += times * more.forward;
+    sum.backward_input += times * more.backward_input;
     sum.backward_weight += times * more.backward_weight;
   }
   const LeastTimes& least_;
@@ -148,7 +156,8 @@ void TrainingBound::add_stages(const LeastTimes& least, double m, const pipeline
     double a_microbatch = 0.0, reduce = 0.0, behind = 0.0;
     const auto add = [&](const LeastTimes::Share& share, double times) {
       a_microbatch += times * share.seconds;
-      reduce += times * share.reduce, behind += times * share.behind_alone;
+      reduce += times * share.reduce;
+      behind += times * share.behind_alone;
     };
     for (std::size_t k = 0; k < least.kinds.size(); ++k)
       if (part.layers[k] != 0) add(least.kinds[k], part.layers[k]);
@@ -157,13 +166,15 @@ void TrainingBound::add_stages(const LeastTimes& least, double m, const pipeline
     a_microbatch *= part.passed;
     const double at_end = waited(reduce, behind), seconds = m * (a_microbatch + sends_at_least(part) * hop) + at_end;
     sums.parts[i] = {a_microbatch, at_end};
-    if (seconds > sums.seconds) sums.seconds = seconds, sums.slowest = i;
+    if (seconds > sums.seconds) {
+      sums.seconds = seconds;
+      sums.slowest = i;
+    }
   }
 }
 
-double TrainingBound::path_through(const LeastTimes& least, const StageSums& sums, std::size_t through,
-                                   const pipeline::PipelineShape& shape, const pipeline::StageSplit& split,
-                                   const OrderLayers& layers, double hop) const {
+double TrainingBound::path_through(const Stages& stages, std::size_t through) const {
+  const auto& [least, sums, shape, split, layers, hop] = stages;
   const pipeline::StageSplit::Part &part = split.parts[through], &first = split.parts.front();
   const double at_end = sums.parts[through].at_end, first_at_end = sums.parts.front().at_end;
   // Every run but the last one of the model sends its result, every one but the first its gradient.
@@ -181,7 +192,8 @@ double TrainingBound::path_through(const LeastTimes& least, const StageSums& sum
   }
   pipeline::StageAmong among;
   among.stage = part.to;
-  among.at_end = at_end, among.first_at_end = first_at_end;
+  among.at_end = at_end;
+  among.first_at_end = first_at_end;
   const TimesUnder times(least, shape);
   among.own = times.layers(part.layers, part.first, part.last);
   if (part.to > 0) among.before = times.layers(layers.before[through], true);
@@ -194,7 +206,8 @@ double TrainingBound::path_through(const LeastTimes& least, const StageSums& sum
            static_cast<double>(std::max<std::int64_t>(0, shape.microbatches - 2 * shape.stages)) * 2.0 * hop;
   }
   if (pipeline::splits_backward(shape.schedule)) among.first_weight = times.layers(first.layers, true).backward_weight;
-  among.own.forward += Seconds(sent), among.own.backward_input += Seconds(sent_back);
+  among.own.forward += Seconds(sent);
+  among.own.backward_input += Seconds(sent_back);
   among.before.forward += Seconds(sent_before);
   among.rest.forward += Seconds(std::max(0.0, 2.0 * behind - 1.0) * hop);
   return pipeline::least_interval(shape, among);
@@ -214,17 +227,15 @@ double TrainingBound::shortest_parts(const LeastTimes& least, const StageSums& s
   return pipeline::pipeline_form(shape, shortest).interval.value() + at_end;
 }
 
-double TrainingBound::least_step(const LeastTimes& least, const StageSums& sums, const pipeline::PipelineShape& shape,
-                                 const pipeline::StageSplit& split, const OrderLayers& layers, double hop,
-                                 double enough) const {
+double TrainingBound::least_step(const Stages& stages, double enough) const {
+  const StageSums& sums = stages.sums;
+  const pipeline::PipelineShape& shape = stages.shape;
   double seconds = step(sums.seconds);
   if (shape.stages == 1 || seconds >= enough) return seconds;
   if (training::layout_of(shape.schedule) == pipeline::StageLayout::mirrored)
-    return std::max(seconds, step(shortest_parts(least, sums, shape, layers)));
-  const auto wait_on = [&](std::size_t part) {
-    seconds = std::max(seconds, step(path_through(least, sums, part, shape, split, layers, hop)));
-  };
-  const auto last = static_cast<std::size_t>(split.part_of.back());
+    return std::max(seconds, step(shortest_parts(stages.least, sums, shape, stages.layers)));
+  const auto wait_on = [&](std::size_t part) { seconds = std::max(seconds, step(path_through(stages, part))); };
+  const auto last = static_cast<std::size_t>(stages.split.part_of.back());
   wait_on(last);
   if (sums.slowest != last && seconds < enough) wait_on(sums.slowest);
   return seconds;

@@ -1,4 +1,4 @@
-// Bounds for the search of training strategies: seconds that no step undercuts, from a part of what it does.
+// Bounds for the search of training strategies: lower bounds on step times, from a part of the work.
 #pragma once
 #include <vector>
 
@@ -7,13 +7,13 @@
 
 namespace assay::search {
 
-/// What nothing hides, of a layer of each kind and of both ends.
+/// Exposed times of a layer of each kind, of the embedding and of the head.
 struct LeastTimes {
   struct Share {
     training::StagePasses passes;         ///< of a microbatch
     double seconds = 0;                   ///< of both passes, under any schedule
     double reduce = 0;                    ///< seconds of gradients once a step
-    double behind = 0, behind_alone = 0;  ///< and of the backward pass beside them; where it puts gradients off, too
+    double behind = 0, behind_alone = 0;  ///< of the backward pass that overlaps them; with deferred weight gradients
     void add(const Share& other, double times);
   };
   std::vector<Share> kinds;
@@ -21,7 +21,7 @@ struct LeastTimes {
   Share all;  ///< of the whole model
 };
 
-/// Seconds of weights and gradients on their way while others compute. Small: a search keeps very many.
+/// Seconds of weight and gradient traffic that overlaps with compute. Small: a search keeps very many.
 class WeightsTimes {
  public:
   struct Share {
@@ -66,22 +66,28 @@ class TrainingBound {
   /// What each kind of stage takes of `m` microbatches under any schedule, in the memory of those before.
   void add_stages(const LeastTimes& least, double m, const pipeline::StageSplit& split, double hop,
                   StageSums& sums) const;
+  /// The stages of a pipeline under one schedule.
+  struct Stages {
+    const LeastTimes& least;
+    const StageSums& sums;
+    const pipeline::PipelineShape& shape;
+    const pipeline::StageSplit& split;
+    const OrderLayers& layers;
+    double hop;  ///< seconds from stage to stage
+  };
   /// Seconds of a step under a schedule in which stages wait for each other: the longest of its slowest stage and of
   /// the paths that stay on it or on the last stage. `enough` ends the search for longer ones.
-  double least_step(const LeastTimes& least, const StageSums& sums, const pipeline::PipelineShape& shape,
-                    const pipeline::StageSplit& split, const OrderLayers& layers, double hop, double enough) const;
+  double least_step(const Stages& stages, double enough) const;
 
   /// Seconds of the slowest stage of one strategy, with all that a stage does once a step.
   double slowest_stage(const training::MicrobatchCost& steady) const;
 
-  /// A step of which that much is known, with stragglers and what each step costs. Rounded down: sums in another order
-  /// differ in their last bits.
+  /// The step time that follows from these seconds, with stragglers and the fixed cost of a step. Rounded down: sums in
+  /// another order differ in their last bits.
   double step(double seconds) const;
 
  private:
-  double path_through(const LeastTimes& least, const StageSums& sums, std::size_t through,
-                      const pipeline::PipelineShape& shape, const pipeline::StageSplit& split,
-                      const OrderLayers& layers, double hop) const;
+  double path_through(const Stages& stages, std::size_t through) const;
   /// A step of parts that are all as short as the shortest: no longer than that of the parts as they are.
   double shortest_parts(const LeastTimes& least, const StageSums& sums, const pipeline::PipelineShape& shape,
                         const OrderLayers& layers) const;
@@ -93,7 +99,7 @@ class TrainingBound {
   pipeline::StageSplit whole_;  ///< the model on one stage
 };
 
-/// Bytes that the fullest stage holds at least: every schedule holds one microbatch.
+/// Lower bound on the bytes of the fullest stage: every schedule holds one microbatch.
 double least_memory(const training::MicrobatchCost& steady);
 
 }  // namespace assay::search

@@ -19,10 +19,13 @@ model::Transformer small_model(bool alternate) {
   model.vocabulary = 32768;
   model::Layer layer;
   model::Attention attention;
-  attention.heads = attention.kv_heads = 8, attention.head_dim = attention.value_dim = 64;
+  attention.heads = attention.kv_heads = 8;
+  attention.head_dim = attention.value_dim = 64;
   layer.attention = attention;
   model::FeedForward mlp;
-  mlp.width = 1024, mlp.experts = 8, mlp.experts_per_token = 2;
+  mlp.width = 1024;
+  mlp.experts = 8;
+  mlp.experts_per_token = 2;
   layer.feed_forward = mlp;
   model::Layer plain = layer;
   plain.feed_forward->experts = 0;
@@ -43,8 +46,12 @@ struct Case {
     question.chips = static_cast<double>(cluster.chips());
     question.overlap = overlap;
     estimate::StepEffects& effects = question.setup.effects;
-    effects.contention = 0.3, effects.gradients_waited = 0.1, effects.expert_waited = 0.4;
-    effects.beside_waited = 0.2, effects.straggler = 0.05, effects.fixed = 1_ms;
+    effects.contention = 0.3;
+    effects.gradients_waited = 0.1;
+    effects.expert_waited = 0.4;
+    effects.beside_waited = 0.2;
+    effects.straggler = 0.05;
+    effects.fixed = 1_ms;
   }
 };
 
@@ -67,9 +74,14 @@ TEST(TrainingBound, IsNotAboveTheStepAndGrowsWithWhatIsKnown) {
                 Case c(where, overlap, chunks > 1);
                 training::Strategy s;
                 lower::Parallelism& p = s.parallelism;
-                p.tensor = tensor, p.pipeline = pipeline, p.fsdp = fsdp, p.expert = 2;
-                p.data = 32 / (tensor * pipeline * fsdp), p.zero = p.data > 1 ? 1 : 0;
-                s.schedule = pipeline == 1 ? one_f_one_b : schedule, s.interleave = pipeline == 1 ? 1 : chunks;
+                p.tensor = tensor;
+                p.pipeline = pipeline;
+                p.fsdp = fsdp;
+                p.expert = 2;
+                p.data = 32 / (tensor * pipeline * fsdp);
+                p.zero = p.data > 1 ? 1 : 0;
+                s.schedule = pipeline == 1 ? one_f_one_b : schedule;
+                s.interleave = pipeline == 1 ? 1 : chunks;
                 if (pipeline * chunks > pipeline::layers_of(c.model)) continue;
                 c.question.sequences = static_cast<double>(p.data * p.fsdp * microbatches);
                 const pipeline::PipelineShape shape{s.schedule, pipeline, microbatches, s.interleave};
@@ -86,14 +98,15 @@ TEST(TrainingBound, IsNotAboveTheStepAndGrowsWithWhatIsKnown) {
                                                     c.question.setup, key, training::ProfilePart::weights_traffic);
                 const TrainingBound bound(c.question);
                 TrainingChoices choices;
-                choices.schedule = s.schedule, choices.interleave = s.interleave;
+                choices.schedule = s.schedule;
+                choices.interleave = s.interleave;
                 const TrainingSpace space(c.question, sequence, c.cluster, choices);
                 LayersOfOrders layers(c.model, space);
                 const OrderLayers& order = layers.of(p).each.front();
                 const auto seconds = [&](const LeastTimes& least, double hop) {
                   StageSums sums;
                   bound.add_stages(least, static_cast<double>(microbatches), split, hop, sums);
-                  return bound.least_step(least, sums, shape, split, order, hop, HUGE_VAL);
+                  return bound.least_step({least, sums, shape, split, order, hop}, HUGE_VAL);
                 };
                 training::MicrobatchCost steady;
                 LeastTimes least;

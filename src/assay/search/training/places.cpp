@@ -30,7 +30,10 @@ std::size_t TrainingPlaces::count(const lower::Parallelism& p) {
 std::size_t TrainingPlaces::least_inner(const lower::Parallelism& p) {
   const auto [known, is_new] =
       least_inners_.try_emplace({p.tensor, p.context, p.expert, p.expert_over.tensor + 2 * p.expert_over.context});
-  if (is_new) known->second = inner_.size(), inner_.push_back(linker_.least_links(p));
+  if (is_new) {
+    known->second = inner_.size();
+    inner_.push_back(linker_.least_links(p));
+  }
   return known->second;
 }
 
@@ -48,7 +51,10 @@ std::size_t TrainingPlaces::inner_of(const lower::Parallelism& p, const network:
     if (const training::GroupCosts* group = laid.groups[static_cast<std::size_t>(std::countr_zero(rest))])
       like[at] = group->like;
   const auto [known, is_new] = inners_.try_emplace(like);
-  if (is_new) known->second = inner_.size(), linker_.fill(p, laid, inner_.emplace_back());
+  if (is_new) {
+    known->second = inner_.size();
+    linker_.fill(p, laid, inner_.emplace_back());
+  }
   return by_axes->second = known->second;
 }
 

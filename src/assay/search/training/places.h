@@ -1,5 +1,5 @@
-// Where meshes of a search for training strategies may lie: placements that are alike to all collectives but those of
-// weights are kept together, and links that take the same time are priced once.
+// Placements of the meshes of a search for training strategies: those that differ only for collectives of weights are
+// kept together, and links that take the same time are priced once.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -7,8 +7,10 @@ namespace assay::search {
 std::size_t TrainingProfiles::KeyHash::operator()(const training::ProfileKey& key) const {
   std::uint64_t h = 1469598103934665603ull;
   const auto mix = [&](std::uint64_t v) { h = (h ^ v) * 1099511628211ull; };
-  mix(static_cast<std::uint64_t>(key.tensor)), mix(static_cast<std::uint64_t>(key.context));
-  mix(static_cast<std::uint64_t>(key.expert)), mix(static_cast<std::uint64_t>(key.micro_batch));
+  mix(static_cast<std::uint64_t>(key.tensor));
+  mix(static_cast<std::uint64_t>(key.context));
+  mix(static_cast<std::uint64_t>(key.expert));
+  mix(static_cast<std::uint64_t>(key.micro_batch));
   mix((key.fsdp ? 1u : 0u) | (key.replicas ? 2u : 0u) | static_cast<unsigned>(key.zero) << 2 |
       static_cast<unsigned>(key.residual) << 4 | static_cast<unsigned>(key.context_scheme) << 6 |
       (key.expert_over.tensor ? 128u : 0u) | (key.expert_over.context ? 256u : 0u));

@@ -7,7 +7,9 @@
 #include <cmath>
 
 #include "assay/base/text.h"
+#include "assay/search/training/best_strategies.h"
 #include "assay/search/training/bound.h"
+#include "assay/search/training/closest.h"
 #include "assay/search/training/search_frontier.h"
 
 namespace assay::search {
@@ -18,18 +20,16 @@ namespace {
 class Searcher {
  public:
   Searcher(const training::TrainingQuestion& question, std::int64_t sequence, const hardware::Cluster& cluster,
-           const TrainingChoices& choices, double capacity, std::size_t top, bool prune, double slowest)
+           const TrainingChoices& choices, const SearchLimits& limits)
       : question_(question),
-        model_(*question.setup.model),
         choices_(choices),
         space_(question, sequence, cluster, choices),
-        layers_(model_, space_),
+        layers_(*question.setup.model, space_),
         policies_(space_.policies()),
         profiles_(question, sequence, policies_),
-        capacity_(capacity),
-        top_(top),
-        prune_(prune),
-        worst_(slowest),
+        fit_(question, profiles_, layers_, limits.capacity),
+        best_(limits.top, limits.slowest),
+        prune_(limits.prune),
         bound_(question),
         linker_(cluster, question.collectives ? &*question.collectives : nullptr,
                 training::routing_of(*question.setup.model, question.setup.dispatch)),
@@ -44,25 +44,24 @@ class Searcher {
       for (Work& work : works_) work.floor = floor_of(strategy_of(work), work);
     std::sort(works_.begin(), works_.end(), sooner);
     settled_.resize(works_.size() + 1);
-    // First what makes nothing again and moves nothing to the host: bounds are worth what has been found before.
+    // First without recomputation and offloading: the better the strategies found so far, the more the bounds cut.
     for (const bool is_simple : {true, false})
       for (const Work& work : works_) {
-        if (prune_ ? work.floor >= worst_ : is_simple) break;
+        if (prune_ ? work.floor >= best_.too_slow() : is_simple) break;
         price(work, is_simple);
       }
-    if (found_.best.empty() && std::isinf(worst_)) find_closest(all);
-    std::stable_sort(found_.best.begin(), found_.best.end(), faster);
+    if (best_.empty() && std::isinf(best_.too_slow())) {
+      const ClosestInput input{question_, choices_, space_, policies_, profiles_, layers_, linker_, fit_};
+      ClosestSearch(input).run(all, found_);
+    }
+    found_.best = std::move(best_).sorted();
     return std::move(found_);
   }
 
  private:
   using Mesh = WorkMesh;
-  using Way = WeightsWay;
-  using Sharing = WeightsSharing;
   using Work = TrainingWork;
   using Orders = OrdersByOffload;
-
-  static bool faster(const Candidate& a, const Candidate& b) { return a.cost.estimate < b.cost.estimate; }
 
   void list_work(const lower::Parallelism& p) {
     const std::int64_t per_group = space_.per_group(p);
@@ -72,7 +71,8 @@ class Searcher {
     const auto schemes = space_.context_schemes(p);
     const auto zeros = space_.zeros(p);
     Mesh mesh;
-    mesh.parallelism = p, mesh.orders = space_.orders(p);
+    mesh.parallelism = p;
+    mesh.orders = space_.orders(p);
     if (mesh.orders.empty()) return;
     if (mesh.orders.size() > most_orders) throw InternalError("more orders of stages than bits");
     mesh.layers = &layers_.of(p);
@@ -88,13 +88,15 @@ class Searcher {
         static_cast<std::int64_t>(micro_batches.size() * residuals.size() * schemes.size() * policies_.size() *
                                   zeros.size() * choices_.offloads.size() * mesh.orders.size() * layouts);
     for (int zero : zeros) {
-      Sharing sharing{zero, 0};
+      WeightsSharing sharing{zero, 0};
       std::array<std::optional<bool>, 2> states_fit;  // of those that stay, and those that go to the host
       for (training::Offload offload : choices_.offloads) {
         std::optional<bool>& fit = states_fit[training::moves_states(offload)];
         training::Strategy s;
-        s.parallelism = p, s.parallelism.zero = zero, s.offload = offload;
-        if (!fit) fit = !prune_ || state_bytes(s) <= capacity_;
+        s.parallelism = p;
+        s.parallelism.zero = zero;
+        s.offload = offload;
+        if (!fit) fit = !prune_ || fit_.state_bytes(s) <= fit_.capacity();
         if (*fit) sharing.offloads = static_cast<std::uint8_t>(sharing.offloads | 1u << static_cast<unsigned>(offload));
       }
       if (sharing.offloads != 0) mesh.sharings.push_back(sharing);
@@ -109,8 +111,10 @@ class Searcher {
     for (lower::ResidualScheme residual : residuals)
       for (lower::ContextScheme scheme : schemes)
         for (std::int64_t micro : micro_batches) {
-          work.residual = residual, work.context_scheme = scheme, work.micro_batch = micro;
-          // What is computed again comes on top, so that other policies are looked at once this one is.
+          work.residual = residual;
+          work.context_scheme = scheme;
+          work.micro_batch = micro;
+          // Recomputation only adds time, so other policies are looked at after this one.
           const training::Strategy s = strategy_of(work);
           work.possible = possible_orders(meshes_.back().orders, p.pipeline,
                                           static_cast<std::int64_t>(training::microbatches(question_, s)));
@@ -124,8 +128,10 @@ class Searcher {
   training::Strategy strategy_of(const Work& work) const {
     training::Strategy s;
     s.parallelism = meshes_[work.mesh].parallelism;
-    s.parallelism.residual = work.residual, s.parallelism.context_scheme = work.context_scheme;
-    s.micro_batch = work.micro_batch, s.recompute = policies_[work.policy];
+    s.parallelism.residual = work.residual;
+    s.parallelism.context_scheme = work.context_scheme;
+    s.micro_batch = work.micro_batch;
+    s.recompute = policies_[work.policy];
     return s;
   }
 
@@ -138,7 +144,8 @@ class Searcher {
       if (settled_[work.group] >> i & 1u) continue;
       s.parallelism.zero = mesh.sharings[i].zero;
       // What is too slow with the least work is so with more, and what fits needs no more.
-      work.policy = 0, s.recompute = policies_[0];
+      work.policy = 0;
+      s.recompute = policies_[0];
       const WeightsTimes& least = way_of(s, work, i).least;
       const std::size_t way = way_number(work, i);
       const auto is_worth_it = [&](std::size_t inner, const WeightsTimes& weights) {
@@ -146,7 +153,8 @@ class Searcher {
       };
       bool is_settled = is_simple;
       if (is_worth_it(mesh.inner, least)) {
-        left_.assign(policies_.size(), std::nullopt), fitting_.assign(policies_.size(), {});
+        left_.assign(policies_.size(), std::nullopt);
+        fitting_.assign(policies_.size(), {});
         std::optional<bool> is_open;  // memory does not depend on places
         const auto has_work = [&] {
           if (!is_open) is_open = has_open(s, work, i, is_simple);
@@ -180,7 +188,7 @@ class Searcher {
     return false;
   }
 
-  /// Prices placements that are alike; true where policies that make more again may be worth a look.
+  /// Prices placements that are alike; true where policies that recompute more may be worth a look.
   bool price_alike(training::Strategy s, Work work, std::size_t i, AlikePlaces& alike, bool is_simple) {
     const Mesh& mesh = meshes_[work.mesh];
     const training::TrainingProfile& traffic = *way_of(s, work, i).traffic;
@@ -217,21 +225,26 @@ class Searcher {
             sets | training::role_sets(profile) | training::RoleSets{1} << training::role_bit(training::Role::tensor));
         const training::StageLinks& links = places_.links(s.parallelism, placed);
         training::fill_passes({question_, s, profile, &traffic, links}, steady_);
-        price_passes(s, left, orders, mesh, links, profile, traffic);
+        price_passes(s, left, orders, mesh, {links, profile, traffic});
       }
     }
     work.policy = 0;
     return fitting_orders(work, i, training::Offload::none) != mesh.every_order();
   }
 
+  /// What the passes in steady_ are of.
+  struct PassesOf {
+    const training::StageLinks& links;
+    const training::TrainingProfile& profile;
+    const training::TrainingProfile& traffic;
+  };
   /// Prices the stages of a microbatch whose passes are known.
   void price_passes(training::Strategy s, const Orders& left, std::uint64_t fast, const Mesh& mesh,
-                    const training::StageLinks& links, const training::TrainingProfile& profile,
-                    const training::TrainingProfile& traffic) {
+                    const PassesOf& of) {
     bound_.fill(steady_, least_);
     std::uint64_t slow = 0;
-    each_order(least_, s, mesh, steady_.hop, fast, worst_, [&](std::uint64_t orders, double seconds) {
-      if (seconds >= worst_) slow |= orders;
+    each_order({least_, s, mesh, steady_.hop, fast, best_.too_slow()}, [&](std::uint64_t orders, double seconds) {
+      if (seconds >= best_.too_slow()) slow |= orders;
       for (; orders != 0; orders &= orders - 1) floors_[static_cast<std::size_t>(std::countr_zero(orders))] = seconds;
       return true;
     });
@@ -243,10 +256,10 @@ class Searcher {
         s.offload = offload;
         const std::uint64_t orders = left[static_cast<std::size_t>(offload)] & of_split;
         if (orders == 0) continue;
-        training::fill_stages({question_, s, profile, &traffic, links}, alike.split, steady_);
-        if (prune_ && bound_.step(bound_.slowest_stage(steady_)) >= worst_) continue;
-        take_orders(s, mesh, orders, [&](const training::Strategy& of, const OrderLayers& layers) {
-          events_.fill({question_, of, profile, &traffic, links}, alike.split, layers.runs, steady_);
+        training::fill_stages({question_, s, of.profile, &of.traffic, of.links}, alike.split, steady_);
+        if (prune_ && bound_.step(bound_.slowest_stage(steady_)) >= best_.too_slow()) continue;
+        take_orders(s, mesh, orders, [&](const training::Strategy& one, const OrderLayers& layers) {
+          events_.fill({question_, one, of.profile, &of.traffic, of.links}, alike.split, layers.runs, steady_);
         });
       }
     }
@@ -260,20 +273,21 @@ class Searcher {
       for (std::uint64_t rest = orders; rest != 0; rest &= rest - 1)
         if (const auto other = static_cast<std::size_t>(std::countr_zero(rest)); floors_[other] < floors_[o]) o = other;
       orders &= ~(std::uint64_t{1} << o);
-      if (prune_ && floors_[o] >= worst_) return;
-      s.schedule = mesh.orders[o].schedule, s.interleave = mesh.orders[o].interleave;
+      if (prune_ && floors_[o] >= best_.too_slow()) return;
+      s.schedule = mesh.orders[o].schedule;
+      s.interleave = mesh.orders[o].interleave;
       Candidate candidate{s, training::training_cost(steady_, s)};
       ++found_.count.evaluated;
-      if (excess(candidate.cost) > 0.0) continue;
+      if (fit_.excess(candidate.cost) > 0.0) continue;
       ++found_.count.feasible;
-      if (floors_[o] >= worst_ || candidate.cost.estimate >= worst_) continue;
+      if (floors_[o] >= best_.too_slow() || candidate.cost.estimate >= best_.too_slow()) continue;
       if (s.parallelism.pipeline > 1) {
         fill_events(s, mesh.layers->each[o]);
-        if (bound_.step(events_.least()) >= worst_) continue;
+        if (bound_.step(events_.least()) >= best_.too_slow()) continue;
         training::set_interval(steady_, events_.interval(), candidate.cost);
-        if (candidate.cost.estimate >= worst_) continue;
+        if (candidate.cost.estimate >= best_.too_slow()) continue;
       }
-      take(candidate);
+      best_.take(candidate);
     }
   }
 
@@ -287,12 +301,12 @@ class Searcher {
       for (std::size_t k = 0; k < profile.kinds.size(); ++k) kept += part.layers[k] * profile.kinds[k].kept.value();
     kept *=
         training::kept_over_fewest(question_.setup.effects, s.recompute) / static_cast<double>(s.parallelism.pipeline);
-    return bound_.step(training::microbatches(question_, s) * 2.0 * kept / question_.host.rate) >= worst_;
+    return bound_.step(training::microbatches(question_, s) * 2.0 * kept / question_.host.rate) >= best_.too_slow();
   }
 
   /// Orders of stages worth pricing where weights are shared out in the `i`-th way: those that fit, where nothing fits
-  /// that does a part of the same. Copies and work done again only add, but for one thing: work done again spares
-  /// copies of activations, so that a policy says nothing of those that make more again once activations go to the
+  /// that does a part of the same. Copies and recomputation only add time, with one exception: recomputation saves
+  /// copies of activations, so that a policy says nothing about those that recompute more once activations go to the
   /// host.
   const Orders& orders_left(const Work& work, std::size_t i, bool is_simple) {
     std::optional<Orders>& left = left_[work.policy];
@@ -335,112 +349,25 @@ class Searcher {
     std::optional<std::uint64_t>& known = fitting_[work.policy][static_cast<std::size_t>(offload)];
     if (known) return *known;
     training::Strategy s = strategy_of(work);
-    s.parallelism.zero = mesh.sharings[i].zero, s.offload = offload;
+    s.parallelism.zero = mesh.sharings[i].zero;
+    s.offload = offload;
     const training::TrainingProfile &profile = profiles_.priced(*work.made, work.policy).profile,
                                     &traffic = *way_of(s, work, i).traffic;
-    sizes_only_.size = training::role_sizes(s.parallelism);
     std::uint64_t bits = mesh.every_order() & ~work.possible;  // what no schedule can run needs no more of them
     for (const AlikeOrders& alike : mesh.layers->alike) {
       const std::uint64_t of_split = alike.orders & work.possible;
       if (of_split == 0) continue;
-      training::fill_memory({question_, s, profile, &traffic, sizes_only_}, alike.split, scratch_);
-      if (least_memory(scratch_) > capacity_) continue;
+      const training::MicrobatchCost& memory = fit_.memory(s, profile, &traffic, alike.split);
+      if (least_memory(memory) > fit_.capacity()) continue;
       for (std::size_t o = 0; o < mesh.orders.size(); ++o) {
         if (!(of_split >> o & 1u)) continue;
-        s.schedule = mesh.orders[o].schedule, s.interleave = mesh.orders[o].interleave;
-        if (fits(scratch_, s)) bits |= std::uint64_t{1} << o;
+        s.schedule = mesh.orders[o].schedule;
+        s.interleave = mesh.orders[o].interleave;
+        if (fit_.fits(memory, s)) bits |= std::uint64_t{1} << o;
       }
     }
     known = bits;
     return bits;
-  }
-
-  bool fits(const training::MicrobatchCost& steady, const training::Strategy& s) const {
-    for (const training::MicrobatchCost::Part& part : steady.parts) {
-      const training::MemoryParts memory = training::memory_at(steady, part, s);
-      if (memory.total() > capacity_ || memory.host > question_.host.capacity) return false;
-    }
-    return true;
-  }
-
-  /// Bytes that are too many, on the chip and on its host.
-  double excess(const training::TrainingCost& cost) const {
-    return std::max(0.0, cost.memory.total() - capacity_) + std::max(0.0, cost.host_memory - question_.host.capacity);
-  }
-
-  void take(const Candidate& candidate) {
-    // The same on other links is no other strategy.
-    const auto same = std::find_if(found_.best.begin(), found_.best.end(), [&](const Candidate& other) {
-      training::Strategy moved = other.strategy;
-      moved.layout = candidate.strategy.layout;
-      return moved == candidate.strategy;
-    });
-    if (same == found_.best.end())
-      found_.best.push_back(candidate);
-    else if (faster(candidate, *same))
-      *same = candidate;
-    if (found_.best.size() > top_) found_.best.erase(std::max_element(found_.best.begin(), found_.best.end(), faster));
-    if (found_.best.size() == top_)
-      worst_ = std::max_element(found_.best.begin(), found_.best.end(), faster)->cost.estimate;
-  }
-
-  /// Where nothing fits: what is nearest to it, looked for among what shares out most first.
-  void find_closest(const std::vector<lower::Parallelism>& all) {
-    std::vector<std::pair<double, training::Strategy>> meshes;
-    training::Strategy shared;
-    for (const lower::Parallelism& p : all)
-      if (space_.per_group(p) > 0)
-        for (int zero : space_.zeros(p))
-          for (training::Offload offload : choices_.offloads) {
-            shared.parallelism = p, shared.parallelism.zero = zero, shared.offload = offload;
-            meshes.emplace_back(state_bytes(shared), shared);
-          }
-    std::stable_sort(meshes.begin(), meshes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    double least = std::numeric_limits<double>::infinity();
-    for (const auto& [floor, start] : meshes) {
-      if (floor - capacity_ >= least) break;
-      const lower::Parallelism& mesh = start.parallelism;
-      const auto layouts = space_.layouts(mesh);
-      if (layouts.empty()) continue;
-      const Result<training::StageLinks> links = linker_.links(mesh, layouts.front());
-      if (!links) continue;
-      for (lower::ResidualScheme residual : space_.residuals(mesh))
-        for (lower::ContextScheme scheme : space_.context_schemes(mesh))
-          for (std::int64_t micro : space_.micro_batches(space_.per_group(mesh)))
-            for (std::size_t policy = 0; policy < policies_.size(); ++policy) {
-              training::Strategy s = start;
-              s.parallelism.residual = residual, s.parallelism.context_scheme = scheme;
-              s.micro_batch = micro, s.recompute = policies_[policy], s.layout = layouts.front();
-              take_closest(s, policy, *links, least);
-            }
-    }
-  }
-
-  /// Memory does not depend on placement: one layout that exists will do.
-  void take_closest(training::Strategy s, std::size_t policy, const training::StageLinks& links, double& least) {
-    const training::TrainingProfile &profile = profiles_.priced(profiles_.microbatch_of(s), policy).profile,
-                                    &traffic = profiles_.sharing_of(s);
-    training::fill_passes({question_, s, profile, &traffic, links}, steady_);
-    const std::vector<StageOrder> orders = space_.orders(s.parallelism);
-    const std::uint64_t possible = possible_orders(orders, s.parallelism.pipeline,
-                                                   static_cast<std::int64_t>(training::microbatches(question_, s)));
-    const StageLayers& layers = layers_.of(s.parallelism);
-    for (const AlikeOrders& alike : layers.alike) {
-      training::fill_stages({question_, s, profile, &traffic, links}, alike.split, steady_);
-      for (std::size_t o = 0; o < orders.size(); ++o) {
-        if (!((alike.orders & possible) >> o & 1u) || least_memory(steady_) - capacity_ >= least) continue;
-        s.schedule = orders[o].schedule, s.interleave = orders[o].interleave;
-        Candidate candidate{s, training::training_cost(steady_, s)};
-        ++found_.count.evaluated;
-        if (excess(candidate.cost) >= least) continue;
-        least = excess(candidate.cost);
-        if (s.parallelism.pipeline > 1) {
-          events_.fill({question_, s, profile, &traffic, links}, alike.split, layers.each[o].runs, steady_);
-          training::set_interval(steady_, events_.interval(), candidate.cost);
-        }
-        found_.closest = candidate;
-      }
-    }
   }
 
   /// A step takes no less than its arithmetic, its memory traffic, the collectives that wait for each other and what
@@ -448,7 +375,7 @@ class Searcher {
   double floor_of(const training::Strategy& s, const Work& of) {
     const Mesh& mesh = meshes_[of.mesh];
     double fastest = std::numeric_limits<double>::infinity();
-    each_order(least_times(s, of, mesh.inner), s, mesh, 0.0, of.possible & mesh.quickest, fastest,
+    each_order({least_times(s, of, mesh.inner), s, mesh, 0.0, of.possible & mesh.quickest, fastest},
                [&](std::uint64_t, double seconds) {
                  fastest = std::min(fastest, seconds);
                  return true;
@@ -456,20 +383,20 @@ class Searcher {
     return fastest;
   }
 
-  /// Whether the same of some orders of stages, where weights travel beside, leaves one fast enough.
+  /// Whether one of some orders of stages may be fast enough, with the traffic of weights.
   bool may_be_fast(const WeightsTimes& weights, const training::Strategy& s, const Work& of, std::size_t inner,
                    std::uint64_t orders) {
     if (!prune_) return true;
     least_ = least_times(s, of, inner);
     bound_.add_weights(weights, least_);
     bool is_fast = false;
-    each_order(least_, s, meshes_[of.mesh], 0.0, orders, worst_,
-               [&](std::uint64_t, double seconds) { return !(is_fast = seconds < worst_); });
+    each_order({least_, s, meshes_[of.mesh], 0.0, orders, best_.too_slow()},
+               [&](std::uint64_t, double seconds) { return !(is_fast = seconds < best_.too_slow()); });
     return is_fast;
   }
 
-  const Way& way_of(const training::Strategy& s, const Work& of, std::size_t i) {
-    Way& way = meshes_[of.mesh].ways[way_number(of, i)];
+  const WeightsWay& way_of(const training::Strategy& s, const Work& of, std::size_t i) {
+    WeightsWay& way = meshes_[of.mesh].ways[way_number(of, i)];
     if (way.traffic) return way;
     way.traffic = &profiles_.sharing_of(s);
     way.least =
@@ -492,70 +419,54 @@ class Searcher {
     return known->second;
   }
 
-  /// Tells of some orders of stages, a bit each, the seconds that no step under them undercuts, until `visit` returns
-  /// false. What takes `enough` is not looked at more closely: those whose slowest stage alone does are told of at
-  /// once.
+  /// Some orders of a mesh's stages, and what is known of a step under any of them.
+  struct OrdersToBound {
+    const LeastTimes& least;
+    const training::Strategy& strategy;
+    const Mesh& mesh;
+    double hop;
+    std::uint64_t orders;  ///< a bit each
+    const double& enough;  ///< seconds of a step that need no closer look; may fall meanwhile
+  };
+  /// Calls `visit` with orders and the seconds that no step under them undercuts, until it returns false. Orders whose
+  /// slowest stage alone takes `enough` come together.
   template <class F>
-  void each_order(const LeastTimes& least, const training::Strategy& s, const Mesh& mesh, double hop,
-                  std::uint64_t orders, const double& enough, F&& visit) {
-    const double m = training::microbatches(question_, s);
-    const std::int64_t stages = s.parallelism.pipeline;
+  void each_order(const OrdersToBound& of, F&& visit) {
+    const double m = training::microbatches(question_, of.strategy);
+    const std::int64_t stages = of.strategy.parallelism.pipeline;
     // The slowest stage is no faster than the mean of all.
-    if (const double seconds = bound_.step(m * least.all.seconds / static_cast<double>(stages)); seconds >= enough) {
-      visit(orders, seconds);
+    if (const double seconds = bound_.step(m * of.least.all.seconds / static_cast<double>(stages));
+        seconds >= of.enough) {
+      visit(of.orders, seconds);
       return;
     }
-    for (const AlikeOrders& alike : mesh.layers->alike) {
-      std::uint64_t rest = alike.orders & orders;
+    for (const AlikeOrders& alike : of.mesh.layers->alike) {
+      std::uint64_t rest = alike.orders & of.orders;
       if (rest == 0) continue;
-      bound_.add_stages(least, m, alike.split, hop, sums_);
-      if (const double seconds = bound_.step(sums_.seconds); stages == 1 || seconds >= enough) {
+      bound_.add_stages(of.least, m, alike.split, of.hop, sums_);
+      if (const double seconds = bound_.step(sums_.seconds); stages == 1 || seconds >= of.enough) {
         if (!visit(rest, seconds)) return;
         continue;
       }
       for (; rest != 0; rest &= rest - 1) {
         const auto o = static_cast<std::size_t>(std::countr_zero(rest));
-        const StageOrder& order = mesh.orders[o];
+        const StageOrder& order = of.mesh.orders[o];
         const pipeline::PipelineShape shape{order.schedule, stages, static_cast<std::int64_t>(m), order.interleave};
-        if (!visit(rest & ~(rest - 1),
-                   bound_.least_step(least, sums_, shape, alike.split, mesh.layers->each[o], hop, enough)))
-          return;
+        const TrainingBound::Stages bounded{of.least, sums_, shape, alike.split, of.mesh.layers->each[o], of.hop};
+        if (!visit(rest & ~(rest - 1), bound_.least_step(bounded, of.enough))) return;
       }
     }
   }
 
-  /// Bytes of weights and optimizer states on the fullest stage, whatever is computed and however stages are ordered.
-  double state_bytes(const training::Strategy& s) {
-    const lower::Parallelism& p = s.parallelism;
-    training::Strategy any;
-    any.parallelism.tensor = p.tensor;
-    any.parallelism.expert = p.expert, any.parallelism.data = p.expert_data();
-    any.parallelism.expert_over = p.expert_over;
-    if (p.expert_over.context) any.parallelism.context = p.context;
-    const training::TrainingProfile& profile = profiles_.priced(profiles_.microbatch_of(any), 0).profile;
-    sizes_only_.size = training::role_sizes(p);
-    double least = std::numeric_limits<double>::infinity();
-    for (const AlikeOrders& alike : layers_.of(p).alike) {
-      training::fill_memory({question_, s, profile, nullptr, sizes_only_}, alike.split, scratch_);
-      double most = 0.0;
-      for (const training::MicrobatchCost::Part& part : scratch_.parts)
-        most = std::max(most, part.memory.weights + part.memory.master + part.memory.moments);
-      least = std::min(least, most);
-    }
-    return least;
-  }
-
   const training::TrainingQuestion& question_;
-  const model::Transformer& model_;
   const TrainingChoices& choices_;
   TrainingSpace space_;
   LayersOfOrders layers_;
   std::vector<lower::Recompute> policies_;
   TrainingProfiles profiles_;
-  double capacity_;
-  std::size_t top_;
+  TrainingFit fit_;
+  BestStrategies best_;
   bool prune_;
-  double worst_;  ///< seconds that are too slow: of the slowest of the best found once there are enough
   TrainingBound bound_;
   training::StageLinker linker_;
   TrainingPlaces places_;
@@ -567,8 +478,7 @@ class Searcher {
   std::array<double, most_orders> floors_{};  ///< seconds that no step of the passes in steady_ undercuts, by order
   LeastTimes least_;
   StageSums sums_;
-  training::MicrobatchCost scratch_;  ///< for bounds and memory, while steady_ is in use
-  training::StageLinks sizes_only_;
+  training::MicrobatchCost scratch_;  ///< for bounds, while steady_ is in use
   // By policy, of one way to share out weights:
   std::vector<std::optional<Orders>> left_;                                      ///< see orders_left()
   std::vector<std::array<std::optional<std::uint64_t>, offload_ways>> fitting_;  ///< see fitting_orders()
@@ -579,8 +489,8 @@ class Searcher {
 
 Result<TrainingSearch> search_training(const training::TrainingQuestion& question, std::int64_t sequence,
                                        const hardware::Cluster& cluster, const TrainingChoices& choices,
-                                       double capacity, std::size_t top, bool prune, double slowest) {
-  return Searcher(question, sequence, cluster, choices, capacity, top, prune, slowest).run();
+                                       const SearchLimits& limits) {
+  return Searcher(question, sequence, cluster, choices, limits).run();
 }
 
 }  // namespace assay::search

@@ -27,14 +27,19 @@ struct TrainingSearch {
   SearchCount count;
 };
 
-/// Finds the `top` fastest strategies, each with its best placement, that fit into `capacity` bytes a chip and its part
-/// of the host, and take less than `slowest` seconds. Nothing is made again or moved to the host that fits when it is
-/// kept on the chip: more of either does not count where less fits, because it cannot be faster; only work that spares
-/// copies can. With `prune`, what cannot be among them by a bound on its time or memory is not priced; the answer is
-/// the same without.
+/// What a search looks for.
+struct SearchLimits {
+  double capacity = 0;  ///< bytes of a chip
+  std::size_t top = 1;  ///< so many strategies
+  bool prune = true;    ///< does not price what a bound on its time or memory rules out; the answer is the same without
+  double slowest = std::numeric_limits<double>::infinity();  ///< seconds of a step that are too many
+};
+
+/// Finds the fastest strategies, each with its best placement, that fit into the memory of a chip and its part of the
+/// host, and are faster than `slowest`. Nothing is recomputed or moved to the host that fits when it is kept on the
+/// chip: more of either does not count where less fits, because it cannot be faster; only work that saves copies can.
 Result<TrainingSearch> search_training(const training::TrainingQuestion& question, std::int64_t sequence,
                                        const hardware::Cluster& cluster, const TrainingChoices& choices,
-                                       double capacity, std::size_t top, bool prune = true,
-                                       double slowest = std::numeric_limits<double>::infinity());
+                                       const SearchLimits& limits);
 
 }  // namespace assay::search

@@ -7,188 +7,18 @@
 #include <cmath>
 
 #include "assay/hardware/calibration.h"
+#include "assay/testing/training_search_case.h"
 
 namespace assay::search {
 namespace {
 
-constexpr std::int64_t sequence = 2048;
-
-model::Transformer tiny_model() {
-  model::Transformer model;
-  model.id = "tiny";
-  model.d_model = 512;
-  model.vocabulary = 8192;
-  model::Layer layer;
-  model::Attention attention;
-  attention.heads = attention.kv_heads = 8, attention.head_dim = attention.value_dim = 64;
-  layer.attention = attention;
-  model::FeedForward mlp;
-  mlp.width = 2048;
-  layer.feed_forward = mlp;
-  for (int i = 0; i < 4; ++i) model.decoder.add(layer);
-  return model;
-}
-
-/// Ten layers, every second one with experts that take several times as long: chunks decide which stages have them.
-model::Transformer alternating_model() {
-  model::Transformer model = tiny_model();
-  const model::Layer plain = model.decoder.kinds.front();
-  model::Layer experts = plain;
-  experts.feed_forward->experts = 8, experts.feed_forward->experts_per_token = 8;
-  model.decoder = {};
-  for (int i = 0; i < 5; ++i) model.decoder.add(plain), model.decoder.add(experts);
-  return model;
-}
-
-constexpr training::Offload every_offload[] = {training::Offload::none, training::Offload::optimizer,
-                                               training::Offload::activations, training::Offload::both};
-
-struct Case {
-  model::Transformer model = tiny_model();
-  hardware::Cluster cluster;
-  training::TrainingQuestion question;
-
-  explicit Case(const char* where) : cluster(*hardware::parse_cluster(where, hardware::Catalogue::builtin(), "test")) {
-    question.setup.model = &model;
-    question.setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test");
-    question.sequences = 32;
-    question.chips = static_cast<double>(cluster.chips());
-  }
-};
-
-TEST(TrainingSearch, PruningNeverLosesTheBest) {
-  for (const char* where : {"h100-sxm:16", "tpu-v5e:4x4", "tpu-v5p:4x4x4"}) {
-    Case c(where);
-    for (int i = 0; i < 3; ++i) c.model.decoder.add(c.model.decoder.kinds.front());  // seven: stages are uneven
-    for (double capacity : {1e9, 4e9, 8e10}) {
-      const auto cut = search_training(c.question, sequence, c.cluster, {}, capacity, 3, true);
-      const auto all = search_training(c.question, sequence, c.cluster, {}, capacity, 3, false);
-      ASSERT_TRUE(cut && all);
-      ASSERT_EQ(cut->best.empty(), all->best.empty());
-      if (all->best.empty()) continue;
-      ASSERT_EQ(cut->best.size(), all->best.size());
-      for (std::size_t i = 0; i < all->best.size(); ++i)
-        EXPECT_DOUBLE_EQ(cut->best[i].cost.estimate, all->best[i].cost.estimate);
-      EXPECT_LE(cut->count.evaluated, all->count.evaluated);
-    }
-  }
-}
-
-// The bounds count stragglers, fixed costs, copies to the host and what is done once a step: what they leave out must
-// not be faster for it.
-TEST(TrainingSearch, PruningNeverLosesTheBestOfStepsWithCostsOfTheirOwn) {
-  for (const bool overlap : {true, false}) {
-    Case c("h100-sxm:32");
-    c.question.overlap = overlap;
-    c.question.setup.effects.straggler = 0.05;
-    c.question.setup.effects.fixed = 10_ms;
-    c.question.host = {1e9, 0.8, 1.5e9, 1e12};  // slow enough to be waited for
-    TrainingChoices choices;
-    choices.offloads.assign(std::begin(every_offload), std::end(every_offload));
-    for (double capacity : {4e8, 8e10}) {
-      const auto cut = search_training(c.question, sequence, c.cluster, choices, capacity, 20, true);
-      const auto all = search_training(c.question, sequence, c.cluster, choices, capacity, 20, false);
-      ASSERT_TRUE(cut && all);
-      ASSERT_EQ(cut->best.size(), all->best.size());
-      for (std::size_t i = 0; i < all->best.size(); ++i)
-        EXPECT_EQ(cut->best[i].cost.estimate, all->best[i].cost.estimate);
-      if (!all->best.empty()) EXPECT_LT(cut->count.evaluated, all->count.evaluated / 2);
-    }
-  }
-}
-
-// Few microbatches a stage, so that bubbles decide, and weights that are waited for: the bounds count both.
-TEST(TrainingSearch, PruningNeverLosesTheBestWherePipelinesHardlyFill) {
-  for (const char* where : {"h100-sxm:64", "tpu-v5p:4x4x4"})
-    for (const double sequences : {8, 64}) {
-      Case c(where);
-      c.question.sequences = sequences;
-      c.question.setup.effects.contention = 0.3, c.question.setup.effects.gradients_waited = 0.1;
-      c.question.setup.effects.beside_waited = 0.2;
-      for (double capacity : {5e8, 8e10}) {
-        const auto cut = search_training(c.question, sequence, c.cluster, {}, capacity, 20, true);
-        const auto all = search_training(c.question, sequence, c.cluster, {}, capacity, 20, false);
-        ASSERT_TRUE(cut && all);
-        ASSERT_EQ(cut->best.size(), all->best.size());
-        for (std::size_t i = 0; i < all->best.size(); ++i)
-          EXPECT_EQ(cut->best[i].cost.estimate, all->best[i].cost.estimate);
-        if (!all->best.empty()) EXPECT_LT(cut->count.evaluated, all->count.evaluated / 4);
-      }
-    }
-}
-
-// Schedules that hide the exchange between experts are the faster for it: a bound must allow for that.
-TEST(TrainingSearch, PruningNeverLosesAScheduleThatHidesExperts) {
-  for (const double waited : {0.0, 0.25, 1.0}) {
-    Case c("h100-sxm:16");
-    for (model::Layer& layer : c.model.decoder.kinds)
-      layer.feed_forward->experts = 8, layer.feed_forward->experts_per_token = 2;
-    c.question.setup.effects.expert_waited = waited;
-    for (double capacity : {4e9, 8e10}) {
-      const auto cut = search_training(c.question, sequence, c.cluster, {}, capacity, 3, true);
-      const auto all = search_training(c.question, sequence, c.cluster, {}, capacity, 3, false);
-      ASSERT_TRUE(cut && all);
-      ASSERT_EQ(cut->best.size(), all->best.size());
-      for (std::size_t i = 0; i < all->best.size(); ++i)
-        EXPECT_DOUBLE_EQ(cut->best[i].cost.estimate, all->best[i].cost.estimate);
-    }
-  }
-}
-
-/// That bounds cut nothing that belongs into the list, and that each entry has its own price; returns how many there
-/// are.
-std::size_t expect_exact(const Case& c, const TrainingChoices& choices, double capacity) {
-  const auto cut = search_training(c.question, sequence, c.cluster, choices, capacity, 20, true);
-  const auto all = search_training(c.question, sequence, c.cluster, choices, capacity, 20, false);
-  EXPECT_TRUE(cut && all);
-  if (!cut || !all) return 0;
-  EXPECT_EQ(cut->best.size(), all->best.size());
-  for (std::size_t i = 0; i < std::min(cut->best.size(), all->best.size()); ++i) {
-    EXPECT_EQ(cut->best[i].cost.estimate, all->best[i].cost.estimate);
-    const auto cost = training::price_strategy(c.question, sequence, c.cluster, cut->best[i].strategy);
-    EXPECT_TRUE(cost);
-    if (!cost) continue;
-    EXPECT_NEAR(cut->best[i].cost.estimate, cost->estimate, 1e-12 * cost->estimate);
-    EXPECT_NEAR(cut->best[i].cost.memory.total(), cost->memory.total(), 1.0);
-  }
-  return all->best.size();
-}
-
-// Stages hold other layers with every number of chunks, so that one with more of them may be the slower and the fuller
-// one: bounds hold for each, and what is found is priced as by itself.
-TEST(TrainingSearch, ChunksOfUnlikeLayersAreSearchedExactly) {
-  for (const char* where : {"h100-sxm:16", "tpu-v5e:2x4"}) {
-    Case c(where);
-    c.model = alternating_model();
-    c.question.setup.effects.expert_waited = 0.25;
-    TrainingChoices choices;
-    choices.schedule = pipeline::PipelineSchedule::interleaved, choices.context = 1, choices.pipeline = 2;
-    for (const double capacity : {1e9, 2e9, 8e10}) expect_exact(c, choices, capacity);
-  }
-}
-
-// Two blocks take torus_orders in four of seven layers, so that stages of pipelines hold both, one or none.
-TEST(TrainingSearch, SharedWeightsAreSearchedExactly) {
-  Case c("h100-sxm:8");
-  const model::Layer plain = c.model.decoder.kinds.front();
-  c.model.decoder = {};
-  for (const int block : {0, 1, 2, 0, 1, 2, 0}) {
-    model::Layer layer = plain;
-    if (block > 0) layer.shared = model::SharedBlock{.number = block};
-    c.model.decoder.add(layer);
-  }
-  c.question.host = {1e9, 0.8, 1.5e9, 1e12};  // slow enough to be waited for
-  TrainingChoices choices;
-  choices.context = 1;
-  choices.offloads = {std::begin(every_offload), std::end(every_offload)};
-  for (const double capacity : {1e9, 8e10}) EXPECT_GT(expect_exact(c, choices, capacity), 0u);
-}
+using namespace testing::training_search;
 
 // Every split of eight chips over data, fsdp, tensor and pipeline, with every policy of recomputation and everything
 // that can go to the host, priced one by one without the search's caches. The link is fast enough that offloading wins
 // where memory is short, and slow enough to be waited for.
 TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
-  Case c("h100-sxm:8");
+  SearchCase c("h100-sxm:8");
   c.question.host = {30e9, 0.8, 40e9, 256e9};
   constexpr std::array<double, 4> capacities{3e8, 6e8, 1.2e9, 8e10};
   std::array<double, 4> best;
@@ -197,7 +27,9 @@ TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
     for (std::int64_t pp = 1; pp * tp <= 8 && pp <= 4; pp *= 2)
       for (std::int64_t fsdp = 1; fsdp * pp * tp <= 8; fsdp *= 2) {
         training::Strategy s;
-        s.parallelism.tensor = tp, s.parallelism.pipeline = pp, s.parallelism.fsdp = fsdp;
+        s.parallelism.tensor = tp;
+        s.parallelism.pipeline = pp;
+        s.parallelism.fsdp = fsdp;
         s.parallelism.data = 8 / (tp * pp * fsdp);
         const std::int64_t per_group = 32 / (s.parallelism.data * fsdp);
         for (std::int64_t micro = 1; micro <= std::min<std::int64_t>(per_group, 16); micro *= 2)
@@ -206,7 +38,8 @@ TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
               for (const lower::RecomputePolicy& policy : lower::recompute_policies)
                 for (const training::Offload offload : every_offload) {
                   // On one node all placements are alike.
-                  s.micro_batch = micro, s.offload = offload;
+                  s.micro_batch = micro;
+                  s.offload = offload;
                   s.parallelism.zero = zero;
                   s.parallelism.residual = static_cast<lower::ResidualScheme>(residual);
                   s.recompute = policy.parts;
@@ -221,7 +54,7 @@ TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
   choices.schedule = pipeline::PipelineSchedule::one_f_one_b;
   choices.offloads.assign(std::begin(every_offload), std::end(every_offload));
   for (std::size_t i = 0; i < capacities.size(); ++i) {
-    const auto found = search_training(c.question, sequence, c.cluster, choices, capacities[i], 1);
+    const auto found = search_training(c.question, sequence, c.cluster, choices, {capacities[i], 1});
     ASSERT_TRUE(found);
     ASSERT_EQ(found->best.empty(), best[i] == 1e30);
     const double estimate = found->best.empty() ? best[i] : found->best.front().cost.estimate;
@@ -234,20 +67,24 @@ TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
 TEST(TrainingSearch, RanksUnevenPipelinesByTheirEvents) {
   using enum pipeline::PipelineSchedule;
   for (const bool alternate : {true, false}) {
-    Case c("h100-sxm:8");
+    SearchCase c("h100-sxm:8");
     if (alternate) c.model = alternating_model();
     while (c.model.decoder.layers() < 13) c.model.decoder.add(c.model.decoder.kinds.front());
     TrainingChoices choices;
-    choices.context = choices.tensor = choices.fsdp = choices.expert = 1, choices.zero = 1;
+    choices.context = choices.tensor = choices.fsdp = choices.expert = 1;
+    choices.zero = 1;
     choices.recompute = lower::Recompute::none();
     for (const std::int64_t pp : {2, 4, 8}) {
       choices.pipeline = pp;
       std::vector<double> all;
       training::Strategy s;
-      s.parallelism.pipeline = pp, s.parallelism.data = 8 / pp, s.parallelism.zero = 1;
+      s.parallelism.pipeline = pp;
+      s.parallelism.data = 8 / pp;
+      s.parallelism.zero = 1;
       for (const StageOrder& order : TrainingSpace(c.question, sequence, c.cluster, choices).orders(s.parallelism))
         for (s.micro_batch = 1; s.micro_batch <= 16; s.micro_batch *= 2) {
-          s.schedule = order.schedule, s.interleave = order.interleave;
+          s.schedule = order.schedule;
+          s.interleave = order.interleave;
           const auto m = static_cast<std::int64_t>(training::microbatches(c.question, s));
           if (m < 1 || !pipeline::is_possible({order.schedule, pp, m, order.interleave})) continue;
           const auto cost = training::price_strategy(c.question, sequence, c.cluster, s);
@@ -255,7 +92,7 @@ TEST(TrainingSearch, RanksUnevenPipelinesByTheirEvents) {
           all.push_back(cost->estimate);
         }
       std::sort(all.begin(), all.end());
-      const auto found = search_training(c.question, sequence, c.cluster, choices, 8e10, 6);
+      const auto found = search_training(c.question, sequence, c.cluster, choices, {8e10, 6});
       ASSERT_TRUE(found);
       ASSERT_EQ(found->best.size(), 6u);
       for (std::size_t i = 0; i < 6; ++i) {
@@ -270,7 +107,7 @@ TEST(TrainingSearch, RanksUnevenPipelinesByTheirEvents) {
 }
 
 /// The least estimate of all orders of a strategy's axes, on a torus along all orders of its axes.
-double best_of_all_orders(const Case& c, training::Strategy strategy) {
+double best_of_all_orders(const SearchCase& c, training::Strategy strategy) {
   const training::TrainingProfile profile =
       training::make_profile(c.question.setup, training::profile_key(strategy, sequence));
   const pipeline::StageSplit split = training::stage_split(c.model, strategy);
@@ -300,17 +137,23 @@ double best_of_all_orders(const Case& c, training::Strategy strategy) {
 TEST(TrainingSearch, FindsTheBestOfAllPlacements) {
   for (const char* where : {"h100-sxm:32", "tpu-v5e:4x8", "2*tpu-v5e:4x4"})
     for (const bool experts : {false, true}) {
-      Case c(where);
+      SearchCase c(where);
       if (const auto measured = *hardware::calibration_of(c.cluster.chip, hardware::Catalogue::builtin());
           measured && experts)
         c.question.collectives = measured->values.collective;
       if (experts)
-        for (model::Layer& layer : c.model.decoder.kinds)
-          layer.feed_forward->experts = 8, layer.feed_forward->experts_per_token = 2;
+        for (model::Layer& layer : c.model.decoder.kinds) {
+          layer.feed_forward->experts = 8;
+          layer.feed_forward->experts_per_token = 2;
+        }
       TrainingChoices choices;
-      choices.schedule = pipeline::PipelineSchedule::one_f_one_b, choices.recompute = lower::Recompute::none();
-      choices.residual = lower::ResidualScheme::replicated, choices.context_scheme = lower::ContextScheme::gather;
-      choices.micro_batch = 1, choices.zero = 1, choices.expert_over = lower::ExpertAxes{};
+      choices.schedule = pipeline::PipelineSchedule::one_f_one_b;
+      choices.recompute = lower::Recompute::none();
+      choices.residual = lower::ResidualScheme::replicated;
+      choices.context_scheme = lower::ContextScheme::gather;
+      choices.micro_batch = 1;
+      choices.zero = 1;
+      choices.expert_over = lower::ExpertAxes{};
       const std::int64_t chips = c.cluster.chips();
       double best = HUGE_VAL;
       int improved = 0, strategies = 0;
@@ -329,10 +172,14 @@ TEST(TrainingSearch, FindsTheBestOfAllPlacements) {
                 if (!as_it_is || of_all < as_it_is->estimate) ++improved;
                 ++strategies;
                 best = std::min(best, of_all);
-                choices.tensor = tp, choices.pipeline = pp, choices.context = cp, choices.fsdp = fsdp;
-                choices.data = data, choices.expert = ep;
+                choices.tensor = tp;
+                choices.pipeline = pp;
+                choices.context = cp;
+                choices.fsdp = fsdp;
+                choices.data = data;
+                choices.expert = ep;
                 for (const bool prune : {true, false}) {
-                  const auto found = search_training(c.question, sequence, c.cluster, choices, 8e10, 1, prune);
+                  const auto found = search_training(c.question, sequence, c.cluster, choices, {8e10, 1, prune});
                   ASSERT_TRUE(found && !found->best.empty())
                       << where << " " << program::mesh_text(training::whole_mesh(s.parallelism));
                   EXPECT_NEAR(found->best.front().cost.estimate, of_all, 1e-12 * of_all)
@@ -345,12 +192,14 @@ TEST(TrainingSearch, FindsTheBestOfAllPlacements) {
 }
 
 TEST(TrainingSearch, KeepsToAnOrderOfAxesThatIsGiven) {
-  const Case c("h100-sxm:16");
+  const SearchCase c("h100-sxm:16");
   TrainingChoices choices;
-  choices.data = 2, choices.tensor = 8, choices.fsdp = choices.pipeline = choices.context = 1;
-  const auto best = search_training(c.question, sequence, c.cluster, choices, 8e10, 1);
+  choices.data = 2;
+  choices.tensor = 8;
+  choices.fsdp = choices.pipeline = choices.context = 1;
+  const auto best = search_training(c.question, sequence, c.cluster, choices, {8e10, 1});
   choices.layout = network::AxisLayout{};
-  const auto usual = search_training(c.question, sequence, c.cluster, choices, 8e10, 1);
+  const auto usual = search_training(c.question, sequence, c.cluster, choices, {8e10, 1});
   ASSERT_TRUE(best && usual && !usual->best.empty());
   EXPECT_EQ(usual->best.front().strategy.layout, network::AxisLayout{});
   const auto cost = training::price_strategy(c.question, sequence, c.cluster, usual->best.front().strategy);
@@ -361,10 +210,13 @@ TEST(TrainingSearch, KeepsToAnOrderOfAxesThatIsGiven) {
 // Why a policy need not be priced where one fits that makes a part of the same again.
 TEST(TrainingSearch, MakingMoreAgainIsNeverFaster) {
   for (const char* where : {"h100-sxm:16", "tpu-v5e:4x4"}) {
-    Case c(where);
-    c.question.setup.effects.contention = 0.3, c.question.setup.effects.gradients_waited = 0.1;
+    SearchCase c(where);
+    c.question.setup.effects.contention = 0.3;
+    c.question.setup.effects.gradients_waited = 0.1;
     training::Strategy s;
-    s.parallelism.fsdp = 4, s.parallelism.tensor = 2, s.parallelism.pipeline = 2;
+    s.parallelism.fsdp = 4;
+    s.parallelism.tensor = 2;
+    s.parallelism.pipeline = 2;
     for (const pipeline::PipelineSchedule schedule :
          {pipeline::PipelineSchedule::one_f_one_b, pipeline::PipelineSchedule::zb_v})
       for (const auto& [less_name, less] : lower::recompute_policies)
@@ -382,8 +234,8 @@ TEST(TrainingSearch, MakingMoreAgainIsNeverFaster) {
 }
 
 TEST(TrainingSearch, RunnersUpAreOtherStrategies) {
-  const Case c("tpu-v5e:4x4");
-  const auto found = search_training(c.question, sequence, c.cluster, {}, 8e10, 20);
+  const SearchCase c("tpu-v5e:4x4");
+  const auto found = search_training(c.question, sequence, c.cluster, {}, {8e10, 20});
   ASSERT_TRUE(found);
   for (std::size_t i = 0; i < found->best.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
@@ -394,10 +246,12 @@ TEST(TrainingSearch, RunnersUpAreOtherStrategies) {
 }
 
 TEST(TrainingSearch, KeepsWhatIsFixedAndSaysWhatNeedsLeastWhenNothingFits) {
-  const Case c("h100-sxm:16");
+  const SearchCase c("h100-sxm:16");
   TrainingChoices choices;
-  choices.tensor = 4, choices.pipeline = 2, choices.recompute = lower::Recompute::full();
-  const auto found = search_training(c.question, sequence, c.cluster, choices, 8e10, 4);
+  choices.tensor = 4;
+  choices.pipeline = 2;
+  choices.recompute = lower::Recompute::full();
+  const auto found = search_training(c.question, sequence, c.cluster, choices, {8e10, 4});
   ASSERT_TRUE(found);
   for (const Candidate& candidate : found->best) {
     EXPECT_EQ(candidate.strategy.parallelism.tensor, 4);
@@ -405,7 +259,7 @@ TEST(TrainingSearch, KeepsWhatIsFixedAndSaysWhatNeedsLeastWhenNothingFits) {
     EXPECT_EQ(candidate.strategy.recompute, lower::Recompute::full());
     EXPECT_LE(candidate.cost.memory.total(), 8e10);
   }
-  const auto none = search_training(c.question, sequence, c.cluster, choices, 1e6, 4);
+  const auto none = search_training(c.question, sequence, c.cluster, choices, {1e6, 4});
   ASSERT_TRUE(none);
   EXPECT_TRUE(none->best.empty());
   ASSERT_TRUE(none->closest);
@@ -415,14 +269,14 @@ TEST(TrainingSearch, KeepsWhatIsFixedAndSaysWhatNeedsLeastWhenNothingFits) {
 // What the search puts together from halves is what a strategy costs when it is priced by itself.
 TEST(TrainingSearch, PricesStrategiesAsFromScratch) {
   for (const char* where : {"h100-sxm:16", "tpu-v5e:4x4"}) {
-    const Case c(where);
+    const SearchCase c(where);
     TrainingChoices choices;
     choices.offloads = {training::Offload::none, training::Offload::optimizer, training::Offload::activations,
                         training::Offload::both};
-    Case linked = c;
+    SearchCase linked = c;
     linked.question.setup.model = &linked.model;
     linked.question.host = {1e9, 0.8, 1.5e9, 1e12};  // slow enough to be waited for
-    const auto found = search_training(linked.question, sequence, linked.cluster, choices, 4e9, 300);
+    const auto found = search_training(linked.question, sequence, linked.cluster, choices, {4e9, 300});
     ASSERT_TRUE(found);
     ASSERT_EQ(found->best.size(), 300u);
     for (const Candidate& candidate : found->best) {
@@ -435,40 +289,13 @@ TEST(TrainingSearch, PricesStrategiesAsFromScratch) {
   }
 }
 
-TEST(TrainingSearch, OffloadingIsSearchedExactly) {
-  Case c("h100-sxm:8");
-  c.question.host = {64e9, 0.8, 70e9, 256e9};
-  const double state = 16e6;  // a chip that holds little but weights
-  double least = 1e300;
-  for (training::Offload offload : {training::Offload::none, training::Offload::optimizer,
-                                    training::Offload::activations, training::Offload::both}) {
-    TrainingChoices one;
-    one.offloads = {offload};
-    for (double capacity : {state, 4e8, 8e8}) {
-      const auto found = search_training(c.question, sequence, c.cluster, one, capacity, 1, true);
-      const auto all = search_training(c.question, sequence, c.cluster, one, capacity, 1, false);
-      ASSERT_TRUE(found && all);
-      ASSERT_EQ(found->best.empty(), all->best.empty());
-      if (!all->best.empty()) EXPECT_EQ(found->best.front().cost.estimate, all->best.front().cost.estimate);
-      if (capacity == 4e8 && !all->best.empty()) least = std::min(least, all->best.front().cost.estimate);
-    }
-  }
-  TrainingChoices every;
-  every.offloads = {training::Offload::none, training::Offload::optimizer, training::Offload::activations,
-                    training::Offload::both};
-  const auto found = search_training(c.question, sequence, c.cluster, every, 4e8, 1);
-  ASSERT_TRUE(found);
-  ASSERT_FALSE(found->best.empty());
-  EXPECT_EQ(found->best.front().cost.estimate, least);
-}
-
 TEST(TrainingSearch, LeavesOutWhatIsTooSlow) {
-  const Case c("h100-sxm:16");
-  const auto all = search_training(c.question, sequence, c.cluster, {}, 8e10, 5);
+  const SearchCase c("h100-sxm:16");
+  const auto all = search_training(c.question, sequence, c.cluster, {}, {8e10, 5});
   ASSERT_TRUE(all);
   ASSERT_EQ(all->best.size(), 5u);
   const double third = all->best[2].cost.estimate;
-  const auto some = search_training(c.question, sequence, c.cluster, {}, 8e10, 5, true, third);
+  const auto some = search_training(c.question, sequence, c.cluster, {}, {8e10, 5, true, third});
   ASSERT_TRUE(some);
   ASSERT_FALSE(some->best.empty());
   for (const Candidate& candidate : some->best) EXPECT_LT(candidate.cost.estimate, third);
@@ -480,10 +307,10 @@ TEST(TrainingSearch, FixingAChoiceNeverFindsABetterStrategy) {
   for (const char* where : {"h100-sxm:8", "tpu-v5e:4x4"})
     for (const std::int64_t long_sequence : {2048, 16384})
       for (const double capacity : {6e8, 2e9, 8e10}) {
-        Case c(where);
+        SearchCase c(where);
         c.question.sequences = long_sequence > sequence ? 2 : 32;
         const auto best = [&](const TrainingChoices& choices) {
-          const auto found = search_training(c.question, long_sequence, c.cluster, choices, capacity, 1);
+          const auto found = search_training(c.question, long_sequence, c.cluster, choices, {capacity, 1});
           return found && !found->best.empty() ? found->best.front().cost.estimate : HUGE_VAL;
         };
         const double free = best({});
@@ -513,10 +340,11 @@ TEST(TrainingSearch, FixingAChoiceNeverFindsABetterStrategy) {
 
 // Eleven layers divide over no number of stages. All numbers of chunks are there to be asked for, and tried.
 TEST(TrainingSearch, UnevenStagesInterleave) {
-  Case c("h100-sxm:8");
+  SearchCase c("h100-sxm:8");
   for (int i = 0; i < 7; ++i) c.model.decoder.add(c.model.decoder.kinds.front());
   TrainingChoices choices;
-  choices.pipeline = 2, choices.schedule = pipeline::PipelineSchedule::interleaved;
+  choices.pipeline = 2;
+  choices.schedule = pipeline::PipelineSchedule::interleaved;
   const TrainingSpace space(c.question, sequence, c.cluster, choices);
   lower::Parallelism p;
   p.pipeline = 2;
@@ -526,7 +354,7 @@ TEST(TrainingSearch, UnevenStagesInterleave) {
   for (const double capacity : {2e8, 3e8, 4e8, 5e8, 7e8, 1e9, 8e10}) {
     choices.interleave = std::nullopt;
     const auto best = [&] {
-      const auto found = search_training(c.question, sequence, c.cluster, choices, capacity, 1);
+      const auto found = search_training(c.question, sequence, c.cluster, choices, {capacity, 1});
       return found && !found->best.empty() ? found->best.front().cost.estimate : HUGE_VAL;
     };
     const double free = best();

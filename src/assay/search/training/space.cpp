@@ -73,7 +73,11 @@ void TrainingSpace::split_data(std::int64_t tp, std::int64_t pp, std::int64_t cp
     if (choices_.fsdp && *choices_.fsdp != fsdp) continue;
     if (choices_.data && *choices_.data != data / fsdp) continue;
     lower::Parallelism p;
-    p.data = data / fsdp, p.fsdp = fsdp, p.tensor = tp, p.pipeline = pp, p.context = cp;
+    p.data = data / fsdp;
+    p.fsdp = fsdp;
+    p.tensor = tp;
+    p.pipeline = pp;
+    p.context = cp;
     for (const lower::ExpertAxes over : {lower::ExpertAxes{}, lower::ExpertAxes{true, false},
                                          lower::ExpertAxes{false, true}, lower::ExpertAxes{true, true}})
       split_experts(over, parts, p, out);
@@ -104,10 +108,10 @@ tl::unexpected<Error> TrainingSpace::no_meshes() const {
     for (std::int64_t n : allowed) ways.push_back(std::to_string(n));
     return fail(
         "--ep", fmt::format("experts cannot be split {} ways over the devices of a stage", *choices_.expert),
-        fmt::format("a divisor of dp x fsdp, or of these times tp and cp with --ep-over: {}", join(ways, ", ")));
+        fmt::format("use a divisor of dp x fsdp, or with --ep-over of dp x fsdp x tp x cp: {}", join(ways, ", ")));
   }
-  return fail("strategy", fmt::format("no product of the given parallelism makes {} chips", cluster_.chips()),
-              "data x fsdp x tensor x context x pipeline must equal the chips; leave one of them out to have it found");
+  return fail("strategy", fmt::format("dp x fsdp x tp x cp x pp must equal {} chips", cluster_.chips()),
+              "leave one of them out to have it chosen");
 }
 
 std::int64_t TrainingSpace::per_group(const lower::Parallelism& p) const {

@@ -9,7 +9,7 @@
 
 namespace assay::search {
 
-/// What the user fixed; the rest is searched.
+/// Choices that the user fixed; the others are searched.
 struct TrainingChoices {
   std::optional<std::int64_t> data, fsdp, tensor, pipeline, context, expert, micro_batch, interleave;
   std::optional<lower::ExpertAxes> expert_over;
@@ -19,13 +19,13 @@ struct TrainingChoices {
   std::optional<lower::ResidualScheme> residual;
   std::optional<lower::ContextScheme> context_scheme;
   std::optional<network::AxisLayout> layout;
-  std::vector<training::Offload> offloads{training::Offload::none};  ///< those that may be tried
+  std::vector<training::Offload> offloads{training::Offload::none};  ///< to try
 };
 
 /// Orders of the stages of a mesh that a search keeps apart, a bit each; enough for stages of 800 layers.
 inline constexpr std::size_t most_orders = 64;
 
-/// In which order stages take their work.
+/// The order in which stages take their work.
 struct StageOrder {
   pipeline::PipelineSchedule schedule = pipeline::PipelineSchedule::one_f_one_b;
   std::int64_t interleave = 1;
@@ -41,7 +41,7 @@ class TrainingSpace {
 
   /// Degrees that multiply to the chips and divide what they split, whether or not the batch divides.
   std::vector<lower::Parallelism> meshes() const;
-  /// Why there are none.
+  /// The error where there are none.
   tl::unexpected<Error> no_meshes() const;
   /// Sequences of one data-parallel group; 0 where the batch does not divide.
   std::int64_t per_group(const lower::Parallelism& p) const;
@@ -50,10 +50,10 @@ class TrainingSpace {
   std::vector<lower::ResidualScheme> residuals(const lower::Parallelism& p) const;
   std::vector<lower::ContextScheme> context_schemes(const lower::Parallelism& p) const;
   std::vector<std::int64_t> micro_batches(std::int64_t per_group) const;
-  /// In an order in which none comes before another that makes a part of the same again.
+  /// In an order in which no policy comes before one that recomputes a subset of the same.
   std::vector<lower::Recompute> policies() const;
   std::vector<StageOrder> orders(const lower::Parallelism& p) const;
-  /// Ways to lay the mesh on the cluster that differ.
+  /// Distinct placements of the mesh on the cluster.
   std::vector<network::AxisLayout> layouts(const lower::Parallelism& p) const;
 
  private:

@@ -188,8 +188,8 @@ Result<search::Speculation> with_draft(const ServeQuery& query, serving::Serving
     fewer.prompts = point.prompts;
     point = fewer;
   }
-  ASSAY_TRY(found, search::speculate(question, draft, query.cluster, point.strategy, point.batch, query.acceptance,
-                                     query.draft_lengths, point.step_scale));
+  ASSAY_TRY(found, search::speculate(question, draft, query.cluster, point.strategy,
+                                     {point.batch, query.acceptance, query.draft_lengths, point.step_scale}));
   found.max_batch = most;
   return found;
 }

@@ -138,7 +138,7 @@ draw::Timeline layer_timeline(const TrainQuery& query, const search::Candidate& 
   timeline.classes = {"arithmetic", "memory", "collective", "recomputed forward"};
   for (const estimate::ScheduledStep& done : schedule.steps) {
     const program::Step& step = program.steps[static_cast<std::size_t>(done.step)];
-    const int colour = program::is_collective(step.op) ? 2 : step.is_repeated ? 3 : step.flops.value() > 0.0 ? 0 : 1;
+    const int colour = program::is_collective(step.op) ? 2 : step.is_recomputed ? 3 : step.flops.value() > 0.0 ? 0 : 1;
     const int named = step.out[0] >= 0 ? step.out[0] : step.in[0];
     const program::ProgramTensor& tensor = program.tensor(named);
     timeline.bars.push_back({static_cast<std::size_t>(done.lane), done.start, done.end,
@@ -187,7 +187,7 @@ report::Members program_totals(const TrainQuery& query, const training::Strategy
   return {{"flops", sum.flops / stages},
           {"product_flops", sum.product_flops / stages},
           {"attention_flops", sum.attention_flops / stages},
-          {"repeated_flops", sum.repeated_flops / stages},
+          {"repeated_flops", sum.recomputed_flops / stages},
           {"memory_bytes", sum.memory / stages},
           {"collective_bytes", sum.network / stages}};
 }

@@ -107,9 +107,9 @@ class Varied {
     ASSAY_TRY(there, query_at(rate, factor));
     ASSAY_TRY(here, training::price_strategy(there->question, there->sequence, there->cluster, best_.strategy));
     constexpr double noticeable = 1.0 - 1e-9;
-    ASSAY_TRY(found, search::search_training(there->question, there->sequence, there->cluster, there->choices,
-                                             there->cluster.chip.hbm().capacity.value.value(), 1, true,
-                                             noticeable * here.estimate));
+    ASSAY_TRY(found, search::search_training(
+                         there->question, there->sequence, there->cluster, there->choices,
+                         {there->cluster.chip.hbm().capacity.value.value(), 1, true, noticeable * here.estimate}));
     if (found.best.empty()) return std::optional<search::Candidate>();
     return std::optional<search::Candidate>(found.best.front());
   }
@@ -200,7 +200,7 @@ std::optional<report::Members> size_row(const TrainQuery& query, const search::C
                       {"lower_elasticity", elasticity(best.cost.lower, cost->lower, log_ratio)},
                       {"step_time_if_doubled", Seconds(cost->estimate)}};
   const auto found =
-      search::search_training(question, query.sequence * length, query.cluster, query.choices, capacity, 1);
+      search::search_training(question, query.sequence * length, query.cluster, query.choices, {capacity, 1});
   if (found && !found->best.empty()) row.emplace_back("best_if_doubled", Seconds(found->best.front().cost.estimate));
   row.emplace_back("fits_if_doubled", cost->memory.total() <= capacity);
   return row;
@@ -253,7 +253,7 @@ Result<report::Items> sensitivity_rows(const Request& request, const Context& co
 Result<report::Members> capacity_members(const TrainQuery& query, const search::Candidate& best) {
   const Bytes capacity = query.cluster.chip.hbm().capacity.value;
   const auto search = [&](double bytes) {
-    return search::search_training(query.question, query.sequence, query.cluster, query.choices, bytes, 1);
+    return search::search_training(query.question, query.sequence, query.cluster, query.choices, {bytes, 1});
   };
   ASSAY_TRY(least, search(0.0));
   ASSAY_TRY(unlimited, search(std::numeric_limits<double>::infinity()));

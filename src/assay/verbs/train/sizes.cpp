@@ -57,8 +57,8 @@ Result<void> search_size(const Request& request, const TrainSizes& sizes, SizedT
   query.bind();
   const double capacity = query.cluster.chip.hbm().capacity.value.value();
   const double slowest = sizes.quick ? slowest_step(sizes, query) : never;
-  ASSAY_TRY(found, search::search_training(query.question, query.sequence, query.cluster, query.choices, capacity,
-                                           query.top + 1, true, slowest));
+  ASSAY_TRY(found, search::search_training(query.question, query.sequence, query.cluster, query.choices,
+                                           {capacity, query.top + 1, true, slowest}));
   size.found = std::move(found);
   if (!size.shown() && slowest == never) return tl::unexpected<Error>(why_nothing_runs(query));
   if (!size.fits()) {

@@ -16,8 +16,8 @@ struct SizedTraining {
   TrainQuery query;
   search::TrainingSearch found;
   std::optional<training::TrainingRun> run;  ///< of the best strategy, where one fits
-  bool meets = true;               ///< the deadline, if there is one
-  std::string why_not;             ///< the rule that forbids this size
+  bool meets = true;                         ///< the deadline, if there is one
+  std::string why_not;                       ///< the rule that forbids this size
 
   bool fits() const { return !found.best.empty(); }
   const search::Candidate* shown() const {

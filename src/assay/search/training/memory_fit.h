@@ -1,0 +1,35 @@
+// Whether training strategies fit into the memory of a chip and its host.
+#pragma once
+#include "assay/search/training/profiles.h"
+#include "assay/search/training/stage_orders.h"
+
+namespace assay::search {
+
+/// Refers to the question, the profiles and the layers.
+class TrainingFit {
+ public:
+  TrainingFit(const training::TrainingQuestion& question, TrainingProfiles& profiles, LayersOfOrders& layers,
+              double capacity)
+      : question_(question), profiles_(profiles), layers_(layers), capacity_(capacity) {}
+
+  /// Bytes of a chip.
+  double capacity() const { return capacity_; }
+  /// Bytes of weights and optimizer states on the fullest stage, whatever is computed and however stages are ordered.
+  double state_bytes(const training::Strategy& strategy);
+  /// Bytes of all stages with layers split like that; valid until the next call.
+  const training::MicrobatchCost& memory(const training::Strategy& strategy, const training::TrainingProfile& profile,
+                                         const training::TrainingProfile* traffic, const pipeline::StageSplit& split);
+  bool fits(const training::MicrobatchCost& steady, const training::Strategy& strategy) const;
+  /// Bytes that are too many, on the chip and on its host.
+  double excess(const training::TrainingCost& cost) const;
+
+ private:
+  const training::TrainingQuestion& question_;
+  TrainingProfiles& profiles_;
+  LayersOfOrders& layers_;
+  double capacity_;
+  training::StageLinks sizes_only_;
+  training::MicrobatchCost scratch_;
+};
+
+}  // namespace assay::search
