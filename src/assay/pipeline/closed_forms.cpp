@@ -196,32 +196,39 @@ PipelineForm pipeline_form(const PipelineShape& shape, const StageTimes& stage, 
 
 namespace {
 
-struct StageWork {
+struct WorkTimes {
   double f = 0, b = 0, w = 0;
 };
-/// Gradients of weights belong to those of inputs where a schedule does not put them off.
-StageWork work_of(const StageTimes& times, bool splits) {
+/// Weight gradients count as input gradients if the schedule does not defer them.
+WorkTimes work_of(const StageTimes& times, bool splits) {
   const double b = times.backward_input.value(), w = times.backward_weight.value();
   return {times.forward.value(), splits ? b : b + w, splits ? w : 0.0};
 }
 
-/// A stage whose microbatches pass one run: `ahead` forwards come before its first gradient, and weight gradients stay
-/// `behind`. Its first gradient waits for a trip to the last stage and back, and so does its last one.
-double single_run(double m, double ahead, double behind, const StageWork& own, const StageWork& before,
-                  const StageWork& rest, const StageAmong& stage, double first_weight) {
+/// A stage of an uneven pipeline as plain numbers.
+struct StageWork {
+  const StageAmong& stage;
+  WorkTimes own, before, rest;
+  double first_weight = 0;
+};
+
+/// A stage whose microbatches pass one run: `ahead` forwards come before its first gradient, and weight gradients are
+/// deferred by `behind`. Its first gradient waits for a trip to the last stage and back, and so does its last one.
+double single_run(double m, double ahead, double behind, const StageWork& work) {
+  const auto& [stage, own, before, rest, first_weight] = work;
   const double trip = rest.f + rest.b, others = std::min(m, ahead) - 1;
   const double first = std::max(0.0, trip - others * own.f);
-  const double put_off = std::clamp(m - 1 - behind, 0.0, others);
-  const double last = std::max(0.0, trip - others * own.b - put_off * own.w);
+  const double deferred = std::clamp(m - 1 - behind, 0.0, others);
+  const double last = std::max(0.0, trip - others * own.b - deferred * own.w);
   const double busy = m * (own.f + own.b + own.w) + (m > ahead ? first + last : std::max(first, last));
   const double on_the_way = before.f + before.b - std::min(m, behind + 1) * own.w + first_weight;
   return busy + std::max(stage.at_end, on_the_way + stage.first_at_end);
 }
 
 /// The last stage of a V turns microbatches round, the first one has both ends.
-double folded(double p, double m, const StageWork& own, const StageWork& before, const StageWork& rest,
-              const StageAmong& stage, double first_weight) {
-  const StageWork run = work_of(stage.first_run, true);
+double folded(double p, double m, const StageWork& work) {
+  const auto& [stage, own, before, rest, first_weight] = work;
+  const WorkTimes run = work_of(stage.first_run, true);
   const auto i = static_cast<double>(stage.stage);
   double busy = m * (own.f + own.b + own.w);
   const double second_weight = own.w - run.w;
@@ -243,25 +250,25 @@ double least_interval(const PipelineShape& shape, const StageAmong& stage) {
   const auto p = static_cast<double>(shape.stages), m = static_cast<double>(shape.microbatches),
              i = static_cast<double>(stage.stage);
   const bool splits = splits_backward(shape.schedule);
-  const StageWork own = work_of(stage.own, splits), before = work_of(stage.before, splits),
-                  rest = work_of(stage.rest, splits);
-  const double first_weight = splits ? stage.first_weight.value() : 0.0;
+  const StageWork work{stage, work_of(stage.own, splits), work_of(stage.before, splits), work_of(stage.rest, splits),
+                       splits ? stage.first_weight.value() : 0.0};
+  const WorkTimes &own = work.own, &before = work.before;
   switch (shape.schedule) {
     case gpipe:
-      return single_run(m, m, 0, own, before, rest, stage, first_weight);
+      return single_run(m, m, 0, work);
     case zb_h1:
-      return single_run(m, p - i, i, own, before, rest, stage, first_weight);
+      return single_run(m, p - i, i, work);
     case zb_h2:
-      return single_run(m, 2 * (p - i) - 1, 2 * i, own, before, rest, stage, first_weight);
+      return single_run(m, 2 * (p - i) - 1, 2 * i, work);
     case zb_v:
-      return folded(p, m, own, before, rest, stage, first_weight);
+      return folded(p, m, work);
     case dualpipe:
       return m * (own.f + own.b + own.w) + stage.at_end;
     case one_f_one_b:
     case interleaved:
       break;
   }
-  if (shape.chunks == 1) return single_run(m, p - i, 0, own, before, rest, stage, first_weight);
+  if (shape.chunks == 1) return single_run(m, p - i, 0, work);
   return least_interval_of_chunks(m, own.f + own.b, before.f + before.b, stage.at_end, stage.first_at_end);
 }
 

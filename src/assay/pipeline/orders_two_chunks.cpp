@@ -123,7 +123,7 @@ StageOrder dualpipe_order(const PipelineShape& shape, std::int64_t stage) {
     order.backward(far);
     pair(far, near);
   }
-  // Forwards are over. From the middle of the remaining gradients on, weight gradients are put off to fill the waits.
+  // Forwards are over. From the middle of the remaining gradients on, weight gradients are deferred to fill the waits.
   for (std::int64_t k = 0; k < 2 * (depth + 1); ++k) {
     const std::size_t chunk = k % 2 == 0 ? far : near;
     if (k <= depth)

@@ -107,9 +107,7 @@ Result<void> check_pipeline(const PipelineShape& shape) {
     const std::int64_t below = m / p * p, above = below + p;
     return fail(
         "--schedule",
-        fmt::format(
-            "interleaved needs a multiple of the number of stages as microbatches, and {} is not a multiple of {}", m,
-            p),
+        fmt::format("with interleaved, microbatches must be a multiple of stages: {} is not a multiple of {}", m, p),
         below > 0 ? fmt::format("use {} or {} microbatches", below, above)
                   : fmt::format("use {} microbatches, or 1f1b", above));
   }

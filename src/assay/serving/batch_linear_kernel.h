@@ -1,5 +1,5 @@
-// One kernel of a serving step, over any number of sequences: its work is a straight line in them, and its estimate
-// follows from the same models of kernels that kernel_time() uses. Nothing here allocates.
+// One kernel of a serving step for any number of sequences: its work is linear in them, and its estimate uses the same
+// kernel models as kernel_time(). Nothing here allocates.
 #pragma once
 #include <cstdint>
 
@@ -25,37 +25,37 @@ struct ServedKernel {
   enum class Model : std::uint8_t { shares, stream, product, decode, split, attention, scores };
 
   Model model = Model::shares;
-  bool attends = false;         ///< its work is that of single sequences, not of tokens
-  double count = 1;             ///< kernels like this one for each layer of its block
+  bool attends = false;         ///< its work is per sequence, not per token
+  double count = 1;             ///< equal kernels per layer of its block
   StraightLine flops, bytes;    ///< without weights of experts
-  double expert_bytes = 0;      ///< of expert weights, of which only touched ones are read
+  double expert_bytes = 0;      ///< of expert weights, of which only those with tokens are read
   double seconds_per_flop = 0;  ///< at the peak; zero for kernels that only move bytes
-  double stream_share = 0;      ///< of the bandwidth; zero: not calibrated
+  double stream_share = 0;      ///< of peak bandwidth; zero: not calibrated
   bool quantises = false;       ///< casts to 8 bits or fewer
-  /// Of a cast of stored weights, dense ones and experts: bytes that are stored beyond those that the product then
-  /// reads. A product that casts on the way reads them all the same.
+  /// Of a cast of stored weights, dense and experts: stored bytes beyond those that the product then reads. A product
+  /// that casts on the fly reads them, too.
   double narrowed = 0, narrowed_experts = 0;
-  double shared_by = 1;       ///< of decoding: heads of queries that share keys and values
+  double shared_by = 1;       ///< of decoding: query heads per KV head
   bool narrow_cache = false;  ///< of decoding: a cache in 8 bits or fewer
-  bool latent = false;        ///< of decoding: keys of all heads are one compressed cache
+  bool latent = false;        ///< of decoding: all heads share one compressed cache
 
   // Of a product: batch x [m,k] x [k,n], the share of the peak and the peak.
   StraightLine batch, m;
   double n = 0, k = 0, share = 0, peak = 0;
   estimate::TileSteps tiles{};
-  estimate::TileRows rows;  ///< of a product that is asked for at many batches
-  // Of attention: heads of all sequences, or the caches that decoding reads.
+  estimate::TileRows rows;  ///< of a product that is priced at many batches
+  // Of attention: heads of all sequences, or caches that decoding reads.
   StraightLine items;
-  StraightLine met;  ///< keys that a query meets on average
+  StraightLine met;  ///< keys per query on average
   estimate::AttentionWork attention;
 
   bool same_work(const ServedKernel& other) const;
-  /// Whether a product that reads the same tensor can be one with this one; then adds it.
+  /// Whether a product that reads the same tensor can be fused with this one, and the fusion.
   bool joins(const ServedKernel& other) const;
   void join(const ServedKernel& other);
   /// Moves nothing: another view of a tensor.
   bool is_view() const { return bytes == StraightLine{} && expert_bytes == 0.0; }
-  /// Kernels that are started for it on average: what is element-wise may be part of another.
+  /// Kernels launched for it on average: element-wise work may be fused into another.
   double started(const estimate::ServingEffects& effects) const;
 };
 
@@ -69,8 +69,8 @@ struct LoweredStep {
 ServedKernel served_kernel(const estimate::KernelRates& rates, const LoweredStep& once, const LoweredStep& twice,
                            double sequences);
 
-/// Finds the tiles of a product for up to `sequences` ahead. Products of experts have none: as many of them take part
-/// as tokens touch.
+/// Precomputes the tiles of a product for up to `sequences`. Expert products have none: how many experts take part
+/// depends on the tokens.
 void find_tiles(const estimate::KernelRates& rates, ServedKernel& kernel, double sequences);
 
 /// What a kernel does in one step.

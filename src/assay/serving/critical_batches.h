@@ -1,4 +1,4 @@
-// The products of a decode step one by one: how far each is from the batch at which arithmetic takes as long as memory.
+// The matrix products of a decode step: how far each is from the batch at which it becomes compute-bound.
 #pragma once
 #include <optional>
 #include <string>
@@ -13,9 +13,9 @@ struct StepBalance {
   double layers = 1;
   double flops = 0, bytes = 0;      ///< on one chip, of one layer at the given batch
   double compute = 0, memory = 0;   ///< ideal seconds of the same
-  double experts = 0, touched = 0;  ///< of a mixture: experts of all chips, and how many get any token on average
-  /// Sequences over all replicas at which both take the same time; nothing where more sequences never help, because
-  /// each brings bytes of its own: attention.
+  double experts = 0, touched = 0;  ///< of a mixture: experts over all chips, and how many get a token on average
+  /// Sequences over all replicas at which both take the same time; nothing if there are none, since each sequence
+  /// brings bytes of its own: attention.
   std::optional<double> critical;
 };
 

@@ -1,6 +1,6 @@
 // The time and memory of serving: one prefill or one decode step of a strategy at any batch.
-// A step's work grows with the batch in straight lines, so a program is lowered twice and every batch follows; nothing
-// here allocates once a profile is made.
+// The work of a step is linear in the batch, so two lowered programs give every batch; nothing here allocates once a
+// profile is made.
 #pragma once
 #include <array>
 #include <cmath>
@@ -29,13 +29,12 @@ struct ServingSetup {
 /// How one model server is split over chips; `data` replicas of it share the load.
 struct ServingStrategy {
   std::int64_t tensor = 1;
-  std::int64_t second = 1;  ///< ways that weights are split in their other direction (2D) or gathered over
+  std::int64_t second = 1;  ///< shards of weights along their other dimension (2D), or devices they are gathered from
   std::int64_t pipeline = 1, expert = 1, data = 1;
   lower::ExpertAxes expert_over{};
   lower::ServingScheme scheme;
   network::AxisLayout layout{};
 
-  /// Devices that hold the experts are a part of the data axis, or tensor-parallel, or both.
   std::int64_t chips() const { return tensor * second * pipeline * data; }
   lower::Parallelism parallelism() const;
   friend bool operator==(const ServingStrategy& a, const ServingStrategy& b) {
@@ -47,40 +46,40 @@ struct ServingStrategy {
 struct ServedCollective {
   network::CollectiveKind kind = network::CollectiveKind::all_reduce;
   training::RoleSet over = 0;
-  double count = 1;  ///< collectives of a block that are like this one
+  double count = 1;  ///< equal collectives of a block
   StraightLine bytes;
 };
 
 struct ServingProfile {
   struct Block {
     double layers = 1;
-    bool last_tokens = false;           ///< the head: works on the last token of each sequence alone
-    double tokens = 1;                  ///< of a sequence that pass it in one step
-    double experts = 0, per_token = 0;  ///< of a mixture: experts, and how many a token picks
-    double copies = 1;                  ///< of all experts, each with tokens of its own
-    /// Share of the experts that a step of so many sequences reaches.
+    bool last_tokens = false;           ///< the head: only the last token of each sequence
+    double tokens = 1;                  ///< per sequence in one step
+    double experts = 0, per_token = 0;  ///< of a mixture of experts: experts, and how many a token picks
+    double copies = 1;                  ///< of all experts, each with its own tokens
+    /// Share of the experts that get a token in a step of so many sequences.
     double touched(double sequences) const;
     std::vector<ServedKernel> kernels;
     std::vector<ServedCollective> collectives;
   };
   std::vector<Block> blocks;
-  double queries = 1;       ///< tokens of a sequence in one step
-  bool prompts = false;     ///< a pass over prompts: no two are alike, and none is replayed from a graph
-  double unit = 1;          ///< sequences that all devices together work on at least
-  double uneven = 1;        ///< layers of the longest stage over the mean
+  double queries = 1;       ///< new tokens per sequence in one step
+  bool prompts = false;     ///< a prefill: lengths differ, so it is never replayed from a captured graph
+  double unit = 1;          ///< smallest batch that gives every device a whole sequence
+  double uneven = 1;        ///< layers of the longest stage, over the mean
   double weight_bytes = 0;  ///< on one chip, of the fullest stage
-  double outer_bytes = 0;   ///< of them: embedding, head, and what else is outside of the layers
-  double cache_bytes = 0;   ///< on one chip, per sequence of all replicas, at the tokens that are reserved
+  double outer_bytes = 0;   ///< of them: embedding, head and other weights outside the layers
+  double cache_bytes = 0;   ///< on one chip, per sequence over all replicas, for the reserved tokens
   double cache_spread = 0;  ///< its standard deviation from sequence to sequence
-  double cache_groups = 1;  ///< parts of the batch whose caches lie on different chips
-  double state_bytes = 0;   ///< the same, of states that do not grow
-  double widest = 0;        ///< bytes of activations at the fullest moment, per sequence
-  double gathered = 0;      ///< bytes of weights of other chips that are here at the same time
-  double kernels = 0;       ///< that one chip starts in a step
-  bool together = false;    ///< several chips make one server
-  double boundary = 0;      ///< bytes handed from stage to stage, per sequence
+  double cache_groups = 1;  ///< parts of the batch whose caches are on different chips
+  double state_bytes = 0;   ///< the same for states of a fixed size
+  double widest = 0;        ///< peak bytes of activations, per sequence
+  double gathered = 0;      ///< peak bytes of weights gathered from other chips
+  double kernels = 0;       ///< launched on one chip in a step
+  bool together = false;    ///< several chips form one server
+  double boundary = 0;      ///< bytes sent between stages, per sequence
 
-  /// Sequences whose caches would fill every chip as the fullest one is: a cache lies in one group.
+  /// The batch at which every group holds as many caches as the fullest one.
   double held(double batch) const { return cache_groups * std::ceil(batch / cache_groups); }
 };
 
@@ -88,51 +87,51 @@ struct ServingProfile {
 Result<training::StageLinks> serving_links(const ServingSetup& setup, const ServingStrategy& strategy,
                                            const hardware::Cluster& cluster);
 
-/// Sequences that all devices together work on at least: a whole number on each, however batches are split.
+/// Smallest batch that gives every device a whole sequence, however batches are split.
 std::int64_t serving_unit(const ServingStrategy& strategy);
-/// Sequences of one step of a batch, as if every replica had as many as the fullest: none is split between replicas.
+/// Sequences of one step of a batch, counting every replica as the fullest: none is split between replicas.
 double step_sequences(const ServingStrategy& strategy, double batch);
-/// Sequences of each device at which slots of experts come out whole.
+/// Sequences per device at which expert slots are whole numbers.
 std::int64_t whole_slots(const model::Transformer& model);
 
-/// What sequences of one batch look back at, and what memory is held for: each entry is an equal share of them, or of
-/// those seen the share that is given.
+/// Contexts of the sequences of a batch, and the tokens that memory is reserved for. Each entry is an equal share of
+/// the sequences, or of those seen the given share.
 struct ServingKeys {
   std::vector<std::int64_t> seen, reserved;
-  /// Of an encoder-decoder: of those tokens, as many are the encoder's and the others the decoder's. 0: each has all.
+  /// Of an encoder-decoder: how many of those tokens are the encoder's. 0: both have all of them.
   std::int64_t source = 0;
-  std::vector<double> shares = {};  ///< of each of `seen`, in any unit; none: equal ones
+  std::vector<double> shares = {};  ///< of `seen`, in any unit; empty: equal
 };
 
 /// A profile for steps of `queries` new tokens of each sequence.
 ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t queries,
                                     const ServingKeys& keys);
-/// The same for sequences that are alike; memory is counted at `cache_keys` (0: at `keys`).
+/// The same for equal sequences; memory is reserved for `cache_keys` tokens (0: for `keys`).
 ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t queries,
                                     std::int64_t keys, std::int64_t cache_keys = 0);
-/// The pass over a prompt of which `fresh` tokens are not in the cache. Where there is an encoder it reads the prompt,
-/// and the decoder makes its first step: keys and values of the prompt are projected once.
+/// The prefill of a prompt of which `fresh` tokens are not cached. An encoder reads the prompt, and the decoder makes
+/// its first step: keys and values of the prompt are projected once.
 ServingProfile make_prompt_profile(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t fresh,
                                    std::int64_t prompt);
 
-/// Finds the tiles of all products for steps of up to `sequences` ahead: worth it where one profile is asked for the
-/// time of many batches. No time changes.
+/// Precomputes the tiles of all products for steps of up to `sequences`: worth it if one profile prices many batches.
+/// No time changes.
 void find_tiles(const ServingSetup& setup, ServingProfile& profile, double sequences);
 
 struct ServingTime {
-  double lower = 0;      ///< the largest of arithmetic, memory traffic and network at ideal rates
+  double lower = 0;      ///< the maximum of arithmetic, memory traffic and network at ideal rates
   double rooflines = 0;  ///< every kernel at its own roofline, one after the other, without the network
   double estimate = 0, upper = 0;
   double compute = 0, memory = 0, network = 0;      ///< ideal seconds
   double flops = 0;                                 ///< on one chip
-  double attention_flops = 0, attention_bytes = 0;  ///< on one chip: its ratio is the intensity of attention
-  double kernels = 0;                               ///< started on one chip, collectives among them
+  double attention_flops = 0, attention_bytes = 0;  ///< on one chip: their ratio is the intensity of attention
+  double kernels = 0;                               ///< launched on one chip, including collectives
 };
 /// One step of `batch` sequences of all replicas together.
 ServingTime serving_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
                          const training::StageLinks& links, double batch);
 
-/// The same with a next token after every query, not only after the last one: checking drafted tokens.
+/// The same with a next token after every query, not only the last: verifying drafted tokens.
 ServingTime verify_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
                         const training::StageLinks& links, double batch);
 

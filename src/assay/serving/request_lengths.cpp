@@ -222,7 +222,7 @@ double normal_share(double value) { return 0.5 * std::erfc(-value / std::sqrt(2.
 double normal_quantile(double share) {
   if (share <= 0.0) return -HUGE_VAL;
   if (share >= 1.0) return HUGE_VAL;
-  // The share grows with the value, so halving finds it; nobody calls this by the million.
+  // The share grows with the value, so bisection finds it; this is not a hot path.
   double low = -40.0, high = 40.0;
   for (int i = 0; i < 200 && high - low > 1e-14 * std::max(1.0, std::abs(low)); ++i) {
     const double middle = 0.5 * (low + high);

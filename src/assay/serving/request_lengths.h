@@ -1,5 +1,5 @@
-// How long prompts and outputs are, and what that means for the sequences that are being decoded: which contexts they
-// have, and how many tokens memory is held for.
+// Lengths of prompts and outputs, and what they mean for sequences in flight: their contexts, and the tokens that
+// memory is reserved for.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -15,7 +15,7 @@ class Lengths {
  public:
   Lengths() : table_{1} {}
   static Lengths fixed(std::int64_t tokens);
-  /// Of a log or a sample, in any order; long ones are thinned to the means of equal shares. Not empty, all >= 1.
+  /// From a log or a sample, in any order; long ones are thinned to means of equal shares. Not empty, all >= 1.
   static Lengths sampled(std::vector<std::int64_t> tokens);
 
   double mean() const { return mean_; }
@@ -29,7 +29,7 @@ class Lengths {
 
   /// The same distribution with at most so many entries.
   Lengths thinned(std::size_t entries) const;
-  /// No entry above `most`; whether any was.
+  /// Truncates entries at `most`; returns whether any was longer.
   bool cut(std::int64_t most);
 
  private:
@@ -45,17 +45,17 @@ Result<Lengths> parse_lengths(std::string_view text, std::int64_t mean, std::str
 /// Whether such a text needs a mean.
 bool lengths_need_mean(std::string_view text);
 
-/// Prompts and outputs, drawn independently, and how memory is given to them.
+/// Prompts and outputs, drawn independently, and how memory is allocated to them.
 struct RequestLengths {
   Lengths prompt, output;
-  std::int64_t page = 0;               ///< tokens; 0: each sequence has room for the longest request from the start
+  std::int64_t page = 0;               ///< tokens; 0: each sequence reserves memory for the longest request
   std::vector<std::int64_t> seen;      ///< contexts of sequences in flight; each an equal share
-  std::vector<std::int64_t> reserved;  ///< tokens that they hold memory for; each an equal share
+  std::vector<std::int64_t> reserved;  ///< tokens that memory is reserved for; each an equal share
   double context = 1;                  ///< mean of what is seen
-  double waste = 0;                    ///< share of the reserved tokens that are not there (yet)
+  double waste = 0;                    ///< share of reserved tokens that are not used (yet)
 };
-/// A sequence of n tokens of output stays for n steps, so long outputs are seen more often than they are asked for, at
-/// any place between their first and last token: E[n (prompt + n/2)] / E[n].
+/// A sequence of n output tokens stays for n steps, so long outputs are over-represented among sequences in flight, at
+/// any point of their output: E[n (prompt + n/2)] / E[n].
 RequestLengths request_lengths(Lengths prompt, Lengths output, std::int64_t page);
 
 /// The value that a standard normal variable stays below with probability `share`, and the probability for a value.

@@ -23,13 +23,12 @@ bool is_weight(const program::ProgramTensor& tensor) {
          tensor.tensor_class == program::TensorClass::used_weight;
 }
 
-/// Whether gradients of weights can be made while a collective of the backward pass is under way: the sum of an input's
-/// gradient is not what they read, and a kept input that is gathered again can be asked for before it is needed. What
-/// arrives from the layer behind is waited for, and so is what forward work done again needs.
+/// Whether a collective of the backward pass can overlap weight-gradient products: they do not read the reduced input
+/// gradient, and a kept input that is gathered again can be prefetched. What arrives from the next layer and what
+/// recomputation needs is exposed.
 bool overlaps_weight_gradients(const program::Step& step, const program::ProgramTensor& before, program::Phase phase) {
   if (phase != program::Phase::backward || step.urgency != program::Urgency::critical) return false;
-  if (step.op == program::Op::all_gather)
-    return step.is_recomputed && !before.is_gradient;  // as far as `before` is kept
+  if (step.op == program::Op::all_gather) return step.is_recomputed && !before.is_gradient;  // if `before` is kept
   return (step.op == program::Op::reduce_scatter || step.op == program::Op::all_reduce) && !step.is_recomputed;
 }
 
@@ -111,12 +110,12 @@ constexpr double dropped_traffic = 2.5;
 /// An activation function times another tensor, or the gradients of both.
 bool is_gated(const program::Step& step) { return (step.op == program::Op::activate ? step.in[1] : step.out[1]) >= 0; }
 
-/// What lies between the two products of an expert.
+/// A tensor between the two products of an expert.
 bool is_inside_expert(const program::ProgramTensor& tensor) {
   return tensor.find(model::LogicalDim::capacity) >= 0 && tensor.find(model::LogicalDim::width) >= 0;
 }
 
-/// How much longer a step takes in the midst of others than its kernel alone.
+/// How much longer a kernel takes among the others of a step than by itself.
 double stretch_of(const estimate::StepEffects& effects, const program::Program& program, const program::Step& step) {
   using enum program::CostClass;
   switch (program::facts(step.op).cost) {
@@ -196,7 +195,7 @@ KernelCost joined_cost(const TrainingSetup& setup, const program::Program& progr
   return {Seconds(), time.compute, time.memory, Seconds(), step.flops};
 }
 
-/// Prices the steps of a block, those of a layer as what can be done again, too.
+/// Prices the steps of a block, and records those of a layer for recomputation.
 class BlockPricer {
  public:
   BlockPricer(const TrainingSetup& setup, const program::Program& program, ProfilePart part)
@@ -343,8 +342,8 @@ Bytes gathered_bytes(const program::Program& program, const program::Block& forw
   return sum;
 }
 
-/// What dropout writes beside a layer's own results: a byte for each element that goes onto the residual stream, and
-/// inside of plain attention a byte and a second copy for each probability. Flash attention draws its mask again.
+/// What dropout writes in addition to a layer's results: a byte for each element that goes onto the residual stream,
+/// and inside of plain attention a byte and a second copy for each probability. Flash attention regenerates its mask.
 struct DropoutBytes {
   Bytes residual, attention;
 };
@@ -362,7 +361,7 @@ DropoutBytes dropout_bytes(const program::Program& program, const program::Block
 }
 
 void add_weight(LayerProfile& layer, const model::Weight& weight, double elements) {
-  // Projections that all experts share lie with what is dense.
+  // Projections that all experts share count as dense.
   const bool of_experts = weight.part == model::Part::experts && weight.dims[0].dim == model::LogicalDim::experts;
   (of_experts ? layer.expert_elements : layer.dense_elements) += elements;
   if (weight.trained) (of_experts ? layer.trained_experts : layer.trained_dense) += elements;
@@ -482,7 +481,7 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
     if (model.tied && is_table) profile.tied_elements += elements(weight);
     add_weight(is_first ? profile.embedding : profile.head, weight, elements(weight));
   }
-  // A stage hands on what lies between layers.
+  // A stage sends the activations between layers.
   for (const program::Block& block : program.blocks)
     if (block.kind >= 0 && block.phase == program::Phase::forward) {
       for (std::int32_t i = block.first; i < block.last; ++i) {

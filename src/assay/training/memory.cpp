@@ -185,7 +185,7 @@ MemoryParts memory_holding(const MicrobatchCost& microbatch, const MicrobatchCos
   // them.
   const double late = microbatch.frees_gradients ? std::min(memory.gradients, memory.activations + memory.head) : 0.0;
   memory.gradients -= late;
-  // Either logits are there, or a layer is on its way back.
+  // Logits and the workspace of a backward pass are not held at the same time.
   (memory.head > memory.workspace ? memory.workspace : memory.head) = 0.0;
   memory.reserve = (microbatch.reserved - 1.0) * memory.allocated() + (microbatch.scatters_gradients ? late : 0.0);
   memory.context = microbatch.context;

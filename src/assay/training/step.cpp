@@ -59,7 +59,7 @@ double sends(const MicrobatchCost::Part& part, const pipeline::PipelineShape& sh
 struct ScheduledPasses {
   pipeline::StageTimes times;
   double hidden = 0;            ///< of experts, in both passes
-  double deferral_cost = 0;     ///< of collectives in the backward pass, beside which nothing is left to run
+  double deferral_cost = 0;     ///< collectives of the backward pass that deferred weight gradients no longer hide
   double hidden_gradients = 0;  ///< of gradients at the end of the step, which hide behind a pass that is the longer
   double seconds() const { return (times.forward + times.backward_input + times.backward_weight).value(); }
 };
@@ -161,7 +161,7 @@ TrainingCost training_cost(const MicrobatchCost& microbatch, const Strategy& str
   cost.uneven += step.compute;
   set_interval(microbatch, 0.0, cost);
   cost.fill = fill * (sum_lower - slowest_lower) / std::max(1.0, stages - 1.0);
-  // What is there once a step may fall into the time in which others fill the pipeline.
+  // What is done once a step may overlap with filling the pipeline.
   busiest = std::max({busiest, cost.memory_time, cost.host_time});
   cost.lower = std::max(m * slowest_lower + cost.fill, busiest);
   cost.upper = m * slowest_upper + (stages - 1.0) / stages * sum_upper + end_upper + states;

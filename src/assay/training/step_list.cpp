@@ -8,7 +8,7 @@
 namespace assay::training {
 namespace {
 
-/// What nobody waits for moves in one piece for each layer: bytes of all collectives of a block that go with this one.
+/// Background traffic is sent once per layer: bytes of all collectives of a block that are merged with this one.
 double bucket_bytes(const program::Program& program, const program::Block& block, const Traffic& one) {
   PassProfile together;
   for (std::int32_t i = block.first; i < block.last; ++i) {

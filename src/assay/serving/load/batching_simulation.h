@@ -1,5 +1,5 @@
-// Continuous batching played out request by request: arrivals, prompts, decode steps, pages. It shares no formula with
-// queueing.h but the times of single steps.
+// Continuous batching simulated request by request: arrivals, prompts, decode steps, pages. It shares only the times of
+// single steps with queueing.h.
 #pragma once
 #include <cstdint>
 
@@ -8,11 +8,11 @@
 namespace assay::serving {
 
 struct SimulatedLoad {
-  std::int64_t requests = 20000;  ///< that are counted; a fifth as many before them are not
+  std::int64_t requests = 20000;  ///< counted, after a warm-up of a fifth as many
   std::uint64_t seed = 1;
 };
 
-/// `rate` requests per second of one replica. Where more arrive than leave, `stable` is false.
+/// `rate` requests per second of one replica. If more arrive than leave, `stable` is false.
 LoadedTimes simulate_batching(const LoadedServer& server, double rate, const SimulatedLoad& load);
 
 }  // namespace assay::serving

@@ -1,4 +1,4 @@
-// The server of a point of the search as queues see it: the times of its steps as tables.
+// A point of the search as the queueing model sees it: step times as tables.
 #pragma once
 #include <optional>
 
@@ -8,12 +8,12 @@
 namespace assay::serving {
 
 struct LoadChoices {
-  std::optional<std::int64_t> chunk;            ///< tokens of prompts that join a decode step
-  std::optional<std::int64_t> prefill_servers;  ///< copies of the replica that only work on prompts
-  double prefill_scale = 1, step_scale = 1;     ///< what was measured over what is estimated
+  std::optional<std::int64_t> chunk;            ///< prompt tokens added to a decode step
+  std::optional<std::int64_t> prefill_servers;  ///< replicas that only run prefill
+  double prefill_scale = 1, step_scale = 1;     ///< measured over estimated
 };
 
-/// One replica of the point. Requests are those of the question; its batch is the most that is decoded at once.
+/// One replica of the point, with the requests of the question; its batch is the most it decodes at once.
 Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardware::Cluster& cluster,
                                    const ServingPoint& point, const LoadChoices& choices);
 

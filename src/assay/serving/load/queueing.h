@@ -1,5 +1,5 @@
 // A server under load: requests arrive at random at a rate; how long they wait, and how fast their tokens come.
-// Closed forms here; batching_simulation.h plays the same server out request by request.
+// Closed forms; batching_simulation.h simulates the same server request by request.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -8,26 +8,27 @@
 
 namespace assay::serving {
 
-/// Who works on prompts, and when.
+/// Where and when prefill runs.
 enum class BatchingPolicy : std::uint8_t {
-  interleaved,   ///< a prompt that waits goes before the next decode step
-  chunked,       ///< pieces of prompts join decode steps
-  disaggregated  ///< servers of their own
+  interleaved,   ///< a waiting prompt runs before the next decode step
+  chunked,       ///< chunks of prompts are added to decode steps
+  disaggregated  ///< on separate servers
 };
 
-/// One replica: the seconds of what it does, and how many sequences it decodes at most.
+/// One replica: seconds of its steps, and the most sequences it decodes.
 struct LoadedServer {
   BatchingPolicy policy = BatchingPolicy::interleaved;
-  std::function<double(double sequences, double context)> step;                  ///< context: mean of the sequences
-  std::function<double(double tokens)> prefill;                                  ///< of one prompt, alone
-  std::function<double(double sequences, double context, double tokens)> mixed;  ///< with that much of a prompt
+  std::function<double(double sequences, double context)> step;  ///< context: mean of the sequences
+  std::function<double(double tokens)> prefill;                  ///< of one prompt by itself
+  std::function<double(double sequences, double context, double tokens)>
+      mixed;  ///< with a chunk of so many prompt tokens
   RequestLengths lengths;
   double most = 1;             ///< sequences at once
-  double chunk = 0;            ///< tokens of prompts that join a step at most
-  double prefill_servers = 1;  ///< for each replica, where they are separate; shared by all replicas
+  double chunk = 0;            ///< most prompt tokens added to a step
+  double prefill_servers = 1;  ///< per replica, if separate; shared by all replicas
   double replicas = 1;
-  double transfer = 0;      ///< seconds to bring a cache from a prefill server
-  double cache_tokens = 0;  ///< that fit, in whole pages; 0: as many as `most` sequences need
+  double transfer = 0;      ///< seconds to transfer a cache from a prefill server
+  double cache_tokens = 0;  ///< capacity in whole pages; 0: enough for `most` sequences
 };
 
 struct Spread {
@@ -37,13 +38,13 @@ struct Spread {
 struct LoadedTimes {
   double saturation = 0;     ///< requests per second that one replica can serve
   double utilisation = 0;    ///< rate over saturation
-  bool stable = false;       ///< utilisation is below one; all below is empty otherwise
+  bool stable = false;       ///< utilisation is below one; otherwise all that follows is empty
   double sequences = 0;      ///< decoded at once, mean
-  double waiting = 0;        ///< requests that wait for a place in the batch, mean
-  double prefill_share = 0;  ///< of the time that prompts take from decoding, or of the prefill servers' time
+  double waiting = 0;        ///< requests waiting for a place in the batch, mean
+  double prefill_share = 0;  ///< share of the time that prompts take from decoding, or that prefill servers are used
   Spread first_token, per_token;
   double last_token = 0;   ///< seconds from arrival to the end, mean
-  double preemptions = 0;  ///< per request; of a simulation
+  double preemptions = 0;  ///< per request; simulation only
 };
 
 /// `rate` requests per second of one replica, as a Poisson process.
@@ -54,8 +55,8 @@ struct LoadedTimes {
 /// is scaled by (1 + squared variation of what a request takes) / 2 as in heavy traffic.
 LoadedTimes loaded_times(const LoadedServer& server, double rate);
 
-/// The largest rate at which 99 in 100 first tokens come within `first_token` and tokens within `per_token` seconds;
-/// 0 if even an idle server does not.
+/// The largest rate at which the 99th percentiles are within `first_token` and `per_token` seconds; 0 if an idle server
+/// misses them.
 double largest_rate(const LoadedServer& server, double first_token, double per_token);
 
 }  // namespace assay::serving

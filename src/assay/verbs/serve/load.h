@@ -1,4 +1,4 @@
-// Requests as they come: how long they are, how often they arrive, and how the server does under that load.
+// The load: lengths and rate of requests, and how the server does under it.
 #pragma once
 #include "assay/report/response.h"
 #include "assay/serving/load/queueing.h"
@@ -9,16 +9,16 @@ namespace assay::verbs::serve {
 /// Reads prompts, outputs, pages, rate and batch into the query.
 Result<void> read_serve_load(const Request& request, ServeQuery& query);
 
-/// Lengths at the mean and at percentiles, and what a prompt of that length waits for.
+/// Lengths at the mean and at percentiles, and the time to the first token of each.
 Result<report::Items> lengths_list(const ServeQuery& query, const serving::ServingPoint& point);
 
-/// The server of a point with its load, as queues see it.
+/// The server of a point, as the queueing model sees it.
 Result<serving::LoadedServer> server_under_load(const ServeQuery& query, const serving::ServingPoint& point);
-/// The point of the front whose requests are done first at the given rate, among those that meet the latencies if any
-/// does.
+/// The point of the front with the least time to the last token at the given rate, among those that meet the latency
+/// limits, if any.
 Result<serving::ServingPoint> best_under_load(const ServeQuery& query, const search::ServingSearch& found,
                                               const serving::ServingPoint& otherwise);
-/// What the given rate means for the point; says into the response where it is too much.
+/// Times of the point at the given rate; the response says if it is too high.
 Result<report::Members> load_section(const ServeQuery& query, const serving::ServingPoint& point,
                                      report::Response& response);
 

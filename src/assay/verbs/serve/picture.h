@@ -7,7 +7,7 @@
 
 namespace assay::verbs::serve {
 
-/// `what` is front, step or cost. `fronts` are those of all clusters and formats that are compared; empty: of none.
+/// `what` is front, step or cost. `fronts` has all compared clusters and formats; empty if none.
 Result<draw::Chart> serve_chart(const ServeQuery& query, const search::ServingSearch& found,
                                 const serving::ServingPoint& point, std::string_view what,
                                 const std::vector<Comparison::Front>& fronts);

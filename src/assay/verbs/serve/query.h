@@ -1,4 +1,4 @@
-// What `assay serve` was asked: the model, the cluster, the load, what is fixed and what is to be found.
+// What `assay serve` is asked: the model, the cluster, the load, what is fixed and what is searched.
 #pragma once
 #include <optional>
 #include <string>
@@ -18,37 +18,36 @@ struct ServeQuery {
   serving::ServingQuestion question;  ///< its model is set by bind()
   search::ServingChoices choices;
   Dtype compute = Dtype::bf16;
-  double memory_share = 1;            ///< of each chip's memory that may be used
-  double parameters = 0, active = 0;  ///< of the model, and those that one token passes; given or counted
+  double memory_share = 1;            ///< usable share of each chip's memory
+  double parameters = 0, active = 0;  ///< total, and active per token; given or counted
   bool parameters_given = false;
-  double encoder_active = 0;  ///< those that a token of the prompt passes in an encoder
+  double encoder_active = 0;  ///< active per prompt token in an encoder
 
-  std::optional<double> prefill_time, step_time;  ///< seconds that were measured, in place of the estimates
+  std::optional<double> prefill_time, step_time;  ///< measured seconds, in place of estimates
   std::optional<double> mfu;                      ///< of prefill
-  std::optional<std::int64_t> chunk;              ///< tokens of a prompt that join each decode step
+  std::optional<std::int64_t> chunk;              ///< prompt tokens added to each decode step
   std::optional<double> rate;                     ///< requests per second
-  std::optional<std::int64_t> prefill_servers;    ///< copies of a replica that only work on prompts
+  std::optional<std::int64_t> prefill_servers;    ///< replicas that only run prefill
   std::optional<std::int64_t> simulated_requests;
   std::optional<search::Draft> draft;
   double acceptance = 0.8;
   std::vector<std::int64_t> draft_lengths, batches;
-  std::vector<std::string> compared;    ///< further clusters
-  std::vector<std::string> sizes;       ///< those of --on, where there are several: the first that does is answered for
-  std::vector<Dtype> compared_formats;  ///< further formats of weights
+  std::vector<std::string> compared;  ///< further clusters
+  std::vector<std::string> sizes;     ///< those of --on, if several: the answer is for the first that meets the request
+  std::vector<Dtype> compared_formats;  ///< further weight formats
   std::vector<std::string> notes;
-  std::optional<estimate::ServingCalibration>
-      steps;               ///< what is known of whole steps; nothing where efficiencies are given
-  std::string impossible;  ///< why no answer can meet the request, whatever the strategy; empty: nothing known
+  std::optional<estimate::ServingCalibration> steps;  ///< calibration of whole steps; none if efficiencies are given
+  std::string impossible;                             ///< why no strategy can meet the request; else empty
 
   double chips() const { return static_cast<double>(cluster.chips()); }
   const model::Transformer& model() const { return imported.model; }
 };
 
-/// Of several clusters in --on, the question of that one; the others are compared with it.
+/// The question for the cluster at `size` of --on; the others are compared with it.
 Result<ServeQuery> read_serve_query(const Request& request, const Context& context, std::size_t size = 0);
 
-/// The same question of another cluster, an error where its chip lacks the compute format; with weights in `format`,
-/// the cache in the same or 8 bits, and products in it where the chip can.
+/// The same question for another cluster; an error if its chip lacks the compute format. With `format`: weights in it,
+/// the cache in it or 8 bits, and matrix products in it if the chip supports it.
 Result<ServeQuery> on_other_cluster(const ServeQuery& query, const hardware::Cluster& cluster, const Request& request,
                                     const Context& context, std::optional<Dtype> format = std::nullopt);
 

@@ -11,45 +11,43 @@ serving::ServingBounds bounds_of(const ServeQuery& query, double batch);
 
 /// The search for what was asked, with measured times in place of estimates where they are given.
 Result<search::ServingSearch> search_as_measured(const ServeQuery& query);
-/// Says where what was measured is less than the least that the chips take.
+/// Notes measured times below the lower bound of the chips.
 void note_measured(const ServeQuery& query, const serving::ServingPoint& point, report::Response& response);
 
 report::Members bounds_section(const ServeQuery& query, const serving::ServingPoint& point);
 /// Prefill and decode on the same chips, one after the other or on separate ones, and in one step with --chunk.
 Result<report::Members> batching_section(const ServeQuery& query, const search::ServingSearch& found,
                                          const serving::ServingPoint& point);
-/// Loops of the draft. A batch that was not asked for shrinks until the draft fits beside it; one that was is
-/// infeasible.
+/// Speculative decoding with the draft. A searched batch shrinks until the draft fits, too; a given one is infeasible.
 Result<search::Speculation> with_draft(const ServeQuery& query, serving::ServingPoint& point,
                                        report::Response& response);
 report::Members speculation_section(const ServeQuery& query, const serving::ServingPoint& point,
                                     const search::Speculation& found);
 /// Collectives of one pass through each kind of layer.
 report::Items collectives_list(const ServeQuery& query, const serving::ServingPoint& point);
-/// Every product of a decode step: its intensity, and the batch at which arithmetic takes as long as memory.
+/// Every matrix product of a decode step: its intensity, and the batch at which it becomes compute-bound.
 report::Items balance_list(const ServeQuery& query, const serving::ServingPoint& point);
 /// The chosen strategy at the batches of --vary.
 Result<report::Items> sweep_list(const ServeQuery& query, const serving::ServingPoint& point);
 /// Weights and caches in formats of 16, 8 and 4 bits.
 report::Items fits_list(const ServeQuery& query, double batch);
-/// The first slice of the chip, from `above` chips on, where the search finds what `wanted` asks for.
+/// The first slice of the chip, from `above` chips on, whose search is `wanted`.
 struct SliceFound {
   std::string text;
   serving::ServingPoint point;
 };
 std::optional<SliceFound> first_slice(const ServeQuery& query, const Request& request, const Context& context,
                                       std::int64_t above, bool (*wanted)(const search::ServingSearch&));
-/// The slice of the chip, up to as many chips, with the least time to the first token or per token, whatever the
-/// wishes.
+/// The slice with the least time to the first token or per token, ignoring latency limits.
 std::optional<SliceFound> fastest_slice(const ServeQuery& query, const Request& request, const Context& context,
                                         bool first_token);
 /// The chip's format of 8 or 4 bits: floating if it multiplies in it, else integer.
 Dtype narrow_format(const hardware::Chip& chip, int bits);
-/// Why nothing fits, and where it would.
+/// Says why nothing fits, and where it would.
 void say_too_large(const ServeQuery& query, const serving::ServingPoint& point, const Request& request,
                    const Context& context, report::Response& response);
-/// The floors of this hardware, and the first slice of the chip that meets the wishes, with narrower weights if need
-/// be.
+/// Says the minimum latencies of this hardware, and the first slice that meets the limits, with narrower weights if
+/// needed.
 void say_too_slow(const ServeQuery& query, const search::ServingSearch& found, const Request& request,
                   const Context& context, report::Response& response);
 /// The clusters of --compare in the formats of --formats: the best point of each, most tokens per dollar first, and the
@@ -63,7 +61,7 @@ struct Comparison {
   report::Items best, front;
   std::vector<Front> fronts;  ///< of each, the question's own first
 };
-/// Of the clusters of --on, takes the first where the search finds what was asked for, and compares with the others.
+/// Takes the first cluster of --on that meets the request, and compares it with the others.
 Result<search::ServingSearch> first_that_serves(ServeQuery& query, search::ServingSearch found, const Request& request,
                                                 const Context& context);
 Result<Comparison> comparison(const ServeQuery& query, const search::ServingSearch& found, const Request& request,

@@ -27,7 +27,7 @@ std::string_view weights_name(lower::WeightScheme scheme) {
                                                          : "in one direction";
 }
 
-/// The axes of the mesh as they lie on the cluster, outermost first: "dp 2, tp 8".
+/// The mesh axes in their order on the cluster, outermost first: "dp 2, tp 8".
 std::string placement_text(const serving::ServingStrategy& strategy) {
   constexpr std::pair<std::string_view, std::string_view> words[] = {
       {"P", "pp"}, {"R", "dp"}, {"X", "weights-2d"}, {"W", "ep"}, {"Y", "tp"}};

@@ -1,4 +1,4 @@
-// What `assay train` shows besides numbers: the program line by line, the pipeline as a timeline, why others lose.
+// What `assay train` shows in detail: the program line by line, the pipeline as a timeline, why others are slower.
 #pragma once
 #include <string>
 
@@ -14,13 +14,13 @@ Result<report::Items> kind_rows(const TrainQuery& query, const training::Strateg
 
 /// The program of a strategy, one row a step, with what it costs on the cluster.
 Result<report::Items> program_rows(const TrainQuery& query, const training::Strategy& strategy);
-/// What all lines of the program amount to on one device, with all layers and microbatches.
+/// Totals of the program on one device, over all layers and microbatches.
 report::Members program_totals(const TrainQuery& query, const training::Strategy& strategy);
 
 /// "fsdp 32, tp 2, sequence-parallel, micro-batch 1"
 std::string strategy_text(const training::Strategy& strategy);
 
-/// The part of a step on which another strategy loses most.
+/// The part of a step on which another strategy loses most time.
 std::string why_slower(const training::TrainingCost& best, const training::TrainingCost& other);
 
 /// A step event by event, with the memory of its fullest stage.
@@ -33,7 +33,7 @@ Result<SimulatedStep> simulated_step(const TrainQuery& query, const search::Cand
 
 /// Memory of the fullest stage at a few moments of the step.
 report::Items memory_rows(const SimulatedStep& step);
-/// The pipeline of one step, or one stage and what some of its layers keep busy, as a Chrome trace.
+/// The pipeline of one step, or the resources of some layers, as a Chrome trace.
 Result<std::string> timeline_json(const TrainQuery& query, const search::Candidate& best, const SimulatedStep& step);
 draw::Scene training_picture(const TrainQuery& query, const search::Candidate& best, const Result<SimulatedStep>& step);
 

@@ -41,7 +41,7 @@ Result<double> parse_batch(std::string_view text, std::int64_t sequence, std::st
 
 namespace {
 
-/// The order of the mesh's axes on the cluster, the outermost first; those that are not named lie outside.
+/// The order of the mesh axes on the cluster, outermost first; axes that are not named are outermost.
 Result<void> read_order(const Request& request, std::optional<network::AxisLayout>& layout) {
   static constexpr std::string_view names[] = {"pp", "dp", "fsdp", "ep", "cp", "tp"};  // of whole_mesh_sizes()
   const auto text = request.value("order");
@@ -116,7 +116,7 @@ Result<void> check_load(const model::Transformer& model, double load, std::strin
   return {};
 }
 
-/// What is moved must lie somewhere: the chip's file has to say how large the host is.
+/// Offloading needs the size of host memory from the chip's file.
 Result<void> check_host(const Request& request, TrainQuery& query) {
   const hardware::Chip& chip = query.cluster.chip;
   if (query.choices.offloads == std::vector<training::Offload>{training::Offload::none}) return {};
@@ -187,8 +187,8 @@ Result<void> check_length(const model::Transformer& model, std::string_view opti
   return {};
 }
 
-/// A list of what is made again names parts: says which of them no layer of the model has. What goes between devices is
-/// a question of the strategy.
+/// Notes parts of a --recompute list that no layer of the model has. Whether there are collectives depends on the
+/// strategy.
 void note_absent_parts(TrainQuery& query) {
   using enum lower::ForwardPart;
   const std::optional<lower::Recompute>& asked = query.choices.recompute;

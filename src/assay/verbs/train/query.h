@@ -16,9 +16,9 @@ struct TrainQuery {
   double batch_tokens = 0;
   std::optional<double> tokens;  ///< of the whole run
   Dtype compute = Dtype::bf16;
-  std::optional<Watts> power;  ///< limit of each chip, where it is below what the chip may draw
+  std::optional<Watts> power;  ///< limit of each chip, if below the chip's own
   std::size_t top = 5;
-  std::optional<estimate::StepCalibration> steps;  ///< where the chip has a calibration
+  std::optional<estimate::StepCalibration> steps;  ///< if the chip has a calibration
   std::vector<std::string> notes;                  ///< defaults taken
 
   /// Call once the query is at its final place.
@@ -28,8 +28,7 @@ struct TrainQuery {
 /// The question on one cluster.
 Result<TrainQuery> read_train_query(const Request& request, const Context& context, const hardware::Cluster& cluster);
 
-/// A chip's way to the host's memory and its part of it, which the cluster's chips of a host share; nothing of it
-/// where the chip's file does not say.
+/// A chip's link to host memory and its share of it; zero if the chip's file does not say.
 training::HostLink host_link(const hardware::Cluster& cluster);
 
 /// A number of tokens "4Mi" or of sequences "1024seq"; returns sequences.

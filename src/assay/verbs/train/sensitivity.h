@@ -1,5 +1,5 @@
-// What changes the answer of `assay train`: how the step time follows each rate of the hardware, the batch and the
-// sequence, and at which value the limiter or the best strategy becomes another.
+// Sensitivity of `assay train`: how step time depends on each hardware rate, the batch and the sequence, and where the
+// limiter or the best strategy changes.
 #pragma once
 #include "assay/report/document.h"
 #include "assay/verbs/train/query.h"
@@ -7,11 +7,11 @@
 namespace assay::verbs::train {
 
 /// Rows of elasticities d ln(step time) / d ln(rate) and break-even values, each from the whole model with that one
-/// rate changed. The strategy is fixed; what a new search would pick is said beside it.
+/// rate changed. The strategy is fixed; the best strategy of a new search is given, too.
 Result<report::Items> sensitivity_rows(const Request& request, const Context& context, const TrainQuery& query,
                                        const search::Candidate& best);
 
-/// The memory of a chip: down to where this strategy fits, down to where any does, and what more of it would bring.
+/// Chip memory: how little this strategy and any strategy needs, and what more of it would gain.
 Result<report::Members> capacity_members(const TrainQuery& query, const search::Candidate& best);
 
 }  // namespace assay::verbs::train

@@ -23,8 +23,7 @@
 namespace assay::verbs::train {
 namespace {
 
-/// What the model asks for, however it is split: copies of keys, padding and forward passes that are made again are no
-/// part of it.
+/// FLOP of the model however it is sharded: without copies of keys, padding and recomputation.
 Flops model_flops_per_chip(const TrainQuery& query) {
   const Flops sequence =
       model::training_flops(query.imported.model, query.sequence, query.question.setup.source_of(query.sequence));
@@ -139,7 +138,7 @@ std::string nearest_fit(const TrainQuery& query, const training::Strategy& strat
          {training::Offload::both, training::Offload::optimizer, training::Offload::activations})
       change(fmt::format("--offload {}", training::name(offload)), [&](training::Strategy& s) { s.offload = offload; });
   change("--micro-batch 1", [](training::Strategy& s) { s.micro_batch = 1; });
-  // Weights, gradients and optimizer states of the whole model have to lie somewhere, however they are shared out.
+  // However they are sharded, weights, gradients and optimizer states of the whole model must fit on the chips.
   const model::ParameterCounts counts = model::parameter_counts(query.imported.model);
   const lower::Formats& formats = query.question.setup.formats;
   const double states = static_cast<double>(counts.total) * storage(formats.weights, 1.0).value() +
