@@ -66,11 +66,10 @@ Result<AxisPart> parse_part(const hardware::Cluster& cluster, std::string_view t
     part.stride = stride;
   }
   if (part.size > axis.size || part.stride > axis.size || axis.size % (part.size * part.stride) != 0)
-    return fail(
-        std::string(where),
-        fmt::format("{} chips that lie {} apart do not divide axis {} of {}", part.size, part.stride, name, axis.size),
-        "a part is SIZE neighbours, X=4, or chips STRIDE apart, X=4:2; SIZE x STRIDE divides the axis",
-        Error::Kind::usage);
+    return fail(std::string(where),
+                fmt::format("{} chips {} apart do not divide axis {} of {}", part.size, part.stride, name, axis.size),
+                "a part is SIZE neighbours, X=4, or chips STRIDE apart, X=4:2; SIZE x STRIDE divides the axis",
+                Error::Kind::usage);
   return part;
 }
 

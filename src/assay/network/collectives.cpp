@@ -292,11 +292,11 @@ Bytes busiest_link(CollectiveKind kind, Bytes bytes, const CollectiveGroup& grou
 std::string algorithm(CollectiveKind kind, const CollectiveGroup& group) {
   if (group.devices <= 1.0) return "nothing to do";
   if (kind == CollectiveKind::point_to_point) return "one way, pipelined";
-  if (group.mixed()) return "within and between slices at once";
+  if (group.mixed()) return "within and between slices concurrently";
   if (!group.torus()) {
     for (const auto& level : group.levels)
       if (level.groups > 1.0 && in_network(kind, level)) return "tree with in-network reduction";
-    return "tree, all levels at once";
+    return "tree, all levels concurrently";
   }
   if (kind == CollectiveKind::permute) return "one hop";
   if (is_exchange(kind)) return group.one_way ? "one way round each ring" : "shortest paths, all links";

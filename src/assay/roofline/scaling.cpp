@@ -93,9 +93,8 @@ LayerTimes<N> layer_times(const N& num, const LayerRates<N>& rates, const Split&
                     : num.given("collectives per matrix", back ? 2.0 : 1.0, "gather; backward also reduce-scatter") *
                           (rates.gather / inner));
   // Activations move as much in both passes where the gathered input is kept.
-  const auto activations =
-      num.named("activation communication",
-                split.tensor <= 1.0 ? none("one way of tensor parallelism") : tokens * rates.exchange / outer);
+  const auto activations = num.named("activation communication", split.tensor <= 1.0 ? none("no tensor parallelism")
+                                                                                     : tokens * rates.exchange / outer);
   const auto communication = num.named("communication", max(weights, activations));
   return {compute,
           weights,

@@ -287,7 +287,7 @@ VerbSpec verb() {
           "answer: compute-bound, memory-bound, network-bound, fits, or KEY<VALUE, KEY>VALUE, KEY=VALUE. Finds the "
           "smallest value that meets it, or the largest if the first one tried does.",
           {{"command", "another command with one ?", true, true}},
-          {{"until", "CONDITION", "what the answer must say: compute-bound, fits, 'time.lower<1ms', 'mfu>0.4'"},
+          {{"until", "CONDITION", "the condition on the answer: compute-bound, fits, 'time.lower<1ms', 'mfu>0.4'"},
            {"from", "N", "the smallest value to try (default 1)"},
            {"to", "N", "the largest value to try (default 2^40)"}},
           {{"assay solve train llama-3-70b --on tpu-v5p:16x16x16 --fsdp 1024 --tp 4 --batch '?seq' --until 'mfu>0.5'",

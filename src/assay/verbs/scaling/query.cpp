@@ -327,7 +327,7 @@ std::vector<OptionSpec> scaling_options() {
           {"seq", "N", "tokens per sequence; gives the number of sequences in the batch"},
           {"tokens", "N", "tokens of the whole training run: 15T"},
           {"mfu", "SHARE", "share of the peak that training reaches (default 1)"},
-          {"rate", "FLOP/s", "what one chip reaches, instead of --mfu: 400TFLOP/s"},
+          {"rate", "FLOP/s", "the rate that one chip reaches, instead of --mfu: 400TFLOP/s"},
           {"parameters", "N", "parameters of the model (default: counted from its configuration)"},
           {"fsdp", "X", "FSDP ways within a slice"},
           {"tp", "Y", "tensor-parallel ways"},
