@@ -93,19 +93,9 @@ class Head {
         out.skip = in_[6]->values[at(head_)];
         break;
       }
-      case Kind::gated_delta: {
-        out.query = unit(&in_[1]->values[key(b, t)], p_.key_dim, scale());
-        out.key = unit(&in_[2]->values[key(b, t)], p_.key_dim, 1.0);
-        out.weight = sigmoid(in_[3]->values[scalar(b, t)]);
-        for (std::int64_t n = 0; n < p_.key_dim; ++n)
-          out.decay[at(n)] = std::exp(-std::exp(in_[5]->values[at(head_)]) * softplus(raw_decay(b, t, n)));
-        out.removed = out.removal = out.key;  // what the decayed state has for the key
-        for (std::size_t n = 0; n < out.key.size(); ++n) {
-          out.removed[n] *= out.decay[n];
-          out.removal[n] *= out.weight;
-        }
+      case Kind::gated_delta:
+        fill_gated_delta(b, t, out);
         break;
-      }
       case Kind::gated_linear: {
         const double decay = linear_decay(scalar(b, t));
         out.decay = {decay};
@@ -134,20 +124,11 @@ class Head {
         for (double& number : out.decay) number = std::exp(-std::exp(number));
         out.bonus = row(4, at(head_ * p_.key_dim), p_.key_dim);
         break;
-      case Kind::rwkv7: {
+      case Kind::rwkv7:
         out.query = row(1, key(b, t), p_.key_dim);
         out.key = row(2, key(b, t), p_.key_dim);
-        out.removed = removed_key(out.key);
-        out.removal = out.removed;
-        for (std::int64_t n = 0; n < p_.key_dim; ++n) {
-          const double rate = sigmoid(in_[4]->values[key(b, t) + at(n)]);
-          out.decay[at(n)] = std::exp(-rwkv7_rate * sigmoid(in_[3]->values[key(b, t) + at(n)]));
-          out.removal[at(n)] *= rate;
-          out.key[at(n)] *= 1.0 + (rate - 1.0) * key_scale(n, 1);
-          out.skip += out.query[at(n)] * out.key[at(n)] * key_scale(n, 2);
-        }
+        fill_rwkv7(b, t, out);
         break;
-      }
       case Kind::mlstm:
         out.query = row(1, key(b, t), p_.key_dim);
         out.key = row(2, key(b, t), p_.key_dim);
@@ -214,6 +195,31 @@ class Head {
   }
   std::vector<double> removed_key(const std::vector<double>& key) const {
     return unit(scaled_key(key).data(), p_.key_dim, 1.0);
+  }
+
+  void fill_gated_delta(std::int64_t b, std::int64_t t, Token& out) const {
+    out.query = unit(&in_[1]->values[key(b, t)], p_.key_dim, scale());
+    out.key = unit(&in_[2]->values[key(b, t)], p_.key_dim, 1.0);
+    out.weight = sigmoid(in_[3]->values[scalar(b, t)]);
+    for (std::int64_t n = 0; n < p_.key_dim; ++n)
+      out.decay[at(n)] = std::exp(-std::exp(in_[5]->values[at(head_)]) * softplus(raw_decay(b, t, n)));
+    out.removed = out.removal = out.key;  // what the decayed state has for the key
+    for (std::size_t n = 0; n < out.key.size(); ++n) {
+      out.removed[n] *= out.decay[n];
+      out.removal[n] *= out.weight;
+    }
+  }
+  /// From its queries and keys.
+  void fill_rwkv7(std::int64_t b, std::int64_t t, Token& out) const {
+    out.removed = removed_key(out.key);
+    out.removal = out.removed;
+    for (std::int64_t n = 0; n < p_.key_dim; ++n) {
+      const double rate = sigmoid(in_[4]->values[key(b, t) + at(n)]);
+      out.decay[at(n)] = std::exp(-rwkv7_rate * sigmoid(in_[3]->values[key(b, t) + at(n)]));
+      out.removal[at(n)] *= rate;
+      out.key[at(n)] *= 1.0 + (rate - 1.0) * key_scale(n, 1);
+      out.skip += out.query[at(n)] * out.key[at(n)] * key_scale(n, 2);
+    }
   }
 
   // Gradients of the inputs, by kind of recurrence.
