@@ -145,9 +145,8 @@ Numbers attention_quotient(const Numbers& sums, const Numbers& weights, const Nu
   return out;
 }
 
-AttentionGradients attention_grad(const Numbers& d_out, const Numbers& q, const Numbers& k, const Numbers& v,
-                                  const Numbers& out, const Numbers& rest, const Numbers* terms,
-                                  const AttentionPlace& place) {
+AttentionGradients attention_grad(const Numbers& d_out, const AttentionPass& forward, const AttentionPlace& place) {
+  const auto& [q, k, v, out, rest, terms] = forward;
   const Sizes sizes(q, k, &v, place);
   const std::size_t width = at(sizes.width), value_dim = at(sizes.value_dim);
   AttentionGradients grads{zeros<double>(q.shape), zeros<double>(k.shape), zeros<double>(v.shape), {}};

@@ -39,12 +39,15 @@ std::pair<Numbers, Numbers> attention(const Numbers& q, const Numbers& k, const 
 /// Sums of weighted values divided by the sums of weights, sinks (nullptr: none) among them.
 Numbers attention_quotient(const Numbers& sums, const Numbers& weights, const Numbers* sinks);
 
+/// What the gradient of attention reads.
+struct AttentionPass {
+  const Numbers &q, &k, &v;
+  const Numbers &out, &rest;       ///< the results of attention()
+  const Numbers* terms = nullptr;  ///< as attention() has them
+};
 struct AttentionGradients {
   Numbers dq, dk, dv, d_terms;
 };
-/// `rest` is the second result of attention().
-AttentionGradients attention_grad(const Numbers& d_out, const Numbers& q, const Numbers& k, const Numbers& v,
-                                  const Numbers& out, const Numbers& rest, const Numbers* terms,
-                                  const AttentionPlace& place);
+AttentionGradients attention_grad(const Numbers& d_out, const AttentionPass& forward, const AttentionPlace& place);
 
 }  // namespace assay::execute

@@ -250,7 +250,8 @@ LocalStep::Results LocalStep::attention() const {
 
 LocalStep::Results LocalStep::attention_grad() const {
   const AttentionPlace place = attention_place(step_.in[1], step_.in[2], step_.in[4], maybe(7));
-  AttentionGradients made = execute::attention_grad(in(0), in(1), in(2), in(3), in(4), in(5), maybe(6), place);
+  const AttentionPass forward{in(1), in(2), in(3), in(4), in(5), maybe(6)};
+  AttentionGradients made = execute::attention_grad(in(0), forward, place);
   return {std::move(made.dq), std::move(made.dk), std::move(made.dv), std::move(made.d_terms)};
 }
 

@@ -140,8 +140,7 @@ int LayerWriter::latent_attention(const model::Attention& a, int x) {
   if (a.rotary) place = build_.pointwise(program::Op::rotate, "K_pos", {place}, place);
   const int expansion = weight("W_kvb"), picked = picked_keys(a, x, low);
   if (!work_.cached) {
-    int k, v;
-    expand(a, c, place, expansion, sequence, k, v);
+    const auto [k, v] = expand(a, c, place, expansion, sequence);
     return attend(a, build_.settle(q, program::TensorClass::query), build_.settle(k, program::TensorClass::key_value),
                   build_.settle(v, program::TensorClass::key_value), {value_dim, a.value_dim}, picked);
   }
@@ -198,23 +197,22 @@ int LayerWriter::picked_keys(const model::Attention& a, int x, int low) {
   return picked;
 }
 
-void LayerWriter::expand(const model::Attention& a, int c, int place, int expansion, model::LogicalDim along, int& k,
-                         int& v) {
+LayerWriter::KeysAndValues LayerWriter::expand(const model::Attention& a, int c, int place, int expansion,
+                                               model::LogicalDim along) {
   const int both = build_.product("KV", c, expansion, {batch, along, heads, head_dim});
   program::Sharding beside = sharding(place);
   for (std::size_t i = 0; i < 2; ++i) beside.dims[i] = sharding(both).dims[i];
   place = build_.reshard(place, beside, program::Urgency::critical);
-  k = resized(both, "K", head_dim, a.head_dim);
-  v = resized(both, "V", head_dim, a.value_dim);
+  const int k = resized(both, "K", head_dim, a.head_dim), v = resized(both, "V", head_dim, a.value_dim);
   build_.program().tensors[at(v)].dims.set(3, {value_dim, a.value_dim});
   build_.emit(program::Op::split, {both, place}, {k, v});
+  return {k, v};
 }
 
 int LayerWriter::expanded(const model::Attention& a, int q, int latent, int expansion, int picked) {
   const int c = resized(latent, "C", rank, a.kv_rank), place = resized(latent, "K_pos", rank, a.rope_dim);
   build_.emit(program::Op::split, {latent}, {c, place});
-  int k, v;
-  expand(a, c, place, expansion, context, k, v);
+  const auto [k, v] = expand(a, c, place, expansion, context);
   return attend(a, build_.settle(q, program::TensorClass::query), build_.settle(k, program::TensorClass::key_value),
                 build_.settle(v, program::TensorClass::key_value), {value_dim, a.value_dim}, picked);
 }

@@ -58,7 +58,10 @@ class LayerWriter {
   /// The keys that queries attend to, by an index that makes its queries of `low`, the compressed ones; below 0: all.
   int picked_keys(const model::Attention& a, int x, int low);
   /// Keys and values of all heads from their latent form.
-  void expand(const model::Attention& a, int c, int place, int expansion, model::LogicalDim along, int& k, int& v);
+  struct KeysAndValues {
+    int keys = -1, values = -1;
+  };
+  KeysAndValues expand(const model::Attention& a, int c, int place, int expansion, model::LogicalDim along);
   int expanded(const model::Attention& a, int q, int latent, int expansion, int picked);
   /// Attention in latent form: the keys' half of the expansion is applied to the queries, the values' half to the
   /// result, and all heads share the cache.
@@ -132,8 +135,12 @@ class LayerWriter {
   int also_made(int like, std::string_view name);
   /// Values with those of the first layer mixed in.
   int with_first_values(const model::StateSpace& s, int x, int v);
-  /// A product with two narrow matrices, an activation between them where asked for.
-  int narrow_product(std::string_view name, int x, std::string_view low, std::string_view high, std::string_view bias,
+  /// Names of two narrow matrices and of a bias, which may be empty.
+  struct NarrowMatrices {
+    std::string_view low, high, bias;
+  };
+  /// A product with two narrow matrices, with an activation between them if asked for.
+  int narrow_product(std::string_view name, int x, const NarrowMatrices& by,
                      std::initializer_list<model::LogicalDim> result, bool activated);
   /// The token before each one.
   int token_before(int x);

@@ -56,12 +56,11 @@ std::array<int, 5> LayerWriter::mixed(int x, int y, int weights, std::initialize
   return out;
 }
 
-int LayerWriter::narrow_product(std::string_view name, int x, std::string_view low, std::string_view high,
-                                std::string_view bias, std::initializer_list<model::LogicalDim> result,
-                                bool activated) {
-  int narrow = build_.settle_sums(build_.product("Low", x, weight(low), {batch, sequence, rank}));
+int LayerWriter::narrow_product(std::string_view name, int x, const NarrowMatrices& by,
+                                std::initializer_list<model::LogicalDim> result, bool activated) {
+  int narrow = build_.settle_sums(build_.product("Low", x, weight(by.low), {batch, sequence, rank}));
   if (activated) narrow = build_.pointwise(program::Op::activate, "Low", {narrow}, narrow);
-  return build_.settle_sums(build_.product(name, narrow, weight(high), result, -1, weight(bias)));
+  return build_.settle_sums(build_.product(name, narrow, weight(by.high), result, -1, weight(by.bias)));
 }
 
 int LayerWriter::rwkv4(const model::StateSpace& s, int x) {
@@ -99,7 +98,7 @@ int LayerWriter::rwkv5(const model::StateSpace& s, int x) {
   }
   const auto streams = s.decay_rank > 0 ? mixed(x, before, weights, {"MixedR", "MixedK", "MixedV", "MixedG", "MixedW"})
                                         : mixed(x, before, weights, {"MixedR", "MixedK", "MixedV", "MixedG"});
-  const int decay = s.decay_rank > 0 ? whole_sequence(narrow_product("W", streams[4], "W_w_low", "W_w", "A",
+  const int decay = s.decay_rank > 0 ? whole_sequence(narrow_product("W", streams[4], {"W_w_low", "W_w", "A"},
                                                                      {batch, sequence, heads, head_dim}, true))
                                      : -1;
   const auto of_heads = [&](std::string_view name, int from, int w) {
@@ -121,9 +120,9 @@ int LayerWriter::rwkv7(const model::StateSpace& s, int x) {
   x = build_.brought_to(x, receptance);
   const int before = token_before(x);
   const auto [xw, xa, xg, no, none] = mixed(x, before, along_channels("mix_low", x), {"MixedW", "MixedA", "MixedG"});
-  const auto decay = narrow_product("W", xw, "W_w_low", "W_w", "b_w", {batch, sequence, heads, head_dim}, true);
-  const auto rate = narrow_product("A", xa, "W_a_low", "W_a", "b_a", {batch, sequence, heads, head_dim}, false);
-  const int gate = narrow_product("Gate", xg, "W_g_low", "W_g", {}, {batch, sequence, inner}, true);
+  const auto decay = narrow_product("W", xw, {"W_w_low", "W_w", "b_w"}, {batch, sequence, heads, head_dim}, true);
+  const auto rate = narrow_product("A", xa, {"W_a_low", "W_a", "b_a"}, {batch, sequence, heads, head_dim}, false);
+  const int gate = narrow_product("Gate", xg, {"W_g_low", "W_g", {}}, {batch, sequence, inner}, true);
   const auto [xr, xk, xv, no_more, none_more] =
       mixed(x, before, along_channels("mix", x), {"MixedR", "MixedK", "MixedV"});
   const auto of_heads = [&](std::string_view name, int from, int w) {
@@ -149,7 +148,7 @@ int LayerWriter::with_first_values(const model::StateSpace& s, int x, int v) {
     lent_.values = v;
   }
   if (s.value_rank == 0) return v;
-  int share = narrow_product("Share", x, "W_vg_low", "W_vg", "b_vg", {batch, sequence, inner}, false);
+  int share = narrow_product("Share", x, {"W_vg_low", "W_vg", "b_vg"}, {batch, sequence, inner}, false);
   share = build_.pointwise(program::Op::activate, "Share", {share}, share);
   program::ProgramTensor given = program.tensor(v);
   given.tensor_class = program::TensorClass::key_value;
