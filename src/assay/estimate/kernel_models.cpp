@@ -71,7 +71,8 @@ CoreRates core_rates(const hardware::Chip& chip) {
                  1_FLOP * chip.vector_unit.clock.value;
   if (const auto& bf16 = chip.peak[static_cast<std::size_t>(Dtype::bf16)]) rates.bf16 = bf16->value;
   const hardware::MatrixUnit& unit = chip.matrix_unit;
-  rates.systolic = unit.rows.has_value() && chip.family == "tpu";
+  // Arrays whose padding is not known are treated as cores that work on tiles.
+  rates.systolic = unit.rows.has_value() && unit.tile_m.has_value();
   if (rates.systolic) {
     if (unit.tile_m) rates.pad_m = static_cast<double>(unit.tile_m->value);
     if (unit.tile_k) rates.pad_k = static_cast<double>(unit.tile_k->value);

@@ -75,11 +75,15 @@ struct ServingEffects {
   Seconds meet;           ///< that devices wait for each other at each collective
 };
 
-/// The file of all effects. Numbers by family, or by how software fuses; the last of the latter is a TPU's compiler.
-struct ServingCalibration {
-  static constexpr std::size_t ways = 4;
-  std::array<double, step_families> product{1, 1, 1, 1, 1}, attention{1, 1, 1, 1, 1}, decode{1, 1, 1, 1, 1};
-  std::array<Seconds, step_families> one_shot{}, meet{};
+/// The file of all effects: numbers by family, or by how software fuses.
+struct ServingCalibration : MeasuredFamilies {
+  static constexpr std::size_t ways = std::size(fusion_names);
+  ServingCalibration() = default;
+  /// All neutral.
+  explicit ServingCalibration(Families all);
+
+  std::vector<double> product, attention, decode;
+  std::vector<Seconds> one_shot, meet;
   std::array<double, ways> kernels{1, 1, 1, 1}, pointwise{1, 1, 1, 1};
   std::array<Seconds, ways> start{};
   std::array<Seconds, 2> launch{};            ///< by a compiled host, by an interpreted one
@@ -94,13 +98,14 @@ struct ServingCalibration {
 };
 
 /// The classes of steps that a step belongs to, the narrowest first: family and kind of model, kind of model, all.
-std::vector<std::string> serving_classes(const hardware::Chip& chip, const model::Transformer& model);
+/// `family` is that of the chip, nullptr where it has none.
+std::vector<std::string> serving_classes(const Family* family, const model::Transformer& model);
 /// Where a step of `batch` sequences with `context` tokens each lies among those that were measured.
 std::vector<Coordinate> serving_coordinates(double chips, const model::Transformer& model, double batch,
                                             double context);
 
 /// The numbers of files like catalogue/steps/serving.toml and serving_memory.toml; the first fault with its place.
-Result<ServingCalibration> read_serving_steps(std::string_view document, std::string_view file);
+Result<ServingCalibration> read_serving_steps(std::string_view document, std::string_view file, Families families);
 Result<void> read_serving_memory(std::string_view document, std::string_view file, ServingCalibration& steps);
 /// Those of the catalogue; neutral ones where it has none.
 Result<ServingCalibration> serving_steps_of(const hardware::Catalogue& catalogue);

@@ -6,9 +6,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "assay/base/result.h"
 #include "assay/base/units.h"
+#include "assay/estimate/families.h"
 #include "assay/estimate/interval.h"
 #include "assay/hardware/catalogue.h"
 #include "assay/hardware/chip.h"
@@ -85,18 +87,30 @@ struct StepEffects {
   }
 };
 
-/// Families of chips, by what whole steps on them have in common.
-enum class StepFamily : std::uint8_t { ampere, hopper, blackwell, tpu, other };
-inline constexpr std::size_t step_families = 5;
-inline constexpr std::string_view step_family_names[] = {"ampere", "hopper", "blackwell", "tpu", "other"};
-StepFamily step_family(const hardware::Chip& chip);
+/// Which families a steps file has numbers of. All numbers by family are in this order.
+struct MeasuredFamilies {
+  Families families;
+  std::vector<char> measured;  ///< by family: 1 where its steps were measured; else its numbers are neutral
 
-/// The file of all effects. Numbers by family, or by how software fuses.
-struct StepCalibration {
+  MeasuredFamilies() = default;
+  explicit MeasuredFamilies(Families all) : families(std::move(all)), measured(families.size(), 0) {}
+  /// Nullptr where the chip has no family.
+  const Family* family(const hardware::Chip& chip) const { return family_of(families, chip); }
+  bool has_steps(const hardware::Chip& chip) const;
+  /// Whether a step is one program of a compiler on this chip.
+  bool compiled_whole(const hardware::Chip& chip) const;
+};
+
+/// The file of all effects: numbers by family, or by how software fuses.
+struct StepCalibration : MeasuredFamilies {
   static constexpr std::size_t ways = std::size(fusion_names);
-  std::array<double, step_families> product{1, 1, 1, 1, 1}, attention{1, 1, 1, 1, 1};
-  std::array<double, step_families> stream{1, 1, 1, 1, 1};  ///< element-wise kernels over those measured by themselves
-  std::array<double, step_families> tensor_overlapped{1, 1, 1, 1, 1};  ///< waited for where software overlaps all
+  StepCalibration() = default;
+  /// All neutral.
+  explicit StepCalibration(Families all);
+
+  std::vector<double> product, attention;
+  std::vector<double> stream;             ///< time of element-wise kernels over that of those measured by themselves
+  std::vector<double> tensor_overlapped;  ///< share of collectives that is exposed where software overlaps all
   std::array<double, ways> pointwise{1, 1, 1, 1}, cast{1, 1, 1, 1}, loss{1, 1, 1, 1};
   std::array<double, ways> activations{1, 1, 1, 1}, logits{1, 1, 1, 1}, reserved{1, 1, 1, 1};  ///< of memory
   std::array<Bytes, ways> context{};
@@ -115,8 +129,10 @@ struct StepCalibration {
 };
 
 /// Classes of steps by what their errors have in common, the narrowest first; and of their peaks of memory.
-std::vector<std::string> step_classes(const hardware::Cluster& cluster, const model::Transformer& model);
-std::vector<std::string> memory_classes(const hardware::Cluster& cluster);
+/// `family` is that of the cluster's chips, nullptr where they have none.
+std::vector<std::string> step_classes(const Family* family, const hardware::Cluster& cluster,
+                                      const model::Transformer& model);
+std::vector<std::string> memory_classes(const Family* family, const hardware::Cluster& cluster);
 /// Adds which kinds of models were measured: the shares of layers with state spaces and of those of an encoder.
 void add_kinds(const model::Transformer& model, std::vector<Coordinate>& at);
 /// Where a step lies among those that were measured.
@@ -127,7 +143,7 @@ bool has_gated_experts(const model::Transformer& model);
 bool has_state_spaces(const model::Transformer& model);
 
 /// The numbers of catalogue/steps/training.toml; the first fault with its place.
-Result<StepCalibration> read_steps(std::string_view document, std::string_view file);
+Result<StepCalibration> read_steps(std::string_view document, std::string_view file, Families families);
 /// Those of the catalogue; neutral ones where it has none.
 Result<StepCalibration> steps_of(const hardware::Catalogue& catalogue);
 /// How the clock follows a limit of power: catalogue/steps/power.toml.

@@ -142,21 +142,24 @@ bool is_attention(const KernelRow& row) {
   return row.kind == KernelKind::attention_forward || row.kind == KernelKind::attention_backward;
 }
 
-void fit_attention(Problem& p, const hardware::Calibration* start) {
-  hardware::AttentionKernelCalibration& kernel = p.calibration.attention.emplace().cudnn.emplace(attention_start);
+void fit_attention(Problem& p, const hardware::Calibration* start, const AttentionRanges& ranges) {
+  hardware::AttentionKernelCalibration& kernel = p.calibration.attention.emplace().cudnn.emplace(ranges.start());
   if (start && start->attention && start->attention->cudnn) kernel = *start->attention->cudnn;
   launch_alike(p.harness);
   for (const KernelKind kind : {KernelKind::attention_forward, KernelKind::attention_backward}) {
     if (!p.has(kind)) continue;
+    const bool forward = kind == KernelKind::attention_forward;
+    PassRanges pass = forward ? ranges.forward : ranges.backward;
+    pass.share.high = ranges.forward.share.high;  // a new chip may do better than those known
     std::vector<FitParameter> parameters;
-    add_pass(kind == KernelKind::attention_forward ? kernel.forward : kernel.backward, false, parameters);
+    add_pass(forward ? kernel.forward : kernel.backward, pass, false, parameters);
     minimise(
         parameters, [&] { return p.misfit([&](const KernelRow& row) { return row.kind == kind; }); }, 1500);
   }
   if (!p.has(KernelKind::decode)) return;
   minimise(
-      {fit(kernel.decode.share, 0.1, 1.0), fit(kernel.decode.item, 0.01_us, 10_us),
-       fit(kernel.decode.crowded, 0.3, 1.0)},
+      {fit(kernel.decode.share, ranges.decode_share), fit(kernel.decode.item, ranges.item),
+       fit(kernel.decode.crowded, ranges.crowded)},
       [&] { return p.misfit([](const KernelRow& row) { return row.kind == KernelKind::decode; }); }, 1500);
 }
 
@@ -289,7 +292,7 @@ std::vector<measure::MeasuredRow> measured_rows(const CsvTable& table) {
 }
 
 MeasuredFit fit_measured(const CsvTable& table, const hardware::Chip& chip, const hardware::Calibration* start,
-                         const hardware::CalibrationSource& source) {
+                         const AttentionRanges& attention, const hardware::CalibrationSource& source) {
   MeasuredFit result;
   Problem problem = problem_of(table, chip, &result.unanswered);
   hardware::Calibration& c = problem.calibration;
@@ -297,7 +300,7 @@ MeasuredFit fit_measured(const CsvTable& table, const hardware::Chip& chip, cons
   const bool cpu = chip.family == "cpu";
   if (problem.has(KernelKind::matmul)) cpu ? fit_cpu_products(problem) : fit_gpu_products(problem, start);
   if (cpu && problem.has(KernelKind::stream)) fit_streams(problem);
-  if (problem.has(KernelKind::attention_forward)) fit_attention(problem, start);
+  if (problem.has(KernelKind::attention_forward)) fit_attention(problem, start, attention);
   if (!problem.collectives.empty()) fit_ranks(problem);
   add_spread(problem);
   result.cases = cases_of(problem);

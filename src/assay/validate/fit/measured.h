@@ -8,6 +8,7 @@
 #include "assay/hardware/chip.h"
 #include "assay/measure/host_chip.h"
 #include "assay/measure/rows.h"
+#include "assay/validate/fit/ranges.h"
 #include "assay/validate/rows/csv.h"
 #include "assay/validate/validation.h"
 
@@ -25,7 +26,7 @@ struct MeasuredFit {
 /// Half of the rows are fitted, by the hash of their shape. `start` is where a GPU's numbers begin (its own or its
 /// family's calibration); a CPU needs none. A section without rows is absent from the result.
 MeasuredFit fit_measured(const CsvTable& table, const hardware::Chip& chip, const hardware::Calibration* start,
-                         const hardware::CalibrationSource& source);
+                         const AttentionRanges& attention, const hardware::CalibrationSource& source);
 
 /// The same rows against a calibration that exists; none of them counts as fitted.
 std::vector<ValidationCase> check_measured(const CsvTable& table, const hardware::Chip& chip,

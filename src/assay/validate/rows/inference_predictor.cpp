@@ -54,7 +54,7 @@ double InferencePredictor::spread(const InferenceRow& row) {
   if (!where) return 0.0;
   const estimate::IntervalClass* found = estimate::interval_of(
       row.figure == InferenceFigure::first_token ? steps.prefill_intervals : steps.decode_intervals,
-      estimate::serving_classes((*where)->chip, row.model));
+      estimate::serving_classes(steps.family((*where)->chip), row.model));
   return found ? found->spread : 0.0;
 }
 

@@ -7,6 +7,7 @@
 
 #include "assay/base/text.h"
 #include "assay/model/model_catalogue.h"
+#include "assay/validate/rows/known_chips.h"
 #include "assay/validate/rows/table_line.h"
 
 namespace assay::validate {
@@ -168,8 +169,9 @@ Why add_figures(const TableLine& in, const InferenceRow& row, InferenceRows& out
 
 }  // namespace
 
-InferenceRows read_inference(const CsvTable& table, const hardware::Catalogue& catalogue) {
+Result<InferenceRows> read_inference(const CsvTable& table, const hardware::Catalogue& catalogue) {
   InferenceRows out;
+  ASSAY_TRY(chips, KnownChips::make(catalogue));
   KnownModels known_models(catalogue);
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const TableLine in{table, i};
@@ -182,15 +184,15 @@ InferenceRows read_inference(const CsvTable& table, const hardware::Catalogue& c
     if (!why) why = unread_inference(in);
     if (!why && contains(in.text("notes"), "throughput not equal"))
       why = "the row contradicts itself: throughput does not follow from latency";
-    const std::optional<std::string> chip = chip_of(in.text("accelerator"), catalogue);
+    const std::optional<std::string> chip = chips.find(in.text("accelerator"));
     if (!why && !chip) why = fmt::format("{} is not in the catalogue", in.text("accelerator"));
     // GPT-2's vocabulary as it is padded for tensor parallelism.
     if (!why) why = read_model(in, contains(in.text("model"), "GPT-") ? 51200 : 0, known_models, row.model);
     if (!why) why = read_software(in, row);
     if (!why) why = read_strategy(in, row);
     if (!why) {
-      const auto known = catalogue.chip(*chip, "chip");
-      why = known ? read_formats(in, *known, row) : Why(known.error().what);
+      const hardware::Chip* known = chips.chip(*chip);
+      why = known ? read_formats(in, *known, row) : Why(fmt::format("the file of {} has a fault", *chip));
       row.cluster = fmt::format("{}:{}", *chip, in.count("n_chips"));
     }
     // Stages that take turns on the whole batch are as fast as one chip.

@@ -47,7 +47,7 @@ struct InferenceRows {
 Result<InferenceRows> read_h200_infer(const CsvTable& table, const hardware::Catalogue& catalogue);
 Result<InferenceRows> read_h200_decode(const CsvTable& table, const hardware::Catalogue& catalogue);
 /// Tables of published and third-party figures; a row may yield a time to the first token and one of each next.
-InferenceRows read_inference(const CsvTable& table, const hardware::Catalogue& catalogue);
+Result<InferenceRows> read_inference(const CsvTable& table, const hardware::Catalogue& catalogue);
 
 /// Prices rows. What does not depend on the effects of software is made once for each row, so a fit asks again cheaply.
 class InferencePredictor {

@@ -7,6 +7,7 @@
 
 #include "assay/base/text.h"
 #include "assay/lower/layers/layers.h"
+#include "assay/validate/rows/known_chips.h"
 #include "assay/validate/rows/table_line.h"
 
 namespace assay::validate {
@@ -46,8 +47,7 @@ constexpr DtypeName dtype_names[] = {{"bf16", Dtype::bf16, 2},
 /// One row of the third-party table, or why it cannot be asked for.
 class TableRow {
  public:
-  TableRow(const CsvTable& table, std::size_t row, const hardware::Catalogue& catalogue)
-      : table_(table), row_(row), catalogue_(catalogue) {}
+  TableRow(const CsvTable& table, std::size_t row, KnownChips& chips) : table_(table), row_(row), chips_(chips) {}
 
   Why read(KernelRow& out) {
     using enum Field::Kind;
@@ -58,7 +58,7 @@ class TableRow {
                                        {"window", whole},   {"moe_experts", count}, {"causal", words, "y|n"}};
     out.id = text("id"), out.source = text("source_key");
     if (auto why = unread(table_, row_, fields)) return why;
-    const std::optional<std::string> chip = chip_of(text("chip"), catalogue_);
+    const std::optional<std::string> chip = chips_.find(text("chip"));
     if (!chip) return fmt::format("no chip {} in the catalogue", in_quotes(text("chip")));
     out.chip = *chip;
     const DtypeName* dtype = std::find_if(std::begin(dtype_names), std::end(dtype_names),
@@ -110,9 +110,9 @@ class TableRow {
     // An accumulating gradient reads and writes fp32.
     const bool accumulates = text("notes").find("accumulate=True") != std::string_view::npos;
     out.matmul.bytes = matmul_bytes(out.matmul, element_, accumulates ? 8.0 : 2.0);
-    // Tables of GPUs have many N x K; those of TPUs one or two, and vary M.
+    // Tables of GPUs have many N x K; those of chips that run whole programs one or two, and vary M.
     out.shape = fmt::format("{}x{}", text("n"), text("k"));
-    if (out.chip.starts_with("tpu")) out.shape = fmt::format("{}x{}", text("m"), out.shape);
+    if (chips_.compiled_whole(out.chip)) out.shape = fmt::format("{}x{}", text("m"), out.shape);
     return std::nullopt;
   }
 
@@ -169,7 +169,7 @@ class TableRow {
 
   const CsvTable& table_;
   std::size_t row_;
-  const hardware::Catalogue& catalogue_;
+  KnownChips& chips_;
   double element_ = 2;
 };
 
@@ -298,11 +298,12 @@ KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::str
   return rows;
 }
 
-KernelRows read_kernels(const CsvTable& table, const hardware::Catalogue& catalogue) {
+Result<KernelRows> read_kernels(const CsvTable& table, const hardware::Catalogue& catalogue) {
   KernelRows rows;
+  ASSAY_TRY(chips, KnownChips::make(catalogue));
   for (std::size_t i = 0; i < table.rows(); ++i) {
     KernelRow row;
-    if (auto why = TableRow(table, i, catalogue).read(row))
+    if (auto why = TableRow(table, i, chips).read(row))
       rows.unanswered.push_back({std::string(table.text(i, "id")),
                                  fmt::format("{}, {}", table.text(i, "source_key"), table.text(i, "op")),
                                  std::move(*why)});

@@ -54,7 +54,7 @@ Why unread_measurement(const CsvTable& table, std::size_t row);
 /// A table in the form that `assay measure` writes, of kernels on `chip`.
 KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::string_view chip = "h200-sxm");
 /// The third-party table of kernels.
-KernelRows read_kernels(const CsvTable& table, const hardware::Catalogue& catalogue);
+Result<KernelRows> read_kernels(const CsvTable& table, const hardware::Catalogue& catalogue);
 
 /// Nothing where the calibration lacks the section or the chip the format.
 std::optional<Seconds> predict(const KernelRow& row, const hardware::Chip& chip,

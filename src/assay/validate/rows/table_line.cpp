@@ -1,71 +1,15 @@
 #include "assay/validate/rows/table_line.h"
 
-#include <cctype>
 #include <vector>
 
 #include "assay/lower/lowering.h"
 #include "assay/model/model_catalogue.h"
 
 namespace assay::validate {
-namespace {
-
-struct KnownChip {
-  std::string_view accelerator, chip;
-};
-/// Names that do not begin as the catalogue's do. Of an A800 and an H800 the links are narrower, which no row here is
-/// about.
-constexpr KnownChip other_names[] = {{"A100-SXM-80GB(power limited 330W)", "a100-sxm-80"},
-                                     {"A800-80GB", "a100-sxm-80"},
-                                     {"H800-SXM-80GB", "h100-sxm"},
-                                     {"Blackwell(184GiB: B200/GB200)", "b200"},
-                                     {"TPU7x(Ironwood)", "tpu-v7"}};
-
-/// Letters and digits of a name, and whether a word of it ends before each of them.
-struct Letters {
-  std::string text;
-  std::vector<char> ends;
-
-  explicit Letters(std::string_view name) {
-    bool ended = true;
-    for (const char c : name) {
-      if (!std::isalnum(static_cast<unsigned char>(c))) {
-        ended = true;
-        continue;
-      }
-      text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-      ends.push_back(ended ? 1 : 0), ended = false;
-    }
-    ends.push_back(1);
-  }
-  /// All words of `other`, and no part of another one but for the unit of a size: "a100-sxm-80", "A100-SXM-80GB".
-  bool begins_with(const Letters& other) const {
-    if (!text.starts_with(other.text)) return false;
-    const std::size_t n = other.text.size();
-    return ends[n] || (text.compare(n, 2, "gb") == 0 && ends[n + 2]);
-  }
-};
-
-}  // namespace
 
 std::int64_t noted(std::string_view notes, std::string_view name) {
   const std::size_t at = notes.find(name);
   return at == std::string_view::npos ? 0 : std::atoll(std::string(notes.substr(at + name.size())).c_str());
-}
-
-std::optional<std::string> chip_of(std::string_view accelerator, const hardware::Catalogue& catalogue) {
-  for (const KnownChip& known : other_names)
-    if (known.accelerator == accelerator) return std::string(known.chip);
-  if (contains(accelerator, "(")) return std::nullopt;  // a part that differs in some way
-  const Letters asked(accelerator);
-  std::string longest, only;
-  std::size_t extended = 0;  // GB200: gb200-nvl72
-  for (const std::string& id : catalogue.chip_ids()) {
-    const Letters known(id);
-    if (asked.begins_with(known) && id.size() > longest.size()) longest = id;
-    if (known.begins_with(asked)) only = id, ++extended;
-  }
-  if (!longest.empty()) return longest;
-  return extended == 1 ? std::optional(only) : std::nullopt;
 }
 
 const model::Transformer* KnownModels::find(std::string_view name) {

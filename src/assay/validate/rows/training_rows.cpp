@@ -7,6 +7,7 @@
 
 #include "assay/base/text.h"
 #include "assay/model/model_catalogue.h"
+#include "assay/validate/rows/known_chips.h"
 #include "assay/validate/rows/table_line.h"
 
 namespace assay::validate {
@@ -53,25 +54,27 @@ Why unread_training(const TableLine& in) {
   return unread(in.table, in.row, fields);
 }
 
-Why read_hardware(const TableLine& in, const hardware::Catalogue& catalogue, TrainingRow& row) {
-  const std::string_view accelerator = in.text("accelerator"), network = in.text("interconnect");
-  const std::optional<std::string> chip = chip_of(accelerator, catalogue);
+Why read_hardware(const TableLine& in, KnownChips& known, TrainingRow& row) {
+  const std::string_view accelerator = in.text("accelerator");
+  const std::optional<std::string> chip = known.find(accelerator);
   if (!chip) return fmt::format("{} is not in the catalogue", accelerator);
   const std::int64_t chips = in.count("n_chips");
   if (chips == 0) return "the number of chips is not stated";
+  row.compiled_whole = known.compiled_whole(*chip);
   const std::string_view topology = in.text("topology");
   std::int64_t slices = 1;
-  if (chip->starts_with("tpu") && contains(topology, "x v"))
+  if (row.compiled_whole && contains(topology, "x v"))
     slices = std::max(1LL, std::atoll(std::string(topology).c_str()));
   row.cluster =
       slices > 1 ? fmt::format("{}*{}:{}", slices, *chip, chips / slices) : fmt::format("{}:{}", *chip, chips);
-  if (accelerator == "H100-SXM-96GB-HBM2e-500W")
-    row.changes = {{"memory.hbm.bandwidth", "2.4 TB/s"}}, row.power = 500.0 / 700.0;
-  // What a row says of its network, where that is not the one of the catalogue.
-  row.omni_path = contains(network, "Omni-Path");
-  if (contains(network, "4x Omni-Path 100Gb") || contains(network, "4x100Gb")) row.network = BytesPerSecond(6.25e9);
-  if (contains(network, "4x IB HDR") || contains(network, "800 Gbps")) row.network = BytesPerSecond(12.5e9);
-  if (contains(network, "1600 Gbps/node")) row.network = BytesPerSecond(25e9);
+  if (const NamedAccelerator* named = known.named(accelerator)) {
+    row.changes = named->changes;
+    const hardware::Chip* whole = known.chip(*chip);
+    if (named->power && whole && whole->power) row.power = *named->power / whole->power->chip.value;
+  }
+  const NamedNetwork network = known.network(in.text("interconnect"));
+  row.omni_path = network.omni_path;
+  row.network = network.bandwidth;
   return std::nullopt;
 }
 
@@ -102,7 +105,7 @@ Why read_sharing(const TableLine& in, std::int64_t groups, TrainingRow& row) {
 
 Why read_strategy(const TableLine& in, TrainingRow& row) {
   lower::Parallelism& p = row.strategy.parallelism;
-  const bool tpu = contains(row.cluster, "tpu");
+  const bool whole = row.compiled_whole;
   const bool sharded = contains(in.text("fsdp_zero"), "fsdp") || contains(in.text("fsdp_zero"), "FSDP");
   if (in.text("tp").empty() && !sharded) return "the parallelism is not stated";
   p.tensor = in.count("tp", 1), p.pipeline = in.count("pp", 1), p.context = in.count("cp", 1);
@@ -125,9 +128,9 @@ Why read_strategy(const TableLine& in, TrainingRow& row) {
   if (row.sequences < 1.0 || row.sequence == 0) return "the batch or the sequence length is not stated";
   if (p.context > 1 && row.sequence % p.context != 0) return "the sequence does not split";
   const double per_group = row.sequences / static_cast<double>(groups);
-  double one = tpu || micro == 0.0 ? per_group / std::max(1.0, accumulated) : micro;
+  double one = whole || micro == 0.0 ? per_group / std::max(1.0, accumulated) : micro;
   if (micro == 0.0 && accumulated == 0.0 && p.pipeline > 1) one = 1.0;  // a pipeline is filled with what is smallest
-  if (tpu && accumulated == 0.0 && micro > 0.0) one = std::min(per_group, micro * static_cast<double>(p.tensor));
+  if (whole && accumulated == 0.0 && micro > 0.0) one = std::min(per_group, micro * static_cast<double>(p.tensor));
   if (one < 1.0) return "less than one sequence for each data-parallel group";
   row.strategy.micro_batch = std::llround(std::min(one, per_group));
   if (row.strategy.micro_batch < 1) return "less than one sequence for each data-parallel group";
@@ -171,7 +174,7 @@ Why read_software(const TableLine& in, TrainingRow& row) {
   const std::string_view framework = in.text("framework"), notes = in.text("notes"), recompute = in.text("recompute"),
                          precision = in.text("precision");
   const double year = in.number("year", 2025);
-  const bool tpu = contains(row.cluster, "tpu");
+  const bool whole = row.compiled_whole;
   const std::string_view flash = in.text("flash_attention");
   row.flash = flash != "n" && !(flash.empty() && contains(framework, "Megatron-LM") && year < 2024);
   // With flash attention there is nothing inside of attention to be made again.
@@ -199,7 +202,7 @@ Why read_software(const TableLine& in, TrainingRow& row) {
   if (!cudnn && (torch || contains(framework, "ColossalAI") || contains(framework, "InternEvo")))
     row.attention = hardware::AttentionKernel::flash2;
   if (cudnn) row.attention = hardware::AttentionKernel::cudnn;
-  row.cast_when_gathered = torch || tpu;
+  row.cast_when_gathered = torch || whole;
   row.software.first_flash = contains(framework, "Composer");  // its benchmarks ran attn_impl triton
   row.software.fixed_capacity = notes.starts_with("(tokendrop)");
   // Release notes of Megatron-Bridge 0.5: experts with gates in MXFP8 are fused, in graphs of the whole step.
@@ -209,14 +212,14 @@ Why read_software(const TableLine& in, TrainingRow& row) {
   const bool compiled = torch && contains(notes, "compile");
   // XLA compiles steps as a whole: its runtime starts kernels without an interpreter.
   const bool jax = contains(framework, "MaxText") || contains(framework, "maxtext") || contains(framework, "PaxML");
-  if (jax && !tpu) row.software.fusion = estimate::Fusion::xla, row.software.captured = true;
+  if (jax && !whole) row.software.fusion = estimate::Fusion::xla, row.software.captured = true;
   if (torch) row.software.fusion = compiled ? estimate::Fusion::compiled : estimate::Fusion::eager;
   // torchtitan compiles its layers; since 2025 the loss, too, which then casts no logits.
   if (compiled) row.software.loss = year >= 2025 ? estimate::Fusion::fused : estimate::Fusion::eager;
   // Megatron-LM reduces an input's gradient beside the product of the weight's since 2022, its forks as they follow;
   // InternEvo has the same products. The rest in pieces is for newer software.
   const bool all =
-      tpu || new_megatron || (contains(framework, "Megatron-LM") && year >= 2024 && !contains(framework, "TE 2.11"));
+      whole || new_megatron || (contains(framework, "Megatron-LM") && year >= 2024 && !contains(framework, "TE 2.11"));
   const bool backward = (contains(framework, "Megatron-LM") && year >= 2022) || contains(framework, "InternEvo") ||
                         (contains(framework, "Megatron-DeepSpeed") && year >= 2023);
   row.software.tensor_overlap = all        ? estimate::TensorOverlap::all
@@ -269,8 +272,9 @@ double peak_bytes(const training::MemoryParts& memory, MemoryView view) {
                                         : memory.total();
 }
 
-TrainingRows read_training(const CsvTable& table, const hardware::Catalogue& catalogue) {
+Result<TrainingRows> read_training(const CsvTable& table, const hardware::Catalogue& catalogue) {
   TrainingRows out;
+  ASSAY_TRY(chips, KnownChips::make(catalogue));
   KnownModels known(catalogue);
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const TableLine in{table, i};
@@ -283,7 +287,7 @@ TrainingRows read_training(const CsvTable& table, const hardware::Catalogue& cat
     if (!why) why = unread_training(in);
     // GPT-2's vocabulary as Megatron pads it, which its papers do not repeat.
     if (!why) why = read_model(in, contains(in.text("framework"), "Megatron-LM") ? 51200 : 0, known, row.model);
-    if (!why) why = read_hardware(in, catalogue, row);
+    if (!why) why = read_hardware(in, chips, row);
     if (!why) why = read_strategy(in, row);
     if (!why) why = read_software(in, row);
     if (!why) read_measured(in, row);
@@ -334,7 +338,7 @@ Result<TrainingRows> read_h200_train(const CsvTable& table, const hardware::Cata
 Result<TrainingPredictor> TrainingPredictor::make(const hardware::Catalogue& catalogue) {
   TrainingPredictor predictor(catalogue);
   ASSAY_TRY(steps, estimate::steps_of(catalogue));
-  predictor.steps = steps;
+  predictor.steps = std::move(steps);
   return predictor;
 }
 
@@ -347,19 +351,22 @@ const hardware::Cluster* TrainingPredictor::cluster(const TrainingRow& row) {
   return known ? &(*known)->cluster : nullptr;
 }
 
-estimate::StepFamily TrainingPredictor::family(const TrainingRow& row) {
+const estimate::Family* TrainingPredictor::family(const TrainingRow& row) {
   const hardware::Cluster* on = cluster(row);
-  return on ? estimate::step_family(on->chip) : estimate::StepFamily::other;
+  return on ? steps.family(on->chip) : nullptr;
 }
 
 const estimate::IntervalClass* TrainingPredictor::time_interval(const TrainingRow& row) {
   const hardware::Cluster* on = cluster(row);
-  return on ? estimate::interval_of(steps.time_intervals, estimate::step_classes(*on, row.model)) : nullptr;
+  return on ? estimate::interval_of(steps.time_intervals,
+                                    estimate::step_classes(steps.family(on->chip), *on, row.model))
+            : nullptr;
 }
 
 const estimate::IntervalClass* TrainingPredictor::memory_interval(const TrainingRow& row) {
   const hardware::Cluster* on = cluster(row);
-  return on ? estimate::interval_of(steps.memory_intervals, estimate::memory_classes(*on)) : nullptr;
+  return on ? estimate::interval_of(steps.memory_intervals, estimate::memory_classes(steps.family(on->chip), *on))
+            : nullptr;
 }
 
 Result<training::TrainingCost> TrainingPredictor::operator()(const TrainingRow& row) {

@@ -24,6 +24,7 @@ struct TrainingRow {
   std::string id, group, what;  ///< group: source, model, hardware
   model::Transformer model;
   std::string cluster;                      ///< in the CLUSTER grammar
+  bool compiled_whole = false;              ///< a step is one program of a compiler on its chips
   std::vector<hardware::Override> changes;  ///< where the measured part differs from the catalogue's chip
   BytesPerSecond network;                   ///< of one chip's share of the interfaces; 0: as the catalogue has it
   bool omni_path = false;
@@ -56,15 +57,15 @@ struct TrainingRows {
 /// Our own H200 table (catalogue/validation/h200_train.csv); models come from the catalogue.
 Result<TrainingRows> read_h200_train(const CsvTable& table, const hardware::Catalogue& catalogue);
 /// Tables of published and third-party steps.
-TrainingRows read_training(const CsvTable& table, const hardware::Catalogue& catalogue);
+Result<TrainingRows> read_training(const CsvTable& table, const hardware::Catalogue& catalogue);
 
 /// Prices rows; what chips and their calibrations say is read once.
 class TrainingPredictor {
  public:
   static Result<TrainingPredictor> make(const hardware::Catalogue& catalogue);
   Result<training::TrainingCost> operator()(const TrainingRow& row);
-  /// Of the row's chips; `other` where they are not known.
-  estimate::StepFamily family(const TrainingRow& row);
+  /// Of the row's chips; nullptr where they have none.
+  const estimate::Family* family(const TrainingRow& row);
   /// The interval of a row's time, and of its peak of memory; nullptr: none.
   const estimate::IntervalClass* time_interval(const TrainingRow& row);
   const estimate::IntervalClass* memory_interval(const TrainingRow& row);
@@ -76,7 +77,7 @@ class TrainingPredictor {
  private:
   explicit TrainingPredictor(const hardware::Catalogue& catalogue) : places_(catalogue) {}
   Result<const Place*> place(const TrainingRow& row);
-  /// With the row's policy, or as little made again as fits where it states none.
+  /// With the row's policy, or recomputing as little as fits where it states none.
   Result<training::TrainingCost> recomputing(const TrainingRow& row);
   Result<training::TrainingCost> priced(const TrainingRow& row, lower::Recompute policy);
 

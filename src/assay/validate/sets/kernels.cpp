@@ -114,7 +114,8 @@ Result<ValidationResult> run_own(const ValidationInput& input) {
 
 Result<ValidationResult> run_third_party_kernels(const ValidationInput& input) {
   ASSAY_TRY(table, third_party(input, "kernels.csv"));
-  return run_kernels(read_kernels(table, input.catalogue), input);
+  ASSAY_TRY(rows, read_kernels(table, input.catalogue));
+  return run_kernels(std::move(rows), input);
 }
 
 Result<ValidationResult> run_collectives(const ValidationInput& input) {

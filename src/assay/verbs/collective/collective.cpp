@@ -7,6 +7,7 @@
 
 #include "assay/base/text.h"
 #include "assay/estimate/collective_models.h"
+#include "assay/estimate/families.h"
 #include "assay/network/simulator/simulator.h"
 #include "assay/program/mesh.h"
 #include "assay/roofline/operation.h"
@@ -71,14 +72,15 @@ Result<double> read_imbalance(const Request& request, network::CollectiveKind ki
   return *imbalance;
 }
 
-/// Networks of switches were measured; those of tori hardly, and a user's own share wins.
+/// Calibrations hold for networks of switches, and for groups of any size if several were measured. A user's own share
+/// wins.
 bool switched_calibration(const Request& request, const std::optional<hardware::ChipCalibration>& calibration,
-                          const network::CollectiveGroup& group) {
+                          const estimate::Family* family, const network::CollectiveGroup& group) {
   const auto sets = request.values("set");
   const bool own_share =
       std::any_of(sets.begin(), sets.end(), [](const std::string& set) { return set.starts_with("efficiency."); });
   return calibration && calibration->values.collective && !own_share && !group.torus() && group.axes.empty() &&
-         calibration->values.id != "tpu";
+         !(family && family->kernels && family->kernels->fixed_groups);
 }
 
 Result<report::Response> answer(const Request& request, const Context& context) {
@@ -119,7 +121,9 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   out.emplace_back("algorithm", network::algorithm(kind, group));
   out.emplace_back("hops", network::collective_hops(kind, group));
   ASSAY_TRY(calibration, hardware::calibration_of(cluster.chip, context.catalogue));
-  const bool calibrated = switched_calibration(request, calibration, group);
+  ASSAY_TRY(families, estimate::families_of(context.catalogue));
+  const bool calibrated =
+      switched_calibration(request, calibration, estimate::family_of(families, cluster.chip), group);
   report::Members time{
       {"lower", cost.lower},
       {"estimate", cost.bandwidth / hardware::network_efficiency(cluster.chip) + cost.latency +
