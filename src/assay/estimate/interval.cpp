@@ -37,7 +37,9 @@ Result<IntervalClass> read_class(const Toml& table, const std::string& key, std:
     return tl::unexpected(fault(file, table, key + ".spread", "a number from 0 up is wanted"));
   if (!rows || !groups)
     return tl::unexpected(fault(file, table, key + ".rows", "counts of rows and groups are wanted"));
-  out.spread = *spread, out.rows = std::llround(*rows), out.groups = std::llround(*groups);
+  out.spread = *spread;
+  out.rows = std::llround(*rows);
+  out.groups = std::llround(*groups);
   if (const Toml* seen = table.find("seen"))
     for (const auto& [what, range] : seen->members) {
       if (what == "hardware") {
@@ -93,8 +95,10 @@ std::vector<IntervalClass> interval_classes(const std::vector<Residual>& residua
     std::vector<Residual> members;
     std::set<std::string> groups;
     for (const Residual& one : residuals)
-      if (std::find(one.classes.begin(), one.classes.end(), name) != one.classes.end())
-        members.push_back(one), groups.insert(one.group);
+      if (std::find(one.classes.begin(), one.classes.end(), name) != one.classes.end()) {
+        members.push_back(one);
+        groups.insert(one.group);
+      }
     if (groups.size() < fewest) continue;
     IntervalClass made;
     made.name = name;
@@ -104,10 +108,12 @@ std::vector<IntervalClass> interval_classes(const std::vector<Residual>& residua
       for (const Coordinate& at : one.at) {
         auto range = std::find_if(made.seen.begin(), made.seen.end(), [&](const auto& r) { return r.name == at.name; });
         if (range == made.seen.end()) range = made.seen.insert(range, {at.name, at.value, at.value});
-        range->low = std::min(range->low, at.value), range->high = std::max(range->high, at.value);
+        range->low = std::min(range->low, at.value);
+        range->high = std::max(range->high, at.value);
       }
     }
-    made.rows = static_cast<std::int64_t>(members.size()), made.groups = static_cast<std::int64_t>(groups.size());
+    made.rows = static_cast<std::int64_t>(members.size());
+    made.groups = static_cast<std::int64_t>(groups.size());
     made.spread = residual_spread(std::move(members), coverage);
     out.push_back(std::move(made));
   }

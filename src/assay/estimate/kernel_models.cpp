@@ -153,7 +153,8 @@ Tiled tiled_arithmetic(const hardware::MatmulCalibration& fit, const CoreRates& 
       const double waves = waves_of(tiles / chip.cores * splits[i]);
       const double seconds = waves * steps.seconds[t] * part[i];
       if (!(seconds + adding[i] < best)) continue;
-      best = seconds + adding[i], found = {seconds, adding[i]};
+      best = seconds + adding[i];
+      found = {seconds, adding[i]};
       choice = {tile.m, tile.n, splits[i], waves};
     }
   }

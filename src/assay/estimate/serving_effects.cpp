@@ -130,8 +130,12 @@ Result<void> read_serving_memory(std::string_view document, std::string_view fil
   for (std::size_t way = 0; way < ServingCalibration::ways; ++way) {
     const std::size_t kind = way == static_cast<std::size_t>(Fusion::xla) ? 1 : 0;
     RuntimeMemory& memory = steps.memory[way];
-    memory.hidden = hidden[kind], memory.graphs = graphs[kind], memory.activations = activations[way];
-    memory.context = context[kind], memory.communication = communication[kind], memory.kernel = kernel[kind];
+    memory.hidden = hidden[kind];
+    memory.graphs = graphs[kind];
+    memory.activations = activations[way];
+    memory.context = context[kind];
+    memory.communication = communication[kind];
+    memory.kernel = kernel[kind];
   }
   return {};
 }

@@ -77,7 +77,8 @@ StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftw
   StepEffects out;
   out.product = of(product);
   out.attention = of(attention) * (software.first_flash ? first_flash : 1.0);
-  out.plain_attention = plain_attention, out.unaligned = unaligned;
+  out.plain_attention = plain_attention;
+  out.unaligned = unaligned;
   out.pointwise = of(stream) * pointwise[way];
   out.cast = of(stream) * cast[way];
   out.loss = of(stream) * loss[loss_way];
@@ -86,21 +87,26 @@ StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftw
   const bool fused_experts = software.fused_experts && fusion != Fusion::xla;
   const bool captures_routing = software.fixed_capacity || fused_experts;
   out.routed_launch = software.captured && captures_routing ? Seconds(0) : launch[way];
-  out.scan = scan, out.expert_traffic = expert_traffic[way];
+  out.scan = scan;
+  out.expert_traffic = expert_traffic[way];
   out.expert_product = fused_experts ? fused_expert_product : expert_product[way];
   out.expert_pointwise = fused_experts ? 0.0 : 1.0;
   out.expert_waited = software.expert_overlap ? expert_waited : 1.0;
   out.context_waited = context_waited;
   out.tensor_waited = software.tensor_overlap == TensorOverlap::all ? of(tensor_overlapped) : 1.0;
   out.beside_waited = software.tensor_overlap == TensorOverlap::none ? 1.0 : beside_waited;
-  out.contention = contention, out.gradients_waited = gradients_waited;
-  out.activations = activations[holds(way)], out.logits = logits[holds(loss_way)];
-  out.reserved = reserved[holds(way)], out.context = context[holds(way)];
+  out.contention = contention;
+  out.gradients_waited = gradients_waited;
+  out.activations = activations[holds(way)];
+  out.logits = logits[holds(loss_way)];
+  out.reserved = reserved[holds(way)];
+  out.context = context[holds(way)];
   out.joins_products = fusion == Fusion::fused;
   // Megatron recomputes whole layers; PyTorch's checkpoints stop early, compilers leave out what nobody reads.
   out.reruns_layers = fusion == Fusion::fused;
   out.frees_gradients = !whole && fusion != Fusion::fused;
-  out.straggler = straggler, out.fixed = fixed;
+  out.straggler = straggler;
+  out.fixed = fixed;
   return out;
 }
 

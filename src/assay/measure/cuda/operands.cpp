@@ -35,7 +35,8 @@ std::vector<unsigned char> random_elements(Format format, std::size_t count) {
       bytes[i] = e4m3(x);
     } else {
       const auto word = std::bit_cast<std::uint32_t>(x) + 0x8000U;  // to the nearest
-      bytes[2 * i] = static_cast<unsigned char>(word >> 16), bytes[2 * i + 1] = static_cast<unsigned char>(word >> 24);
+      bytes[2 * i] = static_cast<unsigned char>(word >> 16);
+      bytes[2 * i + 1] = static_cast<unsigned char>(word >> 24);
     }
   }
   return bytes;
@@ -75,7 +76,8 @@ double product_error(const Library& library, const ProductShape& shape, Format f
       for (std::size_t l = 0; l < k; ++l)
         sum += decode(format, &block[(i * k + l) * size]) * decode(format, &block[(shift + j * k + l) * size]);
       const double off = decode(Format::bf16, &result[2 * (i * n + j)]) - sum;
-      wrong += off * off, all += sum * sum;
+      wrong += off * off;
+      all += sum * sum;
     }
   return std::sqrt(wrong / all);
 }

@@ -18,8 +18,8 @@ double misfit(const FitProblem& problem, Take take) {
     const auto& calibration = problem.calibrations.at(id).collective;
     if (!calibration) continue;
     auto& [sum, count] = groups[row.group];
-    sum += std::abs(std::log(predict(row, *calibration, problem.harnesses.at(row.source)) / row.measured)),
-        count += 1.0;
+    sum += std::abs(std::log(predict(row, *calibration, problem.harnesses.at(row.source)) / row.measured));
+    count += 1.0;
   }
   return mean_of_groups(groups);
 }

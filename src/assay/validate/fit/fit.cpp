@@ -16,7 +16,8 @@ constexpr std::string_view fit_command = "assay validate --fit catalogue --data 
 
 hardware::Calibration& add_calibration(FitProblem& problem, std::string_view id, std::string_view name) {
   hardware::Calibration& c = problem.calibrations[std::string(id)];
-  c.id = id, c.name = name;
+  c.id = id;
+  c.name = name;
   c.sources.push_back({"fit", "fit to " + problem.rows, std::string(fit_command), "", std::string(fit_date), "", ""});
   c.sources.push_back({"assumed", "not measured here: taken over from the nearest family, or from whole training steps",
                        std::string(fit_command), "", std::string(fit_date), "", ""});

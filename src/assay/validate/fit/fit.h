@@ -41,7 +41,8 @@ inline double mean_of_groups(const std::map<std::string, std::pair<double, doubl
   double sum = 0, weights = 0;
   for (const auto& [group, sums] : groups) {
     const double weight = sums.second / (sums.second + 5.0);
-    sum += weight * sums.first / sums.second, weights += weight;
+    sum += weight * sums.first / sums.second;
+    weights += weight;
   }
   return weights > 0.0 ? sum / weights : 0.0;
 }
@@ -64,7 +65,8 @@ double kernel_misfit(const FitProblem& problem, Take take) {
     if (!predicted) continue;
     // Each table of products was measured at its own clock, so that each is a group.
     auto& [sum, count] = groups[row.kind == KernelKind::matmul ? row.source + row.group : row.group];
-    sum += std::abs(std::log(*predicted / row.measured)), count += 1.0;
+    sum += std::abs(std::log(*predicted / row.measured));
+    count += 1.0;
   }
   return mean_of_groups(groups);
 }

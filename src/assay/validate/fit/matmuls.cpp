@@ -29,7 +29,9 @@ void fit_family(FitProblem& problem, const std::vector<std::string>& ids) {
   const auto spread = [&] {
     for (const std::string& id : ids) {
       hardware::MatmulCalibration& other = *problem.calibrations.at(id).matmul;
-      other.share = m.share, other.droop = m.droop, other.memory_share = m.memory_share;
+      other.share = m.share;
+      other.droop = m.droop;
+      other.memory_share = m.memory_share;
     }
   };
   std::vector<FitParameter> parameters{fit(m.memory_share, problem.ranges.matmul.memory_share)};

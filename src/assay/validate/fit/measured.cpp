@@ -30,7 +30,9 @@ std::vector<CollectiveRow> collectives_of(const std::vector<measure::MeasuredRow
     for (const auto& [op, kind] : kinds) {
       if (row.op != op || row.b < 2) continue;
       CollectiveRow one;
-      one.kind = kind, one.bytes = Bytes(static_cast<double>(row.a)), one.measured = row.median;
+      one.kind = kind;
+      one.bytes = Bytes(static_cast<double>(row.a));
+      one.measured = row.median;
       one.links.devices = static_cast<double>(row.b);
       one.links.levels.push_back({one.links.devices, 1.0, egress->value, false, 0});
       one.shape = fmt::format("{} over {} of {}", op, row.b, row.a);
@@ -65,7 +67,8 @@ struct Problem {
       const auto time = predicted(row);
       if (!time) continue;
       auto& [sum, count] = groups[row.group];
-      sum += std::abs(std::log(*time / row.measured)), count += 1.0;
+      sum += std::abs(std::log(*time / row.measured));
+      count += 1.0;
     }
     return mean_of_groups(groups);
   }
@@ -91,7 +94,9 @@ void add_shares(Problem& p, std::vector<FitParameter>& parameters) {
 
 void fit_cpu_products(Problem& p) {
   hardware::MatmulCalibration& m = p.calibration.matmul.emplace();
-  m.memory_share = 0.3, m.fill = 8, m.fork = 10_us;
+  m.memory_share = 0.3;
+  m.fill = 8;
+  m.fork = 10_us;
   hardware::Regime& burst = p.calibration.burst.emplace(hardware::Regime{2_us, Seconds(0), 0.1_us});
   const auto parameters = [&] {  // from where they are now
     std::vector<FitParameter> all{fit(m.memory_share, 0.005, 1.0), fit(m.fill, 0.1, 200.0),
@@ -101,7 +106,8 @@ void fit_cpu_products(Problem& p) {
     return all;
   };
   const auto objective = [&] {
-    p.harness.launch[matmul] = burst.launch, p.harness.ramp = burst.ramp;
+    p.harness.launch[matmul] = burst.launch;
+    p.harness.ramp = burst.ramp;
     return p.misfit(is_product);
   };
   for (int round = 0; round < 3; ++round) minimise(parameters(), objective, 1000);
@@ -111,7 +117,12 @@ void fit_cpu_products(Problem& p) {
 
 void fit_gpu_products(Problem& p, const hardware::Calibration* start) {
   hardware::MatmulCalibration& m = p.calibration.matmul.emplace();
-  m.memory_share = 0.9, m.small_tile = 15, m.fill = 128, m.split_cost = 4_us, m.port = 140_GB_per_s, m.droop = 0.2;
+  m.memory_share = 0.9;
+  m.small_tile = 15;
+  m.fill = 128;
+  m.split_cost = 4_us;
+  m.port = 140_GB_per_s;
+  m.droop = 0.2;
   hardware::Regime& burst = p.calibration.burst.emplace(hardware::Regime{6_us, 200_us, 3_us});
   hardware::Regime& sustained = p.calibration.sustained.emplace(hardware::Regime{2_us, Seconds(0), 0.5_us});
   if (start && start->matmul) m = *start->matmul;
@@ -119,7 +130,9 @@ void fit_gpu_products(Problem& p, const hardware::Calibration* start) {
   if (start && start->sustained) sustained = *start->sustained;
   const bool trains = p.has(KernelKind::matmul, true);
   const auto objective = [&] {
-    p.harness.launch[matmul] = burst.launch, p.harness.gap = burst.gap, p.harness.ramp = burst.ramp;
+    p.harness.launch[matmul] = burst.launch;
+    p.harness.gap = burst.gap;
+    p.harness.ramp = burst.ramp;
     return p.misfit(is_product);
   };
   for (int round = 0; round < 4; ++round) {
@@ -192,7 +205,8 @@ void fit_ranks(Problem& p) {
     std::vector<FitParameter> parameters{fit(curve->latency, 0.01_us, 2000_us), fit(curve->share, 0.02, 1.0),
                                          fit(curve->chunk, 0.001_us, 1000_us)};
     if (groups.size() > 1) {  // one number of ranks does not show how the time grows with it
-      curve->member = 0.5_us, curve->pair = 0.2;
+      curve->member = 0.5_us;
+      curve->pair = 0.2;
       parameters.push_back(fit(curve->member, 0.001_us, 2000_us));
       parameters.push_back(fit(curve->pair, 0.001, 10.0));
     }
@@ -201,8 +215,10 @@ void fit_ranks(Problem& p) {
         [&, of = kind] {
           double sum = 0, count = 0;
           for (const CollectiveRow& row : p.collectives)
-            if (row.fitted && row.kind == of)
-              sum += std::abs(std::log(predict(row, c, p.harness) / row.measured)), count += 1.0;
+            if (row.fitted && row.kind == of) {
+              sum += std::abs(std::log(predict(row, c, p.harness) / row.measured));
+              count += 1.0;
+            }
           return count > 0.0 ? sum / count : 0.0;
         },
         1500);
@@ -254,8 +270,10 @@ void add_spread(Problem& p) {
     if (p.calibration.collective)
       ranks.add(predict(row, *p.calibration.collective, p.harness) / row.measured, row.fitted);
   hardware::SpreadCalibration& spread = p.calibration.spread.emplace();
-  spread.matmul = products.spread(), spread.pointwise = streams.spread();
-  spread.attention = attention.spread(), spread.decode = decode.spread();
+  spread.matmul = products.spread();
+  spread.pointwise = streams.spread();
+  spread.attention = attention.spread();
+  spread.decode = decode.spread();
   spread.collective = ranks.spread();
 }
 
@@ -284,7 +302,8 @@ std::vector<measure::MeasuredRow> measured_rows(const CsvTable& table) {
                              size("c"),
                              size("d"),
                              size("e")};
-    row.median = table.number(i, "us_median") * 1_us, row.least = table.number(i, "us_min") * 1_us;
+    row.median = table.number(i, "us_median") * 1_us;
+    row.least = table.number(i, "us_min") * 1_us;
     row.note = table.text(i, "note");
     rows.push_back(std::move(row));
   }
@@ -296,7 +315,9 @@ MeasuredFit fit_measured(const CsvTable& table, const hardware::Chip& chip, cons
   MeasuredFit result;
   Problem problem = problem_of(table, chip, &result.unanswered);
   hardware::Calibration& c = problem.calibration;
-  c.id = chip.id, c.name = chip.name, c.chip = chip.id;
+  c.id = chip.id;
+  c.name = chip.name;
+  c.chip = chip.id;
   const bool cpu = chip.family == "cpu";
   if (problem.has(KernelKind::matmul)) cpu ? fit_cpu_products(problem) : fit_gpu_products(problem, start);
   if (cpu && problem.has(KernelKind::stream)) fit_streams(problem);
@@ -322,7 +343,8 @@ std::vector<ValidationCase> check_measured(const CsvTable& table, const hardware
   problem.harness.launch[stream] = launch_of(calibration);
   if (const auto& burst = calibration.burst) {
     problem.harness.launch[matmul] = burst->launch;
-    problem.harness.gap = burst->gap, problem.harness.ramp = burst->ramp;
+    problem.harness.gap = burst->gap;
+    problem.harness.ramp = burst->ramp;
     launch_alike(problem.harness);
   }
   std::vector<ValidationCase> cases = cases_of(problem);

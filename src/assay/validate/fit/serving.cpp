@@ -240,7 +240,8 @@ double serving_misfit(const std::vector<InferenceRow>& rows, InferencePredictor&
     const Result<Seconds> seconds = predict(row);
     if (!seconds) continue;
     auto& [sum, count] = groups[row.group];
-    sum += std::min(most_misfit, std::abs(std::log(*seconds / row.measured))), count += 1.0;
+    sum += std::min(most_misfit, std::abs(std::log(*seconds / row.measured)));
+    count += 1.0;
   }
   double mean = 0.0;
   for (const auto& [group, sums] : groups) mean += sums.first / sums.second / static_cast<double>(groups.size());

@@ -213,7 +213,10 @@ void scan(const std::vector<Tuned>& numbers, std::vector<FitParameter>& paramete
     for (int step = 1; step < steps; ++step) {
       const double x = parameter.low * std::pow(parameter.high / parameter.low, static_cast<double>(step) / steps);
       parameter.set(x);
-      if (const double value = objective(); value < best) best = value, at = x;
+      if (const double value = objective(); value < best) {
+        best = value;
+        at = x;
+      }
     }
     parameter.start = at;
     parameter.set(at);

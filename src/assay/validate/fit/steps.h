@@ -22,7 +22,8 @@ class GroupMean {
  public:
   void add(const std::string& group, double value) {
     auto& [sum, count] = groups_[group];
-    sum += value, count += 1.0;
+    sum += value;
+    count += 1.0;
   }
   double sum() const;
   double mean() const { return groups_.empty() ? 0.0 : sum() / static_cast<double>(groups_.size()); }

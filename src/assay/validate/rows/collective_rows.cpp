@@ -40,7 +40,8 @@ class TableRow {
     using enum Field::Kind;
     static constexpr Field fields[] = {{"time_us", amount}, {"algbw_gbps", amount}, {"bytes", amount},
                                        {"n_ranks", count},  {"nodes", count},       {"gpus_per_node", count}};
-    out.id = text("id"), out.source = text("source_key");
+    out.id = text("id");
+    out.source = text("source_key");
     if (auto why = unread(table_, row_, fields)) return why;
     const std::string_view op = text("op");
     const auto* kind = std::find_if(std::begin(kinds), std::end(kinds), [&](const auto& k) { return k.first == op; });

@@ -67,7 +67,8 @@ Result<const InferencePredictor::Prepared*> InferencePredictor::prepared(const I
   made.place = where;
   const hardware::Calibration* calibration = where->calibration ? &where->calibration->values : nullptr;
   serving::ServingSetup& setup = made.setup;
-  setup.model = &row.model, setup.formats = row.formats;
+  setup.model = &row.model;
+  setup.formats = row.formats;
   ASSAY_TRY(rates, estimate::kernel_rates(where->cluster.chip, row.formats.compute, row.id, calibration,
                                           {row.attention, true}));
   setup.rates = rates;

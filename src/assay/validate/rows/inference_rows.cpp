@@ -19,7 +19,10 @@ std::string describe(const InferenceRow& row) {
   const auto add = [&](std::string_view name, std::int64_t n) {
     if (n > 1) text += fmt::format(" {} {}", name, n);
   };
-  add("dp", s.data), add("tp", s.tensor), add("pp", s.pipeline), add("ep", s.expert);
+  add("dp", s.data);
+  add("tp", s.tensor);
+  add("pp", s.pipeline);
+  add("ep", s.expert);
   if (s.expert_over.tensor) text += " over tensor";
   text += row.batch > 0.0 ? fmt::format(", batch {}", human_number(row.batch)) : ", largest batch";
   if (row.figure == InferenceFigure::step)
@@ -66,11 +69,13 @@ Why read_formats(const TableLine& in, const hardware::Chip& chip, InferenceRow& 
   const auto has = [&](Dtype dtype) { return chip.peak[static_cast<std::size_t>(dtype)].has_value(); };
   const bool tensorrt = contains(engine, "TensorRT") || engine == "trtllm";
   if (contains(weights, "fp8")) {
-    f.weights = Dtype::fp8, f.outer = Dtype::bf16;
+    f.weights = Dtype::fp8;
+    f.outer = Dtype::bf16;
     f.compute = has(Dtype::fp8) ? Dtype::fp8 : Dtype::bf16;
     if (tensorrt) f.kv_cache = Dtype::fp8;  // its recipe for 8-bit weights quantises the cache too
   } else if (contains(weights, "fp4")) {
-    f.weights = Dtype::fp4, f.outer = Dtype::bf16;
+    f.weights = Dtype::fp4;
+    f.outer = Dtype::bf16;
     f.compute = has(Dtype::fp4) ? Dtype::fp4 : Dtype::bf16;  // else weights are widened inside of the product
     if (tensorrt) f.kv_cache = Dtype::fp8;
   } else if (contains(weights, "int8")) {
@@ -105,8 +110,11 @@ Why read_software(const TableLine& in, InferenceRow& row) {
   s.vector_decode = contains(engine, "FasterTransformer") || (old && !eight) || (python && year < 2025);
   s.whole_rows = contains(engine, "FasterTransformer") || old;
   if (contains(engine, "gpt-fast")) s.fusion = estimate::Fusion::compiled;
-  if (contains(engine, "HuggingFace") || contains(engine, "ColossalAI"))
-    s.fusion = estimate::Fusion::eager, s.captured = false, s.repeats_kv = contains(engine, "HuggingFace");
+  if (contains(engine, "HuggingFace") || contains(engine, "ColossalAI")) {
+    s.fusion = estimate::Fusion::eager;
+    s.captured = false;
+    s.repeats_kv = contains(engine, "HuggingFace");
+  }
   s.one_shot = year >= 2024 && !contains(engine, "gpt-fast") && !contains(engine, "Deepspeed");
   const bool pytorch = contains(engine, "(PyTorch)") || engine == "trtllm";
   if (contains(engine, "ColossalAI") || contains(engine, "FasterTransformer") || contains(engine, "Deepspeed") ||
@@ -122,7 +130,8 @@ Why read_strategy(const TableLine& in, InferenceRow& row) {
   if (in.text("tp").empty()) return "the parallelism is not stated";
   if (in.text("trust") == "C") return "the parallelism is doubtful";
   serving::ServingStrategy& s = row.strategy;
-  s.tensor = in.count("tp", 1), s.pipeline = std::max<std::int64_t>(1, in.count("pp", 1));
+  s.tensor = in.count("tp", 1);
+  s.pipeline = std::max<std::int64_t>(1, in.count("pp", 1));
   s.data = std::max<std::int64_t>(1, in.count("dp_attention", 1));
   // Batches are those of one data-parallel group of attention: where that is not stated, a tensor group whose devices
   // have a batch each tells.
@@ -136,13 +145,16 @@ Why read_strategy(const TableLine& in, InferenceRow& row) {
   // Experts lie on all devices of the group, whole or, where fewer hold different ones, in slices.
   const std::int64_t experts = in.count("ep", 1);
   if (estimate::has_experts(row.model) && (inside || experts > 1)) s.expert = s.data;
-  if (estimate::has_experts(row.model) && s.tensor > 1 && experts == s.tensor * s.data)
-    s.expert = experts, s.expert_over.tensor = true;
+  if (estimate::has_experts(row.model) && s.tensor > 1 && experts == s.tensor * s.data) {
+    s.expert = experts;
+    s.expert_over.tensor = true;
+  }
   return std::nullopt;
 }
 
 void add_row(InferenceRows& out, InferenceRow row, InferenceFigure figure, Seconds measured) {
-  row.figure = figure, row.measured = measured;
+  row.figure = figure;
+  row.measured = measured;
   row.what = describe(row);
   out.rows.push_back(std::move(row));
 }
@@ -196,8 +208,10 @@ Result<InferenceRows> read_inference(const CsvTable& table, const hardware::Cata
       row.cluster = fmt::format("{}:{}", *chip, in.count("n_chips"));
     }
     // Stages that take turns on the whole batch are as fast as one chip.
-    if (contains(in.text("engine"), "HuggingFace") && row.strategy.pipeline > 1 && chip)
-      row.strategy.pipeline = 1, row.cluster = fmt::format("{}:1", *chip);
+    if (contains(in.text("engine"), "HuggingFace") && row.strategy.pipeline > 1 && chip) {
+      row.strategy.pipeline = 1;
+      row.cluster = fmt::format("{}:1", *chip);
+    }
     // Short prompts and outputs of 200 tokens are what a decode benchmark without lengths runs.
     const bool decode_only = in.text("phase") == "decode";
     row.prompt = in.count("input_len", decode_only ? 16 : 0);
@@ -231,7 +245,8 @@ Result<InferenceRow> own_row(const TableLine& in, std::string_view kind, const h
   ASSAY_TRY(model, model::catalogue_model(in.text("model"), catalogue, "model"));
   row.model = model.imported.model;
   row.cluster = "h200-sxm:1";
-  row.batch = in.number("batch"), row.prompt = in.count("context");
+  row.batch = in.number("batch");
+  row.prompt = in.count("context");
   row.id = fmt::format("{}-{}-b{}-s{}", in.text("model"), in.text(kind), in.text("batch"), in.text("context"));
   row.fold = fold_of(row.id);
   return row;
@@ -261,8 +276,10 @@ Result<InferenceRows> read_h200_decode(const CsvTable& table, const hardware::Ca
     ASSAY_TRY(row, own_row(in, "weights", catalogue));
     row.software = {estimate::Fusion::compiled, estimate::Scheduler::loop, true, false, false};
     row.attention = hardware::AttentionKernel::cudnn;
-    if (in.text("weights") == "fp8")
-      row.formats.weights = row.formats.compute = Dtype::fp8, row.formats.outer = Dtype::bf16;
+    if (in.text("weights") == "fp8") {
+      row.formats.weights = row.formats.compute = Dtype::fp8;
+      row.formats.outer = Dtype::bf16;
+    }
     row.group = fmt::format("{}, {}", in.text("model"), in.text("weights"));
     add_row(out, row, InferenceFigure::step, in.number("step_s") * 1_s);
   }

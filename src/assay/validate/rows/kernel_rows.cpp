@@ -56,7 +56,8 @@ class TableRow {
                                        {"n_heads", count},  {"n_kv_heads", count},  {"head_dim", count},
                                        {"q_len", count},    {"kv_len", count},      {"v_head_dim", count},
                                        {"window", whole},   {"moe_experts", count}, {"causal", words, "y|n"}};
-    out.id = text("id"), out.source = text("source_key");
+    out.id = text("id");
+    out.source = text("source_key");
     if (auto why = unread(table_, row_, fields)) return why;
     const std::optional<std::string> chip = chips_.find(text("chip"));
     if (!chip) return fmt::format("no chip {} in the catalogue", in_quotes(text("chip")));
@@ -64,7 +65,8 @@ class TableRow {
     const DtypeName* dtype = std::find_if(std::begin(dtype_names), std::end(dtype_names),
                                           [&](const DtypeName& entry) { return entry.name == text("dtype"); });
     if (dtype == std::end(dtype_names)) return fmt::format("{} kernels have no model", text("dtype"));
-    out.compute = dtype->dtype, element_ = dtype->bytes;
+    out.compute = dtype->dtype;
+    element_ = dtype->bytes;
     if (text("notes").find("L2-resident") != std::string_view::npos)
       return "operands stay in the L2 cache: no bytes of main memory to predict";
     out.measured = number("time_us") * 1_us;
@@ -105,7 +107,9 @@ class TableRow {
     out.kind = KernelKind::matmul;
     out.matmul.batch = groups * std::max(1.0, number("batch", 1));
     out.matmul.grouped = groups > 1.0;
-    out.matmul.m = number("m"), out.matmul.n = number("n"), out.matmul.k = number("k");
+    out.matmul.m = number("m");
+    out.matmul.n = number("n");
+    out.matmul.k = number("k");
     if (!(out.matmul.m > 0 && out.matmul.n > 0 && out.matmul.k > 0)) return "the sizes are not given";
     // An accumulating gradient reads and writes fp32.
     const bool accumulates = text("notes").find("accumulate=True") != std::string_view::npos;
@@ -237,7 +241,8 @@ KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::str
     const double a = number("a"), b = number("b"), c = number("c"), d = number("d"), e = number("e");
     KernelRow row;
     row.id = fmt::format("{}-{}", source, table.line(i));
-    row.source = source, row.chip = chip;
+    row.source = source;
+    row.chip = chip;
     if (auto why = unread_measurement(table, i)) {
       rows.unanswered.push_back({row.id, op, std::move(*why)});
       continue;

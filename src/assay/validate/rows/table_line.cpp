@@ -32,9 +32,10 @@ void take_groups(const model::Transformer& from, model::Transformer& to) {
   for (const model::Layer& known : from.decoder.kinds) {
     if (!known.feed_forward || known.feed_forward->experts == 0) continue;
     for (model::Layer& layer : to.decoder.kinds)
-      if (layer.feed_forward && layer.feed_forward->experts == known.feed_forward->experts)
-        layer.feed_forward->expert_groups = known.feed_forward->expert_groups,
+      if (layer.feed_forward && layer.feed_forward->experts == known.feed_forward->experts) {
+        layer.feed_forward->expert_groups = known.feed_forward->expert_groups;
         layer.feed_forward->groups_per_token = known.feed_forward->groups_per_token;
+      }
   }
 }
 
@@ -49,27 +50,34 @@ bool contradicted(const TableLine& in, const model::Transformer& model) {
 
 Why read_columns(const TableLine& in, std::int64_t vocabulary, model::Transformer& model) {
   const std::int64_t layers = in.count("layers"), heads = in.count("n_heads");
-  model.d_model = in.count("d_model"), model.vocabulary = in.count("vocab", vocabulary);
+  model.d_model = in.count("d_model");
+  model.vocabulary = in.count("vocab", vocabulary);
   if (layers == 0 || heads == 0 || model.d_model == 0 || model.vocabulary == 0)
     return "the model's layers, width, heads or vocabulary are not stated";
   const std::string_view notes = in.text("arch_notes");
   model::Layer dense;
   model::Attention& attention = dense.attention.emplace();
-  attention.heads = heads, attention.kv_heads = in.count("n_kv_heads", heads);
+  attention.heads = heads;
+  attention.kv_heads = in.count("n_kv_heads", heads);
   attention.head_dim = attention.value_dim = in.count("head_dim", model.d_model / heads);
   if (in.text("attn_type") == "mla") {
-    attention.q_rank = noted(notes, "q_lora="), attention.kv_rank = noted(notes, "kv_lora=");
-    attention.rope_dim = noted(notes, "qk_rope="), attention.value_dim = noted(notes, " v=");
+    attention.q_rank = noted(notes, "q_lora=");
+    attention.kv_rank = noted(notes, "kv_lora=");
+    attention.rope_dim = noted(notes, "qk_rope=");
+    attention.value_dim = noted(notes, " v=");
     attention.head_dim = noted(notes, "qk_nope=") + attention.rope_dim;
     if (attention.kv_rank == 0) return "the ranks of latent attention are not stated";
   }
   model::FeedForward& block = dense.feed_forward.emplace();
-  block.width = in.count("d_ff"), block.gated = in.text("gated_mlp") != "n";
+  block.width = in.count("d_ff");
+  block.gated = in.text("gated_mlp") != "n";
   model::Layer routed = dense;
   const std::int64_t experts = in.count("moe_experts");
   if (experts > 0) {
     model::FeedForward& moe = *routed.feed_forward;
-    moe.width = in.count("moe_d_ff_expert"), moe.experts = experts, moe.experts_per_token = in.count("moe_topk");
+    moe.width = in.count("moe_d_ff_expert");
+    moe.experts = experts;
+    moe.experts_per_token = in.count("moe_topk");
     moe.shared_width = in.count("moe_shared_experts") * moe.width;
     if (moe.width == 0 || moe.experts_per_token == 0) return "the experts' width or number per token is not stated";
   } else if (block.width == 0) {

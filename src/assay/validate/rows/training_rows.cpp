@@ -82,7 +82,9 @@ Why read_hardware(const TableLine& in, KnownChips& known, TrainingRow& row) {
 Why read_sharing(const TableLine& in, std::int64_t groups, TrainingRow& row) {
   lower::Parallelism& p = row.strategy.parallelism;
   const std::string_view text = in.text("fsdp_zero");
-  p.data = groups, p.fsdp = 1, p.zero = 0;
+  p.data = groups;
+  p.fsdp = 1;
+  p.zero = 0;
   const bool sharded = contains(text, "zero3") || contains(text, "fsdp") || contains(text, "FSDP");
   if (contains(text, "zero2"))
     p.zero = 2;
@@ -97,7 +99,8 @@ Why read_sharing(const TableLine& in, std::int64_t groups, TrainingRow& row) {
       ways = star == std::string::npos ? groups : groups / std::atoll(row.cluster.c_str());
     }
     if (ways <= 0 || groups % ways != 0) ways = groups;
-    p.fsdp = ways, p.data = groups / ways;
+    p.fsdp = ways;
+    p.data = groups / ways;
     if (groups == 1 && p.context > 1) p.zero = 3;  // weights are then shared out over the context's devices
   }
   return std::nullopt;
@@ -108,7 +111,9 @@ Why read_strategy(const TableLine& in, TrainingRow& row) {
   const bool whole = row.compiled_whole;
   const bool sharded = contains(in.text("fsdp_zero"), "fsdp") || contains(in.text("fsdp_zero"), "FSDP");
   if (in.text("tp").empty() && !sharded) return "the parallelism is not stated";
-  p.tensor = in.count("tp", 1), p.pipeline = in.count("pp", 1), p.context = in.count("cp", 1);
+  p.tensor = in.count("tp", 1);
+  p.pipeline = in.count("pp", 1);
+  p.context = in.count("cp", 1);
   const std::int64_t chips = in.count("n_chips"), inner = p.tensor * p.pipeline * p.context;
   if (chips % inner != 0) return "the parallelism does not make up the chips";
   const std::int64_t groups = chips / inner;
@@ -150,8 +155,10 @@ Why read_strategy(const TableLine& in, TrainingRow& row) {
                             : row.strategy.interleave > 1  ? interleaved
                                                            : one_f_one_b;
     const auto m = static_cast<std::int64_t>(row.sequences / static_cast<double>(groups * row.strategy.micro_batch));
-    if (!pipeline::is_possible({row.strategy.schedule, p.pipeline, m, row.strategy.interleave}))
-      row.strategy.schedule = one_f_one_b, row.strategy.interleave = 1;
+    if (!pipeline::is_possible({row.strategy.schedule, p.pipeline, m, row.strategy.interleave})) {
+      row.strategy.schedule = one_f_one_b;
+      row.strategy.interleave = 1;
+    }
     if (m < 1) return "fewer microbatches than one";
   }
   return std::nullopt;
@@ -212,7 +219,10 @@ Why read_software(const TableLine& in, TrainingRow& row) {
   const bool compiled = torch && contains(notes, "compile");
   // XLA compiles steps as a whole: its runtime starts kernels without an interpreter.
   const bool jax = contains(framework, "MaxText") || contains(framework, "maxtext") || contains(framework, "PaxML");
-  if (jax && !whole) row.software.fusion = estimate::Fusion::xla, row.software.captured = true;
+  if (jax && !whole) {
+    row.software.fusion = estimate::Fusion::xla;
+    row.software.captured = true;
+  }
   if (torch) row.software.fusion = compiled ? estimate::Fusion::compiled : estimate::Fusion::eager;
   // torchtitan compiles its layers; since 2025 the loss, too, which then casts no logits.
   if (compiled) row.software.loss = year >= 2025 ? estimate::Fusion::fused : estimate::Fusion::eager;
@@ -257,8 +267,14 @@ std::string describe(const TrainingRow& row) {
   const auto add = [&](std::string_view name, std::int64_t n) {
     if (n > 1) text += fmt::format(" {} {}", name, n);
   };
-  add("dp", p.data), add("fsdp", p.fsdp), add("tp", p.tensor), add("pp", p.pipeline), add("cp", p.context);
-  add("ep", p.expert), add("interleave", row.strategy.interleave), add("micro-batch", row.strategy.micro_batch);
+  add("dp", p.data);
+  add("fsdp", p.fsdp);
+  add("tp", p.tensor);
+  add("pp", p.pipeline);
+  add("cp", p.context);
+  add("ep", p.expert);
+  add("interleave", row.strategy.interleave);
+  add("micro-batch", row.strategy.micro_batch);
   if (row.strategy.recompute != lower::Recompute::none())
     text += fmt::format(" recompute {}", lower::name(row.strategy.recompute));
   return fmt::format("{}, {} x {} tokens, {}", text, human_number(row.sequences), row.sequence, name(row.compute));
@@ -317,14 +333,16 @@ Result<TrainingRows> read_h200_train(const CsvTable& table, const hardware::Cata
     ASSAY_TRY(model, model::catalogue_model(in.text("model"), catalogue, "model"));
     row.model = model.imported.model;
     row.cluster = "h200-sxm:1";
-    row.sequences = in.number("batch"), row.sequence = in.count("seq");
+    row.sequences = in.number("batch");
+    row.sequence = in.count("seq");
     row.strategy.micro_batch = in.count("batch");
     const bool again = in.text("remat") == "1", compiled = in.text("compiled") == "1";
     if (again) row.strategy.recompute = lower::Recompute::full();
     row.software.fusion = compiled ? estimate::Fusion::compiled : estimate::Fusion::eager;
     row.attention = hardware::AttentionKernel::flash2;  // what PyTorch's attention takes for these shapes
     row.small_states = true;
-    row.measured = Seconds(in.number("step_s")), row.peak = Bytes(in.number("peak_bytes"));
+    row.measured = Seconds(in.number("step_s"));
+    row.peak = Bytes(in.number("peak_bytes"));
     row.group = fmt::format("{}, {}", in.text("model"), compiled ? "compiled" : again ? "eager, checkpoints" : "eager");
     row.id = fmt::format("{}-b{}-s{}{}{}", in.text("model"), in.text("batch"), in.text("seq"), again ? "-remat" : "",
                          compiled ? "-compiled" : "");
@@ -396,7 +414,8 @@ Result<training::TrainingCost> TrainingPredictor::priced(const TrainingRow& row,
   const hardware::Calibration* calibration = known->calibration ? &known->calibration->values : nullptr;
   training::TrainingQuestion question;
   training::TrainingSetup& setup = question.setup;
-  setup.model = &row.model, setup.flash = row.flash;
+  setup.model = &row.model;
+  setup.flash = row.flash;
   setup.formats.compute = row.compute;
   if (row.model.adapters) setup.formats.freeze();
   setup.formats.gradients = row.small_states ? Dtype::bf16 : Dtype::fp32;
@@ -407,9 +426,11 @@ Result<training::TrainingCost> TrainingPredictor::priced(const TrainingRow& row,
     setup.optimizer.first_moment = setup.optimizer.second_moment = Dtype::bf16;
   }
   ASSAY_TRY(rates, estimate::kernel_rates(known->cluster.chip, row.compute, row.id, calibration, {row.attention}));
-  setup.rates = rates, setup.effects = steps.effects(known->cluster.chip, row.software);
+  setup.rates = rates;
+  setup.effects = steps.effects(known->cluster.chip, row.software);
   setup.effects.product /= std::sqrt(row.power);  // the clock follows about the root of the power
-  question.sequences = row.sequences, question.overlap = row.overlap;
+  question.sequences = row.sequences;
+  question.overlap = row.overlap;
   question.chips = static_cast<double>(known->cluster.chips());
   if (calibration) question.collectives = calibration->collective;
   training::Strategy strategy = row.strategy;
