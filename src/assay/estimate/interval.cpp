@@ -29,14 +29,13 @@ Result<IntervalClass> read_class(const Toml& table, const std::string& key, std:
   IntervalClass out;
   const Toml* name = table.find("class");
   if (!name || name->kind != Toml::Kind::text)
-    return tl::unexpected(fault(file, table, key + ".class", "text is wanted"));
+    return tl::unexpected(fault(file, table, key + ".class", "expected text"));
   out.name = name->text;
   const auto spread = number_of(table.find("spread")), rows = number_of(table.find("rows")),
              groups = number_of(table.find("groups"));
   if (!spread || !(*spread >= 0.0))
-    return tl::unexpected(fault(file, table, key + ".spread", "a number from 0 up is wanted"));
-  if (!rows || !groups)
-    return tl::unexpected(fault(file, table, key + ".rows", "counts of rows and groups are wanted"));
+    return tl::unexpected(fault(file, table, key + ".spread", "expected a number from 0 up"));
+  if (!rows || !groups) return tl::unexpected(fault(file, table, key + ".rows", "expected counts of rows and groups"));
   out.spread = *spread;
   out.rows = std::llround(*rows);
   out.groups = std::llround(*groups);
@@ -45,13 +44,13 @@ Result<IntervalClass> read_class(const Toml& table, const std::string& key, std:
       if (what == "hardware") {
         for (const Toml& item : range.items) {
           if (item.kind != Toml::Kind::text)
-            return tl::unexpected(fault(file, item, key + ".seen.hardware", "names of architectures are wanted"));
+            return tl::unexpected(fault(file, item, key + ".seen.hardware", "expected names of architectures"));
           out.hardware.push_back(item.text);
         }
         continue;
       }
       if (range.items.size() != 2 || !number_of(&range.items[0]) || !number_of(&range.items[1]))
-        return tl::unexpected(fault(file, range, key + ".seen." + what, "the least and the largest are wanted"));
+        return tl::unexpected(fault(file, range, key + ".seen." + what, "expected the least and the largest"));
       out.seen.push_back({what, range.items[0].number, range.items[1].number});
     }
   return out;

@@ -44,7 +44,7 @@ std::vector<CollectiveRow> collectives_of(const std::vector<measure::MeasuredRow
   return found;
 }
 
-/// Everything that one fit works on.
+/// What one fit works on.
 struct Problem {
   const hardware::Chip& chip;
   std::vector<KernelRow> kernels;
@@ -176,10 +176,10 @@ void fit_attention(Problem& p, const hardware::Calibration* start, const Attenti
       [&] { return p.misfit([](const KernelRow& row) { return row.kind == KernelKind::decode; }); }, 1500);
 }
 
-/// A step that streams is launched as a product is.
+/// Streaming kernels are launched as products are.
 Seconds launch_of(const hardware::Calibration& c) { return c.sustained ? c.sustained->launch : Seconds(0); }
 
-/// Copies show the stream; what no row shows streams alike.
+/// Copies show the stream rate; kernels without rows get the same.
 void fit_streams(Problem& p) {
   hardware::PointwiseCalibration& s =
       p.calibration.pointwise.emplace(hardware::PointwiseCalibration{0.8, 1, 1, 1, 0.5_us});
@@ -242,7 +242,7 @@ std::vector<ValidationCase> cases_of(const Problem& p) {
   return cases;
 }
 
-/// How far the rows of a class lie off: fitted ones, and all.
+/// Errors of the rows of a class: of fitted ones, and of all.
 struct Errors {
   std::vector<double> fitted, all;
 
@@ -250,7 +250,7 @@ struct Errors {
     all.push_back(std::abs(std::log(predicted_over_measured)));
     if (was_fitted) fitted.push_back(all.back());
   }
-  /// Of few rows a share says nothing: the widest error of all, with the margin that many have, too.
+  /// With few rows, a quantile says nothing: the largest error, with the same margin.
   double spread() const {
     if (const double many = spread_of(fitted); many > 0.0 || all.empty()) return many;
     return std::expm1(unseen_margin * *std::max_element(all.begin(), all.end()));

@@ -14,12 +14,12 @@
 
 namespace assay::validate {
 
-/// The rows of a table that can be read; what is missing is 0.
+/// The readable rows of a table; missing values are 0.
 std::vector<measure::MeasuredRow> measured_rows(const CsvTable& table);
 
 struct MeasuredFit {
   hardware::Calibration calibration;
-  std::vector<ValidationCase> cases;       ///< all rows that can be predicted; those of the split were fitted
+  std::vector<ValidationCase> cases;       ///< all rows that can be predicted; half of them were fitted
   std::vector<UnansweredCase> unanswered;  ///< measured, but without a model
 };
 
@@ -28,7 +28,7 @@ struct MeasuredFit {
 MeasuredFit fit_measured(const CsvTable& table, const hardware::Chip& chip, const hardware::Calibration* start,
                          const AttentionRanges& attention, const hardware::CalibrationSource& source);
 
-/// The same rows against a calibration that exists; none of them counts as fitted.
+/// The same rows against an existing calibration; none counts as fitted.
 std::vector<ValidationCase> check_measured(const CsvTable& table, const hardware::Chip& chip,
                                            const hardware::Calibration& calibration);
 

@@ -102,7 +102,7 @@ Why read_software(const TableLine& in, InferenceRow& row) {
       python ? (year < 2025 || contains(engine, "Deepspeed") ? estimate::Scheduler::python : estimate::Scheduler::ahead)
       : loops ? estimate::Scheduler::loop
               : estimate::Scheduler::native;
-  row.typical = in.text("trust") != "C" && !contains(engine, "Deepspeed");  // its host takes its time for each token
+  row.typical = in.text("trust") != "C" && !contains(engine, "Deepspeed");  // its host is slow for each token
   // Kernels of 2023 and 2024 decode on vector units; TensorRT-LLM had others for groups of eight heads alone.
   const model::Layer& layer = row.model.decoder.kinds.front();
   const bool eight = layer.attention && layer.attention->heads == 8 * layer.attention->kv_heads;
@@ -126,7 +126,7 @@ Why read_software(const TableLine& in, InferenceRow& row) {
 Why read_strategy(const TableLine& in, InferenceRow& row) {
   const std::int64_t chips = in.count("n_chips");
   if (chips == 0) return "the number of chips is not stated";
-  if (contains(in.text("mode"), "disagg")) return "prefill and decode run on chips of their own, which are not stated";
+  if (contains(in.text("mode"), "disagg")) return "prefill and decode run on separate chips, which are not stated";
   if (in.text("tp").empty()) return "the parallelism is not stated";
   if (in.text("trust") == "C") return "the parallelism is doubtful";
   serving::ServingStrategy& s = row.strategy;
@@ -141,7 +141,7 @@ Why read_strategy(const TableLine& in, InferenceRow& row) {
   // Attention may be data-parallel inside of what is called the tensor group.
   const bool inside = s.data > 1 && s.tensor * s.pipeline == chips && s.tensor % s.data == 0;
   if (inside) s.tensor /= s.data;
-  if (s.tensor * s.pipeline * s.data != chips) return "the parallelism does not make up the chips";
+  if (s.tensor * s.pipeline * s.data != chips) return "tp x pp x dp must equal the number of chips";
   // Experts lie on all devices of the group, whole or, where fewer hold different ones, in slices.
   const std::int64_t experts = in.count("ep", 1);
   if (estimate::has_experts(row.model) && (inside || experts > 1)) s.expert = s.data;
@@ -207,7 +207,7 @@ Result<InferenceRows> read_inference(const CsvTable& table, const hardware::Cata
       why = known ? read_formats(in, *known, row) : Why(fmt::format("the file of {} has a fault", *chip));
       row.cluster = fmt::format("{}:{}", *chip, in.count("n_chips"));
     }
-    // Stages that take turns on the whole batch are as fast as one chip.
+    // Pipeline stages that take turns on the whole batch are as fast as one chip.
     if (contains(in.text("engine"), "HuggingFace") && row.strategy.pipeline > 1 && chip) {
       row.strategy.pipeline = 1;
       row.cluster = fmt::format("{}:1", *chip);

@@ -17,7 +17,7 @@ bool is_new_megatron(std::string_view framework) {
   return contains(framework, "NeMo") || contains(framework, "Megatron-Bridge") || contains(framework, "NVIDIA Release");
 }
 
-/// The first column that is stated and not understood.
+/// The first column that is stated but cannot be read.
 Why unread_training(const TableLine& in) {
   using enum Field::Kind;
   static constexpr Field fields[] = {
@@ -78,7 +78,7 @@ Why read_hardware(const TableLine& in, KnownChips& known, TrainingRow& row) {
   return std::nullopt;
 }
 
-/// How weights and states are shared out, from the text of the column.
+/// How weights and optimizer states are sharded, from the text of the column.
 Why read_sharing(const TableLine& in, std::int64_t groups, TrainingRow& row) {
   lower::Parallelism& p = row.strategy.parallelism;
   const std::string_view text = in.text("fsdp_zero");
@@ -101,7 +101,7 @@ Why read_sharing(const TableLine& in, std::int64_t groups, TrainingRow& row) {
     if (ways <= 0 || groups % ways != 0) ways = groups;
     p.fsdp = ways;
     p.data = groups / ways;
-    if (groups == 1 && p.context > 1) p.zero = 3;  // weights are then shared out over the context's devices
+    if (groups == 1 && p.context > 1) p.zero = 3;  // weights are then sharded over the context's devices
   }
   return std::nullopt;
 }
@@ -115,26 +115,26 @@ Why read_strategy(const TableLine& in, TrainingRow& row) {
   p.pipeline = in.count("pp", 1);
   p.context = in.count("cp", 1);
   const std::int64_t chips = in.count("n_chips"), inner = p.tensor * p.pipeline * p.context;
-  if (chips % inner != 0) return "the parallelism does not make up the chips";
+  if (chips % inner != 0) return "tp x pp x cp must divide the number of chips";
   const std::int64_t groups = chips / inner;
   if (!sharded && in.count("dp", groups) != groups)
-    return "the row contradicts itself: its parallelism makes other chips";
+    return "the row contradicts itself: dp x tp x pp x cp is not the number of chips";
   if (auto why = read_sharing(in, groups, row)) return why;
   p.expert = in.count("ep", 1);
-  // Experts that data-parallel devices do not suffice for lie on tensor- and context-parallel ones, too.
+  // Where data-parallel devices are too few, experts are also spread over tensor- and context-parallel ones.
   if (groups % p.expert != 0) p.expert_over = {p.tensor > 1, p.context > 1};
   if (p.expert % p.expert_others() != 0 || groups % p.expert_data() != 0)
-    return "the devices of a stage do not split experts as stated";
+    return "ep does not divide the devices of a stage";
   if (in.text("sequence_parallel") == "y" && p.tensor > 1) p.residual = lower::ResidualScheme::sequence;
 
   const double accumulated = in.number("grad_accum"), micro = in.number("micro_batch");
   row.sequences = in.number("global_batch", micro * accumulated * static_cast<double>(groups));
   row.sequence = in.count("seq_len");
   if (row.sequences < 1.0 || row.sequence == 0) return "the batch or the sequence length is not stated";
-  if (p.context > 1 && row.sequence % p.context != 0) return "the sequence does not split";
+  if (p.context > 1 && row.sequence % p.context != 0) return "cp must divide the sequence length";
   const double per_group = row.sequences / static_cast<double>(groups);
   double one = whole || micro == 0.0 ? per_group / std::max(1.0, accumulated) : micro;
-  if (micro == 0.0 && accumulated == 0.0 && p.pipeline > 1) one = 1.0;  // a pipeline is filled with what is smallest
+  if (micro == 0.0 && accumulated == 0.0 && p.pipeline > 1) one = 1.0;  // pipelines use the smallest microbatch
   if (whole && accumulated == 0.0 && micro > 0.0) one = std::min(per_group, micro * static_cast<double>(p.tensor));
   if (one < 1.0) return "less than one sequence for each data-parallel group";
   row.strategy.micro_batch = std::llround(std::min(one, per_group));
@@ -159,13 +159,13 @@ Why read_strategy(const TableLine& in, TrainingRow& row) {
       row.strategy.schedule = one_f_one_b;
       row.strategy.interleave = 1;
     }
-    if (m < 1) return "fewer microbatches than one";
+    if (m < 1) return "less than one microbatch";
   }
   return std::nullopt;
 }
 
-/// "custom save[decoder_layer_input+context+query_proj]", "minimal", "full", "selective(op)". Lists name what is kept,
-/// on the chip or offloaded. Empty means nothing, but for torchtitan, whose configurations checkpoint by operator.
+/// "custom save[decoder_layer_input+context+query_proj]", "minimal", "full", "selective(op)". Lists name what is saved
+/// on the chip or offloaded. Empty means no recomputation, except for torchtitan, which checkpoints by operator.
 lower::Recompute policy_of(std::string_view text, bool flash, bool torchtitan) {
   if (text == "selective(op)" || (text.empty() && torchtitan)) return lower::Recompute::operators();
   if (text == "selective" && !flash) return lower::Recompute::selective();  // flash attention has nothing inside
@@ -176,7 +176,7 @@ lower::Recompute policy_of(std::string_view text, bool flash, bool torchtitan) {
   return contains(text, "custom") ? lower::Recompute::full() : lower::Recompute::none();
 }
 
-/// What the row says of its software. Empty means unknown: nothing is recomputed then, which most such rows agree with.
+/// What the row says about its software. Where recomputation is not stated, there is none, which fits most such rows.
 Why read_software(const TableLine& in, TrainingRow& row) {
   const std::string_view framework = in.text("framework"), notes = in.text("notes"), recompute = in.text("recompute"),
                          precision = in.text("precision");
@@ -184,10 +184,10 @@ Why read_software(const TableLine& in, TrainingRow& row) {
   const bool whole = row.compiled_whole;
   const std::string_view flash = in.text("flash_attention");
   row.flash = flash != "n" && !(flash.empty() && contains(framework, "Megatron-LM") && year < 2024);
-  // With flash attention there is nothing inside of attention to be made again.
+  // With flash attention there is nothing inside attention to recompute.
   row.states_recompute = !recompute.empty() || contains(framework, "torchtitan");
   row.strategy.recompute = policy_of(recompute, row.flash, contains(framework, "torchtitan"));
-  // "lora r16"; those of NVIDIA's recipes and of MLPerf lie beside attention.
+  // "lora r16"; NVIDIA's recipes and MLPerf adapt attention.
   if (const std::string_view task = in.text("task"); task.starts_with("lora")) {
     constexpr std::int64_t usual = 16;
     const std::int64_t rank = noted(task, " r");
@@ -226,8 +226,8 @@ Why read_software(const TableLine& in, TrainingRow& row) {
   if (torch) row.software.fusion = compiled ? estimate::Fusion::compiled : estimate::Fusion::eager;
   // torchtitan compiles its layers; since 2025 the loss, too, which then casts no logits.
   if (compiled) row.software.loss = year >= 2025 ? estimate::Fusion::fused : estimate::Fusion::eager;
-  // Megatron-LM reduces an input's gradient beside the product of the weight's since 2022, its forks as they follow;
-  // InternEvo has the same products. The rest in pieces is for newer software.
+  // Since 2022 Megatron-LM reduces input gradients concurrently with the product of weight gradients; its forks
+  // followed, and InternEvo has the same products. Only newer software overlaps the others in pieces.
   const bool all =
       whole || new_megatron || (contains(framework, "Megatron-LM") && year >= 2024 && !contains(framework, "TE 2.11"));
   const bool backward = (contains(framework, "Megatron-LM") && year >= 2022) || contains(framework, "InternEvo") ||
@@ -390,13 +390,13 @@ const estimate::IntervalClass* TrainingPredictor::memory_interval(const Training
 Result<training::TrainingCost> TrainingPredictor::operator()(const TrainingRow& row) {
   ASSAY_TRY(cost, recomputing(row));
   if (row.measured && row.measured->value() < cost.lower)
-    return fail(row.id, "the row contradicts itself: faster than its chips can be", "");
+    return fail(row.id, "the row contradicts itself: faster than the lower bound", "");
   return cost;
 }
 
 Result<training::TrainingCost> TrainingPredictor::recomputing(const TrainingRow& row) {
   if (row.states_recompute) return priced(row, row.strategy.recompute);
-  // What was run has fitted; the margin is for what a row does not tell (8-bit activations, offload).
+  // What ran did fit; the margin is for what a row does not state (8-bit activations, offload).
   constexpr double margin = 1.3;
   ASSAY_TRY(known, place(row));
   const double room = margin * known->cluster.chip.hbm().capacity.value.value();

@@ -58,7 +58,7 @@ Result<ValidationResult> run_kernels(KernelRows rows, const ValidationInput& inp
     if (!predicted) {
       result.unanswered.push_back({row.id, row.group,
                                    known ? fmt::format("{} has no calibration for this", row.chip)
-                                         : fmt::format("how {} measured is not known", row.source)});
+                                         : fmt::format("no harness of {} in validation/harness.toml", row.source)});
       continue;
     }
     std::string what = row.shape;
@@ -85,7 +85,7 @@ std::string row_key(const KernelRow& row) {
 
 Result<CsvTable> third_party(const ValidationInput& input, std::string_view file) {
   if (!input.data)
-    return fail("--data", "this set is not part of the project", "give the directory that holds third_party/",
+    return fail("--data", "this set is not shipped with Assay", "give the directory that holds third_party/",
                 Error::Kind::usage);
   return data_table(*input.data, fmt::format("third_party/{}", file));
 }
