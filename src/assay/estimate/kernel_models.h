@@ -46,26 +46,33 @@ struct MatmulTime {
   Seconds arithmetic, sustained, memory, adding, total;
   TileChoice tile;
 };
-/// `peak` is the dense rate of the product's format, `share` the calibrated share of it.
-MatmulTime matmul_time(const hardware::MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
-                       const MatmulShape& shape, const hardware::Regime& regime, bool may_split = true);
+/// What a chip does with products of one format. Holds references: for the duration of a call.
+struct ProductRates {
+  const hardware::MatmulCalibration& fit;
+  const CoreRates& chip;
+  FlopsPerSecond peak;  ///< dense, of the format
+  double share;         ///< calibrated share of the peak
+
+  FlopsPerSecond rate() const { return share * peak; }
+};
+MatmulTime matmul_time(const ProductRates& rates, const MatmulShape& shape, const hardware::Regime& regime,
+                       bool may_split = true);
 
 /// What does not depend on the shape of a product.
 struct TileSteps {
   std::array<double, 18> seconds{};  ///< of each tile size that libraries choose from, for one element of k
   double fill = 0;                   ///< elements of k that a prologue and an epilogue are worth
 };
-TileSteps tile_steps(const hardware::MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share);
+TileSteps tile_steps(const ProductRates& rates);
 /// Tile search for products that differ only in their rows: for up to 16, up to 32, ... rows the seconds of the best
 /// tile with k in 1, 2, 4 and 8 parts, before these are added up. Every tile has a multiple of 16 rows, so that nothing
-/// else about the rows matters. Up to `most` rows; empty on systolic arrays and CPUs.
+/// else about the rows matters. Up to `most` rows of `product`; empty on systolic arrays and CPUs.
 using TileRows = std::vector<std::array<double, 4>>;
-TileRows tile_rows(const hardware::MatmulCalibration& fit, const CoreRates& chip, const TileSteps& steps, double batch,
-                   double n, double k, double most);
+TileRows tile_rows(const hardware::MatmulCalibration& fit, const CoreRates& chip, const TileSteps& steps,
+                   const MatmulShape& product, double most);
 /// The same time from a table of tiles, for many shapes; larger numbers of rows are searched.
-MatmulTime matmul_time(const hardware::MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
-                       const MatmulShape& shape, const hardware::Regime& regime, const TileSteps& steps,
-                       const TileRows& rows);
+MatmulTime matmul_time(const ProductRates& rates, const MatmulShape& shape, const hardware::Regime& regime,
+                       const TileSteps& steps, const TileRows& rows);
 
 /// Streams `bytes` at a share of the memory rate after a ramp: one formula for large and small transfers.
 Seconds stream_time(BytesPerSecond hbm, double share, Seconds ramp, Bytes bytes);

@@ -47,7 +47,7 @@ Seconds product_estimate(const KernelRates& rates, FlopsPerSecond peak, double s
   const double touched = touched_experts(program, step, load);
   shape.batch *= touched;
   shape.m /= touched;
-  const MatmulTime time = matmul_time(*rates.matmul, rates.cores, peak, share, shape, rates.regime);
+  const MatmulTime time = matmul_time({*rates.matmul, rates.cores, peak, share}, shape, rates.regime);
   return load > 1.0 ? rates.regime.launch + load * (time.total - rates.regime.launch) : time.total;
 }
 

@@ -67,7 +67,7 @@ class Run {
   }
 
   void verify(Format format) {
-    const double error = product_error(library_, {80, 96, 1024}, format, a_, b_, c_, block_, clock_.stream());
+    const double error = product_error(library_, {80, 96, 1024}, format, {a_, b_, c_, block_}, clock_.stream());
     if (!(error < 0.01)) throw Failure("a product is wrong: relative error " + number("%g", error));
     out_.facts.emplace_back("relative error of a product in " + name(format), number("%.1e", error));
   }

@@ -58,8 +58,9 @@ void fill(const Buffer& buffer, const std::vector<unsigned char>& block) {
   }
 }
 
-double product_error(const Library& library, const ProductShape& shape, Format format, const Buffer& a, const Buffer& b,
-                     const Buffer& c, const std::vector<unsigned char>& block, cudaStream_t stream) {
+double product_error(const Library& library, const ProductShape& shape, Format format, const ProductBuffers& buffers,
+                     cudaStream_t stream) {
+  const auto& [a, b, c, block] = buffers;
   const auto m = static_cast<std::size_t>(shape.m), n = static_cast<std::size_t>(shape.n),
              k = static_cast<std::size_t>(shape.k), size = element_bytes(format);
   const std::size_t shift = 256;  // B starts elsewhere in the block, so that the operands differ

@@ -45,10 +45,10 @@ measure::MeasuredRow product_row(const hardware::Chip& chip, const hardware::Cal
   const auto m = static_cast<double>(s.m), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
   const estimate::MatmulShape shape{1.0, m, n, k, Bytes(bytes * (m * k + n * k) + out * m * n)};
   measure::MeasuredRow row{"gemm", dtype, s.m, s.n, s.k};
-  row.median = row.least =
-      estimate::matmul_time(*truth.matmul, estimate::core_rates(chip), chip.peak[format]->value,
-                            truth.matmul->share[format], shape, sustained ? *truth.sustained : *truth.burst)
-          .total;
+  row.median = row.least = estimate::matmul_time({*truth.matmul, estimate::core_rates(chip), chip.peak[format]->value,
+                                                  truth.matmul->share[format]},
+                                                 shape, sustained ? *truth.sustained : *truth.burst)
+                               .total;
   if (sustained) row.note = "sustained";
   return row;
 }
@@ -208,7 +208,7 @@ TEST(Forked, ACpuUsesMoreCoresForLargerProductsAndNeverBeatsItsBounds) {
   for (const double n : {8.0, 32.0, 64.0, 128.0, 512.0, 2048.0}) {
     const estimate::MatmulShape shape{1, n, n, n, Bytes(12.0 * n * n)};
     const estimate::MatmulTime time =
-        estimate::matmul_time(fit, rates, peak, 0.9, shape, {1_us, Seconds(0), Seconds(0)});
+        estimate::matmul_time({fit, rates, peak, 0.9}, shape, {1_us, Seconds(0), Seconds(0)});
     EXPECT_GE(time.total, Flops(2.0 * n * n * n) / peak);
     EXPECT_GE(time.total, shape.bytes / rates.hbm);
     EXPECT_GE(time.tile.cores, before);

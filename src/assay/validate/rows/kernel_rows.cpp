@@ -18,8 +18,13 @@ Bytes matmul_bytes(const estimate::MatmulShape& s, double operand, double result
 }
 
 /// A row's attention: batch x heads, both lengths, and the bytes of queries, results, keys and values.
-void set_attention(KernelRow& row, double batch, double heads, double kv_heads, double queries, double keys,
-                   double head_dim, double value_dim, bool causal, double kv_bytes) {
+struct AttentionSizes {
+  double batch, heads, kv_heads, queries, keys, head_dim, value_dim;
+  bool causal = true;
+  double kv_bytes = 2.0;  ///< of one element of keys and values
+};
+void set_attention(KernelRow& row, const AttentionSizes& sizes) {
+  const auto& [batch, heads, kv_heads, queries, keys, head_dim, value_dim, causal, kv_bytes] = sizes;
   row.work.heads = batch * heads;
   row.work.head_dim = (head_dim + value_dim) / 2.0;
   row.work.queries = queries;
@@ -133,8 +138,8 @@ class TableRow {
     const double heads = number("n_heads"), queries = number("q_len"), keys = number("kv_len");
     const double d = number("head_dim"), dv = number("v_head_dim", d);
     if (!(heads > 0 && queries > 0 && keys >= queries && d > 0)) return "the sizes are not given";
-    set_attention(out, std::max(1.0, number("batch", 1)), heads, number("n_kv_heads", heads), queries, keys, d, dv,
-                  text("causal") == "y", 2.0);
+    const double batch = std::max(1.0, number("batch", 1)), kv_heads = number("n_kv_heads", heads);
+    set_attention(out, {batch, heads, kv_heads, queries, keys, d, dv, text("causal") == "y"});
     if (const double window = number("window"); window > 0 && window < keys) {
       out.work.shape.window = static_cast<std::int64_t>(window);
       out.shape += fmt::format(" w{}", window);
@@ -155,7 +160,7 @@ class TableRow {
     const double batch = std::max(1.0, number("batch", 1)), kv_heads = number("n_kv_heads", heads);
     const double window = number("window"), seen = window > 0 ? std::min(window, keys) : keys;
     const double element = text("kv_dtype") == "fp8" ? 1.0 : 2.0;
-    set_attention(out, batch, heads, kv_heads, 1, keys, d, number("v_head_dim", d), true, element);
+    set_attention(out, {batch, heads, kv_heads, 1, keys, d, number("v_head_dim", d), true, element});
     out.bytes = Bytes(batch * kv_heads * seen * (d + number("v_head_dim", d)) * element);
     if (window > 0) out.shape += fmt::format(" w{}", window);
     return std::nullopt;
@@ -278,7 +283,7 @@ KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::str
                  : op == "attn_bwd_causal" ? KernelKind::attention_backward
                                            : KernelKind::attention_forward;
       row.attention = note == "flash2" ? hardware::AttentionKernel::flash2 : hardware::AttentionKernel::cudnn;
-      set_attention(row, a, b, c, decode ? 1.0 : d, d, e, e, true, 2.0);
+      set_attention(row, {a, b, c, decode ? 1.0 : d, d, e, e});
       row.bytes = Bytes(a * c * d * 2.0 * e * 2.0);
       row.group = fmt::format("{} {}", kernel_kind_names[static_cast<std::size_t>(row.kind)], note);
     } else if (op == "copy") {
@@ -349,7 +354,7 @@ std::optional<Seconds> predict(const KernelRow& row, const hardware::Chip& chip,
         regime = calibration.sustained.value_or(hardware::Regime{launch, Seconds(0), harness.ramp});
       else
         shape.bytes = harness.moved(shape.bytes);
-      return extra + estimate::matmul_time(*calibration.matmul, cores, peak, calibration.matmul->share[format], shape,
+      return extra + estimate::matmul_time({*calibration.matmul, cores, peak, calibration.matmul->share[format]}, shape,
                                            regime, harness.split_k)
                          .total;
     }

@@ -85,7 +85,7 @@ std::string row_key(const KernelRow& row) {
 
 Result<CsvTable> third_party(const ValidationInput& input, std::string_view file) {
   if (!input.data)
-    return fail("--data", "this set is not shipped with Assay", "give the directory that holds third_party/",
+    return fail("--data", "this set is not part of the project", "give the directory that holds third_party/",
                 Error::Kind::usage);
   return data_table(*input.data, fmt::format("third_party/{}", file));
 }

@@ -66,7 +66,7 @@ Result<CalibratedEstimate> CalibratedEstimate::make(const Request& request, cons
 }
 
 estimate::MatmulTime CalibratedEstimate::product(const assay::roofline::Matmul& matmul) const {
-  return estimate::matmul_time(*calibration_->values.matmul, cores_, peak_.value, share_, shape_of(matmul), regime_);
+  return estimate::matmul_time({*calibration_->values.matmul, cores_, peak_.value, share_}, shape_of(matmul), regime_);
 }
 
 Seconds CalibratedEstimate::of(const assay::roofline::Operation& operation,
