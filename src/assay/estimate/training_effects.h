@@ -63,11 +63,12 @@ struct StepEffects {
   double expert_product = 1;    ///< time of expert products over dense ones: ragged, uneven
   double expert_traffic = 1;    ///< bytes to sort tokens by expert and back over the minimum
   double expert_pointwise = 1;  ///< gates and casts between an expert's products, over other element-wise steps
-  double tensor_waited = 1, context_waited = 1;  ///< exposed shares of collectives
-  double beside_waited = 1;      ///< exposed share of those concurrent with weight gradients; before `tensor_waited`
-  double expert_waited = 1;      ///< exposed share of token exchange under schedules that overlap microbatches
+  double tensor_exposed = 1, context_exposed = 1;  ///< exposed shares of collectives
+  double tensor_backward_exposed =
+      1;                         ///< exposed share of those concurrent with weight gradients; before `tensor_exposed`
+  double expert_exposed = 1;     ///< exposed share of token exchange under schedules that overlap microbatches
   double contention = 0;         ///< share of hidden weight collectives that slows down the kernels they overlap with
-  double gradients_waited = 0;   ///< least exposed share of the gradient reduction
+  double gradients_exposed = 0;  ///< least exposed share of the gradient reduction
   double straggler = 0;          ///< share of the step for each doubling of the chips beyond eight
   Seconds fixed;                 ///< per step: data, logging, clipping
   Seconds launch;                ///< host time for each step of the program
@@ -115,11 +116,11 @@ struct StepCalibration : MeasuredFamilies {
   std::array<Bytes, ways> context{};
   std::array<Seconds, ways> launch{};
   double plain_attention = 1, first_flash = 1, unaligned = 1;
-  double beside_waited = 1;
+  double tensor_backward_exposed = 1;
   std::array<double, ways> expert_product{1, 1, 1, 1}, expert_traffic{1, 1, 1, 1};
   double fused_expert_product = 1;  ///< expert_product of a kernel that also gates and quantises
-  double composed = 1, scan = 1, expert_waited = 1, context_waited = 1;
-  double contention = 0, gradients_waited = 0, straggler = 0;
+  double composed = 1, scan = 1, expert_exposed = 1, context_exposed = 1;
+  double contention = 0, gradients_exposed = 0, straggler = 0;
   double omni_path = 1;  ///< share of its bandwidth that collectives reach, over that of other networks
   Seconds fixed;
   std::vector<IntervalClass> time_intervals, memory_intervals;

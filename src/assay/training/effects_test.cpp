@@ -168,7 +168,7 @@ TEST(StepEffects, AChipOfNoFamilyIsNeutral) {
     const estimate::StepEffects effects = steps.effects(chip, {});
     EXPECT_EQ(effects.product, 1.0);
     EXPECT_EQ(effects.attention, 1.0);
-    EXPECT_EQ(effects.tensor_waited, 1.0);
+    EXPECT_EQ(effects.tensor_exposed, 1.0);
   }
   for (const char* cluster : {"a100-sxm-80:8", "h200-sxm:8", "gb300-nvl72:72", "mi300x:8", "tpu-v6e:4x4"})
     EXPECT_TRUE(steps.has_steps(cluster_of(cluster).chip)) << cluster;

@@ -59,14 +59,14 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
           double& gap = traffic.kind == network::CollectiveKind::all_gather ? room_of_gathers : room_of_sums;
           const double hidden = std::min(seconds, gap);
           gap -= hidden;
-          seconds -= hide((1.0 - effects.beside_waited) * hidden, room);
+          seconds -= hide((1.0 - effects.tensor_backward_exposed) * hidden, room);
         }
-        seconds -= hide((1.0 - effects.tensor_waited) * seconds, room);
-        alone -= hide((1.0 - effects.tensor_waited) * alone, room_alone);
+        seconds -= hide((1.0 - effects.tensor_exposed) * seconds, room);
+        alone -= hide((1.0 - effects.tensor_exposed) * alone, room_alone);
         time.tensor += seconds, tensor_alone += alone;
       } else if (over & role_bit(Role::context)) {
-        seconds -= hide((1.0 - effects.context_waited) * seconds, room);
-        alone -= hide((1.0 - effects.context_waited) * alone, room_alone);
+        seconds -= hide((1.0 - effects.context_exposed) * seconds, room);
+        alone -= hide((1.0 - effects.context_exposed) * alone, room_alone);
         time.context += seconds, context_alone += alone;
       } else {
         time.exposed += seconds;

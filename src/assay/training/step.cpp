@@ -188,7 +188,7 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
     out.tensor = f.tensor + b.tensor, out.context = f.context + b.context, out.expert = f.expert + b.expert;
     out.beside = b.beside, out.beside_gradients = b.beside_gradients, out.weight_gradients = b.weight_gradients;
     if (out.expert > 0.0) {
-      const double share = std::clamp(1.0 - effects.expert_waited, 0.0, out.compute / out.expert);
+      const double share = std::clamp(1.0 - effects.expert_exposed, 0.0, out.compute / out.expert);
       out.hidden_forward = share * f.expert, out.hidden_backward = share * b.expert;
     }
     out.weights = f.exposed + b.exposed;
@@ -217,7 +217,7 @@ void fill_stages(const TrainingQuestion& question, const Strategy& strategy, con
     const double reduce = f.gradients + b.gradients + out.copies, bring = f.new_weights + b.new_weights;
     const double passes = 1.0 / part.passed;
     const auto waited = [&](double chain) {
-      return question.overlap ? std::max(effects.gradients_waited * reduce, reduce - passes * chain) : reduce;
+      return question.overlap ? std::max(effects.gradients_exposed * reduce, reduce - passes * chain) : reduce;
     };
     out.gradients = waited(b.chain());
     out.spared = out.gradients - waited(b.chain() + b.beside_chain);

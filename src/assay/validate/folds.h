@@ -12,7 +12,7 @@
 
 namespace assay::validate {
 
-/// Numbers fitted without each pair of folds; `kept_apart` stands for no fold. Kernels are those fitted without the
+/// Numbers fitted without each pair of folds; `held_out` stands for no fold. Kernels are those fitted without the
 /// first.
 template <class Numbers>
 class FoldFits {
@@ -35,18 +35,18 @@ class FoldFits {
     return out;
   }
 
-  const Numbers& without(std::size_t a, std::size_t b = kept_apart) const { return numbers_[index(a, b)]; }
+  const Numbers& without(std::size_t a, std::size_t b = held_out) const { return numbers_[index(a, b)]; }
   /// The fold that their kernels were fitted without.
   static std::size_t kernels(std::size_t a, std::size_t b) { return std::min(a, b); }
 
  private:
-  // (0, 0) is as good as (0, kept_apart), so that only different folds, and twice none, are fitted.
+  // (0, 0) is as good as (0, held_out), so that only different folds, and twice none, are fitted.
   static constexpr std::size_t pairs = folds * (folds + 1) / 2 + 1;
   static std::pair<std::size_t, std::size_t> pair_at(std::size_t i) {
     for (std::size_t first = 0; first < folds; ++first)
-      for (std::size_t second = first + 1; second <= kept_apart; ++second)
+      for (std::size_t second = first + 1; second <= held_out; ++second)
         if (i-- == 0) return {first, second};
-    return {kept_apart, kept_apart};
+    return {held_out, held_out};
   }
   static std::size_t index(std::size_t a, std::size_t b) {
     for (std::size_t i = 0; i + 1 < pairs; ++i)

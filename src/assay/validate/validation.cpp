@@ -170,11 +170,11 @@ std::uint64_t shape_hash(std::string_view shape) {
   return hash ^ (hash >> 33);
 }
 
-std::string fitted_without(std::size_t fold) { return fold == kept_apart ? "" : fmt::format("folds/{}/", fold); }
+std::string fitted_without(std::size_t fold) { return fold == held_out ? "" : fmt::format("folds/{}/", fold); }
 
 std::string FitInput::what() const {
-  return left_out == kept_apart ? "all measured rows"
-                                : fmt::format("{} of {} folds of the measured rows", folds - 1, folds);
+  return left_out == held_out ? "all measured rows"
+                              : fmt::format("{} of {} folds of the measured rows", folds - 1, folds);
 }
 
 ValidationInput::ValidationInput(const hardware::Catalogue& all, std::optional<std::string> directory, bool with_fitted)

@@ -54,23 +54,23 @@ struct ValidationResult {
 /// numbers fitted to all rows; reports predict each row by a fit made without its fold. Held-out rows are in no fold,
 /// and no fit sees them.
 inline constexpr std::size_t folds = 5;
-inline constexpr std::size_t kept_apart = folds;
+inline constexpr std::size_t held_out = folds;
 /// FNV-1a with extra mixing, because shapes differ in only a few digits.
 std::uint64_t shape_hash(std::string_view shape);
 /// By the hash of the shape. `split` is what a table says about the row: only "calib" and "" may be fitted.
 inline std::size_t fold_of(std::string_view shape, std::string_view split = "") {
-  return split.empty() || split == "calib" ? shape_hash(shape) % folds : kept_apart;
+  return split.empty() || split == "calib" ? shape_hash(shape) % folds : held_out;
 }
 /// The folder of numbers fitted without a fold: "folds/0/"; "" for those fitted to all rows.
 std::string fitted_without(std::size_t fold);
 
-/// What a fit sees: all rows except those of one fold or two; `kept_apart` leaves out none.
+/// What a fit sees: all rows except those of one fold or two; `held_out` leaves out none.
 struct FitInput {
   const hardware::Catalogue& catalogue;
   std::optional<std::string> data;
-  std::size_t left_out = kept_apart, also_left_out = kept_apart;
+  std::size_t left_out = held_out, also_left_out = held_out;
 
-  bool sees(std::size_t fold) const { return fold != kept_apart && fold != left_out && fold != also_left_out; }
+  bool sees(std::size_t fold) const { return fold != held_out && fold != left_out && fold != also_left_out; }
   /// For the sources of its numbers: "all measured rows", "4 of 5 folds of the measured rows".
   std::string what() const;
 };
@@ -88,7 +88,7 @@ struct ValidationInput {
     return fold < without_.size() ? without_[fold] : catalogue;
   }
   /// Whether its numbers were fitted to such rows.
-  bool fitted_to(std::size_t fold) const { return without_.empty() && fold != kept_apart; }
+  bool fitted_to(std::size_t fold) const { return without_.empty() && fold != held_out; }
 
  private:
   std::vector<hardware::Catalogue> without_;  ///< by fold; empty if fitted rows are reported
@@ -99,7 +99,7 @@ template <class Make>
 auto by_fold(const ValidationInput& input, Make make)
     -> Result<std::vector<std::decay_t<decltype(*make(input.catalogue))>>> {
   std::vector<std::decay_t<decltype(*make(input.catalogue))>> out;
-  for (std::size_t fold = 0; fold <= kept_apart; ++fold) {
+  for (std::size_t fold = 0; fold <= held_out; ++fold) {
     ASSAY_TRY(one, make(input.numbers(fold)));
     out.push_back(std::move(one));
   }

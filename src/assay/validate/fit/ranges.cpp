@@ -122,11 +122,11 @@ void read_training_file(estimate::TableReader& reader, TrainingRanges& out) {
     inner.range("scans", out.scan);
   });
   reader.table("collectives", [&](estimate::TableReader& inner) {
-    inner.range("tensor_beside", out.beside_waited);
-    inner.range("experts", out.expert_waited);
-    inner.range("context", out.context_waited);
+    inner.range("tensor_beside", out.tensor_backward_exposed);
+    inner.range("experts", out.expert_exposed);
+    inner.range("context", out.context_exposed);
     inner.range("contention", out.contention);
-    inner.range("gradients", out.gradients_waited);
+    inner.range("gradients", out.gradients_exposed);
     inner.range("omni_path", out.omni_path);
   });
   reader.table("step", [&](estimate::TableReader& inner) {

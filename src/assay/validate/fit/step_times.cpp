@@ -45,11 +45,11 @@ void start_steps(const TrainingRanges& ranges, estimate::StepCalibration& s) {
   s.unaligned = ranges.unaligned.start;
   s.composed = ranges.composed.start;
   s.scan = ranges.scan.start;
-  s.beside_waited = ranges.beside_waited.start;
-  s.expert_waited = ranges.expert_waited.start;
-  s.context_waited = ranges.context_waited.start;
+  s.tensor_backward_exposed = ranges.tensor_backward_exposed.start;
+  s.expert_exposed = ranges.expert_exposed.start;
+  s.context_exposed = ranges.context_exposed.start;
   s.contention = ranges.contention.start;
-  s.gradients_waited = ranges.gradients_waited.start;
+  s.gradients_exposed = ranges.gradients_exposed.start;
   s.omni_path = ranges.omni_path.start;
   s.straggler = ranges.straggler.start;
   s.fixed = ranges.fixed.start;
@@ -165,7 +165,7 @@ void add_experts(estimate::StepCalibration& s, const TrainingRanges& ranges, std
   };
   blocks.push_back(
       {{of_launched(s.expert_product, ranges.expert_product), of_launched(s.expert_traffic, ranges.expert_traffic),
-        tuned(s.expert_waited, ranges.expert_waited)},
+        tuned(s.expert_exposed, ranges.expert_exposed)},
        routed(false)});
   blocks.push_back({{tuned(s.fused_expert_product, ranges.fused_expert_product)},
                     [](const TrainingRow& row) { return row.software.fused_experts; }});
@@ -185,7 +185,7 @@ std::vector<FitBlock> fit_blocks(const TrainingRanges& ranges, TrainingPredictor
   add({tuned(s.plain_attention, ranges.plain_attention), tuned(s.unaligned, ranges.unaligned)},
       [](const TrainingRow& row) { return !row.flash; });
   add_software(s, ranges, blocks);
-  add({tuned(s.beside_waited, ranges.beside_waited)}, [](const TrainingRow& row) {
+  add({tuned(s.tensor_backward_exposed, ranges.tensor_backward_exposed)}, [](const TrainingRow& row) {
     return row.software.tensor_overlap != estimate::TensorOverlap::none && row.strategy.parallelism.tensor > 1;
   });
   add_tensor_overlaps(predict, blocks);
@@ -193,9 +193,9 @@ std::vector<FitBlock> fit_blocks(const TrainingRanges& ranges, TrainingPredictor
       [](const TrainingRow& row) { return row.strategy.parallelism.fsdp > 1; });
   add_experts(s, ranges, blocks);
   add({tuned(s.scan, ranges.scan)}, [](const TrainingRow& row) { return estimate::has_state_spaces(row.model); });
-  add({tuned(s.context_waited, ranges.context_waited)},
+  add({tuned(s.context_exposed, ranges.context_exposed)},
       [](const TrainingRow& row) { return row.strategy.parallelism.context > 1; });
-  add({tuned(s.gradients_waited, ranges.gradients_waited)},
+  add({tuned(s.gradients_exposed, ranges.gradients_exposed)},
       [](const TrainingRow& row) { return row.overlap && row.strategy.parallelism.data > 1; });
   add({tuned(s.omni_path, ranges.omni_path)}, [](const TrainingRow& row) { return row.omni_path; });
   add({tuned(s.straggler, ranges.straggler), tuned(s.fixed, ranges.fixed)}, [](const TrainingRow&) { return true; });

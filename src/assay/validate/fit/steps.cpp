@@ -145,7 +145,7 @@ Result<std::vector<std::string>> fit_steps(std::span<const hardware::Catalogue> 
                                            const std::optional<std::string>& data) {
   ASSAY_TRY(fits, FoldFits<estimate::StepCalibration>::make(catalogues, data, fitted_steps));
   std::vector<std::string> texts;
-  for (std::size_t left_out = 0; left_out <= kept_apart; ++left_out) {
+  for (std::size_t left_out = 0; left_out <= held_out; ++left_out) {
     const FitInput input{catalogues[left_out], data, left_out};
     ASSAY_TRY(rows, step_rows(input));
     const std::vector<TrainingRow> timed = rows_for_times(rows), held = rows_for_memory(rows);

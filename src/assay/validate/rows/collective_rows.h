@@ -20,7 +20,7 @@ struct CollectiveRow {
   bool across = false;  ///< between nodes
   Bytes bytes;          ///< of the array, as collective_cost counts them
   Seconds measured;
-  std::size_t fold = kept_apart;
+  std::size_t fold = held_out;
   bool fitted = false;  ///< the current fit sees it
 };
 

@@ -35,7 +35,7 @@ struct InferenceRow {
   std::int64_t prompt = 1, output = 1;
   std::int64_t cache = 0;  ///< tokens of a static cache, which is read whole; 0: the cache grows
   Seconds measured;
-  std::size_t fold = kept_apart;
+  std::size_t fold = held_out;
   bool typical = true;  ///< false: approximate, left out of fits
 };
 

@@ -29,7 +29,7 @@ struct KernelRow {
   Bytes bytes;       ///< of a stream
   Seconds measured;
   bool sustained = false;  ///< one of many in a row: the sustained regime, not the harness's
-  std::size_t fold = kept_apart;
+  std::size_t fold = held_out;
   bool fitted = false;  ///< the current fit sees it
 };
 

@@ -79,9 +79,9 @@ TEST(KernelRows, ThatATableKeepsApartAreNeverFitted) {
     return *read_kernels(*CsvTable::parse(text, "t.csv"), hardware::Catalogue::builtin());
   };
   const KernelRows kept = read(apart), seen = read(open);
-  for (const KernelRow& row : kept.rows) fitted += row.fold != kept_apart ? 1 : 0;
+  for (const KernelRow& row : kept.rows) fitted += row.fold != held_out ? 1 : 0;
   EXPECT_EQ(fitted, 0);
-  for (const KernelRow& row : seen.rows) fitted += row.fold != kept_apart ? 1 : 0;
+  for (const KernelRow& row : seen.rows) fitted += row.fold != held_out ? 1 : 0;
   EXPECT_EQ(fitted, 40);
 }
 

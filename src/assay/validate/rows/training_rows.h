@@ -47,7 +47,7 @@ struct TrainingRow {
   std::optional<Seconds> measured;
   std::optional<Bytes> peak;
   std::optional<Bytes> reserved;  ///< where stated besides the allocated peak
-  std::size_t fold = kept_apart;
+  std::size_t fold = held_out;
 };
 
 struct TrainingRows {

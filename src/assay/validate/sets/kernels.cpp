@@ -94,7 +94,7 @@ Result<KernelRows> own_rows(const hardware::Catalogue& catalogue, const OwnTable
   ASSAY_TRY(own, catalogue_table(catalogue, table.file));
   KernelRows rows = read_own_ops(own, table.source);
   if (!table.fitted)
-    for (KernelRow& row : rows.rows) row.fold = kept_apart;
+    for (KernelRow& row : rows.rows) row.fold = held_out;
   return rows;
 }
 

@@ -297,10 +297,10 @@ Result<report::Response> answer(const Request& request, const Context& context) 
           : "memory is that of the fullest moment, in the backward pass of a layer: no logits are there then");
   const estimate::StepEffects& effects = query.question.setup.effects;
   if (best.strategy.parallelism.tensor > 1 && !request.has("tensor-overlap")) {
-    if (effects.tensor_waited < 1.0)
+    if (effects.tensor_exposed < 1.0)
       response.notes.emplace_back(
           "tensor-parallel collectives run in pieces beside the products that need them (--tensor-overlap all)");
-    else if (effects.beside_waited < 1.0 &&
+    else if (effects.tensor_backward_exposed < 1.0 &&
              !(best.strategy.parallelism.pipeline > 1 && pipeline::splits_backward(best.strategy.schedule)))
       response.notes.emplace_back(
           "tensor-parallel collectives of the backward pass run beside products that make gradients of weights "
