@@ -35,8 +35,8 @@ Result<void> read_serving_software(const Request& request, const Context& contex
   query.question.setup.effects = steps.effects(query.cluster.chip, software);
   if (!steps.has_steps(query.cluster.chip))
     query.notes.push_back(
-        fmt::format("no whole prefill or decode steps were measured on {} chips: the estimate has kernel and link "
-                    "efficiencies only, and kernels take as long in a step as by themselves",
+        fmt::format("no prefill or decode steps were measured on {} chips: the estimate takes kernels and collectives "
+                    "to be as fast in a step as by themselves",
                     query.cluster.chip.architecture));
   query.steps = std::move(steps);
   query.notes.push_back(

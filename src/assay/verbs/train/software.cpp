@@ -115,8 +115,8 @@ Result<void> read_train_software(const Request& request, const Context& context,
   if (calibration) query.question.collectives = calibration->values.collective;
   if (!steps.has_steps(chip))
     query.notes.push_back(
-        fmt::format("no whole training steps were measured on {} chips: the estimate has kernel and link efficiencies "
-                    "only, and kernels take as long in a step as by themselves",
+        fmt::format("no training steps were measured on {} chips: the estimate takes kernels and collectives to be as "
+                    "fast in a step as by themselves",
                     chip.architecture));
   query.steps = std::move(steps);
   query.notes.push_back(fmt::format(
