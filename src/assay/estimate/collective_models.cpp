@@ -36,9 +36,10 @@ double share_received(network::CollectiveKind kind, double n) {
 }
 
 /// Bytes over bandwidth between chips of one node.
-Seconds inside(const hardware::CollectiveCalibration& fit, const hardware::CollectiveCurve& curve,
-               network::CollectiveKind kind, Bytes bytes, const network::CollectiveGroup& group,
-               const network::CollectiveGroup::TreeLevel& node, CollectiveAlgorithm algorithm) {
+Seconds inside(const hardware::CollectiveCalibration& fit, network::CollectiveKind kind, Bytes bytes,
+               const network::CollectiveGroup& group, const network::CollectiveGroup::TreeLevel& node,
+               CollectiveAlgorithm algorithm) {
+  const hardware::CollectiveCurve& curve = curve_of(fit, kind);
   const double n = node.groups, lanes = std::max(1.0, network::lanes_used(kind, group, node));
   double share = share_received(kind, n);
   // The array is that of all devices, and what goes to other nodes first goes to the chip in its place there.
@@ -73,7 +74,7 @@ Seconds collective_estimate(const hardware::CollectiveCalibration& fit, network:
     if (level.groups <= 1.0) continue;
     if (level.level == 0) {
       members = level.groups;
-      stream = inside(fit, curve, kind, bytes, group, level, algorithm);
+      stream = inside(fit, kind, bytes, group, level, algorithm);
       continue;
     }
     nodes *= level.groups;

@@ -1,16 +1,16 @@
-// How long real collectives take: latency, bandwidth and the pipelining between, in a node and across nodes.
+// How long real collectives take: latency, bandwidth and pipelining, in a node and across nodes.
 #pragma once
 #include "assay/hardware/calibration.h"
 #include "assay/network/collectives.h"
 
 namespace assay::estimate {
 
-/// What the software of a collective is told to do; `automatic` takes the fastest, as libraries do.
+/// Which algorithm a collective uses; `automatic` takes the fastest, as libraries do.
 enum class CollectiveAlgorithm { automatic, ring };
 
 /// The estimate for an array of `bytes` (as collective_cost counts them) over the links of a group.
 /// Inside of a node: latency + member (n - 1) + x / B + 2 sqrt(chunk x / B), x = what a device receives; the square
-/// root is what the best chunk size leaves. An all-reduce may be added by the switches instead. Across nodes the
+/// root is the pipelining cost at the best chunk size. Switches may add up an all-reduce instead. Across nodes the
 /// interfaces of all chips of a node work for the group: rings gather and scatter, and reduce from three nodes on; two
 /// nodes send each other what they have added up.
 Seconds collective_estimate(const hardware::CollectiveCalibration& fit, network::CollectiveKind kind, Bytes bytes,

@@ -1,5 +1,5 @@
-// Products that read the same activation, as one: software that lays the weights of queries, keys and values (or of the
-// gate and the way up) side by side multiplies once, and so do the gradients of the input and of the weights.
+// Fused projections: software that concatenates the weights of query, key and value (or of gate and up) runs one
+// product instead of several, in the forward pass and for the gradients of input and weights.
 #pragma once
 #include <optional>
 #include <vector>
@@ -12,28 +12,28 @@ class JoinedProducts {
  public:
   explicit JoinedProducts(const KernelRates& rates) : rates_(rates) {}
 
-  /// A product of a program as others may join it.
+  /// A product of a program that others may be fused with.
   struct Part {
     enum class Kind : std::uint8_t { forward, of_input, of_weight } kind = Kind::forward;
     bool is_recomputed = false;
-    bool of_adapter = false;  ///< those of weights and of their adapters are not joined
+    bool of_adapter = false;  ///< products of weights and of their adapters are not fused
     Dtype dtype = Dtype::bf16;
-    int reads = -1;  ///< what all of them read; of gradients of an input, the sum that it adds to
-    int next = -1;   ///< what the next one has to read to be joined
+    int reads = -1;  ///< the common input; of input gradients, the sum that it is added to
+    int next = -1;   ///< what the next product has to read to be fused
     MatmulShape shape;
-    Bytes shared;  ///< of its traffic, which a product that is joined does not have
+    Bytes shared;  ///< traffic that a fused product saves
   };
-  /// Nothing where the step is none that is joined with others.
+  /// Nothing where the step cannot be fused.
   static std::optional<Part> part_of(const KernelRates& rates, const program::Program& program,
                                      const program::Step& step);
 
-  /// Takes a product of a block, in order; false: it must run alone.
+  /// Takes a product of a block, in order; false: it runs by itself.
   bool take(const Part& part);
 
-  /// What was taken, a product each.
+  /// The fused products.
   struct Product {
     Seconds estimate;
-    Seconds slowed;  ///< the part of it that the clock of sustained power adds; none where memory bounds it
+    Seconds slowed;  ///< the part that the lower clock under sustained power adds; 0 where memory bounds it
     bool is_recomputed = false;
     bool of_weight = false;  ///< the gradient of one
   };

@@ -29,27 +29,28 @@ Result<IntervalClass> read_class(const Toml& table, const std::string& key, std:
   IntervalClass out;
   const Toml* name = table.find("class");
   if (!name || name->kind != Toml::Kind::text)
-    return tl::unexpected(fault(file, table, key + ".class", "text is wanted"));
+    return tl::unexpected(fault(file, table, key + ".class", "expected text"));
   out.name = name->text;
   const auto spread = number_of(table.find("spread")), rows = number_of(table.find("rows")),
              groups = number_of(table.find("groups"));
   if (!spread || !(*spread >= 0.0))
-    return tl::unexpected(fault(file, table, key + ".spread", "a number from 0 up is wanted"));
-  if (!rows || !groups)
-    return tl::unexpected(fault(file, table, key + ".rows", "counts of rows and groups are wanted"));
-  out.spread = *spread, out.rows = std::llround(*rows), out.groups = std::llround(*groups);
+    return tl::unexpected(fault(file, table, key + ".spread", "expected a number from 0 up"));
+  if (!rows || !groups) return tl::unexpected(fault(file, table, key + ".rows", "expected counts of rows and groups"));
+  out.spread = *spread;
+  out.rows = std::llround(*rows);
+  out.groups = std::llround(*groups);
   if (const Toml* seen = table.find("seen"))
     for (const auto& [what, range] : seen->members) {
       if (what == "hardware") {
         for (const Toml& item : range.items) {
           if (item.kind != Toml::Kind::text)
-            return tl::unexpected(fault(file, item, key + ".seen.hardware", "names of architectures are wanted"));
+            return tl::unexpected(fault(file, item, key + ".seen.hardware", "expected names of architectures"));
           out.hardware.push_back(item.text);
         }
         continue;
       }
       if (range.items.size() != 2 || !number_of(&range.items[0]) || !number_of(&range.items[1]))
-        return tl::unexpected(fault(file, range, key + ".seen." + what, "the least and the largest are wanted"));
+        return tl::unexpected(fault(file, range, key + ".seen." + what, "expected the least and the largest"));
       out.seen.push_back({what, range.items[0].number, range.items[1].number});
     }
   return out;
@@ -93,8 +94,10 @@ std::vector<IntervalClass> interval_classes(const std::vector<Residual>& residua
     std::vector<Residual> members;
     std::set<std::string> groups;
     for (const Residual& one : residuals)
-      if (std::find(one.classes.begin(), one.classes.end(), name) != one.classes.end())
-        members.push_back(one), groups.insert(one.group);
+      if (std::find(one.classes.begin(), one.classes.end(), name) != one.classes.end()) {
+        members.push_back(one);
+        groups.insert(one.group);
+      }
     if (groups.size() < fewest) continue;
     IntervalClass made;
     made.name = name;
@@ -104,10 +107,12 @@ std::vector<IntervalClass> interval_classes(const std::vector<Residual>& residua
       for (const Coordinate& at : one.at) {
         auto range = std::find_if(made.seen.begin(), made.seen.end(), [&](const auto& r) { return r.name == at.name; });
         if (range == made.seen.end()) range = made.seen.insert(range, {at.name, at.value, at.value});
-        range->low = std::min(range->low, at.value), range->high = std::max(range->high, at.value);
+        range->low = std::min(range->low, at.value);
+        range->high = std::max(range->high, at.value);
       }
     }
-    made.rows = static_cast<std::int64_t>(members.size()), made.groups = static_cast<std::int64_t>(groups.size());
+    made.rows = static_cast<std::int64_t>(members.size());
+    made.groups = static_cast<std::int64_t>(groups.size());
     made.spread = residual_spread(std::move(members), coverage);
     out.push_back(std::move(made));
   }

@@ -1,6 +1,6 @@
-// Intervals of estimates: how far measurements of a class lie from what was predicted of them. Residuals come from rows
-// that the prediction had not seen (cross-validation by group), so an interval promises what a new row will meet.
-// Files of catalogue/steps hold the classes as tables [interval.N].
+// Intervals of estimates: how far measurements of a class lie from their predictions. Residuals are those of held-out
+// rows (cross-validation by group), so an interval holds for new rows. Files of catalogue/steps hold the classes as
+// tables [interval.N].
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,17 +14,17 @@
 
 namespace assay::estimate {
 
-/// Where a row lies: "chips", 512.
+/// One property of a row: "chips", 512.
 struct Coordinate {
   std::string name;
   double value = 0;
 };
 
-/// What predicted over measured was for one row.
+/// The error of one row.
 struct Residual {
-  std::string group;                 ///< rows of a group count as one together
+  std::string group;                 ///< the rows of a group weigh as one
   double log_ratio = 0;              ///< log(predicted / measured)
-  std::vector<std::string> classes;  ///< that the row belongs to, the narrowest first
+  std::vector<std::string> classes;  ///< of the row, narrowest first
   std::vector<Coordinate> at;
   std::string architecture = {};  ///< of the chips
 };
@@ -37,23 +37,23 @@ struct IntervalClass {
   };
   std::string name;
   double spread = 0;
-  std::int64_t rows = 0, groups = 0;       ///< that the spread was taken from
-  std::vector<Range> seen;                 ///< where these rows lie
+  std::int64_t rows = 0, groups = 0;       ///< that the spread was computed from
+  std::vector<Range> seen;                 ///< ranges of their coordinates
   std::vector<std::string> hardware = {};  ///< architectures of their chips
 
-  /// The coordinates that lie outside of what was seen, "hardware" among them: the estimate extrapolates there.
+  /// Coordinates outside of the ranges seen, "hardware" included: the estimate extrapolates in these.
   std::vector<std::string> beyond(std::span<const Coordinate> at, std::string_view architecture) const;
 };
 
-/// The spread that holds a share `coverage` of what comes next: groups weigh alike, and a group more than there are is
-/// taken to lie outside of all (the quantile of split conformal prediction). 0 without residuals.
+/// The spread that covers a share `coverage` of new rows: groups have equal weight, and one more group is assumed to
+/// lie outside of all (the quantile of split conformal prediction). 0 without residuals.
 double residual_spread(std::vector<Residual> residuals, double coverage);
 
-/// One class for each name that has at least `fewest` groups, in order of first appearance.
+/// One class for each name with at least `fewest` groups, in order of first appearance.
 std::vector<IntervalClass> interval_classes(const std::vector<Residual>& residuals, double coverage,
                                             std::size_t fewest = 5);
 
-/// The first of `names`, the narrowest first, that there is a class of; none: nullptr.
+/// The class of the first of `names` that has one; nullptr if none has.
 const IntervalClass* interval_of(const std::vector<IntervalClass>& classes, std::span<const std::string> names);
 
 /// The tables below `key` of a file, and the text that reads back as them.

@@ -71,7 +71,8 @@ CoreRates core_rates(const hardware::Chip& chip) {
                  1_FLOP * chip.vector_unit.clock.value;
   if (const auto& bf16 = chip.peak[static_cast<std::size_t>(Dtype::bf16)]) rates.bf16 = bf16->value;
   const hardware::MatrixUnit& unit = chip.matrix_unit;
-  rates.systolic = unit.rows.has_value() && chip.family == "tpu";
+  // Arrays whose padding is not known are treated as cores that work on tiles.
+  rates.systolic = unit.rows.has_value() && unit.tile_m.has_value();
   if (rates.systolic) {
     if (unit.tile_m) rates.pad_m = static_cast<double>(unit.tile_m->value);
     if (unit.tile_k) rates.pad_k = static_cast<double>(unit.tile_k->value);
@@ -80,12 +81,13 @@ CoreRates core_rates(const hardware::Chip& chip) {
   return rates;
 }
 
-TileSteps tile_steps(const hardware::MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share) {
+TileSteps tile_steps(const ProductRates& rates) {
+  const hardware::MatmulCalibration& fit = rates.fit;
   TileSteps steps;
   static_assert(std::tuple_size_v<decltype(steps.seconds)> == std::size(tile_sizes));
-  const double per_core = (share * peak).value() / chip.cores;
+  const double per_core = rates.rate().value() / rates.chip.cores;
   // Formats are as much faster as they are narrower; a tile's start and end take as long in all of them.
-  const double faster = chip.bf16.value() > 0.0 ? peak / chip.bf16 : 1.0;
+  const double faster = rates.chip.bf16.value() > 0.0 ? rates.peak / rates.chip.bf16 : 1.0;
   const double loaded = fit.port && fit.port->value() > 0.0 ? std::min(4.0, 2.0 / faster) / fit.port->value() : 0.0;
   steps.fill = fit.fill * faster;
   steps.seconds.fill(HUGE_VAL);
@@ -152,7 +154,8 @@ Tiled tiled_arithmetic(const hardware::MatmulCalibration& fit, const CoreRates& 
       const double waves = waves_of(tiles / chip.cores * splits[i]);
       const double seconds = waves * steps.seconds[t] * part[i];
       if (!(seconds + adding[i] < best)) continue;
-      best = seconds + adding[i], found = {seconds, adding[i]};
+      best = seconds + adding[i];
+      found = {seconds, adding[i]};
       choice = {tile.m, tile.n, splits[i], waves};
     }
   }
@@ -175,11 +178,11 @@ MatmulTime with_memory(const hardware::MatmulCalibration& fit, const CoreRates& 
   return time;
 }
 
-MatmulTime searched_time(const hardware::MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond rate,
-                         const MatmulShape& shape, const hardware::Regime& regime, const TileSteps& steps,
-                         bool may_split) {
-  if (fit.fork) return forked_time(fit, chip, rate, shape, regime);
-  if (chip.systolic) return with_memory(fit, chip, shape, regime, systolic_arithmetic(chip, rate, shape));
+MatmulTime searched_time(const ProductRates& rates, const MatmulShape& shape, const hardware::Regime& regime,
+                         const TileSteps& steps, bool may_split) {
+  const auto& [fit, chip, peak, share] = rates;
+  if (fit.fork) return forked_time(fit, chip, rates.rate(), shape, regime);
+  if (chip.systolic) return with_memory(fit, chip, shape, regime, systolic_arithmetic(chip, rates.rate(), shape));
   TileChoice tile;
   const Tiled found = tiled_arithmetic(fit, chip, shape, steps, may_split, tile);
   MatmulTime time = with_memory(fit, chip, shape, regime, Seconds(found.arithmetic), Seconds(found.adding));
@@ -189,12 +192,12 @@ MatmulTime searched_time(const hardware::MatmulCalibration& fit, const CoreRates
 
 }  // namespace
 
-TileRows tile_rows(const hardware::MatmulCalibration& fit, const CoreRates& chip, const TileSteps& steps, double batch,
-                   double n, double k, double most) {
+TileRows tile_rows(const hardware::MatmulCalibration& fit, const CoreRates& chip, const TileSteps& steps,
+                   const MatmulShape& product, double most) {
   TileRows rows;
   if (fit.fork || chip.systolic) return rows;
   const auto count = static_cast<std::size_t>(std::ceil(most / unit_rows));
-  const Splits part = parts_of(steps, k);
+  const Splits part = parts_of(steps, product.k);
   Splits none;
   none.fill(HUGE_VAL);
   rows.assign(count, none);
@@ -203,7 +206,7 @@ TileRows tile_rows(const hardware::MatmulCalibration& fit, const CoreRates& chip
     if (steps.seconds[t] == HUGE_VAL) continue;
     const auto high = static_cast<std::size_t>(tile.m / unit_rows);
     for (std::size_t first = 0; first < count; first += high) {
-      const double tiles = batch * static_cast<double>(first / high + 1) * std::ceil(n / tile.n);
+      const double tiles = product.batch * static_cast<double>(first / high + 1) * std::ceil(product.n / tile.n);
       const double rounds = tiles / chip.cores;
       Splits seconds;
       for (std::size_t i = 0; i < splits.size(); ++i)
@@ -215,24 +218,21 @@ TileRows tile_rows(const hardware::MatmulCalibration& fit, const CoreRates& chip
   return rows;
 }
 
-MatmulTime matmul_time(const hardware::MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
-                       const MatmulShape& shape, const hardware::Regime& regime, bool may_split) {
-  const bool tiled = !fit.fork && !chip.systolic;
-  return searched_time(fit, chip, share * peak, shape, regime, tiled ? tile_steps(fit, chip, peak, share) : TileSteps{},
-                       may_split);
+MatmulTime matmul_time(const ProductRates& rates, const MatmulShape& shape, const hardware::Regime& regime,
+                       bool may_split) {
+  const bool tiled = !rates.fit.fork && !rates.chip.systolic;
+  return searched_time(rates, shape, regime, tiled ? tile_steps(rates) : TileSteps{}, may_split);
 }
 
-MatmulTime matmul_time(const hardware::MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
-                       const MatmulShape& shape, const hardware::Regime& regime, const TileSteps& steps,
-                       const TileRows& rows) {
+MatmulTime matmul_time(const ProductRates& rates, const MatmulShape& shape, const hardware::Regime& regime,
+                       const TileSteps& steps, const TileRows& rows) {
   const double row = std::ceil(shape.m / unit_rows);
-  if (!(row <= static_cast<double>(rows.size())))
-    return searched_time(fit, chip, share * peak, shape, regime, steps, true);
-  const Splits &tiles = rows[static_cast<std::size_t>(row) - 1], adding = adding_parts(fit, chip, shape);
+  if (!(row <= static_cast<double>(rows.size()))) return searched_time(rates, shape, regime, steps, true);
+  const Splits &tiles = rows[static_cast<std::size_t>(row) - 1], adding = adding_parts(rates.fit, rates.chip, shape);
   std::size_t best = 0;
   for (std::size_t i = 1; i < splits.size(); ++i)
     if (tiles[i] + adding[i] < tiles[best] + adding[best]) best = i;
-  return with_memory(fit, chip, shape, regime, Seconds(tiles[best]), Seconds(adding[best]));
+  return with_memory(rates.fit, rates.chip, shape, regime, Seconds(tiles[best]), Seconds(adding[best]));
 }
 
 Seconds stream_time(BytesPerSecond hbm, double share, Seconds ramp, Bytes bytes) {

@@ -1,8 +1,8 @@
 // How long real kernels take: the ideal rates of a chip, and the physical effects that good software cannot avoid.
-// A matrix product: tiles come in waves over the cores, a tile has to be filled, k may be split, the clock gives way
-// under sustained power, memory takes time to reach its rate, and a kernel has to be launched. Attention: the same
-// tiles with a softmax between. The rest streams memory. docs/calibration.md has the formulas and their fit.
-// No time allocates; a search asks for a million of them.
+// Matrix products: tiles run in waves over the cores, a tile has to be filled, k may be split, the clock drops under
+// sustained power, memory takes time to reach its rate, and a kernel has to be launched. Attention: the same tiles with
+// a softmax in between. The rest streams memory. docs/calibration.md has the formulas and their fit. Nothing here
+// allocates except tile_rows: a search asks for a million times.
 #pragma once
 #include <array>
 #include <optional>
@@ -15,12 +15,12 @@
 
 namespace assay::estimate {
 
-/// What the models need to know of a chip besides its calibration.
+/// What the models need to know about a chip besides its calibration.
 struct CoreRates {
   double cores = 1;
   BytesPerSecond hbm;
   FlopsPerSecond vector;                   ///< if every instruction of a GPU were a multiply-add of 32 lanes
-  FlopsPerSecond bf16;                     ///< dense peak of products in 16 bits; 0 where it has none
+  FlopsPerSecond bf16;                     ///< dense peak in bf16; 0 where it has none
   bool systolic = false;                   ///< products are padded to the array instead of cut into waves of tiles
   double pad_m = 1, pad_k = 1, pad_n = 1;  ///< of a systolic array
 };
@@ -30,45 +30,51 @@ CoreRates core_rates(const hardware::Chip& chip);
 struct MatmulShape {
   double batch = 1, m = 1, n = 1, k = 1;
   Bytes bytes;
-  bool grouped = false;  ///< each of the batch has rows of its own: experts
+  bool grouped = false;  ///< each of the batch has its own rows: experts
 };
 
-/// How a product is cut up: what the search over tiles found.
+/// How a product is tiled: what the search over tiles found.
 struct TileChoice {
   double m = 0, n = 0;  ///< of one tile of the result; 0 on a systolic array and on a CPU
   double split = 1;     ///< parts of k that are summed in a second pass
-  double waves = 1;     ///< rounds over all cores; a last one that is part full counts in between
-  double cores = 0;     ///< of a CPU, that take part; 0 elsewhere
+  double waves = 1;     ///< rounds over all cores; a partly full last one counts as a fraction
+  double cores = 0;     ///< CPU cores in use; 0 elsewhere
 };
 
-/// Parts of the time of a product. `arithmetic` is at the clock of a burst; `adding` up the parts of k comes after all
-/// else.
+/// Parts of a product's time. `arithmetic` is at the clock of a burst; `adding` sums the parts of k after all else.
 struct MatmulTime {
   Seconds arithmetic, sustained, memory, adding, total;
   TileChoice tile;
 };
-/// `peak` is the dense rate of the product's format, `share` what of it the calibration gives for that format.
-MatmulTime matmul_time(const hardware::MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
-                       const MatmulShape& shape, const hardware::Regime& regime, bool may_split = true);
+/// What a chip does with products of one format. Holds references: for the duration of a call.
+struct ProductRates {
+  const hardware::MatmulCalibration& fit;
+  const CoreRates& chip;
+  FlopsPerSecond peak;  ///< dense, of the format
+  double share;         ///< calibrated share of the peak
 
-/// All about tiles that does not depend on the shape.
+  FlopsPerSecond rate() const { return share * peak; }
+};
+MatmulTime matmul_time(const ProductRates& rates, const MatmulShape& shape, const hardware::Regime& regime,
+                       bool may_split = true);
+
+/// What does not depend on the shape of a product.
 struct TileSteps {
-  std::array<double, 18> seconds{};  ///< of each tile that libraries choose among, for one element of k
+  std::array<double, 18> seconds{};  ///< of each tile size that libraries choose from, for one element of k
   double fill = 0;                   ///< elements of k that a prologue and an epilogue are worth
 };
-TileSteps tile_steps(const hardware::MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share);
-/// What the search over tiles finds for products that differ in their rows alone: for up to 16, up to 32, ... rows the
-/// seconds of the best tile with k in 1, 2, 4 and 8 parts, before these are added up. Every tile has a multiple of 16
-/// rows, so that nothing else about the rows matters. Made for up to `most` rows; none on systolic arrays and CPUs.
+TileSteps tile_steps(const ProductRates& rates);
+/// Tile search for products that differ only in their rows: for up to 16, up to 32, ... rows the seconds of the best
+/// tile with k in 1, 2, 4 and 8 parts, before these are added up. Every tile has a multiple of 16 rows, so that nothing
+/// else about the rows matters. Up to `most` rows of `product`; empty on systolic arrays and CPUs.
 using TileRows = std::vector<std::array<double, 4>>;
-TileRows tile_rows(const hardware::MatmulCalibration& fit, const CoreRates& chip, const TileSteps& steps, double batch,
-                   double n, double k, double most);
-/// The same time without the choice of a tile, where many shapes are asked for. Rows beyond those found are searched.
-MatmulTime matmul_time(const hardware::MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond peak, double share,
-                       const MatmulShape& shape, const hardware::Regime& regime, const TileSteps& steps,
-                       const TileRows& rows);
+TileRows tile_rows(const hardware::MatmulCalibration& fit, const CoreRates& chip, const TileSteps& steps,
+                   const MatmulShape& product, double most);
+/// The same time from a table of tiles, for many shapes; larger numbers of rows are searched.
+MatmulTime matmul_time(const ProductRates& rates, const MatmulShape& shape, const hardware::Regime& regime,
+                       const TileSteps& steps, const TileRows& rows);
 
-/// Memory streamed at a share of its rate, which it reaches only after a while: large and small transfers in one form.
+/// Streams `bytes` at a share of the memory rate after a ramp: one formula for large and small transfers.
 Seconds stream_time(BytesPerSecond hbm, double share, Seconds ramp, Bytes bytes);
 
 /// Attention on one device: `heads` are those of all sequences together.
@@ -77,7 +83,7 @@ struct AttentionWork {
   double queries = 1;                ///< of a sequence on this device
   program::AttentionShape shape;     ///< of whole sequences
   Bytes bytes;                       ///< queries, keys, values and results
-  Bytes shared;  ///< more if every head of queries had keys and values of its own: gradients are summed from such
+  Bytes shared;  ///< extra if every query head had its own keys and values: gradients are summed from such
 };
 Seconds attention_time(const hardware::AttentionPass& fit, const CoreRates& chip, FlopsPerSecond peak,
                        const AttentionWork& work, bool backward);
@@ -86,12 +92,12 @@ Seconds attention_time(const hardware::AttentionPass& fit, const CoreRates& chip
 Seconds decode_time(const hardware::DecodeCalibration& fit, const CoreRates& chip, double items, double head_dim,
                     Bytes bytes);
 
-/// Arithmetic of a few queries of each sequence over a cache that is split over the cores, as checks of drafts are:
-/// those of all heads that share keys fill tiles together. `items` as above.
+/// Arithmetic of a few queries per sequence over a cache that is split over the cores, as in verifying drafts: heads
+/// that share keys fill tiles together. `items` as above.
 Seconds split_attention_time(const hardware::AttentionPass& fit, const CoreRates& chip, FlopsPerSecond peak,
                              const AttentionWork& work, double items);
 
-/// The kernel that a choice means; flash2 stands in where cudnn was not measured, and the other way round.
+/// The calibration of a choice; flash2 stands in where cudnn was not measured, and vice versa.
 const hardware::AttentionKernelCalibration* attention_kernel(const hardware::AttentionCalibration& fit,
                                                              hardware::AttentionKernel choice);
 

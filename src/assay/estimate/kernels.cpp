@@ -38,8 +38,9 @@ Seconds product_estimate(const KernelRates& rates, FlopsPerSecond peak, double s
   const double load = flops > 0.0 ? step.flops.value() / flops : 1.0;
   // Those without tokens are no part of it; the others have more tokens each.
   const double touched = touched_experts(program, step, load);
-  shape.batch *= touched, shape.m /= touched;
-  const MatmulTime time = matmul_time(*rates.matmul, rates.cores, peak, share, shape, rates.regime);
+  shape.batch *= touched;
+  shape.m /= touched;
+  const MatmulTime time = matmul_time({*rates.matmul, rates.cores, peak, share}, shape, rates.regime);
   return load > 1.0 ? rates.regime.launch + load * (time.total - rates.regime.launch) : time.total;
 }
 

@@ -1,5 +1,5 @@
-// How long the steps of a program take on one chip: bounds from ideal rates, the estimate from calibrated models, or
-// from the shares of the rates that good kernels reach where a chip has no calibration.
+// How long the steps of a program take on one chip: bounds from ideal rates, estimates from calibrated models. Chips
+// without a calibration use the shares of the ideal rates that good kernels reach.
 #pragma once
 #include <array>
 
@@ -14,7 +14,7 @@ namespace assay::estimate {
 /// The rates of a chip in the form that costing needs: by compute format, without strings.
 struct KernelRates {
   static constexpr std::size_t formats = 12;
-  std::array<FlopsPerSecond, formats> peak{};  ///< zero where the chip has no such unit
+  std::array<FlopsPerSecond, formats> peak{};  ///< 0 where the chip has no such unit
   BytesPerSecond hbm;
   double matrix_share = 1.0, memory_share = 1.0;
 
@@ -28,7 +28,7 @@ struct KernelRates {
   FlopsPerSecond rate(Dtype dtype) const { return peak[static_cast<std::size_t>(dtype)]; }
 };
 
-/// At which the optimizer reads and writes all that it updates.
+/// Bandwidth of the optimizer's update.
 inline BytesPerSecond optimizer_rate(const KernelRates& rates) {
   return rates.hbm * (rates.pointwise ? rates.pointwise->optimizer : rates.memory_share);
 }
@@ -36,7 +36,7 @@ inline BytesPerSecond optimizer_rate(const KernelRates& rates) {
 /// Which software runs the steps.
 struct KernelSoftware {
   hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;
-  bool serves = false;  ///< with kernels of its own for experts: they stream as other products do
+  bool serves = false;  ///< serving kernels: products of experts stream as others do
 };
 
 /// `compute` must be a format of the chip; the error names those it has. Without a calibration the estimate uses the
@@ -45,14 +45,14 @@ Result<KernelRates> kernel_rates(const hardware::Chip& chip, Dtype compute, std:
                                  const hardware::Calibration* calibration = nullptr,
                                  const KernelSoftware& software = {});
 
-/// The share of the peak that products of a format reach in a burst: its own, else that of the nearest format that was
-/// measured; 0 without any.
+/// The share of the peak that products of a format reach in a burst, else that of the nearest measured format; 0 if
+/// none was measured.
 double matmul_share(const hardware::MatmulCalibration& fit, Dtype dtype);
 
-/// Fewer queries than this per sequence read the cache rather than multiply.
+/// Up to this many queries per sequence are bound by reading the cache.
 inline constexpr std::int64_t most_decode_queries = 8;
-/// Up to this many over a longer cache are worked on as in decoding, with the cache split over the cores, but they may
-/// be bound by arithmetic: the rows of one tile of scores.
+/// Up to this many queries split the cache over the cores as decoding does, but may be bound by arithmetic: the rows of
+/// one tile of scores.
 inline constexpr std::int64_t most_split_queries = 64;
 inline bool is_split(const program::AttentionShape& shape) {
   return shape.queries > most_decode_queries && shape.queries <= most_split_queries && shape.queries < shape.keys;
@@ -63,8 +63,8 @@ struct KernelTime {
   Seconds memory;    ///< bytes at the peak
   Seconds estimate;  ///< as good kernels do it
 };
-/// Time of a step that is no collective. Wide formats that the chip does not multiply in run at its bf16 rate.
-/// That of ideal kernels is without an estimate, which takes longer to make.
+/// Time of a step that is no collective. Wide formats that the chip does not support run at its bf16 rate. The ideal
+/// version leaves out the estimate, which takes longer to compute.
 KernelTime ideal_kernel_time(const KernelRates& rates, const program::Program& program, const program::Step& step);
 KernelTime kernel_time(const KernelRates& rates, const program::Program& program, const program::Step& step);
 

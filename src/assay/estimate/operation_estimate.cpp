@@ -59,7 +59,7 @@ std::optional<OperationEstimate> OperationEstimate::make(const hardware::Chip& c
 }
 
 MatmulTime OperationEstimate::product(const roofline::Matmul& matmul) const {
-  return matmul_time(*calibration_.values.matmul, cores_, setting_.peak.value, matrix_share_, matmul_shape(matmul),
+  return matmul_time({*calibration_.values.matmul, cores_, setting_.peak.value, matrix_share_}, matmul_shape(matmul),
                      regime_);
 }
 

@@ -21,7 +21,8 @@ OverlapSchedule schedule_blocks(const program::Program& program, const std::vect
     } else if (block.phase == program::Phase::forward) {
       chain = std::max(chain, before_last);
     }
-    before_last = out_free, last_start = chain;
+    before_last = out_free;
+    last_start = chain;
     for (std::int32_t i = block.first; i < block.last; ++i) {
       const program::Step& step = program.steps[at(i)];
       if (step.once) continue;
@@ -29,7 +30,10 @@ OverlapSchedule schedule_blocks(const program::Program& program, const std::vect
       if (program::is_collective(step.op)) {
         const auto known = std::find(schedule.lanes.begin(), schedule.lanes.end(), step.axes);
         lane = static_cast<std::size_t>(known - schedule.lanes.begin()) + 1;
-        if (known == schedule.lanes.end()) schedule.lanes.push_back(step.axes), free.emplace_back();
+        if (known == schedule.lanes.end()) {
+          schedule.lanes.push_back(step.axes);
+          free.emplace_back();
+        }
       }
       Seconds start = free[lane];
       if (step.urgency == program::Urgency::critical) start = std::max(start, chain);

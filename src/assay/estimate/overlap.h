@@ -1,6 +1,6 @@
-// When each step of a program runs if every resource does one thing at a time: arithmetic and memory on the chip, one
-// network lane per set of mesh axes. A step starts when its inputs are there and its lane is free; lanes keep the
-// program's order. So weights are gathered ahead and gradients reduced behind as far as the links allow.
+// When each step of a program runs if every resource does one thing at a time: the chip, and one network lane per set
+// of mesh axes. A step starts when its inputs are ready and its lane is free; lanes keep the program's order. So
+// weights are prefetched and gradients reduced in the background as far as the links allow.
 #pragma once
 #include <vector>
 
@@ -20,7 +20,7 @@ struct ScheduledStep {
   Seconds start, end;
 };
 
-/// What each layer copies to its host behind its forward and from there ahead of its backward pass.
+/// Time that each layer offloads to the host after its forward pass, and loads before its backward pass.
 struct HostCopies {
   Seconds out, in;
 };
@@ -36,8 +36,8 @@ struct OverlapSchedule {
   Seconds end;
 };
 
-/// Runs the blocks one after the other, each once. With copies, two layers have room on the chip: a forward pass waits
-/// until the layer before the last is out, a backward pass until its own is in.
+/// Runs the blocks one after the other, each once. With copies, the chip has room for two layers: a forward pass waits
+/// until the layer before the last is offloaded, a backward pass until its own is loaded.
 OverlapSchedule schedule_blocks(const program::Program& program, const std::vector<program::Block>& blocks,
                                 const StepTimes& times, const HostCopies& copies = {});
 

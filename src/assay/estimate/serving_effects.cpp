@@ -8,30 +8,29 @@
 namespace assay::estimate {
 namespace {
 
-constexpr std::string_view way_names[] = {"fused", "compiled", "eager", "tpu"};
 constexpr std::string_view host_names[] = {"native", "python"};
 
 /// Every number with its table and key, once for reading and writing.
 template <class C, class V>
 void visit_serving_steps(C& c, V& v) {
   v.table("products");
-  v.numbers("slowdown", step_family_names, c.product);
+  v.family_numbers("slowdown", c.families, c.measured, c.product);
   v.number("experts", c.experts);
   v.time("quantise", c.quantise);
   v.table("attention");
-  v.numbers("slowdown", step_family_names, c.attention);
-  v.numbers("decode", step_family_names, c.decode);
+  v.family_numbers("slowdown", c.families, c.measured, c.attention);
+  v.family_numbers("decode", c.families, c.measured, c.decode);
   v.number("vector", c.vector);
   v.time("token", c.token);
   v.number("copies", c.copies);
   v.table("pointwise");
-  v.numbers("kernels", way_names, c.kernels);
-  v.numbers("traffic", way_names, c.pointwise);
+  v.numbers("kernels", fusion_names, c.kernels);
+  v.numbers("traffic", fusion_names, c.pointwise);
   v.table("collectives");
-  v.times("one_shot", step_family_names, c.one_shot);
-  v.times("meet", step_family_names, c.meet);
+  v.family_times("one_shot", c.families, c.measured, c.one_shot);
+  v.family_times("meet", c.families, c.measured, c.meet);
   v.table("step");
-  v.times("start", way_names, c.start);
+  v.times("start", fusion_names, c.start);
   v.times("launch", host_names, c.launch);
   v.times("host", scheduler_names, c.step);
   v.times("sequence", scheduler_names, c.sequence);
@@ -40,21 +39,35 @@ void visit_serving_steps(C& c, V& v) {
 
 }  // namespace
 
+ServingCalibration::ServingCalibration(Families all) : MeasuredFamilies(std::move(all)) {
+  product = attention = decode = std::vector<double>(families.size(), 1.0);
+  one_shot = meet = std::vector<Seconds>(families.size());
+}
+
 ServingEffects ServingCalibration::effects(const hardware::Chip& chip, const ServingSoftware& software) const {
-  const StepFamily which = step_family(chip);
-  const auto family = static_cast<std::size_t>(which);
-  const std::size_t way = which == StepFamily::tpu ? ways - 1 : static_cast<std::size_t>(software.fusion);
+  const std::optional<std::size_t> family = family_index(families, chip);
+  const auto number = [&](const std::vector<double>& numbers) { return family ? numbers[*family] : 1.0; };
+  const auto time = [&](const std::vector<Seconds>& times) { return family ? times[*family] : Seconds(0); };
+  const bool whole = compiled_whole(chip);
+  const auto way = static_cast<std::size_t>(whole ? Fusion::xla : software.fusion);
   ServingEffects out;
   out.joined = way != static_cast<std::size_t>(Fusion::eager);
-  out.kernels = kernels[way], out.pointwise = pointwise[way];
-  out.product = product[family], out.attention = attention[family], out.decode = decode[family];
-  out.experts = experts, out.quantise = quantise;
-  if (software.one_shot) out.one_shot = one_shot[family];
+  out.kernels = kernels[way];
+  out.pointwise = pointwise[way];
+  out.product = number(product);
+  out.attention = number(attention);
+  out.decode = number(decode);
+  out.experts = experts;
+  out.quantise = quantise;
+  if (software.one_shot) out.one_shot = time(one_shot);
   const auto scheduler = static_cast<std::size_t>(software.scheduler);
-  out.start = start[way], out.step = step[scheduler], out.sequence = sequence[scheduler], out.meet = meet[family];
+  out.start = start[way];
+  out.step = step[scheduler];
+  out.sequence = sequence[scheduler];
+  out.meet = time(meet);
   if (software.scheduler != Scheduler::loop) out.first = first;
   const bool python = software.scheduler >= Scheduler::python || software.fusion != Fusion::fused;
-  if (which != StepFamily::tpu) out.launch = launch[python ? 1 : 0];
+  if (!whole) out.launch = launch[python ? 1 : 0];
   out.captured = software.captured;
   if (software.repeats_kv) out.copies = copies;
   if (software.vector_decode) out.vector = vector;
@@ -64,13 +77,13 @@ ServingEffects ServingCalibration::effects(const hardware::Chip& chip, const Ser
   return out;
 }
 
-std::vector<std::string> serving_classes(const hardware::Chip& chip, const model::Transformer& model) {
+std::vector<std::string> serving_classes(const Family* family, const model::Transformer& model) {
   const bool experts =
       std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(),
                   [](const model::Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; });
-  const std::string of{step_family_names[static_cast<std::size_t>(step_family(chip))]};
   const std::string kind = experts ? "experts" : "dense";
-  return {kind + ", " + of, kind, "all"};
+  if (!family) return {kind, "all"};
+  return {kind + ", " + family->id, kind, "all"};
 }
 
 std::vector<Coordinate> serving_coordinates(double chips, const model::Transformer& model, double batch,
@@ -83,20 +96,21 @@ std::vector<Coordinate> serving_coordinates(double chips, const model::Transform
   return at;
 }
 
-Result<ServingCalibration> read_serving_steps(std::string_view document, std::string_view file) {
+Result<ServingCalibration> read_serving_steps(std::string_view document, std::string_view file, Families families) {
   ASSAY_TRY(root, parse_toml(document, file));
-  ServingCalibration steps;
+  ServingCalibration steps(std::move(families));
   EffectsReader reader(root, file);
   visit_serving_steps(steps, reader);
   if (reader.first_fault()) return tl::unexpected<Error>(*reader.first_fault());
   ASSAY_TRY(prefill, read_intervals(root, "prefill_interval", file));
   ASSAY_TRY(decode, read_intervals(root, "decode_interval", file));
-  steps.prefill_intervals = std::move(prefill), steps.decode_intervals = std::move(decode);
+  steps.prefill_intervals = std::move(prefill);
+  steps.decode_intervals = std::move(decode);
   return steps;
 }
 
 Result<void> read_serving_memory(std::string_view document, std::string_view file, ServingCalibration& steps) {
-  constexpr std::string_view kinds[] = {"gpu", "tpu"};
+  constexpr std::string_view kinds[] = {"launched", "compiled_whole"};
   ASSAY_TRY(root, parse_toml(document, file));
   EffectsReader reader(root, file);
   std::array<double, 2> hidden{}, graphs{};
@@ -111,21 +125,26 @@ Result<void> read_serving_memory(std::string_view document, std::string_view fil
   reader.numbers("captured", kinds, graphs);
   reader.sizes("kernel", kinds, kernel);
   reader.table("activations");
-  reader.numbers("held", way_names, activations);
+  reader.numbers("held", fusion_names, activations);
   if (reader.first_fault()) return tl::unexpected<Error>(*reader.first_fault());
   for (std::size_t way = 0; way < ServingCalibration::ways; ++way) {
-    const std::size_t kind = way + 1 == ServingCalibration::ways ? 1 : 0;
+    const std::size_t kind = way == static_cast<std::size_t>(Fusion::xla) ? 1 : 0;
     RuntimeMemory& memory = steps.memory[way];
-    memory.hidden = hidden[kind], memory.graphs = graphs[kind], memory.activations = activations[way];
-    memory.context = context[kind], memory.communication = communication[kind], memory.kernel = kernel[kind];
+    memory.hidden = hidden[kind];
+    memory.graphs = graphs[kind];
+    memory.activations = activations[way];
+    memory.context = context[kind];
+    memory.communication = communication[kind];
+    memory.kernel = kernel[kind];
   }
   return {};
 }
 
 Result<ServingCalibration> serving_steps_of(const hardware::Catalogue& catalogue) {
-  ServingCalibration steps;
+  ASSAY_TRY(families, families_of(catalogue));
+  ServingCalibration steps(families);
   for (const auto& [path, text] : catalogue.files("steps/serving.toml")) {
-    ASSAY_TRY(read, read_serving_steps(text, path));
+    ASSAY_TRY(read, read_serving_steps(text, path, families));
     steps = std::move(read);
   }
   for (const auto& [path, text] : catalogue.files("steps/serving_memory.toml"))

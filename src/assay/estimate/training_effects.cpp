@@ -12,16 +12,16 @@ namespace {
 template <class C, class V>
 void visit_steps(C& c, V& v) {
   v.table("products");
-  v.numbers("slowdown", step_family_names, c.product);
+  v.family_numbers("slowdown", c.families, c.measured, c.product);
   v.numbers("experts", fusion_names, c.expert_product);
   v.number("fused_experts", c.fused_expert_product);
   v.table("attention");
-  v.numbers("slowdown", step_family_names, c.attention);
+  v.family_numbers("slowdown", c.families, c.measured, c.attention);
   v.number("plain", c.plain_attention);
   v.number("first_flash", c.first_flash);
   v.number("unaligned", c.unaligned);
   v.table("pointwise");
-  v.numbers("slowdown", step_family_names, c.stream);
+  v.family_numbers("slowdown", c.families, c.measured, c.stream);
   v.numbers("traffic", fusion_names, c.pointwise);
   v.number("composed", c.composed);
   v.numbers("casts", fusion_names, c.cast);
@@ -29,12 +29,12 @@ void visit_steps(C& c, V& v) {
   v.numbers("experts", fusion_names, c.expert_traffic);
   v.number("scans", c.scan);
   v.table("collectives");
-  v.numbers("tensor_overlapped", step_family_names, c.tensor_overlapped);
-  v.number("tensor_beside", c.beside_waited);
-  v.number("experts", c.expert_waited);
-  v.number("context", c.context_waited);
+  v.family_numbers("tensor_overlapped", c.families, c.measured, c.tensor_overlapped);
+  v.number("tensor_beside", c.tensor_backward_exposed);
+  v.number("experts", c.expert_exposed);
+  v.number("context", c.context_exposed);
   v.number("contention", c.contention);
-  v.number("gradients", c.gradients_waited);
+  v.number("gradients", c.gradients_exposed);
   v.number("omni_path", c.omni_path);
   v.table("step");
   v.number("straggler", c.straggler);
@@ -49,51 +49,64 @@ void visit_steps(C& c, V& v) {
 
 }  // namespace
 
-StepFamily step_family(const hardware::Chip& chip) {
-  const std::string& name = chip.architecture;
-  if (name == "Ampere") return StepFamily::ampere;
-  if (name == "Hopper") return StepFamily::hopper;
-  if (name.starts_with("Blackwell")) return StepFamily::blackwell;
-  if (name.starts_with("TPU") || name == "Trillium" || name == "Ironwood") return StepFamily::tpu;
-  return StepFamily::other;
+bool MeasuredFamilies::has_steps(const hardware::Chip& chip) const {
+  const std::optional<std::size_t> at = family_index(families, chip);
+  return at && measured[*at];
+}
+
+bool MeasuredFamilies::compiled_whole(const hardware::Chip& chip) const {
+  const Family* known = family(chip);
+  return known && known->compiled_whole;
+}
+
+StepCalibration::StepCalibration(Families all) : MeasuredFamilies(std::move(all)) {
+  product = attention = stream = tensor_overlapped = std::vector<double>(families.size(), 1.0);
 }
 
 StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftware& software) const {
-  const auto family = static_cast<std::size_t>(step_family(chip));
-  const bool tpu = step_family(chip) == StepFamily::tpu;
-  const Fusion fusion = tpu ? Fusion::xla : software.fusion;
+  const std::optional<std::size_t> family = family_index(families, chip);
+  const auto of = [&](const std::vector<double>& numbers) { return family ? numbers[*family] : 1.0; };
+  const bool whole = compiled_whole(chip);
+  const Fusion fusion = whole ? Fusion::xla : software.fusion;
   const auto way = static_cast<std::size_t>(fusion);
   const auto loss_way = static_cast<std::size_t>(fusion == Fusion::xla ? fusion : software.loss.value_or(fusion));
-  // Of XLA's memory no more than a TPU's is known: on other chips it is taken for that of the other compiler.
+  // XLA's memory is known of chips that run nothing else: on others it is taken for that of the other compiler.
   const auto holds = [&](std::size_t by) {
-    return tpu || by != static_cast<std::size_t>(Fusion::xla) ? by : static_cast<std::size_t>(Fusion::compiled);
+    return whole || by != static_cast<std::size_t>(Fusion::xla) ? by : static_cast<std::size_t>(Fusion::compiled);
   };
   StepEffects out;
-  out.product = product[family];
-  out.attention = attention[family] * (software.first_flash ? first_flash : 1.0);
-  out.plain_attention = plain_attention, out.unaligned = unaligned;
-  out.pointwise = stream[family] * pointwise[way];
-  out.cast = stream[family] * cast[way], out.loss = stream[family] * loss[loss_way];
+  out.product = of(product);
+  out.attention = of(attention) * (software.first_flash ? first_flash : 1.0);
+  out.plain_attention = plain_attention;
+  out.unaligned = unaligned;
+  out.pointwise = of(stream) * pointwise[way];
+  out.cast = of(stream) * cast[way];
+  out.loss = of(stream) * loss[loss_way];
   out.composed = fusion == Fusion::eager ? composed : 1.0;
   out.launch = software.captured ? Seconds(0) : launch[way];
   const bool fused_experts = software.fused_experts && fusion != Fusion::xla;
   const bool captures_routing = software.fixed_capacity || fused_experts;
   out.routed_launch = software.captured && captures_routing ? Seconds(0) : launch[way];
-  out.scan = scan, out.expert_traffic = expert_traffic[way];
+  out.scan = scan;
+  out.expert_traffic = expert_traffic[way];
   out.expert_product = fused_experts ? fused_expert_product : expert_product[way];
   out.expert_pointwise = fused_experts ? 0.0 : 1.0;
-  out.expert_waited = software.expert_overlap ? expert_waited : 1.0;
-  out.context_waited = context_waited;
-  out.tensor_waited = software.tensor_overlap == TensorOverlap::all ? tensor_overlapped[family] : 1.0;
-  out.beside_waited = software.tensor_overlap == TensorOverlap::none ? 1.0 : beside_waited;
-  out.contention = contention, out.gradients_waited = gradients_waited;
-  out.activations = activations[holds(way)], out.logits = logits[holds(loss_way)];
-  out.reserved = reserved[holds(way)], out.context = context[holds(way)];
+  out.expert_exposed = software.expert_overlap ? expert_exposed : 1.0;
+  out.context_exposed = context_exposed;
+  out.tensor_exposed = software.tensor_overlap == TensorOverlap::all ? of(tensor_overlapped) : 1.0;
+  out.tensor_backward_exposed = software.tensor_overlap == TensorOverlap::none ? 1.0 : tensor_backward_exposed;
+  out.contention = contention;
+  out.gradients_exposed = gradients_exposed;
+  out.activations = activations[holds(way)];
+  out.logits = logits[holds(loss_way)];
+  out.reserved = reserved[holds(way)];
+  out.context = context[holds(way)];
   out.joins_products = fusion == Fusion::fused;
-  // Megatron runs layers again as a whole; PyTorch's own checkpoints stop early, compilers leave out what nobody reads.
+  // Megatron recomputes whole layers; PyTorch's checkpoints stop early, compilers leave out what nobody reads.
   out.reruns_layers = fusion == Fusion::fused;
-  out.frees_gradients = !tpu && fusion != Fusion::fused;
-  out.straggler = straggler, out.fixed = fixed;
+  out.frees_gradients = !whole && fusion != Fusion::fused;
+  out.straggler = straggler;
+  out.fixed = fixed;
   return out;
 }
 
@@ -113,20 +126,23 @@ bool has_state_spaces(const model::Transformer& model) {
                      [](const model::Layer& layer) { return layer.state_space.has_value(); });
 }
 
-std::vector<std::string> step_classes(const hardware::Cluster& cluster, const model::Transformer& model) {
-  const StepFamily family = step_family(cluster.chip);
-  const std::string of{step_family_names[static_cast<std::size_t>(family)]};
-  const std::string regime = has_experts(model)                          ? "experts"
-                             : family == StepFamily::tpu                 ? "dense"
+std::vector<std::string> step_classes(const Family* family, const hardware::Cluster& cluster,
+                                      const model::Transformer& model) {
+  const bool experts = has_experts(model);
+  // Chips that run one program have no nodes, and their steps are a class of their own.
+  if (family && family->compiled_whole) {
+    if (!experts) return {"dense, " + family->id, family->id, "all"};
+    return {"experts, " + family->id, "experts", family->id, "all"};
+  }
+  const std::string regime = experts                                     ? "experts"
                              : cluster.chips() <= cluster.chips_per_node ? "dense, one node"
                                                                          : "dense, many nodes";
-  if (family == StepFamily::tpu && regime == "dense") return {"dense, tpu", "tpu", "all"};
-  if (family == StepFamily::tpu) return {"experts, tpu", "experts", "tpu", "all"};
-  return {regime + ", " + of, regime, "all"};
+  if (!family) return {regime, "all"};
+  return {regime + ", " + family->id, regime, "all"};
 }
 
-std::vector<std::string> memory_classes(const hardware::Cluster& cluster) {
-  if (step_family(cluster.chip) == StepFamily::tpu) return {"gpu"};  // none was measured there
+std::vector<std::string> memory_classes(const Family* family, const hardware::Cluster& cluster) {
+  if (family && family->compiled_whole) return {"gpu"};  // their peaks were not measured
   // One node has one way to split a model; many have stages that hold more than others and states that are shared out.
   return {cluster.chips() > cluster.chips_per_node ? "many nodes" : "one node", "gpu"};
 }
@@ -151,21 +167,24 @@ std::vector<Coordinate> step_coordinates(const hardware::Cluster& cluster, const
   return at;
 }
 
-Result<StepCalibration> read_steps(std::string_view document, std::string_view file) {
+Result<StepCalibration> read_steps(std::string_view document, std::string_view file, Families families) {
   ASSAY_TRY(root, parse_toml(document, file));
-  StepCalibration steps;
+  StepCalibration steps(std::move(families));
   EffectsReader reader(root, file);
   visit_steps(steps, reader);
   if (reader.first_fault()) return tl::unexpected<Error>(*reader.first_fault());
   ASSAY_TRY(times, read_intervals(root, "interval", file));
   ASSAY_TRY(peaks, read_intervals(root, "memory_interval", file));
-  steps.time_intervals = std::move(times), steps.memory_intervals = std::move(peaks);
+  steps.time_intervals = std::move(times);
+  steps.memory_intervals = std::move(peaks);
   return steps;
 }
 
 Result<StepCalibration> steps_of(const hardware::Catalogue& catalogue) {
-  for (const auto& [path, text] : catalogue.files("steps/training.toml")) return read_steps(text, path);
-  return StepCalibration{};
+  ASSAY_TRY(families, families_of(catalogue));
+  for (const auto& [path, text] : catalogue.files("steps/training.toml"))
+    return read_steps(text, path, std::move(families));
+  return StepCalibration(std::move(families));
 }
 
 Result<PowerClock> power_clock_of(const hardware::Catalogue& catalogue) {
@@ -174,7 +193,8 @@ Result<PowerClock> power_clock_of(const hardware::Catalogue& catalogue) {
     ASSAY_TRY(root, parse_toml(text, path));
     EffectsReader reader(root, path);
     reader.table("clock");
-    reader.number("exponent", clock.exponent), reader.number("least_share", clock.least_share);
+    reader.number("exponent", clock.exponent);
+    reader.number("least_share", clock.least_share);
     if (reader.first_fault()) return tl::unexpected<Error>(*reader.first_fault());
     break;
   }

@@ -1,14 +1,16 @@
-// What whole training steps cost beyond their kernels and collectives one by one: numbers of the chip's family and of
-// the way the software works. catalogue/steps/training.toml holds them; docs/validation.md says how well they do.
+// What whole training steps cost beyond the sum of their kernels and collectives: numbers by family of chips and by
+// software. catalogue/steps/training.toml holds them; docs/validation.md reports their errors.
 #pragma once
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "assay/base/result.h"
 #include "assay/base/units.h"
+#include "assay/estimate/families.h"
 #include "assay/estimate/interval.h"
 #include "assay/hardware/catalogue.h"
 #include "assay/hardware/chip.h"
@@ -18,126 +20,140 @@
 
 namespace assay::estimate {
 
-/// How the software starts kernels and fuses what is element-wise.
+/// How the software launches kernels and fuses element-wise operations.
 enum class Fusion : std::uint8_t {
   fused,     ///< hand-written fused kernels (Megatron, Transformer Engine)
-  compiled,  ///< a compiler fuses what it finds (torch.compile)
-  eager,     ///< every operation is a kernel of its own
-  xla        ///< compiled as a whole (JAX); always on TPUs
+  compiled,  ///< a compiler fuses what it can (torch.compile)
+  eager,     ///< every operation is its own kernel
+  xla        ///< the step is compiled as a whole (JAX); the only one on TPUs
 };
 inline constexpr std::string_view fusion_names[] = {"fused", "compiled", "eager", "xla"};
 
-/// Which tensor-parallel collectives run beside products.
+/// Which tensor-parallel collectives run concurrently with products.
 enum class TensorOverlap : std::uint8_t {
-  none,      ///< each waits for what is before it
-  backward,  ///< those of gradients beside products that make gradients of weights
-  all        ///< the others, too: in pieces beside the products that need them
+  none,      ///< none: each is exposed
+  backward,  ///< those of input gradients, with the products of weight gradients
+  all        ///< the others too, in pieces, with the products that need them
 };
 
-/// What the user says of the software.
+/// What the user says about the software.
 struct StepSoftware {
   Fusion fusion = Fusion::fused;
-  /// The same of logits and loss, which may be fused where layers are not and the other way round; as `fusion` if
-  /// absent.
+  /// Of logits and loss, which may be fused where layers are not and vice versa; as `fusion` if absent.
   std::optional<Fusion> loss = std::nullopt;
-  bool captured = false;        ///< kernels are replayed from a graph: the host does not start them one by one
-  bool fixed_capacity = false;  ///< experts get equally many slots, the rest is dropped: routing can be captured, too
-  bool first_flash = false;     ///< attention as the first FlashAttention or its Triton version does it
-  /// All experts of a device in one product, whose kernel gates and quantises as well; nothing of it asks the host.
+  bool captured = false;        ///< kernels are replayed from a graph: the host does not launch them one by one
+  bool fixed_capacity = false;  ///< experts have equally many slots, other tokens are dropped: routing is captured too
+  bool first_flash = false;     ///< attention by the first FlashAttention or its Triton version
+  /// One kernel multiplies, gates and quantises for all experts of a device, without the host.
   bool fused_experts = false;
   TensorOverlap tensor_overlap = TensorOverlap::all;
-  bool expert_overlap = true;  ///< where the schedule allows it, tokens travel to experts while others compute
+  bool expert_overlap = true;  ///< where the schedule allows it, token exchange overlaps with other microbatches
 };
 
-/// All neutral: without a calibration nothing is added.
+/// Neutral by default: without a calibration nothing is added.
 struct StepEffects {
-  double product = 1;                         ///< time of products among other kernels over that of products alone
-  double attention = 1, plain_attention = 1;  ///< the same of attention, with flash kernels and without
-  double unaligned = 1;                       ///< of plain attention whose heads fit no tensor core: no multiple of 8
-  double pointwise = 1;                       ///< bytes that element-wise steps move over the fewest
-  double composed = 1;                        ///< the same of steps that frameworks have no kernel for, over the others
-  double cast = 1;                            ///< the same of what is quantised for products
-  double loss = 1;                            ///< the same of logits and loss
-  double scan = 1;              ///< of state spaces: their kernels over the arithmetic of the recurrence at the peak
-  double expert_product = 1;    ///< products of experts over those of dense layers: ragged, uneven
-  double expert_traffic = 1;    ///< bytes to sort tokens by expert and back over the fewest
-  double expert_pointwise = 1;  ///< gates and casts between an expert's products over other element-wise steps
-  double tensor_waited = 1, context_waited = 1;  ///< shares of collectives that nothing hides
-  double beside_waited = 1;     ///< of tensor-parallel collectives beside gradients of weights, before `tensor_waited`
-  double expert_waited = 1;     ///< the same of experts, under schedules that have another microbatch at work meanwhile
-  double contention = 0;        ///< share of weights' collectives that costs time although others compute meanwhile
-  double gradients_waited = 0;  ///< share of the reduction of gradients that nothing hides at least
-  double straggler = 0;         ///< of the step, per doubling of the chips beyond eight
-  Seconds fixed;                ///< per step: data, logging, clipping
-  Seconds launch;               ///< that the host takes for each step of the program
-  Seconds routed_launch;        ///< the same in layers whose shapes depend on where tokens are routed
-  double activations = 1;       ///< bytes kept for the backward pass over the fewest
-  double logits = 1;            ///< bytes of logits and their gradients over the fewest
-  double reserved = 1;          ///< bytes that the allocator takes over those in use at the peak
-  Bytes context;                ///< of the driver and the communication library, outside of the allocator
-  bool joins_products = false;  ///< those that read the same activation are one
-  bool reruns_layers = false;   ///< full recomputation makes again what no gradient reads, too
-  bool frees_gradients = false;  ///< gradients come to be in the backward pass and are freed after the update
+  double product = 1;                         ///< time of products inside a step over that of products by themselves
+  double attention = 1, plain_attention = 1;  ///< the same for attention, with flash kernels and without
+  double unaligned = 1;                       ///< factor on plain attention whose head size is no multiple of 8
+  double pointwise = 1;                       ///< bytes that element-wise steps move over the minimum
+  double composed = 1;                        ///< further factor on steps that frameworks have no kernel for
+  double cast = 1;                            ///< bytes of quantisation for products over the minimum
+  double loss = 1;                            ///< bytes of logits and loss over the minimum
+  double scan = 1;              ///< time of state-space kernels over the recurrence's arithmetic at the peak
+  double expert_product = 1;    ///< time of expert products over dense ones: ragged, uneven
+  double expert_traffic = 1;    ///< bytes to sort tokens by expert and back over the minimum
+  double expert_pointwise = 1;  ///< gates and casts between an expert's products, over other element-wise steps
+  double tensor_exposed = 1, context_exposed = 1;  ///< exposed shares of collectives
+  double tensor_backward_exposed =
+      1;                         ///< exposed share of those concurrent with weight gradients; before `tensor_exposed`
+  double expert_exposed = 1;     ///< exposed share of token exchange under schedules that overlap microbatches
+  double contention = 0;         ///< share of hidden weight collectives that slows down the kernels they overlap with
+  double gradients_exposed = 0;  ///< least exposed share of the gradient reduction
+  double straggler = 0;          ///< share of the step for each doubling of the chips beyond eight
+  Seconds fixed;                 ///< per step: data, logging, clipping
+  Seconds launch;                ///< host time for each step of the program
+  Seconds routed_launch;         ///< the same in layers whose shapes depend on routing
+  double activations = 1;        ///< bytes kept for the backward pass over the minimum
+  double logits = 1;             ///< bytes of logits and their gradients over the minimum
+  double reserved = 1;           ///< bytes that the allocator holds over those in use at the peak
+  Bytes context;                 ///< driver and communication library, outside of the allocator
+  bool joins_products = false;   ///< products that read the same activation are one kernel
+  bool reruns_layers = false;    ///< full recomputation repeats whole layers, even what no gradient reads
+  bool frees_gradients = false;  ///< gradients are allocated in the backward pass and freed after the update
 
-  /// What software makes again under a policy.
+  /// What the software recomputes under a policy.
   lower::Recompute executed(lower::Recompute policy) const {
     return reruns_layers && policy == lower::Recompute::full() ? lower::Recompute::whole() : policy;
   }
 };
 
-/// Families of chips, by what whole steps on them have in common.
-enum class StepFamily : std::uint8_t { ampere, hopper, blackwell, tpu, other };
-inline constexpr std::size_t step_families = 5;
-inline constexpr std::string_view step_family_names[] = {"ampere", "hopper", "blackwell", "tpu", "other"};
-StepFamily step_family(const hardware::Chip& chip);
+/// Which families a steps file has numbers of. All numbers by family are in this order.
+struct MeasuredFamilies {
+  Families families;
+  std::vector<char> measured;  ///< by family: 1 where its steps were measured; else its numbers are neutral
 
-/// The file of all effects. Numbers by family, or by how software fuses.
-struct StepCalibration {
+  MeasuredFamilies() = default;
+  explicit MeasuredFamilies(Families all) : families(std::move(all)), measured(families.size(), 0) {}
+  /// Nullptr where the chip has no family.
+  const Family* family(const hardware::Chip& chip) const { return family_of(families, chip); }
+  bool has_steps(const hardware::Chip& chip) const;
+  /// Whether a step is one program of a compiler on this chip.
+  bool compiled_whole(const hardware::Chip& chip) const;
+};
+
+/// The file of all effects: numbers by family, or by how software fuses.
+struct StepCalibration : MeasuredFamilies {
   static constexpr std::size_t ways = std::size(fusion_names);
-  std::array<double, step_families> product{1, 1, 1, 1, 1}, attention{1, 1, 1, 1, 1};
-  std::array<double, step_families> stream{1, 1, 1, 1, 1};  ///< element-wise kernels over those measured by themselves
-  std::array<double, step_families> tensor_overlapped{1, 1, 1, 1, 1};  ///< waited for where software overlaps all
+  StepCalibration() = default;
+  /// All neutral.
+  explicit StepCalibration(Families all);
+
+  std::vector<double> product, attention;
+  std::vector<double> stream;             ///< time of element-wise kernels over that of those measured by themselves
+  std::vector<double> tensor_overlapped;  ///< share of collectives that is exposed where software overlaps all
   std::array<double, ways> pointwise{1, 1, 1, 1}, cast{1, 1, 1, 1}, loss{1, 1, 1, 1};
   std::array<double, ways> activations{1, 1, 1, 1}, logits{1, 1, 1, 1}, reserved{1, 1, 1, 1};  ///< of memory
   std::array<Bytes, ways> context{};
   std::array<Seconds, ways> launch{};
   double plain_attention = 1, first_flash = 1, unaligned = 1;
-  double beside_waited = 1;
+  double tensor_backward_exposed = 1;
   std::array<double, ways> expert_product{1, 1, 1, 1}, expert_traffic{1, 1, 1, 1};
-  double fused_expert_product = 1;  ///< the same as expert_product of a kernel that gates and quantises, too
-  double composed = 1, scan = 1, expert_waited = 1, context_waited = 1;
-  double contention = 0, gradients_waited = 0, straggler = 0;
-  double omni_path = 1;  ///< of its bandwidth that collectives see, over that of other networks
+  double fused_expert_product = 1;  ///< expert_product of a kernel that also gates and quantises
+  double composed = 1, scan = 1, expert_exposed = 1, context_exposed = 1;
+  double contention = 0, gradients_exposed = 0, straggler = 0;
+  double omni_path = 1;  ///< share of its bandwidth that collectives reach, over that of other networks
   Seconds fixed;
   std::vector<IntervalClass> time_intervals, memory_intervals;
 
   StepEffects effects(const hardware::Chip& chip, const StepSoftware& software) const;
 };
 
-/// Classes of steps by what their errors have in common, the narrowest first; and of their peaks of memory.
-std::vector<std::string> step_classes(const hardware::Cluster& cluster, const model::Transformer& model);
-std::vector<std::string> memory_classes(const hardware::Cluster& cluster);
-/// Adds which kinds of models were measured: the shares of layers with state spaces and of those of an encoder.
+/// Error classes of steps, narrowest first, and of their peak memory.
+/// `family` is that of the cluster's chips, nullptr where they have none.
+std::vector<std::string> step_classes(const Family* family, const hardware::Cluster& cluster,
+                                      const model::Transformer& model);
+std::vector<std::string> memory_classes(const Family* family, const hardware::Cluster& cluster);
+/// Adds the shares of state-space layers and of encoder layers.
 void add_kinds(const model::Transformer& model, std::vector<Coordinate>& at);
-/// Where a step lies among those that were measured.
+/// Coordinates of a step, to tell whether it extrapolates.
 std::vector<Coordinate> step_coordinates(const hardware::Cluster& cluster, const model::Transformer& model,
                                          std::int64_t sequence);
 bool has_experts(const model::Transformer& model);
 bool has_gated_experts(const model::Transformer& model);
 bool has_state_spaces(const model::Transformer& model);
 
-/// The numbers of catalogue/steps/training.toml; the first fault with its place.
-Result<StepCalibration> read_steps(std::string_view document, std::string_view file);
-/// Those of the catalogue; neutral ones where it has none.
+/// Reads a file like catalogue/steps/training.toml; reports the first fault and its place.
+Result<StepCalibration> read_steps(std::string_view document, std::string_view file, Families families);
+/// Those of the catalogue; neutral where it has none.
 Result<StepCalibration> steps_of(const hardware::Catalogue& catalogue);
-/// How the clock follows a limit of power: catalogue/steps/power.toml.
+/// How the clock follows a power limit: catalogue/steps/power.toml.
 struct PowerClock {
-  double exponent = 0;     ///< of the limit over what the chip may draw; the clock over its own
-  double least_share = 1;  ///< of that power down to which this holds
+  double exponent = 0;     ///< clock share = (power limit / power of the chip) ^ exponent
+  double least_share = 1;  ///< of the chip's power, below which this does not hold
 };
 Result<PowerClock> power_clock_of(const hardware::Catalogue& catalogue);
 
-/// The tables that read back as these; `source` is the key of their source.
+/// The tables of a file that reads back as these; `source` is the key of their source.
 std::string steps_text(const StepCalibration& steps, std::string_view source);
 
 }  // namespace assay::estimate

@@ -81,7 +81,8 @@ class Run {
     constexpr int rounds = 3;
     std::vector<MeasuredRow> best;
     for (int round = 0; round < rounds; ++round) {
-      out_.rows.clear(), out_.notes.clear();
+      out_.rows.clear();
+      out_.notes.clear();
       once();
       if (best.empty()) best = out_.rows;
       for (std::size_t i = 0; i < best.size(); ++i)
@@ -92,7 +93,10 @@ class Run {
 
  private:
   void once() {
-    if (extent_ != Extent::check) reads(), copies();
+    if (extent_ != Extent::check) {
+      reads();
+      copies();
+    }
     products<float>("fp32");
     products<double>("fp64");
   }
@@ -118,7 +122,8 @@ class Run {
       call();
       times.push_back(since(one));
     }
-    row.median = median_of(times), row.least = times.front();
+    row.median = median_of(times);
+    row.least = times.front();
     return row;
   }
 
@@ -171,7 +176,8 @@ class Run {
           for (std::size_t pass = 0; pass < passes; ++pass) seen[i] += read_all(operands_.data() + i * part, part);
         });
       });
-      row.median *= 1.0 / static_cast<double>(passes), row.least *= 1.0 / static_cast<double>(passes);
+      row.median *= 1.0 / static_cast<double>(passes);
+      row.least *= 1.0 / static_cast<double>(passes);
       out_.rows.push_back(std::move(row));
     }
     std::uint64_t all = 0;

@@ -11,12 +11,12 @@ struct CpuRequest {
   int threads = 0;  ///< 0: one on each core
 };
 
-/// Rows `gemm` in fp32 and fp64 and `copy`, whose operands come from main memory: each call takes the next part of a
-/// pool that no cache holds. Rows `read` go over the same bytes again and again, so that small ones show the caches.
-/// Every row is a median after a warm-up. Facts tell the machine, its clock and the library.
+/// Rows `gemm` in fp32 and fp64 and `copy` read operands from main memory: each call takes the next part of a pool
+/// larger than any cache. Rows `read` go over the same bytes repeatedly, so that small ones show the caches. Every row
+/// is a median after a warm-up. Facts describe the machine, its clock and the library.
 Measurement measure_cpu(const CpuRequest& request, const Machine& machine);
 
-/// The clock of this thread's core while it works: a chain of additions, each of which takes one cycle.
+/// The clock of this thread's core under load: a chain of additions of one cycle each.
 Hertz measured_clock();
 
 }  // namespace assay::measure

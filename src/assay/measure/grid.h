@@ -13,10 +13,10 @@ struct ProductShape {
   std::int64_t flops() const { return 2 * batch * m * n * k; }
 };
 
-/// How much is measured: `quick` for seconds, `check` for shapes that no fit sees.
+/// How much is measured: `quick` takes seconds, `check` has shapes that no fit sees.
 enum class Extent { quick, full, check };
 
-/// Products for a processor whose caches and cores are small: squares, thin ones, small k, ragged ones.
+/// Products for a CPU: square, thin, small k, ragged.
 std::vector<ProductShape> cpu_products(Extent extent);
 
 /// Products of a GPU: weights of language models times few to many rows. `aligned` is the multiple that n and k must

@@ -83,7 +83,8 @@ HostRates host_rates(const Facts& facts, const std::vector<MeasuredRow>& rows) {
   rates.machine = machine_of(facts);
   rates.clock = Hertz(std::max(0.0, std::strtod(fact(facts, "clock Hz").c_str(), nullptr)));
   const FlopsPerSecond single = best_product(rows, "fp32"), twice = best_product(rows, "fp64");
-  rates.fp32 = single, rates.fp64 = twice;
+  rates.fp32 = single;
+  rates.fp64 = twice;
   if (rates.clock > Hertz(0)) {
     const auto peak = [&](int bits) {
       return Flops(2.0 * rates.machine.cores * rates.units * (rates.machine.vector_bits / bits)) * rates.clock;

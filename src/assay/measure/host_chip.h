@@ -9,27 +9,27 @@
 
 namespace assay::measure {
 
-/// What a file says about how it was made.
+/// How a file was made.
 struct MeasureOrigin {
   std::string date, command;
 };
 
-/// The rates of a machine. Peaks are cores x clock x FLOP per cycle, where the last is that of two vector units with
-/// fused multiply-add, and twice as much for as long as products were faster than that; where the clock is not known,
-/// the fastest product. Bandwidths are the fastest reads and copies.
+/// The rates of a machine. Peaks are cores x clock x FLOP per cycle, assuming two vector units with fused multiply-add,
+/// doubled while measured products are faster than that; without a known clock, the fastest product. Bandwidths are
+/// those of the fastest reads and copies.
 struct HostRates {
   Machine machine;
   Hertz clock;                ///< 0: not known
   int units = 2;              ///< vector units of one core
   FlopsPerSecond fp32, fp64;  ///< peaks; 0 where no such product was measured
   BytesPerSecond memory;
-  std::vector<BytesPerSecond> caches;  ///< of the whole machine, by the machine's caches; 0: not measured
-  BytesPerSecond link;                 ///< what one rank receives at most; 0: no collectives
-  std::int64_t ranks = 0;              ///< the most that were measured
+  std::vector<BytesPerSecond> caches;  ///< of the whole machine, by cache; 0: not measured
+  BytesPerSecond link;                 ///< most that one rank receives; 0: no collectives
+  std::int64_t ranks = 0;              ///< largest number measured
 };
 HostRates host_rates(const Facts& facts, const std::vector<MeasuredRow>& rows);
 
-/// The file; the shares are those that kernels were found to reach.
+/// The file; the shares are those that kernels reached.
 std::string host_chip_text(const HostRates& rates, const MeasureOrigin& origin, double matrix_share,
                            double memory_share);
 
@@ -37,7 +37,7 @@ std::string host_chip_text(const HostRates& rates, const MeasureOrigin& origin, 
 double share_of_array(const std::string& kind, double ranks);
 bool is_collective(const std::string& op);
 
-/// Text in a form that a string of a TOML file may hold.
+/// Text escaped for a TOML string.
 std::string plain_text(std::string text);
 
 }  // namespace assay::measure

@@ -1,4 +1,4 @@
-// What the operating system tells about this machine: Linux, through /proc and /sys.
+// What Linux reports about this machine, through /proc and /sys.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -18,14 +18,14 @@ struct Cache {
 
 struct Machine {
   std::string processor;      ///< its name, or its maker's numbers
-  int cores = 1;              ///< physical ones that this process may use
+  int cores = 1;              ///< physical cores that this process may use
   int threads = 1;            ///< hardware threads that this process may use
   int vector_bits = 128;      ///< of the widest vector registers
   std::vector<Cache> caches;  ///< for data, from the smallest
   Bytes memory;               ///< all of it
 };
 
-/// `root` is where /proc and /sys are; what is not told stays at its default.
+/// `root` holds /proc and /sys; what is not reported stays at its default.
 Machine read_machine(const std::string& root = "");
 
 /// The machine as facts of a table, and back: a chip file is written from the table alone.

@@ -1,4 +1,4 @@
-// Runs another program and takes what it prints.
+// Runs another program and captures its output.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@ struct ProcessOutput {
   std::string text;
 };
 
-/// `words` are the program, by path or by name, and its arguments. What it prints on stderr is passed on.
+/// `words` are the program, by path or by name, and its arguments. Its stderr is passed through.
 Result<ProcessOutput> run_process(const std::vector<std::string>& words);
 
 }  // namespace assay::measure

@@ -1,6 +1,5 @@
 // What was measured: one row per kernel or collective, in the columns of catalogue/validation/h200_ops.csv.
-// This file and the grids need nothing but the standard library, so that a machine without our other libraries can
-// measure, too.
+// This file and the grids need only the standard library, so that machines without our other libraries can measure.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,7 +10,7 @@
 
 namespace assay::measure {
 
-/// Sizes are named by position, as the table's head says for each `op`; 0 stands for none.
+/// Sizes are named by position, as the table's header says for each `op`; 0: none.
 struct MeasuredRow {
   std::string op, dtype;
   std::int64_t a = 0, b = 0, c = 0, d = 0, e = 0;
@@ -28,13 +27,13 @@ struct Measurement {
   std::vector<std::string> notes;  ///< what could not be measured, and why
 };
 
-/// The table: facts and notes as comments, a head, one line per row.
+/// The table: facts and notes as comments, a header, one line per row.
 std::string rows_text(const Measurement& measurement);
 
 /// The facts among a table's comments; its rows are read by validate/kernel_rows.
 Facts facts_of(std::string_view table);
 
-/// The median of some times; they are sorted by it.
+/// The median; sorts the times.
 Seconds median_of(std::vector<Seconds>& times);
 
 }  // namespace assay::measure

@@ -117,7 +117,7 @@ ServedKernel served_kernel(const estimate::KernelRates& rates, const LoweredStep
     kernel.m = line_through(sequences, a.m, b.m);
     kernel.n = a.n;
     kernel.k = a.k;
-    kernel.tiles = estimate::tile_steps(*rates.matmul, rates.cores, FlopsPerSecond(kernel.peak), kernel.share);
+    kernel.tiles = estimate::tile_steps({*rates.matmul, rates.cores, FlopsPerSecond(kernel.peak), kernel.share});
   }
   const bool split = kernel.model == Model::split || kernel.model == Model::decode;
   if (kernel.model == Model::attention || split) {
@@ -145,8 +145,9 @@ ServedKernel served_kernel(const estimate::KernelRates& rates, const LoweredStep
 
 void find_tiles(const estimate::KernelRates& rates, ServedKernel& kernel, double sequences) {
   if (kernel.model != Model::product || kernel.expert_bytes > 0.0 || kernel.batch.moving != 0.0) return;
-  kernel.rows = estimate::tile_rows(*rates.matmul, rates.cores, kernel.tiles, kernel.batch.fixed, kernel.n, kernel.k,
-                                    std::max(1.0, kernel.m(sequences)));
+  const estimate::MatmulShape product{kernel.batch.fixed, 1, kernel.n, kernel.k, {}};
+  kernel.rows =
+      estimate::tile_rows(*rates.matmul, rates.cores, kernel.tiles, product, std::max(1.0, kernel.m(sequences)));
 }
 
 double served_estimate(const estimate::KernelRates& rates, const estimate::ServingEffects& effects,
@@ -171,9 +172,10 @@ double served_estimate(const estimate::KernelRates& rates, const estimate::Servi
           kernel.expert_bytes > 0.0};
       hardware::Regime regime = rates.regime;
       regime.launch = Seconds(0);
-      const double total = estimate::matmul_time(*rates.matmul, rates.cores, FlopsPerSecond(kernel.peak), kernel.share,
-                                                 shape, regime, kernel.tiles, kernel.rows)
-                               .total.value();
+      const double total =
+          estimate::matmul_time({*rates.matmul, rates.cores, FlopsPerSecond(kernel.peak), kernel.share}, shape, regime,
+                                kernel.tiles, kernel.rows)
+              .total.value();
       const double whole = 2.0 * shape.batch * shape.m * shape.n * shape.k;
       const double load = std::max(1.0, kernel.flops(sequences) / whole);
       const double slower = effects.product * (kernel.expert_bytes > 0.0 ? effects.experts : 1.0);

@@ -8,15 +8,19 @@
 namespace assay::serving {
 namespace {
 
+estimate::Families families() { return *estimate::families_of(hardware::Catalogue::builtin()); }
+
 estimate::ServingCalibration some_values() {
-  estimate::ServingCalibration s;
-  s.product = {1.1, 1.2, 1.3, 1.4, 1.5};
+  estimate::ServingCalibration s(families());
+  const std::size_t hopper = *estimate::family_index(s.families, "hopper");
+  s.measured[hopper] = 1;
+  s.product[hopper] = 1.2;
+  s.one_shot[hopper] = 3_us;
   s.kernels = {0.5, 0.6, 3.0, 0.2};
   s.launch = {10_us, 25_us};
   s.step = {Seconds(0), 300_us, 1000_us};
   s.sequence = {Seconds(0), 3_us, 30_us};
   s.first = 2000_us;
-  s.one_shot[1] = 3_us;
   s.vector = 0.3, s.copies = 5.0;
   return s;
 }
@@ -27,14 +31,14 @@ TEST(ServingEffects, AFileReadsBackAsWhatItWasWrittenFrom) {
   estimate::ServingCalibration s = some_values();
   s.decode_intervals.push_back({"dense, hopper", 0.25, 40, 9, {{"chips", 1, 8}}});
   const std::string text = "[source.fit]\ntitle = \"test\"\n" + estimate::serving_steps_text(s, "fit");
-  const auto read = estimate::read_serving_steps(text, "serving.toml");
+  const auto read = estimate::read_serving_steps(text, "serving.toml", families());
   ASSERT_TRUE(read) << read.error().what;
   EXPECT_EQ(estimate::serving_steps_text(*read, "fit"), estimate::serving_steps_text(s, "fit"));
   EXPECT_EQ(read->decode_intervals.front().name, "dense, hopper");
 }
 
 TEST(ServingEffects, AMissingTableIsReportedWithItsPlace) {
-  const auto read = estimate::read_serving_steps("[source.fit]\ntitle = \"x\"\n", "serving.toml");
+  const auto read = estimate::read_serving_steps("[source.fit]\ntitle = \"x\"\n", "serving.toml", families());
   ASSERT_FALSE(read);
   EXPECT_NE(read.error().where.find("serving.toml:"), std::string::npos);
 }
@@ -105,7 +109,7 @@ ServingTime step(const estimate::ServingEffects& effects, double batch, std::int
 }
 
 TEST(ServingEffects, AnInterpreterThatWorksAheadHasNumbersOfItsOwn) {
-  estimate::ServingCalibration s;
+  estimate::ServingCalibration s(families());
   s.step = {Seconds(0), 300_us, 700_us, 200_us}, s.sequence = {Seconds(0), 3_us, 60_us, 2_us};
   s.launch = {10_us, 20_us}, s.token = 0.01_us;
   const hardware::Chip h100 = chip("h100-sxm");

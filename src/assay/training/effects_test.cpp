@@ -28,12 +28,18 @@ TrainingCost price(const TrainingQuestion& question, const hardware::Cluster& cl
   return training_cost(microbatch_cost({question, strategy, profile, nullptr, links}, split), strategy);
 }
 
+/// Neutral numbers of the catalogue's families.
+estimate::StepCalibration neutral_steps() {
+  return estimate::StepCalibration(*estimate::families_of(hardware::Catalogue::builtin()));
+}
+
 TEST(StepEffects, TheFileReadsBackAsItWasWritten) {
   const estimate::StepCalibration steps = *estimate::steps_of(hardware::Catalogue::builtin());
   const std::string text = "[source.fit]\ntitle = \"t\"\n" + estimate::steps_text(steps, "fit");
-  const auto again = estimate::read_steps(text, "steps/training.toml");
+  const auto again = estimate::read_steps(text, "steps/training.toml", steps.families);
   ASSERT_TRUE(again) << again.error().what;
   EXPECT_EQ(again->product, steps.product);
+  EXPECT_EQ(again->measured, steps.measured);
   EXPECT_EQ(again->launch, steps.launch);
   EXPECT_EQ(again->logits, steps.logits);
   EXPECT_EQ(again->contention, steps.contention);
@@ -44,7 +50,7 @@ TEST(StepEffects, TheFileReadsBackAsItWasWritten) {
 }
 
 TEST(StepEffects, AFaultNamesItsPlace) {
-  const auto read = estimate::read_steps("[products]\nslowdown = 3\n", "steps/training.toml");
+  const auto read = estimate::read_steps("[products]\nslowdown = 3\n", "steps/training.toml", {});
   ASSERT_FALSE(read);
   EXPECT_NE(read.error().where.find("steps/training.toml:1"), std::string::npos) << read.error().where;
 }
@@ -88,7 +94,7 @@ TEST(StepEffects, SoftwareThatFusesLessIsSlower) {
 }
 
 TEST(StepEffects, GraphsHideTheHostButNotWhereTokensAreRouted) {
-  estimate::StepCalibration steps;
+  estimate::StepCalibration steps = neutral_steps();
   steps.launch = {10_us, 10_us, 10_us, Seconds(0)};
   const hardware::Cluster cluster = cluster_of("h100-sxm:8");
   estimate::StepSoftware software;
@@ -101,7 +107,7 @@ TEST(StepEffects, GraphsHideTheHostButNotWhereTokensAreRouted) {
 
 // One kernel gates, quantises and asks nobody: no element-wise steps between an expert's products, no launches.
 TEST(StepEffects, FusedExpertsAreOneKernelThatNoHostStarts) {
-  estimate::StepCalibration steps;
+  estimate::StepCalibration steps = neutral_steps();
   steps.launch = {10_us, 10_us, 10_us, Seconds(0)};
   steps.expert_product = {3, 3, 3, 2}, steps.fused_expert_product = 1.5;
   estimate::StepSoftware software;
@@ -131,7 +137,7 @@ TEST(StepEffects, FusedExpertsAreOneKernelThatNoHostStarts) {
 }
 
 TEST(StepEffects, TheLossMayBeFusedWhereLayersAreNot) {
-  estimate::StepCalibration steps;
+  estimate::StepCalibration steps = neutral_steps();
   steps.loss = {1, 2, 3, 4}, steps.logits = {1, 2, 3, 4}, steps.pointwise = {1, 2, 3, 4};
   estimate::StepSoftware software;
   software.fusion = estimate::Fusion::eager, software.loss = estimate::Fusion::fused;
@@ -142,7 +148,7 @@ TEST(StepEffects, TheLossMayBeFusedWhereLayersAreNot) {
 }
 
 TEST(StepEffects, XlaFusesAlikeOnAllChipsAndIsAllThatTpusHave) {
-  estimate::StepCalibration steps;
+  estimate::StepCalibration steps = neutral_steps();
   steps.pointwise = steps.cast = steps.loss = steps.activations = {1, 2, 3, 4};
   estimate::StepSoftware software;
   software.fusion = estimate::Fusion::eager;
@@ -154,17 +160,36 @@ TEST(StepEffects, XlaFusesAlikeOnAllChipsAndIsAllThatTpusHave) {
   EXPECT_EQ(gpu.activations, 2);  // measured on TPUs only
 }
 
+TEST(StepEffects, AChipOfNoFamilyIsNeutral) {
+  const estimate::StepCalibration steps = *estimate::steps_of(hardware::Catalogue::builtin());
+  for (const char* cluster : {"gaudi3:8", "trainium2:16", "l40s:8", "v100-sxm:8"}) {
+    const hardware::Chip chip = cluster_of(cluster).chip;
+    EXPECT_FALSE(steps.has_steps(chip)) << cluster;
+    const estimate::StepEffects effects = steps.effects(chip, {});
+    EXPECT_EQ(effects.product, 1.0);
+    EXPECT_EQ(effects.attention, 1.0);
+    EXPECT_EQ(effects.tensor_exposed, 1.0);
+  }
+  for (const char* cluster : {"a100-sxm-80:8", "h200-sxm:8", "gb300-nvl72:72", "mi300x:8", "tpu-v6e:4x4"})
+    EXPECT_TRUE(steps.has_steps(cluster_of(cluster).chip)) << cluster;
+}
+
 TEST(StepEffects, EveryStepHasAClassWithAnInterval) {
   const estimate::StepCalibration steps = *estimate::steps_of(hardware::Catalogue::builtin());
   const model::Transformer dense = model::load_model("llama-3-8b", hardware::Catalogue::builtin(), "test")->model;
   const model::Transformer experts = model::load_model("mixtral-8x7b", hardware::Catalogue::builtin(), "test")->model;
-  EXPECT_EQ(estimate::step_classes(cluster_of("h100-sxm:8"), dense).front(), "dense, one node, hopper");
-  EXPECT_EQ(estimate::step_classes(cluster_of("h100-sxm:64"), dense).front(), "dense, many nodes, hopper");
-  EXPECT_EQ(estimate::step_classes(cluster_of("b200:64"), experts).front(), "experts, blackwell");
+  const auto classes = [&](const char* cluster, const model::Transformer& model) {
+    const hardware::Cluster on = cluster_of(cluster);
+    return estimate::step_classes(steps.family(on.chip), on, model);
+  };
+  EXPECT_EQ(classes("h100-sxm:8", dense).front(), "dense, one node, hopper");
+  EXPECT_EQ(classes("h100-sxm:64", dense).front(), "dense, many nodes, hopper");
+  EXPECT_EQ(classes("b200:64", experts).front(), "experts, blackwell");
+  EXPECT_EQ(classes("tpu-v5p:4x4x4", dense), (std::vector<std::string>{"dense, tpu", "tpu", "all"}));
+  EXPECT_EQ(classes("gaudi3:8", dense), (std::vector<std::string>{"dense, one node", "all"}));
   for (const char* cluster : {"h100-sxm:8", "a100-sxm-80:512", "b200:64", "tpu-v5p:4x4x4"})
     for (const model::Transformer& model : {dense, experts}) {
-      const estimate::IntervalClass* found =
-          estimate::interval_of(steps.time_intervals, estimate::step_classes(cluster_of(cluster), model));
+      const estimate::IntervalClass* found = estimate::interval_of(steps.time_intervals, classes(cluster, model));
       ASSERT_NE(found, nullptr) << cluster;
       EXPECT_GT(found->spread, 0.0);
       EXPECT_LT(found->spread, 1.0);

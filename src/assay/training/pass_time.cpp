@@ -87,15 +87,15 @@ class PassClock {
       if (traffic.overlaps_weight_gradients) {
         const double hidden =
             take(seconds, traffic.kind == network::CollectiveKind::all_gather ? gathers_room_ : reductions_room_);
-        seconds -= take((1.0 - effects_.beside_waited) * hidden, compute_room_);
+        seconds -= take((1.0 - effects_.tensor_backward_exposed) * hidden, compute_room_);
       }
-      seconds -= take((1.0 - effects_.tensor_waited) * seconds, compute_room_);
-      deferred -= take((1.0 - effects_.tensor_waited) * deferred, deferred_compute_room_);
+      seconds -= take((1.0 - effects_.tensor_exposed) * seconds, compute_room_);
+      deferred -= take((1.0 - effects_.tensor_exposed) * deferred, deferred_compute_room_);
       time_.tensor += seconds;
       deferred_tensor_ += deferred;
     } else if (over & role_bit(Role::context)) {
-      seconds -= take((1.0 - effects_.context_waited) * seconds, compute_room_);
-      deferred -= take((1.0 - effects_.context_waited) * deferred, deferred_compute_room_);
+      seconds -= take((1.0 - effects_.context_exposed) * seconds, compute_room_);
+      deferred -= take((1.0 - effects_.context_exposed) * deferred, deferred_compute_room_);
       time_.context += seconds;
       deferred_context_ += deferred;
     } else {

@@ -37,9 +37,9 @@ TEST(PassTime, WhatIsPutOffCostsAsMuchAsWithoutOverlap) {
   estimate::StepEffects effects;
   effects.contention = 0.3;
   for (const double waited : {1.0, 0.6}) {
-    effects.tensor_waited = waited, effects.beside_waited = 1.0;
+    effects.tensor_exposed = waited, effects.tensor_backward_exposed = 1.0;
     const PassTime without = pass_time(pass, {&weights, 1}, links, true, effects);
-    effects.beside_waited = 0.25;
+    effects.tensor_backward_exposed = 0.25;
     const PassTime with = pass_time(pass, {&weights, 1}, links, true, effects);
     EXPECT_EQ(without.deferral_cost, 0.0);
     EXPECT_LT(with.chain() + with.exposed, without.chain() + without.exposed);

@@ -40,7 +40,7 @@ void set_microbatch_times(const estimate::StepEffects& effects, const PassTime& 
   out.deferral_cost = b.deferral_cost;
   out.deferral_weight_gradients = b.deferral_weight_gradients;
   if (out.expert > 0.0) {
-    const double share = std::clamp(1.0 - effects.expert_waited, 0.0, out.compute / out.expert);
+    const double share = std::clamp(1.0 - effects.expert_exposed, 0.0, out.compute / out.expert);
     out.hidden_forward = share * f.expert;
     out.hidden_backward = share * b.expert;
   }
@@ -158,7 +158,7 @@ class StagePricer {
     const TrainingProfile& profile = inputs_.profile;
     const double reduce = f.gradients + b.gradients + out.copies, passes = 1.0 / part.passed;
     const auto exposed = [&](double chain) {
-      return inputs_.question.overlap ? std::max(effects_.gradients_waited * reduce, reduce - passes * chain) : reduce;
+      return inputs_.question.overlap ? std::max(effects_.gradients_exposed * reduce, reduce - passes * chain) : reduce;
     };
     out.gradients = exposed(b.chain());
     out.gradients_hidden_if_deferred = out.gradients - exposed(b.chain() + b.deferral_chain);

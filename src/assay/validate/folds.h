@@ -1,5 +1,4 @@
-// Fits without a fold, and without two of them: what predicts a row has not seen its fold, be it for an estimate or for
-// the interval around it.
+// Fits without one fold and without two: both the estimate of a row and its interval are made without its fold.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -13,11 +12,13 @@
 
 namespace assay::validate {
 
-/// Numbers fitted without each pair of folds; `kept_apart` stands for no fold. Kernels are those of the first fold.
+/// Numbers fitted without each pair of folds; `held_out` stands for no fold. Kernels are those fitted without the
+/// first.
 template <class Numbers>
 class FoldFits {
  public:
-  /// `catalogues` by what their kernels have not seen, the last having seen all. `fit` gets a FitInput, on any thread.
+  /// `catalogues` by the fold that their kernels were fitted without, the last one without none. `fit` gets a FitInput
+  /// and may run on any thread.
   template <class Fit>
   static Result<FoldFits> make(std::span<const hardware::Catalogue> catalogues, const std::optional<std::string>& data,
                                Fit fit) {
@@ -34,18 +35,18 @@ class FoldFits {
     return out;
   }
 
-  const Numbers& without(std::size_t a, std::size_t b = kept_apart) const { return numbers_[index(a, b)]; }
-  /// Whose kernels they were fitted on.
+  const Numbers& without(std::size_t a, std::size_t b = held_out) const { return numbers_[index(a, b)]; }
+  /// The fold that their kernels were fitted without.
   static std::size_t kernels(std::size_t a, std::size_t b) { return std::min(a, b); }
 
  private:
-  // (0, 0) is as good as (0, kept_apart), so that only different folds, and twice none, are fitted.
+  // (0, 0) is as good as (0, held_out), so that only different folds, and twice none, are fitted.
   static constexpr std::size_t pairs = folds * (folds + 1) / 2 + 1;
   static std::pair<std::size_t, std::size_t> pair_at(std::size_t i) {
     for (std::size_t first = 0; first < folds; ++first)
-      for (std::size_t second = first + 1; second <= kept_apart; ++second)
+      for (std::size_t second = first + 1; second <= held_out; ++second)
         if (i-- == 0) return {first, second};
-    return {kept_apart, kept_apart};
+    return {held_out, held_out};
   }
   static std::size_t index(std::size_t a, std::size_t b) {
     for (std::size_t i = 0; i + 1 < pairs; ++i)

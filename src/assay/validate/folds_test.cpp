@@ -17,16 +17,16 @@ TEST(FoldFits, ALeftOutFoldIsSeenByNobodyItPredictsFor) {
   const std::vector<hardware::Catalogue> catalogues(folds + 1);
   const auto made = FoldFits<Seen>::make(catalogues, std::nullopt, [](const FitInput& input) -> Result<Seen> {
     Seen seen;
-    for (std::size_t fold = 0; fold <= kept_apart; ++fold)
+    for (std::size_t fold = 0; fold <= held_out; ++fold)
       if (input.sees(fold)) seen.folds_seen.insert(fold);
     seen.kernels = &input.catalogue;
     return seen;
   });
   ASSERT_TRUE(made);
   std::set<const Seen*> fits;
-  for (std::size_t a = 0; a <= kept_apart; ++a)
-    for (std::size_t b = 0; b <= kept_apart; ++b) {
-      if (a == b && a != kept_apart) continue;
+  for (std::size_t a = 0; a <= held_out; ++a)
+    for (std::size_t b = 0; b <= held_out; ++b) {
+      if (a == b && a != held_out) continue;
       const Seen& seen = made->without(a, b);
       fits.insert(&seen);
       std::set<std::size_t> expected;
@@ -36,7 +36,7 @@ TEST(FoldFits, ALeftOutFoldIsSeenByNobodyItPredictsFor) {
       EXPECT_EQ(seen.kernels, &catalogues[made->kernels(a, b)]) << a << ' ' << b;
     }
   EXPECT_EQ(fits.size(), 1 + folds + folds * (folds - 1) / 2);
-  EXPECT_EQ(&made->without(2), &made->without(kept_apart, 2));
+  EXPECT_EQ(&made->without(2), &made->without(held_out, 2));
 }
 
 TEST(FoldFits, AFitThatFailsFailsAll) {

@@ -37,7 +37,7 @@ class Reader {
   }
   void passes(const Toml& node, std::string_view key, double& value) {
     const bool number = node.kind == Toml::Kind::number || node.kind == Toml::Kind::integer;
-    if (!number || !(node.number >= 0.0)) return fault(node, key, "a number from 0 up is wanted");
+    if (!number || !(node.number >= 0.0)) return fault(node, key, "expected a number from 0 up");
     value = node.number;
   }
   Result<void> finish() {
@@ -73,7 +73,7 @@ void read_cast(const Toml& numbers, Reader& reader, Quantising& cast) {
     else if (key == "passes")
       reader.passes(value, key, cast.passes);
     else
-      reader.fault(value, key, fmt::format("unknown key {}", in_quotes(key)), "fixed, element and passes stand here");
+      reader.fault(value, key, fmt::format("unknown key {}", in_quotes(key)), "the keys are fixed, element and passes");
   }
 }
 
@@ -81,14 +81,14 @@ void read_quantising(const Toml& table, Reader& reader, Harness& harness) {
   for (const auto& [format, architectures] : table.members) {
     const auto dtype = parse_dtype(format, "");
     if (!dtype || architectures.kind != Toml::Kind::table) {
-      reader.fault(architectures, format, "a number format is wanted", "write [harness.NAME.quantise.fp8.Hopper]");
+      reader.fault(architectures, format, "expected a number format", "write [harness.NAME.quantise.fp8.Hopper]");
       continue;
     }
     for (const auto& [architecture, numbers] : architectures.members) {
       if (numbers.kind == Toml::Kind::table)
         read_cast(numbers, reader, harness.quantise[{*dtype, architecture}]);
       else
-        reader.fault(numbers, architecture, "an architecture and its times are wanted",
+        reader.fault(numbers, architecture, "expected an architecture and its times",
                      "write [harness.NAME.quantise.fp8.Hopper]");
     }
   }
@@ -117,7 +117,7 @@ void read_harness(const Toml& table, const std::string& name, const Toml* source
       has_source = true;
     else
       reader.fault(value, name + "." + key, fmt::format("unknown or wrongly typed key {}", in_quotes(key)),
-                   "source, launch, gap, ramp, dirty, evicts, split_k, quantise and attention_passes stand here");
+                   "the keys are source, launch, gap, ramp, dirty, evicts, split_k, quantise and attention_passes");
   }
   if (!has_source)
     reader.fault(table, name, "these numbers have no source", "source = \"KEY\" of a [source.KEY] table");
@@ -133,7 +133,7 @@ Result<Harnesses> read_harnesses(std::string_view document, std::string_view fil
   for (const auto& [key, value] : root.members) {
     if (key == "source") continue;
     if (key != "harness" || value.kind != Toml::Kind::table) {
-      reader.fault(value, key, "only [source.KEY] and [harness.NAME] stand here");
+      reader.fault(value, key, "the tables are [source.KEY] and [harness.NAME]");
       continue;
     }
     for (const auto& [name, table] : value.members) {

@@ -1,4 +1,4 @@
-// How measurements were made: what belongs to the way of measuring and not to the chip.
+// Measurement harnesses: what belongs to the way of measuring and not to the chip.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -33,24 +33,24 @@ inline constexpr std::string_view kernel_kind_names[] = {
     "matmul", "attention forward", "attention backward", "attention both", "decode", "stream",
     "norm",   "softmax",           "optimizer",          "collective"};
 
-/// Casting the left operand of a product to 8 bits or fewer, where that belongs to the measurement.
+/// Casting the left operand of a product to 8 bits or fewer, where the measurement includes it.
 struct Quantising {
-  Seconds fixed;      ///< whatever its size
-  Seconds element;    ///< of a row, which is scaled by its largest
-  double passes = 0;  ///< over all elements, as if of one byte
+  Seconds fixed;      ///< for any size
+  Seconds element;    ///< for each element of a row, which is scaled by its maximum
+  double passes = 0;  ///< over all elements, one byte each
 };
 
 /// One way of measuring; catalogue/validation/harness.toml holds one for each table.
 struct Harness {
   std::array<Seconds, kernel_kinds> launch{};  ///< fixed time of a measurement, by kind
   Seconds gap, ramp;                           ///< as in Regime
-  Bytes dirty;          ///< of the cache, which was flushed by writing: what a kernel reads has to push it out
-  double evicts = 1;    ///< share of what is read that does, until nothing is left of it
+  Bytes dirty;          ///< bytes left in the cache by flushing it: a kernel's reads have to evict them
+  double evicts = 1;    ///< share of the reads that evict, until nothing is left
   bool split_k = true;  ///< its kernels may split k
-  /// What a kernel moves, and what it pushes out.
+  /// What a kernel moves, with evictions.
   Bytes moved(Bytes bytes) const { return bytes + std::min(evicts * bytes, dirty); }
-  std::map<std::pair<Dtype, std::string>, Quantising> quantise;  ///< by format and architecture, which has its kernels
-  double attention_passes = 0;  ///< passes over queries, keys and values that belong to the measurement
+  std::map<std::pair<Dtype, std::string>, Quantising> quantise;  ///< by format and architecture
+  double attention_passes = 0;  ///< passes over queries, keys and values that the measurement includes
 };
 using Harnesses = std::map<std::string, Harness, std::less<>>;
 

@@ -86,7 +86,8 @@ ValidationSummary summarise(std::string group, std::span<const ValidationCase> c
     relative.push_back(one.error());
     absolute.push_back(std::abs(one.error()));
     if (one.covered()) covered += 1.0;
-    measured.push_back(one.measured.value), predicted.push_back(one.predicted.value);
+    measured.push_back(one.measured.value);
+    predicted.push_back(one.predicted.value);
   }
   sum.n = absolute.size();
   if (sum.n == 0) return sum;
@@ -96,12 +97,15 @@ ValidationSummary summarise(std::string group, std::span<const ValidationCase> c
            n;
   };
   sum.mape = std::accumulate(absolute.begin(), absolute.end(), 0.0) / n;
-  sum.within_10 = within(0.10), sum.within_20 = within(0.20);
+  sum.within_10 = within(0.10);
+  sum.within_20 = within(0.20);
   sum.covered = covered / n;
   sum.rank = rank_correlation(measured, predicted);
   std::sort(absolute.begin(), absolute.end());
   std::sort(relative.begin(), relative.end());
-  sum.median = quantile(absolute, 0.5), sum.p90 = quantile(absolute, 0.9), sum.bias = quantile(relative, 0.5);
+  sum.median = quantile(absolute, 0.5);
+  sum.p90 = quantile(absolute, 0.9);
+  sum.bias = quantile(relative, 0.5);
   return sum;
 }
 
@@ -122,9 +126,13 @@ std::vector<ValidationSummary> summarise_groups(std::span<const ValidationCase> 
     if (last.rank) correlations.push_back(*last.rank);
     const double weight = 1.0 / static_cast<double>(order.size());
     macro.n += last.n;
-    macro.mape += weight * last.mape, macro.median += weight * last.median, macro.p90 += weight * last.p90;
-    macro.bias += weight * last.bias, macro.covered += weight * last.covered;
-    macro.within_10 += weight * last.within_10, macro.within_20 += weight * last.within_20;
+    macro.mape += weight * last.mape;
+    macro.median += weight * last.median;
+    macro.p90 += weight * last.p90;
+    macro.bias += weight * last.bias;
+    macro.covered += weight * last.covered;
+    macro.within_10 += weight * last.within_10;
+    macro.within_20 += weight * last.within_20;
   }
   if (!correlations.empty())
     macro.rank =
@@ -162,11 +170,11 @@ std::uint64_t shape_hash(std::string_view shape) {
   return hash ^ (hash >> 33);
 }
 
-std::string fitted_without(std::size_t fold) { return fold == kept_apart ? "" : fmt::format("folds/{}/", fold); }
+std::string fitted_without(std::size_t fold) { return fold == held_out ? "" : fmt::format("folds/{}/", fold); }
 
 std::string FitInput::what() const {
-  return left_out == kept_apart ? "all measured rows"
-                                : fmt::format("{} of {} folds of the measured rows", folds - 1, folds);
+  return left_out == held_out ? "all measured rows"
+                              : fmt::format("{} of {} folds of the measured rows", folds - 1, folds);
 }
 
 ValidationInput::ValidationInput(const hardware::Catalogue& all, std::optional<std::string> directory, bool with_fitted)

@@ -26,8 +26,8 @@ struct CaseTraits {
 struct ValidationCase {
   std::string id, group;
   AnyQuantity measured, predicted;
-  std::string what = {};  ///< the request or the shape, for people
-  bool fitted = false;    ///< its prediction has seen it, so it proves nothing and is not reported
+  std::string what = {};  ///< the request or the shape, in words
+  bool fitted = false;    ///< its prediction was fitted to it, so it is not reported
   double spread = 0;      ///< of the estimate's interval, see SpreadCalibration; 0: none
   CaseTraits traits = {};
 
@@ -40,7 +40,7 @@ struct ValidationCase {
   std::string_view source() const { return std::string_view(id).substr(0, id.rfind('-')); }
 };
 
-/// A measurement that cannot be asked for, and why.
+/// A measurement that cannot be predicted, and why.
 struct UnansweredCase {
   std::string id, group, why;
 };
@@ -50,56 +50,56 @@ struct ValidationResult {
   std::vector<UnansweredCase> unanswered;
 };
 
-/// The rows of all tables lie in folds, by the shape and not the row, so that a shape is never in two. Numbers are
-/// fitted to all rows, for the estimate, and once more without each fold: a row is reported as numbers predict it that
-/// have not seen its fold. Rows that are kept apart are in no fold, and no fit sees them.
+/// Folds of cross-validation. A row's fold follows from its shape, so that a shape is never in two. Estimates use
+/// numbers fitted to all rows; reports predict each row by a fit made without its fold. Held-out rows are in no fold,
+/// and no fit sees them.
 inline constexpr std::size_t folds = 5;
-inline constexpr std::size_t kept_apart = folds;
-/// FNV-1a, stirred, because shapes differ in a few digits only.
+inline constexpr std::size_t held_out = folds;
+/// FNV-1a with extra mixing, because shapes differ in only a few digits.
 std::uint64_t shape_hash(std::string_view shape);
-/// By the hash of the shape. `split` is what a table says of the row: only "calib" and nothing may be fitted.
+/// By the hash of the shape. `split` is what a table says about the row: only "calib" and "" may be fitted.
 inline std::size_t fold_of(std::string_view shape, std::string_view split = "") {
-  return split.empty() || split == "calib" ? shape_hash(shape) % folds : kept_apart;
+  return split.empty() || split == "calib" ? shape_hash(shape) % folds : held_out;
 }
-/// Where in the catalogue the numbers lie that were fitted without a fold: "folds/0/"; "" for those that saw all.
+/// The folder of numbers fitted without a fold: "folds/0/"; "" for those fitted to all rows.
 std::string fitted_without(std::size_t fold);
 
-/// What a fit works on: all rows but those of one fold or two, or all with `kept_apart`.
+/// What a fit sees: all rows except those of one fold or two; `held_out` leaves out none.
 struct FitInput {
   const hardware::Catalogue& catalogue;
   std::optional<std::string> data;
-  std::size_t left_out = kept_apart, also_left_out = kept_apart;
+  std::size_t left_out = held_out, also_left_out = held_out;
 
-  bool sees(std::size_t fold) const { return fold != kept_apart && fold != left_out && fold != also_left_out; }
+  bool sees(std::size_t fold) const { return fold != held_out && fold != left_out && fold != also_left_out; }
   /// For the sources of its numbers: "all measured rows", "4 of 5 folds of the measured rows".
   std::string what() const;
 };
 
 struct ValidationInput {
-  /// `with_fitted`: the estimate's own numbers predict all rows, those too that they were fitted to.
+  /// `with_fitted`: all rows are predicted by the estimate's own numbers, even rows that these were fitted to.
   explicit ValidationInput(const hardware::Catalogue& catalogue, std::optional<std::string> data = std::nullopt,
                            bool with_fitted = false);
 
   const hardware::Catalogue& catalogue;  ///< tables, models, and the estimate's numbers
-  std::optional<std::string> data;       ///< the directory of data sets that are not part of the project
+  std::optional<std::string> data;       ///< directory of data sets outside of the project
 
-  /// The catalogue whose numbers predict rows of that fold.
+  /// The catalogue that predicts rows of that fold.
   const hardware::Catalogue& numbers(std::size_t fold) const {
     return fold < without_.size() ? without_[fold] : catalogue;
   }
-  /// These numbers were fitted to such rows.
-  bool fitted_to(std::size_t fold) const { return without_.empty() && fold != kept_apart; }
+  /// Whether its numbers were fitted to such rows.
+  bool fitted_to(std::size_t fold) const { return without_.empty() && fold != held_out; }
 
  private:
-  std::vector<hardware::Catalogue> without_;  ///< by fold; none if fitted rows are wanted
+  std::vector<hardware::Catalogue> without_;  ///< by fold; empty if fitted rows are reported
 };
 
-/// What predicts rows, for each fold by its numbers.
+/// One predictor per fold.
 template <class Make>
 auto by_fold(const ValidationInput& input, Make make)
     -> Result<std::vector<std::decay_t<decltype(*make(input.catalogue))>>> {
   std::vector<std::decay_t<decltype(*make(input.catalogue))>> out;
-  for (std::size_t fold = 0; fold <= kept_apart; ++fold) {
+  for (std::size_t fold = 0; fold <= held_out; ++fold) {
     ASSAY_TRY(one, make(input.numbers(fold)));
     out.push_back(std::move(one));
   }
@@ -110,9 +110,9 @@ struct ValidationSet {
   std::string_view name, summary;
   bool needs_data = false;
   Result<ValidationResult> (*run)(const ValidationInput&);
-  bool on_request = false;  ///< only by its name: seconds of steps and bytes do not mix with kernels
+  bool on_request = false;  ///< runs only by name: steps and bytes do not mix with kernels
 };
-/// All sets, in the order of help.
+/// All sets in the order of the help text.
 std::span<const ValidationSet> validation_sets();
 Result<const ValidationSet*> validation_set(std::string_view name, std::string_view where);
 
@@ -124,11 +124,11 @@ struct ValidationSummary {
   double bias = 0;                       ///< median of the signed error
   double within_10 = 0, within_20 = 0;   ///< share of the cases
   std::optional<double> rank;            ///< Spearman's correlation of predicted and measured; of three rows or more
-  double covered = 0;                    ///< share of the cases inside of the estimate's interval
+  double covered = 0;                    ///< share of the cases inside the estimate's interval
 };
 /// Fitted cases are left out.
 ValidationSummary summarise(std::string group, std::span<const ValidationCase> cases);
-/// One summary per group in order of first appearance, then one of all, and one that counts every group alike.
+/// One summary per group in order of first appearance, then one of all, and one with equal weight for each group.
 std::vector<ValidationSummary> summarise_groups(std::span<const ValidationCase> cases);
 
 /// Traits of a whole step. `group` names the model, see TrainingRow and InferenceRow: "llama" is the family of

@@ -51,7 +51,7 @@ TEST(Summary, GroupsCountAlikeInTheMeanOfGroups) {
 
 TEST(Split, IsByShapeAloneAndEven) {
   EXPECT_EQ(fold_of("4096x4096"), fold_of(std::string("4096") + "x4096", "calib"));
-  EXPECT_EQ(fold_of("4096x4096", "test"), kept_apart);
+  EXPECT_EQ(fold_of("4096x4096", "test"), held_out);
   std::array<int, folds> sizes{};
   for (int i = 0; i < 1000; ++i) ++sizes[fold_of("shape " + std::to_string(i))];
   for (const int size : sizes) {

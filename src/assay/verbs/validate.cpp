@@ -145,7 +145,7 @@ Result<Files> fitted_files(const std::string& set, const hardware::Catalogue& al
                            const std::optional<std::string>& data) {
   const bool trains = set.find("train") != std::string::npos, serves = set.find("infer") != std::string::npos;
   std::vector<hardware::Catalogue> catalogues;
-  for (std::size_t left_out = 0; left_out <= assay::validate::kept_apart; ++left_out)
+  for (std::size_t left_out = 0; left_out <= assay::validate::held_out; ++left_out)
     catalogues.push_back(all.replaced_from(assay::validate::fitted_without(left_out)));
   Files files;
   const auto add = [&](std::size_t left_out, const std::string& path, std::string text) {
@@ -157,19 +157,19 @@ Result<Files> fitted_files(const std::string& set, const hardware::Catalogue& al
     parallel_for(kernels.size(), 1, [&](std::size_t left_out) {
       kernels[left_out] = assay::validate::fit_calibrations({catalogues[left_out], data, left_out});
     });
-    for (std::size_t left_out = 0; left_out <= assay::validate::kept_apart; ++left_out) {
+    for (std::size_t left_out = 0; left_out <= assay::validate::held_out; ++left_out) {
       ASSAY_TRY(fitted, std::move(*kernels[left_out]));
       for (auto& [path, text] : fitted) add(left_out, path, std::move(text));
     }
   }
   if (set.empty() || trains) {
     ASSAY_TRY(steps, assay::validate::fit_steps(catalogues, data));
-    for (std::size_t left_out = 0; left_out <= assay::validate::kept_apart; ++left_out)
+    for (std::size_t left_out = 0; left_out <= assay::validate::held_out; ++left_out)
       add(left_out, "steps/training.toml", std::move(steps[left_out]));
   }
   if (set.empty() || serves) {
     ASSAY_TRY(serving, assay::validate::fit_serving(catalogues, data));
-    for (std::size_t left_out = 0; left_out <= assay::validate::kept_apart; ++left_out)
+    for (std::size_t left_out = 0; left_out <= assay::validate::held_out; ++left_out)
       add(left_out, "steps/serving.toml", std::move(serving[left_out]));
   }
   return files;

@@ -60,7 +60,7 @@ double divisor_slope(Kind kind, double normaliser) {
 namespace assay::execute {
 
 std::vector<Numbers> recurrence(const std::vector<const Numbers*>& in, const RecurrencePlace& place, Numbers* carried) {
-  using recurrent::after, recurrent::at, recurrent::divisor, recurrent::found, recurrent::has_normaliser;
+  using recurrent::after, recurrent::divisor, recurrent::found, recurrent::has_normaliser;
   using recurrent::Head, recurrent::Kind, recurrent::State, recurrent::Token;
   const bool apart = place.kind == Kind::rwkv7;
   std::vector<Numbers> out(apart ? 2 : 1, zeros<double>(in[0]->shape));
@@ -94,7 +94,7 @@ std::vector<Numbers> recurrence(const std::vector<const Numbers*>& in, const Rec
 
 std::vector<Numbers> recurrence_grad(const std::vector<const Numbers*>& dy, const std::vector<const Numbers*>& in,
                                      const RecurrencePlace& place) {
-  using recurrent::after, recurrent::at, recurrent::divisor, recurrent::found, recurrent::has_normaliser;
+  using recurrent::after, recurrent::divisor, recurrent::found, recurrent::has_normaliser;
   using recurrent::divisor_slope, recurrent::removed_values;
   using recurrent::Head, recurrent::State, recurrent::Token;
   std::vector<Numbers> out;

@@ -65,7 +65,9 @@ Times Clock::repeat(const std::function<void()>& before, const std::function<voi
   const auto once = [&] {
     Event start, end;
     before();
-    start.record(stream_), timed(), end.record(stream_);
+    start.record(stream_);
+    timed();
+    end.record(stream_);
     wait(stream_);
     return end.since(start);
   };

@@ -37,7 +37,8 @@ class Run {
     copies();
     for (const Format format : {Format::bf16, Format::fp8}) {
       block_ = random_elements(format, std::size_t{1} << 24);
-      fill(a_, block_), fill(b_, block_);
+      fill(a_, block_);
+      fill(b_, block_);
       if (attempt(name(format) + " products", [&] { verify(format); })) products(format);
     }
     if (request_.extent != Extent::check) measure_attention(out_, request_.extent, clock_);
@@ -60,12 +61,13 @@ class Run {
   }
 
   void add(MeasuredRow row, Times times) {
-    row.median = times.median, row.least = times.least;
+    row.median = times.median;
+    row.least = times.least;
     out_.rows.push_back(std::move(row));
   }
 
   void verify(Format format) {
-    const double error = product_error(library_, {80, 96, 1024}, format, a_, b_, c_, block_, clock_.stream());
+    const double error = product_error(library_, {80, 96, 1024}, format, {a_, b_, c_, block_}, clock_.stream());
     if (!(error < 0.01)) throw Failure("a product is wrong: relative error " + number("%g", error));
     out_.facts.emplace_back("relative error of a product in " + name(format), number("%.1e", error));
   }
@@ -189,7 +191,8 @@ void describe(Measurement& out, const cudaDeviceProp& device, int index) {
   out.facts.emplace_back("memory clock kHz", std::to_string(attribute(cudaDevAttrMemoryClockRate)));
   out.facts.emplace_back("memory bus bits", std::to_string(attribute(cudaDevAttrGlobalMemoryBusWidth)));
   int driver = 0, runtime = 0;
-  cudaDriverGetVersion(&driver), cudaRuntimeGetVersion(&runtime);
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
   out.facts.emplace_back("CUDA", "runtime " + two_part(runtime) + ", driver supports " + two_part(driver));
   out.facts.emplace_back("cuBLASLt", std::to_string(cublasLtGetVersion()));
   std::ifstream version("/proc/driver/nvidia/version");

@@ -35,7 +35,8 @@ std::vector<unsigned char> random_elements(Format format, std::size_t count) {
       bytes[i] = e4m3(x);
     } else {
       const auto word = std::bit_cast<std::uint32_t>(x) + 0x8000U;  // to the nearest
-      bytes[2 * i] = static_cast<unsigned char>(word >> 16), bytes[2 * i + 1] = static_cast<unsigned char>(word >> 24);
+      bytes[2 * i] = static_cast<unsigned char>(word >> 16);
+      bytes[2 * i + 1] = static_cast<unsigned char>(word >> 24);
     }
   }
   return bytes;
@@ -57,8 +58,9 @@ void fill(const Buffer& buffer, const std::vector<unsigned char>& block) {
   }
 }
 
-double product_error(const Library& library, const ProductShape& shape, Format format, const Buffer& a, const Buffer& b,
-                     const Buffer& c, const std::vector<unsigned char>& block, cudaStream_t stream) {
+double product_error(const Library& library, const ProductShape& shape, Format format, const ProductBuffers& buffers,
+                     cudaStream_t stream) {
+  const auto& [a, b, c, block] = buffers;
   const auto m = static_cast<std::size_t>(shape.m), n = static_cast<std::size_t>(shape.n),
              k = static_cast<std::size_t>(shape.k), size = element_bytes(format);
   const std::size_t shift = 256;  // B starts elsewhere in the block, so that the operands differ
@@ -75,7 +77,8 @@ double product_error(const Library& library, const ProductShape& shape, Format f
       for (std::size_t l = 0; l < k; ++l)
         sum += decode(format, &block[(i * k + l) * size]) * decode(format, &block[(shift + j * k + l) * size]);
       const double off = decode(Format::bf16, &result[2 * (i * n + j)]) - sum;
-      wrong += off * off, all += sum * sum;
+      wrong += off * off;
+      all += sum * sum;
     }
   return std::sqrt(wrong / all);
 }

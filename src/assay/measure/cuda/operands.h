@@ -16,8 +16,13 @@ inline std::size_t element_bytes(Format format) { return format == Format::fp8 ?
 /// Fills a buffer with a block, over and over.
 void fill(const Buffer& buffer, const std::vector<unsigned char>& block);
 
+/// Buffers of a product, whose operands were filled with `block`. Holds references: for the duration of a call.
+struct ProductBuffers {
+  const Buffer &a, &b, &c;
+  const std::vector<unsigned char>& block;
+};
 /// The relative error (norm of the difference over the norm) of one product against the host's in double.
-double product_error(const Library& library, const ProductShape& shape, Format format, const Buffer& a, const Buffer& b,
-                     const Buffer& c, const std::vector<unsigned char>& block, cudaStream_t stream);
+double product_error(const Library& library, const ProductShape& shape, Format format, const ProductBuffers& buffers,
+                     cudaStream_t stream);
 
 }  // namespace assay::measure::cuda

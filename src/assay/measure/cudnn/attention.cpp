@@ -98,8 +98,11 @@ class Backward : Scores {
     const auto like_queries = [&] { return graph.tensor(CUDNN_DATA_BFLOAT16, query_sizes, dense(query_sizes)); };
     const auto like_keys = [&] { return graph.tensor(CUDNN_DATA_BFLOAT16, key_sizes, dense(key_sizes)); };
     v_ = graph.tensor(CUDNN_DATA_BFLOAT16, transposed(key_sizes), transposed(dense(key_sizes)));
-    o_ = like_queries(), gradient_o_ = like_queries(), gradient_q_ = like_queries();
-    gradient_k_ = like_keys(), gradient_v_ = like_keys();
+    o_ = like_queries();
+    gradient_o_ = like_queries();
+    gradient_q_ = like_queries();
+    gradient_k_ = like_keys();
+    gradient_v_ = like_keys();
     statistics_ = graph.tensor(CUDNN_DATA_FLOAT, rows, dense(rows));
 
     const Graph::Tensor agreed = graph.map(
@@ -154,8 +157,10 @@ std::vector<double> downloaded(const Buffer& buffer) {
 double relative_error(const Buffer& buffer, const std::vector<double>& right) {
   const std::vector<double> got = downloaded(buffer);
   double wrong = 0, all = 0;
-  for (std::size_t i = 0; i < right.size(); ++i)
-    wrong += (got[i] - right[i]) * (got[i] - right[i]), all += right[i] * right[i];
+  for (std::size_t i = 0; i < right.size(); ++i) {
+    wrong += (got[i] - right[i]) * (got[i] - right[i]);
+    all += right[i] * right[i];
+  }
   return std::sqrt(wrong / all);
 }
 
@@ -193,7 +198,9 @@ double attention_error(const Cudnn& library, Clock& clock) {
       for (std::size_t j = 0; j <= i; ++j) {
         const std::size_t other = first + j * size;
         const double of_score = scale * weight[j] * (dot(&g[row], &v[other]) - agreed);
-        add(&dq[row], of_score, &k[other]), add(&dk[other], of_score, &q[row]), add(&dv[other], weight[j], &g[row]);
+        add(&dq[row], of_score, &k[other]);
+        add(&dk[other], of_score, &q[row]);
+        add(&dv[other], weight[j], &g[row]);
       }
     }
   return std::max({relative_error(a.o, o), relative_error(a.gradient_q, dq), relative_error(a.gradient_k, dk),

@@ -82,7 +82,8 @@ Measurement measure_ranks(Extent extent) {
         for (int i = 0; i < calls; ++i) times.push_back(ranks.timed(kind, bytes));
         const Seconds median = median_of(times);
         if (batch > 0 && median > row.median) continue;
-        row.median = median, row.least = times.front();
+        row.median = median;
+        row.least = times.front();
       }
       out.rows.push_back(std::move(row));
     }

@@ -94,7 +94,8 @@ class Group {
     wait();
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, begin, end), "cudaEventElapsedTime");
-    cudaEventDestroy(begin), cudaEventDestroy(end);
+    cudaEventDestroy(begin);
+    cudaEventDestroy(end);
     return static_cast<double>(milliseconds) / calls * 1_ms;
   }
 
@@ -122,7 +123,8 @@ void measure_group(Measurement& out, int count, Extent extent) {
       std::vector<Seconds> times;
       for (int i = 0; i < 7; ++i) times.push_back(group.timed(kind, array, 10));
       MeasuredRow row{kind, "bf16", bytes, count};
-      row.median = median_of(times), row.least = times.front();
+      row.median = median_of(times);
+      row.least = times.front();
       out.rows.push_back(std::move(row));
     }
 }

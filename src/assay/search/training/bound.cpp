@@ -38,7 +38,7 @@ TrainingBound::TrainingBound(const training::TrainingQuestion& question)
 
 void TrainingBound::fill(const training::MicrobatchCost& passes, LeastTimes& least) const {
   // Schedules may hide as much of the exchange between experts as software lets them.
-  const double hidden = 1.0 - std::min(1.0, question_.setup.effects.expert_waited);
+  const double hidden = 1.0 - std::min(1.0, question_.setup.effects.expert_exposed);
   const auto share = [&](const std::array<training::PassTime, 2>& both) {
     const auto& [f, b] = both;
     return LeastTimes::Share{{f.chain() + f.exposed, b.chain() + b.exposed, hidden * f.expert, hidden * b.expert,
@@ -103,7 +103,7 @@ void TrainingBound::add_up(LeastTimes& least) const {
 }
 
 double TrainingBound::waited(double reduce, double behind) const {
-  return question_.overlap ? std::max(question_.setup.effects.gradients_waited * reduce, reduce - behind) : reduce;
+  return question_.overlap ? std::max(question_.setup.effects.gradients_exposed * reduce, reduce - behind) : reduce;
 }
 
 namespace {

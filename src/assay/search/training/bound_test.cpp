@@ -47,9 +47,9 @@ struct Case {
     question.overlap = overlap;
     estimate::StepEffects& effects = question.setup.effects;
     effects.contention = 0.3;
-    effects.gradients_waited = 0.1;
-    effects.expert_waited = 0.4;
-    effects.beside_waited = 0.2;
+    effects.gradients_exposed = 0.1;
+    effects.expert_exposed = 0.4;
+    effects.tensor_backward_exposed = 0.2;
     effects.straggler = 0.05;
     effects.fixed = 1_ms;
   }

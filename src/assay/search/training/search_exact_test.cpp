@@ -61,8 +61,8 @@ TEST(TrainingSearch, PruningNeverLosesTheBestWherePipelinesHardlyFill) {
       SearchCase c(where);
       c.question.sequences = sequences;
       c.question.setup.effects.contention = 0.3;
-      c.question.setup.effects.gradients_waited = 0.1;
-      c.question.setup.effects.beside_waited = 0.2;
+      c.question.setup.effects.gradients_exposed = 0.1;
+      c.question.setup.effects.tensor_backward_exposed = 0.2;
       for (double capacity : {5e8, 8e10}) {
         const auto cut = search_training(c.question, sequence, c.cluster, {}, {capacity, 20, true});
         const auto all = search_training(c.question, sequence, c.cluster, {}, {capacity, 20, false});
@@ -83,7 +83,7 @@ TEST(TrainingSearch, PruningNeverLosesAScheduleThatHidesExperts) {
       layer.feed_forward->experts = 8;
       layer.feed_forward->experts_per_token = 2;
     }
-    c.question.setup.effects.expert_waited = waited;
+    c.question.setup.effects.expert_exposed = waited;
     for (double capacity : {4e9, 8e10}) {
       const auto cut = search_training(c.question, sequence, c.cluster, {}, {capacity, 3, true});
       const auto all = search_training(c.question, sequence, c.cluster, {}, {capacity, 3, false});
@@ -120,7 +120,7 @@ TEST(TrainingSearch, ChunksOfUnlikeLayersAreSearchedExactly) {
   for (const char* where : {"h100-sxm:16", "tpu-v5e:2x4"}) {
     SearchCase c(where);
     c.model = alternating_model();
-    c.question.setup.effects.expert_waited = 0.25;
+    c.question.setup.effects.expert_exposed = 0.25;
     TrainingChoices choices;
     choices.schedule = pipeline::PipelineSchedule::interleaved;
     choices.context = 1;

@@ -2,14 +2,12 @@
 // that stream memory.
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "assay/validate/fit/fit.h"
 
 namespace assay::validate {
 namespace {
-
-/// No backward kernel is known to reach more of the peak: it holds more in its registers than the forward pass does.
-constexpr double most_backward = 0.8;
 
 bool is_attention(const KernelRow& row) {
   return row.kind == KernelKind::attention_forward || row.kind == KernelKind::attention_backward ||
@@ -19,7 +17,7 @@ bool is_attention(const KernelRow& row) {
 bool is_pointwise(const KernelRow& row) { return row.kind >= KernelKind::stream && row.kind <= KernelKind::optimizer; }
 
 bool belongs(const FitProblem& problem, const KernelRow& row, const std::string& id) {
-  return calibration_id(problem.chips.at(row.chip), row.kind) == id;
+  return calibration_id(problem, row.chip, row.kind) == id;
 }
 
 bool any_row(const FitProblem& problem, const std::function<bool(const KernelRow&)>& take) {
@@ -35,7 +33,7 @@ void fit_launches(FitProblem& problem, const std::string& source, const std::fun
     };
     if (any_row(problem, mine))
       minimise(
-          {fit(problem.harnesses.at(source).launch[kind], 0.1_us, 200_us)},
+          {fit(problem.harnesses.at(source).launch[kind], problem.ranges.harness.kernel_launch)},
           [&] { return kernel_misfit(problem, mine); }, 60);
   }
 }
@@ -50,19 +48,19 @@ void fit_kernel(FitProblem& problem, const std::string& id, hardware::AttentionK
     return is_attention(row) && row.attention == choice && belongs(problem, row, id) &&
            (!alone || row.source != "aiconfigurator");
   };
-  // What tables of TPUs time is the kernel of paged caches; prompts and training run another one.
-  if (id == "tpu" || !any_row(problem, mine)) return;
+  if (family_of_calibration(problem, id).kernels->paged_attention || !any_row(problem, mine)) return;
+  const AttentionRanges& ranges = problem.ranges.attention;
   const auto has = [&](KernelKind kind) {
     return any_row(problem, [&](const KernelRow& row) { return mine(row) && row.kind == kind; });
   };
   std::vector<FitParameter> parameters;
   if (!alone) {  // tables that time more than the kernel tell one number of it
-    if (has(KernelKind::attention_forward)) parameters.push_back(fit(kernel.forward.share, 0.3, 1.0));
-    if (has(KernelKind::attention_backward)) parameters.push_back(fit(kernel.backward.share, 0.3, 1.0));
+    if (has(KernelKind::attention_forward)) parameters.push_back(fit(kernel.forward.share, ranges.table_share));
+    if (has(KernelKind::attention_backward)) parameters.push_back(fit(kernel.backward.share, ranges.table_share));
     if (parameters.empty()) return;
     minimise(parameters, [&] { return kernel_misfit(problem, mine); });
     if (!has(KernelKind::attention_backward))
-      kernel.backward.share = std::min(attention_start.backward.share, kernel.forward.share);
+      kernel.backward.share = std::min(ranges.backward.share.start, kernel.forward.share);
     return;
   }
   const auto wide = [&](KernelKind kind) {
@@ -72,14 +70,14 @@ void fit_kernel(FitProblem& problem, const std::string& id, hardware::AttentionK
   };
   const bool both = has(KernelKind::attention_both);
   if (both || has(KernelKind::attention_forward))
-    add_pass(kernel.forward, wide(KernelKind::attention_forward), parameters);
+    add_pass(kernel.forward, ranges.forward, wide(KernelKind::attention_forward), parameters);
   if (both || has(KernelKind::attention_backward))
-    add_pass(kernel.backward, wide(KernelKind::attention_backward), parameters, most_backward);
+    add_pass(kernel.backward, ranges.backward, wide(KernelKind::attention_backward), parameters);
   minimise(
       parameters, [&] { return kernel_misfit(problem, mine); }, 1500);
   // A backward pass that nobody measured is no better than the forward pass.
   if (!both && has(KernelKind::attention_forward) && !has(KernelKind::attention_backward))
-    kernel.backward.share = std::min(attention_start.backward.share, kernel.forward.share);
+    kernel.backward.share = std::min(ranges.backward.share.start, kernel.forward.share);
 }
 
 void fit_decode(FitProblem& problem, const std::string& id, hardware::AttentionKernel choice,
@@ -91,10 +89,11 @@ void fit_decode(FitProblem& problem, const std::string& id, hardware::AttentionK
   const bool alone = any_row(problem, [&](const KernelRow& row) { return decodes(row) && is_own(row.source); });
   const auto mine = [&](const KernelRow& row) { return decodes(row) && (!alone || is_own(row.source)); };
   if (!any_row(problem, mine)) return;
-  std::vector<FitParameter> parameters{fit(decode.share, 0.1, 1.0), fit(decode.item, 0.01_us, 10_us)};
+  const AttentionRanges& ranges = problem.ranges.attention;
+  std::vector<FitParameter> parameters{fit(decode.share, ranges.decode_share), fit(decode.item, ranges.item)};
   if (alone) {
-    parameters.push_back(fit(decode.crowded, 0.3, 1.0));
-    parameters.push_back(fit(decode.wide, 0.1, 1.0));
+    parameters.push_back(fit(decode.crowded, ranges.crowded));
+    parameters.push_back(fit(decode.wide, ranges.decode_wide));
   }
   minimise(parameters, [&] { return kernel_misfit(problem, mine); });
   if (!alone) decode.wide = decode.share;
@@ -102,11 +101,12 @@ void fit_decode(FitProblem& problem, const std::string& id, hardware::AttentionK
 
 }  // namespace
 
-void add_pass(hardware::AttentionPass& pass, bool wide, std::vector<FitParameter>& parameters, double most) {
-  parameters.push_back(fit(pass.share, 0.1, most));
-  parameters.push_back(fit(pass.softmax, 10.0, 200.0));
-  parameters.push_back(fit(pass.passes, 0.01, 6.0));
-  if (wide) parameters.push_back(fit(pass.wide, 0.2, 1.0));
+void add_pass(hardware::AttentionPass& pass, const PassRanges& ranges, bool wide,
+              std::vector<FitParameter>& parameters) {
+  parameters.push_back(fit(pass.share, ranges.share));
+  parameters.push_back(fit(pass.softmax, ranges.softmax));
+  parameters.push_back(fit(pass.passes, ranges.passes));
+  if (wide) parameters.push_back(fit(pass.wide, ranges.wide));
 }
 
 void fit_attention(FitProblem& problem) {
@@ -126,7 +126,8 @@ void fit_attention(FitProblem& problem) {
       fit_launches(problem, source, mine);
       if (source == "aiconfigurator")
         minimise(
-            {fit(harness.attention_passes, 0.05, 8.0)}, [&] { return kernel_misfit(problem, mine); }, 60);
+            {fit(harness.attention_passes, problem.ranges.harness.attention_passes)},
+            [&] { return kernel_misfit(problem, mine); }, 60);
     }
   }
 }
@@ -139,18 +140,20 @@ void fit_pointwise(FitProblem& problem) {
       };
       if (!calibration.pointwise || !any_row(problem, mine)) continue;
       hardware::PointwiseCalibration& p = *calibration.pointwise;
-      const std::pair<KernelKind, double*> kinds[] = {{KernelKind::stream, &p.stream},
-                                                      {KernelKind::norm, &p.norm},
-                                                      {KernelKind::softmax, &p.softmax},
-                                                      {KernelKind::optimizer, &p.optimizer}};
-      for (const auto& [kind, share] : kinds) {
+      const PointwiseRanges& ranges = problem.ranges.pointwise;
+      const std::tuple<KernelKind, double*, const FitRange<double>*> kinds[] = {
+          {KernelKind::stream, &p.stream, &ranges.stream},
+          {KernelKind::norm, &p.norm, &ranges.norm},
+          {KernelKind::softmax, &p.softmax, &ranges.softmax},
+          {KernelKind::optimizer, &p.optimizer, &ranges.optimizer}};
+      for (const auto& [kind, share, range] : kinds) {
         const auto same = [&, k = kind](const KernelRow& row) { return mine(row) && row.kind == k; };
         if (!any_row(problem, same)) continue;
         minimise(
-            {fit(*share, 0.05, 1.0)}, [&] { return kernel_misfit(problem, same); }, 60);
+            {fit(*share, *range)}, [&] { return kernel_misfit(problem, same); }, 60);
       }
       minimise(
-          {fit(p.ramp, 0.02_us, 4_us)}, [&] { return kernel_misfit(problem, mine); }, 60);
+          {fit(p.ramp, ranges.ramp)}, [&] { return kernel_misfit(problem, mine); }, 60);
     }
     for (const auto& [source, harness] : problem.harnesses) fit_launches(problem, source, is_pointwise);
   }

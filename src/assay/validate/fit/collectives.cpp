@@ -1,4 +1,4 @@
-// Fits collectives: the curves of each family inside of a node, those of the fabrics between nodes for all families.
+// Fits collectives: curves inside of a node by family, curves between nodes by fabric for all families.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -14,12 +14,12 @@ double misfit(const FitProblem& problem, Take take) {
   std::map<std::string, std::pair<double, double>> groups;
   for (const CollectiveRow& row : problem.collectives) {
     if (!row.fitted || !take(row)) continue;
-    const std::string id = calibration_id(problem.chips.at(row.chip), KernelKind::collective);
+    const std::string id = calibration_id(problem, row.chip, KernelKind::collective);
     const auto& calibration = problem.calibrations.at(id).collective;
     if (!calibration) continue;
     auto& [sum, count] = groups[row.group];
-    sum += std::abs(std::log(predict(row, *calibration, problem.harnesses.at(row.source)) / row.measured)),
-        count += 1.0;
+    sum += std::abs(std::log(predict(row, *calibration, problem.harnesses.at(row.source)) / row.measured));
+    count += 1.0;
   }
   return mean_of_groups(groups);
 }
@@ -35,18 +35,19 @@ void fit_curve(
   const auto mine = [&](const CollectiveRow& row) {
     return is_kind(row.kind) && !row.across &&
            (is_plain(row) || row.algorithm == estimate::CollectiveAlgorithm::ring) &&
-           calibration_id(problem.chips.at(row.chip), KernelKind::collective) == id;
+           calibration_id(problem, row.chip, KernelKind::collective) == id;
   };
   if (std::none_of(problem.collectives.begin(), problem.collectives.end(),
                    [&](const CollectiveRow& row) { return row.fitted && mine(row); }))
     return;
-  std::vector<FitParameter> parameters{fit(curve.latency, 0.5_us, 200_us), fit(curve.share, 0.3, 1.2),
-                                       fit(curve.chunk, 0.01_us, 50_us)};
-  if (id != "tpu") {
-    parameters.push_back(fit(curve.member, 0.01_us, 5_us));
-    parameters.push_back(fit(curve.pair, 0.01, 3.0));
+  const CollectiveRanges& ranges = problem.ranges.collective;
+  std::vector<FitParameter> parameters{fit(curve.latency, ranges.latency), fit(curve.share, ranges.share),
+                                       fit(curve.chunk, ranges.chunk)};
+  if (!family_of_calibration(problem, id).kernels->fixed_groups) {
+    parameters.push_back(fit(curve.member, ranges.member));
+    parameters.push_back(fit(curve.pair, ranges.pair));
   }
-  if (in_network && *in_network > 0.0) parameters.push_back(fit(*in_network, 0.3, 1.0));
+  if (in_network && *in_network > 0.0) parameters.push_back(fit(*in_network, ranges.in_network));
   minimise(
       parameters,
       [&] {
@@ -59,15 +60,18 @@ void fit_curve(
 
 void fit_fabric(FitProblem& problem, hardware::Fabric fabric,
                 std::optional<hardware::AcrossCurve> hardware::CollectiveCalibration::*curve) {
-  hardware::AcrossCurve shared = *((*problem.calibrations.at("hopper").collective).*curve);
+  const CollectiveRanges& ranges = problem.ranges.collective;
+  hardware::AcrossCurve shared{ranges.across_latency.start, ranges.across_share.start, ranges.across_chunk.start};
   const auto spread = [&] {
     for (auto& [id, calibration] : problem.calibrations)
       if (calibration.collective) (*calibration.collective).*curve = shared;
   };
-  minimise({fit(shared.latency, 5_us, 300_us), fit(shared.share, 0.3, 1.0), fit(shared.chunk, 1_kB, 100_MB)}, [&] {
-    spread();
-    return misfit(problem, [&](const CollectiveRow& row) { return row.across && row.fabric == fabric; });
-  });
+  minimise({fit(shared.latency, ranges.across_latency), fit(shared.share, ranges.across_share),
+            fit(shared.chunk, ranges.across_chunk)},
+           [&] {
+             spread();
+             return misfit(problem, [&](const CollectiveRow& row) { return row.across && row.fabric == fabric; });
+           });
   spread();
 }
 
@@ -99,7 +103,8 @@ void fit_collectives(FitProblem& problem) {
     if (std::none_of(problem.collectives.begin(), problem.collectives.end(),
                      [&](const CollectiveRow& row) { return row.fitted && mine(row); }))
       continue;
-    minimise({fit(harness.launch[collective], 0.05_us, 100_us)}, [&] { return misfit(problem, mine); });
+    minimise({fit(harness.launch[collective], problem.ranges.harness.collective_launch)},
+             [&] { return misfit(problem, mine); });
   }
 }
 

@@ -1,6 +1,5 @@
-// The fit of calibrations to measured kernels and collectives: `assay validate --fit`.
-// Numbers of a chip family and numbers of a way of measuring are fitted in turn,
-// so that what belongs to the harness does not end up in the chip.
+// The fit of calibrations to measured kernels and collectives: `assay validate --fit`. Numbers of a family of chips and
+// numbers of a way of measuring are fitted in turn, so that what belongs to the harness does not end up in the chip.
 #pragma once
 #include <cmath>
 #include <map>
@@ -8,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "assay/estimate/families.h"
 #include "assay/hardware/calibration.h"
 #include "assay/validate/fit/minimise.h"
+#include "assay/validate/fit/ranges.h"
 #include "assay/validate/rows/collective_rows.h"
 #include "assay/validate/rows/kernel_rows.h"
 #include "assay/validate/validation.h"
@@ -20,60 +21,67 @@ inline constexpr auto matmul = static_cast<std::size_t>(KernelKind::matmul);
 
 /// What is fitted, and what it is fitted to.
 struct FitProblem {
-  std::string rows = {};           ///< in words, for the sources
+  std::string rows = {};        ///< in words, for the sources
+  estimate::Families families;  ///< those with kernels are fitted
+  KernelRanges ranges;
   std::vector<KernelRow> kernels;  ///< all rows; only fitted ones are looked at
   std::vector<CollectiveRow> collectives;
   std::map<std::string, hardware::Chip> chips;                ///< by id
   std::map<std::string, hardware::Calibration> calibrations;  ///< by id
   Harnesses harnesses;
 };
-/// Which file a row's section is fitted in: products of an H200 in its own, the rest by family.
-std::string calibration_id(const hardware::Chip& chip, KernelKind kind);
+/// Which file a row's section is fitted in: that of the chip's family, or the chip's own where the family says so of
+/// products. Empty where the chip has no family whose kernels are fitted.
+std::string calibration_id(const estimate::Families& families, const hardware::Chip& chip, KernelKind kind);
+/// The same of a row's chip.
+std::string calibration_id(const FitProblem& problem, const std::string& chip, KernelKind kind);
+/// The family that a calibration belongs to, by its id.
+const estimate::Family& family_of_calibration(const FitProblem& problem, std::string_view id);
 
-/// Sums of |log(predicted / measured)| and counts by group, as one number: groups count alike, but for small ones.
+/// Sums of |log(predicted / measured)| and counts by group as one number: groups have equal weight, small ones less.
 inline double mean_of_groups(const std::map<std::string, std::pair<double, double>>& groups) {
   double sum = 0, weights = 0;
   for (const auto& [group, sums] : groups) {
     const double weight = sums.second / (sums.second + 5.0);
-    sum += weight * sums.first / sums.second, weights += weight;
+    sum += weight * sums.first / sums.second;
+    weights += weight;
   }
   return weights > 0.0 ? sum / weights : 0.0;
 }
 
-/// Four of five fitted rows lie within this factor, from their |log(predicted / measured)|; rows that were not fitted
-/// lie a little farther off.
+/// The factor that four of five fitted rows lie within, from their |log(predicted / measured)|, widened for rows that
+/// were not fitted.
 double spread_of(std::vector<double> logs);
-/// How much farther off, in the logarithm.
+/// How much wider, in the logarithm.
 inline constexpr double unseen_margin = 1.25;
 
-/// The misfit of those rows that `take` lets through.
+/// The misfit of the fitted rows that `take` selects.
 template <class Take>
 double kernel_misfit(const FitProblem& problem, Take take) {
   std::map<std::string, std::pair<double, double>> groups;
   for (const KernelRow& row : problem.kernels) {
     if (!row.fitted || !take(row)) continue;
     const hardware::Chip& chip = problem.chips.at(row.chip);
-    const auto predicted =
-        predict(row, chip, problem.calibrations.at(calibration_id(chip, row.kind)), problem.harnesses.at(row.source));
+    const auto predicted = predict(row, chip, problem.calibrations.at(calibration_id(problem.families, chip, row.kind)),
+                                   problem.harnesses.at(row.source));
     if (!predicted) continue;
-    // Tables of products were measured at clocks of their own: each counts.
+    // Each table of products was measured at its own clock, so that each is a group.
     auto& [sum, count] = groups[row.kind == KernelKind::matmul ? row.source + row.group : row.group];
-    sum += std::abs(std::log(*predicted / row.measured)), count += 1.0;
+    sum += std::abs(std::log(*predicted / row.measured));
+    count += 1.0;
   }
   return mean_of_groups(groups);
 }
 
 /// Start values and structure of all calibrations and harnesses: what is not fitted below stays as it is here.
-void start_fit(FitProblem& problem);
+Result<void> start_fit(FitProblem& problem, const hardware::Catalogue& catalogue);
 void fit_matmuls(FitProblem& problem);
 void fit_attention(FitProblem& problem);
-/// Where the numbers of an attention kernel start, and the bounds of those of one pass (`wide`: it has rows with heads
-/// above wide_head).
-inline constexpr hardware::AttentionKernelCalibration attention_start{
-    {0.7, 1.0, 50, 0.5}, {0.6, 1.0, 40, 1.0}, {0.9, 1.0, 0.9, 1_us}};
 /// Of a GPU all of whose rows are replayed from a graph: attention is launched as products are.
 void launch_alike(Harness& harness);
-void add_pass(hardware::AttentionPass& pass, bool wide, std::vector<FitParameter>& parameters, double most = 1.0);
+/// Adds the numbers of one pass of attention. `wide`: it has rows with heads above wide_head.
+void add_pass(hardware::AttentionPass& pass, const PassRanges& ranges, bool wide,
+              std::vector<FitParameter>& parameters);
 void fit_pointwise(FitProblem& problem);
 void fit_collectives(FitProblem& problem);
 

@@ -1,4 +1,4 @@
-// Fits products: shares, droop and memory of each family; launch, gap and ramp of each harness; what all share.
+// Fits products: shares, droop and memory of each family; launch, gap and ramp of each harness; what they share.
 #include <algorithm>
 #include <cmath>
 
@@ -18,21 +18,22 @@ bool is_matmul(const KernelRow& row) {
          !(row.source == "simumax" && row.chip == "b200");
 }
 
-/// Numbers of one die, those that have rows to be fitted to: files of chips that differ in their memory alone share
-/// them.
+/// Numbers of one die that have rows to be fitted to. Chips that differ only in their memory share them.
 void fit_family(FitProblem& problem, const std::vector<std::string>& ids) {
   const auto mine = [&](const KernelRow& row) {
     return is_matmul(row) &&
-           std::find(ids.begin(), ids.end(), calibration_id(problem.chips.at(row.chip), row.kind)) != ids.end();
+           std::find(ids.begin(), ids.end(), calibration_id(problem, row.chip, row.kind)) != ids.end();
   };
   hardware::MatmulCalibration& m = *problem.calibrations.at(ids.front()).matmul;
   const auto spread = [&] {
     for (const std::string& id : ids) {
       hardware::MatmulCalibration& other = *problem.calibrations.at(id).matmul;
-      other.share = m.share, other.droop = m.droop, other.memory_share = m.memory_share;
+      other.share = m.share;
+      other.droop = m.droop;
+      other.memory_share = m.memory_share;
     }
   };
-  std::vector<FitParameter> parameters{fit(m.memory_share, 0.5, 0.97)};
+  std::vector<FitParameter> parameters{fit(m.memory_share, problem.ranges.matmul.memory_share)};
   bool sustained = false, burst = false;  // the droop shows where both are measured
   for (const Dtype dtype : {Dtype::bf16, Dtype::fp8, Dtype::fp4}) {
     bool measured = false;
@@ -41,9 +42,9 @@ void fit_family(FitProblem& problem, const std::vector<std::string>& ids) {
       measured = measured || row.compute == dtype;
       (problem.harnesses.at(row.source).gap > Seconds(0) ? burst : sustained) = true;
     }
-    if (measured) parameters.push_back(fit(m.share[at(dtype)], 0.2, 1.0));
+    if (measured) parameters.push_back(fit(m.share[at(dtype)], problem.ranges.matmul.share));
   }
-  if (burst && sustained) parameters.push_back(fit(m.droop, 0.01, 0.6));
+  if (burst && sustained) parameters.push_back(fit(m.droop, problem.ranges.matmul.droop));
   minimise(parameters, [&] {
     spread();
     return kernel_misfit(problem, mine);
@@ -54,18 +55,19 @@ void fit_family(FitProblem& problem, const std::vector<std::string>& ids) {
 void fit_harness(FitProblem& problem, const std::string& source) {
   Harness& h = problem.harnesses.at(source);
   const auto mine = [&](const KernelRow& row) { return is_matmul(row) && row.source == source; };
+  const HarnessRanges& ranges = problem.ranges.harness;
   std::vector<FitParameter> parameters;
   if (!is_own(source)) {
-    parameters.push_back(fit(h.launch[matmul], 0.05_us, 60_us));
+    parameters.push_back(fit(h.launch[matmul], ranges.product_launch));
   } else {
-    parameters.push_back(fit(h.gap, 20_us, 20000_us));
-    parameters.push_back(fit(h.ramp, 0.05_us, 8_us));
-    parameters.push_back(fit(h.dirty, 1_MB, 120_MB));
-    parameters.push_back(fit(h.evicts, 0.02, 1.0));
+    parameters.push_back(fit(h.gap, ranges.gap));
+    parameters.push_back(fit(h.ramp, ranges.ramp));
+    parameters.push_back(fit(h.dirty, ranges.dirty));
+    parameters.push_back(fit(h.evicts, ranges.evicts));
   }
   if (source == "aiconfigurator") {
-    parameters.push_back(fit(h.ramp, 0.05_us, 8_us));
-    parameters.push_back(fit(h.gap, 20_us, 100000_us));
+    parameters.push_back(fit(h.ramp, ranges.ramp));
+    parameters.push_back(fit(h.gap, ranges.burst_gap));
   }
   minimise(parameters, [&] { return kernel_misfit(problem, mine); });
   for (auto& entry : h.quantise) {
@@ -74,7 +76,8 @@ void fit_harness(FitProblem& problem, const std::string& source) {
       return mine(row) && row.compute == entry.first.first &&
              problem.chips.at(row.chip).architecture == entry.first.second;
     };
-    minimise({fit(cast.fixed, 0.5_us, 30_us), fit(cast.element, 0.00001_us, 0.01_us), fit(cast.passes, 0.5, 30.0)},
+    const QuantiseRanges& casts = problem.ranges.quantise;
+    minimise({fit(cast.fixed, casts.fixed), fit(cast.element, casts.element), fit(cast.passes, casts.passes)},
              [&] { return kernel_misfit(problem, in_format); });
   }
 }
@@ -85,16 +88,14 @@ void fit_own_launch(FitProblem& problem) {
   const auto spread = [&] {
     for (const OwnTable& table : own_tables) problem.harnesses.at(std::string(table.source)).launch[matmul] = launch;
   };
-  minimise({fit(launch, 0.05_us, 60_us)}, [&] {
+  minimise({fit(launch, problem.ranges.harness.product_launch)}, [&] {
     spread();
     return kernel_misfit(problem, [](const KernelRow& row) { return is_matmul(row) && is_own(row.source); });
   });
   spread();
 }
 
-/// What tiles cost is alike on chips whose cores multiply alike: from registers on Ampere and Ada, from shared memory
-/// into registers on Hopper. Blackwell has a memory of its own for sums, so that it starts the next tile while it
-/// writes the last, and pairs of its cores load operands together.
+/// Tiles cost the same on chips whose cores multiply in the same way: families say with which others.
 void fit_tiles(FitProblem& problem, const std::vector<std::string>& ids) {
   hardware::MatmulCalibration shared = *problem.calibrations.at(ids.front()).matmul;
   const auto spread = [&] {
@@ -108,11 +109,12 @@ void fit_tiles(FitProblem& problem, const std::vector<std::string>& ids) {
   };
   const auto mine = [&](const KernelRow& row) {
     return is_matmul(row) &&
-           std::find(ids.begin(), ids.end(), calibration_id(problem.chips.at(row.chip), row.kind)) != ids.end();
+           std::find(ids.begin(), ids.end(), calibration_id(problem, row.chip, row.kind)) != ids.end();
   };
-  std::vector<FitParameter> parameters{fit(shared.small_tile, 1.0, 60.0), fit(shared.fill, 8.0, 600.0),
-                                       fit(shared.split_cost, 0.5_us, 40_us)};
-  if (shared.port) parameters.push_back(fit(*shared.port, 5_GB_per_s, 1000_GB_per_s));
+  const MatmulRanges& ranges = problem.ranges.matmul;
+  std::vector<FitParameter> parameters{fit(shared.small_tile, ranges.small_tile), fit(shared.fill, ranges.fill),
+                                       fit(shared.split_cost, ranges.split_cost)};
+  if (shared.port) parameters.push_back(fit(*shared.port, ranges.port));
   minimise(
       parameters,
       [&] {
@@ -130,10 +132,35 @@ void fit_grouped(FitProblem& problem) {
   Harness& h = problem.harnesses.at(source);
   h = problem.harnesses.at("h200-ops");
   double& grouped = problem.calibrations.at("h200-sxm").matmul->grouped;
-  minimise({fit(grouped, 0.3, 1.0), fit(h.launch[matmul], 0.05_us, 60_us)},
+  minimise({fit(grouped, problem.ranges.matmul.grouped), fit(h.launch[matmul], problem.ranges.harness.product_launch)},
            [&] { return kernel_misfit(problem, [&](const KernelRow& row) { return row.source == source; }); });
   for (auto& [id, calibration] : problem.calibrations)
-    if (calibration.matmul && id != "tpu") calibration.matmul->grouped = grouped;
+    if (calibration.matmul && !family_of_calibration(problem, id).compiled_whole) calibration.matmul->grouped = grouped;
+}
+
+/// Calibrations that share a die: a family's and those of its chips.
+std::vector<std::vector<std::string>> shared_dies(const FitProblem& problem) {
+  std::vector<std::vector<std::string>> dies;
+  for (const estimate::Family& family : problem.families) {
+    if (!family.kernels) continue;
+    dies.push_back({family.id});
+    for (const std::string& chip : family.kernels->own_products) dies.back().push_back(chip);
+  }
+  return dies;
+}
+
+/// Calibrations whose tiles cost the same: those that share a die, of families that are named together.
+std::vector<std::vector<std::string>> shared_tiles(const FitProblem& problem) {
+  std::map<std::string, std::vector<std::string>> groups;
+  for (const std::vector<std::string>& ids : shared_dies(problem)) {
+    const estimate::FamilyKernels& kernels = *family_of_calibration(problem, ids.front()).kernels;
+    if (kernels.whole_products) continue;
+    std::vector<std::string>& group = groups[kernels.tiles_with.empty() ? ids.front() : kernels.tiles_with];
+    group.insert(group.end(), ids.begin(), ids.end());
+  }
+  std::vector<std::vector<std::string>> tiles;
+  for (auto& [name, ids] : groups) tiles.push_back(std::move(ids));
+  return tiles;
 }
 
 }  // namespace
@@ -143,15 +170,12 @@ void fit_matmuls(FitProblem& problem) {
   for (const KernelRow& row : problem.kernels)
     if (row.fitted && is_matmul(row) && std::find(sources.begin(), sources.end(), row.source) == sources.end())
       sources.push_back(row.source);
+  const std::vector<std::vector<std::string>> dies = shared_dies(problem), tiles = shared_tiles(problem);
   for (int round = 0; round < 6; ++round) {
-    for (const std::vector<std::string>& ids :
-         {std::vector<std::string>{"ada"}, {"ampere"}, {"blackwell"}, {"hopper", "h200-sxm"}, {"tpu"}})
-      fit_family(problem, ids);
+    for (const std::vector<std::string>& ids : dies) fit_family(problem, ids);
     for (const std::string& source : sources) fit_harness(problem, source);
     fit_own_launch(problem);
-    fit_tiles(problem, {"ada", "ampere"});
-    fit_tiles(problem, {"h200-sxm", "hopper"});
-    fit_tiles(problem, {"blackwell"});
+    for (const std::vector<std::string>& ids : tiles) fit_tiles(problem, ids);
   }
   fit_grouped(problem);
 }

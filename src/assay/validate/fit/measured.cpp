@@ -29,7 +29,9 @@ std::vector<CollectiveRow> collectives_of(const std::vector<measure::MeasuredRow
     for (const auto& [op, kind] : kinds) {
       if (row.op != op || row.b < 2) continue;
       CollectiveRow one;
-      one.kind = kind, one.bytes = Bytes(static_cast<double>(row.a)), one.measured = row.median;
+      one.kind = kind;
+      one.bytes = Bytes(static_cast<double>(row.a));
+      one.measured = row.median;
       one.links.devices = static_cast<double>(row.b);
       one.links.levels.push_back({one.links.devices, 1.0, egress->value, false, 0});
       one.shape = fmt::format("{} over {} of {}", op, row.b, row.a);
@@ -41,7 +43,7 @@ std::vector<CollectiveRow> collectives_of(const std::vector<measure::MeasuredRow
   return found;
 }
 
-/// Everything that one fit works on.
+/// What one fit works on.
 struct Problem {
   const hardware::Chip& chip;
   std::vector<KernelRow> kernels;
@@ -64,7 +66,8 @@ struct Problem {
       const auto time = predicted(row);
       if (!time) continue;
       auto& [sum, count] = groups[row.group];
-      sum += std::abs(std::log(*time / row.measured)), count += 1.0;
+      sum += std::abs(std::log(*time / row.measured));
+      count += 1.0;
     }
     return mean_of_groups(groups);
   }
@@ -90,7 +93,9 @@ void add_shares(Problem& p, std::vector<FitParameter>& parameters) {
 
 void fit_cpu_products(Problem& p) {
   hardware::MatmulCalibration& m = p.calibration.matmul.emplace();
-  m.memory_share = 0.3, m.fill = 8, m.fork = 10_us;
+  m.memory_share = 0.3;
+  m.fill = 8;
+  m.fork = 10_us;
   hardware::Regime& burst = p.calibration.burst.emplace(hardware::Regime{2_us, Seconds(0), 0.1_us});
   const auto parameters = [&] {  // from where they are now
     std::vector<FitParameter> all{fit(m.memory_share, 0.005, 1.0), fit(m.fill, 0.1, 200.0),
@@ -100,7 +105,8 @@ void fit_cpu_products(Problem& p) {
     return all;
   };
   const auto objective = [&] {
-    p.harness.launch[matmul] = burst.launch, p.harness.ramp = burst.ramp;
+    p.harness.launch[matmul] = burst.launch;
+    p.harness.ramp = burst.ramp;
     return p.misfit(is_product);
   };
   for (int round = 0; round < 3; ++round) minimise(parameters(), objective, 1000);
@@ -110,7 +116,12 @@ void fit_cpu_products(Problem& p) {
 
 void fit_gpu_products(Problem& p, const hardware::Calibration* start) {
   hardware::MatmulCalibration& m = p.calibration.matmul.emplace();
-  m.memory_share = 0.9, m.small_tile = 15, m.fill = 128, m.split_cost = 4_us, m.port = 140_GB_per_s, m.droop = 0.2;
+  m.memory_share = 0.9;
+  m.small_tile = 15;
+  m.fill = 128;
+  m.split_cost = 4_us;
+  m.port = 140_GB_per_s;
+  m.droop = 0.2;
   hardware::Regime& burst = p.calibration.burst.emplace(hardware::Regime{6_us, 200_us, 3_us});
   hardware::Regime& sustained = p.calibration.sustained.emplace(hardware::Regime{2_us, Seconds(0), 0.5_us});
   if (start && start->matmul) m = *start->matmul;
@@ -118,7 +129,9 @@ void fit_gpu_products(Problem& p, const hardware::Calibration* start) {
   if (start && start->sustained) sustained = *start->sustained;
   const bool trains = p.has(KernelKind::matmul, true);
   const auto objective = [&] {
-    p.harness.launch[matmul] = burst.launch, p.harness.gap = burst.gap, p.harness.ramp = burst.ramp;
+    p.harness.launch[matmul] = burst.launch;
+    p.harness.gap = burst.gap;
+    p.harness.ramp = burst.ramp;
     return p.misfit(is_product);
   };
   for (int round = 0; round < 4; ++round) {
@@ -141,28 +154,31 @@ bool is_attention_pass(const KernelRow& row) {
   return row.kind == KernelKind::attention_forward || row.kind == KernelKind::attention_backward;
 }
 
-void fit_attention(Problem& p, const hardware::Calibration* start) {
-  hardware::AttentionKernelCalibration& kernel = p.calibration.attention.emplace().cudnn.emplace(attention_start);
+void fit_attention(Problem& p, const hardware::Calibration* start, const AttentionRanges& ranges) {
+  hardware::AttentionKernelCalibration& kernel = p.calibration.attention.emplace().cudnn.emplace(ranges.start());
   if (start && start->attention && start->attention->cudnn) kernel = *start->attention->cudnn;
   launch_alike(p.harness);
   for (const KernelKind kind : {KernelKind::attention_forward, KernelKind::attention_backward}) {
     if (!p.has(kind)) continue;
+    const bool forward = kind == KernelKind::attention_forward;
+    PassRanges pass = forward ? ranges.forward : ranges.backward;
+    pass.share.high = ranges.forward.share.high;  // a new chip may do better than those known
     std::vector<FitParameter> parameters;
-    add_pass(kind == KernelKind::attention_forward ? kernel.forward : kernel.backward, false, parameters);
+    add_pass(forward ? kernel.forward : kernel.backward, pass, false, parameters);
     minimise(
         parameters, [&] { return p.misfit([&](const KernelRow& row) { return row.kind == kind; }); }, 1500);
   }
   if (!p.has(KernelKind::decode)) return;
   minimise(
-      {fit(kernel.decode.share, 0.1, 1.0), fit(kernel.decode.item, 0.01_us, 10_us),
-       fit(kernel.decode.crowded, 0.3, 1.0)},
+      {fit(kernel.decode.share, ranges.decode_share), fit(kernel.decode.item, ranges.item),
+       fit(kernel.decode.crowded, ranges.crowded)},
       [&] { return p.misfit([](const KernelRow& row) { return row.kind == KernelKind::decode; }); }, 1500);
 }
 
-/// A step that streams is launched as a product is.
+/// Streaming kernels are launched as products are.
 Seconds launch_of(const hardware::Calibration& c) { return c.sustained ? c.sustained->launch : Seconds(0); }
 
-/// Copies show the stream; what no row shows streams alike.
+/// Copies show the stream rate; kernels without rows get the same.
 void fit_streams(Problem& p) {
   hardware::PointwiseCalibration& s =
       p.calibration.pointwise.emplace(hardware::PointwiseCalibration{0.8, 1, 1, 1, 0.5_us});
@@ -188,7 +204,8 @@ void fit_ranks(Problem& p) {
     std::vector<FitParameter> parameters{fit(curve->latency, 0.01_us, 2000_us), fit(curve->share, 0.02, 1.0),
                                          fit(curve->chunk, 0.001_us, 1000_us)};
     if (groups.size() > 1) {  // one number of ranks does not show how the time grows with it
-      curve->member = 0.5_us, curve->pair = 0.2;
+      curve->member = 0.5_us;
+      curve->pair = 0.2;
       parameters.push_back(fit(curve->member, 0.001_us, 2000_us));
       parameters.push_back(fit(curve->pair, 0.001, 10.0));
     }
@@ -197,8 +214,10 @@ void fit_ranks(Problem& p) {
         [&, of = kind] {
           double sum = 0, count = 0;
           for (const CollectiveRow& row : p.collectives)
-            if (row.fitted && row.kind == of)
-              sum += std::abs(std::log(predict(row, c, p.harness) / row.measured)), count += 1.0;
+            if (row.fitted && row.kind == of) {
+              sum += std::abs(std::log(predict(row, c, p.harness) / row.measured));
+              count += 1.0;
+            }
           return count > 0.0 ? sum / count : 0.0;
         },
         1500);
@@ -222,7 +241,7 @@ std::vector<ValidationCase> cases_of(const Problem& p) {
   return cases;
 }
 
-/// How far the rows of a class lie off: fitted ones, and all.
+/// Errors of the rows of a class: of fitted ones, and of all.
 struct Errors {
   std::vector<double> fitted, all;
 
@@ -230,7 +249,7 @@ struct Errors {
     all.push_back(std::abs(std::log(predicted_over_measured)));
     if (was_fitted) fitted.push_back(all.back());
   }
-  /// Of few rows a share says nothing: the widest error of all, with the margin that many have, too.
+  /// With few rows, a quantile says nothing: the largest error, with the same margin.
   double spread() const {
     if (const double many = spread_of(fitted); many > 0.0 || all.empty()) return many;
     return std::expm1(unseen_margin * *std::max_element(all.begin(), all.end()));
@@ -250,8 +269,10 @@ void add_spread(Problem& p) {
     if (p.calibration.collective)
       ranks.add(predict(row, *p.calibration.collective, p.harness) / row.measured, row.fitted);
   hardware::SpreadCalibration& spread = p.calibration.spread.emplace();
-  spread.matmul = products.spread(), spread.pointwise = streams.spread();
-  spread.attention = attention.spread(), spread.decode = decode.spread();
+  spread.matmul = products.spread();
+  spread.pointwise = streams.spread();
+  spread.attention = attention.spread();
+  spread.decode = decode.spread();
   spread.collective = ranks.spread();
 }
 
@@ -280,7 +301,8 @@ std::vector<measure::MeasuredRow> measured_rows(const CsvTable& table) {
                              size("c"),
                              size("d"),
                              size("e")};
-    row.median = table.number(i, "us_median") * 1_us, row.least = table.number(i, "us_min") * 1_us;
+    row.median = table.number(i, "us_median") * 1_us;
+    row.least = table.number(i, "us_min") * 1_us;
     row.note = table.text(i, "note");
     rows.push_back(std::move(row));
   }
@@ -288,15 +310,17 @@ std::vector<measure::MeasuredRow> measured_rows(const CsvTable& table) {
 }
 
 MeasuredFit fit_measured(const CsvTable& table, const hardware::Chip& chip, const hardware::Calibration* start,
-                         const hardware::CalibrationSource& source) {
+                         const AttentionRanges& attention, const hardware::CalibrationSource& source) {
   MeasuredFit result;
   Problem problem = problem_of(table, chip, &result.unanswered);
   hardware::Calibration& c = problem.calibration;
-  c.id = chip.id, c.name = chip.name, c.chip = chip.id;
+  c.id = chip.id;
+  c.name = chip.name;
+  c.chip = chip.id;
   const bool cpu = chip.family == "cpu";
   if (problem.has(KernelKind::matmul)) cpu ? fit_cpu_products(problem) : fit_gpu_products(problem, start);
   if (cpu && problem.has(KernelKind::stream)) fit_streams(problem);
-  if (problem.has(KernelKind::attention_forward)) fit_attention(problem, start);
+  if (problem.has(KernelKind::attention_forward)) fit_attention(problem, start, attention);
   if (!problem.collectives.empty()) fit_ranks(problem);
   add_spread(problem);
   result.cases = cases_of(problem);
@@ -318,7 +342,8 @@ std::vector<ValidationCase> check_measured(const CsvTable& table, const hardware
   problem.harness.launch[stream] = launch_of(calibration);
   if (const auto& burst = calibration.burst) {
     problem.harness.launch[matmul] = burst->launch;
-    problem.harness.gap = burst->gap, problem.harness.ramp = burst->ramp;
+    problem.harness.gap = burst->gap;
+    problem.harness.ramp = burst->ramp;
     launch_alike(problem.harness);
   }
   std::vector<ValidationCase> cases = cases_of(problem);

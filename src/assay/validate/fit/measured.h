@@ -8,26 +8,27 @@
 #include "assay/hardware/chip.h"
 #include "assay/measure/host_chip.h"
 #include "assay/measure/rows.h"
+#include "assay/validate/fit/ranges.h"
 #include "assay/validate/rows/csv.h"
 #include "assay/validate/validation.h"
 
 namespace assay::validate {
 
-/// The rows of a table that can be read; what is missing is 0.
+/// The readable rows of a table; missing values are 0.
 std::vector<measure::MeasuredRow> measured_rows(const CsvTable& table);
 
 struct MeasuredFit {
   hardware::Calibration calibration;
-  std::vector<ValidationCase> cases;       ///< all rows that can be predicted; those of the split were fitted
+  std::vector<ValidationCase> cases;       ///< all rows that can be predicted; half of them were fitted
   std::vector<UnansweredCase> unanswered;  ///< measured, but without a model
 };
 
 /// Half of the rows are fitted, by the hash of their shape. `start` is where a GPU's numbers begin (its own or its
 /// family's calibration); a CPU needs none. A section without rows is absent from the result.
 MeasuredFit fit_measured(const CsvTable& table, const hardware::Chip& chip, const hardware::Calibration* start,
-                         const hardware::CalibrationSource& source);
+                         const AttentionRanges& attention, const hardware::CalibrationSource& source);
 
-/// The same rows against a calibration that exists; none of them counts as fitted.
+/// The same rows against an existing calibration; none counts as fitted.
 std::vector<ValidationCase> check_measured(const CsvTable& table, const hardware::Chip& chip,
                                            const hardware::Calibration& calibration);
 

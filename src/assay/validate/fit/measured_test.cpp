@@ -15,6 +15,8 @@
 namespace assay::validate {
 namespace {
 
+AttentionRanges attention_ranges() { return kernel_ranges_of(hardware::Catalogue::builtin())->attention; }
+
 const hardware::CalibrationSource made_up{"fit", "synthetic", "test", "", "2026-11-15", "", ""};
 
 hardware::Chip small_machine() {
@@ -43,10 +45,10 @@ measure::MeasuredRow product_row(const hardware::Chip& chip, const hardware::Cal
   const auto m = static_cast<double>(s.m), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
   const estimate::MatmulShape shape{1.0, m, n, k, Bytes(bytes * (m * k + n * k) + out * m * n)};
   measure::MeasuredRow row{"gemm", dtype, s.m, s.n, s.k};
-  row.median = row.least =
-      estimate::matmul_time(*truth.matmul, estimate::core_rates(chip), chip.peak[format]->value,
-                            truth.matmul->share[format], shape, sustained ? *truth.sustained : *truth.burst)
-          .total;
+  row.median = row.least = estimate::matmul_time({*truth.matmul, estimate::core_rates(chip), chip.peak[format]->value,
+                                                  truth.matmul->share[format]},
+                                                 shape, sustained ? *truth.sustained : *truth.burst)
+                               .total;
   if (sustained) row.note = "sustained";
   return row;
 }
@@ -66,7 +68,7 @@ TEST(FitMeasured, FewRowsHaveAnIntervalThatHoldsThem) {
     measured.rows.push_back(row);
   }
   ASSERT_LT(measured.rows.size(), 6U);
-  const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, made_up);
+  const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, attention_ranges(), made_up);
   EXPECT_GT(fit.calibration.spread->pointwise, 0.1);
   for (const ValidationCase& one : fit.cases) EXPECT_TRUE(one.covered()) << one.id << " " << one.error();
 }
@@ -88,7 +90,7 @@ TEST(FitMeasured, ACpusNumbersComeBack) {
                                               Bytes(2.0 * static_cast<double>(bytes)));
     measured.rows.push_back(row);
   }
-  const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, made_up);
+  const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, attention_ranges(), made_up);
   const ValidationSummary all = summarise("all", fit.cases);
   EXPECT_GT(all.n, 50u);
   EXPECT_LT(all.median, 0.02);
@@ -119,7 +121,7 @@ TEST(FitMeasured, AGpusNumbersComeBackFromBothRegimes) {
     if (i % 6 == 0) measured.rows.push_back(product_row(chip, truth, s, "bf16", true));
   }
   measured.rows.push_back({"upload", "int8", 1 << 20, 0, 0, 0, 0, 1_ms, 1_ms});
-  const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, made_up);
+  const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, attention_ranges(), made_up);
   EXPECT_LT(summarise("all", fit.cases).median, 0.03);
   // A faster burst that gives way more is hard to tell apart; what is left of it under sustained power is not.
   const hardware::MatmulCalibration& found = *fit.calibration.matmul;
@@ -153,7 +155,7 @@ TEST(FitMeasured, AttentionComesBackWithTheProductsLaunch) {
   const KernelRows rows = read_own_ops(table_of(measured), chip.id, chip.id);
   for (std::size_t i = 0; i < rows.rows.size(); ++i)
     if (rows.rows[i].kind != KernelKind::matmul) measured.rows[i].median = *predict(rows.rows[i], chip, truth, harness);
-  const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, made_up);
+  const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, attention_ranges(), made_up);
   const hardware::AttentionKernelCalibration& found = *fit.calibration.attention->cudnn;
   EXPECT_NEAR(found.forward.share, known.forward.share, 0.06);
   EXPECT_NEAR(found.backward.share, known.backward.share, 0.06);
@@ -182,7 +184,7 @@ TEST(FitMeasured, CurvesOfCollectivesComeBack) {
       row.median = estimate::collective_estimate(truth, kind, Bytes(static_cast<double>(bytes)), group);
       measured.rows.push_back(row);
     }
-  const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, made_up);
+  const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, attention_ranges(), made_up);
   ASSERT_TRUE(fit.calibration.collective);
   EXPECT_LT(summarise("all", fit.cases).median, 0.02);
   EXPECT_NEAR(fit.calibration.collective->all_reduce.share, 0.5, 0.03);
@@ -191,7 +193,7 @@ TEST(FitMeasured, CurvesOfCollectivesComeBack) {
 }
 
 TEST(FitMeasured, AnEmptyTableFitsNothing) {
-  const MeasuredFit fit = fit_measured(table_of({}), small_machine(), nullptr, made_up);
+  const MeasuredFit fit = fit_measured(table_of({}), small_machine(), nullptr, attention_ranges(), made_up);
   EXPECT_FALSE(fit.calibration.matmul || fit.calibration.pointwise || fit.calibration.collective);
   EXPECT_TRUE(fit.cases.empty());
 }
@@ -206,7 +208,7 @@ TEST(Forked, ACpuUsesMoreCoresForLargerProductsAndNeverBeatsItsBounds) {
   for (const double n : {8.0, 32.0, 64.0, 128.0, 512.0, 2048.0}) {
     const estimate::MatmulShape shape{1, n, n, n, Bytes(12.0 * n * n)};
     const estimate::MatmulTime time =
-        estimate::matmul_time(fit, rates, peak, 0.9, shape, {1_us, Seconds(0), Seconds(0)});
+        estimate::matmul_time({fit, rates, peak, 0.9}, shape, {1_us, Seconds(0), Seconds(0)});
     EXPECT_GE(time.total, Flops(2.0 * n * n * n) / peak);
     EXPECT_GE(time.total, shape.bytes / rates.hbm);
     EXPECT_GE(time.tile.cores, before);

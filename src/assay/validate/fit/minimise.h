@@ -1,4 +1,4 @@
-// Fitting: a few bounded numbers against an objective that has no derivatives.
+// Fits a few bounded numbers to an objective without derivatives.
 #pragma once
 #include <functional>
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace assay::validate {
 
-/// A number to be fitted: where it starts, how it is set, and the bounds that physics gives it. `low` is above 0.
+/// A number to be fitted: its start, its bounds, and how to set it. `low` is above 0.
 struct FitParameter {
   double start = 1.0, low = 1e-3, high = 1.0;
   std::function<void(double)> set;
@@ -20,8 +20,8 @@ FitParameter fit(Quantity<D>& quantity, Quantity<D> low, Quantity<D> high) {
   return {quantity.value(), low.value(), high.value(), [&quantity](double x) { quantity = Quantity<D>(x); }};
 }
 
-/// Moves the parameters to a (local) minimum of the objective and returns it. The simplex method of Nelder and Mead on
-/// logarithms, started again from where it ends; deterministic.
+/// Moves the parameters to a local minimum of the objective and returns it. Nelder-Mead simplex on logarithms,
+/// restarted from where it ends; deterministic.
 double minimise(const std::vector<FitParameter>& parameters, const std::function<double()>& objective,
                 int evaluations = 400);
 

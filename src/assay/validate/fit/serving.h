@@ -10,7 +10,7 @@
 
 namespace assay::validate {
 
-/// Mean of |log(predicted / measured)|, groups alike.
+/// Mean of |log(predicted / measured)|; groups have equal weight.
 double serving_misfit(const std::vector<InferenceRow>& rows, InferencePredictor& predict);
 
 /// The text of steps/serving.toml by the fold that it was fitted without, see FoldFits.

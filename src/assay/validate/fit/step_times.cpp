@@ -1,5 +1,6 @@
 // The fit of the times in catalogue/steps/training.toml: blocks of numbers in turn, each to the rows that it touches.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "assay/validate/fit/steps.h"
@@ -7,25 +8,54 @@
 namespace assay::validate {
 namespace {
 
-constexpr std::size_t ampere = 0, hopper = 1, blackwell = 2, tpu = 3, other = 4;
-constexpr std::size_t fused = 0, compiled = 1, eager = 2, way_of_tpu = 3;
+constexpr std::size_t fused = 0, compiled = 1, eager = 2, xla = 3;
+using Ways = std::array<double, estimate::StepCalibration::ways>;
 
-/// Where the fit starts: kernels do as they do alone, bytes are the fewest or nearly so, half of what may be hidden is
-/// waited for.
-void make_neutral(estimate::StepCalibration& s) {
-  s.product = s.attention = s.stream = {1, 1, 1, 1, 1};
-  s.pointwise = s.cast = s.loss = {1.5, 1.5, 1.5, 1.0};
-  s.tensor_overlapped = {1.0, 0.5, 0.5, 0.5, 0.5};
-  s.beside_waited = 0.5;
-  s.launch = {20_us, 20_us, 20_us, Seconds(0)};
-  s.plain_attention = s.first_flash = s.unaligned = 1.0, s.composed = 1.5;
-  s.expert_product = s.expert_traffic = {1, 1, 1, 1}, s.fused_expert_product = 1.0;
-  s.scan = 10.0, s.expert_waited = 0.5, s.context_waited = 0.5;
-  s.omni_path = 0.5;
-  s.contention = 0.5, s.gradients_waited = 0.5, s.straggler = 0.005, s.fixed = 5e-3 * 1_s;
+Ways ways_from(const FitRange<double>& launched, const FitRange<double>& whole) {
+  return {launched.start, launched.start, launched.start, whole.start};
 }
 
-/// A number that is fitted, and a pull to where it starts, so that what the rows do not tell stays.
+/// Numbers by family at their starts, for families whose steps were measured.
+void start_families(estimate::StepCalibration& s) {
+  s.measured.assign(s.families.size(), 0);
+  s.product = s.attention = s.stream = s.tensor_overlapped = std::vector<double>(s.families.size(), 1.0);
+  for (std::size_t f = 0; f < s.families.size(); ++f) {
+    const auto& training = s.families[f].training;
+    if (!training) continue;
+    s.measured[f] = 1;
+    s.product[f] = training->product.start;
+    s.attention[f] = training->attention.start;
+    s.stream[f] = training->pointwise.start;
+    s.tensor_overlapped[f] = training->tensor_overlapped.start;
+  }
+}
+
+/// Where the fit of times starts; numbers of memory stay as they are.
+void start_steps(const TrainingRanges& ranges, estimate::StepCalibration& s) {
+  start_families(s);
+  s.pointwise = ways_from(ranges.pointwise, ranges.pointwise_xla);
+  s.cast = ways_from(ranges.cast, ranges.cast_xla);
+  s.loss = ways_from(ranges.loss, ranges.loss_xla);
+  s.expert_product = ways_from(ranges.expert_product, ranges.expert_product_xla);
+  s.expert_traffic = ways_from(ranges.expert_traffic, ranges.expert_traffic_xla);
+  s.launch = {ranges.launch.start, ranges.launch.start, ranges.launch.start, ranges.launch_xla.start};
+  s.fused_expert_product = ranges.fused_expert_product.start;
+  s.plain_attention = ranges.plain_attention.start;
+  s.first_flash = ranges.first_flash.start;
+  s.unaligned = ranges.unaligned.start;
+  s.composed = ranges.composed.start;
+  s.scan = ranges.scan.start;
+  s.tensor_backward_exposed = ranges.tensor_backward_exposed.start;
+  s.expert_exposed = ranges.expert_exposed.start;
+  s.context_exposed = ranges.context_exposed.start;
+  s.contention = ranges.contention.start;
+  s.gradients_exposed = ranges.gradients_exposed.start;
+  s.omni_path = ranges.omni_path.start;
+  s.straggler = ranges.straggler.start;
+  s.fixed = ranges.fixed.start;
+}
+
+/// A number that is fitted, and a pull to its start for what the rows do not tell.
 struct Tuned {
   FitParameter parameter;
   std::function<double()> value;
@@ -36,24 +66,21 @@ struct Tuned {
     return stiffness * off * off;
   }
 };
-Tuned tuned(double& number, double low, double high) {
-  return {fit(number, low, high), [&number] { return number; }};
+Tuned tuned(double& number, const FitRange<double>& range) {
+  Tuned out{fit(number, range), [&number] { return number; }};
+  if (range.pull > 0.0) out.stiffness = range.pull;
+  return out;
 }
-/// Kernels were measured by themselves, so that a step may move them a little only: 10 % are worth 0.1 % of error.
-Tuned measured(double& number) {
-  Tuned stiff = tuned(number, 0.8, 1.4);
-  stiff.stiffness = 0.018;
-  return stiff;
-}
-Tuned tuned(Seconds& number, Seconds low, Seconds high) {
-  return {fit(number, low, high), [&number] { return number.value(); }};
+Tuned tuned(Seconds& number, const FitRange<Seconds>& range) {
+  return {fit(number, range), [&number] { return number.value(); }};
 }
 
-/// One number for all software of GPUs, whose kernels for experts are the same.
-Tuned of_gpus(std::array<double, estimate::StepCalibration::ways>& numbers, double low, double high) {
+/// One number for all software that launches kernels: those for experts are the same.
+Tuned of_launched(Ways& numbers, const FitRange<double>& range) {
   double& first = numbers[fused];
-  return {{first, low, high, [&numbers](double x) { numbers[fused] = numbers[compiled] = numbers[eager] = x; }},
-          [&first] { return first; }};
+  return {
+      {first, range.low, range.high, [&numbers](double x) { numbers[fused] = numbers[compiled] = numbers[eager] = x; }},
+      [&first] { return first; }};
 }
 
 struct FitBlock {
@@ -61,86 +88,122 @@ struct FitBlock {
   std::function<bool(const TrainingRow&)> touches;
 };
 
-std::vector<FitBlock> fit_blocks(TrainingPredictor& predict) {
-  estimate::StepCalibration& s = predict.steps;
-  const auto of = [&predict](std::size_t family) {
-    return [&predict, family](const TrainingRow& row) {
-      return predict.family(row) == static_cast<estimate::StepFamily>(family);
-    };
+using Touches = std::function<bool(const TrainingRow&)>;
+
+/// Rows of the families at these places.
+Touches rows_of(TrainingPredictor& predict, std::vector<std::size_t> families) {
+  return [&predict, families = std::move(families)](const TrainingRow& row) {
+    const estimate::Family* family = predict.family(row);
+    return std::any_of(families.begin(), families.end(),
+                       [&](std::size_t f) { return family == &predict.steps.families[f]; });
   };
-  const auto run = [&predict](std::size_t way) {
-    return [&predict, way](const TrainingRow& row) {
-      const estimate::Fusion layers = row.software.fusion, loss = row.software.loss.value_or(layers);
-      return predict.family(row) != estimate::StepFamily::tpu &&
-             (static_cast<std::size_t>(layers) == way || static_cast<std::size_t>(loss) == way);
-    };
-  };
-  // Element-wise kernels of Ampere were measured in other libraries only.
-  const auto kernels = [&](std::size_t f) {
-    FitBlock block{{measured(s.product[f]), measured(s.attention[f])}, of(f)};
-    if (f == ampere) block.numbers.push_back(tuned(s.stream[f], 0.5, 1.5));
-    return block;
-  };
-  const auto software = [&](std::size_t way) {
-    FitBlock block{
-        {tuned(s.pointwise[way], 1.0, 6.0), tuned(s.loss[way], 1.0, 10.0), tuned(s.launch[way], 1_us, 200_us)},
-        run(way)};
-    if (way == eager) block.numbers.push_back(tuned(s.composed, 0.7, 10.0));
-    return block;
-  };
-  const auto casts = [&](std::size_t way) {
-    return FitBlock{{tuned(s.cast[way], 0.1, 6.0)}, [&predict, way, runs = run(way)](const TrainingRow& row) {
-                      return facts(row.compute).bits <= 8 &&
-                             (way == way_of_tpu ? predict.family(row) == estimate::StepFamily::tpu : runs(row));
-                    }};
-  };
-  // The same software overlaps tensor-parallel collectives on both families that have it.
-  double& both = s.tensor_overlapped[hopper];
-  const FitBlock overlapped{
-      {{{both, 0.05, 1.0, [&s](double x) { s.tensor_overlapped[hopper] = s.tensor_overlapped[blackwell] = x; }},
-        [&both] { return both; }}},
-      [of](const TrainingRow& row) { return of(hopper)(row) || of(blackwell)(row); }};
-  return {
-      kernels(ampere),
-      kernels(hopper),
-      kernels(blackwell),
-      // Nobody measured kernels of other chips by themselves.
-      {{tuned(s.product[other], 0.7, 3.0), tuned(s.attention[other], 0.7, 3.0)}, of(other)},
-      // Of TPUs nobody measured attention.
-      {{measured(s.product[tpu]), tuned(s.attention[tpu], 0.3, 3.0), tuned(s.pointwise[way_of_tpu], 0.2, 3.0)},
-       of(tpu)},
-      {{tuned(s.first_flash, 0.5, 3.0)}, [](const TrainingRow& row) { return row.software.first_flash; }},
-      {{tuned(s.plain_attention, 0.5, 3.0), tuned(s.unaligned, 0.5, 10.0)},
-       [](const TrainingRow& row) { return !row.flash; }},
-      software(fused),
-      software(compiled),
-      software(eager),
-      casts(fused),
-      casts(compiled),
-      casts(way_of_tpu),
-      {{tuned(s.beside_waited, 0.05, 1.0)},
-       [](const TrainingRow& row) {
-         return row.software.tensor_overlap != estimate::TensorOverlap::none && row.strategy.parallelism.tensor > 1;
-       }},
-      overlapped,
-      {{tuned(s.tensor_overlapped[tpu], 0.05, 1.0)}, of(tpu)},
-      {{tuned(s.contention, 0.01, 1.0)}, [](const TrainingRow& row) { return row.strategy.parallelism.fsdp > 1; }},
-      {{of_gpus(s.expert_product, 0.8, 5.0), of_gpus(s.expert_traffic, 0.7, 20.0), tuned(s.expert_waited, 0.05, 1.0)},
-       [of](const TrainingRow& row) { return estimate::has_experts(row.model) && !of(tpu)(row); }},
-      {{tuned(s.fused_expert_product, 0.8, 5.0)}, [](const TrainingRow& row) { return row.software.fused_experts; }},
-      {{tuned(s.expert_product[way_of_tpu], 0.8, 3.0), tuned(s.expert_traffic[way_of_tpu], 0.7, 20.0)},
-       [of](const TrainingRow& row) { return estimate::has_experts(row.model) && of(tpu)(row); }},
-      {{tuned(s.scan, 1.0, 200.0)}, [](const TrainingRow& row) { return estimate::has_state_spaces(row.model); }},
-      {{tuned(s.context_waited, 0.05, 1.0)},
-       [](const TrainingRow& row) { return row.strategy.parallelism.context > 1; }},
-      {{tuned(s.gradients_waited, 0.01, 1.0)},
-       [](const TrainingRow& row) { return row.overlap && row.strategy.parallelism.data > 1; }},
-      {{tuned(s.omni_path, 0.1, 1.0)}, [](const TrainingRow& row) { return row.omni_path; }},
-      {{tuned(s.straggler, 1e-4, 0.02), tuned(s.fixed, 10_us, 60000_us)}, [](const TrainingRow&) { return true; }}};
 }
 
-/// Starts from the best of a few values over the whole range, one number after the other: where a number has no effect
-/// yet (a floor that nothing touches) the simplex would not find one.
+/// Rows whose layers or loss run this way, on chips that launch kernels.
+Touches rows_run(std::size_t way) {
+  return [way](const TrainingRow& row) {
+    const estimate::Fusion layers = row.software.fusion, loss = row.software.loss.value_or(layers);
+    return !row.compiled_whole && (static_cast<std::size_t>(layers) == way || static_cast<std::size_t>(loss) == way);
+  };
+}
+
+/// Kernels of each family that was measured.
+void add_families(TrainingPredictor& predict, const TrainingRanges& ranges, std::vector<FitBlock>& blocks) {
+  estimate::StepCalibration& s = predict.steps;
+  for (std::size_t f = 0; f < s.families.size(); ++f) {
+    const estimate::Family& family = s.families[f];
+    if (!family.training) continue;
+    FitBlock block{{tuned(s.product[f], family.training->product), tuned(s.attention[f], family.training->attention)},
+                   rows_of(predict, {f})};
+    if (family.training->pointwise.is_fitted()) block.numbers.push_back(tuned(s.stream[f], family.training->pointwise));
+    if (family.compiled_whole) block.numbers.push_back(tuned(s.pointwise[xla], ranges.pointwise_xla));
+    blocks.push_back(std::move(block));
+  }
+}
+
+/// Tensor-parallel collectives that software overlaps: one number for families that are fitted together.
+void add_tensor_overlaps(TrainingPredictor& predict, std::vector<FitBlock>& blocks) {
+  estimate::StepCalibration& s = predict.steps;
+  for (std::size_t f = 0; f < s.families.size(); ++f) {
+    const auto& training = s.families[f].training;
+    if (!training || !training->tensor_overlapped.is_fitted()) continue;
+    std::vector<std::size_t> together{f};
+    for (std::size_t other = 0; other < s.families.size(); ++other)
+      if (const auto& with = s.families[other].training;
+          with && with->tensor_overlapped.fitted_with == s.families[f].id)
+        together.push_back(other);
+    const FitRange<double>& range = training->tensor_overlapped;
+    double& number = s.tensor_overlapped[f];
+    const auto set = [&s, together](double x) {
+      for (const std::size_t each : together) s.tensor_overlapped[each] = x;
+    };
+    blocks.push_back(
+        {{{{number, range.low, range.high, set}, [&number] { return number; }}}, rows_of(predict, together)});
+  }
+}
+
+/// Element-wise work, launches and casts by software.
+void add_software(estimate::StepCalibration& s, const TrainingRanges& ranges, std::vector<FitBlock>& blocks) {
+  for (const std::size_t way : {fused, compiled, eager}) {
+    FitBlock block{{tuned(s.pointwise[way], ranges.pointwise), tuned(s.loss[way], ranges.loss),
+                    tuned(s.launch[way], ranges.launch)},
+                   rows_run(way)};
+    if (way == eager) block.numbers.push_back(tuned(s.composed, ranges.composed));
+    blocks.push_back(std::move(block));
+  }
+  const auto narrow = [](const TrainingRow& row) { return facts(row.compute).bits <= 8; };
+  for (const std::size_t way : {fused, compiled})
+    blocks.push_back({{tuned(s.cast[way], ranges.cast)},
+                      [narrow, runs = rows_run(way)](const TrainingRow& row) { return narrow(row) && runs(row); }});
+  blocks.push_back({{tuned(s.cast[xla], ranges.cast_xla)},
+                    [narrow](const TrainingRow& row) { return narrow(row) && row.compiled_whole; }});
+}
+
+void add_experts(estimate::StepCalibration& s, const TrainingRanges& ranges, std::vector<FitBlock>& blocks) {
+  const auto routed = [](bool whole) {
+    return [whole](const TrainingRow& row) { return estimate::has_experts(row.model) && row.compiled_whole == whole; };
+  };
+  blocks.push_back(
+      {{of_launched(s.expert_product, ranges.expert_product), of_launched(s.expert_traffic, ranges.expert_traffic),
+        tuned(s.expert_exposed, ranges.expert_exposed)},
+       routed(false)});
+  blocks.push_back({{tuned(s.fused_expert_product, ranges.fused_expert_product)},
+                    [](const TrainingRow& row) { return row.software.fused_experts; }});
+  blocks.push_back({{tuned(s.expert_product[xla], ranges.expert_product_xla),
+                     tuned(s.expert_traffic[xla], ranges.expert_traffic_xla)},
+                    routed(true)});
+}
+
+std::vector<FitBlock> fit_blocks(const TrainingRanges& ranges, TrainingPredictor& predict) {
+  estimate::StepCalibration& s = predict.steps;
+  std::vector<FitBlock> blocks;
+  const auto add = [&](std::vector<Tuned> numbers, Touches touches) {
+    blocks.push_back({std::move(numbers), std::move(touches)});
+  };
+  add_families(predict, ranges, blocks);
+  add({tuned(s.first_flash, ranges.first_flash)}, [](const TrainingRow& row) { return row.software.first_flash; });
+  add({tuned(s.plain_attention, ranges.plain_attention), tuned(s.unaligned, ranges.unaligned)},
+      [](const TrainingRow& row) { return !row.flash; });
+  add_software(s, ranges, blocks);
+  add({tuned(s.tensor_backward_exposed, ranges.tensor_backward_exposed)}, [](const TrainingRow& row) {
+    return row.software.tensor_overlap != estimate::TensorOverlap::none && row.strategy.parallelism.tensor > 1;
+  });
+  add_tensor_overlaps(predict, blocks);
+  add({tuned(s.contention, ranges.contention)},
+      [](const TrainingRow& row) { return row.strategy.parallelism.fsdp > 1; });
+  add_experts(s, ranges, blocks);
+  add({tuned(s.scan, ranges.scan)}, [](const TrainingRow& row) { return estimate::has_state_spaces(row.model); });
+  add({tuned(s.context_exposed, ranges.context_exposed)},
+      [](const TrainingRow& row) { return row.strategy.parallelism.context > 1; });
+  add({tuned(s.gradients_exposed, ranges.gradients_exposed)},
+      [](const TrainingRow& row) { return row.overlap && row.strategy.parallelism.data > 1; });
+  add({tuned(s.omni_path, ranges.omni_path)}, [](const TrainingRow& row) { return row.omni_path; });
+  add({tuned(s.straggler, ranges.straggler), tuned(s.fixed, ranges.fixed)}, [](const TrainingRow&) { return true; });
+  return blocks;
+}
+
+/// Starts from the best of a few values over the whole range, one number after the other: the simplex does not find the
+/// way where a number has no effect yet (a floor that nothing touches).
 void scan(const std::vector<Tuned>& numbers, std::vector<FitParameter>& parameters,
           const std::function<double()>& objective) {
   constexpr int steps = 6;
@@ -150,7 +213,10 @@ void scan(const std::vector<Tuned>& numbers, std::vector<FitParameter>& paramete
     for (int step = 1; step < steps; ++step) {
       const double x = parameter.low * std::pow(parameter.high / parameter.low, static_cast<double>(step) / steps);
       parameter.set(x);
-      if (const double value = objective(); value < best) best = value, at = x;
+      if (const double value = objective(); value < best) {
+        best = value;
+        at = x;
+      }
     }
     parameter.start = at;
     parameter.set(at);
@@ -159,10 +225,10 @@ void scan(const std::vector<Tuned>& numbers, std::vector<FitParameter>& paramete
 
 }  // namespace
 
-void fit_step_times(const std::vector<TrainingRow>& rows, TrainingPredictor& predict) {
+void fit_step_times(const std::vector<TrainingRow>& rows, const TrainingRanges& ranges, TrainingPredictor& predict) {
   estimate::StepCalibration& s = predict.steps;
-  make_neutral(s);
-  const std::vector<FitBlock> blocks = fit_blocks(predict);
+  start_steps(ranges, s);
+  const std::vector<FitBlock> blocks = fit_blocks(ranges, predict);
   GroupMean groups;
   for (const TrainingRow& row : rows) groups.add(row.group, 0.0);
   for (int round = 0; round < 3; ++round)
@@ -187,11 +253,12 @@ void fit_step_times(const std::vector<TrainingRow>& rows, TrainingPredictor& pre
       if (round == 0) scan(block.numbers, parameters, objective);
       minimise(parameters, objective, 30 + 20 * static_cast<int>(parameters.size()));
     }
-  // Families without steps of their own do as the mean of those that have.
-  if (std::none_of(rows.begin(), rows.end(),
-                   [&](const TrainingRow& row) { return predict.family(row) == estimate::StepFamily::other; }))
-    s.product[other] = (s.product[ampere] + s.product[hopper] + s.product[blackwell]) / 3.0;
-  s.tensor_overlapped[other] = s.tensor_overlapped[hopper];
+  for (std::size_t f = 0; f < s.families.size(); ++f) {
+    const auto& training = s.families[f].training;
+    if (!training || training->tensor_overlapped.taken_from.empty()) continue;
+    s.tensor_overlapped[f] =
+        s.tensor_overlapped[*estimate::family_index(s.families, training->tensor_overlapped.taken_from)];
+  }
 }
 
 }  // namespace assay::validate

@@ -1,5 +1,4 @@
-// The fit of catalogue/steps/training.toml to measured steps: which rows, and the
-// file that comes of it.
+// The fit of catalogue/steps/training.toml to measured steps: which rows it sees, and the file that it writes.
 #include "assay/validate/fit/steps.h"
 
 #include <fmt/format.h>
@@ -54,15 +53,16 @@ double GroupMean::sum() const {
 Result<std::vector<TrainingRow>> step_rows(const FitInput& input) {
   ASSAY_TRY(own_table, catalogue_table(input.catalogue, "validation/h200_train.csv"));
   ASSAY_TRY(rows, read_h200_train(own_table, input.catalogue));
-  const auto take = [&](const CsvTable& table) {
-    TrainingRows more = read_training(table, input.catalogue);
+  const auto take = [&](const CsvTable& table) -> Result<void> {
+    ASSAY_TRY(more, read_training(table, input.catalogue));
     std::move(more.rows.begin(), more.rows.end(), std::back_inserter(rows.rows));
+    return {};
   };
   ASSAY_TRY(published, catalogue_table(input.catalogue, "validation/published_training.csv"));
-  take(published);
+  ASSAY_CHECK(take(published));
   if (input.data) {
     ASSAY_TRY(table, data_table(*input.data, "third_party/training.csv"));
-    take(table);
+    ASSAY_CHECK(take(table));
   }
   std::erase_if(rows.rows, [&](const TrainingRow& row) { return !input.sees(row.fold); });
   return std::move(rows.rows);
@@ -96,7 +96,7 @@ double memory_misfit(const std::vector<TrainingRow>& rows, TrainingPredictor& pr
 
 namespace {
 
-/// What each row is off by a fit that has seen neither its fold nor `left_out`, and the intervals that follow.
+/// Intervals from the errors of held-out rows: each is predicted by a fit made without its fold and `left_out`.
 Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
                            const FoldFits<estimate::StepCalibration>& fits, std::size_t left_out,
                            const std::vector<TrainingRow>& timed, const std::vector<TrainingRow>& held,
@@ -108,9 +108,10 @@ Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
     predict.steps = fits.without(left_out, fold);
     const auto residual = [&](const TrainingRow& row, double predicted, double measured, bool of_memory) {
       const hardware::Cluster& cluster = *predict.cluster(row);
+      const estimate::Family* family = predict.family(row);
       return estimate::Residual{
           row.group, std::log(predicted / measured),
-          of_memory ? estimate::memory_classes(cluster) : estimate::step_classes(cluster, row.model),
+          of_memory ? estimate::memory_classes(family, cluster) : estimate::step_classes(family, cluster, row.model),
           estimate::step_coordinates(cluster, row.model, row.sequence), cluster.chip.architecture};
     };
     for (const TrainingRow& row : timed) {
@@ -131,9 +132,10 @@ Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
 
 Result<estimate::StepCalibration> fitted_training_steps(const FitInput& input) {
   ASSAY_TRY(rows, step_rows(input));
+  ASSAY_TRY(ranges, training_ranges_of(input.catalogue));
   ASSAY_TRY(predict, TrainingPredictor::make(input.catalogue));
-  fit_step_times(rows_for_times(rows), predict);
-  fit_step_memory(rows_for_memory(rows), predict);
+  fit_step_times(rows_for_times(rows), ranges, predict);
+  fit_step_memory(rows_for_memory(rows), ranges, predict);
   return predict.steps;
 }
 
@@ -143,7 +145,7 @@ Result<std::vector<std::string>> fit_steps(std::span<const hardware::Catalogue> 
                                            const std::optional<std::string>& data) {
   ASSAY_TRY(fits, FoldFits<estimate::StepCalibration>::make(catalogues, data, fitted_training_steps));
   std::vector<std::string> texts;
-  for (std::size_t left_out = 0; left_out <= kept_apart; ++left_out) {
+  for (std::size_t left_out = 0; left_out <= held_out; ++left_out) {
     const FitInput input{catalogues[left_out], data, left_out};
     ASSAY_TRY(rows, step_rows(input));
     const std::vector<TrainingRow> timed = rows_for_times(rows), held = rows_for_memory(rows);

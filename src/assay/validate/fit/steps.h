@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "assay/validate/fit/minimise.h"
+#include "assay/validate/fit/ranges.h"
 #include "assay/validate/folds.h"
 #include "assay/validate/rows/training_rows.h"
 
 namespace assay::validate {
 
-/// |log(predicted / measured)| of a row's time; rows that are far off are wrong in some other way and shall not bend
-/// the rest.
+/// |log(predicted / measured)| of a row's time. It is capped: rows that are far off are wrong in some other way.
 double misfit(const training::TrainingCost& cost, const TrainingRow& row);
 
 /// The mean of groups, each the mean of its rows.
@@ -22,7 +22,8 @@ class GroupMean {
  public:
   void add(const std::string& group, double value) {
     auto& [sum, count] = groups_[group];
-    sum += value, count += 1.0;
+    sum += value;
+    count += 1.0;
   }
   double sum() const;
   double mean() const { return groups_.empty() ? 0.0 : sum() / static_cast<double>(groups_.size()); }
@@ -34,18 +35,18 @@ class GroupMean {
 
 /// All rows of steps that the fit sees: our own, published and third-party ones.
 Result<std::vector<TrainingRow>> step_rows(const FitInput& input);
-/// Those that times are fitted to: many rows of a group say the same, so only some of each.
+/// Those that times are fitted to: a sample of each group, whose rows say much the same.
 std::vector<TrainingRow> rows_for_times(const std::vector<TrainingRow>& all);
 /// Those that memory is fitted to.
 std::vector<TrainingRow> rows_for_memory(const std::vector<TrainingRow>& all);
 
-/// Mean of |log(predicted / measured)| of times and of peaks, groups alike.
+/// Mean of |log(predicted / measured)| of times and of peaks; groups have equal weight.
 double step_misfit(const std::vector<TrainingRow>& rows, TrainingPredictor& predict);
 double memory_misfit(const std::vector<TrainingRow>& rows, TrainingPredictor& predict);
 
-/// Moves the numbers of predict.steps, from neutral ones on.
-void fit_step_times(const std::vector<TrainingRow>& rows, TrainingPredictor& predict);
-void fit_step_memory(const std::vector<TrainingRow>& rows, TrainingPredictor& predict);
+/// Fits the numbers of predict.steps, from where the ranges start.
+void fit_step_times(const std::vector<TrainingRow>& rows, const TrainingRanges& ranges, TrainingPredictor& predict);
+void fit_step_memory(const std::vector<TrainingRow>& rows, const TrainingRanges& ranges, TrainingPredictor& predict);
 
 /// The text of steps/training.toml by the fold that it was fitted without, see FoldFits.
 Result<std::vector<std::string>> fit_steps(std::span<const hardware::Catalogue> catalogues,

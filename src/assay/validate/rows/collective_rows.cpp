@@ -8,21 +8,10 @@
 #include "assay/base/text.h"
 #include "assay/hardware/cluster.h"
 #include "assay/validate/rows/csv_schema.h"
+#include "assay/validate/rows/known_chips.h"
 
 namespace assay::validate {
 namespace {
-
-constexpr std::pair<std::string_view, std::string_view> chip_names[] = {{"A100-SXM-80GB", "a100-sxm-80"},
-                                                                        {"A100-SXM-40GB", "a100-sxm-40"},
-                                                                        {"H100-SXM-80GB", "h100-sxm"},
-                                                                        {"H200-SXM-141GB", "h200-sxm"},
-                                                                        {"B200-SXM-180GB", "b200"},
-                                                                        {"B300", "b300"},
-                                                                        {"GB200", "gb200-nvl72"},
-                                                                        {"GB300", "gb300-nvl72"},
-                                                                        {"MI300X", "mi300x"},
-                                                                        {"TPUv5e", "tpu-v5e"},
-                                                                        {"TPUv5p", "tpu-v5p"}};
 
 constexpr std::pair<std::string_view, network::CollectiveKind> kinds[] = {
     {"all_gather", network::CollectiveKind::all_gather},
@@ -44,24 +33,25 @@ std::optional<BytesPerSecond> node_network(std::string_view interconnect) {
 
 class CollectiveTableRow {
  public:
-  CollectiveTableRow(const CsvTable& table, std::size_t row, const hardware::Catalogue& catalogue)
-      : table_(table), row_(row), catalogue_(catalogue) {}
+  CollectiveTableRow(const CsvTable& table, std::size_t row, const hardware::Catalogue& catalogue, KnownChips& chips)
+      : table_(table), row_(row), catalogue_(catalogue), chips_(chips) {}
 
   Why read(CollectiveRow& out) {
     using enum Field::Kind;
     static constexpr Field fields[] = {{"time_us", amount}, {"algbw_gbps", amount}, {"bytes", amount},
                                        {"n_ranks", count},  {"nodes", count},       {"gpus_per_node", count}};
-    out.id = text("id"), out.source = text("source_key");
+    out.id = text("id");
+    out.source = text("source_key");
     if (auto why = unread(table_, row_, fields)) return why;
     const std::string_view op = text("op");
     const auto* kind = std::find_if(std::begin(kinds), std::end(kinds), [&](const auto& k) { return k.first == op; });
     if (kind == std::end(kinds)) return fmt::format("{} has no model", op);
     if (out.source == "aiconfigurator-customar") return "one-shot all-reduces of inference engines have no model";
-    const auto* chip = std::find_if(std::begin(chip_names), std::end(chip_names),
-                                    [&](const auto& entry) { return entry.first == text("chip"); });
-    if (chip == std::end(chip_names))
+    const std::optional<std::string> chip = chips_.find(text("chip"));
+    if (!chip || !chips_.has_sweeps(*chip))
       return fmt::format("no chip {} with a network of its own", in_quotes(text("chip")));
-    out.chip = chip->second, out.kind = kind->second;
+    out.chip = *chip;
+    out.kind = kind->second;
     out.measured = number("time_us") * 1_us;
     if (!(out.measured > Seconds(0)) && number("algbw_gbps") > 0.0)
       out.measured = Bytes(number("bytes")) / (number("algbw_gbps") * 1_GB_per_s);
@@ -83,14 +73,13 @@ class CollectiveTableRow {
   double number(std::string_view column, double missing = 0) const { return table_.number(row_, column, missing); }
 
   Why read_links(CollectiveRow& out) {
-    const auto chip = catalogue_.chip(out.chip, "chip");
-    if (!chip) return chip.error().what;
+    const hardware::Chip* chip = chips_.chip(out.chip);
+    if (!chip) return fmt::format("the file of {} has a fault", out.chip);
     const std::string_view interconnect = text("interconnect");
-    if (chip->family == "tpu") {
-      const bool v5e = out.chip == "tpu-v5e";
-      const auto cluster = hardware::parse_cluster(v5e ? "tpu-v5e:8x16" : "tpu-v5p:4x4x4", catalogue_, "chip");
+    if (const MeasuredSlice* slice = chips_.slice(out.chip)) {
+      const auto cluster = hardware::parse_cluster(slice->cluster, catalogue_, "chip");
       if (!cluster) return cluster.error().what;
-      const auto group = network::make_group(*cluster, {v5e ? "Y" : "X"}, 1.0, "chip");
+      const auto group = network::make_group(*cluster, {slice->axis}, 1.0, "chip");
       if (!group) return group.error().what;
       out.links = *group;
       return std::nullopt;
@@ -118,15 +107,17 @@ class CollectiveTableRow {
   const CsvTable& table_;
   std::size_t row_;
   const hardware::Catalogue& catalogue_;
+  KnownChips& chips_;
 };
 
 }  // namespace
 
 Result<CollectiveRows> read_collectives(const CsvTable& table, const hardware::Catalogue& catalogue) {
   CollectiveRows rows;
+  ASSAY_TRY(chips, KnownChips::make(catalogue));
   for (std::size_t i = 0; i < table.rows(); ++i) {
     CollectiveRow row;
-    if (auto why = CollectiveTableRow(table, i, catalogue).read(row))
+    if (auto why = CollectiveTableRow(table, i, catalogue, chips).read(row))
       rows.unanswered.push_back({std::string(table.text(i, "id")),
                                  fmt::format("{}, {}", table.text(i, "source_key"), table.text(i, "op")),
                                  std::move(*why)});

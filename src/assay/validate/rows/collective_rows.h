@@ -17,11 +17,11 @@ struct CollectiveRow {
   estimate::CollectiveAlgorithm algorithm = estimate::CollectiveAlgorithm::automatic;
   network::CollectiveGroup links;
   hardware::Fabric fabric = hardware::Fabric::infiniband;
-  bool across = false;  ///< leaves the node
+  bool across = false;  ///< between nodes
   Bytes bytes;          ///< of the array, as collective_cost counts them
   Seconds measured;
-  std::size_t fold = kept_apart;
-  bool fitted = false;  ///< the fit at work sees it
+  std::size_t fold = held_out;
+  bool fitted = false;  ///< the current fit sees it
 };
 
 struct CollectiveRows {

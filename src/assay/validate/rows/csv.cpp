@@ -21,9 +21,10 @@ std::vector<std::string> read_record(std::string_view text, std::size_t& at, int
     if (quoted) {
       if (c != '"')
         fields.back() += c;
-      else if (at + 1 < text.size() && text[at + 1] == '"')
-        fields.back() += c, ++at;
-      else
+      else if (at + 1 < text.size() && text[at + 1] == '"') {
+        fields.back() += c;
+        ++at;
+      } else
         quoted = false;
     } else if (c == '"') {
       quoted = true;

@@ -21,7 +21,7 @@ class CsvTable {
   std::string_view text(std::size_t row, std::string_view column) const;
   /// Its number; `missing` where it is empty or no number.
   double number(std::size_t row, std::string_view column, double missing = 0.0) const;
-  /// The line of the file on which a row stands.
+  /// The line of a row in the file.
   int line(std::size_t row) const { return numbers_[row]; }
 
  private:

@@ -1,4 +1,4 @@
-// What columns of tables may hold: a field that is there but not understood makes its row unanswered, never a guess.
+// What columns of tables may hold. A field that cannot be read makes its row unanswered; nothing is guessed.
 #pragma once
 #include <optional>
 #include <span>
@@ -9,13 +9,13 @@
 
 namespace assay::validate {
 
-/// Why a row cannot be asked for; nothing where it can.
+/// Why a row cannot be predicted; nothing where it can.
 using Why = std::optional<std::string>;
 
-/// A column and what its fields may be. Where a number is wanted, some words may stand instead.
+/// A column and what its fields may hold: a number, or one of a few words.
 struct Field {
   enum class Kind {
-    count,   ///< a whole number from 1 on
+    count,   ///< a whole number from 1 up
     whole,   ///< or 0
     amount,  ///< any number above 0
     level,   ///< or 0
@@ -23,10 +23,10 @@ struct Field {
   };
   std::string_view column;
   Kind kind;
-  std::string_view words = {};  ///< with | between them; one that ends in * is only the beginning
+  std::string_view words = {};  ///< separated by |; a final * matches any ending
 };
 
-/// The first of these fields that is stated and not understood, with its column and text.
+/// The first of these fields that is stated but cannot be read, with its column and text.
 Why unread(const CsvTable& table, std::size_t row, std::span<const Field> fields);
 
 }  // namespace assay::validate

@@ -1,4 +1,4 @@
-// What `assay serve` says of a measured row.
+// What `assay serve` predicts for a measured row.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,16 +10,16 @@ namespace assay::validate {
 
 namespace {
 
-/// Memory that servers leave to weights and caches: what vLLM and TensorRT-LLM take unless told otherwise.
+/// Share of the memory for weights and caches: the default of vLLM and TensorRT-LLM.
 constexpr double memory_used = 0.9;
-/// Sequences that a server takes at most unless told otherwise (TensorRT-LLM).
+/// Most sequences of a server: the default of TensorRT-LLM.
 constexpr double largest_batch = 2048;
-/// Tokens of prompts that a server takes into one step unless told otherwise (vLLM, SGLang and TensorRT-LLM).
+/// Most prompt tokens of one step: the default of vLLM, SGLang and TensorRT-LLM.
 constexpr double largest_step = 8192;
-/// Below this share of the lower bound a row is not what it says.
+/// Below this share of the lower bound, the row cannot be right.
 constexpr double faster_than_possible = 0.98;
 
-/// Sequences over all replicas whose caches fit beside the weights.
+/// Sequences over all replicas whose caches fit in memory with the weights.
 double fitting_batch(const serving::ServingProfile& profile, Bytes capacity) {
   const double left = memory_used * capacity.value() - profile.weight_bytes;
   const double groups = profile.cache_groups, each = profile.cache_bytes + profile.state_bytes;
@@ -54,7 +54,7 @@ double InferencePredictor::spread(const InferenceRow& row) {
   if (!where) return 0.0;
   const estimate::IntervalClass* found = estimate::interval_of(
       row.figure == InferenceFigure::first_token ? steps.prefill_intervals : steps.decode_intervals,
-      estimate::serving_classes((*where)->chip, row.model));
+      estimate::serving_classes(steps.family((*where)->chip), row.model));
   return found ? found->spread : 0.0;
 }
 
@@ -67,7 +67,8 @@ Result<const InferencePredictor::Prepared*> InferencePredictor::prepared(const I
   made.place = where;
   const hardware::Calibration* calibration = where->calibration ? &where->calibration->values : nullptr;
   serving::ServingSetup& setup = made.setup;
-  setup.model = &row.model, setup.formats = row.formats;
+  setup.model = &row.model;
+  setup.formats = row.formats;
   ASSAY_TRY(rates, estimate::kernel_rates(where->cluster.chip, row.formats.compute, row.id, calibration,
                                           {row.attention, true}));
   setup.rates = rates;

@@ -7,6 +7,7 @@
 
 #include "assay/base/text.h"
 #include "assay/model/model_catalogue.h"
+#include "assay/validate/rows/known_chips.h"
 #include "assay/validate/rows/table_line.h"
 
 namespace assay::validate {
@@ -18,7 +19,10 @@ std::string describe(const InferenceRow& row) {
   const auto add = [&](std::string_view name, std::int64_t n) {
     if (n > 1) text += fmt::format(" {} {}", name, n);
   };
-  add("dp", s.data), add("tp", s.tensor), add("pp", s.pipeline), add("ep", s.expert);
+  add("dp", s.data);
+  add("tp", s.tensor);
+  add("pp", s.pipeline);
+  add("ep", s.expert);
   if (s.expert_over.tensor) text += " over tensor";
   text += row.batch > 0.0 ? fmt::format(", batch {}", human_number(row.batch)) : ", largest batch";
   if (row.figure == InferenceFigure::step)
@@ -65,11 +69,13 @@ Why read_formats(const TableLine& in, const hardware::Chip& chip, InferenceRow& 
   const auto has = [&](Dtype dtype) { return chip.peak[static_cast<std::size_t>(dtype)].has_value(); };
   const bool tensorrt = contains(engine, "TensorRT") || engine == "trtllm";
   if (contains(weights, "fp8")) {
-    f.weights = Dtype::fp8, f.outer = Dtype::bf16;
+    f.weights = Dtype::fp8;
+    f.outer = Dtype::bf16;
     f.compute = has(Dtype::fp8) ? Dtype::fp8 : Dtype::bf16;
     if (tensorrt) f.kv_cache = Dtype::fp8;  // its recipe for 8-bit weights quantises the cache too
   } else if (contains(weights, "fp4")) {
-    f.weights = Dtype::fp4, f.outer = Dtype::bf16;
+    f.weights = Dtype::fp4;
+    f.outer = Dtype::bf16;
     f.compute = has(Dtype::fp4) ? Dtype::fp4 : Dtype::bf16;  // else weights are widened inside of the product
     if (tensorrt) f.kv_cache = Dtype::fp8;
   } else if (contains(weights, "int8")) {
@@ -96,7 +102,7 @@ Why read_software(const TableLine& in, InferenceRow& row) {
       python ? (year < 2025 || contains(engine, "Deepspeed") ? estimate::Scheduler::python : estimate::Scheduler::ahead)
       : loops ? estimate::Scheduler::loop
               : estimate::Scheduler::native;
-  row.typical = in.text("trust") != "C" && !contains(engine, "Deepspeed");  // its host takes its time for each token
+  row.typical = in.text("trust") != "C" && !contains(engine, "Deepspeed");  // its host is slow for each token
   // Kernels of 2023 and 2024 decode on vector units; TensorRT-LLM had others for groups of eight heads alone.
   const model::Layer& layer = row.model.decoder.kinds.front();
   const bool eight = layer.attention && layer.attention->heads == 8 * layer.attention->kv_heads;
@@ -104,8 +110,11 @@ Why read_software(const TableLine& in, InferenceRow& row) {
   s.vector_decode = contains(engine, "FasterTransformer") || (old && !eight) || (python && year < 2025);
   s.whole_rows = contains(engine, "FasterTransformer") || old;
   if (contains(engine, "gpt-fast")) s.fusion = estimate::Fusion::compiled;
-  if (contains(engine, "HuggingFace") || contains(engine, "ColossalAI"))
-    s.fusion = estimate::Fusion::eager, s.captured = false, s.repeats_kv = contains(engine, "HuggingFace");
+  if (contains(engine, "HuggingFace") || contains(engine, "ColossalAI")) {
+    s.fusion = estimate::Fusion::eager;
+    s.captured = false;
+    s.repeats_kv = contains(engine, "HuggingFace");
+  }
   s.one_shot = year >= 2024 && !contains(engine, "gpt-fast") && !contains(engine, "Deepspeed");
   const bool pytorch = contains(engine, "(PyTorch)") || engine == "trtllm";
   if (contains(engine, "ColossalAI") || contains(engine, "FasterTransformer") || contains(engine, "Deepspeed") ||
@@ -117,11 +126,12 @@ Why read_software(const TableLine& in, InferenceRow& row) {
 Why read_strategy(const TableLine& in, InferenceRow& row) {
   const std::int64_t chips = in.count("n_chips");
   if (chips == 0) return "the number of chips is not stated";
-  if (contains(in.text("mode"), "disagg")) return "prefill and decode run on chips of their own, which are not stated";
+  if (contains(in.text("mode"), "disagg")) return "prefill and decode run on separate chips, which are not stated";
   if (in.text("tp").empty()) return "the parallelism is not stated";
   if (in.text("trust") == "C") return "the parallelism is doubtful";
   serving::ServingStrategy& s = row.strategy;
-  s.tensor = in.count("tp", 1), s.pipeline = std::max<std::int64_t>(1, in.count("pp", 1));
+  s.tensor = in.count("tp", 1);
+  s.pipeline = std::max<std::int64_t>(1, in.count("pp", 1));
   s.data = std::max<std::int64_t>(1, in.count("dp_attention", 1));
   // Batches are those of one data-parallel group of attention: where that is not stated, a tensor group whose devices
   // have a batch each tells.
@@ -131,17 +141,20 @@ Why read_strategy(const TableLine& in, InferenceRow& row) {
   // Attention may be data-parallel inside of what is called the tensor group.
   const bool inside = s.data > 1 && s.tensor * s.pipeline == chips && s.tensor % s.data == 0;
   if (inside) s.tensor /= s.data;
-  if (s.tensor * s.pipeline * s.data != chips) return "the parallelism does not make up the chips";
+  if (s.tensor * s.pipeline * s.data != chips) return "tp x pp x dp must equal the number of chips";
   // Experts lie on all devices of the group, whole or, where fewer hold different ones, in slices.
   const std::int64_t experts = in.count("ep", 1);
   if (estimate::has_experts(row.model) && (inside || experts > 1)) s.expert = s.data;
-  if (estimate::has_experts(row.model) && s.tensor > 1 && experts == s.tensor * s.data)
-    s.expert = experts, s.expert_over.tensor = true;
+  if (estimate::has_experts(row.model) && s.tensor > 1 && experts == s.tensor * s.data) {
+    s.expert = experts;
+    s.expert_over.tensor = true;
+  }
   return std::nullopt;
 }
 
 void add_row(InferenceRows& out, InferenceRow row, InferenceFigure figure, Seconds measured) {
-  row.figure = figure, row.measured = measured;
+  row.figure = figure;
+  row.measured = measured;
   row.what = describe(row);
   out.rows.push_back(std::move(row));
 }
@@ -168,8 +181,9 @@ Why add_figures(const TableLine& in, const InferenceRow& row, InferenceRows& out
 
 }  // namespace
 
-InferenceRows read_inference(const CsvTable& table, const hardware::Catalogue& catalogue) {
+Result<InferenceRows> read_inference(const CsvTable& table, const hardware::Catalogue& catalogue) {
   InferenceRows out;
+  ASSAY_TRY(chips, KnownChips::make(catalogue));
   KnownModels known_models(catalogue);
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const TableLine in{table, i};
@@ -182,20 +196,22 @@ InferenceRows read_inference(const CsvTable& table, const hardware::Catalogue& c
     if (!why) why = unread_inference(in);
     if (!why && contains(in.text("notes"), "throughput not equal"))
       why = "the row contradicts itself: throughput does not follow from latency";
-    const std::optional<std::string> chip = chip_of(in.text("accelerator"), catalogue);
+    const std::optional<std::string> chip = chips.find(in.text("accelerator"));
     if (!why && !chip) why = fmt::format("{} is not in the catalogue", in.text("accelerator"));
     // GPT-2's vocabulary as it is padded for tensor parallelism.
     if (!why) why = read_model(in, contains(in.text("model"), "GPT-") ? 51200 : 0, known_models, row.model);
     if (!why) why = read_software(in, row);
     if (!why) why = read_strategy(in, row);
     if (!why) {
-      const auto known = catalogue.chip(*chip, "chip");
-      why = known ? read_formats(in, *known, row) : Why(known.error().what);
+      const hardware::Chip* known = chips.chip(*chip);
+      why = known ? read_formats(in, *known, row) : Why(fmt::format("the file of {} has a fault", *chip));
       row.cluster = fmt::format("{}:{}", *chip, in.count("n_chips"));
     }
-    // Stages that take turns on the whole batch are as fast as one chip.
-    if (contains(in.text("engine"), "HuggingFace") && row.strategy.pipeline > 1 && chip)
-      row.strategy.pipeline = 1, row.cluster = fmt::format("{}:1", *chip);
+    // Pipeline stages that take turns on the whole batch are as fast as one chip.
+    if (contains(in.text("engine"), "HuggingFace") && row.strategy.pipeline > 1 && chip) {
+      row.strategy.pipeline = 1;
+      row.cluster = fmt::format("{}:1", *chip);
+    }
     // Short prompts and outputs of 200 tokens are what a decode benchmark without lengths runs.
     const bool decode_only = in.text("phase") == "decode";
     row.prompt = in.count("input_len", decode_only ? 16 : 0);
@@ -229,7 +245,8 @@ Result<InferenceRow> own_row(const TableLine& in, std::string_view kind, const h
   ASSAY_TRY(model, model::catalogue_model(in.text("model"), catalogue, "model"));
   row.model = model.imported.model;
   row.cluster = "h200-sxm:1";
-  row.batch = in.number("batch"), row.prompt = in.count("context");
+  row.batch = in.number("batch");
+  row.prompt = in.count("context");
   row.id = fmt::format("{}-{}-b{}-s{}", in.text("model"), in.text(kind), in.text("batch"), in.text("context"));
   row.fold = fold_of(row.id);
   return row;
@@ -259,8 +276,10 @@ Result<InferenceRows> read_h200_decode(const CsvTable& table, const hardware::Ca
     ASSAY_TRY(row, own_row(in, "weights", catalogue));
     row.software = {estimate::Fusion::compiled, estimate::Scheduler::loop, true, false, false};
     row.attention = hardware::AttentionKernel::cudnn;
-    if (in.text("weights") == "fp8")
-      row.formats.weights = row.formats.compute = Dtype::fp8, row.formats.outer = Dtype::bf16;
+    if (in.text("weights") == "fp8") {
+      row.formats.weights = row.formats.compute = Dtype::fp8;
+      row.formats.outer = Dtype::bf16;
+    }
     row.group = fmt::format("{}, {}", in.text("model"), in.text("weights"));
     add_row(out, row, InferenceFigure::step, in.number("step_s") * 1_s);
   }

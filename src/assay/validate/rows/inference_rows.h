@@ -18,7 +18,7 @@ enum class InferenceFigure : std::uint8_t {
   first_token,   ///< a batch of prompts on an idle server
   step,          ///< one decode step of a batch at a context
   static_token,  ///< a batch from its prompts to its last token, per output token
-  loaded_token,  ///< between two tokens of a sequence while others' prompts are worked on: continuous batching
+  loaded_token,  ///< between two tokens of a sequence under continuous batching
   server_token   ///< of the whole server at the largest load: the inverse of its throughput
 };
 
@@ -33,10 +33,10 @@ struct InferenceRow {
   hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;
   double batch = 1;  ///< sequences over all replicas; 0: as many as fit
   std::int64_t prompt = 1, output = 1;
-  std::int64_t cache = 0;  ///< tokens of a static cache, all of which are read; 0: it grows
+  std::int64_t cache = 0;  ///< tokens of a static cache, which is read whole; 0: the cache grows
   Seconds measured;
-  std::size_t fold = kept_apart;
-  bool typical = true;  ///< false: approximate; not for fits
+  std::size_t fold = held_out;
+  bool typical = true;  ///< false: approximate, left out of fits
 };
 
 struct InferenceRows {
@@ -46,10 +46,10 @@ struct InferenceRows {
 /// Our own H200 tables (catalogue/validation/h200_infer.csv, h200_decode.csv); models come from the catalogue.
 Result<InferenceRows> read_h200_infer(const CsvTable& table, const hardware::Catalogue& catalogue);
 Result<InferenceRows> read_h200_decode(const CsvTable& table, const hardware::Catalogue& catalogue);
-/// Tables of published and third-party figures; a row may yield a time to the first token and one of each next.
-InferenceRows read_inference(const CsvTable& table, const hardware::Catalogue& catalogue);
+/// Tables of published and third-party figures; a row may yield a time to the first token and a time per output token.
+Result<InferenceRows> read_inference(const CsvTable& table, const hardware::Catalogue& catalogue);
 
-/// Prices rows. What does not depend on the effects of software is made once for each row, so a fit asks again cheaply.
+/// Predicts rows. What does not depend on software effects is cached per row, so that fits are cheap.
 class InferencePredictor {
  public:
   static Result<InferencePredictor> make(const hardware::Catalogue& catalogue);
@@ -57,12 +57,12 @@ class InferencePredictor {
 
   /// Where a row ran.
   Result<const hardware::Cluster*> cluster(const InferenceRow& row);
-  /// Whether the caches of the whole batch fit at a time.
+  /// Whether the caches of the whole batch fit.
   bool fits(const InferenceRow& row);
   /// The spread of the row's class; 0: none.
   double spread(const InferenceRow& row);
 
-  estimate::ServingCalibration steps;  ///< those of the catalogue; a fit moves them
+  estimate::ServingCalibration steps;  ///< those of the catalogue; a fit changes them
 
  private:
   explicit InferencePredictor(const hardware::Catalogue& catalogue) : places_(catalogue) {}
@@ -71,7 +71,7 @@ class InferencePredictor {
     serving::ServingSetup setup;
     training::StageLinks links;
     std::optional<serving::ServingProfile> prefill, decode;
-    double fitting = 1;  ///< sequences whose caches fit at a time
+    double fitting = 1;  ///< sequences whose caches fit together
   };
   Result<const Place*> place(const InferenceRow& row);
   Result<const Prepared*> prepared(const InferenceRow& row);

@@ -19,7 +19,7 @@ const hardware::Catalogue& builtin() {
 InferenceRows read(std::string_view lines) {
   const auto table = CsvTable::parse(std::string(header) + std::string(lines), "test.csv");
   EXPECT_TRUE(table);
-  return read_inference(*table, builtin());
+  return *read_inference(*table, builtin());
 }
 
 /// llama-2-7b on one H100: engine, version, batch, prompt, output, phase, the four times, year.

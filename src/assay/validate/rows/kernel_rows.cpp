@@ -7,6 +7,7 @@
 
 #include "assay/base/text.h"
 #include "assay/lower/layers/layers.h"
+#include "assay/validate/rows/known_chips.h"
 #include "assay/validate/rows/table_line.h"
 
 namespace assay::validate {
@@ -17,8 +18,13 @@ Bytes matmul_bytes(const estimate::MatmulShape& s, double operand, double result
 }
 
 /// A row's attention: batch x heads, both lengths, and the bytes of queries, results, keys and values.
-void set_attention(KernelRow& row, double batch, double heads, double kv_heads, double queries, double keys,
-                   double head_dim, double value_dim, bool causal, double kv_bytes) {
+struct AttentionSizes {
+  double batch, heads, kv_heads, queries, keys, head_dim, value_dim;
+  bool causal = true;
+  double kv_bytes = 2.0;  ///< of one element of keys and values
+};
+void set_attention(KernelRow& row, const AttentionSizes& sizes) {
+  const auto& [batch, heads, kv_heads, queries, keys, head_dim, value_dim, causal, kv_bytes] = sizes;
   row.work.heads = batch * heads;
   row.work.head_dim = (head_dim + value_dim) / 2.0;
   row.work.queries = queries;
@@ -46,8 +52,7 @@ constexpr DtypeName dtype_names[] = {{"bf16", Dtype::bf16, 2},
 /// One row of the third-party table, or why it cannot be asked for.
 class KernelTableRow {
  public:
-  KernelTableRow(const CsvTable& table, std::size_t row, const hardware::Catalogue& catalogue)
-      : table_(table), row_(row), catalogue_(catalogue) {}
+  KernelTableRow(const CsvTable& table, std::size_t row, KnownChips& chips) : table_(table), row_(row), chips_(chips) {}
 
   Why read(KernelRow& out) {
     using enum Field::Kind;
@@ -56,15 +61,17 @@ class KernelTableRow {
                                        {"n_heads", count},  {"n_kv_heads", count},  {"head_dim", count},
                                        {"q_len", count},    {"kv_len", count},      {"v_head_dim", count},
                                        {"window", whole},   {"moe_experts", count}, {"causal", words, "y|n"}};
-    out.id = text("id"), out.source = text("source_key");
+    out.id = text("id");
+    out.source = text("source_key");
     if (auto why = unread(table_, row_, fields)) return why;
-    const std::optional<std::string> chip = chip_of(text("chip"), catalogue_);
+    const std::optional<std::string> chip = chips_.find(text("chip"));
     if (!chip) return fmt::format("no chip {} in the catalogue", in_quotes(text("chip")));
     out.chip = *chip;
     const DtypeName* dtype = std::find_if(std::begin(dtype_names), std::end(dtype_names),
                                           [&](const DtypeName& entry) { return entry.name == text("dtype"); });
     if (dtype == std::end(dtype_names)) return fmt::format("{} kernels have no model", text("dtype"));
-    out.compute = dtype->dtype, element_ = dtype->bytes;
+    out.compute = dtype->dtype;
+    element_ = dtype->bytes;
     if (text("notes").find("L2-resident") != std::string_view::npos)
       return "operands stay in the L2 cache: no bytes of main memory to predict";
     out.measured = number("time_us") * 1_us;
@@ -105,14 +112,16 @@ class KernelTableRow {
     out.kind = KernelKind::matmul;
     out.matmul.batch = groups * std::max(1.0, number("batch", 1));
     out.matmul.grouped = groups > 1.0;
-    out.matmul.m = number("m"), out.matmul.n = number("n"), out.matmul.k = number("k");
+    out.matmul.m = number("m");
+    out.matmul.n = number("n");
+    out.matmul.k = number("k");
     if (!(out.matmul.m > 0 && out.matmul.n > 0 && out.matmul.k > 0)) return "the sizes are not given";
     // An accumulating gradient reads and writes fp32.
     const bool accumulates = text("notes").find("accumulate=True") != std::string_view::npos;
     out.matmul.bytes = matmul_bytes(out.matmul, element_, accumulates ? 8.0 : 2.0);
-    // Tables of GPUs have many N x K; those of TPUs one or two, and vary M.
+    // Tables of GPUs have many N x K; those of chips that run whole programs one or two, and vary M.
     out.shape = fmt::format("{}x{}", text("n"), text("k"));
-    if (out.chip.starts_with("tpu")) out.shape = fmt::format("{}x{}", text("m"), out.shape);
+    if (chips_.compiled_whole(out.chip)) out.shape = fmt::format("{}x{}", text("m"), out.shape);
     return std::nullopt;
   }
 
@@ -129,8 +138,8 @@ class KernelTableRow {
     const double heads = number("n_heads"), queries = number("q_len"), keys = number("kv_len");
     const double d = number("head_dim"), dv = number("v_head_dim", d);
     if (!(heads > 0 && queries > 0 && keys >= queries && d > 0)) return "the sizes are not given";
-    set_attention(out, std::max(1.0, number("batch", 1)), heads, number("n_kv_heads", heads), queries, keys, d, dv,
-                  text("causal") == "y", 2.0);
+    const double batch = std::max(1.0, number("batch", 1)), kv_heads = number("n_kv_heads", heads);
+    set_attention(out, {batch, heads, kv_heads, queries, keys, d, dv, text("causal") == "y"});
     if (const double window = number("window"); window > 0 && window < keys) {
       out.work.shape.window = static_cast<std::int64_t>(window);
       out.shape += fmt::format(" w{}", window);
@@ -151,7 +160,7 @@ class KernelTableRow {
     const double batch = std::max(1.0, number("batch", 1)), kv_heads = number("n_kv_heads", heads);
     const double window = number("window"), seen = window > 0 ? std::min(window, keys) : keys;
     const double element = text("kv_dtype") == "fp8" ? 1.0 : 2.0;
-    set_attention(out, batch, heads, kv_heads, 1, keys, d, number("v_head_dim", d), true, element);
+    set_attention(out, {batch, heads, kv_heads, 1, keys, d, number("v_head_dim", d), true, element});
     out.bytes = Bytes(batch * kv_heads * seen * (d + number("v_head_dim", d)) * element);
     if (window > 0) out.shape += fmt::format(" w{}", window);
     return std::nullopt;
@@ -169,7 +178,7 @@ class KernelTableRow {
 
   const CsvTable& table_;
   std::size_t row_;
-  const hardware::Catalogue& catalogue_;
+  KnownChips& chips_;
   double element_ = 2;
 };
 
@@ -237,7 +246,8 @@ KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::str
     const double a = number("a"), b = number("b"), c = number("c"), d = number("d"), e = number("e");
     KernelRow row;
     row.id = fmt::format("{}-{}", source, table.line(i));
-    row.source = source, row.chip = chip;
+    row.source = source;
+    row.chip = chip;
     if (auto why = unread_measurement(table, i)) {
       rows.unanswered.push_back({row.id, op, std::move(*why)});
       continue;
@@ -273,7 +283,7 @@ KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::str
                  : op == "attn_bwd_causal" ? KernelKind::attention_backward
                                            : KernelKind::attention_forward;
       row.attention = note == "flash2" ? hardware::AttentionKernel::flash2 : hardware::AttentionKernel::cudnn;
-      set_attention(row, a, b, c, decode ? 1.0 : d, d, e, e, true, 2.0);
+      set_attention(row, {a, b, c, decode ? 1.0 : d, d, e, e});
       row.bytes = Bytes(a * c * d * 2.0 * e * 2.0);
       row.group = fmt::format("{} {}", kernel_kind_names[static_cast<std::size_t>(row.kind)], note);
     } else if (op == "copy") {
@@ -298,11 +308,12 @@ KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::str
   return rows;
 }
 
-KernelRows read_kernels(const CsvTable& table, const hardware::Catalogue& catalogue) {
+Result<KernelRows> read_kernels(const CsvTable& table, const hardware::Catalogue& catalogue) {
   KernelRows rows;
+  ASSAY_TRY(chips, KnownChips::make(catalogue));
   for (std::size_t i = 0; i < table.rows(); ++i) {
     KernelRow row;
-    if (auto why = KernelTableRow(table, i, catalogue).read(row))
+    if (auto why = KernelTableRow(table, i, chips).read(row))
       rows.unanswered.push_back({std::string(table.text(i, "id")),
                                  fmt::format("{}, {}", table.text(i, "source_key"), table.text(i, "op")),
                                  std::move(*why)});
@@ -343,7 +354,7 @@ std::optional<Seconds> predict(const KernelRow& row, const hardware::Chip& chip,
         regime = calibration.sustained.value_or(hardware::Regime{launch, Seconds(0), harness.ramp});
       else
         shape.bytes = harness.moved(shape.bytes);
-      return extra + estimate::matmul_time(*calibration.matmul, cores, peak, calibration.matmul->share[format], shape,
+      return extra + estimate::matmul_time({*calibration.matmul, cores, peak, calibration.matmul->share[format]}, shape,
                                            regime, harness.split_k)
                          .total;
     }

@@ -18,7 +18,7 @@
 namespace assay::validate {
 
 struct KernelRow {
-  std::string id, group, shape;  ///< shape: what the split hashes, and people read
+  std::string id, group, shape;  ///< shape: what its fold is hashed from
   std::string source, chip;      ///< names of the harness and of the chip in the catalogue
   KernelKind kind = KernelKind::matmul;
   Dtype compute = Dtype::bf16;
@@ -28,9 +28,9 @@ struct KernelRow {
   double items = 0;  ///< decode: sequences x key-value heads
   Bytes bytes;       ///< of a stream
   Seconds measured;
-  bool sustained = false;  ///< one of a long train of the same kernel: the sustained regime, not the harness's
-  std::size_t fold = kept_apart;
-  bool fitted = false;  ///< the fit at work sees it
+  bool sustained = false;  ///< one of many in a row: the sustained regime, not the harness's
+  std::size_t fold = held_out;
+  bool fitted = false;  ///< the current fit sees it
 };
 
 struct KernelRows {
@@ -40,7 +40,7 @@ struct KernelRows {
 /// Tables that we measured on one H200: their harness, which is also the name of their set, and their file.
 struct OwnTable {
   std::string_view source, file;
-  bool fitted = true;  ///< takes part in fits; else its rows are kept apart
+  bool fitted = true;  ///< takes part in fits; else its rows are held out
 };
 inline constexpr OwnTable own_tables[] = {{"h200-ops", "validation/h200_ops.csv"},
                                           {"h200-random", "validation/h200_random_ops.csv"},
@@ -54,7 +54,7 @@ Why unread_measurement(const CsvTable& table, std::size_t row);
 /// A table in the form that `assay measure` writes, of kernels on `chip`.
 KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::string_view chip = "h200-sxm");
 /// The third-party table of kernels.
-KernelRows read_kernels(const CsvTable& table, const hardware::Catalogue& catalogue);
+Result<KernelRows> read_kernels(const CsvTable& table, const hardware::Catalogue& catalogue);
 
 /// Nothing where the calibration lacks the section or the chip the format.
 std::optional<Seconds> predict(const KernelRow& row, const hardware::Chip& chip,

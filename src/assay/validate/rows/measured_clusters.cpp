@@ -16,7 +16,8 @@ Result<const Place*> Places::find(const std::string& cluster, const std::vector<
     for (std::size_t l = 1; l < parsed.levels.size(); ++l) {
       hardware::Level& level = parsed.levels[l];
       const double slower = std::min(1.0, network / level.chip_bandwidth);
-      level.chip_bandwidth = slower * level.chip_bandwidth, level.child_bandwidth = slower * level.child_bandwidth;
+      level.chip_bandwidth = slower * level.chip_bandwidth;
+      level.child_bandwidth = slower * level.child_bandwidth;
       level.in_network_reduction = false;
     }
   ASSAY_TRY(calibration, hardware::calibration_of(parsed.chip, *catalogue_));

@@ -1,71 +1,15 @@
 #include "assay/validate/rows/table_line.h"
 
-#include <cctype>
 #include <vector>
 
 #include "assay/lower/lowering.h"
 #include "assay/model/model_catalogue.h"
 
 namespace assay::validate {
-namespace {
-
-struct KnownChip {
-  std::string_view accelerator, chip;
-};
-/// Names that do not begin as the catalogue's do. Of an A800 and an H800 the links are narrower, which no row here is
-/// about.
-constexpr KnownChip other_names[] = {{"A100-SXM-80GB(power limited 330W)", "a100-sxm-80"},
-                                     {"A800-80GB", "a100-sxm-80"},
-                                     {"H800-SXM-80GB", "h100-sxm"},
-                                     {"Blackwell(184GiB: B200/GB200)", "b200"},
-                                     {"TPU7x(Ironwood)", "tpu-v7"}};
-
-/// Letters and digits of a name, and whether a word of it ends before each of them.
-struct Letters {
-  std::string text;
-  std::vector<char> ends;
-
-  explicit Letters(std::string_view name) {
-    bool ended = true;
-    for (const char c : name) {
-      if (!std::isalnum(static_cast<unsigned char>(c))) {
-        ended = true;
-        continue;
-      }
-      text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-      ends.push_back(ended ? 1 : 0), ended = false;
-    }
-    ends.push_back(1);
-  }
-  /// All words of `other`, and no part of another one but for the unit of a size: "a100-sxm-80", "A100-SXM-80GB".
-  bool begins_with(const Letters& other) const {
-    if (!text.starts_with(other.text)) return false;
-    const std::size_t n = other.text.size();
-    return ends[n] || (text.compare(n, 2, "gb") == 0 && ends[n + 2]);
-  }
-};
-
-}  // namespace
 
 std::int64_t noted(std::string_view notes, std::string_view name) {
   const std::size_t at = notes.find(name);
   return at == std::string_view::npos ? 0 : std::atoll(std::string(notes.substr(at + name.size())).c_str());
-}
-
-std::optional<std::string> chip_of(std::string_view accelerator, const hardware::Catalogue& catalogue) {
-  for (const KnownChip& known : other_names)
-    if (known.accelerator == accelerator) return std::string(known.chip);
-  if (contains(accelerator, "(")) return std::nullopt;  // a part that differs in some way
-  const Letters asked(accelerator);
-  std::string longest, only;
-  std::size_t extended = 0;  // GB200: gb200-nvl72
-  for (const std::string& id : catalogue.chip_ids()) {
-    const Letters known(id);
-    if (asked.begins_with(known) && id.size() > longest.size()) longest = id;
-    if (known.begins_with(asked)) only = id, ++extended;
-  }
-  if (!longest.empty()) return longest;
-  return extended == 1 ? std::optional(only) : std::nullopt;
 }
 
 const model::Transformer* KnownModels::find(std::string_view name) {
@@ -88,9 +32,10 @@ void take_groups(const model::Transformer& from, model::Transformer& to) {
   for (const model::Layer& known : from.decoder.kinds) {
     if (!known.feed_forward || known.feed_forward->experts == 0) continue;
     for (model::Layer& layer : to.decoder.kinds)
-      if (layer.feed_forward && layer.feed_forward->experts == known.feed_forward->experts)
-        layer.feed_forward->expert_groups = known.feed_forward->expert_groups,
+      if (layer.feed_forward && layer.feed_forward->experts == known.feed_forward->experts) {
+        layer.feed_forward->expert_groups = known.feed_forward->expert_groups;
         layer.feed_forward->groups_per_token = known.feed_forward->groups_per_token;
+      }
   }
 }
 
@@ -105,27 +50,34 @@ bool contradicted(const TableLine& in, const model::Transformer& model) {
 
 Why read_columns(const TableLine& in, std::int64_t vocabulary, model::Transformer& model) {
   const std::int64_t layers = in.count("layers"), heads = in.count("n_heads");
-  model.d_model = in.count("d_model"), model.vocabulary = in.count("vocab", vocabulary);
+  model.d_model = in.count("d_model");
+  model.vocabulary = in.count("vocab", vocabulary);
   if (layers == 0 || heads == 0 || model.d_model == 0 || model.vocabulary == 0)
     return "the model's layers, width, heads or vocabulary are not stated";
   const std::string_view notes = in.text("arch_notes");
   model::Layer dense;
   model::Attention& attention = dense.attention.emplace();
-  attention.heads = heads, attention.kv_heads = in.count("n_kv_heads", heads);
+  attention.heads = heads;
+  attention.kv_heads = in.count("n_kv_heads", heads);
   attention.head_dim = attention.value_dim = in.count("head_dim", model.d_model / heads);
   if (in.text("attn_type") == "mla") {
-    attention.q_rank = noted(notes, "q_lora="), attention.kv_rank = noted(notes, "kv_lora=");
-    attention.rope_dim = noted(notes, "qk_rope="), attention.value_dim = noted(notes, " v=");
+    attention.q_rank = noted(notes, "q_lora=");
+    attention.kv_rank = noted(notes, "kv_lora=");
+    attention.rope_dim = noted(notes, "qk_rope=");
+    attention.value_dim = noted(notes, " v=");
     attention.head_dim = noted(notes, "qk_nope=") + attention.rope_dim;
     if (attention.kv_rank == 0) return "the ranks of latent attention are not stated";
   }
   model::FeedForward& block = dense.feed_forward.emplace();
-  block.width = in.count("d_ff"), block.gated = in.text("gated_mlp") != "n";
+  block.width = in.count("d_ff");
+  block.gated = in.text("gated_mlp") != "n";
   model::Layer routed = dense;
   const std::int64_t experts = in.count("moe_experts");
   if (experts > 0) {
     model::FeedForward& moe = *routed.feed_forward;
-    moe.width = in.count("moe_d_ff_expert"), moe.experts = experts, moe.experts_per_token = in.count("moe_topk");
+    moe.width = in.count("moe_d_ff_expert");
+    moe.experts = experts;
+    moe.experts_per_token = in.count("moe_topk");
     moe.shared_width = in.count("moe_shared_experts") * moe.width;
     if (moe.width == 0 || moe.experts_per_token == 0) return "the experts' width or number per token is not stated";
   } else if (block.width == 0) {

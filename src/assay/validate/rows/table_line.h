@@ -1,4 +1,4 @@
-// Columns that tables of training and inference have in common: a row's model and its hardware.
+// Columns that tables of training and inference have in common: a row's model.
 #pragma once
 #include <cmath>
 #include <map>
@@ -26,11 +26,8 @@ struct TableLine {
 
 inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-/// "MLA q_lora=1536 kv_lora=512 ...": the number behind a name; 0 where it is not there.
+/// "MLA q_lora=1536 kv_lora=512 ...": the number after a name; 0 where it is absent.
 std::int64_t noted(std::string_view notes, std::string_view name);
-
-/// The catalogue's chip of an accelerator as tables name it: "B300-SXM-288GB" is b300, "GB200" gb200-nvl72.
-std::optional<std::string> chip_of(std::string_view accelerator, const hardware::Catalogue& catalogue);
 
 /// The catalogue's models by the names that tables give them, each read once.
 class KnownModels {

@@ -31,7 +31,7 @@ auto measured_rows(const ValidationInput& input, std::string_view ours, std::str
   ASSAY_TRY(more, read(other));
   for (auto& row : more.rows) {
     if (known.contains(key(row))) continue;
-    row.fold = kept_apart;
+    row.fold = held_out;
     rows.rows.push_back(std::move(row));
   }
   for (UnansweredCase& row : more.unanswered)

@@ -7,6 +7,7 @@
 
 #include "assay/base/text.h"
 #include "assay/model/model_catalogue.h"
+#include "assay/validate/rows/known_chips.h"
 #include "assay/validate/rows/table_line.h"
 
 namespace assay::validate {
@@ -16,7 +17,7 @@ bool is_new_megatron(std::string_view framework) {
   return contains(framework, "NeMo") || contains(framework, "Megatron-Bridge") || contains(framework, "NVIDIA Release");
 }
 
-/// The first column that is stated and not understood.
+/// The first column that is stated but cannot be read.
 Why unread_training(const TableLine& in) {
   using enum Field::Kind;
   static constexpr Field fields[] = {
@@ -53,33 +54,37 @@ Why unread_training(const TableLine& in) {
   return unread(in.table, in.row, fields);
 }
 
-Why read_hardware(const TableLine& in, const hardware::Catalogue& catalogue, TrainingRow& row) {
-  const std::string_view accelerator = in.text("accelerator"), network = in.text("interconnect");
-  const std::optional<std::string> chip = chip_of(accelerator, catalogue);
+Why read_hardware(const TableLine& in, KnownChips& known, TrainingRow& row) {
+  const std::string_view accelerator = in.text("accelerator");
+  const std::optional<std::string> chip = known.find(accelerator);
   if (!chip) return fmt::format("{} is not in the catalogue", accelerator);
   const std::int64_t chips = in.count("n_chips");
   if (chips == 0) return "the number of chips is not stated";
+  row.compiled_whole = known.compiled_whole(*chip);
   const std::string_view topology = in.text("topology");
   std::int64_t slices = 1;
-  if (chip->starts_with("tpu") && contains(topology, "x v"))
+  if (row.compiled_whole && contains(topology, "x v"))
     slices = std::max(1LL, std::atoll(std::string(topology).c_str()));
   row.cluster =
       slices > 1 ? fmt::format("{}*{}:{}", slices, *chip, chips / slices) : fmt::format("{}:{}", *chip, chips);
-  if (accelerator == "H100-SXM-96GB-HBM2e-500W")
-    row.changes = {{"memory.hbm.bandwidth", "2.4 TB/s"}}, row.power = 500.0 / 700.0;
-  // What a row says of its network, where that is not the one of the catalogue.
-  row.omni_path = contains(network, "Omni-Path");
-  if (contains(network, "4x Omni-Path 100Gb") || contains(network, "4x100Gb")) row.network = BytesPerSecond(6.25e9);
-  if (contains(network, "4x IB HDR") || contains(network, "800 Gbps")) row.network = BytesPerSecond(12.5e9);
-  if (contains(network, "1600 Gbps/node")) row.network = BytesPerSecond(25e9);
+  if (const NamedAccelerator* named = known.named(accelerator)) {
+    row.changes = named->changes;
+    const hardware::Chip* whole = known.chip(*chip);
+    if (named->power && whole && whole->power) row.power = *named->power / whole->power->chip.value;
+  }
+  const NamedNetwork network = known.network(in.text("interconnect"));
+  row.omni_path = network.omni_path;
+  row.network = network.bandwidth;
   return std::nullopt;
 }
 
-/// How weights and states are shared out, from the text of the column.
+/// How weights and optimizer states are sharded, from the text of the column.
 Why read_sharing(const TableLine& in, std::int64_t groups, TrainingRow& row) {
   lower::Parallelism& p = row.strategy.parallelism;
   const std::string_view text = in.text("fsdp_zero");
-  p.data = groups, p.fsdp = 1, p.zero = 0;
+  p.data = groups;
+  p.fsdp = 1;
+  p.zero = 0;
   const bool sharded = contains(text, "zero3") || contains(text, "fsdp") || contains(text, "FSDP");
   if (contains(text, "zero2"))
     p.zero = 2;
@@ -94,40 +99,43 @@ Why read_sharing(const TableLine& in, std::int64_t groups, TrainingRow& row) {
       ways = star == std::string::npos ? groups : groups / std::atoll(row.cluster.c_str());
     }
     if (ways <= 0 || groups % ways != 0) ways = groups;
-    p.fsdp = ways, p.data = groups / ways;
-    if (groups == 1 && p.context > 1) p.zero = 3;  // weights are then shared out over the context's devices
+    p.fsdp = ways;
+    p.data = groups / ways;
+    if (groups == 1 && p.context > 1) p.zero = 3;  // weights are then sharded over the context's devices
   }
   return std::nullopt;
 }
 
 Why read_strategy(const TableLine& in, TrainingRow& row) {
   lower::Parallelism& p = row.strategy.parallelism;
-  const bool tpu = contains(row.cluster, "tpu");
+  const bool whole = row.compiled_whole;
   const bool sharded = contains(in.text("fsdp_zero"), "fsdp") || contains(in.text("fsdp_zero"), "FSDP");
   if (in.text("tp").empty() && !sharded) return "the parallelism is not stated";
-  p.tensor = in.count("tp", 1), p.pipeline = in.count("pp", 1), p.context = in.count("cp", 1);
+  p.tensor = in.count("tp", 1);
+  p.pipeline = in.count("pp", 1);
+  p.context = in.count("cp", 1);
   const std::int64_t chips = in.count("n_chips"), inner = p.tensor * p.pipeline * p.context;
-  if (chips % inner != 0) return "the parallelism does not make up the chips";
+  if (chips % inner != 0) return "tp x pp x cp must divide the number of chips";
   const std::int64_t groups = chips / inner;
   if (!sharded && in.count("dp", groups) != groups)
-    return "the row contradicts itself: its parallelism makes other chips";
+    return "the row contradicts itself: dp x tp x pp x cp is not the number of chips";
   if (auto why = read_sharing(in, groups, row)) return why;
   p.expert = in.count("ep", 1);
-  // Experts that data-parallel devices do not suffice for lie on tensor- and context-parallel ones, too.
+  // Where data-parallel devices are too few, experts are also spread over tensor- and context-parallel ones.
   if (groups % p.expert != 0) p.expert_over = {p.tensor > 1, p.context > 1};
   if (p.expert % p.expert_others() != 0 || groups % p.expert_data() != 0)
-    return "the devices of a stage do not split experts as stated";
+    return "ep does not divide the devices of a stage";
   if (in.text("sequence_parallel") == "y" && p.tensor > 1) p.residual = lower::ResidualScheme::sequence;
 
   const double accumulated = in.number("grad_accum"), micro = in.number("micro_batch");
   row.sequences = in.number("global_batch", micro * accumulated * static_cast<double>(groups));
   row.sequence = in.count("seq_len");
   if (row.sequences < 1.0 || row.sequence == 0) return "the batch or the sequence length is not stated";
-  if (p.context > 1 && row.sequence % p.context != 0) return "the sequence does not split";
+  if (p.context > 1 && row.sequence % p.context != 0) return "cp must divide the sequence length";
   const double per_group = row.sequences / static_cast<double>(groups);
-  double one = tpu || micro == 0.0 ? per_group / std::max(1.0, accumulated) : micro;
-  if (micro == 0.0 && accumulated == 0.0 && p.pipeline > 1) one = 1.0;  // a pipeline is filled with what is smallest
-  if (tpu && accumulated == 0.0 && micro > 0.0) one = std::min(per_group, micro * static_cast<double>(p.tensor));
+  double one = whole || micro == 0.0 ? per_group / std::max(1.0, accumulated) : micro;
+  if (micro == 0.0 && accumulated == 0.0 && p.pipeline > 1) one = 1.0;  // pipelines use the smallest microbatch
+  if (whole && accumulated == 0.0 && micro > 0.0) one = std::min(per_group, micro * static_cast<double>(p.tensor));
   if (one < 1.0) return "less than one sequence for each data-parallel group";
   row.strategy.micro_batch = std::llround(std::min(one, per_group));
   if (row.strategy.micro_batch < 1) return "less than one sequence for each data-parallel group";
@@ -147,15 +155,17 @@ Why read_strategy(const TableLine& in, TrainingRow& row) {
                             : row.strategy.interleave > 1  ? interleaved
                                                            : one_f_one_b;
     const auto m = static_cast<std::int64_t>(row.sequences / static_cast<double>(groups * row.strategy.micro_batch));
-    if (!pipeline::is_possible({row.strategy.schedule, p.pipeline, m, row.strategy.interleave}))
-      row.strategy.schedule = one_f_one_b, row.strategy.interleave = 1;
-    if (m < 1) return "fewer microbatches than one";
+    if (!pipeline::is_possible({row.strategy.schedule, p.pipeline, m, row.strategy.interleave})) {
+      row.strategy.schedule = one_f_one_b;
+      row.strategy.interleave = 1;
+    }
+    if (m < 1) return "less than one microbatch";
   }
   return std::nullopt;
 }
 
-/// "custom save[decoder_layer_input+context+query_proj]", "minimal", "full", "selective(op)". Lists name what is kept,
-/// on the chip or offloaded. Empty means nothing, but for torchtitan, whose configurations checkpoint by operator.
+/// "custom save[decoder_layer_input+context+query_proj]", "minimal", "full", "selective(op)". Lists name what is saved
+/// on the chip or offloaded. Empty means no recomputation, except for torchtitan, which checkpoints by operator.
 lower::Recompute policy_of(std::string_view text, bool flash, bool torchtitan) {
   if (text == "selective(op)" || (text.empty() && torchtitan)) return lower::Recompute::operators();
   if (text == "selective" && !flash) return lower::Recompute::selective();  // flash attention has nothing inside
@@ -166,18 +176,18 @@ lower::Recompute policy_of(std::string_view text, bool flash, bool torchtitan) {
   return contains(text, "custom") ? lower::Recompute::full() : lower::Recompute::none();
 }
 
-/// What the row says of its software. Empty means unknown: nothing is recomputed then, which most such rows agree with.
+/// What the row says about its software. Where recomputation is not stated, there is none, which fits most such rows.
 Why read_software(const TableLine& in, TrainingRow& row) {
   const std::string_view framework = in.text("framework"), notes = in.text("notes"), recompute = in.text("recompute"),
                          precision = in.text("precision");
   const double year = in.number("year", 2025);
-  const bool tpu = contains(row.cluster, "tpu");
+  const bool whole = row.compiled_whole;
   const std::string_view flash = in.text("flash_attention");
   row.flash = flash != "n" && !(flash.empty() && contains(framework, "Megatron-LM") && year < 2024);
-  // With flash attention there is nothing inside of attention to be made again.
+  // With flash attention there is nothing inside attention to recompute.
   row.states_recompute = !recompute.empty() || contains(framework, "torchtitan");
   row.strategy.recompute = policy_of(recompute, row.flash, contains(framework, "torchtitan"));
-  // "lora r16"; those of NVIDIA's recipes and of MLPerf lie beside attention.
+  // "lora r16"; NVIDIA's recipes and MLPerf adapt attention.
   if (const std::string_view task = in.text("task"); task.starts_with("lora")) {
     constexpr std::int64_t usual = 16;
     const std::int64_t rank = noted(task, " r");
@@ -199,7 +209,7 @@ Why read_software(const TableLine& in, TrainingRow& row) {
   if (!cudnn && (torch || contains(framework, "ColossalAI") || contains(framework, "InternEvo")))
     row.attention = hardware::AttentionKernel::flash2;
   if (cudnn) row.attention = hardware::AttentionKernel::cudnn;
-  row.cast_when_gathered = torch || tpu;
+  row.cast_when_gathered = torch || whole;
   row.software.first_flash = contains(framework, "Composer");  // its benchmarks ran attn_impl triton
   row.software.fixed_capacity = notes.starts_with("(tokendrop)");
   // Release notes of Megatron-Bridge 0.5: experts with gates in MXFP8 are fused, in graphs of the whole step.
@@ -209,14 +219,17 @@ Why read_software(const TableLine& in, TrainingRow& row) {
   const bool compiled = torch && contains(notes, "compile");
   // XLA compiles steps as a whole: its runtime starts kernels without an interpreter.
   const bool jax = contains(framework, "MaxText") || contains(framework, "maxtext") || contains(framework, "PaxML");
-  if (jax && !tpu) row.software.fusion = estimate::Fusion::xla, row.software.captured = true;
+  if (jax && !whole) {
+    row.software.fusion = estimate::Fusion::xla;
+    row.software.captured = true;
+  }
   if (torch) row.software.fusion = compiled ? estimate::Fusion::compiled : estimate::Fusion::eager;
   // torchtitan compiles its layers; since 2025 the loss, too, which then casts no logits.
   if (compiled) row.software.loss = year >= 2025 ? estimate::Fusion::fused : estimate::Fusion::eager;
-  // Megatron-LM reduces an input's gradient beside the product of the weight's since 2022, its forks as they follow;
-  // InternEvo has the same products. The rest in pieces is for newer software.
+  // Since 2022 Megatron-LM reduces input gradients concurrently with the product of weight gradients; its forks
+  // followed, and InternEvo has the same products. Only newer software overlaps the others in pieces.
   const bool all =
-      tpu || new_megatron || (contains(framework, "Megatron-LM") && year >= 2024 && !contains(framework, "TE 2.11"));
+      whole || new_megatron || (contains(framework, "Megatron-LM") && year >= 2024 && !contains(framework, "TE 2.11"));
   const bool backward = (contains(framework, "Megatron-LM") && year >= 2022) || contains(framework, "InternEvo") ||
                         (contains(framework, "Megatron-DeepSpeed") && year >= 2023);
   row.software.tensor_overlap = all        ? estimate::TensorOverlap::all
@@ -254,8 +267,14 @@ std::string describe(const TrainingRow& row) {
   const auto add = [&](std::string_view name, std::int64_t n) {
     if (n > 1) text += fmt::format(" {} {}", name, n);
   };
-  add("dp", p.data), add("fsdp", p.fsdp), add("tp", p.tensor), add("pp", p.pipeline), add("cp", p.context);
-  add("ep", p.expert), add("interleave", row.strategy.interleave), add("micro-batch", row.strategy.micro_batch);
+  add("dp", p.data);
+  add("fsdp", p.fsdp);
+  add("tp", p.tensor);
+  add("pp", p.pipeline);
+  add("cp", p.context);
+  add("ep", p.expert);
+  add("interleave", row.strategy.interleave);
+  add("micro-batch", row.strategy.micro_batch);
   if (row.strategy.recompute != lower::Recompute::none())
     text += fmt::format(" recompute {}", lower::name(row.strategy.recompute));
   return fmt::format("{}, {} x {} tokens, {}", text, human_number(row.sequences), row.sequence, name(row.compute));
@@ -269,8 +288,9 @@ double peak_bytes(const training::MemoryParts& memory, MemoryView view) {
                                         : memory.total();
 }
 
-TrainingRows read_training(const CsvTable& table, const hardware::Catalogue& catalogue) {
+Result<TrainingRows> read_training(const CsvTable& table, const hardware::Catalogue& catalogue) {
   TrainingRows out;
+  ASSAY_TRY(chips, KnownChips::make(catalogue));
   KnownModels known(catalogue);
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const TableLine in{table, i};
@@ -283,7 +303,7 @@ TrainingRows read_training(const CsvTable& table, const hardware::Catalogue& cat
     if (!why) why = unread_training(in);
     // GPT-2's vocabulary as Megatron pads it, which its papers do not repeat.
     if (!why) why = read_model(in, contains(in.text("framework"), "Megatron-LM") ? 51200 : 0, known, row.model);
-    if (!why) why = read_hardware(in, catalogue, row);
+    if (!why) why = read_hardware(in, chips, row);
     if (!why) why = read_strategy(in, row);
     if (!why) why = read_software(in, row);
     if (!why) read_measured(in, row);
@@ -313,14 +333,16 @@ Result<TrainingRows> read_h200_train(const CsvTable& table, const hardware::Cata
     ASSAY_TRY(model, model::catalogue_model(in.text("model"), catalogue, "model"));
     row.model = model.imported.model;
     row.cluster = "h200-sxm:1";
-    row.sequences = in.number("batch"), row.sequence = in.count("seq");
+    row.sequences = in.number("batch");
+    row.sequence = in.count("seq");
     row.strategy.micro_batch = in.count("batch");
     const bool again = in.text("remat") == "1", compiled = in.text("compiled") == "1";
     if (again) row.strategy.recompute = lower::Recompute::full();
     row.software.fusion = compiled ? estimate::Fusion::compiled : estimate::Fusion::eager;
     row.attention = hardware::AttentionKernel::flash2;  // what PyTorch's attention takes for these shapes
     row.small_states = true;
-    row.measured = Seconds(in.number("step_s")), row.peak = Bytes(in.number("peak_bytes"));
+    row.measured = Seconds(in.number("step_s"));
+    row.peak = Bytes(in.number("peak_bytes"));
     row.group = fmt::format("{}, {}", in.text("model"), compiled ? "compiled" : again ? "eager, checkpoints" : "eager");
     row.id = fmt::format("{}-b{}-s{}{}{}", in.text("model"), in.text("batch"), in.text("seq"), again ? "-remat" : "",
                          compiled ? "-compiled" : "");
@@ -334,7 +356,7 @@ Result<TrainingRows> read_h200_train(const CsvTable& table, const hardware::Cata
 Result<TrainingPredictor> TrainingPredictor::make(const hardware::Catalogue& catalogue) {
   TrainingPredictor predictor(catalogue);
   ASSAY_TRY(steps, estimate::steps_of(catalogue));
-  predictor.steps = steps;
+  predictor.steps = std::move(steps);
   return predictor;
 }
 
@@ -347,31 +369,34 @@ const hardware::Cluster* TrainingPredictor::cluster(const TrainingRow& row) {
   return known ? &(*known)->cluster : nullptr;
 }
 
-estimate::StepFamily TrainingPredictor::family(const TrainingRow& row) {
+const estimate::Family* TrainingPredictor::family(const TrainingRow& row) {
   const hardware::Cluster* on = cluster(row);
-  return on ? estimate::step_family(on->chip) : estimate::StepFamily::other;
+  return on ? steps.family(on->chip) : nullptr;
 }
 
 const estimate::IntervalClass* TrainingPredictor::time_interval(const TrainingRow& row) {
   const hardware::Cluster* on = cluster(row);
-  return on ? estimate::interval_of(steps.time_intervals, estimate::step_classes(*on, row.model)) : nullptr;
+  return on ? estimate::interval_of(steps.time_intervals,
+                                    estimate::step_classes(steps.family(on->chip), *on, row.model))
+            : nullptr;
 }
 
 const estimate::IntervalClass* TrainingPredictor::memory_interval(const TrainingRow& row) {
   const hardware::Cluster* on = cluster(row);
-  return on ? estimate::interval_of(steps.memory_intervals, estimate::memory_classes(*on)) : nullptr;
+  return on ? estimate::interval_of(steps.memory_intervals, estimate::memory_classes(steps.family(on->chip), *on))
+            : nullptr;
 }
 
 Result<training::TrainingCost> TrainingPredictor::operator()(const TrainingRow& row) {
   ASSAY_TRY(cost, recomputing(row));
   if (row.measured && row.measured->value() < cost.lower)
-    return fail(row.id, "the row contradicts itself: faster than its chips can be", "");
+    return fail(row.id, "the row contradicts itself: faster than the lower bound", "");
   return cost;
 }
 
 Result<training::TrainingCost> TrainingPredictor::recomputing(const TrainingRow& row) {
   if (row.states_recompute) return priced(row, row.strategy.recompute);
-  // What was run has fitted; the margin is for what a row does not tell (8-bit activations, offload).
+  // What ran did fit; the margin is for what a row does not state (8-bit activations, offload).
   constexpr double margin = 1.3;
   ASSAY_TRY(known, place(row));
   const double room = margin * known->cluster.chip.hbm().capacity.value.value();
@@ -389,7 +414,8 @@ Result<training::TrainingCost> TrainingPredictor::priced(const TrainingRow& row,
   const hardware::Calibration* calibration = known->calibration ? &known->calibration->values : nullptr;
   training::TrainingQuestion question;
   training::TrainingSetup& setup = question.setup;
-  setup.model = &row.model, setup.flash = row.flash;
+  setup.model = &row.model;
+  setup.flash = row.flash;
   setup.formats.compute = row.compute;
   if (row.model.adapters) setup.formats.freeze();
   setup.formats.gradients = row.small_states ? Dtype::bf16 : Dtype::fp32;
@@ -400,9 +426,11 @@ Result<training::TrainingCost> TrainingPredictor::priced(const TrainingRow& row,
     setup.optimizer.first_moment = setup.optimizer.second_moment = Dtype::bf16;
   }
   ASSAY_TRY(rates, estimate::kernel_rates(known->cluster.chip, row.compute, row.id, calibration, {row.attention}));
-  setup.rates = rates, setup.effects = steps.effects(known->cluster.chip, row.software);
+  setup.rates = rates;
+  setup.effects = steps.effects(known->cluster.chip, row.software);
   setup.effects.product /= std::sqrt(row.power);  // the clock follows about the root of the power
-  question.sequences = row.sequences, question.overlap = row.overlap;
+  question.sequences = row.sequences;
+  question.overlap = row.overlap;
   question.chips = static_cast<double>(known->cluster.chips());
   if (calibration) question.collectives = calibration->collective;
   training::Strategy strategy = row.strategy;

@@ -24,6 +24,7 @@ struct TrainingRow {
   std::string id, group, what;  ///< group: source, model, hardware
   model::Transformer model;
   std::string cluster;                      ///< in the CLUSTER grammar
+  bool compiled_whole = false;              ///< a step is one program of a compiler on its chips
   std::vector<hardware::Override> changes;  ///< where the measured part differs from the catalogue's chip
   BytesPerSecond network;                   ///< of one chip's share of the interfaces; 0: as the catalogue has it
   bool omni_path = false;
@@ -36,17 +37,17 @@ struct TrainingRow {
   bool dropout = false;
   MemoryView view = MemoryView::allocated;
   bool flash = true;
-  bool overlap = true;           ///< gradients are reduced while others compute
+  bool overlap = true;           ///< gradient reduction overlaps with compute
   bool states_recompute = true;  ///< false: nothing is recomputed where that fits, else as little as fits
   hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;
   estimate::StepSoftware software;
   double power = 1;     ///< of the chip's power limit over that of the catalogue's part
   bool trusted = true;  ///< false: approximate
-  bool typical = true;  ///< false: that, or of a machine whose clock is known to be held back; not for fits of time
+  bool typical = true;  ///< false: approximate, or the clock is known to be limited; left out of fits of time
   std::optional<Seconds> measured;
   std::optional<Bytes> peak;
-  std::optional<Bytes> reserved;  ///< where it is stated besides what was allocated
-  std::size_t fold = kept_apart;
+  std::optional<Bytes> reserved;  ///< where stated besides the allocated peak
+  std::size_t fold = held_out;
 };
 
 struct TrainingRows {
@@ -56,27 +57,27 @@ struct TrainingRows {
 /// Our own H200 table (catalogue/validation/h200_train.csv); models come from the catalogue.
 Result<TrainingRows> read_h200_train(const CsvTable& table, const hardware::Catalogue& catalogue);
 /// Tables of published and third-party steps.
-TrainingRows read_training(const CsvTable& table, const hardware::Catalogue& catalogue);
+Result<TrainingRows> read_training(const CsvTable& table, const hardware::Catalogue& catalogue);
 
-/// Prices rows; what chips and their calibrations say is read once.
+/// Predicts rows; chips and calibrations are read once.
 class TrainingPredictor {
  public:
   static Result<TrainingPredictor> make(const hardware::Catalogue& catalogue);
   Result<training::TrainingCost> operator()(const TrainingRow& row);
-  /// Of the row's chips; `other` where they are not known.
-  estimate::StepFamily family(const TrainingRow& row);
-  /// The interval of a row's time, and of its peak of memory; nullptr: none.
+  /// Of the row's chips; nullptr where they have none.
+  const estimate::Family* family(const TrainingRow& row);
+  /// The intervals of a row's time and peak memory; nullptr: none.
   const estimate::IntervalClass* time_interval(const TrainingRow& row);
   const estimate::IntervalClass* memory_interval(const TrainingRow& row);
   /// Its cluster; nullptr where the row's does not exist.
   const hardware::Cluster* cluster(const TrainingRow& row);
 
-  estimate::StepCalibration steps;  ///< those of the catalogue; a fit moves them
+  estimate::StepCalibration steps;  ///< those of the catalogue; a fit changes them
 
  private:
   explicit TrainingPredictor(const hardware::Catalogue& catalogue) : places_(catalogue) {}
   Result<const Place*> place(const TrainingRow& row);
-  /// With the row's policy, or as little made again as fits where it states none.
+  /// With the row's policy, or recomputing as little as fits where it states none.
   Result<training::TrainingCost> recomputing(const TrainingRow& row);
   Result<training::TrainingCost> priced(const TrainingRow& row, lower::Recompute policy);
 

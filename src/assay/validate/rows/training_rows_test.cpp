@@ -13,8 +13,8 @@ constexpr std::string_view header =
     "tokens_per_s_per_chip,peak_mem_gb,framework,year,task\n";
 
 TrainingRows read(std::string_view line) {
-  return read_training(*CsvTable::parse(std::string(header) + std::string(line), "test.csv"),
-                       hardware::Catalogue::builtin());
+  return *read_training(*CsvTable::parse(std::string(header) + std::string(line), "test.csv"),
+                        hardware::Catalogue::builtin());
 }
 
 TEST(TrainingRows, ARowBecomesModelClusterAndStrategy) {

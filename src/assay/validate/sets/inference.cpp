@@ -61,7 +61,8 @@ Result<ValidationResult> run_inference(const ValidationInput& input) {
   add_cases(rows, take, input, predictors, result);
   if (input.data && (has_data(input, "third_party/inference.csv") || !has_data(input, "published/inference.csv"))) {
     ASSAY_TRY(more, data_table(*input.data, "third_party/inference.csv"));
-    add_cases(read_inference(more, input.catalogue), take, input, predictors, result);
+    ASSAY_TRY(others, read_inference(more, input.catalogue));
+    add_cases(others, take, input, predictors, result);
   }
   return result;
 }

@@ -58,7 +58,7 @@ Result<ValidationResult> run_kernels(KernelRows rows, const ValidationInput& inp
     if (!predicted) {
       result.unanswered.push_back({row.id, row.group,
                                    known ? fmt::format("{} has no calibration for this", row.chip)
-                                         : fmt::format("how {} measured is not known", row.source)});
+                                         : fmt::format("no harness of {} in validation/harness.toml", row.source)});
       continue;
     }
     std::string what = row.shape;
@@ -94,7 +94,7 @@ Result<KernelRows> own_rows(const hardware::Catalogue& catalogue, const OwnTable
   ASSAY_TRY(own, catalogue_table(catalogue, table.file));
   KernelRows rows = read_own_ops(own, table.source);
   if (!table.fitted)
-    for (KernelRow& row : rows.rows) row.fold = kept_apart;
+    for (KernelRow& row : rows.rows) row.fold = held_out;
   return rows;
 }
 
@@ -114,7 +114,8 @@ Result<ValidationResult> run_own(const ValidationInput& input) {
 
 Result<ValidationResult> run_third_party_kernels(const ValidationInput& input) {
   ASSAY_TRY(table, third_party(input, "kernels.csv"));
-  return run_kernels(read_kernels(table, input.catalogue), input);
+  ASSAY_TRY(rows, read_kernels(table, input.catalogue));
+  return run_kernels(std::move(rows), input);
 }
 
 Result<ValidationResult> run_collectives(const ValidationInput& input) {

@@ -59,7 +59,8 @@ Result<ValidationResult> run_training(const ValidationInput& input) {
   add_cases(rows, figure, input, predictors, result);
   if (input.data && (has_data(input, "third_party/training.csv") || !has_data(input, "published/training.csv"))) {
     ASSAY_TRY(more, data_table(*input.data, "third_party/training.csv"));
-    add_cases(read_training(more, input.catalogue), figure, input, predictors, result);
+    ASSAY_TRY(others, read_training(more, input.catalogue));
+    add_cases(others, figure, input, predictors, result);
   }
   return result;
 }

@@ -7,6 +7,7 @@
 
 #include "assay/base/text.h"
 #include "assay/estimate/collective_models.h"
+#include "assay/estimate/families.h"
 #include "assay/network/simulator/simulator.h"
 #include "assay/program/mesh.h"
 #include "assay/roofline/operation.h"
@@ -114,14 +115,15 @@ Result<Query> read_query(const Request& request, const Context& context) {
   return query;
 }
 
-/// Switched networks are calibrated, tori hardly; and a user's own efficiency takes precedence.
+/// Calibrations hold for switched networks, and for groups of any size if several were measured. A user's own
+/// efficiency takes precedence.
 bool uses_calibration(const Request& request, const std::optional<hardware::ChipCalibration>& calibration,
-                      const network::CollectiveGroup& group) {
+                      const estimate::Family* family, const network::CollectiveGroup& group) {
   const auto sets = request.values("set");
   const bool own_share =
       std::any_of(sets.begin(), sets.end(), [](const std::string& set) { return set.starts_with("efficiency."); });
   return calibration && calibration->values.collective && !own_share && !group.torus() && group.axes.empty() &&
-         calibration->values.id != "tpu";
+         !(family && family->kernels && family->kernels->fixed_groups);
 }
 
 /// Bounds and estimate, with its interval where the chip is calibrated.
@@ -240,7 +242,9 @@ report::Members question_members(const Query& query) {
 Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(query, read_query(request, context));
   ASSAY_TRY(calibration, hardware::calibration_of(query.cluster.chip, context.catalogue));
-  const bool calibrated = uses_calibration(request, calibration, query.group);
+  ASSAY_TRY(families, estimate::families_of(context.catalogue));
+  const estimate::Family* family = estimate::family_of(families, query.cluster.chip);
+  const bool calibrated = uses_calibration(request, calibration, family, query.group);
   const Bytes array = query.array(), per_group = query.bytes / query.inner();
   const network::CollectiveCost<Plain> cost = network::collective_cost(Plain{}, query.kind, array, query.group);
   const network::CollectiveLabels labels = network::collective_labels(query.cluster);

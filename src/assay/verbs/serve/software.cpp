@@ -34,6 +34,11 @@ Result<void> read_serving_software(const Request& request, const Context& contex
   software.repeats_kv = kernel == Kernel::copies;
   software.vector_decode = kernel == Kernel::vector || kernel == Kernel::unsplit;
   query.question.setup.effects = steps.effects(query.cluster.chip, software);
+  if (!steps.has_steps(query.cluster.chip))
+    query.notes.push_back(
+        fmt::format("no prefill or decode steps were measured on {} chips: the estimate takes kernels and collectives "
+                    "to be as fast in a step as by themselves",
+                    query.cluster.chip.architecture));
   query.steps = std::move(steps);
   query.notes.push_back(
       fmt::format("steps as measured: steps/serving.toml for {} kernels and a {} scheduler "
@@ -48,7 +53,7 @@ report::Members step_interval(const ServeQuery& query, const serving::ServingTim
   if (!query.steps || measured) return {};
   const estimate::IntervalClass* found =
       estimate::interval_of(prefill ? query.steps->prefill_intervals : query.steps->decode_intervals,
-                            estimate::serving_classes(query.cluster.chip, query.model()));
+                            estimate::serving_classes(query.steps->family(query.cluster.chip), query.model()));
   if (!found) return {};
   const auto context = static_cast<double>(query.question.prompt + (prefill ? 0 : query.question.output));
   return interval_members(Seconds(time.lower), Seconds(time.estimate), *found,

@@ -189,7 +189,7 @@ Error why_nothing_runs(const TrainQuery& query) {
 void add_idle_notes(const Request& request, const TrainQuery& query, const training::Strategy& strategy,
                     std::vector<std::string>& notes) {
   const lower::Parallelism& p = strategy.parallelism;
-  const bool tpu = estimate::step_family(query.cluster.chip) == estimate::StepFamily::tpu,
+  const bool tpu = query.steps && query.steps->compiled_whole(query.cluster.chip),
              dense = !estimate::has_experts(query.imported.model);
   struct Idle {
     std::string_view option;

@@ -98,7 +98,7 @@ Result<void> read_train_software(const Request& request, const Context& context,
                                    {kernel_of(attends.value_or(Attends::automatic))}));
   ASSAY_TRY(steps, estimate::steps_of(context.catalogue));
   estimate::StepSoftware software;
-  const bool tpu = estimate::step_family(chip) == estimate::StepFamily::tpu;
+  const bool tpu = steps.compiled_whole(chip);
   if (tpu && fusion && *fusion != estimate::Fusion::xla)
     query.notes.push_back(fmt::format("--software {} has no effect: programs for {} are compiled by XLA",
                                       *request.value("software"), chip.id));
@@ -114,6 +114,11 @@ Result<void> read_train_software(const Request& request, const Context& context,
   query.question.setup.effects = steps.effects(chip, software);
   query.question.setup.effects.product *= slowdown;
   if (calibration) query.question.collectives = calibration->values.collective;
+  if (!steps.has_steps(chip))
+    query.notes.push_back(
+        fmt::format("no training steps were measured on {} chips: the estimate takes kernels and collectives to be as "
+                    "fast in a step as by themselves",
+                    chip.architecture));
   query.steps = std::move(steps);
   query.notes.push_back(
       fmt::format("the estimate uses {} and steps/training.toml for {} element-wise work{} (--software --graphs)",
@@ -129,7 +134,8 @@ report::Members time_range(const TrainQuery& query, Seconds lower, Seconds estim
   if (!query.steps) return out;
   const model::Transformer& model = query.imported.model;
   if (const estimate::IntervalClass* found =
-          estimate::interval_of(query.steps->time_intervals, estimate::step_classes(query.cluster, model)))
+          estimate::interval_of(query.steps->time_intervals,
+                                estimate::step_classes(query.steps->family(query.cluster.chip), query.cluster, model)))
     out.emplace_back("interval", interval_members(lower, estimate, *found,
                                                   estimate::step_coordinates(query.cluster, model, query.sequence),
                                                   query.cluster.chip.architecture, "steps/training.toml"));
@@ -138,8 +144,8 @@ report::Members time_range(const TrainQuery& query, Seconds lower, Seconds estim
 
 report::Members memory_interval(const TrainQuery& query, const training::MemoryParts& memory) {
   if (!query.steps) return {};
-  const estimate::IntervalClass* found =
-      estimate::interval_of(query.steps->memory_intervals, estimate::memory_classes(query.cluster));
+  const estimate::IntervalClass* found = estimate::interval_of(
+      query.steps->memory_intervals, estimate::memory_classes(query.steps->family(query.cluster.chip), query.cluster));
   if (!found) return {};
   return interval_members(Bytes(0), Bytes(memory.total()), *found,
                           estimate::step_coordinates(query.cluster, query.imported.model, query.sequence),

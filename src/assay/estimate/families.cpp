@@ -1,0 +1,145 @@
+#include "assay/estimate/families.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "assay/base/text.h"
+
+namespace assay::estimate {
+namespace {
+
+void read_share(TableReader& reader, std::array<double, 12>& shares) {
+  reader.table("share", [&](TableReader& inner) {
+    for (const DtypeFacts& dtype : all_dtypes())
+      if (inner.has(dtype.name)) inner.value(dtype.name, shares[static_cast<std::size_t>(dtype.dtype)]);
+  });
+}
+
+void read_kernels(TableReader& reader, FamilyKernels& kernels) {
+  read_share(reader, kernels.share);
+  reader.value("droop", kernels.droop);
+  reader.flag("fine_tiles", kernels.fine_tiles);
+  reader.flag("whole_products", kernels.whole_products);
+  reader.flag("unbounded_port", kernels.unbounded_port);
+  if (reader.has("tiles_with")) reader.text("tiles_with", kernels.tiles_with);
+  if (reader.has("own_products")) reader.texts("own_products", kernels.own_products);
+  reader.flag("flash2", kernels.flash2);
+  reader.flag("paged_attention", kernels.paged_attention);
+  reader.flag("fixed_groups", kernels.fixed_groups);
+  if (reader.has("in_network")) reader.value("in_network", kernels.in_network);
+  reader.table("host", [&](TableReader& host) {
+    host.value("eager", kernels.host.eager);
+    host.value("compiled", kernels.host.compiled);
+    host.value("graph", kernels.host.graph);
+  });
+  if (reader.has("pointwise_from")) reader.text("pointwise_from", kernels.pointwise_from);
+  if (reader.has("collective_from")) reader.text("collective_from", kernels.collective_from);
+}
+
+void read_training(TableReader& reader, FamilyTraining& training) {
+  reader.range("products", training.product);
+  reader.range("attention", training.attention);
+  if (reader.has("pointwise")) reader.range("pointwise", training.pointwise);
+  reader.range("tensor_overlapped", training.tensor_overlapped);
+}
+
+void read_serving(TableReader& reader, FamilyServing& serving) {
+  reader.range("products", serving.product);
+  reader.range("attention", serving.attention);
+  reader.range("decode", serving.decode);
+  if (reader.has("meet")) reader.range("meet", serving.meet);
+  reader.value("one_shot", serving.one_shot);
+  reader.flag("vector_decode", serving.vector_decode);
+}
+
+/// Ids of families that a family names.
+std::vector<std::string> named_families(const Family& family) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& name) {
+    if (!name.empty()) names.push_back(name);
+  };
+  if (const auto& kernels = family.kernels) {
+    add(kernels->tiles_with);
+    add(kernels->pointwise_from);
+    add(kernels->collective_from);
+  }
+  if (family.training) {
+    add(family.training->tensor_overlapped.fitted_with);
+    add(family.training->tensor_overlapped.taken_from);
+  }
+  return names;
+}
+
+}  // namespace
+
+Result<Family> read_family(std::string_view document, std::string_view file) {
+  ASSAY_TRY(root, parse_toml(document, file));
+  Family family;
+  TableDocument shared{std::string(file)};
+  TableReader reader(shared, root);
+  reader.sources();
+  reader.text("id", family.id);
+  reader.text("name", family.name);
+  reader.texts("architectures", family.architectures);
+  reader.flag("compiled_whole", family.compiled_whole);
+  if (reader.has("kernels"))
+    reader.table("kernels", [&](TableReader& inner) { read_kernels(inner, family.kernels.emplace()); });
+  if (reader.has("training"))
+    reader.table("training", [&](TableReader& inner) { read_training(inner, family.training.emplace()); });
+  if (reader.has("serving"))
+    reader.table("serving", [&](TableReader& inner) { read_serving(inner, family.serving.emplace()); });
+  reader.finish();
+  const std::string_view base = file.substr(file.rfind('/') == std::string_view::npos ? 0 : file.rfind('/') + 1);
+  if (!family.id.empty() && base != family.id + ".toml")
+    reader.fault("id", fmt::format("the id is {} but the file is {}", in_quotes(family.id), in_quotes(base)),
+                 "file name = id");
+  ASSAY_CHECK(shared.result());
+  return family;
+}
+
+Result<Families> families_of(const hardware::Catalogue& catalogue) {
+  Families families;
+  std::vector<std::string> paths;
+  for (const auto& [path, text] : catalogue.files("families/")) {
+    ASSAY_TRY(read, read_family(text, path));
+    for (std::size_t i = 0; i < families.size(); ++i)
+      for (const std::string& name : std::vector<std::string>(read.architectures)) {
+        std::vector<std::string>& others = families[i].architectures;
+        if (std::find(others.begin(), others.end(), name) == others.end()) continue;
+        const int before = catalogue.layer(paths[i]), now = catalogue.layer(path);
+        if (before == now)
+          return fail(path, fmt::format("{} is of the family in {} already", name, paths[i]), "name it in one file");
+        std::erase(before < now ? others : read.architectures, name);
+      }
+    families.push_back(std::move(read));
+    paths.push_back(path);
+  }
+  for (std::size_t i = 0; i < families.size(); ++i)
+    for (const std::string& name : named_families(families[i]))
+      if (!family_index(families, name))
+        return fail(paths[i], fmt::format("there is no family {}", in_quotes(name)),
+                    fmt::format("families/{}.toml would describe it", name));
+  return families;
+}
+
+std::optional<std::size_t> family_index(const Families& families, const hardware::Chip& chip) {
+  for (std::size_t i = 0; i < families.size(); ++i) {
+    const std::vector<std::string>& names = families[i].architectures;
+    if (std::find(names.begin(), names.end(), chip.architecture) != names.end()) return i;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> family_index(const Families& families, std::string_view id) {
+  for (std::size_t i = 0; i < families.size(); ++i)
+    if (families[i].id == id) return i;
+  return std::nullopt;
+}
+
+const Family* family_of(const Families& families, const hardware::Chip& chip) {
+  const std::optional<std::size_t> at = family_index(families, chip);
+  return at ? &families[*at] : nullptr;
+}
+
+}  // namespace assay::estimate

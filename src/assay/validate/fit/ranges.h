@@ -1,0 +1,112 @@
+// Where fitted numbers start and the bounds that they stay within: files of catalogue/fits. What differs between
+// families of chips is in catalogue/families.
+#pragma once
+#include <array>
+#include <string>
+#include <vector>
+
+#include "assay/base/result.h"
+#include "assay/base/units.h"
+#include "assay/estimate/families.h"
+#include "assay/estimate/serving_effects.h"
+#include "assay/hardware/calibration.h"
+#include "assay/hardware/catalogue.h"
+#include "assay/validate/fit/minimise.h"
+
+namespace assay::validate {
+
+using estimate::FitRange;
+
+struct PassRanges {
+  FitRange<double> share, wide, softmax, passes;
+  hardware::AttentionPass start() const { return {share.start, wide.start, softmax.start, passes.start}; }
+};
+struct AttentionRanges {
+  FitRange<double> table_share;  ///< of tables that time more than the kernel
+  PassRanges forward, backward;
+  FitRange<double> decode_share, crowded, decode_wide;
+  FitRange<Seconds> item;
+  /// Where the numbers of a kernel start.
+  hardware::AttentionKernelCalibration start() const {
+    return {forward.start(), backward.start(), {decode_share.start, crowded.start, decode_wide.start, item.start}};
+  }
+};
+struct MatmulRanges {
+  FitRange<double> share, droop, memory_share, grouped, small_tile, fill;
+  FitRange<Seconds> split_cost;
+  FitRange<BytesPerSecond> port;
+};
+struct PointwiseRanges {
+  FitRange<double> stream, norm, softmax, optimizer;
+  FitRange<Seconds> ramp;
+};
+struct CollectiveRanges {
+  FitRange<Seconds> latency, member, chunk;
+  FitRange<double> share, pair, in_network;
+  FitRange<Seconds> across_latency;
+  FitRange<double> across_share;
+  FitRange<Bytes> across_chunk;
+};
+struct QuantiseRanges {
+  FitRange<Seconds> fixed, fixed_fp4, element;
+  FitRange<double> passes;
+};
+/// What belongs to the way of measuring.
+struct HarnessRanges {
+  FitRange<Seconds> product_launch, kernel_launch, collective_launch, gap, burst_gap, ramp;
+  FitRange<Bytes> dirty;
+  FitRange<double> evicts, attention_passes;
+};
+/// Where the times of one table start.
+struct HarnessStart {
+  std::string name;
+  Seconds launch, gap, ramp;
+  bool whole_k = false;  ///< its kernels do not split k
+};
+
+/// catalogue/fits/kernels.toml.
+struct KernelRanges {
+  MatmulRanges matmul;
+  PointwiseRanges pointwise;
+  AttentionRanges attention;
+  CollectiveRanges collective;
+  QuantiseRanges quantise;
+  HarnessRanges harness;
+  HarnessStart own;  ///< our own tables
+  std::vector<HarnessStart> tables;
+};
+Result<KernelRanges> kernel_ranges_of(const hardware::Catalogue& catalogue);
+
+/// catalogue/fits/training.toml. `xla`: of programs that are compiled as a whole.
+struct TrainingRanges {
+  FitRange<double> expert_product, expert_product_xla, fused_expert_product;
+  FitRange<double> plain_attention, first_flash, unaligned;
+  FitRange<double> pointwise, pointwise_xla, composed, cast, cast_xla, loss, loss_xla;
+  FitRange<double> expert_traffic, expert_traffic_xla, scan;
+  FitRange<double> tensor_backward_exposed, expert_exposed, context_exposed, contention, gradients_exposed, omni_path;
+  FitRange<double> straggler;
+  FitRange<Seconds> fixed, launch, launch_xla;
+  FitRange<double> activations, logits, reserved;
+  FitRange<Bytes> context;
+};
+Result<TrainingRanges> training_ranges_of(const hardware::Catalogue& catalogue);
+
+/// catalogue/fits/serving.toml. Arrays are by software, host and scheduler, as in ServingCalibration.
+struct ServingRanges {
+  FitRange<double> experts, vector, copies;
+  FitRange<Seconds> quantise, token, first;
+  std::array<double, estimate::ServingCalibration::ways> kernels{};  ///< counted, not fitted
+  std::array<FitRange<double>, estimate::ServingCalibration::ways> pointwise;
+  std::array<FitRange<Seconds>, estimate::ServingCalibration::ways> start;
+  std::array<FitRange<Seconds>, 2> launch;
+  std::array<FitRange<Seconds>, 4> step, sequence;
+};
+Result<ServingRanges> serving_ranges_of(const hardware::Catalogue& catalogue);
+
+/// A number within the bounds of its range, from where it is now.
+template <class Q>
+FitParameter fit(Q& number, const FitRange<Q>& range) {
+  return fit(number, range.low, range.high);
+}
+
+}  // namespace assay::validate

@@ -1,0 +1,144 @@
+#include "assay/validate/rows/known_chips.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "assay/validate/rows/table_line.h"
+
+namespace assay::validate {
+namespace {
+
+/// Letters and digits of a name, and whether a word of it ends before each of them.
+struct Letters {
+  std::string text;
+  std::vector<char> ends;
+
+  explicit Letters(std::string_view name) {
+    bool ended = true;
+    for (const char c : name) {
+      if (!std::isalnum(static_cast<unsigned char>(c))) {
+        ended = true;
+        continue;
+      }
+      text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      ends.push_back(ended ? 1 : 0);
+      ended = false;
+    }
+    ends.push_back(1);
+  }
+  /// All words of `other`, and no part of another one but for the unit of a size: "a100-sxm-80", "A100-SXM-80GB".
+  bool begins_with(const Letters& other) const {
+    if (!text.starts_with(other.text)) return false;
+    const std::size_t n = other.text.size();
+    return ends[n] || (text.compare(n, 2, "gb") == 0 && ends[n + 2]);
+  }
+};
+
+NamedAccelerator read_accelerator(estimate::TableReader& reader) {
+  NamedAccelerator out;
+  reader.text("name", out.name);
+  reader.text("chip", out.chip);
+  if (reader.has("power")) reader.value("power", out.power.emplace());
+  if (reader.has("changes"))
+    reader.members("changes", [&](const std::string& path, estimate::TableReader& inner) {
+      hardware::Override& change = out.changes.emplace_back();
+      change.path = path;
+      inner.text(path, change.value);
+    });
+  return out;
+}
+
+NamedNetwork read_network(estimate::TableReader& reader) {
+  NamedNetwork out;
+  reader.text("text", out.text);
+  if (reader.has("bandwidth")) reader.value("bandwidth", out.bandwidth);
+  reader.flag("omni_path", out.omni_path);
+  return out;
+}
+
+MeasuredSlice read_slice(estimate::TableReader& reader) {
+  MeasuredSlice out;
+  reader.text("chip", out.chip);
+  reader.text("cluster", out.cluster);
+  reader.text("axis", out.axis);
+  return out;
+}
+
+}  // namespace
+
+Result<KnownChips> KnownChips::make(const hardware::Catalogue& catalogue) {
+  KnownChips known(catalogue);
+  ASSAY_TRY(families, estimate::families_of(catalogue));
+  known.families_ = std::move(families);
+  for (const auto& [path, text] : catalogue.files("validation/accelerators.toml")) {
+    ASSAY_TRY(root, parse_toml(text, path));
+    estimate::TableDocument shared{path};
+    estimate::TableReader reader(shared, root);
+    reader.sources();
+    reader.tables("accelerator", [&](auto& one) { known.accelerators_.push_back(read_accelerator(one)); });
+    reader.tables("network", [&](auto& one) { known.networks_.push_back(read_network(one)); });
+    reader.tables("slice", [&](auto& one) { known.slices_.push_back(read_slice(one)); });
+    reader.table("collectives", [&](auto& sweeps) { sweeps.texts("chips", known.swept_); });
+    reader.finish();
+    ASSAY_CHECK(shared.result());
+  }
+  return known;
+}
+
+const NamedAccelerator* KnownChips::named(std::string_view accelerator) const {
+  for (const NamedAccelerator& known : accelerators_)
+    if (known.name == accelerator) return &known;
+  return nullptr;
+}
+
+std::optional<std::string> KnownChips::find(std::string_view accelerator) const {
+  if (const NamedAccelerator* known = named(accelerator)) return known->chip;
+  if (contains(accelerator, "(")) return std::nullopt;  // a part that differs in some way
+  const Letters asked(accelerator);
+  std::string longest, only;
+  std::size_t extended = 0;  // GB200: gb200-nvl72
+  for (const std::string& id : catalogue_->chip_ids()) {
+    const Letters known(id);
+    if (asked.begins_with(known) && id.size() > longest.size()) longest = id;
+    if (!known.begins_with(asked)) continue;
+    only = id;
+    ++extended;
+  }
+  if (!longest.empty()) return longest;
+  return extended == 1 ? std::optional(only) : std::nullopt;
+}
+
+NamedNetwork KnownChips::network(std::string_view text) const {
+  NamedNetwork out;
+  for (const NamedNetwork& known : networks_) {
+    if (!contains(text, known.text)) continue;
+    out.omni_path = out.omni_path || known.omni_path;
+    if (known.bandwidth > BytesPerSecond(0)) out.bandwidth = known.bandwidth;
+  }
+  return out;
+}
+
+const MeasuredSlice* KnownChips::slice(std::string_view chip) const {
+  for (const MeasuredSlice& known : slices_)
+    if (known.chip == chip) return &known;
+  return nullptr;
+}
+
+bool KnownChips::has_sweeps(std::string_view chip) const {
+  return std::find(swept_.begin(), swept_.end(), chip) != swept_.end();
+}
+
+const hardware::Chip* KnownChips::chip(const std::string& id) {
+  const auto [known, fresh] = read_.try_emplace(id);
+  if (fresh)
+    if (auto read = catalogue_->chip(id, "chip")) known->second = std::move(*read);
+  return known->second ? &*known->second : nullptr;
+}
+
+bool KnownChips::compiled_whole(const std::string& id) {
+  const hardware::Chip* known = chip(id);
+  const estimate::Family* family = known ? estimate::family_of(families_, *known) : nullptr;
+  return family && family->compiled_whole;
+}
+
+}  // namespace assay::validate
