@@ -120,7 +120,7 @@ TEST(Lowering, DecodingReadsAndWritesStates) {
     }
     return 0.0;
   };
-  using enum StateSpace::Kind;
+  using enum model::StateSpace::Kind;
   constexpr double there_and_back = 2 * 2 * fp32;
   const auto mixer = [](model::StateSpace::Kind kind, std::int64_t head_count, std::int64_t key_dim) {
     model::StateSpace s;
