@@ -118,7 +118,7 @@ Why read_strategy(const TableLine& in, TrainingRow& row) {
   if (chips % inner != 0) return "tp x pp x cp must divide the number of chips";
   const std::int64_t groups = chips / inner;
   if (!sharded && in.count("dp", groups) != groups)
-    return "the row contradicts itself: dp x tp x pp x cp is not the number of chips";
+    return "the row contradicts itself: dp x tp x pp x cp must be n_chips";
   if (auto why = read_sharing(in, groups, row)) return why;
   p.expert = in.count("ep", 1);
   // Where data-parallel devices are too few, experts are also spread over tensor- and context-parallel ones.
