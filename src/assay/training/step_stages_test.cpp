@@ -12,7 +12,7 @@ namespace {
 using Case = testing::TrainingCase;
 
 TEST(StageSplit, HoldsEveryLayerOnceAndTheEndsOnce) {
-  const model::Transformer model = testing::model_of(8);
+  const model::Transformer model = testing::small_model(8);
   for (std::int64_t stages : {1, 2, 3, 4, 5, 8}) {
     const pipeline::StageSplit split = pipeline::split_stages(model, stages);
     std::int64_t layers = 0, count = 0, firsts = 0, lasts = 0;
@@ -29,7 +29,7 @@ TEST(StageSplit, HoldsEveryLayerOnceAndTheEndsOnce) {
 
 // Folded, seven more layers than twice four: every layer once, both ends on the first stage, the same layers in parts.
 TEST(StageSplit, FoldedHoldsBothEndsOnTheFirstStage) {
-  const model::Transformer model = testing::model_of(8);
+  const model::Transformer model = testing::small_model(8);
   for (std::int64_t stages : {2, 3, 4}) {
     const pipeline::StageSplit split = pipeline::split_stages(model, stages, pipeline::StageLayout::folded),
                                parts = pipeline::split_parts(model, stages, 2, pipeline::StageLayout::folded);
@@ -56,7 +56,7 @@ TEST(StageSplit, FoldedHoldsBothEndsOnTheFirstStage) {
 
 // 126 layers on 16 stages: 7 on the first and on the last one, 8 on all others, however many chunks they are cut into.
 TEST(StageSplit, ChunksOfAStageAreItsLayers) {
-  model::Transformer model = testing::model_of(8);
+  model::Transformer model = testing::small_model(8);
   while (model.decoder.layers() < 126) model.decoder.add(model.decoder.kinds.back());
   const auto layers = [](const pipeline::StageSplit& split, std::int64_t at) {
     std::int64_t sum = 0;
@@ -84,7 +84,7 @@ TEST(StageSplit, ChunksOfAStageAreItsLayers) {
 
 // The head comes with the last chunks, and so do longer ones; the chunk that ends with it is a shorter one.
 TEST(StageSplit, LongerChunksLieLastButForTheLastOfAll) {
-  model::Transformer model = testing::model_of(8);
+  model::Transformer model = testing::small_model(8);
   while (model.decoder.layers() < 126) model.decoder.add(model.decoder.kinds.back());
   const pipeline::StageSplit parts = pipeline::split_parts(model, 16, 4);
   const auto chunks = [&](std::size_t stage) {
@@ -412,7 +412,7 @@ TEST(Training, UnevenChunksTakeAsLongAsTheirEstimate) {
 
 // As many kinds of layers as there may be: each has its own width, as in OpenELM.
 TEST(StageSplit, HoldsAsManyKindsAsThereArePrograms) {
-  model::Transformer model = testing::model_of();
+  model::Transformer model = testing::small_model();
   for (std::int64_t k = 1; model.decoder.kinds.size() < model::max_layer_kinds; ++k) {
     model::Layer layer = model.decoder.kinds[0];
     layer.feed_forward->width += 64 * k;

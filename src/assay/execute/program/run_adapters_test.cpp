@@ -5,12 +5,14 @@
 
 #include <algorithm>
 
+#include "assay/testing/sampling.h"
 #include "assay/testing/small_schemes.h"
 
 namespace assay::execute {
 namespace {
 
 using namespace testing::small;
+using testing::sampled;
 
 bool is_adapter(const std::string& name) { return name.find("lora_") != std::string::npos; }
 
@@ -31,7 +33,7 @@ TEST(RunAdapters, EverySchemeGivesTheGradientsOfOneDevice) {
   for (const Variety& variety : adapted_varieties()) {
     const NamedArrays weights = weights_of(variety.model);
     const TrainingRun one = train(variety.model, {}, small_plan(variety.model), weights);
-    for (const Scheme& scheme : schemes(variety.model)) {
+    for (const Scheme& scheme : sampled(schemes(variety.model))) {
       SCOPED_TRACE(variety.name + ", " + scheme.name);
       ASSERT_NO_THROW(expect_equal(train(variety.model, scheme.parallelism, small_plan(variety.model), weights), one));
       if (scheme.parallelism.residual != lower::ResidualScheme::sequence) continue;
@@ -46,7 +48,7 @@ TEST(RunAdapters, EverySchemeGivesTheGradientsOfOneDevice) {
 
 TEST(RunAdapters, OnlyTheyHaveGradientsAndTheseAreFiniteDifferences) {
   constexpr double step = 3e-6;
-  for (const Variety& variety : adapted_varieties()) {
+  for (const Variety& variety : sampled(adapted_varieties())) {
     const NamedArrays weights = weights_of(variety.model);
     lower::TrainingPlan how = small_plan(variety.model);
     how.work.sequences = 2;

@@ -12,6 +12,7 @@
 
 #include "assay/execute/program/step.h"
 #include "assay/lower/lowering.h"
+#include "assay/testing/sampling.h"
 #include "assay/testing/small_programs.h"
 #include "assay/testing/small_schemes.h"
 
@@ -19,12 +20,13 @@ namespace assay::execute {
 namespace {
 
 using namespace testing::small;
+using testing::sampled;
 
 TEST(RunTraining, EverySchemeGivesTheGradientsOfOneDevice) {
   for (const Variety& variety : all_varieties()) {
     const NamedArrays weights = weights_of(variety.model);
     const TrainingRun one = train(variety.model, {}, small_plan(variety.model), weights);
-    for (const Scheme& scheme : schemes(variety.model)) {
+    for (const Scheme& scheme : sampled(schemes(variety.model))) {
       SCOPED_TRACE(variety.name + ", " + scheme.name);
       ASSERT_NO_THROW(expect_equal(train(variety.model, scheme.parallelism, small_plan(variety.model), weights), one));
     }
@@ -36,7 +38,7 @@ TEST(RunTraining, CastsForProductsChangeNothing) {
   for (const Variety& variety : all_varieties()) {
     const NamedArrays weights = weights_of(variety.model);
     const TrainingRun one = train(variety.model, {}, small_plan(variety.model), weights);
-    for (const Scheme& scheme : schemes(variety.model)) {
+    for (const Scheme& scheme : sampled(schemes(variety.model))) {
       lower::TrainingPlan quantised = small_plan(variety.model), wide = quantised, again = quantised;
       quantised.formats.compute = again.formats.compute = Dtype::fp8;
       wide.formats.weights = wide.formats.gradients = Dtype::fp32;
@@ -64,7 +66,7 @@ TEST(RunTraining, MicrobatchesAndRecomputationChangeNothing) {
   for (const Variety& variety : all_varieties()) {
     const NamedArrays weights = weights_of(variety.model);
     const TrainingRun one = train(variety.model, {}, small_plan(variety.model), weights);
-    for (const Scheme& scheme : some)
+    for (const Scheme& scheme : sampled(some))
       for (const lower::Recompute& recompute :
            {lower::Recompute::none(), lower::Recompute::selective(), lower::Recompute::full()}) {
         SCOPED_TRACE(fmt::format("{}, {}, recompute {}", variety.name, scheme.name, lower::name(recompute)));
@@ -77,7 +79,7 @@ TEST(RunTraining, MicrobatchesAndRecomputationChangeNothing) {
 
 TEST(RunTraining, GradientsAreFiniteDifferencesOfTheLoss) {
   constexpr double step = 3e-6;  // errors: step squared from the cut-off, 1e-16 / step from rounding
-  for (const Variety& variety : all_varieties()) {
+  for (const Variety& variety : sampled(all_varieties())) {
     const NamedArrays weights = weights_of(variety.model);
     lower::TrainingPlan how = small_plan(variety.model);
     how.work.sequences = 2;
@@ -95,7 +97,7 @@ TEST(RunTraining, GradientsAreFiniteDifferencesOfTheLoss) {
       for (std::size_t i = 0; i < gradient.values.size(); ++i)
         if (std::abs(gradient.values[i]) > std::abs(gradient.values[most])) most = i;
       for (std::size_t i : {most, gradient.values.size() / 2}) {
-        const auto loss = [&](double by) {
+        const auto loss = [&, &name = name](double by) {
           NamedArrays moved = weights;
           moved.at(name).values[i] += by;
           return train(variety.model, {}, how, moved).loss;
