@@ -135,8 +135,8 @@ TEST(ConfigImport, WhatIsLeftAsideIsTold) {
   EXPECT_EQ(notes(R"({"model_type": "glm4_moe", "use_qk_norm": true})").find("ignored"), std::string::npos);
   const std::string twice = notes(R"({"model_type": "llama", "hidden_size": 4096, "rope_scaling": {"rope_type":
       "llama3", "factor": 2, "factor": 8}, "hidden_size": 4096})");
-  EXPECT_NE(twice.find("\"hidden_size\" stands more than once"), std::string::npos) << twice;
-  EXPECT_NE(twice.find("\"rope_scaling.factor\" stands more than once"), std::string::npos) << twice;
+  EXPECT_NE(twice.find("\"hidden_size\" is given more than once"), std::string::npos) << twice;
+  EXPECT_NE(twice.find("\"rope_scaling.factor\" is given more than once"), std::string::npos) << twice;
 }
 
 TEST(ConfigImport, FormatsAndBiasesThatCannotBe) {

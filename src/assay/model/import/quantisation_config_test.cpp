@@ -106,7 +106,7 @@ TEST(ImportQuantisation, OfSeveralFormatsTheFirstIsTakenAndSaid) {
   ASSERT_TRUE(two.quantisation);
   EXPECT_EQ(name(two.quantisation->format), "fp8");
   ASSERT_FALSE(two.notes.empty());
-  EXPECT_NE(two.notes.back().find("all are counted in the format of \"group_0\""), std::string::npos);
+  EXPECT_NE(two.notes.back().find("all are counted as \"group_0\""), std::string::npos);
 }
 
 TEST(ImportQuantisation, WhatIsNotUnderstoodIsSaid) {
