@@ -1,5 +1,6 @@
 // Fewer cases where each takes long: the sanitizer build walks every line, the release build proves every case.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <utility>
@@ -7,16 +8,17 @@
 
 namespace assay::testing {
 
-/// All of them or, where the environment has ASSAY_TEST_EVERY=N, every N-th, starting one later each time: lists that
-/// are walked for many models are covered together.
+/// All of them or, where the environment has ASSAY_TEST_EVERY=N, every N-th and at least one, starting one later each
+/// time: lists that are walked for many models are covered together.
 template <class T>
 std::vector<T> sampled(std::vector<T> all) {
   const char* text = std::getenv("ASSAY_TEST_EVERY");
   const std::size_t every = text ? static_cast<std::size_t>(std::atoi(text)) : 1;
-  if (every <= 1) return all;
+  if (every <= 1 || all.size() <= 1) return all;
   static std::size_t calls = 0;
   std::vector<T> out;
-  for (std::size_t i = calls++ % every; i < all.size(); i += every) out.push_back(std::move(all[i]));
+  for (std::size_t i = calls++ % std::min(every, all.size()); i < all.size(); i += every)
+    out.push_back(std::move(all[i]));
   return out;
 }
 

@@ -1,4 +1,5 @@
 #include "assay/verbs/verbs.h"
+#include "assay/testing/sampling.h"
 
 #include <gtest/gtest.h>
 
@@ -177,21 +178,24 @@ TEST(Verbs, TransferAddsTheWorkThatWaits) {
   EXPECT_NEAR(dot.number("stages[2].time") / sum.number("stages[2].time"), 1.0, 1e-5);
 }
 
-TEST(Verbs, BookReproducesEveryCheck) {
-  const Answer book("book");
+// The whole book is a test of its own, see tests/CMakeLists.txt.
+TEST(Verbs, BookReproducesAChapter) {
+  const Answer book("book tpus");
   EXPECT_EQ(book.number("failed"), 0);
-  EXPECT_GT(book.number("passed"), 100);
+  EXPECT_GT(book.number("passed"), 20);
 }
 
 TEST(Verbs, EveryExampleOfTheHelpIsAnswered) {
+  std::vector<std::string_view> commands;
   for (const VerbSpec& verb : verbs())
-    for (const auto& [command, shows] : verb.examples) {
-      const bool picture = command.find(".svg") != std::string_view::npos;
-      ASSERT_TRUE(command.starts_with("assay ")) << command;
-      const auto response = answer_to(command.substr(6), picture);
-      EXPECT_TRUE(response) << command << ": " << (response ? "" : response.error().what);
-      if (response) EXPECT_EQ(response->picture.has_value(), picture) << command;
-    }
+    for (const auto& [command, shows] : verb.examples) commands.push_back(command);
+  for (const std::string_view command : testing::sampled(commands)) {
+    const bool picture = command.find(".svg") != std::string_view::npos;
+    ASSERT_TRUE(command.starts_with("assay ")) << command;
+    const auto response = answer_to(command.substr(6), picture);
+    EXPECT_TRUE(response) << command << ": " << (response ? "" : response.error().what);
+    if (response) EXPECT_EQ(response->picture.has_value(), picture) << command;
+  }
 }
 
 TEST(Verbs, EveryChipAnswersEveryQuestionAboutOneChip) {

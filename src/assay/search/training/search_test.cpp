@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "assay/hardware/calibration.h"
+#include "assay/testing/sampling.h"
 #include "assay/testing/training_search_case.h"
 
 namespace assay::search {
@@ -306,7 +307,7 @@ TEST(TrainingSearch, LeavesOutWhatIsTooSlow) {
 TEST(TrainingSearch, FixingAChoiceNeverFindsABetterStrategy) {
   for (const char* where : {"h100-sxm:8", "tpu-v5e:4x4"})
     for (const std::int64_t long_sequence : {2048, 16384})
-      for (const double capacity : {6e8, 2e9, 8e10}) {
+      for (const double capacity : testing::sampled<double>({6e8, 2e9, 8e10})) {
         SearchCase c(where);
         c.question.sequences = long_sequence > sequence ? 2 : 32;
         const auto best = [&](const TrainingChoices& choices) {
